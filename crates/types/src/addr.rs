@@ -1,0 +1,85 @@
+//! Address newtypes.
+
+use std::fmt;
+
+/// Bytes in one host sector, the unit of [`Lba`]. Fixed at 512 as in ATA, SCSI, virtio-blk and
+/// every trace format Strobe reads.
+pub const SECTOR_BYTES: u64 = 512;
+
+macro_rules! address {
+    ($(#[$doc:meta])* $name:ident, $int:ty, $prefix:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[repr(transparent)]
+        pub struct $name($int);
+
+        impl $name {
+            /// Wraps a raw number.
+            #[inline(always)]
+            pub const fn new(raw: $int) -> Self {
+                Self(raw)
+            }
+
+            /// The raw number, for printing and for indexing a table of this kind.
+            #[inline(always)]
+            pub const fn get(self) -> $int {
+                self.0
+            }
+
+            /// The raw number as a slice index.
+            #[inline(always)]
+            pub const fn index(self) -> usize {
+                self.0 as usize
+            }
+
+            /// The address `count` further on.
+            #[inline(always)]
+            #[must_use]
+            pub const fn plus(self, count: $int) -> Self {
+                Self(self.0 + count)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, concat!($prefix, "{}"), self.0)
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{}", self.0)
+            }
+        }
+    };
+}
+
+address!(
+    /// Logical block address: a host sector of [`SECTOR_BYTES`] bytes.
+    Lba, u64, "lba"
+);
+address!(
+    /// Logical page number: a host mapping unit (`drive.ftl.mapping_unit_bytes`).
+    Lpn, u32, "lpn"
+);
+address!(
+    /// Physical page address: one mapping unit on flash. A flash page that is larger than the
+    /// mapping unit holds several, numbered consecutively.
+    Ppa, u32, "ppa"
+);
+address!(
+    /// Physical page number: one flash page, the unit of read and program.
+    Ppn, u32, "ppn"
+);
+address!(
+    /// An erase block, the unit of erase. "Block" never means anything else in Strobe.
+    BlockId, u32, "b"
+);
+address!(
+    /// A die (LUN): executes one array operation at a time, on one or several planes.
+    DieId, u32, "d"
+);
+address!(
+    /// A channel: the bus that several dies share.
+    ChannelId, u32, "ch"
+);

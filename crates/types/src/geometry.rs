@@ -1,0 +1,361 @@
+//! How blocks, pages and mapping units are numbered, and where they lie.
+
+use crate::{BlockId, ChannelId, DieId, Divisor, Lpn, Ppa, Ppn, SECTOR_BYTES};
+
+/// The numbers that define a [`Geometry`], as they appear in a configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GeometrySpec {
+    /// Channels of the drive.
+    pub channels: u32,
+    /// Dies on each channel.
+    pub dies_per_channel: u32,
+    /// Planes in each die.
+    pub planes_per_die: u32,
+    /// Erase blocks in each plane.
+    pub blocks_per_plane: u32,
+    /// Flash pages in each block.
+    pub pages_per_block: u32,
+    /// Data bytes of a flash page (without the spare area).
+    pub page_bytes: u32,
+    /// Bytes of a mapping unit: a power of two ≥ 512 that divides `page_bytes`.
+    pub unit_bytes: u32,
+}
+
+/// Why a [`GeometrySpec`] describes no possible drive.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum GeometryError {
+    /// A count is zero.
+    #[error("{key} is 0, it must be at least 1")]
+    Zero {
+        /// Configuration key.
+        key: &'static str,
+    },
+    /// The mapping unit is not a power of two of at least one sector.
+    #[error("mapping_unit_bytes is {bytes}, it must be a power of two from 512 on")]
+    UnitSize {
+        /// The value given.
+        bytes: u32,
+    },
+    /// Mapping units do not fill a flash page exactly.
+    #[error("page_bytes is {page_bytes}, it must be a multiple of mapping_unit_bytes = {unit_bytes}")]
+    PageSize {
+        /// The page size given.
+        page_bytes: u32,
+        /// The unit size given.
+        unit_bytes: u32,
+    },
+    /// More mapping units than four-byte map entries can number.
+    #[error(
+        "the drive has {units} mapping units of {unit_bytes} bytes, at most {} are supported; \
+         use fewer blocks or a larger mapping_unit_bytes",
+        u32::MAX - 1
+    )]
+    TooLarge {
+        /// Mapping units the specification asks for.
+        units: u128,
+        /// The unit size given.
+        unit_bytes: u32,
+    },
+}
+
+/// A position on flash as the timing model needs it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The die.
+    pub die: DieId,
+    /// The plane within the die.
+    pub plane: u32,
+    /// The page within the block (0 for an erase).
+    pub page: u32,
+}
+
+/// The shape of the drive's flash. The only place where addresses of one kind become another.
+///
+/// Blocks are numbered plane by plane: all blocks of plane 0 of die 0 first. Mapping units are
+/// numbered through the pages of a block, then through the blocks, so one block is one run of
+/// [`Ppa`]s.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Geometry {
+    spec: GeometrySpec,
+    units_per_page: Divisor,
+    pages_per_block: Divisor,
+    units_per_block: Divisor,
+    blocks_per_plane: Divisor,
+    blocks_per_die: Divisor,
+    dies_per_channel: Divisor,
+    blocks: u32,
+    /// log2(sectors per mapping unit)
+    unit_shift: u32,
+}
+
+impl Geometry {
+    /// Checks `spec` and prepares the conversions.
+    pub fn new(spec: GeometrySpec) -> Result<Self, GeometryError> {
+        for (key, value) in [
+            ("channels", spec.channels),
+            ("dies_per_channel", spec.dies_per_channel),
+            ("planes_per_die", spec.planes_per_die),
+            ("blocks_per_plane", spec.blocks_per_plane),
+            ("pages_per_block", spec.pages_per_block),
+            ("page_bytes", spec.page_bytes),
+        ] {
+            if value == 0 {
+                return Err(GeometryError::Zero { key });
+            }
+        }
+        if !spec.unit_bytes.is_power_of_two() || u64::from(spec.unit_bytes) < SECTOR_BYTES {
+            return Err(GeometryError::UnitSize { bytes: spec.unit_bytes });
+        }
+        if spec.page_bytes % spec.unit_bytes != 0 {
+            return Err(GeometryError::PageSize { page_bytes: spec.page_bytes, unit_bytes: spec.unit_bytes });
+        }
+        let units_per_page = spec.page_bytes / spec.unit_bytes;
+        let units = [
+            spec.channels,
+            spec.dies_per_channel,
+            spec.planes_per_die,
+            spec.blocks_per_plane,
+            spec.pages_per_block,
+            units_per_page,
+        ]
+        .iter()
+        .try_fold(1u128, |product, &factor| product.checked_mul(u128::from(factor)))
+        .unwrap_or(u128::MAX);
+        if units >= u128::from(u32::MAX) {
+            return Err(GeometryError::TooLarge { units, unit_bytes: spec.unit_bytes });
+        }
+        let blocks_per_die = spec.planes_per_die * spec.blocks_per_plane;
+        Ok(Self {
+            spec,
+            units_per_page: Divisor::new(units_per_page),
+            pages_per_block: Divisor::new(spec.pages_per_block),
+            units_per_block: Divisor::new(units_per_page * spec.pages_per_block),
+            blocks_per_plane: Divisor::new(spec.blocks_per_plane),
+            blocks_per_die: Divisor::new(blocks_per_die),
+            dies_per_channel: Divisor::new(spec.dies_per_channel),
+            blocks: spec.channels * spec.dies_per_channel * blocks_per_die,
+            unit_shift: (u64::from(spec.unit_bytes) / SECTOR_BYTES).trailing_zeros(),
+        })
+    }
+
+    /// The numbers this geometry was made from.
+    pub fn spec(&self) -> &GeometrySpec {
+        &self.spec
+    }
+
+    /// All erase blocks of the drive.
+    #[inline(always)]
+    pub fn blocks(&self) -> u32 {
+        self.blocks
+    }
+
+    /// All dies of the drive.
+    pub fn dies(&self) -> u32 {
+        self.spec.channels * self.spec.dies_per_channel
+    }
+
+    /// All planes of the drive.
+    pub fn planes(&self) -> u32 {
+        self.dies() * self.spec.planes_per_die
+    }
+
+    /// All flash pages of the drive.
+    pub fn pages(&self) -> u32 {
+        self.blocks * self.spec.pages_per_block
+    }
+
+    /// All mapping units of the drive.
+    pub fn units(&self) -> u32 {
+        self.blocks * self.units_per_block()
+    }
+
+    /// Flash pages in a block.
+    #[inline(always)]
+    pub fn pages_per_block(&self) -> u32 {
+        self.spec.pages_per_block
+    }
+
+    /// Mapping units in a flash page.
+    #[inline(always)]
+    pub fn units_per_page(&self) -> u32 {
+        self.units_per_page.get()
+    }
+
+    /// Mapping units in a block.
+    #[inline(always)]
+    pub fn units_per_block(&self) -> u32 {
+        self.units_per_block.get()
+    }
+
+    /// Bytes of a mapping unit.
+    #[inline(always)]
+    pub fn unit_bytes(&self) -> u32 {
+        self.spec.unit_bytes
+    }
+
+    /// Bytes of a flash page.
+    #[inline(always)]
+    pub fn page_bytes(&self) -> u32 {
+        self.spec.page_bytes
+    }
+
+    /// Raw bytes of the drive.
+    pub fn raw_bytes(&self) -> u64 {
+        u64::from(self.pages()) * u64::from(self.page_bytes())
+    }
+
+    /// Host sectors in a mapping unit (a power of two).
+    #[inline(always)]
+    pub fn sectors_per_unit(&self) -> u32 {
+        1 << self.unit_shift
+    }
+
+    /// log2 of [`Geometry::sectors_per_unit`].
+    #[inline(always)]
+    pub fn unit_shift(&self) -> u32 {
+        self.unit_shift
+    }
+
+    /// The mapping unit that holds sector `lba`, for a sector inside the drive.
+    #[inline(always)]
+    pub fn lpn_of(&self, lba: crate::Lba) -> Lpn {
+        Lpn::new((lba.get() >> self.unit_shift) as u32)
+    }
+
+    /// The block that holds a unit.
+    #[inline(always)]
+    pub fn block_of(&self, ppa: Ppa) -> BlockId {
+        BlockId::new(self.units_per_block.quotient(ppa.get()))
+    }
+
+    /// The block that holds a page.
+    #[inline(always)]
+    pub fn block_of_page(&self, ppn: Ppn) -> BlockId {
+        BlockId::new(self.pages_per_block.quotient(ppn.get()))
+    }
+
+    /// The page that holds a unit.
+    #[inline(always)]
+    pub fn page_of(&self, ppa: Ppa) -> Ppn {
+        Ppn::new(self.units_per_page.quotient(ppa.get()))
+    }
+
+    /// The first unit of a page.
+    #[inline(always)]
+    pub fn first_unit_of_page(&self, ppn: Ppn) -> Ppa {
+        Ppa::new(ppn.get() * self.units_per_page.get())
+    }
+
+    /// The first unit of a block.
+    #[inline(always)]
+    pub fn first_unit(&self, block: BlockId) -> Ppa {
+        Ppa::new(block.get() * self.units_per_block.get())
+    }
+
+    /// Page `page` (from 0) of a block.
+    #[inline(always)]
+    pub fn page(&self, block: BlockId, page: u32) -> Ppn {
+        debug_assert!(page < self.pages_per_block());
+        Ppn::new(block.get() * self.spec.pages_per_block + page)
+    }
+
+    /// A page's number within its block.
+    #[inline(always)]
+    pub fn page_in_block(&self, ppn: Ppn) -> u32 {
+        self.pages_per_block.remainder(ppn.get())
+    }
+
+    /// The die that holds a block.
+    #[inline(always)]
+    pub fn die_of(&self, block: BlockId) -> DieId {
+        DieId::new(self.blocks_per_die.quotient(block.get()))
+    }
+
+    /// The plane that holds a block, numbered through the whole drive.
+    #[inline(always)]
+    pub fn plane_of(&self, block: BlockId) -> u32 {
+        self.blocks_per_plane.quotient(block.get())
+    }
+
+    /// The channel that holds a die.
+    #[inline(always)]
+    pub fn channel_of(&self, die: DieId) -> ChannelId {
+        ChannelId::new(self.dies_per_channel.quotient(die.get()))
+    }
+
+    /// Where a page lies, for the timing model.
+    #[inline(always)]
+    pub fn place(&self, ppn: Ppn) -> Place {
+        let block = self.block_of_page(ppn);
+        let die = self.die_of(block);
+        Place {
+            die,
+            plane: self.plane_of(block) - die.get() * self.spec.planes_per_die,
+            page: ppn.get() - block.get() * self.spec.pages_per_block,
+        }
+    }
+
+    /// Where a block lies, for the timing model.
+    pub fn place_of_block(&self, block: BlockId) -> Place {
+        self.place(self.page(block, 0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec() -> GeometrySpec {
+        GeometrySpec {
+            channels: 2,
+            dies_per_channel: 3,
+            planes_per_die: 2,
+            blocks_per_plane: 5,
+            pages_per_block: 12,
+            page_bytes: 16384,
+            unit_bytes: 4096,
+        }
+    }
+
+    #[test]
+    fn every_unit_lies_where_its_number_says() {
+        let g = Geometry::new(spec()).expect("valid");
+        let mut ppa = 0;
+        for die in 0..6 {
+            for plane in 0..2 {
+                for block_in_plane in 0..5 {
+                    let block = BlockId::new((die * 2 + plane) * 5 + block_in_plane);
+                    assert_eq!(g.first_unit(block).get(), ppa);
+                    for page in 0..12 {
+                        for _ in 0..4 {
+                            let unit = Ppa::new(ppa);
+                            let ppn = g.page_of(unit);
+                            assert_eq!(g.block_of(unit), block);
+                            assert_eq!(ppn, g.page(block, page));
+                            assert_eq!(g.page_in_block(ppn), page);
+                            assert_eq!(g.place(ppn), Place { die: DieId::new(die), plane, page });
+                            assert_eq!(g.channel_of(DieId::new(die)).get(), die / 3);
+                            ppa += 1;
+                        }
+                    }
+                }
+            }
+        }
+        assert_eq!(g.units(), ppa);
+        assert_eq!(g.raw_bytes(), u64::from(ppa) * 4096);
+        assert_eq!(g.lpn_of(crate::Lba::new(17)), Lpn::new(2));
+    }
+
+    #[test]
+    fn impossible_geometry_is_refused_with_the_key() {
+        let zero = GeometrySpec { planes_per_die: 0, ..spec() };
+        assert_eq!(Geometry::new(zero), Err(GeometryError::Zero { key: "planes_per_die" }));
+        let unit = GeometrySpec { unit_bytes: 3000, ..spec() };
+        assert_eq!(Geometry::new(unit), Err(GeometryError::UnitSize { bytes: 3000 }));
+        let page = GeometrySpec { page_bytes: 6144, ..spec() };
+        assert!(matches!(Geometry::new(page), Err(GeometryError::PageSize { .. })));
+        let huge = GeometrySpec { blocks_per_plane: u32::MAX, pages_per_block: u32::MAX, ..spec() };
+        assert!(matches!(Geometry::new(huge), Err(GeometryError::TooLarge { .. })));
+    }
+}

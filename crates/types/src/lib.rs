@@ -1,0 +1,25 @@
+//! The vocabulary of Strobe: what an address is, where it lies, and when.
+//!
+//! Every address is a newtype around a private integer ([`Lba`], [`Lpn`], [`Ppa`], [`Ppn`],
+//! [`BlockId`], [`DieId`], [`ChannelId`]), so a logical number cannot be used as a physical one
+//! by accident. [`Geometry`] is the only place where one kind of address becomes another.
+//! [`SimTime`] is virtual time in nanoseconds; nothing in the engine reads a clock. [`Prng`] is
+//! the only source of chance, always seeded.
+
+mod addr;
+mod divide;
+mod geometry;
+mod packed;
+mod prefetch;
+mod prng;
+mod request;
+mod time;
+
+pub use addr::{BlockId, ChannelId, DieId, Lba, Lpn, Ppa, Ppn, SECTOR_BYTES};
+pub use divide::Divisor;
+pub use geometry::{Geometry, GeometryError, GeometrySpec, Place};
+pub use packed::PackedPpa;
+pub use prefetch::prefetch_write;
+pub use prng::{Prng, scatter};
+pub use request::{Op, Request};
+pub use time::SimTime;

@@ -1,0 +1,32 @@
+//! Stored forms of optional addresses.
+
+use crate::Ppa;
+
+/// `Option<Ppa>` in four bytes, the form a mapping table keeps.
+///
+/// Zero means "unmapped", so a table of a terabyte drive starts as untouched zero pages and
+/// costs memory only where it has been written. The price is one address: a drive has at most
+/// 2³² − 1 mapping units.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[repr(transparent)]
+pub struct PackedPpa(u32);
+
+impl PackedPpa {
+    /// The unmapped state.
+    pub const NONE: Self = Self(0);
+
+    /// Packs a mapped address.
+    #[inline(always)]
+    pub const fn some(ppa: Ppa) -> Self {
+        Self(ppa.get() + 1)
+    }
+
+    /// The address, if mapped.
+    #[inline(always)]
+    pub const fn get(self) -> Option<Ppa> {
+        match self.0 {
+            0 => None,
+            n => Some(Ppa::new(n - 1)),
+        }
+    }
+}

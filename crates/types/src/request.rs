@@ -1,0 +1,54 @@
+//! What a host asks of the drive: the small record that generators and traces hand over.
+
+use crate::Lba;
+
+/// The kind of a host request.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[repr(u8)]
+pub enum Op {
+    /// Read sectors.
+    Read,
+    /// Write sectors.
+    Write,
+    /// Deallocate sectors (TRIM, discard, DSM).
+    Trim,
+    /// Make all completed writes durable. Carries no range.
+    Flush,
+}
+
+impl Op {
+    /// Every kind, in the order results are printed.
+    pub const ALL: [Op; 4] = [Op::Read, Op::Write, Op::Trim, Op::Flush];
+
+    /// The name used in results and messages.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Op::Read => "read",
+            Op::Write => "write",
+            Op::Trim => "trim",
+            Op::Flush => "flush",
+        }
+    }
+}
+
+/// One host request: 16 bytes, so that batches stay small in cache.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Request {
+    /// First sector; ignored for [`Op::Flush`].
+    pub lba: Lba,
+    /// Number of sectors; 0 only for [`Op::Flush`].
+    pub sectors: u32,
+    /// What to do.
+    pub op: Op,
+}
+
+impl Request {
+    /// A request for `sectors` sectors from `lba`.
+    #[inline(always)]
+    pub const fn new(op: Op, lba: Lba, sectors: u32) -> Self {
+        Self { lba, sectors, op }
+    }
+
+    /// A flush.
+    pub const FLUSH: Self = Self { lba: Lba::new(0), sectors: 0, op: Op::Flush };
+}

@@ -1,0 +1,9 @@
+//! Where requests come from: synthetic generators ([`synthetic`]), block traces ([`trace`]), and
+//! the closed forms ([`oracle`]) that tell what a correct drive must make of some of them.
+//!
+//! Nothing here knows the drive: a generator fills batches of [`strobe_types::Request`], a trace
+//! reader yields records with byte offsets and times.
+
+pub mod oracle;
+pub mod synthetic;
+pub mod trace;

@@ -1,1 +1,137 @@
-//! x
+//! Flash translation layers.
+//!
+//! [`MappingScheme`] is the seam: the drive above hands over whole mapping units and gets
+//! completion times back. [`PageMap`] is the page-mapped scheme. Its garbage collection keeps one
+//! rule: *policy chooses, mechanism moves*. A [`gc::VictimPolicy`] sees block statistics and
+//! names a victim; only the mapping scheme touches flash.
+
+mod capacity;
+mod free;
+mod frontier;
+pub mod gc;
+mod map;
+mod validity;
+
+pub use capacity::{Capacity, CapacityError, Demand};
+pub use gc::{GcStats, GcStream};
+pub use map::page::{PageMap, PageMapConfig};
+
+use strobe_nand::{Nand, Payload, Unit};
+use strobe_types::{Lpn, SimTime};
+
+/// Why a mapping scheme could not do what it was asked. The state is unchanged but for
+/// operations already done on flash.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum FtlError {
+    /// So many blocks have gone bad that garbage collection could not make progress any more.
+    #[error(
+        "end of life: {bad_blocks} bad blocks leave room for {room_units} mapping units, \
+         the drive holds up to {logical_units}; only reads are served"
+    )]
+    EndOfLife {
+        /// Blocks out of service.
+        bad_blocks: u32,
+        /// Logical units that the remaining blocks could serve.
+        room_units: u64,
+        /// Logical units of the drive.
+        logical_units: u32,
+    },
+    /// Garbage collection ran for long without freeing a block. The capacity check before the
+    /// run makes this impossible for a policy that ever picks a block with invalid units.
+    #[error(
+        "garbage collection makes no progress: {victims} victims in a row freed nothing; \
+         the victim policy keeps choosing blocks without invalid data"
+    )]
+    NoProgress {
+        /// Consecutive victims without gain.
+        victims: u64,
+    },
+    /// No erased block is left: more flash operations failed in one collection than the reserve
+    /// covers.
+    #[error(
+        "end of life: no erased block left, too many flash operations failed at once; only reads are served"
+    )]
+    OutOfBlocks,
+}
+
+/// What the whole-state checker found: the first broken invariant, in words.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("state check failed: {0}")]
+pub struct CheckError(pub String);
+
+/// How worn the flash is.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct WearSummary {
+    /// Fewest erases of a good block.
+    pub erase_min: u32,
+    /// Mean erases over the good blocks.
+    pub erase_mean: f64,
+    /// Most erases of a good block.
+    pub erase_max: u32,
+    /// Standard deviation of erases over the good blocks.
+    pub erase_stddev: f64,
+    /// Blocks out of service, factory-bad ones included.
+    pub bad_blocks: u32,
+    /// Host units that had been written when the first block went bad in use.
+    pub first_bad_block_host_writes: Option<u64>,
+    /// Blocks per erase-count bin, from `erase_min` to `erase_max` in equal bins.
+    pub histogram: Vec<u32>,
+}
+
+/// A flash translation layer: where each logical unit lies, and how room is made for new ones.
+///
+/// **The caller promises** that logical pages are below [`MappingScheme::logical_units`] and that
+/// `now` does not decrease from call to call.
+///
+/// **The implementer promises** progress on every write until [`FtlError::EndOfLife`], that a
+/// read returns what was last written or trimmed, and that [`MappingScheme::check`] holds after
+/// every call.
+pub trait MappingScheme {
+    /// What a unit holds.
+    type Payload: Payload;
+    /// The flash below.
+    type Nand: Nand<Payload = Self::Payload>;
+
+    /// The flash below, for its counters and wear.
+    fn nand(&self) -> &Self::Nand;
+
+    /// Logical units the drive offers.
+    fn logical_units(&self) -> u32;
+
+    /// Logical units that hold data now.
+    fn mapped_units(&self) -> u32;
+
+    /// Units that can be programmed in parallel in one step: one page on every lane of the host
+    /// stream. A buffer above should hand over as many at a time.
+    fn stripe_units(&self) -> u32;
+
+    /// Writes whole units, a page at a time; a page that the last ones do not fill is padded.
+    /// Returns when the last page is on flash.
+    fn write(&mut self, now: SimTime, units: &[Unit<Self::Payload>]) -> Result<SimTime, FtlError>;
+
+    /// Reads `count` units from `first` on and appends their content to `out`. Unmapped units
+    /// read as zeros and cost nothing.
+    fn read(&mut self, now: SimTime, first: Lpn, count: u32, out: &mut Vec<Self::Payload>) -> SimTime;
+
+    /// Unmaps `count` units from `first` on.
+    fn trim(&mut self, now: SimTime, first: Lpn, count: u32) -> SimTime;
+
+    /// Hints that `lpn` will be written some requests from now: fetch its map entry.
+    fn prefetch_entry(&self, lpn: Lpn);
+
+    /// Hints that `lpn` will be written soon, its map entry being near: fetch the rest.
+    fn prefetch_state(&self, lpn: Lpn);
+
+    /// Garbage collection counters.
+    fn gc_stats(&self) -> &GcStats;
+
+    /// Erased blocks at hand.
+    fn free_blocks(&self) -> u32;
+
+    /// Erase counts and bad blocks.
+    fn wear(&self) -> WearSummary;
+
+    /// Checks every invariant of the whole state. Cost: a pass over all units.
+    fn check(&self) -> Result<(), CheckError>;
+}

@@ -1,1 +1,112 @@
-//! x
+//! NAND flash: what a flash translation layer may ask of it, and an exact model of it.
+//!
+//! [`Nand`] is the contract. [`Chip`] is the model behind it: it enforces the flash rules, counts
+//! every operation under exactly one [`Cause`], keeps each unit's out-of-band record, wears out,
+//! and asks a [`Timing`] when things happen and a [`Medium`] to keep what was stored. Timing and
+//! medium are type parameters, so that a run which only counts operations pays for neither.
+//!
+//! A broken flash rule (a page programmed twice or out of order, a dead block used) is a bug in
+//! the layer above and panics. A media fault (a failed program or erase) is an `Err` that the
+//! layer above must handle.
+
+mod chip;
+mod counts;
+mod medium;
+mod timing;
+
+pub use chip::{Chip, WearConfig};
+pub use counts::{Cause, NandOp, OpCounts};
+pub use medium::{ByteMedium, Medium, NoMedium, OobRecord, Payload, StampMedium, UnitBytes};
+pub use timing::{ArrayTiming, Timing, TimingConfig, Untimed};
+
+use strobe_types::{BlockId, Geometry, Lpn, Ppa, Ppn, SimTime};
+
+/// One mapping unit on its way to or from flash: whose it is, and what it holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unit<P> {
+    /// The logical page the unit belongs to; goes into the out-of-band area.
+    pub lpn: Lpn,
+    /// What it holds, as far as the medium keeps it.
+    pub payload: P,
+}
+
+/// A page program reported failure. The page is used up and holds nothing; the block must take
+/// no more programs and should be retired after its valid data has been moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("program failed")]
+pub struct ProgramFailed {
+    /// When the failure was known.
+    pub at: SimTime,
+}
+
+/// An erase reported failure: the block is bad from now on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("erase failed, block worn out")]
+pub struct EraseFailed {
+    /// When the failure was known.
+    pub at: SimTime,
+}
+
+/// A drive's flash array.
+///
+/// **The caller promises** to program the pages of a block in order, each once between erases;
+/// to read only programmed pages; to leave bad blocks alone; and to order operations that depend
+/// on each other by passing the completion time of one as `now` of the next. Operations on one
+/// die are served in the order of the calls.
+///
+/// **The implementer promises** that a page reads back exactly as programmed until its block is
+/// erased, that every operation is counted under its cause, and that a returned time is never
+/// earlier than `now`.
+pub trait Nand {
+    /// What a unit holds on this medium.
+    type Payload: Payload;
+
+    /// The shape of the array.
+    fn geometry(&self) -> &Geometry;
+
+    /// Reads page `ppn` and transfers `units` of its mapping units. Returns when they have
+    /// arrived; their content is then available from [`Nand::lpn`] and [`Nand::payload`].
+    fn read(&mut self, now: SimTime, ppn: Ppn, units: u32, cause: Cause) -> SimTime;
+
+    /// Programs page `ppn` with up to a page of units; missing ones are padding. Returns when
+    /// the page is on flash.
+    fn program(
+        &mut self,
+        now: SimTime,
+        ppn: Ppn,
+        units: &[Unit<Self::Payload>],
+        sequence: u64,
+        cause: Cause,
+    ) -> Result<SimTime, ProgramFailed>;
+
+    /// Erases `block`.
+    fn erase(&mut self, now: SimTime, block: BlockId, cause: Cause) -> Result<SimTime, EraseFailed>;
+
+    /// The logical page recorded in the out-of-band area of a programmed unit; `None` for
+    /// padding. Costs no flash time: the caller has read the page or is the checker.
+    fn lpn(&self, ppa: Ppa) -> Option<Lpn>;
+
+    /// The content of a programmed unit, under the same rule as [`Nand::lpn`].
+    fn payload(&self, ppa: Ppa) -> Self::Payload;
+
+    /// Pages programmed in `block` since its last erase.
+    fn pages_programmed(&self, block: BlockId) -> u32;
+
+    /// Successful erases of `block`.
+    fn erase_count(&self, block: BlockId) -> u32;
+
+    /// Whether `block` is bad, from the factory or worn out.
+    fn is_bad(&self, block: BlockId) -> bool;
+
+    /// Takes `block` out of service for good (after a failed program).
+    fn mark_bad(&mut self, block: BlockId);
+
+    /// Everything that has been done, by operation and cause.
+    fn counts(&self) -> &OpCounts;
+
+    /// Asks the processor to bring the out-of-band records that start at `ppa` into its cache.
+    fn prefetch_oob(&self, ppa: Ppa);
+
+    /// Checks what the medium can check about a programmed page: `Err` names the difference.
+    fn verify_page(&self, ppn: Ppn) -> Result<(), String>;
+}

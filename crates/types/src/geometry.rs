@@ -107,7 +107,7 @@ impl Geometry {
         if !spec.unit_bytes.is_power_of_two() || u64::from(spec.unit_bytes) < SECTOR_BYTES {
             return Err(GeometryError::UnitSize { bytes: spec.unit_bytes });
         }
-        if spec.page_bytes % spec.unit_bytes != 0 {
+        if !spec.page_bytes.is_multiple_of(spec.unit_bytes) {
             return Err(GeometryError::PageSize { page_bytes: spec.page_bytes, unit_bytes: spec.unit_bytes });
         }
         let units_per_page = spec.page_bytes / spec.unit_bytes;

@@ -1,1 +1,41 @@
-//! Block traces.
+//! Block traces: recorded requests of a real system, read as a stream.
+//!
+//! [`open`] turns a file and the name of its format ([`FORMATS`]) into a [`TraceReader`], an
+//! iterator over [`TraceRecord`]s. Files may be gzip-compressed. Memory stays bounded whatever
+//! the file holds, and nothing in a file can cause a panic: it yields records, or one
+//! [`TraceError`] that names the place and the cure, and then ends.
+//!
+//! The format is never guessed from the content: several formats have the same shape and
+//! opposite meanings (1 is a read for `mqsim` and a write for `tencent`).
+//!
+//! To add a text format, copy `spc.rs`, change its table entry and its `parse_line`, and add one
+//! line to [`FORMATS`] in `format.rs`.
+
+mod columns;
+mod device;
+mod error;
+mod format;
+mod input;
+mod line;
+mod options;
+mod reader;
+mod skipped;
+#[cfg(test)]
+mod testing;
+
+mod alibaba;
+mod blkparse;
+mod blktrace;
+mod disksim;
+mod fio;
+mod mqsim;
+mod msr;
+mod spc;
+mod ssdsim;
+mod tencent;
+
+pub use error::{Position, TraceError};
+pub use format::{FORMATS, Format, find_format};
+pub use options::{Action, TraceOptions};
+pub use reader::{TraceReader, TraceRecord, from_reader, open};
+pub use skipped::{SkipReason, Skipped};

@@ -1,0 +1,136 @@
+//! Reserve arithmetic: can garbage collection always make progress?
+
+/// What a drive must hold, and what it needs beside it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Demand {
+    /// Logical units the drive offers.
+    pub logical_units: u32,
+    /// Good blocks.
+    pub usable_blocks: u32,
+    /// Blocks that are open for writing at the same time.
+    pub open_blocks: u32,
+    /// Erased blocks that are kept in hand.
+    pub reserve_blocks: u32,
+    /// Flash pages in a block.
+    pub pages_per_block: u32,
+    /// Mapping units in a page.
+    pub units_per_page: u32,
+}
+
+/// The arithmetic of progress, ready to be printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Capacity {
+    demand: Demand,
+}
+
+/// Why a drive could not make progress when full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CapacityError {
+    demand: Demand,
+    room: u64,
+}
+
+impl Capacity {
+    /// Prepares the arithmetic for `demand`.
+    pub fn new(demand: Demand) -> Self {
+        Self { demand }
+    }
+
+    /// Most logical units with which garbage collection always frees space.
+    ///
+    /// When it starts, all but the open and the reserved blocks are closed. If the logical units
+    /// were spread so that no closed block had a whole page to gain, each would hold more than
+    /// (pages − 1) × units per page valid units; as long as there are fewer logical units than
+    /// that takes, some block yields at least one page, and the reserve lets it be moved.
+    pub fn room_units(&self) -> u64 {
+        let d = &self.demand;
+        let closed = u64::from(d.usable_blocks)
+            .saturating_sub(u64::from(d.open_blocks))
+            .saturating_sub(u64::from(d.reserve_blocks));
+        let too_full = u64::from(d.pages_per_block - 1) * u64::from(d.units_per_page) + 1;
+        (closed * too_full).saturating_sub(1)
+    }
+
+    /// Accepts the demand or says why not.
+    pub fn check(&self) -> Result<(), CapacityError> {
+        let room = self.room_units();
+        if u64::from(self.demand.logical_units) <= room {
+            return Ok(());
+        }
+        Err(CapacityError { demand: self.demand, room })
+    }
+}
+
+impl std::error::Error for CapacityError {}
+
+impl std::fmt::Display for CapacityError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let d = &self.demand;
+        let per_block = u64::from(d.pages_per_block) * u64::from(d.units_per_page);
+        let physical = u64::from(d.usable_blocks) * per_block;
+        writeln!(
+            f,
+            "over-provisioning is too small for garbage collection to make progress when the drive is full:"
+        )?;
+        writeln!(
+            f,
+            "  {:>12} good blocks × {per_block} mapping units = {physical} units on flash",
+            d.usable_blocks
+        )?;
+        writeln!(
+            f,
+            "  {:>12} blocks open for writing and {} kept erased cannot be counted on",
+            d.open_blocks, d.reserve_blocks
+        )?;
+        writeln!(f, "  {:>12} logical units asked for", d.logical_units)?;
+        writeln!(f, "  {:>12} logical units can be served", self.room)?;
+        if self.room == 0 {
+            return write!(f, "the drive needs more blocks per plane, or fewer dies and planes");
+        }
+        // Rounded up to four digits, so that following the advice is enough.
+        let spare = (physical as f64 / self.room as f64 - 1.0) * 10_000.0;
+        write!(
+            f,
+            "set drive.ftl.logical_pages to at most {}, or drive.ftl.over_provisioning to at least {:.4}",
+            self.room,
+            spare.ceil() / 10_000.0
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DEMAND: Demand = Demand {
+        logical_units: 0,
+        usable_blocks: 10,
+        open_blocks: 2,
+        reserve_blocks: 3,
+        pages_per_block: 4,
+        units_per_page: 1,
+    };
+
+    #[test]
+    fn one_free_page_in_all_closed_blocks_is_enough_and_none_is_not() {
+        let full = Demand { logical_units: 5 * 4, ..DEMAND };
+        assert!(Capacity::new(full).check().is_err());
+        let one_less = Demand { logical_units: 5 * 4 - 1, ..DEMAND };
+        assert_eq!(Capacity::new(one_less).check(), Ok(()));
+    }
+
+    #[test]
+    fn the_refusal_names_both_cures() {
+        let error = Capacity::new(Demand { logical_units: 39, ..DEMAND }).check().expect_err("too full");
+        let text = error.to_string();
+        assert!(text.contains("10 good blocks × 4 mapping units = 40"), "{text}");
+        assert!(text.contains("logical_pages to at most 19"), "{text}");
+        assert!(text.contains("over_provisioning to at least 1.1053"), "{text}");
+    }
+
+    #[test]
+    fn hopelessly_small_drives_are_refused_without_arithmetic_trouble() {
+        let error = Capacity::new(Demand { usable_blocks: 3, logical_units: 1, ..DEMAND }).check();
+        assert!(error.expect_err("no room").to_string().contains("more blocks per plane"));
+    }
+}

@@ -1,0 +1,95 @@
+//! Write frontiers: where the next page of a stream goes.
+
+use strobe_types::{BlockId, Geometry, Ppn};
+
+/// One open block of a stream.
+#[derive(Clone, Copy, Debug)]
+struct Lane {
+    /// The plane this lane prefers its blocks from.
+    plane: u32,
+    /// Next page to program; equal to `end` when no block is open.
+    next: u32,
+    end: u32,
+}
+
+/// A stream of writes: pages that belong together, striped over one open block per lane.
+///
+/// Lanes follow the channels first, then the dies, then the planes, so that consecutive pages
+/// use as many buses as possible and pages a full round apart meet on the planes of one die.
+#[derive(Clone, Debug)]
+pub(crate) struct Frontier {
+    lanes: Vec<Lane>,
+    turn: usize,
+}
+
+impl Frontier {
+    pub(crate) fn new(geometry: &Geometry) -> Self {
+        let spec = geometry.spec();
+        let mut lanes = Vec::with_capacity(geometry.planes() as usize);
+        for plane in 0..spec.planes_per_die {
+            for die in 0..spec.dies_per_channel {
+                for channel in 0..spec.channels {
+                    let die = channel * spec.dies_per_channel + die;
+                    lanes.push(Lane { plane: die * spec.planes_per_die + plane, next: 0, end: 0 });
+                }
+            }
+        }
+        Self { lanes, turn: 0 }
+    }
+
+    /// Open blocks this stream may have.
+    pub(crate) fn lanes(&self) -> u32 {
+        self.lanes.len() as u32
+    }
+
+    /// The page to program next, if the lane whose turn it is has an open block.
+    #[inline(always)]
+    pub(crate) fn next_page(&self) -> Option<Ppn> {
+        let lane = &self.lanes[self.turn];
+        (lane.next < lane.end).then_some(Ppn::new(lane.next))
+    }
+
+    /// The plane on which the lane whose turn it is wants its next block.
+    pub(crate) fn wanted_plane(&self) -> u32 {
+        self.lanes[self.turn].plane
+    }
+
+    /// Opens `block` on the lane whose turn it is.
+    pub(crate) fn open(&mut self, block: BlockId, geometry: &Geometry) {
+        let lane = &mut self.lanes[self.turn];
+        debug_assert_eq!(lane.next, lane.end, "lane has an open block");
+        lane.next = geometry.page(block, 0).get();
+        lane.end = lane.next + geometry.pages_per_block();
+    }
+
+    /// Notes that the page from [`Frontier::next_page`] has been programmed and passes the turn.
+    /// True if that page was the last of its block.
+    #[inline(always)]
+    pub(crate) fn advance(&mut self) -> bool {
+        let lane = &mut self.lanes[self.turn];
+        lane.next += 1;
+        let full = lane.next == lane.end;
+        self.turn += 1;
+        if self.turn == self.lanes.len() {
+            self.turn = 0;
+        }
+        full
+    }
+
+    /// Gives up the open block of the lane whose turn it is (its last program failed).
+    pub(crate) fn abandon(&mut self) {
+        let lane = &mut self.lanes[self.turn];
+        lane.next = lane.end;
+    }
+
+    /// The open blocks, with the number of pages programmed in each.
+    pub(crate) fn open_blocks<'a>(
+        &'a self,
+        geometry: &'a Geometry,
+    ) -> impl Iterator<Item = (BlockId, u32)> + 'a {
+        self.lanes.iter().filter(|lane| lane.next < lane.end).map(|lane| {
+            let programmed = geometry.pages_per_block() - (lane.end - lane.next);
+            (geometry.block_of_page(Ppn::new(lane.next)), programmed)
+        })
+    }
+}

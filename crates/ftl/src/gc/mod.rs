@@ -1,0 +1,141 @@
+//! Victim policies: which block garbage collection should empty next.
+//!
+//! A policy is told what happens to blocks and answers one question, [`VictimPolicy::choose`]. It
+//! owns whatever index makes that answer cheap; the hook called for every invalidated unit is a
+//! static call, so a policy that does not listen costs nothing. It cannot touch flash.
+//!
+//! Ties are broken by a documented total order, chance comes only from the generator passed in,
+//! and time is the *tick*: host units written or trimmed so far.
+
+mod cost_benefit;
+mod greedy;
+mod sampled;
+
+pub use cost_benefit::CostBenefit;
+pub use greedy::Greedy;
+pub use sampled::{Sampled, Sampling};
+
+use strobe_types::{BlockId, Prng};
+
+/// What a policy may know when it chooses.
+#[derive(Clone, Copy, Debug)]
+pub struct BlockView<'a> {
+    /// Valid units by block.
+    pub(crate) valid: &'a [u32],
+    /// Units in a block.
+    pub(crate) units_per_block: u32,
+    /// Now, in ticks.
+    pub(crate) tick: u64,
+}
+
+impl<'a> BlockView<'a> {
+    /// A view for tests and external drivers of a policy. `valid` is indexed by block.
+    pub fn new(valid: &'a [u32], units_per_block: u32, tick: u64) -> Self {
+        Self { valid, units_per_block, tick }
+    }
+
+    /// Valid units in `block`.
+    pub fn valid(&self, block: BlockId) -> u32 {
+        self.valid[block.index()]
+    }
+
+    /// Units in a block.
+    pub fn units_per_block(&self) -> u32 {
+        self.units_per_block
+    }
+
+    /// Now, in ticks.
+    pub fn tick(&self) -> u64 {
+        self.tick
+    }
+}
+
+/// Chooses victims.
+///
+/// **The caller promises** to report every block exactly once when it closes, then each of its
+/// invalidations, and to report it as taken before anything else happens to it.
+///
+/// **The implementer promises** to name only blocks that are closed and not yet taken, the same
+/// ones for the same history and generator state, and `None` only if no candidate can yield space.
+pub trait VictimPolicy {
+    /// `block` is full and has become a candidate.
+    fn closed(&mut self, block: BlockId, valid: u32, tick: u64);
+
+    /// A unit of `block` has become invalid; `valid` are left. Also called for open blocks.
+    fn invalidated(&mut self, block: BlockId, valid: u32, tick: u64);
+
+    /// `block` is no candidate any more.
+    fn taken(&mut self, block: BlockId);
+
+    /// The block to empty next.
+    fn choose(&mut self, view: &BlockView<'_>, rng: &mut Prng) -> Option<BlockId>;
+
+    /// Candidates at present, for the checker.
+    fn candidates(&self) -> u32;
+
+    /// Host memory per block, in bytes.
+    fn bytes_per_block() -> u64
+    where
+        Self: Sized;
+}
+
+/// Where valid pages of a victim go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum GcStream {
+    /// To open blocks of their own: data that survived a collection is likely colder.
+    #[default]
+    Own,
+    /// To the blocks that host writes go to, as in a plain log.
+    Host,
+}
+
+/// What garbage collection has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GcStats {
+    /// Calls: times that free blocks had fallen below the trigger.
+    pub runs: u64,
+    /// Blocks emptied.
+    pub victims: u64,
+    /// Valid units moved.
+    pub units_moved: u64,
+    /// Virtual time from the start of each call to its last erase, summed, in ns.
+    pub time_ns: u64,
+    /// Programs that failed and were repeated elsewhere.
+    pub program_failures: u64,
+}
+
+impl GcStats {
+    /// What was added since `earlier`.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        Self {
+            runs: self.runs - earlier.runs,
+            victims: self.victims - earlier.victims,
+            units_moved: self.units_moved - earlier.units_moved,
+            time_ns: self.time_ns - earlier.time_ns,
+            program_failures: self.program_failures - earlier.program_failures,
+        }
+    }
+}
+
+/// User-made policies may be boxed: one virtual call per invalidation.
+impl VictimPolicy for Box<dyn VictimPolicy> {
+    fn closed(&mut self, block: BlockId, valid: u32, tick: u64) {
+        self.as_mut().closed(block, valid, tick);
+    }
+    fn invalidated(&mut self, block: BlockId, valid: u32, tick: u64) {
+        self.as_mut().invalidated(block, valid, tick);
+    }
+    fn taken(&mut self, block: BlockId) {
+        self.as_mut().taken(block);
+    }
+    fn choose(&mut self, view: &BlockView<'_>, rng: &mut Prng) -> Option<BlockId> {
+        self.as_mut().choose(view, rng)
+    }
+    fn candidates(&self) -> u32 {
+        self.as_ref().candidates()
+    }
+    fn bytes_per_block() -> u64 {
+        64
+    }
+}

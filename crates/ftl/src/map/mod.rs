@@ -1,0 +1,4 @@
+//! Mapping schemes.
+
+pub(crate) mod page;
+mod page_check;

@@ -1,0 +1,566 @@
+//! The page map: every logical unit may lie anywhere.
+
+use strobe_nand::{Cause, Nand, Unit};
+use strobe_types::{BlockId, Lpn, PackedPpa, Ppa, Ppn, Prng, SimTime, prefetch_write};
+
+use crate::capacity::{Capacity, CapacityError, Demand};
+use crate::free::FreePool;
+use crate::frontier::Frontier;
+use crate::gc::{BlockView, GcStats, GcStream, VictimPolicy};
+use crate::validity::Validity;
+use crate::{CheckError, FtlError, MappingScheme, WearSummary};
+
+/// Choices of a page-mapped drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PageMapConfig {
+    /// Logical units offered to the host.
+    pub logical_units: u32,
+    /// Where garbage collection moves valid units.
+    pub gc_stream: GcStream,
+    /// Garbage collection starts when fewer erased blocks are left. `None`: the least that is
+    /// safe, one per lane of the stream it writes to and two more.
+    pub min_free_blocks: Option<u32>,
+    /// Blocks that one call gains at least.
+    pub net_blocks: u32,
+    /// Seed of the policy's chance.
+    pub seed: u64,
+}
+
+/// What a block is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BlockState {
+    Free,
+    Open,
+    Closed,
+    /// Took a failed program: to be emptied and then marked bad.
+    Retiring,
+    Bad,
+}
+
+/// A page-mapped flash translation layer over `N` with victim policy `V`.
+///
+/// Memory beside the chip: 4 bytes per logical unit, one bit per physical unit, 5 bytes per block
+/// and what the policy keeps.
+#[derive(Clone, Debug)]
+pub struct PageMap<N: Nand, V> {
+    pub(crate) nand: N,
+    pub(crate) policy: V,
+    rng: Prng,
+    pub(crate) map: Vec<PackedPpa>,
+    pub(crate) mapped: u32,
+    pub(crate) validity: Validity,
+    /// Valid units by block.
+    pub(crate) valid: Vec<u32>,
+    pub(crate) states: Vec<BlockState>,
+    pub(crate) free: FreePool,
+    /// Host stream, then the garbage collection stream if it has one of its own.
+    pub(crate) frontiers: Vec<Frontier>,
+    retiring: Vec<BlockId>,
+    config: PageMapConfig,
+    min_free_blocks: u32,
+    /// Host units written or trimmed: the policies' clock.
+    tick: u64,
+    host_units_written: u64,
+    sequence: u64,
+    gc: GcStats,
+    first_bad_block_host_writes: Option<u64>,
+    end_of_life: Option<FtlError>,
+    scratch: Scratch<N::Payload>,
+}
+
+/// Buffers of garbage collection, kept to spare the allocator.
+#[derive(Clone, Debug)]
+struct Scratch<P> {
+    victim_units: Vec<Ppa>,
+    chunk: Vec<Unit<P>>,
+    sources: Vec<Ppa>,
+}
+
+impl<P> Default for Scratch<P> {
+    fn default() -> Self {
+        Self { victim_units: Vec::new(), chunk: Vec::new(), sources: Vec::new() }
+    }
+}
+
+const HOST: usize = 0;
+
+impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
+    /// A fresh drive on `nand`, or the arithmetic that shows why it could not work.
+    pub fn new(nand: N, policy: V, config: PageMapConfig) -> Result<Self, CapacityError> {
+        let geometry = nand.geometry();
+        let frontier = Frontier::new(geometry);
+        let frontiers = match config.gc_stream {
+            GcStream::Own => vec![frontier.clone(), frontier],
+            GcStream::Host => vec![frontier],
+        };
+        let blocks = geometry.blocks();
+        let states: Vec<BlockState> = (0..blocks)
+            .map(|b| if nand.is_bad(BlockId::new(b)) { BlockState::Bad } else { BlockState::Free })
+            .collect();
+        // While a victim is moved, each lane may need a new block before the first one is erased;
+        // one more covers a failed program, and the last is the one the host is waiting for.
+        let least = frontiers[HOST].lanes() + 2;
+        let min_free_blocks = config.min_free_blocks.unwrap_or(least).max(least);
+        let ftl = Self {
+            rng: Prng::derive(config.seed, "victim"),
+            map: vec![PackedPpa::NONE; config.logical_units as usize],
+            mapped: 0,
+            validity: Validity::new(geometry.units()),
+            valid: vec![0; blocks as usize],
+            free: FreePool::new(geometry, |b| !nand.is_bad(b)),
+            states,
+            frontiers,
+            retiring: Vec::new(),
+            config,
+            min_free_blocks,
+            tick: 0,
+            host_units_written: 0,
+            sequence: 0,
+            gc: GcStats::default(),
+            first_bad_block_host_writes: None,
+            end_of_life: None,
+            scratch: Scratch::default(),
+            nand,
+            policy,
+        };
+        ftl.capacity().check()?;
+        Ok(ftl)
+    }
+
+    /// Bytes of host memory beside the chip.
+    pub fn memory_bytes(geometry: &strobe_types::Geometry, logical_units: u32) -> u64 {
+        u64::from(logical_units) * 4
+            + u64::from(geometry.units()).div_ceil(8)
+            + u64::from(geometry.blocks()) * (5 + 4 + V::bytes_per_block())
+    }
+
+    fn bad_blocks(&self) -> u32 {
+        self.states.iter().filter(|&&state| state == BlockState::Bad).count() as u32
+    }
+
+    fn capacity(&self) -> Capacity {
+        let geometry = self.nand.geometry();
+        Capacity::new(Demand {
+            logical_units: self.config.logical_units,
+            usable_blocks: geometry.blocks() - self.bad_blocks(),
+            open_blocks: self.frontiers.iter().map(Frontier::lanes).sum(),
+            reserve_blocks: self.min_free_blocks - 1,
+            pages_per_block: geometry.pages_per_block(),
+            units_per_page: geometry.units_per_page(),
+        })
+    }
+
+    /// Programs up to a page of units on `stream` and maps them.
+    #[inline(always)]
+    fn write_page(
+        &mut self,
+        now: SimTime,
+        stream: usize,
+        cause: Cause,
+        units: &[Unit<N::Payload>],
+        settle: impl Fn(&mut Self, usize, Lpn, Ppa),
+    ) -> Result<SimTime, FtlError> {
+        let mut now = now;
+        loop {
+            let ppn = match self.frontiers[stream].next_page() {
+                Some(ppn) => ppn,
+                None => self.open_block(now, stream, cause)?,
+            };
+            self.sequence += 1;
+            match self.nand.program(now, ppn, units, self.sequence, cause) {
+                Ok(done) => {
+                    let first = self.nand.geometry().first_unit_of_page(ppn);
+                    for (slot, unit) in units.iter().enumerate() {
+                        settle(self, slot, unit.lpn, first.plus(slot as u32));
+                    }
+                    if self.frontiers[stream].advance() {
+                        self.close(ppn);
+                    }
+                    return Ok(done);
+                }
+                Err(failed) => {
+                    self.retire(stream, ppn);
+                    now = failed.at;
+                }
+            }
+        }
+    }
+
+    /// Maps a unit just written by the host to `ppa` and invalidates its old version.
+    #[inline(always)]
+    fn settle_host(&mut self, lpn: Lpn, ppa: Ppa) {
+        self.tick += 1;
+        let old = std::mem::replace(&mut self.map[lpn.index()], PackedPpa::some(ppa));
+        self.validity.set(ppa);
+        let block = self.nand.geometry().block_of(ppa);
+        self.valid[block.index()] += 1;
+        match old.get() {
+            Some(old) => self.invalidate(old),
+            None => self.mapped += 1,
+        }
+    }
+
+    #[inline(always)]
+    fn invalidate(&mut self, ppa: Ppa) {
+        self.validity.clear(ppa);
+        let block = self.nand.geometry().block_of(ppa);
+        let valid = &mut self.valid[block.index()];
+        *valid -= 1;
+        self.policy.invalidated(block, *valid, self.tick);
+    }
+
+    /// Makes sure the lane whose turn it is has an open block, collecting garbage first if the
+    /// host needs it; returns the next page.
+    #[inline(never)]
+    fn open_block(&mut self, now: SimTime, stream: usize, cause: Cause) -> Result<Ppn, FtlError> {
+        let collecting = cause == Cause::Gc;
+        if !collecting && (self.free.count() < self.min_free_blocks || !self.retiring.is_empty()) {
+            self.collect(now)?;
+        }
+        loop {
+            // Collection may have written to this very stream, and passed the turn on.
+            if let Some(ppn) = self.frontiers[stream].next_page() {
+                return Ok(ppn);
+            }
+            let plane = self.frontiers[stream].wanted_plane();
+            let Some(block) = self.free.take(plane) else {
+                // Only media faults can eat the reserve: each cost a block that gave none back.
+                return Err(self.end_of_life.insert(FtlError::OutOfBlocks).clone());
+            };
+            self.states[block.index()] = BlockState::Open;
+            self.frontiers[stream].open(block, self.nand.geometry());
+        }
+    }
+
+    #[inline(never)]
+    fn close(&mut self, last_page: Ppn) {
+        let block = self.nand.geometry().block_of_page(last_page);
+        self.states[block.index()] = BlockState::Closed;
+        self.policy.closed(block, self.valid[block.index()], self.tick);
+    }
+
+    /// Gives up the open block of `stream` after a failed program of `page`.
+    #[cold]
+    fn retire(&mut self, stream: usize, page: Ppn) {
+        let block = self.nand.geometry().block_of_page(page);
+        self.gc.program_failures += 1;
+        self.frontiers[stream].abandon();
+        self.states[block.index()] = BlockState::Retiring;
+        self.retiring.push(block);
+    }
+
+    /// Frees blocks until enough are at hand. Erases wait for the copies they depend on; nothing
+    /// here waits for the host.
+    fn collect(&mut self, now: SimTime) -> Result<(), FtlError> {
+        self.gc.runs += 1;
+        let target = self.min_free_blocks.max(self.free.count() + self.config.net_blocks.max(1));
+        let patience = 4 * u64::from(self.nand.geometry().blocks()) + 1000;
+        let mut fruitless = 0;
+        let mut finished = now;
+        while let Some(block) = self.retiring.pop() {
+            finished = finished.max(self.empty_block(now, block)?);
+            self.take_out_of_service(block);
+        }
+        while self.free.count() < target {
+            self.refuse_at_end_of_life()?;
+            let view = BlockView {
+                valid: &self.valid,
+                units_per_block: self.nand.geometry().units_per_block(),
+                tick: self.tick,
+            };
+            let Some(victim) = self.policy.choose(&view, &mut self.rng) else {
+                return Err(FtlError::NoProgress { victims: fruitless });
+            };
+            assert_eq!(self.states[victim.index()], BlockState::Closed, "policy chose {victim:?}");
+            let gain = view.units_per_block - self.valid[victim.index()];
+            fruitless = if gain == 0 { fruitless + 1 } else { 0 };
+            if fruitless > patience {
+                return Err(FtlError::NoProgress { victims: fruitless });
+            }
+            self.policy.taken(victim);
+            let copied = self.empty_block(now, victim)?;
+            finished = finished.max(self.erase(copied, victim));
+        }
+        self.gc.time_ns += finished.since(now);
+        self.refuse_at_end_of_life()
+    }
+
+    /// Moves the valid units of `victim` elsewhere. Returns when the last copy is on flash. If
+    /// that fails, what has not been moved stays valid where it is.
+    fn empty_block(&mut self, now: SimTime, victim: BlockId) -> Result<SimTime, FtlError> {
+        let geometry = self.nand.geometry();
+        let mut scratch = std::mem::take(&mut self.scratch);
+        scratch.victim_units.clear();
+        scratch.chunk.clear();
+        scratch.sources.clear();
+        self.validity.take_run(
+            geometry.first_unit(victim),
+            geometry.units_per_block(),
+            &mut scratch.victim_units,
+        );
+        self.valid[victim.index()] = 0;
+        self.gc.victims += 1;
+        self.gc.units_moved += scratch.victim_units.len() as u64;
+        let moved = self.move_units(now, &mut scratch);
+        if moved.is_err() {
+            self.keep_unmoved(victim, &scratch.victim_units);
+        }
+        self.scratch = scratch;
+        moved
+    }
+
+    /// Copies `scratch.victim_units`, in chunks of one page per lane: the reads of a chunk
+    /// overlap, and its programs are issued together, so that planes and dies work in parallel.
+    fn move_units(&mut self, now: SimTime, scratch: &mut Scratch<N::Payload>) -> Result<SimTime, FtlError> {
+        let per_page = self.nand.geometry().units_per_page();
+        let stream = self.frontiers.len() - 1;
+        let chunk_units = (self.frontiers[stream].lanes() * per_page) as usize;
+        let mut finished = now;
+        let mut arrived = now;
+        let mut rest = scratch.victim_units.as_slice();
+        while !rest.is_empty() {
+            let page = self.nand.geometry().page_of(rest[0]);
+            let end = self.nand.geometry().first_unit_of_page(page).plus(per_page);
+            let on_page = rest[..rest.len().min(per_page as usize)].iter().take_while(|&&u| u < end).count();
+            arrived = arrived.max(self.nand.read(now, page, on_page as u32, Cause::Gc));
+            for &ppa in &rest[..on_page] {
+                let lpn = self.nand.lpn(ppa);
+                let lpn = lpn.unwrap_or_else(|| panic!("FTL bug: valid unit {ppa} is padding"));
+                scratch.chunk.push(Unit { lpn, payload: self.nand.payload(ppa) });
+                scratch.sources.push(ppa);
+            }
+            rest = &rest[on_page..];
+            if let Some(&ahead) = rest.get(Self::LOOKAHEAD)
+                && let Some(lpn) = self.nand.lpn(ahead)
+            {
+                prefetch_write(&self.map, lpn.index());
+            }
+            if scratch.chunk.len() >= chunk_units || rest.is_empty() {
+                // A page that is not full waits for the next chunk, unless there is none.
+                let waits = if rest.is_empty() { 0 } else { scratch.chunk.len() % per_page as usize };
+                let ready = scratch.chunk.len() - waits;
+                let (units, sources) = (&scratch.chunk[..ready], &scratch.sources[..ready]);
+                finished = finished.max(self.write_copies(arrived, stream, units, sources)?);
+                scratch.chunk.drain(..ready);
+                scratch.sources.drain(..ready);
+            }
+        }
+        Ok(finished)
+    }
+
+    /// Undoes the invalidation of the units of a victim that could not be moved.
+    #[cold]
+    fn keep_unmoved(&mut self, victim: BlockId, units: &[Ppa]) {
+        for &ppa in units {
+            let lpn = self.nand.lpn(ppa);
+            if lpn.is_some_and(|lpn| self.map[lpn.index()] == PackedPpa::some(ppa)) {
+                self.validity.set(ppa);
+                self.valid[victim.index()] += 1;
+                self.gc.units_moved -= 1;
+            }
+        }
+        self.states[victim.index()] = BlockState::Retiring;
+        self.retiring.push(victim);
+    }
+
+    /// Units ahead of the copy for which map entries are fetched.
+    const LOOKAHEAD: usize = 16;
+
+    fn write_copies(
+        &mut self,
+        now: SimTime,
+        stream: usize,
+        units: &[Unit<N::Payload>],
+        sources: &[Ppa],
+    ) -> Result<SimTime, FtlError> {
+        let per_page = self.nand.geometry().units_per_page() as usize;
+        let mut finished = now;
+        for (page, from) in units.chunks(per_page).zip(sources.chunks(per_page)) {
+            let done = self.write_page(now, stream, Cause::Gc, page, |ftl, slot, lpn, ppa| {
+                let entry = &mut ftl.map[lpn.index()];
+                assert!(*entry == PackedPpa::some(from[slot]), "FTL bug: {lpn:?} is not at {:?}", from[slot]);
+                *entry = PackedPpa::some(ppa);
+                ftl.validity.set(ppa);
+                let block = ftl.nand.geometry().block_of(ppa);
+                ftl.valid[block.index()] += 1;
+            })?;
+            finished = finished.max(done);
+        }
+        Ok(finished)
+    }
+
+    fn erase(&mut self, now: SimTime, block: BlockId) -> SimTime {
+        match self.nand.erase(now, block, Cause::Gc) {
+            Ok(done) => {
+                self.states[block.index()] = BlockState::Free;
+                self.free.put(self.nand.geometry().plane_of(block), block);
+                done
+            }
+            Err(failed) => {
+                self.take_out_of_service(block);
+                failed.at
+            }
+        }
+    }
+
+    #[cold]
+    fn take_out_of_service(&mut self, block: BlockId) {
+        self.nand.mark_bad(block);
+        self.states[block.index()] = BlockState::Bad;
+        self.first_bad_block_host_writes.get_or_insert(self.host_units_written);
+        let capacity = self.capacity();
+        if capacity.check().is_err() {
+            self.end_of_life = Some(FtlError::EndOfLife {
+                bad_blocks: self.bad_blocks(),
+                room_units: capacity.room_units(),
+                logical_units: self.config.logical_units,
+            });
+        }
+    }
+
+    fn refuse_at_end_of_life(&self) -> Result<(), FtlError> {
+        self.end_of_life.clone().map_or(Ok(()), Err)
+    }
+}
+
+impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
+    type Payload = N::Payload;
+    type Nand = N;
+
+    fn nand(&self) -> &N {
+        &self.nand
+    }
+
+    fn logical_units(&self) -> u32 {
+        self.config.logical_units
+    }
+
+    fn mapped_units(&self) -> u32 {
+        self.mapped
+    }
+
+    fn stripe_units(&self) -> u32 {
+        self.frontiers[HOST].lanes() * self.nand.geometry().units_per_page()
+    }
+
+    #[inline]
+    fn write(&mut self, now: SimTime, units: &[Unit<N::Payload>]) -> Result<SimTime, FtlError> {
+        if self.end_of_life.is_some() {
+            self.refuse_at_end_of_life()?;
+        }
+        let mut finished = now;
+        for page in units.chunks(self.nand.geometry().units_per_page() as usize) {
+            let done = self.write_page(now, HOST, Cause::Host, page, |ftl, _, lpn, ppa| {
+                ftl.settle_host(lpn, ppa);
+            })?;
+            self.host_units_written += page.len() as u64;
+            finished = finished.max(done);
+        }
+        Ok(finished)
+    }
+
+    fn read(&mut self, now: SimTime, first: Lpn, count: u32, out: &mut Vec<N::Payload>) -> SimTime {
+        use strobe_nand::Payload;
+        let mut finished = now;
+        let mut at = 0;
+        while at < count {
+            let Some(ppa) = self.map[first.index() + at as usize].get() else {
+                out.push(N::Payload::zero());
+                at += 1;
+                continue;
+            };
+            // Neighbours on the same page come with one read.
+            let page = self.nand.geometry().page_of(ppa);
+            let from = out.len();
+            while at < count
+                && let Some(next) = self.map[first.index() + at as usize].get()
+                && self.nand.geometry().page_of(next) == page
+            {
+                out.push(self.nand.payload(next));
+                at += 1;
+            }
+            let done = self.nand.read(now, page, (out.len() - from) as u32, Cause::Host);
+            finished = finished.max(done);
+        }
+        finished
+    }
+
+    fn trim(&mut self, now: SimTime, first: Lpn, count: u32) -> SimTime {
+        for lpn in first.index()..first.index() + count as usize {
+            if let Some(old) = std::mem::replace(&mut self.map[lpn], PackedPpa::NONE).get() {
+                self.tick += 1;
+                self.mapped -= 1;
+                self.invalidate(old);
+            }
+        }
+        now
+    }
+
+    #[inline(always)]
+    fn prefetch_entry(&self, lpn: Lpn) {
+        prefetch_write(&self.map, lpn.index());
+    }
+
+    #[inline(always)]
+    fn prefetch_state(&self, lpn: Lpn) {
+        if let Some(old) = self.map.get(lpn.index()).and_then(|entry| entry.get()) {
+            self.validity.prefetch(old);
+            prefetch_write(&self.valid, self.nand.geometry().block_of(old).index());
+        }
+    }
+
+    fn gc_stats(&self) -> &GcStats {
+        &self.gc
+    }
+
+    fn free_blocks(&self) -> u32 {
+        self.free.count()
+    }
+
+    fn wear(&self) -> WearSummary {
+        let good: Vec<u32> = (0..self.nand.geometry().blocks())
+            .map(BlockId::new)
+            .filter(|&b| !self.nand.is_bad(b))
+            .map(|b| self.nand.erase_count(b))
+            .collect();
+        WearSummary {
+            bad_blocks: self.nand.geometry().blocks() - good.len() as u32,
+            first_bad_block_host_writes: self.first_bad_block_host_writes,
+            ..WearSummary::of(&good)
+        }
+    }
+
+    fn check(&self) -> Result<(), CheckError> {
+        self.check_state()
+    }
+}
+
+impl WearSummary {
+    /// Bins of the histogram.
+    const BINS: u32 = 16;
+
+    /// Statistics over the erase counts of the good blocks.
+    pub fn of(erase_counts: &[u32]) -> Self {
+        let (Some(&min), Some(&max)) = (erase_counts.iter().min(), erase_counts.iter().max()) else {
+            return Self::default();
+        };
+        let n = erase_counts.len() as f64;
+        let mean = erase_counts.iter().map(|&e| u64::from(e)).sum::<u64>() as f64 / n;
+        let variance =
+            erase_counts.iter().map(|&e| (f64::from(e) - mean) * (f64::from(e) - mean)).sum::<f64>() / n;
+        let width = (max - min + 1).div_ceil(Self::BINS);
+        let mut histogram = vec![0; ((max - min) / width + 1) as usize];
+        for &count in erase_counts {
+            histogram[((count - min) / width) as usize] += 1;
+        }
+        Self {
+            erase_min: min,
+            erase_mean: mean,
+            erase_max: max,
+            erase_stddev: variance.sqrt(),
+            bad_blocks: 0,
+            first_bad_block_host_writes: None,
+            histogram,
+        }
+    }
+}

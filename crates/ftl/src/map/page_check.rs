@@ -1,0 +1,124 @@
+//! The whole-state checker of the page map.
+
+use strobe_nand::{Nand, NandOp};
+use strobe_types::{BlockId, Lpn};
+
+use super::page::{BlockState, PageMap};
+use crate::CheckError;
+use crate::gc::VictimPolicy;
+
+macro_rules! ensure {
+    ($condition:expr, $($message:tt)+) => {
+        if !$condition {
+            return Err(CheckError(format!($($message)+)));
+        }
+    };
+}
+
+impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
+    pub(crate) fn check_state(&self) -> Result<(), CheckError> {
+        self.check_map()?;
+        self.check_blocks()?;
+        self.check_sets()?;
+        self.check_conservation()
+    }
+
+    /// Every mapped unit is valid on flash and its out-of-band record names it.
+    fn check_map(&self) -> Result<(), CheckError> {
+        let mut mapped = 0;
+        for (index, entry) in self.map.iter().enumerate() {
+            let Some(ppa) = entry.get() else { continue };
+            let lpn = Lpn::new(index as u32);
+            mapped += 1;
+            ensure!(self.validity.get(ppa), "{lpn:?} is mapped to {ppa:?}, which is not valid");
+            ensure!(
+                self.nand.lpn(ppa) == Some(lpn),
+                "{lpn:?} is mapped to {ppa:?}, which belongs to {:?}",
+                self.nand.lpn(ppa)
+            );
+            let block = self.nand.geometry().block_of(ppa);
+            let page = self.nand.geometry().page_in_block(self.nand.geometry().page_of(ppa));
+            ensure!(
+                page < self.nand.pages_programmed(block),
+                "{lpn:?} is mapped to {ppa:?}, which is erased"
+            );
+        }
+        ensure!(mapped == self.mapped, "{mapped} units are mapped, the count says {}", self.mapped);
+        let valid: u64 = self.valid.iter().map(|&v| u64::from(v)).sum();
+        ensure!(valid == u64::from(mapped), "{valid} units are valid, {mapped} are mapped");
+        Ok(())
+    }
+
+    /// Valid counts, states and programmed pages of each block agree.
+    fn check_blocks(&self) -> Result<(), CheckError> {
+        let geometry = self.nand.geometry();
+        for block in (0..geometry.blocks()).map(BlockId::new) {
+            let counted = self.validity.count_run(geometry.first_unit(block), geometry.units_per_block());
+            let valid = self.valid[block.index()];
+            ensure!(counted == valid, "{block:?} has {counted} valid units, the count says {valid}");
+            let state = self.states[block.index()];
+            let pages = self.nand.pages_programmed(block);
+            let fits = match state {
+                BlockState::Free => pages == 0,
+                BlockState::Closed => pages == geometry.pages_per_block(),
+                BlockState::Bad => valid == 0,
+                BlockState::Open | BlockState::Retiring => true,
+            };
+            ensure!(fits, "{block:?} is {state:?} with {pages} pages programmed and {valid} valid units");
+            ensure!(
+                self.nand.is_bad(block) == (state == BlockState::Bad),
+                "{block:?} is {state:?}, the chip disagrees"
+            );
+            for page in 0..pages {
+                self.nand.verify_page(geometry.page(block, page)).map_err(CheckError)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Free pool, frontiers and candidates hold exactly the blocks whose state says so.
+    fn check_sets(&self) -> Result<(), CheckError> {
+        let count = |wanted| self.states.iter().filter(|&&state| state == wanted).count();
+        let mut pooled = 0;
+        for block in self.free.iter() {
+            pooled += 1;
+            ensure!(self.states[block.index()] == BlockState::Free, "{block:?} is in the free pool");
+        }
+        ensure!(pooled == count(BlockState::Free), "{pooled} blocks in the free pool");
+        ensure!(pooled == self.free.count() as usize, "free pool counts {}", self.free.count());
+        let mut open = 0;
+        for frontier in &self.frontiers {
+            for (block, pages) in frontier.open_blocks(self.nand.geometry()) {
+                open += 1;
+                ensure!(self.states[block.index()] == BlockState::Open, "{block:?} is on a frontier");
+                ensure!(
+                    self.nand.pages_programmed(block) == pages,
+                    "frontier is at page {pages} of {block:?}, the chip at {}",
+                    self.nand.pages_programmed(block)
+                );
+            }
+        }
+        ensure!(open == count(BlockState::Open), "{open} blocks on the frontiers");
+        let closed = count(BlockState::Closed);
+        let candidates = self.policy.candidates() as usize;
+        ensure!(candidates == closed, "{candidates} candidates, {closed} closed blocks");
+        Ok(())
+    }
+
+    /// Programs and erases add up to what lies on flash.
+    fn check_conservation(&self) -> Result<(), CheckError> {
+        let geometry = self.nand.geometry();
+        let (mut erases, mut programmed) = (0, 0);
+        for block in (0..geometry.blocks()).map(BlockId::new) {
+            erases += u64::from(self.nand.erase_count(block));
+            programmed += u64::from(self.nand.pages_programmed(block));
+        }
+        let programs = self.nand.counts().total(NandOp::Program);
+        let expected = erases * u64::from(geometry.pages_per_block()) + programmed;
+        ensure!(programs == expected, "{programs} programs, but flash shows {expected}");
+        let failed = self.nand.counts().total(NandOp::Erase) - erases;
+        let bad = self.states.iter().filter(|&&state| state == BlockState::Bad).count() as u64;
+        ensure!(failed <= bad, "{failed} erases failed, but only {bad} blocks are bad");
+        Ok(())
+    }
+}

@@ -1,0 +1,91 @@
+//! One bit per mapping unit: does it hold the current version of a logical unit?
+
+use strobe_types::{Ppa, prefetch_write};
+
+/// Validity bits of all physical units.
+#[derive(Clone, Debug)]
+pub(crate) struct Validity {
+    words: Vec<u64>,
+}
+
+impl Validity {
+    pub(crate) fn new(units: u32) -> Self {
+        Self { words: vec![0; (units as usize).div_ceil(64)] }
+    }
+
+    #[inline(always)]
+    pub(crate) fn set(&mut self, ppa: Ppa) {
+        self.words[ppa.index() / 64] |= 1 << (ppa.get() % 64);
+    }
+
+    /// Clears a bit that must be set.
+    #[inline(always)]
+    pub(crate) fn clear(&mut self, ppa: Ppa) {
+        let word = &mut self.words[ppa.index() / 64];
+        let bit = 1 << (ppa.get() % 64);
+        assert!(*word & bit != 0, "FTL bug: unit {ppa} invalidated twice");
+        *word ^= bit;
+    }
+
+    pub(crate) fn get(&self, ppa: Ppa) -> bool {
+        self.words[ppa.index() / 64] >> (ppa.get() % 64) & 1 == 1
+    }
+
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, ppa: Ppa) {
+        prefetch_write(&self.words, ppa.index() / 64);
+    }
+
+    /// Clears all bits of `first..first + count` and appends the units that were set to `out`.
+    pub(crate) fn take_run(&mut self, first: Ppa, count: u32, out: &mut Vec<Ppa>) {
+        let (start, end) = (first.get(), first.get() + count);
+        for index in start / 64..end.div_ceil(64) {
+            let base = index * 64;
+            let from = start.saturating_sub(base);
+            let upto = (end - base).min(64);
+            let mask = (u64::MAX >> (64 - (upto - from))) << from;
+            let word = &mut self.words[index as usize];
+            let mut set = *word & mask;
+            *word &= !mask;
+            while set != 0 {
+                out.push(Ppa::new(base + set.trailing_zeros()));
+                set &= set - 1;
+            }
+        }
+    }
+
+    /// Set bits in `first..first + count`, for the checker.
+    pub(crate) fn count_run(&self, first: Ppa, count: u32) -> u32 {
+        (first.get()..first.get() + count).filter(|&unit| self.get(Ppa::new(unit))).count() as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn take_run_returns_and_clears_exactly_the_run() {
+        for (first, count) in [(0, 64), (1, 62), (60, 10), (63, 1), (64, 130), (100, 100), (0, 300)] {
+            let mut v = Validity::new(300);
+            let set: Vec<u32> = (0..300).filter(|n| n % 3 != 1).collect();
+            for &n in &set {
+                v.set(Ppa::new(n));
+            }
+            let mut taken = Vec::new();
+            v.take_run(Ppa::new(first), count, &mut taken);
+            let inside = |n: &u32| (first..first + count).contains(n);
+            let expected: Vec<Ppa> = set.iter().copied().filter(inside).map(Ppa::new).collect();
+            assert_eq!(taken, expected);
+            for &n in &set {
+                assert_eq!(v.get(Ppa::new(n)), !inside(&n));
+            }
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "invalidated twice")]
+    fn clearing_a_clear_bit_panics() {
+        Validity::new(10).clear(Ppa::new(3));
+    }
+}

@@ -1,0 +1,274 @@
+//! The page map against a naive model, on tiny drives, with the whole state checked.
+
+use proptest::prelude::*;
+use strobe_ftl::gc::{CostBenefit, Greedy, Sampled, Sampling, VictimPolicy};
+use strobe_ftl::{Capacity, Demand, FtlError, GcStream, MappingScheme, PageMap, PageMapConfig};
+use strobe_nand::{Cause, Chip, Nand, NandOp, StampMedium, Unit, Untimed, WearConfig};
+use strobe_types::{Geometry, GeometrySpec, Lpn, Prng, SimTime};
+
+const T0: SimTime = SimTime::ZERO;
+
+type TestChip = Chip<Untimed, StampMedium>;
+type TestMap = PageMap<TestChip, Box<dyn VictimPolicy>>;
+
+#[derive(Clone, Copy, Debug)]
+enum Policy {
+    Greedy,
+    Fifo,
+    Random,
+    Choices,
+    CostBenefit,
+}
+
+fn policy(kind: Policy, g: &Geometry) -> Box<dyn VictimPolicy> {
+    let blocks = g.blocks();
+    match kind {
+        Policy::Greedy => Box::new(Greedy::new(blocks)),
+        Policy::Fifo => Box::new(Sampled::new(blocks, Sampling::Fifo)),
+        Policy::Random => Box::new(Sampled::new(blocks, Sampling::Choices(1))),
+        Policy::Choices => Box::new(Sampled::new(blocks, Sampling::Choices(4))),
+        Policy::CostBenefit => Box::new(CostBenefit::new(blocks, g.units_per_block())),
+    }
+}
+
+const POLICIES: [Policy; 5] =
+    [Policy::Greedy, Policy::Fifo, Policy::Random, Policy::Choices, Policy::CostBenefit];
+
+fn spec() -> GeometrySpec {
+    GeometrySpec {
+        channels: 1,
+        dies_per_channel: 1,
+        planes_per_die: 1,
+        blocks_per_plane: 12,
+        pages_per_block: 4,
+        page_bytes: 4096,
+        unit_bytes: 4096,
+    }
+}
+
+/// The most logical units the arithmetic allows: the hardest drive to keep going.
+fn full_drive(
+    spec: GeometrySpec,
+    kind: Policy,
+    stream: GcStream,
+    wear: WearConfig,
+    seed: u64,
+) -> Option<TestMap> {
+    let geometry = Geometry::new(spec).expect("valid geometry");
+    let lanes = geometry.planes();
+    let room = Capacity::new(Demand {
+        logical_units: 0,
+        usable_blocks: geometry.blocks() - wear.factory_bad_blocks,
+        open_blocks: if stream == GcStream::Own { 2 * lanes } else { lanes },
+        reserve_blocks: lanes + 1,
+        pages_per_block: geometry.pages_per_block(),
+        units_per_page: geometry.units_per_page(),
+    })
+    .room_units();
+    if room == 0 {
+        return None;
+    }
+    let policy = policy(kind, &geometry);
+    let nand = Chip::new(geometry, wear, Untimed, seed);
+    let config = PageMapConfig {
+        logical_units: room as u32,
+        gc_stream: stream,
+        min_free_blocks: None,
+        net_blocks: 1,
+        seed,
+    };
+    Some(PageMap::new(nand, policy, config).expect("capacity was computed"))
+}
+
+struct Model {
+    stamps: Vec<u64>,
+    next: u64,
+}
+
+impl Model {
+    fn new(units: u32) -> Self {
+        Self { stamps: vec![0; units as usize], next: 1 }
+    }
+
+    fn write(&mut self, ftl: &mut TestMap, first: u32, count: u32) -> Result<(), FtlError> {
+        let units: Vec<Unit<u64>> = (0..count)
+            .map(|n| Unit { lpn: Lpn::new(first + n), payload: self.next + u64::from(n) })
+            .collect();
+        self.next += u64::from(count);
+        ftl.write(T0, &units)?;
+        for unit in &units {
+            self.stamps[unit.lpn.index()] = unit.payload;
+        }
+        Ok(())
+    }
+
+    fn trim(&mut self, ftl: &mut TestMap, first: u32, count: u32) {
+        ftl.trim(T0, Lpn::new(first), count);
+        self.stamps[first as usize..(first + count) as usize].fill(0);
+    }
+
+    fn compare(&self, ftl: &mut TestMap) {
+        let mut read = Vec::new();
+        ftl.read(T0, Lpn::new(0), self.stamps.len() as u32, &mut read);
+        assert_eq!(read, self.stamps);
+    }
+}
+
+/// Random commands, everything checked after each.
+fn exercise(ftl: &mut TestMap, seed: u64, commands: u32, check_every: u32) {
+    let units = ftl.logical_units();
+    let mut model = Model::new(units);
+    let mut rng = Prng::new(seed);
+    for step in 0..commands {
+        let first = rng.below(units);
+        let count = 1 + rng.below((units - first).min(6));
+        match rng.below(10) {
+            0 => model.trim(ftl, first, count),
+            _ => model.write(ftl, first, count).expect("progress is guaranteed"),
+        }
+        if step % check_every == 0 {
+            ftl.check().unwrap_or_else(|e| panic!("step {step}: {e}"));
+            model.compare(ftl);
+        }
+    }
+    ftl.check().expect("final state");
+    model.compare(ftl);
+}
+
+#[test]
+fn every_policy_and_stream_makes_progress_on_a_completely_full_drive() {
+    for kind in POLICIES {
+        for stream in [GcStream::Own, GcStream::Host] {
+            let mut ftl = full_drive(spec(), kind, stream, WearConfig::default(), 1).expect("room");
+            exercise(&mut ftl, 2, 3000, 1);
+            let counts = ftl.nand().counts();
+            assert!(counts.get(NandOp::Program, Cause::Gc) > 0, "{kind:?} {stream:?} never collected");
+        }
+    }
+}
+
+#[test]
+fn capacity_that_cannot_progress_is_refused() {
+    let geometry = Geometry::new(spec()).expect("valid");
+    let blocks = geometry.blocks();
+    let config = PageMapConfig {
+        logical_units: 48,
+        gc_stream: GcStream::Own,
+        min_free_blocks: None,
+        net_blocks: 1,
+        seed: 0,
+    };
+    let chip: TestChip = Chip::new(geometry, WearConfig::default(), Untimed, 0);
+    let refused = PageMap::new(chip, Greedy::new(blocks), config).err().expect("too full");
+    assert!(refused.to_string().contains("logical_pages to at most 31"), "{refused}");
+}
+
+#[test]
+fn failed_programs_lose_nothing() {
+    let big = GeometrySpec { blocks_per_plane: 80, ..spec() };
+    for kind in POLICIES {
+        let wear = WearConfig { program_fail_rate: 0.0005, ..WearConfig::default() };
+        let geometry = Geometry::new(big).expect("valid");
+        let policy = policy(kind, &geometry);
+        let nand = Chip::new(geometry, wear, Untimed, 5);
+        let config = PageMapConfig {
+            logical_units: 100,
+            gc_stream: GcStream::Own,
+            min_free_blocks: None,
+            net_blocks: 1,
+            seed: 5,
+        };
+        let mut ftl: TestMap = PageMap::new(nand, policy, config).expect("fits");
+        exercise(&mut ftl, 6, 3000, 7);
+        assert!(ftl.gc_stats().program_failures > 3);
+        assert!(ftl.wear().bad_blocks > 2);
+    }
+}
+
+#[test]
+fn a_worn_out_drive_refuses_writes_and_still_reads() {
+    for kind in POLICIES {
+        let wear = WearConfig { endurance_pe: Some(20), factory_bad_blocks: 2, ..WearConfig::default() };
+        let big = GeometrySpec { blocks_per_plane: 24, ..spec() };
+        let geometry = Geometry::new(big).expect("valid");
+        let policy = policy(kind, &geometry);
+        let nand = Chip::new(geometry, wear, Untimed, 5);
+        let config = PageMapConfig {
+            logical_units: 48,
+            gc_stream: GcStream::Own,
+            min_free_blocks: None,
+            net_blocks: 1,
+            seed: 5,
+        };
+        let mut ftl: TestMap = PageMap::new(nand, policy, config).expect("fits");
+        let mut model = Model::new(48);
+        let mut rng = Prng::new(9);
+        let error = loop {
+            if let Err(error) = model.write(&mut ftl, rng.below(48), 1) {
+                break error;
+            }
+            ftl.check().expect("state");
+        };
+        let worn = matches!(error, FtlError::EndOfLife { .. } | FtlError::OutOfBlocks);
+        assert!(worn, "{kind:?}: {error}");
+        assert_eq!(model.write(&mut ftl, 0, 1), Err(error));
+        ftl.check().expect("state at end of life");
+        model.compare(&mut ftl);
+        let wear = ftl.wear();
+        assert!(wear.bad_blocks > 2 && wear.first_bad_block_host_writes.is_some());
+    }
+}
+
+#[test]
+fn a_clone_goes_its_own_way() {
+    let mut ftl = full_drive(spec(), Policy::Greedy, GcStream::Own, WearConfig::default(), 1).expect("room");
+    // Boxed policies cannot be cloned; a static one can.
+    let geometry = ftl.nand().geometry().clone();
+    let chip: TestChip = Chip::new(geometry.clone(), WearConfig::default(), Untimed, 1);
+    let config = PageMapConfig {
+        logical_units: 20,
+        gc_stream: GcStream::Own,
+        min_free_blocks: None,
+        net_blocks: 1,
+        seed: 1,
+    };
+    let mut a = PageMap::new(chip, Greedy::new(geometry.blocks()), config).expect("fits");
+    let unit = |lpn, payload| [Unit { lpn: Lpn::new(lpn), payload }];
+    a.write(T0, &unit(3, 30)).expect("writes");
+    let mut frozen = a.clone();
+    a.write(T0, &unit(3, 31)).expect("writes");
+    let mut out = Vec::new();
+    frozen.read(T0, Lpn::new(3), 1, &mut out);
+    a.read(T0, Lpn::new(3), 1, &mut out);
+    assert_eq!(out, [30, 31]);
+    exercise(&mut ftl, 3, 10, 1);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(192))]
+
+    /// Geometry, policy and seed are all input.
+    #[test]
+    fn any_full_drive_agrees_with_the_model(
+        channels in 1u32..3,
+        dies_per_channel in 1u32..3,
+        planes_per_die in 1u32..3,
+        blocks_per_plane in 4u32..20,
+        pages_per_block in 1u32..9,
+        units_per_page in prop::sample::select(vec![1u32, 2, 4]),
+        kind in prop::sample::select(POLICIES.to_vec()),
+        own in any::<bool>(),
+        factory_bad_blocks in 0u32..3,
+        seed in any::<u64>(),
+    ) {
+        let spec = GeometrySpec {
+            channels, dies_per_channel, planes_per_die, blocks_per_plane, pages_per_block,
+            page_bytes: units_per_page * 512, unit_bytes: 512,
+        };
+        let stream = if own { GcStream::Own } else { GcStream::Host };
+        let wear = WearConfig { factory_bad_blocks, ..WearConfig::default() };
+        if let Some(mut ftl) = full_drive(spec, kind, stream, wear, seed) {
+            exercise(&mut ftl, seed, 400, 3);
+        }
+    }
+}

@@ -1,0 +1,321 @@
+//! The chip model: flash rules, out-of-band area, wear.
+
+use strobe_types::{BlockId, Geometry, Lpn, Ppa, Ppn, Prng, SimTime, prefetch_write};
+
+use crate::medium::page_checksum;
+use crate::{Cause, EraseFailed, Medium, Nand, NandOp, OpCounts, ProgramFailed, Timing, Unit};
+
+/// How blocks go bad.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct WearConfig {
+    /// Erases a block survives; the next one fails and the block is bad. `None`: unlimited.
+    pub endurance_pe: Option<u32>,
+    /// Blocks that are bad from the factory, spread at random.
+    pub factory_bad_blocks: u32,
+    /// Probability that a page program fails, 0..1.
+    pub program_fail_rate: f64,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Block {
+    next_page: u32,
+    erase_count: u32,
+}
+
+/// An exact model of a flash array in memory.
+///
+/// Memory: 4 bytes per mapping unit for the out-of-band LPN, 9 bytes per block, plus what
+/// `medium` keeps.
+#[derive(Clone, Debug)]
+pub struct Chip<T, M> {
+    geometry: Geometry,
+    /// LPN of each programmed unit; [`PADDING`] in unused places of a page.
+    oob_lpn: Vec<u32>,
+    blocks: Vec<Block>,
+    bad: Vec<bool>,
+    counts: OpCounts,
+    wear: WearConfig,
+    faults: Prng,
+    timing: T,
+    medium: M,
+}
+
+/// Packed form of "no LPN" in the out-of-band area.
+const PADDING: u32 = u32::MAX;
+
+impl<T: Timing, M: Medium> Chip<T, M> {
+    /// A fresh array: every block erased, factory-bad ones marked.
+    ///
+    /// `seed` decides which blocks are bad and which programs fail.
+    pub fn new(geometry: Geometry, wear: WearConfig, timing: T, seed: u64) -> Self {
+        let blocks = geometry.blocks();
+        let mut bad = vec![false; blocks as usize];
+        let mut rng = Prng::derive(seed, "factory-bad");
+        for _ in 0..wear.factory_bad_blocks.min(blocks) {
+            // Linear probing from a random block: ends, and needs no list of good ones.
+            let mut block = rng.below(blocks) as usize;
+            while bad[block] {
+                block = (block + 1) % blocks as usize;
+            }
+            bad[block] = true;
+        }
+        Self {
+            oob_lpn: vec![0; geometry.units() as usize],
+            blocks: vec![Block::default(); blocks as usize],
+            bad,
+            counts: OpCounts::default(),
+            wear,
+            faults: Prng::derive(seed, "program-fail"),
+            timing,
+            medium: M::new(&geometry),
+            geometry,
+        }
+    }
+
+    /// Bytes of host memory a chip of this geometry needs.
+    pub fn memory_bytes(geometry: &Geometry) -> u64 {
+        let (per_unit, per_page) = M::footprint(geometry);
+        u64::from(geometry.units()) * (4 + per_unit)
+            + u64::from(geometry.pages()) * per_page
+            + u64::from(geometry.blocks()) * (std::mem::size_of::<Block>() as u64 + 1)
+    }
+
+    #[inline]
+    fn assert_readable(&self, ppn: Ppn) {
+        let block = self.geometry.block_of_page(ppn);
+        let page = ppn.get() - block.get() * self.geometry.pages_per_block();
+        assert!(
+            page < self.blocks[block.index()].next_page,
+            "flash rule broken: read of page {page} of block {block}, which has not been programmed"
+        );
+    }
+}
+
+impl<T: Timing, M: Medium> Nand for Chip<T, M> {
+    type Payload = M::Payload;
+
+    #[inline(always)]
+    fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    #[inline]
+    fn read(&mut self, now: SimTime, ppn: Ppn, units: u32, cause: Cause) -> SimTime {
+        self.assert_readable(ppn);
+        self.counts.add(NandOp::Read, cause);
+        self.timing.read(now, units, || self.geometry.place(ppn))
+    }
+
+    #[inline]
+    fn program(
+        &mut self,
+        now: SimTime,
+        ppn: Ppn,
+        units: &[Unit<M::Payload>],
+        sequence: u64,
+        cause: Cause,
+    ) -> Result<SimTime, ProgramFailed> {
+        let id = self.geometry.block_of_page(ppn);
+        let page = ppn.get() - id.get() * self.geometry.pages_per_block();
+        let block = &mut self.blocks[id.index()];
+        assert!(
+            block.next_page == page,
+            "flash rule broken: program of page {page} of block {id}, page {} is next",
+            block.next_page
+        );
+        block.next_page = page + 1;
+        self.counts.add(NandOp::Program, cause);
+        let done = self.timing.program(now, || self.geometry.place(ppn));
+
+        let per_page = self.geometry.units_per_page() as usize;
+        assert!(units.len() <= per_page, "{} units do not fit a page", units.len());
+        let first = self.geometry.first_unit_of_page(ppn);
+        let oob = &mut self.oob_lpn[first.index()..first.index() + per_page];
+        if self.wear.program_fail_rate > 0.0 && self.faults.chance(self.wear.program_fail_rate) {
+            oob.fill(PADDING);
+            self.medium.store(ppn, first, &[], sequence);
+            return Err(ProgramFailed { at: done });
+        }
+        for (slot, entry) in oob.iter_mut().enumerate() {
+            *entry = units.get(slot).map_or(PADDING, |unit| unit.lpn.get());
+        }
+        self.medium.store(ppn, first, units, sequence);
+        Ok(done)
+    }
+
+    fn erase(&mut self, now: SimTime, id: BlockId, cause: Cause) -> Result<SimTime, EraseFailed> {
+        assert!(!self.bad[id.index()], "flash rule broken: erase of bad block {id}");
+        self.counts.add(NandOp::Erase, cause);
+        let done = self.timing.erase(now, || self.geometry.place_of_block(id));
+        let block = &mut self.blocks[id.index()];
+        if self.wear.endurance_pe.is_some_and(|limit| block.erase_count >= limit) {
+            self.mark_bad(id);
+            return Err(EraseFailed { at: done });
+        }
+        block.erase_count += 1;
+        block.next_page = 0;
+        self.medium.erase(self.geometry.first_unit(id), self.geometry.units_per_block());
+        Ok(done)
+    }
+
+    #[inline(always)]
+    fn lpn(&self, ppa: Ppa) -> Option<Lpn> {
+        match self.oob_lpn[ppa.index()] {
+            PADDING => None,
+            lpn => Some(Lpn::new(lpn)),
+        }
+    }
+
+    #[inline(always)]
+    fn payload(&self, ppa: Ppa) -> M::Payload {
+        self.medium.load(ppa)
+    }
+
+    fn pages_programmed(&self, block: BlockId) -> u32 {
+        self.blocks[block.index()].next_page
+    }
+
+    fn erase_count(&self, block: BlockId) -> u32 {
+        self.blocks[block.index()].erase_count
+    }
+
+    fn is_bad(&self, block: BlockId) -> bool {
+        self.bad[block.index()]
+    }
+
+    fn mark_bad(&mut self, block: BlockId) {
+        self.bad[block.index()] = true;
+    }
+
+    fn counts(&self) -> &OpCounts {
+        &self.counts
+    }
+
+    #[inline(always)]
+    fn prefetch_oob(&self, ppa: Ppa) {
+        prefetch_write(&self.oob_lpn, ppa.index());
+    }
+
+    fn verify_page(&self, ppn: Ppn) -> Result<(), String> {
+        let Some(record) = self.medium.record(ppn) else { return Ok(()) };
+        let first = self.geometry.first_unit_of_page(ppn);
+        let units: Vec<Unit<M::Payload>> = (0..self.geometry.units_per_page())
+            .map(|slot| first.plus(slot))
+            .filter_map(|ppa| self.lpn(ppa).map(|lpn| Unit { lpn, payload: self.medium.load(ppa) }))
+            .collect();
+        let checksum = page_checksum(&units);
+        if checksum == record.checksum {
+            return Ok(());
+        }
+        Err(format!("page {ppn}: checksum {checksum:08x}, out-of-band area says {:08x}", record.checksum))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{StampMedium, Untimed};
+    use strobe_types::GeometrySpec;
+
+    type TestChip = Chip<Untimed, StampMedium>;
+
+    fn chip(wear: WearConfig) -> TestChip {
+        let geometry = Geometry::new(GeometrySpec {
+            channels: 1,
+            dies_per_channel: 1,
+            planes_per_die: 1,
+            blocks_per_plane: 4,
+            pages_per_block: 3,
+            page_bytes: 8192,
+            unit_bytes: 4096,
+        })
+        .expect("valid");
+        Chip::new(geometry, wear, Untimed, 1)
+    }
+
+    fn unit(lpn: u32, stamp: u64) -> Unit<u64> {
+        Unit { lpn: Lpn::new(lpn), payload: stamp }
+    }
+
+    const T0: SimTime = SimTime::ZERO;
+
+    #[test]
+    fn a_page_reads_back_as_programmed_until_erased() {
+        let mut c = chip(WearConfig::default());
+        let ppn = c.geometry().page(BlockId::new(1), 0);
+        c.program(T0, ppn, &[unit(7, 70), unit(8, 80)], 1, Cause::Host).expect("programs");
+        c.read(T0, ppn, 2, Cause::Host);
+        let first = c.geometry().first_unit_of_page(ppn);
+        assert_eq!((c.lpn(first), c.payload(first)), (Some(Lpn::new(7)), 70));
+        assert_eq!((c.lpn(first.plus(1)), c.payload(first.plus(1))), (Some(Lpn::new(8)), 80));
+        assert_eq!(c.verify_page(ppn), Ok(()));
+        c.erase(T0, BlockId::new(1), Cause::Gc).expect("erases");
+        assert_eq!(c.pages_programmed(BlockId::new(1)), 0);
+        assert_eq!(c.erase_count(BlockId::new(1)), 1);
+        assert_eq!(c.counts().get(NandOp::Erase, Cause::Gc), 1);
+        assert_eq!(c.counts().total(NandOp::Program), 1);
+    }
+
+    #[test]
+    fn missing_units_are_padding() {
+        let mut c = chip(WearConfig::default());
+        c.program(T0, Ppn::new(0), &[unit(7, 70)], 1, Cause::Host).expect("programs");
+        assert_eq!(c.lpn(Ppa::new(1)), None);
+        assert_eq!(c.verify_page(Ppn::new(0)), Ok(()));
+    }
+
+    #[test]
+    #[should_panic(expected = "flash rule broken: program of page 0 of block 0, page 1 is next")]
+    fn programming_a_page_twice_panics() {
+        let mut c = chip(WearConfig::default());
+        for _ in 0..2 {
+            let _ = c.program(T0, Ppn::new(0), &[unit(7, 70)], 1, Cause::Host);
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "flash rule broken: program of page 1 of block 0, page 0 is next")]
+    fn programming_out_of_order_panics() {
+        let _ = chip(WearConfig::default()).program(T0, Ppn::new(1), &[], 1, Cause::Host);
+    }
+
+    #[test]
+    #[should_panic(expected = "flash rule broken: read of page 0")]
+    fn reading_an_erased_page_panics() {
+        chip(WearConfig::default()).read(T0, Ppn::new(0), 1, Cause::Host);
+    }
+
+    #[test]
+    fn a_block_survives_exactly_its_endurance() {
+        let mut c = chip(WearConfig { endurance_pe: Some(3), ..WearConfig::default() });
+        let block = BlockId::new(2);
+        for _ in 0..3 {
+            assert!(c.erase(T0, block, Cause::Gc).is_ok());
+        }
+        assert!(c.erase(T0, block, Cause::Gc).is_err());
+        assert!(c.is_bad(block));
+        assert_eq!(c.erase_count(block), 3);
+    }
+
+    #[test]
+    #[should_panic(expected = "flash rule broken: erase of bad block 2")]
+    fn erasing_a_bad_block_panics() {
+        let mut c = chip(WearConfig::default());
+        c.mark_bad(BlockId::new(2));
+        let _ = c.erase(T0, BlockId::new(2), Cause::Gc);
+    }
+
+    #[test]
+    fn factory_bad_blocks_are_as_many_as_asked() {
+        let c = chip(WearConfig { factory_bad_blocks: 3, ..WearConfig::default() });
+        assert_eq!((0..4).filter(|&b| c.is_bad(BlockId::new(b))).count(), 3);
+    }
+
+    #[test]
+    fn a_failed_program_uses_up_the_page() {
+        let mut c = chip(WearConfig { program_fail_rate: 1.0, ..WearConfig::default() });
+        assert!(c.program(T0, Ppn::new(0), &[unit(7, 70)], 1, Cause::Host).is_err());
+        assert_eq!(c.pages_programmed(BlockId::new(0)), 1);
+        assert_eq!(c.lpn(Ppa::new(0)), None);
+    }
+}

@@ -1,0 +1,228 @@
+//! What a page holds: nothing, a stamp, or bytes.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use strobe_types::{Geometry, Ppa, Ppn};
+
+use crate::Unit;
+
+/// The content of one mapping unit.
+pub trait Payload: Clone + PartialEq + Debug + Send + 'static {
+    /// What an unmapped unit reads as.
+    fn zero() -> Self;
+
+    /// The content after sectors `first..first + count` of the unit (512 bytes each) have been
+    /// replaced by those of `newer`.
+    #[must_use]
+    fn merge(self, newer: &Self, first: u32, count: u32, unit_bytes: u32) -> Self;
+
+    /// Continues the checksum `crc` over this content.
+    fn checksum(&self, crc: u32) -> u32;
+}
+
+/// Nothing is stored.
+impl Payload for () {
+    fn zero() {}
+    fn merge(self, _newer: &Self, _first: u32, _count: u32, _unit_bytes: u32) {}
+    fn checksum(&self, crc: u32) -> u32 {
+        crc
+    }
+}
+
+/// An 8-byte stamp stands for the whole unit: enough to tell whether the newest version is read,
+/// at a five-hundredth of the memory. A partial write stamps the whole unit.
+impl Payload for u64 {
+    fn zero() -> Self {
+        0
+    }
+    fn merge(self, newer: &Self, _first: u32, _count: u32, _unit_bytes: u32) -> Self {
+        *newer
+    }
+    fn checksum(&self, crc: u32) -> u32 {
+        crc32c::crc32c_append(crc, &self.to_le_bytes())
+    }
+}
+
+/// The bytes of one unit; zeros are kept as nothing. Copies share the bytes, as copies made by
+/// garbage collection never change them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnitBytes(Option<Arc<[u8]>>);
+
+impl UnitBytes {
+    /// Takes a unit's bytes.
+    pub fn new(bytes: &[u8]) -> Self {
+        Self(bytes.iter().any(|&b| b != 0).then(|| bytes.into()))
+    }
+
+    /// Writes the content to `out`, which is as long as a unit.
+    pub fn copy_to(&self, out: &mut [u8]) {
+        match &self.0 {
+            Some(bytes) => out.copy_from_slice(bytes),
+            None => out.fill(0),
+        }
+    }
+}
+
+impl Payload for UnitBytes {
+    fn zero() -> Self {
+        Self(None)
+    }
+
+    fn merge(self, newer: &Self, first: u32, count: u32, unit_bytes: u32) -> Self {
+        let mut bytes = vec![0; unit_bytes as usize];
+        self.copy_to(&mut bytes);
+        let range = (first * 512) as usize..((first + count) * 512) as usize;
+        match &newer.0 {
+            Some(new) => bytes[range.clone()].copy_from_slice(&new[range]),
+            None => bytes[range].fill(0),
+        }
+        Self::new(&bytes)
+    }
+
+    fn checksum(&self, crc: u32) -> u32 {
+        self.0.as_ref().map_or(crc, |bytes| crc32c::crc32c_append(crc, bytes))
+    }
+}
+
+/// The part of a page's out-of-band area beyond the LPNs: written with the page, never changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OobRecord {
+    /// Position in the order of all programs of the drive.
+    pub sequence: u64,
+    /// CRC-32C over LPNs and content.
+    pub checksum: u32,
+}
+
+/// Where programmed pages keep their content.
+///
+/// The chip guarantees that each page is stored once between erases of its block.
+pub trait Medium: Clone {
+    /// What a unit holds.
+    type Payload: Payload;
+
+    /// An empty medium for a whole array.
+    fn new(geometry: &Geometry) -> Self;
+
+    /// Keeps a programmed page. `first` is its first unit.
+    fn store(&mut self, ppn: Ppn, first: Ppa, units: &[Unit<Self::Payload>], sequence: u64);
+
+    /// The content of a unit.
+    fn load(&self, ppa: Ppa) -> Self::Payload;
+
+    /// The out-of-band record of a page, if this medium keeps one.
+    fn record(&self, ppn: Ppn) -> Option<OobRecord>;
+
+    /// Forgets the `count` units from `first` on.
+    fn erase(&mut self, first: Ppa, count: u32);
+
+    /// Bytes of host memory per mapping unit and per page, for the memory estimate.
+    fn footprint(geometry: &Geometry) -> (u64, u64);
+}
+
+/// Keeps nothing: for runs that only count and time.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoMedium;
+
+impl Medium for NoMedium {
+    type Payload = ();
+
+    fn new(_geometry: &Geometry) -> Self {
+        Self
+    }
+
+    #[inline(always)]
+    fn store(&mut self, _ppn: Ppn, _first: Ppa, _units: &[Unit<()>], _sequence: u64) {}
+
+    #[inline(always)]
+    fn load(&self, _ppa: Ppa) {}
+
+    fn record(&self, _ppn: Ppn) -> Option<OobRecord> {
+        None
+    }
+
+    #[inline(always)]
+    fn erase(&mut self, _first: Ppa, _count: u32) {}
+
+    fn footprint(_geometry: &Geometry) -> (u64, u64) {
+        (0, 0)
+    }
+}
+
+/// Contents and out-of-band records in memory, one entry per unit.
+#[derive(Clone, Debug)]
+pub struct TableMedium<P> {
+    contents: Vec<P>,
+    records: Vec<OobRecord>,
+}
+
+/// Keeps an 8-byte stamp per unit.
+pub type StampMedium = TableMedium<u64>;
+
+/// Keeps every byte, in memory.
+pub type ByteMedium = TableMedium<UnitBytes>;
+
+impl<P: Payload> Medium for TableMedium<P> {
+    type Payload = P;
+
+    fn new(geometry: &Geometry) -> Self {
+        Self {
+            contents: vec![P::zero(); geometry.units() as usize],
+            records: vec![OobRecord::default(); geometry.pages() as usize],
+        }
+    }
+
+    fn store(&mut self, ppn: Ppn, first: Ppa, units: &[Unit<P>], sequence: u64) {
+        for (slot, unit) in units.iter().enumerate() {
+            self.contents[first.index() + slot] = unit.payload.clone();
+        }
+        self.records[ppn.index()] = OobRecord { sequence, checksum: page_checksum(units) };
+    }
+
+    fn load(&self, ppa: Ppa) -> P {
+        self.contents[ppa.index()].clone()
+    }
+
+    fn record(&self, ppn: Ppn) -> Option<OobRecord> {
+        Some(self.records[ppn.index()])
+    }
+
+    fn erase(&mut self, first: Ppa, count: u32) {
+        self.contents[first.index()..first.index() + count as usize].fill(P::zero());
+    }
+
+    fn footprint(geometry: &Geometry) -> (u64, u64) {
+        // Bytes kept for real are counted at their worst: every unit full.
+        let content = if std::mem::size_of::<P>() == 8 { 8 } else { 32 + u64::from(geometry.unit_bytes()) };
+        (content, std::mem::size_of::<OobRecord>() as u64)
+    }
+}
+
+/// The checksum that belongs into the out-of-band area of a page with these units.
+pub(crate) fn page_checksum<P: Payload>(units: &[Unit<P>]) -> u32 {
+    units
+        .iter()
+        .fold(0, |crc, unit| unit.payload.checksum(crc32c::crc32c_append(crc, &unit.lpn.get().to_le_bytes())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn merge_replaces_only_the_named_sectors() {
+        let old = UnitBytes::new(&[1; 2048]);
+        let newer = UnitBytes::new(&[2; 2048]);
+        let mut out = [0; 2048];
+        old.merge(&newer, 1, 2, 2048).copy_to(&mut out);
+        assert!(out[..512].iter().all(|&b| b == 1));
+        assert!(out[512..1536].iter().all(|&b| b == 2));
+        assert!(out[1536..].iter().all(|&b| b == 1));
+    }
+
+    #[test]
+    fn zeros_are_kept_as_nothing() {
+        assert_eq!(UnitBytes::new(&[0; 512]), UnitBytes::zero());
+        assert_eq!(UnitBytes::new(&[3; 1024]).merge(&UnitBytes::zero(), 0, 2, 1024), UnitBytes::zero());
+    }
+}

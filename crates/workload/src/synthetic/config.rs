@@ -1,0 +1,290 @@
+//! The configuration of a synthetic workload, and everything that can be wrong with it.
+
+use super::draw::{HotCold, Scattered, Sequential, Uniform};
+use super::gaussian::{Gaussian, HOT_SHARE_MAX, gaussian_sigma};
+use super::generator::{Distribution, Layout, Mix, Synthetic};
+use super::in_use::InUse;
+use super::zipf::Zipf;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use strobe_types::{Op, SECTOR_BYTES};
+
+/// How addresses are distributed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// Every slot equally likely (fio `rw=randwrite`).
+    #[default]
+    Uniform,
+    /// One slot after the other, from the start again at the end (fio `rw=write`).
+    Sequential,
+    /// The k-th most popular slot with probability proportional to 1/k^theta (fio
+    /// `random_distribution=zipf:theta`, but exact).
+    Zipf,
+    /// The share `hot_fraction` of the slots receives the share `hot_write_share` of the
+    /// requests (fio `random_distribution=zoned:80/20:20/80`).
+    Hotcold,
+    /// A bell around the middle of the range (fio `random_distribution=normal`).
+    Gaussian,
+}
+
+impl Kind {
+    /// The value of `kind` in a configuration.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Uniform => "uniform",
+            Self::Sequential => "sequential",
+            Self::Zipf => "zipf",
+            Self::Hotcold => "hotcold",
+            Self::Gaussian => "gaussian",
+        }
+    }
+}
+
+/// A synthetic workload: which addresses, which operations.
+///
+/// Keys that belong to another `kind` have no effect (so a sweep over kinds can give them all),
+/// but must still be in range. The seed is given apart from the configuration.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct SyntheticConfig {
+    /// How addresses are distributed. Default "uniform". fio: `rw`, `random_distribution`.
+    pub kind: Kind,
+    /// Share of writes among the requests that are not trims; the rest are reads. 0 to 1,
+    /// default 1. fio: `rwmixwrite` / 100.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub write_fraction: f64,
+    /// Share of requests that trim a slot in use, chosen at random. 0 to 1, default 0. The drive
+    /// is expected to be prefilled. From 0.5 on, uniform writes cannot keep up and nearly nothing
+    /// stays in use. Costs 8 bytes of memory per slot.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub trim_fraction: f64,
+    /// Bytes of every request, also the alignment of its address within the range. A multiple of
+    /// 512 from 512 on, default 4096. fio: `bs`.
+    #[schemars(range(min = 512), extend("multipleOf" = 512))]
+    pub block_bytes: u32,
+    /// Bytes from the start of the drive to the range used. A multiple of 512, default 0. fio:
+    /// `offset`.
+    #[schemars(extend("multipleOf" = 512))]
+    pub offset_bytes: u64,
+    /// Bytes of the range used; a remainder smaller than `block_bytes` is left alone. At least
+    /// `block_bytes`, at most the rest of the drive, which is the default. fio: `size`.
+    #[schemars(range(min = 512))]
+    pub size_bytes: Option<u64>,
+    /// Exponent of "zipf": 0 is uniform, the larger the more skewed. Greater than 0, at most 100,
+    /// default 1.1. fio: `random_distribution=zipf:theta`.
+    #[schemars(range(max = 100.0), extend("exclusiveMinimum" = 0.0))]
+    pub theta: f64,
+    /// Share of the slots that are hot under "hotcold", rounded to whole slots. Between 0 and 1,
+    /// both excluded, default 0.2. fio: the second number of a `zoned` pair / 100.
+    #[schemars(extend("exclusiveMinimum" = 0.0, "exclusiveMaximum" = 1.0))]
+    pub hot_fraction: f64,
+    /// Share of the requests, reads as well as writes, that the hot slots of "hotcold" receive.
+    /// 0 to 1, default 0.8. fio: the first number of a `zoned` pair / 100.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub hot_write_share: f64,
+    /// Standard deviation of "gaussian" as a share of the range. Greater than 0, at most 1. Not
+    /// together with `hot_share`. fio: `random_distribution=normal:deviation`, in per cent.
+    #[schemars(range(max = 1.0), extend("exclusiveMinimum" = 0.0))]
+    pub sigma: Option<f64>,
+    /// The deviation of "gaussian" given by its effect: the share of the slots that are requested
+    /// more often than the average slot. Greater than 0, at most 0.48. Default 0.2 unless `sigma`
+    /// is given.
+    #[schemars(range(max = 0.48), extend("exclusiveMinimum" = 0.0))]
+    pub hot_share: Option<f64>,
+    /// Whether the popular slots of "zipf" and "hotcold" are spread evenly over the range; if
+    /// not, they lie at its start, the most popular first. Default true. fio always spreads for
+    /// `zipf` and never for `zoned`.
+    pub scatter: bool,
+}
+
+impl Default for SyntheticConfig {
+    fn default() -> Self {
+        Self {
+            kind: Kind::Uniform,
+            write_fraction: 1.0,
+            trim_fraction: 0.0,
+            block_bytes: 4096,
+            offset_bytes: 0,
+            size_bytes: None,
+            theta: 1.1,
+            hot_fraction: 0.2,
+            hot_write_share: 0.8,
+            sigma: None,
+            hot_share: None,
+            scatter: true,
+        }
+    }
+}
+
+/// Why a [`SyntheticConfig`] cannot run on a drive.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum WorkloadError {
+    /// A value outside its range.
+    #[error("{key} is {value}, it must be {allowed}")]
+    OutOfRange {
+        /// Configuration key.
+        key: &'static str,
+        /// The value given.
+        value: String,
+        /// The values that are possible.
+        allowed: String,
+    },
+    /// Two keys that say the same thing are both given.
+    #[error("{first} and {second} are both given, they determine each other; give one of them")]
+    Both {
+        /// A configuration key.
+        first: &'static str,
+        /// The other one.
+        second: &'static str,
+    },
+    /// No room for the set of slots in use.
+    #[error(
+        "trim_fraction is not 0, which takes {bytes} bytes of memory to follow {slots} slots, and the \
+         system refuses; use a smaller size_bytes or larger block_bytes"
+    )]
+    Memory {
+        /// Bytes needed.
+        bytes: u64,
+        /// Slots of the range.
+        slots: u32,
+    },
+}
+
+/// The default of `hot_share`.
+const HOT_SHARE_DEFAULT: f64 = 0.2;
+
+impl SyntheticConfig {
+    /// Checks the configuration for a drive of `drive_bytes` and starts the workload. The same
+    /// arguments give the same requests on every machine.
+    pub fn build(&self, drive_bytes: u64, seed: u64) -> Result<Synthetic, WorkloadError> {
+        let layout = self.layout(drive_bytes)?;
+        let distribution = self.distribution(layout.slots)?;
+        let mix = self.mix(layout.slots)?;
+        Ok(Synthetic::new(self.kind, layout, distribution, mix, seed))
+    }
+
+    fn layout(&self, drive_bytes: u64) -> Result<Layout, WorkloadError> {
+        let block = u64::from(self.block_bytes);
+        if block == 0 || block % SECTOR_BYTES != 0 {
+            return Err(out_of_range("block_bytes", block, "a multiple of 512, at least 512"));
+        }
+        if self.offset_bytes % SECTOR_BYTES != 0 {
+            return Err(out_of_range("offset_bytes", self.offset_bytes, "a multiple of 512"));
+        }
+        let Some(rest) = drive_bytes.checked_sub(self.offset_bytes).filter(|&rest| rest >= block) else {
+            let allowed = if block > drive_bytes {
+                return Err(out_of_range(
+                    "block_bytes",
+                    block,
+                    format!("at most the {drive_bytes} bytes of the drive"),
+                ));
+            } else {
+                format!(
+                    "at most {}, so that one block of {block} bytes fits on the drive of {drive_bytes} bytes",
+                    drive_bytes - block
+                )
+            };
+            return Err(out_of_range("offset_bytes", self.offset_bytes, allowed));
+        };
+        let size = self.size_bytes.unwrap_or(rest);
+        if !(block..=rest).contains(&size) {
+            return Err(out_of_range(
+                "size_bytes",
+                size,
+                format!("from block_bytes = {block} to {rest}, the rest of the drive after offset_bytes"),
+            ));
+        }
+        let slots = size / block;
+        let Ok(slots) = u32::try_from(slots) else {
+            return Err(out_of_range(
+                "block_bytes",
+                block,
+                format!(
+                    "larger: the range of {size} bytes has {slots} blocks, at most {} are possible",
+                    u32::MAX
+                ),
+            ));
+        };
+        let sectors = (block / SECTOR_BYTES) as u32;
+        Ok(Layout { first_sector: self.offset_bytes / SECTOR_BYTES, sectors, slots })
+    }
+
+    fn distribution(&self, slots: u32) -> Result<Distribution, WorkloadError> {
+        let theta = above_zero("theta", self.theta, 100.0)?;
+        let hot_fraction = self.hot_fraction;
+        if !(hot_fraction > 0.0 && hot_fraction < 1.0) {
+            return Err(out_of_range("hot_fraction", hot_fraction, "greater than 0 and less than 1"));
+        }
+        let hot_write_share = share("hot_write_share", self.hot_write_share)?;
+        let sigma = self.resolve_sigma()?;
+        Ok(match self.kind {
+            Kind::Uniform => Distribution::Uniform(Uniform { slots }),
+            Kind::Sequential => Distribution::Sequential(Sequential { slots, next: 0 }),
+            Kind::Zipf => {
+                let zipf = Zipf::new(slots, theta);
+                if self.scatter {
+                    Distribution::ScatteredZipf(Scattered::new(zipf, slots))
+                } else {
+                    Distribution::Zipf(zipf)
+                }
+            }
+            Kind::Hotcold => {
+                let hot_cold = HotCold::new(slots, hot_fraction, hot_write_share);
+                if self.scatter {
+                    Distribution::ScatteredHotCold(Scattered::new(hot_cold, slots))
+                } else {
+                    Distribution::HotCold(hot_cold)
+                }
+            }
+            Kind::Gaussian => Distribution::Gaussian(Gaussian::new(slots, sigma)),
+        })
+    }
+
+    fn resolve_sigma(&self) -> Result<f64, WorkloadError> {
+        if let Some(sigma) = self.sigma {
+            if self.hot_share.is_some() {
+                return Err(WorkloadError::Both { first: "sigma", second: "hot_share" });
+            }
+            return above_zero("sigma", sigma, 1.0);
+        }
+        let hot_share = self.hot_share.unwrap_or(HOT_SHARE_DEFAULT);
+        gaussian_sigma(hot_share)
+            .ok_or_else(|| out_of_range("hot_share", hot_share, above_zero_text(HOT_SHARE_MAX)))
+    }
+
+    fn mix(&self, slots: u32) -> Result<Mix, WorkloadError> {
+        let write = share("write_fraction", self.write_fraction)?;
+        let trim = share("trim_fraction", self.trim_fraction)?;
+        if trim > 0.0 {
+            let bytes = u64::from(slots) * InUse::BYTES_PER_SLOT;
+            let in_use = InUse::all(slots).map_err(|_| WorkloadError::Memory { bytes, slots })?;
+            Ok(Mix::Trim { trim, write, in_use })
+        } else if write >= 1.0 {
+            Ok(Mix::Only(Op::Write))
+        } else if write <= 0.0 {
+            Ok(Mix::Only(Op::Read))
+        } else {
+            Ok(Mix::Write(write))
+        }
+    }
+}
+
+fn out_of_range(key: &'static str, value: impl ToString, allowed: impl Into<String>) -> WorkloadError {
+    WorkloadError::OutOfRange { key, value: value.to_string(), allowed: allowed.into() }
+}
+
+/// `value`, if from 0 to 1.
+fn share(key: &'static str, value: f64) -> Result<f64, WorkloadError> {
+    if (0.0..=1.0).contains(&value) { Ok(value) } else { Err(out_of_range(key, value, "from 0 to 1")) }
+}
+
+/// `value`, if greater than 0 and at most `max`.
+fn above_zero(key: &'static str, value: f64, max: f64) -> Result<f64, WorkloadError> {
+    if value > 0.0 && value <= max { Ok(value) } else { Err(out_of_range(key, value, above_zero_text(max))) }
+}
+
+fn above_zero_text(max: f64) -> String {
+    format!("greater than 0 and at most {max}")
+}

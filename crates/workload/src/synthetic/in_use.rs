@@ -1,0 +1,77 @@
+//! Which slots are in use, with a uniform choice among them in constant time.
+
+use std::collections::TryReserveError;
+use strobe_types::Prng;
+
+/// The set of slots in use, a permutation of all slots with those in use in front.
+///
+/// Costs 8 bytes per slot. Both tables hold the difference between entry and index, so that the
+/// identity is all zeros: a set for a drive of terabytes is ready at once and takes memory only
+/// where trims and writes have been.
+#[derive(Clone, Debug)]
+pub(super) struct InUse {
+    /// The slot at each place, minus the place.
+    slot_at: Vec<u32>,
+    /// The place of each slot, minus the slot.
+    place_of: Vec<u32>,
+    count: u32,
+}
+
+impl InUse {
+    /// Bytes of memory per slot.
+    pub(super) const BYTES_PER_SLOT: u64 = 8;
+
+    /// All of `0..slots` in use. Fails if the system has not that much memory to give.
+    pub(super) fn all(slots: u32) -> Result<Self, TryReserveError> {
+        // `vec!` of zeros aborts on failure but is free of charge, so ask first.
+        Vec::<u64>::new().try_reserve_exact(slots as usize)?;
+        Ok(Self { slot_at: vec![0; slots as usize], place_of: vec![0; slots as usize], count: slots })
+    }
+
+    /// Slots in use.
+    pub(super) fn count(&self) -> u32 {
+        self.count
+    }
+
+    /// Takes out a slot in use, each with equal probability; `None`, and no draw, if there is
+    /// none.
+    #[inline]
+    pub(super) fn take(&mut self, rng: &mut Prng) -> Option<u32> {
+        if self.count == 0 {
+            return None;
+        }
+        let place = rng.below(self.count);
+        let slot = self.slot(place);
+        self.count -= 1;
+        self.exchange(place, self.count);
+        Some(slot)
+    }
+
+    /// Puts `slot` in use, if it is not.
+    #[inline]
+    pub(super) fn insert(&mut self, slot: u32) {
+        let place = self.place_of[slot as usize].wrapping_add(slot);
+        if place >= self.count {
+            self.exchange(place, self.count);
+            self.count += 1;
+        }
+    }
+
+    #[inline]
+    fn slot(&self, place: u32) -> u32 {
+        self.slot_at[place as usize].wrapping_add(place)
+    }
+
+    #[inline]
+    fn exchange(&mut self, a: u32, b: u32) {
+        let (slot_a, slot_b) = (self.slot(a), self.slot(b));
+        self.put(slot_b, a);
+        self.put(slot_a, b);
+    }
+
+    #[inline]
+    fn put(&mut self, slot: u32, place: u32) {
+        self.slot_at[place as usize] = slot.wrapping_sub(place);
+        self.place_of[slot as usize] = place.wrapping_sub(slot);
+    }
+}

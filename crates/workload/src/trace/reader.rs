@@ -1,0 +1,179 @@
+//! The iterator over a trace: device choice, relative times, errors with their place.
+
+use std::fmt;
+use std::io::Read;
+use std::path::Path;
+
+use strobe_types::Op;
+
+use super::device::{DeviceFilter, Verdict};
+use super::format::find_format;
+use super::input::Input;
+use super::line::{Line, Problem, Source};
+use super::{Position, SkipReason, Skipped, TraceError, TraceOptions};
+
+/// One request of a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TraceRecord {
+    /// Nanoseconds since the first record of the trace that was kept; 0 for a record that is
+    /// older than the first one.
+    pub time_ns: u64,
+    /// Whether the trace says that this record happened before an earlier one. `time_ns` still
+    /// carries its own time.
+    pub backwards: bool,
+    /// What was asked for.
+    pub op: Op,
+    /// First byte on the device; 0 for a flush. `offset + bytes` does not overflow.
+    pub offset: u64,
+    /// Number of bytes; 0 for a flush, and for other requests that the trace says are empty.
+    pub bytes: u64,
+    /// Line number (text) or record number (binary), from 1.
+    pub position: u64,
+}
+
+/// Opens the trace file at `path`, plain or gzip, as [`super::FORMATS`] names its `format`.
+pub fn open(path: &Path, format: &str, options: &TraceOptions) -> Result<TraceReader, TraceError> {
+    let format = find_format(format)?;
+    options.check(format)?;
+    let input = Input::open(path)?;
+    Ok(TraceReader::new(path.display().to_string(), (format.open)(input, options), options))
+}
+
+/// Reads a trace from any bytes, plain or gzip. `name` stands for the file in messages.
+pub fn from_reader(
+    reader: Box<dyn Read + Send>,
+    name: &str,
+    format: &str,
+    options: &TraceOptions,
+) -> Result<TraceReader, TraceError> {
+    let format = find_format(format)?;
+    options.check(format)?;
+    let input = Input::new(reader, name)?;
+    Ok(TraceReader::new(name.into(), (format.open)(input, options), options))
+}
+
+/// An iterator over the records of a trace. After an error it returns `None`.
+pub struct TraceReader {
+    name: String,
+    source: Box<dyn Source>,
+    devices: DeviceFilter,
+    skipped: Skipped,
+    /// Time of the first record and the largest time so far, as in the trace.
+    times_ns: Option<(u64, u64)>,
+    ended: bool,
+}
+
+impl fmt::Debug for TraceReader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "TraceReader({} at {})", self.name, self.source.position())
+    }
+}
+
+impl Iterator for TraceReader {
+    type Item = Result<TraceRecord, TraceError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while !self.ended {
+            match self.step() {
+                Ok(None) => {}
+                Ok(Some(record)) => return Some(Ok(record)),
+                Err(error) => {
+                    self.ended = true;
+                    return Some(Err(error));
+                }
+            }
+        }
+        None
+    }
+}
+
+impl std::iter::FusedIterator for TraceReader {}
+
+impl TraceReader {
+    fn new(name: String, source: Box<dyn Source>, options: &TraceOptions) -> Self {
+        let devices = DeviceFilter::new(options.device.as_deref());
+        Self { name, source, devices, skipped: Skipped::default(), times_ns: None, ended: false }
+    }
+
+    /// What was left out on purpose so far.
+    pub fn skipped(&self) -> &Skipped {
+        &self.skipped
+    }
+
+    /// Takes one line. `None` if it gives no record or the trace ends.
+    #[inline]
+    fn step(&mut self) -> Result<Option<TraceRecord>, TraceError> {
+        let line = match self.source.next() {
+            Ok(Some(line)) => line,
+            Ok(None) => return self.end().map(|()| None),
+            Err(problem) => return Err(self.located(problem)),
+        };
+        let (time_ns, op, offset, bytes, device) = match line {
+            Line::Record { time_ns, op, offset, bytes, device } => (time_ns, op, offset, bytes, device),
+            Line::Nothing => return Ok(None),
+            Line::Skip(reason) => {
+                self.skipped.count(reason);
+                return Ok(None);
+            }
+        };
+        match self.devices.judge(device) {
+            Verdict::Keep => {}
+            Verdict::Skip => {
+                self.skipped.count(SkipReason::OtherDevice);
+                return Ok(None);
+            }
+            Verdict::Second { first, second } => return Err(self.second_device(&first, &second)),
+        }
+        let (offset, bytes) = if op == Op::Flush { (0, 0) } else { (offset, bytes) };
+        if offset.checked_add(bytes).is_none() {
+            return Err(self.located(Problem::Malformed("the end of the request is too large".into())));
+        }
+        let (first_ns, largest_ns) = self.times_ns.unwrap_or((time_ns, time_ns));
+        self.times_ns = Some((first_ns, largest_ns.max(time_ns)));
+        Ok(Some(TraceRecord {
+            time_ns: time_ns.saturating_sub(first_ns),
+            backwards: time_ns < largest_ns,
+            op,
+            offset,
+            bytes,
+            position: self.source.position().number(),
+        }))
+    }
+
+    /// The end of the trace: a device that was asked for must have been there.
+    fn end(&mut self) -> Result<(), TraceError> {
+        self.ended = true;
+        match self.devices.missed() {
+            None => Ok(()),
+            Some((device, example)) => Err(TraceError::NoSuchDevice {
+                name: self.name.clone(),
+                device: device.into(),
+                example: super::error::printable(example.as_bytes()),
+            }),
+        }
+    }
+
+    #[cold]
+    fn second_device(&self, first: &str, second: &str) -> TraceError {
+        TraceError::SeveralDevices {
+            name: self.name.clone(),
+            position: self.source.position(),
+            first: super::error::printable(first.as_bytes()),
+            second: super::error::printable(second.as_bytes()),
+            text: self.source.text(),
+        }
+    }
+
+    #[cold]
+    fn located(&self, problem: Problem) -> TraceError {
+        let name = self.name.clone();
+        let position: Position = self.source.position();
+        match problem {
+            Problem::Io(source) => TraceError::Io { name, position, source },
+            Problem::Truncated(reason) => TraceError::Truncated { name, position, reason },
+            Problem::Malformed(reason) => {
+                TraceError::Malformed { name, position, reason, text: self.source.text() }
+            }
+        }
+    }
+}

@@ -84,11 +84,8 @@ fn naive_cost_benefit(state: &[Block], tick: u64, units: u32) -> Option<u32> {
         // Scores that differ only by rounding count as equal, as the two sides compute them
         // in a different order.
         let (sa, sb) = (score(a), score(b));
-        let order = if (sa - sb).abs() <= 1e-9 * sa.abs().max(sb.abs()) || sa == sb {
-            std::cmp::Ordering::Equal
-        } else {
-            sa.total_cmp(&sb)
-        };
+        let close = (sa - sb).abs() <= 1e-9 * sa.max(sb) && sa.is_finite() && sb.is_finite();
+        let order = if close || sa == sb { std::cmp::Ordering::Equal } else { sa.total_cmp(&sb) };
         order.then((b.last_invalidation, ib).cmp(&(a.last_invalidation, ia)))
     });
     best.map(|(id, _)| id)

@@ -49,12 +49,14 @@ impl CostBenefit {
         }
     }
 
-    /// The score of a block with `valid` of `units` valid units.
-    pub fn score(age: u64, valid: u32, units: u32) -> f64 {
-        if valid == 0 {
-            return f64::INFINITY;
+    /// How the scores of two blocks, given as (age, valid units), compare. Exact: the fractions
+    /// are compared by cross-multiplication, so no rounding decides a tie.
+    fn compare(a: (u64, u32), b: (u64, u32), units: u32) -> std::cmp::Ordering {
+        let gain = |(age, valid): (u64, u32)| u128::from(age) * u128::from(units - valid);
+        match (a.1, b.1) {
+            (0, 0) => std::cmp::Ordering::Equal,
+            (a_valid, b_valid) => (gain(a) * u128::from(b_valid)).cmp(&(gain(b) * u128::from(a_valid))),
         }
-        age as f64 * f64::from(units - valid) / (2.0 * f64::from(valid))
     }
 
     fn unlink(&mut self, block: u32) {
@@ -122,21 +124,21 @@ impl VictimPolicy for CostBenefit {
 
     fn choose(&mut self, view: &BlockView<'_>, _rng: &mut Prng) -> Option<BlockId> {
         let units = view.units_per_block();
-        let mut best: Option<(f64, u64, u32)> = None;
-        for (valid, list) in self.lists[..units as usize].iter().enumerate() {
+        let mut best: Option<((u64, u32), (u64, u32))> = None;
+        for (valid, list) in (0..units).zip(&self.lists) {
             if list.head == NIL {
                 continue;
             }
             let since = self.nodes[list.head as usize].last_invalidation;
-            let score = Self::score(view.tick() - since + 1, valid as u32, units);
-            let better = best.is_none_or(|(top, top_since, top_block)| {
-                score > top || (score == top && (since, list.head) < (top_since, top_block))
+            let (score, order) = ((view.tick() - since + 1, valid), (since, list.head));
+            let better = best.is_none_or(|(top, top_order)| {
+                Self::compare(score, top, units).then(top_order.cmp(&order)).is_gt()
             });
             if better {
-                best = Some((score, since, list.head));
+                best = Some((score, order));
             }
         }
-        best.map(|(_, _, block)| BlockId::new(block))
+        best.map(|(_, (_, block))| BlockId::new(block))
     }
 
     fn candidates(&self) -> u32 {

@@ -93,8 +93,8 @@ pub struct SyntheticConfig {
     #[schemars(range(max = 0.48), extend("exclusiveMinimum" = 0.0))]
     pub hot_share: Option<f64>,
     /// Whether the popular slots of "zipf" and "hotcold" are spread evenly over the range; if
-    /// not, they lie at its start, the most popular first. Default true. fio always spreads for
-    /// `zipf` and never for `zoned`.
+    /// not, they lie at its start, the most popular first. Default true. fio spreads `zipf`
+    /// and never `zoned`.
     pub scatter: bool,
 }
 

@@ -9,8 +9,7 @@ use strobe_types::Prng;
 /// from monotone discrete distributions"): draw x from the continuous density x^−θ by inverting
 /// its integral H, round to k, and accept k with exactly the probability that corrects for the
 /// rounding. More than three draws in four are accepted whatever θ and n. fio and YCSB use an
-/// approximation (Gray et al. 1994) that excludes θ = 1 and is off by some per cent in the
-/// first ranks.
+/// approximation (Gray et al. 1994) that excludes θ = 1.
 #[derive(Clone, Debug)]
 pub(super) struct Zipf {
     ranks: f64,

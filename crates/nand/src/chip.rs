@@ -94,6 +94,8 @@ impl<T: Timing, M: Medium> Chip<T, M> {
 impl<T: Timing, M: Medium> Nand for Chip<T, M> {
     type Payload = M::Payload;
 
+    const TIMED: bool = T::TIMED;
+
     #[inline(always)]
     fn geometry(&self) -> &Geometry {
         &self.geometry

@@ -17,7 +17,7 @@ mod timing;
 pub use chip::{Chip, WearConfig};
 pub use counts::{Cause, NandOp, OpCounts};
 pub use medium::{ByteMedium, Medium, NoMedium, OobRecord, Payload, StampMedium, UnitBytes};
-pub use timing::{ArrayTiming, Timing, TimingConfig, Untimed};
+pub use timing::{ArrayTiming, Bus, Timing, TimingConfig, Untimed};
 
 use strobe_types::{BlockId, Geometry, Lpn, Ppa, Ppn, SimTime};
 
@@ -60,6 +60,9 @@ pub struct EraseFailed {
 pub trait Nand {
     /// What a unit holds on this medium.
     type Payload: Payload;
+
+    /// Whether returned times mean anything. False: the run only counts.
+    const TIMED: bool;
 
     /// The shape of the array.
     fn geometry(&self) -> &Geometry;

@@ -12,6 +12,10 @@ pub trait Payload: Clone + PartialEq + Debug + Send + 'static {
     /// What an unmapped unit reads as.
     fn zero() -> Self;
 
+    /// Content for a write whose data nobody supplied (generators, traces): the same for the
+    /// same `stamp`, different for different ones.
+    fn synthetic(stamp: u64, unit_bytes: u32) -> Self;
+
     /// The content after sectors `first..first + count` of the unit (512 bytes each) have been
     /// replaced by those of `newer`.
     #[must_use]
@@ -24,6 +28,8 @@ pub trait Payload: Clone + PartialEq + Debug + Send + 'static {
 /// Nothing is stored.
 impl Payload for () {
     fn zero() {}
+    #[inline(always)]
+    fn synthetic(_stamp: u64, _unit_bytes: u32) {}
     fn merge(self, _newer: &Self, _first: u32, _count: u32, _unit_bytes: u32) {}
     fn checksum(&self, crc: u32) -> u32 {
         crc
@@ -35,6 +41,9 @@ impl Payload for () {
 impl Payload for u64 {
     fn zero() -> Self {
         0
+    }
+    fn synthetic(stamp: u64, _unit_bytes: u32) -> Self {
+        stamp
     }
     fn merge(self, newer: &Self, _first: u32, _count: u32, _unit_bytes: u32) -> Self {
         *newer
@@ -67,6 +76,10 @@ impl UnitBytes {
 impl Payload for UnitBytes {
     fn zero() -> Self {
         Self(None)
+    }
+
+    fn synthetic(stamp: u64, unit_bytes: u32) -> Self {
+        Self(Some(stamp.to_le_bytes().into_iter().cycle().take(unit_bytes as usize).collect()))
     }
 
     fn merge(self, newer: &Self, first: u32, count: u32, unit_bytes: u32) -> Self {

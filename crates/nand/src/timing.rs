@@ -23,6 +23,8 @@ pub struct TimingConfig {
 
 /// Tells when an operation on flash is complete.
 pub trait Timing: Clone {
+    /// Whether returned times mean anything.
+    const TIMED: bool;
     /// A page read that transfers `units` mapping units.
     fn read(&mut self, now: SimTime, units: u32, place: impl FnOnce() -> Place) -> SimTime;
     /// A page program.
@@ -36,6 +38,8 @@ pub trait Timing: Clone {
 pub struct Untimed;
 
 impl Timing for Untimed {
+    const TIMED: bool = false;
+
     #[inline(always)]
     fn read(&mut self, now: SimTime, _units: u32, _place: impl FnOnce() -> Place) -> SimTime {
         now
@@ -132,6 +136,8 @@ impl Die {
 }
 
 impl Timing for ArrayTiming {
+    const TIMED: bool = true;
+
     #[inline]
     fn read(&mut self, now: SimTime, units: u32, place: impl FnOnce() -> Place) -> SimTime {
         let place = place();
@@ -184,9 +190,9 @@ impl Timing for ArrayTiming {
     }
 }
 
-/// A channel's future: reserved intervals in order, and a time before which nothing more fits.
+/// A shared bus or link: reserved intervals in order, and a time before which nothing more fits.
 #[derive(Clone, Debug, Default)]
-struct Bus {
+pub struct Bus {
     busy: VecDeque<(SimTime, SimTime)>,
     closed_before: SimTime,
 }
@@ -198,7 +204,7 @@ impl Bus {
 
     /// Reserves `duration_ns` at the first possible time from `earliest` on; returns the start.
     #[inline]
-    fn reserve(&mut self, earliest: SimTime, duration_ns: u64) -> SimTime {
+    pub fn reserve(&mut self, earliest: SimTime, duration_ns: u64) -> SimTime {
         if duration_ns == 0 {
             return earliest;
         }

@@ -1,1 +1,3 @@
-//! x
+//! Experiments: a drive, a workload, a run, a result.
+
+pub mod bench;

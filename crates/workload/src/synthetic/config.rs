@@ -167,10 +167,10 @@ impl SyntheticConfig {
 
     fn layout(&self, drive_bytes: u64) -> Result<Layout, WorkloadError> {
         let block = u64::from(self.block_bytes);
-        if block == 0 || block % SECTOR_BYTES != 0 {
+        if block == 0 || !block.is_multiple_of(SECTOR_BYTES) {
             return Err(out_of_range("block_bytes", block, "a multiple of 512, at least 512"));
         }
-        if self.offset_bytes % SECTOR_BYTES != 0 {
+        if !self.offset_bytes.is_multiple_of(SECTOR_BYTES) {
             return Err(out_of_range("offset_bytes", self.offset_bytes, "a multiple of 512"));
         }
         let Some(rest) = drive_bytes.checked_sub(self.offset_bytes).filter(|&rest| rest >= block) else {

@@ -130,13 +130,12 @@ struct Emit<'a> {
 }
 
 impl Emit<'_> {
-    fn run<D: Draw + Clone>(self, draw: &mut D) {
+    fn run<D: Draw>(self, draw: &mut D) {
         let layout = self.layout;
         // Working on copies lets the compiler keep the generators in registers.
-        let mut local = draw.clone();
         let mut addresses = self.addresses.clone();
         let mut operations = self.operations.clone();
-        let mut slot = || local.slot(&mut addresses);
+        let mut slot = || draw.slot(&mut addresses);
         // `extend` over a range reserves once and pushes without looking at the capacity.
         let requests = 0..self.count;
         match self.mix {
@@ -163,7 +162,6 @@ impl Emit<'_> {
                 layout.request(Op::Write, slot)
             })),
         }
-        *draw = local;
         *self.addresses = addresses;
         *self.operations = operations;
     }

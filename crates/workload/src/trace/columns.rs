@@ -35,23 +35,37 @@ impl<'a> Columns<'a> {
     /// The next column, `None` at the end of the line. A CSV column may be empty.
     #[inline]
     pub(super) fn next(&mut self) -> Option<&'a str> {
-        let rest = self.rest?;
+        let rest = if self.csv { self.rest? } else { self.rest?.trim_ascii_start() };
+        // Columns are short: a plain loop is faster than a call of memchr.
+        let end = rest.bytes().position(|byte| self.ends_at(byte));
+        self.rest = end.map(|end| &rest[end + 1..]);
+        let column = &rest[..end.unwrap_or(rest.len())];
         if self.csv {
-            let Some(comma) = memchr::memchr(b',', rest.as_bytes()) else {
-                self.rest = None;
-                return Some(rest.trim_ascii());
-            };
-            self.rest = Some(&rest[comma + 1..]);
-            return Some(rest[..comma].trim_ascii());
+            return Some(column.trim_ascii());
         }
-        let rest = rest.trim_ascii_start();
-        if rest.is_empty() {
-            self.rest = None;
+        if column.is_empty() { None } else { Some(column) }
+    }
+
+    #[inline]
+    fn ends_at(&self, byte: u8) -> bool {
+        if self.csv { byte == b',' } else { byte.is_ascii_whitespace() }
+    }
+
+    /// Takes the next column if it is a plain number of at most 19 digits, which cannot overflow.
+    /// Everything else is left to the slower way, which knows what is wrong.
+    #[inline]
+    fn next_digits(&mut self) -> Option<u64> {
+        let rest = if self.csv { self.rest? } else { self.rest?.trim_ascii_start() };
+        let (number, length) = leading_digits(rest.as_bytes());
+        if length == 0 || length > 19 {
             return None;
         }
-        let end = rest.bytes().position(|byte| byte.is_ascii_whitespace()).unwrap_or(rest.len());
-        self.rest = Some(&rest[end..]);
-        Some(&rest[..end])
+        self.rest = match rest.as_bytes().get(length) {
+            None => None,
+            Some(&byte) if self.ends_at(byte) => Some(&rest[length + 1..]),
+            Some(_) => return None,
+        };
+        Some(number)
     }
 
     /// A column that must be there and not empty.
@@ -59,20 +73,29 @@ impl<'a> Columns<'a> {
     pub(super) fn text(&mut self, name: &str) -> Result<&'a str, Reason> {
         match self.next() {
             Some(text) if !text.is_empty() => Ok(text),
-            _ => Err(format!("column {name} is missing")),
+            _ => Err(missing(name)),
         }
     }
 
     /// A whole number from 0 on.
     #[inline]
     pub(super) fn whole(&mut self, name: &str) -> Result<u64, Reason> {
-        let text = self.text(name)?;
-        whole(text).map_err(|fault| fault.reason(name, text))
+        self.scaled(name, 1)
     }
 
     /// A whole number times `factor`, which makes bytes of sectors or nanoseconds of a time.
     #[inline]
     pub(super) fn scaled(&mut self, name: &str, factor: u64) -> Result<u64, Reason> {
+        let before = self.clone();
+        if let Some(scaled) = self.next_digits().and_then(|number| number.checked_mul(factor)) {
+            return Ok(scaled);
+        }
+        *self = before;
+        self.scaled_slowly(name, factor)
+    }
+
+    #[cold]
+    fn scaled_slowly(&mut self, name: &str, factor: u64) -> Result<u64, Reason> {
         let text = self.text(name)?;
         whole(text)
             .and_then(|number| number.checked_mul(factor).ok_or(Fault::TooLarge))
@@ -93,11 +116,7 @@ impl<'a> Columns<'a> {
         let text = self.text(name)?;
         match choices.iter().find(|(choice, _)| choice.eq_ignore_ascii_case(text)) {
             Some(&(_, op)) => Ok(op),
-            None => {
-                let known: Vec<String> =
-                    choices.iter().map(|(choice, op)| format!("{choice} ({})", op.name())).collect();
-                Err(format!("column {name} must be {}", known.join(" or ")))
-            }
+            None => Err(not_among(name, choices)),
         }
     }
 
@@ -109,6 +128,17 @@ impl<'a> Columns<'a> {
             Some(_) => Err("the line has too many columns; is this another format?".into()),
         }
     }
+}
+
+#[cold]
+fn missing(name: &str) -> Reason {
+    format!("column {name} is missing")
+}
+
+#[cold]
+fn not_among(name: &str, choices: &[(&str, Op)]) -> Reason {
+    let known: Vec<String> = choices.iter().map(|(choice, op)| format!("{choice} ({})", op.name())).collect();
+    format!("column {name} must be {}", known.join(" or "))
 }
 
 /// What is wrong with a number.
@@ -132,7 +162,20 @@ impl Fault {
     }
 }
 
+/// The number at the start of `bytes`, wrong if it has more than 19 digits, and its length.
 #[inline]
+fn leading_digits(bytes: &[u8]) -> (u64, usize) {
+    let mut number = 0u64;
+    for (index, byte) in bytes.iter().enumerate() {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            return (number, index);
+        }
+        number = number.wrapping_mul(10).wrapping_add(u64::from(digit));
+    }
+    (number, bytes.len())
+}
+
 fn whole(text: &str) -> Result<u64, Fault> {
     let mut number = 0u64;
     for byte in text.bytes() {
@@ -152,28 +195,28 @@ fn push_digit(number: u64, digit: u8) -> Result<u64, Fault> {
 
 #[inline]
 fn decimal(text: &str, unit_ns: u64) -> Result<u64, Fault> {
-    let (before, after) = text.split_once('.').unwrap_or((text, "0"));
-    if before.is_empty() && after.is_empty() {
-        return Err(Fault::NotDecimal);
+    let bytes = text.as_bytes();
+    let (mut units, length) = leading_digits(bytes);
+    if length > 19 {
+        units = whole(&text[..length])?;
     }
-    let mut total_ns = 0u64;
-    for byte in before.bytes() {
-        if !byte.is_ascii_digit() {
-            return Err(Fault::NotDecimal);
-        }
-        total_ns = push_digit(total_ns, byte - b'0')?;
-    }
-    total_ns = total_ns.checked_mul(unit_ns).ok_or(Fault::TooLarge)?;
+    let whole_ns = units.checked_mul(unit_ns).ok_or(Fault::TooLarge)?;
+    let fraction = match bytes.get(length) {
+        None if length > 0 => return Ok(whole_ns),
+        Some(b'.') if bytes.len() > 1 => &bytes[length + 1..],
+        _ => return Err(Fault::NotDecimal),
+    };
     let mut place_ns = unit_ns;
     let mut fraction_ns = 0;
-    for byte in after.bytes() {
-        if !byte.is_ascii_digit() {
+    for byte in fraction {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
             return Err(Fault::NotDecimal);
         }
         place_ns /= 10;
-        fraction_ns += u64::from(byte - b'0') * place_ns;
+        fraction_ns += u64::from(digit) * place_ns;
     }
-    total_ns.checked_add(fraction_ns).ok_or(Fault::TooLarge)
+    whole_ns.checked_add(fraction_ns).ok_or(Fault::TooLarge)
 }
 
 #[cfg(test)]
@@ -219,9 +262,18 @@ mod tests {
         let mut csv = Columns::csv(" a ,,b\t");
         assert_eq!([csv.next(), csv.next(), csv.next(), csv.next()], [Some("a"), Some(""), Some("b"), None]);
         let mut words = Columns::words(" a \t b  ");
-        assert_eq!([words.next(), words.next(), words.next(), words.next()], [Some("a"), Some("b"), None, None]);
+        assert_eq!(
+            [words.next(), words.next(), words.next(), words.next()],
+            [Some("a"), Some("b"), None, None]
+        );
         assert!(Columns::words("a ").end().is_err());
         assert!(Columns::words(" ").end().is_ok());
         assert!(Columns::csv(",").end().is_err());
+        let mut numbers = Columns::csv("12, 34 ,5");
+        assert_eq!([numbers.whole("a"), numbers.scaled("b", 2), numbers.whole("c")], [Ok(12), Ok(68), Ok(5)]);
+        assert_eq!(numbers.whole("d"), Err("column d is missing".into()));
+        let mut numbers = Columns::words("12\t 0000000000000000000034 5x");
+        assert_eq!([numbers.whole("a"), numbers.scaled("b", 2)], [Ok(12), Ok(68)]);
+        assert_eq!(numbers.whole("c"), Err("column c must be a whole number".into()));
     }
 }

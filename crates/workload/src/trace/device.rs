@@ -81,9 +81,7 @@ impl DeviceFilter {
         match self {
             Self::All => Verdict::Keep,
             Self::Only(Some(first)) if device.is(first) => Verdict::Keep,
-            Self::Only(Some(first)) => {
-                Verdict::Second { first: first.clone(), second: device.to_string() }
-            }
+            Self::Only(Some(first)) => Verdict::Second { first: first.clone(), second: device.to_string() },
             Self::Only(first) => {
                 *first = Some(device.to_string());
                 Verdict::Keep

@@ -54,7 +54,10 @@ pub enum TraceError {
         source: io::Error,
     },
     /// No format has this name.
-    #[error("unknown trace format `{given}`, did you mean `{nearest}`? The formats are {}", super::format::names())]
+    #[error(
+        "unknown trace format `{given}`, did you mean `{nearest}`? The formats are {}",
+        super::format::names()
+    )]
     UnknownFormat {
         /// The name given.
         given: String,

@@ -68,6 +68,15 @@ where
     Box::new(Lines { input, parse, number: 0, comments: false })
 }
 
+/// Archives are the common reason for NUL in a text trace.
+#[cold]
+fn with_hint(reason: Reason, text: &str) -> Reason {
+    if text.contains('\0') {
+        return "the line holds NUL characters; if this is a tar archive, unpack it first".into();
+    }
+    reason
+}
+
 struct Lines<F> {
     input: Input,
     parse: F,
@@ -89,7 +98,7 @@ where
         let text = std::str::from_utf8(text).map_err(|_| {
             Problem::Malformed("this is not text; a binary blktrace file needs `--format blktrace`".into())
         })?;
-        (self.parse)(text).map(Some).map_err(Problem::Malformed)
+        (self.parse)(text).map(Some).map_err(|reason| Problem::Malformed(with_hint(reason, text)))
     }
 
     fn position(&self) -> Position {

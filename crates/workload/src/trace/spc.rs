@@ -34,10 +34,7 @@ mod tests {
     #[test]
     fn address_is_in_sectors_and_size_in_bytes() {
         let text = "0,20941264,8192,W,0.551706\n0, 20939840 ,8192,r,0.554041,x,,7\r\n";
-        assert_eq!(
-            records("spc", text),
-            ["0 write 10721927168+8192", "2335000 read 10721198080+8192"]
-        );
+        assert_eq!(records("spc", text), ["0 write 10721927168+8192", "2335000 read 10721198080+8192"]);
     }
 
     #[test]

@@ -33,6 +33,9 @@ mod tests {
 
     #[test]
     fn malformed_lines_are_refused() {
-        assert_refused("ssdsim", &[("1 0 10 8", "column type is missing"), ("x 0 1 8 1", "column time must be")]);
+        assert_refused(
+            "ssdsim",
+            &[("1 0 10 8", "column type is missing"), ("x 0 1 8 1", "column time must be")],
+        );
     }
 }

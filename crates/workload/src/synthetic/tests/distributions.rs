@@ -46,7 +46,7 @@ fn sequential_slots_follow_each_other_and_wrap() {
 #[test]
 fn zipf_frequencies_are_exact() {
     for theta in [0.01, 0.5, 1.0 - 1e-9, 1.0, 1.1, 2.0, 5.0] {
-        for ranks in [1u32, 2, 3, 1000] {
+        for ranks in [1u32, 2, 3, 1000, 20_000] {
             let weight = |rank: usize| libm::pow((rank + 1) as f64, -theta);
             let total: f64 = (0..ranks as usize).map(weight).sum();
             let mut zipf = Zipf::new(ranks, theta);
@@ -208,14 +208,15 @@ fn writes_come_in_the_given_proportion() {
 fn share_in_use_tends_to_the_model_of_frankie() {
     for q in [0.05, 0.1, 0.3, 0.45] {
         let config = SyntheticConfig { trim_fraction: q, ..config(Kind::Uniform) };
-        let slots = 10_000;
+        // The share fluctuates over some thousand requests; a long average settles it.
+        let slots = 1000;
         let mut workload = config.build(drive(slots), 1).expect("valid");
         let mut batch = Vec::new();
         let (mut sum, mut trims) = (0.0, 0);
-        for round in 0..400 {
-            workload.fill(&mut batch, 1000);
-            if round >= 200 {
-                sum += f64::from(workload.slots_in_use()) / slots as f64 / 200.0;
+        for round in 0..10_000 {
+            workload.fill(&mut batch, 100);
+            if round >= 1000 {
+                sum += f64::from(workload.slots_in_use()) / slots as f64 / 9000.0;
             }
             trims += batch.iter().filter(|r| r.op == Op::Trim).count();
         }
@@ -223,7 +224,7 @@ fn share_in_use_tends_to_the_model_of_frankie() {
         assert!((sum - expected).abs() < 0.005, "q {q}: {sum}, expected {expected}");
         // The oracle says the same.
         assert!((trim_rho(0.8, q).expect("in the domain") / 0.8 - expected).abs() < 1e-12);
-        assert!((trims as f64 / 400_000.0 - q).abs() < 0.005, "{trims}");
+        assert!((trims as f64 / 1e6 - q).abs() < 0.003, "{trims}");
     }
 }
 

@@ -1,0 +1,160 @@
+//! From a configuration to a running drive: the one place where names become types.
+
+use strobe_ftl::gc::{CostBenefit, Greedy, Sampled, Sampling, VictimPolicy};
+use strobe_ftl::{CapacityError, GcStream, PageMap, PageMapConfig};
+use strobe_nand::{
+    ArrayTiming, ByteMedium, Chip, Medium, NoMedium, StampMedium, Timing, TimingConfig, Untimed, WearConfig,
+};
+use strobe_types::{Geometry, GeometryError, GeometrySpec};
+
+use crate::config::{DataMode, DriveConfig, GcStreamName};
+use crate::drive::{Drive, Engine};
+
+/// Why a configuration describes no drive that works.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// The geometry is impossible.
+    #[error("drive.nand: {0}")]
+    Geometry(#[from] GeometryError),
+    /// Garbage collection could not make progress.
+    #[error("{0}")]
+    Capacity(#[from] CapacityError),
+    /// A name is not known.
+    #[error("{key} is \"{given}\", which is not known; known are {known}")]
+    Name {
+        /// The configuration key.
+        key: &'static str,
+        /// The value given.
+        given: String,
+        /// Comma-separated valid names.
+        known: String,
+    },
+    /// The drive offers no space, or more than it can number.
+    #[error("drive.ftl.logical_pages is {0}, it must be between 1 and {max}", max = u32::MAX - 1)]
+    LogicalPages(u64),
+}
+
+/// Builds a fresh drive. `timing = false` counts operations only; `seed` decides bad blocks,
+/// program failures and the chance of policies.
+///
+/// Memory is proportional to the drive; ask [`memory_bytes`] first.
+pub fn build(config: &DriveConfig, timing: bool, seed: u64) -> Result<Box<dyn Engine>, BuildError> {
+    let (geometry, logical) = checked(config)?;
+    let plan = Plan { config, geometry, logical, seed };
+    match (timing, config.nand.data) {
+        (false, DataMode::None) => plan.with_chip::<Untimed, NoMedium>(Untimed),
+        (false, DataMode::Stamp) => plan.with_chip::<Untimed, StampMedium>(Untimed),
+        (false, DataMode::Bytes) => plan.with_chip::<Untimed, ByteMedium>(Untimed),
+        (true, DataMode::None) => plan.with_chip::<ArrayTiming, NoMedium>(plan.array_timing()),
+        (true, DataMode::Stamp) => plan.with_chip::<ArrayTiming, StampMedium>(plan.array_timing()),
+        (true, DataMode::Bytes) => plan.with_chip::<ArrayTiming, ByteMedium>(plan.array_timing()),
+    }
+}
+
+/// Host memory that a drive needs, in bytes, before building it.
+pub fn memory_bytes(config: &DriveConfig) -> Result<u64, BuildError> {
+    let (geometry, logical) = checked(config)?;
+    let chip = match config.nand.data {
+        DataMode::None => Chip::<Untimed, NoMedium>::memory_bytes(&geometry),
+        DataMode::Stamp => Chip::<Untimed, StampMedium>::memory_bytes(&geometry),
+        DataMode::Bytes => Chip::<Untimed, ByteMedium>::memory_bytes(&geometry),
+    };
+    let map = PageMap::<Chip<Untimed, NoMedium>, Greedy>::memory_bytes(&geometry, logical);
+    Ok(chip + map + config.controller.write_buffer_bytes / u64::from(geometry.unit_bytes()) * 64)
+}
+
+fn checked(config: &DriveConfig) -> Result<(Geometry, u32), BuildError> {
+    let nand = &config.nand;
+    let geometry = Geometry::new(GeometrySpec {
+        channels: nand.channels,
+        dies_per_channel: nand.dies_per_channel,
+        planes_per_die: nand.planes_per_die,
+        blocks_per_plane: nand.blocks_per_plane,
+        pages_per_block: nand.pages_per_block,
+        page_bytes: nand.page_bytes,
+        unit_bytes: config.ftl.mapping_unit_bytes,
+    })?;
+    if config.ftl.mapping != "page" {
+        let known = crate::MAPPINGS.iter().map(|m| m.name).collect::<Vec<_>>().join(", ");
+        return Err(BuildError::Name { key: "drive.ftl.mapping", given: config.ftl.mapping.clone(), known });
+    }
+    let logical = config.logical_units();
+    match u32::try_from(logical) {
+        Ok(units) if units > 0 && units < u32::MAX => Ok((geometry, units)),
+        _ => Err(BuildError::LogicalPages(logical)),
+    }
+}
+
+struct Plan<'a> {
+    config: &'a DriveConfig,
+    geometry: Geometry,
+    logical: u32,
+    seed: u64,
+}
+
+impl Plan<'_> {
+    fn array_timing(&self) -> ArrayTiming {
+        let nand = &self.config.nand;
+        let config = TimingConfig {
+            read_ns: nand.read_ns,
+            program_ns: nand.program_ns,
+            erase_ns: nand.erase_ns,
+            channel_mb_s: nand.channel_mb_s,
+            spare_bytes: nand.spare_bytes,
+            cache_program: nand.cache_program,
+        };
+        ArrayTiming::new(config, &self.geometry)
+    }
+
+    fn with_chip<T, M>(&self, timing: T) -> Result<Box<dyn Engine>, BuildError>
+    where
+        T: Timing + Send + 'static,
+        M: Medium + Send + 'static,
+    {
+        let nand = &self.config.nand;
+        let wear = WearConfig {
+            endurance_pe: (nand.endurance_pe > 0).then_some(nand.endurance_pe),
+            factory_bad_blocks: nand.factory_bad_blocks,
+            program_fail_rate: nand.program_fail_rate,
+        };
+        let chip = Chip::<T, M>::new(self.geometry.clone(), wear, timing, self.seed);
+        let gc = &self.config.ftl.gc;
+        let blocks = self.geometry.blocks();
+        match gc.victim.as_str() {
+            "greedy" => self.with_policy(chip, Greedy::new(blocks)),
+            "cost-benefit" => {
+                self.with_policy(chip, CostBenefit::new(blocks, self.geometry.units_per_block()))
+            }
+            "fifo" => self.with_policy(chip, Sampled::new(blocks, Sampling::Fifo)),
+            "random" => self.with_policy(chip, Sampled::new(blocks, Sampling::Choices(1))),
+            "d-choices" => self.with_policy(chip, Sampled::new(blocks, Sampling::Choices(gc.choices))),
+            _ => Err(BuildError::Name {
+                key: "drive.ftl.gc.victim",
+                given: gc.victim.clone(),
+                known: crate::POLICIES.iter().map(|p| p.name).collect::<Vec<_>>().join(", "),
+            }),
+        }
+    }
+
+    fn with_policy<T, M, V>(&self, chip: Chip<T, M>, policy: V) -> Result<Box<dyn Engine>, BuildError>
+    where
+        T: Timing + Send + 'static,
+        M: Medium + Send + 'static,
+        V: VictimPolicy + Clone + Send + 'static,
+    {
+        let gc = &self.config.ftl.gc;
+        let map = PageMapConfig {
+            logical_units: self.logical,
+            gc_stream: match gc.stream {
+                GcStreamName::Own => GcStream::Own,
+                GcStreamName::Host => GcStream::Host,
+            },
+            min_free_blocks: (gc.min_free_blocks > 0).then_some(gc.min_free_blocks),
+            net_blocks: gc.net_blocks,
+            seed: self.seed,
+        };
+        let ftl = PageMap::new(chip, policy, map)?;
+        Ok(Box::new(Drive::new(ftl, &self.config.controller)))
+    }
+}

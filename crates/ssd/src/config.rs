@@ -1,0 +1,253 @@
+//! The `[drive]` table: every knob of the drive, with unit, range and default.
+//!
+//! The doc comments here are what `strobe schema drive` prints and what error messages quote;
+//! ranges given as schema attributes are checked before anything is built.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A drive. Start from a preset and override what differs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DriveConfig {
+    /// Name of the preset that fills all keys not given here; see `strobe list presets`.
+    /// Default: generic-8g.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preset: Option<String>,
+    /// The flash chips.
+    pub nand: NandConfig,
+    /// The flash translation layer.
+    pub ftl: FtlConfig,
+    /// Firmware, link and write buffer.
+    pub controller: ControllerConfig,
+}
+
+/// What stored pages hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum DataMode {
+    /// Nothing: the run only counts and times. Smallest and fastest.
+    #[default]
+    None,
+    /// An 8-byte stamp per mapping unit: enough to verify that every read returns the newest
+    /// version.
+    Stamp,
+    /// Every byte, in memory.
+    Bytes,
+}
+
+/// Flash chips: geometry, timing, wear.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NandConfig {
+    /// Channels (independent buses).
+    #[schemars(range(min = 1, max = 256))]
+    pub channels: u32,
+    /// Dies (LUNs) on each channel.
+    #[schemars(range(min = 1, max = 256))]
+    pub dies_per_channel: u32,
+    /// Planes in each die; operations on the same page number of several planes run together.
+    #[schemars(range(min = 1, max = 64))]
+    pub planes_per_die: u32,
+    /// Erase blocks in each plane.
+    #[schemars(range(min = 1, max = 16_777_216))]
+    pub blocks_per_plane: u32,
+    /// Flash pages in each block.
+    #[schemars(range(min = 1, max = 65_536))]
+    pub pages_per_block: u32,
+    /// Data bytes of a flash page, a multiple of the mapping unit.
+    #[schemars(range(min = 512, max = 1_048_576))]
+    pub page_bytes: u32,
+    /// Spare (out-of-band) bytes of a page. They travel over the bus with every whole page.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 65_536))]
+    pub spare_bytes: u32,
+    /// Array read time tR in ns.
+    #[schemars(range(min = 0, max = 1_000_000_000_000u64))]
+    pub read_ns: u64,
+    /// Page program time tPROG in ns.
+    #[schemars(range(min = 0, max = 1_000_000_000_000u64))]
+    pub program_ns: u64,
+    /// Block erase time tBERS in ns.
+    #[schemars(range(min = 0, max = 1_000_000_000_000u64))]
+    pub erase_ns: u64,
+    /// Bus rate of a channel in MB/s (10⁶ bytes per second); 0: transfers take no time.
+    #[schemars(range(min = 0, max = 1_000_000))]
+    pub channel_mb_s: u32,
+    /// Cache program: transfer the next page while the array programs the last. Default false.
+    #[serde(default)]
+    pub cache_program: bool,
+    /// Erases that a block survives; the next one fails and the block is bad. 0: unlimited.
+    #[schemars(range(min = 0, max = 4_294_967_295u32))]
+    pub endurance_pe: u32,
+    /// Blocks that are bad from the factory, placed at random by the seed. Default 0.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 16_777_216))]
+    pub factory_bad_blocks: u32,
+    /// Probability that a page program fails and costs its block. Default 0.
+    #[serde(default)]
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub program_fail_rate: f64,
+    /// What stored pages hold: none, stamp or bytes. Default none.
+    #[serde(default)]
+    pub data: DataMode,
+}
+
+/// Flash translation layer: mapping, capacity, garbage collection.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FtlConfig {
+    /// Mapping scheme; see `strobe list mappings`.
+    #[serde(default = "page")]
+    pub mapping: String,
+    /// Bytes that one map entry stands for: a power of two from 512, dividing page_bytes.
+    #[schemars(range(min = 512, max = 1_048_576))]
+    pub mapping_unit_bytes: u32,
+    /// Mapping units offered to the host. Give this or over_provisioning.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 4_294_967_294u32))]
+    pub logical_pages: Option<u32>,
+    /// Spare share of flash, (physical − logical) / logical. Give this or logical_pages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0.0, max = 1000.0))]
+    pub over_provisioning: Option<f64>,
+    /// Garbage collection.
+    #[serde(default)]
+    pub gc: GcConfig,
+}
+
+fn page() -> String {
+    "page".to_owned()
+}
+
+/// Where garbage collection moves valid data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum GcStreamName {
+    /// To open blocks of its own.
+    #[default]
+    Own,
+    /// To the blocks that host writes go to, as in a plain log.
+    Host,
+}
+
+/// Garbage collection.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct GcConfig {
+    /// Victim policy; see `strobe list policies`. Default greedy.
+    pub victim: String,
+    /// Blocks that the d-choices policy draws. Default 10.
+    #[schemars(range(min = 1, max = 65_536))]
+    pub choices: u32,
+    /// Where valid data goes: own or host. Default own.
+    pub stream: GcStreamName,
+    /// Collection starts when fewer erased blocks are left. 0 (default): the least that is safe,
+    /// one per plane and two more.
+    #[schemars(range(min = 0, max = 16_777_216))]
+    pub min_free_blocks: u32,
+    /// Blocks that one call gains at least. Default 1.
+    #[schemars(range(min = 1, max = 16_777_216))]
+    pub net_blocks: u32,
+}
+
+impl Default for GcConfig {
+    fn default() -> Self {
+        Self {
+            victim: "greedy".to_owned(),
+            choices: 10,
+            stream: GcStreamName::Own,
+            min_free_blocks: 0,
+            net_blocks: 1,
+        }
+    }
+}
+
+/// Firmware, host link and write buffer. All zero: an ideal controller that costs no time.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ControllerConfig {
+    /// Firmware time per command in ns; one command is handled at a time.
+    #[schemars(range(min = 0, max = 1_000_000_000_000u64))]
+    pub command_ns: u64,
+    /// Firmware time per address range of a command in ns.
+    #[schemars(range(min = 0, max = 1_000_000_000_000u64))]
+    pub range_ns: u64,
+    /// Host link rate in MB/s, each way; 0: transfers take no time.
+    #[schemars(range(min = 0, max = 1_000_000))]
+    pub link_mb_s: u32,
+    /// Volatile write buffer in bytes. 0: writes complete when they are on flash.
+    #[schemars(range(min = 0, max = 1_099_511_627_776u64))]
+    pub write_buffer_bytes: u64,
+}
+
+/// A victim policy, for `strobe list policies`.
+#[derive(Clone, Copy, Debug)]
+pub struct PolicyInfo {
+    /// Name used in configurations.
+    pub name: &'static str,
+    /// What it picks.
+    pub picks: &'static str,
+    /// Where it comes from.
+    pub source: &'static str,
+}
+
+/// Every victim policy.
+pub const POLICIES: &[PolicyInfo] = &[
+    PolicyInfo {
+        name: "greedy",
+        picks: "min valid; ties: closed first",
+        source: "GA: Wu & Zwaenepoel 1994 (eNVy)",
+    },
+    PolicyInfo {
+        name: "cost-benefit",
+        picks: "max age·(1−u)/2u, age since the last invalidation",
+        source: "CB: Kawaguchi, Nishioka & Motoda 1995",
+    },
+    PolicyInfo { name: "fifo", picks: "the block closed first", source: "a circular log; Menon 1995" },
+    PolicyInfo { name: "random", picks: "any closed block", source: "Van Houdt 2013, d = 1" },
+    PolicyInfo {
+        name: "d-choices",
+        picks: "min valid of `choices` blocks drawn at random",
+        source: "Van Houdt 2013",
+    },
+];
+
+/// A mapping scheme, for `strobe list mappings`.
+#[derive(Clone, Copy, Debug)]
+pub struct MappingInfo {
+    /// Name used in configurations.
+    pub name: &'static str,
+    /// How it maps.
+    pub summary: &'static str,
+}
+
+/// Every mapping scheme.
+pub const MAPPINGS: &[MappingInfo] =
+    &[MappingInfo { name: "page", summary: "full map in RAM: any unit anywhere, 4 bytes per unit" }];
+
+impl DriveConfig {
+    /// Mapping units offered to the host, from whichever of the two keys is given.
+    pub fn logical_units(&self) -> u64 {
+        if let Some(pages) = self.ftl.logical_pages {
+            return u64::from(pages);
+        }
+        let nand = &self.nand;
+        let pages = [
+            nand.channels,
+            nand.dies_per_channel,
+            nand.planes_per_die,
+            nand.blocks_per_plane,
+            nand.pages_per_block,
+        ]
+        .iter()
+        .fold(1.0, |product, &factor| product * f64::from(factor));
+        let units = pages * f64::from(nand.page_bytes / self.ftl.mapping_unit_bytes.max(1));
+        (units / (1.0 + self.ftl.over_provisioning.unwrap_or(0.07))).floor() as u64
+    }
+
+    /// Bytes offered to the host.
+    pub fn logical_bytes(&self) -> u64 {
+        self.logical_units() * u64::from(self.ftl.mapping_unit_bytes)
+    }
+}

@@ -1,0 +1,420 @@
+//! The drive itself: commands in, completion times out.
+
+use strobe_ftl::{CheckError, FtlError, MappingScheme, WearSummary};
+use strobe_nand::{Nand, Payload, Unit};
+use strobe_types::{Geometry, Lba, Lpn, Op, Request, SECTOR_BYTES, SimTime};
+
+use crate::ControllerConfig;
+use crate::buffer::WriteBuffer;
+use crate::controller::Controller;
+use crate::queue::HostQueue;
+use crate::stats::{DriveStats, HostCounts, Latency};
+
+/// Why a command was refused. The drive is unchanged, except that flash operations already done
+/// for an earlier part of a failing write stay done.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CommandError {
+    /// The range leaves the drive.
+    #[error("{op} of {sectors} sectors at sector {lba} leaves the drive, which has {drive_sectors} sectors", op = .op.name())]
+    OutOfRange {
+        /// The command.
+        op: Op,
+        /// First sector.
+        lba: u64,
+        /// Sectors asked for.
+        sectors: u64,
+        /// Sectors of the drive.
+        drive_sectors: u64,
+    },
+    /// A read, write or trim without sectors.
+    #[error("{op} of zero sectors at sector {lba}", op = .op.name())]
+    Empty {
+        /// The command.
+        op: Op,
+        /// First sector.
+        lba: u64,
+    },
+    /// The mapping scheme gave up.
+    #[error(transparent)]
+    Ftl(#[from] FtlError),
+}
+
+/// A drive: controller and write buffer over a mapping scheme.
+#[derive(Clone, Debug)]
+pub struct Drive<F: MappingScheme> {
+    ftl: F,
+    geometry: Geometry,
+    controller: Controller,
+    buffer: Option<WriteBuffer<F::Payload>>,
+    drive_sectors: u64,
+    host: HostCounts,
+    latency: Latency,
+    /// Content of the next write whose data nobody supplies.
+    stamp: u64,
+    units: Vec<Unit<F::Payload>>,
+    read: Vec<F::Payload>,
+}
+
+/// A drive whose policy, timing and medium were chosen at run time.
+///
+/// One virtual call per batch; inside, everything is static.
+pub trait Engine: Send {
+    /// Runs `requests` in order, paced by `queue`; `arrivals` are their own times in open loop
+    /// (as many as requests), else empty. Stops at the first error, which carries the index of
+    /// the failing request.
+    fn run(
+        &mut self,
+        requests: &[Request],
+        arrivals: &[SimTime],
+        queue: &mut HostQueue,
+    ) -> Result<(), (usize, CommandError)>;
+
+    /// Makes all writes durable; returns when they are.
+    fn flush(&mut self, now: SimTime) -> Result<SimTime, CommandError>;
+
+    /// Sectors of 512 bytes offered to the host.
+    fn sectors(&self) -> u64;
+
+    /// The shape of the flash.
+    fn geometry(&self) -> &Geometry;
+
+    /// Logical mapping units offered to the host.
+    fn logical_units(&self) -> u32;
+
+    /// Logical mapping units that hold data on flash.
+    fn mapped_units(&self) -> u32;
+
+    /// Erased blocks at hand.
+    fn free_blocks(&self) -> u32;
+
+    /// All counters since the drive was built.
+    fn stats(&self) -> DriveStats;
+
+    /// Latencies since the last [`Engine::clear_latency`].
+    fn latency(&self) -> &Latency;
+
+    /// Starts a new latency window.
+    fn clear_latency(&mut self);
+
+    /// Erase counts and bad blocks.
+    fn wear(&self) -> WearSummary;
+
+    /// Runs the whole-state checker.
+    fn check(&self) -> Result<(), CheckError>;
+
+    /// An independent copy of the whole drive as it is now.
+    fn freeze(&self) -> Box<dyn Engine>;
+}
+
+/// Requests ahead for which the map entry, then the rest, is fetched into the cache.
+const ENTRY_AHEAD: usize = 24;
+const STATE_AHEAD: usize = 10;
+
+impl<F: MappingScheme> Drive<F> {
+    /// A drive with `controller` over `ftl`.
+    pub fn new(ftl: F, controller: &ControllerConfig) -> Self {
+        let geometry = ftl.nand().geometry().clone();
+        let unit_bytes = u64::from(geometry.unit_bytes());
+        let buffer_units = (controller.write_buffer_bytes / unit_bytes) as usize;
+        let buffer =
+            (buffer_units > 0).then(|| WriteBuffer::new(buffer_units, geometry.units_per_page() as usize));
+        Self {
+            drive_sectors: u64::from(ftl.logical_units()) * u64::from(geometry.sectors_per_unit()),
+            controller: Controller::new(controller),
+            buffer,
+            host: HostCounts::default(),
+            latency: Latency::new(),
+            stamp: 0,
+            units: Vec::new(),
+            read: Vec::new(),
+            geometry,
+            ftl,
+        }
+    }
+
+    /// The mapping scheme, for inspection.
+    pub fn ftl(&self) -> &F {
+        &self.ftl
+    }
+
+    /// Executes one request issued at `now`; returns its completion time. Writes store content
+    /// made from a running stamp.
+    #[inline(always)]
+    pub fn execute(&mut self, now: SimTime, request: Request) -> Result<SimTime, CommandError> {
+        match request.op {
+            Op::Write => {
+                self.stamp += 1;
+                let payload = F::Payload::synthetic(self.stamp, self.geometry.unit_bytes());
+                self.write(now, request.lba, request.sectors, |_| payload.clone())
+            }
+            Op::Read => self.read(now, request.lba, request.sectors),
+            Op::Trim => self.trim(now, request.lba, request.sectors),
+            Op::Flush => self.flush_command(now),
+        }
+    }
+
+    #[inline(always)]
+    fn check_range(&self, op: Op, lba: Lba, sectors: u32) -> Result<(), CommandError> {
+        if sectors != 0
+            && lba.get().checked_add(u64::from(sectors)).is_some_and(|end| end <= self.drive_sectors)
+        {
+            return Ok(());
+        }
+        Err(self.range_error(op, lba, sectors))
+    }
+
+    #[cold]
+    fn range_error(&self, op: Op, lba: Lba, sectors: u32) -> CommandError {
+        let (lba, sectors) = (lba.get(), u64::from(sectors));
+        match sectors {
+            0 => CommandError::Empty { op, lba },
+            _ => CommandError::OutOfRange { op, lba, sectors, drive_sectors: self.drive_sectors },
+        }
+    }
+
+    /// Writes `sectors` sectors; `content` gives the new content of each mapping unit, of which
+    /// only the sectors inside the range are used.
+    #[inline(always)]
+    pub fn write(
+        &mut self,
+        now: SimTime,
+        lba: Lba,
+        sectors: u32,
+        content: impl Fn(Lpn) -> F::Payload,
+    ) -> Result<SimTime, CommandError> {
+        self.check_range(Op::Write, lba, sectors)?;
+        let timed = <F::Nand as Nand>::TIMED;
+        let bytes = u64::from(sectors) * SECTOR_BYTES;
+        let received = if timed {
+            let accepted = self.controller.accept(now, 1);
+            self.controller.receive(accepted, bytes)
+        } else {
+            now
+        };
+        let per_unit = self.geometry.sectors_per_unit();
+        let aligned = lba.get() & u64::from(per_unit - 1) == 0;
+        // The common case, one whole unit and no buffer, without detours.
+        let done = if sectors == per_unit && aligned && self.buffer.is_none() {
+            let lpn = self.geometry.lpn_of(lba);
+            self.host.units_written += 1;
+            self.ftl.write(received, &[Unit { lpn, payload: content(lpn) }])?
+        } else {
+            self.write_units(received, lba, sectors, content)?
+        };
+        self.host.add(Op::Write, bytes);
+        Ok(done)
+    }
+
+    fn write_units(
+        &mut self,
+        now: SimTime,
+        lba: Lba,
+        sectors: u32,
+        content: impl Fn(Lpn) -> F::Payload,
+    ) -> Result<SimTime, CommandError> {
+        let mut units = std::mem::take(&mut self.units);
+        units.clear();
+        let mut ready = now;
+        for (lpn, first, count) in split(&self.geometry, lba, sectors) {
+            let mut payload = content(lpn);
+            if count < self.geometry.sectors_per_unit() {
+                self.host.read_modify_writes += 1;
+                let (old, arrived) = self.current(now, lpn);
+                payload = old.merge(&payload, first, count, self.geometry.unit_bytes());
+                ready = ready.max(arrived);
+            }
+            units.push(Unit { lpn, payload });
+        }
+        self.host.units_written += units.len() as u64;
+        let done = match &mut self.buffer {
+            None => self.ftl.write(ready, &units),
+            Some(buffer) => units
+                .drain(..)
+                .try_fold(ready, |at, unit| buffer.put(at, unit.lpn, unit.payload, &mut self.ftl)),
+        };
+        self.units = units;
+        Ok(done?)
+    }
+
+    /// The current content of a unit and when it is at hand.
+    fn current(&mut self, now: SimTime, lpn: Lpn) -> (F::Payload, SimTime) {
+        if let Some(payload) = self.buffer.as_ref().and_then(|buffer| buffer.get(lpn)) {
+            return (payload.clone(), now);
+        }
+        self.read.clear();
+        let arrived = self.ftl.read(now, lpn, 1, &mut self.read);
+        (self.read.pop().unwrap_or_else(F::Payload::zero), arrived)
+    }
+
+    /// Reads `sectors` sectors; their content, unit by unit, is in [`Drive::last_read`] then.
+    pub fn read(&mut self, now: SimTime, lba: Lba, sectors: u32) -> Result<SimTime, CommandError> {
+        self.check_range(Op::Read, lba, sectors)?;
+        let accepted = self.controller.accept(now, 1);
+        let first = self.geometry.lpn_of(lba);
+        let last = self.geometry.lpn_of(lba.plus(u64::from(sectors) - 1));
+        let count = last.get() - first.get() + 1;
+        self.read.clear();
+        let mut arrived = accepted;
+        match &self.buffer {
+            Some(buffer) if buffer.dirty_units() > 0 => {
+                // Runs of units that are not in the buffer come from flash together.
+                let mut lpn = first;
+                while lpn <= last {
+                    if let Some(payload) = buffer.get(lpn) {
+                        self.read.push(payload.clone());
+                        lpn = lpn.plus(1);
+                        continue;
+                    }
+                    let mut run = 1;
+                    while lpn.plus(run) <= last && buffer.get(lpn.plus(run)).is_none() {
+                        run += 1;
+                    }
+                    arrived = arrived.max(self.ftl.read(accepted, lpn, run, &mut self.read));
+                    lpn = lpn.plus(run);
+                }
+            }
+            _ => arrived = self.ftl.read(accepted, first, count, &mut self.read),
+        }
+        let bytes = u64::from(sectors) * SECTOR_BYTES;
+        self.host.add(Op::Read, bytes);
+        Ok(self.controller.send(arrived, bytes))
+    }
+
+    /// Content of the units that the last [`Drive::read`] covered.
+    pub fn last_read(&self) -> &[F::Payload] {
+        &self.read
+    }
+
+    /// Deallocates the whole mapping units inside the range; partial ones at its ends keep their
+    /// data, as NVMe and ATA allow.
+    pub fn trim(&mut self, now: SimTime, lba: Lba, sectors: u32) -> Result<SimTime, CommandError> {
+        self.check_range(Op::Trim, lba, sectors)?;
+        let accepted = self.controller.accept(now, 1);
+        let per_unit = u64::from(self.geometry.sectors_per_unit());
+        let first = lba.get().div_ceil(per_unit);
+        let end = (lba.get() + u64::from(sectors)) / per_unit;
+        let mut done = accepted;
+        if first < end {
+            let (lpn, count) = (Lpn::new(first as u32), (end - first) as u32);
+            if let Some(buffer) = &mut self.buffer
+                && buffer.dirty_units() > 0
+            {
+                (0..count).for_each(|n| buffer.drop_unit(lpn.plus(n)));
+            }
+            done = self.ftl.trim(accepted, lpn, count);
+        }
+        self.host.add(Op::Trim, u64::from(sectors) * SECTOR_BYTES);
+        Ok(done)
+    }
+
+    fn flush_command(&mut self, now: SimTime) -> Result<SimTime, CommandError> {
+        let accepted = self.controller.accept(now, 0);
+        let done = match &mut self.buffer {
+            Some(buffer) => buffer.flush(accepted, &mut self.ftl)?,
+            None => accepted,
+        };
+        self.host.add(Op::Flush, 0);
+        Ok(done)
+    }
+
+    #[inline(always)]
+    fn prefetch(&self, requests: &[Request], at: usize) {
+        if let Some(ahead) = requests.get(at + ENTRY_AHEAD) {
+            self.ftl.prefetch_entry(self.geometry.lpn_of(ahead.lba));
+        }
+        if let Some(ahead) = requests.get(at + STATE_AHEAD)
+            && ahead.op == Op::Write
+        {
+            self.ftl.prefetch_state(self.geometry.lpn_of(ahead.lba));
+        }
+    }
+}
+
+/// The mapping units that a sector range touches: each with its first sector within the unit and
+/// how many sectors of it are meant.
+fn split(geometry: &Geometry, lba: Lba, sectors: u32) -> impl Iterator<Item = (Lpn, u32, u32)> + use<> {
+    let per_unit = u64::from(geometry.sectors_per_unit());
+    let (start, end) = (lba.get(), lba.get() + u64::from(sectors));
+    (start / per_unit..end.div_ceil(per_unit)).map(move |unit| {
+        let from = start.max(unit * per_unit);
+        let upto = end.min((unit + 1) * per_unit);
+        (Lpn::new(unit as u32), (from - unit * per_unit) as u32, (upto - from) as u32)
+    })
+}
+
+impl<F> Engine for Drive<F>
+where
+    F: MappingScheme + Clone + Send + 'static,
+{
+    fn run(
+        &mut self,
+        requests: &[Request],
+        arrivals: &[SimTime],
+        queue: &mut HostQueue,
+    ) -> Result<(), (usize, CommandError)> {
+        for (at, &request) in requests.iter().enumerate() {
+            self.prefetch(requests, at);
+            if <F::Nand as Nand>::TIMED {
+                let issued = queue.issue(arrivals.get(at).copied());
+                let done = self.execute(issued, request).map_err(|e| (at, e))?;
+                self.latency.record(request.op, done.since(issued));
+                queue.complete(done);
+            } else {
+                self.execute(SimTime::ZERO, request).map_err(|e| (at, e))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self, now: SimTime) -> Result<SimTime, CommandError> {
+        match &mut self.buffer {
+            Some(buffer) => Ok(buffer.flush(now, &mut self.ftl)?),
+            None => Ok(now),
+        }
+    }
+
+    fn sectors(&self) -> u64 {
+        self.drive_sectors
+    }
+
+    fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    fn logical_units(&self) -> u32 {
+        self.ftl.logical_units()
+    }
+
+    fn mapped_units(&self) -> u32 {
+        self.ftl.mapped_units()
+    }
+
+    fn free_blocks(&self) -> u32 {
+        self.ftl.free_blocks()
+    }
+
+    fn stats(&self) -> DriveStats {
+        DriveStats { host: self.host, nand: self.ftl.nand().counts().clone(), gc: *self.ftl.gc_stats() }
+    }
+
+    fn latency(&self) -> &Latency {
+        &self.latency
+    }
+
+    fn clear_latency(&mut self) {
+        self.latency.clear();
+    }
+
+    fn wear(&self) -> WearSummary {
+        self.ftl.wear()
+    }
+
+    fn check(&self) -> Result<(), CheckError> {
+        self.ftl.check()
+    }
+
+    fn freeze(&self) -> Box<dyn Engine> {
+        Box::new(self.clone())
+    }
+}

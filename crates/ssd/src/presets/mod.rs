@@ -1,0 +1,35 @@
+//! Ready-made drives.
+//!
+//! To add one, write `NAME.toml` beside this file, with the source of every number in comments,
+//! and add a line to [`PRESETS`].
+
+/// A named drive.
+#[derive(Clone, Copy, Debug)]
+pub struct Preset {
+    /// Name used in `drive.preset` and `--drive`.
+    pub name: &'static str,
+    /// One line about it.
+    pub summary: &'static str,
+    /// Its `[drive]` table as TOML text, comments included.
+    pub toml: &'static str,
+}
+
+macro_rules! preset {
+    ($name:literal, $summary:literal) => {
+        Preset { name: $name, summary: $summary, toml: include_str!(concat!($name, ".toml")) }
+    };
+}
+
+/// Every preset.
+pub const PRESETS: &[Preset] = &[
+    preset!("generic-8g", "8 GiB raw, 28 % over-provisioned, one die: the cell used for comparisons"),
+    preset!("jasmine-4g", "OpenSSD Jasmine (Indilinx Barefoot), 4 GB, of the logical-copy and TRIM papers"),
+    preset!("ez-x5-32m", "Falinux EZ-X5 board, 32 MB small-page SLC, of the NVRAM paper"),
+    preset!("disksim-ssd", "the DiskSim SSD of the CAPi paper: 1024 + 84 blocks of 256 × 8 KiB"),
+    preset!("tlc-nvme-1t", "a modern 1 TB TLC NVMe drive: 8 channels × 4 dies × 4 planes"),
+];
+
+/// The preset called `name`.
+pub fn find(name: &str) -> Option<&'static Preset> {
+    PRESETS.iter().find(|preset| preset.name == name)
+}

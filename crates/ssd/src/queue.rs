@@ -1,0 +1,134 @@
+//! When the host issues its next request.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use strobe_types::SimTime;
+
+/// How the host paces its requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pacing {
+    /// Closed loop: `depth` requests are outstanding at any time (fio `iodepth`); a new one is
+    /// issued when one completes, but never sooner than `interval_ns` after the one before (fio
+    /// `rate_iops`; 0 for no limit).
+    Closed {
+        /// Requests outstanding, at least 1.
+        depth: u32,
+        /// Least time between two issues in ns.
+        interval_ns: u64,
+    },
+    /// Open loop: requests are issued at their own times, however many are outstanding.
+    Open,
+}
+
+/// The host's side of virtual time.
+#[derive(Clone, Debug)]
+pub struct HostQueue {
+    pacing: Pacing,
+    /// When the last request was issued.
+    now: SimTime,
+    next_issue: SimTime,
+    /// Latest completion so far: the end of the run.
+    finished: SimTime,
+    outstanding: BinaryHeap<Reverse<SimTime>>,
+}
+
+impl HostQueue {
+    /// A queue that starts at `start`.
+    pub fn new(pacing: Pacing, start: SimTime) -> Self {
+        Self { pacing, now: start, next_issue: start, finished: start, outstanding: BinaryHeap::new() }
+    }
+
+    /// When the last request was issued.
+    pub fn now(&self) -> SimTime {
+        self.now
+    }
+
+    /// When the last outstanding request completes.
+    pub fn finished(&self) -> SimTime {
+        self.finished
+    }
+
+    /// The time at which the next request is issued. `arrival` is its own time in open loop.
+    #[inline]
+    pub fn issue(&mut self, arrival: Option<SimTime>) -> SimTime {
+        match self.pacing {
+            Pacing::Open => self.now = self.now.max(arrival.unwrap_or(self.now)),
+            Pacing::Closed { depth: 1, interval_ns } => {
+                self.now = self.next_issue.max(self.finished);
+                self.next_issue = self.now + interval_ns;
+            }
+            Pacing::Closed { depth, interval_ns } => {
+                if self.outstanding.len() >= depth.max(1) as usize
+                    && let Some(Reverse(done)) = self.outstanding.pop()
+                {
+                    self.now = self.now.max(done);
+                }
+                self.now = self.now.max(self.next_issue);
+                self.next_issue = self.now + interval_ns;
+            }
+        }
+        self.now
+    }
+
+    /// Notes when the request just issued completes.
+    #[inline]
+    pub fn complete(&mut self, done: SimTime) {
+        self.finished = self.finished.max(done);
+        if let Pacing::Closed { depth, .. } = self.pacing
+            && depth > 1
+        {
+            self.outstanding.push(Reverse(done));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ns(n: u64) -> SimTime {
+        SimTime::from_ns(n)
+    }
+
+    #[test]
+    fn depth_one_waits_for_each_completion() {
+        let mut q = HostQueue::new(Pacing::Closed { depth: 1, interval_ns: 0 }, ns(5));
+        assert_eq!(q.issue(None), ns(5));
+        q.complete(ns(20));
+        assert_eq!(q.issue(None), ns(20));
+    }
+
+    #[test]
+    fn depth_two_issues_when_the_earliest_completes() {
+        let mut q = HostQueue::new(Pacing::Closed { depth: 2, interval_ns: 0 }, ns(0));
+        assert_eq!(q.issue(None), ns(0));
+        q.complete(ns(50));
+        assert_eq!(q.issue(None), ns(0));
+        q.complete(ns(30));
+        assert_eq!(q.issue(None), ns(30));
+        q.complete(ns(90));
+        assert_eq!(q.issue(None), ns(50));
+        assert_eq!(q.finished(), ns(90));
+    }
+
+    #[test]
+    fn a_rate_limit_spaces_requests() {
+        for depth in [1, 4] {
+            let mut q = HostQueue::new(Pacing::Closed { depth, interval_ns: 100 }, ns(0));
+            for n in 0..5 {
+                assert_eq!(q.issue(None), ns(n * 100));
+                q.complete(ns(n * 100 + 10));
+            }
+        }
+    }
+
+    #[test]
+    fn open_loop_follows_arrivals_and_never_goes_back() {
+        let mut q = HostQueue::new(Pacing::Open, ns(0));
+        assert_eq!(q.issue(Some(ns(10))), ns(10));
+        q.complete(ns(500));
+        assert_eq!(q.issue(Some(ns(20))), ns(20));
+        assert_eq!(q.issue(Some(ns(15))), ns(20));
+    }
+}

@@ -1,0 +1,120 @@
+//! What a drive has done, as plain numbers.
+
+use hdrhistogram::Histogram;
+use strobe_ftl::GcStats;
+use strobe_nand::OpCounts;
+use strobe_types::Op;
+
+/// Host commands by kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HostCounts {
+    commands: [u64; Op::ALL.len()],
+    bytes: [u64; Op::ALL.len()],
+    /// Mapping units touched by writes; a partially written unit counts as one.
+    pub units_written: u64,
+    /// Partially written units that had to be read first.
+    pub read_modify_writes: u64,
+}
+
+impl HostCounts {
+    #[inline(always)]
+    pub(crate) fn add(&mut self, op: Op, bytes: u64) {
+        self.commands[op as usize] += 1;
+        self.bytes[op as usize] += bytes;
+    }
+
+    /// Commands of a kind.
+    pub fn commands(&self, op: Op) -> u64 {
+        self.commands[op as usize]
+    }
+
+    /// Bytes that commands of a kind covered.
+    pub fn bytes(&self, op: Op) -> u64 {
+        self.bytes[op as usize]
+    }
+
+    /// What was added since `earlier`.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        let mut difference = *self;
+        for index in 0..Op::ALL.len() {
+            difference.commands[index] -= earlier.commands[index];
+            difference.bytes[index] -= earlier.bytes[index];
+        }
+        difference.units_written -= earlier.units_written;
+        difference.read_modify_writes -= earlier.read_modify_writes;
+        difference
+    }
+}
+
+/// All counters of a drive at one moment; two of them make a measurement window.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DriveStats {
+    /// Host commands.
+    pub host: HostCounts,
+    /// Flash operations.
+    pub nand: OpCounts,
+    /// Garbage collection.
+    pub gc: GcStats,
+}
+
+impl DriveStats {
+    /// What was added since `earlier`.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        Self {
+            host: self.host.since(&earlier.host),
+            nand: self.nand.since(&earlier.nand),
+            gc: self.gc.since(&earlier.gc),
+        }
+    }
+}
+
+/// Completion latencies in ns, one histogram per command kind, exact to three digits.
+#[derive(Clone, Debug)]
+pub struct Latency {
+    histograms: Vec<Histogram<u64>>,
+    sums: [u128; Op::ALL.len()],
+}
+
+impl Latency {
+    /// Longest latency kept exactly; longer ones count as this (18 minutes).
+    pub const MAX_NS: u64 = 1 << 40;
+
+    /// Empty histograms.
+    pub fn new() -> Self {
+        let empty = Histogram::new_with_bounds(1, Self::MAX_NS, 3).expect("bounds are constant and valid");
+        Self { histograms: vec![empty; Op::ALL.len()], sums: [0; Op::ALL.len()] }
+    }
+
+    #[inline]
+    pub(crate) fn record(&mut self, op: Op, ns: u64) {
+        self.histograms[op as usize].saturating_record(ns);
+        self.sums[op as usize] += u128::from(ns);
+    }
+
+    /// The latencies of one kind.
+    pub fn of(&self, op: Op) -> &Histogram<u64> {
+        &self.histograms[op as usize]
+    }
+
+    /// Exact mean in ns, 0 if there are none.
+    pub fn mean_ns(&self, op: Op) -> f64 {
+        match self.of(op).len() {
+            0 => 0.0,
+            n => self.sums[op as usize] as f64 / n as f64,
+        }
+    }
+
+    /// Forgets everything, for a new measurement window.
+    pub fn clear(&mut self) {
+        self.histograms.iter_mut().for_each(Histogram::reset);
+        self.sums = [0; Op::ALL.len()];
+    }
+}
+
+impl Default for Latency {
+    fn default() -> Self {
+        Self::new()
+    }
+}

@@ -1,0 +1,5 @@
+//! Fixed speed cells beside the machine's own memory floor.
+
+mod floor;
+
+pub use floor::{Floor, FloorShape};

@@ -1,0 +1,170 @@
+//! fio I/O logs, versions 2 and 3.
+
+use strobe_types::Op;
+
+use super::columns::{Columns, NS_PER_MICROSECOND};
+use super::line::{Line, Reason, open_lines};
+use super::{Format, SkipReason};
+
+pub(super) const FORMAT: Format = Format {
+    name: "fio",
+    summary: "fio iolog version 2 or 3 (write_iolog); sync and datasync are flushes",
+    columns: "first line `fio version 3 iolog`; timestamp (us, version 3 only), file (device), action, offset (bytes), length (bytes)",
+    source: "fio HOWTO, section Trace file format; the unit of the timestamp is in fio's iolog.c",
+    takes_action: false,
+    takes_time_unit: false,
+    open: |input, _| {
+        let mut log = Log { version: None, clock_ns: 0 };
+        open_lines(input, move |line| log.parse_line(line))
+    },
+};
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Version {
+    Two,
+    Three,
+}
+
+struct Log {
+    /// `None` before the header.
+    version: Option<Version>,
+    /// Version 2 has no timestamps: all requests between two `wait` lines have one time, and
+    /// each `wait` adds its microseconds. What the requests themselves took is not recorded.
+    clock_ns: u64,
+}
+
+impl Log {
+    fn parse_line<'a>(&mut self, line: &'a str) -> Result<Line<'a>, Reason> {
+        let Some(version) = self.version else {
+            self.version = Some(header(line)?);
+            return Ok(Line::Nothing);
+        };
+        let mut columns = Columns::words(line);
+        let time_ns = match version {
+            Version::Two => self.clock_ns,
+            Version::Three => columns.scaled("timestamp", NS_PER_MICROSECOND)?,
+        };
+        let device = columns.text("file")?.into();
+        let op = match columns.text("action")? {
+            "read" => Op::Read,
+            "write" => Op::Write,
+            "trim" => Op::Trim,
+            "sync" | "datasync" => Op::Flush,
+            "wait" => return self.wait(version, columns),
+            "add" | "open" | "close" => {
+                columns.end()?;
+                return Ok(Line::Skip(SkipReason::FileEvent));
+            }
+            _ => {
+                let known = "read, write, trim, sync, datasync, add, open, close";
+                return Err(format!("unknown action; the actions are {known}, in version 2 also wait"));
+            }
+        };
+        let offset = columns.whole("offset")?;
+        let bytes = columns.whole("length")?;
+        columns.end()?;
+        Ok(Line::Record { time_ns, op, offset, bytes, device })
+    }
+
+    /// `file wait microseconds ignored`
+    fn wait<'a>(&mut self, version: Version, mut columns: Columns<'a>) -> Result<Line<'a>, Reason> {
+        if version == Version::Three {
+            return Err("version 3 has no wait, its times stand in the first column".into());
+        }
+        let wait_ns = columns.scaled("wait time", NS_PER_MICROSECOND)?;
+        columns.whole("length")?;
+        columns.end()?;
+        self.clock_ns = self.clock_ns.checked_add(wait_ns).ok_or("the sum of all waits is too large")?;
+        Ok(Line::Nothing)
+    }
+}
+
+fn header(line: &str) -> Result<Version, Reason> {
+    match line {
+        "fio version 2 iolog" => Ok(Version::Two),
+        "fio version 3 iolog" => Ok(Version::Three),
+        _ => Err("the first line must be `fio version 2 iolog` or `fio version 3 iolog`".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{assert_refused, fails, read, records, records_of};
+    use super::super::{SkipReason, TraceOptions, from_reader};
+
+    const V3: &str = "fio version 3 iolog\n0 f add\n1 f open\n25 f read 0 4096\n30 f write 4096 512\n\
+                      31 f sync 77 0\n31 f datasync 0 0\n40 f trim 0 8192\n41 f read 0 0\n50 f close\n";
+
+    #[test]
+    fn version_3_has_microseconds_in_front() {
+        let expected = [
+            "0 read 0+4096",
+            "5000 write 4096+512",
+            "6000 flush 0+0",
+            "6000 flush 0+0",
+            "15000 trim 0+8192",
+            "16000 read 0+0",
+        ];
+        assert_eq!(records("fio", V3), expected);
+        assert_eq!(records("fio", &V3.replace('\n', "\r\n\n# comment\r\n")), expected);
+    }
+
+    #[test]
+    fn version_2_advances_by_waits() {
+        let text = "fio version 2 iolog\nf add\nf open\nf wait 9 0\nf read 0 4096\nf write 0 512\n\
+                    f wait 3 0\nf wait 4 0\nf trim 0 8\nf close\n";
+        assert_eq!(records("fio", text), ["0 read 0+4096", "0 write 0+512", "7000 trim 0+8"]);
+    }
+
+    #[test]
+    fn file_events_are_counted() {
+        let mut reader =
+            from_reader(Box::new(V3.as_bytes()), "t", "fio", &TraceOptions::default()).expect("ok");
+        assert_eq!(reader.by_ref().count(), 6);
+        assert_eq!(reader.skipped().get(SkipReason::FileEvent), 3);
+        assert_eq!(reader.skipped().total(), 3);
+    }
+
+    #[test]
+    fn a_file_is_a_device() {
+        let text = "fio version 3 iolog\n0 g add\n1 f add\n2 f read 0 1\n3 g read 0 2\n1 f read 0 3\n";
+        assert_eq!(records_of("fio", "g", text), ["0 read 0+2"]);
+        assert_eq!(records_of("fio", "f", text), ["0 read 0+1", "<0 read 0+3"]);
+        assert!(fails("fio", text).contains("line 5: a second device `g` after `f`"));
+        let options = TraceOptions { device: Some("h".into()), ..TraceOptions::default() };
+        let (records, error) = read("fio", text.as_bytes(), &options);
+        assert!(records.is_empty());
+        let message = error.expect("missing device").to_string();
+        assert_eq!(message, "trace test has no device `h`, but for example `f`; correct `--device`");
+    }
+
+    #[test]
+    fn malformed_lines_are_refused() {
+        assert_refused(
+            "fio",
+            &[
+                ("0 f read 0 4096", "the first line must be `fio version 2 iolog`"),
+                ("fio version 1 iolog", "the first line must be"),
+            ],
+        );
+        for (line, expected) in [
+            ("1 f", "column action is missing"),
+            ("1 f read 0", "column length is missing"),
+            ("1 f read 0 1 2", "too many columns"),
+            ("1 f add 0 0", "too many columns"),
+            ("1.5 f read 0 1", "column timestamp must be a whole number"),
+            ("-1 f read 0 1", "column timestamp must not be negative"),
+            ("1 f read x 1", "column offset must be a whole number"),
+            ("1 f read 0 99999999999999999999", "column length is too large"),
+            ("1 f read 18446744073709551615 1", "the end of the request is too large"),
+            ("1 f sync_file_range 0 1", "unknown action; the actions are read"),
+            ("1 f READ 0 1", "unknown action"),
+            ("1 f wait 0 1", "version 3 has no wait"),
+        ] {
+            let message = fails("fio", &format!("{V3}{line}"));
+            assert!(message.starts_with("trace test, line 11: ") && message.contains(expected), "{message}");
+        }
+        let waits = "fio version 2 iolog\nf wait 18446744073709551 0\nf wait 18446744073709551 0\n";
+        assert!(fails("fio", waits).contains("line 3: the sum of all waits is too large"));
+    }
+}

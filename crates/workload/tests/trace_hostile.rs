@@ -1,0 +1,175 @@
+//! No bytes make a trace reader panic, hang, or hand out more than they hold.
+
+use std::io::Read;
+
+use flate2::Compression;
+use flate2::read::GzEncoder;
+use proptest::prelude::*;
+use strobe_types::Op;
+use strobe_workload::trace::{Action, FORMATS, TraceError, TraceOptions, from_reader};
+
+const SAMPLES: [&[u8]; 4] = [
+    include_bytes!("data/ext4_uml.blktrace.0"),
+    include_bytes!("data/ext4_uml.blkparse.txt"),
+    include_bytes!("data/fio_iolog_v3.log"),
+    include_bytes!("data/ext4-postmark.iolog.gz"),
+];
+
+/// One good line of every text format, so that mutations reach deep into each parser.
+const LINES: [&str; 8] = [
+    "128166372003061629,hm,1,Read,383496192,32768,413\n",
+    "0.5 0 10 8 1\n",
+    "48513000 0 10 8 0\n",
+    "0,20941264,8192,W,0.551706\n",
+    "419,W,8792731648,16384,1577808144360767\n",
+    "1538323200,12910952,128,0,1063\n",
+    "254,0 0 6 0.000000256 35 D RM 16968 + 8 [dd]\n",
+    "fio version 2 iolog\nf add\nf wait 9 0\nf read 0 4096\n",
+];
+
+/// Reads everything with every format and several options; checks what every result must obey.
+fn read_all_ways(bytes: &[u8], bytes_decoded_max: usize) {
+    for format in FORMATS {
+        let choices = [
+            TraceOptions::default(),
+            TraceOptions {
+                device: Some("all".into()),
+                action: format.takes_action.then_some(Action::Queue),
+                time_unit_ns: format.takes_time_unit.then_some(u64::MAX),
+            },
+            TraceOptions { device: Some("0".into()), ..TraceOptions::default() },
+        ];
+        for options in choices {
+            read_one_way(bytes, bytes_decoded_max, format.name, &options);
+        }
+    }
+}
+
+fn read_one_way(bytes: &[u8], bytes_decoded_max: usize, format: &str, options: &TraceOptions) {
+    let source = Box::new(std::io::Cursor::new(bytes.to_vec()));
+    let mut reader = match from_reader(source, "hostile", format, options) {
+        Ok(reader) => reader,
+        Err(error) => {
+            assert!(!error.to_string().is_empty());
+            return;
+        }
+    };
+    let mut count = 0;
+    let mut position = 0;
+    let mut failed = false;
+    for record in reader.by_ref() {
+        assert!(!failed, "a record after an error");
+        match record {
+            Ok(record) => {
+                count += 1;
+                assert!(record.position > position);
+                position = record.position;
+                assert!(record.offset.checked_add(record.bytes).is_some());
+                assert!(record.op != Op::Flush || record.bytes == 0);
+                assert!(count > 1 || (record.time_ns == 0 && !record.backwards));
+            }
+            Err(error) => {
+                failed = true;
+                let message = error.to_string();
+                assert!(message.len() < 4000 && !message.contains(char::is_control), "{message}");
+            }
+        }
+    }
+    assert!(reader.next().is_none());
+    // The shortest record of any format has nine bytes, `0 0 0 0 0`; a line end may be missing.
+    let skipped = reader.skipped().total() as usize;
+    assert!(count <= bytes_decoded_max / 9 + 1 && skipped <= bytes_decoded_max + 1);
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    GzEncoder::new(bytes, Compression::fast()).read_to_end(&mut out).expect("memory");
+    out
+}
+
+/// A sample, or many copies of a line, cut to some part.
+fn seed() -> impl Strategy<Value = Vec<u8>> {
+    let sample = (0..SAMPLES.len(), 0usize..4000, 0usize..2000).prop_map(|(index, length, start)| {
+        let sample = SAMPLES[index];
+        // Only the beginning keeps the header, so half of the seeds start there.
+        let start = if start < 1000 { 0 } else { start.min(sample.len()) };
+        sample[start..(start + length).min(sample.len())].to_vec()
+    });
+    let lines = prop::collection::vec(0..LINES.len(), 1..6)
+        .prop_map(|picks| picks.iter().flat_map(|&pick| LINES[pick].bytes()).collect());
+    let repeated = (0..LINES.len(), 1usize..6).prop_map(|(pick, times)| LINES[pick].repeat(times).into());
+    prop_oneof![sample, lines, repeated]
+}
+
+/// Bytes that are likely to matter, and any others.
+fn hostile_byte() -> impl Strategy<Value = u8> {
+    prop_oneof![prop::sample::select(b"0123456789-+.,# \t\r\n\0[DQRWFN\xff\x80".to_vec()), any::<u8>()]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(600))]
+
+    #[test]
+    fn random_bytes_are_survived(bytes in prop::collection::vec(hostile_byte(), 0..600)) {
+        read_all_ways(&bytes, bytes.len());
+        read_all_ways(&gzip(&bytes), bytes.len());
+    }
+
+    #[test]
+    fn mutated_traces_are_survived(
+        seed in seed(),
+        changes in prop::collection::vec((any::<prop::sample::Index>(), hostile_byte(), 0u8..3), 0..8),
+    ) {
+        let mut bytes = seed;
+        for (index, value, kind) in changes {
+            if bytes.is_empty() {
+                break;
+            }
+            let at = index.index(bytes.len());
+            match kind {
+                0 => bytes[at] = value,
+                1 => bytes.insert(at, value),
+                _ => drop(bytes.remove(at)),
+            }
+        }
+        // A sample that is itself compressed may unfold to at most this.
+        read_all_ways(&bytes, bytes.len() * 1100);
+        let compressed = gzip(&bytes);
+        let cut = compressed.len() / 2;
+        read_all_ways(&compressed[..cut], bytes.len() * 1100);
+    }
+}
+
+/// Never runs out of bytes without a line end, and counts how many were taken.
+struct Endless(u64);
+
+impl Read for Endless {
+    fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
+        assert!(self.0 < 10 << 20, "the reader takes more than 10 MiB of one line");
+        self.0 += out.len() as u64;
+        out.fill(b'1');
+        Ok(out.len())
+    }
+}
+
+#[test]
+fn an_endless_line_is_refused() {
+    for format in FORMATS {
+        let mut reader = from_reader(Box::new(Endless(0)), "endless", format.name, &TraceOptions::default())
+            .expect("opens");
+        let first = reader.next();
+        assert!(matches!(first, Some(Err(TraceError::Malformed { .. }))), "{}: {first:?}", format.name);
+        assert!(reader.next().is_none());
+    }
+}
+
+#[test]
+fn a_compressed_line_of_ten_megabytes_is_refused() {
+    let bytes = gzip(&vec![b'1'; 10 << 20]);
+    for format in FORMATS {
+        let source = Box::new(std::io::Cursor::new(bytes.clone()));
+        let mut reader = from_reader(source, "bomb", format.name, &TraceOptions::default()).expect("opens");
+        assert!(matches!(reader.next(), Some(Err(TraceError::Malformed { .. }))));
+        assert!(reader.next().is_none());
+    }
+}

@@ -18,6 +18,8 @@ struct Lane {
 /// use as many buses as possible and pages a full round apart meet on the planes of one die.
 #[derive(Clone, Debug)]
 pub(crate) struct Frontier {
+    /// The lane whose turn it is; its entry in `lanes` is stale meanwhile.
+    current: Lane,
     lanes: Vec<Lane>,
     turn: usize,
 }
@@ -34,7 +36,7 @@ impl Frontier {
                 }
             }
         }
-        Self { lanes, turn: 0 }
+        Self { current: lanes[0], lanes, turn: 0 }
     }
 
     /// Open blocks this stream may have.
@@ -45,18 +47,17 @@ impl Frontier {
     /// The page to program next, if the lane whose turn it is has an open block.
     #[inline(always)]
     pub(crate) fn next_page(&self) -> Option<Ppn> {
-        let lane = &self.lanes[self.turn];
-        (lane.next < lane.end).then_some(Ppn::new(lane.next))
+        (self.current.next < self.current.end).then_some(Ppn::new(self.current.next))
     }
 
     /// The plane on which the lane whose turn it is wants its next block.
     pub(crate) fn wanted_plane(&self) -> u32 {
-        self.lanes[self.turn].plane
+        self.current.plane
     }
 
     /// Opens `block` on the lane whose turn it is.
     pub(crate) fn open(&mut self, block: BlockId, geometry: &Geometry) {
-        let lane = &mut self.lanes[self.turn];
+        let lane = &mut self.current;
         debug_assert_eq!(lane.next, lane.end, "lane has an open block");
         lane.next = geometry.page(block, 0).get();
         lane.end = lane.next + geometry.pages_per_block();
@@ -66,20 +67,22 @@ impl Frontier {
     /// True if that page was the last of its block.
     #[inline(always)]
     pub(crate) fn advance(&mut self) -> bool {
-        let lane = &mut self.lanes[self.turn];
-        lane.next += 1;
-        let full = lane.next == lane.end;
-        self.turn += 1;
-        if self.turn == self.lanes.len() {
-            self.turn = 0;
+        self.current.next += 1;
+        let full = self.current.next == self.current.end;
+        if self.lanes.len() > 1 {
+            self.lanes[self.turn] = self.current;
+            self.turn += 1;
+            if self.turn == self.lanes.len() {
+                self.turn = 0;
+            }
+            self.current = self.lanes[self.turn];
         }
         full
     }
 
     /// Gives up the open block of the lane whose turn it is (its last program failed).
     pub(crate) fn abandon(&mut self) {
-        let lane = &mut self.lanes[self.turn];
-        lane.next = lane.end;
+        self.current.next = self.current.end;
     }
 
     /// The open blocks, with the number of pages programmed in each.
@@ -87,7 +90,9 @@ impl Frontier {
         &'a self,
         geometry: &'a Geometry,
     ) -> impl Iterator<Item = (BlockId, u32)> + 'a {
-        self.lanes.iter().filter(|lane| lane.next < lane.end).map(|lane| {
+        let others = self.lanes.iter().enumerate().filter(|&(at, _)| at != self.turn).map(|(_, lane)| lane);
+        let lanes = std::iter::once(&self.current).chain(others);
+        lanes.filter(|lane| lane.next < lane.end).map(|lane| {
             let programmed = geometry.pages_per_block() - (lane.end - lane.next);
             (geometry.block_of_page(Ppn::new(lane.next)), programmed)
         })

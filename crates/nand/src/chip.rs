@@ -80,7 +80,21 @@ impl<T: Timing, M: Medium> Chip<T, M> {
             + u64::from(geometry.blocks()) * (std::mem::size_of::<Block>() as u64 + 1)
     }
 
-    #[inline]
+    #[inline(always)]
+    fn write_oob(&mut self, first: Ppa, units: &[Unit<M::Payload>]) {
+        let per_page = self.geometry.units_per_page() as usize;
+        if let ([unit], 1) = (units, per_page) {
+            self.oob_lpn[first.index()] = unit.lpn.get();
+            return;
+        }
+        assert!(units.len() <= per_page, "{} units do not fit a page", units.len());
+        let oob = &mut self.oob_lpn[first.index()..first.index() + per_page];
+        for (slot, entry) in oob.iter_mut().enumerate() {
+            *entry = units.get(slot).map_or(PADDING, |unit| unit.lpn.get());
+        }
+    }
+
+    #[inline(always)]
     fn assert_readable(&self, ppn: Ppn) {
         let block = self.geometry.block_of_page(ppn);
         let page = ppn.get() - block.get() * self.geometry.pages_per_block();
@@ -101,14 +115,14 @@ impl<T: Timing, M: Medium> Nand for Chip<T, M> {
         &self.geometry
     }
 
-    #[inline]
+    #[inline(always)]
     fn read(&mut self, now: SimTime, ppn: Ppn, units: u32, cause: Cause) -> SimTime {
         self.assert_readable(ppn);
         self.counts.add(NandOp::Read, cause);
         self.timing.read(now, units, || self.geometry.place(ppn))
     }
 
-    #[inline]
+    #[inline(always)]
     fn program(
         &mut self,
         now: SimTime,
@@ -129,18 +143,13 @@ impl<T: Timing, M: Medium> Nand for Chip<T, M> {
         self.counts.add(NandOp::Program, cause);
         let done = self.timing.program(now, || self.geometry.place(ppn));
 
-        let per_page = self.geometry.units_per_page() as usize;
-        assert!(units.len() <= per_page, "{} units do not fit a page", units.len());
         let first = self.geometry.first_unit_of_page(ppn);
-        let oob = &mut self.oob_lpn[first.index()..first.index() + per_page];
         if self.wear.program_fail_rate > 0.0 && self.faults.chance(self.wear.program_fail_rate) {
-            oob.fill(PADDING);
+            self.write_oob(first, &[]);
             self.medium.store(ppn, first, &[], sequence);
             return Err(ProgramFailed { at: done });
         }
-        for (slot, entry) in oob.iter_mut().enumerate() {
-            *entry = units.get(slot).map_or(PADDING, |unit| unit.lpn.get());
-        }
+        self.write_oob(first, units);
         self.medium.store(ppn, first, units, sequence);
         Ok(done)
     }

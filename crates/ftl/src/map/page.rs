@@ -309,32 +309,27 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         moved
     }
 
-    /// Copies `scratch.victim_units`, in chunks of one page per lane: the reads of a chunk
-    /// overlap, and its programs are issued together, so that planes and dies work in parallel.
+    /// Copies `scratch.victim_units` in chunks: the reads of a chunk overlap, and its programs are
+    /// issued together, so that planes and dies work in parallel.
     fn move_units(&mut self, now: SimTime, scratch: &mut Scratch<N::Payload>) -> Result<SimTime, FtlError> {
         let per_page = self.nand.geometry().units_per_page();
         let stream = self.frontiers.len() - 1;
-        let chunk_units = (self.frontiers[stream].lanes() * per_page) as usize;
+        let chunk_units = ((self.frontiers[stream].lanes() * per_page) as usize).max(Self::CHUNK_UNITS_MIN);
         let mut finished = now;
         let mut arrived = now;
         let mut rest = scratch.victim_units.as_slice();
         while !rest.is_empty() {
             let page = self.nand.geometry().page_of(rest[0]);
-            let end = self.nand.geometry().first_unit_of_page(page).plus(per_page);
-            let on_page = rest[..rest.len().min(per_page as usize)].iter().take_while(|&&u| u < end).count();
+            let on_page = if per_page == 1 { 1 } else { self.units_on_page(page, rest) };
             arrived = arrived.max(self.nand.read(now, page, on_page as u32, Cause::Gc));
             for &ppa in &rest[..on_page] {
                 let lpn = self.nand.lpn(ppa);
                 let lpn = lpn.unwrap_or_else(|| panic!("FTL bug: valid unit {ppa} is padding"));
+                prefetch_write(&self.map, lpn.index());
                 scratch.chunk.push(Unit { lpn, payload: self.nand.payload(ppa) });
                 scratch.sources.push(ppa);
             }
             rest = &rest[on_page..];
-            if let Some(&ahead) = rest.get(Self::LOOKAHEAD)
-                && let Some(lpn) = self.nand.lpn(ahead)
-            {
-                prefetch_write(&self.map, lpn.index());
-            }
             if scratch.chunk.len() >= chunk_units || rest.is_empty() {
                 // A page that is not full waits for the next chunk, unless there is none.
                 let waits = if rest.is_empty() { 0 } else { scratch.chunk.len() % per_page as usize };
@@ -346,6 +341,16 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             }
         }
         Ok(finished)
+    }
+
+    /// Units that a chunk has at least: enough for their map entries to arrive in the cache
+    /// between the read and the program.
+    const CHUNK_UNITS_MIN: usize = 32;
+
+    /// How many of `units`, which are in order, lie on `page`.
+    fn units_on_page(&self, page: Ppn, units: &[Ppa]) -> usize {
+        let end = self.nand.geometry().first_unit_of_page(page.plus(1));
+        units.iter().take_while(|&&unit| unit < end).count()
     }
 
     /// Undoes the invalidation of the units of a victim that could not be moved.
@@ -362,9 +367,6 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         self.states[victim.index()] = BlockState::Retiring;
         self.retiring.push(victim);
     }
-
-    /// Units ahead of the copy for which map entries are fetched.
-    const LOOKAHEAD: usize = 16;
 
     fn write_copies(
         &mut self,

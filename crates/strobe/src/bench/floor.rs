@@ -37,7 +37,10 @@ impl Floor {
             map: (0..shape.logical_units).collect(),
             out_of_band: vec![1; shape.physical_units as usize],
             bits: vec![u64::MAX; shape.physical_units as usize / 64 + 1],
-            counters: vec![shape.units_per_block; (shape.physical_units / shape.units_per_block) as usize + 1],
+            counters: vec![
+                shape.units_per_block;
+                (shape.physical_units / shape.units_per_block) as usize + 1
+            ],
             frontier: 0,
             shape,
         }

@@ -51,21 +51,20 @@ impl<'a> Columns<'a> {
         if self.csv { byte == b',' } else { byte.is_ascii_whitespace() }
     }
 
-    /// Takes the next column if it is a plain number of at most 19 digits, which cannot overflow.
-    /// Everything else is left to the slower way, which knows what is wrong.
+    /// The next column if it is a plain number of at most 19 digits, which cannot overflow, and
+    /// what follows it. Everything else is left to the slower way, which knows what is wrong.
     #[inline]
-    fn next_digits(&mut self) -> Option<u64> {
+    fn plain_number(&self) -> Option<(u64, Option<&'a str>)> {
         let rest = if self.csv { self.rest? } else { self.rest?.trim_ascii_start() };
         let (number, length) = leading_digits(rest.as_bytes());
         if length == 0 || length > 19 {
             return None;
         }
-        self.rest = match rest.as_bytes().get(length) {
-            None => None,
-            Some(&byte) if self.ends_at(byte) => Some(&rest[length + 1..]),
-            Some(_) => return None,
-        };
-        Some(number)
+        match rest.as_bytes().get(length) {
+            None => Some((number, None)),
+            Some(&byte) if self.ends_at(byte) => Some((number, Some(&rest[length + 1..]))),
+            Some(_) => None,
+        }
     }
 
     /// A column that must be there and not empty.
@@ -86,11 +85,12 @@ impl<'a> Columns<'a> {
     /// A whole number times `factor`, which makes bytes of sectors or nanoseconds of a time.
     #[inline]
     pub(super) fn scaled(&mut self, name: &str, factor: u64) -> Result<u64, Reason> {
-        let before = self.clone();
-        if let Some(scaled) = self.next_digits().and_then(|number| number.checked_mul(factor)) {
+        if let Some((number, rest)) = self.plain_number()
+            && let Some(scaled) = number.checked_mul(factor)
+        {
+            self.rest = rest;
             return Ok(scaled);
         }
-        *self = before;
         self.scaled_slowly(name, factor)
     }
 

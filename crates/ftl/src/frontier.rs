@@ -44,10 +44,13 @@ impl Frontier {
         self.lanes.len() as u32
     }
 
-    /// The page to program next, if the lane whose turn it is has an open block.
+    /// The page to program next and how many may follow it in one go, if the lane whose turn it
+    /// is has an open block: all that are left of the block if there is only one lane, else one.
     #[inline(always)]
-    pub(crate) fn next_page(&self) -> Option<Ppn> {
-        (self.current.next < self.current.end).then_some(Ppn::new(self.current.next))
+    pub(crate) fn next_pages(&self) -> Option<(Ppn, u32)> {
+        let left = self.current.end - self.current.next;
+        let run = if self.lanes.len() > 1 { left.min(1) } else { left };
+        (left > 0).then_some((Ppn::new(self.current.next), run))
     }
 
     /// The plane on which the lane whose turn it is wants its next block.
@@ -63,11 +66,11 @@ impl Frontier {
         lane.end = lane.next + geometry.pages_per_block();
     }
 
-    /// Notes that the page from [`Frontier::next_page`] has been programmed and passes the turn.
-    /// True if that page was the last of its block.
+    /// Notes that `pages` of [`Frontier::next_pages`] have been programmed and passes the turn.
+    /// True if the last page of the block was among them.
     #[inline(always)]
-    pub(crate) fn advance(&mut self) -> bool {
-        self.current.next += 1;
+    pub(crate) fn advance(&mut self, pages: u32) -> bool {
+        self.current.next += pages;
         let full = self.current.next == self.current.end;
         if self.lanes.len() > 1 {
             self.lanes[self.turn] = self.current;

@@ -102,6 +102,10 @@ pub trait MappingScheme {
     /// Logical units that hold data now.
     fn mapped_units(&self) -> u32;
 
+    /// Host units written since the drive was built. After a failed write this tells how many of
+    /// its units were written.
+    fn host_units_written(&self) -> u64;
+
     /// Units that can be programmed in parallel in one step: one page on every lane of the host
     /// stream. A buffer above should hand over as many at a time.
     fn stripe_units(&self) -> u32;

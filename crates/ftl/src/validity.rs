@@ -13,6 +13,17 @@ impl Validity {
         Self { words: vec![0; (units as usize).div_ceil(64)] }
     }
 
+    /// Sets the bits of `first..first + count`.
+    #[inline(always)]
+    pub(crate) fn set_run(&mut self, first: Ppa, count: u32) {
+        let (mut at, end) = (first.get(), first.get() + count);
+        while at < end {
+            let upto = (at / 64 * 64 + 64).min(end);
+            self.words[at as usize / 64] |= (u64::MAX >> (64 - (upto - at))) << (at % 64);
+            at = upto;
+        }
+    }
+
     #[inline(always)]
     pub(crate) fn set(&mut self, ppa: Ppa) {
         self.words[ppa.index() / 64] |= 1 << (ppa.get() % 64);
@@ -79,6 +90,17 @@ mod tests {
             assert_eq!(taken, expected);
             for &n in &set {
                 assert_eq!(v.get(Ppa::new(n)), !inside(&n));
+            }
+        }
+    }
+
+    #[test]
+    fn set_run_sets_exactly_the_run() {
+        for (first, count) in [(0, 64), (1, 62), (60, 10), (63, 1), (64, 130), (100, 0), (0, 300)] {
+            let mut v = Validity::new(300);
+            v.set_run(Ppa::new(first), count);
+            for n in 0..300 {
+                assert_eq!(v.get(Ppa::new(n)), (first..first + count).contains(&n));
             }
         }
     }

@@ -80,18 +80,80 @@ impl<T: Timing, M: Medium> Chip<T, M> {
             + u64::from(geometry.blocks()) * (std::mem::size_of::<Block>() as u64 + 1)
     }
 
+    /// Pages that `units` units fill, the last one perhaps in part.
     #[inline(always)]
-    fn write_oob(&mut self, first: Ppa, units: &[Unit<M::Payload>]) {
-        let per_page = self.geometry.units_per_page() as usize;
-        if let ([unit], 1) = (units, per_page) {
-            self.oob_lpn[first.index()] = unit.lpn.get();
-            return;
+    fn pages_for(&self, units: usize) -> u32 {
+        match self.geometry.units_per_page() {
+            1 => units as u32,
+            per_page => (units as u32).div_ceil(per_page),
         }
-        assert!(units.len() <= per_page, "{} units do not fit a page", units.len());
-        let oob = &mut self.oob_lpn[first.index()..first.index() + per_page];
-        for (slot, entry) in oob.iter_mut().enumerate() {
-            *entry = units.get(slot).map_or(PADDING, |unit| unit.lpn.get());
+    }
+
+    #[inline(always)]
+    fn write_oob(&mut self, first: Ppa, units: &[Unit<M::Payload>], pages: u32) {
+        let places = (pages * self.geometry.units_per_page()) as usize;
+        let oob = &mut self.oob_lpn[first.index()..first.index() + places];
+        for (entry, unit) in oob.iter_mut().zip(units) {
+            *entry = unit.lpn.get();
         }
+        if places > units.len() {
+            oob[units.len()..].fill(PADDING);
+        }
+    }
+
+    /// Times and keeps `pages` programmed pages.
+    #[inline(always)]
+    fn store(
+        &mut self,
+        now: SimTime,
+        first: Ppn,
+        units: &[Unit<M::Payload>],
+        pages: u32,
+        sequence: u64,
+    ) -> SimTime {
+        let per_page = self.geometry.units_per_page();
+        let mut done = now;
+        for page in 0..pages {
+            let ppn = first.plus(page);
+            done = done.max(self.timing.program(now, || self.geometry.place(ppn)));
+            let from = (page * per_page) as usize;
+            let content = &units[from..units.len().min(from + per_page as usize)];
+            self.medium.store(
+                ppn,
+                self.geometry.first_unit_of_page(ppn),
+                content,
+                sequence + u64::from(page),
+            );
+        }
+        done
+    }
+
+    /// The slow path of [`Nand::program`], page by page, for chips whose programs can fail.
+    #[cold]
+    fn program_with_faults(
+        &mut self,
+        now: SimTime,
+        first: Ppn,
+        units: &[Unit<M::Payload>],
+        sequence: u64,
+        cause: Cause,
+    ) -> Result<SimTime, ProgramFailed> {
+        let mut done = now;
+        for (page, content) in units.chunks(self.geometry.units_per_page() as usize).enumerate() {
+            let page = page as u32;
+            let ppn = first.plus(page);
+            let failed = self.faults.chance(self.wear.program_fail_rate);
+            let content = if failed { &[] } else { content };
+            self.counts.add(NandOp::Program, cause);
+            self.write_oob(self.geometry.first_unit_of_page(ppn), content, 1);
+            done = done.max(self.store(now, ppn, content, 1, sequence + u64::from(page)));
+            if failed {
+                let block = self.geometry.block_of_page(ppn);
+                self.blocks[block.index()].next_page = self.geometry.page_in_block(ppn) + 1;
+                return Err(ProgramFailed { programmed: page, at: done });
+            }
+        }
+        Ok(done)
     }
 
     #[inline(always)]
@@ -126,32 +188,27 @@ impl<T: Timing, M: Medium> Nand for Chip<T, M> {
     fn program(
         &mut self,
         now: SimTime,
-        ppn: Ppn,
+        first: Ppn,
         units: &[Unit<M::Payload>],
         sequence: u64,
         cause: Cause,
     ) -> Result<SimTime, ProgramFailed> {
-        let id = self.geometry.block_of_page(ppn);
-        let page = ppn.get() - id.get() * self.geometry.pages_per_block();
+        let id = self.geometry.block_of_page(first);
+        let page = first.get() - id.get() * self.geometry.pages_per_block();
+        let pages = self.pages_for(units.len());
         let block = &mut self.blocks[id.index()];
         assert!(
-            block.next_page == page,
-            "flash rule broken: program of page {page} of block {id}, page {} is next",
+            block.next_page == page && page + pages <= self.geometry.pages_per_block(),
+            "flash rule broken: program of {pages} pages from {page} of block {id}, page {} is next",
             block.next_page
         );
-        block.next_page = page + 1;
-        self.counts.add(NandOp::Program, cause);
-        let done = self.timing.program(now, || self.geometry.place(ppn));
-
-        let first = self.geometry.first_unit_of_page(ppn);
-        if self.wear.program_fail_rate > 0.0 && self.faults.chance(self.wear.program_fail_rate) {
-            self.write_oob(first, &[]);
-            self.medium.store(ppn, first, &[], sequence);
-            return Err(ProgramFailed { at: done });
+        block.next_page = page + pages;
+        if self.wear.program_fail_rate > 0.0 {
+            return self.program_with_faults(now, first, units, sequence, cause);
         }
-        self.write_oob(first, units);
-        self.medium.store(ppn, first, units, sequence);
-        Ok(done)
+        self.counts.add_many(NandOp::Program, cause, u64::from(pages));
+        self.write_oob(self.geometry.first_unit_of_page(first), units, pages);
+        Ok(self.store(now, first, units, pages, sequence))
     }
 
     fn erase(&mut self, now: SimTime, id: BlockId, cause: Cause) -> Result<SimTime, EraseFailed> {
@@ -276,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "flash rule broken: program of page 0 of block 0, page 1 is next")]
+    #[should_panic(expected = "flash rule broken: program of 1 pages from 0 of block 0, page 1 is next")]
     fn programming_a_page_twice_panics() {
         let mut c = chip(WearConfig::default());
         for _ in 0..2 {
@@ -285,9 +342,9 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "flash rule broken: program of page 1 of block 0, page 0 is next")]
+    #[should_panic(expected = "flash rule broken: program of 1 pages from 1 of block 0, page 0 is next")]
     fn programming_out_of_order_panics() {
-        let _ = chip(WearConfig::default()).program(T0, Ppn::new(1), &[], 1, Cause::Host);
+        let _ = chip(WearConfig::default()).program(T0, Ppn::new(1), &[unit(1, 1)], 1, Cause::Host);
     }
 
     #[test]

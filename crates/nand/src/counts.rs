@@ -92,7 +92,13 @@ impl OpCounts {
     /// Counts one operation.
     #[inline(always)]
     pub fn add(&mut self, op: NandOp, cause: Cause) {
-        self.0[op as usize][cause as usize] += 1;
+        self.add_many(op, cause, 1);
+    }
+
+    /// Counts `count` operations.
+    #[inline(always)]
+    pub fn add_many(&mut self, op: NandOp, cause: Cause, count: u64) {
+        self.0[op as usize][cause as usize] += count;
     }
 
     /// Operations of one kind and cause.

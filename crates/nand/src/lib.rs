@@ -35,6 +35,8 @@ pub struct Unit<P> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("program failed")]
 pub struct ProgramFailed {
+    /// Pages of the same call that were programmed before the one that failed.
+    pub programmed: u32,
     /// When the failure was known.
     pub at: SimTime,
 }
@@ -71,12 +73,14 @@ pub trait Nand {
     /// arrived; their content is then available from [`Nand::lpn`] and [`Nand::payload`].
     fn read(&mut self, now: SimTime, ppn: Ppn, units: u32, cause: Cause) -> SimTime;
 
-    /// Programs page `ppn` with up to a page of units; missing ones are padding. Returns when
-    /// the page is on flash.
+    /// Programs consecutive pages of one block from `first` on with `units`, a page's worth each;
+    /// the last page may be padded. Pages are issued together, in order. Returns when the last
+    /// one is on flash, or which page failed; pages before that one are programmed, those after
+    /// it untouched.
     fn program(
         &mut self,
         now: SimTime,
-        ppn: Ppn,
+        first: Ppn,
         units: &[Unit<Self::Payload>],
         sequence: u64,
         cause: Cause,

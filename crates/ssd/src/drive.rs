@@ -329,6 +329,41 @@ impl<F: MappingScheme> Drive<F> {
             self.ftl.prefetch_state(self.geometry.lpn_of(ahead.lba));
         }
     }
+
+    /// Whether writes of several commands may be handed to the mapping scheme together: when
+    /// nothing but counts can tell the difference.
+    fn can_gather(&self) -> bool {
+        !<F::Nand as Nand>::TIMED && self.buffer.is_none() && self.geometry.units_per_page() == 1
+    }
+
+    /// Executes the whole-unit writes at the front of `requests` in one go; returns how many.
+    fn run_gathered(&mut self, requests: &[Request]) -> Result<usize, (usize, CommandError)> {
+        let per_unit = self.geometry.sectors_per_unit();
+        let mut units = std::mem::take(&mut self.units);
+        units.clear();
+        for request in requests {
+            let lba = request.lba.get();
+            let whole =
+                request.op == Op::Write && request.sectors == per_unit && lba % u64::from(per_unit) == 0;
+            if !whole || lba >= self.drive_sectors {
+                break;
+            }
+            self.stamp += 1;
+            let payload = F::Payload::synthetic(self.stamp, self.geometry.unit_bytes());
+            units.push(Unit { lpn: self.geometry.lpn_of(request.lba), payload });
+        }
+        let before = self.ftl.host_units_written();
+        let result = self.ftl.write(SimTime::ZERO, &units);
+        let written = self.ftl.host_units_written() - before;
+        self.host.units_written += written;
+        self.host.add_many(Op::Write, written, written * u64::from(self.geometry.unit_bytes()));
+        let gathered = units.len();
+        self.units = units;
+        match result {
+            Ok(_) => Ok(gathered),
+            Err(error) => Err((written as usize, error.into())),
+        }
+    }
 }
 
 /// The mapping units that a sector range touches: each with its first sector within the unit and
@@ -353,7 +388,16 @@ where
         arrivals: &[SimTime],
         queue: &mut HostQueue,
     ) -> Result<(), (usize, CommandError)> {
-        for (at, &request) in requests.iter().enumerate() {
+        let gather = self.can_gather();
+        let mut at = 0;
+        while let Some(&request) = requests.get(at) {
+            if gather && request.op == Op::Write {
+                let done = self.run_gathered(&requests[at..]).map_err(|(n, e)| (at + n, e))?;
+                at += done;
+                if done > 0 {
+                    continue;
+                }
+            }
             self.prefetch(requests, at);
             if <F::Nand as Nand>::TIMED {
                 let issued = queue.issue(arrivals.get(at).copied());
@@ -363,6 +407,7 @@ where
             } else {
                 self.execute(SimTime::ZERO, request).map_err(|e| (at, e))?;
             }
+            at += 1;
         }
         Ok(())
     }

@@ -19,7 +19,12 @@ pub struct HostCounts {
 impl HostCounts {
     #[inline(always)]
     pub(crate) fn add(&mut self, op: Op, bytes: u64) {
-        self.commands[op as usize] += 1;
+        self.add_many(op, 1, bytes);
+    }
+
+    #[inline(always)]
+    pub(crate) fn add_many(&mut self, op: Op, commands: u64, bytes: u64) {
+        self.commands[op as usize] += commands;
         self.bytes[op as usize] += bytes;
     }
 

@@ -1,6 +1,6 @@
 //! Greedy: the block with the fewest valid units (GA; Wu & Zwaenepoel 1994, eNVy).
 
-use strobe_types::{BlockId, Prng};
+use strobe_types::{BlockId, Prng, prefetch_write};
 
 use super::{BlockView, VictimPolicy};
 
@@ -11,8 +11,10 @@ use super::{BlockView, VictimPolicy};
 /// per level. Cost per choice: three nodes for 10⁵ blocks, four for 10⁷.
 #[derive(Clone, Debug)]
 pub struct Greedy {
-    /// `levels[0]` holds a key per block, `levels[n + 1]` the minimum of each 64 keys below.
-    levels: Vec<Vec<u64>>,
+    /// A key per block.
+    keys: Vec<u64>,
+    /// `minima[0]` holds the least of each 64 keys, `minima[n + 1]` of each 64 entries below.
+    minima: Vec<Vec<u64>>,
     closings: u64,
     candidates: u32,
 }
@@ -26,19 +28,21 @@ const FANOUT: usize = 64;
 impl Greedy {
     /// An index for `blocks` blocks, none of them a candidate.
     pub fn new(blocks: u32) -> Self {
-        let mut levels = vec![vec![NONE; (blocks as usize).next_multiple_of(FANOUT)]];
-        while levels[levels.len() - 1].len() > FANOUT {
-            let parents = levels[levels.len() - 1].len() / FANOUT;
-            levels.push(vec![NONE; parents.next_multiple_of(FANOUT)]);
+        let keys = vec![NONE; (blocks.max(1) as usize).next_multiple_of(FANOUT)];
+        let mut minima: Vec<Vec<u64>> = Vec::new();
+        let mut below = keys.len();
+        while below > FANOUT {
+            minima.push(vec![NONE; (below / FANOUT).next_multiple_of(FANOUT)]);
+            below = minima[minima.len() - 1].len();
         }
-        Self { levels, closings: 0, candidates: 0 }
+        Self { keys, minima, closings: 0, candidates: 0 }
     }
 
-    /// Lowers the key at `index` of level 0 and the minima above it.
+    /// Lowers the key at `index` and the minima above it.
     #[inline(always)]
     fn lower(&mut self, index: usize, key: u64) {
-        self.levels[0][index] = key;
-        if self.levels.len() > 1 && key < self.levels[1][index / FANOUT] {
+        self.keys[index] = key;
+        if self.minima.first().is_some_and(|level| key < level[index / FANOUT]) {
             self.lower_minima(index, key);
         }
     }
@@ -46,7 +50,7 @@ impl Greedy {
     #[inline(never)]
     fn lower_minima(&mut self, index: usize, key: u64) {
         let mut index = index;
-        for level in &mut self.levels[1..] {
+        for level in &mut self.minima {
             index /= FANOUT;
             if key >= level[index] {
                 break;
@@ -54,10 +58,11 @@ impl Greedy {
             level[index] = key;
         }
     }
+}
 
-    fn minimum_of(&self, level: usize, node: usize) -> u64 {
-        self.levels[level][node * FANOUT..(node + 1) * FANOUT].iter().copied().fold(NONE, u64::min)
-    }
+/// The least of the 64 children of `node`.
+fn least(children: &[u64], node: usize) -> u64 {
+    children[node * FANOUT..(node + 1) * FANOUT].iter().copied().fold(NONE, u64::min)
 }
 
 impl VictimPolicy for Greedy {
@@ -70,30 +75,37 @@ impl VictimPolicy for Greedy {
 
     #[inline(always)]
     fn invalidated(&mut self, block: BlockId, _valid: u32, _tick: u64) {
-        let key = self.levels[0][block.index()];
+        let key = self.keys[block.index()];
         if key != NONE {
             self.lower(block.index(), key - (1 << ORDER_BITS));
         }
     }
 
+    #[inline(always)]
+    fn prefetch(&self, block: BlockId) {
+        prefetch_write(&self.keys, block.index());
+    }
+
     fn taken(&mut self, block: BlockId) {
         self.candidates -= 1;
         let mut index = block.index();
-        self.levels[0][index] = NONE;
-        for level in 1..self.levels.len() {
+        self.keys[index] = NONE;
+        let mut below = &self.keys;
+        for level in &mut self.minima {
             index /= FANOUT;
-            self.levels[level][index] = self.minimum_of(level - 1, index);
+            level[index] = least(below, index);
+            below = level;
         }
     }
 
     fn choose(&mut self, _view: &BlockView<'_>, _rng: &mut Prng) -> Option<BlockId> {
         let mut node = 0;
-        for level in self.levels.iter().rev() {
-            let children = &level[node * FANOUT..(node + 1) * FANOUT];
-            let least = children.iter().copied().fold(NONE, u64::min);
+        for level in self.minima.iter().rev().chain([&self.keys]) {
+            let least = least(level, node);
             if least == NONE {
                 return None;
             }
+            let children = &level[node * FANOUT..(node + 1) * FANOUT];
             node = node * FANOUT + children.iter().position(|&key| key == least)?;
         }
         Some(BlockId::new(node as u32))

@@ -64,6 +64,10 @@ pub trait VictimPolicy {
     /// A unit of `block` has become invalid; `valid` are left. Also called for open blocks.
     fn invalidated(&mut self, block: BlockId, valid: u32, tick: u64);
 
+    /// Hints that a unit of `block` will be invalidated soon: fetch what the hook will touch.
+    #[inline(always)]
+    fn prefetch(&self, _block: BlockId) {}
+
     /// `block` is no candidate any more.
     fn taken(&mut self, block: BlockId);
 

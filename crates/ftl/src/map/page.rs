@@ -73,16 +73,19 @@ pub struct PageMap<N: Nand, V> {
 struct Scratch<P> {
     victim_units: Vec<Ppa>,
     chunk: Vec<Unit<P>>,
-    sources: Vec<Ppa>,
 }
 
 impl<P> Default for Scratch<P> {
     fn default() -> Self {
-        Self { victim_units: Vec::new(), chunk: Vec::new(), sources: Vec::new() }
+        Self { victim_units: Vec::new(), chunk: Vec::new() }
     }
 }
 
 const HOST: usize = 0;
+
+/// Units ahead of a host write for which the map entry, then the rest, is fetched.
+const ENTRY_AHEAD: usize = 24;
+const STATE_AHEAD: usize = 10;
 
 impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// A fresh drive on `nand`, or the arithmetic that shows why it could not work.
@@ -150,54 +153,74 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         })
     }
 
-    /// Programs up to a page of units on `stream` and maps them.
+    /// Programs `units` on `stream`, a page at a time, and lets `settle` map each run of them:
+    /// it gets the units and the address of the first.
     #[inline(always)]
-    fn write_page(
+    fn write_pages(
         &mut self,
         now: SimTime,
         stream: usize,
         cause: Cause,
         units: &[Unit<N::Payload>],
-        settle: impl Fn(&mut Self, usize, Lpn, Ppa),
+        mut settle: impl FnMut(&mut Self, &[Unit<N::Payload>], Ppa),
     ) -> Result<SimTime, FtlError> {
-        let mut now = now;
-        loop {
-            let ppn = match self.frontiers[stream].next_page() {
-                Some(ppn) => ppn,
+        let per_page = self.nand.geometry().units_per_page() as usize;
+        let (mut now, mut finished) = (now, now);
+        let mut rest = units;
+        while !rest.is_empty() {
+            let (first, pages) = match self.frontiers[stream].next_pages() {
+                Some(run) => run,
                 None => self.open_block(now, stream, cause)?,
             };
-            self.sequence += 1;
-            match self.nand.program(now, ppn, units, self.sequence, cause) {
+            let run = &rest[..rest.len().min(pages as usize * per_page)];
+            let result = self.nand.program(now, first, run, self.sequence, cause);
+            let written = match result {
+                Ok(_) => run.len(),
+                Err(failed) => failed.programmed as usize * per_page,
+            };
+            let block = self.nand.geometry().block_of_page(first);
+            let pages = if per_page == 1 { written } else { written.div_ceil(per_page) } as u32;
+            let ppa = self.nand.geometry().first_unit_of_page(first);
+            self.sequence += u64::from(pages) + 1;
+            self.validity.set_run(ppa, written as u32);
+            self.valid[block.index()] += written as u32;
+            settle(self, &run[..written], ppa);
+            rest = &rest[written..];
+            match result {
                 Ok(done) => {
-                    let first = self.nand.geometry().first_unit_of_page(ppn);
-                    for (slot, unit) in units.iter().enumerate() {
-                        settle(self, slot, unit.lpn, first.plus(slot as u32));
+                    finished = finished.max(done);
+                    if self.frontiers[stream].advance(pages) {
+                        self.close(block);
                     }
-                    if self.frontiers[stream].advance() {
-                        self.close(ppn);
-                    }
-                    return Ok(done);
                 }
                 Err(failed) => {
-                    self.retire(stream, ppn);
+                    self.retire(stream, block);
                     now = failed.at;
                 }
             }
         }
+        Ok(finished)
     }
 
-    /// Maps a unit just written by the host to `ppa` and invalidates its old version.
+    /// Maps units just written by the host to the addresses from `first` on and invalidates
+    /// their old versions.
     #[inline(always)]
-    fn settle_host(&mut self, lpn: Lpn, ppa: Ppa) {
-        self.tick += 1;
-        let old = std::mem::replace(&mut self.map[lpn.index()], PackedPpa::some(ppa));
-        self.validity.set(ppa);
-        let block = self.nand.geometry().block_of(ppa);
-        self.valid[block.index()] += 1;
-        match old.get() {
-            Some(old) => self.invalidate(old),
-            None => self.mapped += 1,
+    fn settle_host(&mut self, units: &[Unit<N::Payload>], first: Ppa) {
+        for (at, unit) in units.iter().enumerate() {
+            if let Some(ahead) = units.get(at + ENTRY_AHEAD) {
+                self.prefetch_entry(ahead.lpn);
+            }
+            if let Some(ahead) = units.get(at + STATE_AHEAD) {
+                self.prefetch_state(ahead.lpn);
+            }
+            self.tick += 1;
+            let new = PackedPpa::some(first.plus(at as u32));
+            match std::mem::replace(&mut self.map[unit.lpn.index()], new).get() {
+                Some(old) => self.invalidate(old),
+                None => self.mapped += 1,
+            }
         }
+        self.host_units_written += units.len() as u64;
     }
 
     #[inline(always)]
@@ -210,17 +233,17 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     }
 
     /// Makes sure the lane whose turn it is has an open block, collecting garbage first if the
-    /// host needs it; returns the next page.
+    /// host needs it; returns the next pages.
     #[inline(never)]
-    fn open_block(&mut self, now: SimTime, stream: usize, cause: Cause) -> Result<Ppn, FtlError> {
+    fn open_block(&mut self, now: SimTime, stream: usize, cause: Cause) -> Result<(Ppn, u32), FtlError> {
         let collecting = cause == Cause::Gc;
         if !collecting && (self.free.count() < self.min_free_blocks || !self.retiring.is_empty()) {
             self.collect(now)?;
         }
         loop {
             // Collection may have written to this very stream, and passed the turn on.
-            if let Some(ppn) = self.frontiers[stream].next_page() {
-                return Ok(ppn);
+            if let Some(run) = self.frontiers[stream].next_pages() {
+                return Ok(run);
             }
             let plane = self.frontiers[stream].wanted_plane();
             let Some(block) = self.free.take(plane) else {
@@ -233,16 +256,14 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     }
 
     #[inline(never)]
-    fn close(&mut self, last_page: Ppn) {
-        let block = self.nand.geometry().block_of_page(last_page);
+    fn close(&mut self, block: BlockId) {
         self.states[block.index()] = BlockState::Closed;
         self.policy.closed(block, self.valid[block.index()], self.tick);
     }
 
-    /// Gives up the open block of `stream` after a failed program of `page`.
+    /// Gives up `block`, open on `stream`, after a failed program.
     #[cold]
-    fn retire(&mut self, stream: usize, page: Ppn) {
-        let block = self.nand.geometry().block_of_page(page);
+    fn retire(&mut self, stream: usize, block: BlockId) {
         self.gc.program_failures += 1;
         self.frontiers[stream].abandon();
         self.states[block.index()] = BlockState::Retiring;
@@ -292,7 +313,6 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let mut scratch = std::mem::take(&mut self.scratch);
         scratch.victim_units.clear();
         scratch.chunk.clear();
-        scratch.sources.clear();
         self.validity.take_run(
             geometry.first_unit(victim),
             geometry.units_per_block(),
@@ -317,27 +337,31 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let chunk_units = ((self.frontiers[stream].lanes() * per_page) as usize).max(Self::CHUNK_UNITS_MIN);
         let mut finished = now;
         let mut arrived = now;
+        let mut copied = 0;
         let mut rest = scratch.victim_units.as_slice();
         while !rest.is_empty() {
             let page = self.nand.geometry().page_of(rest[0]);
             let on_page = if per_page == 1 { 1 } else { self.units_on_page(page, rest) };
+            if let Some(&ahead) = rest.get(Self::CHUNK_UNITS_MIN) {
+                self.nand.prefetch_oob(ahead);
+            }
             arrived = arrived.max(self.nand.read(now, page, on_page as u32, Cause::Gc));
             for &ppa in &rest[..on_page] {
                 let lpn = self.nand.lpn(ppa);
                 let lpn = lpn.unwrap_or_else(|| panic!("FTL bug: valid unit {ppa} is padding"));
                 prefetch_write(&self.map, lpn.index());
                 scratch.chunk.push(Unit { lpn, payload: self.nand.payload(ppa) });
-                scratch.sources.push(ppa);
             }
             rest = &rest[on_page..];
             if scratch.chunk.len() >= chunk_units || rest.is_empty() {
                 // A page that is not full waits for the next chunk, unless there is none.
                 let waits = if rest.is_empty() { 0 } else { scratch.chunk.len() % per_page as usize };
                 let ready = scratch.chunk.len() - waits;
-                let (units, sources) = (&scratch.chunk[..ready], &scratch.sources[..ready]);
-                finished = finished.max(self.write_copies(arrived, stream, units, sources)?);
+                let sources = &scratch.victim_units[copied..copied + ready];
+                let done = self.write_copies(arrived, stream, &scratch.chunk[..ready], sources)?;
+                finished = finished.max(done);
+                copied += ready;
                 scratch.chunk.drain(..ready);
-                scratch.sources.drain(..ready);
             }
         }
         Ok(finished)
@@ -375,20 +399,14 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         units: &[Unit<N::Payload>],
         sources: &[Ppa],
     ) -> Result<SimTime, FtlError> {
-        let per_page = self.nand.geometry().units_per_page() as usize;
-        let mut finished = now;
-        for (page, from) in units.chunks(per_page).zip(sources.chunks(per_page)) {
-            let done = self.write_page(now, stream, Cause::Gc, page, |ftl, slot, lpn, ppa| {
-                let entry = &mut ftl.map[lpn.index()];
-                assert!(*entry == PackedPpa::some(from[slot]), "FTL bug: {lpn:?} is not at {:?}", from[slot]);
-                *entry = PackedPpa::some(ppa);
-                ftl.validity.set(ppa);
-                let block = ftl.nand.geometry().block_of(ppa);
-                ftl.valid[block.index()] += 1;
-            })?;
-            finished = finished.max(done);
-        }
-        Ok(finished)
+        let mut sources = sources.iter();
+        self.write_pages(now, stream, Cause::Gc, units, |ftl, run, first| {
+            for (at, (unit, &source)) in (0..).zip(run.iter().zip(&mut sources)) {
+                let entry = &mut ftl.map[unit.lpn.index()];
+                assert!(*entry == PackedPpa::some(source), "FTL bug: {:?} is not at {source:?}", unit.lpn);
+                *entry = PackedPpa::some(first.plus(at));
+            }
+        })
     }
 
     fn erase(&mut self, now: SimTime, block: BlockId) -> SimTime {
@@ -441,6 +459,10 @@ impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
         self.mapped
     }
 
+    fn host_units_written(&self) -> u64 {
+        self.host_units_written
+    }
+
     fn stripe_units(&self) -> u32 {
         self.frontiers[HOST].lanes() * self.nand.geometry().units_per_page()
     }
@@ -450,15 +472,7 @@ impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
         if self.end_of_life.is_some() {
             self.refuse_at_end_of_life()?;
         }
-        let mut finished = now;
-        for page in units.chunks(self.nand.geometry().units_per_page() as usize) {
-            let done = self.write_page(now, HOST, Cause::Host, page, |ftl, _, lpn, ppa| {
-                ftl.settle_host(lpn, ppa);
-            })?;
-            self.host_units_written += page.len() as u64;
-            finished = finished.max(done);
-        }
-        Ok(finished)
+        self.write_pages(now, HOST, Cause::Host, units, |ftl, run, first| ftl.settle_host(run, first))
     }
 
     fn read(&mut self, now: SimTime, first: Lpn, count: u32, out: &mut Vec<N::Payload>) -> SimTime {
@@ -507,7 +521,9 @@ impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
     fn prefetch_state(&self, lpn: Lpn) {
         if let Some(old) = self.map.get(lpn.index()).and_then(|entry| entry.get()) {
             self.validity.prefetch(old);
-            prefetch_write(&self.valid, self.nand.geometry().block_of(old).index());
+            let block = self.nand.geometry().block_of(old);
+            prefetch_write(&self.valid, block.index());
+            self.policy.prefetch(block);
         }
     }
 

@@ -35,6 +35,16 @@ pub enum CommandError {
         /// First sector.
         lba: u64,
     },
+    /// The data is not a whole number of sectors, or more than one command can carry.
+    #[error("{op} of {bytes} bytes at sector {lba}; a command carries whole sectors of 512 bytes, fewer than 2³²", op = .op.name())]
+    Length {
+        /// The command.
+        op: Op,
+        /// First sector.
+        lba: u64,
+        /// Bytes given.
+        bytes: u64,
+    },
     /// The mapping scheme gave up.
     #[error(transparent)]
     Ftl(#[from] FtlError),

@@ -8,6 +8,7 @@
 
 mod buffer;
 mod build;
+mod bytes;
 mod config;
 mod controller;
 mod drive;

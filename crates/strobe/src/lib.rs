@@ -1,3 +1,23 @@
 //! Experiments: a drive, a workload, a run, a result.
+//!
+//! [`Experiment`] is what an experiment file says, checked and with every default filled in.
+//! [`run`](runner::run) executes it in virtual time and returns a [`RunResult`], which is what
+//! `--json` prints. The `strobe` program in this crate is a thin shell around these.
 
 pub mod bench;
+mod experiment;
+mod fit;
+pub mod machine;
+mod names;
+pub mod report;
+mod result;
+pub mod runner;
+mod series;
+mod validate;
+
+pub use experiment::{
+    Amount, ConfigError, Experiment, Fit, HostConfig, PacingName, RunConfig, SyntheticWorkload, TraceConfig,
+    WorkloadConfig, load_drive_table,
+};
+pub use names::nearest;
+pub use result::{RunResult, SCHEMA_VERSION};

@@ -1,0 +1,67 @@
+//! The drive as a plain disk of bytes, for front ends that carry real data (NBD, virtio, NVMe).
+
+use strobe_ftl::MappingScheme;
+use strobe_nand::{Nand, UnitBytes};
+use strobe_types::{Lba, Op, SECTOR_BYTES, SimTime};
+
+use crate::drive::{CommandError, Drive};
+
+impl<F> Drive<F>
+where
+    F: MappingScheme<Payload = UnitBytes>,
+{
+    /// Writes `data`, whole sectors, from sector `lba` on; returns the completion time. One copy
+    /// of the data is made, unit by unit.
+    pub fn write_bytes(&mut self, now: SimTime, lba: Lba, data: &[u8]) -> Result<SimTime, CommandError> {
+        let sectors = sectors_of(Op::Write, lba, data.len())?;
+        let unit_bytes = u64::from(self.ftl().nand().geometry().unit_bytes());
+        let start = lba.get().saturating_mul(SECTOR_BYTES);
+        self.write(now, lba, sectors, |lpn| {
+            // The part of `data` that falls into this unit, and where in the unit it lies.
+            let unit_start = u64::from(lpn.get()) * unit_bytes;
+            let into_unit = start.saturating_sub(unit_start) as usize;
+            let from = unit_start.saturating_sub(start) as usize;
+            let length = (unit_bytes as usize - into_unit).min(data.len() - from);
+            let part = &data[from..from + length];
+            if part.len() as u64 == unit_bytes {
+                return UnitBytes::new(part);
+            }
+            let mut unit = vec![0; unit_bytes as usize];
+            unit[into_unit..into_unit + length].copy_from_slice(part);
+            UnitBytes::new(&unit)
+        })
+    }
+
+    /// Fills `out`, whole sectors, with the content from sector `lba` on; returns the completion
+    /// time. What was never written or has been trimmed reads as zeros.
+    pub fn read_bytes(&mut self, now: SimTime, lba: Lba, out: &mut [u8]) -> Result<SimTime, CommandError> {
+        let sectors = sectors_of(Op::Read, lba, out.len())?;
+        let done = self.read(now, lba, sectors)?;
+        let unit_bytes = self.ftl().nand().geometry().unit_bytes() as usize;
+        let mut skip = (lba.get() * SECTOR_BYTES % unit_bytes as u64) as usize;
+        let mut rest = out;
+        let mut partial = Vec::new();
+        for unit in self.last_read() {
+            let length = (unit_bytes - skip).min(rest.len());
+            let (part, after) = rest.split_at_mut(length);
+            if length == unit_bytes {
+                unit.copy_to(part);
+            } else {
+                partial.resize(unit_bytes, 0);
+                unit.copy_to(&mut partial);
+                part.copy_from_slice(&partial[skip..skip + length]);
+            }
+            (rest, skip) = (after, 0);
+        }
+        Ok(done)
+    }
+}
+
+/// `bytes` in sectors, if they are whole ones and not more than a command can carry.
+fn sectors_of(op: Op, lba: Lba, bytes: usize) -> Result<u32, CommandError> {
+    let bytes = bytes as u64;
+    match u32::try_from(bytes / SECTOR_BYTES) {
+        Ok(sectors) if bytes.is_multiple_of(SECTOR_BYTES) => Ok(sectors),
+        _ => Err(CommandError::Length { op, lba: lba.get(), bytes }),
+    }
+}

@@ -1,0 +1,369 @@
+//! Every byte of the drive against a plain disk, on tiny full drives.
+
+use proptest::prelude::*;
+use strobe_ftl::gc::{CostBenefit, Greedy, Sampled, Sampling, VictimPolicy};
+use strobe_ftl::{Capacity, Demand, GcStream, MappingScheme, PageMap, PageMapConfig};
+use strobe_nand::{ArrayTiming, ByteMedium, Chip, Timing, TimingConfig, Untimed, WearConfig};
+use strobe_ssd::{CommandError, ControllerConfig, Drive, Engine};
+use strobe_types::{Geometry, GeometrySpec, Lba, Op, Prng, SECTOR_BYTES, SimTime};
+
+use crate::setup::T0;
+
+type ByteDrive<T, V> = Drive<PageMap<Chip<T, ByteMedium>, V>>;
+
+/// A drive as proptest shows it when a case fails.
+#[derive(Clone, Copy, Debug)]
+struct Shape {
+    channels: u32,
+    dies_per_channel: u32,
+    planes_per_die: u32,
+    blocks_per_plane: u32,
+    pages_per_block: u32,
+    units_per_page: u32,
+    unit_bytes: u32,
+    /// Write buffer in mapping units; 0: none.
+    buffer_units: u64,
+    own_stream: bool,
+    seed: u64,
+}
+
+const SHAPE: Shape = Shape {
+    channels: 1,
+    dies_per_channel: 1,
+    planes_per_die: 1,
+    blocks_per_plane: 12,
+    pages_per_block: 4,
+    units_per_page: 1,
+    unit_bytes: 2048,
+    buffer_units: 0,
+    own_stream: true,
+    seed: 1,
+};
+
+/// A policy that a frozen drive can copy.
+trait Policy: VictimPolicy + Clone + Send + 'static {}
+impl<V: VictimPolicy + Clone + Send + 'static> Policy for V {}
+
+impl Shape {
+    fn geometry(&self) -> Geometry {
+        Geometry::new(GeometrySpec {
+            channels: self.channels,
+            dies_per_channel: self.dies_per_channel,
+            planes_per_die: self.planes_per_die,
+            blocks_per_plane: self.blocks_per_plane,
+            pages_per_block: self.pages_per_block,
+            page_bytes: self.units_per_page * self.unit_bytes,
+            unit_bytes: self.unit_bytes,
+        })
+        .expect("valid geometry")
+    }
+
+    /// The fullest drive of this shape that the arithmetic allows, if there is one.
+    fn drive<T: Timing, V: VictimPolicy>(&self, timing: T, policy: V) -> Option<ByteDrive<T, V>> {
+        let geometry = self.geometry();
+        let lanes = geometry.planes();
+        let room = Capacity::new(Demand {
+            logical_units: 0,
+            usable_blocks: geometry.blocks(),
+            open_blocks: if self.own_stream { 2 * lanes } else { lanes },
+            reserve_blocks: lanes + 1,
+            pages_per_block: geometry.pages_per_block(),
+            units_per_page: geometry.units_per_page(),
+        })
+        .room_units();
+        let map = PageMapConfig {
+            logical_units: room as u32,
+            gc_stream: if self.own_stream { GcStream::Own } else { GcStream::Host },
+            min_free_blocks: None,
+            net_blocks: 1,
+            seed: self.seed,
+        };
+        let controller = ControllerConfig {
+            write_buffer_bytes: self.buffer_units * u64::from(self.unit_bytes),
+            ..ControllerConfig::default()
+        };
+        if room == 0 {
+            return None;
+        }
+        let chip = Chip::new(geometry, WearConfig::default(), timing, self.seed);
+        Some(Drive::new(PageMap::new(chip, policy, map).expect("capacity was computed"), &controller))
+    }
+
+    fn array_timing(&self) -> ArrayTiming {
+        let timing = TimingConfig {
+            read_ns: 50,
+            program_ns: 700,
+            erase_ns: 5000,
+            channel_mb_s: 100_000,
+            spare_bytes: 0,
+            cache_program: self.seed.is_multiple_of(2),
+        };
+        ArrayTiming::new(timing, &self.geometry())
+    }
+
+    /// Random commands on a drive with `policy`, counting only or with times.
+    fn exercise(&self, policy: impl Policy, with_times: bool, commands: u32, check_every: u32) {
+        if with_times {
+            if let Some(drive) = self.drive(self.array_timing(), policy) {
+                Bench::new(drive, self.seed).exercise(commands, check_every);
+            }
+        } else if let Some(drive) = self.drive(Untimed, policy) {
+            Bench::new(drive, self.seed).exercise(commands, check_every);
+        }
+    }
+}
+
+const POLICIES: [&str; 5] = ["greedy", "cost-benefit", "fifo", "random", "d-choices"];
+
+/// Random commands on a drive of this shape with the policy of that name.
+fn exercise(shape: &Shape, policy: &str, with_times: bool, commands: u32, check_every: u32) {
+    let geometry = shape.geometry();
+    let blocks = geometry.blocks();
+    match policy {
+        "greedy" => shape.exercise(Greedy::new(blocks), with_times, commands, check_every),
+        "cost-benefit" => {
+            let policy = CostBenefit::new(blocks, geometry.units_per_block());
+            shape.exercise(policy, with_times, commands, check_every);
+        }
+        "fifo" => shape.exercise(Sampled::new(blocks, Sampling::Fifo), with_times, commands, check_every),
+        "random" => {
+            shape.exercise(Sampled::new(blocks, Sampling::Choices(1)), with_times, commands, check_every);
+        }
+        _ => shape.exercise(Sampled::new(blocks, Sampling::Choices(4)), with_times, commands, check_every),
+    }
+}
+
+/// A drive beside the plain disk it must equal.
+struct Bench<T: Timing, V: Policy> {
+    drive: ByteDrive<T, V>,
+    disk: Vec<u8>,
+    rng: Prng,
+    now: SimTime,
+    /// Bytes of a mapping unit.
+    unit: usize,
+    /// What the drive's counters must say.
+    commands: [u64; 4],
+    bytes: [u64; 4],
+    units_written: u64,
+    read_modify_writes: u64,
+}
+
+impl<T: Timing + Send + 'static, V: Policy> Bench<T, V> {
+    fn new(drive: ByteDrive<T, V>, seed: u64) -> Self {
+        let unit = drive.geometry().unit_bytes() as usize;
+        let disk = vec![0; drive.ftl().logical_units() as usize * unit];
+        Self {
+            drive,
+            disk,
+            rng: Prng::derive(seed, "byte-model"),
+            now: T0,
+            unit,
+            commands: [0; 4],
+            bytes: [0; 4],
+            units_written: 0,
+            read_modify_writes: 0,
+        }
+    }
+
+    /// A sector range: whole units, a few sectors, several units askew, or up to the very end.
+    fn range(&mut self) -> (u64, u64) {
+        let per_unit = self.unit as u64 / SECTOR_BYTES;
+        let sectors = self.disk.len() as u64 / SECTOR_BYTES;
+        // Half of the traffic goes to an eighth of the drive, so that buffered units are hit.
+        let reach = if self.rng.chance(0.5) { (sectors / 8).max(1) } else { sectors };
+        let lba = self.rng.below_u64(reach);
+        let left = sectors - lba;
+        match self.rng.below(5) {
+            0 => (lba / per_unit * per_unit, per_unit),
+            1 => (lba, 1 + self.rng.below_u64(left.min(per_unit))),
+            2 => (lba, 1 + self.rng.below_u64(left.min(per_unit * 9))),
+            3 => {
+                let units = 1 + self.rng.below_u64((sectors / per_unit - lba / per_unit).min(9));
+                (lba / per_unit * per_unit, units * per_unit)
+            }
+            _ => (sectors - 1 - self.rng.below_u64(sectors.min(per_unit * 3)), 0),
+        }
+    }
+
+    /// A range with the open end resolved, in bytes.
+    fn byte_range(&mut self) -> (Lba, std::ops::Range<usize>) {
+        let (lba, sectors) = self.range();
+        let from = (lba * SECTOR_BYTES) as usize;
+        let upto = if sectors == 0 { self.disk.len() } else { from + (sectors * SECTOR_BYTES) as usize };
+        (Lba::new(lba), from..upto)
+    }
+
+    fn count(&mut self, op: Op, bytes: usize) {
+        self.commands[op as usize] += 1;
+        self.bytes[op as usize] += bytes as u64;
+    }
+
+    fn write(&mut self) -> Result<SimTime, CommandError> {
+        let (lba, range) = self.byte_range();
+        let mut data = vec![0; range.len()];
+        // Zeros now and then: the medium keeps them as nothing.
+        if !self.rng.chance(0.1) {
+            data.chunks_mut(8).for_each(|chunk| {
+                chunk.copy_from_slice(&self.rng.bits().to_le_bytes());
+            });
+        }
+        self.disk[range.clone()].copy_from_slice(&data);
+        self.count(Op::Write, data.len());
+        let (first, last) = (range.start / self.unit, (range.end - 1) / self.unit);
+        self.units_written += (last - first + 1) as u64;
+        let head = !range.start.is_multiple_of(self.unit);
+        let tail = !range.end.is_multiple_of(self.unit);
+        self.read_modify_writes += match first == last {
+            true => u64::from(head || tail),
+            false => u64::from(head) + u64::from(tail),
+        };
+        self.drive.write_bytes(self.now, lba, &data)
+    }
+
+    fn read(&mut self) -> Result<SimTime, CommandError> {
+        let (lba, range) = self.byte_range();
+        let mut out = vec![0xEE; range.len()];
+        self.count(Op::Read, out.len());
+        let done = self.drive.read_bytes(self.now, lba, &mut out)?;
+        assert!(out == self.disk[range.clone()], "bytes {range:?} differ");
+        Ok(done)
+    }
+
+    fn trim(&mut self) -> Result<SimTime, CommandError> {
+        let (lba, range) = self.byte_range();
+        self.count(Op::Trim, range.len());
+        let first = range.start.next_multiple_of(self.unit);
+        let end = range.end / self.unit * self.unit;
+        if first < end {
+            self.disk[first..end].fill(0);
+        }
+        self.drive.trim(self.now, lba, (range.len() as u64 / SECTOR_BYTES) as u32)
+    }
+
+    fn flush(&mut self) -> Result<SimTime, CommandError> {
+        self.count(Op::Flush, 0);
+        self.drive.execute(self.now, strobe_types::Request::FLUSH)
+    }
+
+    fn compare_all(&mut self) {
+        let mut out = vec![0xEE; self.disk.len()];
+        self.drive.read_bytes(self.now, Lba::new(0), &mut out).expect("whole drive");
+        self.count(Op::Read, out.len());
+        let differs = out.chunks(512).zip(self.disk.chunks(512)).position(|(a, b)| a != b);
+        assert_eq!(differs, None, "first sector that differs");
+    }
+
+    /// Random commands; state, content and counters are checked every so often and at the end.
+    fn exercise(mut self, commands: u32, check_every: u32) {
+        for step in 0..commands {
+            let result = match self.rng.below(20) {
+                0..=10 => self.write(),
+                11..=14 => self.read(),
+                15..=17 => self.trim(),
+                _ => self.flush(),
+            };
+            let done = result.unwrap_or_else(|e| panic!("step {step}: {e}"));
+            assert!(done >= self.now, "step {step}: completed before it was issued");
+            if self.rng.chance(0.5) {
+                self.now = done;
+            }
+            if step % check_every == 0 {
+                self.drive.ftl().check().unwrap_or_else(|e| panic!("step {step}: {e}"));
+                self.compare_all();
+            }
+        }
+        self.compare_all();
+        self.flush().expect("flush");
+        self.compare_all();
+        self.drive.ftl().check().expect("final state");
+        self.check_counters();
+    }
+
+    fn check_counters(&self) {
+        let ftl = self.drive.ftl();
+        let host = self.drive.stats().host;
+        for op in Op::ALL {
+            assert_eq!(host.commands(op), self.commands[op as usize], "{op:?} commands");
+            assert_eq!(host.bytes(op), self.bytes[op as usize], "{op:?} bytes");
+        }
+        assert_eq!(host.units_written, self.units_written);
+        assert_eq!(host.read_modify_writes, self.read_modify_writes);
+        assert!(ftl.host_units_written() <= self.units_written, "more units on flash than written");
+    }
+}
+
+#[test]
+fn every_policy_keeps_every_byte_with_and_without_a_buffer() {
+    let units = 31; // what SHAPE offers when full
+    for policy in POLICIES {
+        for buffer_units in [0, 1, 2, 5, 16, units, 10 * units] {
+            for with_times in [false, true] {
+                exercise(&Shape { buffer_units, ..SHAPE }, policy, with_times, 500, 1);
+            }
+        }
+    }
+}
+
+#[test]
+fn units_smaller_than_a_page_keep_every_byte() {
+    for units_per_page in [2, 4] {
+        for buffer_units in [0, 1, 2, 3, 4, 7, 8, 40, 400] {
+            for with_times in [false, true] {
+                let shape = Shape { units_per_page, buffer_units, seed: buffer_units, ..SHAPE };
+                exercise(&shape, "greedy", with_times, 400, 2);
+                let shape = Shape { channels: 2, planes_per_die: 2, unit_bytes: 1024, ..shape };
+                exercise(&shape, "cost-benefit", with_times, 400, 2);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_unit_of_one_sector_has_no_partial_writes_and_keeps_every_byte() {
+    for buffer_units in [0, 3, 1000] {
+        exercise(&Shape { unit_bytes: 512, buffer_units, ..SHAPE }, "fifo", true, 1000, 2);
+    }
+}
+
+#[test]
+fn several_dies_and_planes_keep_every_byte() {
+    for (channels, dies_per_channel, planes_per_die) in [(2, 1, 1), (1, 3, 1), (1, 1, 4), (2, 2, 2)] {
+        for own_stream in [false, true] {
+            for buffer_units in [0, 6, 64] {
+                let shape = Shape { channels, dies_per_channel, planes_per_die, own_stream, ..SHAPE };
+                exercise(&Shape { buffer_units, ..shape }, "d-choices", true, 600, 2);
+            }
+        }
+    }
+}
+
+/// Cases for proptest; `PROPTEST_CASES` overrides.
+fn cases() -> ProptestConfig {
+    let default = ProptestConfig::default();
+    let chosen = std::env::var_os("PROPTEST_CASES").is_some();
+    ProptestConfig { cases: if chosen { default.cases } else { 160 }, ..default }
+}
+
+proptest! {
+    #![proptest_config(cases())]
+
+    /// Geometry, buffer, policy and seed are all input.
+    #[test]
+    fn any_full_drive_equals_a_plain_disk(
+        (channels, dies_per_channel, planes_per_die) in (1u32..3, 1u32..3, 1u32..3),
+        blocks_per_plane in 4u32..16,
+        pages_per_block in 1u32..9,
+        units_per_page in prop::sample::select(vec![1u32, 2, 4]),
+        unit_bytes in prop::sample::select(vec![512u32, 1024, 4096]),
+        buffer_units in prop_oneof![Just(0u64), 1u64..10, 10u64..1000],
+        policy in prop::sample::select(POLICIES.to_vec()),
+        (own_stream, with_times) in any::<(bool, bool)>(),
+        seed in any::<u64>(),
+    ) {
+        let shape = Shape {
+            channels, dies_per_channel, planes_per_die, blocks_per_plane, pages_per_block,
+            units_per_page, unit_bytes, buffer_units, own_stream, seed,
+        };
+        exercise(&shape, policy, with_times, 300, 3);
+    }
+}

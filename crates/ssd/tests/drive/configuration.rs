@@ -1,0 +1,149 @@
+//! What the configuration's documentation promises.
+
+use strobe_nand::NandOp;
+use strobe_ssd::{BuildError, DataMode, DriveConfig, POLICIES, build, memory_bytes, presets};
+
+use crate::setup::{T0, TRANSFER, buffered, closed, config, shaped, unit_writes, write_unit};
+
+#[test]
+fn every_preset_parses_and_describes_a_possible_drive() {
+    for preset in presets::PRESETS {
+        let config: DriveConfig = toml::from_str(preset.toml).unwrap_or_else(|e| panic!("{}: {e}", preset.name));
+        memory_bytes(&config).unwrap_or_else(|e| panic!("{}: {e}", preset.name));
+        assert_eq!(presets::find(preset.name).map(|found| found.name), Some(preset.name));
+    }
+}
+
+#[test]
+fn every_listed_policy_builds_and_runs() {
+    for policy in POLICIES {
+        let mut config = config();
+        config.ftl.gc.victim = policy.name.to_owned();
+        let mut engine = build(&config, false, 1).expect("listed policies exist");
+        engine.run(&unit_writes(160, 3000, 1), &[], &mut closed(1)).expect("runs");
+        assert!(engine.stats().nand.total(NandOp::Erase) > 0, "{}", policy.name);
+        engine.check().expect("state");
+    }
+}
+
+#[test]
+fn unknown_names_are_refused_with_key_and_known_names() {
+    let mut wrong = config();
+    wrong.ftl.gc.victim = "greedier".to_owned();
+    let text = build(&wrong, false, 1).err().expect("unknown").to_string();
+    assert!(text.contains("drive.ftl.gc.victim is \"greedier\"") && text.contains("d-choices"), "{text}");
+    let mut wrong = config();
+    wrong.ftl.mapping = "pages".to_owned();
+    let text = build(&wrong, false, 1).err().expect("unknown").to_string();
+    assert!(text.contains("drive.ftl.mapping is \"pages\"") && text.contains("known are page"), "{text}");
+}
+
+#[test]
+fn drives_that_cannot_work_are_refused() {
+    let mut full = config();
+    full.ftl.logical_pages = Some(32 * 8);
+    assert!(matches!(build(&full, false, 1), Err(BuildError::Capacity(_))));
+    let mut empty = config();
+    empty.ftl.logical_pages = Some(0);
+    assert!(matches!(build(&empty, false, 1), Err(BuildError::LogicalPages(0))));
+    let mut odd = config();
+    odd.ftl.mapping_unit_bytes = 3000;
+    assert!(matches!(build(&odd, false, 1), Err(BuildError::Geometry(_))));
+    let mut dead = config();
+    dead.nand.factory_bad_blocks = 1000;
+    assert!(matches!(build(&dead, false, 1), Err(BuildError::Capacity(_))));
+}
+
+#[test]
+fn over_provisioning_is_spare_per_logical() {
+    let mut config = config();
+    config.ftl.logical_pages = None;
+    config.ftl.over_provisioning = Some(0.6);
+    assert_eq!(config.logical_units(), 160);
+    config.ftl.over_provisioning = Some(0.5);
+    assert_eq!(config.logical_units(), 170, "256 / 1.5, rounded down");
+    let engine = build(&config, false, 1).expect("fits");
+    assert_eq!((engine.logical_units(), engine.sectors()), (170, 170 * 8));
+    assert_eq!(config.logical_bytes(), 170 * 4096);
+}
+
+#[test]
+fn a_unit_smaller_than_the_page_multiplies_the_logical_units() {
+    let mut config = config();
+    config.nand.page_bytes = 16_384;
+    config.ftl.logical_pages = None;
+    config.ftl.over_provisioning = Some(0.6);
+    assert_eq!(config.logical_units(), 4 * 160);
+    assert_eq!(build(&config, false, 1).expect("fits").logical_units(), 4 * 160);
+}
+
+#[test]
+fn collection_starts_at_the_free_blocks_asked_for_and_keeps_them() {
+    for min_free_blocks in [0, 5, 8] {
+        let mut config = config();
+        config.ftl.gc.min_free_blocks = min_free_blocks;
+        let mut engine = build(&config, false, 1).expect("fits");
+        engine.run(&unit_writes(160, 5000, 1), &[], &mut closed(1)).expect("runs");
+        let least = if min_free_blocks == 0 { 3 } else { min_free_blocks };
+        // The block that the host opens next may already be taken from the reserve.
+        assert!((least - 1..=least + 1).contains(&engine.free_blocks()), "{}", engine.free_blocks());
+    }
+}
+
+#[test]
+fn factory_bad_blocks_are_out_of_service_from_the_start() {
+    let mut config = config();
+    config.nand.factory_bad_blocks = 4;
+    let engine = build(&config, false, 1).expect("fits");
+    assert_eq!((engine.wear().bad_blocks, engine.free_blocks()), (4, 28));
+}
+
+#[test]
+fn a_block_survives_exactly_the_endurance_asked_for() {
+    let mut config = config();
+    config.nand.endurance_pe = 7;
+    let mut engine = build(&config, false, 1).expect("fits");
+    engine.run(&unit_writes(160, 100_000, 1), &[], &mut closed(1)).expect_err("wears out");
+    assert!(engine.wear().erase_max == 7 && engine.wear().bad_blocks > 0);
+    config.nand.endurance_pe = 0;
+    let mut engine = build(&config, false, 1).expect("fits");
+    engine.run(&unit_writes(160, 50_000, 1), &[], &mut closed(1)).expect("0 is unlimited");
+}
+
+/// "0: writes complete when they are on flash", so anything else buffers.
+#[test]
+fn a_write_buffer_smaller_than_a_unit_still_buffers() {
+    for bytes in [1, 512, 4095] {
+        let mut config = config();
+        config.controller.write_buffer_bytes = bytes;
+        let mut engine = build(&config, true, 1).expect("valid");
+        let mut queue = closed(1);
+        engine.run(&[write_unit(0)], &[], &mut queue).expect("runs");
+        assert_eq!(queue.finished(), T0, "{bytes} bytes");
+    }
+}
+
+#[test]
+fn memory_is_estimated_before_building() {
+    let per_unit = |data| {
+        let mut config = config();
+        config.nand.data = data;
+        memory_bytes(&config).expect("valid") / 256
+    };
+    let (none, stamp, bytes) = (per_unit(DataMode::None), per_unit(DataMode::Stamp), per_unit(DataMode::Bytes));
+    assert!(none < 16 && stamp > none + 8 && bytes > 4096, "{none} {stamp} {bytes}");
+    assert!(memory_bytes(&buffered(config(), 1000)).expect("valid") >= 64_000);
+}
+
+#[test]
+fn transfers_follow_the_channel_rate() {
+    for (channel_mb_s, transfer) in [(800, TRANSFER), (400, 2 * TRANSFER), (1, 4_096_000), (0, 0)] {
+        let mut config = shaped(1, 1, 1);
+        config.nand.channel_mb_s = channel_mb_s;
+        config.nand.program_ns = 0;
+        let mut engine = build(&config, true, 1).expect("valid");
+        let mut queue = closed(1);
+        engine.run(&[write_unit(0)], &[], &mut queue).expect("runs");
+        assert_eq!(queue.finished().as_ns(), transfer);
+    }
+}

@@ -1,0 +1,15 @@
+//! The drive layer against naive models and closed forms.
+//!
+//! `byte_model` compares every byte with a plain disk; `batches` compares the ways of running the
+//! same requests; `virtual_time` and `buffer_time` check completion times against arithmetic.
+
+mod batches;
+mod buffer_time;
+mod byte_model;
+mod configuration;
+mod end_of_life;
+mod freeze;
+mod known_bugs;
+mod misuse;
+mod setup;
+mod virtual_time;

@@ -1,0 +1,178 @@
+//! Tiny drives and request sequences that the other modules share.
+
+use strobe_ftl::gc::Greedy;
+use strobe_ftl::{GcStream, MappingScheme, PageMap, PageMapConfig};
+use strobe_nand::{ArrayTiming, Chip, Medium, Nand, Timing, TimingConfig, Untimed, WearConfig};
+use strobe_ssd::{
+    ControllerConfig, DataMode, Drive, DriveConfig, FtlConfig, GcConfig, HostQueue, NandConfig, Pacing,
+};
+use strobe_types::{Geometry, GeometrySpec, Lba, Op, Prng, Request, SimTime};
+
+pub(crate) const T0: SimTime = SimTime::ZERO;
+pub(crate) const READ: u64 = 60_000;
+pub(crate) const PROGRAM: u64 = 700_000;
+pub(crate) const ERASE: u64 = 5_000_000;
+/// 4096 bytes at 800 MB/s.
+pub(crate) const TRANSFER: u64 = 5_120;
+/// Sectors of a 4096-byte mapping unit.
+pub(crate) const UNIT: u32 = 8;
+
+pub(crate) type PageDrive<T, M> = Drive<PageMap<Chip<T, M>, Greedy>>;
+
+/// One die, 32 blocks of 8 pages of 4 KiB, 160 logical units, ideal controller, no buffer.
+pub(crate) fn config() -> DriveConfig {
+    DriveConfig {
+        preset: None,
+        nand: NandConfig {
+            channels: 1,
+            dies_per_channel: 1,
+            planes_per_die: 1,
+            blocks_per_plane: 32,
+            pages_per_block: 8,
+            page_bytes: 4096,
+            spare_bytes: 0,
+            read_ns: READ,
+            program_ns: PROGRAM,
+            erase_ns: ERASE,
+            channel_mb_s: 800,
+            cache_program: false,
+            endurance_pe: 0,
+            factory_bad_blocks: 0,
+            program_fail_rate: 0.0,
+            data: DataMode::None,
+        },
+        ftl: FtlConfig {
+            mapping: "page".to_owned(),
+            mapping_unit_bytes: 4096,
+            logical_pages: Some(160),
+            over_provisioning: None,
+            gc: GcConfig::default(),
+        },
+        controller: ControllerConfig::default(),
+    }
+}
+
+/// `config` with this many channels, dies per channel and planes per die.
+pub(crate) fn shaped(channels: u32, dies_per_channel: u32, planes_per_die: u32) -> DriveConfig {
+    let mut config = config();
+    config.nand.channels = channels;
+    config.nand.dies_per_channel = dies_per_channel;
+    config.nand.planes_per_die = planes_per_die;
+    config
+}
+
+/// `config` with a write buffer of this many mapping units.
+pub(crate) fn buffered(mut config: DriveConfig, units: u64) -> DriveConfig {
+    config.controller.write_buffer_bytes = units * u64::from(config.ftl.mapping_unit_bytes);
+    config
+}
+
+pub(crate) fn geometry(config: &DriveConfig) -> Geometry {
+    Geometry::new(GeometrySpec {
+        channels: config.nand.channels,
+        dies_per_channel: config.nand.dies_per_channel,
+        planes_per_die: config.nand.planes_per_die,
+        blocks_per_plane: config.nand.blocks_per_plane,
+        pages_per_block: config.nand.pages_per_block,
+        page_bytes: config.nand.page_bytes,
+        unit_bytes: config.ftl.mapping_unit_bytes,
+    })
+    .expect("valid geometry")
+}
+
+pub(crate) fn array_timing(config: &DriveConfig) -> ArrayTiming {
+    let nand = &config.nand;
+    let timing = TimingConfig {
+        read_ns: nand.read_ns,
+        program_ns: nand.program_ns,
+        erase_ns: nand.erase_ns,
+        channel_mb_s: nand.channel_mb_s,
+        spare_bytes: nand.spare_bytes,
+        cache_program: nand.cache_program,
+    };
+    ArrayTiming::new(timing, &geometry(config))
+}
+
+/// The drive that `build` would make, with its type in the open: greedy, own stream, seed 1.
+fn drive<T: Timing, M: Medium>(config: &DriveConfig, timing: T) -> PageDrive<T, M> {
+    let nand = &config.nand;
+    let wear = WearConfig {
+        endurance_pe: (nand.endurance_pe > 0).then_some(nand.endurance_pe),
+        factory_bad_blocks: nand.factory_bad_blocks,
+        program_fail_rate: nand.program_fail_rate,
+    };
+    let chip = Chip::new(geometry(config), wear, timing, 1);
+    let policy = Greedy::new(chip.geometry().blocks());
+    let map = PageMapConfig {
+        logical_units: config.logical_units() as u32,
+        gc_stream: GcStream::Own,
+        min_free_blocks: None,
+        net_blocks: 1,
+        seed: 1,
+    };
+    Drive::new(PageMap::new(chip, policy, map).expect("room"), &config.controller)
+}
+
+pub(crate) fn counting<M: Medium>(config: &DriveConfig) -> PageDrive<Untimed, M> {
+    drive(config, Untimed)
+}
+
+pub(crate) fn timed<M: Medium>(config: &DriveConfig) -> PageDrive<ArrayTiming, M> {
+    drive(config, array_timing(config))
+}
+
+pub(crate) fn closed(depth: u32) -> HostQueue {
+    HostQueue::new(Pacing::Closed { depth, interval_ns: 0 }, T0)
+}
+
+pub(crate) fn write(lba: u64, sectors: u32) -> Request {
+    Request::new(Op::Write, Lba::new(lba), sectors)
+}
+
+pub(crate) fn read(lba: u64, sectors: u32) -> Request {
+    Request::new(Op::Read, Lba::new(lba), sectors)
+}
+
+/// A write of the whole 4096-byte unit number `unit`.
+pub(crate) fn write_unit(unit: u64) -> Request {
+    write(unit * u64::from(UNIT), UNIT)
+}
+
+pub(crate) fn read_unit(unit: u64) -> Request {
+    read(unit * u64::from(UNIT), UNIT)
+}
+
+/// Random whole-unit writes over the first `units` units.
+pub(crate) fn unit_writes(units: u32, count: usize, seed: u64) -> Vec<Request> {
+    let mut rng = Prng::new(seed);
+    (0..count).map(|_| write_unit(u64::from(rng.below(units)))).collect()
+}
+
+/// Every kind of request, of every alignment, mostly whole-unit writes.
+pub(crate) fn mixed_requests(sectors: u64, per_unit: u32, count: usize, seed: u64) -> Vec<Request> {
+    let mut rng = Prng::new(seed);
+    let units = (sectors / u64::from(per_unit)) as u32;
+    let mut requests = Vec::with_capacity(count);
+    while requests.len() < count {
+        let unit_lba = u64::from(rng.below(units)) * u64::from(per_unit);
+        let lba = rng.below_u64(sectors);
+        let length = 1 + rng.below((sectors - lba).min(u64::from(per_unit) * 5) as u32);
+        requests.push(match rng.below(20) {
+            0..=9 => write(unit_lba, per_unit),
+            10..=12 => write(lba, length),
+            13 | 14 => read(lba, length),
+            15 => read(unit_lba, per_unit),
+            16 | 17 => Request::new(Op::Trim, Lba::new(lba), length),
+            18 => Request::new(Op::Trim, Lba::new(unit_lba), per_unit),
+            _ => Request::FLUSH,
+        });
+    }
+    requests
+}
+
+/// The content of every mapping unit.
+pub(crate) fn contents<F: MappingScheme>(drive: &mut Drive<F>) -> Vec<F::Payload> {
+    let sectors = drive.ftl().logical_units() * drive.ftl().nand().geometry().sectors_per_unit();
+    drive.read(T0, Lba::new(0), sectors).expect("the whole drive is in range");
+    drive.last_read().to_vec()
+}

@@ -1,0 +1,479 @@
+//! Runs an experiment: prefill, warm-up, measurement.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use strobe_ssd::{BuildError, CommandError, DriveStats, Engine, HostQueue, Pacing, build, memory_bytes};
+use strobe_types::{Lba, Op, Request, SECTOR_BYTES, SimTime};
+use strobe_workload::synthetic::{SyntheticConfig, Workload, WorkloadError};
+use strobe_workload::trace::{self, Action, TraceError, TraceOptions};
+
+use crate::experiment::{Amount, Experiment, HostConfig, PacingName, TraceConfig, WorkloadConfig};
+use crate::fit::{Changes, FitError, Fitter};
+use crate::machine::{Stopwatch, available_bytes};
+use crate::result::{
+    GcResult, HostResult, Job, NandResult, RunResult, SCHEMA_VERSION, SimResult, Smart, TimeResult, TraceResult,
+    WearResult, Window, ratio,
+};
+use crate::series::{Series, SteadyState};
+
+/// Why a run ended without a result.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// The configuration describes no drive that works.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    /// The drive does not fit into memory.
+    #[error(
+        "the drive needs {:.2} GiB of memory, {:.2} GiB are available; use fewer blocks, a larger \
+         mapping_unit_bytes, or drive.nand.data = \"none\"",
+        *needed as f64 / GIB, *available as f64 / GIB
+    )]
+    Memory {
+        /// Bytes needed.
+        needed: u64,
+        /// Bytes available.
+        available: u64,
+    },
+    /// The workload cannot be generated.
+    #[error("workload.{0}")]
+    Workload(#[from] WorkloadError),
+    /// The trace cannot be read.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+    /// A trace request does not fit.
+    #[error("{path}, record {position}: {error}")]
+    Fit {
+        /// The trace.
+        path: String,
+        /// Line or record number.
+        position: u64,
+        /// What is wrong.
+        error: FitError,
+    },
+    /// The trace held nothing to replay.
+    #[error("{path}: no requests to replay{hint}")]
+    EmptyTrace {
+        /// The trace.
+        path: String,
+        /// What was left out and how to change that.
+        hint: String,
+    },
+    /// The drive refused a command.
+    #[error("{0}")]
+    Command(CommandError),
+    /// The whole-state checker found a broken invariant.
+    #[error("{0}; this is a bug in Strobe, please report it with the experiment file and the seed")]
+    Check(#[from] strobe_ftl::CheckError),
+}
+
+const GIB: f64 = (1u64 << 30) as f64;
+
+impl RunError {
+    /// Whether the request was wrong, rather than the run having failed.
+    pub fn is_bad_request(&self) -> bool {
+        !matches!(self, RunError::Command(_) | RunError::Check(_))
+    }
+}
+
+/// What the run is doing, for whoever watches.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Progress {
+    /// "prefill", "warm-up" or "measure".
+    pub phase: &'static str,
+    /// Host pages done in this phase.
+    pub done: u64,
+    /// Host pages of this phase, if known.
+    pub total: Option<u64>,
+    /// Virtual time.
+    pub virtual_ns: u64,
+}
+
+/// Watches a run; may stop it, which gives a partial result.
+pub trait Observer {
+    /// Called every few thousand requests.
+    fn progress(&mut self, progress: Progress) -> ControlFlow<()>;
+}
+
+/// Watches nothing.
+impl Observer for () {
+    fn progress(&mut self, _: Progress) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+}
+
+/// Runs `experiment` from a fresh drive. A run stopped by the observer or by the drive's end of
+/// life gives a result marked `partial`.
+pub fn run(experiment: &Experiment, observer: &mut dyn Observer) -> Result<RunResult, RunError> {
+    let needed = memory_bytes(&experiment.drive)?;
+    if let Some(available) = available_bytes().filter(|&available| needed > available) {
+        return Err(RunError::Memory { needed, available });
+    }
+    let drive = build(&experiment.drive, experiment.run.timing, experiment.seed)?;
+    Runner::new(experiment, drive, observer).run()
+}
+
+/// Requests handed to the drive at a time: enough to hide memory latency, few enough to stay in
+/// the first-level cache.
+const BATCH: usize = 1024;
+/// Batches between two calls of the observer.
+const BATCHES_PER_PROGRESS: u32 = 16;
+
+/// Why a phase ended before its end.
+enum Stop {
+    Observer,
+    Drive(CommandError),
+    Failed(RunError),
+}
+
+impl<E: Into<RunError>> From<E> for Stop {
+    fn from(error: E) -> Self {
+        Stop::Failed(error.into())
+    }
+}
+
+struct Runner<'a> {
+    experiment: &'a Experiment,
+    drive: Box<dyn Engine>,
+    observer: &'a mut dyn Observer,
+    queue: HostQueue,
+    series: Series,
+    measuring: bool,
+    phase: &'static str,
+    phase_total: Option<u64>,
+    /// Host pages requested in this phase and in all.
+    phase_pages: u64,
+    pages: u64,
+    batches: u32,
+    window_start: Option<(DriveStats, SimTime)>,
+    trace: Option<TraceResult>,
+}
+
+impl<'a> Runner<'a> {
+    fn new(experiment: &'a Experiment, drive: Box<dyn Engine>, observer: &'a mut dyn Observer) -> Self {
+        let interval = u64::from(drive.logical_units()) / 8;
+        Self {
+            queue: HostQueue::new(closed(HostConfig::default()), SimTime::ZERO),
+            series: Series::new(interval, drive.stats(), drive.geometry().units_per_page()),
+            experiment,
+            drive,
+            observer,
+            measuring: false,
+            phase: "prefill",
+            phase_total: None,
+            phase_pages: 0,
+            pages: 0,
+            batches: 0,
+            window_start: None,
+            trace: None,
+        }
+    }
+
+    fn run(mut self) -> Result<RunResult, RunError> {
+        let watch = Stopwatch::start();
+        let stopped_by = match self.phases() {
+            Ok(()) => None,
+            Err(Stop::Observer) => Some("interrupted".to_owned()),
+            // The drive wore out: that is what the run was to find out.
+            Err(Stop::Drive(CommandError::Ftl(error))) => Some(error.to_string()),
+            Err(Stop::Drive(error)) => return Err(RunError::Command(error)),
+            Err(Stop::Failed(error)) => return Err(error),
+        };
+        if self.experiment.run.check {
+            self.drive.check()?;
+        }
+        Ok(self.result(stopped_by, watch))
+    }
+
+    fn phases(&mut self) -> Result<(), Stop> {
+        let run = &self.experiment.run;
+        let capacity = self.drive.logical_units();
+        let is_trace = matches!(self.experiment.workload, WorkloadConfig::Trace(_));
+        if run.prefill.unwrap_or(!is_trace) {
+            self.begin("prefill", Some(u64::from(capacity)));
+            self.prefill()?;
+        }
+        match &self.experiment.workload {
+            WorkloadConfig::Synthetic(workload) => {
+                let bytes = self.drive.sectors() * SECTOR_BYTES;
+                let mut generator = workload.generator.build(bytes, self.experiment.seed)?;
+                let pages_per_request = f64::from(workload.generator.block_bytes)
+                    / f64::from(self.drive.geometry().unit_bytes());
+                let pacing = closed(workload.host);
+                let warmup = run.warmup.pages(capacity);
+                self.begin("warm-up", Some(warmup));
+                self.queue = HostQueue::new(pacing, self.queue.finished());
+                self.generate(&mut generator, warmup, pages_per_request)?;
+                let measure = run.measure.unwrap_or(Amount::Capacities(1.0)).pages(capacity);
+                self.begin_measuring(Some(measure))?;
+                self.queue = HostQueue::new(pacing, self.queue.finished());
+                self.generate(&mut generator, measure, pages_per_request)
+            }
+            WorkloadConfig::Trace(trace) => {
+                let warmup = run.warmup.pages(capacity);
+                if warmup > 0 {
+                    self.begin("warm-up", Some(warmup));
+                    let unit = self.drive.geometry().unit_bytes();
+                    let config = SyntheticConfig { block_bytes: unit, ..SyntheticConfig::default() };
+                    let mut generator = config.build(self.drive.sectors() * SECTOR_BYTES, self.experiment.seed)?;
+                    self.generate(&mut generator, warmup, 1.0)?;
+                }
+                let limit = run.measure.map(|amount| amount.pages(capacity));
+                self.begin_measuring(limit)?;
+                self.replay(trace, limit)
+            }
+        }
+    }
+
+    fn begin(&mut self, phase: &'static str, total: Option<u64>) {
+        (self.phase, self.phase_total, self.phase_pages) = (phase, total, 0);
+    }
+
+    fn begin_measuring(&mut self, total: Option<u64>) -> Result<(), Stop> {
+        self.begin("measure", total);
+        self.sample()?;
+        self.measuring = true;
+        self.drive.clear_latency();
+        self.window_start = Some((self.drive.stats(), self.queue.finished()));
+        Ok(())
+    }
+
+    /// Writes the whole drive once, a flash page of data at a time.
+    fn prefill(&mut self) -> Result<(), Stop> {
+        let step = u64::from(self.drive.geometry().page_bytes()) / SECTOR_BYTES;
+        let mut batch = Vec::with_capacity(BATCH);
+        let sectors = self.drive.sectors();
+        let mut lba = 0;
+        while lba < sectors {
+            batch.clear();
+            while batch.len() < BATCH && lba < sectors {
+                let count = step.min(sectors - lba);
+                batch.push(Request::new(Op::Write, Lba::new(lba), count as u32));
+                lba += count;
+            }
+            self.issue(&batch, &[])?;
+        }
+        Ok(())
+    }
+
+    fn generate(&mut self, generator: &mut impl Workload, pages: u64, pages_per_request: f64) -> Result<(), Stop> {
+        let mut left = (pages as f64 / pages_per_request).ceil() as u64;
+        let mut batch = Vec::with_capacity(BATCH);
+        while left > 0 {
+            let count = left.min(BATCH as u64);
+            generator.fill(&mut batch, count as usize);
+            self.issue(&batch, &[])?;
+            left -= count;
+        }
+        Ok(())
+    }
+
+    fn replay(&mut self, config: &TraceConfig, limit: Option<u64>) -> Result<(), Stop> {
+        let open_loop = config.pacing == PacingName::Open;
+        let pacing = if open_loop { Pacing::Open } else { closed(config.host) };
+        let mut summary = TraceResult {
+            requests: BTreeMap::new(),
+            skipped: BTreeMap::new(),
+            changes: Changes::default(),
+            span_bytes: 0,
+            duration_ns: 0,
+            repetitions: 0,
+        };
+        let mut result = Ok(());
+        for _ in 0..config.repeat {
+            self.queue = HostQueue::new(pacing, self.queue.finished());
+            result = self.replay_once(config, limit, open_loop, &mut summary);
+            if result.is_err() || limit.is_some_and(|limit| self.phase_pages >= limit) {
+                break;
+            }
+            summary.repetitions += 1;
+        }
+        let empty = summary.requests.is_empty() && result.is_ok();
+        let left_out: Vec<String> = summary.skipped.iter().map(|(reason, n)| format!("{n} {reason}")).collect();
+        self.trace = Some(summary);
+        if empty {
+            let hint = match left_out.is_empty() {
+                true => String::new(),
+                false => format!(
+                    "; left out: {} (blkparse and blktrace: try --action Q, or another --device)",
+                    left_out.join(", ")
+                ),
+            };
+            return Err(RunError::EmptyTrace { path: config.path.clone(), hint }.into());
+        }
+        result
+    }
+
+    fn replay_once(
+        &mut self,
+        config: &TraceConfig,
+        limit: Option<u64>,
+        open_loop: bool,
+        summary: &mut TraceResult,
+    ) -> Result<(), Stop> {
+        let options = TraceOptions {
+            device: config.device.clone(),
+            action: config.action.as_deref().map(|a| if a == "Q" { Action::Queue } else { Action::Issue }),
+            time_unit_ns: config.time_unit_ns,
+        };
+        let mut reader = trace::open(Path::new(&config.path), &config.format, &options)?;
+        let mut fitter = Fitter::new(config.fit, self.drive.sectors(), open_loop);
+        let start = self.queue.finished();
+        let mut batch: Vec<Request> = Vec::with_capacity(BATCH);
+        let mut arrivals: Vec<SimTime> = Vec::with_capacity(BATCH);
+        let mut result = Ok(());
+        while result.is_ok() {
+            let record = reader.next().transpose()?;
+            if let Some(record) = &record {
+                let requests = fitter.requests(record).map_err(|error| RunError::Fit {
+                    path: config.path.clone(),
+                    position: record.position,
+                    error,
+                })?;
+                for request in requests {
+                    *summary.requests.entry(request.op.name().to_owned()).or_default() += 1;
+                    batch.push(request);
+                    if open_loop {
+                        arrivals.push(start + record.time_ns);
+                    }
+                }
+                summary.span_bytes = summary.span_bytes.max(record.offset.saturating_add(record.bytes));
+                summary.duration_ns = summary.duration_ns.max(record.time_ns);
+            }
+            let done = record.is_none() || limit.is_some_and(|limit| self.phase_pages >= limit);
+            if batch.len() >= BATCH || done {
+                result = self.issue(&batch, &arrivals);
+                batch.clear();
+                arrivals.clear();
+            }
+            if done {
+                break;
+            }
+        }
+        for (reason, count) in reader.skipped().iter() {
+            *summary.skipped.entry(reason.name().to_owned()).or_default() += count;
+        }
+        summary.changes.add(&fitter.changes);
+        result
+    }
+
+    /// Hands a batch to the drive, then samples and reports as due.
+    fn issue(&mut self, batch: &[Request], arrivals: &[SimTime]) -> Result<(), Stop> {
+        let result = self.drive.run(batch, arrivals, &mut self.queue);
+        let ran = match &result {
+            Ok(()) => batch.len(),
+            Err((failed, _)) => *failed,
+        };
+        let shift = self.drive.geometry().unit_shift();
+        let unit_mask = (1u64 << shift) - 1;
+        let pages: u64 = batch[..ran].iter().map(|r| (u64::from(r.sectors) + unit_mask) >> shift).sum();
+        self.phase_pages += pages;
+        self.pages += pages;
+        if self.drive.stats().host.units_written >= self.series.due() {
+            self.sample()?;
+        }
+        self.batches += 1;
+        if self.batches % BATCHES_PER_PROGRESS == 0 {
+            let progress = Progress {
+                phase: self.phase,
+                done: self.phase_pages,
+                total: self.phase_total,
+                virtual_ns: self.queue.finished().as_ns(),
+            };
+            if self.observer.progress(progress).is_break() {
+                return Err(Stop::Observer);
+            }
+        }
+        result.map_err(|(_, error)| Stop::Drive(error))
+    }
+
+    fn sample(&mut self) -> Result<(), Stop> {
+        if self.phase != "prefill" {
+            if self.experiment.run.check {
+                self.drive.check().map_err(RunError::from)?;
+            }
+            let virtual_ns = self.queue.finished().as_ns();
+            self.series.sample(self.drive.stats(), self.drive.free_blocks(), virtual_ns, self.measuring);
+        }
+        Ok(())
+    }
+
+    fn result(mut self, stopped_by: Option<String>, watch: Stopwatch) -> RunResult {
+        let _ = self.sample();
+        let end = self.drive.stats();
+        let finished = self.queue.finished();
+        let (start, started) = self.window_start.take().unwrap_or_else(|| (end.clone(), finished));
+        let window = Window { stats: end.since(&start), start: started, end: finished };
+        let experiment = self.experiment;
+        let geometry = self.drive.geometry();
+        let virtual_ns = if experiment.run.timing { window.end.since(window.start) } else { 0 };
+        let wear = WearResult::of(self.drive.wear());
+        let programs = window.stats.nand.total(strobe_nand::NandOp::Program);
+        let job = Job::of(workload_name(&experiment.workload), &window.stats, self.drive.latency(), virtual_ns);
+        let smart = Smart::of(&end, &wear, geometry, self.drive.free_blocks(), experiment);
+        let waf = ratio(programs * u64::from(geometry.units_per_page()), window.stats.host.units_written);
+        let waf_bytes = ratio(programs * u64::from(geometry.page_bytes()), window.stats.host.bytes(Op::Write));
+        let series = self.series.into_samples();
+        let cpu_s = watch.cpu_s();
+        RunResult {
+            schema_version: SCHEMA_VERSION,
+            strobe_version: env!("CARGO_PKG_VERSION").to_owned(),
+            seed: experiment.seed,
+            config_hash: experiment.config_hash(),
+            config: experiment.clone(),
+            partial: stopped_by.is_some(),
+            stopped_by,
+            host: HostResult::of(&window.stats),
+            nand: NandResult::of(&window.stats.nand),
+            waf,
+            waf_bytes,
+            gc: GcResult::of(&window.stats),
+            wear,
+            smart,
+            time: TimeResult { virtual_ns, wall_s: Some(watch.wall_s()), cpu_s: Some(cpu_s) },
+            sim: SimResult { host_pages_per_cpu_s: (cpu_s > 0.0).then(|| self.pages as f64 / cpu_s) },
+            jobs: vec![job],
+            steady_state: SteadyState::of(&series),
+            series,
+            trace: self.trace,
+        }
+    }
+}
+
+impl RunResult {
+    /// Removes what differs from machine to machine and run to run: the simulator's own wall and
+    /// CPU time and speed. What is left is the same bytes wherever and whenever it is made.
+    #[must_use]
+    pub fn reproducible(mut self) -> Self {
+        (self.time.wall_s, self.time.cpu_s, self.sim.host_pages_per_cpu_s) = (None, None, None);
+        self
+    }
+}
+
+impl Changes {
+    fn add(&mut self, other: &Self) {
+        self.wrapped += other.wrapped;
+        self.shortened += other.shortened;
+        self.dropped += other.dropped;
+        self.rounded += other.rounded;
+        self.empty += other.empty;
+        self.late += other.late;
+    }
+}
+
+fn closed(host: HostConfig) -> Pacing {
+    let interval_ns = match host.rate_iops {
+        0 => 0,
+        rate => 1_000_000_000 / u64::from(rate),
+    };
+    Pacing::Closed { depth: host.queue_depth, interval_ns }
+}
+
+fn workload_name(workload: &WorkloadConfig) -> &str {
+    match workload {
+        WorkloadConfig::Synthetic(workload) => workload.generator.kind.name(),
+        WorkloadConfig::Trace(trace) => &trace.path,
+    }
+}

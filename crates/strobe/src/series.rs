@@ -1,0 +1,162 @@
+//! A time series of bounded length.
+
+use serde::Serialize;
+use strobe_nand::NandOp;
+use strobe_ssd::DriveStats;
+
+/// One interval of the run.
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct Sample {
+    /// Host pages (mapping units) written since the drive was new, at the end of the interval.
+    pub host_pages: u64,
+    /// Whether the interval belongs to the measured window.
+    pub measured: bool,
+    /// Write amplification within the interval; null if the host wrote nothing.
+    pub waf: Option<f64>,
+    /// Erased blocks at the end.
+    pub free_blocks: u32,
+    /// Virtual time at the end, in ns.
+    pub virtual_ns: u64,
+    /// Flash programs within the interval, in mapping units.
+    #[serde(skip)]
+    programmed: u64,
+    #[serde(skip)]
+    written: u64,
+}
+
+/// Samples at equal distances in host pages. When there are too many, neighbours are joined and
+/// the distance doubles, so that a run of any length gives between half and all of the most.
+#[derive(Clone, Debug)]
+pub(crate) struct Series {
+    interval: u64,
+    samples: Vec<Sample>,
+    last: DriveStats,
+    units_per_page: u64,
+}
+
+impl Series {
+    const MOST: usize = 128;
+
+    /// A series whose first interval is `interval` host pages long.
+    pub(crate) fn new(interval: u64, start: DriveStats, units_per_page: u32) -> Self {
+        Self {
+            interval: interval.max(1),
+            samples: Vec::new(),
+            last: start,
+            units_per_page: u64::from(units_per_page),
+        }
+    }
+
+    /// Host pages at which the next sample is due.
+    pub(crate) fn due(&self) -> u64 {
+        self.last.host.units_written + self.interval
+    }
+
+    /// Ends the current interval.
+    pub(crate) fn sample(&mut self, now: DriveStats, free_blocks: u32, virtual_ns: u64, measured: bool) {
+        let window = now.since(&self.last);
+        let (written, programmed) =
+            (window.host.units_written, window.nand.total(NandOp::Program) * self.units_per_page);
+        if written == 0 && programmed == 0 {
+            return;
+        }
+        self.samples.push(Sample {
+            host_pages: now.host.units_written,
+            measured,
+            waf: ratio(programmed, written),
+            free_blocks,
+            virtual_ns,
+            programmed,
+            written,
+        });
+        self.last = now;
+        if self.samples.len() > Self::MOST {
+            self.join();
+        }
+    }
+
+    /// Joins neighbours of the same phase.
+    fn join(&mut self) {
+        let mut joined: Vec<Sample> = Vec::with_capacity(self.samples.len() / 2 + 2);
+        let mut mergeable = false;
+        for sample in self.samples.drain(..) {
+            match joined.last_mut() {
+                Some(last) if mergeable && last.measured == sample.measured => {
+                    let (written, programmed) = (last.written + sample.written, last.programmed + sample.programmed);
+                    *last = Sample { waf: ratio(programmed, written), written, programmed, ..sample };
+                    mergeable = false;
+                }
+                _ => {
+                    joined.push(sample);
+                    mergeable = true;
+                }
+            }
+        }
+        self.samples = joined;
+        self.interval *= 2;
+    }
+
+    pub(crate) fn into_samples(self) -> Vec<Sample> {
+        self.samples
+    }
+}
+
+fn ratio(programmed: u64, written: u64) -> Option<f64> {
+    (written > 0).then(|| programmed as f64 / written as f64)
+}
+
+/// Whether write amplification has settled, by the rule of the SNIA performance test
+/// specification: over the last five intervals it stays within 20 % of their mean, and a straight
+/// line through them changes by at most 10 %.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct SteadyState {
+    /// Whether both limits hold.
+    pub reached: bool,
+    /// Mean WAF of the last five intervals.
+    pub waf_mean: f64,
+    /// (largest − smallest) / mean, in percent.
+    pub range_pct: f64,
+    /// Change along the fitted line / mean, in percent.
+    pub slope_pct: f64,
+}
+
+impl SteadyState {
+    /// Judges the measured part of a series; `None` if it has fewer than five intervals.
+    pub(crate) fn of(samples: &[Sample]) -> Option<Self> {
+        let measured: Vec<f64> = samples.iter().filter(|s| s.measured).filter_map(|s| s.waf).collect();
+        let last = measured.last_chunk::<5>()?;
+        let mean = last.iter().sum::<f64>() / 5.0;
+        let spread = last.iter().copied().fold(f64::MIN, f64::max) - last.iter().copied().fold(f64::MAX, f64::min);
+        // Least squares over x = -2..2, whose squares add up to 10.
+        let slope = last.iter().zip([-2.0, -1.0, 0.0, 1.0, 2.0]).map(|(y, x)| x * y).sum::<f64>() / 10.0;
+        let (range_pct, slope_pct) = (100.0 * spread / mean, 100.0 * (4.0 * slope).abs() / mean);
+        Some(Self { reached: range_pct <= 20.0 && slope_pct <= 10.0, waf_mean: mean, range_pct, slope_pct })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(waf: f64) -> Sample {
+        Sample {
+            host_pages: 0,
+            measured: true,
+            waf: Some(waf),
+            free_blocks: 0,
+            virtual_ns: 0,
+            programmed: (waf * 100.0) as u64,
+            written: 100,
+        }
+    }
+
+    #[test]
+    fn a_flat_series_is_steady_and_a_rising_one_is_not() {
+        let flat: Vec<Sample> = [2.0, 2.02, 1.99, 2.01, 2.0].map(sample).into();
+        assert!(SteadyState::of(&flat).expect("five samples").reached);
+        let rising: Vec<Sample> = [1.0, 1.2, 1.4, 1.6, 1.8].map(sample).into();
+        let judged = SteadyState::of(&rising).expect("five samples");
+        assert!(!judged.reached && (judged.slope_pct - 800.0 / 14.0).abs() < 1e-9, "{judged:?}");
+        assert_eq!(SteadyState::of(&flat[1..]), None);
+    }
+}

@@ -1,0 +1,231 @@
+//! Checks a TOML table against the JSON schema of the type it is about to become.
+//!
+//! The schema comes from the same doc comments and attributes that `strobe schema` prints, so
+//! what is documented, what is checked and what an error message says cannot drift apart.
+
+use serde_json::Value as Json;
+use toml::{Table, Value};
+
+use crate::experiment::ConfigError;
+use crate::names::nearest;
+
+/// Checks `table`, found under `path` (such as `drive`), against `schema`. Sizes written as
+/// strings ("4k", "64MiB") under keys that end in `_bytes` become numbers.
+pub(crate) fn validate(table: &mut Table, schema: &Json, path: &str) -> Result<(), ConfigError> {
+    Checker { root: schema }.table(table, schema, path)
+}
+
+struct Checker<'a> {
+    root: &'a Json,
+}
+
+impl<'a> Checker<'a> {
+    /// Follows references and looks through "optional" wrappers.
+    fn resolve(&self, mut node: &'a Json) -> &'a Json {
+        loop {
+            if let Some(name) = node["$ref"].as_str().and_then(|r| r.strip_prefix("#/$defs/")) {
+                node = &self.root["$defs"][name];
+            } else if let Some(some) = node["anyOf"].as_array().and_then(|a| a.iter().find(|n| n["type"] != "null")) {
+                node = some;
+            } else {
+                return node;
+            }
+        }
+    }
+
+    fn table(&self, table: &mut Table, schema: &'a Json, path: &str) -> Result<(), ConfigError> {
+        let schema = self.resolve(schema);
+        let Some(properties) = schema["properties"].as_object() else {
+            return Ok(());
+        };
+        for (key, value) in table.iter_mut() {
+            let place = join(path, key);
+            let Some(property) = properties.get(key) else {
+                let valid: Vec<&str> = properties.keys().map(String::as_str).collect();
+                return Err(ConfigError::UnknownKey {
+                    nearest: nearest(key, valid.iter().copied()).map(|name| join(path, name)),
+                    key: place,
+                    valid: valid.join(", "),
+                });
+            };
+            self.value(value, property, &place)?;
+        }
+        let required = schema["required"].as_array().into_iter().flatten().filter_map(Json::as_str);
+        match required.into_iter().find(|key| !table.contains_key(*key)) {
+            Some(key) => Err(ConfigError::MissingKey {
+                key: join(path, key),
+                meaning: properties[key]["description"].as_str().unwrap_or_default().to_owned(),
+            }),
+            None => Ok(()),
+        }
+    }
+
+    fn value(&self, value: &mut Value, property: &'a Json, path: &str) -> Result<(), ConfigError> {
+        let schema = self.resolve(property);
+        let wrong = |allowed: String, given: &Value| ConfigError::BadValue {
+            key: path.to_owned(),
+            given: given.to_string(),
+            allowed,
+            meaning: property["description"].as_str().unwrap_or_default().to_owned(),
+        };
+        if let Some(names) = enum_names(schema) {
+            let given = value.as_str().unwrap_or_default();
+            if names.contains(&given) {
+                return Ok(());
+            }
+            return Err(ConfigError::BadName {
+                key: path.to_owned(),
+                given: value.to_string(),
+                nearest: nearest(given, names.iter().copied()).map(str::to_owned),
+                valid: names.join(", "),
+            });
+        }
+        if let (true, Some(size)) = (path.ends_with("_bytes"), value.as_str().and_then(parse_size)) {
+            *value = Value::Integer(size);
+        }
+        let types: Vec<&str> = match &schema["type"] {
+            Json::String(one) => vec![one],
+            Json::Array(many) => many.iter().filter_map(Json::as_str).filter(|t| *t != "null").collect(),
+            _ => Vec::new(),
+        };
+        match value {
+            Value::Table(inner) if types.contains(&"object") => return self.table(inner, schema, path),
+            Value::Integer(n) if types.contains(&"integer") || types.contains(&"number") => {
+                if !in_range(*n as f64, property, schema) {
+                    return Err(wrong(range_text(property, schema, &types), value));
+                }
+            }
+            Value::Float(x) if types.contains(&"number") => {
+                if !in_range(*x, property, schema) {
+                    return Err(wrong(range_text(property, schema, &types), value));
+                }
+            }
+            Value::String(_) if types.contains(&"string") => {}
+            Value::Boolean(_) if types.contains(&"boolean") => {}
+            _ if types.is_empty() => {}
+            _ => return Err(wrong(range_text(property, schema, &types), value)),
+        }
+        Ok(())
+    }
+}
+
+fn join(path: &str, key: &str) -> String {
+    if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
+}
+
+/// The names an enumeration allows, if `schema` is one.
+fn enum_names(schema: &Json) -> Option<Vec<&str>> {
+    if let Some(names) = schema["enum"].as_array() {
+        return Some(names.iter().filter_map(Json::as_str).collect());
+    }
+    let variants = schema["oneOf"].as_array()?;
+    Some(variants.iter().filter_map(|v| v["const"].as_str()).collect())
+}
+
+fn limit(name: &str, property: &Json, schema: &Json) -> Option<f64> {
+    property[name].as_f64().or_else(|| schema[name].as_f64())
+}
+
+fn in_range(x: f64, property: &Json, schema: &Json) -> bool {
+    x.is_finite()
+        && limit("minimum", property, schema).is_none_or(|min| x >= min)
+        && limit("maximum", property, schema).is_none_or(|max| x <= max)
+        && limit("exclusiveMinimum", property, schema).is_none_or(|min| x > min)
+        && limit("exclusiveMaximum", property, schema).is_none_or(|max| x < max)
+}
+
+fn range_text(property: &Json, schema: &Json, types: &[&str]) -> String {
+    let kind = match types {
+        ["integer"] => "a whole number",
+        ["number"] => "a number",
+        ["string"] => "a text in quotes",
+        ["boolean"] => "true or false",
+        ["object"] => "a table",
+        _ => return format!("one of the types {}", types.join(", ")),
+    };
+    let show = |x: f64| if x.abs() < 1e15 && x == x.trunc() { format!("{}", x as i64) } else { format!("{x}") };
+    let min = limit("minimum", property, schema).map(show);
+    let max = limit("maximum", property, schema).map(show);
+    match (min, max) {
+        (Some(min), Some(max)) => format!("{kind} from {min} to {max}"),
+        (Some(min), None) => format!("{kind} from {min} on"),
+        (None, Some(max)) => format!("{kind} up to {max}"),
+        (None, None) => kind.to_owned(),
+    }
+}
+
+/// A size as fio writes it: a number with an optional k, m, g or t (powers of 1024); "KiB" and
+/// "KB" are accepted for the same, as fio's default `kb_base` does.
+pub(crate) fn parse_size(text: &str) -> Option<i64> {
+    let text = text.trim().replace('_', "");
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let shift = match unit.trim().to_ascii_lowercase().as_str() {
+        "" | "b" => 0,
+        "k" | "kb" | "kib" => 10,
+        "m" | "mb" | "mib" => 20,
+        "g" | "gb" | "gib" => 30,
+        "t" | "tb" | "tib" => 40,
+        _ => return None,
+    };
+    number.parse::<i64>().ok()?.checked_mul(1 << shift)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read_as_fio_reads_them() {
+        assert_eq!(parse_size("4k"), Some(4096));
+        assert_eq!(parse_size("64MiB"), Some(64 << 20));
+        assert_eq!(parse_size("1_000"), Some(1000));
+        assert_eq!(parse_size("k"), None);
+        assert_eq!(parse_size("4x"), None);
+        assert_eq!(parse_size("99999999999t"), None);
+    }
+
+    fn drive(text: &str) -> Result<(), ConfigError> {
+        let mut table: Table = text.parse().expect("TOML");
+        let schema = serde_json::to_value(schemars::schema_for!(strobe_ssd::DriveConfig)).expect("JSON");
+        validate(&mut table, &schema, "drive")
+    }
+
+    fn complete(replace: &str, by: &str) -> String {
+        strobe_ssd::presets::find("generic-8g").expect("exists").toml.replace(replace, by)
+    }
+
+    #[test]
+    fn the_presets_pass() {
+        for preset in strobe_ssd::presets::PRESETS {
+            drive(preset.toml).unwrap_or_else(|e| panic!("{}: {e}", preset.name));
+        }
+    }
+
+    #[test]
+    fn an_unknown_key_is_named_with_its_nearest() {
+        let error = drive(&complete("read_ns", "raed_ns")).expect_err("unknown").to_string();
+        assert!(error.contains("drive.nand.raed_ns"), "{error}");
+        assert!(error.contains("drive.nand.read_ns"), "{error}");
+    }
+
+    #[test]
+    fn a_value_outside_its_range_is_named_with_the_range() {
+        let error = drive(&complete("channels = 1", "channels = 0")).expect_err("range").to_string();
+        assert!(error.contains("drive.nand.channels") && error.contains("from 1 to 256"), "{error}");
+        let error = drive(&complete("logical_pages = 1_635_778", "over_provisioning = nan"));
+        assert!(error.expect_err("not a number").to_string().contains("over_provisioning"));
+    }
+
+    #[test]
+    fn a_wrong_type_is_named() {
+        let error = drive(&complete("channels = 1", "channels = \"one\"")).expect_err("type").to_string();
+        assert!(error.contains("a whole number from 1 to 256"), "{error}");
+    }
+
+    #[test]
+    fn a_missing_key_is_explained() {
+        let error = drive(&complete("erase_ns = 5_000_000", "")).expect_err("missing").to_string();
+        assert!(error.contains("drive.nand.erase_ns") && error.contains("tBERS"), "{error}");
+    }
+}

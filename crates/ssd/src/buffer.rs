@@ -1,6 +1,7 @@
 //! The volatile write buffer.
 
 use std::cmp::Reverse;
+use std::collections::binary_heap::PeekMut;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
 use strobe_ftl::{FtlError, MappingScheme};
@@ -21,9 +22,12 @@ pub(crate) struct WriteBuffer<P> {
     dirty: BTreeMap<Lpn, P>,
     /// Dirty units, oldest first. Units trimmed meanwhile may linger; they are skipped.
     order: VecDeque<Lpn>,
-    /// Completion times of programs under way, with the units they carry.
-    in_flight: BinaryHeap<Reverse<(SimTime, usize)>>,
-    in_flight_units: usize,
+    /// Places that hold no dirty unit: how many, and from when on they are free. A place whose
+    /// unit is on its way is free when the program completes. Keeping times, not a count, makes
+    /// the answer right for commands that reach the buffer out of the order of time.
+    places: BinaryHeap<Reverse<(SimTime, usize)>>,
+    /// When the last program so far completes.
+    programmed: SimTime,
     batch: Vec<Unit<P>>,
 }
 
@@ -37,8 +41,8 @@ impl<P: Payload> WriteBuffer<P> {
             high_water: (capacity / 2).max(page_units.min(capacity) - 1),
             dirty: BTreeMap::new(),
             order: VecDeque::new(),
-            in_flight: BinaryHeap::new(),
-            in_flight_units: 0,
+            places: BinaryHeap::from([Reverse((SimTime::ZERO, capacity))]),
+            programmed: SimTime::ZERO,
             batch: Vec::new(),
         }
     }
@@ -51,7 +55,7 @@ impl<P: Payload> WriteBuffer<P> {
         self.dirty.len()
     }
 
-    /// Takes a unit; returns when there was a place for it.
+    /// Takes a unit; returns when there was a place for it. If flash fails, the unit is not taken.
     pub(crate) fn put<F>(
         &mut self,
         now: SimTime,
@@ -66,28 +70,43 @@ impl<P: Payload> WriteBuffer<P> {
             *waiting = payload;
             return Ok(now);
         }
-        let mut now = now;
-        self.release(now);
-        while self.dirty.len() + self.in_flight_units >= self.capacity {
-            match self.in_flight.peek() {
-                Some(&Reverse((done, _))) => now = now.max(done),
-                None => self.write_back(now, ftl)?,
-            }
-            self.release(now);
-        }
+        let now = now.max(self.take_place());
         self.dirty.insert(lpn, payload);
         self.order.push_back(lpn);
         while self.dirty.len() > self.high_water {
-            self.write_back(now, ftl)?;
+            if let Err(error) = self.write_back(now, ftl) {
+                self.drop_units(now, lpn, 1);
+                return Err(error);
+            }
         }
         Ok(now)
     }
 
-    /// Forgets a unit that the host has trimmed.
-    pub(crate) fn drop_unit(&mut self, lpn: Lpn) {
-        self.dirty.remove(&lpn);
+    /// Takes the place that is free first; returns from when on.
+    fn take_place(&mut self) -> SimTime {
+        let mut first = self.places.peek_mut().expect("the high-water mark is below the capacity");
+        let Reverse((free, count)) = *first;
+        if count > 1 {
+            *first = Reverse((free, count - 1));
+        } else {
+            PeekMut::pop(first);
+        }
+        free
+    }
+
+    /// Forgets `count` units from `first` on, which the host has trimmed.
+    pub(crate) fn drop_units(&mut self, now: SimTime, first: Lpn, count: u32) {
+        let end = first.plus(count);
+        let before = self.dirty.len();
+        while let Some((&lpn, _)) = self.dirty.range(first..end).next() {
+            self.dirty.remove(&lpn);
+        }
+        let dropped = before - self.dirty.len();
+        if dropped > 0 {
+            self.places.push(Reverse((now, dropped)));
+        }
         // Without this, a host that only writes and trims would grow the queue for ever.
-        if self.order.len() > 2 * self.capacity {
+        if dropped > 0 && self.order.len() > 2 * self.capacity {
             self.order.retain(|lpn| self.dirty.contains_key(lpn));
         }
     }
@@ -100,9 +119,7 @@ impl<P: Payload> WriteBuffer<P> {
         while !self.dirty.is_empty() {
             self.write_back(now, ftl)?;
         }
-        let last = self.in_flight.drain().map(|Reverse((done, _))| done).max();
-        self.in_flight_units = 0;
-        Ok(now.max(last.unwrap_or(now)))
+        Ok(now.max(self.programmed))
     }
 
     /// Writes back the oldest dirty units: as many whole pages as a stripe takes, or all of a
@@ -123,8 +140,8 @@ impl<P: Payload> WriteBuffer<P> {
         }
         match ftl.write(now, &self.batch) {
             Ok(done) => {
-                self.in_flight.push(Reverse((done, self.batch.len())));
-                self.in_flight_units += self.batch.len();
+                self.places.push(Reverse((done, self.batch.len())));
+                self.programmed = self.programmed.max(done);
                 Ok(())
             }
             Err(error) => {
@@ -135,15 +152,6 @@ impl<P: Payload> WriteBuffer<P> {
                 }
                 Err(error)
             }
-        }
-    }
-
-    fn release(&mut self, now: SimTime) {
-        while let Some(&Reverse((done, units))) = self.in_flight.peek()
-            && done <= now
-        {
-            self.in_flight.pop();
-            self.in_flight_units -= units;
         }
     }
 }

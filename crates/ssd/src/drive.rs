@@ -126,7 +126,7 @@ impl<F: MappingScheme> Drive<F> {
     pub fn new(ftl: F, controller: &ControllerConfig) -> Self {
         let geometry = ftl.nand().geometry().clone();
         let unit_bytes = u64::from(geometry.unit_bytes());
-        let buffer_units = (controller.write_buffer_bytes / unit_bytes) as usize;
+        let buffer_units = controller.write_buffer_bytes.div_ceil(unit_bytes) as usize;
         let buffer =
             (buffer_units > 0).then(|| WriteBuffer::new(buffer_units, geometry.units_per_page() as usize));
         Self {
@@ -156,7 +156,11 @@ impl<F: MappingScheme> Drive<F> {
             Op::Write => {
                 self.stamp += 1;
                 let payload = F::Payload::synthetic(self.stamp, self.geometry.unit_bytes());
-                self.write(now, request.lba, request.sectors, |_| payload.clone())
+                let result = self.write(now, request.lba, request.sectors, |_| payload.clone());
+                if let Err(CommandError::Empty { .. } | CommandError::OutOfRange { .. }) = result {
+                    self.stamp -= 1; // a refused command leaves no trace
+                }
+                result
             }
             Op::Read => self.read(now, request.lba, request.sectors),
             Op::Trim => self.trim(now, request.lba, request.sectors),
@@ -207,8 +211,9 @@ impl<F: MappingScheme> Drive<F> {
         // The common case, one whole unit and no buffer, without detours.
         let done = if sectors == per_unit && aligned && self.buffer.is_none() {
             let lpn = self.geometry.lpn_of(lba);
+            let done = self.ftl.write(received, &[Unit { lpn, payload: content(lpn) }])?;
             self.host.units_written += 1;
-            self.ftl.write(received, &[Unit { lpn, payload: content(lpn) }])?
+            done
         } else {
             self.write_units(received, lba, sectors, content)?
         };
@@ -236,12 +241,18 @@ impl<F: MappingScheme> Drive<F> {
             }
             units.push(Unit { lpn, payload });
         }
-        self.host.units_written += units.len() as u64;
         let done = match &mut self.buffer {
-            None => self.ftl.write(ready, &units),
-            Some(buffer) => units
-                .drain(..)
-                .try_fold(ready, |at, unit| buffer.put(at, unit.lpn, unit.payload, &mut self.ftl)),
+            None => {
+                let before = self.ftl.host_units_written();
+                let done = self.ftl.write(ready, &units);
+                self.host.units_written += self.ftl.host_units_written() - before;
+                done
+            }
+            Some(buffer) => units.drain(..).try_fold(ready, |at, unit| {
+                let at = buffer.put(at, unit.lpn, unit.payload, &mut self.ftl)?;
+                self.host.units_written += 1;
+                Ok(at)
+            }),
         };
         self.units = units;
         Ok(done?)
@@ -310,7 +321,7 @@ impl<F: MappingScheme> Drive<F> {
             if let Some(buffer) = &mut self.buffer
                 && buffer.dirty_units() > 0
             {
-                (0..count).for_each(|n| buffer.drop_unit(lpn.plus(n)));
+                buffer.drop_units(accepted, lpn, count);
             }
             done = self.ftl.trim(accepted, lpn, count);
         }
@@ -362,6 +373,10 @@ impl<F: MappingScheme> Drive<F> {
             let payload = F::Payload::synthetic(self.stamp, self.geometry.unit_bytes());
             units.push(Unit { lpn: self.geometry.lpn_of(request.lba), payload });
         }
+        if units.is_empty() {
+            self.units = units;
+            return Ok(0);
+        }
         let before = self.ftl.host_units_written();
         let result = self.ftl.write(SimTime::ZERO, &units);
         let written = self.ftl.host_units_written() - before;
@@ -371,7 +386,11 @@ impl<F: MappingScheme> Drive<F> {
         self.units = units;
         match result {
             Ok(_) => Ok(gathered),
-            Err(error) => Err((written as usize, error.into())),
+            Err(error) => {
+                // As if the requests after the failing one had not been looked at.
+                self.stamp -= gathered as u64 - written - 1;
+                Err((written as usize, error.into()))
+            }
         }
     }
 }

@@ -12,7 +12,7 @@ pub enum Pacing {
     /// issued when one completes, but never sooner than `interval_ns` after the one before (fio
     /// `rate_iops`; 0 for no limit).
     Closed {
-        /// Requests outstanding, at least 1.
+        /// Requests outstanding; 0 counts as 1.
         depth: u32,
         /// Least time between two issues in ns.
         interval_ns: u64,
@@ -54,12 +54,12 @@ impl HostQueue {
     pub fn issue(&mut self, arrival: Option<SimTime>) -> SimTime {
         match self.pacing {
             Pacing::Open => self.now = self.now.max(arrival.unwrap_or(self.now)),
-            Pacing::Closed { depth: 1, interval_ns } => {
+            Pacing::Closed { depth: 0 | 1, interval_ns } => {
                 self.now = self.next_issue.max(self.finished);
                 self.next_issue = self.now + interval_ns;
             }
             Pacing::Closed { depth, interval_ns } => {
-                if self.outstanding.len() >= depth.max(1) as usize
+                if self.outstanding.len() >= depth as usize
                     && let Some(Reverse(done)) = self.outstanding.pop()
                 {
                     self.now = self.now.max(done);

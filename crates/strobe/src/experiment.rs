@@ -153,9 +153,8 @@ impl<'de> Deserialize<'de> for Amount {
         }
         match Either::deserialize(deserializer)? {
             Either::Pages(pages) => Ok(Amount::Pages(pages)),
-            Either::Text(text) => {
-                Amount::parse(&text).ok_or_else(|| serde::de::Error::custom(format!("\"{text}\" is no amount")))
-            }
+            Either::Text(text) => Amount::parse(&text)
+                .ok_or_else(|| serde::de::Error::custom(format!("\"{text}\" is no amount"))),
         }
     }
 }
@@ -329,7 +328,8 @@ impl Experiment {
             .map_err(|source| ConfigError::File { path: name.clone(), source })?;
         let table = parse_table(&text, &name)?;
         let folder = path.parent().unwrap_or(Path::new(""));
-        Self::from_table(table, sets, folder).map_err(|error| ConfigError::In { path: name, error: Box::new(error) })
+        Self::from_table(table, sets, folder)
+            .map_err(|error| ConfigError::In { path: name, error: Box::new(error) })
     }
 
     /// Builds an experiment from a parsed file. A relative trace path is taken from `folder`.
@@ -376,8 +376,10 @@ impl Experiment {
 }
 
 fn parse_table(text: &str, name: &str) -> Result<Table, ConfigError> {
-    text.parse::<Table>()
-        .map_err(|e| ConfigError::Syntax { path: name.to_owned(), message: e.to_string().trim_end().to_owned() })
+    text.parse::<Table>().map_err(|e| ConfigError::Syntax {
+        path: name.to_owned(),
+        message: e.to_string().trim_end().to_owned(),
+    })
 }
 
 fn sub_table(table: &Table, key: &str) -> Result<Table, ConfigError> {
@@ -534,9 +536,12 @@ fn accept_fio_names(table: &mut Table) -> Result<(), ConfigError> {
         allowed: allowed.to_owned(),
         meaning: "fio's name for this knob.".to_owned(),
     };
-    for (fio, ours) in
-        [("bs", "block_bytes"), ("size", "size_bytes"), ("offset", "offset_bytes"), ("iodepth", "queue_depth")]
-    {
+    for (fio, ours) in [
+        ("bs", "block_bytes"),
+        ("size", "size_bytes"),
+        ("offset", "offset_bytes"),
+        ("iodepth", "queue_depth"),
+    ] {
         if let Some(value) = table.remove(fio) {
             let size = value.as_integer().or_else(|| value.as_str().and_then(parse_size));
             let size = size.ok_or_else(|| bad(fio, &value, "a number such as 4096 or \"4k\""))?;
@@ -572,10 +577,15 @@ fn accept_fio_names(table: &mut Table) -> Result<(), ConfigError> {
             "random" => Some(("uniform", Vec::new())),
             "zipf" => number(argument).map(|theta| ("zipf", vec![("theta", theta)])),
             "normal" => number(argument).map(|percent| ("gaussian", vec![("sigma", percent / 100.0)])),
-            "zoned" => argument.split(':').next().and_then(|zone| zone.split_once('/')).and_then(|(access, size)| {
-                let (access, size) = (number(access)?, number(size)?);
-                Some(("hotcold", vec![("hot_write_share", access / 100.0), ("hot_fraction", size / 100.0)]))
-            }),
+            "zoned" => {
+                argument.split(':').next().and_then(|zone| zone.split_once('/')).and_then(|(access, size)| {
+                    let (access, size) = (number(access)?, number(size)?);
+                    Some((
+                        "hotcold",
+                        vec![("hot_write_share", access / 100.0), ("hot_fraction", size / 100.0)],
+                    ))
+                })
+            }
             _ => None,
         };
         let (kind, keys) = keys.ok_or_else(|| bad("random_distribution", &value, allowed))?;
@@ -651,8 +661,12 @@ mod tests {
 
     #[test]
     fn fio_names_mean_the_same() {
-        let ours = load("[workload]\nkind=\"zipf\"\ntheta=1.2\nblock_bytes=8192\nqueue_depth=4\nwrite_fraction=0.3", &[]);
-        let fio = load("[workload]\nrandom_distribution=\"zipf:1.2\"\nbs=\"8k\"\niodepth=4\nrwmixwrite=30", &[]);
+        let ours = load(
+            "[workload]\nkind=\"zipf\"\ntheta=1.2\nblock_bytes=8192\nqueue_depth=4\nwrite_fraction=0.3",
+            &[],
+        );
+        let fio =
+            load("[workload]\nrandom_distribution=\"zipf:1.2\"\nbs=\"8k\"\niodepth=4\nrwmixwrite=30", &[]);
         assert_eq!(ours.expect("ours").workload, fio.expect("fio").workload);
         let e = load("[workload]\nrw=\"randread\"", &[]).expect("valid");
         let WorkloadConfig::Synthetic(w) = e.workload else { panic!("synthetic") };

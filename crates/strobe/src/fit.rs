@@ -95,7 +95,10 @@ impl Fitter {
 
     /// The requests that stand for `record`: usually one, none if it is dropped, several if it
     /// is longer than a command can say.
-    pub(crate) fn requests(&mut self, record: &TraceRecord) -> Result<impl Iterator<Item = Request> + use<>, FitError> {
+    pub(crate) fn requests(
+        &mut self,
+        record: &TraceRecord,
+    ) -> Result<impl Iterator<Item = Request> + use<>, FitError> {
         let op = record.op;
         let strict = self.fit == Fit::Refuse;
         if record.backwards && self.open_loop {

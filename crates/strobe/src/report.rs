@@ -1,1 +1,296 @@
-//! Terminal report.
+//! The summary a person reads in the terminal.
+
+use std::fmt::Write as _;
+
+use comfy_table::presets::UTF8_FULL_CONDENSED;
+use comfy_table::{Cell, CellAlignment, Table};
+
+use crate::result::{ByCause, Causes, JobOp, RunResult, WearResult};
+use crate::series::Sample;
+
+/// The summary of a run as text.
+pub fn summary(result: &RunResult) -> String {
+    let mut out = String::new();
+    if let Some(reason) = &result.stopped_by {
+        let _ = writeln!(out, "PARTIAL RESULT, stopped: {reason}\n");
+    }
+    if let Some(trace) = &result.trace {
+        let _ = writeln!(out, "{}\n", trace_line(trace));
+    }
+    let _ = writeln!(out, "{}", headline(result));
+    let jobs = &result.jobs[0];
+    if [&jobs.read, &jobs.write, &jobs.trim].iter().any(|op| op.clat_ns.n > 0) {
+        let _ = writeln!(out, "\n{}", latency_table(result));
+    }
+    let _ = writeln!(out, "\n{}", flash_table(result));
+    let _ = writeln!(out, "\n{}", wear_picture(&result.wear, result.config.drive.nand.endurance_pe));
+    if let Some(picture) = series_picture(result) {
+        let _ = writeln!(out, "\n{picture}");
+    }
+    let _ = write!(out, "\n{}", footer(result));
+    out
+}
+
+fn headline(result: &RunResult) -> String {
+    let waf = result.waf.map_or("-".to_owned(), |waf| format!("{waf:.3}"));
+    let mut line = format!("write amplification {waf}");
+    if let (Some(waf), Some(bytes)) = (result.waf, result.waf_bytes)
+        && (bytes / waf - 1.0).abs() > 0.01
+    {
+        let _ = write!(line, " ({bytes:.3} counted in bytes: the host wrote parts of mapping units)");
+    }
+    if result.time.virtual_ns > 0 {
+        let _ = write!(line, ", {} of virtual time", duration(result.time.virtual_ns as f64));
+    }
+    line
+}
+
+fn trace_line(trace: &crate::result::TraceResult) -> String {
+    let kinds: Vec<String> = trace.requests.iter().map(|(kind, n)| format!("{} {kind}", count(*n))).collect();
+    let mut line = format!(
+        "trace: {} requests ({}), touching the first {}, {} long",
+        count(trace.requests.values().sum()),
+        kinds.join(", "),
+        bytes(trace.span_bytes as f64),
+        duration(trace.duration_ns as f64),
+    );
+    if trace.repetitions > 1 {
+        let _ = write!(line, ", replayed {} times", trace.repetitions);
+    }
+    if !trace.skipped.is_empty() {
+        let skipped: Vec<String> = trace.skipped.iter().map(|(reason, n)| format!("{n} {reason}")).collect();
+        let _ = write!(line, "\n       left out: {}", skipped.join(", "));
+    }
+    let c = &trace.changes;
+    if !c.none() {
+        let changes: Vec<String> = [
+            (c.wrapped, "wrapped"),
+            (c.shortened, "shortened"),
+            (c.dropped, "beyond the end, dropped"),
+            (c.rounded, "rounded to sectors"),
+            (c.empty, "empty, dropped"),
+            (c.late, "out of time order, issued at once"),
+        ]
+        .iter()
+        .filter(|(n, _)| *n > 0)
+        .map(|(n, what)| format!("{n} {what}"))
+        .collect();
+        let _ = write!(line, "\n       CHANGED: {}", changes.join(", "));
+    }
+    line
+}
+
+fn table(header: &[&str]) -> Table {
+    let mut table = Table::new();
+    table.load_style(UTF8_FULL_CONDENSED);
+    table.set_header(header.iter().enumerate().map(|(at, text)| {
+        Cell::new(text).set_alignment(if at == 0 { CellAlignment::Left } else { CellAlignment::Right })
+    }));
+    table
+}
+
+fn row(first: &str, rest: impl IntoIterator<Item = String>) -> Vec<Cell> {
+    let rest = rest.into_iter().map(|text| Cell::new(text).set_alignment(CellAlignment::Right));
+    std::iter::once(Cell::new(first)).chain(rest).collect()
+}
+
+fn latency_table(result: &RunResult) -> Table {
+    let mut table = table(&["host", "requests", "IOPS", "MB/s", "mean", "p50", "p99", "p99.9", "max"]);
+    let job = &result.jobs[0];
+    for (name, op) in [("read", &job.read), ("write", &job.write), ("trim", &job.trim)] {
+        if op.total_ios == 0 {
+            continue;
+        }
+        let JobOp { clat_ns, .. } = op;
+        let percentile = |key| duration(clat_ns.percentile.get(key).copied().unwrap_or(0) as f64);
+        table.add_row(row(
+            name,
+            [
+                count(op.total_ios),
+                count(op.iops as u64),
+                format!("{:.1}", op.bw_bytes as f64 / 1e6),
+                duration(clat_ns.mean),
+                percentile("50.000000"),
+                percentile("99.000000"),
+                percentile("99.900000"),
+                duration(clat_ns.max as f64),
+            ],
+        ));
+    }
+    table
+}
+
+fn flash_table(result: &RunResult) -> Table {
+    let mut table = table(&["flash", "total", "by cause"]);
+    let nand = &result.nand;
+    for (name, op) in [("program", &nand.program), ("read", &nand.read), ("erase", &nand.erase)] {
+        let mut cells = row(name, [count(op.total)]);
+        cells.push(Cell::new(causes(op)));
+        table.add_row(cells);
+    }
+    table
+}
+
+fn causes(op: &ByCause) -> String {
+    let Causes { host, gc, merge, map, meta, wear, copy, cache, recovery, pad } = op.by_cause;
+    let named = [
+        ("host", host),
+        ("gc", gc),
+        ("merge", merge),
+        ("map", map),
+        ("meta", meta),
+        ("wear", wear),
+        ("copy", copy),
+        ("cache", cache),
+        ("recovery", recovery),
+        ("pad", pad),
+    ];
+    let share = |n: u64| 100.0 * n as f64 / op.total.max(1) as f64;
+    let parts: Vec<String> =
+        named.iter().filter(|(_, n)| *n > 0).map(|(name, n)| format!("{name} {:.1} %", share(*n))).collect();
+    parts.join(", ")
+}
+
+const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+
+/// One bar character per value, the largest at full height.
+fn bars(values: impl Iterator<Item = f64> + Clone, floor: f64) -> String {
+    let top = values.clone().fold(floor, f64::max);
+    let height = |value: f64| match top > floor {
+        true => ((value - floor) / (top - floor) * 7.0).round().clamp(0.0, 7.0) as usize,
+        false => 0,
+    };
+    values.map(|value| BARS[height(value)]).collect()
+}
+
+fn wear_picture(wear: &WearResult, endurance: u32) -> String {
+    let mut line = format!(
+        "wear: {} to {} erases per block, mean {:.1}, σ {:.2}",
+        wear.erase_min, wear.erase_max, wear.erase_mean, wear.erase_stddev
+    );
+    if endurance > 0 {
+        let _ = write!(line, " ({:.1} % of {endurance})", 100.0 * wear.erase_mean / f64::from(endurance));
+    }
+    if wear.bad_blocks > 0 {
+        let _ = write!(line, ", {} bad blocks", wear.bad_blocks);
+    }
+    if let Some(writes) = wear.first_bad_block_host_writes {
+        let _ = write!(line, ", the first after {} host pages", count(writes));
+    }
+    if wear.histogram.len() > 1 {
+        let blocks = wear.histogram.iter().map(|&n| if n == 0 { 0.0 } else { f64::from(n) });
+        let picture: String = bars(blocks.clone(), 0.0)
+            .chars()
+            .zip(blocks)
+            .map(|(bar, n)| if n == 0.0 { ' ' } else { bar })
+            .collect();
+        let _ = write!(line, "\n      {} ▕{picture}▏ {}", wear.erase_min, wear.erase_max);
+    }
+    line
+}
+
+fn series_picture(result: &RunResult) -> Option<String> {
+    let wafs = |measured: bool| {
+        let of = move |s: &&Sample| s.measured == measured;
+        result.series.iter().filter(of).filter_map(|s| s.waf).collect::<Vec<f64>>()
+    };
+    let (warm, measured) = (wafs(false), wafs(true));
+    if warm.len() + measured.len() < 3 {
+        return None;
+    }
+    let all = || warm.iter().chain(&measured).copied();
+    let (low, high) = (all().fold(f64::MAX, f64::min), all().fold(0.0, f64::max));
+    let picture = bars(all(), low.min(1.0));
+    let split = warm.len();
+    let before: String = picture.chars().take(split).collect();
+    let after: String = picture.chars().skip(split).collect();
+    let mut text = format!("WAF over time, {low:.2} to {high:.2}:  {before}│{after}");
+    if let Some(steady) = &result.steady_state {
+        let _ = write!(
+            text,
+            "\n{}: last five intervals {:.3} on average, range {:.1} %, slope {:.1} %",
+            if steady.reached { "steady state" } else { "NOT yet steady" },
+            steady.waf_mean,
+            steady.range_pct,
+            steady.slope_pct
+        );
+    }
+    Some(text)
+}
+
+fn footer(result: &RunResult) -> String {
+    let mut line = format!(
+        "seed {}, configuration {}, strobe {}",
+        result.seed, result.config_hash, result.strobe_version
+    );
+    if let (Some(cpu), Some(speed)) = (result.time.cpu_s, result.sim.host_pages_per_cpu_s) {
+        let _ = write!(line, "; {cpu:.1} s of CPU, {:.1} M host pages per CPU second", speed / 1e6);
+    }
+    line
+}
+
+/// A number with thousands separators.
+pub fn count(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// A time in the unit that suits it.
+pub fn duration(ns: f64) -> String {
+    let scaled = |value: f64, unit: &str| match value {
+        v if v >= 100.0 => format!("{v:.0} {unit}"),
+        v if v >= 10.0 => format!("{v:.1} {unit}"),
+        v => format!("{v:.2} {unit}"),
+    };
+    match ns {
+        0.0 => "0".to_owned(),
+        n if n < 1e3 => format!("{n:.0} ns"),
+        n if n < 1e6 => scaled(n / 1e3, "µs"),
+        n if n < 1e9 => scaled(n / 1e6, "ms"),
+        n if n < 120e9 => scaled(n / 1e9, "s"),
+        n if n < 7200e9 => scaled(n / 60e9, "min"),
+        n if n < 172_800e9 => scaled(n / 3600e9, "h"),
+        n => scaled(n / 86_400e9, "days"),
+    }
+}
+
+/// A size in binary units.
+pub fn bytes(n: f64) -> String {
+    let units = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)];
+    for (unit, shift) in units {
+        let size = (1u64 << shift) as f64;
+        if n >= size {
+            return format!("{:.1} {unit}", n / size);
+        }
+    }
+    format!("{n:.0} B")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_written_for_people() {
+        assert_eq!(count(0), "0");
+        assert_eq!(count(1_635_778), "1,635,778");
+        assert_eq!(duration(0.0), "0");
+        assert_eq!(duration(705_120.0), "705 µs");
+        assert_eq!(duration(1.5e9), "1.50 s");
+        assert_eq!(duration(864_000e9), "10.0 days");
+        assert_eq!(bytes(8.0 * 1024.0 * 1024.0 * 1024.0), "8.0 GiB");
+    }
+
+    #[test]
+    fn bars_reach_from_floor_to_top() {
+        assert_eq!(bars([0.0, 3.5, 7.0].into_iter(), 0.0), "▁▅█");
+        assert_eq!(bars([2.0, 2.0].into_iter(), 2.0), "▁▁");
+    }
+}

@@ -278,9 +278,8 @@ pub struct TraceResult {
 }
 
 /// fio's default percentile list.
-const PERCENTILES: [f64; 17] = [
-    1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95, 99.99,
-];
+const PERCENTILES: [f64; 17] =
+    [1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95, 99.99];
 
 impl HostResult {
     pub(crate) fn of(stats: &DriveStats) -> Self {
@@ -317,7 +316,11 @@ impl NandResult {
                 },
             }
         };
-        Self { program: by_cause(NandOp::Program), read: by_cause(NandOp::Read), erase: by_cause(NandOp::Erase) }
+        Self {
+            program: by_cause(NandOp::Program),
+            read: by_cause(NandOp::Read),
+            erase: by_cause(NandOp::Erase),
+        }
     }
 }
 
@@ -350,7 +353,13 @@ impl WearResult {
 }
 
 impl Smart {
-    pub(crate) fn of(total: &DriveStats, wear: &WearResult, geometry: &Geometry, free: u32, experiment: &Experiment) -> Self {
+    pub(crate) fn of(
+        total: &DriveStats,
+        wear: &WearResult,
+        geometry: &Geometry,
+        free: u32,
+        experiment: &Experiment,
+    ) -> Self {
         let units = |bytes: u64| bytes.div_ceil(512_000);
         let nand = &experiment.drive.nand;
         let used = match nand.endurance_pe {

@@ -13,8 +13,8 @@ use crate::experiment::{Amount, Experiment, HostConfig, PacingName, TraceConfig,
 use crate::fit::{Changes, FitError, Fitter};
 use crate::machine::{Stopwatch, available_bytes};
 use crate::result::{
-    GcResult, HostResult, Job, NandResult, RunResult, SCHEMA_VERSION, SimResult, Smart, TimeResult, TraceResult,
-    WearResult, Window, ratio,
+    GcResult, HostResult, Job, NandResult, RunResult, SCHEMA_VERSION, SimResult, Smart, TimeResult,
+    TraceResult, WearResult, Window, ratio,
 };
 use crate::series::{Series, SteadyState};
 
@@ -199,8 +199,8 @@ impl<'a> Runner<'a> {
             WorkloadConfig::Synthetic(workload) => {
                 let bytes = self.drive.sectors() * SECTOR_BYTES;
                 let mut generator = workload.generator.build(bytes, self.experiment.seed)?;
-                let pages_per_request = f64::from(workload.generator.block_bytes)
-                    / f64::from(self.drive.geometry().unit_bytes());
+                let pages_per_request =
+                    f64::from(workload.generator.block_bytes) / f64::from(self.drive.geometry().unit_bytes());
                 let pacing = closed(workload.host);
                 let warmup = run.warmup.pages(capacity);
                 self.begin("warm-up", Some(warmup));
@@ -217,7 +217,8 @@ impl<'a> Runner<'a> {
                     self.begin("warm-up", Some(warmup));
                     let unit = self.drive.geometry().unit_bytes();
                     let config = SyntheticConfig { block_bytes: unit, ..SyntheticConfig::default() };
-                    let mut generator = config.build(self.drive.sectors() * SECTOR_BYTES, self.experiment.seed)?;
+                    let mut generator =
+                        config.build(self.drive.sectors() * SECTOR_BYTES, self.experiment.seed)?;
                     self.generate(&mut generator, warmup, 1.0)?;
                 }
                 let limit = run.measure.map(|amount| amount.pages(capacity));
@@ -258,7 +259,12 @@ impl<'a> Runner<'a> {
         Ok(())
     }
 
-    fn generate(&mut self, generator: &mut impl Workload, pages: u64, pages_per_request: f64) -> Result<(), Stop> {
+    fn generate(
+        &mut self,
+        generator: &mut impl Workload,
+        pages: u64,
+        pages_per_request: f64,
+    ) -> Result<(), Stop> {
         let mut left = (pages as f64 / pages_per_request).ceil() as u64;
         let mut batch = Vec::with_capacity(BATCH);
         while left > 0 {
@@ -291,7 +297,8 @@ impl<'a> Runner<'a> {
             summary.repetitions += 1;
         }
         let empty = summary.requests.is_empty() && result.is_ok();
-        let left_out: Vec<String> = summary.skipped.iter().map(|(reason, n)| format!("{n} {reason}")).collect();
+        let left_out: Vec<String> =
+            summary.skipped.iter().map(|(reason, n)| format!("{n} {reason}")).collect();
         self.trace = Some(summary);
         if empty {
             let hint = match left_out.is_empty() {
@@ -411,10 +418,12 @@ impl<'a> Runner<'a> {
         let virtual_ns = if experiment.run.timing { window.end.since(window.start) } else { 0 };
         let wear = WearResult::of(self.drive.wear());
         let programs = window.stats.nand.total(strobe_nand::NandOp::Program);
-        let job = Job::of(workload_name(&experiment.workload), &window.stats, self.drive.latency(), virtual_ns);
+        let job =
+            Job::of(workload_name(&experiment.workload), &window.stats, self.drive.latency(), virtual_ns);
         let smart = Smart::of(&end, &wear, geometry, self.drive.free_blocks(), experiment);
         let waf = ratio(programs * u64::from(geometry.units_per_page()), window.stats.host.units_written);
-        let waf_bytes = ratio(programs * u64::from(geometry.page_bytes()), window.stats.host.bytes(Op::Write));
+        let waf_bytes =
+            ratio(programs * u64::from(geometry.page_bytes()), window.stats.host.bytes(Op::Write));
         let series = self.series.into_samples();
         let cpu_s = watch.cpu_s();
         RunResult {

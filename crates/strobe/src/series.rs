@@ -82,7 +82,8 @@ impl Series {
         for sample in self.samples.drain(..) {
             match joined.last_mut() {
                 Some(last) if mergeable && last.measured == sample.measured => {
-                    let (written, programmed) = (last.written + sample.written, last.programmed + sample.programmed);
+                    let (written, programmed) =
+                        (last.written + sample.written, last.programmed + sample.programmed);
                     *last = Sample { waf: ratio(programmed, written), written, programmed, ..sample };
                     mergeable = false;
                 }
@@ -126,7 +127,8 @@ impl SteadyState {
         let measured: Vec<f64> = samples.iter().filter(|s| s.measured).filter_map(|s| s.waf).collect();
         let last = measured.last_chunk::<5>()?;
         let mean = last.iter().sum::<f64>() / 5.0;
-        let spread = last.iter().copied().fold(f64::MIN, f64::max) - last.iter().copied().fold(f64::MAX, f64::min);
+        let spread =
+            last.iter().copied().fold(f64::MIN, f64::max) - last.iter().copied().fold(f64::MAX, f64::min);
         // Least squares over x = -2..2, whose squares add up to 10.
         let slope = last.iter().zip([-2.0, -1.0, 0.0, 1.0, 2.0]).map(|(y, x)| x * y).sum::<f64>() / 10.0;
         let (range_pct, slope_pct) = (100.0 * spread / mean, 100.0 * (4.0 * slope).abs() / mean);

@@ -25,7 +25,9 @@ impl<'a> Checker<'a> {
         loop {
             if let Some(name) = node["$ref"].as_str().and_then(|r| r.strip_prefix("#/$defs/")) {
                 node = &self.root["$defs"][name];
-            } else if let Some(some) = node["anyOf"].as_array().and_then(|a| a.iter().find(|n| n["type"] != "null")) {
+            } else if let Some(some) =
+                node["anyOf"].as_array().and_then(|a| a.iter().find(|n| n["type"] != "null"))
+            {
                 node = some;
             } else {
                 return node;
@@ -143,7 +145,8 @@ fn range_text(property: &Json, schema: &Json, types: &[&str]) -> String {
         ["object"] => "a table",
         _ => return format!("one of the types {}", types.join(", ")),
     };
-    let show = |x: f64| if x.abs() < 1e15 && x == x.trunc() { format!("{}", x as i64) } else { format!("{x}") };
+    let show =
+        |x: f64| if x.abs() < 1e15 && x == x.trunc() { format!("{}", x as i64) } else { format!("{x}") };
     let min = limit("minimum", property, schema).map(show);
     let max = limit("maximum", property, schema).map(show);
     match (min, max) {

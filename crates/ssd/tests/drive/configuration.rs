@@ -8,7 +8,8 @@ use crate::setup::{T0, TRANSFER, buffered, closed, config, shaped, unit_writes, 
 #[test]
 fn every_preset_parses_and_describes_a_possible_drive() {
     for preset in presets::PRESETS {
-        let config: DriveConfig = toml::from_str(preset.toml).unwrap_or_else(|e| panic!("{}: {e}", preset.name));
+        let config: DriveConfig =
+            toml::from_str(preset.toml).unwrap_or_else(|e| panic!("{}: {e}", preset.name));
         memory_bytes(&config).unwrap_or_else(|e| panic!("{}: {e}", preset.name));
         assert_eq!(presets::find(preset.name).map(|found| found.name), Some(preset.name));
     }
@@ -130,7 +131,8 @@ fn memory_is_estimated_before_building() {
         config.nand.data = data;
         memory_bytes(&config).expect("valid") / 256
     };
-    let (none, stamp, bytes) = (per_unit(DataMode::None), per_unit(DataMode::Stamp), per_unit(DataMode::Bytes));
+    let (none, stamp, bytes) =
+        (per_unit(DataMode::None), per_unit(DataMode::Stamp), per_unit(DataMode::Bytes));
     assert!(none < 16 && stamp > none + 8 && bytes > 4096, "{none} {stamp} {bytes}");
     assert!(memory_bytes(&buffered(config(), 1000)).expect("valid") >= 64_000);
 }

@@ -1,16 +1,19 @@
-//! Bugs found in other crates: each test fails today and says where. Remove the `ignore` with
-//! the fix.
+//! Bugs found in other crates: each test fails today and says where. With the fix, remove the `ignore`
+//! and move the test beside the code.
 
 use strobe_nand::NoMedium;
 use strobe_ssd::build;
 use strobe_types::Request;
 
-use crate::setup::{PROGRAM, T0, TRANSFER, UNIT, closed, config, shaped, timed, unit_writes, write, write_unit};
+use crate::setup::{
+    PROGRAM, T0, TRANSFER, UNIT, closed, config, shaped, timed, unit_writes, write, write_unit,
+};
 
 /// strobe-nand, `ArrayTiming::program`: a page that joins a multi-plane group takes
 /// `register_free = now`, so without cache program its transfer overlaps the array operation that
 /// the die is still doing. Only the first plane of the group waits.
 #[test]
+#[ignore = "bug in strobe-nand: ArrayTiming::program"]
 fn without_cache_program_no_plane_loads_while_the_die_programs() {
     let mut drive = timed::<NoMedium>(&shaped(1, 1, 2));
     for n in 1..=5 {
@@ -22,13 +25,14 @@ fn without_cache_program_no_plane_loads_while_the_die_programs() {
 /// strobe-ftl, `PageMap::capacity`: the reserve does not include `net_blocks`, so a drive is
 /// accepted that cannot gain so many blocks, and the run ends with `NoProgress`.
 #[test]
+#[ignore = "bug in strobe-ftl: PageMap::capacity ignores net_blocks"]
 fn a_drive_that_cannot_gain_net_blocks_is_refused_or_makes_progress() {
     for net_blocks in [2, 4, 16, 1000] {
         let mut config = config();
         config.ftl.gc.net_blocks = net_blocks;
-        config.ftl.logical_pages = Some(195); // what the arithmetic allows
+        config.ftl.logical_pages = Some(223); // the most that `Capacity` accepts here
         if let Ok(mut engine) = build(&config, false, 1) {
-            let result = engine.run(&unit_writes(195, 20_000, 1), &[], &mut closed(1));
+            let result = engine.run(&unit_writes(223, 20_000, 1), &[], &mut closed(1));
             assert_eq!(result, Ok(()), "net_blocks = {net_blocks}");
         }
     }
@@ -37,6 +41,7 @@ fn a_drive_that_cannot_gain_net_blocks_is_refused_or_makes_progress() {
 /// strobe-ftl, `PageMap::collect`: a block to retire starts a collection whatever is free, with
 /// a target above what is free; on a drive that holds nothing invalid yet it cannot be reached.
 #[test]
+#[ignore = "bug in strobe-ftl: PageMap::collect after a failed program"]
 fn a_failed_program_on_a_fresh_drive_does_not_end_the_run() {
     for seed in 0..50 {
         let mut config = config();

@@ -1,0 +1,130 @@
+//! `strobe list`, `strobe show`, `strobe schema`.
+
+use clap::{Args, ValueEnum};
+use comfy_table::{ContentArrangement, Table};
+use strobe::{Experiment, RunResult};
+use strobe_ssd::{DriveConfig, MAPPINGS, POLICIES, presets};
+use strobe_workload::{synthetic, trace};
+
+use super::{Failure, output};
+
+#[derive(Args)]
+pub(crate) struct ListArgs {
+    /// What to list
+    what: What,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum What {
+    /// Ready-made drives
+    Presets,
+    /// Victim policies of garbage collection
+    Policies,
+    /// Mapping schemes
+    Mappings,
+    /// Workloads
+    Workloads,
+    /// Trace formats, with columns and units
+    Formats,
+    /// Papers that can be reproduced
+    Papers,
+}
+
+#[derive(Args)]
+pub(crate) struct ShowArgs {
+    /// What to show
+    what: Showable,
+    /// Its name
+    name: String,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Showable {
+    /// A ready-made drive
+    Preset,
+}
+
+#[derive(Args)]
+pub(crate) struct SchemaArgs {
+    /// Which schema
+    what: SchemaOf,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum SchemaOf {
+    /// The [drive] table
+    Drive,
+    /// A whole experiment
+    Experiment,
+    /// What --json prints
+    Result,
+}
+
+pub(crate) fn list(args: &ListArgs) -> Result<(), Failure> {
+    let rows: Vec<Vec<String>> = match args.what {
+        What::Presets => presets::PRESETS.iter().map(|p| strings([p.name, p.summary])).collect(),
+        What::Policies => POLICIES.iter().map(|p| strings([p.name, p.picks, p.source])).collect(),
+        What::Mappings => MAPPINGS.iter().map(|m| strings([m.name, m.summary])).collect(),
+        What::Workloads => {
+            let trace = strings([
+                "trace",
+                "a block trace; see `strobe list formats`",
+                "path, format, pacing, fit, repeat",
+            ]);
+            let made = synthetic::list().iter().map(|w| strings([w.name, w.summary, &w.keys.join(", ")]));
+            made.chain([trace]).collect()
+        }
+        What::Formats => trace::FORMATS.iter().map(|f| strings([f.name, f.summary, f.columns])).collect(),
+        What::Papers => {
+            return output::print(
+                "No paper is reproduced by this version yet.\n\
+                 The drives they used are there as presets: see `strobe list presets`.",
+            );
+        }
+    };
+    let header = match args.what {
+        What::Policies => vec!["policy", "picks", "source"],
+        What::Workloads => vec!["workload", "", "keys of its own"],
+        What::Formats => vec!["format", "", "columns"],
+        What::Presets => vec!["preset", ""],
+        What::Mappings => vec!["mapping", ""],
+        What::Papers => vec!["paper", ""],
+    };
+    let mut table = Table::new();
+    table.load_style(comfy_table::presets::UTF8_HORIZONTAL_ONLY);
+    table.set_content_arrangement(ContentArrangement::Dynamic);
+    if table.width().is_none() {
+        table.set_width(110);
+    }
+    table.set_header(header);
+    table.add_rows(rows);
+    output::print(&table.to_string())
+}
+
+fn strings<const N: usize>(cells: [&str; N]) -> Vec<String> {
+    cells.map(str::to_owned).to_vec()
+}
+
+pub(crate) fn show(args: &ShowArgs) -> Result<(), Failure> {
+    let Showable::Preset = args.what;
+    let Some(preset) = presets::find(&args.name) else {
+        let names: Vec<&str> = presets::PRESETS.iter().map(|p| p.name).collect();
+        let hint = strobe::nearest(&args.name, names.iter().copied());
+        let hint = hint.map(|name| format!("; did you mean {name}?")).unwrap_or_default();
+        return Err(Failure::Request(anyhow::anyhow!(
+            "no preset is called \"{}\"{hint} There are {}",
+            args.name,
+            names.join(", ")
+        )));
+    };
+    output::print(preset.toml.trim_end())
+}
+
+pub(crate) fn schema(args: &SchemaArgs) -> Result<(), Failure> {
+    let schema = match args.what {
+        SchemaOf::Drive => schemars::schema_for!(DriveConfig),
+        SchemaOf::Experiment => schemars::schema_for!(Experiment),
+        SchemaOf::Result => schemars::schema_for!(RunResult),
+    };
+    output::json(&schema, "-")
+}

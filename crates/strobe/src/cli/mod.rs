@@ -1,0 +1,88 @@
+//! Command line: arguments, dispatch, exit codes.
+
+mod bench;
+mod list;
+mod output;
+mod run;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// A software SSD: flash chips, FTL and controller, simulated exactly, deterministically and fast.
+///
+/// Start with `strobe run examples/quickstart.toml`, or replay a block trace of your own:
+/// `strobe replay TRACE --format blkparse --drive tlc-nvme-1t`.
+#[derive(Parser)]
+#[command(name = "strobe", version, arg_required_else_help = true, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run an experiment file (TOML): a drive, a workload, what to measure.
+    Run(run::RunArgs),
+    /// Replay a block trace on a drive.
+    Replay(run::ReplayArgs),
+    /// Check an experiment file and print the resolved configuration as TOML.
+    Check(run::CheckArgs),
+    /// Measure the simulator's own speed beside this machine's memory floor.
+    Bench(bench::BenchArgs),
+    /// List what there is: presets, policies, mappings, workloads, formats, papers.
+    List(list::ListArgs),
+    /// Show a preset as TOML, with the sources of its numbers.
+    Show(list::ShowArgs),
+    /// Print the JSON Schema of a configuration table or of the result.
+    Schema(list::SchemaArgs),
+}
+
+/// How a command ended badly.
+enum Failure {
+    /// The request was wrong: exit 2.
+    Request(anyhow::Error),
+    /// The run failed: exit 1.
+    Run(anyhow::Error),
+    /// A partial result has been printed: exit 1.
+    Partial(String),
+}
+
+impl From<strobe::ConfigError> for Failure {
+    fn from(error: strobe::ConfigError) -> Self {
+        Failure::Request(error.into())
+    }
+}
+
+impl From<strobe::runner::RunError> for Failure {
+    fn from(error: strobe::runner::RunError) -> Self {
+        if error.is_bad_request() { Failure::Request(error.into()) } else { Failure::Run(error.into()) }
+    }
+}
+
+pub(crate) fn main() -> ExitCode {
+    let result = match Cli::parse().command {
+        Command::Run(args) => run::run(&args),
+        Command::Replay(args) => run::replay(&args),
+        Command::Check(args) => run::check(&args),
+        Command::Bench(args) => bench::bench(&args),
+        Command::List(args) => list::list(&args),
+        Command::Show(args) => list::show(&args),
+        Command::Schema(args) => list::schema(&args),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failure::Request(error)) => {
+            eprintln!("strobe: {error:#}");
+            ExitCode::from(2)
+        }
+        Err(Failure::Run(error)) => {
+            eprintln!("strobe: {error:#}");
+            ExitCode::from(1)
+        }
+        Err(Failure::Partial(reason)) => {
+            eprintln!("strobe: the result is partial: {reason}");
+            ExitCode::from(1)
+        }
+    }
+}

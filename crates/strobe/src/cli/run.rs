@@ -1,0 +1,228 @@
+//! `strobe run`, `strobe replay`, `strobe check`.
+
+use std::io::IsTerminal as _;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+use strobe::runner::{self, Observer, Progress};
+use strobe::{Experiment, load_drive_table, report};
+use toml::{Table, Value};
+
+use super::{Failure, output};
+
+/// What `run` and `replay` have in common.
+#[derive(Args)]
+struct Common {
+    /// Override a key: --set drive.ftl.gc.victim=fifo (repeatable; see `strobe schema experiment`)
+    #[arg(long = "set", value_name = "KEY.PATH=VALUE")]
+    sets: Vec<String>,
+    /// Seed of everything random
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Write the result as JSON to FILE, or to standard output with "-"
+    #[arg(long, value_name = "FILE|-")]
+    json: Option<String>,
+    /// No progress bar, no summary
+    #[arg(long, short)]
+    quiet: bool,
+    /// Run the whole-state checker after each phase and at each sample (slow)
+    #[arg(long)]
+    check: bool,
+    /// Leave the simulator's own speed out of the JSON, so that it is the same bytes every time
+    #[arg(long)]
+    reproducible: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct RunArgs {
+    /// The experiment file
+    #[arg(value_name = "EXPERIMENT.toml")]
+    file: PathBuf,
+    #[command(flatten)]
+    common: Common,
+}
+
+#[derive(Args)]
+pub(crate) struct CheckArgs {
+    /// The experiment file
+    #[arg(value_name = "EXPERIMENT.toml")]
+    file: PathBuf,
+    /// Override a key, as for `strobe run`
+    #[arg(long = "set", value_name = "KEY.PATH=VALUE")]
+    sets: Vec<String>,
+}
+
+#[derive(Args)]
+pub(crate) struct ReplayArgs {
+    /// The trace, plain or gzip
+    trace: String,
+    /// Its format (`strobe list formats`); never guessed, as formats differ in units and op codes
+    #[arg(long, value_name = "NAME")]
+    format: String,
+    /// A preset (`strobe list presets`) or a TOML file with the keys of [drive]
+    #[arg(long, value_name = "PRESET|FILE.toml", default_value = "generic-8g")]
+    drive: String,
+    /// Take offsets beyond the drive modulo its capacity; changes are counted
+    #[arg(long, conflicts_with = "clip")]
+    wrap: bool,
+    /// Cut off what lies beyond the drive; changes are counted
+    #[arg(long)]
+    clip: bool,
+    /// As fast as the drive takes it, instead of at the trace's own times
+    #[arg(long)]
+    closed_loop: bool,
+    /// Requests outstanding in closed loop
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    queue_depth: u32,
+    /// Replay only this device of the trace, or "all"
+    #[arg(long, value_name = "NAME|all")]
+    device: Option<String>,
+    /// blkparse, blktrace: replay dispatched (D) or queued (Q) requests
+    #[arg(long, value_name = "D|Q")]
+    action: Option<String>,
+    /// mqsim: nanoseconds per unit of the time column
+    #[arg(long, value_name = "NS")]
+    time_unit_ns: Option<u64>,
+    /// Replay the trace N times, one after the other
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    repeat: u32,
+    /// Write the whole drive once before the trace, so that garbage collection has work
+    #[arg(long)]
+    prefill: bool,
+    #[command(flatten)]
+    common: Common,
+}
+
+pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
+    let experiment = Experiment::load(&args.file, &with_options(&args.common))?;
+    execute(&experiment, &args.common)
+}
+
+pub(crate) fn check(args: &CheckArgs) -> Result<(), Failure> {
+    let experiment = Experiment::load(&args.file, &args.sets)?;
+    // The drive itself has its own rules: geometry and reserve arithmetic.
+    let mut small = experiment.drive.clone();
+    small.nand.data = strobe_ssd::DataMode::None;
+    strobe_ssd::build(&small, false, experiment.seed).map_err(|e| Failure::Request(e.into()))?;
+    let text = toml::to_string(&experiment).expect("experiments are plain data");
+    output::print(text.trim_end())
+}
+
+pub(crate) fn replay(args: &ReplayArgs) -> Result<(), Failure> {
+    let mut workload = Table::new();
+    let mut put = |key: &str, value: Value| workload.insert(key.to_owned(), value);
+    put("kind", "trace".into());
+    put("path", args.trace.as_str().into());
+    put("format", args.format.as_str().into());
+    put(
+        "fit",
+        if args.wrap {
+            "wrap"
+        } else if args.clip {
+            "clip"
+        } else {
+            "refuse"
+        }
+        .into(),
+    );
+    put("pacing", if args.closed_loop { "closed" } else { "open" }.into());
+    put("queue_depth", i64::from(args.queue_depth).into());
+    put("repeat", i64::from(args.repeat).into());
+    if let Some(device) = &args.device {
+        put("device", device.as_str().into());
+    }
+    if let Some(action) = &args.action {
+        put("action", action.as_str().into());
+    }
+    if let Some(ns) = args.time_unit_ns {
+        put("time_unit_ns", i64::try_from(ns).unwrap_or(i64::MAX).into());
+    }
+    let mut table = Table::new();
+    table.insert("workload".to_owned(), workload.into());
+    table.insert("drive".to_owned(), load_drive_table(&args.drive)?.into());
+    table.insert("run".to_owned(), Table::from_iter([("prefill".to_owned(), args.prefill.into())]).into());
+    let experiment = Experiment::from_table(table, &with_options(&args.common), Path::new(""))?;
+    execute(&experiment, &args.common)
+}
+
+/// `--seed` and `--check` are shorthands for keys.
+fn with_options(common: &Common) -> Vec<String> {
+    let mut sets = common.sets.clone();
+    sets.extend(common.seed.map(|seed| format!("seed={seed}")));
+    sets.extend(common.check.then(|| "run.check=true".to_owned()));
+    sets
+}
+
+fn execute(experiment: &Experiment, common: &Common) -> Result<(), Failure> {
+    output::check_target(&common.json)?;
+    let interrupted = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&interrupted);
+    // Without a handler Ctrl-C ends the run without a result, which is no reason not to run.
+    let _ = ctrlc::set_handler(move || {
+        if flag.swap(true, Ordering::SeqCst) {
+            std::process::exit(130);
+        }
+    });
+    let show = !common.quiet && std::io::stderr().is_terminal();
+    let mut watcher = Watcher { interrupted, bar: show.then(ProgressBar::new_spinner), phase: "" };
+    let result = runner::run(experiment, &mut watcher);
+    watcher.clear();
+    let result = result?;
+    let result = if common.reproducible { result.reproducible() } else { result };
+    if !common.quiet && common.json.as_deref() != Some("-") {
+        output::print(&report::summary(&result))?;
+    }
+    if let Some(target) = &common.json {
+        output::json(&result, target)?;
+    }
+    match &result.stopped_by {
+        Some(reason) => Err(Failure::Partial(reason.clone())),
+        None => Ok(()),
+    }
+}
+
+/// Shows progress and passes Ctrl-C on.
+struct Watcher {
+    interrupted: Arc<AtomicBool>,
+    bar: Option<ProgressBar>,
+    phase: &'static str,
+}
+
+impl Watcher {
+    fn clear(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+impl Observer for Watcher {
+    fn progress(&mut self, progress: Progress) -> ControlFlow<()> {
+        if let Some(bar) = &self.bar {
+            if self.phase != progress.phase {
+                self.phase = progress.phase;
+                bar.reset();
+                bar.set_message(progress.phase);
+                let style = match progress.total {
+                    Some(total) => {
+                        bar.set_length(total);
+                        "{msg:9} {wide_bar} {percent:>3} %  {per_sec} pages  {eta} left"
+                    }
+                    None => "{msg:9} {spinner} {human_pos} pages  {per_sec}  {elapsed}",
+                };
+                if let Ok(style) = ProgressStyle::with_template(style) {
+                    bar.set_style(style);
+                }
+            }
+            bar.set_position(progress.done);
+        }
+        match self.interrupted.load(Ordering::SeqCst) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    }
+}

@@ -189,14 +189,15 @@ fn a_buffer_lets_queue_depth_one_use_every_die() {
 
 #[test]
 fn write_back_fills_whole_pages() {
-    let mut config = config();
-    config.nand.page_bytes = 16_384;
-    for buffer_units in [1, 4, 5, 16, 61] {
-        let mut engine = build(&buffered(config.clone(), buffer_units), true, 1).expect("valid");
+    for (channels, buffer_units) in [(1, 1), (1, 4), (1, 5), (1, 16), (1, 61), (2, 10), (4, 10), (4, 27)] {
+        let mut config = buffered(shaped(channels, 1, 1), buffer_units);
+        config.nand.page_bytes = 16_384;
+        let mut engine = build(&config, true, 1).expect("valid");
         let requests: Vec<Request> = (0..160).map(write_unit).collect();
         engine.run(&requests, &[], &mut closed(1)).expect("runs");
         engine.flush(T0).expect("runs");
-        assert_eq!(engine.stats().nand.total(NandOp::Program), 40, "buffer of {buffer_units}");
+        let programs = engine.stats().nand.total(NandOp::Program);
+        assert_eq!(programs, 40, "{channels} channels, buffer of {buffer_units}");
     }
 }
 

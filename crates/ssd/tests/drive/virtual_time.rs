@@ -164,6 +164,32 @@ fn a_partial_write_waits_for_the_read_of_the_old_content() {
 }
 
 #[test]
+fn a_partial_write_waits_for_its_read_even_on_another_die() {
+    let mut drive = timed::<NoMedium>(&shaped(2, 1, 1));
+    // Unit 0 lies on the first die, so the third write goes there and the fourth to the second.
+    for unit in [0, 1, 2] {
+        drive.execute(ns(unit * 5_000_000), write_unit(unit)).expect("runs");
+    }
+    let now = 50_000_000;
+    let expected = now + READ + TRANSFER + TRANSFER + PROGRAM;
+    assert_eq!(drive.execute(ns(now), write(3, 2)), Ok(ns(expected)));
+}
+
+#[test]
+fn a_new_latency_window_forgets_the_old_one() {
+    let mut engine = build(&config(), true, 1).expect("valid");
+    let mut queue = closed(1);
+    engine.run(&fill(20), &[], &mut queue).expect("runs");
+    engine.clear_latency();
+    assert_eq!((engine.latency().of(Op::Write).len(), engine.latency().mean_ns(Op::Write)), (0, 0.0));
+    engine.run(&[read_unit(0), read_unit(100)], &[], &mut queue).expect("runs");
+    assert_eq!(engine.latency().of(Op::Read).len(), 2);
+    assert_eq!(engine.latency().mean_ns(Op::Read), (READ + TRANSFER) as f64 / 2.0, "one is unmapped");
+    engine.run(&[write_unit(0)], &[], &mut queue).expect("runs");
+    assert_eq!(engine.latency().mean_ns(Op::Write), (TRANSFER + PROGRAM) as f64);
+}
+
+#[test]
 fn a_partial_write_of_an_unmapped_unit_reads_no_flash() {
     let mut drive = timed::<NoMedium>(&config());
     assert_eq!(drive.execute(T0, write(2, 1)), Ok(ns(TRANSFER + PROGRAM)));

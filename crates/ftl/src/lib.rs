@@ -81,8 +81,10 @@ pub struct WearSummary {
 
 /// A flash translation layer: where each logical unit lies, and how room is made for new ones.
 ///
-/// **The caller promises** that logical pages are below [`MappingScheme::logical_units`] and that
-/// `now` does not decrease from call to call.
+/// **The caller promises** that logical pages are below [`MappingScheme::logical_units`]. `now` is
+/// the earliest time at which the operation may start; it may lie before that of an earlier call
+/// (a transfer to the drive can take longer than the next one), but operations on the same die
+/// are served in the order of the calls.
 ///
 /// **The implementer promises** progress on every write until [`FtlError::EndOfLife`], that a
 /// read returns what was last written or trimmed, and that [`MappingScheme::check`] holds after

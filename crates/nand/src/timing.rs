@@ -15,7 +15,7 @@ pub struct TimingConfig {
     pub erase_ns: u64,
     /// Bus rate of a channel in MB/s (10⁶ bytes); 0 means transfers take no time.
     pub channel_mb_s: u32,
-    /// Spare bytes that travel with every whole page.
+    /// Spare bytes of a page; each mapping unit carries its share over the bus.
     pub spare_bytes: u32,
     /// Cache program: the next page may be transferred while the array programs the last one.
     pub cache_program: bool,
@@ -85,6 +85,8 @@ struct Group {
     page: u32,
     planes: u64,
     start: SimTime,
+    /// When the registers of all planes were free for this operation.
+    registers_free: SimTime,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -107,7 +109,10 @@ impl ArrayTiming {
         Self {
             config,
             page_transfer_ns: transfer_ns(u64::from(spec.page_bytes) + u64::from(config.spare_bytes)),
-            unit_transfer_ns: transfer_ns(u64::from(spec.unit_bytes)),
+            unit_transfer_ns: transfer_ns(
+                u64::from(spec.unit_bytes)
+                    + u64::from(config.spare_bytes / (spec.page_bytes / spec.unit_bytes)),
+            ),
             dies_per_channel: spec.dies_per_channel,
             dies: vec![Die::default(); geometry.dies() as usize],
             buses: vec![Bus::default(); spec.channels as usize],
@@ -131,7 +136,8 @@ impl Die {
     #[inline]
     fn book(&mut self, op: ArrayOp, issued: SimTime, place: Place, start: SimTime, joined: Option<Group>) {
         let planes = joined.map_or(0, |g| g.planes) | 1 << (place.plane & 63);
-        self.last = Some(Group { op, issued, page: place.page, planes, start });
+        let registers_free = joined.map_or(start, |g| g.registers_free);
+        self.last = Some(Group { op, issued, page: place.page, planes, start, registers_free });
     }
 }
 
@@ -161,7 +167,8 @@ impl Timing for ArrayTiming {
         let die = self.dies[place.die.index()];
         let joined = die.joins(ArrayOp::Program, now, place);
         let register_free = match joined {
-            Some(_) => now, // every plane has a register of its own
+            // Every plane has a register of its own, all free at the same time.
+            Some(group) => group.registers_free,
             None if self.config.cache_program => die.register_free,
             None => die.array_free.max(die.register_free),
         };
@@ -172,6 +179,9 @@ impl Timing for ArrayTiming {
         let done = start + self.config.program_ns;
         let die = &mut self.dies[place.die.index()];
         die.book(ArrayOp::Program, now, place, start, joined);
+        if let (None, Some(group)) = (joined, &mut die.last) {
+            group.registers_free = register_free;
+        }
         die.array_free = done;
         die.register_free = start;
         done

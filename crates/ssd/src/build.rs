@@ -61,7 +61,13 @@ pub fn memory_bytes(config: &DriveConfig) -> Result<u64, BuildError> {
         DataMode::Bytes => Chip::<Untimed, ByteMedium>::memory_bytes(&geometry),
     };
     let map = PageMap::<Chip<Untimed, NoMedium>, Greedy>::memory_bytes(&geometry, logical);
-    Ok(chip + map + config.controller.write_buffer_bytes / u64::from(geometry.unit_bytes()) * 64)
+    // A tree node and a queue entry per buffered unit, and its content if that is kept.
+    let per_buffered = match config.nand.data {
+        DataMode::Bytes => 96 + u64::from(geometry.unit_bytes()),
+        _ => 64,
+    };
+    let buffered = config.controller.write_buffer_bytes.div_ceil(u64::from(geometry.unit_bytes()));
+    Ok(chip + map + buffered * per_buffered)
 }
 
 fn checked(config: &DriveConfig) -> Result<(Geometry, u32), BuildError> {

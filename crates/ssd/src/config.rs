@@ -58,7 +58,8 @@ pub struct NandConfig {
     /// Data bytes of a flash page, a multiple of the mapping unit.
     #[schemars(range(min = 512, max = 1_048_576))]
     pub page_bytes: u32,
-    /// Spare (out-of-band) bytes of a page. They travel over the bus with every whole page.
+    /// Spare (out-of-band) bytes of a page; each mapping unit carries its share over the bus.
+    /// Default 0.
     #[serde(default)]
     #[schemars(range(min = 0, max = 65_536))]
     pub spare_bytes: u32,
@@ -103,11 +104,13 @@ pub struct FtlConfig {
     /// Bytes that one map entry stands for: a power of two from 512, dividing page_bytes.
     #[schemars(range(min = 512, max = 1_048_576))]
     pub mapping_unit_bytes: u32,
-    /// Mapping units offered to the host. Give this or over_provisioning.
+    /// Mapping units offered to the host. Give this or over_provisioning; if both are there, this
+    /// counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 4_294_967_294u32))]
     pub logical_pages: Option<u32>,
-    /// Spare share of flash, (physical − logical) / logical. Give this or logical_pages.
+    /// Spare share of flash, (physical − logical) / logical. Give this or logical_pages; without
+    /// either it is 0.07.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0.0, max = 1000.0))]
     pub over_provisioning: Option<f64>,
@@ -142,8 +145,8 @@ pub struct GcConfig {
     pub choices: u32,
     /// Where valid data goes: own or host. Default own.
     pub stream: GcStreamName,
-    /// Collection starts when fewer erased blocks are left. 0 (default): the least that is safe,
-    /// one per plane and two more.
+    /// Collection starts when fewer erased blocks are left. Raised to the least that is safe, one
+    /// per plane and two more, if it is lower. Default 0.
     #[schemars(range(min = 0, max = 16_777_216))]
     pub min_free_blocks: u32,
     /// Blocks that one call gains at least. Default 1.
@@ -176,7 +179,8 @@ pub struct ControllerConfig {
     /// Host link rate in MB/s, each way; 0: transfers take no time.
     #[schemars(range(min = 0, max = 1_000_000))]
     pub link_mb_s: u32,
-    /// Volatile write buffer in bytes. 0: writes complete when they are on flash.
+    /// Volatile write buffer in bytes, rounded up to whole mapping units and at least one flash
+    /// page. 0: no buffer, writes complete when they are on flash. Default 0.
     #[schemars(range(min = 0, max = 1_099_511_627_776u64))]
     pub write_buffer_bytes: u64,
 }

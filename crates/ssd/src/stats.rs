@@ -12,7 +12,7 @@ pub struct HostCounts {
     bytes: [u64; Op::ALL.len()],
     /// Mapping units touched by writes; a partially written unit counts as one.
     pub units_written: u64,
-    /// Partially written units that had to be read first.
+    /// Partially written units, merged with what they held before.
     pub read_modify_writes: u64,
 }
 

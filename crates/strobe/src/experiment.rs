@@ -1,6 +1,7 @@
 //! The experiment file: reading, merging, checking.
 
 use std::fmt;
+use std::io::Read as _;
 use std::path::Path;
 
 use schemars::JsonSchema;
@@ -89,6 +90,23 @@ pub enum ConfigError {
     BadSet(String),
 }
 
+/// Longest configuration file in bytes: enough for any, and /dev/zero ends.
+const FILE_BYTES_MAX: u64 = 16 << 20;
+
+/// Most names in the path of a `--set`; no key lies deeper than half of it.
+const SET_DEPTH_MAX: usize = 8;
+
+fn read_text(path: &Path) -> Result<String, ConfigError> {
+    let mut text = String::new();
+    std::fs::File::open(path)
+        .and_then(|file| file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text))
+        .and_then(|read| match read as u64 > FILE_BYTES_MAX {
+            true => Err(std::io::Error::other(format!("longer than {FILE_BYTES_MAX} bytes"))),
+            false => Ok(text),
+        })
+        .map_err(|source| ConfigError::File { path: path.display().to_string(), source })
+}
+
 fn did_you_mean(nearest: &Option<String>) -> String {
     nearest.as_ref().map(|name| format!("; did you mean {name}?")).unwrap_or_default()
 }
@@ -120,7 +138,8 @@ impl Amount {
                 let times: f64 = times.trim().parse().ok()?;
                 (times.is_finite() && (0.0..=1e9).contains(&times)).then_some(Amount::Capacities(times))
             }
-            None => text.parse().ok().map(Amount::Pages),
+            // TOML has no larger numbers.
+            None => text.parse().ok().filter(|&pages| i64::try_from(pages).is_ok()).map(Amount::Pages),
         }
     }
 }
@@ -324,9 +343,7 @@ impl Experiment {
     /// Reads an experiment file, applies `sets` (`key.path=value`) and checks everything.
     pub fn load(path: &Path, sets: &[String]) -> Result<Self, ConfigError> {
         let name = path.display().to_string();
-        let text = std::fs::read_to_string(path)
-            .map_err(|source| ConfigError::File { path: name.clone(), source })?;
-        let table = parse_table(&text, &name)?;
+        let table = parse_table(&read_text(path)?, &name)?;
         let folder = path.parent().unwrap_or(Path::new(""));
         Self::from_table(table, sets, folder)
             .map_err(|error| ConfigError::In { path: name, error: Box::new(error) })
@@ -403,9 +420,13 @@ fn apply_set(table: &mut Table, set: &str) -> Result<(), ConfigError> {
     let value = format!("v = {text}")
         .parse::<Table>()
         .ok()
+        .filter(|parsed| parsed.len() == 1)
         .and_then(|mut parsed| parsed.remove("v"))
         .unwrap_or_else(|| Value::String(text.to_owned()));
     let mut keys: Vec<&str> = path.trim().split('.').map(str::trim).collect();
+    if keys.len() > SET_DEPTH_MAX {
+        return Err(bad());
+    }
     let last = keys.pop().filter(|key| !key.is_empty()).ok_or_else(bad)?;
     let mut target = table;
     for key in keys {
@@ -452,12 +473,19 @@ fn check_name(key: &str, given: &str, valid: &[&str]) -> Result<(), ConfigError>
 const DEFAULT_PRESET: &str = "generic-8g";
 
 fn drive_config(given: Table) -> Result<DriveConfig, ConfigError> {
+    let names: Vec<&str> = presets::PRESETS.iter().map(|p| p.name).collect();
     let preset = match given.get("preset") {
         None => DEFAULT_PRESET,
         Some(Value::String(name)) => name,
-        Some(_) => "",
+        Some(other) => {
+            return Err(ConfigError::BadName {
+                key: "drive.preset".to_owned(),
+                given: other.to_string(),
+                nearest: None,
+                valid: names.join(", "),
+            });
+        }
     };
-    let names: Vec<&str> = presets::PRESETS.iter().map(|p| p.name).collect();
     check_name("drive.preset", preset, &names)?;
     let preset = presets::find(preset).expect("its name was just checked");
     let mut table = parse_table(preset.toml, preset.name)?;
@@ -497,13 +525,15 @@ pub fn load_drive_table(name: &str) -> Result<Table, ConfigError> {
         let names: Vec<&str> = presets::PRESETS.iter().map(|p| p.name).collect();
         check_name("--drive", name, &names)?;
     }
-    let text = std::fs::read_to_string(path)
-        .map_err(|source| ConfigError::File { path: name.to_owned(), source })?;
-    let mut table = parse_table(&text, name)?;
-    Ok(match table.remove("drive") {
+    let mut table = parse_table(&read_text(path)?, name)?;
+    let table = match table.remove("drive") {
         Some(Value::Table(drive)) => drive,
         _ => table,
-    })
+    };
+    // Here its name is still known.
+    drive_config(table.clone())
+        .map_err(|error| ConfigError::In { path: name.to_owned(), error: Box::new(error) })?;
+    Ok(table)
 }
 
 fn workload_config(mut table: Table, folder: &Path) -> Result<WorkloadConfig, ConfigError> {

@@ -78,6 +78,10 @@ pub enum FitError {
     Backwards,
 }
 
+/// Sectors that one read or write carries at most: 1 GiB, more than any interface allows. A
+/// longer record becomes several, so that no line of a trace takes memory in proportion.
+const DATA_SECTORS_MAX: u64 = (1 << 30) / SECTOR_BYTES;
+
 /// Turns trace records into requests for a drive.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fitter {
@@ -108,7 +112,10 @@ impl Fitter {
             self.changes.late += 1;
         }
         let (start, end) = if op == Op::Flush { (0, 0) } else { self.sectors(record)? };
-        let longest = u64::from(u32::MAX);
+        let longest = match op {
+            Op::Trim => u64::from(u32::MAX),
+            _ => DATA_SECTORS_MAX,
+        };
         let flush = (op == Op::Flush).then_some(Request::FLUSH);
         let pieces = (0..(end - start).div_ceil(longest)).map(move |piece| {
             let from = start + piece * longest;
@@ -216,6 +223,14 @@ mod tests {
         assert!(one(&mut f, &record(Op::Read, 0, 0)).is_empty());
         let expected = Changes { shortened: 1, dropped: 1, rounded: 2, empty: 1, ..Changes::default() };
         assert_eq!(f.changes, expected);
+    }
+
+    #[test]
+    fn a_huge_write_becomes_several_commands_of_a_gibibyte() {
+        let sectors = (5 << 20) + 1;
+        let mut f = Fitter::new(Fit::Refuse, sectors, false);
+        let pieces = one(&mut f, &record(Op::Write, 0, sectors * 512));
+        assert_eq!(pieces, [(0, 2 << 20), (2 << 20, 2 << 20), (4 << 20, (1 << 20) + 1)]);
     }
 
     #[test]

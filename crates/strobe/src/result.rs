@@ -78,7 +78,7 @@ pub struct HostResult {
     pub flush: HostOp,
     /// Mapping units written, partial ones included.
     pub pages_written: u64,
-    /// Partially written units that had to be read first.
+    /// Partially written units, merged with what they held before.
     pub read_modify_writes: u64,
 }
 

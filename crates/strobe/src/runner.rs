@@ -6,10 +6,12 @@ use std::path::Path;
 
 use strobe_ssd::{BuildError, CommandError, DriveStats, Engine, HostQueue, Pacing, build, memory_bytes};
 use strobe_types::{Lba, Op, Request, SECTOR_BYTES, SimTime};
-use strobe_workload::synthetic::{SyntheticConfig, Workload, WorkloadError};
-use strobe_workload::trace::{self, Action, TraceError, TraceOptions};
+use strobe_workload::synthetic::{Synthetic, SyntheticConfig, Workload, WorkloadError};
+use strobe_workload::trace::{self, Action, TraceError, TraceOptions, TraceReader};
 
-use crate::experiment::{Amount, Experiment, HostConfig, PacingName, TraceConfig, WorkloadConfig};
+use crate::experiment::{
+    Amount, Experiment, HostConfig, PacingName, SyntheticWorkload, TraceConfig, WorkloadConfig,
+};
 use crate::fit::{Changes, FitError, Fitter};
 use crate::machine::{Stopwatch, available_bytes};
 use crate::result::{
@@ -44,10 +46,12 @@ pub enum RunError {
     #[error(transparent)]
     Trace(#[from] TraceError),
     /// A trace request does not fit.
-    #[error("{path}, record {position}: {error}")]
+    #[error("{path}, {place} {position}: {error}")]
     Fit {
         /// The trace.
         path: String,
+        /// "line" or "record".
+        place: &'static str,
         /// Line or record number.
         position: u64,
         /// What is wrong.
@@ -61,6 +65,12 @@ pub enum RunError {
         /// What was left out and how to change that.
         hint: String,
     },
+    /// Virtual time has come to its end.
+    #[error(
+        "virtual time has reached its end, 584 years: use shorter times in [drive], a shorter run, or \
+         for a trace with a gap in its timestamps --closed-loop"
+    )]
+    EndOfTime,
     /// The drive refused a command.
     #[error("{0}")]
     Command(CommandError),
@@ -74,7 +84,7 @@ const GIB: f64 = (1u64 << 30) as f64;
 impl RunError {
     /// Whether the request was wrong, rather than the run having failed.
     pub fn is_bad_request(&self) -> bool {
-        !matches!(self, RunError::Command(_) | RunError::Check(_))
+        !matches!(self, RunError::Command(_) | RunError::Check(_) | RunError::EndOfTime)
     }
 }
 
@@ -107,19 +117,79 @@ impl Observer for () {
 /// Runs `experiment` from a fresh drive. A run stopped by the observer or by the drive's end of
 /// life gives a result marked `partial`.
 pub fn run(experiment: &Experiment, observer: &mut dyn Observer) -> Result<RunResult, RunError> {
-    let needed = memory_bytes(&experiment.drive)?;
-    if let Some(available) = available_bytes().filter(|&available| needed > available) {
-        return Err(RunError::Memory { needed, available });
-    }
+    check_memory(experiment)?;
     let drive = build(&experiment.drive, experiment.run.timing, experiment.seed)?;
-    Runner::new(experiment, drive, observer).run()
+    let source = Source::open(experiment)?;
+    Runner::new(experiment, drive, observer).run(source)
+}
+
+/// Refuses what [`run`] would refuse, without running.
+pub fn check(experiment: &Experiment) -> Result<(), RunError> {
+    check_memory(experiment)?;
+    build(&experiment.drive, false, experiment.seed)?;
+    Source::open(experiment).map(drop)
+}
+
+fn check_memory(experiment: &Experiment) -> Result<(), RunError> {
+    let mut needed = memory_bytes(&experiment.drive)?;
+    if let WorkloadConfig::Synthetic(SyntheticWorkload { generator, .. }) = &experiment.workload
+        && generator.trim_fraction > 0.0
+    {
+        // Trims follow which slots are in use.
+        needed += 8 * experiment.drive.logical_bytes() / u64::from(generator.block_bytes.max(512));
+    }
+    match available_bytes().filter(|&available| needed > available) {
+        Some(available) => Err(RunError::Memory { needed, available }),
+        None => Ok(()),
+    }
+}
+
+/// Where the measured requests come from, made before anything runs: what is wrong with it should
+/// not come to light after an hour of warm-up.
+enum Source<'a> {
+    Synthetic { generator: Box<Synthetic>, pages_per_request: f64, pacing: Pacing },
+    Trace(&'a TraceConfig),
+}
+
+impl<'a> Source<'a> {
+    fn open(experiment: &'a Experiment) -> Result<Self, RunError> {
+        let drive = &experiment.drive;
+        match &experiment.workload {
+            WorkloadConfig::Synthetic(workload) => Ok(Source::Synthetic {
+                generator: Box::new(workload.generator.build(drive.logical_bytes(), experiment.seed)?),
+                pages_per_request: f64::from(workload.generator.block_bytes)
+                    / f64::from(drive.ftl.mapping_unit_bytes),
+                pacing: closed(workload.host),
+            }),
+            WorkloadConfig::Trace(config) => {
+                // A pipe can be opened only once.
+                if !Path::new(&config.path).exists() || Path::new(&config.path).is_file() {
+                    open_trace(config)?;
+                }
+                Ok(Source::Trace(config))
+            }
+        }
+    }
+}
+
+fn open_trace(config: &TraceConfig) -> Result<TraceReader, TraceError> {
+    let options = TraceOptions {
+        device: config.device.clone(),
+        action: config.action.as_deref().map(|a| if a == "Q" { Action::Queue } else { Action::Issue }),
+        time_unit_ns: config.time_unit_ns,
+    };
+    trace::open(Path::new(&config.path), &config.format, &options)
 }
 
 /// Requests handed to the drive at a time: enough to hide memory latency, few enough to stay in
 /// the first-level cache.
 const BATCH: usize = 1024;
+/// Host pages of a batch, about, so that long requests do not make long batches.
+const BATCH_PAGES: u64 = 1 << 16;
 /// Batches between two calls of the observer.
 const BATCHES_PER_PROGRESS: u32 = 16;
+/// Host pages after which it is called in any case.
+const PAGES_PER_PROGRESS: u64 = 1 << 18;
 
 /// Why a phase ended before its end.
 enum Stop {
@@ -147,6 +217,8 @@ struct Runner<'a> {
     phase_pages: u64,
     pages: u64,
     batches: u32,
+    /// Host pages at the last call of the observer.
+    reported_pages: u64,
     window_start: Option<(DriveStats, SimTime)>,
     trace: Option<TraceResult>,
 }
@@ -166,14 +238,15 @@ impl<'a> Runner<'a> {
             phase_pages: 0,
             pages: 0,
             batches: 0,
+            reported_pages: 0,
             window_start: None,
             trace: None,
         }
     }
 
-    fn run(mut self) -> Result<RunResult, RunError> {
+    fn run(mut self, source: Source<'_>) -> Result<RunResult, RunError> {
         let watch = Stopwatch::start();
-        let stopped_by = match self.phases() {
+        let stopped_by = match self.phases(source) {
             Ok(()) => None,
             Err(Stop::Observer) => Some("interrupted".to_owned()),
             // The drive wore out: that is what the run was to find out.
@@ -187,31 +260,26 @@ impl<'a> Runner<'a> {
         Ok(self.result(stopped_by, watch))
     }
 
-    fn phases(&mut self) -> Result<(), Stop> {
+    fn phases(&mut self, source: Source<'_>) -> Result<(), Stop> {
         let run = &self.experiment.run;
         let capacity = self.drive.logical_units();
-        let is_trace = matches!(self.experiment.workload, WorkloadConfig::Trace(_));
+        let is_trace = matches!(source, Source::Trace(_));
         if run.prefill.unwrap_or(!is_trace) {
             self.begin("prefill", Some(u64::from(capacity)));
             self.prefill()?;
         }
-        match &self.experiment.workload {
-            WorkloadConfig::Synthetic(workload) => {
-                let bytes = self.drive.sectors() * SECTOR_BYTES;
-                let mut generator = workload.generator.build(bytes, self.experiment.seed)?;
-                let pages_per_request =
-                    f64::from(workload.generator.block_bytes) / f64::from(self.drive.geometry().unit_bytes());
-                let pacing = closed(workload.host);
+        match source {
+            Source::Synthetic { mut generator, pages_per_request, pacing } => {
                 let warmup = run.warmup.pages(capacity);
                 self.begin("warm-up", Some(warmup));
                 self.queue = HostQueue::new(pacing, self.queue.finished());
-                self.generate(&mut generator, warmup, pages_per_request)?;
+                self.generate(&mut *generator, warmup, pages_per_request)?;
                 let measure = run.measure.unwrap_or(Amount::Capacities(1.0)).pages(capacity);
                 self.begin_measuring(Some(measure))?;
                 self.queue = HostQueue::new(pacing, self.queue.finished());
-                self.generate(&mut generator, measure, pages_per_request)
+                self.generate(&mut *generator, measure, pages_per_request)
             }
-            WorkloadConfig::Trace(trace) => {
+            Source::Trace(trace) => {
                 let warmup = run.warmup.pages(capacity);
                 if warmup > 0 {
                     self.begin("warm-up", Some(warmup));
@@ -266,9 +334,10 @@ impl<'a> Runner<'a> {
         pages_per_request: f64,
     ) -> Result<(), Stop> {
         let mut left = (pages as f64 / pages_per_request).ceil() as u64;
+        let most = ((BATCH_PAGES as f64 / pages_per_request) as u64).clamp(1, BATCH as u64);
         let mut batch = Vec::with_capacity(BATCH);
         while left > 0 {
-            let count = left.min(BATCH as u64);
+            let count = left.min(most);
             generator.fill(&mut batch, count as usize);
             self.issue(&batch, &[])?;
             left -= count;
@@ -294,22 +363,14 @@ impl<'a> Runner<'a> {
             if result.is_err() || limit.is_some_and(|limit| self.phase_pages >= limit) {
                 break;
             }
+            // What holds nothing will hold nothing the next time.
+            if summary.requests.is_empty() {
+                let hint = nothing_hint(&summary);
+                return Err(RunError::EmptyTrace { path: config.path.clone(), hint }.into());
+            }
             summary.repetitions += 1;
         }
-        let empty = summary.requests.is_empty() && result.is_ok();
-        let left_out: Vec<String> =
-            summary.skipped.iter().map(|(reason, n)| format!("{n} {reason}")).collect();
         self.trace = Some(summary);
-        if empty {
-            let hint = match left_out.is_empty() {
-                true => String::new(),
-                false => format!(
-                    "; left out: {} (blkparse and blktrace: try --action Q, or another --device)",
-                    left_out.join(", ")
-                ),
-            };
-            return Err(RunError::EmptyTrace { path: config.path.clone(), hint }.into());
-        }
         result
     }
 
@@ -320,26 +381,25 @@ impl<'a> Runner<'a> {
         open_loop: bool,
         summary: &mut TraceResult,
     ) -> Result<(), Stop> {
-        let options = TraceOptions {
-            device: config.device.clone(),
-            action: config.action.as_deref().map(|a| if a == "Q" { Action::Queue } else { Action::Issue }),
-            time_unit_ns: config.time_unit_ns,
-        };
-        let mut reader = trace::open(Path::new(&config.path), &config.format, &options)?;
+        let mut reader = open_trace(config)?;
         let mut fitter = Fitter::new(config.fit, self.drive.sectors(), open_loop);
         let start = self.queue.finished();
         let mut batch: Vec<Request> = Vec::with_capacity(BATCH);
         let mut arrivals: Vec<SimTime> = Vec::with_capacity(BATCH);
         let mut result = Ok(());
+        let mut batch_pages = 0;
         while result.is_ok() {
-            let record = reader.next().transpose()?;
+            let reached = limit.is_some_and(|limit| self.phase_pages + batch_pages >= limit);
+            let record = if reached { None } else { reader.next().transpose()? };
             if let Some(record) = &record {
                 let requests = fitter.requests(record).map_err(|error| RunError::Fit {
                     path: config.path.clone(),
+                    place: if config.format == "blktrace" { "record" } else { "line" },
                     position: record.position,
                     error,
                 })?;
                 for request in requests {
+                    batch_pages += self.pages_of(&request);
                     *summary.requests.entry(request.op.name().to_owned()).or_default() += 1;
                     batch.push(request);
                     if open_loop {
@@ -349,13 +409,13 @@ impl<'a> Runner<'a> {
                 summary.span_bytes = summary.span_bytes.max(record.offset.saturating_add(record.bytes));
                 summary.duration_ns = summary.duration_ns.max(record.time_ns);
             }
-            let done = record.is_none() || limit.is_some_and(|limit| self.phase_pages >= limit);
-            if batch.len() >= BATCH || done {
+            if batch.len() >= BATCH || batch_pages >= BATCH_PAGES || record.is_none() {
                 result = self.issue(&batch, &arrivals);
                 batch.clear();
                 arrivals.clear();
+                batch_pages = 0;
             }
-            if done {
+            if record.is_none() {
                 break;
             }
         }
@@ -366,6 +426,12 @@ impl<'a> Runner<'a> {
         result
     }
 
+    /// Mapping units that a request covers, if it is aligned to them.
+    fn pages_of(&self, request: &Request) -> u64 {
+        let shift = self.drive.geometry().unit_shift();
+        (u64::from(request.sectors) + ((1u64 << shift) - 1)) >> shift
+    }
+
     /// Hands a batch to the drive, then samples and reports as due.
     fn issue(&mut self, batch: &[Request], arrivals: &[SimTime]) -> Result<(), Stop> {
         let result = self.drive.run(batch, arrivals, &mut self.queue);
@@ -373,16 +439,19 @@ impl<'a> Runner<'a> {
             Ok(()) => batch.len(),
             Err((failed, _)) => *failed,
         };
-        let shift = self.drive.geometry().unit_shift();
-        let unit_mask = (1u64 << shift) - 1;
-        let pages: u64 = batch[..ran].iter().map(|r| (u64::from(r.sectors) + unit_mask) >> shift).sum();
+        let pages: u64 = batch[..ran].iter().map(|request| self.pages_of(request)).sum();
         self.phase_pages += pages;
         self.pages += pages;
         if self.drive.stats().host.units_written >= self.series.due() {
             self.sample()?;
         }
+        if self.queue.finished() == SimTime::from_ns(u64::MAX) {
+            return Err(RunError::EndOfTime.into());
+        }
         self.batches += 1;
-        if self.batches % BATCHES_PER_PROGRESS == 0 {
+        if self.batches % BATCHES_PER_PROGRESS == 0 || self.pages - self.reported_pages >= PAGES_PER_PROGRESS
+        {
+            self.reported_pages = self.pages;
             let progress = Progress {
                 phase: self.phase,
                 done: self.phase_pages,
@@ -470,6 +539,22 @@ impl Changes {
         self.empty += other.empty;
         self.late += other.late;
     }
+}
+
+/// Why a trace held nothing to replay.
+fn nothing_hint(summary: &TraceResult) -> String {
+    let left_out: Vec<String> = summary.skipped.iter().map(|(reason, n)| format!("{n} {reason}")).collect();
+    let mut hint = String::new();
+    if !left_out.is_empty() {
+        let cure = "blkparse and blktrace: try --action Q, or another --device";
+        hint += &format!("; left out: {} ({cure})", left_out.join(", "));
+    }
+    let Changes { dropped, empty, rounded, .. } = summary.changes;
+    if dropped + empty + rounded > 0 {
+        hint +=
+            &format!("; {dropped} lay beyond the drive, {empty} were empty, {rounded} held no whole sector");
+    }
+    hint
 }
 
 fn closed(host: HostConfig) -> Pacing {

@@ -54,10 +54,9 @@ impl<'a> Checker<'a> {
         }
         let required = schema["required"].as_array().into_iter().flatten().filter_map(Json::as_str);
         match required.into_iter().find(|key| !table.contains_key(*key)) {
-            Some(key) => Err(ConfigError::MissingKey {
-                key: join(path, key),
-                meaning: properties[key]["description"].as_str().unwrap_or_default().to_owned(),
-            }),
+            Some(key) => {
+                Err(ConfigError::MissingKey { key: join(path, key), meaning: meaning(&properties[key]) })
+            }
             None => Ok(()),
         }
     }
@@ -68,7 +67,7 @@ impl<'a> Checker<'a> {
             key: path.to_owned(),
             given: given.to_string(),
             allowed,
-            meaning: property["description"].as_str().unwrap_or_default().to_owned(),
+            meaning: meaning(property),
         };
         if let Some(names) = enum_names(schema) {
             let given = value.as_str().unwrap_or_default();
@@ -78,7 +77,9 @@ impl<'a> Checker<'a> {
             return Err(ConfigError::BadName {
                 key: path.to_owned(),
                 given: value.to_string(),
-                nearest: nearest(given, names.iter().copied()).map(str::to_owned),
+                nearest: nearest(given, names.iter().copied())
+                    .filter(|_| !given.is_empty())
+                    .map(str::to_owned),
                 valid: names.join(", "),
             });
         }
@@ -115,6 +116,11 @@ fn join(path: &str, key: &str) -> String {
     if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
 }
 
+/// A key's documentation as one line.
+fn meaning(property: &Json) -> String {
+    property["description"].as_str().unwrap_or_default().replace('\n', " ")
+}
+
 /// The names an enumeration allows, if `schema` is one.
 fn enum_names(schema: &Json) -> Option<Vec<&str>> {
     if let Some(names) = schema["enum"].as_array() {
@@ -125,7 +131,9 @@ fn enum_names(schema: &Json) -> Option<Vec<&str>> {
 }
 
 fn limit(name: &str, property: &Json, schema: &Json) -> Option<f64> {
-    property[name].as_f64().or_else(|| schema[name].as_f64())
+    let given = property[name].as_f64().or_else(|| schema[name].as_f64());
+    let fits_type = (name == "maximum" && schema["format"] == "uint32").then(|| f64::from(u32::MAX));
+    given.or(fits_type)
 }
 
 fn in_range(x: f64, property: &Json, schema: &Json) -> bool {
@@ -147,14 +155,18 @@ fn range_text(property: &Json, schema: &Json, types: &[&str]) -> String {
     };
     let show =
         |x: f64| if x.abs() < 1e15 && x == x.trunc() { format!("{}", x as i64) } else { format!("{x}") };
-    let min = limit("minimum", property, schema).map(show);
-    let max = limit("maximum", property, schema).map(show);
-    match (min, max) {
-        (Some(min), Some(max)) => format!("{kind} from {min} to {max}"),
-        (Some(min), None) => format!("{kind} from {min} on"),
-        (None, Some(max)) => format!("{kind} up to {max}"),
-        (None, None) => kind.to_owned(),
-    }
+    let limit = |name| limit(name, property, schema).map(show);
+    let above = limit("exclusiveMinimum").map(|min| format!(" greater than {min}"));
+    let below = limit("exclusiveMaximum").map(|max| format!(" less than {max}"));
+    let (low, high) = match (limit("minimum"), limit("maximum")) {
+        (Some(min), Some(max)) => (Some(format!(" from {min} to {max}")), None),
+        (Some(min), None) if below.is_none() => (Some(format!(" from {min} on")), None),
+        (Some(min), None) => (Some(format!(" from {min}")), below),
+        (None, Some(max)) => (above, Some(format!(" up to {max}"))),
+        (None, None) => (above, below),
+    };
+    let and = if low.is_some() && high.is_some() { " and" } else { "" };
+    format!("{kind}{}{and}{}", low.unwrap_or_default(), high.unwrap_or_default())
 }
 
 /// A size as fio writes it: a number with an optional k, m, g or t (powers of 1024); "KiB" and

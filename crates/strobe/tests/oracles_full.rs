@@ -4,7 +4,7 @@
 
 mod oracle_support;
 
-use oracle_support::Policy::{Choices, Fifo, Greedy, Random};
+use oracle_support::Policy::{Choices, Fifo, Greedy, GreedyLog, Random};
 use oracle_support::{Cell, Policy, Traffic, assert_agreement};
 
 /// Spare shares of 7, 15, 28 and 50 %, and over-provisioning of 7 and 28 %.
@@ -21,6 +21,9 @@ fn fifo_under_uniform_writes() {
     assert_agreement(&uniform(Fifo, &[16, 64, 256]));
 }
 
+/// The worst cell, b = 16 at ρ = 1/1.07, is off by 0.5 %, the others by less than 0.1 %: its victims
+/// hold 12.997 units, where the formula passes from one pair of levels to the next with a kink,
+/// which the fluctuations of a finite drive round off (16,384 blocks: 0.1 %, 65,536: 0.03 %).
 #[test]
 #[ignore = "long: make test-long"]
 fn greedy_under_uniform_writes() {
@@ -41,11 +44,13 @@ fn d_choices_under_uniform_writes() {
 
 #[test]
 #[ignore = "long: make test-long"]
-fn fifo_under_mixed_hot_and_cold_writes() {
+fn one_log_under_mixed_hot_and_cold_writes() {
     let mut cells = Vec::new();
-    for rho in [0.93, 0.72] {
-        for (f, r) in [(0.2, 0.8), (0.1, 0.9)] {
-            cells.push(Cell::new(Fifo, 64, rho).under(Traffic::HotCold { f, r }));
+    for policy in [Fifo, GreedyLog] {
+        for rho in [0.93, 0.72] {
+            for (f, r) in [(0.2, 0.8), (0.1, 0.9)] {
+                cells.push(Cell::new(policy, 64, rho).under(Traffic::HotCold { f, r }));
+            }
         }
     }
     assert_agreement(&cells);

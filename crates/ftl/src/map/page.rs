@@ -147,7 +147,8 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             logical_units: self.config.logical_units,
             usable_blocks: geometry.blocks() - self.bad_blocks(),
             open_blocks: self.frontiers.iter().map(Frontier::lanes).sum(),
-            reserve_blocks: self.min_free_blocks - 1,
+            // What is erased when the last victim of a call is chosen.
+            reserve_blocks: self.min_free_blocks - 1 + self.config.net_blocks.max(1) - 1,
             pages_per_block: geometry.pages_per_block(),
             units_per_page: geometry.units_per_page(),
         })
@@ -274,7 +275,12 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// here waits for the host.
     fn collect(&mut self, now: SimTime) -> Result<(), FtlError> {
         self.gc.runs += 1;
-        let target = self.min_free_blocks.max(self.free.count() + self.config.net_blocks.max(1));
+        // With enough erased blocks at hand, all there is to do is to empty retiring ones.
+        let target = if self.free.count() < self.min_free_blocks {
+            self.min_free_blocks.max(self.free.count() + self.config.net_blocks.max(1))
+        } else {
+            0
+        };
         let patience = 4 * u64::from(self.nand.geometry().blocks()) + 1000;
         let mut fruitless = 0;
         let mut finished = now;
@@ -283,6 +289,13 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             self.take_out_of_service(block);
         }
         while self.free.count() < target {
+            // On a shared stream, copies leave room behind them in the block they opened last. The
+            // host goes on there, as in a plain log; gaining a whole block first would fill blocks
+            // with copies alone and so separate old data from new.
+            let shared = self.frontiers.len() == 1;
+            if shared && self.free.count() + 1 >= target && self.frontiers[HOST].next_pages().is_some() {
+                break;
+            }
             self.refuse_at_end_of_life()?;
             let view = BlockView {
                 valid: &self.valid,

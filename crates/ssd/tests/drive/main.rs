@@ -9,7 +9,7 @@ mod byte_model;
 mod configuration;
 mod end_of_life;
 mod freeze;
-mod known_bugs;
 mod misuse;
+mod regressions;
 mod setup;
 mod virtual_time;

@@ -22,8 +22,8 @@ pub(crate) fn bench(args: &BenchArgs) -> Result<(), Failure> {
     let wanted = |name: &str| args.only.as_ref().is_none_or(|text| name.contains(text));
     let mut cells = Vec::new();
     for spec in CELLS.iter().filter(|spec| wanted(spec.name)) {
-        eprintln!("{}: {}", spec.name, spec.summary);
-        cells.push(run_cell(spec, &mut |what| eprintln!("  {what}"))?);
+        output::note(&format!("{}: {}", spec.name, spec.summary));
+        cells.push(run_cell(spec, &mut |what| output::note(&format!("  {what}")))?);
     }
     if cells.is_empty() {
         let names: Vec<&str> = CELLS.iter().map(|spec| spec.name).collect();

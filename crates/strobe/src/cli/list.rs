@@ -110,9 +110,9 @@ pub(crate) fn show(args: &ShowArgs) -> Result<(), Failure> {
     let Some(preset) = presets::find(&args.name) else {
         let names: Vec<&str> = presets::PRESETS.iter().map(|p| p.name).collect();
         let hint = strobe::nearest(&args.name, names.iter().copied());
-        let hint = hint.map(|name| format!("; did you mean {name}?")).unwrap_or_default();
+        let hint = hint.map(|name| format!(", did you mean {name}?")).unwrap_or_default();
         return Err(Failure::Request(anyhow::anyhow!(
-            "no preset is called \"{}\"{hint} There are {}",
+            "no preset is called \"{}\"{hint}; there are {}",
             args.name,
             names.join(", ")
         )));

@@ -5,6 +5,7 @@ mod list;
 mod output;
 mod run;
 
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -48,15 +49,25 @@ enum Failure {
     Partial(String),
 }
 
+impl Failure {
+    /// A wrong request. The text of `error` already says what its sources say.
+    fn request(error: &impl std::error::Error) -> Self {
+        Failure::Request(anyhow::Error::msg(error.to_string()))
+    }
+}
+
 impl From<strobe::ConfigError> for Failure {
     fn from(error: strobe::ConfigError) -> Self {
-        Failure::Request(error.into())
+        Failure::request(&error)
     }
 }
 
 impl From<strobe::runner::RunError> for Failure {
     fn from(error: strobe::runner::RunError) -> Self {
-        if error.is_bad_request() { Failure::Request(error.into()) } else { Failure::Run(error.into()) }
+        if error.is_bad_request() {
+            return Failure::request(&error);
+        }
+        Failure::Run(anyhow::Error::msg(error.to_string()))
     }
 }
 
@@ -70,19 +81,33 @@ pub(crate) fn main() -> ExitCode {
         Command::Show(args) => list::show(&args),
         Command::Schema(args) => list::schema(&args),
     };
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(Failure::Request(error)) => {
-            eprintln!("strobe: {error:#}");
-            ExitCode::from(2)
+    let (message, code) = match result {
+        Ok(()) => return ExitCode::SUCCESS,
+        Err(Failure::Request(error)) => (format!("{error:#}"), 2),
+        Err(Failure::Run(error)) => (format!("{error:#}"), 1),
+        Err(Failure::Partial(reason)) => (format!("the result is partial: {reason}"), 1),
+    };
+    complain(&message);
+    ExitCode::from(code)
+}
+
+/// Most characters of one line of a message: it may quote a file that is one long line.
+const LINE_CHARS_MAX: usize = 400;
+
+/// Prints a message to standard error. Messages quote what was given, so control characters are
+/// made harmless and endless lines cut; that nobody may be there to read it is no reason to panic.
+fn complain(message: &str) {
+    let mut text = String::from("strobe: ");
+    for (at, line) in message.lines().enumerate() {
+        if at > 0 {
+            text.push('\n');
         }
-        Err(Failure::Run(error)) => {
-            eprintln!("strobe: {error:#}");
-            ExitCode::from(1)
-        }
-        Err(Failure::Partial(reason)) => {
-            eprintln!("strobe: the result is partial: {reason}");
-            ExitCode::from(1)
+        let shown = line.chars().take(LINE_CHARS_MAX);
+        text.extend(shown.map(|c| if c.is_control() && c != '\t' { char::REPLACEMENT_CHARACTER } else { c }));
+        if line.chars().nth(LINE_CHARS_MAX).is_some() {
+            text.push_str("...");
         }
     }
+    text.push('\n');
+    let _ = std::io::stderr().lock().write_all(text.as_bytes());
 }

@@ -20,6 +20,11 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
     }
 }
 
+/// Tells the person who waits what is going on; nobody may be there.
+pub(crate) fn note(text: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "{text}");
+}
+
 /// Writes `value` as JSON to `target`: a file, or "-" for standard output.
 pub(crate) fn json(value: &impl Serialize, target: &str) -> Result<(), Failure> {
     let text = serde_json::to_string_pretty(value).expect("results are plain data");
@@ -51,8 +56,9 @@ fn write_file(path: &Path, text: &str) -> anyhow::Result<()> {
 pub(crate) fn check_target(target: &Option<String>) -> Result<(), Failure> {
     let Some(target) = target.as_deref().filter(|&t| t != "-") else { return Ok(()) };
     let parent = Path::new(target).parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    if parent.is_dir() && !Path::new(target).is_dir() {
+    let names_a_file = !target.is_empty() && !target.ends_with('/') && !Path::new(target).is_dir();
+    if parent.is_dir() && names_a_file {
         return Ok(());
     }
-    Err(Failure::Request(anyhow::anyhow!("--json {target}: not a file in an existing folder")))
+    Err(Failure::Request(anyhow::anyhow!("--json \"{target}\": not a file in an existing folder")))
 }

@@ -21,7 +21,7 @@ struct Common {
     #[arg(long = "set", value_name = "KEY.PATH=VALUE")]
     sets: Vec<String>,
     /// Seed of everything random
-    #[arg(long)]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
     seed: Option<u64>,
     /// Write the result as JSON to FILE, or to standard output with "-"
     #[arg(long, value_name = "FILE|-")]
@@ -107,7 +107,7 @@ pub(crate) fn check(args: &CheckArgs) -> Result<(), Failure> {
     // The drive itself has its own rules: geometry and reserve arithmetic.
     let mut small = experiment.drive.clone();
     small.nand.data = strobe_ssd::DataMode::None;
-    strobe_ssd::build(&small, false, experiment.seed).map_err(|e| Failure::Request(e.into()))?;
+    runner::check(&Experiment { drive: small, ..experiment.clone() })?;
     let text = toml::to_string(&experiment).expect("experiments are plain data");
     output::print(text.trim_end())
 }

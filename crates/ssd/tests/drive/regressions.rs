@@ -1,5 +1,4 @@
-//! Bugs found in other crates: each test fails today and says where. With the fix, remove the `ignore`
-//! and move the test beside the code.
+//! Bugs that were found by testing the whole drive, each pinned down.
 
 use strobe_nand::NoMedium;
 use strobe_ssd::build;
@@ -9,11 +8,9 @@ use crate::setup::{
     PROGRAM, T0, TRANSFER, UNIT, closed, config, shaped, timed, unit_writes, write, write_unit,
 };
 
-/// strobe-nand, `ArrayTiming::program`: a page that joins a multi-plane group takes
-/// `register_free = now`, so without cache program its transfer overlaps the array operation that
-/// the die is still doing. Only the first plane of the group waits.
+/// A page that joined a multi-plane group did not wait for the registers: without cache program its
+/// transfer overlapped the array operation that the die was still doing.
 #[test]
-#[ignore = "bug in strobe-nand: ArrayTiming::program"]
 fn without_cache_program_no_plane_loads_while_the_die_programs() {
     let mut drive = timed::<NoMedium>(&shaped(1, 1, 2));
     for n in 1..=5 {
@@ -22,10 +19,9 @@ fn without_cache_program_no_plane_loads_while_the_die_programs() {
     }
 }
 
-/// strobe-ftl, `PageMap::capacity`: the reserve does not include `net_blocks`, so a drive is
-/// accepted that cannot gain so many blocks, and the run ends with `NoProgress`.
+/// The reserve did not include `net_blocks`: a drive was accepted that could not gain so many
+/// blocks, and the run ended with `NoProgress`.
 #[test]
-#[ignore = "bug in strobe-ftl: PageMap::capacity ignores net_blocks"]
 fn a_drive_that_cannot_gain_net_blocks_is_refused_or_makes_progress() {
     for net_blocks in [2, 4, 16, 1000] {
         let mut config = config();
@@ -38,10 +34,9 @@ fn a_drive_that_cannot_gain_net_blocks_is_refused_or_makes_progress() {
     }
 }
 
-/// strobe-ftl, `PageMap::collect`: a block to retire starts a collection whatever is free, with
-/// a target above what is free; on a drive that holds nothing invalid yet it cannot be reached.
+/// A block to retire started a collection whatever was free, with a target above what was free; on a
+/// drive that held nothing invalid yet it could not be reached.
 #[test]
-#[ignore = "bug in strobe-ftl: PageMap::collect after a failed program"]
 fn a_failed_program_on_a_fresh_drive_does_not_end_the_run() {
     for seed in 0..50 {
         let mut config = config();

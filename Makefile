@@ -1,0 +1,41 @@
+# The one entry for people and machines. `make help` lists what there is.
+
+CARGO ?= cargo
+export RUSTFLAGS ?=
+export RUSTDOCFLAGS = -D warnings
+
+.PHONY: help build demo test lint docs examples test-long bench fuzz
+
+help:           ## This list
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
+
+build:          ## The strobe program, optimised: target/release/strobe
+	$(CARGO) build --release
+
+demo:           ## Replay the example trace
+	$(CARGO) run --release -- run examples/quickstart.toml
+
+test: lint      ## Everything that must pass before a change is done (about 5 minutes on 2 cores)
+	$(CARGO) test --workspace --quiet
+	$(MAKE) --no-print-directory examples docs
+
+lint:           ## Formatting and clippy, determinism bans included
+	sh scripts/setup.sh
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --quiet -- -D warnings
+
+docs:           ## The documentation of all crates, warnings are errors
+	$(CARGO) doc --workspace --no-deps --quiet
+
+examples:       ## Runs everything in examples/
+	$(CARGO) build --quiet
+	sh scripts/examples.sh target/debug/strobe
+
+test-long:      ## The full tables of oracles, in release (about 10 minutes)
+	$(CARGO) test --release --workspace -- --ignored --nocapture
+
+bench:          ## Speed beside this machine's memory floor
+	$(CARGO) run --release -- bench
+
+fuzz:           ## 60 seconds of each fuzz target (needs a nightly toolchain and cargo-fuzz)
+	sh scripts/fuzz.sh 60

@@ -1,0 +1,187 @@
+//! The `strobe` program as its users see it: arguments, files and signals in; exit codes, JSON and
+//! messages out. Every run here is of the real program, without a shell.
+
+mod bad_input;
+mod contract;
+mod determinism;
+mod endings;
+mod hostile;
+mod result;
+mod schema;
+mod traces;
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use serde_json::Value as Json;
+use tempfile::TempDir;
+
+/// One die, 32 blocks of 8 pages, 160 logical units of 4 KiB: runs in milliseconds.
+pub(crate) const TINY: &str = "\
+seed = 1
+[drive.nand]
+blocks_per_plane = 32
+pages_per_block = 8
+[drive.ftl]
+logical_pages = 160
+[workload]
+kind = \"uniform\"
+[run]
+warmup = \"2x\"
+measure = \"4x\"
+";
+
+/// The [drive] table of [`TINY`], for `--drive`.
+pub(crate) const TINY_DRIVE: &str = "\
+[nand]
+blocks_per_plane = 32
+pages_per_block = 8
+[ftl]
+logical_pages = 160
+";
+
+/// What a run of the program left behind.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) code: i32,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl Ended {
+    #[track_caller]
+    pub(crate) fn ok(self) -> Self {
+        assert_eq!(self.code, 0, "{self:?}");
+        self
+    }
+
+    /// Standard output as JSON, and nothing else.
+    #[track_caller]
+    pub(crate) fn json(&self) -> Json {
+        serde_json::from_str(&self.out).unwrap_or_else(|e| panic!("{e}: {self:?}"))
+    }
+
+    /// The request was wrong, nothing was printed, and the message says all of `parts`.
+    #[track_caller]
+    pub(crate) fn refused(&self, parts: &[&str]) {
+        assert_eq!(self.code, 2, "{self:?}");
+        assert_eq!(self.out, "", "a refusal prints no result");
+        self.says(parts);
+    }
+
+    #[track_caller]
+    pub(crate) fn says(&self, parts: &[&str]) {
+        for part in parts {
+            assert!(self.err.contains(part), "\"{part}\" is missing in: {}", self.err);
+        }
+        assert!(!self.err.trim_end().is_empty());
+        assert!(self.err.len() < 10_000, "a message of {} bytes", self.err.len());
+    }
+}
+
+/// A folder to run in. All paths in arguments are relative to it, so that results do not depend on
+/// where it is.
+pub(crate) struct Folder(TempDir);
+
+impl Folder {
+    /// A folder with `tiny.toml` and `drive.toml`.
+    pub(crate) fn new() -> Self {
+        let folder = Self(TempDir::new().expect("a temporary folder"));
+        folder.write("tiny.toml", TINY).write("drive.toml", TINY_DRIVE);
+        folder
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    pub(crate) fn write(&self, name: &str, content: impl AsRef<[u8]>) -> &Self {
+        std::fs::write(self.path().join(name), content).expect("a writable folder");
+        self
+    }
+
+    pub(crate) fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.path().join(name)).expect("a file was written")
+    }
+
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_strobe"));
+        command.args(args).current_dir(self.path()).stdin(Stdio::null()).env_remove("RUST_BACKTRACE");
+        command
+    }
+
+    /// Runs the program to its end. It never panics, dies from a signal or hangs.
+    #[track_caller]
+    pub(crate) fn strobe(&self, args: &[&str]) -> Ended {
+        let mut command = self.command(args);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        finish(command.spawn().expect("the program starts"))
+    }
+
+    /// `run tiny.toml --quiet --json -` with `--set` for each of `sets`.
+    #[track_caller]
+    pub(crate) fn tiny(&self, sets: &[&str]) -> Ended {
+        let mut args = vec!["run", "tiny.toml", "--quiet", "--json", "-"];
+        args.extend(sets.iter().flat_map(|set| ["--set", set]));
+        self.strobe(&args)
+    }
+
+    /// Replays `file` on the tiny drive with JSON on standard output.
+    #[track_caller]
+    pub(crate) fn replay(&self, file: &str, format: &str, more: &[&str]) -> Ended {
+        let mut args =
+            vec!["replay", file, "--format", format, "--drive", "drive.toml", "--quiet", "--json", "-"];
+        args.extend(more);
+        self.strobe(&args)
+    }
+}
+
+/// The repository's root.
+pub(crate) fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Waits for the end of `child`, at most two minutes.
+#[track_caller]
+pub(crate) fn finish(mut child: Child) -> Ended {
+    fn collect(pipe: Option<impl std::io::Read + Send + 'static>) -> std::thread::JoinHandle<String> {
+        std::thread::spawn(move || {
+            let mut bytes = Vec::new();
+            if let Some(mut pipe) = pipe {
+                pipe.read_to_end(&mut bytes).expect("a pipe");
+            }
+            String::from_utf8(bytes).expect("the program prints text")
+        })
+    }
+    let out = collect(child.stdout.take());
+    let err = collect(child.stderr.take());
+    let mut status = None;
+    for _ in 0..12_000 {
+        status = child.try_wait().expect("our own child");
+        if status.is_some() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let Some(status) = status else {
+        child.kill().expect("our own child");
+        panic!("hangs: {}", err.join().expect("read"));
+    };
+    let (out, err) = (out.join().expect("read"), err.join().expect("read"));
+    assert!(!err.contains("panicked") && !err.contains("overflowed its stack"), "{err}");
+    let code = status.code().unwrap_or_else(|| panic!("died: {status}: {err}"));
+    assert!((0..=2).contains(&code), "exit code {code}: {err}");
+    Ended { code, out, err }
+}
+
+/// Every cause adds up to the chip's own totals.
+#[track_caller]
+pub(crate) fn assert_causes_add_up(result: &Json) {
+    for op in ["program", "read", "erase"] {
+        let by_cause = result["nand"][op]["by_cause"].as_object().expect("a table of causes");
+        assert_eq!(by_cause.len(), 10, "{by_cause:?}");
+        let sum: u64 = by_cause.values().map(|n| n.as_u64().expect("a count")).sum();
+        assert_eq!(result["nand"][op]["total"].as_u64(), Some(sum), "{op}");
+    }
+}

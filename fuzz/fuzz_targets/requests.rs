@@ -1,0 +1,305 @@
+//! Any drive and any commands, against a plain disk of bytes.
+
+#![no_main]
+
+use arbitrary::{Arbitrary, Unstructured};
+use libfuzzer_sys::fuzz_target;
+use strobe_ftl::gc::{CostBenefit, Greedy, Sampled, Sampling, VictimPolicy};
+use strobe_ftl::{Capacity, Demand, GcStream, MappingScheme, PageMap, PageMapConfig};
+use strobe_nand::{ArrayTiming, ByteMedium, Chip, Timing, TimingConfig, Untimed, WearConfig};
+use strobe_ssd::{CommandError, ControllerConfig, Drive, Engine};
+use strobe_types::{Geometry, GeometrySpec, Lba, Op, Request, SECTOR_BYTES, SimTime};
+
+#[derive(Arbitrary, Debug)]
+struct Case {
+    channels: u8,
+    dies: u8,
+    planes: u8,
+    blocks: u8,
+    pages: u8,
+    units_per_page: u8,
+    unit_shift: u8,
+    buffer_units: u8,
+    min_free_blocks: u8,
+    net_blocks: u8,
+    spare_units: u8,
+    policy: u8,
+    own_stream: bool,
+    timed: bool,
+    endurance_pe: u8,
+    fail_per_256: u8,
+    factory_bad: u8,
+    seed: u16,
+    commands: Vec<Command>,
+}
+
+#[derive(Arbitrary, Clone, Copy, Debug)]
+enum Command {
+    Write(Range),
+    Read(Range),
+    Trim(Range),
+    Flush,
+    /// A length that is no whole number of sectors.
+    Ragged { write: bool, lba: u16, bytes: u16 },
+    /// A range that may lie anywhere, up to the end of the numbers.
+    Wild { op: u8, lba: u64, sectors: u32 },
+    /// A time before the last one.
+    Back(u16),
+    Forward(u32),
+    Check,
+}
+
+#[derive(Arbitrary, Clone, Copy, Debug)]
+struct Range {
+    lba: u16,
+    sectors: u8,
+    /// Snap to whole units.
+    whole: bool,
+}
+
+fuzz_target!(|input: &[u8]| {
+    if let Ok(case) = Case::arbitrary_take_rest(Unstructured::new(input)) {
+        case.run();
+    }
+});
+
+impl Case {
+    fn geometry(&self) -> Geometry {
+        let unit_bytes = 512 << (self.unit_shift % 4);
+        Geometry::new(GeometrySpec {
+            channels: 1 + u32::from(self.channels % 3),
+            dies_per_channel: 1 + u32::from(self.dies % 2),
+            planes_per_die: 1 + u32::from(self.planes % 3),
+            blocks_per_plane: 3 + u32::from(self.blocks % 14),
+            pages_per_block: 1 + u32::from(self.pages % 8),
+            page_bytes: (1 + u32::from(self.units_per_page % 5)) * unit_bytes,
+            unit_bytes,
+        })
+        .expect("valid geometry")
+    }
+
+    fn run(&self) {
+        let geometry = self.geometry();
+        let blocks = geometry.blocks();
+        match self.policy % 5 {
+            0 => self.with_policy(Greedy::new(blocks)),
+            1 => self.with_policy(CostBenefit::new(blocks, geometry.units_per_block())),
+            2 => self.with_policy(Sampled::new(blocks, Sampling::Fifo)),
+            3 => self.with_policy(Sampled::new(blocks, Sampling::Choices(1))),
+            _ => self.with_policy(Sampled::new(blocks, Sampling::Choices(4))),
+        }
+    }
+
+    fn with_policy<V: VictimPolicy + Clone + Send + 'static>(&self, policy: V) {
+        let timing = TimingConfig {
+            read_ns: 50,
+            program_ns: 700,
+            erase_ns: 5000,
+            channel_mb_s: 100_000,
+            spare_bytes: u32::from(self.seed % 64),
+            cache_program: self.seed.is_multiple_of(2),
+        };
+        match self.timed {
+            true => self.with_timing(ArrayTiming::new(timing, &self.geometry()), policy),
+            false => self.with_timing(Untimed, policy),
+        }
+    }
+
+    fn with_timing<T: Timing + Send + 'static, V: VictimPolicy + Clone + Send + 'static>(
+        &self,
+        timing: T,
+        policy: V,
+    ) {
+        let geometry = self.geometry();
+        let factory_bad = u32::from(self.factory_bad % 4);
+        let lanes = geometry.planes();
+        let room = Capacity::new(Demand {
+            logical_units: 0,
+            usable_blocks: geometry.blocks() - factory_bad.min(geometry.blocks()),
+            open_blocks: if self.own_stream { 2 * lanes } else { lanes },
+            reserve_blocks: lanes + 1,
+            pages_per_block: geometry.pages_per_block(),
+            units_per_page: geometry.units_per_page(),
+        })
+        .room_units();
+        let wear = WearConfig {
+            endurance_pe: (self.endurance_pe > 200).then_some(u32::from(self.endurance_pe - 200)),
+            factory_bad_blocks: factory_bad,
+            program_fail_rate: if self.fail_per_256 > 240 { 0.02 } else { 0.0 },
+        };
+        let map = PageMapConfig {
+            logical_units: (room as u32).saturating_sub(u32::from(self.spare_units % 32)).max(1),
+            gc_stream: if self.own_stream { GcStream::Own } else { GcStream::Host },
+            min_free_blocks: (self.min_free_blocks > 100).then_some(u32::from(self.min_free_blocks % 12)),
+            net_blocks: 1 + u32::from(self.net_blocks % 3),
+            seed: u64::from(self.seed),
+        };
+        let controller = ControllerConfig {
+            write_buffer_bytes: u64::from(self.buffer_units % 70) * u64::from(geometry.unit_bytes()),
+            command_ns: u64::from(self.seed % 3) * 100,
+            ..ControllerConfig::default()
+        };
+        let chip = Chip::<T, ByteMedium>::new(geometry.clone(), wear, timing, u64::from(self.seed));
+        let Ok(ftl) = PageMap::new(chip, policy, map) else { return };
+        let drive = Drive::new(ftl, &controller);
+        let bytes = drive.sectors() * SECTOR_BYTES;
+        Bench {
+            disk: vec![0; bytes as usize],
+            unit: geometry.unit_bytes() as usize,
+            mortal: wear.endurance_pe.is_some() || wear.program_fail_rate > 0.0,
+            now: SimTime::ZERO,
+            version: 0,
+            drive,
+        }
+        .exercise(&self.commands);
+    }
+}
+
+struct Bench<F: MappingScheme> {
+    drive: Drive<F>,
+    disk: Vec<u8>,
+    unit: usize,
+    /// Whether flash may come to its end.
+    mortal: bool,
+    now: SimTime,
+    version: u64,
+}
+
+impl<F> Bench<F>
+where
+    F: MappingScheme<Payload = strobe_nand::UnitBytes> + Clone + Send + 'static,
+{
+    fn exercise(mut self, commands: &[Command]) {
+        // Full from the start, as the hardest case.
+        let whole = self.disk.len();
+        if self.write(0, whole).is_err() {
+            return;
+        }
+        for &command in commands {
+            let result = match command {
+                Command::Write(range) => {
+                    let (from, length) = self.place(range);
+                    self.write(from, length)
+                }
+                Command::Read(range) => {
+                    let (from, length) = self.place(range);
+                    self.read(from, length)
+                }
+                Command::Trim(range) => {
+                    let (from, length) = self.place(range);
+                    self.trim(from, length)
+                }
+                Command::Flush => self.drive.execute(self.now, Request::FLUSH),
+                Command::Ragged { write, lba, bytes } => self.ragged(write, lba, bytes),
+                Command::Wild { op, lba, sectors } => self.wild(op, lba, sectors),
+                Command::Back(ns) => {
+                    self.now = SimTime::from_ns(self.now.as_ns().saturating_sub(u64::from(ns)));
+                    Ok(self.now)
+                }
+                Command::Forward(ns) => {
+                    self.now = self.now + u64::from(ns);
+                    Ok(self.now)
+                }
+                Command::Check => {
+                    self.compare();
+                    Ok(self.now)
+                }
+            };
+            match result {
+                Ok(done) => {
+                    assert!(done >= self.now, "{command:?}: done before it was issued");
+                    if done.as_ns() % 2 == 0 {
+                        self.now = done;
+                    }
+                }
+                Err(CommandError::Ftl(error)) => {
+                    // Worn out: what was there before stays consistent.
+                    assert!(self.mortal, "{command:?}: {error}");
+                    return self.drive.check().expect("consistent at the end of life");
+                }
+                Err(error) => panic!("{command:?}: {error}"),
+            }
+        }
+        self.compare();
+        let _ = self.drive.execute(self.now, Request::FLUSH);
+    }
+
+    /// A range on the drive, in bytes.
+    fn place(&self, range: Range) -> (usize, usize) {
+        let sectors = self.disk.len() / 512;
+        let per_unit = self.unit / 512;
+        let mut lba = usize::from(range.lba) % sectors;
+        let mut count = 1 + usize::from(range.sectors);
+        if range.whole {
+            lba -= lba % per_unit;
+            count = count.next_multiple_of(per_unit);
+        }
+        (lba * 512, count.min(sectors - lba) * 512)
+    }
+
+    fn write(&mut self, from: usize, length: usize) -> Result<SimTime, CommandError> {
+        self.version += 1;
+        let mut data = vec![0; length];
+        if self.version % 8 != 0 {
+            for (at, chunk) in data.chunks_mut(8).enumerate() {
+                let stamp = self.version << 32 | (from / 8 + at) as u64;
+                chunk.copy_from_slice(&stamp.to_le_bytes()[..chunk.len()]);
+            }
+        }
+        let done = self.drive.write_bytes(self.now, Lba::new((from / 512) as u64), &data)?;
+        self.disk[from..from + length].copy_from_slice(&data);
+        Ok(done)
+    }
+
+    fn read(&mut self, from: usize, length: usize) -> Result<SimTime, CommandError> {
+        let mut out = vec![0xEE; length];
+        let done = self.drive.read_bytes(self.now, Lba::new((from / 512) as u64), &mut out)?;
+        assert!(out == self.disk[from..from + length], "bytes from {from}, {length} of them, differ");
+        Ok(done)
+    }
+
+    fn trim(&mut self, from: usize, length: usize) -> Result<SimTime, CommandError> {
+        let (first, end) = (from.next_multiple_of(self.unit), (from + length) / self.unit * self.unit);
+        if first < end {
+            self.disk[first..end].fill(0);
+        }
+        self.drive.trim(self.now, Lba::new((from / 512) as u64), (length / 512) as u32)
+    }
+
+    fn ragged(&mut self, write: bool, lba: u16, bytes: u16) -> Result<SimTime, CommandError> {
+        let lba = Lba::new(u64::from(lba));
+        let mut data = vec![1; usize::from(bytes) | 1];
+        let before = self.drive.stats();
+        let result = match write {
+            true => self.drive.write_bytes(self.now, lba, &data),
+            false => self.drive.read_bytes(self.now, lba, &mut data),
+        };
+        assert!(matches!(result, Err(CommandError::Length { .. })), "{result:?}");
+        assert_eq!(self.drive.stats(), before, "a refused command left a trace");
+        Ok(self.now)
+    }
+
+    /// Ranges that leave the drive are refused without a trace; others are read.
+    fn wild(&mut self, op: u8, lba: u64, sectors: u32) -> Result<SimTime, CommandError> {
+        let drive_sectors = self.drive.sectors();
+        let inside = lba.checked_add(u64::from(sectors)).is_some_and(|end| end <= drive_sectors);
+        if inside && sectors > 0 {
+            return self.read(lba as usize * 512, sectors as usize * 512);
+        }
+        let op = [Op::Read, Op::Write, Op::Trim][usize::from(op % 3)];
+        let before = self.drive.stats();
+        let result = self.drive.execute(self.now, Request::new(op, Lba::new(lba), sectors));
+        match sectors {
+            0 => assert!(matches!(result, Err(CommandError::Empty { .. })), "{result:?}"),
+            _ => assert!(matches!(result, Err(CommandError::OutOfRange { .. })), "{result:?}"),
+        }
+        assert_eq!(self.drive.stats(), before, "a refused command left a trace");
+        Ok(self.now)
+    }
+
+    fn compare(&mut self) {
+        self.drive.check().expect("consistent");
+        let whole = self.disk.len();
+        self.read(0, whole).expect("the whole drive reads");
+    }
+}

@@ -1,0 +1,9 @@
+#!/bin/sh
+# Runs each fuzz target for SECONDS. Usage: fuzz.sh SECONDS
+set -eu
+seconds=$1
+cd "$(dirname "$0")/../fuzz"
+cargo fuzz --version >/dev/null 2>&1 || cargo install cargo-fuzz
+for target in $(cargo +nightly fuzz list); do
+    cargo +nightly fuzz run "$target" -- -max_total_time="$seconds" -timeout=20 -rss_limit_mb=4096
+done

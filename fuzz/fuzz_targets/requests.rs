@@ -40,9 +40,17 @@ enum Command {
     Trim(Range),
     Flush,
     /// A length that is no whole number of sectors.
-    Ragged { write: bool, lba: u16, bytes: u16 },
+    Ragged {
+        write: bool,
+        lba: u16,
+        bytes: u16,
+    },
     /// A range that may lie anywhere, up to the end of the numbers.
-    Wild { op: u8, lba: u64, sectors: u32 },
+    Wild {
+        op: u8,
+        lba: u64,
+        sectors: u32,
+    },
     /// A time before the last one.
     Back(u16),
     Forward(u32),
@@ -123,7 +131,7 @@ impl Case {
         })
         .room_units();
         let wear = WearConfig {
-            endurance_pe: (self.endurance_pe > 200).then_some(u32::from(self.endurance_pe - 200)),
+            endurance_pe: (self.endurance_pe > 200).then(|| u32::from(self.endurance_pe) - 200),
             factory_bad_blocks: factory_bad,
             program_fail_rate: if self.fail_per_256 > 240 { 0.02 } else { 0.0 },
         };

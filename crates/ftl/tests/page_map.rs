@@ -1,7 +1,7 @@
 //! The page map against a naive model, on tiny drives, with the whole state checked.
 
 use proptest::prelude::*;
-use strobe_ftl::gc::{CostBenefit, Greedy, Sampled, Sampling, VictimPolicy};
+use strobe_ftl::gc::{Greedy, Kinetic, LinearScore, Sampled, Sampling, VictimPolicy};
 use strobe_ftl::{Capacity, Demand, FtlError, GcStream, MappingScheme, PageMap, PageMapConfig};
 use strobe_nand::{Cause, Chip, Nand, NandOp, StampMedium, Unit, Untimed, WearConfig};
 use strobe_types::{Geometry, GeometrySpec, Lpn, Prng, SimTime};
@@ -18,6 +18,7 @@ enum Policy {
     Random,
     Choices,
     CostBenefit,
+    CaPi,
 }
 
 fn policy(kind: Policy, g: &Geometry) -> Box<dyn VictimPolicy> {
@@ -27,12 +28,13 @@ fn policy(kind: Policy, g: &Geometry) -> Box<dyn VictimPolicy> {
         Policy::Fifo => Box::new(Sampled::new(blocks, Sampling::Fifo)),
         Policy::Random => Box::new(Sampled::new(blocks, Sampling::Choices(1))),
         Policy::Choices => Box::new(Sampled::new(blocks, Sampling::Choices(4))),
-        Policy::CostBenefit => Box::new(CostBenefit::new(blocks, g.units_per_block())),
+        Policy::CostBenefit => Box::new(Kinetic::new(blocks, g.units_per_block(), LinearScore::CostBenefit)),
+        Policy::CaPi => Box::new(Kinetic::new(blocks, g.units_per_block(), LinearScore::CaPi)),
     }
 }
 
-const POLICIES: [Policy; 5] =
-    [Policy::Greedy, Policy::Fifo, Policy::Random, Policy::Choices, Policy::CostBenefit];
+const POLICIES: [Policy; 6] =
+    [Policy::Greedy, Policy::Fifo, Policy::Random, Policy::Choices, Policy::CostBenefit, Policy::CaPi];
 
 fn spec() -> GeometrySpec {
     GeometrySpec {

@@ -1,6 +1,6 @@
 //! From a configuration to a running drive: the one place where names become types.
 
-use strobe_ftl::gc::{CostBenefit, Greedy, Sampled, Sampling, VictimPolicy};
+use strobe_ftl::gc::{Formula, FormulaError, Greedy, Kinetic, LinearScore, Sampled, Sampling, VictimPolicy};
 use strobe_ftl::{CapacityError, GcStream, PageMap, PageMapConfig};
 use strobe_nand::{
     ArrayTiming, ByteMedium, Chip, Medium, NoMedium, StampMedium, Timing, TimingConfig, Untimed, WearConfig,
@@ -30,6 +30,16 @@ pub enum BuildError {
         /// Comma-separated valid names.
         known: String,
     },
+    /// The victim policy is neither a name nor a formula.
+    #[error("drive.ftl.gc.victim: {0}")]
+    Victim(#[from] FormulaError),
+    /// Scores of this policy might not fit their integers.
+    #[error(
+        "a block has {0} mapping units; this victim policy takes at most {max}: use a larger \
+         mapping_unit_bytes, fewer pages_per_block, or greedy, fifo, random or d-choices",
+        max = Kinetic::UNITS_PER_BLOCK_MAX
+    )]
+    BlockTooLarge(u32),
     /// The drive offers no space, or more than it can number.
     #[error("drive.ftl.logical_pages is {0}, it must be between 1 and {max}", max = u32::MAX - 1)]
     LogicalPages(u64),
@@ -127,19 +137,23 @@ impl Plan<'_> {
         let chip = Chip::<T, M>::new(self.geometry.clone(), wear, timing, self.seed);
         let gc = &self.config.ftl.gc;
         let blocks = self.geometry.blocks();
+        let linear = |score| {
+            if self.geometry.units_per_block() > Kinetic::UNITS_PER_BLOCK_MAX {
+                return Err(BuildError::BlockTooLarge(self.geometry.units_per_block()));
+            }
+            Ok(Kinetic::new(blocks, self.geometry.units_per_block(), score))
+        };
         match gc.victim.as_str() {
             "greedy" => self.with_policy(chip, Greedy::new(blocks)),
-            "cost-benefit" => {
-                self.with_policy(chip, CostBenefit::new(blocks, self.geometry.units_per_block()))
-            }
+            "cost-benefit" => self.with_policy(chip, linear(LinearScore::CostBenefit)?),
+            "lfs" => self.with_policy(chip, linear(LinearScore::Lfs)?),
+            "cat" => self.with_policy(chip, linear(LinearScore::Cat)?),
+            "fegc" => self.with_policy(chip, linear(LinearScore::FeGc)?),
+            "capi" => self.with_policy(chip, linear(LinearScore::CaPi)?),
             "fifo" => self.with_policy(chip, Sampled::new(blocks, Sampling::Fifo)),
             "random" => self.with_policy(chip, Sampled::new(blocks, Sampling::Choices(1))),
             "d-choices" => self.with_policy(chip, Sampled::new(blocks, Sampling::Choices(gc.choices))),
-            _ => Err(BuildError::Name {
-                key: "drive.ftl.gc.victim",
-                given: gc.victim.clone(),
-                known: crate::POLICIES.iter().map(|p| p.name).collect::<Vec<_>>().join(", "),
-            }),
+            formula => self.with_policy(chip, Formula::new(blocks, formula)?),
         }
     }
 

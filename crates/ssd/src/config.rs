@@ -138,7 +138,8 @@ pub enum GcStreamName {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct GcConfig {
-    /// Victim policy; see `strobe list policies`. Default greedy.
+    /// Victim policy: a name, or a formula such as "age * (1-u) / (1+u)^2", of which the block with
+    /// the largest value is collected; see `strobe list policies` for both. Default greedy.
     pub victim: String,
     /// Blocks that the d-choices policy draws. Default 10.
     #[schemars(range(min = 1, max = 65_536))]
@@ -207,6 +208,26 @@ pub const POLICIES: &[PolicyInfo] = &[
         name: "cost-benefit",
         picks: "max age·(1−u)/2u, age since the last invalidation",
         source: "CB: Kawaguchi, Nishioka & Motoda 1995",
+    },
+    PolicyInfo {
+        name: "lfs",
+        picks: "max age·(1−u)/(1+u), age since the block was filled",
+        source: "LFS: Rosenblum & Ousterhout 1992",
+    },
+    PolicyInfo {
+        name: "cat",
+        picks: "min u/(1−u) · 1/age · (EC+1), age since the block was opened",
+        source: "CAT: Chiang & Chang 1999",
+    },
+    PolicyInfo {
+        name: "fegc",
+        picks: "max Σ age over invalid units, each since it became invalid",
+        source: "FeGC: Kwon et al. 2011",
+    },
+    PolicyInfo {
+        name: "capi",
+        picks: "max age·(1−u)/(1+u)², age since the block was opened",
+        source: "CAPi: Hwang & Kwak 2016, eq. 1",
     },
     PolicyInfo { name: "fifo", picks: "the block closed first", source: "a circular log; Menon 1995" },
     PolicyInfo { name: "random", picks: "any closed block", source: "Van Houdt 2013, d = 1" },

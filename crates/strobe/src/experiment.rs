@@ -6,6 +6,7 @@ use std::path::Path;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use strobe_ftl::gc::Formula;
 use strobe_ssd::{DriveConfig, MAPPINGS, POLICIES, presets};
 use strobe_workload::synthetic::SyntheticConfig;
 use strobe_workload::trace;
@@ -470,6 +471,25 @@ fn check_name(key: &str, given: &str, valid: &[&str]) -> Result<(), ConfigError>
     })
 }
 
+/// A victim policy is a name or a formula.
+fn check_victim(given: &str) -> Result<(), ConfigError> {
+    let policies: Vec<&str> = POLICIES.iter().map(|p| p.name).collect();
+    if policies.contains(&given) {
+        return Ok(());
+    }
+    let Err(error) = Formula::check(given) else { return Ok(()) };
+    // A single word was probably meant as a name.
+    if given.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c)) {
+        return check_name("drive.ftl.gc.victim", given, &policies);
+    }
+    Err(ConfigError::BadValue {
+        key: "drive.ftl.gc.victim".to_owned(),
+        given: format!("\"{given}\""),
+        allowed: format!("one of {}, or a formula such as \"age * (1-u) / (1+u)^2\"", policies.join(", ")),
+        meaning: error.to_string(),
+    })
+}
+
 const DEFAULT_PRESET: &str = "generic-8g";
 
 fn drive_config(given: Table) -> Result<DriveConfig, ConfigError> {
@@ -508,8 +528,7 @@ fn drive_config(given: Table) -> Result<DriveConfig, ConfigError> {
     merge(&mut table, given);
     validate(&mut table, &schema::<DriveConfig>(), "drive")?;
     let config: DriveConfig = typed(table, "drive")?;
-    let policies: Vec<&str> = POLICIES.iter().map(|p| p.name).collect();
-    check_name("drive.ftl.gc.victim", &config.ftl.gc.victim, &policies)?;
+    check_victim(&config.ftl.gc.victim)?;
     let mappings: Vec<&str> = MAPPINGS.iter().map(|m| m.name).collect();
     check_name("drive.ftl.mapping", &config.ftl.mapping, &mappings)?;
     Ok(config)
@@ -566,6 +585,20 @@ fn accept_fio_names(table: &mut Table) -> Result<(), ConfigError> {
         allowed: allowed.to_owned(),
         meaning: "fio's name for this knob.".to_owned(),
     };
+    // Two names for one knob: whichever won, somebody would be surprised.
+    for (one, other) in [
+        ("bs", "block_bytes"),
+        ("size", "size_bytes"),
+        ("offset", "offset_bytes"),
+        ("iodepth", "queue_depth"),
+        ("rwmixread", "rwmixwrite"),
+        ("rwmixread", "write_fraction"),
+        ("rwmixwrite", "write_fraction"),
+    ] {
+        if let (Some(value), true) = (table.get(one), table.contains_key(other)) {
+            return Err(bad(one, value, &format!("left out, or workload.{other} left out")));
+        }
+    }
     for (fio, ours) in [
         ("bs", "block_bytes"),
         ("size", "size_bytes"),
@@ -602,20 +635,13 @@ fn accept_fio_names(table: &mut Table) -> Result<(), ConfigError> {
         let allowed = "random, zipf:THETA, normal:PERCENT or zoned:ACCESS/SIZE (two zones, in percent)";
         let text = value.as_str().ok_or_else(|| bad("random_distribution", &value, allowed))?;
         let (name, argument) = text.split_once(':').unwrap_or((text, ""));
-        let number = |text: &str| text.trim().parse::<f64>().ok().filter(|x| x.is_finite());
         let keys: Option<(&str, Vec<(&str, f64)>)> = match name {
             "random" => Some(("uniform", Vec::new())),
             "zipf" => number(argument).map(|theta| ("zipf", vec![("theta", theta)])),
             "normal" => number(argument).map(|percent| ("gaussian", vec![("sigma", percent / 100.0)])),
-            "zoned" => {
-                argument.split(':').next().and_then(|zone| zone.split_once('/')).and_then(|(access, size)| {
-                    let (access, size) = (number(access)?, number(size)?);
-                    Some((
-                        "hotcold",
-                        vec![("hot_write_share", access / 100.0), ("hot_fraction", size / 100.0)],
-                    ))
-                })
-            }
+            "zoned" => two_zones(argument).map(|(access, size)| {
+                ("hotcold", vec![("hot_write_share", access / 100.0), ("hot_fraction", size / 100.0)])
+            }),
             _ => None,
         };
         let (kind, keys) = keys.ok_or_else(|| bad("random_distribution", &value, allowed))?;
@@ -625,6 +651,24 @@ fn accept_fio_names(table: &mut Table) -> Result<(), ConfigError> {
         }
     }
     Ok(())
+}
+
+fn number(text: &str) -> Option<f64> {
+    text.trim().parse().ok().filter(|x: &f64| x.is_finite())
+}
+
+/// The hot zone of fio's `ACCESS/SIZE:ACCESS/SIZE` in percent. The second zone may be left out; if
+/// it is there it must be the rest.
+fn two_zones(text: &str) -> Option<(f64, f64)> {
+    let zone = |text: &str| text.split_once('/').and_then(|(a, s)| Some((number(a)?, number(s)?)));
+    let (hot, rest) = match text.split_once(':') {
+        None => (zone(text)?, None),
+        Some((hot, rest)) => (zone(hot)?, Some(zone(rest)?)),
+    };
+    let completes = |(access, size): (f64, f64)| {
+        (hot.0 + access - 100.0).abs() < 1e-9 && (hot.1 + size - 100.0).abs() < 1e-9
+    };
+    rest.is_none_or(completes).then_some(hot)
 }
 
 fn run_config(mut table: Table) -> Result<RunConfig, ConfigError> {

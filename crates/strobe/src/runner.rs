@@ -358,13 +358,15 @@ impl<'a> Runner<'a> {
         };
         let mut result = Ok(());
         for _ in 0..config.repeat {
+            let before: u64 = summary.requests.values().sum();
             self.queue = HostQueue::new(pacing, self.queue.finished());
             result = self.replay_once(config, limit, open_loop, &mut summary);
             if result.is_err() || limit.is_some_and(|limit| self.phase_pages >= limit) {
                 break;
             }
             // What holds nothing will hold nothing the next time.
-            if summary.requests.is_empty() {
+            let requests: u64 = summary.requests.values().sum();
+            if requests == before {
                 let hint = nothing_hint(&summary);
                 return Err(RunError::EmptyTrace { path: config.path.clone(), hint }.into());
             }
@@ -449,8 +451,8 @@ impl<'a> Runner<'a> {
             return Err(RunError::EndOfTime.into());
         }
         self.batches += 1;
-        if self.batches % BATCHES_PER_PROGRESS == 0 || self.pages - self.reported_pages >= PAGES_PER_PROGRESS
-        {
+        let due = self.pages - self.reported_pages >= PAGES_PER_PROGRESS;
+        if due || self.batches.is_multiple_of(BATCHES_PER_PROGRESS) {
             self.reported_pages = self.pages;
             let progress = Progress {
                 phase: self.phase,
@@ -545,6 +547,9 @@ impl Changes {
 fn nothing_hint(summary: &TraceResult) -> String {
     let left_out: Vec<String> = summary.skipped.iter().map(|(reason, n)| format!("{n} {reason}")).collect();
     let mut hint = String::new();
+    if summary.repetitions > 0 {
+        hint += &format!(" after {} times: a pipe cannot be repeated", summary.repetitions);
+    }
     if !left_out.is_empty() {
         let cure = "blkparse and blktrace: try --action Q, or another --device";
         hint += &format!("; left out: {} ({cure})", left_out.join(", "));

@@ -5,14 +5,18 @@
 //! static call, so a policy that does not listen costs nothing. It cannot touch flash.
 //!
 //! Ties are broken by a documented total order, chance comes only from the generator passed in,
-//! and time is the *tick*: host units written or trimmed so far.
+//! and time is the *tick*: host units written or trimmed so far, starting at 1.
 
-mod cost_benefit;
+mod formula;
 mod greedy;
+mod kinetic;
+mod linear;
 mod sampled;
 
-pub use cost_benefit::CostBenefit;
+pub use formula::{Formula, FormulaError, VARIABLES, Variable};
 pub use greedy::Greedy;
+pub use kinetic::{Kinetic, Line};
+pub use linear::{BlockHistory, LinearScore};
 pub use sampled::{Sampled, Sampling};
 
 use strobe_types::{BlockId, Prng};
@@ -58,6 +62,10 @@ impl<'a> BlockView<'a> {
 /// **The implementer promises** to name only blocks that are closed and not yet taken, the same
 /// ones for the same history and generator state, and `None` only if no candidate can yield space.
 pub trait VictimPolicy {
+    /// `block`, erased `erase_count` times, has been opened for writing.
+    #[inline(always)]
+    fn opened(&mut self, _block: BlockId, _erase_count: u32, _tick: u64) {}
+
     /// `block` is full and has become a candidate.
     fn closed(&mut self, block: BlockId, valid: u32, tick: u64);
 
@@ -124,6 +132,9 @@ impl GcStats {
 
 /// User-made policies may be boxed: one virtual call per invalidation.
 impl VictimPolicy for Box<dyn VictimPolicy> {
+    fn opened(&mut self, block: BlockId, erase_count: u32, tick: u64) {
+        self.as_mut().opened(block, erase_count, tick);
+    }
     fn closed(&mut self, block: BlockId, valid: u32, tick: u64) {
         self.as_mut().closed(block, valid, tick);
     }

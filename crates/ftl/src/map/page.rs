@@ -58,7 +58,7 @@ pub struct PageMap<N: Nand, V> {
     retiring: Vec<BlockId>,
     config: PageMapConfig,
     min_free_blocks: u32,
-    /// Host units written or trimmed: the policies' clock.
+    /// Host units written or trimmed, plus one: the policies' clock, which starts at 1.
     tick: u64,
     host_units_written: u64,
     sequence: u64,
@@ -116,7 +116,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             retiring: Vec::new(),
             config,
             min_free_blocks,
-            tick: 0,
+            tick: 1,
             host_units_written: 0,
             sequence: 0,
             gc: GcStats::default(),
@@ -252,6 +252,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
                 return Err(self.end_of_life.insert(FtlError::OutOfBlocks).clone());
             };
             self.states[block.index()] = BlockState::Open;
+            self.policy.opened(block, self.nand.erase_count(block), self.tick);
             self.frontiers[stream].open(block, self.nand.geometry());
         }
     }

@@ -18,7 +18,7 @@ pub(crate) struct BenchArgs {
 }
 
 pub(crate) fn bench(args: &BenchArgs) -> Result<(), Failure> {
-    output::check_target(&args.json)?;
+    output::check_target(&args.json, &[])?;
     let wanted = |name: &str| args.only.as_ref().is_none_or(|text| name.contains(text));
     let mut cells = Vec::new();
     for spec in CELLS.iter().filter(|spec| wanted(spec.name)) {

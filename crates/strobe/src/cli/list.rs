@@ -3,6 +3,7 @@
 use clap::{Args, ValueEnum};
 use comfy_table::{ContentArrangement, Table};
 use strobe::{Experiment, RunResult};
+use strobe_ftl::gc::VARIABLES;
 use strobe_ssd::{DriveConfig, MAPPINGS, POLICIES, presets};
 use strobe_workload::{synthetic, trace};
 
@@ -98,7 +99,25 @@ pub(crate) fn list(args: &ListArgs) -> Result<(), Failure> {
     }
     table.set_header(header);
     table.add_rows(rows);
-    output::print(&table.to_string())
+    let mut text = table.to_string();
+    if let What::Policies = args.what {
+        text.push_str(&formula_help());
+    }
+    output::print(&text)
+}
+
+fn formula_help() -> String {
+    let mut text =
+        "\n\nOr a formula, of which the block with the largest value is collected, for example\n\n    \
+        --set drive.ftl.gc.victim=\"age * (1-u) / (1+u)^2\"\n\n\
+        with + - * / ^, min(a, b), max(a, b), sqrt, abs, exp, log, and for each block\n\n"
+            .to_owned();
+    for variable in VARIABLES {
+        text.push_str(&format!("    {:16}  {}\n", variable.name, variable.meaning));
+    }
+    text.push_str("\nA tick is a mapping unit written or trimmed by the host. A formula is computed for every block at\n");
+    text.push_str("each choice; the policies above find theirs without looking at every block.");
+    text
 }
 
 fn strings<const N: usize>(cells: [&str; N]) -> Vec<String> {

@@ -52,9 +52,15 @@ fn write_file(path: &Path, text: &str) -> anyhow::Result<()> {
     }
 }
 
-/// Before a long run: can the result be written there at all?
-pub(crate) fn check_target(target: &Option<String>) -> Result<(), Failure> {
+/// Before a long run: can the result be written there at all, and not over one of `inputs`?
+pub(crate) fn check_target(target: &Option<String>, inputs: &[&Path]) -> Result<(), Failure> {
     let Some(target) = target.as_deref().filter(|&t| t != "-") else { return Ok(()) };
+    let same = |input: &&Path| {
+        input.is_file() && std::fs::canonicalize(target).ok() == std::fs::canonicalize(input).ok()
+    };
+    if inputs.iter().any(same) {
+        return Err(Failure::Request(anyhow::anyhow!("--json {target}: that is an input of this run")));
+    }
     let parent = Path::new(target).parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let names_a_file = !target.is_empty() && !target.ends_with('/') && !Path::new(target).is_dir();
     if parent.is_dir() && names_a_file {

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use strobe::runner::{self, Observer, Progress};
-use strobe::{Experiment, load_drive_table, report};
+use strobe::{Experiment, WorkloadConfig, load_drive_table, report};
 use toml::{Table, Value};
 
 use super::{Failure, output};
@@ -99,7 +99,7 @@ pub(crate) struct ReplayArgs {
 
 pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     let experiment = Experiment::load(&args.file, &with_options(&args.common))?;
-    execute(&experiment, &args.common)
+    execute(&experiment, &args.file, &args.common)
 }
 
 pub(crate) fn check(args: &CheckArgs) -> Result<(), Failure> {
@@ -146,7 +146,7 @@ pub(crate) fn replay(args: &ReplayArgs) -> Result<(), Failure> {
     table.insert("drive".to_owned(), load_drive_table(&args.drive)?.into());
     table.insert("run".to_owned(), Table::from_iter([("prefill".to_owned(), args.prefill.into())]).into());
     let experiment = Experiment::from_table(table, &with_options(&args.common), Path::new(""))?;
-    execute(&experiment, &args.common)
+    execute(&experiment, Path::new(&args.drive), &args.common)
 }
 
 /// `--seed` and `--check` are shorthands for keys.
@@ -157,8 +157,13 @@ fn with_options(common: &Common) -> Vec<String> {
     sets
 }
 
-fn execute(experiment: &Experiment, common: &Common) -> Result<(), Failure> {
-    output::check_target(&common.json)?;
+/// Runs `experiment`, which was read from `file`.
+fn execute(experiment: &Experiment, file: &Path, common: &Common) -> Result<(), Failure> {
+    let trace = match &experiment.workload {
+        WorkloadConfig::Trace(trace) => Path::new(&trace.path),
+        WorkloadConfig::Synthetic(_) => file,
+    };
+    output::check_target(&common.json, &[file, trace])?;
     let interrupted = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&interrupted);
     // Without a handler Ctrl-C ends the run without a result, which is no reason not to run.

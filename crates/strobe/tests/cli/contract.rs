@@ -16,7 +16,10 @@ fn list_knows_all_six_kinds() {
         ("workloads", &["uniform", "sequential", "zipf", "hotcold", "gaussian", "trace"]),
         (
             "formats",
-            &["fio", "msr", "blkparse", "blktrace", "disksim", "mqsim", "ssdsim", "spc", "alibaba", "tencent"],
+            &[
+                "fio", "msr", "blkparse", "blktrace", "disksim", "mqsim", "ssdsim", "spc", "alibaba",
+                "tencent",
+            ],
         ),
         ("papers", &["paper"]),
     ] {

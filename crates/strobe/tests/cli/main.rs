@@ -145,6 +145,7 @@ pub(crate) fn root() -> PathBuf {
 /// Waits for the end of `child`, at most two minutes.
 #[track_caller]
 pub(crate) fn finish(mut child: Child) -> Ended {
+    #[allow(clippy::disallowed_methods, reason = "a full pipe must not block the program under test")]
     fn collect(pipe: Option<impl std::io::Read + Send + 'static>) -> std::thread::JoinHandle<String> {
         std::thread::spawn(move || {
             let mut bytes = Vec::new();

@@ -50,8 +50,7 @@ const FIELDS: &[(&str, &str)] = &[
     ("smart/media_errors", "count"),
 ];
 
-const CAUSES: [&str; 10] =
-    ["host", "gc", "merge", "map", "meta", "wear", "copy", "cache", "recovery", "pad"];
+const CAUSES: [&str; 10] = ["host", "gc", "merge", "map", "meta", "wear", "copy", "cache", "recovery", "pad"];
 
 #[track_caller]
 fn assert_contract(result: &Json) {

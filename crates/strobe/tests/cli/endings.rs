@@ -1,0 +1,172 @@
+//! Runs that do not reach their end: full disks, closed pipes, Ctrl-C, worn-out flash.
+
+use std::fs::OpenOptions;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use serde_json::Value as Json;
+
+use crate::{Folder, assert_causes_add_up, finish};
+
+fn full_disk() -> Stdio {
+    OpenOptions::new().write(true).open("/dev/full").expect("Linux has it").into()
+}
+
+#[test]
+fn a_full_disk_fails_the_run_with_a_message() {
+    let folder = Folder::new();
+    let ended = folder.strobe(&["run", "tiny.toml", "--quiet", "--json", "/dev/full"]);
+    assert_eq!(ended.code, 1);
+    ended.says(&["/dev/full", "No space left"]);
+    for args in [
+        &["run", "tiny.toml"][..],
+        &["run", "tiny.toml", "--json", "-"],
+        &["check", "tiny.toml"],
+        &["list", "presets"],
+        &["show", "preset", "generic-8g"],
+        &["schema", "result"],
+    ] {
+        let child = folder.command(args).stdout(full_disk()).stderr(Stdio::piped()).spawn();
+        let ended = finish(child.expect("the program starts"));
+        assert_eq!(ended.code, 1, "{args:?}");
+        ended.says(&["standard output", "No space left"]);
+    }
+}
+
+#[test]
+fn a_reader_that_has_left_is_no_error() {
+    let folder = Folder::new();
+    for args in [&["run", "tiny.toml"][..], &["schema", "result"], &["list", "formats"], &["--help"]] {
+        let mut command = folder.command(args);
+        let mut child =
+            command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
+        drop(child.stdout.take());
+        let ended = finish(child);
+        assert_eq!((ended.code, ended.err.as_str()), (0, ""), "{args:?}");
+    }
+}
+
+#[test]
+fn messages_that_nobody_can_read_change_no_exit_code() {
+    let folder = Folder::new();
+    for (args, code) in [
+        (&["run", "missing.toml"][..], 2),
+        (&["run", "tiny.toml", "--quiet"], 0),
+        (&["run", "tiny.toml", "--quiet", "--set", "drive.nand.endurance_pe=1"], 1),
+    ] {
+        let mut command = folder.command(args);
+        let child = command.stdout(Stdio::null()).stderr(full_disk()).spawn();
+        assert_eq!(finish(child.expect("the program starts")).code, code, "{args:?}");
+    }
+}
+
+/// Waits until the program catches SIGINT.
+fn wait_for_handler(pid: u32) {
+    for _ in 0..6_000 {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+        let mask = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+        if mask & 0b10 != 0 {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("no handler for SIGINT");
+}
+
+/// Interrupts a run that would take very long, `after` it has started.
+fn interrupted(sets: &[&str], after: Duration) -> Json {
+    let folder = Folder::new();
+    let mut args = vec!["run", "tiny.toml", "--json", "-"];
+    args.extend(sets.iter().flat_map(|set| ["--set", set]));
+    let mut command = folder.command(&args);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
+    let pid = child.id();
+    wait_for_handler(pid);
+    std::thread::sleep(after);
+    let sent = Command::new("kill").args(["-INT", &pid.to_string()]).status().expect("kill");
+    assert!(sent.success());
+    let ended = finish(child);
+    assert_eq!(ended.code, 1);
+    ended.says(&["partial", "interrupted"]);
+    ended.json()
+}
+
+#[test]
+fn an_interrupted_run_gives_what_it_has() {
+    let sets = ["run.measure=\"10000000x\"", "drive.nand.endurance_pe=0", "run.check=true"];
+    let result = interrupted(&sets, Duration::from_millis(700));
+    assert_eq!((&result["partial"], &result["stopped_by"]), (&Json::Bool(true), &"interrupted".into()));
+    assert_causes_add_up(&result);
+    let writes = result["host"]["write"]["commands"].as_u64().expect("a count");
+    assert!(writes > 0);
+    assert_eq!(result["host"]["pages_written"].as_u64(), Some(writes));
+    assert_eq!(result["jobs"][0]["write"]["clat_ns"]["N"].as_u64(), Some(writes));
+    assert_eq!(result["nand"]["program"]["by_cause"]["host"].as_u64(), Some(writes));
+}
+
+#[test]
+fn a_run_interrupted_before_the_measurement_has_empty_counters() {
+    let sets = ["run.warmup=\"10000000x\"", "drive.nand.endurance_pe=0"];
+    let result = interrupted(&sets, Duration::from_millis(300));
+    assert_eq!(result["partial"], true);
+    assert_eq!(result["host"]["write"]["commands"], 0);
+    assert_eq!(result["nand"]["program"]["total"], 0);
+    assert_eq!(result["waf"], Json::Null);
+    assert!(result["smart"]["host_write_commands"].as_u64() > Some(0));
+}
+
+#[test]
+fn ctrl_c_is_heard_between_requests_of_hundreds_of_megabytes() {
+    let folder_sized = [
+        "drive.nand.blocks_per_plane=512",
+        "drive.nand.pages_per_block=1024",
+        "drive.ftl.logical_pages=400000",
+        "drive.nand.endurance_pe=0",
+        "workload.block_bytes=\"1g\"",
+        "run.measure=\"10000000x\"",
+        "run.timing=false",
+    ];
+    interrupted(&folder_sized, Duration::from_secs(1));
+}
+
+#[test]
+fn the_end_of_life_is_a_partial_result() {
+    let folder = Folder::new();
+    let ended = folder.tiny(&["drive.nand.endurance_pe=5", "run.measure=\"1000x\"", "run.check=true"]);
+    assert_eq!(ended.code, 1);
+    ended.says(&["partial", "end of life", "bad blocks"]);
+    let result = ended.json();
+    assert_eq!(result["partial"], true);
+    assert!(result["stopped_by"].as_str().is_some_and(|why| why.contains("end of life")));
+    assert_causes_add_up(&result);
+    assert!(result["wear"]["bad_blocks"].as_u64() > Some(0));
+    assert!(result["wear"]["first_bad_block_host_writes"].is_u64());
+    assert!(result["host"]["write"]["commands"].as_u64() < Some(160_000));
+    let summary = folder.strobe(&["run", "tiny.toml", "--set", "drive.nand.endurance_pe=1"]);
+    assert_eq!(summary.code, 1);
+    assert!(summary.out.contains("PARTIAL RESULT, stopped: end of life"), "{}", summary.out);
+}
+
+#[test]
+fn flash_on_which_nothing_can_be_programmed_ends_at_once() {
+    let ended = Folder::new().tiny(&["drive.nand.program_fail_rate=1.0"]);
+    assert_eq!(ended.code, 1);
+    let result = ended.json();
+    assert!(result["wear"]["erase_mean"].is_number(), "{}", result["wear"]);
+    assert_eq!(result["host"]["write"]["commands"], 0);
+}
+
+#[test]
+fn virtual_time_does_not_overflow_in_silence() {
+    let slow = [
+        "drive.controller.command_ns=1000000000000",
+        "drive.controller.range_ns=1000000000000",
+        "drive.nand.endurance_pe=0",
+        "run.measure=\"100000x\"",
+        "workload.write_fraction=0",
+    ];
+    let ended = Folder::new().tiny(&slow);
+    assert_eq!((ended.code, ended.out.as_str()), (1, ""));
+    ended.says(&["virtual time", "584 years"]);
+}

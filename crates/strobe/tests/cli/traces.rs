@@ -1,0 +1,218 @@
+//! Traces that do not fit or are damaged.
+
+use std::io::Write as _;
+use std::process::Stdio;
+
+use crate::{Folder, finish};
+
+const DRIVE_BYTES: u64 = 160 * 4096;
+
+pub(crate) fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    encoder.write_all(bytes).expect("into memory");
+    encoder.finish().expect("into memory")
+}
+
+/// A folder with `t`, an MSR trace of these `time,operation,offset,bytes`.
+fn msr(records: &[(u64, &str, u64, u64)]) -> Folder {
+    let folder = Folder::new();
+    let lines: String = records
+        .iter()
+        .map(|(time, op, offset, bytes)| format!("{time},h,0,{op},{offset},{bytes},1\n"))
+        .collect();
+    folder.write("t", lines);
+    folder
+}
+
+#[test]
+fn malformed_lines_are_shown_with_their_number() {
+    let folder = Folder::new();
+    let good = "1,h,0,Write,0,4096,1\n";
+    for bad in [
+        "2,h,0,Write,0",
+        "2,h,0,Wri",
+        "2,h,0,Write,zero,4096,1",
+        "2,h,0,Write,-4096,4096,1",
+        "2,h,0,Write,18446744073709551615,4096,1",
+        "2,h,0,Write,99999999999999999999,4096,1",
+        "nonsense",
+        "2;h;0;Write;0;4096;1",
+    ] {
+        folder.write("t", format!("{good}{bad}\n{good}"));
+        folder.replay("t", "msr", &[]).refused(&["trace t, line 2", bad]);
+        folder.replay("t", "msr", &["--wrap"]).refused(&["trace t, line 2", bad]);
+    }
+    folder.write("t", [good.as_bytes(), b"\xff\xfe\x00binary\n"].concat());
+    folder.replay("t", "msr", &[]).refused(&["line 2", "not text"]);
+    folder.write("t", [good.as_bytes(), &vec![b'x'; 1 << 20]].concat());
+    folder.replay("t", "msr", &[]).refused(&["line 2", "longer than 65536 bytes"]);
+}
+
+#[test]
+fn a_cut_off_gzip_file_is_refused() {
+    let folder = Folder::new();
+    let lines: String = (0..3_000).map(|n| format!("{n},h,0,Write,{},4096,1\n", n % 160 * 4096)).collect();
+    let whole = gzip(lines.as_bytes());
+    folder.write("t.gz", &whole);
+    folder.replay("t.gz", "msr", &[]).ok();
+    for length in [10, 11, whole.len() / 2, whole.len() - 9, whole.len() - 1] {
+        folder.write("t.gz", &whole[..length]);
+        folder.replay("t.gz", "msr", &[]).refused(&["trace t.gz, line", "cut off"]);
+    }
+    let mut flipped = whole.clone();
+    flipped[whole.len() / 2] ^= 0xff;
+    folder.write("t.gz", flipped);
+    let ended = folder.replay("t.gz", "msr", &[]);
+    ended.refused(&["t.gz", "line"]);
+    folder.write("t.zst", b"\x28\xb5\x2f\xfd....");
+    folder.replay("t.zst", "msr", &[]).refused(&["t.zst", "zstd", "decompress"]);
+}
+
+#[test]
+fn requests_beyond_the_drive_are_refused_or_changed_and_counted() {
+    let folder = msr(&[
+        (1, "Write", 0, 4096),
+        (2, "Write", DRIVE_BYTES - 4096, 8192),
+        (3, "Read", DRIVE_BYTES, 4096),
+        (4, "Write", 9_999_990_272, 4096),
+    ]);
+    let size = DRIVE_BYTES.to_string();
+    folder.replay("t", "msr", &[]).refused(&["t, line 2", "leaves the drive", &size, "--wrap", "--clip"]);
+    let clip = folder.replay("t", "msr", &["--clip"]).ok().json();
+    assert_eq!(clip["trace"]["changes"]["shortened"], 1);
+    assert_eq!(clip["trace"]["changes"]["dropped"], 2);
+    assert_eq!(clip["host"]["write"]["bytes"], 8192);
+    let wrap = folder.replay("t", "msr", &["--wrap"]).ok().json();
+    assert_eq!(wrap["trace"]["changes"]["shortened"], 1);
+    assert_eq!(wrap["trace"]["changes"]["wrapped"], 2);
+    assert_eq!(wrap["trace"]["changes"]["dropped"], 0);
+    assert_eq!(wrap["host"]["write"]["bytes"], 3 * 4096);
+    assert_eq!(wrap["host"]["read"]["bytes"], 4096);
+    let said = folder.strobe(&["replay", "t", "--format", "msr", "--drive", "drive.toml", "--wrap"]).ok();
+    assert!(said.out.contains("CHANGED") && said.out.contains("2 wrapped"), "{}", said.out);
+}
+
+#[test]
+fn empty_and_misaligned_requests_are_refused_or_changed_and_counted() {
+    let folder = msr(&[(1, "Write", 0, 4096), (2, "Write", 4096, 0)]);
+    folder.replay("t", "msr", &[]).refused(&["t, line 2", "zero bytes", "4096"]);
+    let clip = folder.replay("t", "msr", &["--clip"]).ok().json();
+    assert_eq!(clip["trace"]["changes"]["empty"], 1);
+    let folder = msr(&[(1, "Write", 0, 4096), (2, "Write", 700, 100)]);
+    folder.replay("t", "msr", &[]).refused(&["t, line 2", "100 bytes at offset 700", "512"]);
+    let wrap = folder.replay("t", "msr", &["--wrap"]).ok().json();
+    assert_eq!(wrap["trace"]["changes"]["rounded"], 1);
+    assert_eq!(wrap["host"]["write"]["bytes"], 4096 + 512);
+}
+
+#[test]
+fn time_going_backwards_is_refused_in_open_loop_only() {
+    let folder = msr(&[(100, "Write", 0, 4096), (50, "Write", 4096, 4096), (200, "Read", 0, 4096)]);
+    folder.replay("t", "msr", &[]).refused(&["t, line 2", "backwards", "--closed-loop"]);
+    let closed = folder.replay("t", "msr", &["--closed-loop"]).ok().json();
+    assert_eq!(closed["trace"]["changes"]["late"], 0);
+    assert_eq!(closed["host"]["write"]["commands"], 2);
+    assert_eq!(folder.replay("t", "msr", &["--wrap"]).ok().json()["trace"]["changes"]["late"], 1);
+}
+
+#[test]
+fn formats_and_options_that_do_not_fit_are_refused() {
+    let folder = msr(&[(1, "Write", 0, 4096)]);
+    folder.replay("t", "blkparce", &[]).refused(&["blkparce", "did you mean blkparse?", "tencent"]);
+    folder.replay("t", "msr", &["--action", "D"]).refused(&["action", "msr"]);
+    folder.replay("t", "blkparse", &["--action", "X"]).refused(&["action", "D, Q"]);
+    folder.replay("t", "msr", &["--time-unit-ns", "5"]).refused(&["time unit", "msr"]);
+    folder.replay("t", "mqsim", &["--time-unit-ns", "0"]).refused(&["time_unit_ns", "from 1"]);
+    folder.replay("t", "msr", &["--device", "other"]).refused(&["`other`", "`h.0`"]);
+    folder.replay("t", "msr", &["--queue-depth", "0"]).refused(&["queue_depth", "from 1 to 65536"]);
+    folder.replay("t", "msr", &["--repeat", "0"]).refused(&["repeat", "from 1"]);
+    folder.write("t", "1,h,0,Write,0,4096,1\n2,h,1,Write,0,4096,1\n");
+    folder.replay("t", "msr", &[]).refused(&["line 2", "--device h.0"]);
+    folder.replay("t", "msr", &["--device", "all"]).ok();
+}
+
+#[test]
+fn a_trace_that_cannot_be_opened_is_refused_before_anything_runs() {
+    let folder = Folder::new();
+    // Filling and warming up this drive would take hours.
+    let long = ["--prefill", "--set", "run.warmup=\"1000000x\""];
+    folder.replay("missing", "msr", &long).refused(&["cannot open trace missing", "No such file"]);
+    folder.write("t.zst", b"\x28\xb5\x2f\xfd....");
+    folder.replay("t.zst", "msr", &long).refused(&["zstd"]);
+    folder.replay(".", "msr", &[]).refused(&["cannot read trace .", "directory"]);
+    folder.write("e.toml", "[workload]\nkind = \"trace\"\npath = \"missing\"\nformat = \"msr\"\n");
+    folder.strobe(&["check", "e.toml"]).refused(&["cannot open trace missing"]);
+}
+
+#[test]
+fn a_trace_without_requests_is_refused_however_often_it_is_repeated() {
+    let folder = msr(&[]);
+    folder.replay("t", "msr", &["--repeat", "1000000"]).refused(&["t: no requests to replay"]);
+    let folder = msr(&[(1, "Write", DRIVE_BYTES, 4096), (2, "Write", 0, 0)]);
+    let dropped = folder.replay("t", "msr", &["--clip", "--repeat", "1000000"]);
+    dropped.refused(&["no requests to replay", "1 lay beyond the drive", "1 were empty"]);
+    folder.write("f", "fio version 3 iolog\n0 f add\n0 f open\n");
+    folder.replay("f", "fio", &[]).refused(&["no requests to replay", "left out: 2"]);
+}
+
+#[test]
+fn a_pipe_is_replayed_once_and_not_repeated_in_silence() {
+    let folder = msr(&[(1, "Write", 0, 4096), (2, "Read", 0, 4096)]);
+    let replay = |repeat: &str| {
+        let args = ["replay", "/dev/stdin", "--format", "msr", "--drive", "drive.toml", "--repeat", repeat];
+        let mut command = folder.command(&[&args[..], &["--quiet", "--json", "-"]].concat());
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program starts");
+        let mut stdin = child.stdin.take().expect("piped");
+        stdin.write_all(folder.read("t").as_bytes()).expect("a reader");
+        drop(stdin);
+        finish(child)
+    };
+    assert_eq!(replay("1").ok().json()["host"]["write"]["commands"], 1);
+    replay("3").refused(&["/dev/stdin", "no requests to replay", "after 1 times", "pipe"]);
+}
+
+#[test]
+fn a_limit_ends_a_replay_at_that_page() {
+    let folder = msr(&(0..3_000).map(|n| (n, "Write", n % 160 * 4096, 4096)).collect::<Vec<_>>());
+    let commands = |measure: &str, more: &[&str]| {
+        let set = format!("run.measure={measure}");
+        let args = [&["--set", &set], more].concat();
+        folder.replay("t", "msr", &args).ok().json()["host"]["write"]["commands"].clone()
+    };
+    assert_eq!(commands("10", &[]), 10);
+    assert_eq!(commands("1025", &[]), 1025);
+    assert_eq!(commands("0", &[]), 0);
+    assert_eq!(commands("7000", &["--repeat", "5"]), 7000);
+    assert_eq!(commands("7000", &["--repeat", "2"]), 6000);
+}
+
+#[test]
+fn records_as_long_as_numbers_go_take_no_memory_in_proportion() {
+    let folder = msr(&[(1, "Write", 0, u64::MAX - 1000)]);
+    let clip = folder.replay("t", "msr", &["--clip"]).ok().json();
+    assert_eq!(clip["host"]["write"]["bytes"].as_u64(), Some(DRIVE_BYTES));
+    folder.replay("t", "msr", &[]).refused(&["t, line 1"]);
+}
+
+#[test]
+fn a_gap_of_centuries_ends_the_run_with_a_reason() {
+    let folder = msr(&[(0, "Write", 0, 4096), (184_467_440_737_095_516, "Write", 0, 4096)]);
+    let ended = folder.replay("t", "msr", &[]);
+    assert_eq!(ended.code, 1);
+    ended.says(&["virtual time", "584 years", "--closed-loop"]);
+    folder.replay("t", "msr", &["--closed-loop"]).ok();
+}
+
+#[test]
+fn a_device_file_is_not_mistaken_for_a_trace() {
+    let folder = Folder::new();
+    for format in ["msr", "fio", "blktrace"] {
+        folder.replay("/dev/zero", format, &[]).refused(&["/dev/zero"]);
+        folder.replay("/dev/null", format, &[]).refused(&["/dev/null"]);
+    }
+}

@@ -4,7 +4,7 @@
 
 use arbitrary::{Arbitrary, Unstructured};
 use libfuzzer_sys::fuzz_target;
-use strobe_ftl::gc::{CostBenefit, Greedy, Sampled, Sampling, VictimPolicy};
+use strobe_ftl::gc::{Formula, Greedy, Kinetic, LinearScore, Sampled, Sampling, VictimPolicy};
 use strobe_ftl::{Capacity, Demand, GcStream, MappingScheme, PageMap, PageMapConfig};
 use strobe_nand::{ArrayTiming, ByteMedium, Chip, Timing, TimingConfig, Untimed, WearConfig};
 use strobe_ssd::{CommandError, ControllerConfig, Drive, Engine};
@@ -89,11 +89,14 @@ impl Case {
     fn run(&self) {
         let geometry = self.geometry();
         let blocks = geometry.blocks();
-        match self.policy % 5 {
+        let per_block = geometry.units_per_block();
+        match self.policy % 7 {
             0 => self.with_policy(Greedy::new(blocks)),
-            1 => self.with_policy(CostBenefit::new(blocks, geometry.units_per_block())),
+            1 => self.with_policy(Kinetic::new(blocks, per_block, LinearScore::CostBenefit)),
             2 => self.with_policy(Sampled::new(blocks, Sampling::Fifo)),
             3 => self.with_policy(Sampled::new(blocks, Sampling::Choices(1))),
+            4 => self.with_policy(Kinetic::new(blocks, per_block, LinearScore::FeGc)),
+            5 => self.with_policy(Formula::new(blocks, "age * (1-u) / (1+u)^2").expect("a formula")),
             _ => self.with_policy(Sampled::new(blocks, Sampling::Choices(4))),
         }
     }

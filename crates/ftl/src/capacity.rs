@@ -85,7 +85,11 @@ impl std::fmt::Display for CapacityError {
         writeln!(f, "  {:>12} logical units asked for", d.logical_units)?;
         writeln!(f, "  {:>12} logical units can be served", self.room)?;
         if self.room == 0 {
-            return write!(f, "the drive needs more blocks per plane, or fewer dies and planes");
+            return write!(
+                f,
+                "each plane takes up to two open blocks and one of the reserve: use more blocks per plane or \
+                 fewer dies and planes, or lower drive.ftl.gc.min_free_blocks and net_blocks"
+            );
         }
         // Rounded up to four digits, so that following the advice is enough.
         let spare = (physical as f64 / self.room as f64 - 1.0) * 10_000.0;

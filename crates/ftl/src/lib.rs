@@ -50,7 +50,8 @@ pub enum FtlError {
     /// No erased block is left: more flash operations failed in one collection than the reserve
     /// covers.
     #[error(
-        "end of life: no erased block left, too many flash operations failed at once; only reads are served"
+        "end of life: no erased block left, too many flash operations failed at once; only reads are \
+         served (a larger drive.ftl.gc.min_free_blocks covers more failures)"
     )]
     OutOfBlocks,
 }
@@ -128,6 +129,11 @@ pub trait MappingScheme {
 
     /// Hints that `lpn` will be written soon, its map entry being near: fetch the rest.
     fn prefetch_state(&self, lpn: Lpn);
+
+    /// When all flash operations issued so far are complete.
+    fn idle_at(&self) -> SimTime {
+        self.nand().idle_at()
+    }
 
     /// Garbage collection counters.
     fn gc_stats(&self) -> &GcStats;

@@ -161,7 +161,7 @@ fn capacity_that_cannot_progress_is_refused() {
         seed: 0,
     };
     let chip: TestChip = Chip::new(geometry, WearConfig::default(), Untimed, 0);
-    let refused = PageMap::new(chip, Greedy::new(blocks), config).err().expect("too full");
+    let refused = PageMap::new(chip, Greedy::new(blocks), config).expect_err("too full");
     assert!(refused.to_string().contains("logical_pages to at most 31"), "{refused}");
 }
 

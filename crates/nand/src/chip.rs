@@ -259,6 +259,10 @@ impl<T: Timing, M: Medium> Nand for Chip<T, M> {
         &self.counts
     }
 
+    fn idle_at(&self) -> SimTime {
+        self.timing.idle_at()
+    }
+
     #[inline(always)]
     fn prefetch_oob(&self, ppa: Ppa) {
         prefetch_write(&self.oob_lpn, ppa.index());

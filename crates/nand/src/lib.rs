@@ -111,6 +111,9 @@ pub trait Nand {
     /// Everything that has been done, by operation and cause.
     fn counts(&self) -> &OpCounts;
 
+    /// When all operations issued so far are complete.
+    fn idle_at(&self) -> SimTime;
+
     /// Asks the processor to bring the out-of-band records that start at `ppa` into its cache.
     fn prefetch_oob(&self, ppa: Ppa);
 

@@ -31,6 +31,8 @@ pub trait Timing: Clone {
     fn program(&mut self, now: SimTime, place: impl FnOnce() -> Place) -> SimTime;
     /// A block erase.
     fn erase(&mut self, now: SimTime, place: impl FnOnce() -> Place) -> SimTime;
+    /// When everything issued so far is complete.
+    fn idle_at(&self) -> SimTime;
 }
 
 /// Everything is instant: for runs that only count operations.
@@ -39,6 +41,10 @@ pub struct Untimed;
 
 impl Timing for Untimed {
     const TIMED: bool = false;
+
+    fn idle_at(&self) -> SimTime {
+        SimTime::ZERO
+    }
 
     #[inline(always)]
     fn read(&mut self, now: SimTime, _units: u32, _place: impl FnOnce() -> Place) -> SimTime {
@@ -143,6 +149,10 @@ impl Die {
 
 impl Timing for ArrayTiming {
     const TIMED: bool = true;
+
+    fn idle_at(&self) -> SimTime {
+        self.dies.iter().map(|die| die.array_free.max(die.register_free)).max().unwrap_or_default()
+    }
 
     #[inline]
     fn read(&mut self, now: SimTime, units: u32, place: impl FnOnce() -> Place) -> SimTime {

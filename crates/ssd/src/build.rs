@@ -30,8 +30,16 @@ pub enum BuildError {
         /// Comma-separated valid names.
         known: String,
     },
+    /// No good block is left.
+    #[error("drive.nand.factory_bad_blocks is {bad}, but the drive has only {blocks} blocks")]
+    AllBad {
+        /// Bad blocks asked for.
+        bad: u32,
+        /// Blocks of the drive.
+        blocks: u32,
+    },
     /// The victim policy is neither a name nor a formula.
-    #[error("drive.ftl.gc.victim: {0}")]
+    #[error("drive.ftl.gc.victim: {0}; policies with a name are {names}", names = policy_names())]
     Victim(#[from] FormulaError),
     /// Scores of this policy might not fit their integers.
     #[error(
@@ -43,6 +51,10 @@ pub enum BuildError {
     /// The drive offers no space, or more than it can number.
     #[error("drive.ftl.logical_pages is {0}, it must be between 1 and {max}", max = u32::MAX - 1)]
     LogicalPages(u64),
+}
+
+fn policy_names() -> String {
+    crate::POLICIES.iter().map(|policy| policy.name).collect::<Vec<_>>().join(", ")
 }
 
 /// Builds a fresh drive. `timing = false` counts operations only; `seed` decides bad blocks,
@@ -94,6 +106,9 @@ fn checked(config: &DriveConfig) -> Result<(Geometry, u32), BuildError> {
     if config.ftl.mapping != "page" {
         let known = crate::MAPPINGS.iter().map(|m| m.name).collect::<Vec<_>>().join(", ");
         return Err(BuildError::Name { key: "drive.ftl.mapping", given: config.ftl.mapping.clone(), known });
+    }
+    if nand.factory_bad_blocks >= geometry.blocks() {
+        return Err(BuildError::AllBad { bad: nand.factory_bad_blocks, blocks: geometry.blocks() });
     }
     let logical = config.logical_units();
     match u32::try_from(logical) {

@@ -80,8 +80,9 @@ pub trait Engine: Send {
         queue: &mut HostQueue,
     ) -> Result<(), (usize, CommandError)>;
 
-    /// Makes all writes durable; returns when they are.
-    fn flush(&mut self, now: SimTime) -> Result<SimTime, CommandError>;
+    /// Writes back what the write buffer holds, without a host command; returns when all flash
+    /// operations issued so far are complete.
+    fn settle(&mut self, now: SimTime) -> Result<SimTime, CommandError>;
 
     /// Sectors of 512 bytes offered to the host.
     fn sectors(&self) -> u64;
@@ -441,11 +442,12 @@ where
         Ok(())
     }
 
-    fn flush(&mut self, now: SimTime) -> Result<SimTime, CommandError> {
-        match &mut self.buffer {
-            Some(buffer) => Ok(buffer.flush(now, &mut self.ftl)?),
-            None => Ok(now),
-        }
+    fn settle(&mut self, now: SimTime) -> Result<SimTime, CommandError> {
+        let written = match &mut self.buffer {
+            Some(buffer) => buffer.flush(now, &mut self.ftl)?,
+            None => now,
+        };
+        Ok(written.max(self.ftl.idle_at()))
     }
 
     fn sectors(&self) -> u64 {

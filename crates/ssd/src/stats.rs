@@ -80,6 +80,8 @@ impl DriveStats {
 pub struct Latency {
     histograms: Vec<Histogram<u64>>,
     sums: [u128; Op::ALL.len()],
+    /// Shortest and longest, exact where the histogram rounds.
+    extremes: [(u64, u64); Op::ALL.len()],
 }
 
 impl Latency {
@@ -89,13 +91,25 @@ impl Latency {
     /// Empty histograms.
     pub fn new() -> Self {
         let empty = Histogram::new_with_bounds(1, Self::MAX_NS, 3).expect("bounds are constant and valid");
-        Self { histograms: vec![empty; Op::ALL.len()], sums: [0; Op::ALL.len()] }
+        Self {
+            histograms: vec![empty; Op::ALL.len()],
+            sums: [0; Op::ALL.len()],
+            extremes: [(u64::MAX, 0); Op::ALL.len()],
+        }
     }
 
     #[inline]
     pub(crate) fn record(&mut self, op: Op, ns: u64) {
         self.histograms[op as usize].saturating_record(ns);
         self.sums[op as usize] += u128::from(ns);
+        let (min, max) = &mut self.extremes[op as usize];
+        (*min, *max) = ((*min).min(ns), (*max).max(ns));
+    }
+
+    /// Shortest and longest in ns, exact; `None` if there are none.
+    pub fn extremes_ns(&self, op: Op) -> Option<(u64, u64)> {
+        let (min, max) = self.extremes[op as usize];
+        (min <= max).then_some((min, max))
     }
 
     /// The latencies of one kind.
@@ -115,6 +129,7 @@ impl Latency {
     pub fn clear(&mut self) {
         self.histograms.iter_mut().for_each(Histogram::reset);
         self.sums = [0; Op::ALL.len()];
+        self.extremes = [(u64::MAX, 0); Op::ALL.len()];
     }
 }
 

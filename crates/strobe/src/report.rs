@@ -19,7 +19,7 @@ pub fn summary(result: &RunResult) -> String {
     }
     let _ = writeln!(out, "{}", headline(result));
     let jobs = &result.jobs[0];
-    if [&jobs.read, &jobs.write, &jobs.trim].iter().any(|op| op.clat_ns.n > 0) {
+    if [&jobs.read, &jobs.write, &jobs.trim].iter().any(|op| op.clat_ns.n > 0) || jobs.sync.lat_ns.n > 0 {
         let _ = writeln!(out, "\n{}", latency_table(result));
     }
     let _ = writeln!(out, "\n{}", flash_table(result));
@@ -27,8 +27,25 @@ pub fn summary(result: &RunResult) -> String {
     if let Some(picture) = series_picture(result) {
         let _ = writeln!(out, "\n{picture}");
     }
+    for hint in hints(result) {
+        let _ = writeln!(out, "\nnote: {hint}");
+    }
     let _ = write!(out, "\n{}", footer(result));
     out
+}
+
+/// What a person should know before believing the numbers.
+fn hints(result: &RunResult) -> Vec<&'static str> {
+    let mut hints = Vec::new();
+    if result.host.read.commands > 0 && result.nand.read.by_cause.host == 0 {
+        hints.push("no read found data on flash, so reads cost no flash time (fill the drive first: run.prefill, --prefill)");
+    }
+    if result.host.write.commands > 0 && result.nand.erase.total == 0 {
+        hints.push(
+            "no garbage was collected: the drive was never full (run.prefill, --prefill, or a smaller drive)",
+        );
+    }
+    hints
 }
 
 fn headline(result: &RunResult) -> String {
@@ -97,27 +114,44 @@ fn row(first: &str, rest: impl IntoIterator<Item = String>) -> Vec<Cell> {
 fn latency_table(result: &RunResult) -> Table {
     let mut table = table(&["host", "requests", "IOPS", "MB/s", "mean", "p50", "p99", "p99.9", "max"]);
     let job = &result.jobs[0];
-    for (name, op) in [("read", &job.read), ("write", &job.write), ("trim", &job.trim)] {
-        if op.total_ios == 0 {
+    let seconds = result.time.virtual_ns as f64 / 1e9;
+    let sync_rate = if seconds > 0.0 { job.sync.total_ios as f64 / seconds } else { 0.0 };
+    let bandwidth = |op: &JobOp| format!("{:.1}", op.bw_bytes as f64 / 1e6);
+    let rows = [
+        ("read", job.read.total_ios, job.read.iops, bandwidth(&job.read), &job.read.clat_ns),
+        ("write", job.write.total_ios, job.write.iops, bandwidth(&job.write), &job.write.clat_ns),
+        ("trim", job.trim.total_ios, job.trim.iops, "-".to_owned(), &job.trim.clat_ns),
+        ("flush", job.sync.total_ios, sync_rate, "-".to_owned(), &job.sync.lat_ns),
+    ];
+    for (name, total, iops, bandwidth, latency) in rows {
+        if total == 0 {
             continue;
         }
-        let JobOp { clat_ns, .. } = op;
-        let percentile = |key| duration(clat_ns.percentile.get(key).copied().unwrap_or(0) as f64);
+        let percentile = |key| duration(latency.percentile.get(key).copied().unwrap_or(0) as f64);
         table.add_row(row(
             name,
             [
-                count(op.total_ios),
-                count(op.iops as u64),
-                format!("{:.1}", op.bw_bytes as f64 / 1e6),
-                duration(clat_ns.mean),
+                count(total),
+                rate(iops),
+                bandwidth,
+                duration(latency.mean),
                 percentile("50.000000"),
                 percentile("99.000000"),
                 percentile("99.900000"),
-                duration(clat_ns.max as f64),
+                duration(latency.max as f64),
             ],
         ));
     }
     table
+}
+
+/// A rate: whole numbers from 100 on, three digits below.
+fn rate(per_second: f64) -> String {
+    match per_second {
+        r if r >= 99.95 => count(r.round() as u64),
+        r if r >= 9.995 => format!("{r:.1}"),
+        r => format!("{r:.2}"),
+    }
 }
 
 fn flash_table(result: &RunResult) -> Table {

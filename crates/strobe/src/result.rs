@@ -177,7 +177,8 @@ pub struct WearResult {
 pub struct Smart {
     /// Mean erases in percent of the endurance; 255 at most; 0 if endurance is unlimited.
     pub percent_used: u32,
-    /// Erased blocks at hand in percent of all.
+    /// Spare blocks left in percent: 100 when new, 0 when as many blocks have gone bad as the
+    /// drive had beyond its logical capacity.
     pub avail_spare: u32,
     /// Thousands of 512-byte units read by the host, rounded up.
     pub data_units_read: u64,
@@ -223,6 +224,17 @@ pub struct Job {
     pub write: JobOp,
     /// Trims.
     pub trim: JobOp,
+    /// Flushes.
+    pub sync: JobSync,
+}
+
+/// The flushes of a job.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct JobSync {
+    /// Requests.
+    pub total_ios: u64,
+    /// Latency: issue to completion.
+    pub lat_ns: Clat,
 }
 
 /// One direction of a job.
@@ -357,7 +369,6 @@ impl Smart {
         total: &DriveStats,
         wear: &WearResult,
         geometry: &Geometry,
-        free: u32,
         experiment: &Experiment,
     ) -> Self {
         let units = |bytes: u64| bytes.div_ceil(512_000);
@@ -367,9 +378,11 @@ impl Smart {
             limit => 100.0 * wear.erase_mean / f64::from(limit),
         };
         let grown_bad = wear.bad_blocks.saturating_sub(nand.factory_bad_blocks);
+        let needed = experiment.drive.logical_units().div_ceil(u64::from(geometry.units_per_block()));
+        let spare = u64::from(geometry.blocks() - nand.factory_bad_blocks).saturating_sub(needed);
         Self {
             percent_used: (used as u32).min(255),
-            avail_spare: (100 * u64::from(free) / u64::from(geometry.blocks())) as u32,
+            avail_spare: (100 * (spare - u64::from(grown_bad).min(spare)) / spare.max(1)) as u32,
             data_units_read: units(total.host.bytes(Op::Read)),
             data_units_written: units(total.host.bytes(Op::Write)),
             media_units_written: units(total.nand.total(NandOp::Program) * u64::from(geometry.page_bytes())),
@@ -394,7 +407,9 @@ impl Job {
                 clat_ns: Clat::of(latency, op),
             }
         };
-        Self { jobname: name.to_owned(), read: op(Op::Read), write: op(Op::Write), trim: op(Op::Trim) }
+        let sync =
+            JobSync { total_ios: stats.host.commands(Op::Flush), lat_ns: Clat::of(latency, Op::Flush) };
+        Self { jobname: name.to_owned(), read: op(Op::Read), write: op(Op::Write), trim: op(Op::Trim), sync }
     }
 }
 
@@ -402,10 +417,11 @@ impl Clat {
     fn of(latency: &Latency, op: Op) -> Self {
         let histogram = latency.of(op);
         let empty = histogram.is_empty();
+        let (min, max) = latency.extremes_ns(op).unwrap_or((0, 0));
         let percentile = |p: f64| (format!("{p:.6}"), histogram.value_at_quantile(p / 100.0));
         Self {
-            min: if empty { 0 } else { histogram.min() },
-            max: histogram.max(),
+            min,
+            max,
             mean: latency.mean_ns(op),
             stddev: if empty { 0.0 } else { histogram.stdev() },
             n: histogram.len(),

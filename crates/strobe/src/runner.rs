@@ -277,7 +277,8 @@ impl<'a> Runner<'a> {
                 let measure = run.measure.unwrap_or(Amount::Capacities(1.0)).pages(capacity);
                 self.begin_measuring(Some(measure))?;
                 self.queue = HostQueue::new(pacing, self.queue.finished());
-                self.generate(&mut *generator, measure, pages_per_request)
+                self.generate(&mut *generator, measure, pages_per_request)?;
+                self.write_back()
             }
             Source::Trace(trace) => {
                 let warmup = run.warmup.pages(capacity);
@@ -291,9 +292,16 @@ impl<'a> Runner<'a> {
                 }
                 let limit = run.measure.map(|amount| amount.pages(capacity));
                 self.begin_measuring(limit)?;
-                self.replay(trace, limit)
+                self.replay(trace, limit)?;
+                self.write_back()
             }
         }
+    }
+
+    /// Counts what the window left in the write buffer. The time it takes does not belong to the
+    /// window: no request waits for it.
+    fn write_back(&mut self) -> Result<(), Stop> {
+        self.drive.settle(self.queue.finished()).map_err(Stop::Drive).map(|_| ())
     }
 
     fn begin(&mut self, phase: &'static str, total: Option<u64>) {
@@ -303,6 +311,9 @@ impl<'a> Runner<'a> {
     fn begin_measuring(&mut self, total: Option<u64>) -> Result<(), Stop> {
         self.begin("measure", total);
         self.sample()?;
+        // What went before must not be paid for within the window.
+        let settled = self.drive.settle(self.queue.finished()).map_err(Stop::Drive)?;
+        self.queue = HostQueue::new(closed(HostConfig::default()), settled.max(self.queue.finished()));
         self.measuring = true;
         self.drive.clear_latency();
         self.window_start = Some((self.drive.stats(), self.queue.finished()));
@@ -491,7 +502,7 @@ impl<'a> Runner<'a> {
         let programs = window.stats.nand.total(strobe_nand::NandOp::Program);
         let job =
             Job::of(workload_name(&experiment.workload), &window.stats, self.drive.latency(), virtual_ns);
-        let smart = Smart::of(&end, &wear, geometry, self.drive.free_blocks(), experiment);
+        let smart = Smart::of(&end, &wear, geometry, experiment);
         let waf = ratio(programs * u64::from(geometry.units_per_page()), window.stats.host.units_written);
         let waf_bytes =
             ratio(programs * u64::from(geometry.page_bytes()), window.stats.host.bytes(Op::Write));

@@ -21,6 +21,11 @@ pub struct GeometrySpec {
     pub unit_bytes: u32,
 }
 
+impl GeometrySpec {
+    /// Most mapping units in a block.
+    pub const UNITS_PER_BLOCK_MAX: u32 = 1 << 20;
+}
+
 /// Why a [`GeometrySpec`] describes no possible drive.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -44,6 +49,16 @@ pub enum GeometryError {
         page_bytes: u32,
         /// The unit size given.
         unit_bytes: u32,
+    },
+    /// More mapping units in a block than victim policies can rank.
+    #[error(
+        "a block has {units} mapping units, at most {max} are supported; use fewer pages_per_block or a \
+         larger mapping_unit_bytes",
+        max = GeometrySpec::UNITS_PER_BLOCK_MAX
+    )]
+    BlockTooLarge {
+        /// Mapping units in a block.
+        units: u64,
     },
     /// More mapping units than four-byte map entries can number.
     #[error(
@@ -111,6 +126,10 @@ impl Geometry {
             return Err(GeometryError::PageSize { page_bytes: spec.page_bytes, unit_bytes: spec.unit_bytes });
         }
         let units_per_page = spec.page_bytes / spec.unit_bytes;
+        let per_block = u64::from(units_per_page) * u64::from(spec.pages_per_block);
+        if per_block > u64::from(GeometrySpec::UNITS_PER_BLOCK_MAX) {
+            return Err(GeometryError::BlockTooLarge { units: per_block });
+        }
         let units = [
             spec.channels,
             spec.dies_per_channel,
@@ -355,7 +374,9 @@ mod tests {
         assert_eq!(Geometry::new(unit), Err(GeometryError::UnitSize { bytes: 3000 }));
         let page = GeometrySpec { page_bytes: 6144, ..spec() };
         assert!(matches!(Geometry::new(page), Err(GeometryError::PageSize { .. })));
-        let huge = GeometrySpec { blocks_per_plane: u32::MAX, pages_per_block: u32::MAX, ..spec() };
+        let long = GeometrySpec { pages_per_block: 1 << 19, ..spec() };
+        assert_eq!(Geometry::new(long), Err(GeometryError::BlockTooLarge { units: 1 << 21 }));
+        let huge = GeometrySpec { blocks_per_plane: u32::MAX, pages_per_block: 1 << 10, ..spec() };
         assert!(matches!(Geometry::new(huge), Err(GeometryError::TooLarge { .. })));
     }
 }

@@ -1,12 +1,8 @@
 //! Victim policies written as a formula.
 
-use std::str::FromStr;
-use std::sync::Arc;
-
-use exmex::{BinOp, Express as _, FlatEx, MakeOperators, Operator};
 use strobe_types::{BlockId, Prng};
 
-use super::linear::BlockHistory;
+use super::expression::{Column, Expression, LANES, Stack};
 use super::{BlockView, VictimPolicy};
 
 /// A variable that formulas may use.
@@ -16,21 +12,41 @@ pub struct Variable {
     pub name: &'static str,
     /// What it stands for.
     pub meaning: &'static str,
-    read: fn(&BlockHistory, &Candidate) -> f64,
+    column: fn(&Histories, &Chunk<'_>, &mut Column),
 }
 
-/// What is known of a candidate when it is scored.
+/// What formulas may use of the blocks' past, a table per fact so that whole columns can be
+/// computed at once. Ticks are kept as floating-point numbers, which hold them exactly up to 2⁵³.
+#[derive(Clone, Debug, Default)]
+struct Histories {
+    opened: Vec<f64>,
+    closed: Vec<f64>,
+    last_invalidation: Vec<f64>,
+    invalidations: Vec<f64>,
+    invalidation_ticks: Vec<f64>,
+    erase_count: Vec<f64>,
+}
+
+/// The blocks that a column describes.
 #[derive(Clone, Copy, Debug)]
-struct Candidate {
-    valid: u32,
-    units: u32,
-    tick: u64,
+struct Chunk<'a> {
+    first: usize,
+    valid: &'a [u32],
+    units: f64,
+    /// Now plus one.
+    tick: f64,
 }
 
-impl Candidate {
-    /// Ticks since `since`, plus one.
-    fn age(&self, since: u64) -> f64 {
-        (self.tick + 1 - since) as f64
+impl Chunk<'_> {
+    #[inline(always)]
+    fn ages(&self, since: &[f64], out: &mut Column) {
+        let since = &since[self.first..self.first + self.valid.len()];
+        out.iter_mut().zip(since).for_each(|(age, &since)| *age = self.tick - since);
+    }
+
+    #[inline(always)]
+    fn counts(&self, out: &mut Column, f: impl Fn(f64) -> f64) {
+        out.iter_mut().zip(self.valid).for_each(|(x, &valid)| *x = f(f64::from(valid as i32)));
     }
 }
 
@@ -39,28 +55,49 @@ pub const VARIABLES: &[Variable] = &[
     Variable {
         name: "u",
         meaning: "valid share of the block, 0 to 1",
-        read: |_, c| f64::from(c.valid) / f64::from(c.units),
+        column: |_, c, out| c.counts(out, |valid| valid / c.units),
     },
-    Variable { name: "valid", meaning: "valid mapping units", read: |_, c| f64::from(c.valid) },
-    Variable { name: "invalid", meaning: "invalid mapping units", read: |_, c| f64::from(c.units - c.valid) },
-    Variable { name: "units", meaning: "mapping units in a block", read: |_, c| f64::from(c.units) },
-    Variable { name: "age", meaning: "age since the block was opened", read: |b, c| c.age(b.opened) },
+    Variable {
+        name: "valid",
+        meaning: "valid mapping units",
+        column: |_, c, out| c.counts(out, |valid| valid),
+    },
+    Variable {
+        name: "invalid",
+        meaning: "invalid mapping units",
+        column: |_, c, out| c.counts(out, |valid| c.units - valid),
+    },
+    Variable { name: "units", meaning: "mapping units in a block", column: |_, c, out| out.fill(c.units) },
+    Variable {
+        name: "age",
+        meaning: "age since the block was opened",
+        column: |h, c, out| c.ages(&h.opened, out),
+    },
     Variable {
         name: "age_closed",
         meaning: "age since its last page was written",
-        read: |b, c| c.age(b.closed),
+        column: |h, c, out| c.ages(&h.closed, out),
     },
     Variable {
         name: "age_last_invalid",
         meaning: "age since one of its units last became invalid; since it closed, if none has",
-        read: |b, c| c.age(b.last_invalidation),
+        column: |h, c, out| c.ages(&h.last_invalidation, out),
     },
     Variable {
         name: "age_invalid_sum",
         meaning: "sum over its invalid units of the age since each became invalid",
-        read: |b, c| (c.tick + 1) as f64 * b.invalidations as f64 - b.invalidation_ticks as f64,
+        column: |h, c, out| {
+            let (counts, ticks) = (&h.invalidations[c.first..], &h.invalidation_ticks[c.first..]);
+            for (x, (count, ticks)) in out.iter_mut().zip(counts.iter().zip(ticks)) {
+                *x = c.tick * count - ticks;
+            }
+        },
     },
-    Variable { name: "erase_count", meaning: "erases of the block", read: |b, _| f64::from(b.erase_count) },
+    Variable {
+        name: "erase_count",
+        meaning: "erases of the block",
+        column: |h, c, out| out.iter_mut().zip(&h.erase_count[c.first..]).for_each(|(x, &count)| *x = count),
+    },
 ];
 
 /// Why a text is no formula.
@@ -95,92 +132,6 @@ fn variable_names() -> String {
     VARIABLES.iter().map(|v| v.name).collect::<Vec<_>>().join(", ")
 }
 
-/// Scores are computed for this many candidates at a time, which the compiler turns into vector
-/// instructions.
-const LANES: usize = 256;
-
-/// A number, or one per candidate of a chunk.
-#[derive(Clone, Debug)]
-enum Column {
-    Constant(f64),
-    Values(Arc<[f64; LANES]>),
-}
-
-impl Default for Column {
-    fn default() -> Self {
-        Self::Constant(0.0)
-    }
-}
-
-impl FromStr for Column {
-    type Err = std::num::ParseFloatError;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        text.parse().map(Self::Constant)
-    }
-}
-
-impl Column {
-    #[inline(always)]
-    fn map(self, f: impl Fn(f64) -> f64) -> Self {
-        match self {
-            Self::Constant(x) => Self::Constant(f(x)),
-            Self::Values(mut values) => {
-                Arc::make_mut(&mut values).iter_mut().for_each(|x| *x = f(*x));
-                Self::Values(values)
-            }
-        }
-    }
-
-    #[inline(always)]
-    fn zip(self, other: Self, f: impl Fn(f64, f64) -> f64) -> Self {
-        match (self, other) {
-            (Self::Constant(a), other) => other.map(|b| f(a, b)),
-            (this, Self::Constant(b)) => this.map(|a| f(a, b)),
-            (Self::Values(mut a), Self::Values(b)) => {
-                Arc::make_mut(&mut a).iter_mut().zip(b.iter()).for_each(|(x, &y)| *x = f(*x, y));
-                Self::Values(a)
-            }
-        }
-    }
-
-    /// Power. Small whole exponents are multiplied out: faster, and the same on every machine.
-    fn power(self, exponent: Self) -> Self {
-        match exponent {
-            Self::Constant(n) if n == libm::trunc(n) && (0.0..=16.0).contains(&n) => {
-                let n = n as u32;
-                self.map(|x| (0..n).fold(1.0, |product, _| product * x))
-            }
-            exponent => self.zip(exponent, libm::pow),
-        }
-    }
-}
-
-/// The operators and functions of formulas.
-#[derive(Clone, Debug)]
-struct Operators;
-
-impl MakeOperators<Column> for Operators {
-    fn make<'a>() -> Vec<Operator<'a, Column>> {
-        fn binary(apply: fn(Column, Column) -> Column, prio: i64) -> BinOp<Column> {
-            BinOp { apply, prio, is_commutative: false }
-        }
-        vec![
-            Operator::make_bin_unary("+", binary(|a, b| a.zip(b, |x, y| x + y), 0), |a| a),
-            Operator::make_bin_unary("-", binary(|a, b| a.zip(b, |x, y| x - y), 0), |a| a.map(|x| -x)),
-            Operator::make_bin("*", binary(|a, b| a.zip(b, |x, y| x * y), 1)),
-            Operator::make_bin("/", binary(|a, b| a.zip(b, |x, y| x / y), 1)),
-            Operator::make_bin("^", binary(Column::power, 2)),
-            Operator::make_bin("min", binary(|a, b| a.zip(b, f64::min), 3)),
-            Operator::make_bin("max", binary(|a, b| a.zip(b, f64::max), 3)),
-            Operator::make_unary("sqrt", |a| a.map(f64::sqrt)),
-            Operator::make_unary("abs", |a| a.map(f64::abs)),
-            Operator::make_unary("exp", |a| a.map(libm::exp)),
-            Operator::make_unary("log", |a| a.map(libm::log)),
-        ]
-    }
-}
-
 /// Picks the candidate with the largest score; of equals, the lowest block.
 ///
 /// Scores are ordered as numbers with +∞ (a division by zero) above all and "not a number" (0/0)
@@ -188,30 +139,37 @@ impl MakeOperators<Column> for Operators {
 /// scores every candidate: cost grows with the number of blocks, at a few ns each.
 #[derive(Clone, Debug)]
 pub struct Formula {
-    expression: FlatEx<Column, Operators>,
+    expression: Expression,
     /// The variables in the order in which the expression takes them.
     variables: Vec<Variable>,
-    history: Vec<BlockHistory>,
-    /// The candidates, in no particular order, and where each block stands among them.
-    candidates: Vec<BlockId>,
-    position: Vec<u32>,
+    histories: Histories,
+    candidate: Vec<bool>,
+    candidates: u32,
+    stack: Stack,
 }
 
 impl Formula {
     /// Longest formula, in bytes.
     pub const LENGTH_MAX: usize = 1000;
-    /// Deepest nesting of parentheses.
-    const NESTING_MAX: usize = 50;
 
     /// An index for `blocks` blocks that scores by `text`.
     pub fn new(blocks: u32, text: &str) -> Result<Self, FormulaError> {
         let (expression, variables) = Self::parse(text)?;
+        let table = || vec![0.0; blocks as usize];
         Ok(Self {
+            stack: expression.stack(),
             expression,
             variables,
-            history: vec![BlockHistory::default(); blocks as usize],
-            candidates: Vec::new(),
-            position: vec![0; blocks as usize],
+            histories: Histories {
+                opened: table(),
+                closed: table(),
+                last_invalidation: table(),
+                invalidations: table(),
+                invalidation_ticks: table(),
+                erase_count: table(),
+            },
+            candidate: vec![false; blocks as usize],
+            candidates: 0,
         })
     }
 
@@ -220,20 +178,14 @@ impl Formula {
         Self::parse(text).map(|_| ())
     }
 
-    fn parse(text: &str) -> Result<(FlatEx<Column, Operators>, Vec<Variable>), FormulaError> {
+    fn parse(text: &str) -> Result<(Expression, Vec<Variable>), FormulaError> {
         let syntax = |reason: String| FormulaError::Syntax { text: text.chars().take(80).collect(), reason };
         if text.len() > Self::LENGTH_MAX {
             return Err(syntax(format!("longer than {} characters", Self::LENGTH_MAX)));
         }
-        // The parser recurses; it must not see what could exhaust the stack.
-        let opened = text.bytes().filter(|&byte| byte == b'(').count();
-        if opened > Self::NESTING_MAX {
-            return Err(syntax(format!("more than {} parentheses", Self::NESTING_MAX)));
-        }
-        let expression =
-            FlatEx::<Column, Operators>::parse(text).map_err(|error| syntax(error.to_string()))?;
+        let expression = Expression::parse(text).map_err(syntax)?;
         let mut variables = Vec::new();
-        for name in expression.var_names() {
+        for name in expression.variables() {
             let known = VARIABLES.iter().find(|v| v.name == name.as_str());
             let known =
                 known.ok_or_else(|| FormulaError::Unknown { text: text.to_owned(), name: name.clone() })?;
@@ -244,77 +196,69 @@ impl Formula {
         }
         Ok((expression, variables))
     }
-
-    /// Scores of up to [`LANES`] candidates; what lies beyond them is meaningless.
-    fn scores(&self, blocks: &[BlockId], view: &BlockView<'_>) -> Column {
-        let columns: Vec<Column> = self
-            .variables
-            .iter()
-            .map(|variable| {
-                let mut values = [0.0; LANES];
-                for (value, &block) in values.iter_mut().zip(blocks) {
-                    let candidate = Candidate {
-                        valid: view.valid(block),
-                        units: view.units_per_block(),
-                        tick: view.tick(),
-                    };
-                    *value = (variable.read)(&self.history[block.index()], &candidate);
-                }
-                Column::Values(Arc::new(values))
-            })
-            .collect();
-        self.expression.eval(&columns).expect("the expression was checked with these variables")
-    }
 }
 
 impl VictimPolicy for Formula {
     fn opened(&mut self, block: BlockId, erase_count: u32, tick: u64) {
-        self.history[block.index()] = BlockHistory::opened(erase_count, tick);
+        let (h, at) = (&mut self.histories, block.index());
+        h.opened[at] = tick as f64;
+        h.invalidations[at] = 0.0;
+        h.invalidation_ticks[at] = 0.0;
+        h.erase_count[at] = f64::from(erase_count);
     }
 
     fn closed(&mut self, block: BlockId, _valid: u32, tick: u64) {
-        self.history[block.index()].close(tick);
-        self.position[block.index()] = self.candidates.len() as u32;
-        self.candidates.push(block);
+        let (h, at) = (&mut self.histories, block.index());
+        h.closed[at] = tick as f64;
+        if h.invalidations[at] == 0.0 {
+            h.last_invalidation[at] = tick as f64;
+        }
+        self.candidate[at] = true;
+        self.candidates += 1;
     }
 
     #[inline]
     fn invalidated(&mut self, block: BlockId, _valid: u32, tick: u64) {
-        self.history[block.index()].invalidate(tick);
+        let (h, at) = (&mut self.histories, block.index());
+        h.last_invalidation[at] = tick as f64;
+        h.invalidations[at] += 1.0;
+        h.invalidation_ticks[at] += tick as f64;
     }
 
     fn taken(&mut self, block: BlockId) {
-        let at = self.position[block.index()] as usize;
-        let removed = self.candidates.swap_remove(at);
-        assert_eq!(removed, block, "block is a candidate");
-        if let Some(moved) = self.candidates.get(at) {
-            self.position[moved.index()] = at as u32;
-        }
+        self.candidate[block.index()] = false;
+        self.candidates -= 1;
     }
 
     fn choose(&mut self, view: &BlockView<'_>, _rng: &mut Prng) -> Option<BlockId> {
-        let mut best: Option<(f64, BlockId)> = None;
-        for chunk in self.candidates.chunks(LANES) {
-            let Column::Values(scores) = self.scores(chunk, view) else {
-                unreachable!("a formula with variables gives a score for each block");
-            };
-            for (&score, &block) in scores.iter().zip(chunk) {
+        let mut best: Option<(f64, usize)> = None;
+        let units = view.units_per_block();
+        for (at, valid) in view.valid.chunks(LANES).enumerate() {
+            let first = at * LANES;
+            let chunk = Chunk { first, valid, units: f64::from(units), tick: (view.tick() + 1) as f64 };
+            let (variables, histories) = (&self.variables, &self.histories);
+            let scores = self.expression.evaluate(&mut self.stack, |variable, out| {
+                (variables[variable].column)(histories, &chunk, out);
+            });
+            let candidates = &self.candidate[first..first + valid.len()];
+            for (lane, ((&score, &valid), &candidate)) in scores.iter().zip(valid).zip(candidates).enumerate()
+            {
+                // Blocks come in order, so that of equals the lowest stays.
                 let score = if score.is_nan() { f64::NEG_INFINITY } else { score };
-                let better = best.is_none_or(|(top, id)| score > top || (score == top && block < id));
-                if better && view.valid(block) < view.units_per_block() {
-                    best = Some((score, block));
+                if candidate && valid < units && best.is_none_or(|(top, _)| score > top) {
+                    best = Some((score, first + lane));
                 }
             }
         }
-        best.map(|(_, block)| block)
+        best.map(|(_, block)| BlockId::new(block as u32))
     }
 
     fn candidates(&self) -> u32 {
-        self.candidates.len() as u32
+        self.candidates
     }
 
     fn bytes_per_block() -> u64 {
-        (std::mem::size_of::<BlockHistory>() + 8) as u64
+        6 * 8 + 1
     }
 }
 
@@ -329,7 +273,7 @@ mod tests {
         assert!(refusal("agee / u").contains("agee"));
         assert!(refusal("1 + 2").contains("uses no variable"));
         assert!(refusal("").contains("not a formula") || refusal("").contains("no variable"));
-        assert!(refusal(&"(".repeat(400)).contains("parentheses"));
+        assert!(refusal(&"(".repeat(400)).contains("deeper"));
         assert!(refusal(&"u+".repeat(600)).contains("longer"));
         for good in
             ["age * (1-u) / (1+u)^2", "-valid", "max(age, erase_count) / sqrt(1 + u)", "u^0.5", "log(age)"]

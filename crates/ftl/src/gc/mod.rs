@@ -7,6 +7,7 @@
 //! Ties are broken by a documented total order, chance comes only from the generator passed in,
 //! and time is the *tick*: host units written or trimmed so far, starting at 1.
 
+mod expression;
 mod formula;
 mod greedy;
 mod kinetic;

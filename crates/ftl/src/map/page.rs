@@ -276,19 +276,30 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// here waits for the host.
     fn collect(&mut self, now: SimTime) -> Result<(), FtlError> {
         self.gc.runs += 1;
-        // With enough erased blocks at hand, all there is to do is to empty retiring ones.
-        let target = if self.free.count() < self.min_free_blocks {
-            self.min_free_blocks.max(self.free.count() + self.config.net_blocks.max(1))
-        } else {
-            0
-        };
         let patience = 4 * u64::from(self.nand.geometry().blocks()) + 1000;
-        let mut fruitless = 0;
         let mut finished = now;
-        while let Some(block) = self.retiring.pop() {
+        loop {
+            if self.free.count() < self.min_free_blocks {
+                finished = finished.max(self.gain_blocks(now, patience)?);
+            }
+            // A block to retire takes room and gives none back: only when there is some to spare.
+            if self.free.count() < self.min_free_blocks {
+                break;
+            }
+            let Some(block) = self.retiring.pop() else { break };
             finished = finished.max(self.empty_block(now, block)?);
             self.take_out_of_service(block);
         }
+        self.gc.time_ns = self.gc.time_ns.saturating_add(finished.since(now));
+        self.refuse_at_end_of_life()
+    }
+
+    /// Collects until `net_blocks` more, and at least `min_free_blocks`, are erased. Returns when
+    /// the last erase is done.
+    fn gain_blocks(&mut self, now: SimTime, patience: u64) -> Result<SimTime, FtlError> {
+        let target = self.min_free_blocks.max(self.free.count() + self.config.net_blocks.max(1));
+        let mut fruitless = 0;
+        let mut finished = now;
         while self.free.count() < target {
             // On a shared stream, copies leave room behind them in the block they opened last. The
             // host goes on there, as in a plain log; gaining a whole block first would fill blocks
@@ -316,8 +327,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             let copied = self.empty_block(now, victim)?;
             finished = finished.max(self.erase(copied, victim));
         }
-        self.gc.time_ns += finished.since(now);
-        self.refuse_at_end_of_life()
+        Ok(finished)
     }
 
     /// Moves the valid units of `victim` elsewhere. Returns when the last copy is on flash. If

@@ -110,7 +110,7 @@ fn a_flush_waits_for_every_program() {
         assert_eq!(drive.stats().nand.total(NandOp::Program), waiting);
         let again = 100_000_000;
         assert_eq!(drive.execute(ns(again), Request::FLUSH), Ok(ns(again + 1_000)), "nothing is left");
-        assert_eq!(Engine::flush(&mut drive, ns(again)), Ok(ns(again)));
+        assert_eq!(Engine::settle(&mut drive, ns(again)), Ok(ns(again)));
     }
 }
 
@@ -173,7 +173,7 @@ fn a_buffer_larger_than_the_drive_writes_back_only_on_flush() {
     assert_eq!(engine.stats().nand.total(NandOp::Program), 0);
     let requests: Vec<Request> = (0..160).map(write_unit).collect();
     engine.run(&requests, &[], &mut queue).expect("runs");
-    assert_eq!(engine.flush(T0), Ok(ns(160 * SERVICE)));
+    assert_eq!(engine.settle(T0), Ok(ns(160 * SERVICE)));
     assert_eq!(engine.mapped_units(), 160);
 }
 
@@ -184,7 +184,7 @@ fn a_buffer_lets_queue_depth_one_use_every_die() {
     let mut queue = closed(1);
     let requests: Vec<Request> = (0..160).map(write_unit).collect();
     engine.run(&requests, &[], &mut queue).expect("runs");
-    assert_eq!(engine.flush(queue.finished()), Ok(ns(40 * SERVICE)));
+    assert_eq!(engine.settle(queue.finished()), Ok(ns(40 * SERVICE)));
 }
 
 #[test]
@@ -195,7 +195,7 @@ fn write_back_fills_whole_pages() {
         let mut engine = build(&config, true, 1).expect("valid");
         let requests: Vec<Request> = (0..160).map(write_unit).collect();
         engine.run(&requests, &[], &mut closed(1)).expect("runs");
-        engine.flush(T0).expect("runs");
+        engine.settle(T0).expect("runs");
         let programs = engine.stats().nand.total(NandOp::Program);
         assert_eq!(programs, 40, "{channels} channels, buffer of {buffer_units}");
     }
@@ -209,7 +209,7 @@ fn a_buffer_never_adds_programs_of_host_data() {
     let programs = |buffer_units| {
         let mut engine = build(&buffered(config(), buffer_units), false, 1).expect("valid");
         engine.run(&requests, &[], &mut closed(1)).expect("runs");
-        engine.flush(T0).expect("runs");
+        engine.settle(T0).expect("runs");
         let stats = engine.stats();
         (stats.host, stats.nand.get(NandOp::Program, strobe_nand::Cause::Host))
     };

@@ -1,7 +1,7 @@
 //! Every byte of the drive against a plain disk, on tiny full drives.
 
 use proptest::prelude::*;
-use strobe_ftl::gc::{CostBenefit, Greedy, Sampled, Sampling, VictimPolicy};
+use strobe_ftl::gc::{Greedy, Kinetic, LinearScore, Sampled, Sampling, VictimPolicy};
 use strobe_ftl::{Capacity, Demand, GcStream, MappingScheme, PageMap, PageMapConfig};
 use strobe_nand::{ArrayTiming, ByteMedium, Chip, Timing, TimingConfig, Untimed, WearConfig};
 use strobe_ssd::{CommandError, ControllerConfig, Drive, Engine};
@@ -122,7 +122,7 @@ fn exercise(shape: &Shape, policy: &str, with_times: bool, commands: u32, check_
     match policy {
         "greedy" => shape.exercise(Greedy::new(blocks), with_times, commands, check_every),
         "cost-benefit" => {
-            let policy = CostBenefit::new(blocks, geometry.units_per_block());
+            let policy = Kinetic::new(blocks, geometry.units_per_block(), LinearScore::CostBenefit);
             shape.exercise(policy, with_times, commands, check_every);
         }
         "fifo" => shape.exercise(Sampled::new(blocks, Sampling::Fifo), with_times, commands, check_every),

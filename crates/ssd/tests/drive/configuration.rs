@@ -32,7 +32,7 @@ fn unknown_names_are_refused_with_key_and_known_names() {
     let mut wrong = config();
     wrong.ftl.gc.victim = "greedier".to_owned();
     let text = build(&wrong, false, 1).err().expect("unknown").to_string();
-    assert!(text.contains("drive.ftl.gc.victim is \"greedier\"") && text.contains("d-choices"), "{text}");
+    assert!(text.contains("drive.ftl.gc.victim: \"greedier\"") && text.contains("d-choices"), "{text}");
     let mut wrong = config();
     wrong.ftl.mapping = "pages".to_owned();
     let text = build(&wrong, false, 1).err().expect("unknown").to_string();
@@ -52,7 +52,7 @@ fn drives_that_cannot_work_are_refused() {
     assert!(matches!(build(&odd, false, 1), Err(BuildError::Geometry(_))));
     let mut dead = config();
     dead.nand.factory_bad_blocks = 1000;
-    assert!(matches!(build(&dead, false, 1), Err(BuildError::Capacity(_))));
+    assert!(matches!(build(&dead, false, 1), Err(BuildError::AllBad { .. })));
 }
 
 #[test]

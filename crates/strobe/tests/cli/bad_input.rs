@@ -190,7 +190,7 @@ fn too_little_spare_space_is_refused_with_the_arithmetic() {
     // The advice holds.
     folder.tiny(&["drive.ftl.logical_pages=223", "run.check=true"]).ok();
     folder.tiny(&["drive.ftl.over_provisioning=0.148", "run.check=true"]).ok();
-    folder.tiny(&["drive.nand.factory_bad_blocks=16777216"]).refused(&["0 good blocks"]);
+    folder.tiny(&["drive.nand.factory_bad_blocks=16777216"]).refused(&["only 32 blocks"]);
     folder.tiny(&["drive.ftl.gc.min_free_blocks=16777216"]).refused(&["32 good blocks"]);
     folder.tiny(&["drive.ftl.gc.net_blocks=16777216"]).refused(&["32 good blocks"]);
 }

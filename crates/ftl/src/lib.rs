@@ -84,8 +84,8 @@ pub struct WearSummary {
 ///
 /// **The caller promises** that logical pages are below [`MappingScheme::logical_units`]. `now` is
 /// the earliest time at which the operation may start; it may lie before that of an earlier call
-/// (a transfer to the drive can take longer than the next one), but operations on the same die
-/// are served in the order of the calls.
+/// (a transfer to the drive can take longer than the next one), but operations on the same
+/// block are served in the order of the calls.
 ///
 /// **The implementer promises** progress on every write until [`FtlError::EndOfLife`], that a
 /// read returns what was last written or trimmed, and that [`MappingScheme::check`] holds after

@@ -54,7 +54,7 @@ pub struct EraseFailed {
 /// **The caller promises** to program the pages of a block in order, each once between erases;
 /// to read only programmed pages; to leave bad blocks alone; and to order operations that depend
 /// on each other by passing the completion time of one as `now` of the next. Operations on one
-/// die are served in the order of the calls.
+/// block are served in the order of the calls.
 ///
 /// **The implementer promises** that a page reads back exactly as programmed until its block is
 /// erased, that every operation is counted under its cause, and that a returned time is never

@@ -62,10 +62,12 @@ impl Timing for Untimed {
 
 /// Dies and channels with their reservations.
 ///
-/// A die does one array operation at a time, in call order. Operations of the same kind on
-/// different planes of one die, issued at the same instant at the same page number, share one
-/// array time (multi-plane command). A channel carries one transfer at a time; a transfer takes
-/// the first gap that is long enough, so a die that is still reading does not hold the bus.
+/// A die does one array operation at a time and a channel carries one transfer at a time. An
+/// operation takes the first gap in which it fits, so that one that has been booked for later (a
+/// copy that waits for its read) holds nobody up until then. On one block, though, nothing
+/// overtakes: pages are programmed in order, a read waits for the programs booked before it, an
+/// erase for everything. Operations of the same kind on different planes of one die, issued at the
+/// same instant at the same page number, share one array time (multi-plane command).
 #[derive(Clone, Debug)]
 pub struct ArrayTiming {
     config: TimingConfig,
@@ -73,7 +75,8 @@ pub struct ArrayTiming {
     unit_transfer_ns: u64,
     dies_per_channel: u32,
     dies: Vec<Die>,
-    buses: Vec<Bus>,
+    buses: Vec<Schedule>,
+    blocks: Vec<BlockTimes>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,18 +93,28 @@ struct Group {
     issued: SimTime,
     page: u32,
     planes: u64,
+    /// When the registers of all planes are free for this operation.
+    registers: SimTime,
+    /// When the array starts, and when the die is free again.
     start: SimTime,
-    /// When the registers of all planes were free for this operation.
-    registers_free: SimTime,
+    end: SimTime,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Die {
-    /// When the array is idle again.
-    array_free: SimTime,
-    /// When the register that receives transfers is free again.
-    register_free: SimTime,
+    array: Schedule,
+    /// The register that receives transfers, where it is apart from the array (cache program).
+    register: Schedule,
     last: Option<Group>,
+}
+
+/// Until when a block is spoken for.
+#[derive(Clone, Copy, Debug, Default)]
+struct BlockTimes {
+    /// End of the last program or erase.
+    written: SimTime,
+    /// End of the last operation of any kind.
+    used: SimTime,
 }
 
 impl ArrayTiming {
@@ -112,168 +125,293 @@ impl ArrayTiming {
             rate => (bytes * 1000).div_ceil(u64::from(rate)),
         };
         let spec = geometry.spec();
+        let spare_per_unit = config.spare_bytes / (spec.page_bytes / spec.unit_bytes);
         Self {
             config,
             page_transfer_ns: transfer_ns(u64::from(spec.page_bytes) + u64::from(config.spare_bytes)),
-            unit_transfer_ns: transfer_ns(
-                u64::from(spec.unit_bytes)
-                    + u64::from(config.spare_bytes / (spec.page_bytes / spec.unit_bytes)),
-            ),
+            unit_transfer_ns: transfer_ns(u64::from(spec.unit_bytes) + u64::from(spare_per_unit)),
             dies_per_channel: spec.dies_per_channel,
             dies: vec![Die::default(); geometry.dies() as usize],
-            buses: vec![Bus::default(); spec.channels as usize],
+            buses: vec![Schedule::default(); spec.channels as usize],
+            blocks: vec![BlockTimes::default(); geometry.blocks() as usize],
         }
     }
 
-    fn bus_of(&mut self, place: Place) -> &mut Bus {
-        &mut self.buses[(place.die.get() / self.dies_per_channel) as usize]
+    #[inline]
+    fn channel(&self, place: Place) -> usize {
+        (place.die.get() / self.dies_per_channel) as usize
     }
 }
 
 impl Die {
-    /// Whether an operation issued `now` at `place` can share the array time of the last one.
+    /// The last operation, if one issued `now` at `place` can share its array time.
     #[inline]
     fn joins(&self, op: ArrayOp, now: SimTime, place: Place) -> Option<Group> {
         let group = self.last?;
         let same = group.op == op && group.issued == now && group.page == place.page;
-        (same && group.planes & (1 << (place.plane & 63)) == 0).then_some(group)
+        (same && group.planes & plane_bit(place) == 0).then_some(group)
     }
+}
 
-    #[inline]
-    fn book(&mut self, op: ArrayOp, issued: SimTime, place: Place, start: SimTime, joined: Option<Group>) {
-        let planes = joined.map_or(0, |g| g.planes) | 1 << (place.plane & 63);
-        let registers_free = joined.map_or(start, |g| g.registers_free);
-        self.last = Some(Group { op, issued, page: place.page, planes, start, registers_free });
-    }
+fn plane_bit(place: Place) -> u64 {
+    1 << (place.plane & 63)
 }
 
 impl Timing for ArrayTiming {
     const TIMED: bool = true;
 
     fn idle_at(&self) -> SimTime {
-        self.dies.iter().map(|die| die.array_free.max(die.register_free)).max().unwrap_or_default()
+        self.dies.iter().map(|die| die.array.idle_at()).max().unwrap_or_default()
     }
 
     #[inline]
     fn read(&mut self, now: SimTime, units: u32, place: impl FnOnce() -> Place) -> SimTime {
         let place = place();
-        let die = &mut self.dies[place.die.index()];
-        let joined = die.joins(ArrayOp::Read, now, place);
-        let start = joined.map_or_else(|| now.max(die.array_free).max(die.register_free), |g| g.start);
-        let sensed = start + self.config.read_ns;
-        die.book(ArrayOp::Read, now, place, start, joined);
-        let transfer_ns = self.unit_transfer_ns * u64::from(units);
-        let arrived = self.bus_of(place).reserve(sensed, transfer_ns) + transfer_ns;
-        let die = &mut self.dies[place.die.index()];
-        // The register holds the page until it has left the chip.
-        die.array_free = die.array_free.max(arrived);
-        die.register_free = die.register_free.max(arrived);
-        arrived
+        let channel = self.channel(place);
+        let (die, bus) = (&mut self.dies[place.die.index()], &mut self.buses[channel]);
+        let block = &mut self.blocks[place.block.index()];
+        let (read_ns, transfer_ns) = (self.config.read_ns, self.unit_transfer_ns * u64::from(units));
+
+        if let Some(joined) = die.joins(ArrayOp::Read, now, place)
+            && block.written <= joined.start
+        {
+            let sent = bus.next_fit(joined.start + read_ns, transfer_ns);
+            let end = joined.end.max(sent + transfer_ns);
+            if die.array.extend(joined.end, end) {
+                bus.book(sent, transfer_ns);
+                block.used = block.used.max(sent + transfer_ns);
+                die.last = Some(Group { planes: joined.planes | plane_bit(place), end, ..joined });
+                return sent + transfer_ns;
+            }
+        }
+        // The page goes over the bus as soon as it is sensed: find a time that suits both.
+        let mut start = now.max(block.written);
+        loop {
+            start = die.array.next_fit(start, read_ns + transfer_ns);
+            let sent = bus.next_fit(start + read_ns, transfer_ns);
+            if sent == start + read_ns {
+                break;
+            }
+            start = start + sent.since(start + read_ns);
+        }
+        die.array.book(start, read_ns + transfer_ns);
+        bus.book(start + read_ns, transfer_ns);
+        let end = start + (read_ns + transfer_ns);
+        let planes = plane_bit(place);
+        die.last = Some(Group {
+            op: ArrayOp::Read,
+            issued: now,
+            page: place.page,
+            planes,
+            registers: start,
+            start,
+            end,
+        });
+        block.used = block.used.max(end);
+        end
     }
 
     #[inline]
     fn program(&mut self, now: SimTime, place: impl FnOnce() -> Place) -> SimTime {
         let place = place();
-        let die = self.dies[place.die.index()];
-        let joined = die.joins(ArrayOp::Program, now, place);
-        let register_free = match joined {
-            // Every plane has a register of its own, all free at the same time.
-            Some(group) => group.registers_free,
-            None if self.config.cache_program => die.register_free,
-            None => die.array_free.max(die.register_free),
-        };
-        let transfer_ns = self.page_transfer_ns;
-        let loaded = self.bus_of(place).reserve(now.max(register_free), transfer_ns) + transfer_ns;
-        let array_free = joined.map_or(die.array_free, |g| g.start);
-        let start = loaded.max(array_free);
-        let done = start + self.config.program_ns;
-        let die = &mut self.dies[place.die.index()];
-        die.book(ArrayOp::Program, now, place, start, joined);
-        if let (None, Some(group)) = (joined, &mut die.last) {
-            group.registers_free = register_free;
+        let channel = self.channel(place);
+        let (die, bus) = (&mut self.dies[place.die.index()], &mut self.buses[channel]);
+        let block = &mut self.blocks[place.block.index()];
+        let (program_ns, transfer_ns) = (self.config.program_ns, self.page_transfer_ns);
+
+        if let Some(joined) = die.joins(ArrayOp::Program, now, place) {
+            let loading = bus.next_fit(joined.registers, transfer_ns);
+            let start = joined.start.max(loading + transfer_ns);
+            let end = start + program_ns;
+            if block.written <= start && die.array.extend(joined.end, end) {
+                bus.book(loading, transfer_ns);
+                (block.written, block.used) = (end, block.used.max(end));
+                die.last = Some(Group { planes: joined.planes | plane_bit(place), start, end, ..joined });
+                return end;
+            }
         }
-        die.array_free = done;
-        die.register_free = start;
-        done
+        let (loading, start) = if self.config.cache_program {
+            let mut loading = now;
+            loop {
+                loading = bus.next_fit(loading, transfer_ns);
+                let start = die.array.next_fit(block.written.max(loading + transfer_ns), program_ns);
+                // The register is taken until the array has the page.
+                let held_ns = start.since(loading);
+                let free = die.register.next_fit(loading, held_ns);
+                if free == loading {
+                    die.register.book(loading, held_ns);
+                    die.array.book(start, program_ns);
+                    break (loading, start);
+                }
+                loading = free;
+            }
+        } else {
+            let mut loading = now.max(block.written);
+            loop {
+                loading = die.array.next_fit(loading, transfer_ns + program_ns);
+                let free = bus.next_fit(loading, transfer_ns);
+                if free == loading {
+                    break;
+                }
+                loading = free;
+            }
+            die.array.book(loading, transfer_ns + program_ns);
+            (loading, loading + transfer_ns)
+        };
+        bus.book(loading, transfer_ns);
+        let end = start + program_ns;
+        (block.written, block.used) = (end, block.used.max(end));
+        die.last = Some(Group {
+            op: ArrayOp::Program,
+            issued: now,
+            page: place.page,
+            planes: plane_bit(place),
+            registers: loading,
+            start,
+            end,
+        });
+        end
     }
 
     #[inline]
     fn erase(&mut self, now: SimTime, place: impl FnOnce() -> Place) -> SimTime {
         let place = place();
         let die = &mut self.dies[place.die.index()];
-        let joined = die.joins(ArrayOp::Erase, now, place);
-        let start = joined.map_or_else(|| now.max(die.array_free), |g| g.start);
-        let done = start + self.config.erase_ns;
-        die.book(ArrayOp::Erase, now, place, start, joined);
-        die.array_free = done;
-        done
+        let block = &mut self.blocks[place.block.index()];
+        let earliest = now.max(block.used);
+        let joined = die.joins(ArrayOp::Erase, now, place).filter(|group| earliest <= group.start);
+        let start = match joined {
+            Some(group) => group.start,
+            None => {
+                let start = die.array.next_fit(earliest, self.config.erase_ns);
+                die.array.book(start, self.config.erase_ns);
+                start
+            }
+        };
+        let end = start + self.config.erase_ns;
+        let planes = joined.map_or(0, |group| group.planes) | plane_bit(place);
+        die.last = Some(Group {
+            op: ArrayOp::Erase,
+            issued: now,
+            page: place.page,
+            planes,
+            registers: start,
+            start,
+            end,
+        });
+        (block.written, block.used) = (end, end);
+        end
     }
 }
 
-/// A shared bus or link: reserved intervals in order, and a time before which nothing more fits.
+/// The future of something that does one thing at a time: intervals that are taken, in order.
 #[derive(Clone, Debug, Default)]
-pub struct Bus {
-    busy: VecDeque<(SimTime, SimTime)>,
+pub struct Schedule {
+    taken: VecDeque<(SimTime, SimTime)>,
+    /// Nothing is free before this.
     closed_before: SimTime,
 }
 
-impl Bus {
-    /// Intervals remembered. Older gaps are forgotten (taken as busy), which keeps the cost of a
-    /// reservation bounded; 64 is several times the dies a channel carries.
-    const MEMORY: usize = 64;
+/// A shared bus or link.
+pub type Bus = Schedule;
 
-    /// Reserves `duration_ns` at the first possible time from `earliest` on; returns the start.
+impl Schedule {
+    /// Intervals remembered. Older gaps are forgotten (counted as taken), which bounds the cost of
+    /// a booking; it is several collections deep.
+    const MEMORY: usize = 1024;
+
+    /// Books `duration_ns` at the first possible time from `earliest` on; returns the start.
     #[inline]
     pub fn reserve(&mut self, earliest: SimTime, duration_ns: u64) -> SimTime {
+        let start = self.next_fit(earliest, duration_ns);
+        self.book(start, duration_ns);
+        start
+    }
+
+    /// The first time from `earliest` on at which `duration_ns` fits.
+    #[inline]
+    fn next_fit(&self, earliest: SimTime, duration_ns: u64) -> SimTime {
         if duration_ns == 0 {
             return earliest;
         }
         let earliest = earliest.max(self.closed_before);
-        match self.busy.back_mut() {
-            Some(last) if earliest < last.1 => {}
-            Some(last) if earliest == last.1 => {
-                last.1 = earliest + duration_ns;
-                return earliest;
-            }
-            _ => {
-                self.busy.push_back((earliest, earliest + duration_ns));
-                if self.busy.len() > Self::MEMORY {
-                    self.forget_oldest();
-                }
-                return earliest;
-            }
+        match self.taken.back() {
+            Some(last) if earliest < last.1 => self.next_gap(earliest, duration_ns),
+            _ => earliest,
         }
-        self.reserve_in_gap(earliest, duration_ns)
     }
 
-    fn reserve_in_gap(&mut self, earliest: SimTime, duration_ns: u64) -> SimTime {
+    fn next_gap(&self, earliest: SimTime, duration_ns: u64) -> SimTime {
         let mut start = earliest;
-        let mut at = self.busy.partition_point(|&(_, end)| end <= earliest);
-        while let Some(&(busy_from, busy_until)) = self.busy.get(at) {
-            if start + duration_ns <= busy_from {
+        let first = self.taken.partition_point(|&(_, end)| end <= earliest);
+        for &(from, until) in self.taken.range(first..) {
+            if start + duration_ns <= from {
                 break;
             }
-            start = busy_until;
-            at += 1;
-        }
-        self.busy.insert(at, (start, start + duration_ns));
-        if self.busy.len() > Self::MEMORY {
-            self.forget_oldest();
+            start = until;
         }
         start
     }
 
-    fn forget_oldest(&mut self) {
-        if let Some((_, end)) = self.busy.pop_front() {
-            self.closed_before = end;
+    /// Takes an interval that [`Schedule::next_fit`] has found free.
+    #[inline]
+    fn book(&mut self, start: SimTime, duration_ns: u64) {
+        let end = start + duration_ns;
+        if start == end {
+            return;
         }
+        match self.taken.back_mut() {
+            Some(last) if last.1 == start => last.1 = end,
+            Some(last) if start < last.1 => self.book_in_gap(start, end),
+            _ => self.taken.push_back((start, end)),
+        }
+        if self.taken.len() > Self::MEMORY
+            && let Some((_, until)) = self.taken.pop_front()
+        {
+            self.closed_before = until;
+        }
+    }
+
+    /// Inserts an interval, joining it with neighbours that it touches.
+    fn book_in_gap(&mut self, start: SimTime, end: SimTime) {
+        let at = self.taken.partition_point(|&(_, until)| until <= start);
+        debug_assert!(end <= self.taken[at].0, "booked twice");
+        let follows = at > 0 && self.taken[at - 1].1 == start;
+        let precedes = self.taken[at].0 == end;
+        match (follows, precedes) {
+            (true, true) => {
+                self.taken[at - 1].1 = self.taken[at].1;
+                self.taken.remove(at);
+            }
+            (true, false) => self.taken[at - 1].1 = end,
+            (false, true) => self.taken[at].0 = start,
+            (false, false) => self.taken.insert(at, (start, end)),
+        }
+    }
+
+    /// Lets the booking that ends at `end` end at `later`; false, and nothing changed, if
+    /// something else is booked there.
+    fn extend(&mut self, end: SimTime, later: SimTime) -> bool {
+        if later <= end {
+            return true;
+        }
+        let free = self.next_fit(end, later.since(end)) == end;
+        if free {
+            self.book(end, later.since(end));
+        }
+        free
+    }
+
+    /// When the last booking ends.
+    fn idle_at(&self) -> SimTime {
+        self.taken.back().map_or(self.closed_before, |last| last.1)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use strobe_types::{DieId, GeometrySpec};
+    use strobe_types::{BlockId, DieId, GeometrySpec};
 
     const READ: u64 = 60_000;
     const PROGRAM: u64 = 700_000;
@@ -306,7 +444,8 @@ mod tests {
     }
 
     fn at(die: u32, plane: u32, page: u32) -> impl FnOnce() -> Place {
-        move || Place { die: DieId::new(die), plane, page }
+        // A block of its own for each plane.
+        move || Place { block: BlockId::new(die * 8 + plane * 4), die: DieId::new(die), plane, page }
     }
 
     const T0: SimTime = SimTime::ZERO;
@@ -367,7 +506,7 @@ mod tests {
 
     #[test]
     fn reservations_never_overlap() {
-        let mut bus = Bus::default();
+        let mut bus = Schedule::default();
         let mut rng = strobe_types::Prng::new(3);
         let mut taken: Vec<(u64, u64)> = Vec::new();
         for _ in 0..2000 {

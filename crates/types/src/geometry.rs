@@ -77,6 +77,8 @@ pub enum GeometryError {
 /// A position on flash as the timing model needs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
+    /// The block.
+    pub block: BlockId,
     /// The die.
     pub die: DieId,
     /// The plane within the die.
@@ -309,6 +311,7 @@ impl Geometry {
         let block = self.block_of_page(ppn);
         let die = self.die_of(block);
         Place {
+            block,
             die,
             plane: self.plane_of(block) - die.get() * self.spec.planes_per_die,
             page: ppn.get() - block.get() * self.spec.pages_per_block,
@@ -353,7 +356,7 @@ mod tests {
                             assert_eq!(g.block_of(unit), block);
                             assert_eq!(ppn, g.page(block, page));
                             assert_eq!(g.page_in_block(ppn), page);
-                            assert_eq!(g.place(ppn), Place { die: DieId::new(die), plane, page });
+                            assert_eq!(g.place(ppn), Place { block, die: DieId::new(die), plane, page });
                             assert_eq!(g.channel_of(DieId::new(die)).get(), die / 3);
                             ppa += 1;
                         }

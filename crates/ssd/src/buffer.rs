@@ -28,6 +28,8 @@ pub(crate) struct WriteBuffer<P> {
     places: BinaryHeap<Reverse<(SimTime, usize)>>,
     /// When the last program so far completes.
     programmed: SimTime,
+    /// When the last read for a partially written unit has arrived; nothing is written back before.
+    merged: SimTime,
     batch: Vec<Unit<P>>,
 }
 
@@ -43,8 +45,14 @@ impl<P: Payload> WriteBuffer<P> {
             order: VecDeque::new(),
             places: BinaryHeap::from([Reverse((SimTime::ZERO, capacity))]),
             programmed: SimTime::ZERO,
+            merged: SimTime::ZERO,
             batch: Vec::new(),
         }
+    }
+
+    /// Notes that the old content of a partially written unit arrives at `then`.
+    pub(crate) fn merge_until(&mut self, then: SimTime) {
+        self.merged = self.merged.max(then);
     }
 
     pub(crate) fn get(&self, lpn: Lpn) -> Option<&P> {
@@ -138,7 +146,7 @@ impl<P: Payload> WriteBuffer<P> {
                 self.batch.push(Unit { lpn, payload });
             }
         }
-        match ftl.write(now, &self.batch) {
+        match ftl.write(now.max(self.merged), &self.batch) {
             Ok(done) => {
                 self.places.push(Reverse((done, self.batch.len())));
                 self.programmed = self.programmed.max(done);

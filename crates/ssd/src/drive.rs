@@ -249,11 +249,15 @@ impl<F: MappingScheme> Drive<F> {
                 self.host.units_written += self.ftl.host_units_written() - before;
                 done
             }
-            Some(buffer) => units.drain(..).try_fold(ready, |at, unit| {
-                let at = buffer.put(at, unit.lpn, unit.payload, &mut self.ftl)?;
-                self.host.units_written += 1;
-                Ok(at)
-            }),
+            // The host's part is safe in the buffer; only the write-back waits for the rest.
+            Some(buffer) => {
+                buffer.merge_until(ready);
+                units.drain(..).try_fold(now, |at, unit| {
+                    let at = buffer.put(at, unit.lpn, unit.payload, &mut self.ftl)?;
+                    self.host.units_written += 1;
+                    Ok(at)
+                })
+            }
         };
         self.units = units;
         Ok(done?)

@@ -6,6 +6,7 @@
 
 pub mod bench;
 mod experiment;
+mod fio_names;
 mod fit;
 pub mod machine;
 mod names;

@@ -86,12 +86,14 @@ fn a_partial_write_to_a_waiting_unit_reads_no_flash() {
 }
 
 #[test]
-fn a_partial_write_into_the_buffer_waits_for_its_read() {
+fn a_partial_write_is_complete_when_buffered_and_only_its_write_back_waits_for_the_read() {
     let mut drive = timed::<NoMedium>(&buffered(config(), 8));
     drive.execute(T0, write_unit(5)).expect("runs");
     drive.execute(T0, Request::FLUSH).expect("runs");
     let now = 10_000_000;
-    assert_eq!(drive.execute(ns(now), write(5 * 8 + 1, 3)), Ok(ns(now + READ + TRANSFER)));
+    assert_eq!(drive.execute(ns(now), write(5 * 8 + 1, 3)), Ok(ns(now)));
+    let written = now + READ + TRANSFER + TRANSFER + PROGRAM;
+    assert_eq!(drive.execute(ns(now), Request::FLUSH), Ok(ns(written)));
 }
 
 #[test]

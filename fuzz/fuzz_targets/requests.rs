@@ -139,11 +139,11 @@ impl Case {
             program_fail_rate: if self.fail_per_256 > 240 { 0.02 } else { 0.0 },
         };
         let map = PageMapConfig {
-            logical_units: (room as u32).saturating_sub(u32::from(self.spare_units % 32)).max(1),
             gc_stream: if self.own_stream { GcStream::Own } else { GcStream::Host },
             min_free_blocks: (self.min_free_blocks > 100).then_some(u32::from(self.min_free_blocks % 12)),
             net_blocks: 1 + u32::from(self.net_blocks % 3),
             seed: u64::from(self.seed),
+            ..PageMapConfig::new((room as u32).saturating_sub(u32::from(self.spare_units % 32)).max(1))
         };
         let controller = ControllerConfig {
             write_buffer_bytes: u64::from(self.buffer_units % 70) * u64::from(geometry.unit_bytes()),

@@ -11,9 +11,10 @@ mod frontier;
 pub mod gc;
 mod map;
 mod validity;
+pub mod wear;
 
 pub use capacity::{Capacity, CapacityError, Demand};
-pub use gc::{GcStats, GcStream};
+pub use gc::{Allocation, GcStats, GcStream, Migration, Temperature};
 pub use map::page::{PageMap, PageMapConfig};
 
 use strobe_nand::{Nand, Payload, Unit};
@@ -76,6 +77,8 @@ pub struct WearSummary {
     pub bad_blocks: u32,
     /// Host units that had been written when the first block went bad in use.
     pub first_bad_block_host_writes: Option<u64>,
+    /// Host units that had been written when each block that went bad in use did, in order.
+    pub bad_block_host_writes: Vec<u64>,
     /// Blocks per erase-count bin, from `erase_min` to `erase_max` in equal bins.
     pub histogram: Vec<u32>,
 }

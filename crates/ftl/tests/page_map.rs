@@ -72,13 +72,7 @@ fn full_drive(
     }
     let policy = policy(kind, &geometry);
     let nand = Chip::new(geometry, wear, Untimed, seed);
-    let config = PageMapConfig {
-        logical_units: room as u32,
-        gc_stream: stream,
-        min_free_blocks: None,
-        net_blocks: 1,
-        seed,
-    };
+    let config = PageMapConfig { gc_stream: stream, seed, ..PageMapConfig::new(room as u32) };
     Some(PageMap::new(nand, policy, config).expect("capacity was computed"))
 }
 
@@ -153,13 +147,7 @@ fn every_policy_and_stream_makes_progress_on_a_completely_full_drive() {
 fn capacity_that_cannot_progress_is_refused() {
     let geometry = Geometry::new(spec()).expect("valid");
     let blocks = geometry.blocks();
-    let config = PageMapConfig {
-        logical_units: 48,
-        gc_stream: GcStream::Own,
-        min_free_blocks: None,
-        net_blocks: 1,
-        seed: 0,
-    };
+    let config = PageMapConfig { seed: 0, ..PageMapConfig::new(48) };
     let chip: TestChip = Chip::new(geometry, WearConfig::default(), Untimed, 0);
     let refused = PageMap::new(chip, Greedy::new(blocks), config).expect_err("too full");
     assert!(refused.to_string().contains("logical_pages to at most 31"), "{refused}");
@@ -173,13 +161,7 @@ fn failed_programs_lose_nothing() {
         let geometry = Geometry::new(big).expect("valid");
         let policy = policy(kind, &geometry);
         let nand = Chip::new(geometry, wear, Untimed, 5);
-        let config = PageMapConfig {
-            logical_units: 100,
-            gc_stream: GcStream::Own,
-            min_free_blocks: None,
-            net_blocks: 1,
-            seed: 5,
-        };
+        let config = PageMapConfig { seed: 5, ..PageMapConfig::new(100) };
         let mut ftl: TestMap = PageMap::new(nand, policy, config).expect("fits");
         exercise(&mut ftl, 6, 3000, 7);
         assert!(ftl.gc_stats().program_failures > 3);
@@ -195,13 +177,7 @@ fn a_worn_out_drive_refuses_writes_and_still_reads() {
         let geometry = Geometry::new(big).expect("valid");
         let policy = policy(kind, &geometry);
         let nand = Chip::new(geometry, wear, Untimed, 5);
-        let config = PageMapConfig {
-            logical_units: 48,
-            gc_stream: GcStream::Own,
-            min_free_blocks: None,
-            net_blocks: 1,
-            seed: 5,
-        };
+        let config = PageMapConfig { seed: 5, ..PageMapConfig::new(48) };
         let mut ftl: TestMap = PageMap::new(nand, policy, config).expect("fits");
         let mut model = Model::new(48);
         let mut rng = Prng::new(9);
@@ -227,13 +203,7 @@ fn a_clone_goes_its_own_way() {
     // Boxed policies cannot be cloned; a static one can.
     let geometry = ftl.nand().geometry().clone();
     let chip: TestChip = Chip::new(geometry.clone(), WearConfig::default(), Untimed, 1);
-    let config = PageMapConfig {
-        logical_units: 20,
-        gc_stream: GcStream::Own,
-        min_free_blocks: None,
-        net_blocks: 1,
-        seed: 1,
-    };
+    let config = PageMapConfig { seed: 1, ..PageMapConfig::new(20) };
     let mut a = PageMap::new(chip, Greedy::new(geometry.blocks()), config).expect("fits");
     let unit = |lpn, payload| [Unit { lpn: Lpn::new(lpn), payload }];
     a.write(T0, &unit(3, 30)).expect("writes");

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use strobe_ftl::gc::{BlockView, Formula, Greedy, Kinetic, LinearScore, VictimPolicy};
-use strobe_types::{BlockId, Prng};
+use strobe_types::{BlockId, Ppa, Prng};
 
 /// What the naive scan keeps.
 #[derive(Clone, Default)]
@@ -49,7 +49,7 @@ fn compare(
                 for _ in 0..rng.below(3).min(units) {
                     tick += 1 + u64::from(rng.below(5));
                     block.invalidate(tick);
-                    policy.invalidated(BlockId::new(id), block.valid, tick);
+                    policy.invalidated(Ppa::new(0), BlockId::new(id), block.valid, tick);
                 }
                 order += 1;
                 block.closed_order = Some(order);
@@ -80,7 +80,7 @@ fn compare(
             (Some(_), _) if block.valid > 0 => {
                 tick += 1;
                 block.invalidate(tick);
-                policy.invalidated(BlockId::new(id), block.valid, tick);
+                policy.invalidated(Ppa::new(0), BlockId::new(id), block.valid, tick);
             }
             _ => {}
         }

@@ -1,13 +1,17 @@
 //! From a configuration to a running drive: the one place where names become types.
 
 use strobe_ftl::gc::{Formula, FormulaError, Greedy, Kinetic, LinearScore, Sampled, Sampling, VictimPolicy};
-use strobe_ftl::{CapacityError, GcStream, PageMap, PageMapConfig};
+use strobe_ftl::wear::Leveling;
+use strobe_ftl::{Allocation, CapacityError, GcStream, Migration, PageMap, PageMapConfig, Temperature};
 use strobe_nand::{
     ArrayTiming, ByteMedium, Chip, Medium, NoMedium, StampMedium, Timing, TimingConfig, Untimed, WearConfig,
 };
 use strobe_types::{Geometry, GeometryError, GeometrySpec};
 
-use crate::config::{DataMode, DriveConfig, GcStreamName};
+use crate::config::{
+    AllocationName, DataMode, DriveConfig, GcStreamName, MigrationName, TemperatureName, WearLevelingConfig,
+    WearLevelingName,
+};
 use crate::drive::{Drive, Engine};
 
 /// Why a configuration describes no drive that works.
@@ -117,6 +121,16 @@ fn checked(config: &DriveConfig) -> Result<(Geometry, u32), BuildError> {
     }
 }
 
+fn leveling(config: &WearLevelingConfig) -> Option<Leveling> {
+    let &WearLevelingConfig { kind, threshold, set_blocks } = config;
+    match kind {
+        WearLevelingName::None => None,
+        WearLevelingName::Swap => Some(Leveling::Swap { threshold }),
+        WearLevelingName::DualPool => Some(Leveling::DualPool { threshold }),
+        WearLevelingName::SwLeveler => Some(Leveling::SwLeveler { threshold, set_blocks }),
+    }
+}
+
 struct Plan<'a> {
     config: &'a DriveConfig,
     geometry: Geometry,
@@ -187,6 +201,22 @@ impl Plan<'_> {
             },
             min_free_blocks: (gc.min_free_blocks > 0).then_some(gc.min_free_blocks),
             net_blocks: gc.net_blocks,
+            migration: match gc.migration {
+                MigrationName::None => Migration::None,
+                MigrationName::HotCold => Migration::HotCold,
+                MigrationName::Sorted => Migration::Sorted,
+            },
+            temperature: match gc.temperature {
+                TemperatureName::UpdateCount => Temperature::UpdateCount,
+                TemperatureName::UpdateRate => Temperature::UpdateRate,
+                TemperatureName::LastWrite => Temperature::LastWrite,
+            },
+            allocation: match self.config.ftl.allocation {
+                AllocationName::Fifo => Allocation::Fifo,
+                AllocationName::LeastErased => Allocation::LeastErased,
+                AllocationName::Adaptive => Allocation::Adaptive,
+            },
+            leveling: leveling(&self.config.ftl.wear_leveling),
             seed: self.seed,
         };
         let ftl = PageMap::new(chip, policy, map)?;

@@ -114,9 +114,15 @@ pub struct FtlConfig {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0.0, max = 1000.0))]
     pub over_provisioning: Option<f64>,
+    /// Which erased block is opened next: fifo, least-erased or adaptive. Default fifo.
+    #[serde(default)]
+    pub allocation: AllocationName,
     /// Garbage collection.
     #[serde(default)]
     pub gc: GcConfig,
+    /// Static wear levelling.
+    #[serde(default)]
+    pub wear_leveling: WearLevelingConfig,
 }
 
 fn page() -> String {
@@ -134,6 +140,85 @@ pub enum GcStreamName {
     Host,
 }
 
+/// How valid data of victims is sorted before it is moved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum MigrationName {
+    /// Not at all.
+    #[default]
+    None,
+    /// Units at least as hot as the mean of their victim stay with the hot stream, the others go
+    /// to blocks for cold data (CAT, FeGC).
+    HotCold,
+    /// The units of all victims of a call are sorted; whole blocks of the coldest get blocks of
+    /// their own, the rest goes with the hot stream (CAPi).
+    Sorted,
+}
+
+/// What makes a logical unit hot.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum TemperatureName {
+    /// How often it has been written (CAPi).
+    #[default]
+    UpdateCount,
+    /// How often it has been written, divided by the time since it was last (CAT).
+    UpdateRate,
+    /// When it was last written (age sort).
+    LastWrite,
+}
+
+/// Which erased block is opened next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum AllocationName {
+    /// The one erased first.
+    #[default]
+    Fifo,
+    /// The one erased least often: dynamic wear levelling.
+    LeastErased,
+    /// The most worn one for cold data, the least worn one for all other data (FeGC).
+    Adaptive,
+}
+
+/// Ways of static wear levelling.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum WearLevelingName {
+    /// None.
+    #[default]
+    None,
+    /// Hot-cold swap: when the erase counts of the most and the least worn block differ by more
+    /// than `threshold`, the data of the least worn one moves to a most worn one.
+    Swap,
+    /// Dual-pool (Chang & Du 2009): blocks for hot and for cold data, exchanged when their wear
+    /// differs by more than `threshold`.
+    DualPool,
+    /// SW Leveler (Chang, Hsieh & Kuo 2007): sets of `set_blocks` blocks that have not been erased
+    /// for long are emptied when there were `threshold` erases per set that has.
+    SwLeveler,
+}
+
+/// Static wear levelling: moves data that nobody rewrites, so that the blocks below it wear too.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct WearLevelingConfig {
+    /// none, swap, dual-pool or sw-leveler. Default none.
+    pub kind: WearLevelingName,
+    /// Difference of erase counts, or erases per set, that calls for action. Default 16.
+    #[schemars(range(min = 1, max = 4_294_967_295u32))]
+    pub threshold: u32,
+    /// Blocks of a set of sw-leveler. Default 1.
+    #[schemars(range(min = 1, max = 65_536))]
+    pub set_blocks: u32,
+}
+
+impl Default for WearLevelingConfig {
+    fn default() -> Self {
+        Self { kind: WearLevelingName::None, threshold: 16, set_blocks: 1 }
+    }
+}
+
 /// Garbage collection.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -144,6 +229,14 @@ pub struct GcConfig {
     /// Blocks that the d-choices policy draws. Default 10.
     #[schemars(range(min = 1, max = 65_536))]
     pub choices: u32,
+    /// Blocks, the ones closed first, among which windowed-greedy picks. Default 1000.
+    #[schemars(range(min = 1, max = 16_777_216))]
+    pub window: u32,
+    /// How valid data is sorted before it is moved: none, hot-cold or sorted. Default none.
+    pub migration: MigrationName,
+    /// What makes a unit hot, for migration: update-count, update-rate or last-write. Default
+    /// update-count.
+    pub temperature: TemperatureName,
     /// Where valid data goes: own or host. Default own.
     pub stream: GcStreamName,
     /// Collection starts when fewer erased blocks are left. Raised to the least that is safe, one
@@ -160,6 +253,9 @@ impl Default for GcConfig {
         Self {
             victim: "greedy".to_owned(),
             choices: 10,
+            window: 1000,
+            migration: MigrationName::None,
+            temperature: TemperatureName::UpdateCount,
             stream: GcStreamName::Own,
             min_free_blocks: 0,
             net_blocks: 1,

@@ -18,8 +18,9 @@ mod stats;
 
 pub use build::{BuildError, build, memory_bytes};
 pub use config::{
-    ControllerConfig, DataMode, DriveConfig, FtlConfig, GcConfig, GcStreamName, MAPPINGS, MappingInfo,
-    NandConfig, POLICIES, PolicyInfo,
+    AllocationName, ControllerConfig, DataMode, DriveConfig, FtlConfig, GcConfig, GcStreamName, MAPPINGS,
+    MappingInfo, MigrationName, NandConfig, POLICIES, PolicyInfo, TemperatureName, WearLevelingConfig,
+    WearLevelingName,
 };
 pub use drive::{CommandError, Drive, Engine};
 pub use queue::{HostQueue, Pacing};

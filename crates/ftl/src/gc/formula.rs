@@ -1,6 +1,6 @@
 //! Victim policies written as a formula.
 
-use strobe_types::{BlockId, Prng};
+use strobe_types::{BlockId, Ppa, Prng};
 
 use super::expression::{Column, Expression, LANES, Stack};
 use super::{BlockView, VictimPolicy};
@@ -218,7 +218,7 @@ impl VictimPolicy for Formula {
     }
 
     #[inline]
-    fn invalidated(&mut self, block: BlockId, _valid: u32, tick: u64) {
+    fn invalidated(&mut self, _unit: Ppa, block: BlockId, _valid: u32, tick: u64) {
         let (h, at) = (&mut self.histories, block.index());
         h.last_invalidation[at] = tick as f64;
         h.invalidations[at] += 1.0;

@@ -1,6 +1,6 @@
 //! Greedy: the block with the fewest valid units (GA; Wu & Zwaenepoel 1994, eNVy).
 
-use strobe_types::{BlockId, Prng, prefetch_write};
+use strobe_types::{BlockId, Ppa, Prng, prefetch_write};
 
 use super::{BlockView, VictimPolicy};
 
@@ -74,7 +74,7 @@ impl VictimPolicy for Greedy {
     }
 
     #[inline(always)]
-    fn invalidated(&mut self, block: BlockId, _valid: u32, _tick: u64) {
+    fn invalidated(&mut self, _unit: Ppa, block: BlockId, _valid: u32, _tick: u64) {
         let key = self.keys[block.index()];
         if key != NONE {
             self.lower(block.index(), key - (1 << ORDER_BITS));

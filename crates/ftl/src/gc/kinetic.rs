@@ -1,6 +1,6 @@
 //! Exact selection for scores that grow linearly with time.
 
-use strobe_types::{BlockId, Prng};
+use strobe_types::{BlockId, Ppa, Prng};
 
 use super::linear::{BlockHistory, LinearScore};
 use super::{BlockView, VictimPolicy};
@@ -202,7 +202,7 @@ impl VictimPolicy for Kinetic {
     }
 
     #[inline]
-    fn invalidated(&mut self, block: BlockId, _valid: u32, tick: u64) {
+    fn invalidated(&mut self, _unit: Ppa, block: BlockId, _valid: u32, tick: u64) {
         self.history[block.index()].invalidate(tick);
         self.touch(block);
     }

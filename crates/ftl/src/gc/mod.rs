@@ -20,7 +20,7 @@ pub use kinetic::{Kinetic, Line};
 pub use linear::{BlockHistory, LinearScore};
 pub use sampled::{Sampled, Sampling};
 
-use strobe_types::{BlockId, Prng};
+use strobe_types::{BlockId, Ppa, Prng};
 
 /// What a policy may know when it chooses.
 #[derive(Clone, Copy, Debug)]
@@ -57,8 +57,10 @@ impl<'a> BlockView<'a> {
 
 /// Chooses victims.
 ///
-/// **The caller promises** to report every block exactly once when it closes, then each of its
-/// invalidations, and to report it as taken before anything else happens to it.
+/// **The caller promises** to report every block when it is opened, each unit written to it, each
+/// of its invalidations, the block exactly once when it closes, and to report it as taken before
+/// anything else happens to it. Blocks may be taken without having been chosen, and in any order:
+/// wear levelling empties blocks too.
 ///
 /// **The implementer promises** to name only blocks that are closed and not yet taken, the same
 /// ones for the same history and generator state, and `None` only if no candidate can yield space.
@@ -67,11 +69,16 @@ pub trait VictimPolicy {
     #[inline(always)]
     fn opened(&mut self, _block: BlockId, _erase_count: u32, _tick: u64) {}
 
+    /// `unit` of an open block has been written, by the host or by a copy.
+    #[inline(always)]
+    fn written(&mut self, _unit: Ppa, _tick: u64) {}
+
     /// `block` is full and has become a candidate.
     fn closed(&mut self, block: BlockId, valid: u32, tick: u64);
 
-    /// A unit of `block` has become invalid; `valid` are left. Also called for open blocks.
-    fn invalidated(&mut self, block: BlockId, valid: u32, tick: u64);
+    /// `unit` of `block` has become invalid; `valid` are left. Also called for open blocks, but
+    /// not for the units of a block that has been taken.
+    fn invalidated(&mut self, unit: Ppa, block: BlockId, valid: u32, tick: u64);
 
     /// Hints that a unit of `block` will be invalidated soon: fetch what the hook will touch.
     #[inline(always)]
@@ -102,6 +109,46 @@ pub enum GcStream {
     Host,
 }
 
+/// How the valid units of victims are sorted before they are moved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Migration {
+    /// Not at all: victim by victim, in the order in which they lie.
+    #[default]
+    None,
+    /// Each victim is split: units at least as hot as its mean go with the hot stream, the others
+    /// to blocks for cold data (CAT: Chiang & Chang 1999).
+    HotCold,
+    /// All victims of a call are chosen first and their units sorted by temperature. Whole blocks
+    /// of the coldest are written to blocks of their own; the rest, less than a block and the
+    /// hottest, goes with the hot stream (CAPi: Hwang & Kwak 2016, §III).
+    Sorted,
+}
+
+/// What makes a logical unit hot. Each is kept per logical unit, if it is used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Temperature {
+    /// How often it has been written (CAPi's update frequency table).
+    #[default]
+    UpdateCount,
+    /// How often it has been written, divided by the ticks since it was last (CAT's hot degree).
+    UpdateRate,
+    /// When it was last written (age sort: Rosenblum & Ousterhout 1992).
+    LastWrite,
+}
+
+/// Which erased block is opened next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Allocation {
+    /// The one erased first.
+    #[default]
+    Fifo,
+    /// The one erased least often: dynamic wear levelling.
+    LeastErased,
+    /// For cold data the one erased most often, for all other data the one erased least often
+    /// (FeGC: Kwon et al. 2011, where it is one erased more often than average).
+    Adaptive,
+}
+
 /// What garbage collection has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GcStats {
@@ -115,6 +162,10 @@ pub struct GcStats {
     pub time_ns: u64,
     /// Programs that failed and were repeated elsewhere.
     pub program_failures: u64,
+    /// Blocks emptied by static wear levelling; not among `victims`.
+    pub wear_blocks: u64,
+    /// Valid units moved by static wear levelling; not among `units_moved`.
+    pub wear_units_moved: u64,
 }
 
 impl GcStats {
@@ -127,6 +178,8 @@ impl GcStats {
             units_moved: self.units_moved - earlier.units_moved,
             time_ns: self.time_ns - earlier.time_ns,
             program_failures: self.program_failures - earlier.program_failures,
+            wear_blocks: self.wear_blocks - earlier.wear_blocks,
+            wear_units_moved: self.wear_units_moved - earlier.wear_units_moved,
         }
     }
 }
@@ -139,8 +192,11 @@ impl VictimPolicy for Box<dyn VictimPolicy> {
     fn closed(&mut self, block: BlockId, valid: u32, tick: u64) {
         self.as_mut().closed(block, valid, tick);
     }
-    fn invalidated(&mut self, block: BlockId, valid: u32, tick: u64) {
-        self.as_mut().invalidated(block, valid, tick);
+    fn written(&mut self, unit: Ppa, tick: u64) {
+        self.as_mut().written(unit, tick);
+    }
+    fn invalidated(&mut self, unit: Ppa, block: BlockId, valid: u32, tick: u64) {
+        self.as_mut().invalidated(unit, block, valid, tick);
     }
     fn taken(&mut self, block: BlockId) {
         self.as_mut().taken(block);

@@ -1,6 +1,6 @@
 //! Policies that need no index per unit: FIFO, random and d-choices.
 
-use strobe_types::{BlockId, Prng};
+use strobe_types::{BlockId, Ppa, Prng};
 
 use super::{BlockView, VictimPolicy};
 
@@ -44,7 +44,7 @@ impl VictimPolicy for Sampled {
     }
 
     #[inline(always)]
-    fn invalidated(&mut self, _block: BlockId, _valid: u32, _tick: u64) {}
+    fn invalidated(&mut self, _unit: Ppa, _block: BlockId, _valid: u32, _tick: u64) {}
 
     fn taken(&mut self, block: BlockId) {
         if self.sampling == Sampling::Fifo {

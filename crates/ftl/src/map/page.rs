@@ -6,8 +6,9 @@ use strobe_types::{BlockId, Lpn, PackedPpa, Ppa, Ppn, Prng, SimTime, prefetch_wr
 use crate::capacity::{Capacity, CapacityError, Demand};
 use crate::free::FreePool;
 use crate::frontier::Frontier;
-use crate::gc::{BlockView, GcStats, GcStream, VictimPolicy};
+use crate::gc::{Allocation, BlockView, GcStats, GcStream, Migration, Temperature, VictimPolicy};
 use crate::validity::Validity;
+use crate::wear::Leveling;
 use crate::{CheckError, FtlError, MappingScheme, WearSummary};
 
 /// Choices of a page-mapped drive.
@@ -22,8 +23,33 @@ pub struct PageMapConfig {
     pub min_free_blocks: Option<u32>,
     /// Blocks that one call gains at least.
     pub net_blocks: u32,
+    /// How valid units are sorted before they are moved.
+    pub migration: Migration,
+    /// What makes a unit hot.
+    pub temperature: Temperature,
+    /// Which erased block is opened next.
+    pub allocation: Allocation,
+    /// Static wear levelling.
+    pub leveling: Option<Leveling>,
     /// Seed of the policy's chance.
     pub seed: u64,
+}
+
+impl PageMapConfig {
+    /// A plain greedy-style collector over `logical_units`: everything else at its default.
+    pub fn new(logical_units: u32) -> Self {
+        Self {
+            logical_units,
+            gc_stream: GcStream::default(),
+            min_free_blocks: None,
+            net_blocks: 1,
+            migration: Migration::default(),
+            temperature: Temperature::default(),
+            allocation: Allocation::default(),
+            leveling: None,
+            seed: 0,
+        }
+    }
 }
 
 /// What a block is doing.
@@ -63,7 +89,8 @@ pub struct PageMap<N: Nand, V> {
     host_units_written: u64,
     sequence: u64,
     gc: GcStats,
-    first_bad_block_host_writes: Option<u64>,
+    /// Host units written when each grown bad block went bad.
+    bad_block_host_writes: Vec<u64>,
     end_of_life: Option<FtlError>,
     scratch: Scratch<N::Payload>,
 }
@@ -120,7 +147,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             host_units_written: 0,
             sequence: 0,
             gc: GcStats::default(),
-            first_bad_block_host_writes: None,
+            bad_block_host_writes: Vec::new(),
             end_of_life: None,
             scratch: Scratch::default(),
             nand,
@@ -230,7 +257,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let block = self.nand.geometry().block_of(ppa);
         let valid = &mut self.valid[block.index()];
         *valid -= 1;
-        self.policy.invalidated(block, *valid, self.tick);
+        self.policy.invalidated(ppa, block, *valid, self.tick);
     }
 
     /// Makes sure the lane whose turn it is has an open block, collecting garbage first if the
@@ -451,7 +478,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     fn take_out_of_service(&mut self, block: BlockId) {
         self.nand.mark_bad(block);
         self.states[block.index()] = BlockState::Bad;
-        self.first_bad_block_host_writes.get_or_insert(self.host_units_written);
+        self.bad_block_host_writes.push(self.host_units_written);
         let capacity = self.capacity();
         if capacity.check().is_err() {
             self.end_of_life = Some(FtlError::EndOfLife {
@@ -567,7 +594,8 @@ impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
             .collect();
         WearSummary {
             bad_blocks: self.nand.geometry().blocks() - good.len() as u32,
-            first_bad_block_host_writes: self.first_bad_block_host_writes,
+            first_bad_block_host_writes: self.bad_block_host_writes.first().copied(),
+            bad_block_host_writes: self.bad_block_host_writes.clone(),
             ..WearSummary::of(&good)
         }
     }
@@ -602,6 +630,7 @@ impl WearSummary {
             erase_stddev: variance.sqrt(),
             bad_blocks: 0,
             first_bad_block_host_writes: None,
+            bad_block_host_writes: Vec::new(),
             histogram,
         }
     }

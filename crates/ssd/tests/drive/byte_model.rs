@@ -72,11 +72,9 @@ impl Shape {
         })
         .room_units();
         let map = PageMapConfig {
-            logical_units: room as u32,
             gc_stream: if self.own_stream { GcStream::Own } else { GcStream::Host },
-            min_free_blocks: None,
-            net_blocks: 1,
             seed: self.seed,
+            ..PageMapConfig::new(room as u32)
         };
         let controller = ControllerConfig {
             write_buffer_bytes: self.buffer_units * u64::from(self.unit_bytes),

@@ -1,7 +1,7 @@
 //! Tiny drives and request sequences that the other modules share.
 
 use strobe_ftl::gc::Greedy;
-use strobe_ftl::{GcStream, MappingScheme, PageMap, PageMapConfig};
+use strobe_ftl::{MappingScheme, PageMap, PageMapConfig};
 use strobe_nand::{ArrayTiming, Chip, Medium, Nand, Timing, TimingConfig, Untimed, WearConfig};
 use strobe_ssd::{
     ControllerConfig, DataMode, Drive, DriveConfig, FtlConfig, GcConfig, HostQueue, NandConfig, Pacing,
@@ -46,7 +46,9 @@ pub(crate) fn config() -> DriveConfig {
             mapping_unit_bytes: 4096,
             logical_pages: Some(160),
             over_provisioning: None,
+            allocation: Default::default(),
             gc: GcConfig::default(),
+            wear_leveling: Default::default(),
         },
         controller: ControllerConfig::default(),
     }
@@ -103,13 +105,7 @@ fn drive<T: Timing, M: Medium>(config: &DriveConfig, timing: T) -> PageDrive<T, 
     };
     let chip = Chip::new(geometry(config), wear, timing, 1);
     let policy = Greedy::new(chip.geometry().blocks());
-    let map = PageMapConfig {
-        logical_units: config.logical_units() as u32,
-        gc_stream: GcStream::Own,
-        min_free_blocks: None,
-        net_blocks: 1,
-        seed: 1,
-    };
+    let map = PageMapConfig { seed: 1, ..PageMapConfig::new(config.logical_units() as u32) };
     Drive::new(PageMap::new(chip, policy, map).expect("room"), &config.controller)
 }
 

@@ -356,7 +356,9 @@ pub(crate) fn drive_config(
             mapping_unit_bytes: UNIT_BYTES,
             logical_pages: Some(logical_units),
             over_provisioning: None,
+            allocation: Default::default(),
             gc,
+            wear_leveling: Default::default(),
         },
         controller: ControllerConfig::default(),
     }

@@ -18,4 +18,14 @@ assert abs(r["waf"] / 2.45 - 1) < 0.01, r["waf"]
 assert r["steady_state"]["reached"]
 print("steady state: WAF %.3f" % r["waf"])'
 
+"$strobe" run examples/wear-out.toml --quiet --json - | python3 -c '
+import json, sys
+r = json.load(sys.stdin)
+curve = r["wear"]["bad_block_curve"]
+assert r["ended_by"] == "end-of-life" and not r["partial"], r["ended_by"]
+assert len(curve) > 10 and curve[0]["host_pages"] < curve[-1]["host_pages"], curve
+reached = curve[0]["host_pages"] / r["wear"]["ideal_host_pages"]
+assert 0.1 < reached < 1, reached
+print("wear-out: first bad block at %.0f %% of the ideal" % (100 * reached))'
+
 STROBE=$strobe examples/sweep-over-provisioning.sh

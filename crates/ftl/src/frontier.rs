@@ -39,6 +39,16 @@ impl Frontier {
         Self { current: lanes[0], lanes, turn: 0 }
     }
 
+    /// Open blocks a stream may have on `geometry`.
+    pub(crate) fn lanes_of(geometry: &Geometry) -> u32 {
+        geometry.planes()
+    }
+
+    /// Pages that can be programmed before the lane whose turn it is needs another block.
+    pub(crate) fn pages_left(&self) -> u32 {
+        self.current.end - self.current.next
+    }
+
     /// Open blocks this stream may have.
     pub(crate) fn lanes(&self) -> u32 {
         self.lanes.len() as u32

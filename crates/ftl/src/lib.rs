@@ -9,6 +9,7 @@ mod capacity;
 mod free;
 mod frontier;
 pub mod gc;
+mod heat;
 mod map;
 mod validity;
 pub mod wear;
@@ -16,6 +17,8 @@ pub mod wear;
 pub use capacity::{Capacity, CapacityError, Demand};
 pub use gc::{Allocation, GcStats, GcStream, Migration, Temperature};
 pub use map::page::{PageMap, PageMapConfig};
+
+pub use wear::WearSummary;
 
 use strobe_nand::{Nand, Payload, Unit};
 use strobe_types::{Lpn, SimTime};
@@ -61,27 +64,6 @@ pub enum FtlError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("state check failed: {0}")]
 pub struct CheckError(pub String);
-
-/// How worn the flash is.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct WearSummary {
-    /// Fewest erases of a good block.
-    pub erase_min: u32,
-    /// Mean erases over the good blocks.
-    pub erase_mean: f64,
-    /// Most erases of a good block.
-    pub erase_max: u32,
-    /// Standard deviation of erases over the good blocks.
-    pub erase_stddev: f64,
-    /// Blocks out of service, factory-bad ones included.
-    pub bad_blocks: u32,
-    /// Host units that had been written when the first block went bad in use.
-    pub first_bad_block_host_writes: Option<u64>,
-    /// Host units that had been written when each block that went bad in use did, in order.
-    pub bad_block_host_writes: Vec<u64>,
-    /// Blocks per erase-count bin, from `erase_min` to `erase_max` in equal bins.
-    pub histogram: Vec<u32>,
-}
 
 /// A flash translation layer: where each logical unit lies, and how room is made for new ones.
 ///

@@ -2,7 +2,10 @@
 
 use proptest::prelude::*;
 use strobe_ftl::gc::{Greedy, Kinetic, LinearScore, Sampled, Sampling, VictimPolicy};
-use strobe_ftl::{Capacity, Demand, FtlError, GcStream, MappingScheme, PageMap, PageMapConfig};
+use strobe_ftl::wear::Leveling;
+use strobe_ftl::{
+    Allocation, FtlError, GcStream, MappingScheme, Migration, PageMap, PageMapConfig, Temperature,
+};
 use strobe_nand::{Cause, Chip, Nand, NandOp, StampMedium, Unit, Untimed, WearConfig};
 use strobe_types::{Geometry, GeometrySpec, Lpn, Prng, SimTime};
 
@@ -36,6 +39,18 @@ fn policy(kind: Policy, g: &Geometry) -> Box<dyn VictimPolicy> {
 const POLICIES: [Policy; 6] =
     [Policy::Greedy, Policy::Fifo, Policy::Random, Policy::Choices, Policy::CostBenefit, Policy::CaPi];
 
+const MIGRATIONS: [Migration; 3] = [Migration::None, Migration::HotCold, Migration::Sorted];
+const TEMPERATURES: [Temperature; 3] =
+    [Temperature::UpdateCount, Temperature::UpdateRate, Temperature::LastWrite];
+const ALLOCATIONS: [Allocation; 3] = [Allocation::Fifo, Allocation::LeastErased, Allocation::Adaptive];
+const LEVELINGS: [Option<Leveling>; 5] = [
+    None,
+    Some(Leveling::Swap { threshold: 3 }),
+    Some(Leveling::DualPool { threshold: 2 }),
+    Some(Leveling::SwLeveler { threshold: 4, set_blocks: 1 }),
+    Some(Leveling::SwLeveler { threshold: 3, set_blocks: 3 }),
+];
+
 fn spec() -> GeometrySpec {
     GeometrySpec {
         channels: 1,
@@ -49,31 +64,21 @@ fn spec() -> GeometrySpec {
 }
 
 /// The most logical units the arithmetic allows: the hardest drive to keep going.
-fn full_drive(
-    spec: GeometrySpec,
-    kind: Policy,
-    stream: GcStream,
-    wear: WearConfig,
-    seed: u64,
-) -> Option<TestMap> {
+fn full_drive(spec: GeometrySpec, kind: Policy, choices: PageMapConfig, wear: WearConfig) -> Option<TestMap> {
     let geometry = Geometry::new(spec).expect("valid geometry");
-    let lanes = geometry.planes();
-    let room = Capacity::new(Demand {
-        logical_units: 0,
-        usable_blocks: geometry.blocks() - wear.factory_bad_blocks,
-        open_blocks: if stream == GcStream::Own { 2 * lanes } else { lanes },
-        reserve_blocks: lanes + 1,
-        pages_per_block: geometry.pages_per_block(),
-        units_per_page: geometry.units_per_page(),
-    })
-    .room_units();
+    let room = choices.capacity(&geometry, geometry.blocks() - wear.factory_bad_blocks).room_units();
     if room == 0 {
         return None;
     }
     let policy = policy(kind, &geometry);
-    let nand = Chip::new(geometry, wear, Untimed, seed);
-    let config = PageMapConfig { gc_stream: stream, seed, ..PageMapConfig::new(room as u32) };
+    let nand = Chip::new(geometry, wear, Untimed, choices.seed);
+    let config = PageMapConfig { logical_units: room as u32, ..choices };
     Some(PageMap::new(nand, policy, config).expect("capacity was computed"))
+}
+
+/// Choices with everything but the stream at its default; `full_drive` fills in the size.
+fn stream(gc_stream: GcStream) -> PageMapConfig {
+    PageMapConfig { gc_stream, seed: 1, ..PageMapConfig::new(0) }
 }
 
 struct Model {
@@ -134,11 +139,11 @@ fn exercise(ftl: &mut TestMap, seed: u64, commands: u32, check_every: u32) {
 #[test]
 fn every_policy_and_stream_makes_progress_on_a_completely_full_drive() {
     for kind in POLICIES {
-        for stream in [GcStream::Own, GcStream::Host] {
-            let mut ftl = full_drive(spec(), kind, stream, WearConfig::default(), 1).expect("room");
+        for gc_stream in [GcStream::Own, GcStream::Host] {
+            let mut ftl = full_drive(spec(), kind, stream(gc_stream), WearConfig::default()).expect("room");
             exercise(&mut ftl, 2, 3000, 1);
             let counts = ftl.nand().counts();
-            assert!(counts.get(NandOp::Program, Cause::Gc) > 0, "{kind:?} {stream:?} never collected");
+            assert!(counts.get(NandOp::Program, Cause::Gc) > 0, "{kind:?} {gc_stream:?} never collected");
         }
     }
 }
@@ -199,7 +204,8 @@ fn a_worn_out_drive_refuses_writes_and_still_reads() {
 
 #[test]
 fn a_clone_goes_its_own_way() {
-    let mut ftl = full_drive(spec(), Policy::Greedy, GcStream::Own, WearConfig::default(), 1).expect("room");
+    let mut ftl =
+        full_drive(spec(), Policy::Greedy, stream(GcStream::Own), WearConfig::default()).expect("room");
     // Boxed policies cannot be cloned; a static one can.
     let geometry = ftl.nand().geometry().clone();
     let chip: TestChip = Chip::new(geometry.clone(), WearConfig::default(), Untimed, 1);
@@ -217,19 +223,24 @@ fn a_clone_goes_its_own_way() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(192))]
+    #![proptest_config(ProptestConfig::with_cases(512))]
 
-    /// Geometry, policy and seed are all input.
+    /// Geometry, every choice of the collector and the seed are all input.
     #[test]
     fn any_full_drive_agrees_with_the_model(
         channels in 1u32..3,
         dies_per_channel in 1u32..3,
         planes_per_die in 1u32..3,
-        blocks_per_plane in 4u32..20,
+        blocks_per_plane in 4u32..28,
         pages_per_block in 1u32..9,
         units_per_page in prop::sample::select(vec![1u32, 2, 4]),
         kind in prop::sample::select(POLICIES.to_vec()),
         own in any::<bool>(),
+        net_blocks in 1u32..5,
+        migration in prop::sample::select(MIGRATIONS.to_vec()),
+        temperature in prop::sample::select(TEMPERATURES.to_vec()),
+        allocation in prop::sample::select(ALLOCATIONS.to_vec()),
+        leveling in prop::sample::select(LEVELINGS.to_vec()),
         factory_bad_blocks in 0u32..3,
         seed in any::<u64>(),
     ) {
@@ -237,9 +248,13 @@ proptest! {
             channels, dies_per_channel, planes_per_die, blocks_per_plane, pages_per_block,
             page_bytes: units_per_page * 512, unit_bytes: 512,
         };
-        let stream = if own { GcStream::Own } else { GcStream::Host };
+        let gc_stream = if own { GcStream::Own } else { GcStream::Host };
+        let choices = PageMapConfig {
+            gc_stream, net_blocks, migration, temperature, allocation, leveling, seed,
+            ..PageMapConfig::new(0)
+        };
         let wear = WearConfig { factory_bad_blocks, ..WearConfig::default() };
-        if let Some(mut ftl) = full_drive(spec, kind, stream, wear, seed) {
+        if let Some(mut ftl) = full_drive(spec, kind, choices, wear) {
             exercise(&mut ftl, seed, 400, 3);
         }
     }

@@ -1,6 +1,8 @@
 //! From a configuration to a running drive: the one place where names become types.
 
-use strobe_ftl::gc::{Formula, FormulaError, Greedy, Kinetic, LinearScore, Sampled, Sampling, VictimPolicy};
+use strobe_ftl::gc::{
+    Formula, FormulaError, Greedy, Kinetic, LinearScore, Sampled, Sampling, Scata, ScataAge, VictimPolicy,
+};
 use strobe_ftl::wear::Leveling;
 use strobe_ftl::{Allocation, CapacityError, GcStream, Migration, PageMap, PageMapConfig, Temperature};
 use strobe_nand::{
@@ -9,8 +11,8 @@ use strobe_nand::{
 use strobe_types::{Geometry, GeometryError, GeometrySpec};
 
 use crate::config::{
-    AllocationName, DataMode, DriveConfig, GcStreamName, MigrationName, TemperatureName, WearLevelingConfig,
-    WearLevelingName,
+    AllocationName, DataMode, DriveConfig, GcConfig, GcStreamName, MigrationName, TemperatureName,
+    WearLevelingConfig, WearLevelingName,
 };
 use crate::drive::{Drive, Engine};
 
@@ -86,7 +88,8 @@ pub fn memory_bytes(config: &DriveConfig) -> Result<u64, BuildError> {
         DataMode::Stamp => Chip::<Untimed, StampMedium>::memory_bytes(&geometry),
         DataMode::Bytes => Chip::<Untimed, ByteMedium>::memory_bytes(&geometry),
     };
-    let map = PageMap::<Chip<Untimed, NoMedium>, Greedy>::memory_bytes(&geometry, logical);
+    let map_config = map_config(config, &geometry, logical, 0);
+    let map = map_config.memory_bytes(&geometry) + policy_bytes(&config.ftl.gc, &geometry);
     // A tree node and a queue entry per buffered unit, and its content if that is kept.
     let per_buffered = match config.nand.data {
         DataMode::Bytes => 96 + u64::from(geometry.unit_bytes()),
@@ -94,6 +97,21 @@ pub fn memory_bytes(config: &DriveConfig) -> Result<u64, BuildError> {
     };
     let buffered = config.controller.write_buffer_bytes.div_ceil(u64::from(geometry.unit_bytes()));
     Ok(chip + map + buffered * per_buffered)
+}
+
+/// Memory of the victim policy.
+fn policy_bytes(gc: &GcConfig, geometry: &Geometry) -> u64 {
+    let per_block = match gc.victim.as_str() {
+        "greedy" | "windowed-greedy" => Greedy::bytes_per_block(),
+        "fifo" | "random" | "d-choices" => Sampled::bytes_per_block(),
+        "scata" | "scata-newest" => Kinetic::<Scata>::bytes_per_block(),
+        "cost-benefit" | "lfs" | "cat" | "fegc" | "capi" => Kinetic::<LinearScore>::bytes_per_block(),
+        _ => Formula::bytes_per_block(),
+    };
+    // These keep the tick at which each unit was written, and whether it is valid.
+    let by_unit = gc.victim.starts_with("scata") || gc.victim.contains("age_newest_valid");
+    let per_unit = if by_unit { 9 } else { 0 };
+    u64::from(geometry.blocks()) * per_block + u64::from(geometry.units()) * per_unit
 }
 
 fn checked(config: &DriveConfig) -> Result<(Geometry, u32), BuildError> {
@@ -118,6 +136,58 @@ fn checked(config: &DriveConfig) -> Result<(Geometry, u32), BuildError> {
     match u32::try_from(logical) {
         Ok(units) if units > 0 && units < u32::MAX => Ok((geometry, units)),
         _ => Err(BuildError::LogicalPages(logical)),
+    }
+}
+
+/// The choices of the page map.
+fn map_config(config: &DriveConfig, geometry: &Geometry, logical_units: u32, seed: u64) -> PageMapConfig {
+    let gc = &config.ftl.gc;
+    PageMapConfig {
+        logical_units,
+        gc_stream: match gc.stream {
+            GcStreamName::Own => GcStream::Own,
+            GcStreamName::Host => GcStream::Host,
+        },
+        min_free_blocks: (gc.min_free_blocks > 0).then_some(gc.min_free_blocks),
+        fault_reserve: fault_reserve(config.nand.program_fail_rate, geometry),
+        net_blocks: gc.net_blocks,
+        migration: match gc.migration {
+            MigrationName::None => Migration::None,
+            MigrationName::HotCold => Migration::HotCold,
+            MigrationName::Sorted => Migration::Sorted,
+        },
+        temperature: match gc.temperature {
+            TemperatureName::UpdateCount => Temperature::UpdateCount,
+            TemperatureName::UpdateRate => Temperature::UpdateRate,
+            TemperatureName::LastWrite => Temperature::LastWrite,
+        },
+        allocation: match config.ftl.allocation {
+            AllocationName::Fifo => Allocation::Fifo,
+            AllocationName::LeastErased => Allocation::LeastErased,
+            AllocationName::Adaptive => Allocation::Adaptive,
+        },
+        leveling: leveling(&config.ftl.wear_leveling),
+        seed,
+    }
+}
+
+/// Erased blocks to keep for programs that fail while a block on every plane is filled: so many
+/// that fewer do all but once in 10⁹ times. Failures are independent and rare, hence Poisson.
+fn fault_reserve(program_fail_rate: f64, geometry: &Geometry) -> u32 {
+    if program_fail_rate <= 0.0 {
+        return 0;
+    }
+    let programs = f64::from(geometry.pages_per_block()) * f64::from(geometry.planes() + 1);
+    // A drive on which every second block fails cannot be saved by more spare blocks.
+    let mean = (program_fail_rate * programs).min(16.0);
+    let (mut failures, mut term, mut covered) = (0, libm::exp(-mean), 0.0);
+    loop {
+        covered += term;
+        if 1.0 - covered < 1e-9 || failures >= 64 {
+            return failures;
+        }
+        failures += 1;
+        term *= mean / f64::from(failures);
     }
 }
 
@@ -166,23 +236,27 @@ impl Plan<'_> {
         let chip = Chip::<T, M>::new(self.geometry.clone(), wear, timing, self.seed);
         let gc = &self.config.ftl.gc;
         let blocks = self.geometry.blocks();
-        let linear = |score| {
-            if self.geometry.units_per_block() > Kinetic::UNITS_PER_BLOCK_MAX {
-                return Err(BuildError::BlockTooLarge(self.geometry.units_per_block()));
-            }
-            Ok(Kinetic::new(blocks, self.geometry.units_per_block(), score))
+        let units = self.geometry.units_per_block();
+        let exact = || match units <= Kinetic::UNITS_PER_BLOCK_MAX {
+            true => Ok(units),
+            false => Err(BuildError::BlockTooLarge(units)),
         };
+        let linear = |score| exact().map(|units| Kinetic::new(blocks, units, score));
+        let scata = |age| exact().map(|units| Kinetic::scata(blocks, units, age));
         match gc.victim.as_str() {
             "greedy" => self.with_policy(chip, Greedy::new(blocks)),
+            "windowed-greedy" => self.with_policy(chip, Greedy::windowed(blocks, gc.window)),
             "cost-benefit" => self.with_policy(chip, linear(LinearScore::CostBenefit)?),
             "lfs" => self.with_policy(chip, linear(LinearScore::Lfs)?),
             "cat" => self.with_policy(chip, linear(LinearScore::Cat)?),
             "fegc" => self.with_policy(chip, linear(LinearScore::FeGc)?),
             "capi" => self.with_policy(chip, linear(LinearScore::CaPi)?),
+            "scata" => self.with_policy(chip, scata(ScataAge::OldestInvalid)?),
+            "scata-newest" => self.with_policy(chip, scata(ScataAge::NewestInvalid)?),
             "fifo" => self.with_policy(chip, Sampled::new(blocks, Sampling::Fifo)),
             "random" => self.with_policy(chip, Sampled::new(blocks, Sampling::Choices(1))),
             "d-choices" => self.with_policy(chip, Sampled::new(blocks, Sampling::Choices(gc.choices))),
-            formula => self.with_policy(chip, Formula::new(blocks, formula)?),
+            formula => self.with_policy(chip, Formula::new(blocks, units, formula)?),
         }
     }
 
@@ -192,33 +266,7 @@ impl Plan<'_> {
         M: Medium + Send + 'static,
         V: VictimPolicy + Clone + Send + 'static,
     {
-        let gc = &self.config.ftl.gc;
-        let map = PageMapConfig {
-            logical_units: self.logical,
-            gc_stream: match gc.stream {
-                GcStreamName::Own => GcStream::Own,
-                GcStreamName::Host => GcStream::Host,
-            },
-            min_free_blocks: (gc.min_free_blocks > 0).then_some(gc.min_free_blocks),
-            net_blocks: gc.net_blocks,
-            migration: match gc.migration {
-                MigrationName::None => Migration::None,
-                MigrationName::HotCold => Migration::HotCold,
-                MigrationName::Sorted => Migration::Sorted,
-            },
-            temperature: match gc.temperature {
-                TemperatureName::UpdateCount => Temperature::UpdateCount,
-                TemperatureName::UpdateRate => Temperature::UpdateRate,
-                TemperatureName::LastWrite => Temperature::LastWrite,
-            },
-            allocation: match self.config.ftl.allocation {
-                AllocationName::Fifo => Allocation::Fifo,
-                AllocationName::LeastErased => Allocation::LeastErased,
-                AllocationName::Adaptive => Allocation::Adaptive,
-            },
-            leveling: leveling(&self.config.ftl.wear_leveling),
-            seed: self.seed,
-        };
+        let map = map_config(self.config, &self.geometry, self.logical, self.seed);
         let ftl = PageMap::new(chip, policy, map)?;
         Ok(Box::new(Drive::new(ftl, &self.config.controller)))
     }

@@ -301,6 +301,11 @@ pub const POLICIES: &[PolicyInfo] = &[
         source: "GA: Wu & Zwaenepoel 1994 (eNVy)",
     },
     PolicyInfo {
+        name: "windowed-greedy",
+        picks: "min valid among the `window` blocks closed first",
+        source: "Hu et al. 2009 (SYSTOR)",
+    },
+    PolicyInfo {
         name: "cost-benefit",
         picks: "max age·(1−u)/2u, age since the last invalidation",
         source: "CB: Kawaguchi, Nishioka & Motoda 1995",
@@ -324,6 +329,16 @@ pub const POLICIES: &[PolicyInfo] = &[
         name: "capi",
         picks: "max age·(1−u)/(1+u)², age since the block was opened",
         source: "CAPi: Hwang & Kwak 2016, eq. 1",
+    },
+    PolicyInfo {
+        name: "scata",
+        picks: "max age_i·est·(1−u)/((EC+1)(1+u)), ages since the oldest invalidation and the newest valid write",
+        source: "SCATA: Lin 2011, table",
+    },
+    PolicyInfo {
+        name: "scata-newest",
+        picks: "the same with age_i since the newest invalidation",
+        source: "SCATA: Lin 2011, prose",
     },
     PolicyInfo { name: "fifo", picks: "the block closed first", source: "a circular log; Menon 1995" },
     PolicyInfo { name: "random", picks: "any closed block", source: "Van Houdt 2013, d = 1" },

@@ -13,6 +13,7 @@ use strobe_workload::trace;
 use toml::{Table, Value};
 
 use crate::fio_names::accept_fio_names;
+use crate::lifetime::check_end;
 use crate::names::nearest;
 use crate::validate::validate;
 
@@ -316,8 +317,16 @@ pub struct RunConfig {
     /// this long.
     pub warmup: Amount,
     /// Measure this long: host pages (mapping units read, written or trimmed), or "10x" capacities.
-    /// Default "1x"; for traces: to the end.
+    /// Default "1x"; for traces: to the end; with one of the until keys: without limit.
     pub measure: Option<Amount>,
+    /// End the run when this many blocks have gone bad in use, at most 1024 requests later. A trace
+    /// ends after `repeat` times in any case. Default: not.
+    #[schemars(range(min = 1, max = 4_294_967_295u32))]
+    pub until_bad_blocks: Option<u32>,
+    /// Go on until the drive refuses writes because too many blocks have gone bad. A trace ends
+    /// after `repeat` times in any case. With until_bad_blocks, what comes first ends the run.
+    /// Default false.
+    pub until_end_of_life: bool,
     /// Simulate time; false: count operations only. Default true.
     pub timing: bool,
     /// Run the whole-state checker after each phase and at each sample. Default false.
@@ -326,7 +335,15 @@ pub struct RunConfig {
 
 impl Default for RunConfig {
     fn default() -> Self {
-        Self { prefill: None, warmup: Amount::Pages(0), measure: None, timing: true, check: false }
+        Self {
+            prefill: None,
+            warmup: Amount::Pages(0),
+            measure: None,
+            until_bad_blocks: None,
+            until_end_of_life: false,
+            timing: true,
+            check: false,
+        }
     }
 }
 
@@ -378,12 +395,14 @@ impl Experiment {
                 });
             }
         };
-        Ok(Self {
+        let experiment = Self {
             seed,
             drive: drive_config(sub_table(&table, "drive")?)?,
             workload: workload_config(sub_table(&table, "workload")?, folder)?,
             run: run_config(sub_table(&table, "run")?)?,
-        })
+        };
+        check_end(&experiment)?;
+        Ok(experiment)
     }
 
     /// Identifies the configuration (without the seed): the start of the SHA-256 of its JSON.

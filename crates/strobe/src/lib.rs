@@ -2,14 +2,16 @@
 //!
 //! [`Experiment`] is what an experiment file says, checked and with every default filled in.
 //! [`run`](runner::run) executes it in virtual time and returns a [`RunResult`], which is what
-//! `--json` prints. The `strobe` program in this crate is a thin shell around these.
+//! `--json` prints. [`paper`] runs published experiments again. The `strobe` program in this crate is a thin shell around these.
 
 pub mod bench;
 mod experiment;
 mod fio_names;
 mod fit;
+mod lifetime;
 pub mod machine;
 mod names;
+pub mod paper;
 pub mod report;
 mod result;
 pub mod runner;
@@ -20,5 +22,6 @@ pub use experiment::{
     Amount, ConfigError, Experiment, Fit, HostConfig, PacingName, RunConfig, SyntheticWorkload, TraceConfig,
     WorkloadConfig, load_drive_table,
 };
+pub use lifetime::{BadBlockPoint, EndedBy};
 pub use names::nearest;
 pub use result::{RunResult, SCHEMA_VERSION};

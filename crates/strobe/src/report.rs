@@ -24,6 +24,9 @@ pub fn summary(result: &RunResult) -> String {
     }
     let _ = writeln!(out, "\n{}", flash_table(result));
     let _ = writeln!(out, "\n{}", wear_picture(&result.wear, result.config.drive.nand.endurance_pe));
+    if let Some(picture) = lifetime_picture(&result.wear) {
+        let _ = writeln!(out, "\n{picture}");
+    }
     if let Some(picture) = series_picture(result) {
         let _ = writeln!(out, "\n{picture}");
     }
@@ -97,7 +100,7 @@ fn trace_line(trace: &crate::result::TraceResult) -> String {
     line
 }
 
-fn table(header: &[&str]) -> Table {
+pub(crate) fn table(header: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_style(UTF8_FULL_CONDENSED);
     table.set_header(header.iter().enumerate().map(|(at, text)| {
@@ -106,7 +109,7 @@ fn table(header: &[&str]) -> Table {
     table
 }
 
-fn row(first: &str, rest: impl IntoIterator<Item = String>) -> Vec<Cell> {
+pub(crate) fn row(first: &str, rest: impl IntoIterator<Item = String>) -> Vec<Cell> {
     let rest = rest.into_iter().map(|text| Cell::new(text).set_alignment(CellAlignment::Right));
     std::iter::once(Cell::new(first)).chain(rest).collect()
 }
@@ -188,7 +191,7 @@ fn causes(op: &ByCause) -> String {
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
 /// One bar character per value, the largest at full height.
-fn bars(values: impl Iterator<Item = f64> + Clone, floor: f64) -> String {
+pub(crate) fn bars(values: impl Iterator<Item = f64> + Clone, floor: f64) -> String {
     let top = values.clone().fold(floor, f64::max);
     let height = |value: f64| match top > floor {
         true => ((value - floor) / (top - floor) * 7.0).round().clamp(0.0, 7.0) as usize,
@@ -206,7 +209,8 @@ fn wear_picture(wear: &WearResult, endurance: u32) -> String {
         let _ = write!(line, " ({:.1} % of {endurance})", 100.0 * wear.erase_mean / f64::from(endurance));
     }
     if wear.bad_blocks > 0 {
-        let _ = write!(line, ", {} bad blocks", wear.bad_blocks);
+        let _ =
+            write!(line, ", {} bad block{}", wear.bad_blocks, if wear.bad_blocks == 1 { "" } else { "s" });
     }
     if let Some(writes) = wear.first_bad_block_host_writes {
         let _ = write!(line, ", the first after {} host pages", count(writes));
@@ -221,6 +225,35 @@ fn wear_picture(wear: &WearResult, endurance: u32) -> String {
         let _ = write!(line, "\n      {} ▕{picture}▏ {}", wear.erase_min, wear.erase_max);
     }
     line
+}
+
+/// Columns of the picture of bad blocks.
+const CURVE_COLUMNS: u64 = 48;
+
+/// How the blocks died, and how far that was from the best that was possible.
+fn lifetime_picture(wear: &WearResult) -> Option<String> {
+    let (first, last) = (wear.bad_block_curve.first()?, wear.bad_block_curve.last()?);
+    let mut lines = Vec::new();
+    if last.host_pages > first.host_pages {
+        let step = (last.host_pages - first.host_pages) as f64 / (CURVE_COLUMNS - 1) as f64;
+        let bad_at = |column: u64| {
+            let host_pages = first.host_pages + (column as f64 * step).round() as u64;
+            let until = wear.bad_block_curve.partition_point(|point| point.host_pages <= host_pages);
+            f64::from(wear.bad_block_curve[until.max(1) - 1].bad_blocks)
+        };
+        let picture = bars((0..CURVE_COLUMNS).map(bad_at), 0.0);
+        let (from, to) = (count(first.host_pages), count(last.host_pages));
+        let bad = last.bad_blocks;
+        lines.push(format!("bad blocks over host pages, {from} to {to}:  1 ▕{picture}▏ {bad}"));
+    }
+    if let Some(ideal) = wear.ideal_host_pages {
+        let reached = 100.0 * first.host_pages as f64 / ideal.max(1) as f64;
+        lines.push(format!(
+            "if all blocks wore alike, the first would go bad after {} host pages: {reached:.1} % of that was reached",
+            count(ideal)
+        ));
+    }
+    (!lines.is_empty()).then(|| lines.join("\n"))
 }
 
 fn series_picture(result: &RunResult) -> Option<String> {

@@ -9,6 +9,7 @@ use strobe_types::{Geometry, Op, SimTime};
 
 use crate::experiment::Experiment;
 use crate::fit::Changes;
+use crate::lifetime::{BadBlockPoint, EndedBy, curve};
 use crate::series::{Sample, SteadyState};
 
 /// Version of the result's layout. Fields are only added within a version.
@@ -32,6 +33,8 @@ pub struct RunResult {
     pub partial: bool,
     /// Why it was stopped, if it was.
     pub stopped_by: Option<String>,
+    /// What ended the run. A run that reached the end it was to reach is not partial.
+    pub ended_by: EndedBy,
     /// Host commands within the measured window.
     pub host: HostResult,
     /// Flash operations within the measured window.
@@ -151,6 +154,10 @@ pub struct GcResult {
     pub time_ns: u64,
     /// Programs that failed and were repeated elsewhere.
     pub program_failures: u64,
+    /// Blocks emptied by static wear levelling; not among `victims`.
+    pub wear_blocks: u64,
+    /// Mapping units moved by static wear levelling; not among `units_moved`.
+    pub wear_units_moved: u64,
 }
 
 /// Wear at the end of the run.
@@ -168,6 +175,13 @@ pub struct WearResult {
     pub bad_blocks: u32,
     /// Host pages that had been written when the first block went bad in use.
     pub first_bad_block_host_writes: Option<u64>,
+    /// Blocks gone bad in use over host pages written, since the drive was new: every block, or 256
+    /// of them spread evenly, the first and the last among them.
+    pub bad_block_curve: Vec<BadBlockPoint>,
+    /// Host pages that could be written before any block goes bad if all wore alike at the
+    /// write amplification of the measured window: (endurance + 1) × mapping units on good flash
+    /// / `waf`. Null if endurance is unlimited or the host wrote nothing.
+    pub ideal_host_pages: Option<u64>,
     /// Blocks per bin of erase counts, from `erase_min` to `erase_max`, bins of equal width.
     pub histogram: Vec<u32>,
 }
@@ -346,12 +360,14 @@ impl GcResult {
             copies_per_erase: ratio(gc.units_moved, gc.victims),
             time_ns: gc.time_ns,
             program_failures: gc.program_failures,
+            wear_blocks: gc.wear_blocks,
+            wear_units_moved: gc.wear_units_moved,
         }
     }
 }
 
 impl WearResult {
-    pub(crate) fn of(wear: WearSummary) -> Self {
+    pub(crate) fn of(wear: WearSummary, ideal_host_pages: Option<u64>) -> Self {
         Self {
             erase_min: wear.erase_min,
             erase_mean: wear.erase_mean,
@@ -359,6 +375,8 @@ impl WearResult {
             erase_stddev: wear.erase_stddev,
             bad_blocks: wear.bad_blocks,
             first_bad_block_host_writes: wear.first_bad_block_host_writes,
+            bad_block_curve: curve(&wear.bad_block_host_writes),
+            ideal_host_pages,
             histogram: wear.histogram,
         }
     }

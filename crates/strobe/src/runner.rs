@@ -13,6 +13,7 @@ use crate::experiment::{
     Amount, Experiment, HostConfig, PacingName, SyntheticWorkload, TraceConfig, WorkloadConfig,
 };
 use crate::fit::{Changes, FitError, Fitter};
+use crate::lifetime::{BadBlockWatch, EndedBy, ideal_host_pages};
 use crate::machine::{Stopwatch, available_bytes};
 use crate::result::{
     GcResult, HostResult, Job, NandResult, RunResult, SCHEMA_VERSION, SimResult, Smart, TimeResult,
@@ -114,8 +115,8 @@ impl Observer for () {
     }
 }
 
-/// Runs `experiment` from a fresh drive. A run stopped by the observer or by the drive's end of
-/// life gives a result marked `partial`.
+/// Runs `experiment` from a fresh drive. A run stopped by the observer, or by the drive's end of
+/// life unless it was to go on until then, gives a result marked `partial`.
 pub fn run(experiment: &Experiment, observer: &mut dyn Observer) -> Result<RunResult, RunError> {
     check_memory(experiment)?;
     let drive = build(&experiment.drive, experiment.run.timing, experiment.seed)?;
@@ -194,6 +195,8 @@ const PAGES_PER_PROGRESS: u64 = 1 << 18;
 /// Why a phase ended before its end.
 enum Stop {
     Observer,
+    /// As many blocks have gone bad as the run was to wait for.
+    BadBlocks,
     Drive(CommandError),
     Failed(RunError),
 }
@@ -221,6 +224,7 @@ struct Runner<'a> {
     reported_pages: u64,
     window_start: Option<(DriveStats, SimTime)>,
     trace: Option<TraceResult>,
+    bad_blocks: Option<BadBlockWatch>,
 }
 
 impl<'a> Runner<'a> {
@@ -229,6 +233,7 @@ impl<'a> Runner<'a> {
         Self {
             queue: HostQueue::new(closed(HostConfig::default()), SimTime::ZERO),
             series: Series::new(interval, drive.stats(), drive.geometry().units_per_page()),
+            bad_blocks: BadBlockWatch::new(experiment),
             experiment,
             drive,
             observer,
@@ -246,21 +251,39 @@ impl<'a> Runner<'a> {
 
     fn run(mut self, source: Source<'_>) -> Result<RunResult, RunError> {
         let watch = Stopwatch::start();
-        let stopped_by = match self.phases(source) {
-            Ok(()) => None,
-            Err(Stop::Observer) => Some("interrupted".to_owned()),
+        let end = self.phases(source);
+        if self.measuring && matches!(end, Err(Stop::BadBlocks)) {
+            // Should the drive die of it, the blocks asked for have gone bad nevertheless.
+            let _ = self.write_back();
+        }
+        let (ended_by, stopped_by) = match end {
+            Ok(ended_by) => (ended_by, None),
+            Err(Stop::Observer) => (EndedBy::Interrupted, Some("interrupted".to_owned())),
+            Err(Stop::BadBlocks) => (EndedBy::BadBlocks, self.came_early("the blocks went bad")),
             // The drive wore out: that is what the run was to find out.
-            Err(Stop::Drive(CommandError::Ftl(error))) => Some(error.to_string()),
+            Err(Stop::Drive(CommandError::Ftl(error))) => {
+                let ended_by = EndedBy::refusal(&error);
+                let wanted = self.experiment.run.until_end_of_life && ended_by == EndedBy::EndOfLife;
+                let reason = error.to_string();
+                (ended_by, if wanted { self.came_early(&reason) } else { Some(reason) })
+            }
             Err(Stop::Drive(error)) => return Err(RunError::Command(error)),
             Err(Stop::Failed(error)) => return Err(error),
         };
         if self.experiment.run.check {
             self.drive.check()?;
         }
-        Ok(self.result(stopped_by, watch))
+        Ok(self.result(ended_by, stopped_by, watch))
     }
 
-    fn phases(&mut self, source: Source<'_>) -> Result<(), Stop> {
+    /// Why the end that the run was waiting for leaves a partial result nevertheless, if it does.
+    fn came_early(&self, what: &str) -> Option<String> {
+        (!self.measuring).then(|| {
+            format!("{what}, before anything was measured; use a shorter run.warmup or more endurance")
+        })
+    }
+
+    fn phases(&mut self, source: Source<'_>) -> Result<EndedBy, Stop> {
         let run = &self.experiment.run;
         let capacity = self.drive.logical_units();
         let is_trace = matches!(source, Source::Trace(_));
@@ -274,11 +297,13 @@ impl<'a> Runner<'a> {
                 self.begin("warm-up", Some(warmup));
                 self.queue = HostQueue::new(pacing, self.queue.finished());
                 self.generate(&mut *generator, warmup, pages_per_request)?;
-                let measure = run.measure.unwrap_or(Amount::Capacities(1.0)).pages(capacity);
-                self.begin_measuring(Some(measure))?;
+                let default = (!run.until_worn()).then_some(Amount::Capacities(1.0));
+                let measure = run.measure.or(default).map(|amount| amount.pages(capacity));
+                self.begin_measuring(measure)?;
                 self.queue = HostQueue::new(pacing, self.queue.finished());
-                self.generate(&mut *generator, measure, pages_per_request)?;
-                self.write_back()
+                self.generate(&mut *generator, measure.unwrap_or(u64::MAX), pages_per_request)?;
+                self.write_back()?;
+                Ok(EndedBy::Measure)
             }
             Source::Trace(trace) => {
                 let warmup = run.warmup.pages(capacity);
@@ -293,7 +318,9 @@ impl<'a> Runner<'a> {
                 let limit = run.measure.map(|amount| amount.pages(capacity));
                 self.begin_measuring(limit)?;
                 self.replay(trace, limit)?;
-                self.write_back()
+                self.write_back()?;
+                let reached = limit.is_some_and(|limit| self.phase_pages >= limit);
+                Ok(if reached { EndedBy::Measure } else { EndedBy::Trace })
             }
         }
     }
@@ -475,6 +502,9 @@ impl<'a> Runner<'a> {
                 return Err(Stop::Observer);
             }
         }
+        if self.bad_blocks.as_mut().is_some_and(|watch| watch.reached(&*self.drive)) {
+            return Err(Stop::BadBlocks);
+        }
         result.map_err(|(_, error)| Stop::Drive(error))
     }
 
@@ -489,7 +519,7 @@ impl<'a> Runner<'a> {
         Ok(())
     }
 
-    fn result(mut self, stopped_by: Option<String>, watch: Stopwatch) -> RunResult {
+    fn result(mut self, ended_by: EndedBy, stopped_by: Option<String>, watch: Stopwatch) -> RunResult {
         let _ = self.sample();
         let end = self.drive.stats();
         let finished = self.queue.finished();
@@ -498,12 +528,12 @@ impl<'a> Runner<'a> {
         let experiment = self.experiment;
         let geometry = self.drive.geometry();
         let virtual_ns = if experiment.run.timing { window.end.since(window.start) } else { 0 };
-        let wear = WearResult::of(self.drive.wear());
         let programs = window.stats.nand.total(strobe_nand::NandOp::Program);
         let job =
             Job::of(workload_name(&experiment.workload), &window.stats, self.drive.latency(), virtual_ns);
-        let smart = Smart::of(&end, &wear, geometry, experiment);
         let waf = ratio(programs * u64::from(geometry.units_per_page()), window.stats.host.units_written);
+        let wear = WearResult::of(self.drive.wear(), ideal_host_pages(experiment, geometry, waf));
+        let smart = Smart::of(&end, &wear, geometry, experiment);
         let waf_bytes =
             ratio(programs * u64::from(geometry.page_bytes()), window.stats.host.bytes(Op::Write));
         let series = self.series.into_samples();
@@ -516,6 +546,7 @@ impl<'a> Runner<'a> {
             config: experiment.clone(),
             partial: stopped_by.is_some(),
             stopped_by,
+            ended_by,
             host: HostResult::of(&window.stats),
             nand: NandResult::of(&window.stats.nand),
             waf,

@@ -3,6 +3,7 @@
 use strobe_types::{BlockId, Ppa, Prng};
 
 use super::expression::{Column, Expression, LANES, Stack};
+use super::write_ticks::WriteTicks;
 use super::{BlockView, VictimPolicy};
 
 /// A variable that formulas may use.
@@ -21,7 +22,10 @@ pub struct Variable {
 struct Histories {
     opened: Vec<f64>,
     closed: Vec<f64>,
+    first_invalidation: Vec<f64>,
     last_invalidation: Vec<f64>,
+    /// −∞ for a block without valid units. Empty if the formula does not ask.
+    newest_valid: Vec<f64>,
     invalidations: Vec<f64>,
     invalidation_ticks: Vec<f64>,
     erase_count: Vec<f64>,
@@ -49,6 +53,9 @@ impl Chunk<'_> {
         out.iter_mut().zip(self.valid).for_each(|(x, &valid)| *x = f(f64::from(valid as i32)));
     }
 }
+
+/// The variable that needs a tick per unit.
+const NEWEST_VALID: &str = "age_newest_valid";
 
 /// Every variable. Ages are in ticks (host units written or trimmed) plus one, so never 0.
 pub const VARIABLES: &[Variable] = &[
@@ -82,6 +89,16 @@ pub const VARIABLES: &[Variable] = &[
         name: "age_last_invalid",
         meaning: "age since one of its units last became invalid; since it closed, if none has",
         column: |h, c, out| c.ages(&h.last_invalidation, out),
+    },
+    Variable {
+        name: "age_first_invalid",
+        meaning: "age since the first of its invalid units became so; since it closed, if none is",
+        column: |h, c, out| c.ages(&h.first_invalidation, out),
+    },
+    Variable {
+        name: NEWEST_VALID,
+        meaning: "age since its newest valid unit was written; infinite if none is valid",
+        column: |h, c, out| c.ages(&h.newest_valid, out),
     },
     Variable {
         name: "age_invalid_sum",
@@ -136,13 +153,15 @@ fn variable_names() -> String {
 ///
 /// Scores are ordered as numbers with +∞ (a division by zero) above all and "not a number" (0/0)
 /// below all. A block without invalid units is never chosen, whatever its score. Every choice
-/// scores every candidate: cost grows with the number of blocks, at a few ns each.
+/// scores every candidate: cost grows with the number of blocks, at a few ns each. Memory per unit,
+/// 8 bytes, is needed by a formula with `age_newest_valid` alone.
 #[derive(Clone, Debug)]
 pub struct Formula {
     expression: Expression,
     /// The variables in the order in which the expression takes them.
     variables: Vec<Variable>,
     histories: Histories,
+    writes: Option<WriteTicks>,
     candidate: Vec<bool>,
     candidates: u32,
     stack: Stack,
@@ -153,9 +172,11 @@ impl Formula {
     pub const LENGTH_MAX: usize = 1000;
 
     /// An index for `blocks` blocks that scores by `text`.
-    pub fn new(blocks: u32, text: &str) -> Result<Self, FormulaError> {
+    pub fn new(blocks: u32, units_per_block: u32, text: &str) -> Result<Self, FormulaError> {
         let (expression, variables) = Self::parse(text)?;
         let table = || vec![0.0; blocks as usize];
+        let writes = variables.iter().any(|variable| variable.name == NEWEST_VALID);
+        let writes = writes.then(|| WriteTicks::new(blocks, units_per_block));
         Ok(Self {
             stack: expression.stack(),
             expression,
@@ -163,11 +184,14 @@ impl Formula {
             histories: Histories {
                 opened: table(),
                 closed: table(),
+                first_invalidation: table(),
                 last_invalidation: table(),
+                newest_valid: if writes.is_some() { table() } else { Vec::new() },
                 invalidations: table(),
                 invalidation_ticks: table(),
                 erase_count: table(),
             },
+            writes,
             candidate: vec![false; blocks as usize],
             candidates: 0,
         })
@@ -205,12 +229,24 @@ impl VictimPolicy for Formula {
         h.invalidations[at] = 0.0;
         h.invalidation_ticks[at] = 0.0;
         h.erase_count[at] = f64::from(erase_count);
+        if let Some(writes) = &mut self.writes {
+            writes.opened(block);
+        }
+    }
+
+    #[inline(always)]
+    fn written(&mut self, unit: Ppa, tick: u64) {
+        if let Some(writes) = &mut self.writes {
+            let block = writes.written(unit, tick);
+            self.histories.newest_valid[block.index()] = tick as f64;
+        }
     }
 
     fn closed(&mut self, block: BlockId, _valid: u32, tick: u64) {
         let (h, at) = (&mut self.histories, block.index());
         h.closed[at] = tick as f64;
         if h.invalidations[at] == 0.0 {
+            h.first_invalidation[at] = tick as f64;
             h.last_invalidation[at] = tick as f64;
         }
         self.candidate[at] = true;
@@ -218,11 +254,18 @@ impl VictimPolicy for Formula {
     }
 
     #[inline]
-    fn invalidated(&mut self, _unit: Ppa, block: BlockId, _valid: u32, tick: u64) {
+    fn invalidated(&mut self, unit: Ppa, block: BlockId, _valid: u32, tick: u64) {
         let (h, at) = (&mut self.histories, block.index());
+        if h.invalidations[at] == 0.0 {
+            h.first_invalidation[at] = tick as f64;
+        }
         h.last_invalidation[at] = tick as f64;
         h.invalidations[at] += 1.0;
         h.invalidation_ticks[at] += tick as f64;
+        if let Some(writes) = &mut self.writes {
+            writes.invalidated(unit, block);
+            h.newest_valid[at] = writes.newest(block).map_or(f64::NEG_INFINITY, |tick| tick as f64);
+        }
     }
 
     fn taken(&mut self, block: BlockId) {
@@ -258,7 +301,7 @@ impl VictimPolicy for Formula {
     }
 
     fn bytes_per_block() -> u64 {
-        6 * 8 + 1
+        7 * 8 + 1
     }
 }
 
@@ -283,7 +326,7 @@ mod tests {
     }
 
     fn scored(text: &str, valid: &[u32]) -> Option<u32> {
-        let mut policy = Formula::new(valid.len() as u32, text).expect("formula");
+        let mut policy = Formula::new(valid.len() as u32, 10, text).expect("formula");
         for (id, &valid) in valid.iter().enumerate() {
             let block = BlockId::new(id as u32);
             policy.opened(block, 0, 1 + id as u64);

@@ -1,76 +1,133 @@
-//! Greedy: the block with the fewest valid units (GA; Wu & Zwaenepoel 1994, eNVy).
+//! Greedy: the block with the fewest valid units (GA; Wu & Zwaenepoel 1994, eNVy), among all or
+//! among those closed first (Hu et al. 2009).
 
 use strobe_types::{BlockId, Ppa, Prng, prefetch_write};
 
+use super::order::ClosingOrder;
 use super::{BlockView, VictimPolicy};
 
 /// Picks the candidate with the fewest valid units; of equals, the one that closed first.
 ///
+/// With a window, only the candidates that closed first compete, as many as it holds: 1 is FIFO.
+/// The others wait outside.
+///
 /// A tree of minima, 16 children (two cache lines) per node, over one key per block. An
-/// invalidation lowers one key, which touches a parent only when it makes a new minimum; a choice
-/// walks down, one node per level. Cost per choice: three nodes for 10³ blocks, five for 10⁶.
+/// invalidation lowers one key, which touches a parent only when it makes a new minimum. The root
+/// knows the victim; taking it walks up, one node per level. Cost per choice: three nodes for 10³
+/// blocks, five for 10⁶.
 #[derive(Clone, Debug)]
 pub struct Greedy {
     /// A key per block.
     keys: Vec<u64>,
     /// `minima[0]` holds the least of each 16 keys, `minima[n + 1]` of each 16 entries below.
-    minima: Vec<Vec<u64>>,
-    closings: u64,
-    candidates: u32,
+    minima: Vec<Level>,
+    /// Blocks that have entered the window so far. They do in closing order.
+    entries: u64,
+    /// Blocks in the window now, and how many may be.
+    inside: u32,
+    window: u32,
+    waiting: ClosingOrder,
+}
+
+/// Minima of a level of the tree and the blocks whose keys they are.
+#[derive(Clone, Debug)]
+struct Level {
+    keys: Vec<u64>,
+    blocks: Vec<u32>,
 }
 
 /// Not a candidate.
 const NONE: u64 = u64::MAX;
-/// A key is the valid count above the closing order, which then breaks ties.
+/// A key is the valid count above the order of entry, which then breaks ties.
 const ORDER_BITS: u32 = 40;
 const FANOUT: usize = 16;
 
 impl Greedy {
     /// An index for `blocks` blocks, none of them a candidate.
     pub fn new(blocks: u32) -> Self {
+        Self::windowed(blocks, blocks)
+    }
+
+    /// The same, but at most `window` candidates compete, the ones closed first (Hu, Eleftheriou,
+    /// Haas, Iliadis & Pletka 2009).
+    pub fn windowed(blocks: u32, window: u32) -> Self {
         let keys = vec![NONE; (blocks.max(1) as usize).next_multiple_of(FANOUT)];
-        let mut minima: Vec<Vec<u64>> = Vec::new();
+        let mut minima = Vec::new();
         let mut below = keys.len();
         while below > FANOUT {
-            minima.push(vec![NONE; (below / FANOUT).next_multiple_of(FANOUT)]);
-            below = minima[minima.len() - 1].len();
+            below = (below / FANOUT).next_multiple_of(FANOUT);
+            minima.push(Level { keys: vec![NONE; below], blocks: vec![0; below] });
         }
-        Self { keys, minima, closings: 0, candidates: 0 }
+        // Nobody waits if there is room for all.
+        let waiting = ClosingOrder::new(if window < blocks { blocks } else { 0 });
+        Self { keys, minima, entries: 0, inside: 0, window: window.max(1), waiting }
+    }
+
+    /// `block`, with `valid` valid units, enters the window.
+    #[inline(always)]
+    fn enter(&mut self, block: BlockId, valid: u32) {
+        let key = u64::from(valid) << ORDER_BITS | self.entries;
+        self.entries += 1;
+        self.inside += 1;
+        self.lower(block.index(), key);
     }
 
     /// Lowers the key at `index` and the minima above it.
     #[inline(always)]
     fn lower(&mut self, index: usize, key: u64) {
         self.keys[index] = key;
-        if self.minima.first().is_some_and(|level| key < level[index / FANOUT]) {
+        if self.minima.first().is_some_and(|level| key < level.keys[index / FANOUT]) {
             self.lower_minima(index, key);
         }
     }
 
     #[inline(never)]
-    fn lower_minima(&mut self, index: usize, key: u64) {
-        let mut index = index;
+    fn lower_minima(&mut self, block: usize, key: u64) {
+        let mut index = block;
         for level in &mut self.minima {
             index /= FANOUT;
-            if key >= level[index] {
+            if key >= level.keys[index] {
                 break;
             }
-            level[index] = key;
+            level.keys[index] = key;
+            level.blocks[index] = block as u32;
         }
+    }
+
+    /// The block with the least key of all.
+    fn best(&self) -> Option<BlockId> {
+        let (key, block) = match self.minima.last() {
+            Some(root) => {
+                let (key, at) = least(&root.keys);
+                (key, root.blocks[at])
+            }
+            None => {
+                let (key, at) = least(&self.keys);
+                (key, at as u32)
+            }
+        };
+        (key != NONE).then_some(BlockId::new(block))
     }
 }
 
-/// The least of the children of `node`.
-fn least(children: &[u64], node: usize) -> u64 {
-    children[node * FANOUT..(node + 1) * FANOUT].iter().copied().fold(NONE, u64::min)
+/// The least key and where it stands.
+#[inline(always)]
+fn least(keys: &[u64]) -> (u64, usize) {
+    let (mut least, mut least_at) = (NONE, 0);
+    for (at, &key) in keys.iter().enumerate() {
+        // Both or none, so that no branch has to be guessed.
+        (least, least_at) = if key < least { (key, at) } else { (least, least_at) };
+    }
+    (least, least_at)
 }
 
 impl VictimPolicy for Greedy {
     fn closed(&mut self, block: BlockId, valid: u32, _tick: u64) {
-        let key = u64::from(valid) << ORDER_BITS | self.closings;
-        self.closings += 1;
-        self.candidates += 1;
-        self.lower(block.index(), key);
+        if self.inside < self.window && self.waiting.len() == 0 {
+            self.enter(block, valid);
+        } else {
+            self.waiting.push(block);
+        }
     }
 
     #[inline(always)]
@@ -87,35 +144,52 @@ impl VictimPolicy for Greedy {
     }
 
     fn taken(&mut self, block: BlockId) {
-        self.candidates -= 1;
         let mut index = block.index();
-        self.keys[index] = NONE;
-        let mut below = &self.keys;
+        if self.keys[index] == NONE {
+            self.waiting.remove(block);
+            return;
+        }
+        self.inside -= 1;
+        let key = std::mem::replace(&mut self.keys[index], NONE);
+        let mut below: Option<&Level> = None;
         for level in &mut self.minima {
             index /= FANOUT;
-            level[index] = least(below, index);
-            below = level;
+            if level.keys[index] != key {
+                break;
+            }
+            let children = index * FANOUT..(index + 1) * FANOUT;
+            let keys = below.map_or(&self.keys, |below| &below.keys);
+            let (least, at) = least(&keys[children.clone()]);
+            level.keys[index] = least;
+            level.blocks[index] = match below {
+                Some(below) => below.blocks[children.start + at],
+                None => (children.start + at) as u32,
+            };
+            below = Some(level);
+        }
+        // Likely the next victim, when its turn comes.
+        if let Some(next) = self.best() {
+            let first = next.index() / FANOUT * FANOUT;
+            prefetch_write(&self.keys, first);
+            prefetch_write(&self.keys, first + FANOUT - 1);
         }
     }
 
-    fn choose(&mut self, _view: &BlockView<'_>, _rng: &mut Prng) -> Option<BlockId> {
-        let mut node = 0;
-        for level in self.minima.iter().rev().chain([&self.keys]) {
-            let least = least(level, node);
-            if least == NONE {
-                return None;
-            }
-            let children = &level[node * FANOUT..(node + 1) * FANOUT];
-            node = node * FANOUT + children.iter().position(|&key| key == least)?;
+    fn choose(&mut self, view: &BlockView<'_>, _rng: &mut Prng) -> Option<BlockId> {
+        while self.inside < self.window {
+            let Some(block) = self.waiting.first() else { break };
+            self.waiting.remove(block);
+            self.enter(block, view.valid(block));
         }
-        Some(BlockId::new(node as u32))
+        self.best()
     }
 
     fn candidates(&self) -> u32 {
-        self.candidates
+        self.inside + self.waiting.len()
     }
 
     fn bytes_per_block() -> u64 {
-        9
+        // A key, its share of the minima, a link.
+        9 + 8
     }
 }

@@ -1,230 +1,172 @@
-//! Exact selection for scores that grow linearly with time.
+//! Exact selection for scores that change with time.
 
-use strobe_types::{BlockId, Ppa, Prng};
+use strobe_types::{BlockId, Ppa, Prng, prefetch_write};
 
-use super::linear::{BlockHistory, LinearScore};
+use super::linear::LinearScore;
+use super::scata::{Scata, ScataAge};
+use super::tournament::{Curve, Tournament};
 use super::{BlockView, VictimPolicy};
 
-/// A score as a function of the tick: (gain · tick − offset) / divisor.
+/// A score: what it remembers of a block, and the curve that follows from it.
+pub trait Score {
+    /// What is remembered of a block.
+    type Block: Copy + Default;
+    /// The score of a block while nothing happens to it.
+    type Curve: Curve;
+
+    /// A block, erased `erase_count` times, has been opened.
+    fn opened(&mut self, id: BlockId, erase_count: u32, tick: u64) -> Self::Block;
+
+    /// `unit` of an open block has been written.
+    #[inline(always)]
+    fn written(&mut self, _unit: Ppa, _tick: u64) {}
+
+    /// `block` is full.
+    fn closed(&mut self, block: &mut Self::Block, tick: u64);
+
+    /// `unit` of `block` has become invalid.
+    fn invalidated(&mut self, unit: Ppa, id: BlockId, block: &mut Self::Block, tick: u64);
+
+    /// The curve of a candidate with `valid` of `units` valid units.
+    fn curve(&self, id: BlockId, block: &Self::Block, valid: u32, units: u32) -> Self::Curve;
+
+    /// Fetches what is remembered elsewhere.
+    #[inline(always)]
+    fn prefetch(&self, _id: BlockId) {}
+
+    /// Host memory per block used elsewhere, in bytes.
+    fn bytes_per_block() -> u64 {
+        0
+    }
+}
+
+/// Picks the candidate with the largest score, exactly; of equals, the lowest block.
 ///
-/// All whole numbers, so that two scores compare exactly and the moment at which one overtakes
-/// the other is exact too. A divisor of 0 is an infinite score: a block without valid units, to be
-/// taken at once. A gain of 0 is no candidate: nothing to be had.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Line {
-    /// Growth per tick, before division.
-    pub gain: u64,
-    /// What is subtracted, before division.
-    pub offset: u128,
-    /// Common divisor.
-    pub divisor: u64,
-}
-
-impl Line {
-    /// A line that is never chosen.
-    pub const NEVER: Self = Self { gain: 0, offset: 0, divisor: 1 };
-
-    /// A line above all others.
-    pub const ALWAYS: Self = Self { gain: 1, offset: 0, divisor: 0 };
-
-    /// `factor · (tick + 1 − since) / divisor`.
-    pub fn of_age(factor: u64, since: u64, divisor: u64) -> Self {
-        // The one tick that keeps a fresh block's age above 0 is kept in the offset: with factor
-        // times since at least factor, as ticks start at 1.
-        Self { gain: factor, offset: u128::from(factor) * u128::from(since.saturating_sub(1)), divisor }
-    }
-
-    fn scaled(&self, tick: u64, by: u64) -> u128 {
-        (u128::from(self.gain) * u128::from(tick)).saturating_sub(self.offset) * u128::from(by)
-    }
-
-    /// Whether `self` beats `other` at `tick`; of equals the lower block wins.
-    fn beats(&self, id: u32, other: &Self, other_id: u32, tick: u64) -> bool {
-        let order = match (self.divisor, other.divisor) {
-            (0, 0) => std::cmp::Ordering::Equal,
-            (0, _) => std::cmp::Ordering::Greater,
-            (_, 0) => std::cmp::Ordering::Less,
-            (mine, theirs) => self.scaled(tick, theirs).cmp(&other.scaled(tick, mine)),
-        };
-        order.then(other_id.cmp(&id)).is_gt()
-    }
-
-    /// The first tick at which `self`, which does not beat `winner` now, does; `u64::MAX` if never.
-    fn overtakes(&self, id: u32, winner: &Self, winner_id: u32) -> u64 {
-        if winner.divisor == 0 || self.divisor == 0 {
-            return u64::MAX;
-        }
-        let signed = |x: u64| i128::from(x);
-        let faster = signed(self.gain) * signed(winner.divisor) - signed(winner.gain) * signed(self.divisor);
-        if faster <= 0 {
-            return u64::MAX;
-        }
-        let behind =
-            self.offset as i128 * signed(winner.divisor) - winner.offset as i128 * signed(self.divisor);
-        let first = if id < winner_id {
-            behind.div_euclid(faster) + i128::from(behind.rem_euclid(faster) != 0)
-        } else {
-            behind.div_euclid(faster) + 1
-        };
-        u64::try_from(first).unwrap_or(if first < 0 { 0 } else { u64::MAX })
-    }
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Node {
-    /// The best block below.
-    winner: u32,
-    /// The first tick at which some winner below is overtaken.
-    valid_until: u64,
-}
-
-/// Picks the candidate with the largest score, exactly, for scores that are lines in time.
-///
-/// A kinetic tournament: a binary tree over the blocks in which each node knows the better of its
-/// two children and until when. Blocks that changed are entered when the next victim is asked for;
-/// then only the nodes whose time has come are played again. Cost per choice: a few nodes for each
-/// block that changed since the last, whatever the number of blocks.
+/// Blocks that changed are entered into a kinetic tournament when the next victim is asked for.
+/// Cost per choice: a few matches for each block that changed since the last, whatever the number
+/// of blocks.
 #[derive(Clone, Debug)]
-pub struct Kinetic {
-    score: LinearScore,
+pub struct Kinetic<S: Score = LinearScore> {
+    score: S,
     units_per_block: u32,
-    lines: Vec<Line>,
-    history: Vec<BlockHistory>,
-    candidate: Vec<bool>,
+    blocks: Vec<Entry<S::Block>>,
     candidates: u32,
-    /// Blocks whose line is out of date, each once.
-    dirty: Vec<u32>,
-    is_dirty: Vec<bool>,
-    /// A heap-ordered tree: the children of `n` are `2n` and `2n + 1`, the root is 1. Leaves are
-    /// pairs of blocks.
-    nodes: Vec<Node>,
+    /// Blocks whose curve is out of date, each once.
+    dirty: Vec<BlockId>,
+    tournament: Tournament<S::Curve>,
+}
+
+/// What is known of a block, in one cache line.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(align(64))]
+struct Entry<B> {
+    block: B,
+    valid: u32,
+    is_candidate: bool,
+    is_dirty: bool,
 }
 
 impl Kinetic {
-    /// An index for `blocks` blocks, none of them a candidate.
-    pub fn new(blocks: u32, units_per_block: u32, score: LinearScore) -> Self {
-        let leaves = (blocks as usize).next_power_of_two().max(2);
-        let mut index = Self {
-            score,
-            units_per_block,
-            lines: vec![Line::NEVER; leaves],
-            history: vec![BlockHistory::default(); blocks as usize],
-            candidate: vec![false; blocks as usize],
-            candidates: 0,
-            dirty: Vec::new(),
-            is_dirty: vec![false; blocks as usize],
-            nodes: vec![Node { winner: 0, valid_until: u64::MAX }; leaves],
-        };
-        for node in (1..leaves).rev() {
-            index.nodes[node] = index.played(node, 0);
-        }
-        index
-    }
-
     /// Units of a block beyond which scores might not fit their integers.
     pub const UNITS_PER_BLOCK_MAX: u32 = 1 << 16;
 
-    #[inline]
-    fn touch(&mut self, block: BlockId) {
-        if !std::mem::replace(&mut self.is_dirty[block.index()], true) {
-            self.dirty.push(block.get());
-        }
-    }
-
-    /// Enters the current line of `block` and replays its way to the root.
-    fn enter(&mut self, block: u32, valid: u32, tick: u64) {
-        let at = block as usize;
-        let line = match self.candidate[at] {
-            true => self.score.line(&self.history[at], valid, self.units_per_block),
-            false => Line::NEVER,
-        };
-        if std::mem::replace(&mut self.lines[at], line) == line {
-            return;
-        }
-        let mut node = (at + self.lines.len()) / 2;
-        while node >= 1 {
-            let before = self.nodes[node];
-            let after = self.played(node, tick);
-            self.nodes[node] = after;
-            let same = before.winner == after.winner && before.valid_until == after.valid_until;
-            if same && after.winner != block {
-                break;
-            }
-            node /= 2;
-        }
-    }
-
-    /// The two blocks that meet at `node`, and until when the matches below it hold.
-    fn contenders(&self, node: usize) -> (u32, u32, u64) {
-        let half = self.lines.len() / 2;
-        if node >= half {
-            let first = ((node - half) * 2) as u32;
-            return (first, first + 1, u64::MAX);
-        }
-        let (left, right) = (self.nodes[2 * node], self.nodes[2 * node + 1]);
-        (left.winner, right.winner, left.valid_until.min(right.valid_until))
-    }
-
-    fn played(&self, node: usize, tick: u64) -> Node {
-        let (left, right, below) = self.contenders(node);
-        let line = |block: u32| &self.lines[block as usize];
-        let (winner, loser) = match line(right).beats(right, line(left), left, tick) {
-            true => (right, left),
-            false => (left, right),
-        };
-        let overtaken = line(loser).overtakes(loser, line(winner), winner);
-        Node { winner, valid_until: below.min(overtaken) }
-    }
-
-    /// Plays every match again whose time has come.
-    fn advance(&mut self, node: usize, tick: u64) {
-        if self.nodes[node].valid_until > tick {
-            return;
-        }
-        if node < self.lines.len() / 2 {
-            self.advance(2 * node, tick);
-            self.advance(2 * node + 1, tick);
-        }
-        self.nodes[node] = self.played(node, tick);
+    /// An index for `blocks` blocks, none of them a candidate.
+    pub fn new(blocks: u32, units_per_block: u32, score: LinearScore) -> Self {
+        Self::of(blocks, units_per_block, score)
     }
 }
 
-impl VictimPolicy for Kinetic {
-    fn opened(&mut self, block: BlockId, erase_count: u32, tick: u64) {
-        self.history[block.index()] = BlockHistory::opened(erase_count, tick);
+impl Kinetic<Scata> {
+    /// SCATA (Lin 2011) for `blocks` blocks, none of them a candidate.
+    pub fn scata(blocks: u32, units_per_block: u32, age: ScataAge) -> Self {
+        Self::of(blocks, units_per_block, Scata::new(blocks, units_per_block, age))
+    }
+}
+
+impl<S: Score> Kinetic<S> {
+    fn of(blocks: u32, units_per_block: u32, score: S) -> Self {
+        Self {
+            score,
+            units_per_block,
+            blocks: vec![Entry::default(); blocks as usize],
+            candidates: 0,
+            dirty: Vec::new(),
+            tournament: Tournament::new(blocks),
+        }
     }
 
-    fn closed(&mut self, block: BlockId, _valid: u32, tick: u64) {
-        self.history[block.index()].close(tick);
-        self.candidate[block.index()] = true;
+    #[inline(always)]
+    fn touch(&mut self, id: BlockId) {
+        if !std::mem::replace(&mut self.blocks[id.index()].is_dirty, true) {
+            self.dirty.push(id);
+        }
+    }
+
+    fn fetch(&self, id: BlockId) {
+        self.prefetch(id);
+        self.tournament.prefetch(id.get());
+    }
+}
+
+/// How many blocks ahead of the one being entered memory is fetched.
+const AHEAD: usize = 8;
+
+impl<S: Score> VictimPolicy for Kinetic<S> {
+    fn opened(&mut self, id: BlockId, erase_count: u32, tick: u64) {
+        self.blocks[id.index()].block = self.score.opened(id, erase_count, tick);
+    }
+
+    #[inline(always)]
+    fn written(&mut self, unit: Ppa, tick: u64) {
+        self.score.written(unit, tick);
+    }
+
+    fn closed(&mut self, id: BlockId, valid: u32, tick: u64) {
+        let entry = &mut self.blocks[id.index()];
+        self.score.closed(&mut entry.block, tick);
+        (entry.valid, entry.is_candidate) = (valid, true);
         self.candidates += 1;
-        self.touch(block);
+        self.touch(id);
     }
 
     #[inline]
-    fn invalidated(&mut self, _unit: Ppa, block: BlockId, _valid: u32, tick: u64) {
-        self.history[block.index()].invalidate(tick);
-        self.touch(block);
+    fn invalidated(&mut self, unit: Ppa, id: BlockId, valid: u32, tick: u64) {
+        let entry = &mut self.blocks[id.index()];
+        self.score.invalidated(unit, id, &mut entry.block, tick);
+        entry.valid = valid;
+        self.touch(id);
     }
 
-    fn taken(&mut self, block: BlockId) {
-        self.candidate[block.index()] = false;
+    #[inline(always)]
+    fn prefetch(&self, id: BlockId) {
+        prefetch_write(&self.blocks, id.index());
+        self.score.prefetch(id);
+    }
+
+    fn taken(&mut self, id: BlockId) {
+        self.blocks[id.index()].is_candidate = false;
         self.candidates -= 1;
-        self.touch(block);
+        self.touch(id);
     }
 
     fn choose(&mut self, view: &BlockView<'_>, _rng: &mut Prng) -> Option<BlockId> {
-        let tick = view.tick();
         let mut dirty = std::mem::take(&mut self.dirty);
-        for &block in &dirty {
-            self.is_dirty[block as usize] = false;
-            self.enter(block, view.valid(BlockId::new(block)), tick);
+        dirty.iter().take(AHEAD).for_each(|&id| self.fetch(id));
+        for (at, &id) in dirty.iter().enumerate() {
+            if let Some(&ahead) = dirty.get(at + AHEAD) {
+                self.fetch(ahead);
+            }
+            let entry = &mut self.blocks[id.index()];
+            entry.is_dirty = false;
+            let curve = match entry.is_candidate {
+                true => self.score.curve(id, &entry.block, entry.valid, self.units_per_block),
+                false => S::Curve::NEVER,
+            };
+            self.tournament.enter(id.get(), curve, view.tick());
         }
         dirty.clear();
         self.dirty = dirty;
-        self.advance(1, tick);
-        let winner = self.nodes[1].winner;
-        (self.lines[winner as usize].gain > 0).then_some(BlockId::new(winner))
+        self.tournament.best(view.tick()).map(BlockId::new)
     }
 
     fn candidates(&self) -> u32 {
@@ -232,7 +174,8 @@ impl VictimPolicy for Kinetic {
     }
 
     fn bytes_per_block() -> u64 {
-        (std::mem::size_of::<Line>() + std::mem::size_of::<BlockHistory>() + std::mem::size_of::<Node>() + 6)
-            as u64
+        // Twice the tournament, as its size is a power of two, and a place in `dirty`.
+        let per_block = size_of::<Entry<S::Block>>() + 2 * Tournament::<S::Curve>::BYTES_PER_BLOCK + 4;
+        per_block as u64 + S::bytes_per_block()
     }
 }

@@ -2,7 +2,68 @@
 //!
 //! Notation: u is the valid share of a block, EC its erase count, ages are in ticks plus one.
 
-use super::kinetic::Line;
+use std::cmp::Ordering;
+
+use strobe_types::{BlockId, Ppa};
+
+use super::kinetic::Score;
+use super::tournament::{Curve, not_after};
+
+/// A score as a function of the tick: (gain · tick − offset) / divisor.
+///
+/// All whole numbers, so that two scores compare exactly. A divisor of 0 is an infinite score: a block without valid units, to be
+/// taken at once. A gain of 0 is no candidate: nothing to be had.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Line {
+    /// Growth per tick, before division.
+    pub gain: u64,
+    /// What is subtracted, before division.
+    pub offset: u128,
+    /// Common divisor.
+    pub divisor: u64,
+}
+
+impl Line {
+    /// A line above all others.
+    pub const ALWAYS: Self = Self { gain: 1, offset: 0, divisor: 0 };
+
+    /// `factor · (tick + 1 − since) / divisor`.
+    pub fn of_age(factor: u64, since: u64, divisor: u64) -> Self {
+        // The one tick that keeps a fresh block's age above 0 is kept in the offset: with factor
+        // times since at least factor, as ticks start at 1.
+        Self { gain: factor, offset: u128::from(factor) * u128::from(since.saturating_sub(1)), divisor }
+    }
+
+    fn scaled(&self, tick: u64, by: u64) -> u128 {
+        (u128::from(self.gain) * u128::from(tick)).saturating_sub(self.offset) * u128::from(by)
+    }
+}
+
+impl Curve for Line {
+    const NEVER: Self = Self { gain: 0, offset: 0, divisor: 1 };
+
+    fn compare(&self, other: &Self, tick: u64) -> Ordering {
+        match (self.divisor, other.divisor) {
+            (0, 0) => Ordering::Equal,
+            (0, _) => Ordering::Greater,
+            (_, 0) => Ordering::Less,
+            (mine, theirs) => self.scaled(tick, theirs).cmp(&other.scaled(tick, mine)),
+        }
+    }
+
+    fn overtakes(&self, winner: &Self, tick: u64) -> u64 {
+        if winner.divisor == 0 || self.divisor == 0 {
+            return u64::MAX;
+        }
+        let rate = |line: &Self, by: u64| i128::from(line.gain) * i128::from(by);
+        let faster = rate(self, winner.divisor) - rate(winner, self.divisor);
+        if faster <= 0 {
+            return u64::MAX;
+        }
+        let behind = winner.scaled(tick, self.divisor) - self.scaled(tick, winner.divisor);
+        not_after(tick, behind as f64 / faster as f64)
+    }
+}
 
 /// What a score may use of a block's past.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,6 +117,29 @@ pub enum LinearScore {
     CaPi,
 }
 
+impl Score for LinearScore {
+    type Block = BlockHistory;
+    type Curve = Line;
+
+    fn opened(&mut self, _id: BlockId, erase_count: u32, tick: u64) -> BlockHistory {
+        BlockHistory::opened(erase_count, tick)
+    }
+
+    fn closed(&mut self, block: &mut BlockHistory, tick: u64) {
+        block.close(tick);
+    }
+
+    #[inline(always)]
+    fn invalidated(&mut self, _unit: Ppa, _id: BlockId, block: &mut BlockHistory, tick: u64) {
+        block.invalidate(tick);
+    }
+
+    #[inline(always)]
+    fn curve(&self, _id: BlockId, block: &BlockHistory, valid: u32, units: u32) -> Line {
+        self.line(block, valid, units)
+    }
+}
+
 impl LinearScore {
     /// The score of a candidate with `valid` of `units` valid units.
     pub fn line(self, block: &BlockHistory, valid: u32, units: u32) -> Line {
@@ -71,6 +155,8 @@ impl LinearScore {
             Self::Lfs => Line::of_age(dead, block.closed, units + valid),
             Self::Cat => Line::of_age(dead, block.opened, valid * (u64::from(block.erase_count) + 1)),
             Self::CaPi => Line::of_age(dead * units, block.opened, (units + valid) * (units + valid)),
+            // Only padding to gain: a score below 1, and so below that of any block with an age.
+            Self::FeGc if block.invalidations == 0 => Line { gain: 1, offset: 0, divisor: 1 << 56 },
             Self::FeGc => {
                 let offset =
                     u128::from(block.invalidation_ticks).saturating_sub(u128::from(block.invalidations));

@@ -12,13 +12,19 @@ mod formula;
 mod greedy;
 mod kinetic;
 mod linear;
+mod order;
 mod sampled;
+mod scata;
+mod tournament;
+mod write_ticks;
 
 pub use formula::{Formula, FormulaError, VARIABLES, Variable};
 pub use greedy::Greedy;
-pub use kinetic::{Kinetic, Line};
-pub use linear::{BlockHistory, LinearScore};
+pub use kinetic::{Kinetic, Score};
+pub use linear::{BlockHistory, Line, LinearScore};
 pub use sampled::{Sampled, Sampling};
+pub use scata::{Parabola, Scata, ScataAge, ScataBlock};
+pub use tournament::Curve;
 
 use strobe_types::{BlockId, Ppa, Prng};
 

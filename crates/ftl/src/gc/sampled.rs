@@ -2,6 +2,7 @@
 
 use strobe_types::{BlockId, Ppa, Prng};
 
+use super::order::ClosingOrder;
 use super::{BlockView, VictimPolicy};
 
 /// How a victim is found among the closed blocks.
@@ -16,67 +17,75 @@ pub enum Sampling {
 
 /// The closed blocks, in closing order or in no particular one.
 #[derive(Clone, Debug)]
-pub struct Sampled {
-    sampling: Sampling,
-    /// Ring (FIFO) or bag (choices) of closed blocks; `head` is used by the ring only.
-    closed: std::collections::VecDeque<BlockId>,
-    /// Where each block stands in the bag; unused by the ring.
-    position: Vec<u32>,
+pub struct Sampled(Closed);
+
+#[derive(Clone, Debug)]
+enum Closed {
+    Order(ClosingOrder),
+    Bag {
+        draws: u32,
+        blocks: Vec<BlockId>,
+        /// Where each block stands in `blocks`.
+        position: Vec<u32>,
+    },
 }
 
 impl Sampled {
     /// An empty set for `blocks` blocks.
     pub fn new(blocks: u32, sampling: Sampling) -> Self {
-        let position = match sampling {
-            Sampling::Fifo => Vec::new(),
-            Sampling::Choices(_) => vec![0; blocks as usize],
-        };
-        Self { sampling, closed: std::collections::VecDeque::new(), position }
+        Self(match sampling {
+            Sampling::Fifo => Closed::Order(ClosingOrder::new(blocks)),
+            Sampling::Choices(draws) => {
+                Closed::Bag { draws: draws.max(1), blocks: Vec::new(), position: vec![0; blocks as usize] }
+            }
+        })
     }
 }
 
 impl VictimPolicy for Sampled {
     fn closed(&mut self, block: BlockId, _valid: u32, _tick: u64) {
-        if let Some(position) = self.position.get_mut(block.index()) {
-            *position = self.closed.len() as u32;
+        match &mut self.0 {
+            Closed::Order(order) => order.push(block),
+            Closed::Bag { blocks, position, .. } => {
+                position[block.index()] = blocks.len() as u32;
+                blocks.push(block);
+            }
         }
-        self.closed.push_back(block);
     }
 
     #[inline(always)]
     fn invalidated(&mut self, _unit: Ppa, _block: BlockId, _valid: u32, _tick: u64) {}
 
     fn taken(&mut self, block: BlockId) {
-        if self.sampling == Sampling::Fifo {
-            let oldest = self.closed.pop_front();
-            assert_eq!(oldest, Some(block), "FIFO victims leave in order");
-            return;
-        }
-        let at = self.position[block.index()] as usize;
-        assert_eq!(self.closed.swap_remove_back(at), Some(block), "block is a candidate");
-        if let Some(moved) = self.closed.get(at) {
-            self.position[moved.index()] = at as u32;
-        }
-    }
-
-    fn choose(&mut self, view: &BlockView<'_>, rng: &mut Prng) -> Option<BlockId> {
-        match self.sampling {
-            Sampling::Fifo => self.closed.front().copied(),
-            Sampling::Choices(draws) => {
-                let count = self.closed.len() as u32;
-                if count == 0 {
-                    return None;
+        match &mut self.0 {
+            Closed::Order(order) => order.remove(block),
+            Closed::Bag { blocks, position, .. } => {
+                let at = position[block.index()] as usize;
+                assert_eq!(blocks.get(at), Some(&block), "{block:?} is a candidate");
+                blocks.swap_remove(at);
+                if let Some(moved) = blocks.get(at) {
+                    position[moved.index()] = at as u32;
                 }
-                // min_by_key keeps the first of equals.
-                (0..draws.max(1))
-                    .map(|_| self.closed[rng.below(count) as usize])
-                    .min_by_key(|&block| view.valid(block))
             }
         }
     }
 
+    fn choose(&mut self, view: &BlockView<'_>, rng: &mut Prng) -> Option<BlockId> {
+        match &self.0 {
+            Closed::Order(order) => order.first(),
+            Closed::Bag { blocks, .. } if blocks.is_empty() => None,
+            // min_by_key keeps the first of equals.
+            Closed::Bag { draws, blocks, .. } => (0..*draws)
+                .map(|_| blocks[rng.below(blocks.len() as u32) as usize])
+                .min_by_key(|&block| view.valid(block)),
+        }
+    }
+
     fn candidates(&self) -> u32 {
-        self.closed.len() as u32
+        match &self.0 {
+            Closed::Order(order) => order.len(),
+            Closed::Bag { blocks, .. } => blocks.len() as u32,
+        }
     }
 
     fn bytes_per_block() -> u64 {

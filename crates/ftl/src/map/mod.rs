@@ -1,4 +1,3 @@
 //! Mapping schemes.
 
 pub(crate) mod page;
-mod page_check;

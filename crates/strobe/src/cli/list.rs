@@ -2,7 +2,7 @@
 
 use clap::{Args, ValueEnum};
 use comfy_table::{ContentArrangement, Table};
-use strobe::{Experiment, RunResult};
+use strobe::{Experiment, RunResult, paper};
 use strobe_ftl::gc::VARIABLES;
 use strobe_ssd::{DriveConfig, MAPPINGS, POLICIES, presets};
 use strobe_workload::{synthetic, trace};
@@ -59,6 +59,8 @@ enum SchemaOf {
     Experiment,
     /// What --json prints
     Result,
+    /// What `strobe paper` prints with --json
+    Paper,
 }
 
 pub(crate) fn list(args: &ListArgs) -> Result<(), Failure> {
@@ -77,10 +79,8 @@ pub(crate) fn list(args: &ListArgs) -> Result<(), Failure> {
         }
         What::Formats => trace::FORMATS.iter().map(|f| strings([f.name, f.summary, f.columns])).collect(),
         What::Papers => {
-            return output::print(
-                "No paper is reproduced by this version yet.\n\
-                 The drives they used are there as presets: see `strobe list presets`.",
-            );
+            let about = |p: &paper::Paper| format!("{}\n{}", p.title, p.authors);
+            paper::PAPERS.iter().map(|p| strings([p.name, &about(p), p.reproduces])).collect()
         }
     };
     let header = match args.what {
@@ -89,7 +89,7 @@ pub(crate) fn list(args: &ListArgs) -> Result<(), Failure> {
         What::Formats => vec!["format", "", "columns"],
         What::Presets => vec!["preset", ""],
         What::Mappings => vec!["mapping", ""],
-        What::Papers => vec!["paper", ""],
+        What::Papers => vec!["paper", "", "reproduced"],
     };
     let mut table = Table::new();
     table.load_style(comfy_table::presets::UTF8_HORIZONTAL_ONLY);
@@ -144,6 +144,7 @@ pub(crate) fn schema(args: &SchemaArgs) -> Result<(), Failure> {
         SchemaOf::Drive => schemars::schema_for!(DriveConfig),
         SchemaOf::Experiment => schemars::schema_for!(Experiment),
         SchemaOf::Result => schemars::schema_for!(RunResult),
+        SchemaOf::Paper => schemars::schema_for!(paper::PaperResult),
     };
     output::json(&schema, "-")
 }

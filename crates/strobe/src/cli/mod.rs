@@ -3,6 +3,7 @@
 mod bench;
 mod list;
 mod output;
+mod paper;
 mod run;
 
 use std::io::Write as _;
@@ -29,6 +30,8 @@ enum Command {
     Replay(run::ReplayArgs),
     /// Check an experiment file and print the resolved configuration as TOML.
     Check(run::CheckArgs),
+    /// Run the experiments of a paper again and compare (`strobe list papers`).
+    Paper(paper::PaperArgs),
     /// Measure the simulator's own speed beside this machine's memory floor.
     Bench(bench::BenchArgs),
     /// List what there is: presets, policies, mappings, workloads, formats, papers.
@@ -76,6 +79,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Run(args) => run::run(&args),
         Command::Replay(args) => run::replay(&args),
         Command::Check(args) => run::check(&args),
+        Command::Paper(args) => paper::paper(&args),
         Command::Bench(args) => bench::bench(&args),
         Command::List(args) => list::list(&args),
         Command::Show(args) => list::show(&args),

@@ -164,14 +164,7 @@ fn execute(experiment: &Experiment, file: &Path, common: &Common) -> Result<(), 
         WorkloadConfig::Synthetic(_) => file,
     };
     output::check_target(&common.json, &[file, trace])?;
-    let interrupted = Arc::new(AtomicBool::new(false));
-    let flag = Arc::clone(&interrupted);
-    // Without a handler Ctrl-C ends the run without a result, which is no reason not to run.
-    let _ = ctrlc::set_handler(move || {
-        if flag.swap(true, Ordering::SeqCst) {
-            std::process::exit(130);
-        }
-    });
+    let interrupted = interrupt_flag();
     let show = !common.quiet && std::io::stderr().is_terminal();
     let mut watcher = Watcher { interrupted, bar: show.then(ProgressBar::new_spinner), phase: "" };
     let result = runner::run(experiment, &mut watcher);
@@ -188,6 +181,19 @@ fn execute(experiment: &Experiment, file: &Path, common: &Common) -> Result<(), 
         Some(reason) => Err(Failure::Partial(reason.clone())),
         None => Ok(()),
     }
+}
+
+/// Set by Ctrl-C; the second one ends the program at once.
+pub(super) fn interrupt_flag() -> Arc<AtomicBool> {
+    let interrupted = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&interrupted);
+    // Without a handler Ctrl-C ends the run without a result, which is no reason not to run.
+    let _ = ctrlc::set_handler(move || {
+        if flag.swap(true, Ordering::SeqCst) {
+            std::process::exit(130);
+        }
+    });
+    interrupted
 }
 
 /// Shows progress and passes Ctrl-C on.

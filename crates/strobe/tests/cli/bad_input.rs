@@ -48,6 +48,8 @@ fn values_out_of_range_are_answered_with_the_range() {
         ("run.measure=1y", &["run.measure", "\"1y\"", "12x"]),
         ("run.measure=infx", &["run.measure", "12x"]),
         ("run.measure=\"18446744073709551615\"", &["run.measure", "18446744073709551615"]),
+        ("run.until_bad_blocks=0", &["run.until_bad_blocks = 0", "from 1 to"]),
+        ("run.until_end_of_life=3", &["run.until_end_of_life = 3", "true or false"]),
         ("run.timing=1", &["run.timing = 1", "true or false"]),
         ("seed=-1", &["seed = -1", "from 0 on"]),
         ("seed=18446744073709551615", &["seed", "from 0 on"]),
@@ -83,6 +85,29 @@ fn relations_between_keys_are_explained() {
         TINY.replace("logical_pages = 160", "logical_pages = 160\nover_provisioning = 0.2"),
     );
     folder.strobe(&["check", "both.toml"]).refused(&["over_provisioning", "logical_pages"]);
+}
+
+#[test]
+fn waiting_for_wear_that_never_comes_is_refused() {
+    let folder = Folder::new();
+    folder.write("open.toml", TINY.replace("measure = \"4x\"\n", ""));
+    let open = |sets: &[&str]| {
+        let sets = sets.iter().flat_map(|set| ["--set", set]).collect::<Vec<_>>();
+        folder.strobe(&[&["run", "open.toml", "--quiet"], &sets[..]].concat())
+    };
+    for end in ["run.until_bad_blocks=1", "run.until_end_of_life=true"] {
+        let key = end.split('=').next().expect("a key");
+        let unlimited = "drive.nand.endurance_pe=0";
+        open(&[end, unlimited]).refused(&[
+            key,
+            "drive.nand.endurance_pe",
+            "program_fail_rate",
+            "run.measure",
+        ]);
+        open(&[end, "workload.write_fraction=0"]).refused(&[key, "workload.write_fraction", "run.measure"]);
+        // With a bound it ends, and nothing went wrong.
+        open(&[end, unlimited, "run.measure=10"]).ok();
+    }
 }
 
 #[test]

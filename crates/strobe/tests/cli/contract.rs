@@ -21,7 +21,7 @@ fn list_knows_all_six_kinds() {
                 "tencent",
             ],
         ),
-        ("papers", &["paper"]),
+        ("papers", &["capi", "Hwang"]),
     ] {
         let listed = folder.strobe(&["list", what]).ok();
         assert_eq!(listed.err, "");
@@ -45,9 +45,9 @@ fn every_preset_is_shown_as_toml_that_is_a_drive() {
 }
 
 #[test]
-fn the_three_schemas_are_json_schemas() {
+fn the_schemas_are_json_schemas() {
     let folder = Folder::new();
-    for what in ["drive", "experiment", "result"] {
+    for what in ["drive", "experiment", "result", "paper"] {
         let printed = folder.strobe(&["schema", what]).ok();
         assert_eq!(printed.err, "");
         let schema = printed.json();
@@ -86,6 +86,10 @@ fn wrong_arguments_exit_with_2_and_help_with_0() {
         &["show", "preset"],
         &["schema", "universe"],
         &["bench", "--only", "nonsense"],
+        &["paper"],
+        &["paper", "capi", "--seed", "-1"],
+        &["paper", "capi", "--json", "no/such/folder/x"],
+        &["paper", "capi", "--out", "tiny.toml/x"],
     ] {
         let ended = folder.strobe(args);
         assert_eq!(ended.code, 2, "{args:?}: {ended:?}");

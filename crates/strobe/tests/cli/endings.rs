@@ -61,7 +61,7 @@ fn messages_that_nobody_can_read_change_no_exit_code() {
 }
 
 /// Waits until the program catches SIGINT.
-fn wait_for_handler(pid: u32) {
+pub(crate) fn wait_for_handler(pid: u32) {
     for _ in 0..6_000 {
         let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
         let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
@@ -148,9 +148,110 @@ fn the_end_of_life_is_a_partial_result() {
     assert!(summary.out.contains("PARTIAL RESULT, stopped: end of life"), "{}", summary.out);
 }
 
+/// [`crate::TINY`] without `measure`, worn out after 20 erases per block.
+fn wearing(sets: &[&str]) -> crate::Ended {
+    let folder = Folder::new();
+    folder.write("open.toml", crate::TINY.replace("measure = \"4x\"", ""));
+    let mut args = vec!["run", "open.toml", "--json", "-", "--set", "drive.nand.endurance_pe=20"];
+    args.extend(sets.iter().flat_map(|set| ["--set", set]));
+    folder.strobe(&args)
+}
+
+#[test]
+fn a_run_to_the_end_of_life_ends_well() {
+    let result = wearing(&["run.until_end_of_life=true", "run.check=true"]).ok().json();
+    assert_eq!((&result["partial"], &result["stopped_by"]), (&Json::Bool(false), &Json::Null));
+    assert_eq!(result["ended_by"], "end-of-life");
+    let curve = result["wear"]["bad_block_curve"].as_array().expect("a curve");
+    assert_eq!(curve.len() as u64, result["wear"]["bad_blocks"].as_u64().expect("a count"));
+    assert_eq!(curve[0]["host_pages"], result["wear"]["first_bad_block_host_writes"]);
+    for pair in curve.windows(2) {
+        assert!(pair[0]["host_pages"].as_u64() <= pair[1]["host_pages"].as_u64());
+        assert_eq!(pair[0]["bad_blocks"].as_u64().map(|n| n + 1), pair[1]["bad_blocks"].as_u64());
+    }
+    let first = curve[0]["host_pages"].as_u64().expect("a count");
+    let ideal = result["wear"]["ideal_host_pages"].as_u64().expect("endurance is limited");
+    assert!(first < ideal && ideal < 4 * first, "{first} of {ideal}");
+    let written = result["host"]["pages_written"].as_u64().expect("a count");
+    let last = curve.last().and_then(|point| point["host_pages"].as_u64());
+    // Prefill and warm-up come first: 160 and 2 × 160 pages.
+    assert_eq!(last, Some(written + 480));
+}
+
+#[test]
+fn a_run_to_the_nth_bad_block_ends_within_a_batch_of_it() {
+    let whole = wearing(&["run.until_end_of_life=true"]).ok().json();
+    for wanted in [1, 3] {
+        let set = format!("run.until_bad_blocks={wanted}");
+        let result = wearing(&[&set]).ok().json();
+        assert_eq!((&result["ended_by"], &result["partial"]), (&"bad-blocks".into(), &Json::Bool(false)));
+        let (part, all) = (&result["wear"]["bad_block_curve"], &whole["wear"]["bad_block_curve"]);
+        for at in 0..wanted {
+            assert!(part[at].is_object());
+            assert_eq!(part[at], all[at]);
+        }
+        let written = result["host"]["pages_written"].as_u64().expect("a count");
+        let host_pages = part[wanted - 1]["host_pages"].as_u64().expect("a count");
+        assert!((host_pages..=host_pages + 1024).contains(&(written + 480)), "{host_pages}, {written}");
+    }
+    // Program failures are found too.
+    let failing =
+        ["run.until_bad_blocks=2", "drive.nand.endurance_pe=0", "drive.nand.program_fail_rate=0.0001"];
+    let result = wearing(&failing).ok().json();
+    assert_eq!((&result["ended_by"], &result["wear"]["bad_blocks"]), (&"bad-blocks".into(), &2.into()));
+    assert_eq!(result["wear"]["ideal_host_pages"], Json::Null);
+}
+
+#[test]
+fn what_comes_before_the_wanted_end_is_told() {
+    // The drive dies first.
+    let ended = wearing(&["run.until_bad_blocks=30"]);
+    assert_eq!(ended.code, 1);
+    let result = ended.json();
+    assert_eq!((&result["ended_by"], &result["partial"]), (&"end-of-life".into(), &Json::Bool(true)));
+    assert!(result["stopped_by"].as_str().is_some_and(|why| why.contains("end of life")));
+    // Unless that was wanted too.
+    let both = wearing(&["run.until_bad_blocks=30", "run.until_end_of_life=true"]).ok().json();
+    assert_eq!(both["ended_by"], "end-of-life");
+    // The bound comes first.
+    let bound = wearing(&["run.until_end_of_life=true", "run.measure=\"1x\""]).ok().json();
+    assert_eq!((&bound["ended_by"], &bound["host"]["pages_written"]), (&"measure".into(), &160.into()));
+    // The warm-up has used the drive up.
+    for end in ["run.until_end_of_life=true", "run.until_bad_blocks=1"] {
+        let ended = wearing(&[end, "run.warmup=\"100x\""]);
+        assert_eq!(ended.code, 1);
+        ended.says(&["before anything was measured", "run.warmup"]);
+    }
+}
+
+#[test]
+fn a_trace_ends_after_its_repetitions() {
+    let folder = Folder::new();
+    folder.write("t.csv", "1,h,0,Write,0,65536,1\n2,h,0,Write,65536,65536,1\n");
+    let replay = |repeat: &str| {
+        let sets = ["--set", "run.until_end_of_life=true", "--set", "drive.nand.endurance_pe=10"];
+        folder.replay("t.csv", "msr", &[&sets[..], &["--repeat", repeat]].concat()).ok().json()
+    };
+    let (short, long) = (replay("3"), replay("100000"));
+    assert_eq!((&short["ended_by"], &short["trace"]["repetitions"]), (&"trace".into(), &3.into()));
+    assert_eq!(long["ended_by"], "end-of-life");
+}
+
+#[test]
+fn the_summary_shows_how_the_blocks_died() {
+    let folder = Folder::new();
+    let text = crate::TINY.replace("measure = \"4x\"", "until_end_of_life = true");
+    folder.write("death.toml", text);
+    let ended = folder.strobe(&["run", "death.toml", "--set", "drive.nand.endurance_pe=20"]).ok();
+    for part in ["bad blocks over host pages", "▕", "if all blocks wore alike", "% of that was reached"] {
+        assert!(ended.out.contains(part), "{part} is missing in {}", ended.out);
+    }
+}
+
 #[test]
 fn flash_on_which_nothing_can_be_programmed_ends_at_once() {
-    let ended = Folder::new().tiny(&["drive.nand.program_fail_rate=1.0"]);
+    // Enough blocks for the reserve that failures call for.
+    let ended = Folder::new().tiny(&["drive.nand.program_fail_rate=1.0", "drive.nand.blocks_per_plane=128"]);
     assert_eq!(ended.code, 1);
     let result = ended.json();
     assert!(result["wear"]["erase_mean"].is_number(), "{}", result["wear"]);

@@ -99,7 +99,7 @@ fn the_summary_copes_with_nothing_to_show() {
     for sets in [
         &["--set", "run.measure=0", "--set", "run.warmup=0", "--set", "run.prefill=false"][..],
         &["--set", "workload.write_fraction=0", "--set", "run.timing=false"],
-        &["--set", "drive.nand.program_fail_rate=1.0"],
+        &["--set", "drive.nand.program_fail_rate=1.0", "--set", "drive.nand.blocks_per_plane=128"],
     ] {
         let ended = folder.strobe(&[&["run", "tiny.toml"], sets].concat());
         assert!(ended.out.contains("write amplification"), "{ended:?}");

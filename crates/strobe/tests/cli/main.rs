@@ -6,6 +6,7 @@ mod contract;
 mod determinism;
 mod endings;
 mod hostile;
+mod paper;
 mod result;
 mod schema;
 mod traces;

@@ -28,15 +28,19 @@ const FIELDS: &[(&str, &str)] = &[
     ("nand/read/total", "count"),
     ("nand/erase/total", "count"),
     ("waf", "number?"),
+    ("ended_by", "text"),
     ("gc/runs", "count"),
     ("gc/copies_per_erase", "number?"),
     ("gc/time_ns", "count"),
+    ("gc/wear_blocks", "count"),
+    ("gc/wear_units_moved", "count"),
     ("wear/erase_min", "count"),
     ("wear/erase_mean", "number"),
     ("wear/erase_max", "count"),
     ("wear/erase_stddev", "number"),
     ("wear/bad_blocks", "count"),
     ("wear/first_bad_block_host_writes", "count?"),
+    ("wear/ideal_host_pages", "count?"),
     ("time/virtual_ns", "count"),
     ("time/wall_s", "number?"),
     ("time/cpu_s", "number?"),
@@ -93,7 +97,7 @@ fn assert_contract(result: &Json) {
 }
 
 /// Runs of every kind that differ in which fields are null or empty.
-const RUNS: [&[&str]; 8] = [
+const RUNS: [&[&str]; 10] = [
     &[],
     &["run.timing=false"],
     &["workload.write_fraction=0"],
@@ -101,6 +105,8 @@ const RUNS: [&[&str]; 8] = [
     &["workload.trim_fraction=0.3", "workload.write_fraction=0.5", "workload.queue_depth=4"],
     &["run.measure=0", "run.warmup=0"],
     &["drive.controller.write_buffer_bytes=\"64k\"", "workload.block_bytes=1536"],
+    &["run.until_end_of_life=true", "drive.nand.endurance_pe=10"],
+    &["run.until_bad_blocks=2", "drive.nand.endurance_pe=10", "run.check=true"],
     &["drive.nand.data=bytes", "drive.nand.page_bytes=8192", "drive.ftl.mapping_unit_bytes=2048"],
 ];
 

@@ -89,7 +89,7 @@ impl Walk<'_> {
                 self.visit(value, property, &place, found);
             } else if schema["additionalProperties"].is_object() {
                 self.visit(value, &schema["additionalProperties"], &place, found);
-            } else {
+            } else if schema["additionalProperties"] != true {
                 found.push(format!("{place}: not in the schema"));
             }
         }

@@ -3,7 +3,7 @@
 use strobe_nand::{Nand, NandOp};
 use strobe_types::{BlockId, Lpn};
 
-use super::page::{BlockState, PageMap};
+use super::{BlockState, PageMap};
 use crate::CheckError;
 use crate::gc::VictimPolicy;
 

@@ -1,0 +1,154 @@
+//! The largest of many curves, as time goes on.
+
+use std::cmp::Ordering;
+use std::fmt::Debug;
+
+use strobe_types::prefetch_write;
+
+/// A score as a function of the tick.
+pub trait Curve: Copy + PartialEq + Debug {
+    /// The curve of a block that is not to be chosen: below all others and overtaking none.
+    const NEVER: Self;
+
+    /// How the two scores compare at `tick`, exactly.
+    fn compare(&self, other: &Self, tick: u64) -> Ordering;
+
+    /// A tick after `tick` before which `self`, behind `winner` now, does not overtake it;
+    /// `u64::MAX` if it never does. Too early costs another comparison then, too late is wrong.
+    fn overtakes(&self, winner: &Self, tick: u64) -> u64;
+}
+
+/// More than all relative rounding errors of a few floating-point operations, each of 2⁻⁵³.
+pub(crate) const MARGIN: f64 = 1.0 / (1u64 << 44) as f64;
+
+/// The first whole tick at which `ahead` ticks from `tick` have passed, or one before it.
+#[inline(always)]
+pub(crate) fn not_after(tick: u64, ahead: f64) -> u64 {
+    let ahead = ahead * (1.0 - MARGIN);
+    let whole = ahead as u64;
+    tick.saturating_add((whole + u64::from(ahead > whole as f64)).max(1))
+}
+
+/// A kinetic tournament (Basch, Guibas & Hershberger 1999): a binary tree over the blocks in which
+/// each node knows the better of its two children and until when. Of equals the lowest block wins.
+///
+/// A block that changes replays its way up, but only as far as that makes a difference; as time
+/// goes on, only those matches are played again whose time has come.
+#[derive(Clone, Debug)]
+pub(crate) struct Tournament<C> {
+    curves: Vec<C>,
+    /// The children of `n` are `2n` and `2n + 1`, the root is 1. Leaves are pairs of blocks.
+    nodes: Vec<Node>,
+    /// Working space of `advance`.
+    due: Vec<usize>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Node {
+    /// The best block below.
+    winner: u32,
+    /// No winner below is overtaken before this tick.
+    valid_until: u64,
+}
+
+impl<C: Curve> Tournament<C> {
+    /// A tournament of `blocks` blocks, none of which is to be chosen.
+    pub(crate) fn new(blocks: u32) -> Self {
+        let leaves = (blocks as usize).next_power_of_two().max(2);
+        let nodes = vec![Node { winner: 0, valid_until: u64::MAX }; leaves];
+        let mut new = Self { curves: vec![C::NEVER; leaves], nodes, due: Vec::new() };
+        for node in (1..leaves).rev() {
+            new.nodes[node] = new.played(node, 0);
+        }
+        new
+    }
+
+    /// Enters the curve that `block` has from now on.
+    pub(crate) fn enter(&mut self, block: u32, curve: C, tick: u64) {
+        let at = block as usize;
+        if std::mem::replace(&mut self.curves[at], curve) == curve {
+            return;
+        }
+        let mut node = (at + self.curves.len()) / 2;
+        while node >= 1 {
+            let after = self.played(node, tick);
+            let before = std::mem::replace(&mut self.nodes[node], after);
+            if before == after && after.winner != block {
+                break;
+            }
+            node /= 2;
+        }
+    }
+
+    /// The block to choose, if there is one.
+    pub(crate) fn best(&mut self, tick: u64) -> Option<u32> {
+        self.advance(tick);
+        let winner = self.nodes[1].winner;
+        (self.curves[winner as usize] != C::NEVER).then_some(winner)
+    }
+
+    /// The two blocks that meet at `node`, and until when the matches below it hold.
+    fn contenders(&self, node: usize) -> (u32, u32, u64) {
+        let half = self.curves.len() / 2;
+        if node >= half {
+            let first = ((node - half) * 2) as u32;
+            return (first, first + 1, u64::MAX);
+        }
+        let (left, right) = (self.nodes[2 * node], self.nodes[2 * node + 1]);
+        (left.winner, right.winner, left.valid_until.min(right.valid_until))
+    }
+
+    fn played(&self, node: usize, tick: u64) -> Node {
+        let (left, right, below) = self.contenders(node);
+        let curve = |block: u32| &self.curves[block as usize];
+        // Blocks to the left are lower and win ties.
+        let (winner, loser) = match curve(right).compare(curve(left), tick) {
+            Ordering::Greater => (right, left),
+            _ => (left, right),
+        };
+        let overtaken = curve(loser).overtakes(curve(winner), tick);
+        Node { winner, valid_until: below.min(overtaken) }
+    }
+
+    /// Plays every match again whose time has come. They are all found first, level by level, so
+    /// that memory is fetched while others are looked at.
+    fn advance(&mut self, tick: u64) {
+        let half = self.curves.len() / 2;
+        let mut due = std::mem::take(&mut self.due);
+        due.extend((self.nodes[1].valid_until <= tick).then_some(1));
+        let mut at = 0;
+        while let Some(&node) = due.get(at) {
+            at += 1;
+            if node >= half {
+                continue;
+            }
+            for child in [2 * node, 2 * node + 1] {
+                let Node { winner, valid_until } = self.nodes[child];
+                prefetch_write(&self.curves, winner as usize);
+                if valid_until <= tick {
+                    prefetch_write(&self.nodes, 2 * child);
+                    due.push(child);
+                }
+            }
+        }
+        // Children come after their parents.
+        for node in due.drain(..).rev() {
+            self.nodes[node] = self.played(node, tick);
+        }
+        self.due = due;
+    }
+
+    /// Fetches what entering a curve for `block` touches first.
+    #[inline]
+    pub(crate) fn prefetch(&self, block: u32) {
+        let at = block as usize;
+        prefetch_write(&self.curves, at);
+        // Most ways up end within three matches.
+        for up in 1..4 {
+            prefetch_write(&self.nodes, (at + self.curves.len()) >> up);
+        }
+    }
+
+    /// Host memory per block, in bytes, if their number is a power of two.
+    pub(crate) const BYTES_PER_BLOCK: usize = size_of::<C>() + size_of::<Node>();
+}

@@ -1,0 +1,89 @@
+//! When the newest valid unit of each block was written.
+
+use strobe_types::{BlockId, Divisor, Ppa, prefetch_write};
+
+/// The tick at which each unit was written, and the newest valid unit of each block.
+///
+/// Flash is written in order, so that the newest valid unit of a block is its last one. It moves
+/// back at most once over each unit written: constant cost per unit.
+#[derive(Clone, Debug)]
+pub(crate) struct WriteTicks {
+    units_per_block: Divisor,
+    /// A tick per unit.
+    ticks: Vec<u64>,
+    /// A bit per unit: whether it is valid.
+    valid: Vec<u64>,
+    newest: Vec<Newest>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Newest {
+    tick: u64,
+    /// Units of the block up to the newest valid one; 0: none is valid.
+    units: u32,
+}
+
+impl WriteTicks {
+    pub(crate) fn new(blocks: u32, units_per_block: u32) -> Self {
+        let units = blocks as usize * units_per_block as usize;
+        Self {
+            units_per_block: Divisor::new(units_per_block),
+            ticks: vec![0; units],
+            valid: vec![0; units.div_ceil(64)],
+            newest: vec![Newest::default(); blocks as usize],
+        }
+    }
+
+    /// Beside the 8 bytes and a bit per unit.
+    pub(crate) const BYTES_PER_BLOCK: u64 = size_of::<Newest>() as u64;
+
+    fn first(&self, block: BlockId) -> usize {
+        block.index() * self.units_per_block.get() as usize
+    }
+
+    /// Forgets what `block` held.
+    pub(crate) fn opened(&mut self, block: BlockId) {
+        let first = self.first(block);
+        for unit in first..first + self.units_per_block.get() as usize {
+            self.valid[unit / 64] &= !(1 << (unit % 64));
+        }
+        self.newest[block.index()] = Newest::default();
+    }
+
+    /// Returns the block of `unit`.
+    #[inline]
+    pub(crate) fn written(&mut self, unit: Ppa, tick: u64) -> BlockId {
+        let block = self.units_per_block.quotient(unit.get());
+        let units = unit.get() - block * self.units_per_block.get() + 1;
+        self.ticks[unit.index()] = tick;
+        self.valid[unit.index() / 64] |= 1 << (unit.index() % 64);
+        self.newest[block as usize] = Newest { tick, units };
+        BlockId::new(block)
+    }
+
+    #[inline]
+    pub(crate) fn invalidated(&mut self, unit: Ppa, block: BlockId) {
+        self.valid[unit.index() / 64] &= !(1 << (unit.index() % 64));
+        let first = self.first(block);
+        if first + self.newest[block.index()].units as usize == unit.index() + 1 {
+            let valid = |&unit: &usize| self.valid[unit / 64] >> (unit % 64) & 1 == 1;
+            let last = (first..unit.index()).rev().find(valid);
+            self.newest[block.index()] = last.map_or(Newest::default(), |last| Newest {
+                tick: self.ticks[last],
+                units: (last - first) as u32 + 1,
+            });
+        }
+    }
+
+    /// When the newest valid unit of `block` was written; `None` if none is valid.
+    #[inline]
+    pub(crate) fn newest(&self, block: BlockId) -> Option<u64> {
+        let Newest { tick, units } = self.newest[block.index()];
+        (units > 0).then_some(tick)
+    }
+
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, block: BlockId) {
+        prefetch_write(&self.newest, block.index());
+    }
+}

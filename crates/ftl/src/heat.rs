@@ -1,0 +1,55 @@
+//! How hot each logical unit is, for migrations that separate hot from cold.
+
+use strobe_types::Lpn;
+
+use crate::gc::Temperature;
+
+/// What is known of each logical unit: 4, 12 or 8 bytes of it, depending on the measure.
+#[derive(Clone, Debug)]
+pub(crate) struct HeatTable {
+    measure: Temperature,
+    updates: Vec<u32>,
+    last_write: Vec<u64>,
+}
+
+impl HeatTable {
+    pub(crate) fn new(measure: Temperature, logical_units: u32) -> Self {
+        let units = logical_units as usize;
+        let (updates, last_write) = match measure {
+            Temperature::UpdateCount => (units, 0),
+            Temperature::UpdateRate => (units, units),
+            Temperature::LastWrite => (0, units),
+        };
+        Self { measure, updates: vec![0; updates], last_write: vec![0; last_write] }
+    }
+
+    pub(crate) fn bytes_per_unit(measure: Temperature) -> u64 {
+        match measure {
+            Temperature::UpdateCount => 4,
+            Temperature::UpdateRate => 12,
+            Temperature::LastWrite => 8,
+        }
+    }
+
+    /// Notes that the host has written `lpn`.
+    #[inline]
+    pub(crate) fn written(&mut self, lpn: Lpn, tick: u64) {
+        if let Some(updates) = self.updates.get_mut(lpn.index()) {
+            *updates = updates.saturating_add(1);
+        }
+        if let Some(last) = self.last_write.get_mut(lpn.index()) {
+            *last = tick;
+        }
+    }
+
+    /// The temperature of `lpn`: never negative, larger is hotter.
+    #[inline]
+    pub(crate) fn of(&self, lpn: Lpn, tick: u64) -> f64 {
+        let at = lpn.index();
+        match self.measure {
+            Temperature::UpdateCount => f64::from(self.updates[at]),
+            Temperature::UpdateRate => f64::from(self.updates[at]) / (tick + 1 - self.last_write[at]) as f64,
+            Temperature::LastWrite => self.last_write[at] as f64,
+        }
+    }
+}

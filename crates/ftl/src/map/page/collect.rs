@@ -1,0 +1,375 @@
+//! Emptying blocks: garbage collection, wear levelling, blocks that must leave service.
+//!
+//! Policies choose (victims, temperatures, which block to level); everything that touches flash
+//! is here.
+
+use strobe_nand::{Cause, Nand, Unit};
+use strobe_types::{BlockId, PackedPpa, Ppa, Ppn, SimTime, prefetch_write};
+
+use super::{BlockState, HOST, PageMap};
+use crate::FtlError;
+use crate::gc::{BlockView, Migration, VictimPolicy};
+
+/// Buffers of garbage collection, kept to spare the allocator.
+#[derive(Clone, Debug)]
+pub(super) struct Scratch<P> {
+    victims: Vec<BlockId>,
+    /// The units to move, cold ones first.
+    units: Vec<Ppa>,
+    /// The same while they are put in order.
+    keyed: Vec<(u64, Ppa)>,
+    chunk: Vec<Unit<P>>,
+}
+
+impl<P> Default for Scratch<P> {
+    fn default() -> Self {
+        Self { victims: Vec::new(), units: Vec::new(), keyed: Vec::new(), chunk: Vec::new() }
+    }
+}
+
+impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
+    /// Frees blocks until enough are at hand, then levels wear. Erases wait for the copies they
+    /// depend on; nothing here waits for the host.
+    pub(super) fn collect(&mut self, now: SimTime) -> Result<(), FtlError> {
+        self.gc.runs += 1;
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let result = self.collect_with(now, &mut scratch);
+        self.scratch = scratch;
+        let finished = result?;
+        self.gc.time_ns = self.gc.time_ns.saturating_add(finished.since(now));
+        self.refuse_at_end_of_life()
+    }
+
+    fn collect_with(&mut self, now: SimTime, scratch: &mut Scratch<N::Payload>) -> Result<SimTime, FtlError> {
+        let mut finished = now;
+        loop {
+            if !self.has_enough(self.min_free_blocks) {
+                finished = finished.max(self.gain_blocks(now, scratch)?);
+            }
+            // A block to retire takes room and gives none back: only when there is some to spare.
+            if !self.has_enough(self.min_free_blocks) {
+                return Ok(finished);
+            }
+            let Some(block) = self.retiring.pop() else { break };
+            scratch.victims.clear();
+            scratch.victims.push(block);
+            finished = finished.max(self.empty(now, Cause::Gc, scratch)?);
+            self.take_out_of_service(block);
+        }
+        if self.leveler.is_some() {
+            finished = finished.max(self.level(now, scratch)?);
+        }
+        Ok(finished)
+    }
+
+    /// Collects until `net_blocks` more, and at least `min_free_blocks`, are erased. Returns when
+    /// the last erase is done.
+    fn gain_blocks(&mut self, now: SimTime, scratch: &mut Scratch<N::Payload>) -> Result<SimTime, FtlError> {
+        let patience = 4 * u64::from(self.nand.geometry().blocks()) + 1000;
+        let target = self.min_free_blocks.max(self.free.count() + self.config.net_blocks.max(1));
+        let mut fruitless = 0;
+        let mut finished = now;
+        while !self.has_enough(target) {
+            self.refuse_at_end_of_life()?;
+            let valid = self.choose_victims(target, &mut scratch.victims);
+            let victims = scratch.victims.len() as u32;
+            let is_gain = valid < victims * self.nand.geometry().units_per_block();
+            fruitless = if is_gain { 0 } else { fruitless + 1 };
+            if victims == 0 || fruitless > patience {
+                return Err(FtlError::NoProgress { victims: fruitless });
+            }
+            let copied = self.empty(now, Cause::Gc, scratch)?;
+            for &victim in &scratch.victims {
+                finished = finished.max(self.erase(copied, victim, Cause::Gc));
+            }
+        }
+        Ok(finished)
+    }
+
+    /// Whether `target` blocks are at hand.
+    ///
+    /// On a shared stream, copies leave room behind them in the block they opened last. The host
+    /// goes on there, as in a plain log; gaining a whole block first would fill blocks with copies
+    /// alone and so separate old data from new.
+    fn has_enough(&self, target: u32) -> bool {
+        let left_open = u32::from(self.roles.hot == HOST && self.host_has_room());
+        self.free.count() + left_open >= target
+    }
+
+    /// Takes the next victim; if units are to be sorted over several, as many as it takes to have
+    /// `target` erased blocks, or as can be written to the erased blocks at hand. Returns the
+    /// number of their valid units.
+    fn choose_victims(&mut self, target: u32, victims: &mut Vec<BlockId>) -> u32 {
+        victims.clear();
+        let units_per_block = self.nand.geometry().units_per_block();
+        let sorted = self.config.migration == Migration::Sorted;
+        let mut units = 0;
+        loop {
+            let view = BlockView { valid: &self.valid, units_per_block, tick: self.tick };
+            let Some(victim) = self.policy.choose(&view, &mut self.rng) else { break };
+            assert_eq!(self.states[victim.index()], BlockState::Closed, "policy chose {victim:?}");
+            let valid = self.valid[victim.index()];
+            if !victims.is_empty() {
+                // One erased block stays for a program that fails.
+                let fits = self.blocks_to_write(units + valid) < self.free.count();
+                if !fits || valid == units_per_block {
+                    break;
+                }
+            }
+            self.take(victim);
+            victims.push(victim);
+            units += valid;
+            let gained = self.free.count() + victims.len() as u32;
+            if !sorted || gained >= target + self.blocks_to_write(units) - self.block_left_open(units) {
+                break;
+            }
+        }
+        units
+    }
+
+    /// Tells the policies that the closed `block` is about to be emptied.
+    fn take(&mut self, block: BlockId) {
+        self.policy.taken(block);
+        if let Some(leveler) = &mut self.leveler {
+            leveler.left(block);
+        }
+    }
+
+    /// Erased blocks that sorted copies of `units` units take.
+    fn blocks_to_write(&self, units: u32) -> u32 {
+        let geometry = self.nand.geometry();
+        let cold = units - units % self.stripe_of_blocks();
+        let rest_pages = (units - cold).div_ceil(geometry.units_per_page());
+        let hot = &self.frontiers[self.roles.hot];
+        let opened = match hot.lanes() {
+            1 => u32::from(rest_pages > hot.pages_left()),
+            lanes => rest_pages.min(lanes),
+        };
+        cold / geometry.units_per_block() + opened
+    }
+
+    /// 1 if sorted copies of `units` units surely leave the host a block to go on with, which then
+    /// counts as gained.
+    fn block_left_open(&self, units: u32) -> u32 {
+        let geometry = self.nand.geometry();
+        let hot = &self.frontiers[self.roles.hot];
+        if self.roles.hot != HOST || hot.lanes() > 1 {
+            return 0;
+        }
+        let rest_pages = (units % self.stripe_of_blocks()).div_ceil(geometry.units_per_page());
+        let pages = geometry.pages_per_block();
+        u32::from(!(pages + hot.pages_left() - rest_pages).is_multiple_of(pages))
+    }
+
+    /// Units of one block on every lane.
+    fn stripe_of_blocks(&self) -> u32 {
+        self.frontiers[self.roles.cold].lanes() * self.nand.geometry().units_per_block()
+    }
+
+    /// Moves what little-worn blocks hold, one block for each collection.
+    fn level(&mut self, now: SimTime, scratch: &mut Scratch<N::Payload>) -> Result<SimTime, FtlError> {
+        let Some(block) = self.leveler.as_mut().and_then(|leveler| leveler.choose()) else {
+            return Ok(now);
+        };
+        assert_eq!(self.states[block.index()], BlockState::Closed, "the leveler chose {block:?}");
+        self.take(block);
+        scratch.victims.clear();
+        scratch.victims.push(block);
+        let copied = self.empty(now, Cause::Wear, scratch)?;
+        Ok(self.erase(copied, block, Cause::Wear))
+    }
+
+    /// Moves the valid units of `scratch.victims` elsewhere. Returns when the last copy is on
+    /// flash. If that fails, what has not been moved stays valid where it is.
+    fn empty(
+        &mut self,
+        now: SimTime,
+        cause: Cause,
+        scratch: &mut Scratch<N::Payload>,
+    ) -> Result<SimTime, FtlError> {
+        let geometry = self.nand.geometry();
+        scratch.units.clear();
+        scratch.chunk.clear();
+        for &victim in &scratch.victims {
+            let first = geometry.first_unit(victim);
+            self.validity.take_run(first, geometry.units_per_block(), &mut scratch.units);
+            self.valid[victim.index()] = 0;
+        }
+        let (blocks, units) = (scratch.victims.len() as u64, scratch.units.len() as u64);
+        let (cold, hot_stream) = if cause == Cause::Wear {
+            self.gc.wear_blocks += blocks;
+            self.gc.wear_units_moved += units;
+            (0, self.roles.wear)
+        } else {
+            self.gc.victims += blocks;
+            self.gc.units_moved += units;
+            (self.put_in_order(&mut scratch.units, &mut scratch.keyed), self.roles.hot)
+        };
+        let (cold_units, hot_units) = scratch.units.split_at(cold);
+        // The hot rest first: on a stream shared with the host it belongs to the block that the host
+        // is about to open, which so gets the youngest block before cold data does.
+        let moved = self.move_units(now, hot_stream, cause, hot_units, &mut scratch.chunk).and_then(|at| {
+            let cold = self.move_units(now, self.roles.cold, cause, cold_units, &mut scratch.chunk)?;
+            Ok(at.max(cold))
+        });
+        if moved.is_err() {
+            self.keep_unmoved(cause, scratch);
+        }
+        moved
+    }
+
+    /// Puts the units that go to the cold stream first; returns how many they are.
+    fn put_in_order(&self, units: &mut [Ppa], keyed: &mut Vec<(u64, Ppa)>) -> usize {
+        let Some(heat) = &self.heat else { return 0 };
+        keyed.clear();
+        // Temperatures are not negative, so their bits are in the order of their values.
+        keyed.extend(units.iter().map(|&ppa| {
+            let lpn = self.nand.lpn(ppa).unwrap_or_else(|| panic!("FTL bug: valid unit {ppa} is padding"));
+            (heat.of(lpn, self.tick).to_bits(), ppa)
+        }));
+        if self.config.migration == Migration::Sorted {
+            keyed.sort_unstable();
+            units.iter_mut().zip(keyed).for_each(|(unit, &mut (_, ppa))| *unit = ppa);
+            return units.len() - units.len() % self.stripe_of_blocks() as usize;
+        }
+        let sum: f64 = keyed.iter().map(|&(bits, _)| f64::from_bits(bits)).sum();
+        let is_cold = |bits: u64| f64::from_bits(bits) * (units.len() as f64) < sum;
+        let cold = keyed.iter().filter(|&&(bits, _)| is_cold(bits));
+        let hot = keyed.iter().filter(|&&(bits, _)| !is_cold(bits));
+        let count = cold.clone().count();
+        let order: Vec<Ppa> = cold.chain(hot).map(|&(_, ppa)| ppa).collect();
+        units.copy_from_slice(&order);
+        // Whole pages only: a padded page on each stream could cost what the victim gained.
+        count - count % self.nand.geometry().units_per_page() as usize
+    }
+
+    /// Copies `units` to `stream` in chunks: the reads of a chunk overlap, and its programs are
+    /// issued together, so that planes and dies work in parallel.
+    fn move_units(
+        &mut self,
+        now: SimTime,
+        stream: usize,
+        cause: Cause,
+        units: &[Ppa],
+        chunk: &mut Vec<Unit<N::Payload>>,
+    ) -> Result<SimTime, FtlError> {
+        let per_page = self.nand.geometry().units_per_page();
+        let chunk_units = ((self.frontiers[stream].lanes() * per_page) as usize).max(Self::CHUNK_UNITS_MIN);
+        let mut finished = now;
+        let mut arrived = now;
+        let mut copied = 0;
+        let mut rest = units;
+        while !rest.is_empty() {
+            let page = self.nand.geometry().page_of(rest[0]);
+            let on_page = if per_page == 1 { 1 } else { self.units_on_page(page, rest) };
+            if let Some(&ahead) = rest.get(Self::CHUNK_UNITS_MIN) {
+                self.nand.prefetch_oob(ahead);
+            }
+            arrived = arrived.max(self.nand.read(now, page, on_page as u32, cause));
+            for &ppa in &rest[..on_page] {
+                let lpn = self.nand.lpn(ppa);
+                let lpn = lpn.unwrap_or_else(|| panic!("FTL bug: valid unit {ppa} is padding"));
+                prefetch_write(&self.map, lpn.index());
+                chunk.push(Unit { lpn, payload: self.nand.payload(ppa) });
+            }
+            rest = &rest[on_page..];
+            if chunk.len() >= chunk_units || rest.is_empty() {
+                // A page that is not full waits for the next chunk, unless there is none.
+                let waits = if rest.is_empty() { 0 } else { chunk.len() % per_page as usize };
+                let ready = chunk.len() - waits;
+                let sources = &units[copied..copied + ready];
+                let done = self.write_copies(arrived, stream, cause, &chunk[..ready], sources)?;
+                finished = finished.max(done);
+                copied += ready;
+                chunk.drain(..ready);
+            }
+        }
+        Ok(finished)
+    }
+
+    /// Units that a chunk has at least: enough for their map entries to arrive in the cache
+    /// between the read and the program.
+    const CHUNK_UNITS_MIN: usize = 32;
+
+    /// How many of `units` at its start lie on `page`.
+    fn units_on_page(&self, page: Ppn, units: &[Ppa]) -> usize {
+        units.iter().take_while(|&&unit| self.nand.geometry().page_of(unit) == page).count()
+    }
+
+    /// Undoes the invalidation of the units of victims that could not be moved.
+    #[cold]
+    fn keep_unmoved(&mut self, cause: Cause, scratch: &Scratch<N::Payload>) {
+        let mut kept = 0;
+        for &ppa in &scratch.units {
+            let lpn = self.nand.lpn(ppa);
+            if lpn.is_some_and(|lpn| self.map[lpn.index()] == PackedPpa::some(ppa)) {
+                self.validity.set(ppa);
+                self.valid[self.nand.geometry().block_of(ppa).index()] += 1;
+                kept += 1;
+            }
+        }
+        match cause {
+            Cause::Wear => self.gc.wear_units_moved -= kept,
+            _ => self.gc.units_moved -= kept,
+        }
+        for &victim in &scratch.victims {
+            self.states[victim.index()] = BlockState::Retiring;
+            self.retiring.push(victim);
+        }
+    }
+
+    fn write_copies(
+        &mut self,
+        now: SimTime,
+        stream: usize,
+        cause: Cause,
+        units: &[Unit<N::Payload>],
+        sources: &[Ppa],
+    ) -> Result<SimTime, FtlError> {
+        let mut sources = sources.iter();
+        self.write_pages(now, stream, cause, units, |ftl, run, first| {
+            for (at, (unit, &source)) in (0..).zip(run.iter().zip(&mut sources)) {
+                let entry = &mut ftl.map[unit.lpn.index()];
+                assert!(*entry == PackedPpa::some(source), "FTL bug: {:?} is not at {source:?}", unit.lpn);
+                *entry = PackedPpa::some(first.plus(at));
+                ftl.policy.written(first.plus(at), ftl.tick);
+            }
+        })
+    }
+
+    fn erase(&mut self, now: SimTime, block: BlockId, cause: Cause) -> SimTime {
+        match self.nand.erase(now, block, cause) {
+            Ok(done) => {
+                let erases = self.nand.erase_count(block);
+                self.states[block.index()] = BlockState::Free;
+                self.free.put(self.nand.geometry().plane_of(block), block, erases);
+                if let Some(leveler) = &mut self.leveler {
+                    leveler.erased(block, erases);
+                }
+                done
+            }
+            Err(failed) => {
+                self.take_out_of_service(block);
+                failed.at
+            }
+        }
+    }
+
+    #[cold]
+    fn take_out_of_service(&mut self, block: BlockId) {
+        self.nand.mark_bad(block);
+        self.states[block.index()] = BlockState::Bad;
+        if let Some(leveler) = &mut self.leveler {
+            leveler.bad(block);
+        }
+        self.bad_block_host_writes.push(self.host_units_written);
+        let capacity = self.capacity();
+        if capacity.check().is_err() {
+            self.end_of_life = Some(FtlError::EndOfLife {
+                bad_blocks: self.bad_blocks(),
+                room_units: capacity.room_units(),
+                logical_units: self.config.logical_units,
+            });
+        }
+    }
+}

@@ -1,0 +1,352 @@
+//! The page map: every logical unit may lie anywhere.
+//!
+//! State and the [`MappingScheme`] contract are here; `write.rs` fills blocks, `collect.rs` empties
+//! them, `check.rs` is the whole-state checker.
+
+mod check;
+mod collect;
+mod write;
+
+use strobe_nand::{Cause, Nand, Unit};
+use strobe_types::{BlockId, Geometry, Lpn, PackedPpa, Prng, SimTime, prefetch_write};
+
+use crate::capacity::{Capacity, CapacityError, Demand};
+use crate::free::FreePool;
+use crate::frontier::Frontier;
+use crate::gc::{Allocation, GcStats, GcStream, Migration, Temperature, VictimPolicy};
+use crate::heat::HeatTable;
+use crate::validity::Validity;
+use crate::wear::{Leveler, Leveling};
+use crate::{CheckError, FtlError, MappingScheme, WearSummary};
+
+use collect::Scratch;
+
+/// Choices of a page-mapped drive, each independent of the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PageMapConfig {
+    /// Logical units offered to the host.
+    pub logical_units: u32,
+    /// Where garbage collection moves valid units.
+    pub gc_stream: GcStream,
+    /// Garbage collection starts when fewer erased blocks are left. `None`: the least that is
+    /// safe (see [`PageMap::new`]).
+    pub min_free_blocks: Option<u32>,
+    /// Erased blocks kept beyond that least, for programs that fail.
+    pub fault_reserve: u32,
+    /// Blocks that one call gains at least.
+    pub net_blocks: u32,
+    /// How valid units are sorted before they are moved.
+    pub migration: Migration,
+    /// What makes a unit hot.
+    pub temperature: Temperature,
+    /// Which erased block is opened next.
+    pub allocation: Allocation,
+    /// Static wear levelling.
+    pub leveling: Option<Leveling>,
+    /// Seed of the policy's chance.
+    pub seed: u64,
+}
+
+impl PageMapConfig {
+    /// Everything at its default for `logical_units` units.
+    pub fn new(logical_units: u32) -> Self {
+        Self {
+            logical_units,
+            gc_stream: GcStream::default(),
+            min_free_blocks: None,
+            fault_reserve: 0,
+            net_blocks: 1,
+            migration: Migration::default(),
+            temperature: Temperature::default(),
+            allocation: Allocation::default(),
+            leveling: None,
+            seed: 0,
+        }
+    }
+
+    /// Streams with open blocks of their own.
+    fn roles(&self) -> Roles {
+        let mut streams = HOST + 1;
+        let mut next = || {
+            streams += 1;
+            streams - 1
+        };
+        let hot = if self.gc_stream == GcStream::Own { next() } else { HOST };
+        let cold = if self.migration == Migration::None { hot } else { next() };
+        let wear = if self.leveling.is_some() { next() } else { cold };
+        Roles { hot, cold, wear, streams }
+    }
+
+    /// Streams that may each need a block on every lane while one victim is moved, and those that
+    /// may beside it when wear is levelled.
+    fn streams_at_once(&self) -> (u32, u32) {
+        // Of a single sorted victim, either the one block of cold units or the rest is written.
+        let victim = if self.migration == Migration::HotCold { 2 } else { 1 };
+        (victim, u32::from(self.leveling.is_some()))
+    }
+
+    /// Erased blocks that a drive of this kind keeps in hand on `geometry`.
+    ///
+    /// While a victim is moved, each lane of the streams it goes to may need a new block before
+    /// the first one is erased; wear levelling likewise. One more covers a failed program, and the
+    /// last is the one the host is waiting for.
+    pub fn least_free_blocks(&self, geometry: &Geometry) -> u32 {
+        let (victim, wear) = self.streams_at_once();
+        (victim + wear) * Frontier::lanes_of(geometry) + 2 + self.fault_reserve
+    }
+
+    /// The reserve arithmetic of a drive with `usable_blocks` good blocks.
+    pub fn capacity(&self, geometry: &Geometry, usable_blocks: u32) -> Capacity {
+        let min_free_blocks = self.trigger(geometry);
+        Capacity::new(Demand {
+            logical_units: self.logical_units,
+            usable_blocks,
+            open_blocks: self.roles().streams as u32 * Frontier::lanes_of(geometry),
+            // What is erased when the last victim of a call is chosen.
+            reserve_blocks: min_free_blocks - 1 + self.net_blocks.max(1) - 1,
+            pages_per_block: geometry.pages_per_block(),
+            units_per_page: geometry.units_per_page(),
+        })
+    }
+
+    /// Bytes of host memory that a drive of this kind takes beside its chip and its policy.
+    pub fn memory_bytes(&self, geometry: &Geometry) -> u64 {
+        let per_unit = match self.migration {
+            Migration::None => 4,
+            _ => 4 + HeatTable::bytes_per_unit(self.temperature),
+        };
+        let per_block = 5 + 8 + self.leveling.map_or(0, Leveler::bytes_per_block);
+        u64::from(self.logical_units) * per_unit
+            + u64::from(geometry.units()).div_ceil(8)
+            + u64::from(geometry.blocks()) * per_block
+    }
+
+    /// Erased blocks below which garbage collection starts.
+    fn trigger(&self, geometry: &Geometry) -> u32 {
+        self.min_free_blocks.unwrap_or(0).max(self.least_free_blocks(geometry))
+    }
+}
+
+/// The stream of host writes.
+const HOST: usize = 0;
+
+/// Which stream serves which purpose; several may share one.
+#[derive(Clone, Copy, Debug)]
+struct Roles {
+    /// Valid units of victims that are not known to be cold.
+    hot: usize,
+    /// Those that are.
+    cold: usize,
+    /// Units moved by wear levelling.
+    wear: usize,
+    /// How many streams there are.
+    streams: usize,
+}
+
+/// What a block is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BlockState {
+    Free,
+    Open,
+    Closed,
+    /// Took a failed program: to be emptied and then marked bad.
+    Retiring,
+    Bad,
+}
+
+/// A page-mapped flash translation layer over `N` with victim policy `V`.
+///
+/// Memory beside the chip: 4 bytes per logical unit, one bit per physical unit, 5 bytes per block
+/// and what the policy keeps; migration by temperature adds 4 to 12 bytes per logical unit.
+#[derive(Clone, Debug)]
+pub struct PageMap<N: Nand, V> {
+    nand: N,
+    policy: V,
+    rng: Prng,
+    map: Vec<PackedPpa>,
+    mapped: u32,
+    validity: Validity,
+    /// Valid units by block.
+    valid: Vec<u32>,
+    states: Vec<BlockState>,
+    free: FreePool,
+    /// The open blocks of each stream.
+    frontiers: Vec<Frontier>,
+    roles: Roles,
+    /// Only for migrations that ask for it.
+    heat: Option<HeatTable>,
+    leveler: Option<Leveler>,
+    retiring: Vec<BlockId>,
+    config: PageMapConfig,
+    min_free_blocks: u32,
+    /// Host units written or trimmed, plus one: the policies' clock, which starts at 1.
+    tick: u64,
+    host_units_written: u64,
+    sequence: u64,
+    gc: GcStats,
+    /// Host units written when each grown bad block went bad.
+    bad_block_host_writes: Vec<u64>,
+    end_of_life: Option<FtlError>,
+    scratch: Scratch<N::Payload>,
+}
+
+impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
+    /// A fresh drive on `nand`, or the arithmetic that shows why it could not work.
+    pub fn new(nand: N, policy: V, config: PageMapConfig) -> Result<Self, CapacityError> {
+        let geometry = nand.geometry();
+        let blocks = geometry.blocks();
+        let states: Vec<BlockState> = (0..blocks)
+            .map(|b| if nand.is_bad(BlockId::new(b)) { BlockState::Bad } else { BlockState::Free })
+            .collect();
+        let roles = config.roles();
+        let by_wear = config.allocation != Allocation::Fifo;
+        let ftl = Self {
+            rng: Prng::derive(config.seed, "victim"),
+            map: vec![PackedPpa::NONE; config.logical_units as usize],
+            mapped: 0,
+            validity: Validity::new(geometry.units()),
+            valid: vec![0; blocks as usize],
+            free: FreePool::new(geometry, by_wear, |b| !nand.is_bad(b)),
+            states,
+            frontiers: vec![Frontier::new(geometry); roles.streams],
+            roles,
+            heat: (config.migration != Migration::None)
+                .then(|| HeatTable::new(config.temperature, config.logical_units)),
+            leveler: config.leveling.map(|how| Leveler::new(how, blocks, |b| !nand.is_bad(b))),
+            retiring: Vec::new(),
+            config,
+            min_free_blocks: config.trigger(geometry),
+            tick: 1,
+            host_units_written: 0,
+            sequence: 0,
+            gc: GcStats::default(),
+            bad_block_host_writes: Vec::new(),
+            end_of_life: None,
+            scratch: Scratch::default(),
+            nand,
+            policy,
+        };
+        ftl.capacity().check()?;
+        Ok(ftl)
+    }
+
+    fn bad_blocks(&self) -> u32 {
+        self.states.iter().filter(|&&state| state == BlockState::Bad).count() as u32
+    }
+
+    fn capacity(&self) -> Capacity {
+        let geometry = self.nand.geometry();
+        self.config.capacity(geometry, geometry.blocks() - self.bad_blocks())
+    }
+
+    fn refuse_at_end_of_life(&self) -> Result<(), FtlError> {
+        self.end_of_life.clone().map_or(Ok(()), Err)
+    }
+}
+
+impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
+    type Payload = N::Payload;
+    type Nand = N;
+
+    fn nand(&self) -> &N {
+        &self.nand
+    }
+
+    fn logical_units(&self) -> u32 {
+        self.config.logical_units
+    }
+
+    fn mapped_units(&self) -> u32 {
+        self.mapped
+    }
+
+    fn host_units_written(&self) -> u64 {
+        self.host_units_written
+    }
+
+    fn stripe_units(&self) -> u32 {
+        self.frontiers[HOST].lanes() * self.nand.geometry().units_per_page()
+    }
+
+    #[inline]
+    fn write(&mut self, now: SimTime, units: &[Unit<N::Payload>]) -> Result<SimTime, FtlError> {
+        if self.end_of_life.is_some() {
+            self.refuse_at_end_of_life()?;
+        }
+        self.write_pages(now, HOST, Cause::Host, units, |ftl, run, first| ftl.settle_host(run, first))
+    }
+
+    fn read(&mut self, now: SimTime, first: Lpn, count: u32, out: &mut Vec<N::Payload>) -> SimTime {
+        use strobe_nand::Payload;
+        let mut finished = now;
+        let mut at = 0;
+        while at < count {
+            let Some(ppa) = self.map[first.index() + at as usize].get() else {
+                out.push(N::Payload::zero());
+                at += 1;
+                continue;
+            };
+            // Neighbours on the same page come with one read.
+            let page = self.nand.geometry().page_of(ppa);
+            let from = out.len();
+            while at < count
+                && let Some(next) = self.map[first.index() + at as usize].get()
+                && self.nand.geometry().page_of(next) == page
+            {
+                out.push(self.nand.payload(next));
+                at += 1;
+            }
+            let done = self.nand.read(now, page, (out.len() - from) as u32, Cause::Host);
+            finished = finished.max(done);
+        }
+        finished
+    }
+
+    fn trim(&mut self, now: SimTime, first: Lpn, count: u32) -> SimTime {
+        for offset in 0..count {
+            self.unmap(first.plus(offset));
+        }
+        now
+    }
+
+    #[inline(always)]
+    fn prefetch_entry(&self, lpn: Lpn) {
+        prefetch_write(&self.map, lpn.index());
+    }
+
+    #[inline(always)]
+    fn prefetch_state(&self, lpn: Lpn) {
+        if let Some(old) = self.map.get(lpn.index()).and_then(|entry| entry.get()) {
+            self.validity.prefetch(old);
+            let block = self.nand.geometry().block_of(old);
+            prefetch_write(&self.valid, block.index());
+            self.policy.prefetch(block);
+        }
+    }
+
+    fn gc_stats(&self) -> &GcStats {
+        &self.gc
+    }
+
+    fn free_blocks(&self) -> u32 {
+        self.free.count()
+    }
+
+    fn wear(&self) -> WearSummary {
+        let good: Vec<u32> = (0..self.nand.geometry().blocks())
+            .map(BlockId::new)
+            .filter(|&b| !self.nand.is_bad(b))
+            .map(|b| self.nand.erase_count(b))
+            .collect();
+        WearSummary {
+            bad_blocks: self.nand.geometry().blocks() - good.len() as u32,
+            first_bad_block_host_writes: self.bad_block_host_writes.first().copied(),
+            bad_block_host_writes: self.bad_block_host_writes.clone(),
+            ..WearSummary::of(&good)
+        }
+    }
+
+    fn check(&self) -> Result<(), CheckError> {
+        self.check_state()
+    }
+}

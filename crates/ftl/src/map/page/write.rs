@@ -1,0 +1,180 @@
+//! Filling blocks: where units go, and what happens to their old versions.
+
+use strobe_nand::{Cause, Nand, Unit};
+use strobe_types::{BlockId, Lpn, PackedPpa, Ppa, Ppn, SimTime};
+
+use super::{BlockState, HOST, PageMap};
+use crate::free::Want;
+use crate::gc::{Allocation, VictimPolicy};
+use crate::{FtlError, MappingScheme};
+
+/// Units ahead of a host write for which the map entry, then the rest, is fetched.
+const ENTRY_AHEAD: usize = 24;
+const STATE_AHEAD: usize = 10;
+
+impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
+    /// Programs `units` on `stream`, a page at a time, and lets `settle` map each run of them:
+    /// it gets the units and the address of the first.
+    #[inline(always)]
+    pub(super) fn write_pages(
+        &mut self,
+        now: SimTime,
+        stream: usize,
+        cause: Cause,
+        units: &[Unit<N::Payload>],
+        mut settle: impl FnMut(&mut Self, &[Unit<N::Payload>], Ppa),
+    ) -> Result<SimTime, FtlError> {
+        let per_page = self.nand.geometry().units_per_page() as usize;
+        let (mut now, mut finished) = (now, now);
+        let mut rest = units;
+        while !rest.is_empty() {
+            let (first, pages) = match self.frontiers[stream].next_pages() {
+                Some(run) => run,
+                None => self.open_block(now, stream, cause)?,
+            };
+            let run = &rest[..rest.len().min(pages as usize * per_page)];
+            let result = self.nand.program(now, first, run, self.sequence, cause);
+            let written = match result {
+                Ok(_) => run.len(),
+                Err(failed) => failed.programmed as usize * per_page,
+            };
+            let block = self.nand.geometry().block_of_page(first);
+            let pages = if per_page == 1 { written } else { written.div_ceil(per_page) } as u32;
+            let ppa = self.nand.geometry().first_unit_of_page(first);
+            self.sequence += u64::from(pages) + 1;
+            self.validity.set_run(ppa, written as u32);
+            self.valid[block.index()] += written as u32;
+            settle(self, &run[..written], ppa);
+            rest = &rest[written..];
+            match result {
+                Ok(done) => {
+                    finished = finished.max(done);
+                    if self.frontiers[stream].advance(pages) {
+                        self.close(block);
+                    }
+                }
+                Err(failed) => {
+                    self.retire(stream, block);
+                    now = failed.at;
+                }
+            }
+        }
+        Ok(finished)
+    }
+
+    /// Maps units just written by the host to the addresses from `first` on and invalidates
+    /// their old versions.
+    #[inline(always)]
+    pub(super) fn settle_host(&mut self, units: &[Unit<N::Payload>], first: Ppa) {
+        for (at, unit) in units.iter().enumerate() {
+            if let Some(ahead) = units.get(at + ENTRY_AHEAD) {
+                self.prefetch_entry(ahead.lpn);
+            }
+            if let Some(ahead) = units.get(at + STATE_AHEAD) {
+                self.prefetch_state(ahead.lpn);
+            }
+            self.tick += 1;
+            let ppa = first.plus(at as u32);
+            self.policy.written(ppa, self.tick);
+            match std::mem::replace(&mut self.map[unit.lpn.index()], PackedPpa::some(ppa)).get() {
+                Some(old) => self.invalidate(old),
+                None => self.mapped += 1,
+            }
+        }
+        self.host_units_written += units.len() as u64;
+        if self.heat.is_some() {
+            self.warm(units);
+        }
+    }
+
+    /// Notes how hot the units just written have become.
+    fn warm(&mut self, units: &[Unit<N::Payload>]) {
+        let Some(heat) = &mut self.heat else { return };
+        let first = self.tick + 1 - units.len() as u64;
+        for (tick, unit) in (first..).zip(units) {
+            heat.written(unit.lpn, tick);
+        }
+    }
+
+    /// Unmaps `lpn`.
+    pub(super) fn unmap(&mut self, lpn: Lpn) {
+        if let Some(old) = std::mem::replace(&mut self.map[lpn.index()], PackedPpa::NONE).get() {
+            self.tick += 1;
+            self.mapped -= 1;
+            self.invalidate(old);
+        }
+    }
+
+    #[inline(always)]
+    fn invalidate(&mut self, ppa: Ppa) {
+        self.validity.clear(ppa);
+        let block = self.nand.geometry().block_of(ppa);
+        let valid = &mut self.valid[block.index()];
+        *valid -= 1;
+        self.policy.invalidated(ppa, block, *valid, self.tick);
+    }
+
+    /// Makes sure the lane whose turn it is has an open block, collecting garbage first if the
+    /// host needs it; returns the next pages.
+    #[inline(never)]
+    fn open_block(&mut self, now: SimTime, stream: usize, cause: Cause) -> Result<(Ppn, u32), FtlError> {
+        let for_host = cause == Cause::Host;
+        if for_host && (self.free.count() < self.min_free_blocks || !self.retiring.is_empty()) {
+            self.collect(now)?;
+        }
+        loop {
+            // Collection may have written to this very stream, and passed the turn on.
+            if let Some(run) = self.frontiers[stream].next_pages() {
+                return Ok(run);
+            }
+            let plane = self.frontiers[stream].wanted_plane();
+            let Some(block) = self.free.take(plane, self.wanted(stream)) else {
+                // Only media faults can eat the reserve: each cost a block that gave none back.
+                return Err(self.end_of_life.insert(FtlError::OutOfBlocks).clone());
+            };
+            self.states[block.index()] = BlockState::Open;
+            if let Some(leveler) = &mut self.leveler {
+                leveler.left(block);
+            }
+            self.policy.opened(block, self.nand.erase_count(block), self.tick);
+            self.frontiers[stream].open(block, self.nand.geometry());
+        }
+    }
+
+    /// Which erased block `stream` should open.
+    fn wanted(&self, stream: usize) -> Want {
+        let roles = &self.roles;
+        if self.leveler.is_some() && stream == roles.wear {
+            return Want::Worn;
+        }
+        let is_cold = roles.cold != roles.hot && stream == roles.cold;
+        match self.config.allocation {
+            Allocation::Fifo => Want::Next,
+            Allocation::Adaptive if is_cold => Want::Worn,
+            Allocation::LeastErased | Allocation::Adaptive => Want::Young,
+        }
+    }
+
+    #[inline(never)]
+    fn close(&mut self, block: BlockId) {
+        self.states[block.index()] = BlockState::Closed;
+        if let Some(leveler) = &mut self.leveler {
+            leveler.closed(block);
+        }
+        self.policy.closed(block, self.valid[block.index()], self.tick);
+    }
+
+    /// Gives up `block`, open on `stream`, after a failed program.
+    #[cold]
+    fn retire(&mut self, stream: usize, block: BlockId) {
+        self.gc.program_failures += 1;
+        self.frontiers[stream].abandon();
+        self.states[block.index()] = BlockState::Retiring;
+        self.retiring.push(block);
+    }
+
+    /// Whether the host has an open block to go on with.
+    pub(super) fn host_has_room(&self) -> bool {
+        self.frontiers[HOST].next_pages().is_some()
+    }
+}

@@ -4,7 +4,7 @@ CARGO ?= cargo
 export RUSTFLAGS ?=
 export RUSTDOCFLAGS = -D warnings
 
-.PHONY: help build demo test lint docs examples test-long bench fuzz
+.PHONY: help build demo test lint docs examples test-long papers bench fuzz
 
 help:           ## This list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -30,9 +30,13 @@ docs:           ## The documentation of all crates, warnings are errors
 examples:       ## Runs everything in examples/
 	$(CARGO) build --quiet
 	sh scripts/examples.sh target/debug/strobe
+	$(CARGO) run --quiet --example own_policy
 
 test-long:      ## The full tables of oracles, in release (about 10 minutes)
 	$(CARGO) test --release --workspace -- --ignored --nocapture
+
+papers:         ## Published experiments, in full, into papers-out/ (about 15 minutes on 2 cores)
+	$(CARGO) run --release -- paper capi --out papers-out --json papers-out/capi.json
 
 bench:          ## Speed beside this machine's memory floor
 	$(CARGO) run --release -- bench

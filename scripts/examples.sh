@@ -18,6 +18,15 @@ assert abs(r["waf"] / 2.45 - 1) < 0.01, r["waf"]
 assert r["steady_state"]["reached"]
 print("steady state: WAF %.3f" % r["waf"])'
 
+for victim in greedy capi; do
+    "$strobe" run examples/hot-cold.toml --set drive.ftl.gc.victim=$victim --quiet --json - | python3 -c '
+import json, sys
+r = json.load(sys.stdin)
+victim = r["config"]["drive"]["ftl"]["gc"]["victim"]
+assert abs(r["waf"] / {"greedy": 6.28, "capi": 3.69}[victim] - 1) < 0.01, (victim, r["waf"])
+print("hot/cold, %s: WAF %.3f" % (victim, r["waf"]))'
+done
+
 "$strobe" run examples/wear-out.toml --quiet --json - | python3 -c '
 import json, sys
 r = json.load(sys.stdin)

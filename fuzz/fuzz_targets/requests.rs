@@ -4,8 +4,9 @@
 
 use arbitrary::{Arbitrary, Unstructured};
 use libfuzzer_sys::fuzz_target;
-use strobe_ftl::gc::{Formula, Greedy, Kinetic, LinearScore, Sampled, Sampling, VictimPolicy};
-use strobe_ftl::{Capacity, Demand, GcStream, MappingScheme, PageMap, PageMapConfig};
+use strobe_ftl::gc::{Formula, Greedy, Kinetic, LinearScore, Sampled, Sampling, ScataAge, VictimPolicy};
+use strobe_ftl::wear::Leveling;
+use strobe_ftl::{Allocation, GcStream, MappingScheme, Migration, PageMap, PageMapConfig, Temperature};
 use strobe_nand::{ArrayTiming, ByteMedium, Chip, Timing, TimingConfig, Untimed, WearConfig};
 use strobe_ssd::{CommandError, ControllerConfig, Drive, Engine};
 use strobe_types::{Geometry, GeometrySpec, Lba, Op, Request, SECTOR_BYTES, SimTime};
@@ -24,7 +25,14 @@ struct Case {
     net_blocks: u8,
     spare_units: u8,
     policy: u8,
+    window: u8,
     own_stream: bool,
+    migration: u8,
+    temperature: u8,
+    allocation: u8,
+    leveling: u8,
+    threshold: u8,
+    set_blocks: u8,
     timed: bool,
     endurance_pe: u8,
     fail_per_256: u8,
@@ -78,7 +86,7 @@ impl Case {
             channels: 1 + u32::from(self.channels % 3),
             dies_per_channel: 1 + u32::from(self.dies % 2),
             planes_per_die: 1 + u32::from(self.planes % 3),
-            blocks_per_plane: 3 + u32::from(self.blocks % 14),
+            blocks_per_plane: 3 + u32::from(self.blocks % 24),
             pages_per_block: 1 + u32::from(self.pages % 8),
             page_bytes: (1 + u32::from(self.units_per_page % 5)) * unit_bytes,
             unit_bytes,
@@ -90,14 +98,39 @@ impl Case {
         let geometry = self.geometry();
         let blocks = geometry.blocks();
         let per_block = geometry.units_per_block();
-        match self.policy % 7 {
+        let kinetic = |score| Kinetic::new(blocks, per_block, score);
+        match self.policy % 15 {
             0 => self.with_policy(Greedy::new(blocks)),
-            1 => self.with_policy(Kinetic::new(blocks, per_block, LinearScore::CostBenefit)),
-            2 => self.with_policy(Sampled::new(blocks, Sampling::Fifo)),
-            3 => self.with_policy(Sampled::new(blocks, Sampling::Choices(1))),
-            4 => self.with_policy(Kinetic::new(blocks, per_block, LinearScore::FeGc)),
-            5 => self.with_policy(Formula::new(blocks, "age * (1-u) / (1+u)^2").expect("a formula")),
-            _ => self.with_policy(Sampled::new(blocks, Sampling::Choices(4))),
+            1 => self.with_policy(Greedy::windowed(blocks, 1 + u32::from(self.window))),
+            2 => self.with_policy(kinetic(LinearScore::CostBenefit)),
+            3 => self.with_policy(kinetic(LinearScore::Lfs)),
+            4 => self.with_policy(kinetic(LinearScore::Cat)),
+            5 => self.with_policy(kinetic(LinearScore::FeGc)),
+            6 => self.with_policy(kinetic(LinearScore::CaPi)),
+            7 => self.with_policy(Kinetic::scata(blocks, per_block, ScataAge::OldestInvalid)),
+            8 => self.with_policy(Kinetic::scata(blocks, per_block, ScataAge::NewestInvalid)),
+            9 => self.with_policy(Sampled::new(blocks, Sampling::Fifo)),
+            10 => self.with_policy(Sampled::new(blocks, Sampling::Choices(1))),
+            11 => self.with_policy(Sampled::new(blocks, Sampling::Choices(4))),
+            12 => self.with_formula("age * (1-u) / (1+u)^2"),
+            13 => self.with_formula("age_newest_valid * (1-u)"),
+            _ => self.with_formula("1 / valid"),
+        }
+    }
+
+    fn with_formula(&self, text: &str) {
+        let geometry = self.geometry();
+        let formula = Formula::new(geometry.blocks(), geometry.units_per_block(), text);
+        self.with_policy(formula.expect("a formula"));
+    }
+
+    fn leveling(&self) -> Option<Leveling> {
+        let threshold = 1 + u32::from(self.threshold % 16);
+        match self.leveling % 4 {
+            0 => None,
+            1 => Some(Leveling::Swap { threshold }),
+            2 => Some(Leveling::DualPool { threshold }),
+            _ => Some(Leveling::SwLeveler { threshold, set_blocks: 1 + u32::from(self.set_blocks % 8) }),
         }
     }
 
@@ -123,28 +156,30 @@ impl Case {
     ) {
         let geometry = self.geometry();
         let factory_bad = u32::from(self.factory_bad % 4);
-        let lanes = geometry.planes();
-        let room = Capacity::new(Demand {
-            logical_units: 0,
-            usable_blocks: geometry.blocks() - factory_bad.min(geometry.blocks()),
-            open_blocks: if self.own_stream { 2 * lanes } else { lanes },
-            reserve_blocks: lanes + 1,
-            pages_per_block: geometry.pages_per_block(),
-            units_per_page: geometry.units_per_page(),
-        })
-        .room_units();
         let wear = WearConfig {
             endurance_pe: (self.endurance_pe > 200).then(|| u32::from(self.endurance_pe) - 200),
             factory_bad_blocks: factory_bad,
             program_fail_rate: if self.fail_per_256 > 240 { 0.02 } else { 0.0 },
         };
-        let map = PageMapConfig {
+        let choices = PageMapConfig {
             gc_stream: if self.own_stream { GcStream::Own } else { GcStream::Host },
             min_free_blocks: (self.min_free_blocks > 100).then_some(u32::from(self.min_free_blocks % 12)),
-            net_blocks: 1 + u32::from(self.net_blocks % 3),
+            fault_reserve: u32::from(self.min_free_blocks % 3),
+            net_blocks: 1 + u32::from(self.net_blocks % 4),
+            migration: [Migration::None, Migration::HotCold, Migration::Sorted]
+                [usize::from(self.migration % 3)],
+            temperature: [Temperature::UpdateCount, Temperature::UpdateRate, Temperature::LastWrite]
+                [usize::from(self.temperature % 3)],
+            allocation: [Allocation::Fifo, Allocation::LeastErased, Allocation::Adaptive]
+                [usize::from(self.allocation % 3)],
+            leveling: self.leveling(),
             seed: u64::from(self.seed),
-            ..PageMapConfig::new((room as u32).saturating_sub(u32::from(self.spare_units % 32)).max(1))
+            ..PageMapConfig::new(0)
         };
+        let good = geometry.blocks().saturating_sub(factory_bad);
+        let room = choices.capacity(&geometry, good).room_units() as u32;
+        let logical_units = room.saturating_sub(u32::from(self.spare_units % 32)).max(1);
+        let map = PageMapConfig { logical_units, ..choices };
         let controller = ControllerConfig {
             write_buffer_bytes: u64::from(self.buffer_units % 70) * u64::from(geometry.unit_bytes()),
             command_ns: u64::from(self.seed % 3) * 100,

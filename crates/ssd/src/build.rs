@@ -68,15 +68,42 @@ fn policy_names() -> String {
 ///
 /// Memory is proportional to the drive; ask [`memory_bytes`] first.
 pub fn build(config: &DriveConfig, timing: bool, seed: u64) -> Result<Box<dyn Engine>, BuildError> {
+    build_choosing(config, timing, seed, ByName)
+}
+
+/// [`build`] with a victim policy of your own, made for the drive's geometry; what the
+/// configuration says about the victim is ignored.
+pub fn build_with<V>(
+    config: &DriveConfig,
+    timing: bool,
+    seed: u64,
+    policy: impl FnOnce(&Geometry) -> V,
+) -> Result<Box<dyn Engine>, BuildError>
+where
+    V: VictimPolicy + Clone + Send + 'static,
+{
+    build_choosing(config, timing, seed, Given(policy))
+}
+
+fn build_choosing(
+    config: &DriveConfig,
+    timing: bool,
+    seed: u64,
+    choice: impl PolicyChoice,
+) -> Result<Box<dyn Engine>, BuildError> {
     let (geometry, logical) = checked(config)?;
     let plan = Plan { config, geometry, logical, seed };
     match (timing, config.nand.data) {
-        (false, DataMode::None) => plan.with_chip::<Untimed, NoMedium>(Untimed),
-        (false, DataMode::Stamp) => plan.with_chip::<Untimed, StampMedium>(Untimed),
-        (false, DataMode::Bytes) => plan.with_chip::<Untimed, ByteMedium>(Untimed),
-        (true, DataMode::None) => plan.with_chip::<ArrayTiming, NoMedium>(plan.array_timing()),
-        (true, DataMode::Stamp) => plan.with_chip::<ArrayTiming, StampMedium>(plan.array_timing()),
-        (true, DataMode::Bytes) => plan.with_chip::<ArrayTiming, ByteMedium>(plan.array_timing()),
+        (false, DataMode::None) => choice.onto(&plan, plan.chip::<Untimed, NoMedium>(Untimed)),
+        (false, DataMode::Stamp) => choice.onto(&plan, plan.chip::<Untimed, StampMedium>(Untimed)),
+        (false, DataMode::Bytes) => choice.onto(&plan, plan.chip::<Untimed, ByteMedium>(Untimed)),
+        (true, DataMode::None) => choice.onto(&plan, plan.chip::<ArrayTiming, NoMedium>(plan.array_timing())),
+        (true, DataMode::Stamp) => {
+            choice.onto(&plan, plan.chip::<ArrayTiming, StampMedium>(plan.array_timing()))
+        }
+        (true, DataMode::Bytes) => {
+            choice.onto(&plan, plan.chip::<ArrayTiming, ByteMedium>(plan.array_timing()))
+        }
     }
 }
 
@@ -222,42 +249,14 @@ impl Plan<'_> {
         ArrayTiming::new(config, &self.geometry)
     }
 
-    fn with_chip<T, M>(&self, timing: T) -> Result<Box<dyn Engine>, BuildError>
-    where
-        T: Timing + Send + 'static,
-        M: Medium + Send + 'static,
-    {
+    fn chip<T: Timing, M: Medium>(&self, timing: T) -> Chip<T, M> {
         let nand = &self.config.nand;
         let wear = WearConfig {
             endurance_pe: (nand.endurance_pe > 0).then_some(nand.endurance_pe),
             factory_bad_blocks: nand.factory_bad_blocks,
             program_fail_rate: nand.program_fail_rate,
         };
-        let chip = Chip::<T, M>::new(self.geometry.clone(), wear, timing, self.seed);
-        let gc = &self.config.ftl.gc;
-        let blocks = self.geometry.blocks();
-        let units = self.geometry.units_per_block();
-        let exact = || match units <= Kinetic::UNITS_PER_BLOCK_MAX {
-            true => Ok(units),
-            false => Err(BuildError::BlockTooLarge(units)),
-        };
-        let linear = |score| exact().map(|units| Kinetic::new(blocks, units, score));
-        let scata = |age| exact().map(|units| Kinetic::scata(blocks, units, age));
-        match gc.victim.as_str() {
-            "greedy" => self.with_policy(chip, Greedy::new(blocks)),
-            "windowed-greedy" => self.with_policy(chip, Greedy::windowed(blocks, gc.window)),
-            "cost-benefit" => self.with_policy(chip, linear(LinearScore::CostBenefit)?),
-            "lfs" => self.with_policy(chip, linear(LinearScore::Lfs)?),
-            "cat" => self.with_policy(chip, linear(LinearScore::Cat)?),
-            "fegc" => self.with_policy(chip, linear(LinearScore::FeGc)?),
-            "capi" => self.with_policy(chip, linear(LinearScore::CaPi)?),
-            "scata" => self.with_policy(chip, scata(ScataAge::OldestInvalid)?),
-            "scata-newest" => self.with_policy(chip, scata(ScataAge::NewestInvalid)?),
-            "fifo" => self.with_policy(chip, Sampled::new(blocks, Sampling::Fifo)),
-            "random" => self.with_policy(chip, Sampled::new(blocks, Sampling::Choices(1))),
-            "d-choices" => self.with_policy(chip, Sampled::new(blocks, Sampling::Choices(gc.choices))),
-            formula => self.with_policy(chip, Formula::new(blocks, units, formula)?),
-        }
+        Chip::new(self.geometry.clone(), wear, timing, self.seed)
     }
 
     fn with_policy<T, M, V>(&self, chip: Chip<T, M>, policy: V) -> Result<Box<dyn Engine>, BuildError>
@@ -269,5 +268,64 @@ impl Plan<'_> {
         let map = map_config(self.config, &self.geometry, self.logical, self.seed);
         let ftl = PageMap::new(chip, policy, map)?;
         Ok(Box::new(Drive::new(ftl, &self.config.controller)))
+    }
+}
+
+/// Where the victim policy of a drive comes from.
+trait PolicyChoice {
+    /// The drive on `chip` with that policy.
+    fn onto<T, M>(self, plan: &Plan<'_>, chip: Chip<T, M>) -> Result<Box<dyn Engine>, BuildError>
+    where
+        T: Timing + Send + 'static,
+        M: Medium + Send + 'static;
+}
+
+/// The caller made it.
+struct Given<F>(F);
+
+impl<F: FnOnce(&Geometry) -> V, V: VictimPolicy + Clone + Send + 'static> PolicyChoice for Given<F> {
+    fn onto<T, M>(self, plan: &Plan<'_>, chip: Chip<T, M>) -> Result<Box<dyn Engine>, BuildError>
+    where
+        T: Timing + Send + 'static,
+        M: Medium + Send + 'static,
+    {
+        let policy = (self.0)(&plan.geometry);
+        plan.with_policy(chip, policy)
+    }
+}
+
+/// The configuration names it or spells it out.
+struct ByName;
+
+impl PolicyChoice for ByName {
+    fn onto<T, M>(self, plan: &Plan<'_>, chip: Chip<T, M>) -> Result<Box<dyn Engine>, BuildError>
+    where
+        T: Timing + Send + 'static,
+        M: Medium + Send + 'static,
+    {
+        let gc = &plan.config.ftl.gc;
+        let blocks = plan.geometry.blocks();
+        let units = plan.geometry.units_per_block();
+        let exact = || match units <= Kinetic::UNITS_PER_BLOCK_MAX {
+            true => Ok(units),
+            false => Err(BuildError::BlockTooLarge(units)),
+        };
+        let linear = |score| exact().map(|units| Kinetic::new(blocks, units, score));
+        let scata = |age| exact().map(|units| Kinetic::scata(blocks, units, age));
+        match gc.victim.as_str() {
+            "greedy" => plan.with_policy(chip, Greedy::new(blocks)),
+            "windowed-greedy" => plan.with_policy(chip, Greedy::windowed(blocks, gc.window)),
+            "cost-benefit" => plan.with_policy(chip, linear(LinearScore::CostBenefit)?),
+            "lfs" => plan.with_policy(chip, linear(LinearScore::Lfs)?),
+            "cat" => plan.with_policy(chip, linear(LinearScore::Cat)?),
+            "fegc" => plan.with_policy(chip, linear(LinearScore::FeGc)?),
+            "capi" => plan.with_policy(chip, linear(LinearScore::CaPi)?),
+            "scata" => plan.with_policy(chip, scata(ScataAge::OldestInvalid)?),
+            "scata-newest" => plan.with_policy(chip, scata(ScataAge::NewestInvalid)?),
+            "fifo" => plan.with_policy(chip, Sampled::new(blocks, Sampling::Fifo)),
+            "random" => plan.with_policy(chip, Sampled::new(blocks, Sampling::Choices(1))),
+            "d-choices" => plan.with_policy(chip, Sampled::new(blocks, Sampling::Choices(gc.choices))),
+            formula => plan.with_policy(chip, Formula::new(blocks, units, formula)?),
+        }
     }
 }

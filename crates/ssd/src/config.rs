@@ -340,7 +340,11 @@ pub const POLICIES: &[PolicyInfo] = &[
         picks: "the same with age_i since the newest invalidation",
         source: "SCATA: Lin 2011, prose",
     },
-    PolicyInfo { name: "fifo", picks: "the block closed first", source: "a circular log; Menon 1995" },
+    PolicyInfo {
+        name: "fifo",
+        picks: "the block closed first",
+        source: "a circular log, or LRU cleaning; Menon 1995",
+    },
     PolicyInfo { name: "random", picks: "any closed block", source: "Van Houdt 2013, d = 1" },
     PolicyInfo {
         name: "d-choices",

@@ -16,7 +16,7 @@ pub mod presets;
 mod queue;
 mod stats;
 
-pub use build::{BuildError, build, memory_bytes};
+pub use build::{BuildError, build, build_with, memory_bytes};
 pub use config::{
     AllocationName, ControllerConfig, DataMode, DriveConfig, FtlConfig, GcConfig, GcStreamName, MAPPINGS,
     MappingInfo, MigrationName, NandConfig, POLICIES, PolicyInfo, TemperatureName, WearLevelingConfig,

@@ -120,6 +120,16 @@ impl Observer for () {
 pub fn run(experiment: &Experiment, observer: &mut dyn Observer) -> Result<RunResult, RunError> {
     check_memory(experiment)?;
     let drive = build(&experiment.drive, experiment.run.timing, experiment.seed)?;
+    run_on(experiment, drive, observer)
+}
+
+/// Runs `experiment` on a fresh drive that you have built yourself, for example with a victim
+/// policy of your own by [`strobe_ssd::build_with`].
+pub fn run_on(
+    experiment: &Experiment,
+    drive: Box<dyn Engine>,
+    observer: &mut dyn Observer,
+) -> Result<RunResult, RunError> {
     let source = Source::open(experiment)?;
     Runner::new(experiment, drive, observer).run(source)
 }

@@ -8,9 +8,10 @@
 mod oracle_support;
 
 use oracle_support::Policy::{Choices, Fifo, Greedy, GreedyLog, Random};
+use oracle_support::hot_cold::{Combination, assert_between_separated_and_mixed};
 use oracle_support::{Cell, Policy, Run, Traffic, assert_agreement, drive_config};
 use strobe_nand::{Cause, NandOp};
-use strobe_ssd::{DriveStats, GcConfig, GcStreamName};
+use strobe_ssd::{DriveStats, GcConfig, GcStreamName, MigrationName};
 use strobe_types::Op;
 use strobe_workload::synthetic::{Kind, SyntheticConfig};
 
@@ -58,6 +59,18 @@ fn fifo_meets_its_formula_with_hot_and_cold_mixed() {
 #[test]
 fn greedy_in_one_log_mixes_hot_and_cold() {
     assert_agreement(&[Cell::new(GreedyLog, 64, 0.72).under(Traffic::HotCold { f: 0.1, r: 0.9 })]);
+}
+
+#[test]
+fn hot_and_cold_migration_lies_between_separated_and_mixed() {
+    let combination =
+        |victim, migration, stream, traffic| Combination { victim, migration, stream, blocks: 1024, traffic };
+    assert_between_separated_and_mixed(&[
+        combination("greedy", MigrationName::HotCold, GcStreamName::Own, (0.93, 0.1, 0.9)),
+        combination("cat", MigrationName::HotCold, GcStreamName::Host, (0.72, 0.1, 0.9)),
+        combination("greedy", MigrationName::Sorted, GcStreamName::Own, (0.72, 0.2, 0.8)),
+        combination("capi", MigrationName::Sorted, GcStreamName::Host, (0.93, 0.2, 0.8)),
+    ]);
 }
 
 #[test]

@@ -2,7 +2,8 @@
 
 use proptest::prelude::*;
 use strobe_ftl::gc::{Greedy, Kinetic, LinearScore, Sampled, Sampling, VictimPolicy};
-use strobe_ftl::{Capacity, Demand, GcStream, MappingScheme, PageMap, PageMapConfig};
+use strobe_ftl::wear::Leveling;
+use strobe_ftl::{Allocation, GcStream, MappingScheme, Migration, PageMap, PageMapConfig, Temperature};
 use strobe_nand::{ArrayTiming, ByteMedium, Chip, Timing, TimingConfig, Untimed, WearConfig};
 use strobe_ssd::{CommandError, ControllerConfig, Drive, Engine};
 use strobe_types::{Geometry, GeometrySpec, Lba, Op, Prng, SECTOR_BYTES, SimTime};
@@ -23,7 +24,8 @@ struct Shape {
     unit_bytes: u32,
     /// Write buffer in mapping units; 0: none.
     buffer_units: u64,
-    own_stream: bool,
+    /// Everything of the page map but its size and seed.
+    choices: PageMapConfig,
     seed: u64,
 }
 
@@ -36,9 +38,32 @@ const SHAPE: Shape = Shape {
     units_per_page: 1,
     unit_bytes: 2048,
     buffer_units: 0,
-    own_stream: true,
+    choices: PageMapConfig {
+        logical_units: 0,
+        gc_stream: GcStream::Own,
+        min_free_blocks: None,
+        fault_reserve: 0,
+        net_blocks: 1,
+        migration: Migration::None,
+        temperature: Temperature::UpdateCount,
+        allocation: Allocation::Fifo,
+        leveling: None,
+        seed: 0,
+    },
     seed: 1,
 };
+
+const STREAMS: [GcStream; 2] = [GcStream::Own, GcStream::Host];
+const MIGRATIONS: [Migration; 3] = [Migration::None, Migration::HotCold, Migration::Sorted];
+const TEMPERATURES: [Temperature; 3] =
+    [Temperature::UpdateCount, Temperature::UpdateRate, Temperature::LastWrite];
+const ALLOCATIONS: [Allocation; 3] = [Allocation::Fifo, Allocation::LeastErased, Allocation::Adaptive];
+const LEVELINGS: [Option<Leveling>; 4] = [
+    None,
+    Some(Leveling::Swap { threshold: 3 }),
+    Some(Leveling::DualPool { threshold: 2 }),
+    Some(Leveling::SwLeveler { threshold: 3, set_blocks: 2 }),
+];
 
 /// A policy that a frozen drive can copy.
 trait Policy: VictimPolicy + Clone + Send + 'static {}
@@ -61,21 +86,8 @@ impl Shape {
     /// The fullest drive of this shape that the arithmetic allows, if there is one.
     fn drive<T: Timing, V: VictimPolicy>(&self, timing: T, policy: V) -> Option<ByteDrive<T, V>> {
         let geometry = self.geometry();
-        let lanes = geometry.planes();
-        let room = Capacity::new(Demand {
-            logical_units: 0,
-            usable_blocks: geometry.blocks(),
-            open_blocks: if self.own_stream { 2 * lanes } else { lanes },
-            reserve_blocks: lanes + 1,
-            pages_per_block: geometry.pages_per_block(),
-            units_per_page: geometry.units_per_page(),
-        })
-        .room_units();
-        let map = PageMapConfig {
-            gc_stream: if self.own_stream { GcStream::Own } else { GcStream::Host },
-            seed: self.seed,
-            ..PageMapConfig::new(room as u32)
-        };
+        let room = self.choices.capacity(&geometry, geometry.blocks()).room_units();
+        let map = PageMapConfig { logical_units: room as u32, seed: self.seed, ..self.choices };
         let controller = ControllerConfig {
             write_buffer_bytes: self.buffer_units * u64::from(self.unit_bytes),
             ..ControllerConfig::default()
@@ -326,10 +338,28 @@ fn a_unit_of_one_sector_has_no_partial_writes_and_keeps_every_byte() {
 #[test]
 fn several_dies_and_planes_keep_every_byte() {
     for (channels, dies_per_channel, planes_per_die) in [(2, 1, 1), (1, 3, 1), (1, 1, 4), (2, 2, 2)] {
-        for own_stream in [false, true] {
+        for gc_stream in STREAMS {
+            let choices = PageMapConfig { gc_stream, ..SHAPE.choices };
             for buffer_units in [0, 6, 64] {
-                let shape = Shape { channels, dies_per_channel, planes_per_die, own_stream, ..SHAPE };
+                let shape = Shape { channels, dies_per_channel, planes_per_die, choices, ..SHAPE };
                 exercise(&Shape { buffer_units, ..shape }, "d-choices", true, 600, 2);
+            }
+        }
+    }
+}
+
+#[test]
+fn every_way_to_collect_and_level_keeps_every_byte() {
+    for migration in MIGRATIONS {
+        for allocation in ALLOCATIONS {
+            for leveling in LEVELINGS {
+                for gc_stream in STREAMS {
+                    let choices =
+                        PageMapConfig { gc_stream, migration, allocation, leveling, ..SHAPE.choices };
+                    let shape = Shape { blocks_per_plane: 16, choices, ..SHAPE };
+                    exercise(&Shape { buffer_units: 5, ..shape }, "greedy", true, 400, 4);
+                    exercise(&Shape { units_per_page: 2, ..shape }, "cost-benefit", true, 400, 4);
+                }
             }
         }
     }
@@ -345,22 +375,31 @@ fn cases() -> ProptestConfig {
 proptest! {
     #![proptest_config(cases())]
 
-    /// Geometry, buffer, policy and seed are all input.
+    /// Geometry, buffer, policy, every choice of the collector and the seed are all input.
     #[test]
     fn any_full_drive_equals_a_plain_disk(
         (channels, dies_per_channel, planes_per_die) in (1u32..3, 1u32..3, 1u32..3),
-        blocks_per_plane in 4u32..16,
+        blocks_per_plane in 4u32..24,
         pages_per_block in 1u32..9,
         units_per_page in prop::sample::select(vec![1u32, 2, 4]),
         unit_bytes in prop::sample::select(vec![512u32, 1024, 4096]),
         buffer_units in prop_oneof![Just(0u64), 1u64..10, 10u64..1000],
         policy in prop::sample::select(POLICIES.to_vec()),
-        (own_stream, with_times) in any::<(bool, bool)>(),
+        gc_stream in prop::sample::select(STREAMS.to_vec()),
+        migration in prop::sample::select(MIGRATIONS.to_vec()),
+        temperature in prop::sample::select(TEMPERATURES.to_vec()),
+        allocation in prop::sample::select(ALLOCATIONS.to_vec()),
+        leveling in prop::sample::select(LEVELINGS.to_vec()),
+        net_blocks in 1u32..4,
+        with_times in any::<bool>(),
         seed in any::<u64>(),
     ) {
+        let choices = PageMapConfig {
+            gc_stream, migration, temperature, allocation, leveling, net_blocks, ..SHAPE.choices
+        };
         let shape = Shape {
             channels, dies_per_channel, planes_per_die, blocks_per_plane, pages_per_block,
-            units_per_page, unit_bytes, buffer_units, own_stream, seed,
+            units_per_page, unit_bytes, buffer_units, choices, seed,
         };
         exercise(&shape, policy, with_times, 300, 3);
     }

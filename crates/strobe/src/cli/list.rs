@@ -113,12 +113,17 @@ fn formula_help() -> String {
         with + - * / ^, min(a, b), max(a, b), sqrt, abs, exp, log, and for each block\n\n"
             .to_owned();
     for variable in VARIABLES {
-        text.push_str(&format!("    {:16}  {}\n", variable.name, variable.meaning));
+        text.push_str(&format!("    {:17} {}\n", variable.name, variable.meaning));
     }
+    text.push_str(LISTED_NOT_BUILT);
     text.push_str("\nA tick is a mapping unit written or trimmed by the host. A formula is computed for every block at\n");
     text.push_str("each choice; the policies above find theirs without looking at every block.");
     text
 }
+
+/// What a reader of the literature will look for.
+const LISTED_NOT_BUILT: &str = "\nNot built are CATA and CBA (Han, Ryu & Yim 2006): what is public of them does not give their scores\n\
+     in full. With age, u and erase_count at hand, either is a formula.\n";
 
 fn strings<const N: usize>(cells: [&str; N]) -> Vec<String> {
     cells.map(str::to_owned).to_vec()

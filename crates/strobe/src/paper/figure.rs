@@ -8,8 +8,10 @@ use serde_json::{Map, Value};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// Within the band.
+    /// Within the band, like the paper's number.
     Reproduced,
+    /// Within the band, which the paper's own number is outside of: as foretold, but not as printed.
+    NotReached,
     /// Outside the band, or not to be measured.
     Missed,
     /// There is nothing to compare with.
@@ -21,6 +23,7 @@ impl Verdict {
     pub fn name(self) -> &'static str {
         match self {
             Verdict::Reproduced => "reproduced",
+            Verdict::NotReached => "not-reached",
             Verdict::Missed => "missed",
             Verdict::Shown => "shown",
         }
@@ -42,7 +45,7 @@ pub struct Row {
     pub band: Option<[Option<f64>; 2]>,
     /// Whether it is within.
     pub verdict: Verdict,
-    /// Why it is not, where that is known.
+    /// Why it is not, or why the paper's number is not, where that is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
 }
@@ -63,14 +66,19 @@ impl Row {
     ) -> Self {
         let within =
             |value: f64| band[0].is_none_or(|low| value >= low) && band[1].is_none_or(|high| value <= high);
-        let verdict = if measured.is_some_and(within) { Verdict::Reproduced } else { Verdict::Missed };
+        let verdict = match (measured.is_some_and(within), paper.is_none_or(within)) {
+            (true, true) => Verdict::Reproduced,
+            (true, false) => Verdict::NotReached,
+            (false, _) => Verdict::Missed,
+        };
         Self { paper, band: Some(band), verdict, ..Self::shown(at, measured) }
     }
 
-    /// The same with the reason, if it was missed.
+    /// The same with the reason, if it was missed or not reached.
     #[must_use]
     pub fn because(mut self, why: &str) -> Self {
-        self.why = (self.verdict == Verdict::Missed && !why.is_empty()).then(|| why.to_owned());
+        let differs = matches!(self.verdict, Verdict::Missed | Verdict::NotReached);
+        self.why = (differs && !why.is_empty()).then(|| why.to_owned());
         self
     }
 
@@ -176,6 +184,9 @@ mod tests {
         assert_eq!(verdict(Some(1e9), [Some(0.0), None]), Verdict::Reproduced);
         assert_eq!(verdict(None, [None, None]), Verdict::Missed);
         assert_eq!(verdict(Some(f64::NAN), [Some(0.0), None]), Verdict::Missed);
+        let outside = [Some(-2.0), Some(14.0)];
+        assert_eq!(verdict(Some(5.0), outside), Verdict::NotReached);
+        assert_eq!(verdict(Some(15.0), outside), Verdict::Missed);
         let row = Row::judged(&[], None, Some(1.0), [Some(0.0), None]);
         assert_eq!(row.because("no reason").why, None);
     }

@@ -22,11 +22,13 @@ pub fn summary(result: &PaperResult) -> String {
     let verdicts = |verdict| {
         result.figures.iter().flat_map(|figure| &figure.rows).filter(|row| row.verdict == verdict).count()
     };
-    let (reproduced, missed) = (verdicts(Verdict::Reproduced), verdicts(Verdict::Missed));
+    let [reproduced, not_reached, missed] =
+        [Verdict::Reproduced, Verdict::NotReached, Verdict::Missed].map(verdicts);
     let _ = write!(
         out,
-        "\n{reproduced} of {} comparisons reproduced; seed {}, strobe {}",
-        reproduced + missed,
+        "\n{} comparisons: {reproduced} reproduced, {not_reached} as foretold but not as printed in the \
+         paper, {missed} missed; seed {}, strobe {}",
+        reproduced + not_reached + missed,
         result.seed,
         result.strobe_version
     );
@@ -59,7 +61,8 @@ fn figure_text(figure: &Figure) -> String {
     }
     for row in listed {
         if let Some(why) = &row.why {
-            let _ = writeln!(out, "missed, {}: {why}", row.coordinate("claim"));
+            let verdict = row.verdict.name();
+            let _ = writeln!(out, "{verdict}, {}: {why}", row.coordinate("claim"));
         }
     }
     out

@@ -25,6 +25,8 @@
 // Each test program uses its own part of this module.
 #![allow(dead_code)]
 
+pub(crate) mod hot_cold;
+
 use std::fmt::Write as _;
 
 use strobe_nand::NandOp;

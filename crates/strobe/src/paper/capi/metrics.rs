@@ -35,6 +35,10 @@ const fn claim(other: &'static str, percent: f64, band: [f64; 2]) -> Claim {
 const GAP_CLOSES: &str = "where most data is cold, schemes that separate hot from cold data copy equally little, \
                           which draws the mean to zero";
 
+/// Why FeGC lives longer than in the paper.
+const STRONGER_FEGC: &str = "the paper's FeGC opened blocks anew at each collection and wasted what was left of them; \
+                             this one keeps its open blocks and is the stronger for it";
+
 pub(super) const FIRST_FAILURE: Metric = Metric {
     figure: "4",
     title: "host pages written when the first block goes bad",
@@ -45,10 +49,9 @@ pub(super) const FIRST_FAILURE: Metric = Metric {
         claim("GA", 73.0, [35.0, 90.0]),
         claim("CB", 39.0, [25.0, 55.0]),
         claim("CAT", 29.0, [14.0, 35.0]),
-        claim("FeGC", 24.0, [-2.0, 14.0]),
+        Claim { why: STRONGER_FEGC, ..claim("FeGC", 24.0, [-2.0, 14.0]) },
     ],
-    note: "the band for FeGC does not contain the paper's own figure: its FeGC opened blocks anew at each \
-           collection, this one keeps its open blocks and is the stronger for it",
+    note: "counted from the first page of the filling",
 };
 
 pub(super) const COPIES: Metric = Metric {

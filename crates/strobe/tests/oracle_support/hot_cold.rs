@@ -1,0 +1,125 @@
+//! Hot/cold traffic on drives that try to keep hot and cold data apart.
+//!
+//! No formula says how far a policy gets, but none can do better than two drives of their own, one
+//! for hot and one for cold data, with the spare space divided in the best way, and none should do
+//! worse than a plain log with greedy victims, which mixes them (ALGORITHMS.md §7).
+
+use std::fmt::Write as _;
+
+use strobe_nand::NandOp;
+use strobe_ssd::{GcConfig, GcStreamName, MigrationName};
+use strobe_workload::oracle;
+
+use super::{Cell, GATE, Policy, Run, SEED, Traffic, drive_config};
+
+/// Units in a block: the reference for mixed data is known for this size only.
+const UNITS_PER_BLOCK: u32 = 64;
+
+/// How a drive tells hot from cold, and the traffic it gets.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Combination {
+    /// Which victims are chosen.
+    pub(crate) victim: &'static str,
+    /// How valid data is sorted.
+    pub(crate) migration: MigrationName,
+    /// Where it goes.
+    pub(crate) stream: GcStreamName,
+    /// Blocks of the drive.
+    pub(crate) blocks: u32,
+    /// ρ, the hot share of the addresses and that of the writes.
+    pub(crate) traffic: (f64, f64, f64),
+}
+
+/// What came out.
+struct Outcome {
+    rho: f64,
+    separated: f64,
+    simulated: f64,
+    mixed: f64,
+}
+
+impl Outcome {
+    fn lies_between(&self) -> bool {
+        (self.separated * (1.0 - GATE)..=self.mixed * (1.0 + GATE)).contains(&self.simulated)
+    }
+}
+
+impl Combination {
+    fn gc(&self) -> GcConfig {
+        // Sorting pays when the victims of one call are many: it takes about as many as can be
+        // written to the erased blocks in hand.
+        let (min_free_blocks, net_blocks) = match self.migration {
+            MigrationName::Sorted => (32, 2),
+            _ => (0, 1),
+        };
+        GcConfig {
+            victim: self.victim.to_owned(),
+            migration: self.migration,
+            stream: self.stream,
+            min_free_blocks,
+            net_blocks,
+            ..GcConfig::default()
+        }
+    }
+
+    /// Blocks that take no part when a victim is chosen: free ones, and the half of an open block
+    /// for each stream that copies go to, as the [module above](super) explains. Sorted migration
+    /// has only one: blocks for cold data are filled at once.
+    fn idle_blocks(&self) -> f64 {
+        match self.migration {
+            MigrationName::HotCold => 3.0 + 2.0 * 0.5,
+            MigrationName::Sorted => 31.0 + 0.5,
+            MigrationName::None => 2.0 + 0.5,
+        }
+    }
+
+    fn measure(&self) -> Outcome {
+        let (rho, f, r) = self.traffic;
+        let units = (f64::from(self.blocks) - self.idle_blocks()) * f64::from(UNITS_PER_BLOCK);
+        let logical = (rho * units).round() as u32;
+        let config = drive_config(self.blocks, UNITS_PER_BLOCK, logical, self.gc());
+        let mut run = Run::filled(&config, &Traffic::HotCold { f, r }.config(), SEED);
+        run.write(40 * u64::from(logical));
+        let before = run.engine.stats();
+        run.write(10 * u64::from(logical));
+        let delta = run.engine.stats().since(&before);
+        run.engine.check().expect("every invariant holds");
+        let simulated = delta.nand.total(NandOp::Program) as f64 / delta.host.units_written as f64;
+        let rho = f64::from(logical) / units;
+        let separated = oracle::hot_cold_separated_greedy(rho, UNITS_PER_BLOCK, f, r);
+        let separated = separated.expect("within the domain").write_amplification;
+        let mixed = Cell::new(Policy::GreedyLog, UNITS_PER_BLOCK, self.traffic.0).mixed_greedy(f);
+        Outcome { rho, separated, simulated, mixed }
+    }
+}
+
+/// Measures all, prints the table, and fails if any lies outside its bounds by more than [`GATE`].
+#[track_caller]
+pub(crate) fn assert_between_separated_and_mixed(combinations: &[Combination]) {
+    let mut table = format!(
+        "seed {SEED}\n{:<14}{:<10}{:<6}{:>6}{:>9}{:>9}{:>10}{:>11}{:>8}\n",
+        "victim", "migration", "stream", "T", "ρ", "f/r", "separated", "simulated", "mixed"
+    );
+    let mut misses = 0;
+    for combination in combinations {
+        let outcome = combination.measure();
+        let missed = !outcome.lies_between();
+        misses += u32::from(missed);
+        let Combination { victim, migration, stream, blocks, traffic: (_, f, r) } = combination;
+        writeln!(
+            table,
+            "{victim:<14}{:<10}{:<6}{blocks:>6}{:>9.4}{:>9}{:>10.3}{:>11.3}{:>8.3}{}",
+            format!("{migration:?}"),
+            format!("{stream:?}"),
+            outcome.rho,
+            format!("{f}/{r}"),
+            outcome.separated,
+            outcome.simulated,
+            outcome.mixed,
+            if missed { "  MISS" } else { "" },
+        )
+        .expect("a string takes any text");
+    }
+    println!("{table}");
+    assert_eq!(misses, 0, "outside their bounds by more than {} %:\n{table}", GATE * 100.0);
+}

@@ -16,7 +16,7 @@ pub mod wear;
 
 pub use capacity::{Capacity, CapacityError, Demand};
 pub use gc::{Allocation, GcStats, GcStream, Migration, Temperature};
-pub use map::page::{PageMap, PageMapConfig};
+pub use map::page::{CopyStats, PageMap, PageMapConfig};
 
 pub use wear::WearSummary;
 
@@ -109,6 +109,11 @@ pub trait MappingScheme {
     /// Unmaps `count` units from `first` on.
     fn trim(&mut self, now: SimTime, first: Lpn, count: u32) -> SimTime;
 
+    /// Makes `count` units from `to` on hold what those from `from` on hold, as a command of the
+    /// drive: nothing crosses the host link. Unmapped sources leave their destinations unmapped.
+    /// The ranges must not overlap. Returns when all of it is on flash.
+    fn copy(&mut self, now: SimTime, from: Lpn, to: Lpn, count: u32) -> Result<SimTime, FtlError>;
+
     /// Hints that `lpn` will be written some requests from now: fetch its map entry.
     fn prefetch_entry(&self, lpn: Lpn);
 
@@ -122,6 +127,9 @@ pub trait MappingScheme {
 
     /// Garbage collection counters.
     fn gc_stats(&self) -> &GcStats;
+
+    /// Copy command counters.
+    fn copy_stats(&self) -> CopyStats;
 
     /// Erased blocks at hand.
     fn free_blocks(&self) -> u32;

@@ -108,6 +108,11 @@ impl Model {
         self.stamps[first as usize..(first + count) as usize].fill(0);
     }
 
+    fn copy(&mut self, ftl: &mut TestMap, from: u32, to: u32, count: u32) {
+        ftl.copy(T0, Lpn::new(from), Lpn::new(to), count).expect("progress is guaranteed");
+        self.stamps.copy_within(from as usize..(from + count) as usize, to as usize);
+    }
+
     fn compare(&self, ftl: &mut TestMap) {
         let mut read = Vec::new();
         ftl.read(T0, Lpn::new(0), self.stamps.len() as u32, &mut read);
@@ -125,6 +130,13 @@ fn exercise(ftl: &mut TestMap, seed: u64, commands: u32, check_every: u32) {
         let count = 1 + rng.below((units - first).min(6));
         match rng.below(10) {
             0 => model.trim(ftl, first, count),
+            1 | 2 => {
+                // The same number of units from somewhere before or behind, without overlap.
+                let to = rng.below(units - count + 1);
+                if to + count <= first || first + count <= to {
+                    model.copy(ftl, first, to, count);
+                }
+            }
             _ => model.write(ftl, first, count).expect("progress is guaranteed"),
         }
         if step % check_every == 0 {
@@ -241,6 +253,7 @@ proptest! {
         temperature in prop::sample::select(TEMPERATURES.to_vec()),
         allocation in prop::sample::select(ALLOCATIONS.to_vec()),
         leveling in prop::sample::select(LEVELINGS.to_vec()),
+        virtual_map_entries in prop::sample::select(vec![0u32, 1, 3, 1000]),
         factory_bad_blocks in 0u32..3,
         seed in any::<u64>(),
     ) {
@@ -250,7 +263,7 @@ proptest! {
         };
         let gc_stream = if own { GcStream::Own } else { GcStream::Host };
         let choices = PageMapConfig {
-            gc_stream, net_blocks, migration, temperature, allocation, leveling, seed,
+            gc_stream, net_blocks, migration, temperature, allocation, leveling, virtual_map_entries, seed,
             ..PageMapConfig::new(0)
         };
         let wear = WearConfig { factory_bad_blocks, ..WearConfig::default() };

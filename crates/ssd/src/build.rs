@@ -11,7 +11,7 @@ use strobe_nand::{
 use strobe_types::{Geometry, GeometryError, GeometrySpec};
 
 use crate::config::{
-    AllocationName, DataMode, DriveConfig, GcConfig, GcStreamName, MigrationName, TemperatureName,
+    AllocationName, CopyMode, DataMode, DriveConfig, GcConfig, GcStreamName, MigrationName, TemperatureName,
     WearLevelingConfig, WearLevelingName,
 };
 use crate::drive::{Drive, Engine};
@@ -194,6 +194,11 @@ fn map_config(config: &DriveConfig, geometry: &Geometry, logical_units: u32, see
             AllocationName::Adaptive => Allocation::Adaptive,
         },
         leveling: leveling(&config.ftl.wear_leveling),
+        virtual_map_entries: match config.ftl.copy_mode {
+            CopyMode::Physical => 0,
+            // Addresses and virtual numbers share one range.
+            CopyMode::Logical => config.ftl.virtual_map_entries.min(u32::MAX - 1 - geometry.units()),
+        },
         seed,
     }
 }

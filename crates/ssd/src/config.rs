@@ -117,6 +117,14 @@ pub struct FtlConfig {
     /// Which erased block is opened next: fifo, least-erased or adaptive. Default fifo.
     #[serde(default)]
     pub allocation: AllocationName,
+    /// How copy commands are done: physical or logical. Default physical.
+    #[serde(default)]
+    pub copy_mode: CopyMode,
+    /// Entries of the virtual map of logical copies, each a mapping unit that two addresses share;
+    /// copies beyond it are physical. RAM: 16 bytes each, and 4 per flash unit. Default 65,536.
+    #[serde(default = "virtual_map_entries")]
+    #[schemars(range(min = 1, max = 268_435_456))]
+    pub virtual_map_entries: u32,
     /// Garbage collection.
     #[serde(default)]
     pub gc: GcConfig,
@@ -127,6 +135,21 @@ pub struct FtlConfig {
 
 fn page() -> String {
     "page".to_owned()
+}
+
+fn virtual_map_entries() -> u32 {
+    1 << 16
+}
+
+/// How the drive copies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum CopyMode {
+    /// By reading and programming.
+    #[default]
+    Physical,
+    /// By pointing both addresses to the same flash unit (logical copy: Kang, Han & Shin).
+    Logical,
 }
 
 /// Where garbage collection moves valid data.

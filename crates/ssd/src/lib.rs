@@ -18,9 +18,9 @@ mod stats;
 
 pub use build::{BuildError, build, build_with, memory_bytes};
 pub use config::{
-    AllocationName, ControllerConfig, DataMode, DriveConfig, FtlConfig, GcConfig, GcStreamName, MAPPINGS,
-    MappingInfo, MigrationName, NandConfig, POLICIES, PolicyInfo, TemperatureName, WearLevelingConfig,
-    WearLevelingName,
+    AllocationName, ControllerConfig, CopyMode, DataMode, DriveConfig, FtlConfig, GcConfig, GcStreamName,
+    MAPPINGS, MappingInfo, MigrationName, NandConfig, POLICIES, PolicyInfo, TemperatureName,
+    WearLevelingConfig, WearLevelingName,
 };
 pub use drive::{CommandError, Drive, Engine};
 pub use queue::{HostQueue, Pacing};

@@ -38,18 +38,7 @@ const SHAPE: Shape = Shape {
     units_per_page: 1,
     unit_bytes: 2048,
     buffer_units: 0,
-    choices: PageMapConfig {
-        logical_units: 0,
-        gc_stream: GcStream::Own,
-        min_free_blocks: None,
-        fault_reserve: 0,
-        net_blocks: 1,
-        migration: Migration::None,
-        temperature: Temperature::UpdateCount,
-        allocation: Allocation::Fifo,
-        leveling: None,
-        seed: 0,
-    },
+    choices: PageMapConfig::new(0),
     seed: 1,
 };
 

@@ -47,6 +47,8 @@ pub(crate) fn config() -> DriveConfig {
             logical_pages: Some(160),
             over_provisioning: None,
             allocation: Default::default(),
+            copy_mode: Default::default(),
+            virtual_map_entries: 1,
             gc: GcConfig::default(),
             wear_leveling: Default::default(),
         },

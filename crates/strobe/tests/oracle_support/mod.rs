@@ -359,6 +359,8 @@ pub(crate) fn drive_config(
             logical_pages: Some(logical_units),
             over_provisioning: None,
             allocation: Default::default(),
+            copy_mode: Default::default(),
+            virtual_map_entries: 1,
             gc,
             wear_leveling: Default::default(),
         },

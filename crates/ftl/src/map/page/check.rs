@@ -1,8 +1,9 @@
 //! The whole-state checker of the page map.
 
 use strobe_nand::{Nand, NandOp};
-use strobe_types::{BlockId, Lpn};
+use strobe_types::{BlockId, Lpn, Ppa};
 
+use super::sharing::Owner;
 use super::{BlockState, PageMap};
 use crate::CheckError;
 use crate::gc::VictimPolicy;
@@ -26,16 +27,11 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// Every mapped unit is valid on flash and its out-of-band record names it.
     fn check_map(&self) -> Result<(), CheckError> {
         let mut mapped = 0;
-        for (index, entry) in self.map.iter().enumerate() {
-            let Some(ppa) = entry.get() else { continue };
-            let lpn = Lpn::new(index as u32);
+        for lpn in (0..self.map.len() as u32).map(Lpn::new) {
+            let Some(ppa) = self.locate(lpn) else { continue };
             mapped += 1;
             ensure!(self.validity.get(ppa), "{lpn:?} is mapped to {ppa:?}, which is not valid");
-            ensure!(
-                self.nand.lpn(ppa) == Some(lpn),
-                "{lpn:?} is mapped to {ppa:?}, which belongs to {:?}",
-                self.nand.lpn(ppa)
-            );
+            self.check_owner(lpn, ppa)?;
             let block = self.nand.geometry().block_of(ppa);
             let page = self.nand.geometry().page_in_block(self.nand.geometry().page_of(ppa));
             ensure!(
@@ -44,8 +40,30 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             );
         }
         ensure!(mapped == self.mapped, "{mapped} units are mapped, the count says {}", self.mapped);
+        let shared = self.sharing.as_ref().map_or(0, |sharing| sharing.in_use());
         let valid: u64 = self.valid.iter().map(|&v| u64::from(v)).sum();
-        ensure!(valid == u64::from(mapped), "{valid} units are valid, {mapped} are mapped");
+        ensure!(
+            valid + u64::from(shared) == u64::from(mapped),
+            "{valid} units are valid, {shared} of them shared, {mapped} are mapped"
+        );
+        Ok(())
+    }
+
+    /// The unit at `ppa`, to which `lpn` is mapped, says that it belongs to it.
+    fn check_owner(&self, lpn: Lpn, ppa: Ppa) -> Result<(), CheckError> {
+        let Some(sharing) = &self.sharing else {
+            let written = self.nand.lpn(ppa);
+            ensure!(written == Some(lpn), "{lpn:?} is mapped to {ppa:?}, which belongs to {written:?}");
+            return Ok(());
+        };
+        let entry = self.map[lpn.index()].get().and_then(|entry| sharing.vpn(entry));
+        let owner = sharing.owner(ppa);
+        let expected = entry.map_or(Owner::One(lpn), Owner::Two);
+        ensure!(owner == expected, "{lpn:?} is mapped to {ppa:?} as {expected:?}, P2L says {owner:?}");
+        if let Some(vpn) = entry {
+            ensure!(sharing.is_in_use(vpn), "{lpn:?} holds {vpn:?}, which is free");
+            ensure!(sharing.owners(vpn).contains(&lpn), "{lpn:?} is no owner of {vpn:?}");
+        }
         Ok(())
     }
 

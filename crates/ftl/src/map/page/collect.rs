@@ -4,7 +4,7 @@
 //! is here.
 
 use strobe_nand::{Cause, Nand, Unit};
-use strobe_types::{BlockId, PackedPpa, Ppa, Ppn, SimTime, prefetch_write};
+use strobe_types::{BlockId, Ppa, Ppn, SimTime, prefetch_write};
 
 use super::{BlockState, HOST, PageMap};
 use crate::FtlError;
@@ -223,10 +223,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let Some(heat) = &self.heat else { return 0 };
         keyed.clear();
         // Temperatures are not negative, so their bits are in the order of their values.
-        keyed.extend(units.iter().map(|&ppa| {
-            let lpn = self.nand.lpn(ppa).unwrap_or_else(|| panic!("FTL bug: valid unit {ppa} is padding"));
-            (heat.of(lpn, self.tick).to_bits(), ppa)
-        }));
+        keyed.extend(units.iter().map(|&ppa| (heat.of(self.owner_of(ppa), self.tick).to_bits(), ppa)));
         if self.config.migration == Migration::Sorted {
             keyed.sort_unstable();
             units.iter_mut().zip(keyed).for_each(|(unit, &mut (_, ppa))| *unit = ppa);
@@ -267,8 +264,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             }
             arrived = arrived.max(self.nand.read(now, page, on_page as u32, cause));
             for &ppa in &rest[..on_page] {
-                let lpn = self.nand.lpn(ppa);
-                let lpn = lpn.unwrap_or_else(|| panic!("FTL bug: valid unit {ppa} is padding"));
+                let lpn = self.owner_of(ppa);
                 prefetch_write(&self.map, lpn.index());
                 chunk.push(Unit { lpn, payload: self.nand.payload(ppa) });
             }
@@ -301,8 +297,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     fn keep_unmoved(&mut self, cause: Cause, scratch: &Scratch<N::Payload>) {
         let mut kept = 0;
         for &ppa in &scratch.units {
-            let lpn = self.nand.lpn(ppa);
-            if lpn.is_some_and(|lpn| self.map[lpn.index()] == PackedPpa::some(ppa)) {
+            if self.is_mapped_to(ppa) {
                 self.validity.set(ppa);
                 self.valid[self.nand.geometry().block_of(ppa).index()] += 1;
                 kept += 1;
@@ -329,9 +324,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let mut sources = sources.iter();
         self.write_pages(now, stream, cause, units, |ftl, run, first| {
             for (at, (unit, &source)) in (0..).zip(run.iter().zip(&mut sources)) {
-                let entry = &mut ftl.map[unit.lpn.index()];
-                assert!(*entry == PackedPpa::some(source), "FTL bug: {:?} is not at {source:?}", unit.lpn);
-                *entry = PackedPpa::some(first.plus(at));
+                ftl.remap(unit.lpn, source, first.plus(at));
                 ftl.policy.written(first.plus(at), ftl.tick);
             }
         })

@@ -5,6 +5,8 @@
 
 mod check;
 mod collect;
+mod copy;
+mod sharing;
 mod write;
 
 use strobe_nand::{Cause, Nand, Unit};
@@ -20,6 +22,8 @@ use crate::wear::{Leveler, Leveling};
 use crate::{CheckError, FtlError, MappingScheme, WearSummary};
 
 use collect::Scratch;
+pub use sharing::CopyStats;
+use sharing::Sharing;
 
 /// Choices of a page-mapped drive, each independent of the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,23 +47,27 @@ pub struct PageMapConfig {
     pub allocation: Allocation,
     /// Static wear levelling.
     pub leveling: Option<Leveling>,
+    /// Logical copy: entries of the virtual map, each a flash unit that two logical units share.
+    /// 0: copies are physical.
+    pub virtual_map_entries: u32,
     /// Seed of the policy's chance.
     pub seed: u64,
 }
 
 impl PageMapConfig {
     /// Everything at its default for `logical_units` units.
-    pub fn new(logical_units: u32) -> Self {
+    pub const fn new(logical_units: u32) -> Self {
         Self {
             logical_units,
-            gc_stream: GcStream::default(),
+            gc_stream: GcStream::Own,
             min_free_blocks: None,
             fault_reserve: 0,
             net_blocks: 1,
-            migration: Migration::default(),
-            temperature: Temperature::default(),
-            allocation: Allocation::default(),
+            migration: Migration::None,
+            temperature: Temperature::UpdateCount,
+            allocation: Allocation::Fifo,
             leveling: None,
+            virtual_map_entries: 0,
             seed: 0,
         }
     }
@@ -116,7 +124,12 @@ impl PageMapConfig {
             _ => 4 + HeatTable::bytes_per_unit(self.temperature),
         };
         let per_block = 5 + 8 + self.leveling.map_or(0, Leveler::bytes_per_block);
-        u64::from(self.logical_units) * per_unit
+        let sharing = match self.virtual_map_entries {
+            0 => 0,
+            entries => Sharing::bytes(geometry.units(), entries),
+        };
+        sharing
+            + u64::from(self.logical_units) * per_unit
             + u64::from(geometry.units()).div_ceil(8)
             + u64::from(geometry.blocks()) * per_block
     }
@@ -176,6 +189,9 @@ pub struct PageMap<N: Nand, V> {
     /// Only for migrations that ask for it.
     heat: Option<HeatTable>,
     leveler: Option<Leveler>,
+    /// Only with logical copy.
+    sharing: Option<Sharing>,
+    copies: CopyStats,
     retiring: Vec<BlockId>,
     config: PageMapConfig,
     min_free_blocks: u32,
@@ -213,6 +229,9 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             heat: (config.migration != Migration::None)
                 .then(|| HeatTable::new(config.temperature, config.logical_units)),
             leveler: config.leveling.map(|how| Leveler::new(how, blocks, |b| !nand.is_bad(b))),
+            sharing: (config.virtual_map_entries > 0)
+                .then(|| Sharing::new(geometry.units(), config.virtual_map_entries)),
+            copies: CopyStats::default(),
             retiring: Vec::new(),
             config,
             min_free_blocks: config.trigger(geometry),
@@ -281,7 +300,7 @@ impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
         let mut finished = now;
         let mut at = 0;
         while at < count {
-            let Some(ppa) = self.map[first.index() + at as usize].get() else {
+            let Some(ppa) = self.locate(first.plus(at)) else {
                 out.push(N::Payload::zero());
                 at += 1;
                 continue;
@@ -290,7 +309,7 @@ impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
             let page = self.nand.geometry().page_of(ppa);
             let from = out.len();
             while at < count
-                && let Some(next) = self.map[first.index() + at as usize].get()
+                && let Some(next) = self.locate(first.plus(at))
                 && self.nand.geometry().page_of(next) == page
             {
                 out.push(self.nand.payload(next));
@@ -307,6 +326,10 @@ impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
             self.unmap(first.plus(offset));
         }
         now
+    }
+
+    fn copy(&mut self, now: SimTime, from: Lpn, to: Lpn, count: u32) -> Result<SimTime, FtlError> {
+        self.copy_units(now, from, to, count)
     }
 
     #[inline(always)]
@@ -326,6 +349,10 @@ impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
 
     fn gc_stats(&self) -> &GcStats {
         &self.gc
+    }
+
+    fn copy_stats(&self) -> CopyStats {
+        self.copies
     }
 
     fn free_blocks(&self) -> u32 {

@@ -62,10 +62,16 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         Ok(finished)
     }
 
-    /// Maps units just written by the host to the addresses from `first` on and invalidates
-    /// their old versions.
+    /// [`PageMap::settle`] for units that the host has sent.
     #[inline(always)]
     pub(super) fn settle_host(&mut self, units: &[Unit<N::Payload>], first: Ppa) {
+        self.settle(units, first);
+        self.host_units_written += units.len() as u64;
+    }
+
+    /// Maps units just written to the addresses from `first` on and invalidates their old versions.
+    #[inline(always)]
+    pub(super) fn settle(&mut self, units: &[Unit<N::Payload>], first: Ppa) {
         for (at, unit) in units.iter().enumerate() {
             if let Some(ahead) = units.get(at + ENTRY_AHEAD) {
                 self.prefetch_entry(ahead.lpn);
@@ -76,12 +82,14 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             self.tick += 1;
             let ppa = first.plus(at as u32);
             self.policy.written(ppa, self.tick);
+            if let Some(sharing) = &mut self.sharing {
+                sharing.written(ppa, unit.lpn);
+            }
             match std::mem::replace(&mut self.map[unit.lpn.index()], PackedPpa::some(ppa)).get() {
-                Some(old) => self.invalidate(old),
+                Some(old) => self.release(unit.lpn, old),
                 None => self.mapped += 1,
             }
         }
-        self.host_units_written += units.len() as u64;
         if self.heat.is_some() {
             self.warm(units);
         }
@@ -101,7 +109,16 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         if let Some(old) = std::mem::replace(&mut self.map[lpn.index()], PackedPpa::NONE).get() {
             self.tick += 1;
             self.mapped -= 1;
-            self.invalidate(old);
+            self.release(lpn, old);
+        }
+    }
+
+    /// Gives up `old`, which the map entry of `lpn` held until now.
+    #[inline(always)]
+    fn release(&mut self, lpn: Lpn, old: Ppa) {
+        match self.sharing.as_ref().and_then(|sharing| sharing.vpn(old)) {
+            None => self.invalidate(old),
+            Some(vpn) => self.leave_shared(lpn, vpn),
         }
     }
 
@@ -118,7 +135,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// host needs it; returns the next pages.
     #[inline(never)]
     fn open_block(&mut self, now: SimTime, stream: usize, cause: Cause) -> Result<(Ppn, u32), FtlError> {
-        let for_host = cause == Cause::Host;
+        let for_host = matches!(cause, Cause::Host | Cause::Copy);
         if for_host && (self.free.count() < self.min_free_blocks || !self.retiring.is_empty()) {
             self.collect(now)?;
         }

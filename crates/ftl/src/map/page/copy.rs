@@ -1,0 +1,150 @@
+//! Copies as a command of the drive.
+
+use strobe_nand::{Cause, Nand, Unit};
+use strobe_types::{Lpn, PackedPpa, Ppa, SimTime};
+
+use super::sharing::{Owner, Vpn};
+use super::{HOST, PageMap};
+use crate::FtlError;
+use crate::gc::VictimPolicy;
+
+/// Why a unit cannot be shared.
+enum Unshared {
+    Physical,
+    ThirdOwner,
+    MapFull,
+}
+
+impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
+    /// Where `lpn` lies, shared or not.
+    #[inline(always)]
+    pub(super) fn locate(&self, lpn: Lpn) -> Option<Ppa> {
+        let entry = self.map[lpn.index()].get()?;
+        match &self.sharing {
+            None => Some(entry),
+            Some(sharing) => Some(sharing.vpn(entry).map_or(entry, |vpn| sharing.ppa(vpn))),
+        }
+    }
+
+    /// The logical unit to which a valid flash unit belongs; of two, the one that had it first.
+    pub(super) fn owner_of(&self, ppa: Ppa) -> Lpn {
+        match &self.sharing {
+            None => self.nand.lpn(ppa).unwrap_or_else(|| panic!("FTL bug: valid unit {ppa} is padding")),
+            Some(sharing) => match sharing.owner(ppa) {
+                Owner::One(lpn) => lpn,
+                Owner::Two(vpn) => sharing.owners(vpn)[0],
+            },
+        }
+    }
+
+    /// Whether the map still says that a valid unit lies at `ppa`.
+    pub(super) fn is_mapped_to(&self, ppa: Ppa) -> bool {
+        match self.sharing.as_ref().map(|sharing| (sharing, sharing.owner(ppa))) {
+            Some((sharing, Owner::Two(vpn))) => sharing.ppa(vpn) == ppa,
+            Some((_, Owner::One(lpn))) => self.map[lpn.index()] == PackedPpa::some(ppa),
+            None => self.nand.lpn(ppa).is_some_and(|lpn| self.map[lpn.index()] == PackedPpa::some(ppa)),
+        }
+    }
+
+    /// Points whoever owns the unit at `from` to its copy at `to`.
+    #[inline(always)]
+    pub(super) fn remap(&mut self, lpn: Lpn, from: Ppa, to: Ppa) {
+        if let Some(sharing) = &mut self.sharing {
+            if let Owner::Two(vpn) = sharing.owner(from) {
+                assert!(sharing.ppa(vpn) == from, "FTL bug: {vpn:?} is not at {from:?}");
+                return sharing.moved(vpn, to);
+            }
+            sharing.written(to, lpn);
+        }
+        let entry = &mut self.map[lpn.index()];
+        assert!(*entry == PackedPpa::some(from), "FTL bug: {lpn:?} is not at {from:?}");
+        *entry = PackedPpa::some(to);
+    }
+
+    /// `lpn`, whose map entry held the virtual number `vpn`, is mapped elsewhere now: the other
+    /// owner has the unit to itself.
+    #[cold]
+    pub(super) fn leave_shared(&mut self, lpn: Lpn, vpn: Vpn) {
+        let Some(sharing) = &mut self.sharing else { return };
+        let (ppa, other) = sharing.drop_owner(vpn, lpn);
+        self.map[other.index()] = PackedPpa::some(ppa);
+    }
+
+    /// Copies unit by unit: shared if that is possible, else read and programmed.
+    pub(super) fn copy_units(
+        &mut self,
+        now: SimTime,
+        from: Lpn,
+        to: Lpn,
+        count: u32,
+    ) -> Result<SimTime, FtlError> {
+        self.refuse_at_end_of_life()?;
+        let mut finished = now;
+        let mut arrived = now;
+        let mut units = Vec::new();
+        let mut page_read = None;
+        for offset in 0..count {
+            let (source, destination) = (from.plus(offset), to.plus(offset));
+            let Some(ppa) = self.locate(source) else {
+                self.unmap(destination);
+                continue;
+            };
+            match self.share(source, destination) {
+                Ok(()) => {
+                    self.copies.logical_units += 1;
+                    continue;
+                }
+                Err(Unshared::ThirdOwner) => self.copies.third_owner_units += 1,
+                Err(Unshared::MapFull) => self.copies.map_full_units += 1,
+                Err(Unshared::Physical) => {}
+            }
+            self.copies.physical_units += 1;
+            // Neighbours on the same page come with one read.
+            let page = self.nand.geometry().page_of(ppa);
+            if page_read.replace(page) != Some(page) {
+                arrived = arrived.max(self.nand.read(now, page, 1, Cause::Copy));
+            }
+            units.push(Unit { lpn: destination, payload: self.nand.payload(ppa) });
+            if units.len() >= Self::COPY_UNITS {
+                finished = finished.max(self.write_copied(arrived, &mut units)?);
+                // Garbage collection may have moved what was read.
+                page_read = None;
+            }
+        }
+        Ok(finished.max(self.write_copied(arrived, &mut units)?))
+    }
+
+    /// Units read before they are programmed.
+    const COPY_UNITS: usize = 256;
+
+    fn write_copied(&mut self, now: SimTime, units: &mut Vec<Unit<N::Payload>>) -> Result<SimTime, FtlError> {
+        let done = self.write_pages(now, HOST, Cause::Copy, units, |ftl, run, first| ftl.settle(run, first));
+        units.clear();
+        done
+    }
+
+    /// Makes `destination` the second owner of what `source`, which is mapped, holds.
+    fn share(&mut self, source: Lpn, destination: Lpn) -> Result<(), Unshared> {
+        if source == destination {
+            return Ok(());
+        }
+        let (held, replaced) = (self.map[source.index()].get(), self.map[destination.index()].get());
+        let (Some(sharing), Some(ppa)) = (&self.sharing, held) else { return Err(Unshared::Physical) };
+        if sharing.vpn(ppa).is_some() {
+            // Copied before: nothing to do if it was to here.
+            return if held == replaced { Ok(()) } else { Err(Unshared::ThirdOwner) };
+        }
+        let frees_entry = replaced.is_some_and(|entry| sharing.vpn(entry).is_some());
+        if !frees_entry && !sharing.has_room() {
+            return Err(Unshared::MapFull);
+        }
+        self.unmap(destination);
+        let sharing = self.sharing.as_mut().ok_or(Unshared::Physical)?;
+        let vpn = sharing.share(ppa, [source, destination]).ok_or(Unshared::MapFull)?;
+        let entry = PackedPpa::some(sharing.entry(vpn));
+        self.map[source.index()] = entry;
+        self.map[destination.index()] = entry;
+        self.mapped += 1;
+        Ok(())
+    }
+}

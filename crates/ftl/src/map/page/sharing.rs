@@ -1,0 +1,137 @@
+//! The virtual map of logical copy: flash units that belong to two logical units.
+//!
+//! Kang, Han & Shin, "Logical copy": a copy points both logical units to an entry of the virtual
+//! map, and the entry to the flash unit. Virtual numbers follow the physical addresses, so that a
+//! map entry is either.
+
+use strobe_types::{Lpn, Ppa};
+
+/// Who owns a valid flash unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Owner {
+    One(Lpn),
+    /// Both owners of this entry of the virtual map.
+    Two(Vpn),
+}
+
+/// A virtual page number: an entry of the virtual map.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Vpn(u32);
+
+/// Why a copy had to move data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CopyStats {
+    /// Units copied by sharing.
+    pub logical_units: u64,
+    /// Units copied by reading and programming.
+    pub physical_units: u64,
+    /// Of these, because the source had two owners already.
+    pub third_owner_units: u64,
+    /// Of these, because the virtual map was full.
+    pub map_full_units: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Shared {
+    ppa: Ppa,
+    owners: [Lpn; 2],
+}
+
+/// Virtual map and P2L. Memory: 4 bytes per flash unit, 16 per entry.
+#[derive(Clone, Debug)]
+pub(crate) struct Sharing {
+    /// Flash units, and so the first virtual number.
+    units: u32,
+    /// P2L: the LPN or virtual number that owns each valid flash unit. The record in the
+    /// out-of-band area cannot follow a copy.
+    owner: Vec<u32>,
+    entries: Vec<Shared>,
+    free: Vec<u32>,
+}
+
+impl Sharing {
+    pub(crate) fn new(units: u32, entries: u32) -> Self {
+        let none = Shared { ppa: Ppa::new(0), owners: [Lpn::new(0); 2] };
+        Self {
+            units,
+            owner: vec![0; units as usize],
+            entries: vec![none; entries as usize],
+            free: (0..entries).rev().collect(),
+        }
+    }
+
+    pub(crate) fn bytes(units: u32, entries: u32) -> u64 {
+        4 * u64::from(units) + 16 * u64::from(entries)
+    }
+
+    /// Whether another unit can be shared.
+    pub(crate) fn has_room(&self) -> bool {
+        !self.free.is_empty()
+    }
+
+    /// Entries in use.
+    pub(crate) fn in_use(&self) -> u32 {
+        (self.entries.len() - self.free.len()) as u32
+    }
+
+    /// The virtual number that a map entry holds, if it holds one.
+    pub(crate) fn vpn(&self, entry: Ppa) -> Option<Vpn> {
+        entry.get().checked_sub(self.units).map(Vpn)
+    }
+
+    /// What map entries of the owners of `vpn` hold.
+    pub(crate) fn entry(&self, vpn: Vpn) -> Ppa {
+        Ppa::new(self.units + vpn.0)
+    }
+
+    /// Where the shared unit lies.
+    pub(crate) fn ppa(&self, vpn: Vpn) -> Ppa {
+        self.entries[vpn.0 as usize].ppa
+    }
+
+    pub(crate) fn owners(&self, vpn: Vpn) -> [Lpn; 2] {
+        self.entries[vpn.0 as usize].owners
+    }
+
+    /// Whether `vpn` is an entry in use, for the checker.
+    pub(crate) fn is_in_use(&self, vpn: Vpn) -> bool {
+        (vpn.0 as usize) < self.entries.len() && !self.free.contains(&vpn.0)
+    }
+
+    pub(crate) fn owner(&self, ppa: Ppa) -> Owner {
+        let owner = self.owner[ppa.index()];
+        match owner.checked_sub(self.units) {
+            None => Owner::One(Lpn::new(owner)),
+            Some(vpn) => Owner::Two(Vpn(vpn)),
+        }
+    }
+
+    /// `lpn` has been written to `ppa`.
+    pub(crate) fn written(&mut self, ppa: Ppa, lpn: Lpn) {
+        self.owner[ppa.index()] = lpn.get();
+    }
+
+    /// Makes `lpns` the owners of `ppa`, if there is room.
+    pub(crate) fn share(&mut self, ppa: Ppa, owners: [Lpn; 2]) -> Option<Vpn> {
+        let vpn = self.free.pop()?;
+        self.entries[vpn as usize] = Shared { ppa, owners };
+        self.owner[ppa.index()] = self.units + vpn;
+        Some(Vpn(vpn))
+    }
+
+    /// Garbage collection has moved the shared unit.
+    pub(crate) fn moved(&mut self, vpn: Vpn, to: Ppa) {
+        self.entries[vpn.0 as usize].ppa = to;
+        self.owner[to.index()] = self.units + vpn.0;
+    }
+
+    /// `lpn` does not own it any more: frees the entry and returns the unit and its other owner.
+    pub(crate) fn drop_owner(&mut self, vpn: Vpn, lpn: Lpn) -> (Ppa, Lpn) {
+        let Shared { ppa, owners: [a, b] } = self.entries[vpn.0 as usize];
+        assert!(lpn == a || lpn == b, "FTL bug: {lpn:?} is no owner of {vpn:?}");
+        let other = if lpn == a { b } else { a };
+        self.owner[ppa.index()] = other.get();
+        self.free.push(vpn.0);
+        (ppa, other)
+    }
+}

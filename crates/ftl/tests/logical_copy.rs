@@ -1,0 +1,208 @@
+//! Logical copy, rule by rule (Kang, Han & Shin; the rules they leave open are ours).
+
+use strobe_ftl::gc::{Sampled, Sampling};
+use strobe_ftl::{CopyStats, MappingScheme, PageMap, PageMapConfig};
+use strobe_nand::{Cause, Chip, Nand, NandOp, StampMedium, Unit, Untimed, WearConfig};
+use strobe_types::{Geometry, GeometrySpec, Lpn, SimTime};
+
+const T0: SimTime = SimTime::ZERO;
+const UNITS: u32 = 64;
+
+type Map = PageMap<Chip<Untimed, StampMedium>, Sampled>;
+
+/// A drive that has been written once: unit n holds 100 + n, units 60 and up nothing.
+fn drive(virtual_map_entries: u32) -> Map {
+    let geometry = Geometry::new(GeometrySpec {
+        channels: 1,
+        dies_per_channel: 1,
+        planes_per_die: 1,
+        blocks_per_plane: 24,
+        pages_per_block: 4,
+        page_bytes: 4096,
+        unit_bytes: 4096,
+    })
+    .expect("valid geometry");
+    // First in, first out: every block gets collected, full or not.
+    let policy = Sampled::new(geometry.blocks(), Sampling::Fifo);
+    let config = PageMapConfig { virtual_map_entries, ..PageMapConfig::new(UNITS) };
+    let nand = Chip::new(geometry, WearConfig::default(), Untimed, 1);
+    let mut map = PageMap::new(nand, policy, config).expect("room");
+    for lpn in 0..60 {
+        write(&mut map, lpn, 100 + u64::from(lpn));
+    }
+    map
+}
+
+fn write(map: &mut Map, lpn: u32, payload: u64) {
+    map.write(T0, &[Unit { lpn: Lpn::new(lpn), payload }]).expect("writes");
+    map.check().expect("state");
+}
+
+fn copy(map: &mut Map, from: u32, to: u32, count: u32) {
+    map.copy(T0, Lpn::new(from), Lpn::new(to), count).expect("copies");
+    map.check().expect("state");
+}
+
+fn trim(map: &mut Map, lpn: u32) {
+    map.trim(T0, Lpn::new(lpn), 1);
+    map.check().expect("state");
+}
+
+fn read(map: &mut Map, lpn: u32) -> u64 {
+    let mut out = Vec::new();
+    map.read(T0, Lpn::new(lpn), 1, &mut out);
+    out[0]
+}
+
+fn programs(map: &Map) -> u64 {
+    map.nand().counts().total(NandOp::Program)
+}
+
+#[test]
+fn a_logical_copy_touches_no_flash() {
+    let mut map = drive(16);
+    let before = map.nand().counts().clone();
+    copy(&mut map, 0, 30, 8);
+    assert_eq!(map.nand().counts(), &before);
+    assert_eq!(map.copy_stats(), CopyStats { logical_units: 8, ..CopyStats::default() });
+    for n in 0..8 {
+        assert_eq!((read(&mut map, n), read(&mut map, 30 + n)), (100 + u64::from(n), 100 + u64::from(n)));
+    }
+}
+
+#[test]
+fn without_a_virtual_map_a_copy_is_read_and_programmed() {
+    let mut map = drive(0);
+    let before = programs(&map);
+    copy(&mut map, 0, 30, 8);
+    assert_eq!(programs(&map) - before, 8);
+    assert_eq!(map.nand().counts().get(NandOp::Program, Cause::Copy), 8);
+    assert_eq!(map.nand().counts().get(NandOp::Read, Cause::Copy), 8);
+    assert_eq!(map.copy_stats(), CopyStats { physical_units: 8, ..CopyStats::default() });
+    assert_eq!(read(&mut map, 37), 107);
+}
+
+#[test]
+fn overwriting_one_owner_leaves_the_other() {
+    let mut map = drive(16);
+    copy(&mut map, 0, 30, 2);
+    write(&mut map, 0, 7);
+    write(&mut map, 31, 8);
+    assert_eq!([0, 30, 1, 31].map(|lpn| read(&mut map, lpn)), [7, 100, 101, 8]);
+    // Both have one owner again, so both can be shared again without a third.
+    copy(&mut map, 30, 40, 1);
+    copy(&mut map, 1, 41, 1);
+    assert_eq!(map.copy_stats().third_owner_units, 0);
+    assert_eq!([40, 41].map(|lpn| read(&mut map, lpn)), [100, 101]);
+}
+
+#[test]
+fn trimming_one_owner_leaves_the_other_and_trimming_both_frees_the_unit() {
+    let mut map = drive(1);
+    copy(&mut map, 0, 30, 1);
+    trim(&mut map, 0);
+    assert_eq!([0, 30].map(|lpn| read(&mut map, lpn)), [0, 100]);
+    trim(&mut map, 30);
+    assert_eq!([0, 30].map(|lpn| read(&mut map, lpn)), [0, 0]);
+    // The only entry is free again.
+    copy(&mut map, 5, 6, 1);
+    assert_eq!(map.copy_stats(), CopyStats { logical_units: 2, ..CopyStats::default() });
+}
+
+#[test]
+fn an_unmapped_source_leaves_its_destination_unmapped() {
+    let mut map = drive(16);
+    let mapped = map.mapped_units();
+    copy(&mut map, 60, 3, 2);
+    assert_eq!([3, 4].map(|lpn| read(&mut map, lpn)), [0, 0]);
+    assert_eq!(map.mapped_units(), mapped - 2);
+}
+
+#[test]
+fn a_third_owner_gets_a_copy_of_its_own() {
+    let mut map = drive(16);
+    copy(&mut map, 0, 30, 1);
+    let before = programs(&map);
+    copy(&mut map, 0, 31, 1);
+    copy(&mut map, 30, 32, 1);
+    assert_eq!(programs(&map) - before, 2);
+    assert_eq!(
+        map.copy_stats(),
+        CopyStats { logical_units: 1, physical_units: 2, third_owner_units: 2, map_full_units: 0 }
+    );
+    assert_eq!([0, 30, 31, 32].map(|lpn| read(&mut map, lpn)), [100; 4]);
+}
+
+#[test]
+fn copying_the_same_again_changes_nothing() {
+    let mut map = drive(1);
+    copy(&mut map, 0, 30, 1);
+    let before = programs(&map);
+    copy(&mut map, 0, 30, 1);
+    copy(&mut map, 30, 0, 1);
+    copy(&mut map, 5, 5, 1);
+    assert_eq!(programs(&map), before);
+    assert_eq!([0, 30, 5].map(|lpn| read(&mut map, lpn)), [100, 100, 105]);
+}
+
+#[test]
+fn a_full_virtual_map_means_physical_copies_that_are_counted() {
+    let mut map = drive(2);
+    copy(&mut map, 0, 30, 4);
+    assert_eq!(
+        map.copy_stats(),
+        CopyStats { logical_units: 2, physical_units: 2, third_owner_units: 0, map_full_units: 2 }
+    );
+    // A destination that is itself shared gives its entry up for the new one.
+    let before = programs(&map);
+    copy(&mut map, 10, 30, 1);
+    assert_eq!(programs(&map), before);
+    assert_eq!([0, 30, 10, 32].map(|lpn| read(&mut map, lpn)), [100, 110, 110, 102]);
+}
+
+#[test]
+fn the_old_content_of_a_destination_is_given_up() {
+    let mut map = drive(16);
+    copy(&mut map, 0, 30, 1); // 30 held 130
+    copy(&mut map, 1, 30, 1); // and shares with 0
+    assert_eq!([0, 1, 30].map(|lpn| read(&mut map, lpn)), [100, 101, 101]);
+    write(&mut map, 1, 9);
+    assert_eq!([0, 1, 30].map(|lpn| read(&mut map, lpn)), [100, 9, 101]);
+}
+
+#[test]
+fn garbage_collection_moves_a_shared_unit_once_for_both_owners() {
+    let mut map = drive(16);
+    copy(&mut map, 0, 30, 4);
+    // Everything else is rewritten until every block has been collected.
+    for round in 0..40 {
+        for lpn in (4..30).chain(34..60) {
+            write(&mut map, lpn, 1000 * round + u64::from(lpn));
+        }
+    }
+    assert!((0..24).all(|b| map.nand().erase_count(strobe_types::BlockId::new(b)) > 0));
+    for n in 0..4 {
+        assert_eq!((read(&mut map, n), read(&mut map, 30 + n)), (100 + u64::from(n), 100 + u64::from(n)));
+    }
+    // Still shared: no third owner was needed to keep them, and one overwrite separates them.
+    write(&mut map, 0, 1);
+    assert_eq!(read(&mut map, 30), 100);
+    assert_eq!(map.copy_stats(), CopyStats { logical_units: 4, ..CopyStats::default() });
+}
+
+#[test]
+fn shared_units_take_room_once() {
+    // 24 blocks of 4 hold 64 logical units; with half of them shared, collection finds the flash
+    // that much emptier.
+    let moved = |entries| {
+        let mut map = drive(entries);
+        copy(&mut map, 0, 30, 30);
+        for round in 0..200u64 {
+            for lpn in 0..4 {
+                write(&mut map, lpn, round);
+            }
+        }
+        map.gc_stats().units_moved
+    };
+    assert!(moved(64) < moved(0) * 3 / 4 && moved(64) > 0, "{} against {}", moved(64), moved(0));
+}

@@ -36,7 +36,8 @@ test-long:      ## The full tables of oracles, in release (about 10 minutes)
 	$(CARGO) test --release --workspace -- --ignored --nocapture
 
 papers:         ## Published experiments, in full, into papers-out/ (about 15 minutes on 2 cores)
-	$(CARGO) run --release -- paper capi --out papers-out --json papers-out/capi.json
+	$(CARGO) run --release -- paper trim --out papers-out
+	$(CARGO) run --release -- paper capi --out papers-out
 
 bench:          ## Speed beside this machine's memory floor
 	$(CARGO) run --release -- bench

@@ -24,7 +24,7 @@ pub(crate) enum Want {
 pub(crate) struct FreePool {
     planes: Vec<Plane>,
     count: u32,
-    /// Blocks put in so far: of equally worn blocks the first one in is the first one out.
+    /// Blocks put in so far: of equally worn blocks the first one in counts as the younger.
     arrivals: u64,
 }
 

@@ -606,7 +606,8 @@ fn check_sorted(bench: &Bench, round: &Round, host: Ppa) -> usize {
     let per_block = geometry.units_per_block() as usize;
     let mut units = round.units();
     let mut copied: Vec<Lpn> = round.copies.iter().map(|&(lpn, _)| lpn).collect();
-    (units.sort(), copied.sort());
+    units.sort();
+    copied.sort();
     assert_eq!(copied, units, "exactly the valid units are copied, each once");
 
     let heat = |lpn: Lpn| round.before.temperature(bench.config.temperature, lpn);

@@ -21,6 +21,11 @@ pub trait Payload: Clone + PartialEq + Debug + Send + 'static {
     #[must_use]
     fn merge(self, newer: &Self, first: u32, count: u32, unit_bytes: u32) -> Self;
 
+    /// The content after `count` sectors from sector `to` of the unit on have been replaced by those of
+    /// `source`, another unit, from its sector `from` on.
+    #[must_use]
+    fn splice(self, source: &Self, from: u32, to: u32, count: u32, unit_bytes: u32) -> Self;
+
     /// Continues the checksum `crc` over this content.
     fn checksum(&self, crc: u32) -> u32;
 }
@@ -31,13 +36,14 @@ impl Payload for () {
     #[inline(always)]
     fn synthetic(_stamp: u64, _unit_bytes: u32) {}
     fn merge(self, _newer: &Self, _first: u32, _count: u32, _unit_bytes: u32) {}
+    fn splice(self, _source: &Self, _from: u32, _to: u32, _count: u32, _unit_bytes: u32) {}
     fn checksum(&self, crc: u32) -> u32 {
         crc
     }
 }
 
 /// An 8-byte stamp stands for the whole unit: enough to tell whether the newest version is read,
-/// at a five-hundredth of the memory. A partial write stamps the whole unit.
+/// at a five-hundredth of the memory. A partial write or copy stamps the whole unit.
 impl Payload for u64 {
     fn zero() -> Self {
         0
@@ -47,6 +53,9 @@ impl Payload for u64 {
     }
     fn merge(self, newer: &Self, _first: u32, _count: u32, _unit_bytes: u32) -> Self {
         *newer
+    }
+    fn splice(self, source: &Self, _from: u32, _to: u32, _count: u32, _unit_bytes: u32) -> Self {
+        *source
     }
     fn checksum(&self, crc: u32) -> u32 {
         crc32c::crc32c_append(crc, &self.to_le_bytes())
@@ -83,12 +92,16 @@ impl Payload for UnitBytes {
     }
 
     fn merge(self, newer: &Self, first: u32, count: u32, unit_bytes: u32) -> Self {
+        self.splice(newer, first, first, count, unit_bytes)
+    }
+
+    fn splice(self, source: &Self, from: u32, to: u32, count: u32, unit_bytes: u32) -> Self {
         let mut bytes = vec![0; unit_bytes as usize];
         self.copy_to(&mut bytes);
-        let range = (first * 512) as usize..((first + count) * 512) as usize;
-        match &newer.0 {
-            Some(new) => bytes[range.clone()].copy_from_slice(&new[range]),
-            None => bytes[range].fill(0),
+        let sectors = |first: u32| (first * 512) as usize..((first + count) * 512) as usize;
+        match &source.0 {
+            Some(source) => bytes[sectors(to)].copy_from_slice(&source[sectors(from)]),
+            None => bytes[sectors(to)].fill(0),
         }
         Self::new(&bytes)
     }

@@ -112,11 +112,48 @@ impl<P: Payload> WriteBuffer<P> {
         let dropped = before - self.dirty.len();
         if dropped > 0 {
             self.places.push(Reverse((now, dropped)));
+            self.shorten_order();
         }
-        // Without this, a host that only writes and trims would grow the queue for ever.
-        if dropped > 0 && self.order.len() > 2 * self.capacity {
+    }
+
+    /// Without this, a host that only writes and trims would grow the queue for ever.
+    fn shorten_order(&mut self) {
+        if self.order.len() > 2 * self.capacity {
             self.order.retain(|lpn| self.dirty.contains_key(lpn));
         }
+    }
+
+    /// Writes back what is here of the `count` units from `first` on, and nothing else; returns when
+    /// that is on flash. If flash fails, it stays here.
+    pub(crate) fn write_back_units<F>(
+        &mut self,
+        now: SimTime,
+        first: Lpn,
+        count: u32,
+        ftl: &mut F,
+    ) -> Result<SimTime, FtlError>
+    where
+        F: MappingScheme<Payload = P>,
+    {
+        let dirty = self.dirty.range(first..first.plus(count));
+        self.batch.clear();
+        self.batch.extend(dirty.map(|(&lpn, payload)| Unit { lpn, payload: payload.clone() }));
+        if self.batch.is_empty() {
+            return Ok(now);
+        }
+        let done = ftl.write(now.max(self.merged), &self.batch)?;
+        for unit in &self.batch {
+            self.dirty.remove(&unit.lpn);
+        }
+        self.places.push(Reverse((done, self.batch.len())));
+        self.programmed = self.programmed.max(done);
+        self.shorten_order();
+        Ok(done)
+    }
+
+    /// When what the units here were merged with has arrived.
+    pub(crate) fn merged(&self) -> SimTime {
+        self.merged
     }
 
     /// Writes everything back; returns when all of it is on flash.

@@ -2,9 +2,10 @@
 
 use strobe_ftl::MappingScheme;
 use strobe_nand::{Nand, UnitBytes};
-use strobe_types::{Lba, Op, SECTOR_BYTES, SimTime};
+use strobe_types::{Lba, Lpn, SECTOR_BYTES, SimTime};
 
-use crate::drive::{CommandError, Drive};
+use crate::command::{Command, CommandError, CommandKind, Range};
+use crate::drive::Drive;
 
 impl<F> Drive<F>
 where
@@ -13,10 +14,50 @@ where
     /// Writes `data`, whole sectors, from sector `lba` on; returns the completion time. One copy
     /// of the data is made, unit by unit.
     pub fn write_bytes(&mut self, now: SimTime, lba: Lba, data: &[u8]) -> Result<SimTime, CommandError> {
-        let sectors = sectors_of(Op::Write, lba, data.len())?;
+        let sectors = sectors_of(CommandKind::Write, lba, data.len())?;
+        let content = self.content(lba, data);
+        self.write(now, lba, sectors, content)
+    }
+
+    /// [`Drive::command`] with the data of a write, or with room for that of a read, in `data`, as long
+    /// as the command says; other commands do not look at it.
+    pub fn command_bytes(
+        &mut self,
+        now: SimTime,
+        command: &Command<'_>,
+        data: &mut [u8],
+    ) -> Result<SimTime, CommandError> {
+        let as_long_as = |sectors: u32| match u64::from(sectors) * SECTOR_BYTES == data.len() as u64 {
+            true => Ok(()),
+            false => {
+                let (op, bytes) = (command.kind(), data.len() as u64);
+                Err(CommandError::DataLength { op, sectors, bytes })
+            }
+        };
+        match *command {
+            Command::Read { range } => {
+                as_long_as(range.sectors)?;
+                self.read_bytes(now, range.lba, data)
+            }
+            Command::Write { range, fua } => {
+                as_long_as(range.sectors)?;
+                let Range { lba, sectors } = range;
+                let content = self.content(lba, data);
+                match fua {
+                    true => self.write_through(now, range, content),
+                    false => self.write(now, lba, sectors, content),
+                }
+            }
+            _ => self.command(now, command),
+        }
+    }
+
+    /// What each mapping unit gets of `data`, written from sector `lba` on. The range may be wrong:
+    /// then nobody asks.
+    fn content<'a>(&self, lba: Lba, data: &'a [u8]) -> impl Fn(Lpn) -> UnitBytes + use<'a, F> {
         let unit_bytes = u64::from(self.ftl().nand().geometry().unit_bytes());
         let start = lba.get().saturating_mul(SECTOR_BYTES);
-        self.write(now, lba, sectors, |lpn| {
+        move |lpn| {
             // The part of `data` that falls into this unit, and where in the unit it lies.
             let unit_start = u64::from(lpn.get()) * unit_bytes;
             let into_unit = start.saturating_sub(unit_start) as usize;
@@ -29,13 +70,13 @@ where
             let mut unit = vec![0; unit_bytes as usize];
             unit[into_unit..into_unit + length].copy_from_slice(part);
             UnitBytes::new(&unit)
-        })
+        }
     }
 
     /// Fills `out`, whole sectors, with the content from sector `lba` on; returns the completion
     /// time. What was never written or has been trimmed reads as zeros.
     pub fn read_bytes(&mut self, now: SimTime, lba: Lba, out: &mut [u8]) -> Result<SimTime, CommandError> {
-        let sectors = sectors_of(Op::Read, lba, out.len())?;
+        let sectors = sectors_of(CommandKind::Read, lba, out.len())?;
         let done = self.read(now, lba, sectors)?;
         let unit_bytes = self.ftl().nand().geometry().unit_bytes() as usize;
         let mut skip = (lba.get() * SECTOR_BYTES % unit_bytes as u64) as usize;
@@ -58,7 +99,7 @@ where
 }
 
 /// `bytes` in sectors, if they are whole ones and not more than a command can carry.
-fn sectors_of(op: Op, lba: Lba, bytes: usize) -> Result<u32, CommandError> {
+fn sectors_of(op: CommandKind, lba: Lba, bytes: usize) -> Result<u32, CommandError> {
     let bytes = bytes as u64;
     match u32::try_from(bytes / SECTOR_BYTES) {
         Ok(sectors) if bytes.is_multiple_of(SECTOR_BYTES) => Ok(sectors),

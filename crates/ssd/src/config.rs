@@ -6,6 +6,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::command::LimitsConfig;
+
 /// A drive. Start from a preset and override what differs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -228,10 +230,12 @@ pub enum WearLevelingName {
 pub struct WearLevelingConfig {
     /// none, swap, dual-pool or sw-leveler. Default none.
     pub kind: WearLevelingName,
-    /// Difference of erase counts, or erases per set, that calls for action. Default 16.
+    /// Difference of erase counts, or erases per set, that calls for action. Below the spread that
+    /// chance alone makes (some ten erases) it costs more than it brings. Default 16.
     #[schemars(range(min = 1, max = 4_294_967_295u32))]
     pub threshold: u32,
-    /// Blocks of a set of sw-leveler. Default 1.
+    /// Blocks of a set of sw-leveler. Larger sets need less memory in a real drive but level less: one
+    /// hot block speaks for the cold ones of its set. Default 1.
     #[schemars(range(min = 1, max = 65_536))]
     pub set_blocks: u32,
 }
@@ -303,6 +307,40 @@ pub struct ControllerConfig {
     /// page. 0: no buffer, writes complete when they are on flash. Default 0.
     #[schemars(range(min = 0, max = 1_099_511_627_776u64))]
     pub write_buffer_bytes: u64,
+    /// What trims cost beyond other commands.
+    pub trim: TrimConfig,
+    /// The largest commands that the drive takes.
+    pub limits: LimitsConfig,
+}
+
+/// Firmware time of a trim beyond that of other commands: t = command + ranges × range, and for each
+/// range what its place and its size cost. Together with `command_ns` and `range_ns` of the controller
+/// this is the model that the measurements of Son, Lee, Kim and Kim 2015 call for: t = t_cmd + n·t_range,
+/// larger and aligned ranges cheaper for their size, contiguous ones cheaper on some drives and dearer
+/// on others. All zero: a trim costs what any command does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct TrimConfig {
+    /// Firmware time per trim in ns, beyond the controller's command_ns. Default 0.
+    #[schemars(range(min = 0, max = 1_000_000_000_000u64))]
+    pub command_ns: u64,
+    /// Firmware time per range of a trim in ns, beyond the controller's range_ns. Default 0.
+    #[schemars(range(min = 0, max = 1_000_000_000_000u64))]
+    pub range_ns: u64,
+    /// Firmware time per mapping unit of which a range covers a part only, in ns: up to two for a
+    /// range. Default 0.
+    #[schemars(range(min = 0, max = 1_000_000_000_000u64))]
+    pub partial_ns: u64,
+    /// Firmware time of a range that does not begin where the range before it ended, in ns, also
+    /// across commands. Default 0.
+    #[schemars(range(min = 0, max = 1_000_000_000_000u64))]
+    pub jump_ns: u64,
+    /// Firmware time of a range that begins where the range before it ended, in ns. Default 0.
+    #[schemars(range(min = 0, max = 1_000_000_000_000u64))]
+    pub adjacent_ns: u64,
+    /// Firmware time per MiB that the ranges of a trim cover, in ns. Default 0.
+    #[schemars(range(min = 0, max = 1_000_000_000_000u64))]
+    pub mib_ns: u64,
 }
 
 /// A victim policy, for `strobe list policies`.

@@ -1,7 +1,10 @@
 //! What happens between the host's wire and the mapping scheme: firmware and link.
 
 use strobe_nand::Bus;
-use strobe_types::SimTime;
+use strobe_types::{SECTOR_BYTES, SimTime};
+
+use crate::TrimConfig;
+use crate::command::Range;
 
 /// Firmware costs and link rate, ready to use.
 ///
@@ -11,6 +14,9 @@ use strobe_types::SimTime;
 pub(crate) struct Controller {
     command_ns: u64,
     range_ns: u64,
+    trim: TrimConfig,
+    /// Sector after the last range trimmed.
+    trim_end: Option<u64>,
     link_mb_s: u64,
     firmware_free: SimTime,
     to_drive: Bus,
@@ -22,6 +28,8 @@ impl Controller {
         Self {
             command_ns: config.command_ns,
             range_ns: config.range_ns,
+            trim: config.trim,
+            trim_end: None,
             link_mb_s: u64::from(config.link_mb_s),
             firmware_free: SimTime::ZERO,
             to_drive: Bus::default(),
@@ -34,6 +42,28 @@ impl Controller {
     #[inline]
     pub(crate) fn accept(&mut self, now: SimTime, ranges: u64) -> SimTime {
         self.firmware_free = now.max(self.firmware_free) + (self.command_ns + self.range_ns * ranges);
+        self.firmware_free
+    }
+
+    /// The same for a trim of `ranges` on a drive with mapping units of `unit_sectors`: beside command
+    /// and ranges it costs what [`TrimConfig`] says.
+    pub(crate) fn accept_trim(&mut self, now: SimTime, ranges: &[Range], unit_sectors: u32) -> SimTime {
+        let trim = self.trim;
+        let mut more_ns = trim.command_ns + trim.range_ns * ranges.len() as u64;
+        let mut bytes = 0;
+        for range in ranges.iter().filter(|range| range.sectors > 0) {
+            let (start, end) = (range.lba.get(), range.lba.get() + u64::from(range.sectors));
+            more_ns += match self.trim_end {
+                Some(last) if last == start => trim.adjacent_ns,
+                _ => trim.jump_ns,
+            };
+            more_ns += trim.partial_ns * partial_units(start, end, unit_sectors.into());
+            bytes += (end - start) * SECTOR_BYTES;
+            self.trim_end = Some(end);
+        }
+        let covered_ns = (u128::from(trim.mib_ns) * u128::from(bytes)) >> 20;
+        more_ns = more_ns.saturating_add(u64::try_from(covered_ns).unwrap_or(u64::MAX));
+        self.firmware_free = self.accept(now, ranges.len() as u64) + more_ns;
         self.firmware_free
     }
 
@@ -55,5 +85,84 @@ impl Controller {
             0 => 0,
             rate => (bytes * 1000).div_ceil(rate),
         }
+    }
+}
+
+/// Mapping units of which the sectors from `start` to `end` cover a part only.
+fn partial_units(start: u64, end: u64, unit_sectors: u64) -> u64 {
+    let (head, tail) = (!start.is_multiple_of(unit_sectors), !end.is_multiple_of(unit_sectors));
+    match start / unit_sectors == (end - 1) / unit_sectors {
+        true => u64::from(head || tail),
+        false => u64::from(head) + u64::from(tail),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ControllerConfig;
+    use strobe_types::Lba;
+
+    fn range(lba: u64, sectors: u32) -> Range {
+        Range::new(Lba::new(lba), sectors)
+    }
+
+    fn cost(controller: &mut Controller, ranges: &[Range]) -> u64 {
+        let free = controller.firmware_free;
+        controller.accept_trim(SimTime::ZERO, ranges, 8).since(free)
+    }
+
+    #[test]
+    fn a_trim_without_costs_of_its_own_costs_its_command_and_ranges() {
+        let config = ControllerConfig { command_ns: 20_000, range_ns: 300, ..ControllerConfig::default() };
+        let (mut trims, mut others) = (Controller::new(&config), Controller::new(&config));
+        for ranges in [&[range(0, 8)][..], &[range(8, 3), range(100, 900)], &[range(7, 1), range(0, 0)]] {
+            let expected = others.accept(SimTime::ZERO, ranges.len() as u64);
+            assert_eq!(trims.accept_trim(SimTime::ZERO, ranges, 8), expected);
+        }
+    }
+
+    #[test]
+    fn each_property_of_a_range_has_its_price() {
+        let trim = TrimConfig {
+            command_ns: 1_000_000,
+            range_ns: 100_000,
+            partial_ns: 10_000,
+            jump_ns: 1_000,
+            adjacent_ns: 100,
+            mib_ns: 1 << 11,
+        };
+        let config = ControllerConfig { command_ns: 5, range_ns: 1, trim, ..ControllerConfig::default() };
+        let mut controller = Controller::new(&config);
+        // 8 sectors are 4 KiB, a 256th of a MiB: 8 ns.
+        assert_eq!(cost(&mut controller, &[range(0, 8)]), 1_101_000 + 6 + 8);
+        assert_eq!(cost(&mut controller, &[range(8, 8)]), 1_100_100 + 6 + 8, "goes on across commands");
+        assert_eq!(cost(&mut controller, &[range(8, 8)]), 1_101_000 + 6 + 8, "again the same");
+        assert_eq!(cost(&mut controller, &[range(17, 8)]), 1_121_000 + 6 + 8, "head and tail");
+        assert_eq!(cost(&mut controller, &[range(25, 7)]), 1_110_100 + 6 + 7, "head only");
+        assert_eq!(cost(&mut controller, &[range(33, 2)]), 1_111_000 + 6 + 2, "inside one unit");
+        let padded = [range(64, 2048), range(9, 0), range(2112, 2048)];
+        assert_eq!(
+            cost(&mut controller, &padded),
+            1_300_000 + 1_100 + 5 + 3 + 2 * 2048,
+            "padding has no place"
+        );
+    }
+
+    #[test]
+    fn the_largest_prices_do_not_overflow() {
+        let most = 1_000_000_000_000;
+        let trim = TrimConfig {
+            command_ns: most,
+            range_ns: most,
+            partial_ns: most,
+            jump_ns: most,
+            adjacent_ns: most,
+            mib_ns: most,
+        };
+        let mut controller = Controller::new(&ControllerConfig { trim, ..ControllerConfig::default() });
+        let ranges = vec![range(1, u32::MAX); 256];
+        assert_eq!(controller.accept_trim(SimTime::ZERO, &ranges, 8), SimTime::from_ns(u64::MAX));
+        assert_eq!(controller.accept_trim(SimTime::ZERO, &ranges, 8), SimTime::from_ns(u64::MAX));
     }
 }

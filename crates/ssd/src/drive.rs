@@ -4,65 +4,28 @@ use strobe_ftl::{CheckError, FtlError, MappingScheme, WearSummary};
 use strobe_nand::{Nand, Payload, Unit};
 use strobe_types::{Geometry, Lba, Lpn, Op, Request, SECTOR_BYTES, SimTime};
 
-use crate::ControllerConfig;
 use crate::buffer::WriteBuffer;
+use crate::command::{Command, CommandError, CommandKind, Range};
 use crate::controller::Controller;
 use crate::queue::HostQueue;
 use crate::stats::{DriveStats, HostCounts, Latency};
-
-/// Why a command was refused. The drive is unchanged, except that flash operations already done
-/// for an earlier part of a failing write stay done.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum CommandError {
-    /// The range leaves the drive.
-    #[error("{op} of {sectors} sectors at sector {lba} leaves the drive, which has {drive_sectors} sectors", op = .op.name())]
-    OutOfRange {
-        /// The command.
-        op: Op,
-        /// First sector.
-        lba: u64,
-        /// Sectors asked for.
-        sectors: u64,
-        /// Sectors of the drive.
-        drive_sectors: u64,
-    },
-    /// A read, write or trim without sectors.
-    #[error("{op} of zero sectors at sector {lba}", op = .op.name())]
-    Empty {
-        /// The command.
-        op: Op,
-        /// First sector.
-        lba: u64,
-    },
-    /// The data is not a whole number of sectors, or more than one command can carry.
-    #[error("{op} of {bytes} bytes at sector {lba}; a command carries whole sectors of 512 bytes, fewer than 2³²", op = .op.name())]
-    Length {
-        /// The command.
-        op: Op,
-        /// First sector.
-        lba: u64,
-        /// Bytes given.
-        bytes: u64,
-    },
-    /// The mapping scheme gave up.
-    #[error(transparent)]
-    Ftl(#[from] FtlError),
-}
+use crate::{ControllerConfig, LimitsConfig};
 
 /// A drive: controller and write buffer over a mapping scheme.
 #[derive(Clone, Debug)]
 pub struct Drive<F: MappingScheme> {
-    ftl: F,
-    geometry: Geometry,
-    controller: Controller,
-    buffer: Option<WriteBuffer<F::Payload>>,
-    drive_sectors: u64,
-    host: HostCounts,
+    pub(crate) ftl: F,
+    pub(crate) geometry: Geometry,
+    pub(crate) controller: Controller,
+    pub(crate) buffer: Option<WriteBuffer<F::Payload>>,
+    pub(crate) limits: LimitsConfig,
+    pub(crate) drive_sectors: u64,
+    pub(crate) host: HostCounts,
     latency: Latency,
-    /// Content of the next write whose data nobody supplies.
-    stamp: u64,
-    units: Vec<Unit<F::Payload>>,
+    /// Content of the last write whose data nobody supplied.
+    pub(crate) stamp: u64,
+    /// What the command at hand is about to write.
+    pub(crate) units: Vec<Unit<F::Payload>>,
     read: Vec<F::Payload>,
 }
 
@@ -79,6 +42,12 @@ pub trait Engine: Send {
         arrivals: &[SimTime],
         queue: &mut HostQueue,
     ) -> Result<(), (usize, CommandError)>;
+
+    /// Executes one command issued at `now`; returns its completion time. See [`Drive::command`].
+    fn command(&mut self, now: SimTime, command: &Command<'_>) -> Result<SimTime, CommandError>;
+
+    /// The largest commands that [`Engine::command`] takes.
+    fn limits(&self) -> LimitsConfig;
 
     /// Writes back what the write buffer holds, without a host command; returns when all flash
     /// operations issued so far are complete.
@@ -102,7 +71,8 @@ pub trait Engine: Send {
     /// All counters since the drive was built.
     fn stats(&self) -> DriveStats;
 
-    /// Latencies since the last [`Engine::clear_latency`].
+    /// Latencies since the last [`Engine::clear_latency`]. Those of copies and of write zeroes are not
+    /// kept.
     fn latency(&self) -> &Latency;
 
     /// Starts a new latency window.
@@ -134,6 +104,7 @@ impl<F: MappingScheme> Drive<F> {
             drive_sectors: u64::from(ftl.logical_units()) * u64::from(geometry.sectors_per_unit()),
             controller: Controller::new(controller),
             buffer,
+            limits: controller.limits,
             host: HostCounts::default(),
             latency: Latency::new(),
             stamp: 0,
@@ -170,7 +141,7 @@ impl<F: MappingScheme> Drive<F> {
     }
 
     #[inline(always)]
-    fn check_range(&self, op: Op, lba: Lba, sectors: u32) -> Result<(), CommandError> {
+    pub(crate) fn check_range(&self, op: CommandKind, lba: Lba, sectors: u32) -> Result<(), CommandError> {
         if sectors != 0
             && lba.get().checked_add(u64::from(sectors)).is_some_and(|end| end <= self.drive_sectors)
         {
@@ -180,12 +151,22 @@ impl<F: MappingScheme> Drive<F> {
     }
 
     #[cold]
-    fn range_error(&self, op: Op, lba: Lba, sectors: u32) -> CommandError {
+    fn range_error(&self, op: CommandKind, lba: Lba, sectors: u32) -> CommandError {
         let (lba, sectors) = (lba.get(), u64::from(sectors));
         match sectors {
             0 => CommandError::Empty { op, lba },
             _ => CommandError::OutOfRange { op, lba, sectors, drive_sectors: self.drive_sectors },
         }
+    }
+
+    /// Takes up a command that brings `bytes` along; returns when they have arrived.
+    #[inline(always)]
+    pub(crate) fn receive(&mut self, now: SimTime, bytes: u64) -> SimTime {
+        if !<F::Nand as Nand>::TIMED {
+            return now;
+        }
+        let accepted = self.controller.accept(now, 1);
+        self.controller.receive(accepted, bytes)
     }
 
     /// Writes `sectors` sectors; `content` gives the new content of each mapping unit, of which
@@ -198,15 +179,9 @@ impl<F: MappingScheme> Drive<F> {
         sectors: u32,
         content: impl Fn(Lpn) -> F::Payload,
     ) -> Result<SimTime, CommandError> {
-        self.check_range(Op::Write, lba, sectors)?;
-        let timed = <F::Nand as Nand>::TIMED;
+        self.check_range(CommandKind::Write, lba, sectors)?;
         let bytes = u64::from(sectors) * SECTOR_BYTES;
-        let received = if timed {
-            let accepted = self.controller.accept(now, 1);
-            self.controller.receive(accepted, bytes)
-        } else {
-            now
-        };
+        let received = self.receive(now, bytes);
         let per_unit = self.geometry.sectors_per_unit();
         let aligned = lba.get() & u64::from(per_unit - 1) == 0;
         // The common case, one whole unit and no buffer, without detours.
@@ -218,19 +193,31 @@ impl<F: MappingScheme> Drive<F> {
         } else {
             self.write_units(received, lba, sectors, content)?
         };
-        self.host.add(Op::Write, bytes);
+        self.host.add(CommandKind::Write, bytes);
         Ok(done)
     }
 
-    fn write_units(
+    pub(crate) fn write_units(
         &mut self,
         now: SimTime,
         lba: Lba,
         sectors: u32,
         content: impl Fn(Lpn) -> F::Payload,
     ) -> Result<SimTime, CommandError> {
-        let mut units = std::mem::take(&mut self.units);
-        units.clear();
+        self.units.clear();
+        let ready = self.gather(now, lba, sectors, content);
+        Ok(self.store(now, ready)?)
+    }
+
+    /// Adds the mapping units of a write to those about to be written, partial ones merged with what
+    /// they hold; returns when that is at hand.
+    pub(crate) fn gather(
+        &mut self,
+        now: SimTime,
+        lba: Lba,
+        sectors: u32,
+        content: impl Fn(Lpn) -> F::Payload,
+    ) -> SimTime {
         let mut ready = now;
         for (lpn, first, count) in split(&self.geometry, lba, sectors) {
             let mut payload = content(lpn);
@@ -240,31 +227,33 @@ impl<F: MappingScheme> Drive<F> {
                 payload = old.merge(&payload, first, count, self.geometry.unit_bytes());
                 ready = ready.max(arrived);
             }
-            units.push(Unit { lpn, payload });
+            self.units.push(Unit { lpn, payload });
         }
-        let done = match &mut self.buffer {
-            None => {
-                let before = self.ftl.host_units_written();
-                let done = self.ftl.write(ready, &units);
-                self.host.units_written += self.ftl.host_units_written() - before;
-                done
-            }
-            // The host's part is safe in the buffer; only the write-back waits for the rest.
-            Some(buffer) => {
-                buffer.merge_until(ready);
-                units.drain(..).try_fold(now, |at, unit| {
-                    let at = buffer.put(at, unit.lpn, unit.payload, &mut self.ftl)?;
-                    self.host.units_written += 1;
-                    Ok(at)
-                })
-            }
-        };
-        self.units = units;
-        Ok(done?)
+        ready
+    }
+
+    /// Writes the units gathered. What the host sent is there at `now`, everything at `ready`.
+    pub(crate) fn store(&mut self, now: SimTime, ready: SimTime) -> Result<SimTime, FtlError> {
+        let Some(buffer) = &mut self.buffer else { return self.store_on_flash(ready) };
+        // The host's part is safe in the buffer; only the write-back waits for the rest.
+        buffer.merge_until(ready);
+        self.units.drain(..).try_fold(now, |at, unit| {
+            let at = buffer.put(at, unit.lpn, unit.payload, &mut self.ftl)?;
+            self.host.units_written += 1;
+            Ok(at)
+        })
+    }
+
+    /// Writes the units gathered past the buffer.
+    pub(crate) fn store_on_flash(&mut self, ready: SimTime) -> Result<SimTime, FtlError> {
+        let before = self.ftl.host_units_written();
+        let done = self.ftl.write(ready, &self.units);
+        self.host.units_written += self.ftl.host_units_written() - before;
+        done
     }
 
     /// The current content of a unit and when it is at hand.
-    fn current(&mut self, now: SimTime, lpn: Lpn) -> (F::Payload, SimTime) {
+    pub(crate) fn current(&mut self, now: SimTime, lpn: Lpn) -> (F::Payload, SimTime) {
         if let Some(payload) = self.buffer.as_ref().and_then(|buffer| buffer.get(lpn)) {
             return (payload.clone(), now);
         }
@@ -275,7 +264,7 @@ impl<F: MappingScheme> Drive<F> {
 
     /// Reads `sectors` sectors; their content, unit by unit, is in [`Drive::last_read`] then.
     pub fn read(&mut self, now: SimTime, lba: Lba, sectors: u32) -> Result<SimTime, CommandError> {
-        self.check_range(Op::Read, lba, sectors)?;
+        self.check_range(CommandKind::Read, lba, sectors)?;
         let accepted = self.controller.accept(now, 1);
         let first = self.geometry.lpn_of(lba);
         let last = self.geometry.lpn_of(lba.plus(u64::from(sectors) - 1));
@@ -303,7 +292,7 @@ impl<F: MappingScheme> Drive<F> {
             _ => arrived = self.ftl.read(accepted, first, count, &mut self.read),
         }
         let bytes = u64::from(sectors) * SECTOR_BYTES;
-        self.host.add(Op::Read, bytes);
+        self.host.add(CommandKind::Read, bytes);
         Ok(self.controller.send(arrived, bytes))
     }
 
@@ -315,32 +304,17 @@ impl<F: MappingScheme> Drive<F> {
     /// Deallocates the whole mapping units inside the range; partial ones at its ends keep their
     /// data, as NVMe and ATA allow.
     pub fn trim(&mut self, now: SimTime, lba: Lba, sectors: u32) -> Result<SimTime, CommandError> {
-        self.check_range(Op::Trim, lba, sectors)?;
-        let accepted = self.controller.accept(now, 1);
-        let per_unit = u64::from(self.geometry.sectors_per_unit());
-        let first = lba.get().div_ceil(per_unit);
-        let end = (lba.get() + u64::from(sectors)) / per_unit;
-        let mut done = accepted;
-        if first < end {
-            let (lpn, count) = (Lpn::new(first as u32), (end - first) as u32);
-            if let Some(buffer) = &mut self.buffer
-                && buffer.dirty_units() > 0
-            {
-                buffer.drop_units(accepted, lpn, count);
-            }
-            done = self.ftl.trim(accepted, lpn, count);
-        }
-        self.host.add(Op::Trim, u64::from(sectors) * SECTOR_BYTES);
-        Ok(done)
+        self.check_range(CommandKind::Trim, lba, sectors)?;
+        Ok(self.discard(now, &[Range::new(lba, sectors)]))
     }
 
-    fn flush_command(&mut self, now: SimTime) -> Result<SimTime, CommandError> {
+    pub(crate) fn flush_command(&mut self, now: SimTime) -> Result<SimTime, CommandError> {
         let accepted = self.controller.accept(now, 0);
         let done = match &mut self.buffer {
             Some(buffer) => buffer.flush(accepted, &mut self.ftl)?,
             None => accepted,
         };
-        self.host.add(Op::Flush, 0);
+        self.host.add(CommandKind::Flush, 0);
         Ok(done)
     }
 
@@ -386,7 +360,7 @@ impl<F: MappingScheme> Drive<F> {
         let result = self.ftl.write(SimTime::ZERO, &units);
         let written = self.ftl.host_units_written() - before;
         self.host.units_written += written;
-        self.host.add_many(Op::Write, written, written * u64::from(self.geometry.unit_bytes()));
+        self.host.add_many(CommandKind::Write, written, written * u64::from(self.geometry.unit_bytes()));
         let gathered = units.len();
         self.units = units;
         match result {
@@ -444,6 +418,20 @@ where
             at += 1;
         }
         Ok(())
+    }
+
+    fn command(&mut self, now: SimTime, command: &Command<'_>) -> Result<SimTime, CommandError> {
+        let done = Self::command(self, now, command)?;
+        if <F::Nand as Nand>::TIMED
+            && let Some(op) = command.kind().op()
+        {
+            self.latency.record(op, done.since(now));
+        }
+        Ok(done)
+    }
+
+    fn limits(&self) -> LimitsConfig {
+        self.limits
     }
 
     fn settle(&mut self, now: SimTime) -> Result<SimTime, CommandError> {

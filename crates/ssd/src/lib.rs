@@ -1,6 +1,6 @@
 //! The drive: what a host sees.
 //!
-//! [`Drive`] splits commands into mapping units, merges partial ones, passes them through the
+//! [`Command`]s come in. [`Drive`] splits them into mapping units, merges partial ones, passes them through the
 //! write buffer to a mapping scheme and returns completion times. [`Engine`] is the same drive
 //! behind a trait object, with its parameters (policy, timing, stored data) chosen at run time by
 //! [`build`]; inside, everything is static. [`DriveConfig`] is the `[drive]` table of an
@@ -9,19 +9,22 @@
 mod buffer;
 mod build;
 mod bytes;
+mod command;
 mod config;
 mod controller;
 mod drive;
 pub mod presets;
 mod queue;
+mod ranges;
 mod stats;
 
 pub use build::{BuildError, build, build_with, memory_bytes};
+pub use command::{Command, CommandError, CommandKind, Limit, LimitsConfig, RANGES_MAX, Range, Status};
 pub use config::{
     AllocationName, ControllerConfig, CopyMode, DataMode, DriveConfig, FtlConfig, GcConfig, GcStreamName,
-    MAPPINGS, MappingInfo, MigrationName, NandConfig, POLICIES, PolicyInfo, TemperatureName,
+    MAPPINGS, MappingInfo, MigrationName, NandConfig, POLICIES, PolicyInfo, TemperatureName, TrimConfig,
     WearLevelingConfig, WearLevelingName,
 };
-pub use drive::{CommandError, Drive, Engine};
+pub use drive::{Drive, Engine};
 pub use queue::{HostQueue, Pacing};
 pub use stats::{DriveStats, HostCounts, Latency};

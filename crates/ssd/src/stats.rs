@@ -5,44 +5,47 @@ use strobe_ftl::GcStats;
 use strobe_nand::OpCounts;
 use strobe_types::Op;
 
+use crate::command::CommandKind;
+
 /// Host commands by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HostCounts {
-    commands: [u64; Op::ALL.len()],
-    bytes: [u64; Op::ALL.len()],
-    /// Mapping units touched by writes; a partially written unit counts as one.
+    commands: [u64; CommandKind::ALL.len()],
+    bytes: [u64; CommandKind::ALL.len()],
+    /// Mapping units touched by writes; a partially written unit counts as one. Those that write zeroes
+    /// overwrites and those that a copy merges count too; units that are copied whole do not.
     pub units_written: u64,
-    /// Partially written units, merged with what they held before.
+    /// Units among them of which only a part was overwritten, merged with what they held before.
     pub read_modify_writes: u64,
 }
 
 impl HostCounts {
     #[inline(always)]
-    pub(crate) fn add(&mut self, op: Op, bytes: u64) {
-        self.add_many(op, 1, bytes);
+    pub(crate) fn add(&mut self, kind: CommandKind, bytes: u64) {
+        self.add_many(kind, 1, bytes);
     }
 
     #[inline(always)]
-    pub(crate) fn add_many(&mut self, op: Op, commands: u64, bytes: u64) {
-        self.commands[op as usize] += commands;
-        self.bytes[op as usize] += bytes;
+    pub(crate) fn add_many(&mut self, kind: CommandKind, commands: u64, bytes: u64) {
+        self.commands[kind as usize] += commands;
+        self.bytes[kind as usize] += bytes;
     }
 
     /// Commands of a kind.
-    pub fn commands(&self, op: Op) -> u64 {
-        self.commands[op as usize]
+    pub fn commands(&self, kind: impl Into<CommandKind>) -> u64 {
+        self.commands[kind.into() as usize]
     }
 
-    /// Bytes that commands of a kind covered.
-    pub fn bytes(&self, op: Op) -> u64 {
-        self.bytes[op as usize]
+    /// Bytes that commands of a kind covered; those of a copy count once.
+    pub fn bytes(&self, kind: impl Into<CommandKind>) -> u64 {
+        self.bytes[kind.into() as usize]
     }
 
     /// What was added since `earlier`.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let mut difference = *self;
-        for index in 0..Op::ALL.len() {
+        for index in 0..CommandKind::ALL.len() {
             difference.commands[index] -= earlier.commands[index];
             difference.bytes[index] -= earlier.bytes[index];
         }

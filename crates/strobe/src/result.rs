@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use strobe_ftl::WearSummary;
 use strobe_nand::{Cause, NandOp, OpCounts};
-use strobe_ssd::{DriveStats, Latency};
+use strobe_ssd::{CommandKind, DriveStats, Latency};
 use strobe_types::{Geometry, Op, SimTime};
 
 use crate::experiment::Experiment;
@@ -79,7 +79,10 @@ pub struct HostResult {
     pub copy: HostOp,
     /// Flushes.
     pub flush: HostOp,
-    /// Mapping units written, partial ones included.
+    /// Ranges overwritten with zeros that the host did not send.
+    pub write_zeroes: HostOp,
+    /// Mapping units written, partial ones included. Those overwritten by write zeroes and those merged
+    /// by a copy count; those copied whole and those unmapped do not.
     pub pages_written: u64,
     /// Partially written units, merged with what they held before.
     pub read_modify_writes: u64,
@@ -309,13 +312,15 @@ const PERCENTILES: [f64; 17] =
 
 impl HostResult {
     pub(crate) fn of(stats: &DriveStats) -> Self {
-        let op = |op| HostOp { commands: stats.host.commands(op), bytes: stats.host.bytes(op) };
+        let of =
+            |kind: CommandKind| HostOp { commands: stats.host.commands(kind), bytes: stats.host.bytes(kind) };
         Self {
-            read: op(Op::Read),
-            write: op(Op::Write),
-            trim: op(Op::Trim),
-            copy: HostOp::default(),
-            flush: op(Op::Flush),
+            read: of(CommandKind::Read),
+            write: of(CommandKind::Write),
+            trim: of(CommandKind::Trim),
+            copy: of(CommandKind::Copy),
+            flush: of(CommandKind::Flush),
+            write_zeroes: of(CommandKind::WriteZeroes),
             pages_written: stats.host.units_written,
             read_modify_writes: stats.host.read_modify_writes,
         }

@@ -24,6 +24,14 @@ macro_rules! preset {
 pub const PRESETS: &[Preset] = &[
     preset!("generic-8g", "8 GiB raw, 28 % over-provisioned, one die: the cell used for comparisons"),
     preset!("jasmine-4g", "OpenSSD Jasmine (Indilinx Barefoot), 4 GB, of the logical-copy and TRIM papers"),
+    preset!(
+        "intel-320-like",
+        "in the manner of an Intel 320 (25 nm MLC, SATA 2) of the TRIM paper, scaled to 4 GB"
+    ),
+    preset!(
+        "samsung-840-like",
+        "in the manner of a Samsung 840 (TLC, SATA 3) of the TRIM paper, scaled to 4 GB"
+    ),
     preset!("ez-x5-32m", "Falinux EZ-X5 board, 32 MB small-page SLC, of the NVRAM paper"),
     preset!("disksim-ssd", "the DiskSim SSD of the CAPi paper: 1024 + 84 blocks of 256 × 8 KiB"),
     preset!("tlc-nvme-1t", "a modern 1 TB TLC NVMe drive: 8 channels × 4 dies × 4 planes"),

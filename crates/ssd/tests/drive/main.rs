@@ -1,11 +1,13 @@
 //! The drive layer against naive models and closed forms.
 //!
 //! `byte_model` compares every byte with a plain disk; `batches` compares the ways of running the
-//! same requests; `virtual_time` and `buffer_time` check completion times against arithmetic.
+//! same requests; `commands` goes to the limits of the command set; `virtual_time` and `buffer_time`
+//! check completion times against arithmetic.
 
 mod batches;
 mod buffer_time;
 mod byte_model;
+mod commands;
 mod configuration;
 mod end_of_life;
 mod freeze;

@@ -1,7 +1,7 @@
 //! Wrong requests are refused by name and leave no trace.
 
 use strobe_nand::{ByteMedium, StampMedium};
-use strobe_ssd::{CommandError, Engine, build};
+use strobe_ssd::{CommandError, CommandKind, Engine, build};
 use strobe_types::{Lba, Op, Request, SimTime};
 
 use crate::setup::{
@@ -15,7 +15,7 @@ fn wrong() -> Vec<(Request, CommandError)> {
     let mut wrong = Vec::new();
     for op in [Op::Read, Op::Write, Op::Trim] {
         for lba in [0, 3, SECTORS, u64::MAX] {
-            wrong.push((Request::new(op, Lba::new(lba), 0), CommandError::Empty { op, lba }));
+            wrong.push((Request::new(op, Lba::new(lba), 0), CommandError::Empty { op: op.into(), lba }));
         }
         for (lba, sectors) in [
             (SECTORS - 1, 2),
@@ -31,7 +31,12 @@ fn wrong() -> Vec<(Request, CommandError)> {
             (u64::MAX, 1),
             (u64::MAX, u32::MAX),
         ] {
-            let error = CommandError::OutOfRange { op, lba, sectors: sectors.into(), drive_sectors: SECTORS };
+            let error = CommandError::OutOfRange {
+                op: op.into(),
+                lba,
+                sectors: sectors.into(),
+                drive_sectors: SECTORS,
+            };
             wrong.push((Request::new(op, Lba::new(lba), sectors), error));
         }
     }
@@ -118,7 +123,10 @@ fn a_wrong_request_inside_gathered_writes_stops_exactly_there() {
         let mut drive = counting::<StampMedium>(&config());
         let (index, error) = drive.run(&batch, &[], &mut closed(1)).expect_err("out of range");
         assert_eq!(index, at);
-        assert!(matches!(error, CommandError::OutOfRange { op: Op::Write, lba: SECTORS, .. }), "{error}");
+        assert!(
+            matches!(error, CommandError::OutOfRange { op: CommandKind::Write, lba: SECTORS, .. }),
+            "{error}"
+        );
         let content = contents(&mut drive);
         let written = (0..160).map(|n| if n < at as u64 { n + 1 } else { 0 }).collect::<Vec<u64>>();
         assert_eq!(content, written);
@@ -139,11 +147,14 @@ fn bytes_that_are_not_whole_sectors_are_refused() {
     let lba = Lba::new(3);
     for bytes in [1, 511, 513, 4095] {
         let error = |op| CommandError::Length { op, lba: 3, bytes: bytes as u64 };
-        assert_eq!(drive.write_bytes(T0, lba, &vec![1; bytes]), Err(error(Op::Write)));
-        assert_eq!(drive.read_bytes(T0, lba, &mut vec![1; bytes]), Err(error(Op::Read)));
+        assert_eq!(drive.write_bytes(T0, lba, &vec![1; bytes]), Err(error(CommandKind::Write)));
+        assert_eq!(drive.read_bytes(T0, lba, &mut vec![1; bytes]), Err(error(CommandKind::Read)));
     }
-    assert_eq!(drive.write_bytes(T0, lba, &[]), Err(CommandError::Empty { op: Op::Write, lba: 3 }));
-    assert_eq!(drive.read_bytes(T0, lba, &mut []), Err(CommandError::Empty { op: Op::Read, lba: 3 }));
+    assert_eq!(drive.write_bytes(T0, lba, &[]), Err(CommandError::Empty { op: CommandKind::Write, lba: 3 }));
+    assert_eq!(
+        drive.read_bytes(T0, lba, &mut []),
+        Err(CommandError::Empty { op: CommandKind::Read, lba: 3 })
+    );
     let last = Lba::new(u64::MAX);
     assert!(matches!(drive.write_bytes(T0, last, &[1; 512]), Err(CommandError::OutOfRange { .. })));
     assert!(matches!(drive.read_bytes(T0, last, &mut [1; 512]), Err(CommandError::OutOfRange { .. })));

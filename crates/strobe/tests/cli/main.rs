@@ -2,6 +2,7 @@
 //! messages out. Every run here is of the real program, without a shell.
 
 mod bad_input;
+mod commands;
 mod contract;
 mod determinism;
 mod endings;

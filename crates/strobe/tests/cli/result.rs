@@ -24,6 +24,8 @@ const FIELDS: &[(&str, &str)] = &[
     ("host/copy/bytes", "count"),
     ("host/flush/commands", "count"),
     ("host/flush/bytes", "count"),
+    ("host/write_zeroes/commands", "count"),
+    ("host/write_zeroes/bytes", "count"),
     ("nand/program/total", "count"),
     ("nand/read/total", "count"),
     ("nand/erase/total", "count"),

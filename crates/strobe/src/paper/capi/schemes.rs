@@ -88,15 +88,16 @@ pub(super) const FAIR: &[Scheme] = &[
 ];
 
 /// Combinations that the paper does not consider: static wear levelling, which it leaves to future
-/// work, and what it does for the paper's weakest and strongest schemes.
+/// work, and what that does for its weakest and strongest schemes.
 pub(super) const BEYOND: &[Scheme] = &[
     CAPI_SCHEME,
-    Scheme { label: "CAPi, net 4, swap", leveling: ("swap", 4), ..CAPI_NET_4 },
-    Scheme { label: "CAPi, net 4, dual-pool", leveling: ("dual-pool", 4), ..CAPI_NET_4 },
-    Scheme { label: "CAPi, net 4, SW Leveler", leveling: ("sw-leveler", 4), ..CAPI_NET_4 },
+    Scheme { label: "CAPi+, swap", leveling: ("swap", 4), ..CAPI_PLUS },
+    Scheme { label: "CAPi+, dual-pool", leveling: ("dual-pool", 4), ..CAPI_PLUS },
+    Scheme { label: "CAPi+, SW Leveler", leveling: ("sw-leveler", 4), ..CAPI_PLUS },
     Scheme { label: "FeGC, dual-pool", leveling: ("dual-pool", 4), ..FEGC },
     Scheme { label: "GA, swap", leveling: ("swap", 4), ..PLAIN },
 ];
 
-/// Larger batches sort better; that they also wear unevenly does not matter once wear is levelled.
-const CAPI_NET_4: Scheme = Scheme { net_blocks: 4, ..CAPI_SCHEME };
+/// CAPi with larger batches, which sort better, and FeGC's allocation, which puts cold data on worn
+/// blocks where CAPi parks it on the youngest.
+const CAPI_PLUS: Scheme = Scheme { net_blocks: 4, allocation: "adaptive", ..CAPI_SCHEME };

@@ -106,8 +106,13 @@ pub trait MappingScheme {
     /// read as zeros and cost nothing.
     fn read(&mut self, now: SimTime, first: Lpn, count: u32, out: &mut Vec<Self::Payload>) -> SimTime;
 
-    /// Unmaps `count` units from `first` on.
-    fn trim(&mut self, now: SimTime, first: Lpn, count: u32) -> SimTime;
+    /// Unmaps `count` units from `first` on. That survives a power cut only after the next
+    /// [`MappingScheme::flush`].
+    fn trim(&mut self, now: SimTime, first: Lpn, count: u32) -> Result<SimTime, FtlError>;
+
+    /// Makes everything done so far survive a power cut; returns when it does. A scheme whose map is
+    /// not kept on flash has nothing to do.
+    fn flush(&mut self, now: SimTime) -> Result<SimTime, FtlError>;
 
     /// Makes `count` units from `to` on hold what those from `from` on hold, as a command of the
     /// drive: nothing crosses the host link. Unmapped sources leave their destinations unmapped.

@@ -7,12 +7,14 @@
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use strobe_ftl::gc::{BlockView, Greedy, Kinetic, LinearScore, VictimPolicy};
 use strobe_ftl::wear::Leveling;
 use strobe_ftl::{Allocation, GcStream, MappingScheme, Migration, PageMap, PageMapConfig, Temperature};
 use strobe_nand::{
-    Cause, Chip, EraseFailed, Nand, NandOp, OpCounts, ProgramFailed, StampMedium, Unit, Untimed, WearConfig,
+    Cause, Chip, CutPlan, EraseFailed, Nand, NandOp, OobRecord, OpCounts, ProgramFailed, Snapshot,
+    StampMedium, Unit, Untimed, WearConfig,
 };
 use strobe_types::{BlockId, Geometry, GeometrySpec, Lpn, Ppa, Ppn, Prng, SimTime};
 
@@ -81,6 +83,42 @@ impl Nand for Watched {
             self.note(Event::ProgramFailed(self.geometry().block_of_page(page)));
         }
         result
+    }
+
+    fn program_meta(
+        &mut self,
+        now: SimTime,
+        ppn: Ppn,
+        bytes: &[u8],
+        cause: Cause,
+    ) -> Result<SimTime, ProgramFailed> {
+        self.chip.program_meta(now, ppn, bytes, cause)
+    }
+
+    fn read_meta(&mut self, now: SimTime, ppn: Ppn, cause: Cause) -> (SimTime, Option<Arc<[u8]>>) {
+        self.chip.read_meta(now, ppn, cause)
+    }
+
+    fn record(&self, ppn: Ppn) -> Option<OobRecord> {
+        self.chip.record(ppn)
+    }
+
+    fn is_half_erased(&self, block: BlockId) -> bool {
+        self.chip.is_half_erased(block)
+    }
+
+    fn plan_cuts(&mut self, plan: CutPlan) {
+        self.chip.plan_cuts(plan);
+    }
+
+    fn take_snapshots(&mut self) -> Vec<Snapshot<Self>> {
+        let log = &self.log;
+        let watched = |Snapshot { operation, begun, flash: chip }| Snapshot {
+            operation,
+            begun,
+            flash: Watched { chip, log: Rc::clone(log) },
+        };
+        self.chip.take_snapshots().into_iter().map(watched).collect()
     }
 
     fn erase(&mut self, now: SimTime, block: BlockId, cause: Cause) -> Result<SimTime, EraseFailed> {

@@ -44,7 +44,7 @@ fn copy(map: &mut Map, from: u32, to: u32, count: u32) {
 }
 
 fn trim(map: &mut Map, lpn: u32) {
-    map.trim(T0, Lpn::new(lpn), 1);
+    map.trim(T0, Lpn::new(lpn), 1).expect("trim");
     map.check().expect("state");
 }
 

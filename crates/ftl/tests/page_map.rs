@@ -104,7 +104,7 @@ impl Model {
     }
 
     fn trim(&mut self, ftl: &mut TestMap, first: u32, count: u32) {
-        ftl.trim(T0, Lpn::new(first), count);
+        ftl.trim(T0, Lpn::new(first), count).expect("trim");
         self.stamps[first as usize..(first + count) as usize].fill(0);
     }
 

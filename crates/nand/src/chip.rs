@@ -1,9 +1,12 @@
 //! The chip model: flash rules, out-of-band area, wear.
 
+use std::sync::Arc;
+
 use strobe_types::{BlockId, Geometry, Lpn, Ppa, Ppn, Prng, SimTime, prefetch_write};
 
+use crate::cut::{CutPlan, Cuts, Snapshot};
 use crate::medium::page_checksum;
-use crate::{Cause, EraseFailed, Medium, Nand, NandOp, OpCounts, ProgramFailed, Timing, Unit};
+use crate::{Cause, EraseFailed, Medium, Nand, NandOp, OobRecord, OpCounts, ProgramFailed, Timing, Unit};
 
 /// How blocks go bad.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -33,9 +36,14 @@ pub struct Chip<T, M> {
     oob_lpn: Vec<u32>,
     blocks: Vec<Block>,
     bad: Vec<bool>,
+    /// Blocks whose last erase was cut short; few, and only after a power cut.
+    half_erased: Vec<BlockId>,
     counts: OpCounts,
     wear: WearConfig,
     faults: Prng,
+    /// Whether programs can fail or power can be cut: then they go page by page.
+    page_by_page: bool,
+    cuts: Cuts<Self>,
     timing: T,
     medium: M,
 }
@@ -63,9 +71,12 @@ impl<T: Timing, M: Medium> Chip<T, M> {
             oob_lpn: vec![0; geometry.units() as usize],
             blocks: vec![Block::default(); blocks as usize],
             bad,
+            half_erased: Vec::new(),
             counts: OpCounts::default(),
+            page_by_page: wear.program_fail_rate > 0.0,
             wear,
             faults: Prng::derive(seed, "program-fail"),
+            cuts: Cuts::default(),
             timing,
             medium: M::new(&geometry),
             geometry,
@@ -128,9 +139,67 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         done
     }
 
-    /// The slow path of [`Nand::program`], page by page, for chips whose programs can fail.
+    /// Takes the snapshots planned for the next operation; `tear` does to a copy of the array what the
+    /// operation does when it is cut short.
+    fn cut(&mut self, tear: impl FnOnce(&mut Self)) {
+        let operation = self.operations() + 1;
+        let (before, during) = self.cuts.wanted(operation);
+        if !before && !during {
+            return;
+        }
+        // Copies have no plan of their own.
+        let mut cuts = std::mem::take(&mut self.cuts);
+        let copy = || Self { page_by_page: self.wear.program_fail_rate > 0.0, ..self.clone() };
+        if before {
+            cuts.taken.push(Snapshot { operation, begun: false, flash: copy() });
+        }
+        if during {
+            let mut flash = copy();
+            tear(&mut flash);
+            cuts.taken.push(Snapshot { operation, begun: true, flash });
+        }
+        self.cuts = cuts;
+    }
+
+    /// Uses up page `ppn`, which is next in its block, without leaving anything legible there.
+    fn tear_page(&mut self, ppn: Ppn, cause: Cause) {
+        let first = self.geometry.first_unit_of_page(ppn);
+        self.counts.add(NandOp::Program, cause);
+        self.write_oob(first, &[], 1);
+        self.medium.store(ppn, first, &[], 0);
+        let block = self.geometry.block_of_page(ppn);
+        self.blocks[block.index()].next_page = self.geometry.page_in_block(ppn) + 1;
+    }
+
+    /// Half erases `block`: what it held is gone. Does not count as an erase, as the one that must
+    /// follow does.
+    fn tear_block(&mut self, block: BlockId) {
+        let (first, units) = (self.geometry.first_unit(block), self.geometry.units_per_block());
+        self.medium.erase(first, units);
+        self.oob_lpn[first.index()..first.index() + units as usize].fill(PADDING);
+        if !self.half_erased.contains(&block) {
+            self.half_erased.push(block);
+        }
+    }
+
+    /// The next page of the block, which `pages` programs are about to use.
+    fn take_pages(&mut self, first: Ppn, pages: u32) {
+        let id = self.geometry.block_of_page(first);
+        let page = first.get() - id.get() * self.geometry.pages_per_block();
+        let block = &mut self.blocks[id.index()];
+        debug_assert!(!self.half_erased.contains(&id), "flash rule broken: program of half-erased {id}");
+        assert!(
+            block.next_page == page && page + pages <= self.geometry.pages_per_block(),
+            "flash rule broken: program of {pages} pages from {page} of block {id}, page {} is next",
+            block.next_page
+        );
+        block.next_page = page + pages;
+    }
+
+    /// The slow path of [`Nand::program`], page by page, for chips whose programs can fail or be cut
+    /// short.
     #[cold]
-    fn program_with_faults(
+    fn program_by_page(
         &mut self,
         now: SimTime,
         first: Ppn,
@@ -142,14 +211,14 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         for (page, content) in units.chunks(self.geometry.units_per_page() as usize).enumerate() {
             let page = page as u32;
             let ppn = first.plus(page);
+            self.cut(|flash| flash.tear_page(ppn, cause));
+            self.take_pages(ppn, 1);
             let failed = self.faults.chance(self.wear.program_fail_rate);
             let content = if failed { &[] } else { content };
             self.counts.add(NandOp::Program, cause);
             self.write_oob(self.geometry.first_unit_of_page(ppn), content, 1);
             done = done.max(self.store(now, ppn, content, 1, sequence + u64::from(page)));
             if failed {
-                let block = self.geometry.block_of_page(ppn);
-                self.blocks[block.index()].next_page = self.geometry.page_in_block(ppn) + 1;
                 return Err(ProgramFailed { programmed: page, at: done });
             }
         }
@@ -193,26 +262,48 @@ impl<T: Timing, M: Medium> Nand for Chip<T, M> {
         sequence: u64,
         cause: Cause,
     ) -> Result<SimTime, ProgramFailed> {
-        let id = self.geometry.block_of_page(first);
-        let page = first.get() - id.get() * self.geometry.pages_per_block();
-        let pages = self.pages_for(units.len());
-        let block = &mut self.blocks[id.index()];
-        assert!(
-            block.next_page == page && page + pages <= self.geometry.pages_per_block(),
-            "flash rule broken: program of {pages} pages from {page} of block {id}, page {} is next",
-            block.next_page
-        );
-        block.next_page = page + pages;
-        if self.wear.program_fail_rate > 0.0 {
-            return self.program_with_faults(now, first, units, sequence, cause);
+        if self.page_by_page {
+            return self.program_by_page(now, first, units, sequence, cause);
         }
+        let pages = self.pages_for(units.len());
+        self.take_pages(first, pages);
         self.counts.add_many(NandOp::Program, cause, u64::from(pages));
         self.write_oob(self.geometry.first_unit_of_page(first), units, pages);
         Ok(self.store(now, first, units, pages, sequence))
     }
 
+    fn program_meta(
+        &mut self,
+        now: SimTime,
+        ppn: Ppn,
+        bytes: &[u8],
+        cause: Cause,
+    ) -> Result<SimTime, ProgramFailed> {
+        if self.cuts.is_planned() {
+            self.cut(|flash| flash.tear_page(ppn, cause));
+        }
+        self.take_pages(ppn, 1);
+        let failed = self.page_by_page && self.faults.chance(self.wear.program_fail_rate);
+        self.counts.add(NandOp::Program, cause);
+        self.write_oob(self.geometry.first_unit_of_page(ppn), &[], 1);
+        let done = self.store(now, ppn, &[], 1, 0);
+        if failed {
+            return Err(ProgramFailed { programmed: 0, at: done });
+        }
+        self.medium.store_meta(ppn, bytes);
+        Ok(done)
+    }
+
+    fn read_meta(&mut self, now: SimTime, ppn: Ppn, cause: Cause) -> (SimTime, Option<Arc<[u8]>>) {
+        let arrived = self.read(now, ppn, self.geometry.units_per_page(), cause);
+        (arrived, self.medium.load_meta(ppn))
+    }
+
     fn erase(&mut self, now: SimTime, id: BlockId, cause: Cause) -> Result<SimTime, EraseFailed> {
         assert!(!self.bad[id.index()], "flash rule broken: erase of bad block {id}");
+        if self.cuts.is_planned() {
+            self.cut(|flash| flash.tear_block(id));
+        }
         self.counts.add(NandOp::Erase, cause);
         let done = self.timing.erase(now, || self.geometry.place_of_block(id));
         let block = &mut self.blocks[id.index()];
@@ -222,6 +313,7 @@ impl<T: Timing, M: Medium> Nand for Chip<T, M> {
         }
         block.erase_count += 1;
         block.next_page = 0;
+        self.half_erased.retain(|&half| half != id);
         self.medium.erase(self.geometry.first_unit(id), self.geometry.units_per_block());
         Ok(done)
     }
@@ -237,6 +329,14 @@ impl<T: Timing, M: Medium> Nand for Chip<T, M> {
     #[inline(always)]
     fn payload(&self, ppa: Ppa) -> M::Payload {
         self.medium.load(ppa)
+    }
+
+    fn record(&self, ppn: Ppn) -> Option<OobRecord> {
+        self.medium.record(ppn)
+    }
+
+    fn is_half_erased(&self, block: BlockId) -> bool {
+        self.half_erased.contains(&block)
     }
 
     fn pages_programmed(&self, block: BlockId) -> u32 {
@@ -266,6 +366,15 @@ impl<T: Timing, M: Medium> Nand for Chip<T, M> {
     #[inline(always)]
     fn prefetch_oob(&self, ppa: Ppa) {
         prefetch_write(&self.oob_lpn, ppa.index());
+    }
+
+    fn plan_cuts(&mut self, plan: CutPlan) {
+        self.cuts = Cuts::new(plan);
+        self.page_by_page = self.wear.program_fail_rate > 0.0 || self.cuts.is_planned();
+    }
+
+    fn take_snapshots(&mut self) -> Vec<Snapshot<Self>> {
+        std::mem::take(&mut self.cuts.taken)
     }
 
     fn verify_page(&self, ppn: Ppn) -> Result<(), String> {

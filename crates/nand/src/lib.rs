@@ -11,13 +11,17 @@
 
 mod chip;
 mod counts;
+mod cut;
 mod medium;
 mod timing;
 
 pub use chip::{Chip, WearConfig};
 pub use counts::{Cause, NandOp, OpCounts};
+pub use cut::{CutPlan, Snapshot};
 pub use medium::{ByteMedium, Medium, NoMedium, OobRecord, Payload, StampMedium, UnitBytes};
 pub use timing::{ArrayTiming, Bus, Timing, TimingConfig, Untimed};
+
+use std::sync::Arc;
 
 use strobe_types::{BlockId, Geometry, Lpn, Ppa, Ppn, SimTime};
 
@@ -86,6 +90,20 @@ pub trait Nand {
         cause: Cause,
     ) -> Result<SimTime, ProgramFailed>;
 
+    /// Programs page `ppn` with `bytes`, at most a page's worth, of the drive's own tables; like
+    /// [`Nand::program`] of one page, but its units belong to no logical page.
+    fn program_meta(
+        &mut self,
+        now: SimTime,
+        ppn: Ppn,
+        bytes: &[u8],
+        cause: Cause,
+    ) -> Result<SimTime, ProgramFailed>;
+
+    /// Reads a programmed page of the drive's own tables. `None` if it holds none: its program was
+    /// cut short or failed, or the medium keeps nothing.
+    fn read_meta(&mut self, now: SimTime, ppn: Ppn, cause: Cause) -> (SimTime, Option<Arc<[u8]>>);
+
     /// Erases `block`.
     fn erase(&mut self, now: SimTime, block: BlockId, cause: Cause) -> Result<SimTime, EraseFailed>;
 
@@ -95,6 +113,14 @@ pub trait Nand {
 
     /// The content of a programmed unit, under the same rule as [`Nand::lpn`].
     fn payload(&self, ppa: Ppa) -> Self::Payload;
+
+    /// The out-of-band record of a programmed page, under the same rule as [`Nand::lpn`]; `None` if
+    /// the medium keeps none.
+    fn record(&self, ppn: Ppn) -> Option<OobRecord>;
+
+    /// Whether the last erase of `block` was cut short, so that it must be erased again before
+    /// anything else.
+    fn is_half_erased(&self, block: BlockId) -> bool;
 
     /// Pages programmed in `block` since its last erase.
     fn pages_programmed(&self, block: BlockId) -> u32;
@@ -116,6 +142,21 @@ pub trait Nand {
 
     /// Asks the processor to bring the out-of-band records that start at `ppa` into its cache.
     fn prefetch_oob(&self, ppa: Ppa);
+
+    /// Programs and erases so far, from the first one this array ever did: what power cuts are
+    /// numbered by. Reads change nothing, so a cut during one is a cut before the next operation.
+    fn operations(&self) -> u64 {
+        self.counts().total(NandOp::Program) + self.counts().total(NandOp::Erase)
+    }
+
+    /// Plans where the flash is to be photographed as a power cut would leave it; the operation
+    /// itself goes on. Replaces an earlier plan and drops its snapshots.
+    fn plan_cuts(&mut self, plan: CutPlan);
+
+    /// The snapshots taken since the last call, in order.
+    fn take_snapshots(&mut self) -> Vec<Snapshot<Self>>
+    where
+        Self: Sized;
 
     /// Checks what the medium can check about a programmed page: `Err` names the difference.
     fn verify_page(&self, ppn: Ppn) -> Result<(), String>;

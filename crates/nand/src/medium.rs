@@ -1,5 +1,6 @@
 //! What a page holds: nothing, a stamp, or bytes.
 
+use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -139,6 +140,12 @@ pub trait Medium: Clone {
     /// The out-of-band record of a page, if this medium keeps one.
     fn record(&self, ppn: Ppn) -> Option<OobRecord>;
 
+    /// Keeps a programmed page of the drive's own tables.
+    fn store_meta(&mut self, ppn: Ppn, bytes: &[u8]);
+
+    /// What [`Medium::store_meta`] has kept since the block's last erase.
+    fn load_meta(&self, ppn: Ppn) -> Option<Arc<[u8]>>;
+
     /// Forgets the `count` units from `first` on.
     fn erase(&mut self, first: Ppa, count: u32);
 
@@ -167,6 +174,12 @@ impl Medium for NoMedium {
         None
     }
 
+    fn store_meta(&mut self, _ppn: Ppn, _bytes: &[u8]) {}
+
+    fn load_meta(&self, _ppn: Ppn) -> Option<Arc<[u8]>> {
+        None
+    }
+
     #[inline(always)]
     fn erase(&mut self, _first: Ppa, _count: u32) {}
 
@@ -180,6 +193,9 @@ impl Medium for NoMedium {
 pub struct TableMedium<P> {
     contents: Vec<P>,
     records: Vec<OobRecord>,
+    /// Pages of the drive's own tables: few beside the others.
+    meta: BTreeMap<Ppn, Arc<[u8]>>,
+    units_per_page: u32,
 }
 
 /// Keeps an 8-byte stamp per unit.
@@ -195,6 +211,8 @@ impl<P: Payload> Medium for TableMedium<P> {
         Self {
             contents: vec![P::zero(); geometry.units() as usize],
             records: vec![OobRecord::default(); geometry.pages() as usize],
+            meta: BTreeMap::new(),
+            units_per_page: geometry.units_per_page(),
         }
     }
 
@@ -213,7 +231,19 @@ impl<P: Payload> Medium for TableMedium<P> {
         Some(self.records[ppn.index()])
     }
 
+    fn store_meta(&mut self, ppn: Ppn, bytes: &[u8]) {
+        self.meta.insert(ppn, bytes.into());
+    }
+
+    fn load_meta(&self, ppn: Ppn) -> Option<Arc<[u8]>> {
+        self.meta.get(&ppn).cloned()
+    }
+
     fn erase(&mut self, first: Ppa, count: u32) {
+        let (from, until) = (first.get() / self.units_per_page, (first.get() + count) / self.units_per_page);
+        while let Some((&ppn, _)) = self.meta.range(Ppn::new(from)..Ppn::new(until)).next() {
+            self.meta.remove(&ppn);
+        }
         self.contents[first.index()..first.index() + count as usize].fill(P::zero());
     }
 

@@ -305,15 +305,16 @@ impl<F: MappingScheme> Drive<F> {
     /// data, as NVMe and ATA allow.
     pub fn trim(&mut self, now: SimTime, lba: Lba, sectors: u32) -> Result<SimTime, CommandError> {
         self.check_range(CommandKind::Trim, lba, sectors)?;
-        Ok(self.discard(now, &[Range::new(lba, sectors)]))
+        Ok(self.discard(now, &[Range::new(lba, sectors)])?)
     }
 
     pub(crate) fn flush_command(&mut self, now: SimTime) -> Result<SimTime, CommandError> {
         let accepted = self.controller.accept(now, 0);
-        let done = match &mut self.buffer {
+        let written = match &mut self.buffer {
             Some(buffer) => buffer.flush(accepted, &mut self.ftl)?,
             None => accepted,
         };
+        let done = self.ftl.flush(written)?;
         self.host.add(CommandKind::Flush, 0);
         Ok(done)
     }

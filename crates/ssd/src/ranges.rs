@@ -77,25 +77,25 @@ impl<F: MappingScheme> Drive<F> {
         for range in ranges.iter().filter(|range| range.sectors > 0) {
             self.check_range(CommandKind::Trim, range.lba, range.sectors)?;
         }
-        Ok(self.discard(now, ranges))
+        Ok(self.discard(now, ranges)?)
     }
 
     /// Unmaps the whole units inside each of `ranges`, as one command. The ranges are inside the
     /// drive, or empty.
-    pub(crate) fn discard(&mut self, now: SimTime, ranges: &[Range]) -> SimTime {
+    pub(crate) fn discard(&mut self, now: SimTime, ranges: &[Range]) -> Result<SimTime, FtlError> {
         let accepted = self.controller.accept_trim(now, ranges, self.geometry.sectors_per_unit());
         let (mut done, mut sectors) = (accepted, 0);
         for &range in ranges {
             if let Some((first, count)) = self.whole_units(range) {
-                done = done.max(self.discard_units(accepted, first, count));
+                done = done.max(self.discard_units(accepted, first, count)?);
             }
             sectors += u64::from(range.sectors);
         }
         self.host.add(CommandKind::Trim, sectors * SECTOR_BYTES);
-        done
+        Ok(done)
     }
 
-    fn discard_units(&mut self, now: SimTime, first: Lpn, count: u32) -> SimTime {
+    fn discard_units(&mut self, now: SimTime, first: Lpn, count: u32) -> Result<SimTime, FtlError> {
         self.drop_buffered(now, first, count);
         self.ftl.trim(now, first, count)
     }
@@ -128,7 +128,7 @@ impl<F: MappingScheme> Drive<F> {
         let zero = |_| F::Payload::zero();
         let done = match self.whole_units(range) {
             Some((first, count)) if deallocate => {
-                let unmapped = self.discard_units(accepted, first, count);
+                let unmapped = self.discard_units(accepted, first, count)?;
                 // The parts of units before and behind them.
                 let per_unit = u64::from(self.geometry.sectors_per_unit());
                 let start = u64::from(first.get()) * per_unit;

@@ -321,11 +321,15 @@ impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
         finished
     }
 
-    fn trim(&mut self, now: SimTime, first: Lpn, count: u32) -> SimTime {
+    fn trim(&mut self, now: SimTime, first: Lpn, count: u32) -> Result<SimTime, FtlError> {
         for offset in 0..count {
             self.unmap(first.plus(offset));
         }
-        now
+        Ok(now)
+    }
+
+    fn flush(&mut self, now: SimTime) -> Result<SimTime, FtlError> {
+        Ok(now)
     }
 
     fn copy(&mut self, now: SimTime, from: Lpn, to: Lpn, count: u32) -> Result<SimTime, FtlError> {

@@ -1,0 +1,60 @@
+//! Power cuts: the flash as it is when power fails during an operation.
+//!
+//! A cut does not stop the chip. It takes a copy of the array with the operation at hand half done, and
+//! the run goes on: so one run yields the flash after a cut at each of its operations.
+
+/// Where to take [`Snapshot`]s. Operations are numbered as
+/// [`Nand::operations`](crate::Nand::operations) counts them: the first one is 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CutPlan {
+    /// Nowhere.
+    #[default]
+    Never,
+    /// During this operation.
+    At(u64),
+    /// Twice at every operation: just before it, and during it.
+    Everywhere,
+}
+
+/// The flash after a power cut.
+#[derive(Clone, Debug)]
+pub struct Snapshot<N> {
+    /// The operation that was cut short, or about to begin.
+    pub operation: u64,
+    /// Whether it had begun: then a page holds nothing legible, or a block is half erased.
+    pub begun: bool,
+    /// What is left. Its own plan is [`CutPlan::Never`].
+    pub flash: N,
+}
+
+/// The plan of a chip and what it has given so far.
+#[derive(Clone, Debug)]
+pub(crate) struct Cuts<N> {
+    plan: CutPlan,
+    pub(crate) taken: Vec<Snapshot<N>>,
+}
+
+impl<N> Default for Cuts<N> {
+    fn default() -> Self {
+        Self { plan: CutPlan::Never, taken: Vec::new() }
+    }
+}
+
+impl<N> Cuts<N> {
+    pub(crate) fn new(plan: CutPlan) -> Self {
+        Self { plan, taken: Vec::new() }
+    }
+
+    pub(crate) fn is_planned(&self) -> bool {
+        self.plan != CutPlan::Never
+    }
+
+    /// Whether to take a snapshot before and during `operation`.
+    pub(crate) fn wanted(&self, operation: u64) -> (bool, bool) {
+        match self.plan {
+            CutPlan::Never => (false, false),
+            CutPlan::At(at) => (false, at == operation),
+            CutPlan::Everywhere => (true, true),
+        }
+    }
+}

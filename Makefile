@@ -35,8 +35,9 @@ examples:       ## Runs everything in examples/
 test-long:      ## The full tables of oracles, in release (about 10 minutes)
 	$(CARGO) test --release --workspace -- --ignored --nocapture
 
-papers:         ## Published experiments, in full, into papers-out/ (about 15 minutes on 2 cores)
+papers:         ## Published experiments, in full, into papers-out/ (about 20 minutes on 2 cores)
 	$(CARGO) run --release -- paper trim --out papers-out
+	$(CARGO) run --release -- paper logical-copy --out papers-out
 	$(CARGO) run --release -- paper capi --out papers-out
 
 bench:          ## Speed beside this machine's memory floor

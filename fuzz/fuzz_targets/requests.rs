@@ -214,6 +214,7 @@ struct Bench<F: MappingScheme> {
 impl<F> Bench<F>
 where
     F: MappingScheme<Payload = strobe_nand::UnitBytes> + Clone + Send + 'static,
+    F::Nand: Clone,
 {
     fn exercise(mut self, commands: &[Command]) {
         // Full from the start, as the hardest case.

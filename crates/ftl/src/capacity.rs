@@ -11,6 +11,8 @@ pub struct Demand {
     pub open_blocks: u32,
     /// Erased blocks that are kept in hand.
     pub reserve_blocks: u32,
+    /// Good blocks, not among the usable ones, in which the map is kept.
+    pub map_blocks: u32,
     /// Flash pages in a block.
     pub pages_per_block: u32,
     /// Mapping units in a page.
@@ -68,13 +70,17 @@ impl std::fmt::Display for CapacityError {
         let d = &self.demand;
         let per_block = u64::from(d.pages_per_block) * u64::from(d.units_per_page);
         let physical = u64::from(d.usable_blocks) * per_block;
+        let map = match d.map_blocks {
+            0 => String::new(),
+            blocks => format!(", beside {blocks} blocks kept for the map"),
+        };
         writeln!(
             f,
             "over-provisioning is too small for garbage collection to make progress when the drive is full:"
         )?;
         writeln!(
             f,
-            "  {:>12} good blocks × {per_block} mapping units = {physical} units on flash",
+            "  {:>12} good blocks × {per_block} mapping units = {physical} units on flash{map}",
             d.usable_blocks
         )?;
         writeln!(
@@ -92,7 +98,8 @@ impl std::fmt::Display for CapacityError {
             );
         }
         // Rounded up to four digits, so that following the advice is enough.
-        let spare = (physical as f64 / self.room as f64 - 1.0) * 10_000.0;
+        let with_map = physical + u64::from(d.map_blocks) * per_block;
+        let spare = (with_map as f64 / self.room as f64 - 1.0) * 10_000.0;
         write!(
             f,
             "set drive.ftl.logical_pages to at most {}, or drive.ftl.over_provisioning to at least {:.4}",
@@ -111,6 +118,7 @@ mod tests {
         usable_blocks: 10,
         open_blocks: 2,
         reserve_blocks: 3,
+        map_blocks: 0,
         pages_per_block: 4,
         units_per_page: 1,
     };

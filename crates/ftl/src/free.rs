@@ -61,14 +61,10 @@ impl Plane {
 }
 
 impl FreePool {
-    /// All `good` blocks, never erased. `by_wear` if young blocks will be wanted.
-    pub(crate) fn new(geometry: &Geometry, by_wear: bool, good: impl Fn(BlockId) -> bool) -> Self {
+    /// No block yet. `by_wear` if young blocks will be wanted.
+    pub(crate) fn new(geometry: &Geometry, by_wear: bool) -> Self {
         let plane = if by_wear { Plane::ByWear(BTreeSet::new()) } else { Plane::Queue(VecDeque::new()) };
-        let mut pool = Self { planes: vec![plane; geometry.planes() as usize], count: 0, arrivals: 0 };
-        for block in (0..geometry.blocks()).map(BlockId::new).filter(|&b| good(b)) {
-            pool.put(geometry.plane_of(block), block, 0);
-        }
-        pool
+        Self { planes: vec![plane; geometry.planes() as usize], count: 0, arrivals: 0 }
     }
 
     pub(crate) fn count(&self) -> u32 {
@@ -124,7 +120,7 @@ mod tests {
             unit_bytes: 512,
         })
         .expect("valid");
-        let mut pool = FreePool::new(&geometry, by_wear, |_| false);
+        let mut pool = FreePool::new(&geometry, by_wear);
         for (block, erases) in [(0, 5), (1, 2), (2, 9), (3, 2)] {
             pool.put(0, BlockId::new(block), erases);
         }

@@ -98,16 +98,43 @@ impl Frontier {
         self.current.next = self.current.end;
     }
 
+    /// The open blocks with their lanes, and the number of pages programmed in each.
+    pub(crate) fn open_lanes<'a>(
+        &'a self,
+        geometry: &'a Geometry,
+    ) -> impl Iterator<Item = (u32, BlockId, u32)> + 'a {
+        (0..self.lanes.len()).filter_map(move |at| {
+            let lane = if at == self.turn { self.current } else { self.lanes[at] };
+            let programmed = geometry.pages_per_block() - (lane.end - lane.next);
+            (lane.next < lane.end)
+                .then(|| (at as u32, geometry.block_of_page(Ppn::new(lane.next)), programmed))
+        })
+    }
+
+    /// Goes on with `block`, `pages` pages of which are programmed, on `lane`. False if there is no such
+    /// lane or it has an open block.
+    pub(crate) fn resume(&mut self, lane: u32, block: BlockId, pages: u32, geometry: &Geometry) -> bool {
+        let turn = self.turn;
+        let lane_at = match lane as usize {
+            at if at == turn => &mut self.current,
+            at => match self.lanes.get_mut(at) {
+                Some(lane) => lane,
+                None => return false,
+            },
+        };
+        if lane_at.next < lane_at.end {
+            return false;
+        }
+        let first = geometry.page(block, 0).get();
+        (lane_at.next, lane_at.end) = (first + pages, first + geometry.pages_per_block());
+        true
+    }
+
     /// The open blocks, with the number of pages programmed in each.
     pub(crate) fn open_blocks<'a>(
         &'a self,
         geometry: &'a Geometry,
     ) -> impl Iterator<Item = (BlockId, u32)> + 'a {
-        let others = self.lanes.iter().enumerate().filter(|&(at, _)| at != self.turn).map(|(_, lane)| lane);
-        let lanes = std::iter::once(&self.current).chain(others);
-        lanes.filter(|lane| lane.next < lane.end).map(|lane| {
-            let programmed = geometry.pages_per_block() - (lane.end - lane.next);
-            (geometry.block_of_page(Ppn::new(lane.next)), programmed)
-        })
+        self.open_lanes(geometry).map(|(_, block, pages)| (block, pages))
     }
 }

@@ -10,13 +10,16 @@ mod free;
 mod frontier;
 pub mod gc;
 mod heat;
+pub mod journal;
 mod map;
+mod recovery;
 mod validity;
 pub mod wear;
 
 pub use capacity::{Capacity, CapacityError, Demand};
 pub use gc::{Allocation, GcStats, GcStream, Migration, Temperature};
 pub use map::page::{CopyStats, PageMap, PageMapConfig};
+pub use recovery::{Recovery, RecoveryError};
 
 pub use wear::WearSummary;
 
@@ -58,6 +61,12 @@ pub enum FtlError {
          served (a larger drive.ftl.gc.min_free_blocks covers more failures)"
     )]
     OutOfBlocks,
+    /// None of the blocks reserved for the map can be written any more.
+    #[error(
+        "end of life: the blocks reserved for the map are worn out; only reads are served (a larger \
+         drive.ftl.map_blocks lasts longer)"
+    )]
+    MapWornOut,
 }
 
 /// What the whole-state checker found: the first broken invariant, in words.
@@ -84,6 +93,9 @@ pub trait MappingScheme {
     /// The flash below, for its counters and wear.
     fn nand(&self) -> &Self::Nand;
 
+    /// The flash below, for planning power cuts.
+    fn nand_mut(&mut self) -> &mut Self::Nand;
+
     /// Logical units the drive offers.
     fn logical_units(&self) -> u32;
 
@@ -106,6 +118,9 @@ pub trait MappingScheme {
     /// read as zeros and cost nothing.
     fn read(&mut self, now: SimTime, first: Lpn, count: u32, out: &mut Vec<Self::Payload>) -> SimTime;
 
+    /// The content of a unit as a read would find it, without one: for checkers.
+    fn peek(&self, lpn: Lpn) -> Self::Payload;
+
     /// Unmaps `count` units from `first` on. That survives a power cut only after the next
     /// [`MappingScheme::flush`].
     fn trim(&mut self, now: SimTime, first: Lpn, count: u32) -> Result<SimTime, FtlError>;
@@ -118,6 +133,12 @@ pub trait MappingScheme {
     /// drive: nothing crosses the host link. Unmapped sources leave their destinations unmapped.
     /// The ranges must not overlap. Returns when all of it is on flash.
     fn copy(&mut self, now: SimTime, from: Lpn, to: Lpn, count: u32) -> Result<SimTime, FtlError>;
+
+    /// The same drive when power is back after a cut that has left `nand`: everything volatile is lost, and
+    /// the map is rebuilt from what is on flash. Counters of what the scheme has done go on.
+    fn recover(self, now: SimTime, nand: Self::Nand) -> Result<(Self, Recovery), RecoveryError>
+    where
+        Self: Sized;
 
     /// Hints that `lpn` will be written some requests from now: fetch its map entry.
     fn prefetch_entry(&self, lpn: Lpn);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use strobe_types::{BlockId, Geometry, Lpn, Ppa, Ppn, Prng, SimTime, prefetch_write};
 
 use crate::cut::{CutPlan, Cuts, Snapshot};
-use crate::medium::page_checksum;
+use crate::medium::{BlockState, page_checksum};
 use crate::{Cause, EraseFailed, Medium, Nand, NandOp, OobRecord, OpCounts, ProgramFailed, Timing, Unit};
 
 /// How blocks go bad.
@@ -23,6 +23,14 @@ pub struct WearConfig {
 struct Block {
     next_page: u32,
     erase_count: u32,
+}
+
+/// What a chip knows beside what its medium keeps, as read back from an image.
+pub(crate) struct Restored {
+    /// LPN of each programmed unit, [`PADDING`] where there is none.
+    pub(crate) oob_lpn: Vec<u32>,
+    pub(crate) blocks: Vec<BlockState>,
+    pub(crate) counts: OpCounts,
 }
 
 /// An exact model of a flash array in memory.
@@ -49,28 +57,38 @@ pub struct Chip<T, M> {
 }
 
 /// Packed form of "no LPN" in the out-of-band area.
-const PADDING: u32 = u32::MAX;
+pub(crate) const PADDING: u32 = u32::MAX;
+
+/// Which blocks are bad from the factory.
+pub(crate) fn factory_bad(blocks: u32, wear: &WearConfig, seed: u64) -> Vec<bool> {
+    let mut bad = vec![false; blocks as usize];
+    let mut rng = Prng::derive(seed, "factory-bad");
+    for _ in 0..wear.factory_bad_blocks.min(blocks) {
+        // Linear probing from a random block: ends, and needs no list of good ones.
+        let mut block = rng.below(blocks) as usize;
+        while bad[block] {
+            block = (block + 1) % blocks as usize;
+        }
+        bad[block] = true;
+    }
+    bad
+}
 
 impl<T: Timing, M: Medium> Chip<T, M> {
     /// A fresh array: every block erased, factory-bad ones marked.
     ///
     /// `seed` decides which blocks are bad and which programs fail.
     pub fn new(geometry: Geometry, wear: WearConfig, timing: T, seed: u64) -> Self {
-        let blocks = geometry.blocks();
-        let mut bad = vec![false; blocks as usize];
-        let mut rng = Prng::derive(seed, "factory-bad");
-        for _ in 0..wear.factory_bad_blocks.min(blocks) {
-            // Linear probing from a random block: ends, and needs no list of good ones.
-            let mut block = rng.below(blocks) as usize;
-            while bad[block] {
-                block = (block + 1) % blocks as usize;
-            }
-            bad[block] = true;
-        }
+        let medium = M::new(&geometry);
+        Self::on_medium(geometry, wear, timing, seed, medium)
+    }
+
+    /// [`Chip::new`] on a given medium, which is empty.
+    pub(crate) fn on_medium(geometry: Geometry, wear: WearConfig, timing: T, seed: u64, medium: M) -> Self {
         Self {
             oob_lpn: vec![0; geometry.units() as usize],
-            blocks: vec![Block::default(); blocks as usize],
-            bad,
+            blocks: vec![Block::default(); geometry.blocks() as usize],
+            bad: factory_bad(geometry.blocks(), &wear, seed),
             half_erased: Vec::new(),
             counts: OpCounts::default(),
             page_by_page: wear.program_fail_rate > 0.0,
@@ -78,7 +96,39 @@ impl<T: Timing, M: Medium> Chip<T, M> {
             faults: Prng::derive(seed, "program-fail"),
             cuts: Cuts::default(),
             timing,
-            medium: M::new(&geometry),
+            medium,
+            geometry,
+        }
+    }
+
+    /// A chip as it was when `restored` and what `medium` holds were kept.
+    pub(crate) fn restore(
+        geometry: Geometry,
+        wear: WearConfig,
+        timing: T,
+        seed: u64,
+        medium: M,
+        restored: Restored,
+    ) -> Self {
+        let Restored { oob_lpn, blocks, counts } = restored;
+        let operations = counts.total(NandOp::Program) + counts.total(NandOp::Erase);
+        let ids = (0..geometry.blocks()).map(BlockId::new);
+        Self {
+            oob_lpn,
+            half_erased: ids.filter(|id| blocks[id.index()].half_erased).collect(),
+            bad: blocks.iter().map(|block| block.bad).collect(),
+            blocks: blocks
+                .iter()
+                .map(|block| Block { next_page: block.pages_programmed, erase_count: block.erase_count })
+                .collect(),
+            counts,
+            page_by_page: wear.program_fail_rate > 0.0,
+            wear,
+            // Not the same chances again as when the array was new.
+            faults: Prng::derive(seed.wrapping_add(operations), "program-fail"),
+            cuts: Cuts::default(),
+            timing,
+            medium,
             geometry,
         }
     }
@@ -121,6 +171,7 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         units: &[Unit<M::Payload>],
         pages: u32,
         sequence: u64,
+        cause: Cause,
     ) -> SimTime {
         let per_page = self.geometry.units_per_page();
         let mut done = now;
@@ -134,9 +185,22 @@ impl<T: Timing, M: Medium> Chip<T, M> {
                 self.geometry.first_unit_of_page(ppn),
                 content,
                 sequence + u64::from(page),
+                cause,
             );
         }
         done
+    }
+
+    /// Tells the medium what has become of block `id`; `erase` is the cause of an erase.
+    fn keep_state(&mut self, id: BlockId, erase: Option<Cause>) {
+        let Block { next_page, erase_count } = self.blocks[id.index()];
+        let state = BlockState {
+            erase_count,
+            pages_programmed: next_page,
+            bad: self.bad[id.index()],
+            half_erased: self.half_erased.contains(&id),
+        };
+        self.medium.set_block(id, state, erase);
     }
 
     /// Takes the snapshots planned for the next operation; `tear` does to a copy of the array what the
@@ -166,7 +230,7 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         let first = self.geometry.first_unit_of_page(ppn);
         self.counts.add(NandOp::Program, cause);
         self.write_oob(first, &[], 1);
-        self.medium.store(ppn, first, &[], 0);
+        self.medium.store(ppn, first, &[], 0, cause);
         let block = self.geometry.block_of_page(ppn);
         self.blocks[block.index()].next_page = self.geometry.page_in_block(ppn) + 1;
     }
@@ -175,11 +239,12 @@ impl<T: Timing, M: Medium> Chip<T, M> {
     /// follow does.
     fn tear_block(&mut self, block: BlockId) {
         let (first, units) = (self.geometry.first_unit(block), self.geometry.units_per_block());
-        self.medium.erase(first, units);
         self.oob_lpn[first.index()..first.index() + units as usize].fill(PADDING);
         if !self.half_erased.contains(&block) {
             self.half_erased.push(block);
         }
+        self.keep_state(block, None);
+        self.medium.erase(first, units);
     }
 
     /// The next page of the block, which `pages` programs are about to use.
@@ -217,7 +282,7 @@ impl<T: Timing, M: Medium> Chip<T, M> {
             let content = if failed { &[] } else { content };
             self.counts.add(NandOp::Program, cause);
             self.write_oob(self.geometry.first_unit_of_page(ppn), content, 1);
-            done = done.max(self.store(now, ppn, content, 1, sequence + u64::from(page)));
+            done = done.max(self.store(now, ppn, content, 1, sequence + u64::from(page), cause));
             if failed {
                 return Err(ProgramFailed { programmed: page, at: done });
             }
@@ -269,7 +334,7 @@ impl<T: Timing, M: Medium> Nand for Chip<T, M> {
         self.take_pages(first, pages);
         self.counts.add_many(NandOp::Program, cause, u64::from(pages));
         self.write_oob(self.geometry.first_unit_of_page(first), units, pages);
-        Ok(self.store(now, first, units, pages, sequence))
+        Ok(self.store(now, first, units, pages, sequence, cause))
     }
 
     fn program_meta(
@@ -279,6 +344,11 @@ impl<T: Timing, M: Medium> Nand for Chip<T, M> {
         bytes: &[u8],
         cause: Cause,
     ) -> Result<SimTime, ProgramFailed> {
+        assert!(
+            bytes.len() <= self.geometry.page_bytes() as usize,
+            "flash rule broken: program of {} bytes to page {ppn}",
+            bytes.len()
+        );
         if self.cuts.is_planned() {
             self.cut(|flash| flash.tear_page(ppn, cause));
         }
@@ -286,12 +356,12 @@ impl<T: Timing, M: Medium> Nand for Chip<T, M> {
         let failed = self.page_by_page && self.faults.chance(self.wear.program_fail_rate);
         self.counts.add(NandOp::Program, cause);
         self.write_oob(self.geometry.first_unit_of_page(ppn), &[], 1);
-        let done = self.store(now, ppn, &[], 1, 0);
         if failed {
-            return Err(ProgramFailed { programmed: 0, at: done });
+            let at = self.store(now, ppn, &[], 1, 0, cause);
+            return Err(ProgramFailed { programmed: 0, at });
         }
-        self.medium.store_meta(ppn, bytes);
-        Ok(done)
+        self.medium.store_meta(ppn, bytes, cause);
+        Ok(now.max(self.timing.program(now, || self.geometry.place(ppn))))
     }
 
     fn read_meta(&mut self, now: SimTime, ppn: Ppn, cause: Cause) -> (SimTime, Option<Arc<[u8]>>) {
@@ -308,12 +378,14 @@ impl<T: Timing, M: Medium> Nand for Chip<T, M> {
         let done = self.timing.erase(now, || self.geometry.place_of_block(id));
         let block = &mut self.blocks[id.index()];
         if self.wear.endurance_pe.is_some_and(|limit| block.erase_count >= limit) {
-            self.mark_bad(id);
+            self.bad[id.index()] = true;
+            self.keep_state(id, Some(cause));
             return Err(EraseFailed { at: done });
         }
         block.erase_count += 1;
         block.next_page = 0;
         self.half_erased.retain(|&half| half != id);
+        self.keep_state(id, Some(cause));
         self.medium.erase(self.geometry.first_unit(id), self.geometry.units_per_block());
         Ok(done)
     }
@@ -353,6 +425,7 @@ impl<T: Timing, M: Medium> Nand for Chip<T, M> {
 
     fn mark_bad(&mut self, block: BlockId) {
         self.bad[block.index()] = true;
+        self.keep_state(block, None);
     }
 
     fn counts(&self) -> &OpCounts {
@@ -389,6 +462,14 @@ impl<T: Timing, M: Medium> Nand for Chip<T, M> {
             return Ok(());
         }
         Err(format!("page {ppn}: checksum {checksum:08x}, out-of-band area says {:08x}", record.checksum))
+    }
+
+    fn failure(&self) -> Option<&str> {
+        self.medium.failure()
+    }
+
+    fn sync(&mut self) {
+        self.medium.sync();
     }
 }
 

@@ -12,13 +12,15 @@
 mod chip;
 mod counts;
 mod cut;
+mod image;
 mod medium;
 mod timing;
 
 pub use chip::{Chip, WearConfig};
 pub use counts::{Cause, NandOp, OpCounts};
 pub use cut::{CutPlan, Snapshot};
-pub use medium::{ByteMedium, Medium, NoMedium, OobRecord, Payload, StampMedium, UnitBytes};
+pub use image::{Access, Damage, Image, ImageError, ImageInfo, ImageMedium, Scan};
+pub use medium::{BlockState, ByteMedium, Medium, NoMedium, OobRecord, Payload, StampMedium, UnitBytes};
 pub use timing::{ArrayTiming, Bus, Timing, TimingConfig, Untimed};
 
 use std::sync::Arc;
@@ -160,4 +162,15 @@ pub trait Nand {
 
     /// Checks what the medium can check about a programmed page: `Err` names the difference.
     fn verify_page(&self, ppn: Ppn) -> Result<(), String>;
+
+    /// Why the medium can keep or give back data no more: a full disk, a read error, damage. From then
+    /// on it keeps nothing and reads as zeros, so whoever answers the host must ask this before it
+    /// reports any command as done.
+    #[inline(always)]
+    fn failure(&self) -> Option<&str> {
+        None
+    }
+
+    /// Makes what is stored survive a loss of power of the host computer, too, where the medium can.
+    fn sync(&mut self) {}
 }

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use strobe_types::{Geometry, Ppa, Ppn};
+use strobe_types::{BlockId, Geometry, Ppa, Ppn};
 
-use crate::Unit;
+use crate::{Cause, Unit};
 
 /// The content of one mapping unit.
 pub trait Payload: Clone + PartialEq + Debug + Send + 'static {
@@ -81,6 +81,11 @@ impl UnitBytes {
             None => out.fill(0),
         }
     }
+
+    /// The bytes, unless they are all zero.
+    pub(crate) fn bytes(&self) -> Option<&[u8]> {
+        self.0.as_deref()
+    }
 }
 
 impl Payload for UnitBytes {
@@ -121,9 +126,23 @@ pub struct OobRecord {
     pub checksum: u32,
 }
 
+/// What has become of a block, for a medium that outlives its chip.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BlockState {
+    /// Successful erases.
+    pub erase_count: u32,
+    /// Pages programmed since the last of them.
+    pub pages_programmed: u32,
+    /// Out of service.
+    pub bad: bool,
+    /// The last erase was cut short.
+    pub half_erased: bool,
+}
+
 /// Where programmed pages keep their content.
 ///
-/// The chip guarantees that each page is stored once between erases of its block.
+/// The chip guarantees that each page is stored once between erases of its block. A medium that can
+/// fail keeps its first error for [`Medium::failure`] and does nothing more.
 pub trait Medium: Clone {
     /// What a unit holds.
     type Payload: Payload;
@@ -132,7 +151,7 @@ pub trait Medium: Clone {
     fn new(geometry: &Geometry) -> Self;
 
     /// Keeps a programmed page. `first` is its first unit.
-    fn store(&mut self, ppn: Ppn, first: Ppa, units: &[Unit<Self::Payload>], sequence: u64);
+    fn store(&mut self, ppn: Ppn, first: Ppa, units: &[Unit<Self::Payload>], sequence: u64, cause: Cause);
 
     /// The content of a unit.
     fn load(&self, ppa: Ppa) -> Self::Payload;
@@ -141,13 +160,27 @@ pub trait Medium: Clone {
     fn record(&self, ppn: Ppn) -> Option<OobRecord>;
 
     /// Keeps a programmed page of the drive's own tables.
-    fn store_meta(&mut self, ppn: Ppn, bytes: &[u8]);
+    fn store_meta(&mut self, ppn: Ppn, bytes: &[u8], cause: Cause);
 
     /// What [`Medium::store_meta`] has kept since the block's last erase.
     fn load_meta(&self, ppn: Ppn) -> Option<Arc<[u8]>>;
 
+    /// Keeps the new state of a block. If an erase, done or failed, led to it, `erase` is its cause, and
+    /// [`Medium::erase`] comes only after this.
+    #[inline(always)]
+    fn set_block(&mut self, _block: BlockId, _state: BlockState, _erase: Option<Cause>) {}
+
     /// Forgets the `count` units from `first` on.
     fn erase(&mut self, first: Ppa, count: u32);
+
+    /// See [`Nand::failure`](crate::Nand::failure).
+    #[inline(always)]
+    fn failure(&self) -> Option<&str> {
+        None
+    }
+
+    /// See [`Nand::sync`](crate::Nand::sync).
+    fn sync(&mut self) {}
 
     /// Bytes of host memory per mapping unit and per page, for the memory estimate.
     fn footprint(geometry: &Geometry) -> (u64, u64);
@@ -165,7 +198,7 @@ impl Medium for NoMedium {
     }
 
     #[inline(always)]
-    fn store(&mut self, _ppn: Ppn, _first: Ppa, _units: &[Unit<()>], _sequence: u64) {}
+    fn store(&mut self, _ppn: Ppn, _first: Ppa, _units: &[Unit<()>], _sequence: u64, _cause: Cause) {}
 
     #[inline(always)]
     fn load(&self, _ppa: Ppa) {}
@@ -174,7 +207,7 @@ impl Medium for NoMedium {
         None
     }
 
-    fn store_meta(&mut self, _ppn: Ppn, _bytes: &[u8]) {}
+    fn store_meta(&mut self, _ppn: Ppn, _bytes: &[u8], _cause: Cause) {}
 
     fn load_meta(&self, _ppn: Ppn) -> Option<Arc<[u8]>> {
         None
@@ -216,7 +249,7 @@ impl<P: Payload> Medium for TableMedium<P> {
         }
     }
 
-    fn store(&mut self, ppn: Ppn, first: Ppa, units: &[Unit<P>], sequence: u64) {
+    fn store(&mut self, ppn: Ppn, first: Ppa, units: &[Unit<P>], sequence: u64, _cause: Cause) {
         for (slot, unit) in units.iter().enumerate() {
             self.contents[first.index() + slot] = unit.payload.clone();
         }
@@ -231,7 +264,8 @@ impl<P: Payload> Medium for TableMedium<P> {
         Some(self.records[ppn.index()])
     }
 
-    fn store_meta(&mut self, ppn: Ppn, bytes: &[u8]) {
+    fn store_meta(&mut self, ppn: Ppn, bytes: &[u8], _cause: Cause) {
+        self.records[ppn.index()] = OobRecord::default();
         self.meta.insert(ppn, bytes.into());
     }
 

@@ -1,12 +1,12 @@
 //! The volatile write buffer.
 
-use std::cmp::Reverse;
-use std::collections::binary_heap::PeekMut;
-use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 use strobe_ftl::{FtlError, MappingScheme};
 use strobe_nand::{Payload, Unit};
 use strobe_types::{Lpn, SimTime};
+
+use crate::places::Places;
 
 /// Units that the host has been told are written, on their way to flash.
 ///
@@ -22,10 +22,8 @@ pub(crate) struct WriteBuffer<P> {
     dirty: BTreeMap<Lpn, P>,
     /// Dirty units, oldest first. Units trimmed meanwhile may linger; they are skipped.
     order: VecDeque<Lpn>,
-    /// Places that hold no dirty unit: how many, and from when on they are free. A place whose
-    /// unit is on its way is free when the program completes. Keeping times, not a count, makes
-    /// the answer right for commands that reach the buffer out of the order of time.
-    places: BinaryHeap<Reverse<(SimTime, usize)>>,
+    /// Places that hold no dirty unit.
+    places: Places,
     /// When the last program so far completes.
     programmed: SimTime,
     /// When the last read for a partially written unit has arrived; nothing is written back before.
@@ -34,6 +32,11 @@ pub(crate) struct WriteBuffer<P> {
 }
 
 impl<P: Payload> WriteBuffer<P> {
+    /// The same buffer after its power has failed.
+    pub(crate) fn emptied(&self) -> Self {
+        Self::new(self.capacity, self.page_units)
+    }
+
     /// A buffer for `capacity` units; `page_units` is the least that is worth a program.
     pub(crate) fn new(capacity: usize, page_units: usize) -> Self {
         let capacity = capacity.max(page_units);
@@ -43,7 +46,7 @@ impl<P: Payload> WriteBuffer<P> {
             high_water: (capacity / 2).max(page_units.min(capacity) - 1),
             dirty: BTreeMap::new(),
             order: VecDeque::new(),
-            places: BinaryHeap::from([Reverse((SimTime::ZERO, capacity))]),
+            places: Places::new(capacity),
             programmed: SimTime::ZERO,
             merged: SimTime::ZERO,
             batch: Vec::new(),
@@ -57,6 +60,11 @@ impl<P: Payload> WriteBuffer<P> {
 
     pub(crate) fn get(&self, lpn: Lpn) -> Option<&P> {
         self.dirty.get(&lpn)
+    }
+
+    /// The units here, by number.
+    pub(crate) fn units(&self) -> impl Iterator<Item = Lpn> {
+        self.dirty.keys().copied()
     }
 
     pub(crate) fn dirty_units(&self) -> usize {
@@ -78,7 +86,8 @@ impl<P: Payload> WriteBuffer<P> {
             *waiting = payload;
             return Ok(now);
         }
-        let now = now.max(self.take_place());
+        let place = self.places.take().expect("the high-water mark is below the capacity");
+        let now = now.max(place);
         self.dirty.insert(lpn, payload);
         self.order.push_back(lpn);
         while self.dirty.len() > self.high_water {
@@ -90,18 +99,6 @@ impl<P: Payload> WriteBuffer<P> {
         Ok(now)
     }
 
-    /// Takes the place that is free first; returns from when on.
-    fn take_place(&mut self) -> SimTime {
-        let mut first = self.places.peek_mut().expect("the high-water mark is below the capacity");
-        let Reverse((free, count)) = *first;
-        if count > 1 {
-            *first = Reverse((free, count - 1));
-        } else {
-            PeekMut::pop(first);
-        }
-        free
-    }
-
     /// Forgets `count` units from `first` on, which the host has trimmed.
     pub(crate) fn drop_units(&mut self, now: SimTime, first: Lpn, count: u32) {
         let end = first.plus(count);
@@ -111,7 +108,7 @@ impl<P: Payload> WriteBuffer<P> {
         }
         let dropped = before - self.dirty.len();
         if dropped > 0 {
-            self.places.push(Reverse((now, dropped)));
+            self.places.give(now, dropped);
             self.shorten_order();
         }
     }
@@ -145,7 +142,7 @@ impl<P: Payload> WriteBuffer<P> {
         for unit in &self.batch {
             self.dirty.remove(&unit.lpn);
         }
-        self.places.push(Reverse((done, self.batch.len())));
+        self.places.give(done, self.batch.len());
         self.programmed = self.programmed.max(done);
         self.shorten_order();
         Ok(done)
@@ -185,7 +182,7 @@ impl<P: Payload> WriteBuffer<P> {
         }
         match ftl.write(now.max(self.merged), &self.batch) {
             Ok(done) => {
-                self.places.push(Reverse((done, self.batch.len())));
+                self.places.give(done, self.batch.len());
                 self.programmed = self.programmed.max(done);
                 Ok(())
             }

@@ -1,20 +1,26 @@
 //! From a configuration to a running drive: the one place where names become types.
 
 use strobe_ftl::gc::{
-    Formula, FormulaError, Greedy, Kinetic, LinearScore, Sampled, Sampling, Scata, ScataAge, VictimPolicy,
+    AnyPolicy, Formula, FormulaError, Greedy, Kinetic, LinearScore, Sampled, Sampling, Scata, ScataAge,
+    VictimPolicy,
 };
 use strobe_ftl::wear::Leveling;
-use strobe_ftl::{Allocation, CapacityError, GcStream, Migration, PageMap, PageMapConfig, Temperature};
-use strobe_nand::{
-    ArrayTiming, ByteMedium, Chip, Medium, NoMedium, StampMedium, Timing, TimingConfig, Untimed, WearConfig,
+use strobe_ftl::{
+    Allocation, CapacityError, GcStream, Migration, PageMap, PageMapConfig, Recovery, RecoveryError,
+    Temperature,
 };
-use strobe_types::{Geometry, GeometryError, GeometrySpec};
+use strobe_nand::{
+    ArrayTiming, ByteMedium, Chip, Medium, Nand, NoMedium, StampMedium, Timing, TimingConfig, Untimed,
+    WearConfig,
+};
+use strobe_types::{Geometry, GeometryError, GeometrySpec, SimTime};
 
 use crate::config::{
-    AllocationName, CopyMode, DataMode, DriveConfig, GcConfig, GcStreamName, MigrationName, TemperatureName,
-    WearLevelingConfig, WearLevelingName,
+    AllocationName, CopyMode, DataMode, DriveConfig, GcConfig, GcStreamName, MigrationName, NvramError,
+    TemperatureName, WearLevelingConfig, WearLevelingName,
 };
 use crate::drive::{Drive, Engine};
+use crate::image::ImageProblem;
 
 /// Why a configuration describes no drive that works.
 #[derive(Debug, thiserror::Error)]
@@ -54,6 +60,20 @@ pub enum BuildError {
         max = Kinetic::UNITS_PER_BLOCK_MAX
     )]
     BlockTooLarge(u32),
+    /// The non-volatile write cache makes no sense.
+    #[error("drive.controller.nvram: {0}")]
+    Nvram(#[from] NvramError),
+    /// The image cannot be used, or not for this drive.
+    #[error("image {path}: {error}")]
+    Image {
+        /// The file.
+        path: String,
+        /// What is wrong.
+        error: ImageProblem,
+    },
+    /// The drive could not be found again on its flash.
+    #[error(transparent)]
+    Recovery(#[from] RecoveryError),
     /// The drive offers no space, or more than it can number.
     #[error("drive.ftl.logical_pages is {0}, it must be between 1 and {max}", max = u32::MAX - 1)]
     LogicalPages(u64),
@@ -68,7 +88,7 @@ fn policy_names() -> String {
 ///
 /// Memory is proportional to the drive; ask [`memory_bytes`] first.
 pub fn build(config: &DriveConfig, timing: bool, seed: u64) -> Result<Box<dyn Engine>, BuildError> {
-    build_choosing(config, timing, seed, ByName)
+    build_choosing(config, timing, seed, ByName).map(|(drive, _)| drive)
 }
 
 /// [`build`] with a victim policy of your own, made for the drive's geometry; what the
@@ -82,27 +102,38 @@ pub fn build_with<V>(
 where
     V: VictimPolicy + Clone + Send + 'static,
 {
-    build_choosing(config, timing, seed, Given(policy))
+    build_choosing(config, timing, seed, Given(policy)).map(|(drive, _)| drive)
 }
+
+/// A drive, and how it was found again if it is not new.
+pub(crate) type Built = (Box<dyn Engine>, Option<Recovery>);
 
 fn build_choosing(
     config: &DriveConfig,
     timing: bool,
     seed: u64,
     choice: impl PolicyChoice,
-) -> Result<Box<dyn Engine>, BuildError> {
+) -> Result<Built, BuildError> {
     let (geometry, logical) = checked(config)?;
-    let plan = Plan { config, geometry, logical, seed };
+    let plan = Plan { config, geometry, logical, seed, is_new: true };
     match (timing, config.nand.data) {
-        (false, DataMode::None) => choice.onto(&plan, plan.chip::<Untimed, NoMedium>(Untimed)),
-        (false, DataMode::Stamp) => choice.onto(&plan, plan.chip::<Untimed, StampMedium>(Untimed)),
-        (false, DataMode::Bytes) => choice.onto(&plan, plan.chip::<Untimed, ByteMedium>(Untimed)),
-        (true, DataMode::None) => choice.onto(&plan, plan.chip::<ArrayTiming, NoMedium>(plan.array_timing())),
+        (false, DataMode::None) => {
+            choice.onto::<Static, _, _>(&plan, plan.chip::<Untimed, NoMedium>(Untimed))
+        }
+        (true, DataMode::None) => {
+            choice.onto::<Static, _, _>(&plan, plan.chip::<ArrayTiming, NoMedium>(plan.array_timing()))
+        }
+        (false, DataMode::Stamp) => {
+            choice.onto::<Boxed, _, _>(&plan, plan.chip::<Untimed, StampMedium>(Untimed))
+        }
+        (false, DataMode::Bytes) => {
+            choice.onto::<Boxed, _, _>(&plan, plan.chip::<Untimed, ByteMedium>(Untimed))
+        }
         (true, DataMode::Stamp) => {
-            choice.onto(&plan, plan.chip::<ArrayTiming, StampMedium>(plan.array_timing()))
+            choice.onto::<Boxed, _, _>(&plan, plan.chip::<ArrayTiming, StampMedium>(plan.array_timing()))
         }
         (true, DataMode::Bytes) => {
-            choice.onto(&plan, plan.chip::<ArrayTiming, ByteMedium>(plan.array_timing()))
+            choice.onto::<Boxed, _, _>(&plan, plan.chip::<ArrayTiming, ByteMedium>(plan.array_timing()))
         }
     }
 }
@@ -115,15 +146,24 @@ pub fn memory_bytes(config: &DriveConfig) -> Result<u64, BuildError> {
         DataMode::Stamp => Chip::<Untimed, StampMedium>::memory_bytes(&geometry),
         DataMode::Bytes => Chip::<Untimed, ByteMedium>::memory_bytes(&geometry),
     };
-    let map_config = map_config(config, &geometry, logical, 0);
-    let map = map_config.memory_bytes(&geometry) + policy_bytes(&config.ftl.gc, &geometry);
-    // A tree node and a queue entry per buffered unit, and its content if that is kept.
-    let per_buffered = match config.nand.data {
-        DataMode::Bytes => 96 + u64::from(geometry.unit_bytes()),
-        _ => 64,
+    Ok(chip + memory_beside_chip(config, &geometry, logical))
+}
+
+/// Host memory that a drive needs beside its chip.
+pub(crate) fn memory_beside_chip(config: &DriveConfig, geometry: &Geometry, logical: u32) -> u64 {
+    let map_config = map_config(config, geometry, logical, 0);
+    let map = map_config.memory_bytes(geometry) + policy_bytes(&config.ftl.gc, geometry);
+    let unit_bytes = u64::from(geometry.unit_bytes());
+    let content = match config.nand.data {
+        DataMode::Bytes => 32 + unit_bytes,
+        _ => 0,
     };
-    let buffered = config.controller.write_buffer_bytes.div_ceil(u64::from(geometry.unit_bytes()));
-    Ok(chip + map + buffered * per_buffered)
+    // A tree node and a queue entry per buffered unit, two tree nodes per unit of the non-volatile
+    // cache, and its content if that is kept.
+    let controller = &config.controller;
+    let buffered = controller.write_buffer_bytes.div_ceil(unit_bytes);
+    let non_volatile = controller.nvram.bytes.div_ceil(unit_bytes).min(logical.into());
+    map + buffered * (64 + content) + non_volatile * (128 + content)
 }
 
 /// Memory of the victim policy.
@@ -141,7 +181,7 @@ fn policy_bytes(gc: &GcConfig, geometry: &Geometry) -> u64 {
     u64::from(geometry.blocks()) * per_block + u64::from(geometry.units()) * per_unit
 }
 
-fn checked(config: &DriveConfig) -> Result<(Geometry, u32), BuildError> {
+pub(crate) fn checked(config: &DriveConfig) -> Result<(Geometry, u32), BuildError> {
     let nand = &config.nand;
     let geometry = Geometry::new(GeometrySpec {
         channels: nand.channels,
@@ -161,7 +201,10 @@ fn checked(config: &DriveConfig) -> Result<(Geometry, u32), BuildError> {
     }
     let logical = config.logical_units();
     match u32::try_from(logical) {
-        Ok(units) if units > 0 && units < u32::MAX => Ok((geometry, units)),
+        Ok(units) if units > 0 && units < u32::MAX => {
+            config.controller.nvram.check(logical * u64::from(geometry.sectors_per_unit()))?;
+            Ok((geometry, units))
+        }
         _ => Err(BuildError::LogicalPages(logical)),
     }
 }
@@ -199,6 +242,8 @@ fn map_config(config: &DriveConfig, geometry: &Geometry, logical_units: u32, see
             // Addresses and virtual numbers share one range.
             CopyMode::Logical => config.ftl.virtual_map_entries.min(u32::MAX - 1 - geometry.units()),
         },
+        durable: config.ftl.durable_map,
+        map_blocks: config.ftl.map_blocks,
         seed,
     }
 }
@@ -233,15 +278,17 @@ fn leveling(config: &WearLevelingConfig) -> Option<Leveling> {
     }
 }
 
-struct Plan<'a> {
-    config: &'a DriveConfig,
-    geometry: Geometry,
-    logical: u32,
-    seed: u64,
+pub(crate) struct Plan<'a> {
+    pub(crate) config: &'a DriveConfig,
+    pub(crate) geometry: Geometry,
+    pub(crate) logical: u32,
+    pub(crate) seed: u64,
+    /// Whether flash is empty, rather than that of a drive that is to be found again.
+    pub(crate) is_new: bool,
 }
 
 impl Plan<'_> {
-    fn array_timing(&self) -> ArrayTiming {
+    pub(crate) fn array_timing(&self) -> ArrayTiming {
         let nand = &self.config.nand;
         let config = TimingConfig {
             read_ns: nand.read_ns,
@@ -254,32 +301,83 @@ impl Plan<'_> {
         ArrayTiming::new(config, &self.geometry)
     }
 
-    fn chip<T: Timing, M: Medium>(&self, timing: T) -> Chip<T, M> {
+    pub(crate) fn wear(&self) -> WearConfig {
         let nand = &self.config.nand;
-        let wear = WearConfig {
+        WearConfig {
             endurance_pe: (nand.endurance_pe > 0).then_some(nand.endurance_pe),
             factory_bad_blocks: nand.factory_bad_blocks,
             program_fail_rate: nand.program_fail_rate,
-        };
-        Chip::new(self.geometry.clone(), wear, timing, self.seed)
+        }
     }
 
-    fn with_policy<T, M, V>(&self, chip: Chip<T, M>, policy: V) -> Result<Box<dyn Engine>, BuildError>
+    pub(crate) fn map_config(&self) -> PageMapConfig {
+        map_config(self.config, &self.geometry, self.logical, self.seed)
+    }
+
+    fn chip<T: Timing, M: Medium>(&self, timing: T) -> Chip<T, M> {
+        Chip::new(self.geometry.clone(), self.wear(), timing, self.seed)
+    }
+
+    fn with_policy<B, T, M, V>(&self, chip: Chip<T, M>, policy: V) -> Result<Built, BuildError>
+    where
+        B: Bind,
+        T: Timing + Send + 'static,
+        M: Medium + Send + 'static,
+        V: VictimPolicy + Clone + Send + 'static,
+    {
+        self.finish(chip, B::bind(policy))
+    }
+
+    fn finish<T, M, V>(&self, chip: Chip<T, M>, policy: V) -> Result<Built, BuildError>
     where
         T: Timing + Send + 'static,
         M: Medium + Send + 'static,
         V: VictimPolicy + Clone + Send + 'static,
     {
-        let map = map_config(self.config, &self.geometry, self.logical, self.seed);
-        let ftl = PageMap::new(chip, policy, map)?;
-        Ok(Box::new(Drive::new(ftl, &self.config.controller)))
+        let controller = &self.config.controller;
+        if self.is_new {
+            let ftl = PageMap::new(chip, policy, self.map_config())?;
+            return Ok((Box::new(Drive::new(ftl, controller)), None));
+        }
+        let before = chip.counts().clone();
+        let (ftl, recovery) = PageMap::restart(chip, policy, self.map_config(), SimTime::ZERO)?;
+        Ok((Box::new(Drive::reopened(ftl, controller, before)), Some(recovery)))
+    }
+}
+
+/// Whether a drive's type names its victim policy.
+pub(crate) trait Bind {
+    type Policy<V: VictimPolicy + Clone + Send + 'static>: VictimPolicy + Clone + Send + 'static;
+
+    fn bind<V: VictimPolicy + Clone + Send + 'static>(policy: V) -> Self::Policy<V>;
+}
+
+/// It does: the policy's hooks are inlined. For drives that only count and time.
+struct Static;
+
+impl Bind for Static {
+    type Policy<V: VictimPolicy + Clone + Send + 'static> = V;
+
+    fn bind<V: VictimPolicy + Clone + Send + 'static>(policy: V) -> V {
+        policy
+    }
+}
+
+/// It does not: one type for all policies, where the contents cost more than the calls.
+pub(crate) struct Boxed;
+
+impl Bind for Boxed {
+    type Policy<V: VictimPolicy + Clone + Send + 'static> = AnyPolicy;
+
+    fn bind<V: VictimPolicy + Clone + Send + 'static>(policy: V) -> AnyPolicy {
+        AnyPolicy::new(policy)
     }
 }
 
 /// Where the victim policy of a drive comes from.
-trait PolicyChoice {
+pub(crate) trait PolicyChoice {
     /// The drive on `chip` with that policy.
-    fn onto<T, M>(self, plan: &Plan<'_>, chip: Chip<T, M>) -> Result<Box<dyn Engine>, BuildError>
+    fn onto<B: Bind, T, M>(self, plan: &Plan<'_>, chip: Chip<T, M>) -> Result<Built, BuildError>
     where
         T: Timing + Send + 'static,
         M: Medium + Send + 'static;
@@ -289,21 +387,21 @@ trait PolicyChoice {
 struct Given<F>(F);
 
 impl<F: FnOnce(&Geometry) -> V, V: VictimPolicy + Clone + Send + 'static> PolicyChoice for Given<F> {
-    fn onto<T, M>(self, plan: &Plan<'_>, chip: Chip<T, M>) -> Result<Box<dyn Engine>, BuildError>
+    fn onto<B: Bind, T, M>(self, plan: &Plan<'_>, chip: Chip<T, M>) -> Result<Built, BuildError>
     where
         T: Timing + Send + 'static,
         M: Medium + Send + 'static,
     {
         let policy = (self.0)(&plan.geometry);
-        plan.with_policy(chip, policy)
+        plan.with_policy::<B, _, _, _>(chip, policy)
     }
 }
 
 /// The configuration names it or spells it out.
-struct ByName;
+pub(crate) struct ByName;
 
 impl PolicyChoice for ByName {
-    fn onto<T, M>(self, plan: &Plan<'_>, chip: Chip<T, M>) -> Result<Box<dyn Engine>, BuildError>
+    fn onto<B: Bind, T, M>(self, plan: &Plan<'_>, chip: Chip<T, M>) -> Result<Built, BuildError>
     where
         T: Timing + Send + 'static,
         M: Medium + Send + 'static,
@@ -318,19 +416,21 @@ impl PolicyChoice for ByName {
         let linear = |score| exact().map(|units| Kinetic::new(blocks, units, score));
         let scata = |age| exact().map(|units| Kinetic::scata(blocks, units, age));
         match gc.victim.as_str() {
-            "greedy" => plan.with_policy(chip, Greedy::new(blocks)),
-            "windowed-greedy" => plan.with_policy(chip, Greedy::windowed(blocks, gc.window)),
-            "cost-benefit" => plan.with_policy(chip, linear(LinearScore::CostBenefit)?),
-            "lfs" => plan.with_policy(chip, linear(LinearScore::Lfs)?),
-            "cat" => plan.with_policy(chip, linear(LinearScore::Cat)?),
-            "fegc" => plan.with_policy(chip, linear(LinearScore::FeGc)?),
-            "capi" => plan.with_policy(chip, linear(LinearScore::CaPi)?),
-            "scata" => plan.with_policy(chip, scata(ScataAge::OldestInvalid)?),
-            "scata-newest" => plan.with_policy(chip, scata(ScataAge::NewestInvalid)?),
-            "fifo" => plan.with_policy(chip, Sampled::new(blocks, Sampling::Fifo)),
-            "random" => plan.with_policy(chip, Sampled::new(blocks, Sampling::Choices(1))),
-            "d-choices" => plan.with_policy(chip, Sampled::new(blocks, Sampling::Choices(gc.choices))),
-            formula => plan.with_policy(chip, Formula::new(blocks, units, formula)?),
+            "greedy" => plan.with_policy::<B, _, _, _>(chip, Greedy::new(blocks)),
+            "windowed-greedy" => plan.with_policy::<B, _, _, _>(chip, Greedy::windowed(blocks, gc.window)),
+            "cost-benefit" => plan.with_policy::<B, _, _, _>(chip, linear(LinearScore::CostBenefit)?),
+            "lfs" => plan.with_policy::<B, _, _, _>(chip, linear(LinearScore::Lfs)?),
+            "cat" => plan.with_policy::<B, _, _, _>(chip, linear(LinearScore::Cat)?),
+            "fegc" => plan.with_policy::<B, _, _, _>(chip, linear(LinearScore::FeGc)?),
+            "capi" => plan.with_policy::<B, _, _, _>(chip, linear(LinearScore::CaPi)?),
+            "scata" => plan.with_policy::<B, _, _, _>(chip, scata(ScataAge::OldestInvalid)?),
+            "scata-newest" => plan.with_policy::<B, _, _, _>(chip, scata(ScataAge::NewestInvalid)?),
+            "fifo" => plan.with_policy::<B, _, _, _>(chip, Sampled::new(blocks, Sampling::Fifo)),
+            "random" => plan.with_policy::<B, _, _, _>(chip, Sampled::new(blocks, Sampling::Choices(1))),
+            "d-choices" => {
+                plan.with_policy::<B, _, _, _>(chip, Sampled::new(blocks, Sampling::Choices(gc.choices)))
+            }
+            formula => plan.with_policy::<B, _, _, _>(chip, Formula::new(blocks, units, formula)?),
         }
     }
 }

@@ -4,7 +4,7 @@ use strobe_ftl::MappingScheme;
 use strobe_nand::{Nand, UnitBytes};
 use strobe_types::{Lba, Lpn, SECTOR_BYTES, SimTime};
 
-use crate::command::{Command, CommandError, CommandKind, Range};
+use crate::command::{Command, CommandError, CommandKind};
 use crate::drive::Drive;
 
 impl<F> Drive<F>
@@ -16,7 +16,7 @@ where
     pub fn write_bytes(&mut self, now: SimTime, lba: Lba, data: &[u8]) -> Result<SimTime, CommandError> {
         let sectors = sectors_of(CommandKind::Write, lba, data.len())?;
         let content = self.content(lba, data);
-        self.write(now, lba, sectors, content)
+        self.on_medium(|drive| drive.write(now, lba, sectors, content))
     }
 
     /// [`Drive::command`] with the data of a write, or with room for that of a read, in `data`, as long
@@ -39,16 +39,15 @@ where
                 as_long_as(range.sectors)?;
                 self.read_bytes(now, range.lba, data)
             }
-            Command::Write { range, fua } => {
+            Command::Write { range, fua, hint } => {
                 as_long_as(range.sectors)?;
-                let Range { lba, sectors } = range;
-                let content = self.content(lba, data);
-                match fua {
-                    true => self.write_through(now, range, content),
-                    false => self.write(now, lba, sectors, content),
-                }
+                let content = self.content(range.lba, data);
+                self.on_medium(|drive| match fua {
+                    true => drive.write_through(now, range, hint, content),
+                    false => drive.write_hinted(now, range, hint, content),
+                })
             }
-            _ => self.command(now, command),
+            _ => self.on_medium(|drive| drive.command(now, command)),
         }
     }
 
@@ -77,7 +76,7 @@ where
     /// time. What was never written or has been trimmed reads as zeros.
     pub fn read_bytes(&mut self, now: SimTime, lba: Lba, out: &mut [u8]) -> Result<SimTime, CommandError> {
         let sectors = sectors_of(CommandKind::Read, lba, out.len())?;
-        let done = self.read(now, lba, sectors)?;
+        let done = self.on_medium(|drive| drive.read(now, lba, sectors))?;
         let unit_bytes = self.ftl().nand().geometry().unit_bytes() as usize;
         let mut skip = (lba.get() * SECTOR_BYTES % unit_bytes as u64) as usize;
         let mut rest = out;

@@ -36,8 +36,11 @@ pub enum Command<'a> {
     Write {
         /// What to write.
         range: Range,
-        /// Force unit access: complete only when the data is on flash.
+        /// Force unit access: complete only when the data survives a power cut, on flash or in the
+        /// non-volatile cache.
         fua: bool,
+        /// What the data is.
+        hint: Hint,
     },
     /// Completes when all writes completed before are on flash.
     Flush,
@@ -79,6 +82,16 @@ impl Command<'_> {
             Command::WriteZeroes { .. } => CommandKind::WriteZeroes,
         }
     }
+}
+
+/// What the host says about the data of a write.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Hint {
+    /// Nothing.
+    #[default]
+    None,
+    /// It is metadata of a file system: small, and soon written again.
+    Metadata,
 }
 
 /// The kind of a command: those that a [`Request`](strobe_types::Request) can be, and those only a
@@ -339,6 +352,10 @@ pub enum CommandError {
     /// The mapping scheme gave up.
     #[error(transparent)]
     Ftl(#[from] FtlError),
+    /// What keeps the stored data has failed: the image's disk is full, or cannot be read, or the image
+    /// is damaged. Whatever the command had done may be lost, and every later one is refused.
+    #[error("the drive has failed: {0}")]
+    Medium(String),
 }
 
 /// An NVMe completion status: status code type and status code.
@@ -359,6 +376,8 @@ impl Status {
     pub const SIZE_LIMIT_EXCEEDED: Self = Self { sct: 1, sc: 0x83 };
     /// Overlapping I/O Range.
     pub const OVERLAPPING_RANGE: Self = Self { sct: 1, sc: 0x87 };
+    /// Internal Error.
+    pub const INTERNAL_ERROR: Self = Self { sct: 0, sc: 0x06 };
     /// Write Fault.
     pub const WRITE_FAULT: Self = Self { sct: 2, sc: 0x80 };
 }
@@ -375,6 +394,7 @@ impl CommandError {
             CommandError::TooLarge { .. } => Status::SIZE_LIMIT_EXCEEDED,
             CommandError::Overlap { .. } => Status::OVERLAPPING_RANGE,
             CommandError::Ftl(_) => Status::WRITE_FAULT,
+            CommandError::Medium(_) => Status::INTERNAL_ERROR,
         }
     }
 }

@@ -1,32 +1,41 @@
 //! The drive itself: commands in, completion times out.
 
-use strobe_ftl::{CheckError, FtlError, MappingScheme, WearSummary};
-use strobe_nand::{Nand, Payload, Unit};
+use strobe_ftl::{CheckError, FtlError, MappingScheme, Recovery, RecoveryError, WearSummary};
+use strobe_nand::{Nand, NandOp, OpCounts, Payload, Unit};
 use strobe_types::{Geometry, Lba, Lpn, Op, Request, SECTOR_BYTES, SimTime};
 
 use crate::buffer::WriteBuffer;
-use crate::command::{Command, CommandError, CommandKind, Range};
+use crate::command::{Command, CommandError, CommandKind, Hint, Range};
 use crate::controller::Controller;
+use crate::nvram::Nvram;
+use crate::power::PlannedCut;
 use crate::queue::HostQueue;
 use crate::stats::{DriveStats, HostCounts, Latency};
+use crate::witness::{Verdict, Witness};
 use crate::{ControllerConfig, LimitsConfig};
 
-/// A drive: controller and write buffer over a mapping scheme.
+/// A drive: controller and write caches over a mapping scheme.
 #[derive(Clone, Debug)]
 pub struct Drive<F: MappingScheme> {
     pub(crate) ftl: F,
     pub(crate) geometry: Geometry,
     pub(crate) controller: Controller,
+    /// In front of the buffer: while it holds a unit, the buffer does not.
+    pub(crate) nvram: Option<Nvram<F::Payload>>,
     pub(crate) buffer: Option<WriteBuffer<F::Payload>>,
     pub(crate) limits: LimitsConfig,
     pub(crate) drive_sectors: u64,
     pub(crate) host: HostCounts,
-    latency: Latency,
+    pub(crate) latency: Latency,
     /// Content of the last write whose data nobody supplied.
     pub(crate) stamp: u64,
     /// What the command at hand is about to write.
     pub(crate) units: Vec<Unit<F::Payload>>,
-    read: Vec<F::Payload>,
+    pub(crate) read: Vec<F::Payload>,
+    pub(crate) power: Option<Box<PlannedCut<F::Payload>>>,
+    pub(crate) witness: Option<Box<Witness<F::Payload>>>,
+    /// What flash had done before the drive was built on it.
+    pub(crate) before: OpCounts,
 }
 
 /// A drive whose policy, timing and medium were chosen at run time.
@@ -49,8 +58,8 @@ pub trait Engine: Send {
     /// The largest commands that [`Engine::command`] takes.
     fn limits(&self) -> LimitsConfig;
 
-    /// Writes back what the write buffer holds, without a host command; returns when all flash
-    /// operations issued so far are complete.
+    /// Writes back what the write buffer holds, without a host command, and syncs the image if there is
+    /// one; returns when all flash operations issued so far are complete. What the non-volatile cache holds stays there.
     fn settle(&mut self, now: SimTime) -> Result<SimTime, CommandError>;
 
     /// Sectors of 512 bytes offered to the host.
@@ -68,7 +77,7 @@ pub trait Engine: Send {
     /// Erased blocks at hand.
     fn free_blocks(&self) -> u32;
 
-    /// All counters since the drive was built.
+    /// All counters since the drive was built, or its image opened.
     fn stats(&self) -> DriveStats;
 
     /// Latencies since the last [`Engine::clear_latency`]. Those of copies and of write zeroes are not
@@ -86,6 +95,28 @@ pub trait Engine: Send {
 
     /// An independent copy of the whole drive as it is now.
     fn freeze(&self) -> Box<dyn Engine>;
+
+    /// Why the medium below has failed, if it has: then every command is refused.
+    fn failure(&self) -> Option<&str>;
+
+    /// Flash programs and erases since the drive was built: what power cuts are numbered by.
+    fn operations(&self) -> u64;
+
+    /// Cuts power during flash operation `operation`; later ones only, not one that is done. See
+    /// [`Drive::plan_cut`].
+    fn plan_cut(&mut self, operation: u64);
+
+    /// Whether the cut planned last has happened.
+    fn was_cut(&self) -> bool;
+
+    /// Keeps account of what every unit may read as after a power cut. See [`Drive::watch`].
+    fn watch(&mut self);
+
+    /// Whether the drive reads as it may. See [`Drive::verify`].
+    fn verify(&mut self) -> Option<Verdict>;
+
+    /// The drive when power is back at `now`. See [`Drive::restart`].
+    fn restart(self: Box<Self>, now: SimTime) -> Result<(Box<dyn Engine>, Recovery), RecoveryError>;
 }
 
 /// Requests ahead for which the map entry, then the rest, is fetched into the cache.
@@ -103,6 +134,7 @@ impl<F: MappingScheme> Drive<F> {
         Self {
             drive_sectors: u64::from(ftl.logical_units()) * u64::from(geometry.sectors_per_unit()),
             controller: Controller::new(controller),
+            nvram: Nvram::new(&controller.nvram, &geometry),
             buffer,
             limits: controller.limits,
             host: HostCounts::default(),
@@ -110,9 +142,41 @@ impl<F: MappingScheme> Drive<F> {
             stamp: 0,
             units: Vec::new(),
             read: Vec::new(),
+            power: None,
+            witness: None,
+            before: OpCounts::default(),
             geometry,
             ftl,
         }
+    }
+
+    /// A drive over `ftl`, found again on flash that had done `before` until then: that is not counted
+    /// among what this drive does.
+    pub(crate) fn reopened(ftl: F, controller: &ControllerConfig, before: OpCounts) -> Self {
+        // Content that nobody supplied should differ from that of the sessions before.
+        let stamp = before.total(NandOp::Program) << 20;
+        Self { before, stamp, ..Self::new(ftl, controller) }
+    }
+
+    /// Refuses to go on once what keeps the stored data has failed.
+    #[inline(always)]
+    pub(crate) fn check_medium(&self) -> Result<(), CommandError> {
+        match self.ftl.nand().failure() {
+            None => Ok(()),
+            Some(reason) => Err(CommandError::Medium(reason.to_owned())),
+        }
+    }
+
+    /// Executes a command, which counts as done only if the medium has not failed meanwhile.
+    #[inline(always)]
+    pub(crate) fn on_medium<T>(
+        &mut self,
+        command: impl FnOnce(&mut Self) -> Result<T, CommandError>,
+    ) -> Result<T, CommandError> {
+        self.check_medium()?;
+        let result = command(self);
+        self.check_medium()?;
+        result
     }
 
     /// The mapping scheme, for inspection.
@@ -179,19 +243,30 @@ impl<F: MappingScheme> Drive<F> {
         sectors: u32,
         content: impl Fn(Lpn) -> F::Payload,
     ) -> Result<SimTime, CommandError> {
+        self.write_hinted(now, Range::new(lba, sectors), Hint::None, content)
+    }
+
+    #[inline(always)]
+    pub(crate) fn write_hinted(
+        &mut self,
+        now: SimTime,
+        Range { lba, sectors }: Range,
+        hint: Hint,
+        content: impl Fn(Lpn) -> F::Payload,
+    ) -> Result<SimTime, CommandError> {
         self.check_range(CommandKind::Write, lba, sectors)?;
         let bytes = u64::from(sectors) * SECTOR_BYTES;
         let received = self.receive(now, bytes);
         let per_unit = self.geometry.sectors_per_unit();
         let aligned = lba.get() & u64::from(per_unit - 1) == 0;
-        // The common case, one whole unit and no buffer, without detours.
-        let done = if sectors == per_unit && aligned && self.buffer.is_none() {
+        // The common case, one whole unit and no cache, without detours.
+        let done = if sectors == per_unit && aligned && !self.has_cache() {
             let lpn = self.geometry.lpn_of(lba);
             let done = self.ftl.write(received, &[Unit { lpn, payload: content(lpn) }])?;
             self.host.units_written += 1;
             done
         } else {
-            self.write_units(received, lba, sectors, content)?
+            self.write_units(received, Range::new(lba, sectors), hint, content)?
         };
         self.host.add(CommandKind::Write, bytes);
         Ok(done)
@@ -200,13 +275,18 @@ impl<F: MappingScheme> Drive<F> {
     pub(crate) fn write_units(
         &mut self,
         now: SimTime,
-        lba: Lba,
-        sectors: u32,
+        Range { lba, sectors }: Range,
+        hint: Hint,
         content: impl Fn(Lpn) -> F::Payload,
     ) -> Result<SimTime, CommandError> {
         self.units.clear();
         let ready = self.gather(now, lba, sectors, content);
-        Ok(self.store(now, ready)?)
+        Ok(self.store(now, ready, hint)?)
+    }
+
+    #[inline(always)]
+    fn has_cache(&self) -> bool {
+        self.buffer.is_some() || self.nvram.is_some()
     }
 
     /// Adds the mapping units of a write to those about to be written, partial ones merged with what
@@ -233,18 +313,25 @@ impl<F: MappingScheme> Drive<F> {
     }
 
     /// Writes the units gathered. What the host sent is there at `now`, everything at `ready`.
-    pub(crate) fn store(&mut self, now: SimTime, ready: SimTime) -> Result<SimTime, FtlError> {
-        let Some(buffer) = &mut self.buffer else { return self.store_on_flash(ready) };
-        // The host's part is safe in the buffer; only the write-back waits for the rest.
-        buffer.merge_until(ready);
-        self.units.drain(..).try_fold(now, |at, unit| {
-            let at = buffer.put(at, unit.lpn, unit.payload, &mut self.ftl)?;
-            self.host.units_written += 1;
-            Ok(at)
-        })
+    pub(crate) fn store(&mut self, now: SimTime, ready: SimTime, hint: Hint) -> Result<SimTime, FtlError> {
+        let absorbed = self.absorb(now, ready, hint)?;
+        let stored = match &mut self.buffer {
+            _ if self.units.is_empty() => now,
+            None => self.store_on_flash(ready)?,
+            Some(buffer) => {
+                // The host's part is safe in the buffer; only the write-back waits for the rest.
+                buffer.merge_until(ready);
+                self.units.drain(..).try_fold(now, |at, unit| {
+                    let at = buffer.put(at, unit.lpn, unit.payload, &mut self.ftl)?;
+                    self.host.units_written += 1;
+                    Ok::<_, FtlError>(at)
+                })?
+            }
+        };
+        Ok(stored.max(absorbed))
     }
 
-    /// Writes the units gathered past the buffer.
+    /// Writes the units gathered past the caches.
     pub(crate) fn store_on_flash(&mut self, ready: SimTime) -> Result<SimTime, FtlError> {
         let before = self.ftl.host_units_written();
         let done = self.ftl.write(ready, &self.units);
@@ -254,6 +341,9 @@ impl<F: MappingScheme> Drive<F> {
 
     /// The current content of a unit and when it is at hand.
     pub(crate) fn current(&mut self, now: SimTime, lpn: Lpn) -> (F::Payload, SimTime) {
+        if let Some(payload) = self.nvram.as_ref().and_then(|nvram| nvram.get(lpn)) {
+            return (payload, now);
+        }
         if let Some(payload) = self.buffer.as_ref().and_then(|buffer| buffer.get(lpn)) {
             return (payload.clone(), now);
         }
@@ -270,30 +360,48 @@ impl<F: MappingScheme> Drive<F> {
         let last = self.geometry.lpn_of(lba.plus(u64::from(sectors) - 1));
         let count = last.get() - first.get() + 1;
         self.read.clear();
-        let mut arrived = accepted;
-        match &self.buffer {
-            Some(buffer) if buffer.dirty_units() > 0 => {
-                // Runs of units that are not in the buffer come from flash together.
-                let mut lpn = first;
-                while lpn <= last {
-                    if let Some(payload) = buffer.get(lpn) {
-                        self.read.push(payload.clone());
-                        lpn = lpn.plus(1);
-                        continue;
-                    }
-                    let mut run = 1;
-                    while lpn.plus(run) <= last && buffer.get(lpn.plus(run)).is_none() {
-                        run += 1;
-                    }
-                    arrived = arrived.max(self.ftl.read(accepted, lpn, run, &mut self.read));
-                    lpn = lpn.plus(run);
-                }
-            }
-            _ => arrived = self.ftl.read(accepted, first, count, &mut self.read),
-        }
+        let arrived = match self.caches_are_empty() {
+            true => self.ftl.read(accepted, first, count, &mut self.read),
+            false => self.read_past_caches(accepted, first, last),
+        };
         let bytes = u64::from(sectors) * SECTOR_BYTES;
         self.host.add(CommandKind::Read, bytes);
         Ok(self.controller.send(arrived, bytes))
+    }
+
+    fn caches_are_empty(&self) -> bool {
+        self.buffer.as_ref().is_none_or(|buffer| buffer.dirty_units() == 0)
+            && self.nvram.as_ref().is_none_or(|nvram| nvram.held_units() == 0)
+    }
+
+    /// Reads the units from `first` to `last`, each from where its newest version is. Runs of units that
+    /// no cache holds come from flash together.
+    fn read_past_caches(&mut self, now: SimTime, first: Lpn, last: Lpn) -> SimTime {
+        let mut arrived = now;
+        let mut lpn = first;
+        while lpn <= last {
+            if let Some((payload, at)) = self.nvram.as_mut().and_then(|nvram| nvram.read(now, lpn)) {
+                self.read.push(payload);
+                arrived = arrived.max(at);
+                lpn = lpn.plus(1);
+                continue;
+            }
+            let buffered = |lpn| self.buffer.as_ref().and_then(|buffer| buffer.get(lpn));
+            if let Some(payload) = buffered(lpn) {
+                self.read.push(payload.clone());
+                lpn = lpn.plus(1);
+                continue;
+            }
+            let is_cached =
+                |lpn| buffered(lpn).is_some() || self.nvram.as_ref().is_some_and(|nvram| nvram.holds(lpn));
+            let mut run = 1;
+            while lpn.plus(run) <= last && !is_cached(lpn.plus(run)) {
+                run += 1;
+            }
+            arrived = arrived.max(self.ftl.read(now, lpn, run, &mut self.read));
+            lpn = lpn.plus(run);
+        }
+        arrived
     }
 
     /// Content of the units that the last [`Drive::read`] covered.
@@ -314,7 +422,7 @@ impl<F: MappingScheme> Drive<F> {
             Some(buffer) => buffer.flush(accepted, &mut self.ftl)?,
             None => accepted,
         };
-        let done = self.ftl.flush(written)?;
+        let done = self.flush_map(written)?;
         self.host.add(CommandKind::Flush, 0);
         Ok(done)
     }
@@ -334,7 +442,10 @@ impl<F: MappingScheme> Drive<F> {
     /// Whether writes of several commands may be handed to the mapping scheme together: when
     /// nothing but counts can tell the difference.
     fn can_gather(&self) -> bool {
-        !<F::Nand as Nand>::TIMED && self.buffer.is_none() && self.geometry.units_per_page() == 1
+        !<F::Nand as Nand>::TIMED
+            && self.witness.is_none()
+            && !self.has_cache()
+            && self.geometry.units_per_page() == 1
     }
 
     /// Executes the whole-unit writes at the front of `requests` in one go; returns how many.
@@ -390,6 +501,7 @@ fn split(geometry: &Geometry, lba: Lba, sectors: u32) -> impl Iterator<Item = (L
 impl<F> Engine for Drive<F>
 where
     F: MappingScheme + Clone + Send + 'static,
+    F::Nand: Clone,
 {
     fn run(
         &mut self,
@@ -401,20 +513,27 @@ where
         let mut at = 0;
         while let Some(&request) = requests.get(at) {
             if gather && request.op == Op::Write {
-                let done = self.run_gathered(&requests[at..]).map_err(|(n, e)| (at + n, e))?;
+                let result = self.run_gathered(&requests[at..]);
+                self.check_medium().map_err(|e| (at, e))?;
+                let done = result.map_err(|(n, e)| (at + n, e))?;
                 at += done;
                 if done > 0 {
                     continue;
                 }
             }
             self.prefetch(requests, at);
+            self.begin_command();
             if <F::Nand as Nand>::TIMED {
                 let issued = queue.issue(arrivals.get(at).copied());
-                let done = self.execute(issued, request).map_err(|e| (at, e))?;
+                let result = self.on_medium(|drive| drive.execute(issued, request));
+                self.witness_request(request, result.is_ok());
+                let done = result.map_err(|e| (at, e))?;
                 self.latency.record(request.op, done.since(issued));
                 queue.complete(done);
             } else {
-                self.execute(SimTime::ZERO, request).map_err(|e| (at, e))?;
+                let result = self.on_medium(|drive| drive.execute(SimTime::ZERO, request));
+                self.witness_request(request, result.is_ok());
+                result.map_err(|e| (at, e))?;
             }
             at += 1;
         }
@@ -422,7 +541,10 @@ where
     }
 
     fn command(&mut self, now: SimTime, command: &Command<'_>) -> Result<SimTime, CommandError> {
-        let done = Self::command(self, now, command)?;
+        self.begin_command();
+        let result = self.on_medium(|drive| Self::command(drive, now, command));
+        self.witness_command(command, result.is_ok());
+        let done = result?;
         if <F::Nand as Nand>::TIMED
             && let Some(op) = command.kind().op()
         {
@@ -436,11 +558,15 @@ where
     }
 
     fn settle(&mut self, now: SimTime) -> Result<SimTime, CommandError> {
-        let written = match &mut self.buffer {
-            Some(buffer) => buffer.flush(now, &mut self.ftl)?,
-            None => now,
-        };
-        Ok(written.max(self.ftl.idle_at()))
+        self.on_medium(|drive| {
+            let written = match &mut drive.buffer {
+                Some(buffer) => buffer.flush(now, &mut drive.ftl)?,
+                None => now,
+            };
+            let durable = drive.flush_map(written)?;
+            drive.ftl.nand_mut().sync();
+            Ok(durable.max(drive.ftl.idle_at()))
+        })
     }
 
     fn sectors(&self) -> u64 {
@@ -464,7 +590,13 @@ where
     }
 
     fn stats(&self) -> DriveStats {
-        DriveStats { host: self.host, nand: self.ftl.nand().counts().clone(), gc: *self.ftl.gc_stats() }
+        DriveStats {
+            host: self.host,
+            nand: self.ftl.nand().counts().since(&self.before),
+            gc: *self.ftl.gc_stats(),
+            copies: self.ftl.copy_stats(),
+            nvram: self.nvram.as_ref().map(Nvram::stats),
+        }
     }
 
     fn latency(&self) -> &Latency {
@@ -480,10 +612,45 @@ where
     }
 
     fn check(&self) -> Result<(), CheckError> {
-        self.ftl.check()
+        self.ftl.check()?;
+        let Some(nvram) = &self.nvram else { return Ok(()) };
+        nvram.check()?;
+        match self.buffer.as_ref().and_then(|buffer| buffer.units().find(|&lpn| nvram.holds(lpn))) {
+            None => Ok(()),
+            Some(lpn) => Err(CheckError(format!("{lpn:?} is in the non-volatile cache and in the buffer"))),
+        }
     }
 
     fn freeze(&self) -> Box<dyn Engine> {
         Box::new(self.clone())
+    }
+
+    fn failure(&self) -> Option<&str> {
+        self.ftl.nand().failure()
+    }
+
+    fn operations(&self) -> u64 {
+        self.ftl.nand().operations()
+    }
+
+    fn plan_cut(&mut self, operation: u64) {
+        Self::plan_cut(self, operation);
+    }
+
+    fn was_cut(&self) -> bool {
+        Self::was_cut(self)
+    }
+
+    fn watch(&mut self) {
+        Self::watch(self);
+    }
+
+    fn verify(&mut self) -> Option<Verdict> {
+        Self::verify(self)
+    }
+
+    fn restart(self: Box<Self>, now: SimTime) -> Result<(Box<dyn Engine>, Recovery), RecoveryError> {
+        let (drive, recovery) = Self::restart(*self, now)?;
+        Ok((Box::new(drive), recovery))
     }
 }

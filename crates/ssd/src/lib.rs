@@ -1,7 +1,7 @@
 //! The drive: what a host sees.
 //!
 //! [`Command`]s come in. [`Drive`] splits them into mapping units, merges partial ones, passes them through the
-//! write buffer to a mapping scheme and returns completion times. [`Engine`] is the same drive
+//! write caches to a mapping scheme and returns completion times. [`Engine`] is the same drive
 //! behind a trait object, with its parameters (policy, timing, stored data) chosen at run time by
 //! [`build`]; inside, everything is static. [`DriveConfig`] is the `[drive]` table of an
 //! experiment, [`presets`] are ready-made ones.
@@ -13,18 +13,31 @@ mod command;
 mod config;
 mod controller;
 mod drive;
+mod image;
+mod nvram;
+mod places;
+mod power;
 pub mod presets;
 mod queue;
 mod ranges;
 mod stats;
+mod witness;
 
 pub use build::{BuildError, build, build_with, memory_bytes};
-pub use command::{Command, CommandError, CommandKind, Limit, LimitsConfig, RANGES_MAX, Range, Status};
+pub use command::{Command, CommandError, CommandKind, Hint, Limit, LimitsConfig, RANGES_MAX, Range, Status};
 pub use config::{
     AllocationName, ControllerConfig, CopyMode, DataMode, DriveConfig, FtlConfig, GcConfig, GcStreamName,
-    MAPPINGS, MappingInfo, MigrationName, NandConfig, POLICIES, PolicyInfo, TemperatureName, TrimConfig,
-    WearLevelingConfig, WearLevelingName,
+    MAPPINGS, MappingInfo, MigrationName, NVRAM_RANGES_MAX, NandConfig, NvramConfig, NvramError,
+    NvramPolicyName, POLICIES, PolicyInfo, SectorRange, TemperatureName, TrimConfig, WearLevelingConfig,
+    WearLevelingName,
 };
 pub use drive::{Drive, Engine};
+pub use image::{
+    Examined, ImageDrive, ImageProblem, build_on_image, examine, image_config, image_memory_bytes,
+};
+pub use nvram::Nvram;
 pub use queue::{HostQueue, Pacing};
-pub use stats::{DriveStats, HostCounts, Latency};
+pub use stats::{DriveStats, HostCounts, Latency, NvramStats};
+pub use strobe_ftl::{Recovery, RecoveryError};
+pub use strobe_nand::{Access, Damage, Image, ImageError, ImageInfo, Scan};
+pub use witness::Verdict;

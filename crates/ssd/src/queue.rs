@@ -39,6 +39,12 @@ impl HostQueue {
         Self { pacing, now: start, next_issue: start, finished: start, outstanding: BinaryHeap::new() }
     }
 
+    /// The same pacing from `start` on, with nothing outstanding: after a power cut.
+    #[must_use]
+    pub fn restarted(&self, start: SimTime) -> Self {
+        Self::new(self.pacing, start.max(self.now))
+    }
+
     /// When the last request was issued.
     pub fn now(&self) -> SimTime {
         self.now

@@ -4,9 +4,9 @@
 
 use strobe_ftl::{FtlError, MappingScheme};
 use strobe_nand::{Payload, Unit};
-use strobe_types::{Lba, Lpn, Op, Request, SECTOR_BYTES, SimTime};
+use strobe_types::{Lba, Lpn, SECTOR_BYTES, SimTime};
 
-use crate::command::{Command, CommandError, CommandKind, Range, check_overlap};
+use crate::command::{Command, CommandError, CommandKind, Hint, Range, check_overlap};
 use crate::drive::Drive;
 
 /// Merged units of a copy that are written together.
@@ -32,14 +32,14 @@ impl<F: MappingScheme> Drive<F> {
     pub fn command(&mut self, now: SimTime, command: &Command<'_>) -> Result<SimTime, CommandError> {
         match *command {
             Command::Read { range } => self.read(now, range.lba, range.sectors),
-            Command::Write { range, fua: false } => {
-                self.execute(now, Request::new(Op::Write, range.lba, range.sectors))
-            }
-            Command::Write { range, fua: true } => {
+            Command::Write { range, fua, hint } => {
                 self.check_range(CommandKind::Write, range.lba, range.sectors)?;
                 self.stamp += 1;
                 let payload = F::Payload::synthetic(self.stamp, self.geometry.unit_bytes());
-                self.write_through(now, range, |_| payload.clone())
+                match fua {
+                    true => self.write_through(now, range, hint, |_| payload.clone()),
+                    false => self.write_hinted(now, range, hint, |_| payload.clone()),
+                }
             }
             Command::Flush => self.flush_command(now),
             Command::Deallocate(ranges) => self.deallocate(now, ranges),
@@ -53,20 +53,23 @@ impl<F: MappingScheme> Drive<F> {
         &mut self,
         now: SimTime,
         range: Range,
+        hint: Hint,
         content: impl Fn(Lpn) -> F::Payload,
     ) -> Result<SimTime, CommandError> {
         let Range { lba, sectors } = range;
-        let Some(buffer) = &self.buffer else { return self.write(now, lba, sectors, content) };
+        let Some(buffer) = &self.buffer else { return self.write_hinted(now, range, hint, content) };
         let merged = buffer.merged();
         self.check_range(CommandKind::Write, lba, sectors)?;
         let bytes = u64::from(sectors) * SECTOR_BYTES;
         let received = self.receive(now, bytes);
         self.units.clear();
         let ready = self.gather(received, lba, sectors, content);
-        let done = self.store_on_flash(ready.max(merged))?;
-        if let (Some(buffer), Some(first)) = (&mut self.buffer, self.units.first()) {
-            // What waits there is older.
-            buffer.drop_units(received, first.lpn, self.units.len() as u32);
+        let mut done = self.absorb(received, ready, hint)?;
+        if let [first, .., last] | [first @ last] = &self.units[..] {
+            let (first, count) = (first.lpn, last.lpn.get() - first.lpn.get() + 1);
+            done = done.max(self.store_on_flash(ready.max(merged))?);
+            // What waits in the buffer is older.
+            self.drop_buffered(received, first, count);
         }
         self.host.add(CommandKind::Write, bytes);
         Ok(done)
@@ -96,8 +99,12 @@ impl<F: MappingScheme> Drive<F> {
     }
 
     fn discard_units(&mut self, now: SimTime, first: Lpn, count: u32) -> Result<SimTime, FtlError> {
+        let done = self.ftl.trim(now, first, count)?;
         self.drop_buffered(now, first, count);
-        self.ftl.trim(now, first, count)
+        if let Some(nvram) = &mut self.nvram {
+            nvram.trim(first, count);
+        }
+        Ok(done)
     }
 
     fn drop_buffered(&mut self, now: SimTime, first: Lpn, count: u32) {
@@ -143,10 +150,10 @@ impl<F: MappingScheme> Drive<F> {
                 }
                 match self.units.is_empty() {
                     true => unmapped,
-                    false => unmapped.max(self.store(accepted, ready)?),
+                    false => unmapped.max(self.store(accepted, ready, Hint::None)?),
                 }
             }
-            _ => self.write_units(accepted, lba, sectors, zero)?,
+            _ => self.write_units(accepted, range, Hint::None, zero)?,
         };
         self.host.add(CommandKind::WriteZeroes, u64::from(sectors) * SECTOR_BYTES);
         Ok(done)
@@ -208,10 +215,16 @@ impl<F: MappingScheme> Drive<F> {
     /// Copies whole units, given by their numbers, within the mapping scheme.
     fn copy_units(&mut self, now: SimTime, from: u64, to: u64, count: u64) -> Result<SimTime, FtlError> {
         let (from, to, count) = (Lpn::new(from as u32), Lpn::new(to as u32), count as u32);
-        let written = match &mut self.buffer {
-            Some(buffer) => buffer.write_back_units(now, from, count, &mut self.ftl)?,
-            None => now,
-        };
+        let mut written = now;
+        if let Some(nvram) = &mut self.nvram {
+            // The destination too: the copy need not survive a power cut, what is there must.
+            for first in [from, to] {
+                written = written.max(nvram.write_back_units(now, first, count, &mut self.ftl)?);
+            }
+        }
+        if let Some(buffer) = &mut self.buffer {
+            written = written.max(buffer.write_back_units(now, from, count, &mut self.ftl)?);
+        }
         let done = self.ftl.copy(written, from, to, count)?;
         self.drop_buffered(now, to, count);
         Ok(done)
@@ -268,7 +281,7 @@ impl<F: MappingScheme> Drive<F> {
     fn store_merged(&mut self, merge: &mut Merge<F::Payload>, now: SimTime) -> Result<(), FtlError> {
         if !self.units.is_empty() {
             // Nothing of it comes from the host: the buffer has it no sooner than flash has given it.
-            let done = self.store(now, merge.ready)?;
+            let done = self.store(now, merge.ready, Hint::None)?;
             merge.done = merge.done.max(done).max(merge.ready);
             self.units.clear();
         }

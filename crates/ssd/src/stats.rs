@@ -1,7 +1,7 @@
 //! What a drive has done, as plain numbers.
 
 use hdrhistogram::Histogram;
-use strobe_ftl::GcStats;
+use strobe_ftl::{CopyStats, GcStats};
 use strobe_nand::OpCounts;
 use strobe_types::Op;
 
@@ -55,6 +55,32 @@ impl HostCounts {
     }
 }
 
+/// What the non-volatile write cache has done, in mapping units.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NvramStats {
+    /// Units written that it took; they are among [`HostCounts::units_written`].
+    pub write_units: u64,
+    /// Those of them that replaced a version already there.
+    pub hits: u64,
+    /// Units that host reads found there.
+    pub read_hits: u64,
+    /// Units written back to flash, to make room or before a copy.
+    pub evicted_units: u64,
+}
+
+impl NvramStats {
+    /// What was added since `earlier`.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        Self {
+            write_units: self.write_units - earlier.write_units,
+            hits: self.hits - earlier.hits,
+            read_hits: self.read_hits - earlier.read_hits,
+            evicted_units: self.evicted_units - earlier.evicted_units,
+        }
+    }
+}
+
 /// All counters of a drive at one moment; two of them make a measurement window.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DriveStats {
@@ -64,6 +90,10 @@ pub struct DriveStats {
     pub nand: OpCounts,
     /// Garbage collection.
     pub gc: GcStats,
+    /// Units that copy commands copied whole.
+    pub copies: CopyStats,
+    /// Non-volatile write cache; `None` if the drive has none.
+    pub nvram: Option<NvramStats>,
 }
 
 impl DriveStats {
@@ -74,7 +104,18 @@ impl DriveStats {
             host: self.host.since(&earlier.host),
             nand: self.nand.since(&earlier.nand),
             gc: self.gc.since(&earlier.gc),
+            copies: copies_since(&self.copies, &earlier.copies),
+            nvram: self.nvram.map(|nvram| nvram.since(&earlier.nvram.unwrap_or_default())),
         }
+    }
+}
+
+fn copies_since(now: &CopyStats, earlier: &CopyStats) -> CopyStats {
+    CopyStats {
+        logical_units: now.logical_units - earlier.logical_units,
+        physical_units: now.physical_units - earlier.physical_units,
+        third_owner_units: now.third_owner_units - earlier.third_owner_units,
+        map_full_units: now.map_full_units - earlier.map_full_units,
     }
 }
 

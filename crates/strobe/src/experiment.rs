@@ -15,6 +15,7 @@ use toml::{Table, Value};
 use crate::fio_names::accept_fio_names;
 use crate::lifetime::check_end;
 use crate::names::nearest;
+use crate::power::PowerConfig;
 use crate::validate::validate;
 
 /// Why an experiment was refused before it ran. Each message names the key, what was given, what
@@ -205,11 +206,20 @@ pub struct HostConfig {
     /// Most requests per second (fio: rate_iops). 0 (default): no limit.
     #[schemars(range(min = 0, max = 1_000_000_000))]
     pub rate_iops: u32,
+    /// A flush after every so many requests of a generator (fio: fsync, which counts writes only). Traces
+    /// bring their own. 0 (default): never.
+    #[serde(skip_serializing_if = "is_zero")]
+    #[schemars(range(min = 0, max = 4_294_967_295u32))]
+    pub flush_every: u32,
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 impl Default for HostConfig {
     fn default() -> Self {
-        Self { queue_depth: 1, rate_iops: 0 }
+        Self { queue_depth: 1, rate_iops: 0, flush_every: 0 }
     }
 }
 
@@ -358,6 +368,9 @@ pub struct Experiment {
     pub workload: WorkloadConfig,
     /// The run.
     pub run: RunConfig,
+    /// When power fails.
+    #[serde(default, skip_serializing_if = "PowerConfig::is_steady")]
+    pub power: PowerConfig,
 }
 
 impl Experiment {
@@ -375,7 +388,7 @@ impl Experiment {
         for set in sets {
             apply_set(&mut table, set)?;
         }
-        let valid = ["seed", "drive", "workload", "run"];
+        let valid = ["seed", "drive", "workload", "run", "power"];
         if let Some(key) = table.keys().find(|key| !valid.contains(&key.as_str())) {
             return Err(ConfigError::UnknownKey {
                 key: key.clone(),
@@ -400,7 +413,11 @@ impl Experiment {
             drive: drive_config(sub_table(&table, "drive")?)?,
             workload: workload_config(sub_table(&table, "workload")?, folder)?,
             run: run_config(sub_table(&table, "run")?)?,
+            power: power_config(sub_table(&table, "power")?)?,
         };
+        if let Err([key, given, allowed]) = experiment.power.check(&experiment.drive) {
+            return Err(ConfigError::BadValue { key, given, allowed, meaning: String::new() });
+        }
         check_end(&experiment)?;
         Ok(experiment)
     }
@@ -614,6 +631,11 @@ fn run_config(mut table: Table) -> Result<RunConfig, ConfigError> {
         }
     }
     typed(table, "run")
+}
+
+fn power_config(mut table: Table) -> Result<PowerConfig, ConfigError> {
+    validate(&mut table, &schema::<PowerConfig>(), "power")?;
+    typed(table, "power")
 }
 
 fn schema<T: JsonSchema>() -> serde_json::Value {

@@ -12,6 +12,7 @@ mod lifetime;
 pub mod machine;
 mod names;
 pub mod paper;
+mod power;
 pub mod report;
 mod result;
 pub mod runner;

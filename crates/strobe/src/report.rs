@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{Cell, CellAlignment, Table};
 
-use crate::result::{ByCause, Causes, JobOp, RunResult, WearResult};
+use crate::power::{PowerCutResult, RecoveryResult};
+use crate::result::{ByCause, Causes, CopyResult, JobOp, RunResult, WearResult};
 use crate::series::Sample;
 
 /// The summary of a run as text.
@@ -17,18 +18,27 @@ pub fn summary(result: &RunResult) -> String {
     if let Some(trace) = &result.trace {
         let _ = writeln!(out, "{}\n", trace_line(trace));
     }
+    if let Some(recovery) = result.image.and_then(|image| image.recovery) {
+        let _ = writeln!(out, "{}\n", recovery_line(&recovery));
+    }
     let _ = writeln!(out, "{}", headline(result));
     let jobs = &result.jobs[0];
     if [&jobs.read, &jobs.write, &jobs.trim].iter().any(|op| op.clat_ns.n > 0) || jobs.sync.lat_ns.n > 0 {
         let _ = writeln!(out, "\n{}", latency_table(result));
     }
     let _ = writeln!(out, "\n{}", flash_table(result));
+    if let Some(copy) = &result.copy {
+        let _ = writeln!(out, "\n{}", copy_line(copy));
+    }
     let _ = writeln!(out, "\n{}", wear_picture(&result.wear, result.config.drive.nand.endurance_pe));
     if let Some(picture) = lifetime_picture(&result.wear) {
         let _ = writeln!(out, "\n{picture}");
     }
     if let Some(picture) = series_picture(result) {
         let _ = writeln!(out, "\n{picture}");
+    }
+    if let Some(cuts) = power_cuts(&result.power_cuts) {
+        let _ = writeln!(out, "\n{cuts}");
     }
     for hint in hints(result) {
         let _ = writeln!(out, "\nnote: {hint}");
@@ -188,6 +198,24 @@ fn causes(op: &ByCause) -> String {
     parts.join(", ")
 }
 
+/// What became of copy commands.
+fn copy_line(copy: &CopyResult) -> String {
+    let CopyResult { logical_units, physical_units, third_owner_units, map_full_units } = *copy;
+    let mut line = format!(
+        "copies: {} mapping units by the map alone, {} read and programmed",
+        count(logical_units),
+        count(physical_units)
+    );
+    if third_owner_units + map_full_units > 0 {
+        let (owners, full) = (count(third_owner_units), count(map_full_units));
+        let _ = write!(
+            line,
+            ", of these {owners} as they had two owners already, {full} as the virtual map was full"
+        );
+    }
+    line
+}
+
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
 /// One bar character per value, the largest at full height.
@@ -285,6 +313,71 @@ fn series_picture(result: &RunResult) -> Option<String> {
     Some(text)
 }
 
+/// How a drive was found again.
+pub fn recovered(recovery: &strobe_ssd::Recovery) -> String {
+    recovery_line(&RecoveryResult::of(recovery))
+}
+
+fn recovery_line(recovery: &RecoveryResult) -> String {
+    let time = match recovery.time_ns {
+        0 => String::new(),
+        ns => format!(" in {} of virtual time", duration(ns as f64)),
+    };
+    format!(
+        "recovered{time}: {} log pages with {} epochs and {} checkpoint segments, {} data pages \
+         behind them with {} mapping units; {} pages illegible, {} blocks erased",
+        count(recovery.log_pages),
+        count(recovery.epochs),
+        count(recovery.segments),
+        count(recovery.scanned_pages),
+        count(recovery.units_found),
+        count(recovery.illegible_pages),
+        count(recovery.blocks_erased),
+    )
+}
+
+/// What each power cut did, and whether the drive kept its promise.
+fn power_cuts(cuts: &[PowerCutResult]) -> Option<String> {
+    const SHOWN: usize = 20;
+    let last = cuts.last()?;
+    let header = ["power cut in flash operation", "back after", "log pages read", "epochs", "pages scanned"];
+    let compared = ["found there", "changed, not flushed", "kept", "fell back", "wrong"];
+    let mut table = table(&[header.as_slice(), compared.as_slice()].concat());
+    for cut in cuts.iter().take(SHOWN) {
+        let (recovery, verified) = (&cut.recovery, &cut.verified);
+        let counts = [
+            recovery.log_pages,
+            recovery.epochs,
+            recovery.scanned_pages,
+            recovery.units_found,
+            verified.unflushed,
+            verified.newest,
+            verified.older,
+            verified.wrong,
+        ];
+        let cells = std::iter::once(duration(recovery.time_ns as f64)).chain(counts.map(count));
+        table.add_row(row(&count(cut.operation), cells));
+    }
+    let more = match cuts.len().saturating_sub(SHOWN) {
+        0 => String::new(),
+        more => format!("\nand {more} more, in the JSON"),
+    };
+    let wrong: u64 = cuts.iter().map(|cut| cut.verified.wrong).sum();
+    let proof = match wrong {
+        0 => format!(
+            "After each of {} power cuts all {} mapping units were read back: every one holds what it held at \
+             the last flush, or something written to it since. Nothing flushed was lost, nothing trimmed and \
+             flushed came back.",
+            count(cuts.len() as u64),
+            count(last.verified.units)
+        ),
+        wrong => {
+            format!("{} mapping units read as nothing that they held since the last flush.", count(wrong))
+        }
+    };
+    Some(format!("{table}{more}\n{proof}"))
+}
+
 fn footer(result: &RunResult) -> String {
     let mut line = format!(
         "seed {}, configuration {}, strobe {}",
@@ -353,6 +446,20 @@ mod tests {
         assert_eq!(duration(1.5e9), "1.50 s");
         assert_eq!(duration(864_000e9), "10.0 days");
         assert_eq!(bytes(8.0 * 1024.0 * 1024.0 * 1024.0), "8.0 GiB");
+    }
+
+    #[test]
+    fn copies_say_why_they_moved_data() {
+        let copy =
+            CopyResult { logical_units: 1000, physical_units: 30, third_owner_units: 10, map_full_units: 20 };
+        let line = copy_line(&copy);
+        for part in
+            ["1,000 mapping units by the map", "30 read", "10 as they had two owners", "20 as the virtual"]
+        {
+            assert!(line.contains(part), "{part} is missing in {line}");
+        }
+        let by_map = CopyResult { physical_units: 0, third_owner_units: 0, map_full_units: 0, ..copy };
+        assert!(copy_line(&by_map).ends_with(", 0 read and programmed"));
     }
 
     #[test]

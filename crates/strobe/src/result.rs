@@ -2,14 +2,15 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use strobe_ftl::WearSummary;
+use strobe_ftl::{CopyStats, WearSummary};
 use strobe_nand::{Cause, NandOp, OpCounts};
-use strobe_ssd::{CommandKind, DriveStats, Latency};
+use strobe_ssd::{CommandKind, DriveStats, Latency, NvramStats, Recovery};
 use strobe_types::{Geometry, Op, SimTime};
 
 use crate::experiment::Experiment;
 use crate::fit::Changes;
 use crate::lifetime::{BadBlockPoint, EndedBy, curve};
+use crate::power::{PowerCutResult, RecoveryResult};
 use crate::series::{Sample, SteadyState};
 
 /// Version of the result's layout. Fields are only added within a version.
@@ -48,9 +49,15 @@ pub struct RunResult {
     pub waf_bytes: Option<f64>,
     /// Garbage collection within the measured window.
     pub gc: GcResult,
+    /// Copy commands within the measured window; not there without any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub copy: Option<CopyResult>,
+    /// Non-volatile write cache within the measured window; not there if the drive has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nvram: Option<NvramResult>,
     /// Wear of the drive at the end.
     pub wear: WearResult,
-    /// Counters under the names nvme-cli uses, since the drive was new.
+    /// Counters under the names nvme-cli uses, since the drive was new or its image was opened.
     pub smart: Smart,
     /// Virtual time of the measured window, and what the simulation cost.
     pub time: TimeResult,
@@ -64,6 +71,25 @@ pub struct RunResult {
     pub steady_state: Option<SteadyState>,
     /// What was read from the trace, for trace workloads.
     pub trace: Option<TraceResult>,
+    /// The image that holds the drive; not there without.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub image: Option<ImageResult>,
+    /// Power cuts, in order, of the whole run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub power_cuts: Vec<PowerCutResult>,
+}
+
+/// A drive whose flash is a file (`--image`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct ImageResult {
+    /// How the drive that was there was found again; null if the image is new.
+    pub recovery: Option<RecoveryResult>,
+}
+
+impl ImageResult {
+    pub(crate) fn of(recovery: Option<&Recovery>) -> Self {
+        Self { recovery: recovery.map(RecoveryResult::of) }
+    }
 }
 
 /// Host commands by kind.
@@ -161,6 +187,32 @@ pub struct GcResult {
     pub wear_blocks: u64,
     /// Mapping units moved by static wear levelling; not among `units_moved`.
     pub wear_units_moved: u64,
+}
+
+/// Non-volatile write cache, in mapping units.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct NvramResult {
+    /// Units written that it took; they are among the host's `pages_written`.
+    pub write_units: u64,
+    /// Those of them that replaced a version already there.
+    pub hits: u64,
+    /// Units that host reads found there.
+    pub read_hits: u64,
+    /// Units written back to flash, to make room or before a copy.
+    pub evicted_units: u64,
+}
+
+/// What became of copy commands, in mapping units that were copied whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct CopyResult {
+    /// Units copied by the map alone.
+    pub logical_units: u64,
+    /// Units copied by reading and programming.
+    pub physical_units: u64,
+    /// Of these, because the source had two owners already.
+    pub third_owner_units: u64,
+    /// Of these, because the virtual map was full.
+    pub map_full_units: u64,
 }
 
 /// Wear at the end of the run.
@@ -368,6 +420,21 @@ impl GcResult {
             wear_blocks: gc.wear_blocks,
             wear_units_moved: gc.wear_units_moved,
         }
+    }
+}
+
+impl CopyResult {
+    pub(crate) fn of(stats: &DriveStats) -> Option<Self> {
+        let CopyStats { logical_units, physical_units, third_owner_units, map_full_units } = stats.copies;
+        let result = Self { logical_units, physical_units, third_owner_units, map_full_units };
+        (stats.host.commands(CommandKind::Copy) > 0).then_some(result)
+    }
+}
+
+impl NvramResult {
+    pub(crate) fn of(stats: &NvramStats) -> Self {
+        let &NvramStats { write_units, hits, read_hits, evicted_units } = stats;
+        Self { write_units, hits, read_hits, evicted_units }
     }
 }
 

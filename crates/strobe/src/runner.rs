@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use strobe_ssd::{BuildError, CommandError, DriveStats, Engine, HostQueue, Pacing, build, memory_bytes};
+use strobe_ssd::{
+    BuildError, CommandError, DriveStats, Engine, HostQueue, Pacing, build, build_on_image,
+    image_memory_bytes, memory_bytes,
+};
 use strobe_types::{Lba, Op, Request, SECTOR_BYTES, SimTime};
 use strobe_workload::synthetic::{Synthetic, SyntheticConfig, Workload, WorkloadError};
 use strobe_workload::trace::{self, Action, TraceError, TraceOptions, TraceReader};
@@ -15,9 +18,10 @@ use crate::experiment::{
 use crate::fit::{Changes, FitError, Fitter};
 use crate::lifetime::{BadBlockWatch, EndedBy, ideal_host_pages};
 use crate::machine::{Stopwatch, available_bytes};
+use crate::power::PowerSwitch;
 use crate::result::{
-    GcResult, HostResult, Job, NandResult, RunResult, SCHEMA_VERSION, SimResult, Smart, TimeResult,
-    TraceResult, WearResult, Window, ratio,
+    CopyResult, GcResult, HostResult, ImageResult, Job, NandResult, NvramResult, RunResult, SCHEMA_VERSION,
+    SimResult, Smart, TimeResult, TraceResult, WearResult, Window, ratio,
 };
 use crate::series::{Series, SteadyState};
 
@@ -75,6 +79,29 @@ pub enum RunError {
     /// The drive refused a command.
     #[error("{0}")]
     Command(CommandError),
+    /// Power cuts leave the drive in memory.
+    #[error(
+        "[power] or --cut with --image: power cuts are simulated on copies in memory; without --image they \
+         work, and with it the real thing does: kill the process"
+    )]
+    PowerOnImage,
+    /// After a power cut the drive could not find its map again.
+    #[error("after a power cut: {0}")]
+    Recovery(#[from] strobe_ssd::RecoveryError),
+    /// After a power cut the drive read as it must not.
+    #[error(
+        "after the power cut at flash operation {operation}, {units} mapping units, {unit} the first, read as \
+         nothing they held since the last flush; this is a bug in Strobe, please report it with the \
+         experiment file and the seed"
+    )]
+    Lost {
+        /// The operation.
+        operation: u64,
+        /// Wrong units.
+        units: usize,
+        /// The first of them.
+        unit: u32,
+    },
     /// The whole-state checker found a broken invariant.
     #[error("{0}; this is a bug in Strobe, please report it with the experiment file and the seed")]
     Check(#[from] strobe_ftl::CheckError),
@@ -85,7 +112,14 @@ const GIB: f64 = (1u64 << 30) as f64;
 impl RunError {
     /// Whether the request was wrong, rather than the run having failed.
     pub fn is_bad_request(&self) -> bool {
-        !matches!(self, RunError::Command(_) | RunError::Check(_) | RunError::EndOfTime)
+        !matches!(
+            self,
+            RunError::Command(_)
+                | RunError::Check(_)
+                | RunError::EndOfTime
+                | RunError::Recovery(_)
+                | RunError::Lost { .. }
+        )
     }
 }
 
@@ -134,6 +168,27 @@ pub fn run_on(
     Runner::new(experiment, drive, observer).run(source)
 }
 
+/// Runs `experiment` on the drive in the image at `path`, which is made if there is none. A drive that is
+/// there already goes on as it is: unless `run.prefill` says so, it is not written first.
+pub fn run_on_image(
+    experiment: &Experiment,
+    path: &Path,
+    observer: &mut dyn Observer,
+) -> Result<RunResult, RunError> {
+    if !experiment.power.is_steady() {
+        return Err(RunError::PowerOnImage);
+    }
+    fit_memory(experiment, image_memory_bytes(&experiment.drive)?)?;
+    let source = Source::open(experiment)?;
+    let (drive, recovery) = build_on_image(&experiment.drive, experiment.run.timing, experiment.seed, path)?;
+    let mut runner = Runner::new(experiment, drive, observer);
+    if let Some(recovery) = &recovery {
+        runner.queue = runner.queue.restarted(recovery.finished);
+    }
+    runner.image = Some(ImageResult::of(recovery.as_ref()));
+    runner.run(source)
+}
+
 /// Refuses what [`run`] would refuse, without running.
 pub fn check(experiment: &Experiment) -> Result<(), RunError> {
     check_memory(experiment)?;
@@ -142,7 +197,11 @@ pub fn check(experiment: &Experiment) -> Result<(), RunError> {
 }
 
 fn check_memory(experiment: &Experiment) -> Result<(), RunError> {
-    let mut needed = memory_bytes(&experiment.drive)?;
+    fit_memory(experiment, memory_bytes(&experiment.drive)?)
+}
+
+/// Refuses a run whose drive needs `needed` bytes, if they are not there.
+fn fit_memory(experiment: &Experiment, mut needed: u64) -> Result<(), RunError> {
     if let WorkloadConfig::Synthetic(SyntheticWorkload { generator, .. }) = &experiment.workload
         && generator.trim_fraction > 0.0
     {
@@ -234,16 +293,24 @@ struct Runner<'a> {
     reported_pages: u64,
     window_start: Option<(DriveStats, SimTime)>,
     trace: Option<TraceResult>,
+    /// Requests of the last batch that were executed, and of all batches before it.
+    ran: usize,
+    requests: u64,
+    /// Requests since the last flush that was added.
+    unflushed: u32,
     bad_blocks: Option<BadBlockWatch>,
+    power: Option<PowerSwitch>,
+    image: Option<ImageResult>,
 }
 
 impl<'a> Runner<'a> {
-    fn new(experiment: &'a Experiment, drive: Box<dyn Engine>, observer: &'a mut dyn Observer) -> Self {
+    fn new(experiment: &'a Experiment, mut drive: Box<dyn Engine>, observer: &'a mut dyn Observer) -> Self {
         let interval = u64::from(drive.logical_units()) / 8;
         Self {
             queue: HostQueue::new(closed(HostConfig::default()), SimTime::ZERO),
             series: Series::new(interval, drive.stats(), drive.geometry().units_per_page()),
             bad_blocks: BadBlockWatch::new(experiment),
+            power: PowerSwitch::new(&experiment.power, drive.as_mut()),
             experiment,
             drive,
             observer,
@@ -256,6 +323,10 @@ impl<'a> Runner<'a> {
             reported_pages: 0,
             window_start: None,
             trace: None,
+            ran: 0,
+            requests: 0,
+            unflushed: 0,
+            image: None,
         }
     }
 
@@ -281,9 +352,19 @@ impl<'a> Runner<'a> {
             Err(Stop::Failed(error)) => return Err(error),
         };
         if self.experiment.run.check {
-            self.drive.check()?;
+            self.check_drive()?;
         }
         Ok(self.result(ended_by, stopped_by, watch))
+    }
+
+    /// Runs the whole-state checker. It reads everything, and so may be the first to meet damage, which is
+    /// no bug.
+    fn check_drive(&self) -> Result<(), RunError> {
+        let checked = self.drive.check();
+        match self.drive.failure() {
+            Some(reason) => Err(RunError::Command(CommandError::Medium(reason.to_owned()))),
+            None => Ok(checked?),
+        }
     }
 
     /// Why the end that the run was waiting for leaves a partial result nevertheless, if it does.
@@ -297,7 +378,8 @@ impl<'a> Runner<'a> {
         let run = &self.experiment.run;
         let capacity = self.drive.logical_units();
         let is_trace = matches!(source, Source::Trace(_));
-        if run.prefill.unwrap_or(!is_trace) {
+        let is_reopened = self.image.is_some_and(|image| image.recovery.is_some());
+        if run.prefill.unwrap_or(!is_trace && !is_reopened) {
             self.begin("prefill", Some(u64::from(capacity)));
             self.prefill()?;
         }
@@ -352,6 +434,9 @@ impl<'a> Runner<'a> {
         let settled = self.drive.settle(self.queue.finished()).map_err(Stop::Drive)?;
         self.queue = HostQueue::new(closed(HostConfig::default()), settled.max(self.queue.finished()));
         self.measuring = true;
+        if let Some(power) = &mut self.power {
+            power.begin_measuring(self.drive.as_mut());
+        }
         self.drive.clear_latency();
         self.window_start = Some((self.drive.stats(), self.queue.finished()));
         Ok(())
@@ -387,6 +472,7 @@ impl<'a> Runner<'a> {
         while left > 0 {
             let count = left.min(most);
             generator.fill(&mut batch, count as usize);
+            self.add_flushes(&mut batch);
             self.issue(&batch, &[])?;
             left -= count;
         }
@@ -482,13 +568,53 @@ impl<'a> Runner<'a> {
         (u64::from(request.sectors) + ((1u64 << shift) - 1)) >> shift
     }
 
+    /// Puts a flush behind every so many requests, if the workload wants that.
+    fn add_flushes(&mut self, batch: &mut Vec<Request>) {
+        let WorkloadConfig::Synthetic(workload) = &self.experiment.workload else { return };
+        let every = workload.host.flush_every;
+        if every == 0 {
+            return;
+        }
+        let flush = Request::new(Op::Flush, Lba::new(0), 0);
+        let requests = std::mem::take(batch);
+        for request in requests {
+            batch.push(request);
+            self.unflushed += 1;
+            if self.unflushed >= every {
+                self.unflushed = 0;
+                batch.push(flush);
+            }
+        }
+    }
+
+    /// Hands a batch to the drive; with power cuts ahead one request at a time, as what has been completed
+    /// matters then.
+    fn run_batch(&mut self, batch: &[Request], arrivals: &[SimTime]) -> Result<(), Stop> {
+        let Some(power) = &mut self.power else {
+            let result = self.drive.run(batch, arrivals, &mut self.queue);
+            self.ran = result.as_ref().map_or_else(|&(failed, _)| failed, |()| batch.len());
+            return result.map_err(|(_, error)| Stop::Drive(error));
+        };
+        for (at, request) in batch.iter().enumerate() {
+            self.ran = at;
+            let arrivals = arrivals.get(at..=at).unwrap_or_default();
+            self.drive
+                .run(std::slice::from_ref(request), arrivals, &mut self.queue)
+                .map_err(|(_, e)| Stop::Drive(e))?;
+            let completed = self.requests + at as u64;
+            if let Some(back) = power.after_command(&mut self.drive, completed)? {
+                self.queue = self.queue.restarted(back);
+            }
+        }
+        self.ran = batch.len();
+        Ok(())
+    }
+
     /// Hands a batch to the drive, then samples and reports as due.
     fn issue(&mut self, batch: &[Request], arrivals: &[SimTime]) -> Result<(), Stop> {
-        let result = self.drive.run(batch, arrivals, &mut self.queue);
-        let ran = match &result {
-            Ok(()) => batch.len(),
-            Err((failed, _)) => *failed,
-        };
+        let result = self.run_batch(batch, arrivals);
+        let ran = self.ran;
+        self.requests += ran as u64;
         let pages: u64 = batch[..ran].iter().map(|request| self.pages_of(request)).sum();
         self.phase_pages += pages;
         self.pages += pages;
@@ -515,13 +641,13 @@ impl<'a> Runner<'a> {
         if self.bad_blocks.as_mut().is_some_and(|watch| watch.reached(&*self.drive)) {
             return Err(Stop::BadBlocks);
         }
-        result.map_err(|(_, error)| Stop::Drive(error))
+        result
     }
 
     fn sample(&mut self) -> Result<(), Stop> {
         if self.phase != "prefill" {
             if self.experiment.run.check {
-                self.drive.check().map_err(RunError::from)?;
+                self.check_drive()?;
             }
             let virtual_ns = self.queue.finished().as_ns();
             self.series.sample(self.drive.stats(), self.drive.free_blocks(), virtual_ns, self.measuring);
@@ -562,6 +688,8 @@ impl<'a> Runner<'a> {
             waf,
             waf_bytes,
             gc: GcResult::of(&window.stats),
+            copy: CopyResult::of(&window.stats),
+            nvram: window.stats.nvram.as_ref().map(NvramResult::of),
             wear,
             smart,
             time: TimeResult { virtual_ns, wall_s: Some(watch.wall_s()), cpu_s: Some(cpu_s) },
@@ -570,6 +698,8 @@ impl<'a> Runner<'a> {
             steady_state: SteadyState::of(&series),
             series,
             trace: self.trace,
+            image: self.image,
+            power_cuts: self.power.map_or_else(Vec::new, |power| power.cuts),
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::experiment::ConfigError;
 use crate::names::nearest;
 
 /// Checks `table`, found under `path` (such as `drive`), against `schema`. Sizes written as
-/// strings ("4k", "64MiB") under keys that end in `_bytes` become numbers.
+/// strings ("4k", "64MiB") under keys that are called or end in `bytes` become numbers.
 pub(crate) fn validate(table: &mut Table, schema: &Json, path: &str) -> Result<(), ConfigError> {
     Checker { root: schema }.table(table, schema, path)
 }
@@ -83,7 +83,8 @@ impl<'a> Checker<'a> {
                 valid: names.join(", "),
             });
         }
-        if let (true, Some(size)) = (path.ends_with("_bytes"), value.as_str().and_then(parse_size)) {
+        let is_size = path.ends_with("_bytes") || path.ends_with(".bytes");
+        if let (true, Some(size)) = (is_size, value.as_str().and_then(parse_size)) {
             *value = Value::Integer(size);
         }
         let types: Vec<&str> = match &schema["type"] {
@@ -93,6 +94,11 @@ impl<'a> Checker<'a> {
         };
         match value {
             Value::Table(inner) if types.contains(&"object") => return self.table(inner, schema, path),
+            Value::Array(items) if types.contains(&"array") => {
+                for (at, item) in items.iter_mut().enumerate() {
+                    self.value(item, &schema["items"], &format!("{path}[{at}]"))?;
+                }
+            }
             Value::Integer(n) if types.contains(&"integer") || types.contains(&"number") => {
                 if !in_range(*n as f64, property, schema) {
                     return Err(wrong(range_text(property, schema, &types), value));
@@ -151,6 +157,7 @@ fn range_text(property: &Json, schema: &Json, types: &[&str]) -> String {
         ["string"] => "a text in quotes",
         ["boolean"] => "true or false",
         ["object"] => "a table",
+        ["array"] => "a list in brackets",
         _ => return format!("one of the types {}", types.join(", ")),
     };
     let show =

@@ -217,3 +217,60 @@ impl VictimPolicy for Box<dyn VictimPolicy> {
         64
     }
 }
+
+/// Any policy that can be copied, behind one virtual call per hook: for drives whose speed is not worth a
+/// type of their own for every policy.
+pub struct AnyPolicy(Box<dyn CopyablePolicy>);
+
+trait CopyablePolicy: VictimPolicy + Send {
+    fn copied(&self) -> AnyPolicy;
+}
+
+impl<V: VictimPolicy + Clone + Send + 'static> CopyablePolicy for V {
+    fn copied(&self) -> AnyPolicy {
+        AnyPolicy::new(self.clone())
+    }
+}
+
+impl AnyPolicy {
+    /// `policy`, without its type.
+    pub fn new(policy: impl VictimPolicy + Clone + Send + 'static) -> Self {
+        Self(Box::new(policy))
+    }
+}
+
+impl Clone for AnyPolicy {
+    fn clone(&self) -> Self {
+        self.0.copied()
+    }
+}
+
+impl VictimPolicy for AnyPolicy {
+    fn opened(&mut self, block: BlockId, erase_count: u32, tick: u64) {
+        self.0.opened(block, erase_count, tick);
+    }
+    fn closed(&mut self, block: BlockId, valid: u32, tick: u64) {
+        self.0.closed(block, valid, tick);
+    }
+    fn written(&mut self, unit: Ppa, tick: u64) {
+        self.0.written(unit, tick);
+    }
+    fn invalidated(&mut self, unit: Ppa, block: BlockId, valid: u32, tick: u64) {
+        self.0.invalidated(unit, block, valid, tick);
+    }
+    fn prefetch(&self, block: BlockId) {
+        self.0.prefetch(block);
+    }
+    fn taken(&mut self, block: BlockId) {
+        self.0.taken(block);
+    }
+    fn choose(&mut self, view: &BlockView<'_>, rng: &mut Prng) -> Option<BlockId> {
+        self.0.choose(view, rng)
+    }
+    fn candidates(&self) -> u32 {
+        self.0.candidates()
+    }
+    fn bytes_per_block() -> u64 {
+        64
+    }
+}

@@ -6,14 +6,15 @@ use strobe_types::{Op, Prng, Request, SimTime};
 
 use crate::setup::{self, T0, closed, config, contents, counting, mixed_requests, timed, unit_writes};
 
-/// Drives that take different paths: whole units are gathered only without buffer and with one
+/// Drives that take different paths: whole units are gathered only without a cache and with one
 /// unit per page.
 fn variants() -> Vec<DriveConfig> {
     let mut variants = Vec::new();
     for (channels, planes, page_bytes) in [(1, 1, 4096), (2, 1, 4096), (1, 2, 8192), (1, 1, 16384)] {
-        for buffer_units in [0, 1, 7, 300] {
+        for (buffer_units, nvram_units) in [(0, 0), (1, 0), (7, 0), (300, 0), (0, 9), (7, 9)] {
             for data in [DataMode::None, DataMode::Stamp, DataMode::Bytes] {
-                let mut config = setup::buffered(setup::shaped(channels, 1, planes), buffer_units);
+                let config = setup::buffered(setup::shaped(channels, 1, planes), buffer_units);
+                let mut config = setup::cached(config, nvram_units);
                 config.nand.page_bytes = page_bytes;
                 config.nand.data = data;
                 variants.push(config);

@@ -5,7 +5,10 @@ use strobe_ftl::gc::{Greedy, Kinetic, LinearScore, Sampled, Sampling, VictimPoli
 use strobe_ftl::wear::Leveling;
 use strobe_ftl::{Allocation, GcStream, MappingScheme, Migration, PageMap, PageMapConfig, Temperature};
 use strobe_nand::{ArrayTiming, ByteMedium, Chip, Timing, TimingConfig, Untimed, WearConfig};
-use strobe_ssd::{Command, CommandError, CommandKind, ControllerConfig, Drive, Engine, Range};
+use strobe_ssd::{
+    Command, CommandError, CommandKind, ControllerConfig, Drive, Engine, Hint, NvramConfig, NvramPolicyName,
+    Range, SectorRange,
+};
 use strobe_types::{Geometry, GeometrySpec, Lba, Prng, SECTOR_BYTES, SimTime};
 
 use crate::setup::T0;
@@ -24,10 +27,23 @@ struct Shape {
     unit_bytes: u32,
     /// Write buffer in mapping units; 0: none.
     buffer_units: u64,
+    cache: Cache,
     /// Everything of the page map but its size and seed.
     choices: PageMapConfig,
     seed: u64,
 }
+
+/// A non-volatile cache.
+#[derive(Clone, Copy, Debug)]
+struct Cache {
+    /// Size in mapping units; 0: none.
+    units: u64,
+    policy: NvramPolicyName,
+    /// Sectors for lba-range, each with how many.
+    ranges: [(u64, u64); 2],
+}
+
+const CACHES: [NvramPolicyName; 3] = [NvramPolicyName::Lru, NvramPolicyName::LbaRange, NvramPolicyName::Hint];
 
 const SHAPE: Shape = Shape {
     channels: 1,
@@ -38,6 +54,7 @@ const SHAPE: Shape = Shape {
     units_per_page: 1,
     unit_bytes: 2048,
     buffer_units: 0,
+    cache: Cache { units: 0, policy: NvramPolicyName::Lru, ranges: [(3, 6), (40, 30)] },
     choices: PageMapConfig::new(0),
     seed: 1,
 };
@@ -75,10 +92,16 @@ impl Shape {
     /// The fullest drive of this shape that the arithmetic allows, if there is one.
     fn drive<T: Timing, V: VictimPolicy>(&self, timing: T, policy: V) -> Option<ByteDrive<T, V>> {
         let geometry = self.geometry();
-        let room = self.choices.capacity(&geometry, geometry.blocks()).room_units();
+        // How many blocks a durable map takes depends on how many units there are.
+        let room_with = |logical_units| {
+            let choices = PageMapConfig { logical_units, ..self.choices };
+            choices.capacity(&geometry, geometry.blocks()).room_units()
+        };
+        let room = room_with(room_with(0) as u32);
         let map = PageMapConfig { logical_units: room as u32, seed: self.seed, ..self.choices };
         let controller = ControllerConfig {
             write_buffer_bytes: self.buffer_units * u64::from(self.unit_bytes),
+            nvram: self.nvram(),
             ..ControllerConfig::default()
         };
         if room == 0 {
@@ -86,6 +109,17 @@ impl Shape {
         }
         let chip = Chip::new(geometry, WearConfig::default(), timing, self.seed);
         Some(Drive::new(PageMap::new(chip, policy, map).expect("capacity was computed"), &controller))
+    }
+
+    fn nvram(&self) -> NvramConfig {
+        let Cache { units, policy, ranges } = self.cache;
+        NvramConfig {
+            bytes: units * u64::from(self.unit_bytes),
+            policy,
+            ranges: ranges.map(|(first_sector, sectors)| SectorRange { first_sector, sectors }).to_vec(),
+            read_ns: self.seed % 100,
+            write_ns: self.seed % 300,
+        }
     }
 
     fn array_timing(&self) -> ArrayTiming {
@@ -222,9 +256,10 @@ impl<T: Timing + Send + 'static, V: Policy> Bench<T, V> {
         self.count(CommandKind::Write, data.len());
         self.count_units(&range);
         let fua = self.rng.chance(0.2);
-        if fua || self.rng.chance(0.2) {
+        let hint = if self.rng.chance(0.3) { Hint::Metadata } else { Hint::None };
+        if fua || hint != Hint::None || self.rng.chance(0.2) {
             let range = Range::new(lba, (data.len() as u64 / SECTOR_BYTES) as u32);
-            return self.drive.command_bytes(self.now, &Command::Write { range, fua }, &mut data);
+            return self.drive.command_bytes(self.now, &Command::Write { range, fua, hint }, &mut data);
         }
         self.drive.write_bytes(self.now, lba, &data)
     }
@@ -392,14 +427,14 @@ impl<T: Timing + Send + 'static, V: Policy> Bench<T, V> {
                 self.now = done;
             }
             if step % check_every == 0 {
-                self.drive.ftl().check().unwrap_or_else(|e| panic!("step {step}: {e}"));
+                Engine::check(&self.drive).unwrap_or_else(|e| panic!("step {step}: {e}"));
                 self.compare_all();
             }
         }
         self.compare_all();
         self.flush().expect("flush");
         self.compare_all();
-        self.drive.ftl().check().expect("final state");
+        Engine::check(&self.drive).expect("final state");
         self.check_counters();
     }
 
@@ -413,6 +448,10 @@ impl<T: Timing + Send + 'static, V: Policy> Bench<T, V> {
         assert_eq!(host.units_written, self.units_written);
         assert_eq!(host.read_modify_writes, self.read_modify_writes);
         assert!(ftl.host_units_written() <= self.units_written, "more units on flash than written");
+        if let Some(nvram) = self.drive.stats().nvram {
+            assert!(nvram.write_units <= self.units_written, "{nvram:?}");
+            assert!(nvram.hits + nvram.evicted_units <= nvram.write_units, "{nvram:?}");
+        }
     }
 }
 
@@ -423,6 +462,20 @@ fn every_policy_keeps_every_byte_with_and_without_a_buffer() {
         for buffer_units in [0, 1, 2, 5, 16, units, 10 * units] {
             for with_times in [false, true] {
                 exercise(&Shape { buffer_units, ..SHAPE }, policy, with_times, 500, 1);
+            }
+        }
+    }
+}
+
+#[test]
+fn every_non_volatile_cache_keeps_every_byte() {
+    for policy in CACHES {
+        for cache_units in [1, 2, 5, 16, 100] {
+            for (buffer_units, units_per_page) in [(0, 1), (5, 1), (0, 4), (9, 2)] {
+                let cache = Cache { units: cache_units, policy, ..SHAPE.cache };
+                let shape = Shape { cache, buffer_units, units_per_page, seed: cache_units, ..SHAPE };
+                exercise(&shape, "greedy", true, 500, 2);
+                exercise(&Shape { channels: 2, ..shape }, "fifo", false, 300, 2);
             }
         }
     }
@@ -479,6 +532,25 @@ fn every_way_to_collect_and_level_keeps_every_byte() {
     }
 }
 
+#[test]
+#[ignore = "minutes long: make test-long"]
+fn a_million_commands_of_all_kinds_keep_every_byte() {
+    for seed in 1..=4 {
+        let durable = seed % 2 == 0;
+        let shape = Shape {
+            channels: 2,
+            blocks_per_plane: 24,
+            units_per_page: 2,
+            buffer_units: 5 * (seed % 3),
+            cache: Cache { units: 7, policy: CACHES[seed as usize % 3], ..SHAPE.cache },
+            choices: PageMapConfig { virtual_map_entries: 20, durable, ..SHAPE.choices },
+            seed,
+            ..SHAPE
+        };
+        exercise(&shape, "greedy", seed > 2, 1_000_000, 20_000);
+    }
+}
+
 /// Cases for proptest; `PROPTEST_CASES` overrides.
 fn cases() -> ProptestConfig {
     let default = ProptestConfig::default();
@@ -489,7 +561,7 @@ fn cases() -> ProptestConfig {
 proptest! {
     #![proptest_config(cases())]
 
-    /// Geometry, buffer, policy, every choice of the collector and the seed are all input.
+    /// Geometry, caches, policy, every choice of the collector and the seed are all input.
     #[test]
     fn any_full_drive_equals_a_plain_disk(
         (channels, dies_per_channel, planes_per_die) in (1u32..3, 1u32..3, 1u32..3),
@@ -498,6 +570,9 @@ proptest! {
         units_per_page in prop::sample::select(vec![1u32, 2, 4]),
         unit_bytes in prop::sample::select(vec![512u32, 1024, 4096]),
         buffer_units in prop_oneof![Just(0u64), 1u64..10, 10u64..1000],
+        cache_units in prop_oneof![Just(0u64), 1u64..10, 10u64..1000],
+        cache_policy in prop::sample::select(CACHES.to_vec()),
+        ranges in prop::array::uniform2((0u64..300, 1u64..100)),
         policy in prop::sample::select(POLICIES.to_vec()),
         gc_stream in prop::sample::select(STREAMS.to_vec()),
         migration in prop::sample::select(MIGRATIONS.to_vec()),
@@ -505,15 +580,18 @@ proptest! {
         allocation in prop::sample::select(ALLOCATIONS.to_vec()),
         leveling in prop::sample::select(LEVELINGS.to_vec()),
         net_blocks in 1u32..4,
-        with_times in any::<bool>(),
+        virtual_map_entries in prop::sample::select(vec![0u32, 1, 5, 1000]),
+        (with_times, durable) in any::<(bool, bool)>(),
         seed in any::<u64>(),
     ) {
         let choices = PageMapConfig {
-            gc_stream, migration, temperature, allocation, leveling, net_blocks, ..SHAPE.choices
+            gc_stream, migration, temperature, allocation, leveling, net_blocks, virtual_map_entries, durable,
+            ..SHAPE.choices
         };
         let shape = Shape {
             channels, dies_per_channel, planes_per_die, blocks_per_plane, pages_per_block,
             units_per_page, unit_bytes, buffer_units, choices, seed,
+            cache: Cache { units: cache_units, policy: cache_policy, ranges },
         };
         exercise(&shape, policy, with_times, 300, 3);
     }

@@ -3,7 +3,7 @@
 use strobe_ftl::MappingScheme;
 use strobe_nand::{ByteMedium, Cause, NandOp, StampMedium};
 use strobe_ssd::{
-    Command, CommandError, CommandKind, DataMode, DriveConfig, Engine, Limit, LimitsConfig, RANGES_MAX,
+    Command, CommandError, CommandKind, DataMode, DriveConfig, Engine, Hint, Limit, LimitsConfig, RANGES_MAX,
     Range, Status, TrimConfig, build,
 };
 use strobe_types::{Lba, Op, SimTime};
@@ -116,9 +116,9 @@ fn wrong() -> Vec<(Command<'static>, Status)> {
     vec![
         (Command::Read { range: LAST }, OUTSIDE),
         (Command::Read { range: NONE }, INVALID),
-        (Command::Write { range: FAR, fua: false }, OUTSIDE),
-        (Command::Write { range: FAR, fua: true }, OUTSIDE),
-        (Command::Write { range: NONE, fua: true }, INVALID),
+        (Command::Write { range: FAR, fua: false, hint: Hint::None }, OUTSIDE),
+        (Command::Write { range: FAR, fua: true, hint: Hint::None }, OUTSIDE),
+        (Command::Write { range: NONE, fua: true, hint: Hint::None }, INVALID),
         (Command::Deallocate(&[]), INVALID),
         (Command::Deallocate(&[GOOD, LAST]), OUTSIDE),
         (Command::Deallocate(&[GOOD, NONE, FAR]), OUTSIDE),
@@ -237,7 +237,7 @@ fn a_long_misaligned_copy_moves_every_sector() {
 #[test]
 fn forced_unit_access_waits_for_flash_and_a_write_does_not() {
     let mut drive = timed::<ByteMedium>(&buffered(config(), 40));
-    let command = |fua| Command::Write { range: unit_range(3, 1), fua };
+    let command = |fua| Command::Write { range: unit_range(3, 1), fua, hint: Hint::None };
     let mut data = vec![1; 4096];
     assert_eq!(drive.command_bytes(T0, &command(false), &mut data), Ok(T0));
     assert_eq!(drive.ftl().host_units_written(), 0, "in the buffer");
@@ -258,7 +258,7 @@ fn data_must_be_as_long_as_the_command_says() {
     let range = range(0, 2);
     for bytes in [0, 512, 1023, 1536] {
         let mut data = vec![0; bytes];
-        for command in [Command::Read { range }, Command::Write { range, fua: false }] {
+        for command in [Command::Read { range }, Command::Write { range, fua: false, hint: Hint::None }] {
             let error = CommandError::DataLength { op: command.kind(), sectors: 2, bytes: bytes as u64 };
             assert_eq!(error.status(), INVALID);
             assert_eq!(drive.command_bytes(T0, &command, &mut data), Err(error));
@@ -295,7 +295,9 @@ fn firmware_and_flash_times_of_each_command() {
     config.controller.link_mb_s = 1;
     config.controller.trim = TrimConfig { range_ns: 10, jump_ns: 5, ..TrimConfig::default() };
     let mut drive = timed::<StampMedium>(&config);
-    let mut now = drive.command(T0, &Command::Write { range: unit_range(0, 1), fua: true }).expect("runs");
+    let mut now = drive
+        .command(T0, &Command::Write { range: unit_range(0, 1), fua: true, hint: Hint::None })
+        .expect("runs");
     let mut takes = |command: &Command<'_>, expected: u64| {
         let done = drive.command(now, command).expect("runs");
         assert_eq!(done.since(now), expected, "{command:?}");
@@ -325,8 +327,8 @@ fn an_engine_takes_every_command_and_keeps_latencies() {
             let sources = [range(1, 30), unit_range(9, 2)];
             for command in [
                 Command::Read { range: range(3, 9) },
-                Command::Write { range: range(100, 9), fua: false },
-                Command::Write { range: range(100, 9), fua: true },
+                Command::Write { range: range(100, 9), fua: false, hint: Hint::None },
+                Command::Write { range: range(100, 9), fua: true, hint: Hint::None },
                 Command::Deallocate(&sources),
                 Command::Flush,
                 copy(640, &sources),

@@ -6,8 +6,8 @@ use strobe_ssd::{CommandError, DriveConfig, Engine};
 use strobe_types::{Lba, Op, Request};
 
 use crate::setup::{
-    PageDrive, T0, UNIT, buffered, closed, config, contents, counting, read_unit, timed, unit_writes, write,
-    write_unit,
+    PageDrive, T0, UNIT, buffered, cached, closed, config, contents, counting, read_unit, timed, unit_writes,
+    write, write_unit,
 };
 
 const UNITS: u32 = 48;
@@ -75,6 +75,15 @@ fn a_buffered_run_stops_with_end_of_life_and_reads_stay_right() {
     for buffer_units in [1, 2, 5, 20] {
         check_worn_drive(counting(&short_lived(buffer_units)), 64);
         check_worn_drive(timed(&short_lived(buffer_units)), 64);
+    }
+}
+
+#[test]
+fn a_run_with_a_non_volatile_cache_stops_with_end_of_life_and_reads_stay_right() {
+    for (buffer_units, nvram_units) in [(0, 1), (0, 5), (5, 5), (0, 20)] {
+        let config = cached(short_lived(buffer_units), nvram_units);
+        check_worn_drive(counting(&config), 64);
+        check_worn_drive(timed(&config), 64);
     }
 }
 

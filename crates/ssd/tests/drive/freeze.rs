@@ -4,7 +4,7 @@ use strobe_nand::ByteMedium;
 use strobe_ssd::{DataMode, DriveConfig, Engine, HostQueue, build};
 use strobe_types::{Op, Request};
 
-use crate::setup::{UNIT, buffered, closed, config, contents, mixed_requests, shaped, timed};
+use crate::setup::{UNIT, buffered, cached, closed, config, contents, mixed_requests, shaped, timed};
 
 fn variants() -> Vec<DriveConfig> {
     let mut variants = Vec::new();
@@ -16,6 +16,7 @@ fn variants() -> Vec<DriveConfig> {
                 config.controller.command_ns = 700;
                 config.controller.link_mb_s = 3000;
                 config.nand.program_fail_rate = if buffer_units == 0 { 0.0 } else { 0.0002 };
+                variants.push(cached(config.clone(), 7));
                 variants.push(buffered(config, buffer_units));
             }
         }

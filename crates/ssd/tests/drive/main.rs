@@ -2,7 +2,7 @@
 //!
 //! `byte_model` compares every byte with a plain disk; `batches` compares the ways of running the
 //! same requests; `commands` goes to the limits of the command set; `virtual_time` and `buffer_time`
-//! check completion times against arithmetic.
+//! check completion times against arithmetic; `nvram` and `nvram_cut` are about the non-volatile cache.
 
 mod batches;
 mod buffer_time;
@@ -11,7 +11,11 @@ mod commands;
 mod configuration;
 mod end_of_life;
 mod freeze;
+mod image;
 mod misuse;
+mod nvram;
+mod nvram_cut;
+mod power_cut;
 mod regressions;
 mod setup;
 mod virtual_time;

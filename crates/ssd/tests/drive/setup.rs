@@ -47,6 +47,8 @@ pub(crate) fn config() -> DriveConfig {
             logical_pages: Some(160),
             over_provisioning: None,
             allocation: Default::default(),
+            durable_map: false,
+            map_blocks: 0,
             copy_mode: Default::default(),
             virtual_map_entries: 1,
             gc: GcConfig::default(),
@@ -68,6 +70,12 @@ pub(crate) fn shaped(channels: u32, dies_per_channel: u32, planes_per_die: u32) 
 /// `config` with a write buffer of this many mapping units.
 pub(crate) fn buffered(mut config: DriveConfig, units: u64) -> DriveConfig {
     config.controller.write_buffer_bytes = units * u64::from(config.ftl.mapping_unit_bytes);
+    config
+}
+
+/// `config` with a non-volatile cache of this many mapping units, to which all writes go.
+pub(crate) fn cached(mut config: DriveConfig, units: u64) -> DriveConfig {
+    config.controller.nvram.bytes = units * u64::from(config.ftl.mapping_unit_bytes);
     config
 }
 
@@ -107,7 +115,8 @@ fn drive<T: Timing, M: Medium>(config: &DriveConfig, timing: T) -> PageDrive<T, 
     };
     let chip = Chip::new(geometry(config), wear, timing, 1);
     let policy = Greedy::new(chip.geometry().blocks());
-    let map = PageMapConfig { seed: 1, ..PageMapConfig::new(config.logical_units() as u32) };
+    let units = config.logical_units() as u32;
+    let map = PageMapConfig { seed: 1, durable: config.ftl.durable_map, ..PageMapConfig::new(units) };
     Drive::new(PageMap::new(chip, policy, map).expect("room"), &config.controller)
 }
 

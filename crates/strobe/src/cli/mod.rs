@@ -1,6 +1,7 @@
 //! Command line: arguments, dispatch, exit codes.
 
 mod bench;
+mod fsck;
 mod list;
 mod output;
 mod paper;
@@ -30,6 +31,8 @@ enum Command {
     Replay(run::ReplayArgs),
     /// Check an experiment file and print the resolved configuration as TOML.
     Check(run::CheckArgs),
+    /// Check the image of a drive (`strobe run --image`); exit 0: clean, 1: damaged, 2: no image.
+    Fsck(fsck::FsckArgs),
     /// Run the experiments of a paper again and compare (`strobe list papers`).
     Paper(paper::PaperArgs),
     /// Measure the simulator's own speed beside this machine's memory floor.
@@ -79,6 +82,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Run(args) => run::run(&args),
         Command::Replay(args) => run::replay(&args),
         Command::Check(args) => run::check(&args),
+        Command::Fsck(args) => fsck::fsck(&args),
         Command::Paper(args) => paper::paper(&args),
         Command::Bench(args) => bench::bench(&args),
         Command::List(args) => list::list(&args),

@@ -26,6 +26,10 @@ struct Common {
     /// Write the result as JSON to FILE, or to standard output with "-"
     #[arg(long, value_name = "FILE|-")]
     json: Option<String>,
+    /// Keep the drive in FILE: made if it is not there, else recovered from it (`strobe fsck` looks into
+    /// it). Implies drive.nand.data = "bytes" and drive.ftl.durable_map = true
+    #[arg(long, value_name = "FILE")]
+    image: Option<PathBuf>,
     /// No progress bar, no summary
     #[arg(long, short)]
     quiet: bool,
@@ -42,6 +46,10 @@ pub(crate) struct RunArgs {
     /// The experiment file
     #[arg(value_name = "EXPERIMENT.toml")]
     file: PathBuf,
+    /// Cut the power during this flash operation (program or erase, counted from the first one of the
+    /// drive), recover, verify, go on; repeatable, in ascending order
+    #[arg(long = "cut", value_name = "N")]
+    cuts: Vec<u64>,
     #[command(flatten)]
     common: Common,
 }
@@ -98,7 +106,11 @@ pub(crate) struct ReplayArgs {
 }
 
 pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
-    let experiment = Experiment::load(&args.file, &with_options(&args.common))?;
+    let mut sets = with_options(&args.common);
+    if !args.cuts.is_empty() {
+        sets.push(format!("power.cut_at={:?}", args.cuts));
+    }
+    let experiment = Experiment::load(&args.file, &sets)?;
     execute(&experiment, &args.file, &args.common)
 }
 
@@ -149,11 +161,14 @@ pub(crate) fn replay(args: &ReplayArgs) -> Result<(), Failure> {
     execute(&experiment, Path::new(&args.drive), &args.common)
 }
 
-/// `--seed` and `--check` are shorthands for keys.
+/// `--seed`, `--check` and `--image` stand for keys.
 fn with_options(common: &Common) -> Vec<String> {
     let mut sets = common.sets.clone();
     sets.extend(common.seed.map(|seed| format!("seed={seed}")));
     sets.extend(common.check.then(|| "run.check=true".to_owned()));
+    if common.image.is_some() {
+        sets.extend(["drive.nand.data=bytes", "drive.ftl.durable_map=true"].map(str::to_owned));
+    }
     sets
 }
 
@@ -163,11 +178,15 @@ fn execute(experiment: &Experiment, file: &Path, common: &Common) -> Result<(), 
         WorkloadConfig::Trace(trace) => Path::new(&trace.path),
         WorkloadConfig::Synthetic(_) => file,
     };
-    output::check_target(&common.json, &[file, trace])?;
+    let image = common.image.as_deref();
+    output::check_target(&common.json, &[file, trace, image.unwrap_or(file)])?;
     let interrupted = interrupt_flag();
     let show = !common.quiet && std::io::stderr().is_terminal();
     let mut watcher = Watcher { interrupted, bar: show.then(ProgressBar::new_spinner), phase: "" };
-    let result = runner::run(experiment, &mut watcher);
+    let result = match image {
+        Some(image) => runner::run_on_image(experiment, image, &mut watcher),
+        None => runner::run(experiment, &mut watcher),
+    };
     watcher.clear();
     let result = result?;
     let result = if common.reproducible { result.reproducible() } else { result };

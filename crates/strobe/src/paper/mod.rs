@@ -7,6 +7,7 @@
 
 mod capi;
 mod figure;
+mod logical_copy;
 mod pool;
 mod text;
 mod trim;
@@ -105,10 +106,10 @@ struct Made {
 }
 
 /// Every paper.
-pub const PAPERS: &[Paper] = &[capi::PAPER, trim::PAPER];
+pub const PAPERS: &[Paper] = &[capi::PAPER, logical_copy::PAPER, trim::PAPER];
 
 /// Papers that a later version will reproduce.
-pub const NOT_YET: &[&str] = &["logical-copy", "nvram"];
+pub const NOT_YET: &[&str] = &["nvram"];
 
 /// The paper called `name`.
 pub fn find(name: &str) -> Option<&'static Paper> {

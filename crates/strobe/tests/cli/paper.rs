@@ -98,7 +98,9 @@ fn unknown_papers_are_answered_with_the_known_ones() {
     let folder = Folder::new();
     folder.strobe(&["paper", "cappi"]).refused(&["cappi", "did you mean capi?"]);
     folder.strobe(&["paper", "relativity"]).refused(&["relativity", "known are capi"]);
-    folder.strobe(&["paper", "nvram"]).refused(&["not reproduced by this version yet", "capi, trim"]);
+    folder
+        .strobe(&["paper", "nvram"])
+        .refused(&["not reproduced by this version yet", "capi, logical-copy, trim"]);
 }
 
 const TRIM_FIGURES: [&str; 5] = ["1", "2", "jasmine", "table-2", "3"];
@@ -194,6 +196,93 @@ fn trim_says_what_it_took_and_gives_the_same_bytes_twice() {
     }
     let listed = folder.strobe(&["list", "papers"]).ok().out;
     assert!(listed.contains("trim") && listed.contains("not yet"), "{listed}");
+}
+
+const LOGICAL_COPY_FIGURES: [&str; 7] =
+    ["lfs-clean", "sustained", "over-time", "spare", "trims", "virtual-map", "paper"];
+
+fn logical_copy(folder: &Folder, more: &[&str]) -> Json {
+    let ended = folder.strobe(&[&["paper", "logical-copy", "--tiny", "--json", "-"], more].concat()).ok();
+    assert_eq!(ended.err, "");
+    ended.json()
+}
+
+#[test]
+fn logical_copy_is_what_its_schema_says_and_judges_its_claims_at_one_utilisation() {
+    let folder = Folder::new();
+    let result = logical_copy(&folder, &["--out", "csv"]);
+    let schema = folder.strobe(&["schema", "paper"]).ok().json();
+    assert_eq!(violations(&result, &schema), Vec::<String>::new());
+    let figures = result["figures"].as_array().expect("figures");
+    let names: Vec<&str> = figures.iter().filter_map(|f| f["figure"].as_str()).collect();
+    assert_eq!(names, LOGICAL_COPY_FIGURES);
+    for row in figures[..6].iter().flat_map(rows) {
+        assert!(row["unit"].is_string() && row["measured"].is_number(), "{row}");
+    }
+    let judged: Vec<&Json> = figures.iter().flat_map(rows).filter(|row| row["band"].is_array()).collect();
+    assert_eq!(judged.len(), 4);
+    for row in judged {
+        assert!(row["claim"].as_str().is_some_and(|claim| claim.ends_with("u = 0.8")), "{row}");
+        assert!([Json::from(-80.0), 3.0.into()].contains(&row["paper"]), "{row}");
+    }
+    // What only a kernel can show has the paper's number and none of ours.
+    let open = rows(&figures[6]).iter().filter(|row| row["measured"].is_null());
+    let said: Vec<f64> = open.filter_map(|row| row["paper"].as_f64()).collect();
+    assert_eq!(said, [2.8, 1.5, 1.3]);
+    let notes = result["notes"].to_string();
+    for part in ["TINY", "need a kernel", "threaded", "durable_map"] {
+        assert!(notes.contains(part), "{part} is missing in {notes}");
+    }
+    for name in LOGICAL_COPY_FIGURES {
+        assert!(folder.read(&format!("csv/logical-copy-{name}.csv")).lines().count() > 4, "{name}");
+    }
+}
+
+#[test]
+fn logical_copy_programs_what_physical_copies_and_writes_would() {
+    let result = logical_copy(&Folder::new(), &[]);
+    for figure in [0, 1] {
+        let figure = &result["figures"][figure];
+        for u in ["0.5", "0.6", "0.7", "0.8", "0.9"] {
+            let of =
+                |quantity, cleaning| at(figure, &[("u", u), ("quantity", quantity), ("cleaning", cleaning)]);
+            let [written, physical, logical] =
+                ["read and write", "physical copy", "logical copy"].map(|cleaning| {
+                    let causes = ["for host", "for gc", "for map", "for meta", "for copy"]
+                        .map(|cause| of(cause, cleaning));
+                    let all = of("programs", cleaning);
+                    assert!((causes.iter().sum::<f64>() - all).abs() < 1e-9, "{u}, {cleaning}: {causes:?}");
+                    (all, causes)
+                });
+            assert!(logical.0 < written.0, "{u}");
+            // Blocks that are copied are programmed as copies, not as writes, or not at all.
+            assert_eq!((written.1[4], logical.1[4]), (0.0, 0.0));
+            assert!((physical.1[0] - logical.1[0]).abs() < 0.05 && physical.1[4] > 0.5, "{u}");
+            let full = of("file system full", "logical copy");
+            assert!(full < 100.0 && full > 50.0, "{u}: {full}");
+        }
+    }
+    let map = &result["figures"][5];
+    let without = |entries: &str, batch| {
+        at(map, &[("cleaning", entries), ("quantity", "copies without an entry"), ("per checkpoint", batch)])
+    };
+    for batch in ["2 MiB", "8 MiB", "16 MiB"] {
+        assert_eq!(without("logical copy, 4096 entries", batch), 0.0);
+    }
+    assert_eq!(without("logical copy, 1024 entries", "2 MiB"), 0.0);
+    assert!(without("logical copy, 1024 entries", "16 MiB") > without("logical copy, 1024 entries", "8 MiB"));
+    assert!(without("logical copy, 1024 entries", "8 MiB") > 0.0);
+}
+
+#[test]
+fn logical_copy_says_what_it_took_and_gives_the_same_bytes_twice() {
+    let folder = Folder::new();
+    let json = || folder.strobe(&["paper", "logical-copy", "--tiny", "--json", "-", "--quiet"]).ok().out;
+    assert_eq!(json(), json());
+    let shown = folder.strobe(&["paper", "logical-copy", "--tiny"]).ok().out;
+    for part in ["Yunji Kang", "lfs-clean", "virtual-map", "1 - u", "4 comparisons: "] {
+        assert!(shown.contains(part), "{part} is missing in {shown}");
+    }
 }
 
 #[test]

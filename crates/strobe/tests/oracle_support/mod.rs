@@ -359,6 +359,8 @@ pub(crate) fn drive_config(
             logical_pages: Some(logical_units),
             over_provisioning: None,
             allocation: Default::default(),
+            durable_map: false,
+            map_blocks: 0,
             copy_mode: Default::default(),
             virtual_map_entries: 1,
             gc,

@@ -53,7 +53,8 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             let Some(block) = self.retiring.pop() else { break };
             scratch.victims.clear();
             scratch.victims.push(block);
-            finished = finished.max(self.empty(now, Cause::Gc, scratch)?);
+            let copied = self.empty(now, Cause::Gc, scratch)?;
+            finished = finished.max(self.commit(copied)?);
             self.take_out_of_service(block);
         }
         if self.leveler.is_some() {
@@ -79,6 +80,8 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
                 return Err(FtlError::NoProgress { victims: fruitless });
             }
             let copied = self.empty(now, Cause::Gc, scratch)?;
+            // The last epoch refers to what the victims hold.
+            let copied = self.commit(copied)?;
             for &victim in &scratch.victims {
                 finished = finished.max(self.erase(copied, victim, Cause::Gc));
             }
@@ -128,7 +131,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     }
 
     /// Tells the policies that the closed `block` is about to be emptied.
-    fn take(&mut self, block: BlockId) {
+    pub(super) fn take(&mut self, block: BlockId) {
         self.policy.taken(block);
         if let Some(leveler) = &mut self.leveler {
             leveler.left(block);
@@ -176,6 +179,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         scratch.victims.clear();
         scratch.victims.push(block);
         let copied = self.empty(now, Cause::Wear, scratch)?;
+        let copied = self.commit(copied)?;
         Ok(self.erase(copied, block, Cause::Wear))
     }
 
@@ -330,7 +334,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         })
     }
 
-    fn erase(&mut self, now: SimTime, block: BlockId, cause: Cause) -> SimTime {
+    pub(super) fn erase(&mut self, now: SimTime, block: BlockId, cause: Cause) -> SimTime {
         match self.nand.erase(now, block, cause) {
             Ok(done) => {
                 let erases = self.nand.erase_count(block);
@@ -356,13 +360,8 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             leveler.bad(block);
         }
         self.bad_block_host_writes.push(self.host_units_written);
-        let capacity = self.capacity();
-        if capacity.check().is_err() {
-            self.end_of_life = Some(FtlError::EndOfLife {
-                bad_blocks: self.bad_blocks(),
-                room_units: capacity.room_units(),
-                logical_units: self.config.logical_units,
-            });
+        if self.capacity().check().is_err() {
+            self.end_of_life = Some(self.worn_out());
         }
     }
 }

@@ -52,13 +52,21 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         if let Some(sharing) = &mut self.sharing {
             if let Owner::Two(vpn) = sharing.owner(from) {
                 assert!(sharing.ppa(vpn) == from, "FTL bug: {vpn:?} is not at {from:?}");
-                return sharing.moved(vpn, to);
+                sharing.moved(vpn, to);
+                return self.note_shared(vpn);
             }
             sharing.written(to, lpn);
         }
         let entry = &mut self.map[lpn.index()];
         assert!(*entry == PackedPpa::some(from), "FTL bug: {lpn:?} is not at {from:?}");
         *entry = PackedPpa::some(to);
+        self.note(lpn);
+    }
+
+    fn note_shared(&mut self, vpn: Vpn) {
+        if let Some(journal) = &mut self.journal {
+            journal.entry_changed(vpn.get());
+        }
     }
 
     /// `lpn`, whose map entry held the virtual number `vpn`, is mapped elsewhere now: the other
@@ -68,6 +76,8 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let Some(sharing) = &mut self.sharing else { return };
         let (ppa, other) = sharing.drop_owner(vpn, lpn);
         self.map[other.index()] = PackedPpa::some(ppa);
+        self.note(other);
+        self.note_shared(vpn);
     }
 
     /// Copies unit by unit: shared if that is possible, else read and programmed.
@@ -87,11 +97,13 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             let (source, destination) = (from.plus(offset), to.plus(offset));
             let Some(ppa) = self.locate(source) else {
                 self.unmap(destination);
+                finished = finished.max(self.commit_if_full(now)?);
                 continue;
             };
             match self.share(source, destination) {
                 Ok(()) => {
                     self.copies.logical_units += 1;
+                    finished = finished.max(self.commit_if_full(now)?);
                     continue;
                 }
                 Err(Unshared::ThirdOwner) => self.copies.third_owner_units += 1,
@@ -145,6 +157,9 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         self.map[source.index()] = entry;
         self.map[destination.index()] = entry;
         self.mapped += 1;
+        self.note(source);
+        self.note(destination);
+        self.note_shared(vpn);
         Ok(())
     }
 }

@@ -1,11 +1,14 @@
 //! The page map: every logical unit may lie anywhere.
 //!
 //! State and the [`MappingScheme`] contract are here; `write.rs` fills blocks, `collect.rs` empties
-//! them, `check.rs` is the whole-state checker.
+//! them, `durable.rs` notes in the journal what has changed, `recover.rs` finds it again, `check.rs` is
+//! the whole-state checker.
 
 mod check;
 mod collect;
 mod copy;
+mod durable;
+mod recover;
 mod sharing;
 mod write;
 
@@ -17,9 +20,10 @@ use crate::free::FreePool;
 use crate::frontier::Frontier;
 use crate::gc::{Allocation, GcStats, GcStream, Migration, Temperature, VictimPolicy};
 use crate::heat::HeatTable;
+use crate::journal::{Journal, Log, LogDemand, region_for};
 use crate::validity::Validity;
 use crate::wear::{Leveler, Leveling};
-use crate::{CheckError, FtlError, MappingScheme, WearSummary};
+use crate::{CheckError, FtlError, MappingScheme, Recovery, RecoveryError, WearSummary};
 
 use collect::Scratch;
 pub use sharing::CopyStats;
@@ -50,6 +54,10 @@ pub struct PageMapConfig {
     /// Logical copy: entries of the virtual map, each a flash unit that two logical units share.
     /// 0: copies are physical.
     pub virtual_map_entries: u32,
+    /// Whether the map survives a power cut: it is then kept on flash, in blocks reserved for it.
+    pub durable: bool,
+    /// Good blocks reserved for the map, if that is more than it needs.
+    pub map_blocks: u32,
     /// Seed of the policy's chance.
     pub seed: u64,
 }
@@ -68,6 +76,8 @@ impl PageMapConfig {
             allocation: Allocation::Fifo,
             leveling: None,
             virtual_map_entries: 0,
+            durable: false,
+            map_blocks: 0,
             seed: 0,
         }
     }
@@ -103,8 +113,29 @@ impl PageMapConfig {
         (victim + wear) * Frontier::lanes_of(geometry) + 2 + self.fault_reserve
     }
 
-    /// The reserve arithmetic of a drive with `usable_blocks` good blocks.
+    /// Good blocks that are reserved for the map.
+    pub fn map_blocks(&self, geometry: &Geometry) -> u32 {
+        match self.durable {
+            true => self.log_demand(geometry).blocks(geometry).max(self.map_blocks),
+            false => 0,
+        }
+    }
+
+    fn log_demand(&self, geometry: &Geometry) -> LogDemand {
+        let shared = u64::from(self.virtual_map_entries) * sharing::WORDS_PER_ENTRY;
+        LogDemand {
+            words: u64::from(self.logical_units) + shared,
+            open_blocks: self.roles().streams as u32 * Frontier::lanes_of(geometry),
+        }
+    }
+
+    /// The reserve arithmetic of a drive with `usable_blocks` good blocks, those for the map included.
     pub fn capacity(&self, geometry: &Geometry, usable_blocks: u32) -> Capacity {
+        self.capacity_of(geometry, usable_blocks.saturating_sub(self.map_blocks(geometry)))
+    }
+
+    /// The same with `usable_blocks` for data alone.
+    fn capacity_of(&self, geometry: &Geometry, usable_blocks: u32) -> Capacity {
         let min_free_blocks = self.trigger(geometry);
         Capacity::new(Demand {
             logical_units: self.logical_units,
@@ -112,6 +143,7 @@ impl PageMapConfig {
             open_blocks: self.roles().streams as u32 * Frontier::lanes_of(geometry),
             // What is erased when the last victim of a call is chosen.
             reserve_blocks: min_free_blocks - 1 + self.net_blocks.max(1) - 1,
+            map_blocks: self.map_blocks(geometry),
             pages_per_block: geometry.pages_per_block(),
             units_per_page: geometry.units_per_page(),
         })
@@ -128,7 +160,12 @@ impl PageMapConfig {
             0 => 0,
             entries => Sharing::bytes(geometry.units(), entries),
         };
+        let journal = match self.durable {
+            true => Journal::bytes([self.logical_units, self.virtual_map_entries]),
+            false => 0,
+        };
         sharing
+            + journal
             + u64::from(self.logical_units) * per_unit
             + u64::from(geometry.units()).div_ceil(8)
             + u64::from(geometry.blocks()) * per_block
@@ -165,6 +202,8 @@ pub(crate) enum BlockState {
     /// Took a failed program: to be emptied and then marked bad.
     Retiring,
     Bad,
+    /// Reserved for the map.
+    Meta,
 }
 
 /// A page-mapped flash translation layer over `N` with victim policy `V`.
@@ -192,6 +231,8 @@ pub struct PageMap<N: Nand, V> {
     /// Only with logical copy.
     sharing: Option<Sharing>,
     copies: CopyStats,
+    /// Only with a durable map. In a box, as it leaves while it is written.
+    journal: Option<Box<Journal>>,
     retiring: Vec<BlockId>,
     config: PageMapConfig,
     min_free_blocks: u32,
@@ -210,28 +251,52 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// A fresh drive on `nand`, or the arithmetic that shows why it could not work.
     pub fn new(nand: N, policy: V, config: PageMapConfig) -> Result<Self, CapacityError> {
         let geometry = nand.geometry();
+        let journal = config.durable.then(|| {
+            let region = region_for(geometry, config.map_blocks(geometry), |block| nand.is_bad(block));
+            let tables = [config.logical_units, config.virtual_map_entries];
+            Box::new(Journal::new(geometry, config.log_demand(geometry), Log::new(geometry, region), tables))
+        });
+        let mut ftl = Self::with_journal(nand, policy, config, journal);
+        ftl.capacity().check()?;
+        let geometry = ftl.nand.geometry();
+        for block in (0..geometry.blocks()).map(BlockId::new) {
+            if ftl.states[block.index()] == BlockState::Free {
+                ftl.free.put(geometry.plane_of(block), block, 0);
+            }
+        }
+        Ok(ftl)
+    }
+
+    /// An empty map with no block at hand yet.
+    fn with_journal(nand: N, policy: V, config: PageMapConfig, journal: Option<Box<Journal>>) -> Self {
+        let geometry = nand.geometry();
         let blocks = geometry.blocks();
-        let states: Vec<BlockState> = (0..blocks)
+        let mut states: Vec<BlockState> = (0..blocks)
             .map(|b| if nand.is_bad(BlockId::new(b)) { BlockState::Bad } else { BlockState::Free })
             .collect();
+        for block in journal.iter().flat_map(|journal| journal.log().blocks()) {
+            let state = &mut states[block.index()];
+            *state = if *state == BlockState::Free { BlockState::Meta } else { BlockState::Bad };
+        }
         let roles = config.roles();
         let by_wear = config.allocation != Allocation::Fifo;
-        let ftl = Self {
+        let is_good = |block: BlockId| states[block.index()] == BlockState::Free;
+        Self {
             rng: Prng::derive(config.seed, "victim"),
             map: vec![PackedPpa::NONE; config.logical_units as usize],
             mapped: 0,
             validity: Validity::new(geometry.units()),
             valid: vec![0; blocks as usize],
-            free: FreePool::new(geometry, by_wear, |b| !nand.is_bad(b)),
-            states,
+            free: FreePool::new(geometry, by_wear),
             frontiers: vec![Frontier::new(geometry); roles.streams],
             roles,
             heat: (config.migration != Migration::None)
                 .then(|| HeatTable::new(config.temperature, config.logical_units)),
-            leveler: config.leveling.map(|how| Leveler::new(how, blocks, |b| !nand.is_bad(b))),
+            leveler: config.leveling.map(|how| Leveler::new(how, blocks, is_good)),
             sharing: (config.virtual_map_entries > 0)
                 .then(|| Sharing::new(geometry.units(), config.virtual_map_entries)),
             copies: CopyStats::default(),
+            journal,
             retiring: Vec::new(),
             config,
             min_free_blocks: config.trigger(geometry),
@@ -242,11 +307,10 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             bad_block_host_writes: Vec::new(),
             end_of_life: None,
             scratch: Scratch::default(),
+            states,
             nand,
             policy,
-        };
-        ftl.capacity().check()?;
-        Ok(ftl)
+        }
     }
 
     fn bad_blocks(&self) -> u32 {
@@ -254,8 +318,17 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     }
 
     fn capacity(&self) -> Capacity {
-        let geometry = self.nand.geometry();
-        self.config.capacity(geometry, geometry.blocks() - self.bad_blocks())
+        let usable = self.states.iter().filter(|state| !matches!(state, BlockState::Bad | BlockState::Meta));
+        self.config.capacity_of(self.nand.geometry(), usable.count() as u32)
+    }
+
+    /// The end of life, for want of blocks.
+    fn worn_out(&self) -> FtlError {
+        FtlError::EndOfLife {
+            bad_blocks: self.bad_blocks(),
+            room_units: self.capacity().room_units(),
+            logical_units: self.config.logical_units,
+        }
     }
 
     fn refuse_at_end_of_life(&self) -> Result<(), FtlError> {
@@ -269,6 +342,10 @@ impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
 
     fn nand(&self) -> &N {
         &self.nand
+    }
+
+    fn nand_mut(&mut self) -> &mut N {
+        &mut self.nand
     }
 
     fn logical_units(&self) -> u32 {
@@ -321,19 +398,38 @@ impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
         finished
     }
 
+    fn peek(&self, lpn: Lpn) -> N::Payload {
+        self.locate(lpn).map_or_else(strobe_nand::Payload::zero, |ppa| self.nand.payload(ppa))
+    }
+
     fn trim(&mut self, now: SimTime, first: Lpn, count: u32) -> Result<SimTime, FtlError> {
+        let mut done = now;
         for offset in 0..count {
             self.unmap(first.plus(offset));
+            done = self.commit_if_full(done)?;
         }
-        Ok(now)
+        Ok(done)
     }
 
     fn flush(&mut self, now: SimTime) -> Result<SimTime, FtlError> {
-        Ok(now)
+        self.commit(now)
     }
 
     fn copy(&mut self, now: SimTime, from: Lpn, to: Lpn, count: u32) -> Result<SimTime, FtlError> {
         self.copy_units(now, from, to, count)
+    }
+
+    fn recover(self, now: SimTime, nand: N) -> Result<(Self, Recovery), RecoveryError> {
+        let mut policy = self.policy;
+        // A policy that knows no candidate is as good as a fresh one.
+        for block in (0..self.states.len() as u32).map(BlockId::new) {
+            if self.states[block.index()] == BlockState::Closed {
+                policy.taken(block);
+            }
+        }
+        let (mut ftl, report) = Self::restart(nand, policy, self.config, now)?;
+        (ftl.gc, ftl.copies, ftl.bad_block_host_writes) = (self.gc, self.copies, self.bad_block_host_writes);
+        Ok((ftl, report))
     }
 
     #[inline(always)]

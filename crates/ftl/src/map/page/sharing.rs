@@ -4,7 +4,9 @@
 //! map, and the entry to the flash unit. Virtual numbers follow the physical addresses, so that a
 //! map entry is either.
 
-use strobe_types::{Lpn, Ppa};
+use strobe_types::{Lpn, PackedPpa, Ppa};
+
+use crate::journal::format::Record;
 
 /// Who owns a valid flash unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +19,15 @@ pub(crate) enum Owner {
 /// A virtual page number: an entry of the virtual map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Vpn(u32);
+
+impl Vpn {
+    pub(crate) fn get(self) -> u32 {
+        self.0
+    }
+}
+
+/// Words that an entry takes on flash: its packed place, 0 if it is free, and its owners.
+pub(super) const WORDS_PER_ENTRY: u64 = 3;
 
 /// Why a copy had to move data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -45,17 +56,16 @@ pub(crate) struct Sharing {
     /// P2L: the LPN or virtual number that owns each valid flash unit. The record in the
     /// out-of-band area cannot follow a copy.
     owner: Vec<u32>,
-    entries: Vec<Shared>,
+    entries: Vec<Option<Shared>>,
     free: Vec<u32>,
 }
 
 impl Sharing {
     pub(crate) fn new(units: u32, entries: u32) -> Self {
-        let none = Shared { ppa: Ppa::new(0), owners: [Lpn::new(0); 2] };
         Self {
             units,
             owner: vec![0; units as usize],
-            entries: vec![none; entries as usize],
+            entries: vec![None; entries as usize],
             free: (0..entries).rev().collect(),
         }
     }
@@ -84,18 +94,22 @@ impl Sharing {
         Ppa::new(self.units + vpn.0)
     }
 
+    fn get(&self, vpn: Vpn) -> Shared {
+        self.entries[vpn.0 as usize].unwrap_or_else(|| panic!("FTL bug: {vpn:?} is free"))
+    }
+
     /// Where the shared unit lies.
     pub(crate) fn ppa(&self, vpn: Vpn) -> Ppa {
-        self.entries[vpn.0 as usize].ppa
+        self.get(vpn).ppa
     }
 
     pub(crate) fn owners(&self, vpn: Vpn) -> [Lpn; 2] {
-        self.entries[vpn.0 as usize].owners
+        self.get(vpn).owners
     }
 
     /// Whether `vpn` is an entry in use, for the checker.
     pub(crate) fn is_in_use(&self, vpn: Vpn) -> bool {
-        (vpn.0 as usize) < self.entries.len() && !self.free.contains(&vpn.0)
+        self.entries.get(vpn.0 as usize).is_some_and(Option::is_some)
     }
 
     pub(crate) fn owner(&self, ppa: Ppa) -> Owner {
@@ -114,24 +128,75 @@ impl Sharing {
     /// Makes `lpns` the owners of `ppa`, if there is room.
     pub(crate) fn share(&mut self, ppa: Ppa, owners: [Lpn; 2]) -> Option<Vpn> {
         let vpn = self.free.pop()?;
-        self.entries[vpn as usize] = Shared { ppa, owners };
+        self.entries[vpn as usize] = Some(Shared { ppa, owners });
         self.owner[ppa.index()] = self.units + vpn;
         Some(Vpn(vpn))
     }
 
     /// Garbage collection has moved the shared unit.
     pub(crate) fn moved(&mut self, vpn: Vpn, to: Ppa) {
-        self.entries[vpn.0 as usize].ppa = to;
+        self.entries[vpn.0 as usize] = Some(Shared { ppa: to, ..self.get(vpn) });
         self.owner[to.index()] = self.units + vpn.0;
     }
 
     /// `lpn` does not own it any more: frees the entry and returns the unit and its other owner.
     pub(crate) fn drop_owner(&mut self, vpn: Vpn, lpn: Lpn) -> (Ppa, Lpn) {
-        let Shared { ppa, owners: [a, b] } = self.entries[vpn.0 as usize];
+        let Shared { ppa, owners: [a, b] } = self.get(vpn);
         assert!(lpn == a || lpn == b, "FTL bug: {lpn:?} is no owner of {vpn:?}");
         let other = if lpn == a { b } else { a };
         self.owner[ppa.index()] = other.get();
+        self.entries[vpn.0 as usize] = None;
         self.free.push(vpn.0);
         (ppa, other)
+    }
+
+    /// What the journal says of entry `vpn`.
+    pub(super) fn record(&self, vpn: u32) -> Record {
+        let [entry, a, b] = self.words_of(vpn);
+        Record::Shared { vpn, entry, owners: [a, b] }
+    }
+
+    /// Word `at` of the whole table.
+    pub(super) fn word(&self, at: u64) -> u32 {
+        self.words_of((at / WORDS_PER_ENTRY) as u32)[(at % WORDS_PER_ENTRY) as usize]
+    }
+
+    fn words_of(&self, vpn: u32) -> [u32; 3] {
+        match &self.entries[vpn as usize] {
+            Some(Shared { ppa, owners: [a, b] }) => [ppa.get() + 1, a.get(), b.get()],
+            None => [0; 3],
+        }
+    }
+
+    /// Takes over the table as it was on flash, for a drive of `logical_units`.
+    pub(super) fn restore(&mut self, words: &[u32], logical_units: u32) -> Result<(), String> {
+        self.free.clear();
+        for (vpn, entry) in words.chunks_exact(WORDS_PER_ENTRY as usize).enumerate() {
+            let (place, owners) = (entry[0], [entry[1], entry[2]]);
+            let Some(ppa) = place.checked_sub(1) else {
+                self.entries[vpn] = None;
+                self.free.push(vpn as u32);
+                continue;
+            };
+            let is_sound = ppa < self.units && owners.iter().all(|&lpn| lpn < logical_units);
+            if !is_sound || owners[0] == owners[1] {
+                return Err(format!("entry {vpn} of the virtual map is {entry:?}"));
+            }
+            self.entries[vpn] = Some(Shared { ppa: Ppa::new(ppa), owners: owners.map(Lpn::new) });
+        }
+        self.free.reverse();
+        Ok(())
+    }
+
+    /// Whether `vpn` is in use and `lpn` one of its owners.
+    pub(super) fn is_owned_by(&self, vpn: Vpn, lpn: Lpn) -> bool {
+        let entry = self.entries.get(vpn.0 as usize);
+        entry.is_some_and(|entry| entry.is_some_and(|shared| shared.owners.contains(&lpn)))
+    }
+
+    /// The unit at `ppa` belongs to `lpn`, whose map entry is `entry`.
+    pub(super) fn restore_owner(&mut self, ppa: Ppa, lpn: Lpn, entry: PackedPpa) {
+        let vpn = entry.get().and_then(|entry| self.vpn(entry));
+        self.owner[ppa.index()] = vpn.map_or(lpn.get(), |vpn| self.units + vpn.0);
     }
 }

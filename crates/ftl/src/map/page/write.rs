@@ -30,7 +30,11 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         while !rest.is_empty() {
             let (first, pages) = match self.frontiers[stream].next_pages() {
                 Some(run) => run,
-                None => self.open_block(now, stream, cause)?,
+                None => {
+                    let (run, ready) = self.open_block(now, stream, cause)?;
+                    now = ready;
+                    run
+                }
             };
             let run = &rest[..rest.len().min(pages as usize * per_page)];
             let result = self.nand.program(now, first, run, self.sequence, cause);
@@ -59,6 +63,10 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
                 }
             }
         }
+        if let Some(journal) = &mut self.journal {
+            journal.data_programmed(finished);
+            self.commit_if_full(finished)?;
+        }
         Ok(finished)
     }
 
@@ -85,6 +93,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             if let Some(sharing) = &mut self.sharing {
                 sharing.written(ppa, unit.lpn);
             }
+            self.note(unit.lpn);
             match std::mem::replace(&mut self.map[unit.lpn.index()], PackedPpa::some(ppa)).get() {
                 Some(old) => self.release(unit.lpn, old),
                 None => self.mapped += 1,
@@ -109,6 +118,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         if let Some(old) = std::mem::replace(&mut self.map[lpn.index()], PackedPpa::NONE).get() {
             self.tick += 1;
             self.mapped -= 1;
+            self.note(lpn);
             self.release(lpn, old);
         }
     }
@@ -132,9 +142,15 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     }
 
     /// Makes sure the lane whose turn it is has an open block, collecting garbage first if the
-    /// host needs it; returns the next pages.
+    /// host needs it; returns the next pages, and when they may be programmed.
     #[inline(never)]
-    fn open_block(&mut self, now: SimTime, stream: usize, cause: Cause) -> Result<(Ppn, u32), FtlError> {
+    fn open_block(
+        &mut self,
+        now: SimTime,
+        stream: usize,
+        cause: Cause,
+    ) -> Result<((Ppn, u32), SimTime), FtlError> {
+        let mut ready = now;
         let for_host = matches!(cause, Cause::Host | Cause::Copy);
         if for_host && (self.free.count() < self.min_free_blocks || !self.retiring.is_empty()) {
             self.collect(now)?;
@@ -142,7 +158,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         loop {
             // Collection may have written to this very stream, and passed the turn on.
             if let Some(run) = self.frontiers[stream].next_pages() {
-                return Ok(run);
+                return Ok((run, ready));
             }
             let plane = self.frontiers[stream].wanted_plane();
             let Some(block) = self.free.take(plane, self.wanted(stream)) else {
@@ -155,6 +171,11 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             }
             self.policy.opened(block, self.nand.erase_count(block), self.tick);
             self.frontiers[stream].open(block, self.nand.geometry());
+            if let Some(journal) = &mut self.journal {
+                // Recovery looks for pages in the blocks that the last epoch has named.
+                journal.blocks_changed();
+                ready = self.commit(now)?;
+            }
         }
     }
 
@@ -173,7 +194,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     }
 
     #[inline(never)]
-    fn close(&mut self, block: BlockId) {
+    pub(super) fn close(&mut self, block: BlockId) {
         self.states[block.index()] = BlockState::Closed;
         if let Some(leveler) = &mut self.leveler {
             leveler.closed(block);
@@ -188,6 +209,9 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         self.frontiers[stream].abandon();
         self.states[block.index()] = BlockState::Retiring;
         self.retiring.push(block);
+        if let Some(journal) = &mut self.journal {
+            journal.blocks_changed();
+        }
     }
 
     /// Whether the host has an open block to go on with.

@@ -1,0 +1,312 @@
+//! What a page of the map's log holds, byte by byte; little-endian throughout.
+//!
+//! ```text
+//! 0   magic "STRBMAP\x01"      40  number of this page: within its epoch, or its segment
+//! 8   CRC-32C of all behind it 44  pages of the epoch, or segments of the checkpoint
+//! 12  kind: 0 journal, 1 map   48  clock: ticks
+//! 16  log sequence number      56  clock: programs
+//! 24  base                     64  clock: host units written
+//! 32  epoch                    72  blocks of the log's region
+//!                              76  bytes of content, which follow
+//! ```
+//!
+//! A journal page carries [`Record`]s; a map page carries a segment of the checkpoint, four bytes an
+//! entry. Nothing here trusts its input: whatever does not decode is no page.
+
+/// Bytes before the content.
+pub(crate) const HEADER: usize = 80;
+const MAGIC: [u8; 8] = *b"STRBMAP\x01";
+/// Where the bytes that the checksum covers begin.
+const CHECKED: usize = 12;
+
+/// What is known of the drive beside its tables.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Clock {
+    /// Host units written or trimmed, plus one.
+    pub tick: u64,
+    /// Position in the order of all programs.
+    pub sequence: u64,
+    /// Host units written.
+    pub host_units: u64,
+}
+
+/// A page of the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogPage {
+    /// Position in the log, from 1.
+    pub lsn: u64,
+    /// Position at which recovery begins as long as this is the last page: the epoch before the newest
+    /// complete checkpoint, this page included. 0: the drive was empty when the log began.
+    pub base: u64,
+    /// The epoch that a journal page belongs to, or the last one a segment has seen.
+    pub epoch: u64,
+    /// Number of this page within its epoch, or of its segment.
+    pub number: u32,
+    /// Pages of the epoch, or segments of a checkpoint.
+    pub count: u32,
+    /// When it was written.
+    pub clock: Clock,
+    /// Blocks that the log shares out among itself, good and bad.
+    pub region: u32,
+    /// What it carries.
+    pub content: Content,
+}
+
+/// What a page of the log carries.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// Part of an epoch, which counts only if all its pages are there.
+    Journal(Vec<Record>),
+    /// Words of the tables, as they were at the end of the epoch before.
+    Segment(Vec<u32>),
+}
+
+/// One change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Record {
+    /// `count` logical units from `lpn` on lie at `entry` and the places behind it; `entry` is a place
+    /// plus one, 0 for unmapped ones.
+    Map {
+        /// First logical unit.
+        lpn: u32,
+        /// Its packed map entry.
+        entry: u32,
+        /// Units in a row.
+        count: u32,
+    },
+    /// An entry of the virtual map; its flash unit is packed like a map entry, 0 if it is free.
+    Shared {
+        /// Number of the entry.
+        vpn: u32,
+        /// Packed place of the shared unit.
+        entry: u32,
+        /// Its owners.
+        owners: [u32; 2],
+    },
+    /// A block that is open for writing.
+    Open {
+        /// The stream.
+        stream: u32,
+        /// The lane of the stream.
+        lane: u32,
+        /// The block.
+        block: u32,
+        /// Pages programmed when the epoch ended.
+        pages: u32,
+    },
+    /// A block that must leave service once it is empty.
+    Retiring {
+        /// The block.
+        block: u32,
+    },
+}
+
+impl Record {
+    /// Most bytes that one takes.
+    pub(crate) const MAX_BYTES: usize = 17;
+
+    fn put(self, out: &mut Vec<u8>) {
+        let mut tagged = |tag: u8, words: &[u32]| {
+            out.push(tag);
+            words.iter().for_each(|word| out.extend(word.to_le_bytes()));
+        };
+        match self {
+            Record::Map { lpn, entry, count } => tagged(0, &[lpn, entry, count]),
+            Record::Shared { vpn, entry, owners } => tagged(1, &[vpn, entry, owners[0], owners[1]]),
+            Record::Open { stream, lane, block, pages } => tagged(2, &[stream, lane, block, pages]),
+            Record::Retiring { block } => tagged(3, &[block]),
+        }
+    }
+
+    fn get(from: &mut Reader<'_>) -> Option<Self> {
+        Some(match from.byte()? {
+            0 => Record::Map { lpn: from.word()?, entry: from.word()?, count: from.word()? },
+            1 => Record::Shared {
+                vpn: from.word()?,
+                entry: from.word()?,
+                owners: [from.word()?, from.word()?],
+            },
+            2 => Record::Open {
+                stream: from.word()?,
+                lane: from.word()?,
+                block: from.word()?,
+                pages: from.word()?,
+            },
+            3 => Record::Retiring { block: from.word()? },
+            _ => return None,
+        })
+    }
+
+    /// Whether it is about the virtual map.
+    pub(crate) fn is_shared(&self) -> bool {
+        matches!(self, Record::Shared { .. })
+    }
+}
+
+impl LogPage {
+    /// The bytes to program.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut content = Vec::new();
+        let kind: u32 = match &self.content {
+            Content::Journal(records) => {
+                records.iter().for_each(|record| record.put(&mut content));
+                0
+            }
+            Content::Segment(words) => {
+                words.iter().for_each(|word| content.extend(word.to_le_bytes()));
+                1
+            }
+        };
+        let mut out = Vec::with_capacity(HEADER + content.len());
+        out.extend(MAGIC);
+        out.extend([0; 4]);
+        out.extend(kind.to_le_bytes());
+        for long in [self.lsn, self.base, self.epoch] {
+            out.extend(long.to_le_bytes());
+        }
+        out.extend(self.number.to_le_bytes());
+        out.extend(self.count.to_le_bytes());
+        for long in [self.clock.tick, self.clock.sequence, self.clock.host_units] {
+            out.extend(long.to_le_bytes());
+        }
+        out.extend(self.region.to_le_bytes());
+        out.extend((content.len() as u32).to_le_bytes());
+        out.extend(content);
+        let crc = crc32c::crc32c(&out[CHECKED..]);
+        out[8..CHECKED].copy_from_slice(&crc.to_le_bytes());
+        out
+    }
+
+    /// Counters beyond this are no counters; with room above them they can be added to without care.
+    pub(crate) const COUNTER_MAX: u64 = 1 << 62;
+
+    /// The page that `bytes` hold, if they hold one. They may be longer than it is.
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        let mut from = Reader(bytes);
+        if from.take(8)? != MAGIC {
+            return None;
+        }
+        let crc = from.word()?;
+        let kind = from.word()?;
+        let (lsn, base, epoch) = (from.long()?, from.long()?, from.long()?);
+        let (number, count) = (from.word()?, from.word()?);
+        let clock = Clock { tick: from.long()?, sequence: from.long()?, host_units: from.long()? };
+        let counters = [lsn, base, epoch, clock.tick, clock.sequence, clock.host_units];
+        if counters.iter().any(|&counter| counter > Self::COUNTER_MAX) || lsn == 0 || base > lsn {
+            return None;
+        }
+        let (region, length) = (from.word()?, from.word()? as usize);
+        let content = from.take(length)?;
+        if crc32c::crc32c(&bytes[CHECKED..HEADER + length]) != crc {
+            return None;
+        }
+        let mut rest = Reader(content);
+        let content = match kind {
+            0 => {
+                let mut records = Vec::new();
+                while !rest.0.is_empty() {
+                    records.push(Record::get(&mut rest)?);
+                }
+                Content::Journal(records)
+            }
+            1 => {
+                let mut words = Vec::with_capacity(length / 4);
+                while !rest.0.is_empty() {
+                    words.push(rest.word()?);
+                }
+                Content::Segment(words)
+            }
+            _ => return None,
+        };
+        Some(Self { lsn, base, epoch, number, count, clock, region, content })
+    }
+}
+
+/// Takes values off the front of a byte slice.
+struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    fn take(&mut self, count: usize) -> Option<&'a [u8]> {
+        let (front, rest) = self.0.split_at_checked(count)?;
+        self.0 = rest;
+        Some(front)
+    }
+
+    fn byte(&mut self) -> Option<u8> {
+        self.take(1).map(|bytes| bytes[0])
+    }
+
+    fn word(&mut self) -> Option<u32> {
+        self.0.split_first_chunk().map(|(bytes, rest)| {
+            self.0 = rest;
+            u32::from_le_bytes(*bytes)
+        })
+    }
+
+    fn long(&mut self) -> Option<u64> {
+        self.0.split_first_chunk().map(|(bytes, rest)| {
+            self.0 = rest;
+            u64::from_le_bytes(*bytes)
+        })
+    }
+}
+
+/// Deals `records` out over pages of `payload` bytes of content, in order; at least one page.
+pub(crate) fn paginate(records: Vec<Record>, payload: usize) -> Vec<Vec<Record>> {
+    let per_page = (payload / Record::MAX_BYTES).max(1);
+    if records.len() <= per_page {
+        return vec![records];
+    }
+    records.chunks(per_page).map(<[Record]>::to_vec).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page(content: Content) -> LogPage {
+        LogPage {
+            lsn: 7,
+            base: 3,
+            epoch: 5,
+            number: 0,
+            count: 2,
+            clock: Clock { tick: 100, sequence: 200, host_units: 300 },
+            region: 6,
+            content,
+        }
+    }
+
+    fn journal() -> LogPage {
+        page(Content::Journal(vec![
+            Record::Map { lpn: 1, entry: 2, count: 3 },
+            Record::Shared { vpn: 4, entry: 5, owners: [6, 7] },
+            Record::Open { stream: 0, lane: 1, block: 9, pages: 2 },
+            Record::Retiring { block: 11 },
+        ]))
+    }
+
+    #[test]
+    fn pages_come_back_as_they_were_also_with_bytes_behind_them() {
+        for page in [journal(), page(Content::Segment(vec![1, 2, u32::MAX])), page(Content::Journal(vec![]))]
+        {
+            let mut bytes = page.encode();
+            assert_eq!(LogPage::decode(&bytes).as_ref(), Some(&page));
+            bytes.extend([0xff; 30]);
+            assert_eq!(LogPage::decode(&bytes), Some(page));
+        }
+    }
+
+    #[test]
+    fn a_page_with_any_bit_changed_or_its_end_missing_is_none() {
+        let bytes = journal().encode();
+        for bit in 0..bytes.len() * 8 {
+            let mut changed = bytes.clone();
+            changed[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(LogPage::decode(&changed), None, "bit {bit}");
+        }
+        for length in 0..bytes.len() {
+            assert_eq!(LogPage::decode(&bytes[..length]), None, "{length} bytes");
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! The log of the map: a ring of reserved blocks, and the search for its newest pages after a power cut.
+
+use std::sync::Arc;
+
+use strobe_nand::{Cause, Nand};
+use strobe_types::{BlockId, Geometry, SimTime};
+
+use super::format::LogPage;
+use crate::{Recovery, RecoveryError};
+
+/// No block of the region can be written any more.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LogWornOut;
+
+/// One block of the ring.
+#[derive(Clone, Copy, Debug)]
+struct Member {
+    block: BlockId,
+    /// Highest sequence number in it; 0: none.
+    last: u64,
+    /// A program has failed there.
+    failing: bool,
+}
+
+/// An append-only sequence of pages in a region of blocks of its own.
+#[derive(Clone, Debug)]
+pub(crate) struct Log {
+    ring: Vec<Member>,
+    /// Place in the ring of the block being filled.
+    head: Option<usize>,
+    pages_per_block: u32,
+    /// Sequence number of the page to come.
+    next: u64,
+    /// See [`LogPage::base`]; blocks that end before it can be written anew.
+    pub(crate) base: u64,
+}
+
+/// The block at place `at` of the region's order: planes take turns, so that it is spread over the drive.
+fn member_at(geometry: &Geometry, at: u32) -> BlockId {
+    let planes = geometry.planes();
+    BlockId::new(at % planes * (geometry.blocks() / planes) + at / planes)
+}
+
+/// Places from the first on that it takes to have `good` good blocks, or all there are.
+pub(crate) fn region_for(geometry: &Geometry, good: u32, is_bad: impl Fn(BlockId) -> bool) -> u32 {
+    let mut found = 0;
+    for at in 0..geometry.blocks() {
+        if found == good {
+            return at;
+        }
+        found += u32::from(!is_bad(member_at(geometry, at)));
+    }
+    geometry.blocks()
+}
+
+impl Log {
+    /// An empty log in the first `region` blocks of its order.
+    pub(crate) fn new(geometry: &Geometry, region: u32) -> Self {
+        let member = |at| Member { block: member_at(geometry, at), last: 0, failing: false };
+        Self {
+            ring: (0..region).map(member).collect(),
+            head: None,
+            pages_per_block: geometry.pages_per_block(),
+            next: 1,
+            base: 0,
+        }
+    }
+
+    /// The blocks of the region, good and bad.
+    pub(crate) fn blocks(&self) -> impl Iterator<Item = BlockId> + '_ {
+        self.ring.iter().map(|member| member.block)
+    }
+
+    pub(crate) fn region(&self) -> u32 {
+        self.ring.len() as u32
+    }
+
+    /// Sequence number of the page to come.
+    pub(crate) fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// Programs `page`, which has the next sequence number; returns when it is on flash.
+    pub(crate) fn append<N: Nand>(
+        &mut self,
+        nand: &mut N,
+        now: SimTime,
+        page: &LogPage,
+        cause: Cause,
+    ) -> Result<SimTime, LogWornOut> {
+        debug_assert_eq!(page.lsn, self.next);
+        let bytes = page.encode();
+        let mut now = now;
+        loop {
+            let at = match self.head.filter(|&at| self.has_room(nand, at)) {
+                Some(at) => at,
+                None => {
+                    let (at, ready) = self.open_next(nand, now)?;
+                    (self.head, now) = (Some(at), ready);
+                    at
+                }
+            };
+            let block = self.ring[at].block;
+            let ppn = nand.geometry().page(block, nand.pages_programmed(block));
+            match nand.program_meta(now, ppn, &bytes, cause) {
+                Ok(done) => {
+                    self.ring[at].last = self.next;
+                    self.next += 1;
+                    self.base = page.base;
+                    return Ok(done);
+                }
+                Err(failed) => {
+                    self.ring[at].failing = true;
+                    now = failed.at;
+                }
+            }
+        }
+    }
+
+    fn has_room<N: Nand>(&self, nand: &N, at: usize) -> bool {
+        let Member { block, failing, .. } = self.ring[at];
+        !failing && nand.pages_programmed(block) < self.pages_per_block
+    }
+
+    /// Makes the next block of the ring that holds nothing needed ready to be written.
+    fn open_next<N: Nand>(&mut self, nand: &mut N, now: SimTime) -> Result<(usize, SimTime), LogWornOut> {
+        let length = self.ring.len();
+        let start = self.head.map_or(0, |head| head + 1);
+        for at in (start..start + length).map(|at| at % length) {
+            let Member { block, last, failing } = self.ring[at];
+            if Some(at) == self.head || nand.is_bad(block) || last >= self.base.max(1) {
+                continue;
+            }
+            if failing {
+                nand.mark_bad(block);
+                continue;
+            }
+            if nand.pages_programmed(block) == 0 && !nand.is_half_erased(block) {
+                return Ok((at, now));
+            }
+            if let Ok(done) = nand.erase(now, block, Cause::Map) {
+                self.ring[at].last = 0;
+                return Ok((at, done));
+            }
+        }
+        Err(LogWornOut)
+    }
+
+    /// Finds the log that a power cut has left on `nand`, and its pages from the base on, in order.
+    /// `good` is how many good blocks a new region would have.
+    pub(crate) fn find<N: Nand>(
+        nand: &mut N,
+        good: u32,
+        report: &mut Recovery,
+    ) -> Result<(Self, Vec<LogPage>), RecoveryError> {
+        let geometry = nand.geometry().clone();
+        // Blocks only ever go bad, so the region is no longer than one chosen now.
+        let mut region = region_for(&geometry, good, |block| nand.is_bad(block));
+        let mut firsts: Vec<(u64, u32)> = Vec::new();
+        let mut at = 0;
+        while at < region {
+            if let Some(page) = first_page(nand, member_at(&geometry, at), report) {
+                if page.region <= at || page.region > region {
+                    let says = page.region;
+                    return damaged(format!("a page of the log says that its region has {says} blocks"));
+                }
+                region = page.region;
+                firsts.push((page.lsn, at));
+            }
+            at += 1;
+        }
+        report.wait();
+        let mut log = Self::new(&geometry, region);
+        firsts.sort_unstable();
+        let Some(&(_, head)) = firsts.last() else { return Ok((log, Vec::new())) };
+        let newest = pages_of(nand, member_at(&geometry, head), report);
+        report.wait();
+        let Some(last) = newest.last() else { return damaged("the newest page of the log is gone".into()) };
+        (log.base, log.next) = (last.base, last.lsn + 1);
+        let mut live = Vec::new();
+        for (index, &(_, at)) in firsts.iter().enumerate() {
+            let is_head = at == head;
+            let end = firsts.get(index + 1).map_or(log.next, |&(first, _)| first);
+            log.ring[at as usize].last = end - 1;
+            if end <= log.base.max(1) {
+                continue;
+            }
+            match is_head {
+                true => live.extend(newest.iter().cloned()),
+                false => live.extend(pages_of(nand, member_at(&geometry, at), report)),
+            }
+        }
+        report.wait();
+        live.retain(|page| page.lsn >= log.base.max(1));
+        for (expected, page) in (log.base.max(1)..).zip(&live) {
+            if page.lsn != expected {
+                return damaged(format!("page {expected} of the log is missing"));
+            }
+        }
+        if live.last().is_none_or(|page| page.lsn + 1 != log.next) {
+            return damaged(format!("page {} of the log is missing", log.next - 1));
+        }
+        log.head = Some(head as usize);
+        Ok((log, live))
+    }
+}
+
+fn damaged<T>(what: String) -> Result<T, RecoveryError> {
+    Err(RecoveryError::Damaged(what))
+}
+
+/// The first legible page of the log in `block`.
+fn first_page<N: Nand>(nand: &mut N, block: BlockId, report: &mut Recovery) -> Option<LogPage> {
+    if nand.is_bad(block) || nand.is_half_erased(block) {
+        return None;
+    }
+    (0..nand.pages_programmed(block)).find_map(|page| read(nand, block, page, report))
+}
+
+/// All legible pages of the log in `block`.
+fn pages_of<N: Nand>(nand: &mut N, block: BlockId, report: &mut Recovery) -> Vec<LogPage> {
+    (0..nand.pages_programmed(block)).filter_map(|page| read(nand, block, page, report)).collect()
+}
+
+fn read<N: Nand>(nand: &mut N, block: BlockId, page: u32, report: &mut Recovery) -> Option<LogPage> {
+    let ppn = nand.geometry().page(block, page);
+    let (arrived, bytes): (SimTime, Option<Arc<[u8]>>) = nand.read_meta(report.now(), ppn, Cause::Recovery);
+    report.read(arrived);
+    let page = bytes.and_then(|bytes| LogPage::decode(&bytes));
+    report.log_pages += 1;
+    report.illegible_pages += u64::from(page.is_none());
+    page
+}

@@ -1,0 +1,273 @@
+//! The map on flash: a journal of its changes and a rolling checkpoint, in blocks of their own.
+//!
+//! Changes since the last *epoch* are noted in memory. An epoch ends when the host flushes, before a
+//! block is opened (Kang, Han & Shin write their tables when the active block changes), and before
+//! anything is erased that the epoch before refers to; then the changes go into the log, all or none.
+//! After every few journal pages a segment of the tables follows; when all segments have been written
+//! since a point in the log, what lies before that point is not needed any more.
+
+pub mod format;
+mod log;
+
+pub(crate) use log::{Log, LogWornOut, region_for};
+
+use strobe_nand::{Cause, Nand};
+use strobe_types::{Geometry, SimTime};
+
+use format::{Clock, Content, HEADER, LogPage, Record, paginate};
+
+/// Journal pages to one segment of the checkpoint: the more, the fewer programs and the larger the
+/// region.
+const JOURNAL_PAGES_PER_SEGMENT: u32 = 3;
+
+/// What decides how much room the log takes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LogDemand {
+    /// Words of the tables.
+    pub(crate) words: u64,
+    /// Blocks that can be open at the same time.
+    pub(crate) open_blocks: u32,
+}
+
+impl LogDemand {
+    fn payload(geometry: &Geometry) -> usize {
+        geometry.page_bytes() as usize - HEADER
+    }
+
+    fn segments(&self, geometry: &Geometry) -> u32 {
+        self.words.div_ceil((Self::payload(geometry) / 4) as u64) as u32
+    }
+
+    /// Changes after which an epoch ends in any case.
+    fn limit(&self, geometry: &Geometry) -> usize {
+        let four_pages = 4 * Self::payload(geometry) / Record::MAX_BYTES;
+        (self.words / 4).clamp(16, four_pages.max(16) as u64) as usize
+    }
+
+    /// Good blocks that the log needs to go on for ever: two checkpoints with the journal between
+    /// them, each up to one epoch late, the block being filled, one to erase, and one to lose.
+    pub(crate) fn blocks(&self, geometry: &Geometry) -> u32 {
+        let records = self.limit(geometry) + (geometry.units_per_block() + self.open_blocks) as usize + 8;
+        let per_page = (Self::payload(geometry) / Record::MAX_BYTES).max(1);
+        let epoch = records.div_ceil(per_page) as u64 + 1;
+        let round = u64::from(self.segments(geometry)) * u64::from(1 + JOURNAL_PAGES_PER_SEGMENT) + epoch;
+        (2 * round).div_ceil(u64::from(geometry.pages_per_block())) as u32 + 3
+    }
+}
+
+/// Numbers that have changed, each once.
+#[derive(Clone, Debug, Default)]
+struct Changes {
+    list: Vec<u32>,
+    noted: Vec<u64>,
+}
+
+impl Changes {
+    fn new(numbers: u32) -> Self {
+        Self { list: Vec::new(), noted: vec![0; (numbers as usize).div_ceil(64)] }
+    }
+
+    #[inline(always)]
+    fn note(&mut self, number: u32) {
+        let word = &mut self.noted[number as usize / 64];
+        let bit = 1 << (number % 64);
+        if *word & bit == 0 {
+            *word |= bit;
+            self.list.push(number);
+        }
+    }
+
+    /// All of them in ascending order, and forgets them.
+    fn take(&mut self) -> Vec<u32> {
+        let mut list = std::mem::take(&mut self.list);
+        for &number in &list {
+            self.noted[number as usize / 64] = 0;
+        }
+        list.sort_unstable();
+        list
+    }
+}
+
+/// The log and what is not in it yet.
+#[derive(Clone, Debug)]
+pub(crate) struct Journal {
+    log: Log,
+    epoch: u64,
+    units: Changes,
+    shared: Changes,
+    /// Whether a block has been opened or given up.
+    blocks_changed: bool,
+    limit: usize,
+    words: u64,
+    /// Of these, the map's own; the virtual map's follow.
+    map_words: u64,
+    words_per_segment: u32,
+    /// Where in the log the last epoch begins.
+    epoch_began: u64,
+    /// The segment to write next, and where the epoch before the first one of this round begins: open
+    /// blocks are in epochs only.
+    next_segment: u32,
+    round_began: u64,
+    /// Journal pages that no segment has followed yet.
+    owed: u32,
+    /// When the last data page so far is on flash: what the map refers to must be there first.
+    programmed: SimTime,
+}
+
+impl Journal {
+    /// With `log`, for so many logical units and entries of the virtual map.
+    pub(crate) fn new(geometry: &Geometry, demand: LogDemand, log: Log, tables: [u32; 2]) -> Self {
+        Self {
+            log,
+            epoch: 0,
+            units: Changes::new(tables[0]),
+            shared: Changes::new(tables[1]),
+            blocks_changed: false,
+            limit: demand.limit(geometry),
+            words: demand.words,
+            map_words: tables[0].into(),
+            words_per_segment: (LogDemand::payload(geometry) / 4) as u32,
+            epoch_began: 0,
+            next_segment: 0,
+            round_began: 0,
+            owed: 0,
+            programmed: SimTime::ZERO,
+        }
+    }
+
+    /// Host memory of a journal for tables of these sizes, beside its log.
+    pub(crate) fn bytes(tables: [u32; 2]) -> u64 {
+        tables.iter().map(|&numbers| u64::from(numbers).div_ceil(8)).sum()
+    }
+
+    pub(crate) fn log(&self) -> &Log {
+        &self.log
+    }
+
+    #[inline(always)]
+    pub(crate) fn unit_changed(&mut self, lpn: u32) {
+        self.units.note(lpn);
+    }
+
+    pub(crate) fn entry_changed(&mut self, vpn: u32) {
+        self.shared.note(vpn);
+    }
+
+    pub(crate) fn blocks_changed(&mut self) {
+        self.blocks_changed = true;
+    }
+
+    #[inline(always)]
+    pub(crate) fn data_programmed(&mut self, done: SimTime) {
+        self.programmed = self.programmed.max(done);
+    }
+
+    /// Whether the epoch should end before more changes.
+    pub(crate) fn is_full(&self) -> bool {
+        self.units.list.len() + self.shared.list.len() >= self.limit
+    }
+
+    /// Whether nothing has changed since the last epoch.
+    pub(crate) fn is_clean(&self) -> bool {
+        self.units.list.is_empty() && self.shared.list.is_empty() && !self.blocks_changed
+    }
+
+    /// The changed logical units and entries of the virtual map, ascending; they are forgotten.
+    pub(crate) fn take_changes(&mut self) -> (Vec<u32>, Vec<u32>) {
+        self.blocks_changed = false;
+        (self.units.take(), self.shared.take())
+    }
+
+    /// Ends the epoch with `records`; then writes the segments that are due, whose words `word` gives.
+    /// Returns when the epoch is on flash.
+    pub(crate) fn end_epoch<N: Nand>(
+        &mut self,
+        nand: &mut N,
+        now: SimTime,
+        records: Vec<Record>,
+        clock: Clock,
+        words: &dyn Fn(u64) -> u32,
+    ) -> Result<SimTime, LogWornOut> {
+        let payload = LogDemand::payload(nand.geometry());
+        let mut done = now.max(self.programmed);
+        self.epoch += 1;
+        let pages = paginate(records, payload);
+        let count = pages.len() as u32;
+        self.epoch_began = self.log.next();
+        for (number, records) in (0..).zip(pages) {
+            let cause = if records.iter().any(Record::is_shared) { Cause::Meta } else { Cause::Map };
+            let page = self.page(number, count, clock, Content::Journal(records), self.log.base);
+            done = self.log.append(nand, done, &page, cause)?;
+        }
+        self.owed += count;
+        let mut at = done;
+        while self.owed >= JOURNAL_PAGES_PER_SEGMENT {
+            self.owed -= JOURNAL_PAGES_PER_SEGMENT;
+            at = self.write_segment(nand, at, clock, words)?;
+        }
+        Ok(done)
+    }
+
+    /// Segments of a checkpoint.
+    pub(crate) fn segments(&self) -> u32 {
+        self.words.div_ceil(u64::from(self.words_per_segment)) as u32
+    }
+
+    /// The words that segment `number` holds.
+    pub(crate) fn words_of(&self, number: u32) -> std::ops::Range<u64> {
+        let first = u64::from(number) * u64::from(self.words_per_segment);
+        first..(first + u64::from(self.words_per_segment)).min(self.words)
+    }
+
+    /// Goes on where a power cut interrupted the round of segments that `pages`, the live log, show.
+    pub(crate) fn resume(&mut self, pages: &[LogPage]) {
+        for page in pages {
+            match page.content {
+                Content::Journal(_) => {
+                    self.owed += 1;
+                    if page.number == 0 {
+                        self.epoch_began = page.lsn;
+                    }
+                }
+                Content::Segment(_) => {
+                    self.owed = 0;
+                    if page.number == 0 {
+                        self.round_began = self.epoch_began;
+                    }
+                    self.next_segment = (page.number + 1) % self.segments();
+                }
+            }
+            self.epoch = self.epoch.max(page.epoch);
+        }
+    }
+
+    fn page(&self, number: u32, count: u32, clock: Clock, content: Content, base: u64) -> LogPage {
+        let (lsn, epoch, region) = (self.log.next(), self.epoch, self.log.region());
+        LogPage { lsn, base, epoch, number, count, clock, region, content }
+    }
+
+    /// Writes the next segment of the tables, all of whose changes have just been journalled.
+    fn write_segment<N: Nand>(
+        &mut self,
+        nand: &mut N,
+        now: SimTime,
+        clock: Clock,
+        words: &dyn Fn(u64) -> u32,
+    ) -> Result<SimTime, LogWornOut> {
+        let number = self.next_segment;
+        let segments = self.segments();
+        if number == 0 {
+            self.round_began = self.epoch_began;
+        }
+        let range = self.words_of(number);
+        let is_shared = range.end > self.map_words;
+        let content = Content::Segment(range.map(words).collect());
+        // The last one makes the round the place where recovery begins.
+        let is_last = number + 1 == segments;
+        let base = if is_last { self.round_began } else { self.log.base };
+        let cause = if is_shared { Cause::Meta } else { Cause::Map };
+        let page = self.page(number, segments, clock, content, base);
+        self.next_segment = if is_last { 0 } else { number + 1 };
+        self.log.append(nand, now, &page, cause)
+    }
+}

@@ -1,0 +1,88 @@
+//! What the map keeps on flash: changes are noted here and end up in the journal.
+
+use strobe_nand::Nand;
+use strobe_types::{Lpn, PackedPpa, SimTime};
+
+use super::PageMap;
+use super::sharing::Sharing;
+use crate::FtlError;
+use crate::gc::VictimPolicy;
+use crate::journal::format::{Clock, Record};
+
+/// A map entry as a word of the tables: 0 is unmapped.
+pub(super) fn word(entry: PackedPpa) -> u32 {
+    entry.get().map_or(0, |ppa| ppa.get() + 1)
+}
+
+impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
+    /// Notes that the map entry of `lpn` has changed.
+    #[inline(always)]
+    pub(super) fn note(&mut self, lpn: Lpn) {
+        if let Some(journal) = &mut self.journal {
+            journal.unit_changed(lpn.get());
+        }
+    }
+
+    /// Ends the epoch if much has changed since the last one.
+    pub(super) fn commit_if_full(&mut self, now: SimTime) -> Result<SimTime, FtlError> {
+        match self.journal.as_ref().is_some_and(|journal| journal.is_full()) {
+            true => self.commit(now),
+            false => Ok(now),
+        }
+    }
+
+    /// Makes the map as it is now survive a power cut; returns when it does.
+    pub(super) fn commit(&mut self, now: SimTime) -> Result<SimTime, FtlError> {
+        let Some(mut journal) = self.journal.take_if(|journal| !journal.is_clean()) else { return Ok(now) };
+        let (units, shared) = journal.take_changes();
+        let mut records = self.map_records(&units);
+        if let Some(sharing) = &self.sharing {
+            records.extend(shared.into_iter().map(|vpn| sharing.record(vpn)));
+        }
+        records.extend(self.block_records());
+        let clock = Clock { tick: self.tick, sequence: self.sequence, host_units: self.host_units_written };
+        let (map, sharing) = (&self.map, &self.sharing);
+        let words = |at: u64| table_word(map, sharing.as_ref(), at);
+        let done = journal.end_epoch(&mut self.nand, now, records, clock, &words);
+        self.journal = Some(journal);
+        done.map_err(|_| self.end_of_life.insert(FtlError::MapWornOut).clone())
+    }
+
+    /// Runs of neighbours that lie beside each other, or nowhere, become one record.
+    fn map_records(&self, units: &[u32]) -> Vec<Record> {
+        let mut records: Vec<Record> = Vec::new();
+        for &lpn in units {
+            let place = word(self.map[lpn as usize]);
+            if let Some(Record::Map { lpn: first, entry, count }) = records.last_mut()
+                && *first + *count == lpn
+                && place == if *entry == 0 { 0 } else { *entry + *count }
+            {
+                *count += 1;
+                continue;
+            }
+            records.push(Record::Map { lpn, entry: place, count: 1 });
+        }
+        records
+    }
+
+    fn block_records(&self) -> impl Iterator<Item = Record> + '_ {
+        let geometry = self.nand.geometry();
+        let open = self.frontiers.iter().enumerate().flat_map(move |(stream, frontier)| {
+            frontier.open_lanes(geometry).map(move |(lane, block, pages)| Record::Open {
+                stream: stream as u32,
+                lane,
+                block: block.get(),
+                pages,
+            })
+        });
+        open.chain(self.retiring.iter().map(|block| Record::Retiring { block: block.get() }))
+    }
+}
+
+/// Word `at` of the tables that checkpoints consist of: the map, then the virtual map.
+fn table_word(map: &[PackedPpa], sharing: Option<&Sharing>, at: u64) -> u32 {
+    match map.get(at as usize) {
+        Some(&entry) => word(entry),
+        None => sharing.map_or(0, |sharing| sharing.word(at - map.len() as u64)),
+    }
+}

@@ -1,0 +1,447 @@
+//! Finding the map again after a power cut.
+//!
+//! The log gives the map as it was when the last epoch ended. What was programmed after that lies in
+//! blocks that were open then, as none is opened before an epoch names it; each page there says in its
+//! out-of-band area to whom it belongs. Nothing that the epoch refers to has been erased. So every
+//! logical unit reads as it was at the end of the epoch, or as a later page has it.
+
+use strobe_nand::{Cause, Nand};
+use strobe_types::{BlockId, Geometry, Lpn, PackedPpa, Ppa, SimTime};
+
+use super::sharing::WORDS_PER_ENTRY;
+use super::{BlockState, PageMap, PageMapConfig};
+use crate::gc::VictimPolicy;
+use crate::journal::format::{Clock, Content, LogPage, Record};
+use crate::journal::{Journal, Log};
+use crate::{Recovery, RecoveryError};
+
+fn damaged<T>(what: String) -> Result<T, RecoveryError> {
+    Err(RecoveryError::Damaged(what))
+}
+
+/// The tables as the log has them.
+struct Tables {
+    map_words: u64,
+    /// The map, then the virtual map.
+    words: Vec<u32>,
+    /// Stream, lane, block and its pages.
+    open: Vec<[u32; 4]>,
+    retiring: Vec<u32>,
+    clock: Clock,
+}
+
+impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
+    /// The drive that a power cut has left on `nand`; power is back at `now`. `policy` is a fresh one. What
+    /// only memory held starts anew: temperatures, the ages of blocks, the state of wear levelling.
+    ///
+    /// Cost: the live log is read, at most twice the tables and the journal between, and the pages written
+    /// since the last epoch.
+    pub fn restart(
+        mut nand: N,
+        policy: V,
+        config: PageMapConfig,
+        now: SimTime,
+    ) -> Result<(Self, Recovery), RecoveryError> {
+        if !config.durable {
+            return Err(RecoveryError::Volatile);
+        }
+        let mut report = Recovery::new(now);
+        let geometry = nand.geometry().clone();
+        let demand = config.log_demand(&geometry);
+        let (log, pages) = Log::find(&mut nand, config.map_blocks(&geometry), &mut report)?;
+        let tables = [config.logical_units, config.virtual_map_entries];
+        let mut journal = Journal::new(&geometry, demand, log, tables);
+        let found = Tables::of(&pages, &journal, &config, demand.words, &mut report)?;
+        journal.resume(&pages);
+        let mut ftl = Self::with_journal(nand, policy, config, Some(Box::new(journal)));
+        ftl.check_nothing_is_newer(&found)?;
+        ftl.adopt(found, &mut report)?;
+        ftl.finish(&mut report);
+        Ok((ftl, report))
+    }
+
+    /// Blocks outside the log's region that are not bad.
+    fn data_blocks(&self) -> impl Iterator<Item = BlockId> + use<'_, N, V> {
+        let blocks = (0..self.states.len() as u32).map(BlockId::new);
+        blocks.filter(|block| !matches!(self.states[block.index()], BlockState::Meta | BlockState::Bad))
+    }
+
+    /// Takes over what the log says, and what was programmed after it.
+    fn adopt(&mut self, found: Tables, report: &mut Recovery) -> Result<(), RecoveryError> {
+        let geometry = self.nand.geometry().clone();
+        self.tick = found.clock.tick.max(1);
+        self.sequence = found.clock.sequence;
+        self.host_units_written = found.clock.host_units;
+        let (map, shared) = found.words.split_at(found.map_words as usize);
+        let places = geometry.units() + self.config.virtual_map_entries;
+        for (entry, &word) in self.map.iter_mut().zip(map) {
+            *entry = match word.checked_sub(1) {
+                None => PackedPpa::NONE,
+                Some(place) if place < places => PackedPpa::some(Ppa::new(place)),
+                Some(place) => return damaged(format!("a logical unit lies at {place}, which is no place")),
+            };
+        }
+        if let Some(sharing) = &mut self.sharing {
+            sharing.restore(shared, self.config.logical_units).or_else(damaged)?;
+        }
+        self.check_entries()?;
+        self.check_blocks_named(&found, &geometry)?;
+        let newer = self.scan(&found.open, &geometry, report)?;
+        for (lpn, ppa) in newer {
+            self.take_over(lpn, ppa);
+            report.units_found += 1;
+        }
+        self.count_valid(&geometry)?;
+        self.restore_blocks(&found, &geometry, report)
+    }
+
+    /// The blocks that the epoch names exist and have what it says.
+    fn check_blocks_named(&self, found: &Tables, geometry: &Geometry) -> Result<(), RecoveryError> {
+        let named = found.open.iter().map(|&[_, _, block, pages]| (block, pages));
+        for (block, pages) in named.chain(found.retiring.iter().map(|&block| (block, 0))) {
+            if block >= geometry.blocks() || pages > self.nand.pages_programmed(BlockId::new(block)) {
+                return damaged(format!("block {block} should have {pages} pages at least"));
+            }
+        }
+        Ok(())
+    }
+
+    /// No block but those that are open holds pages from after the last epoch; else the end of the log is
+    /// gone. Costs no flash time, as no drive would look: power cuts do not do that, damaged images do.
+    fn check_nothing_is_newer(&self, found: &Tables) -> Result<(), RecoveryError> {
+        let geometry = self.nand.geometry();
+        for block in self.data_blocks() {
+            let pages = self.nand.pages_programmed(block);
+            if pages == 0 || found.open.iter().any(|open| open[2] == block.get()) {
+                continue;
+            }
+            for page in [0, pages - 1] {
+                match self.nand.record(geometry.page(block, page)) {
+                    None => return Err(RecoveryError::NoContents),
+                    Some(record) if record.sequence >= found.clock.sequence && record.sequence > 0 => {
+                        return damaged(format!("{block:?} was written after all that is left of the log"));
+                    }
+                    Some(_) => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Every owner of a shared unit says so, and nobody else.
+    fn check_entries(&self) -> Result<(), RecoveryError> {
+        let Some(sharing) = &self.sharing else { return Ok(()) };
+        let mut owners = 0;
+        for (lpn, entry) in self.map.iter().enumerate() {
+            let Some(vpn) = entry.get().and_then(|entry| sharing.vpn(entry)) else { continue };
+            if !sharing.is_owned_by(vpn, Lpn::new(lpn as u32)) {
+                return damaged(format!("logical unit {lpn} shares a unit that it does not own"));
+            }
+            owners += 1;
+        }
+        match owners == 2 * sharing.in_use() {
+            true => Ok(()),
+            false => damaged(format!("{} shared units have {owners} owners", sharing.in_use())),
+        }
+    }
+
+    /// Reads what was programmed in the open blocks after the epoch; returns the units in the order in
+    /// which they were written.
+    fn scan(
+        &mut self,
+        open: &[[u32; 4]],
+        geometry: &Geometry,
+        report: &mut Recovery,
+    ) -> Result<Vec<(Lpn, Ppa)>, RecoveryError> {
+        let mut found = Vec::new();
+        for &[_, _, block, pages] in open {
+            let block = BlockId::new(block);
+            for page in pages..self.nand.pages_programmed(block) {
+                let ppn = geometry.page(block, page);
+                report.read(self.nand.read(report.now(), ppn, geometry.units_per_page(), Cause::Recovery));
+                report.scanned_pages += 1;
+                let Some(record) = self.nand.record(ppn) else { return Err(RecoveryError::NoContents) };
+                if record.sequence > LogPage::COUNTER_MAX {
+                    return damaged(format!("page {ppn} has the sequence number {}", record.sequence));
+                }
+                let first = geometry.first_unit_of_page(ppn);
+                let units = (0..geometry.units_per_page()).map(|at| first.plus(at));
+                let before = found.len();
+                found.extend(units.filter_map(|ppa| Some((record.sequence, ppa, self.nand.lpn(ppa)?))));
+                report.illegible_pages += u64::from(found.len() == before);
+            }
+        }
+        report.wait();
+        found.sort_unstable();
+        let newest = found.last().map_or(0, |&(sequence, ..)| sequence + 1);
+        self.sequence = self.sequence.max(newest);
+        let units = self.map.len();
+        match found.iter().find(|(_, _, lpn)| lpn.index() >= units) {
+            Some((_, ppa, lpn)) => {
+                damaged(format!("{ppa:?} belongs to {lpn:?}, which the drive does not have"))
+            }
+            None => Ok(found.into_iter().map(|(_, ppa, lpn)| (lpn, ppa)).collect()),
+        }
+    }
+
+    /// Maps `lpn` to `ppa`, where it was written after the epoch.
+    fn take_over(&mut self, lpn: Lpn, ppa: Ppa) {
+        let old = std::mem::replace(&mut self.map[lpn.index()], PackedPpa::some(ppa)).get();
+        if let Some(vpn) = old.and_then(|old| self.sharing.as_ref()?.vpn(old)) {
+            self.leave_shared(lpn, vpn);
+        }
+        self.note(lpn);
+    }
+
+    /// Derives from the map what is valid and who owns it.
+    fn count_valid(&mut self, geometry: &Geometry) -> Result<(), RecoveryError> {
+        for lpn in (0..self.map.len() as u32).map(Lpn::new) {
+            let Some(ppa) = self.locate(lpn) else { continue };
+            self.mapped += 1;
+            let second = match (&self.sharing, self.map[lpn.index()].get()) {
+                (Some(sharing), Some(entry)) => {
+                    sharing.vpn(entry).is_some_and(|vpn| sharing.owners(vpn)[1] == lpn)
+                }
+                _ => false,
+            };
+            if second {
+                continue;
+            }
+            let block = geometry.block_of(ppa);
+            let page = geometry.page_in_block(geometry.page_of(ppa));
+            let state = self.states[block.index()];
+            let is_there = page < self.nand.pages_programmed(block) && !self.nand.is_half_erased(block);
+            if !is_there || matches!(state, BlockState::Meta | BlockState::Bad) {
+                return damaged(format!("{lpn:?} lies at {ppa:?}, which is not programmed"));
+            }
+            if self.sharing.is_none() && self.nand.lpn(ppa) != Some(lpn) {
+                return damaged(format!("{lpn:?} lies at {ppa:?}, where something else was written"));
+            }
+            if self.validity.get(ppa) {
+                return damaged(format!("{ppa:?} belongs to two logical units"));
+            }
+            self.validity.set(ppa);
+            self.valid[block.index()] += 1;
+            if let Some(sharing) = &mut self.sharing {
+                sharing.restore_owner(ppa, lpn, self.map[lpn.index()]);
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives every block its state again and tells the policies.
+    fn restore_blocks(
+        &mut self,
+        found: &Tables,
+        geometry: &Geometry,
+        report: &mut Recovery,
+    ) -> Result<(), RecoveryError> {
+        for &block in &found.retiring {
+            let block = BlockId::new(block);
+            if self.states[block.index()] == BlockState::Free {
+                self.states[block.index()] = BlockState::Retiring;
+                self.retiring.push(block);
+            }
+        }
+        for &[stream, lane, block, _] in &found.open {
+            let block = BlockId::new(block);
+            let pages = self.nand.pages_programmed(block);
+            if self.states[block.index()] != BlockState::Free || self.nand.is_half_erased(block) {
+                return damaged(format!("{block:?} is open and something else"));
+            }
+            if pages == geometry.pages_per_block() {
+                // It may be erased only after an epoch that does not name it any more.
+                if let Some(journal) = &mut self.journal {
+                    journal.blocks_changed();
+                }
+                continue;
+            }
+            self.states[block.index()] = BlockState::Open;
+            let frontier = self.frontiers.get_mut(stream as usize);
+            if !frontier.is_some_and(|frontier| frontier.resume(lane, block, pages, geometry)) {
+                return damaged(format!(
+                    "stream {stream} has two blocks open on lane {lane}, or no such lane"
+                ));
+            }
+        }
+        let blocks: Vec<BlockId> = self.data_blocks().collect();
+        for block in blocks {
+            self.restore_block(block, geometry, report);
+        }
+        report.wait();
+        Ok(())
+    }
+
+    fn restore_block(&mut self, block: BlockId, geometry: &Geometry, report: &mut Recovery) {
+        let (pages, valid) = (self.nand.pages_programmed(block), self.valid[block.index()]);
+        let is_full = pages == geometry.pages_per_block();
+        let state = match self.states[block.index()] {
+            BlockState::Free if self.nand.is_half_erased(block) => BlockState::Free,
+            BlockState::Free if is_full => BlockState::Closed,
+            BlockState::Free if valid > 0 => BlockState::Retiring,
+            state => state,
+        };
+        let erases = self.nand.erase_count(block);
+        let is_erased = pages == 0 && !self.nand.is_half_erased(block);
+        if let Some(leveler) = &mut self.leveler {
+            // It starts with fresh, free blocks.
+            if erases > 0 {
+                leveler.left(block);
+                leveler.erased(block, erases);
+            }
+            if state != BlockState::Free || !is_erased {
+                leveler.left(block);
+            }
+        }
+        self.states[block.index()] = state;
+        match state {
+            BlockState::Free if !is_erased => {
+                report.read(self.erase(report.now(), block, Cause::Recovery));
+                report.blocks_erased += 1;
+            }
+            BlockState::Free => self.free.put(geometry.plane_of(block), block, erases),
+            BlockState::Closed => {
+                self.tell_policy(block, geometry);
+                self.close(block);
+            }
+            BlockState::Open => self.tell_policy(block, geometry),
+            BlockState::Retiring if !self.retiring.contains(&block) => self.retiring.push(block),
+            BlockState::Retiring | BlockState::Bad | BlockState::Meta => {}
+        }
+    }
+
+    /// Tells the victim policy what has become of an open block so far.
+    fn tell_policy(&mut self, block: BlockId, geometry: &Geometry) {
+        self.policy.opened(block, self.nand.erase_count(block), self.tick);
+        let first = geometry.first_unit(block);
+        let programmed = self.nand.pages_programmed(block) * geometry.units_per_page();
+        let written: Vec<Ppa> =
+            (0..programmed).map(|at| first.plus(at)).filter(|&ppa| self.nand.lpn(ppa).is_some()).collect();
+        written.iter().for_each(|&ppa| self.policy.written(ppa, self.tick));
+        let mut valid = written.len() as u32;
+        for ppa in written {
+            if !self.validity.get(ppa) {
+                valid -= 1;
+                self.policy.invalidated(ppa, block, valid, self.tick);
+            }
+        }
+    }
+
+    /// Erases what it takes to go on, and makes durable what was found after the last epoch.
+    fn finish(&mut self, report: &mut Recovery) {
+        // If the log is worn out, the drive is at the end of its life: it reads.
+        report.finished = self.commit(report.finished).unwrap_or(report.finished);
+        let empty: Vec<BlockId> = self
+            .data_blocks()
+            .filter(|block| {
+                self.states[block.index()] == BlockState::Closed && self.valid[block.index()] == 0
+            })
+            .collect();
+        for block in empty {
+            if self.end_of_life.is_some() || self.free.count() >= self.min_free_blocks {
+                break;
+            }
+            self.take(block);
+            report.read(self.erase(report.now(), block, Cause::Recovery));
+            report.blocks_erased += 1;
+        }
+        report.wait();
+        if self.end_of_life.is_none() && self.capacity().check().is_err() {
+            self.end_of_life = Some(self.worn_out());
+        }
+    }
+}
+
+impl Tables {
+    /// Replays `pages`, the live log in order.
+    fn of(
+        pages: &[LogPage],
+        journal: &Journal,
+        config: &PageMapConfig,
+        words: u64,
+        report: &mut Recovery,
+    ) -> Result<Self, RecoveryError> {
+        let mut tables = Self {
+            map_words: config.logical_units.into(),
+            words: vec![0; words as usize],
+            open: Vec::new(),
+            retiring: Vec::new(),
+            clock: Clock::default(),
+        };
+        let mut at = 0;
+        while let Some(page) = pages.get(at) {
+            match &page.content {
+                Content::Segment(words) => {
+                    let range = journal.words_of(page.number.min(journal.segments()));
+                    let is_ours = page.count == journal.segments() && page.number < page.count;
+                    if !is_ours || words.len() as u64 != range.end - range.start {
+                        return damaged("a checkpoint is for a drive of another size".into());
+                    }
+                    tables.words[range.start as usize..range.end as usize].copy_from_slice(words);
+                    report.segments += 1;
+                    at += 1;
+                }
+                Content::Journal(_) => {
+                    let pages_of_it = epoch_at(&pages[at..]);
+                    if page.number == 0 && pages_of_it.len() == page.count as usize {
+                        tables.apply(pages_of_it)?;
+                        report.epochs += 1;
+                    }
+                    at += pages_of_it.len();
+                }
+            }
+        }
+        Ok(tables)
+    }
+
+    /// Applies a whole epoch.
+    fn apply(&mut self, pages: &[LogPage]) -> Result<(), RecoveryError> {
+        self.open.clear();
+        self.retiring.clear();
+        for page in pages {
+            self.clock = page.clock;
+            let Content::Journal(records) = &page.content else { continue };
+            for &record in records {
+                if self.apply_record(record).is_none() {
+                    return damaged(format!(
+                        "epoch {} has {record:?}, which does not fit the drive",
+                        page.epoch
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn apply_record(&mut self, record: Record) -> Option<()> {
+        match record {
+            Record::Map { lpn, entry, count } => {
+                let end = lpn.checked_add(count).filter(|&end| u64::from(end) <= self.map_words)?;
+                entry.checked_add(count)?;
+                for (word, at) in self.words[lpn as usize..end as usize].iter_mut().zip(0..) {
+                    *word = if entry == 0 { 0 } else { entry + at };
+                }
+            }
+            Record::Shared { vpn, entry, owners } => {
+                let first = usize::try_from(self.map_words + u64::from(vpn) * WORDS_PER_ENTRY).ok()?;
+                self.words
+                    .get_mut(first..first + WORDS_PER_ENTRY as usize)?
+                    .copy_from_slice(&[entry, owners[0], owners[1]]);
+            }
+            Record::Open { stream, lane, block, pages } => self.open.push([stream, lane, block, pages]),
+            Record::Retiring { block } => self.retiring.push(block),
+        }
+        Some(())
+    }
+}
+
+/// The pages at the start of `pages` that belong to one epoch, in order from its first.
+fn epoch_at(pages: &[LogPage]) -> &[LogPage] {
+    let (epoch, count) = (pages[0].epoch, pages[0].count);
+    let belongs = |(number, page): &(u32, &LogPage)| {
+        matches!(page.content, Content::Journal(_))
+            && (page.epoch, page.number, page.count) == (epoch, *number, count)
+    };
+    let length = (0..).zip(pages).take_while(belongs).count();
+    &pages[..length.max(1)]
+}

@@ -1,0 +1,74 @@
+//! What finding the map again after a power cut took.
+
+use strobe_types::SimTime;
+
+/// What a recovery has found and done, and how long it took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Recovery {
+    /// When power was back.
+    pub started: SimTime,
+    /// When the drive was ready for commands.
+    pub finished: SimTime,
+    /// Pages of the map's log that were read.
+    pub log_pages: u64,
+    /// Epochs of the journal that were applied, and segments of checkpoints.
+    pub epochs: u64,
+    /// See `epochs`.
+    pub segments: u64,
+    /// Data pages read behind the last epoch, in the blocks that were open.
+    pub scanned_pages: u64,
+    /// Mapping units found there and taken over into the map.
+    pub units_found: u64,
+    /// Pages, of either kind, that hold nothing legible: cut short by this power cut or an earlier one,
+    /// or failed.
+    pub illegible_pages: u64,
+    /// Blocks erased, because their erase had been cut short or to have enough erased ones at hand.
+    pub blocks_erased: u64,
+    /// When what is read in parallel has arrived.
+    arrived: SimTime,
+}
+
+impl Recovery {
+    pub(crate) fn new(now: SimTime) -> Self {
+        Self { started: now, finished: now, arrived: now, ..Self::default() }
+    }
+
+    /// How long it took, in ns of virtual time.
+    pub fn duration_ns(&self) -> u64 {
+        self.finished.since(self.started)
+    }
+
+    /// The time to issue the next operation at.
+    pub(crate) fn now(&self) -> SimTime {
+        self.finished
+    }
+
+    /// Notes an operation that runs beside others.
+    pub(crate) fn read(&mut self, arrived: SimTime) {
+        self.arrived = self.arrived.max(arrived);
+    }
+
+    /// Waits for the operations noted so far.
+    pub(crate) fn wait(&mut self) {
+        self.finished = self.finished.max(self.arrived);
+    }
+}
+
+/// Why no map could be found again.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RecoveryError {
+    /// The drive was not set up to survive.
+    #[error(
+        "this drive keeps its map in memory only and loses everything with its power; set drive.ftl.durable_map = true"
+    )]
+    Volatile,
+    /// The flash keeps no contents.
+    #[error(
+        "with drive.nand.data = \"none\" flash keeps nothing that could be recovered; use \"stamp\" or \"bytes\""
+    )]
+    NoContents,
+    /// What is on flash contradicts itself.
+    #[error("the map on flash is damaged: {0}")]
+    Damaged(String),
+}

@@ -1,0 +1,343 @@
+//! The map on flash, rule by rule: what it costs, what survives a power cut, what is refused.
+
+use strobe_ftl::gc::{Greedy, Sampled, Sampling};
+use strobe_ftl::{FtlError, MappingScheme, PageMap, PageMapConfig, Recovery, RecoveryError};
+use strobe_nand::{
+    ArrayTiming, Cause, Chip, CutPlan, Nand, NandOp, NoMedium, StampMedium, TimingConfig, Unit, Untimed,
+    WearConfig,
+};
+use strobe_types::{BlockId, Geometry, GeometrySpec, Lpn, SimTime};
+
+const T0: SimTime = SimTime::ZERO;
+const UNITS: u32 = 64;
+
+type TestChip = Chip<Untimed, StampMedium>;
+type Map = PageMap<TestChip, Greedy>;
+
+fn geometry() -> Geometry {
+    Geometry::new(GeometrySpec {
+        channels: 1,
+        dies_per_channel: 1,
+        planes_per_die: 1,
+        blocks_per_plane: 40,
+        pages_per_block: 8,
+        page_bytes: 4096,
+        unit_bytes: 4096,
+    })
+    .expect("valid geometry")
+}
+
+fn config() -> PageMapConfig {
+    PageMapConfig { durable: true, virtual_map_entries: 16, ..PageMapConfig::new(UNITS) }
+}
+
+fn policy() -> Greedy {
+    Greedy::new(geometry().blocks())
+}
+
+fn drive() -> Map {
+    PageMap::new(Chip::new(geometry(), WearConfig::default(), Untimed, 1), policy(), config()).expect("room")
+}
+
+fn write(map: &mut Map, lpn: u32, payload: u64) {
+    map.write(T0, &[Unit { lpn: Lpn::new(lpn), payload }]).expect("writes");
+}
+
+fn copy(map: &mut Map, from: u32, to: u32) {
+    map.copy(T0, Lpn::new(from), Lpn::new(to), 1).expect("copies");
+}
+
+fn trim(map: &mut Map, lpn: u32) {
+    map.trim(T0, Lpn::new(lpn), 1).expect("trims");
+}
+
+fn flush(map: &mut Map) {
+    map.flush(T0).expect("flushes");
+}
+
+fn read(map: &Map, lpn: u32) -> u64 {
+    map.peek(Lpn::new(lpn))
+}
+
+/// The drive after power has failed now.
+fn cut(map: &Map) -> Map {
+    try_cut(map).expect("recovers").0
+}
+
+fn try_cut(map: &Map) -> Result<(Map, Recovery), RecoveryError> {
+    let (map, report) = PageMap::restart(map.nand().clone(), policy(), config(), T0)?;
+    map.check().expect("state");
+    Ok((map, report))
+}
+
+fn programs(map: &Map, cause: Cause) -> u64 {
+    map.nand().counts().get(NandOp::Program, cause)
+}
+
+/// The log-structured file system of the paper: a file block at 10, checkpoint 10 on the drive.
+const OLD: u32 = 10;
+const NEW: u32 = 30;
+const CHECKPOINT: u32 = 0;
+
+/// Writes the file block and checkpoint 10, then copies the block to its new place, as cleaning does.
+fn cleaned_after_checkpoint_10() -> Map {
+    let mut map = drive();
+    write(&mut map, OLD, 77);
+    write(&mut map, CHECKPOINT, 10);
+    flush(&mut map);
+    copy(&mut map, OLD, NEW);
+    assert_eq!(map.copy_stats().logical_units, 1, "no data has moved");
+    map
+}
+
+#[test]
+fn c1_power_fails_after_the_copy_and_both_are_back_at_checkpoint_10() {
+    let map = cut(&cleaned_after_checkpoint_10());
+    assert_eq!([CHECKPOINT, OLD, NEW].map(|lpn| read(&map, lpn)), [10, 77, 0]);
+}
+
+#[test]
+fn c2_power_fails_after_writes_that_follow_and_both_are_back_at_checkpoint_10() {
+    let mut map = cleaned_after_checkpoint_10();
+    write(&mut map, 40, 1);
+    write(&mut map, 41, 2);
+    let map = cut(&map);
+    assert_eq!([CHECKPOINT, OLD, NEW].map(|lpn| read(&map, lpn)), [10, 77, 0]);
+    // The writes themselves are on flash and found there, which the file system does not rely on.
+    assert_eq!([40, 41].map(|lpn| read(&map, lpn)), [1, 2]);
+}
+
+#[test]
+fn c3_the_map_is_flushed_as_the_active_block_changes_and_both_owners_are_there() {
+    let mut map = cleaned_after_checkpoint_10();
+    let before = programs(&map, Cause::Meta);
+    (40..48).for_each(|lpn| write(&mut map, lpn, 5));
+    assert!(programs(&map, Cause::Meta) > before, "the virtual map went to flash with the block");
+    let mut map = cut(&map);
+    // The file system is at checkpoint 10 still and reads the old place.
+    assert_eq!([CHECKPOINT, OLD, NEW].map(|lpn| read(&map, lpn)), [10, 77, 77]);
+    // It is shared, not copied: either owner may go.
+    trim(&mut map, NEW);
+    assert_eq!([OLD, NEW].map(|lpn| read(&map, lpn)), [77, 0]);
+    map.check().expect("state");
+}
+
+#[test]
+fn c4_after_checkpoint_11_both_are_there_and_the_trimmed_place_is_nobodys_business() {
+    let mut map = cleaned_after_checkpoint_10();
+    write(&mut map, CHECKPOINT, 11);
+    flush(&mut map);
+    trim(&mut map, OLD);
+    let unflushed = cut(&map);
+    assert_eq!([CHECKPOINT, NEW].map(|lpn| read(&unflushed, lpn)), [11, 77]);
+    flush(&mut map);
+    let flushed = cut(&map);
+    assert_eq!([CHECKPOINT, OLD, NEW].map(|lpn| read(&flushed, lpn)), [11, 0, 77]);
+}
+
+#[test]
+fn a_trim_holds_from_the_next_flush_on() {
+    let mut map = drive();
+    write(&mut map, 3, 33);
+    flush(&mut map);
+    trim(&mut map, 3);
+    assert_eq!(read(&cut(&map), 3), 33, "not flushed, it may come back");
+    flush(&mut map);
+    assert_eq!(read(&cut(&map), 3), 0);
+}
+
+#[test]
+fn a_completed_write_is_found_without_a_flush() {
+    let mut map = drive();
+    (0..29).for_each(|n| write(&mut map, n % 7, 100 + u64::from(n)));
+    let recovered = cut(&map);
+    for lpn in 0..8 {
+        assert_eq!(read(&recovered, lpn), read(&map, lpn));
+    }
+}
+
+#[test]
+fn a_write_after_an_unflushed_trim_or_copy_wins() {
+    let mut map = drive();
+    (0..4).for_each(|lpn| write(&mut map, lpn, 10));
+    flush(&mut map);
+    trim(&mut map, 0);
+    write(&mut map, 0, 20);
+    copy(&mut map, 1, 2);
+    write(&mut map, 2, 21);
+    let map = cut(&map);
+    assert_eq!([0, 1, 2, 3].map(|lpn| read(&map, lpn)), [20, 10, 21, 10]);
+}
+
+#[test]
+fn a_flush_costs_one_page_of_journal_and_none_if_nothing_has_changed() {
+    let mut map = drive();
+    write(&mut map, 1, 1);
+    flush(&mut map);
+    let before = map.nand().counts().total(NandOp::Program);
+    flush(&mut map);
+    assert_eq!(map.nand().counts().total(NandOp::Program), before, "nothing has changed");
+    write(&mut map, 2, 2);
+    let (map_pages, meta_pages) = (programs(&map, Cause::Map), programs(&map, Cause::Meta));
+    flush(&mut map);
+    // Every third journal page is followed by a segment of the checkpoint.
+    let added = programs(&map, Cause::Map) + programs(&map, Cause::Meta) - map_pages - meta_pages;
+    assert!((1..=2).contains(&added), "{added} pages");
+}
+
+#[test]
+fn pages_with_entries_of_the_virtual_map_are_charged_to_meta() {
+    let mut map = drive();
+    (0..4).for_each(|lpn| write(&mut map, lpn, 1));
+    flush(&mut map);
+    let before = programs(&map, Cause::Meta);
+    copy(&mut map, 1, 50);
+    flush(&mut map);
+    assert!(programs(&map, Cause::Meta) > before);
+}
+
+#[test]
+fn without_a_durable_map_nothing_is_written_and_nothing_can_be_found() {
+    let volatile = PageMapConfig { durable: false, ..config() };
+    let chip: TestChip = Chip::new(geometry(), WearConfig::default(), Untimed, 1);
+    let mut map = PageMap::new(chip, policy(), volatile).expect("room");
+    write(&mut map, 1, 1);
+    flush(&mut map);
+    assert_eq!(map.nand().counts().total(NandOp::Program), 1);
+    let refused = PageMap::restart(map.nand().clone(), policy(), volatile, T0).err();
+    assert_eq!(refused, Some(RecoveryError::Volatile));
+}
+
+#[test]
+fn flash_that_keeps_no_contents_is_refused() {
+    let chip: Chip<Untimed, NoMedium> = Chip::new(geometry(), WearConfig::default(), Untimed, 1);
+    let mut map = PageMap::new(chip, policy(), config()).expect("room");
+    map.write(T0, &[Unit { lpn: Lpn::new(1), payload: () }]).expect("writes");
+    let refused = PageMap::restart(map.nand().clone(), policy(), config(), T0).err();
+    assert_eq!(refused, Some(RecoveryError::NoContents));
+}
+
+#[test]
+fn the_log_goes_round_for_ever() {
+    let mut map = drive();
+    for round in 0..4000u64 {
+        write(&mut map, (round % 61) as u32, round);
+        if round % 3 == 0 {
+            copy(&mut map, (round % 61) as u32, 62);
+        }
+        flush(&mut map);
+    }
+    let reserved = config().map_blocks(&geometry());
+    let erases = map.nand().counts().get(NandOp::Erase, Cause::Map);
+    assert!(erases > 10 * u64::from(reserved), "{erases} erases of {reserved} blocks");
+    let (recovered, report) = try_cut(&map).expect("recovers");
+    for lpn in 0..UNITS {
+        assert_eq!(read(&recovered, lpn), read(&map, lpn));
+    }
+    assert!(report.log_pages <= u64::from(reserved * 8), "{report:?}");
+}
+
+#[test]
+fn recovery_takes_time_and_is_charged_to_its_cause() {
+    let timing = TimingConfig {
+        read_ns: 1000,
+        program_ns: 50_000,
+        erase_ns: 700_000,
+        channel_mb_s: 0,
+        spare_bytes: 0,
+        cache_program: false,
+    };
+    let chip: Chip<ArrayTiming, StampMedium> =
+        Chip::new(geometry(), WearConfig::default(), ArrayTiming::new(timing, &geometry()), 1);
+    let mut map = PageMap::new(chip, policy(), config()).expect("room");
+    for lpn in 0..20 {
+        map.write(T0, &[Unit { lpn: Lpn::new(lpn), payload: 1 }]).expect("writes");
+    }
+    let off = map.nand().idle_at();
+    let (map, report) = PageMap::restart(map.nand().clone(), policy(), config(), off).expect("recovers");
+    let reads = map.nand().counts().get(NandOp::Read, Cause::Recovery);
+    assert_eq!(reads, report.log_pages + report.scanned_pages);
+    assert_eq!((report.scanned_pages, report.units_found), (4, 4), "the pages of the open block");
+    // One die: the reads follow each other, then one epoch is written.
+    assert_eq!(report.duration_ns(), reads * 1000 + 50_000);
+}
+
+#[test]
+fn a_log_with_a_page_missing_is_damaged_not_half_believed() {
+    let mut map = drive();
+    let mut refused = 0;
+    for n in 0..200u32 {
+        write(&mut map, n % 60, n.into());
+        flush(&mut map);
+        for block in 0..config().map_blocks(&geometry()) {
+            let mut flash = map.nand().clone();
+            flash.erase(T0, BlockId::new(block), Cause::Host).expect("erases");
+            match PageMap::restart(flash, policy(), config(), T0) {
+                Err(RecoveryError::Damaged(_)) => refused += 1,
+                Err(error) => panic!("{error}"),
+                // What is not needed may go, and what can be found in the open block.
+                Ok((found, _)) => (0..60).for_each(|lpn| assert_eq!(read(&found, lpn), read(&map, lpn))),
+            }
+        }
+    }
+    assert!(refused > 50, "{refused}");
+    // Without any of it, data is there that nobody can find.
+    let mut flash = map.nand().clone();
+    for block in 0..config().map_blocks(&geometry()) {
+        flash.erase(T0, BlockId::new(block), Cause::Host).expect("erases");
+    }
+    let error = PageMap::restart(flash, policy(), config(), T0).expect_err("damaged");
+    assert!(error.to_string().contains("after all that is left of the log"), "{error}");
+}
+
+#[test]
+fn a_drive_of_another_size_is_damaged_not_misread() {
+    let mut map = drive();
+    (0..60).for_each(|lpn| write(&mut map, lpn, 1));
+    flush(&mut map);
+    for logical in [40, 80] {
+        let other = PageMapConfig { logical_units: logical, ..config() };
+        let result = PageMap::restart(map.nand().clone(), policy(), other, T0);
+        assert!(matches!(result, Err(RecoveryError::Damaged(_))), "{logical} units");
+    }
+}
+
+#[test]
+fn failing_blocks_of_the_log_are_replaced_until_there_is_none() {
+    let wear = WearConfig { endurance_pe: Some(30), ..WearConfig::default() };
+    let chip: TestChip = Chip::new(geometry(), wear, Untimed, 1);
+    let mut map = PageMap::new(chip, policy(), config()).expect("room");
+    let error = loop {
+        if let Err(error) =
+            map.write(T0, &[Unit { lpn: Lpn::new(1), payload: 1 }]).and_then(|_| map.flush(T0))
+        {
+            break error;
+        }
+    };
+    assert_eq!(error, FtlError::MapWornOut);
+    assert_eq!(
+        map.flush(T0).and_then(|_| map.write(T0, &[Unit { lpn: Lpn::new(1), payload: 2 }])),
+        Err(error)
+    );
+    assert_eq!(read(&map, 1), 1, "reads go on");
+    map.check().expect("state");
+}
+
+#[test]
+fn a_recovered_drive_goes_on_whatever_its_policy() {
+    let fifo = || Sampled::new(geometry().blocks(), Sampling::Fifo);
+    let chip: TestChip = Chip::new(geometry(), WearConfig::default(), Untimed, 1);
+    let mut map = PageMap::new(chip, fifo(), config()).expect("room");
+    map.nand_mut().plan_cuts(CutPlan::Never);
+    for round in 0..40u64 {
+        for lpn in 0..60 {
+            map.write(T0, &[Unit { lpn: Lpn::new(lpn), payload: round }]).expect("writes");
+        }
+        let flash = map.nand().clone();
+        let before = *map.gc_stats();
+        (map, _) = map.recover(T0, flash).expect("recovers");
+        map.check().expect("state");
+        assert_eq!(*map.gc_stats(), before, "statistics go on");
+        (0..60).for_each(|lpn| assert_eq!(map.peek(Lpn::new(lpn)), round));
+    }
+}

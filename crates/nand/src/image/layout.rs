@@ -1,0 +1,308 @@
+//! The bytes of an image: what lies where, and in which form. `docs/FORMAT.md` says the same in words.
+//!
+//! Structures have a slot of fixed size whose last four bytes are a checksum over the slot's address
+//! and everything else in it, so that a slot in the wrong place is as wrong as one with wrong bytes. A
+//! slot never crosses a multiple of 4096: a process that is killed has written all of it or nothing.
+
+use strobe_types::{BlockId, Geometry, GeometrySpec, Ppa, Ppn};
+use zerocopy::little_endian::{U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+use crate::{BlockState, Cause, UnitBytes, WearConfig};
+
+/// First bytes of every image. Not text, and a transfer that mangles line ends breaks it.
+pub(super) const MAGIC: [u8; 8] = *b"\x89STROBE\n";
+/// The version this program writes, and the only one it reads.
+pub(super) const VERSION: u32 = 1;
+
+/// What regions are aligned to, and the size of the header.
+pub(super) const ALIGN: u64 = 4096;
+/// Longest configuration text.
+pub(super) const CONFIG_MAX: u32 = 1 << 20;
+/// Bytes of a slot of the block table, of the record table, and of an entry of the unit table.
+pub(super) const BLOCK_SLOT: usize = 256;
+pub(super) const RECORD_SLOT: usize = 32;
+pub(super) const UNIT_ENTRY: usize = 8;
+
+/// The slot of `body` at `address`.
+pub(super) fn seal<T: IntoBytes + Immutable, const SLOT: usize>(address: u32, body: &T) -> [u8; SLOT] {
+    let mut slot = [0; SLOT];
+    let body = body.as_bytes();
+    slot[..body.len()].copy_from_slice(body);
+    let crc = slot_checksum(address, &slot);
+    slot[SLOT - 4..].copy_from_slice(&crc.to_le_bytes());
+    slot
+}
+
+/// What the slot at `address` holds; `None` if its checksum is wrong.
+pub(super) fn open<T: FromBytes>(address: u32, slot: &[u8]) -> Option<T> {
+    let crc = slot_checksum(address, slot).to_le_bytes();
+    let body = slot.get(..size_of::<T>())?;
+    if slot.ends_with(&crc) { T::read_from_bytes(body).ok() } else { None }
+}
+
+fn slot_checksum(address: u32, slot: &[u8]) -> u32 {
+    let covered = &slot[..slot.len().saturating_sub(4)];
+    crc32c::crc32c_append(crc32c::crc32c(&address.to_le_bytes()), covered)
+}
+
+/// The header, at the start of the file.
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub(super) struct Header {
+    pub(super) magic: [u8; 8],
+    pub(super) version: U32,
+    pub(super) channels: U32,
+    pub(super) dies_per_channel: U32,
+    pub(super) planes_per_die: U32,
+    pub(super) blocks_per_plane: U32,
+    pub(super) pages_per_block: U32,
+    pub(super) page_bytes: U32,
+    pub(super) unit_bytes: U32,
+    /// 1 if blocks survive `endurance_pe` erases, 0 if any number.
+    pub(super) endurance_limited: U32,
+    pub(super) endurance_pe: U32,
+    pub(super) factory_bad_blocks: U32,
+    pub(super) config_bytes: U32,
+    pub(super) config_crc: U32,
+    pub(super) zero: U32,
+    /// Bits of the IEEE 754 double.
+    pub(super) program_fail_rate: U64,
+    pub(super) seed: U64,
+}
+
+impl Header {
+    pub(super) fn new(geometry: &Geometry, wear: &WearConfig, seed: u64, config: &str) -> Self {
+        let spec = geometry.spec();
+        Self {
+            magic: MAGIC,
+            version: VERSION.into(),
+            channels: spec.channels.into(),
+            dies_per_channel: spec.dies_per_channel.into(),
+            planes_per_die: spec.planes_per_die.into(),
+            blocks_per_plane: spec.blocks_per_plane.into(),
+            pages_per_block: spec.pages_per_block.into(),
+            page_bytes: spec.page_bytes.into(),
+            unit_bytes: spec.unit_bytes.into(),
+            endurance_limited: u32::from(wear.endurance_pe.is_some()).into(),
+            endurance_pe: wear.endurance_pe.unwrap_or(0).into(),
+            factory_bad_blocks: wear.factory_bad_blocks.into(),
+            config_bytes: (config.len() as u32).into(),
+            config_crc: crc32c::crc32c(config.as_bytes()).into(),
+            zero: 0.into(),
+            program_fail_rate: wear.program_fail_rate.to_bits().into(),
+            seed: seed.into(),
+        }
+    }
+
+    pub(super) fn spec(&self) -> GeometrySpec {
+        GeometrySpec {
+            channels: self.channels.get(),
+            dies_per_channel: self.dies_per_channel.get(),
+            planes_per_die: self.planes_per_die.get(),
+            blocks_per_plane: self.blocks_per_plane.get(),
+            pages_per_block: self.pages_per_block.get(),
+            page_bytes: self.page_bytes.get(),
+            unit_bytes: self.unit_bytes.get(),
+        }
+    }
+
+    pub(super) fn wear(&self) -> WearConfig {
+        WearConfig {
+            endurance_pe: (self.endurance_limited.get() == 1).then_some(self.endurance_pe.get()),
+            factory_bad_blocks: self.factory_bad_blocks.get(),
+            program_fail_rate: f64::from_bits(self.program_fail_rate.get()),
+        }
+    }
+}
+
+const BAD: u32 = 1;
+const HALF_ERASED: u32 = 2;
+
+/// What the block table says of a block.
+#[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub(super) struct BlockEntry {
+    /// Successful erases. Records of pages programmed before the last one carry a smaller number, and so
+    /// an erase is this one write.
+    erase_count: U32,
+    /// Pages of this generation that `programs` includes; those after them count by their records.
+    counted: U32,
+    flags: U32,
+    zero: U32,
+    /// Programs since the block was new, by cause.
+    pub(super) programs: [U64; Cause::ALL.len()],
+    /// Erases since then, failed ones too, by cause.
+    pub(super) erases: [U64; Cause::ALL.len()],
+}
+
+impl BlockEntry {
+    pub(super) fn generation(&self) -> u32 {
+        self.erase_count.get()
+    }
+
+    pub(super) fn state(&self) -> BlockState {
+        BlockState {
+            erase_count: self.erase_count.get(),
+            pages_programmed: self.counted.get(),
+            bad: self.flags.get() & BAD != 0,
+            half_erased: self.flags.get() & HALF_ERASED != 0,
+        }
+    }
+
+    pub(super) fn set_state(&mut self, state: BlockState) {
+        self.erase_count = state.erase_count.into();
+        self.counted = state.pages_programmed.into();
+        self.flags = (u32::from(state.bad) * BAD + u32::from(state.half_erased) * HALF_ERASED).into();
+    }
+
+    /// Whether the numbers can belong together: a checksum does not keep a forger from inventing some.
+    pub(super) fn is_sensible(&self, geometry: &Geometry) -> bool {
+        let (erase_count, counted) = (self.erase_count.get(), self.counted.get());
+        let most = (u64::from(erase_count) + 1) * u64::from(geometry.pages_per_block());
+        let sum = |counts: &[U64]| counts.iter().try_fold(0u64, |sum, n| sum.checked_add(n.get()));
+        erase_count < u32::MAX
+            && counted <= geometry.pages_per_block()
+            && self.flags.get() <= BAD | HALF_ERASED
+            && sum(&self.programs).is_some_and(|programs| (u64::from(counted)..=most).contains(&programs))
+            && sum(&self.erases).is_some_and(|erases| {
+                erases == u64::from(erase_count) || erases == u64::from(erase_count) + 1
+            })
+    }
+}
+
+/// What kind of page a record belongs to. Zero is no kind: a slot of zeros is a page never programmed.
+pub(super) const DATA: u8 = 1;
+pub(super) const META: u8 = 2;
+
+/// The record of a programmed page. Written last: it makes the page what it is.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub(super) struct PageRecord {
+    /// Erase count of the block when the page was programmed.
+    pub(super) generation: U32,
+    /// Mapping units of a data page, 0 if nothing legible was left there; bytes of a table page.
+    pub(super) length: U32,
+    /// Position in the order of all programs of data.
+    pub(super) sequence: U64,
+    /// The checksum of the page's out-of-band record.
+    pub(super) oob_crc: U32,
+    /// CRC-32C of the page's entries in the unit table, or of the content of a table page.
+    pub(super) body_crc: U32,
+    pub(super) kind: u8,
+    pub(super) cause: u8,
+    pub(super) zero: [u8; 2],
+}
+
+impl PageRecord {
+    /// Whether a page of this geometry can have this record.
+    pub(super) fn is_sensible(&self, geometry: &Geometry) -> bool {
+        let fits = match self.kind {
+            DATA => self.length.get() <= geometry.units_per_page(),
+            META => self.length.get() <= geometry.page_bytes(),
+            _ => false,
+        };
+        fits && self.cause().is_some()
+    }
+
+    pub(super) fn cause(&self) -> Option<Cause> {
+        Cause::ALL.get(usize::from(self.cause)).copied()
+    }
+}
+
+/// What the unit table says of a mapping unit.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub(super) struct UnitEntry {
+    pub(super) lpn: U32,
+    /// See [`content_checksum`].
+    pub(super) crc: U32,
+}
+
+/// The checksum of a unit's content: 0 if it is all zeros and stored nowhere, else its CRC-32C, or 1 if
+/// that happens to be 0.
+pub(super) fn content_checksum(content: &UnitBytes) -> u32 {
+    content.bytes().map_or(0, |bytes| crc32c::crc32c(bytes).max(1))
+}
+
+/// Where the regions of an image begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Layout {
+    blocks: u64,
+    records: u64,
+    units: u64,
+    pub(super) contents: u64,
+    /// Bytes of the whole file.
+    pub(super) length: u64,
+    unit_bytes: u64,
+    units_per_page: u64,
+}
+
+impl Layout {
+    /// `None` if the file would be larger than files can be.
+    pub(super) fn new(geometry: &Geometry, config_bytes: u32) -> Option<Self> {
+        let after = |at: u64, count: u32, size: usize| {
+            let bytes = u64::from(count).checked_mul(size as u64)?;
+            at.checked_add(bytes)?.checked_next_multiple_of(ALIGN)
+        };
+        let blocks = after(ALIGN, config_bytes, 1)?;
+        let records = after(blocks, geometry.blocks(), BLOCK_SLOT)?;
+        let units = after(records, geometry.pages(), RECORD_SLOT)?;
+        let contents = after(units, geometry.units(), UNIT_ENTRY)?;
+        let length = after(contents, geometry.units(), geometry.unit_bytes() as usize)?;
+        i64::try_from(length).ok()?;
+        let unit_bytes = u64::from(geometry.unit_bytes());
+        let units_per_page = u64::from(geometry.units_per_page());
+        Some(Self { blocks, records, units, contents, length, unit_bytes, units_per_page })
+    }
+
+    pub(super) fn block(&self, block: BlockId) -> u64 {
+        self.blocks + u64::from(block.get()) * BLOCK_SLOT as u64
+    }
+
+    pub(super) fn record(&self, ppn: Ppn) -> u64 {
+        self.records + u64::from(ppn.get()) * RECORD_SLOT as u64
+    }
+
+    pub(super) fn unit(&self, ppa: Ppa) -> u64 {
+        self.units + u64::from(ppa.get()) * UNIT_ENTRY as u64
+    }
+
+    pub(super) fn content(&self, ppa: Ppa) -> u64 {
+        self.contents + u64::from(ppa.get()) * self.unit_bytes
+    }
+
+    pub(super) fn page_content(&self, ppn: Ppn) -> u64 {
+        self.contents + u64::from(ppn.get()) * self.units_per_page * self.unit_bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The numbers of `docs/FORMAT.md`.
+    #[test]
+    fn structures_have_the_documented_sizes_and_fit_their_slots() {
+        assert_eq!(size_of::<Header>(), 80);
+        assert_eq!(size_of::<BlockEntry>(), 176);
+        assert_eq!(size_of::<PageRecord>(), RECORD_SLOT - 4);
+        assert_eq!(size_of::<UnitEntry>(), UNIT_ENTRY);
+    }
+
+    #[test]
+    fn a_slot_opens_only_unchanged_and_at_its_address() {
+        let mut entry = BlockEntry::default();
+        entry.set_state(BlockState { erase_count: 7, pages_programmed: 3, bad: true, half_erased: false });
+        let slot: [u8; BLOCK_SLOT] = seal(5, &entry);
+        assert_eq!(open::<BlockEntry>(5, &slot).map(|e| e.state()), Some(entry.state()));
+        assert!(open::<BlockEntry>(6, &slot).is_none(), "slot of another block");
+        for bit in 0..BLOCK_SLOT * 8 {
+            let mut flipped = slot;
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            assert!(open::<BlockEntry>(5, &flipped).is_none(), "bit {bit}");
+        }
+        assert!(open::<BlockEntry>(5, &slot[..100]).is_none(), "cut off");
+        assert!(open::<BlockEntry>(5, &[]).is_none(), "empty");
+    }
+}

@@ -1,0 +1,290 @@
+//! The medium that writes through to an image.
+
+use std::cell::OnceCell;
+use std::fmt::Display;
+use std::io;
+use std::sync::Arc;
+
+use strobe_types::{BlockId, Geometry, Ppa, Ppn};
+use zerocopy::IntoBytes;
+
+use super::Image;
+use super::layout::{
+    self, BLOCK_SLOT, BlockEntry, DATA, META, PageRecord, RECORD_SLOT, UnitEntry, content_checksum,
+};
+use super::read::Slot;
+use crate::medium::{BlockState, page_checksum};
+use crate::{ByteMedium, Cause, Medium, OobRecord, Payload, Unit, UnitBytes};
+
+/// Keeps every byte, in a file. See [`Chip::create_image`](crate::Chip::create_image).
+///
+/// A clone is independent of the file and lives in memory: it costs reading everything stored, and as
+/// much memory as that. So does [`Medium::new`], which knows no file.
+#[derive(Debug)]
+pub struct ImageMedium(Place);
+
+#[derive(Debug)]
+enum Place {
+    File(Box<FileMedium>),
+    /// With the failure of what it is a copy of.
+    Memory(ByteMedium, Option<String>),
+}
+
+impl ImageMedium {
+    pub(super) fn on(file: FileMedium) -> Self {
+        Self(Place::File(Box::new(file)))
+    }
+
+    pub(super) fn in_memory(medium: ByteMedium) -> Self {
+        Self(Place::Memory(medium, None))
+    }
+}
+
+impl Clone for ImageMedium {
+    fn clone(&self) -> Self {
+        Self(match &self.0 {
+            Place::Memory(medium, failure) => Place::Memory(medium.clone(), failure.clone()),
+            Place::File(file) => match file.image.load(&file.table) {
+                Ok(medium) => Place::Memory(medium, file.failure.get().cloned()),
+                Err(error) => {
+                    let failure = file.failure.get().cloned().unwrap_or_else(|| words("read", &error));
+                    Place::Memory(ByteMedium::new(&file.image.info.geometry), Some(failure))
+                }
+            },
+        })
+    }
+}
+
+impl Medium for ImageMedium {
+    type Payload = UnitBytes;
+
+    fn new(geometry: &Geometry) -> Self {
+        Self::in_memory(ByteMedium::new(geometry))
+    }
+
+    fn store(&mut self, ppn: Ppn, first: Ppa, units: &[Unit<UnitBytes>], sequence: u64, cause: Cause) {
+        match &mut self.0 {
+            Place::File(file) => {
+                let content = Content { units, sequence };
+                file.attempt("write", |file| file.write_data(ppn, first, content, cause));
+            }
+            Place::Memory(medium, _) => medium.store(ppn, first, units, sequence, cause),
+        }
+    }
+
+    fn load(&self, ppa: Ppa) -> UnitBytes {
+        match &self.0 {
+            Place::File(file) => file.content(ppa),
+            Place::Memory(medium, _) => medium.load(ppa),
+        }
+    }
+
+    fn record(&self, ppn: Ppn) -> Option<OobRecord> {
+        match &self.0 {
+            Place::File(file) => file
+                .record(ppn)
+                .map(|record| OobRecord { sequence: record.sequence.get(), checksum: record.oob_crc.get() }),
+            Place::Memory(medium, _) => medium.record(ppn),
+        }
+    }
+
+    fn store_meta(&mut self, ppn: Ppn, bytes: &[u8], cause: Cause) {
+        match &mut self.0 {
+            Place::File(file) => file.attempt("write", |file| file.write_meta(ppn, bytes, cause)),
+            Place::Memory(medium, _) => medium.store_meta(ppn, bytes, cause),
+        }
+    }
+
+    fn load_meta(&self, ppn: Ppn) -> Option<Arc<[u8]>> {
+        match &self.0 {
+            Place::File(file) => file.meta(ppn),
+            Place::Memory(medium, _) => medium.load_meta(ppn),
+        }
+    }
+
+    fn set_block(&mut self, block: BlockId, state: BlockState, erase: Option<Cause>) {
+        if let Place::File(file) = &mut self.0 {
+            file.attempt("write", |file| file.write_block(block, state, erase));
+        }
+    }
+
+    fn erase(&mut self, first: Ppa, count: u32) {
+        match &mut self.0 {
+            Place::File(file) => file.punch(first, count),
+            Place::Memory(medium, _) => medium.erase(first, count),
+        }
+    }
+
+    fn failure(&self) -> Option<&str> {
+        match &self.0 {
+            Place::File(file) => file.failure.get().map(String::as_str),
+            Place::Memory(_, failure) => failure.as_deref(),
+        }
+    }
+
+    fn sync(&mut self) {
+        if let Place::File(file) = &mut self.0 {
+            file.attempt("write", |file| file.image.storage.sync());
+        }
+    }
+
+    fn footprint(geometry: &Geometry) -> (u64, u64) {
+        (0, (size_of::<BlockEntry>() as u64).div_ceil(u64::from(geometry.pages_per_block())))
+    }
+}
+
+/// Units for a page.
+struct Content<'a> {
+    units: &'a [Unit<UnitBytes>],
+    sequence: u64,
+}
+
+/// An image that is written to.
+#[derive(Debug)]
+pub(super) struct FileMedium {
+    image: Image,
+    /// The block table, but for pages programmed since it was written up to date.
+    table: Vec<BlockEntry>,
+    /// Why nothing is written any more.
+    failure: OnceCell<String>,
+    entries: Vec<UnitEntry>,
+    bytes: Vec<u8>,
+}
+
+fn words(doing: &str, error: &dyn Display) -> String {
+    format!("cannot {doing} the image: {error}")
+}
+
+impl FileMedium {
+    pub(super) fn new(image: Image, table: Vec<BlockEntry>) -> Self {
+        Self { image, table, failure: OnceCell::new(), entries: Vec::new(), bytes: Vec::new() }
+    }
+
+    /// Does something to the file, unless something has failed before.
+    fn attempt(&mut self, doing: &str, step: impl FnOnce(&mut Self) -> io::Result<()>) {
+        if self.failure.get().is_none()
+            && let Err(error) = step(self)
+        {
+            let _ = self.failure.set(words(doing, &error));
+        }
+    }
+
+    /// Gets something from the file, unless something has failed before. Damage is failure.
+    fn fetch<R>(&self, ppn: Ppn, get: impl FnOnce() -> io::Result<Option<R>>) -> Option<R> {
+        if self.failure.get().is_some() {
+            return None;
+        }
+        let failure = match get() {
+            Ok(Some(found)) => return Some(found),
+            Ok(None) => {
+                let geometry = &self.image.info.geometry;
+                let (block, page) = (geometry.block_of_page(ppn), geometry.page_in_block(ppn));
+                format!("the image is damaged: block {block} page {page} is not as it was written")
+            }
+            Err(error) => words("read", &error),
+        };
+        let _ = self.failure.set(failure);
+        None
+    }
+
+    fn content(&self, ppa: Ppa) -> UnitBytes {
+        let ppn = self.image.info.geometry.page_of(ppa);
+        self.fetch(ppn, || self.image.content(ppa, self.image.unit(ppa)?.crc.get()))
+            .unwrap_or_else(UnitBytes::zero)
+    }
+
+    fn record(&self, ppn: Ppn) -> Option<PageRecord> {
+        let block = self.image.info.geometry.block_of_page(ppn);
+        self.fetch(ppn, || {
+            Ok(match self.image.slot(ppn, self.table[block.index()].generation())? {
+                Slot::Programmed(record) => Some(Some(record)),
+                Slot::Free => Some(None),
+                Slot::Damaged => None,
+            })
+        })
+        .flatten()
+    }
+
+    fn meta(&self, ppn: Ppn) -> Option<Arc<[u8]>> {
+        let record = self.record(ppn)?;
+        if record.kind != META {
+            return None;
+        }
+        self.fetch(ppn, || self.image.meta(ppn, &record))
+    }
+
+    fn write_data(&mut self, ppn: Ppn, first: Ppa, content: Content<'_>, cause: Cause) -> io::Result<()> {
+        let Image { storage, layout, .. } = &self.image;
+        let units = content.units;
+        self.entries.clear();
+        self.entries.extend(units.iter().map(|unit| UnitEntry {
+            lpn: unit.lpn.get().into(),
+            crc: content_checksum(&unit.payload).into(),
+        }));
+        // Zeros are not stored; units between them are written together.
+        let mut at = first;
+        for run in units.chunk_by(|a, b| a.payload.bytes().is_some() == b.payload.bytes().is_some()) {
+            self.bytes.clear();
+            run.iter().filter_map(|unit| unit.payload.bytes()).for_each(|b| self.bytes.extend_from_slice(b));
+            debug_assert!(self.bytes.len() <= run.len() * self.image.info.geometry.unit_bytes() as usize);
+            storage.write(&self.bytes, layout.content(at))?;
+            at = at.plus(run.len() as u32);
+        }
+        let entries = self.entries.as_bytes();
+        storage.write(entries, layout.unit(first))?;
+        let record = PageRecord {
+            generation: 0.into(),
+            length: (units.len() as u32).into(),
+            sequence: content.sequence.into(),
+            oob_crc: page_checksum(units).into(),
+            body_crc: crc32c::crc32c(entries).into(),
+            kind: DATA,
+            cause: cause as u8,
+            zero: [0; 2],
+        };
+        self.write_record(ppn, record)
+    }
+
+    fn write_meta(&mut self, ppn: Ppn, bytes: &[u8], cause: Cause) -> io::Result<()> {
+        let Image { storage, layout, .. } = &self.image;
+        storage.write(bytes, layout.page_content(ppn))?;
+        let record = PageRecord {
+            generation: 0.into(),
+            length: (bytes.len() as u32).into(),
+            sequence: 0.into(),
+            oob_crc: 0.into(),
+            body_crc: crc32c::crc32c(bytes).into(),
+            kind: META,
+            cause: cause as u8,
+            zero: [0; 2],
+        };
+        self.write_record(ppn, record)
+    }
+
+    /// What makes a page programmed.
+    fn write_record(&mut self, ppn: Ppn, mut record: PageRecord) -> io::Result<()> {
+        let entry = &mut self.table[self.image.info.geometry.block_of_page(ppn).index()];
+        record.generation = entry.generation().into();
+        entry.programs[usize::from(record.cause)] += 1;
+        let slot: [u8; RECORD_SLOT] = layout::seal(ppn.get(), &record);
+        self.image.storage.write(&slot, self.image.layout.record(ppn))
+    }
+
+    /// What makes a block erased, or bad.
+    fn write_block(&mut self, block: BlockId, state: BlockState, erase: Option<Cause>) -> io::Result<()> {
+        let entry = &mut self.table[block.index()];
+        entry.set_state(state);
+        if let Some(cause) = erase {
+            entry.erases[cause as usize] += 1;
+        }
+        let slot: [u8; BLOCK_SLOT] = layout::seal(block.get(), entry);
+        self.image.storage.write(&slot, self.image.layout.block(block))
+    }
+
+    fn punch(&mut self, first: Ppa, count: u32) {
+        if self.failure.get().is_none() {
+            let bytes = u64::from(count) * u64::from(self.image.info.geometry.unit_bytes());
+            self.image.storage.punch(self.image.layout.content(first), bytes);
+        }
+    }
+}

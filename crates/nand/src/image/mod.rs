@@ -1,0 +1,319 @@
+//! A flash array in a file: what a drive stored outlives the process, even one that is killed.
+//!
+//! [`Image`] is the open file. [`Chip::create_image`] and [`Chip::open_image`] give chips whose medium
+//! writes through to it; [`Chip::load_image`] reads one into memory, however damaged it is.
+//!
+//! **After `kill -9`** the file is as a power cut between two flash operations would leave it. Every
+//! operation takes effect with its last write, which is so small and so placed that the kernel does all of
+//! it or nothing: the record of a programmed page, or the block table's entry of an erased block. What
+//! comes before is invisible without it. So there are no torn pages to tell from damaged ones: whatever
+//! does not match its checksum is damage, and is named.
+//!
+//! **After an error** (no space left, say) the file is left alone, as if power had been cut then, and
+//! [`Nand::failure`](crate::Nand::failure) says why.
+//!
+//! The format is in `docs/FORMAT.md`.
+
+mod layout;
+mod medium;
+mod read;
+mod scan;
+mod storage;
+#[cfg(test)]
+mod tests;
+
+pub use medium::ImageMedium;
+pub use scan::{Damage, Scan};
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io;
+use std::path::Path;
+
+use strobe_types::{BlockId, Geometry};
+
+use crate::chip::factory_bad;
+use crate::{BlockState, Chip, Timing, WearConfig};
+use layout::{ALIGN, BLOCK_SLOT, BlockEntry, CONFIG_MAX, Header, Layout, MAGIC, VERSION};
+use medium::FileMedium;
+use storage::Storage;
+
+/// Why a file cannot be used as an image.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ImageError {
+    /// The operating system says no.
+    #[error("cannot {doing} it: {source}")]
+    Io {
+        /// What was tried.
+        doing: &'static str,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// A directory, a device, a pipe.
+    #[error("it is not a regular file")]
+    NotAFile,
+    /// Another process works with it.
+    #[error("another process has it open")]
+    InUse,
+    /// The file is of another kind.
+    #[error("it is not an image of a Strobe drive")]
+    Foreign,
+    /// Nothing but zeros where the header should be.
+    #[error("it is blank: not an image, or one whose creation was cut short")]
+    Blank,
+    /// A version this program does not know.
+    #[error("it has format version {found}, this program reads version {VERSION} only")]
+    Version {
+        /// The version found.
+        found: u32,
+    },
+    /// The header cannot be trusted.
+    #[error("its header is damaged: {0}")]
+    Header(String),
+    /// The file ends before its tables do.
+    #[error("it is cut off: {length} of {expected} bytes are left, not even all of its tables")]
+    Truncated {
+        /// Bytes there are.
+        length: u64,
+        /// Bytes there should be.
+        expected: u64,
+    },
+    /// It holds an array of another shape.
+    #[error("it holds a drive of another geometry: {0}")]
+    Geometry(String),
+    /// The configuration text is longer than an image can hold.
+    #[error("a configuration of {0} bytes does not fit into an image, at most {CONFIG_MAX} do")]
+    ConfigTooLong(usize),
+    /// Parts of it have changed since they were written.
+    #[error("it is damaged: {}", summary(.0))]
+    Damaged(Vec<Damage>),
+}
+
+fn summary(damage: &[Damage]) -> String {
+    let first: Vec<String> = damage.iter().take(3).map(ToString::to_string).collect();
+    let more = match damage.len().saturating_sub(first.len()) {
+        0 => String::new(),
+        more => format!("; and {more} more"),
+    };
+    first.join("; ") + &more
+}
+
+fn failed(doing: &'static str) -> impl FnOnce(io::Error) -> ImageError {
+    move |source| ImageError::Io { doing, source }
+}
+
+/// What an image was made for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ImageInfo {
+    /// The shape of the array.
+    pub geometry: Geometry,
+    /// How its blocks go bad.
+    pub wear: WearConfig,
+    /// The seed of its chance.
+    pub seed: u64,
+    /// Text of the layer above, at most a megabyte; an image does not look into it.
+    pub config: String,
+}
+
+impl ImageInfo {
+    /// Refuses an image of another shape than `wanted`, naming every difference.
+    pub fn expect_geometry(&self, wanted: &Geometry) -> Result<(), ImageError> {
+        let (image, wanted) = (self.geometry.spec(), wanted.spec());
+        let differences: Vec<String> = [
+            ("channels", image.channels, wanted.channels),
+            ("dies_per_channel", image.dies_per_channel, wanted.dies_per_channel),
+            ("planes_per_die", image.planes_per_die, wanted.planes_per_die),
+            ("blocks_per_plane", image.blocks_per_plane, wanted.blocks_per_plane),
+            ("pages_per_block", image.pages_per_block, wanted.pages_per_block),
+            ("page_bytes", image.page_bytes, wanted.page_bytes),
+            ("mapping_unit_bytes", image.unit_bytes, wanted.unit_bytes),
+        ]
+        .into_iter()
+        .filter(|(_, image, wanted)| image != wanted)
+        .map(|(key, image, wanted)| format!("{key} is {image} in the image, {wanted} is asked for"))
+        .collect();
+        if differences.is_empty() { Ok(()) } else { Err(ImageError::Geometry(differences.join("; "))) }
+    }
+}
+
+/// What an image is opened for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// To look at it; several processes may at once.
+    Read,
+    /// To work on it; no other process may have it open.
+    Write,
+}
+
+/// An image file: open, locked, its header checked.
+#[derive(Debug)]
+pub struct Image {
+    storage: Box<dyn Storage>,
+    info: ImageInfo,
+    layout: Layout,
+    /// Bytes of the file when it was opened.
+    length: u64,
+}
+
+impl Image {
+    /// Opens the image at `path` and checks its header. The tables and contents are checked by those
+    /// who read them.
+    pub fn open(path: &Path, access: Access) -> Result<Self, ImageError> {
+        // Asked first, as opening a pipe would wait for somebody at the other end.
+        if !fs::metadata(path).map_err(failed("open"))?.is_file() {
+            return Err(ImageError::NotAFile);
+        }
+        let write = access == Access::Write;
+        let file = OpenOptions::new().read(true).write(write).open(path).map_err(failed("open"))?;
+        lock(&file, access)?;
+        Self::on(Box::new(file))
+    }
+
+    /// What the image was made for.
+    pub fn info(&self) -> &ImageInfo {
+        &self.info
+    }
+
+    fn on(storage: Box<dyn Storage>) -> Result<Self, ImageError> {
+        let length = storage.length().map_err(failed("read"))?;
+        let mut slot = [0; ALIGN as usize];
+        storage.read(&mut slot, 0).map_err(failed("read"))?;
+        if slot.iter().all(|&byte| byte == 0) {
+            return Err(ImageError::Blank);
+        }
+        let Some(version) = slot.strip_prefix(&MAGIC).and_then(|rest| rest.first_chunk::<4>()) else {
+            return Err(ImageError::Foreign);
+        };
+        let found = u32::from_le_bytes(*version);
+        if found != VERSION {
+            return Err(ImageError::Version { found });
+        }
+        if length < ALIGN {
+            return Err(ImageError::Truncated { length, expected: ALIGN });
+        }
+        let header: Header = layout::open(0, &slot)
+            .ok_or_else(|| ImageError::Header("it does not match its checksum".to_owned()))?;
+        let (geometry, layout) = shape(&header)?;
+        if length < layout.contents {
+            return Err(ImageError::Truncated { length, expected: layout.length });
+        }
+        let mut config = vec![0; header.config_bytes.get() as usize];
+        storage.read(&mut config, ALIGN).map_err(failed("read"))?;
+        if crc32c::crc32c(&config) != header.config_crc.get() {
+            return Err(ImageError::Header("the configuration does not match its checksum".to_owned()));
+        }
+        let config = String::from_utf8(config)
+            .map_err(|_| ImageError::Header("the configuration is not text".to_owned()))?;
+        let info = ImageInfo { geometry, wear: header.wear(), seed: header.seed.get(), config };
+        Ok(Self { storage, info, layout, length })
+    }
+
+    /// Makes a blank file an image of a new array whose blocks `bad` are bad.
+    fn format(
+        storage: Box<dyn Storage>,
+        info: ImageInfo,
+        layout: Layout,
+        bad: &[bool],
+    ) -> io::Result<(Self, Vec<BlockEntry>)> {
+        let entry = |&bad: &bool| {
+            let mut entry = BlockEntry::default();
+            entry.set_state(BlockState { bad, ..BlockState::default() });
+            entry
+        };
+        let table: Vec<BlockEntry> = bad.iter().map(entry).collect();
+        let mut slots = Vec::new();
+        for (batch, entries) in table.chunks(1024).enumerate() {
+            let first = batch as u32 * 1024;
+            slots.clear();
+            for (id, entry) in (first..).zip(entries) {
+                slots.extend_from_slice(&layout::seal::<_, BLOCK_SLOT>(id, entry));
+            }
+            storage.write(&slots, layout.block(BlockId::new(first)))?;
+        }
+        storage.write(info.config.as_bytes(), ALIGN)?;
+        // The header comes last: without it the file is no image yet.
+        let header = Header::new(&info.geometry, &info.wear, info.seed, &info.config);
+        storage.write(&layout::seal::<_, { ALIGN as usize }>(0, &header), 0)?;
+        Ok((Self { storage, info, length: layout.length, layout }, table))
+    }
+}
+
+fn lock(file: &File, access: Access) -> Result<(), ImageError> {
+    let locked = match access {
+        Access::Read => file.try_lock_shared(),
+        Access::Write => file.try_lock(),
+    };
+    locked.map_err(|error| match error {
+        TryLockError::WouldBlock => ImageError::InUse,
+        TryLockError::Error(source) => ImageError::Io { doing: "lock", source },
+    })
+}
+
+/// The geometry and layout that a header with the right checksum speaks of, which may be nonsense yet.
+fn shape(header: &Header) -> Result<(Geometry, Layout), ImageError> {
+    let wrong = |what: &str| ImageError::Header(what.to_owned());
+    let geometry = Geometry::new(header.spec()).map_err(|error| wrong(&error.to_string()))?;
+    if header.endurance_limited.get() > 1 || !(0.0..=1.0).contains(&header.wear().program_fail_rate) {
+        return Err(wrong("impossible wear"));
+    }
+    let config_bytes = header.config_bytes.get();
+    if config_bytes > CONFIG_MAX {
+        return Err(wrong("impossible length of the configuration"));
+    }
+    let layout = Layout::new(&geometry, config_bytes).ok_or_else(|| wrong("impossible size"))?;
+    Ok((geometry, layout))
+}
+
+impl<T: Timing> Chip<T, ImageMedium> {
+    /// A fresh array, as [`Chip::new`] makes it, in a new file at `path`. The file is as long as the
+    /// array is large, but takes up no more space than what is stored.
+    pub fn create_image(path: &Path, info: ImageInfo, timing: T) -> Result<Self, ImageError> {
+        if info.config.len() > CONFIG_MAX as usize {
+            return Err(ImageError::ConfigTooLong(info.config.len()));
+        }
+        let layout = Layout::new(&info.geometry, info.config.len() as u32)
+            .ok_or_else(|| failed("create")(io::ErrorKind::FileTooLarge.into()))?;
+        let file = OpenOptions::new().read(true).write(true).create_new(true).open(path);
+        let file = file.map_err(failed("create"))?;
+        lock(&file, Access::Write)?;
+        let made =
+            file.set_len(layout.length).and_then(|()| Self::on_blank(Box::new(file), info, layout, timing));
+        made.map_err(|source| {
+            // It holds nothing. If it cannot be removed either, the next one who opens it will be told.
+            let _ = fs::remove_file(path);
+            ImageError::Io { doing: "create", source }
+        })
+    }
+
+    fn on_blank(storage: Box<dyn Storage>, info: ImageInfo, layout: Layout, timing: T) -> io::Result<Self> {
+        let ImageInfo { geometry, wear, seed, .. } = info.clone();
+        let (image, table) =
+            Image::format(storage, info, layout, &factory_bad(geometry.blocks(), &wear, seed))?;
+        let medium = ImageMedium::on(FileMedium::new(image, table));
+        Ok(Self::on_medium(geometry, wear, timing, seed, medium))
+    }
+
+    /// The array in `image`, opened with [`Access::Write`], as it was left, counters of programs and
+    /// erases included; reads count from zero. Refuses an image whose tables are damaged. The contents of
+    /// mapping units are checked when they are read, so this costs a pass over the tables only: 8 bytes
+    /// per mapping unit stored, 32 per page.
+    pub fn open_image(image: Image, timing: T) -> Result<Self, ImageError> {
+        let (scan, restored, table) = image.scan(false).map_err(failed("read"))?;
+        if !scan.damage.is_empty() {
+            return Err(ImageError::Damaged(scan.damage));
+        }
+        let ImageInfo { geometry, wear, seed, .. } = image.info.clone();
+        let medium = ImageMedium::on(FileMedium::new(image, table));
+        Ok(Self::restore(geometry, wear, timing, seed, medium, restored))
+    }
+
+    /// Reads all of `image` into memory, checks everything and lists what is damaged; the file is not
+    /// touched. Damaged units read as zeros, pages whose record is damaged hold nothing, blocks whose
+    /// entry in the block table is damaged are bad.
+    pub fn load_image(image: &Image, timing: T) -> Result<(Self, Scan), ImageError> {
+        let (scan, restored, table) = image.scan(true).map_err(failed("read"))?;
+        let medium = ImageMedium::in_memory(image.load(&table).map_err(failed("read"))?);
+        let ImageInfo { geometry, wear, seed, .. } = image.info.clone();
+        Ok((Self::restore(geometry, wear, timing, seed, medium, restored), scan))
+    }
+}

@@ -1,0 +1,282 @@
+//! Images against chips in memory, on a disk that remembers every write and fails on demand.
+
+mod damage;
+mod errors;
+mod files;
+mod kill;
+
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use proptest::prelude::*;
+use strobe_types::{BlockId, Geometry, GeometrySpec, Lpn, SimTime};
+
+use super::layout::Layout;
+use super::storage::Storage;
+use super::{Image, ImageError, ImageInfo, ImageMedium};
+use crate::{ByteMedium, Cause, Chip, Nand, NandOp, Payload, Unit, UnitBytes, Untimed, WearConfig};
+
+type FileChip = Chip<Untimed, ImageMedium>;
+type MemoryChip = Chip<Untimed, ByteMedium>;
+
+const T0: SimTime = SimTime::ZERO;
+
+/// One change of a file.
+#[derive(Clone, Debug)]
+enum Change {
+    Write(u64, Vec<u8>),
+    Punch(u64, u64),
+}
+
+#[derive(Debug, Default)]
+struct State {
+    bytes: Vec<u8>,
+    log: Vec<Change>,
+    /// Bytes that may still be written; beyond them there is "no space".
+    room: Option<u64>,
+    reads_fail: bool,
+}
+
+/// A file in memory; clones are the same file.
+#[derive(Clone, Debug, Default)]
+struct Disk(Arc<Mutex<State>>);
+
+impl Disk {
+    fn of(bytes: Vec<u8>) -> Self {
+        Self(Arc::new(Mutex::new(State { bytes, ..State::default() })))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        self.state().bytes.clone()
+    }
+}
+
+impl State {
+    fn apply(bytes: &mut [u8], change: &Change) {
+        match change {
+            Change::Write(at, new) => bytes[*at as usize..][..new.len()].copy_from_slice(new),
+            Change::Punch(at, length) => bytes[*at as usize..][..*length as usize].fill(0),
+        }
+    }
+
+    fn change(&mut self, change: Change) {
+        Self::apply(&mut self.bytes, &change);
+        self.log.push(change);
+    }
+}
+
+impl Storage for Disk {
+    fn length(&self) -> io::Result<u64> {
+        Ok(self.state().bytes.len() as u64)
+    }
+
+    fn read(&self, bytes: &mut [u8], offset: u64) -> io::Result<()> {
+        let state = self.state();
+        if state.reads_fail {
+            return Err(io::Error::other("the disk is broken"));
+        }
+        let from = state.bytes.get(offset as usize..).unwrap_or_default();
+        let there = from.len().min(bytes.len());
+        bytes[..there].copy_from_slice(&from[..there]);
+        bytes[there..].fill(0);
+        Ok(())
+    }
+
+    fn write(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        let mut state = self.state();
+        let fits = state.room.map_or(bytes.len(), |room| bytes.len().min(room as usize));
+        // As the kernel does it: all of a small write or nothing, as much of a large one as there is room for.
+        let fits = if fits < bytes.len() { fits / 512 * 512 } else { fits };
+        state.room = state.room.map(|room| room - fits as u64);
+        if fits > 0 {
+            state.change(Change::Write(offset, bytes[..fits].to_vec()));
+        }
+        if fits < bytes.len() { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) }
+    }
+
+    fn punch(&self, offset: u64, length: u64) {
+        self.state().change(Change::Punch(offset, length));
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn geometry(blocks: u32, pages: u32, units_per_page: u32, unit_bytes: u32) -> Geometry {
+    Geometry::new(GeometrySpec {
+        channels: 1,
+        dies_per_channel: 1,
+        planes_per_die: 1,
+        blocks_per_plane: blocks,
+        pages_per_block: pages,
+        page_bytes: units_per_page * unit_bytes,
+        unit_bytes,
+    })
+    .expect("valid")
+}
+
+fn info(geometry: Geometry, wear: WearConfig) -> ImageInfo {
+    ImageInfo { geometry, wear, seed: 7, config: "colour = \"blue\"".to_owned() }
+}
+
+/// A new image on a new disk.
+fn create(info: &ImageInfo) -> (Disk, FileChip) {
+    let layout = Layout::new(&info.geometry, info.config.len() as u32).expect("small");
+    let disk = Disk::of(vec![0; layout.length as usize]);
+    let chip = FileChip::on_blank(Box::new(disk.clone()), info.clone(), layout, Untimed).expect("creates");
+    (disk, chip)
+}
+
+fn open(bytes: Vec<u8>) -> Result<FileChip, ImageError> {
+    FileChip::open_image(Image::on(Box::new(Disk::of(bytes)))?, Untimed)
+}
+
+/// Something done to a chip; numbers are taken modulo what there is.
+#[derive(Clone, Debug)]
+enum Step {
+    /// Programs as many pages as `units` fill, as far as the block has room.
+    Program {
+        block: u32,
+        units: Vec<(u32, u8)>,
+        cause: usize,
+    },
+    Meta {
+        block: u32,
+        bytes: Vec<u8>,
+        cause: usize,
+    },
+    Erase {
+        block: u32,
+        cause: usize,
+    },
+    MarkBad {
+        block: u32,
+    },
+}
+
+fn steps(longest: usize) -> impl Strategy<Value = Vec<Step>> {
+    let cause = 0..Cause::ALL.len();
+    let program = (0..8u32, prop::collection::vec((0..20u32, 0..4u8), 1..9), cause.clone())
+        .prop_map(|(block, units, cause)| Step::Program { block, units, cause });
+    let meta = (0..8u32, prop::collection::vec(any::<u8>(), 0..1024), cause.clone())
+        .prop_map(|(block, bytes, cause)| Step::Meta { block, bytes, cause });
+    let erase = (0..8u32, cause).prop_map(|(block, cause)| Step::Erase { block, cause });
+    let bad = (0..8u32).prop_map(|block| Step::MarkBad { block });
+    prop::collection::vec(prop_oneof![20 => program, 4 => meta, 6 => erase, 1 => bad], 1..longest)
+}
+
+fn any_info() -> impl Strategy<Value = ImageInfo> {
+    (1..6u32, 1..5u32, 1..5u32, prop::bool::ANY, 0..3u32, prop::bool::ANY).prop_map(
+        |(blocks, pages, units, small, factory_bad_blocks, faulty)| {
+            let wear = WearConfig {
+                endurance_pe: faulty.then_some(3),
+                factory_bad_blocks,
+                program_fail_rate: if faulty { 0.2 } else { 0.0 },
+            };
+            info(geometry(blocks, pages, units, if small { 512 } else { 4096 }), wear)
+        },
+    )
+}
+
+/// Does `step` as far as flash rules allow it; `sequence` counts pages.
+fn apply(chip: &mut impl Nand<Payload = UnitBytes>, step: &Step, sequence: &mut u64) {
+    let geometry = chip.geometry().clone();
+    let target = |block: u32| BlockId::new(block % geometry.blocks());
+    let next = |chip: &dyn Fn(BlockId) -> u32, block| geometry.pages_per_block() - chip(block);
+    match step {
+        Step::Program { block, units, cause } => {
+            let block = target(*block);
+            let room = next(&|b| chip.pages_programmed(b), block);
+            if room == 0 || chip.is_bad(block) {
+                return;
+            }
+            let first = geometry.page(block, chip.pages_programmed(block));
+            let units: Vec<Unit<UnitBytes>> = units
+                .iter()
+                .take((room * geometry.units_per_page()) as usize)
+                .map(|&(lpn, content)| {
+                    let payload = match content {
+                        0 => UnitBytes::zero(),
+                        stamp => {
+                            UnitBytes::synthetic(*sequence * 64 + u64::from(stamp), geometry.unit_bytes())
+                        }
+                    };
+                    Unit { lpn: Lpn::new(lpn), payload }
+                })
+                .collect();
+            *sequence += 16;
+            let _ = chip.program(T0, first, &units, *sequence, Cause::ALL[*cause]);
+        }
+        Step::Meta { block, bytes, cause } => {
+            let block = target(*block);
+            if next(&|b| chip.pages_programmed(b), block) == 0 || chip.is_bad(block) {
+                return;
+            }
+            let ppn = geometry.page(block, chip.pages_programmed(block));
+            let bytes = &bytes[..bytes.len().min(geometry.page_bytes() as usize)];
+            let _ = chip.program_meta(T0, ppn, bytes, Cause::ALL[*cause]);
+        }
+        Step::Erase { block, cause } => {
+            if !chip.is_bad(target(*block)) {
+                let _ = chip.erase(T0, target(*block), Cause::ALL[*cause]);
+            }
+        }
+        Step::MarkBad { block } => chip.mark_bad(target(*block)),
+    }
+}
+
+/// Everything a layer above can learn from two chips is the same; `Err` names the first difference.
+fn compare<A, B>(a: &mut A, b: &mut B) -> Result<(), String>
+where
+    A: Nand<Payload = UnitBytes>,
+    B: Nand<Payload = UnitBytes>,
+{
+    macro_rules! same {
+        ($left:expr, $right:expr, $($what:tt)+) => {
+            let (left, right) = ($left, $right);
+            if left != right {
+                return Err(format!("{}: {left:?} and {right:?}", format!($($what)+)));
+            }
+        };
+    }
+    let geometry = b.geometry().clone();
+    same!(a.geometry(), &geometry, "geometry");
+    for op in [NandOp::Program, NandOp::Erase] {
+        for cause in Cause::ALL {
+            same!(a.counts().get(op, cause), b.counts().get(op, cause), "{op:?} for {cause:?}");
+        }
+    }
+    for block in (0..geometry.blocks()).map(BlockId::new) {
+        same!(a.erase_count(block), b.erase_count(block), "erase count of {block:?}");
+        same!(a.is_bad(block), b.is_bad(block), "badness of {block:?}");
+        same!(a.is_half_erased(block), b.is_half_erased(block), "half-erasedness of {block:?}");
+        same!(a.pages_programmed(block), b.pages_programmed(block), "pages of {block:?}");
+        if b.is_half_erased(block) {
+            continue;
+        }
+        for page in 0..b.pages_programmed(block) {
+            let ppn = geometry.page(block, page);
+            same!(a.record(ppn), b.record(ppn), "record of {ppn:?}");
+            same!(a.verify_page(ppn), b.verify_page(ppn), "soundness of {ppn:?}");
+            same!(
+                a.read_meta(T0, ppn, Cause::Host).1,
+                b.read_meta(T0, ppn, Cause::Host).1,
+                "table in {ppn:?}"
+            );
+            for slot in 0..geometry.units_per_page() {
+                let ppa = geometry.first_unit_of_page(ppn).plus(slot);
+                same!(a.lpn(ppa), b.lpn(ppa), "owner of {ppa:?}");
+                if b.lpn(ppa).is_some() {
+                    same!(a.payload(ppa), b.payload(ppa), "content of {ppa:?}");
+                }
+            }
+        }
+    }
+    same!(a.failure(), b.failure(), "failure");
+    Ok(())
+}

@@ -1,0 +1,206 @@
+//! Drives whose flash is a file, so that they outlive the process.
+
+use std::fs;
+use std::path::Path;
+
+use strobe_ftl::gc::Greedy;
+use strobe_ftl::{PageMap, Recovery, RecoveryError};
+use strobe_nand::{Access, Chip, Image, ImageError, ImageInfo, ImageMedium, Nand, Scan, Timing, Untimed};
+use strobe_types::{BlockId, SimTime};
+
+use crate::build::{Boxed, BuildError, Built, ByName, Plan, PolicyChoice, checked, memory_beside_chip};
+use crate::config::{DataMode, DriveConfig};
+use crate::drive::{Drive, Engine};
+
+/// Why an image cannot be used for a drive.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ImageProblem {
+    /// The file itself.
+    #[error(transparent)]
+    File(#[from] ImageError),
+    /// A key has a value that rules an image out.
+    #[error("{key} must be {needed} for a drive on an image")]
+    Key {
+        /// The configuration key.
+        key: &'static str,
+        /// What it must be, and why.
+        needed: &'static str,
+    },
+    /// The image holds a drive of another kind.
+    #[error("it holds another drive: {0}")]
+    Unlike(String),
+    /// The configuration in the image is not one that this version knows.
+    #[error("the configuration in it cannot be read: {0}")]
+    Config(String),
+    /// Nothing can be kept in it any more.
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// Keys, below `drive`, that decide what lies on flash; those of the geometry and the capacity apart.
+const KEPT: [&str; 9] = [
+    "nand.endurance_pe",
+    "nand.factory_bad_blocks",
+    "nand.program_fail_rate",
+    "ftl.mapping",
+    "ftl.map_blocks",
+    "ftl.copy_mode",
+    "ftl.gc.stream",
+    "ftl.gc.migration",
+    "ftl.wear_leveling.kind",
+];
+
+/// The drive of `config` on the image at `path`: a new one if there is no such file, else the one that is
+/// there, recovered as after a power cut.
+///
+/// What lies on flash must fit: another geometry, capacity, endurance or use of flash is refused; policies, timing
+/// and controller may differ. `seed` is that of policies; bad blocks are decided when the image is made.
+pub fn build_on_image(
+    config: &DriveConfig,
+    timing: bool,
+    seed: u64,
+    path: &Path,
+) -> Result<(Box<dyn Engine>, Option<Recovery>), BuildError> {
+    let wrong = |error| BuildError::Image { path: path.display().to_string(), error };
+    check_keys(config).map_err(wrong)?;
+    let (geometry, logical) = checked(config)?;
+    let image = match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+        _ => Some(Image::open(path, Access::Write).map_err(|error| wrong(error.into()))?),
+    };
+    let plan = Plan { config, geometry, logical, seed, is_new: image.is_none() };
+    if let Some(image) = &image {
+        check_alike(image.info(), &plan).map_err(wrong)?;
+    }
+    let built = match timing {
+        false => on_image(&plan, image, path, Untimed),
+        true => on_image(&plan, image, path, plan.array_timing()),
+    }?;
+    match built.0.failure() {
+        Some(reason) => Err(wrong(ImageProblem::Failed(reason.to_owned()))),
+        None => Ok(built),
+    }
+}
+
+fn on_image<T: Timing + Send + 'static>(
+    plan: &Plan<'_>,
+    image: Option<Image>,
+    path: &Path,
+    timing: T,
+) -> Result<Built, BuildError> {
+    let wrong =
+        |error: ImageError| BuildError::Image { path: path.display().to_string(), error: error.into() };
+    if let Some(image) = image {
+        return ByName.onto::<Boxed, _, _>(plan, Chip::open_image(image, timing).map_err(wrong)?);
+    }
+    let config = toml::to_string(plan.config).map_err(|error| BuildError::Image {
+        path: path.display().to_string(),
+        error: ImageProblem::Config(error.to_string()),
+    })?;
+    let info = ImageInfo { geometry: plan.geometry.clone(), wear: plan.wear(), seed: plan.seed, config };
+    let chip = Chip::create_image(path, info, timing).map_err(wrong)?;
+    ByName.onto::<Boxed, _, _>(plan, chip).inspect_err(|_| {
+        // A drive that cannot work leaves no file behind; if it does, nothing is lost.
+        let _ = fs::remove_file(path);
+    })
+}
+
+/// Refuses a drive that would lose something with its process.
+fn check_keys(config: &DriveConfig) -> Result<(), ImageProblem> {
+    let require =
+        |fits: bool, key, needed| if fits { Ok(()) } else { Err(ImageProblem::Key { key, needed }) };
+    require(config.nand.data == DataMode::Bytes, "drive.nand.data", "\"bytes\"")?;
+    require(config.ftl.durable_map, "drive.ftl.durable_map", "true")?;
+    let nvram = config.controller.nvram.bytes;
+    require(nvram == 0, "drive.controller.nvram.bytes", "0, as the cache is not kept in the image,")
+}
+
+/// Refuses an image on which this drive would not find what another one has left there.
+fn check_alike(info: &ImageInfo, plan: &Plan<'_>) -> Result<(), ImageProblem> {
+    info.expect_geometry(&plan.geometry)?;
+    let (was, is) = (&drive_of(info)?, plan.config);
+    let mut differences = Vec::new();
+    let mut compare = |key: &str, image: String, wanted: String| {
+        if image != wanted {
+            differences.push(format!("{key} is {image} in the image, {wanted} is asked for"));
+        }
+    };
+    compare("the capacity in mapping units", was.logical_units().to_string(), is.logical_units().to_string());
+    let (was_table, is_table) = (table(was), table(is));
+    for key in KEPT {
+        compare(&format!("drive.{key}"), value(&was_table, key), value(&is_table, key));
+    }
+    let entries = |map: strobe_ftl::PageMapConfig| map.virtual_map_entries.to_string();
+    let was_plan = Plan { config: was, geometry: info.geometry.clone(), ..*plan };
+    compare("drive.ftl.virtual_map_entries", entries(was_plan.map_config()), entries(plan.map_config()));
+    if differences.is_empty() { Ok(()) } else { Err(ImageProblem::Unlike(differences.join("; "))) }
+}
+
+fn table(config: &DriveConfig) -> toml::Value {
+    toml::Value::try_from(config).unwrap_or_else(|_| toml::Table::new().into())
+}
+
+/// What `table` says for a dotted key; defaults may be left out.
+fn value(table: &toml::Value, key: &str) -> String {
+    let found = key.split('.').try_fold(table, |table, part| table.get(part));
+    found.map_or_else(|| "the default".to_owned(), ToString::to_string)
+}
+
+/// The drive that an image was made for.
+fn drive_of(info: &ImageInfo) -> Result<DriveConfig, ImageProblem> {
+    let config: DriveConfig =
+        toml::from_str(&info.config).map_err(|error| ImageProblem::Config(error.message().to_owned()))?;
+    check_keys(&config)?;
+    Ok(config)
+}
+
+/// Host memory that a drive on an image needs, in bytes: little more than one that stores nothing.
+pub fn image_memory_bytes(config: &DriveConfig) -> Result<u64, BuildError> {
+    let (geometry, logical) = checked(config)?;
+    let chip = Chip::<Untimed, ImageMedium>::memory_bytes(&geometry);
+    Ok(chip + memory_beside_chip(config, &geometry, logical))
+}
+
+/// The drive of an image, in memory: nothing reaches the file.
+pub type ImageDrive = Drive<PageMap<Chip<Untimed, ImageMedium>, Greedy>>;
+
+/// What an image holds.
+#[derive(Debug)]
+pub struct Examined {
+    /// The drive it was made for.
+    pub config: DriveConfig,
+    /// Its pages by kind, and what is damaged.
+    pub scan: Scan,
+    /// Erase counts of good blocks.
+    pub erase_counts: Vec<u32>,
+    /// Blocks out of service.
+    pub bad_blocks: u32,
+    /// The drive, recovered, if that is possible, and what it took.
+    pub drive: Result<(ImageDrive, Recovery), RecoveryError>,
+}
+
+/// The drive that `image` was made for, as [`examine`] would load it; its memory can so be estimated
+/// with [`memory_bytes`](crate::memory_bytes).
+pub fn image_config(image: &Image) -> Result<DriveConfig, ImageProblem> {
+    drive_of(image.info())
+}
+
+/// Reads all of `image` into memory, checks it and recovers its drive there. Damaged parts are left out,
+/// so what the drive holds is what can be saved.
+pub fn examine(image: &Image) -> Result<Examined, ImageProblem> {
+    let info = image.info();
+    let config = drive_of(info)?;
+    let (geometry, logical) = checked(&config).map_err(|error| ImageProblem::Config(error.to_string()))?;
+    info.expect_geometry(&geometry)?;
+    let (chip, scan) = Chip::load_image(image, Untimed)?;
+    let (bad, good): (Vec<_>, Vec<_>) =
+        (0..geometry.blocks()).map(BlockId::new).partition(|&block| chip.is_bad(block));
+    let erase_counts = good.iter().map(|&block| chip.erase_count(block)).collect();
+    let plan = Plan { config: &config, geometry, logical, seed: info.seed, is_new: false };
+    let policy = Greedy::new(plan.geometry.blocks());
+    let before = chip.counts().clone();
+    let drive = PageMap::restart(chip, policy, plan.map_config(), SimTime::ZERO)
+        .map(|(ftl, recovery)| (Drive::reopened(ftl, &config.controller, before), recovery));
+    Ok(Examined { scan, erase_counts, bad_blocks: bad.len() as u32, drive, config })
+}

@@ -37,4 +37,12 @@ reached = curve[0]["host_pages"] / r["wear"]["ideal_host_pages"]
 assert 0.1 < reached < 1, reached
 print("wear-out: first bad block at %.0f %% of the ideal" % (100 * reached))'
 
+"$strobe" run examples/power-cut.toml --quiet --json - | python3 -c '
+import json, sys
+cuts = json.load(sys.stdin)["power_cuts"]
+assert len(cuts) > 5, len(cuts)
+assert all(cut["verified"]["wrong"] == 0 for cut in cuts), cuts
+assert sum(cut["recovery"]["units_found"] for cut in cuts) > 0
+print("power cut: %d times, %d units at stake, none lost" % (len(cuts), sum(cut["verified"]["unflushed"] for cut in cuts)))'
+
 STROBE=$strobe examples/sweep-over-provisioning.sh

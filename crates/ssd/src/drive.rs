@@ -59,7 +59,8 @@ pub trait Engine: Send {
     fn limits(&self) -> LimitsConfig;
 
     /// Writes back what the write buffer holds, without a host command, and syncs the image if there is
-    /// one; returns when all flash operations issued so far are complete. What the non-volatile cache holds stays there.
+    /// one; returns when all flash operations issued so far are complete. What the non-volatile cache
+    /// holds stays there.
     fn settle(&mut self, now: SimTime) -> Result<SimTime, CommandError>;
 
     /// Sectors of 512 bytes offered to the host.

@@ -23,6 +23,8 @@ pub use recovery::{Recovery, RecoveryError};
 
 pub use wear::WearSummary;
 
+#[cfg(doc)]
+use strobe_nand::Cause;
 use strobe_nand::{Nand, Payload, Unit};
 use strobe_types::{Lpn, SimTime};
 
@@ -113,6 +115,9 @@ pub trait MappingScheme {
     /// Writes whole units, a page at a time; a page that the last ones do not fill is padded.
     /// Returns when the last page is on flash.
     fn write(&mut self, now: SimTime, units: &[Unit<Self::Payload>]) -> Result<SimTime, FtlError>;
+
+    /// [`MappingScheme::write`] of what a non-volatile cache gives up: charged to [`Cause::Cache`].
+    fn write_back(&mut self, now: SimTime, units: &[Unit<Self::Payload>]) -> Result<SimTime, FtlError>;
 
     /// Reads `count` units from `first` on and appends their content to `out`. Unmapped units
     /// read as zeros and cost nothing.

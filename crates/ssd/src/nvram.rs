@@ -236,7 +236,7 @@ impl<P: Payload> Nvram<P> {
     where
         F: MappingScheme<Payload = P>,
     {
-        let done = ftl.write(now.max(self.merged), &self.batch)?;
+        let done = ftl.write_back(now.max(self.merged), &self.batch)?;
         self.stats.evicted_units += self.batch.len() as u64;
         self.places.give(done, self.batch.len());
         for unit in std::mem::take(&mut self.batch) {

@@ -69,14 +69,14 @@ pub struct NvramStats {
 }
 
 impl NvramStats {
-    /// What was added since `earlier`.
+    /// What was added since `earlier`, or nothing if a power cut has gone back before that.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         Self {
-            write_units: self.write_units - earlier.write_units,
-            hits: self.hits - earlier.hits,
-            read_hits: self.read_hits - earlier.read_hits,
-            evicted_units: self.evicted_units - earlier.evicted_units,
+            write_units: self.write_units.saturating_sub(earlier.write_units),
+            hits: self.hits.saturating_sub(earlier.hits),
+            read_hits: self.read_hits.saturating_sub(earlier.read_hits),
+            evicted_units: self.evicted_units.saturating_sub(earlier.evicted_units),
         }
     }
 }

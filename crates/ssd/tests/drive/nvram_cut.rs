@@ -80,6 +80,10 @@ impl MappingScheme for Forgetful {
         self.inner.write(now, units)
     }
 
+    fn write_back(&mut self, now: SimTime, units: &[Unit<u64>]) -> Result<SimTime, FtlError> {
+        self.write(now, units)
+    }
+
     fn trim(&mut self, now: SimTime, first: Lpn, count: u32) -> Result<SimTime, FtlError> {
         let done = self.inner.trim(now, first, count);
         self.keep(first.get()..first.get() + count, 0.3);

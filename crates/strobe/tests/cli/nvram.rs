@@ -19,7 +19,7 @@ fn a_run_with_a_cache_reports_it_and_one_without_does_not() {
     let hit_ratio = count("hits") as f64 / count("write_units") as f64;
     assert!((0.1..0.3).contains(&hit_ratio), "{hit_ratio}");
     assert_eq!(count("hits") + count("evicted_units"), count("write_units"), "it is full all the time");
-    assert_eq!(with["nand"]["program"]["by_cause"]["host"], with["nvram"]["evicted_units"]);
+    assert_eq!(with["nand"]["program"]["by_cause"]["cache"], with["nvram"]["evicted_units"]);
     assert_eq!(with["config"]["drive"]["controller"]["nvram"]["bytes"], 131_072);
 }
 

@@ -331,6 +331,9 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
                 ftl.remap(unit.lpn, source, first.plus(at));
                 ftl.policy.written(first.plus(at), ftl.tick);
             }
+            if ftl.journal.is_some() {
+                ftl.note_run(run, first);
+            }
         })
     }
 

@@ -46,7 +46,8 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         }
     }
 
-    /// Points whoever owns the unit at `from` to its copy at `to`.
+    /// Points whoever owns the unit at `from` to its copy at `to`. The caller notes what has changed in the
+    /// map.
     #[inline(always)]
     pub(super) fn remap(&mut self, lpn: Lpn, from: Ppa, to: Ppa) {
         if let Some(sharing) = &mut self.sharing {
@@ -60,7 +61,6 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let entry = &mut self.map[lpn.index()];
         assert!(*entry == PackedPpa::some(from), "FTL bug: {lpn:?} is not at {from:?}");
         *entry = PackedPpa::some(to);
-        self.note(lpn);
     }
 
     fn note_shared(&mut self, vpn: Vpn) {

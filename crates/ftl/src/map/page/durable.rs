@@ -1,7 +1,7 @@
 //! What the map keeps on flash: changes are noted here and end up in the journal.
 
-use strobe_nand::Nand;
-use strobe_types::{Lpn, PackedPpa, SimTime};
+use strobe_nand::{Nand, Unit};
+use strobe_types::{Lpn, PackedPpa, Ppa, SimTime};
 
 use super::PageMap;
 use super::sharing::Sharing;
@@ -20,6 +20,18 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     pub(super) fn note(&mut self, lpn: Lpn) {
         if let Some(journal) = &mut self.journal {
             journal.unit_changed(lpn.get());
+        }
+    }
+
+    /// Notes that `units` lie at `first` and behind it now; those that their owners share are not in the
+    /// map with that address.
+    #[cold]
+    pub(super) fn note_run(&mut self, units: &[Unit<N::Payload>], first: Ppa) {
+        let Some(journal) = &mut self.journal else { return };
+        for (at, unit) in (0..).zip(units) {
+            if self.map[unit.lpn.index()] == PackedPpa::some(first.plus(at)) {
+                journal.unit_changed(unit.lpn.get());
+            }
         }
     }
 

@@ -372,6 +372,11 @@ impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
         self.write_pages(now, HOST, Cause::Host, units, |ftl, run, first| ftl.settle_host(run, first))
     }
 
+    fn write_back(&mut self, now: SimTime, units: &[Unit<N::Payload>]) -> Result<SimTime, FtlError> {
+        self.refuse_at_end_of_life()?;
+        self.write_pages(now, HOST, Cause::Cache, units, |ftl, run, first| ftl.settle_host(run, first))
+    }
+
     fn read(&mut self, now: SimTime, first: Lpn, count: u32, out: &mut Vec<N::Payload>) -> SimTime {
         use strobe_nand::Payload;
         let mut finished = now;

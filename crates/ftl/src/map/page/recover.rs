@@ -164,6 +164,8 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
                 if record.sequence > LogPage::COUNTER_MAX {
                     return damaged(format!("page {ppn} has the sequence number {}", record.sequence));
                 }
+                // Also of a page whose program failed.
+                self.sequence = self.sequence.max(record.sequence + 1);
                 let first = geometry.first_unit_of_page(ppn);
                 let units = (0..geometry.units_per_page()).map(|at| first.plus(at));
                 let before = found.len();
@@ -173,8 +175,6 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         }
         report.wait();
         found.sort_unstable();
-        let newest = found.last().map_or(0, |&(sequence, ..)| sequence + 1);
-        self.sequence = self.sequence.max(newest);
         let units = self.map.len();
         match found.iter().find(|(_, _, lpn)| lpn.index() >= units) {
             Some((_, ppa, lpn)) => {

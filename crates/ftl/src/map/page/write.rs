@@ -93,7 +93,6 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             if let Some(sharing) = &mut self.sharing {
                 sharing.written(ppa, unit.lpn);
             }
-            self.note(unit.lpn);
             match std::mem::replace(&mut self.map[unit.lpn.index()], PackedPpa::some(ppa)).get() {
                 Some(old) => self.release(unit.lpn, old),
                 None => self.mapped += 1,
@@ -101,6 +100,9 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         }
         if self.heat.is_some() {
             self.warm(units);
+        }
+        if self.journal.is_some() {
+            self.note_run(units, first);
         }
     }
 
@@ -151,7 +153,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         cause: Cause,
     ) -> Result<((Ppn, u32), SimTime), FtlError> {
         let mut ready = now;
-        let for_host = matches!(cause, Cause::Host | Cause::Copy);
+        let for_host = matches!(cause, Cause::Host | Cause::Copy | Cause::Cache);
         if for_host && (self.free.count() < self.min_free_blocks || !self.retiring.is_empty()) {
             self.collect(now)?;
         }

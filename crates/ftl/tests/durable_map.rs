@@ -315,12 +315,65 @@ fn failing_blocks_of_the_log_are_replaced_until_there_is_none() {
         }
     };
     assert_eq!(error, FtlError::MapWornOut);
-    assert_eq!(
-        map.flush(T0).and_then(|_| map.write(T0, &[Unit { lpn: Lpn::new(1), payload: 2 }])),
-        Err(error)
-    );
+    for _ in 0..2 {
+        assert_eq!(map.flush(T0), Err(FtlError::MapWornOut), "what the epoch had is not on flash");
+    }
+    assert_eq!(map.write(T0, &[Unit { lpn: Lpn::new(1), payload: 2 }]), Err(error));
     assert_eq!(read(&map, 1), 1, "reads go on");
     map.check().expect("state");
+}
+
+#[test]
+fn a_failed_commit_during_collection_leaves_a_sound_drive_that_recovers() {
+    // Everything but the log's blocks would live for ever; what is collected when the log gives up stays.
+    let wear = WearConfig { endurance_pe: Some(12), ..WearConfig::default() };
+    let mut worn_out = 0;
+    for seed in 0..20 {
+        let chip: TestChip = Chip::new(geometry(), wear, Untimed, 1);
+        let mut map = PageMap::new(chip, policy(), PageMapConfig { seed, ..config() }).expect("room");
+        let mut rng = strobe_types::Prng::new(seed);
+        let mut payload = 0;
+        let (lpn, error) = loop {
+            payload += 1;
+            let lpn = rng.below(UNITS);
+            if let Err(error) = map.write(T0, &[Unit { lpn: Lpn::new(lpn), payload }]) {
+                break (lpn, error);
+            }
+        };
+        worn_out += u32::from(error == FtlError::MapWornOut);
+        map.check().unwrap_or_else(|broken| panic!("seed {seed}, {error}: {broken}"));
+        let flash = map.nand().clone();
+        let before: Vec<u64> = (0..UNITS).map(|lpn| read(&map, lpn)).collect();
+        let (after, _) = map.recover(T0, flash).unwrap_or_else(|broken| panic!("seed {seed}: {broken}"));
+        after.check().expect("state");
+        for other in (0..UNITS).filter(|&other| other != lpn) {
+            assert_eq!(read(&after, other), before[other as usize], "seed {seed} unit {other}");
+        }
+    }
+    assert!(worn_out > 0, "the log was never what gave up");
+}
+
+#[test]
+fn the_log_bears_one_cut_after_the_other() {
+    for step in 1..7 {
+        let mut map = drive();
+        (0..60).for_each(|lpn| write(&mut map, lpn, 1));
+        flush(&mut map);
+        for round in 0..400u64 {
+            let cut_at = map.nand().operations() + 1 + round % step;
+            map.nand_mut().plan_cuts(CutPlan::At(cut_at));
+            for lpn in 0..10 {
+                write(&mut map, lpn, 100 + round);
+                flush(&mut map);
+            }
+            let snapshot = map.nand_mut().take_snapshots().pop().expect("a cut");
+            (map, _) = PageMap::restart(snapshot.flash, policy(), config(), T0).expect("recovers");
+            map.check().expect("state");
+            (10..60).for_each(|lpn| assert_eq!(read(&map, lpn), 1));
+        }
+        write(&mut map, 0, 7);
+        flush(&mut map);
+    }
 }
 
 #[test]

@@ -8,6 +8,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use strobe_ftl::gc::Greedy;
+use strobe_ftl::wear::Leveling;
 use strobe_ftl::{Allocation, GcStream, MappingScheme, Migration, PageMap, PageMapConfig};
 use strobe_nand::{Chip, CutPlan, Nand, Snapshot, StampMedium, Unit, Untimed, WearConfig};
 use strobe_types::{Geometry, GeometrySpec, Lpn, Prng, SimTime};
@@ -69,7 +70,8 @@ enum Step {
 
 fn step(rng: &mut Prng, units: u32) -> Step {
     let first = rng.below(units);
-    let count = 1 + rng.below((units - first).min(5));
+    let most = if rng.below(8) == 0 { 40 } else { 5 };
+    let count = 1 + rng.below((units - first).min(most));
     match rng.below(12) {
         0 | 1 => Step::Trim { first, count },
         2..=4 => {
@@ -107,7 +109,7 @@ fn run(case: &Case, drive: &mut TestMap, model: &mut Model, step: &Step) -> bool
         Step::Flush => drive.flush(T0),
     };
     if let Err(error) = &result {
-        assert!(case.wear.program_fail_rate > 0.0, "{case:?}: {error}");
+        assert!(case.may_wear_out(), "{case:?}: {error}");
     }
     result.is_ok()
 }
@@ -140,10 +142,17 @@ impl Case {
             config.capacity(&geometry, blocks).room_units() >= u64::from(units)
         };
         let logical_units = (1..geometry.units()).rev().find(fits)?;
-        // Failing programs eat spare blocks.
-        let share = if wear.program_fail_rate > 0.0 { 2 } else { 1 };
-        let config = PageMapConfig { logical_units: logical_units.div_ceil(share), ..choices };
-        Some(Self { spec, config, wear })
+        let mut case = Self { spec, config: PageMapConfig { logical_units, ..choices }, wear };
+        if case.may_wear_out() {
+            // Failing blocks eat what is spare.
+            case.config.logical_units = logical_units.div_ceil(2);
+        }
+        Some(case)
+    }
+
+    /// Whether programs or erases fail.
+    fn may_wear_out(&self) -> bool {
+        self.wear.program_fail_rate > 0.0 || self.wear.endurance_pe.is_some()
     }
 
     fn geometry(&self) -> Geometry {
@@ -199,7 +208,7 @@ fn torture(case: &Case, seed: u64, steps: u32, again: u64) {
             cuts += 1;
             if cuts % again == 0 {
                 snapshot.flash.plan_cuts(CutPlan::Everywhere);
-                cut_again(case, snapshot, &model, &mut rng, &what);
+                cut_again(case, snapshot, &model, &mut rng, 2, &what);
             } else {
                 case.verify(snapshot, &model, &what);
             }
@@ -215,19 +224,29 @@ fn torture(case: &Case, seed: u64, steps: u32, again: u64) {
     assert_eq!(read, model.all_now());
 }
 
-/// Cuts at every operation of a recovery, and of a few commands after it.
+/// Cuts at every operation of a recovery, and of a few commands after it; some of these once more, until
+/// there were `cuts` in a row.
 fn cut_again(
     case: &Case,
     snapshot: Snapshot<TestChip>,
     model: &Model,
     rng: &mut Prng,
+    cuts: u32,
     what: &dyn Fn() -> String,
 ) {
     let operation = snapshot.operation;
     let (mut drive, read) = case.verify(snapshot, model, what);
     let during = || format!("{} recovering from {operation}", what());
+    let next = |mut second: Snapshot<TestChip>, model: &Model, rng: &mut Prng, what: &dyn Fn() -> String| {
+        if cuts > 0 && rng.below(150) == 0 {
+            second.flash.plan_cuts(CutPlan::Everywhere);
+            cut_again(case, second, model, rng, cuts - 1, what);
+        } else {
+            case.verify(second, model, what);
+        }
+    };
     for second in drive.nand_mut().take_snapshots() {
-        case.verify(second, model, &during);
+        next(second, model, rng, &during);
     }
     let mut model = model.clone();
     model.observe(&read);
@@ -236,7 +255,7 @@ fn cut_again(
         let after = || format!("{} recovered from {operation}, then {step:?}", what());
         let goes_on = run(case, &mut drive, &mut model, &step);
         for second in drive.nand_mut().take_snapshots() {
-            case.verify(second, &model, &after);
+            next(second, &model, rng, &after);
         }
         drive.check().unwrap_or_else(|error| panic!("{}: {error}", after()));
         if !goes_on {
@@ -256,7 +275,7 @@ fn any_case(rng: &mut Prng) -> Option<Case> {
     let spec = GeometrySpec {
         channels: pick(&[1, 1, 2]),
         dies_per_channel: pick(&[1, 1, 2]),
-        planes_per_die: 1,
+        planes_per_die: pick(&[1, 1, 1, 2]),
         blocks_per_plane: pick(&[16, 20, 28]),
         pages_per_block: pick(&[2, 4, 8]),
         page_bytes: units_per_page * 512,
@@ -267,6 +286,8 @@ fn any_case(rng: &mut Prng) -> Option<Case> {
         net_blocks: pick(&[1, 1, 2]),
         migration: [Migration::None, Migration::HotCold, Migration::Sorted][pick(&[0, 0, 1, 2]) as usize],
         allocation: [Allocation::Fifo, Allocation::Adaptive][pick(&[0, 1]) as usize],
+        leveling: [None, Some(Leveling::Swap { threshold: 2 }), Some(Leveling::DualPool { threshold: 2 })]
+            [pick(&[0, 0, 1, 2]) as usize],
         virtual_map_entries: pick(&[0, 3, 40]),
         durable: true,
         seed: rng.bits(),
@@ -274,10 +295,11 @@ fn any_case(rng: &mut Prng) -> Option<Case> {
     };
     let wear = WearConfig {
         factory_bad_blocks: rng.below(2),
-        program_fail_rate: if rng.below(4) == 0 { 0.004 } else { 0.0 },
-        endurance_pe: None,
+        program_fail_rate: [0.0, 0.0, 0.0, 0.004, 0.05][rng.below(5) as usize],
+        endurance_pe: (rng.below(6) == 0).then(|| 2 + rng.below(8)),
     };
-    Case::new(spec, PageMapConfig { fault_reserve: u32::from(wear.program_fail_rate > 0.0), ..config }, wear)
+    let fault_reserve = 3 * u32::from(wear.program_fail_rate > 0.0 || wear.endurance_pe.is_some());
+    Case::new(spec, PageMapConfig { fault_reserve, ..config }, wear)
 }
 
 /// Tortures drives until there were `cuts` cuts.

@@ -451,6 +451,9 @@ impl<T: Timing, M: Medium> Nand for Chip<T, M> {
     }
 
     fn verify_page(&self, ppn: Ppn) -> Result<(), String> {
+        if self.is_half_erased(self.geometry.block_of_page(ppn)) {
+            return Ok(());
+        }
         let Some(record) = self.medium.record(ppn) else { return Ok(()) };
         let first = self.geometry.first_unit_of_page(ppn);
         let units: Vec<Unit<M::Payload>> = (0..self.geometry.units_per_page())

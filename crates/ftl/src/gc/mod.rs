@@ -66,7 +66,7 @@ impl<'a> BlockView<'a> {
 /// **The caller promises** to report every block when it is opened, each unit written to it, each
 /// of its invalidations, the block exactly once when it closes, and to report it as taken before
 /// anything else happens to it. Blocks may be taken without having been chosen, and in any order:
-/// wear levelling empties blocks too.
+/// wear levelling empties blocks too. Ticks never go back.
 ///
 /// **The implementer promises** to name only blocks that are closed and not yet taken, the same
 /// ones for the same history and generator state, and `None` only if no candidate can yield space.

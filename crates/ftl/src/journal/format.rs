@@ -177,8 +177,9 @@ impl LogPage {
         out
     }
 
-    /// Counters beyond this are no counters; with room above them they can be added to without care.
-    pub(crate) const COUNTER_MAX: u64 = 1 << 62;
+    /// Counters beyond this are no counters (at a million units a second they take half a year); with room
+    /// above them, policies can add up the ticks of a block without care.
+    pub(crate) const COUNTER_MAX: u64 = 1 << 44;
 
     /// The page that `bytes` hold, if they hold one. They may be longer than it is.
     pub fn decode(bytes: &[u8]) -> Option<Self> {

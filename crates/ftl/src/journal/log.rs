@@ -33,6 +33,9 @@ pub(crate) struct Log {
     next: u64,
     /// See [`LogPage::base`]; blocks that end before it can be written anew.
     pub(crate) base: u64,
+    /// When the newest page is on flash. The next one waits for it: recovery believes in no page behind
+    /// one that is missing.
+    written: SimTime,
 }
 
 /// The block at place `at` of the region's order: planes take turns, so that it is spread over the drive.
@@ -63,6 +66,7 @@ impl Log {
             pages_per_block: geometry.pages_per_block(),
             next: 1,
             base: 0,
+            written: SimTime::ZERO,
         }
     }
 
@@ -90,7 +94,7 @@ impl Log {
     ) -> Result<SimTime, LogWornOut> {
         debug_assert_eq!(page.lsn, self.next);
         let bytes = page.encode();
-        let mut now = now;
+        let mut now = now.max(self.written);
         loop {
             let at = match self.head.filter(|&at| self.has_room(nand, at)) {
                 Some(at) => at,
@@ -107,6 +111,7 @@ impl Log {
                     self.ring[at].last = self.next;
                     self.next += 1;
                     self.base = page.base;
+                    self.written = done;
                     return Ok(done);
                 }
                 Err(failed) => {
@@ -146,13 +151,13 @@ impl Log {
         Err(LogWornOut)
     }
 
-    /// Finds the log that a power cut has left on `nand`, and its pages from the base on, in order.
-    /// `good` is how many good blocks a new region would have.
+    /// Finds the log that a power cut has left on `nand`, its pages from the base on, in order, and how
+    /// many illegible ones lie in their blocks. `good` is how many good blocks a new region would have.
     pub(crate) fn find<N: Nand>(
         nand: &mut N,
         good: u32,
         report: &mut Recovery,
-    ) -> Result<(Self, Vec<LogPage>), RecoveryError> {
+    ) -> Result<(Self, Vec<LogPage>, u32), RecoveryError> {
         let geometry = nand.geometry().clone();
         // Blocks only ever go bad, so the region is no longer than one chosen now.
         let mut region = region_for(&geometry, good, |block| nand.is_bad(block));
@@ -172,8 +177,8 @@ impl Log {
         report.wait();
         let mut log = Self::new(&geometry, region);
         firsts.sort_unstable();
-        let Some(&(_, head)) = firsts.last() else { return Ok((log, Vec::new())) };
-        let newest = pages_of(nand, member_at(&geometry, head), report);
+        let Some(&(_, head)) = firsts.last() else { return Ok((log, Vec::new(), 0)) };
+        let (newest, mut illegible) = pages_of(nand, member_at(&geometry, head), report);
         report.wait();
         let Some(last) = newest.last() else { return damaged("the newest page of the log is gone".into()) };
         (log.base, log.next) = (last.base, last.lsn + 1);
@@ -187,7 +192,11 @@ impl Log {
             }
             match is_head {
                 true => live.extend(newest.iter().cloned()),
-                false => live.extend(pages_of(nand, member_at(&geometry, at), report)),
+                false => {
+                    let (pages, torn) = pages_of(nand, member_at(&geometry, at), report);
+                    live.extend(pages);
+                    illegible += torn;
+                }
             }
         }
         report.wait();
@@ -201,7 +210,7 @@ impl Log {
             return damaged(format!("page {} of the log is missing", log.next - 1));
         }
         log.head = Some(head as usize);
-        Ok((log, live))
+        Ok((log, live, illegible))
     }
 }
 
@@ -217,9 +226,12 @@ fn first_page<N: Nand>(nand: &mut N, block: BlockId, report: &mut Recovery) -> O
     (0..nand.pages_programmed(block)).find_map(|page| read(nand, block, page, report))
 }
 
-/// All legible pages of the log in `block`.
-fn pages_of<N: Nand>(nand: &mut N, block: BlockId, report: &mut Recovery) -> Vec<LogPage> {
-    (0..nand.pages_programmed(block)).filter_map(|page| read(nand, block, page, report)).collect()
+/// All legible pages of the log in `block`, and the number of the others.
+fn pages_of<N: Nand>(nand: &mut N, block: BlockId, report: &mut Recovery) -> (Vec<LogPage>, u32) {
+    let programmed = nand.pages_programmed(block);
+    let pages: Vec<LogPage> = (0..programmed).filter_map(|page| read(nand, block, page, report)).collect();
+    let illegible = programmed - pages.len() as u32;
+    (pages, illegible)
 }
 
 fn read<N: Nand>(nand: &mut N, block: BlockId, page: u32, report: &mut Recovery) -> Option<LogPage> {

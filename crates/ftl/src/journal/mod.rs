@@ -27,6 +27,8 @@ pub(crate) struct LogDemand {
     pub(crate) words: u64,
     /// Blocks that can be open at the same time.
     pub(crate) open_blocks: u32,
+    /// Blocks that may fail.
+    pub(crate) fault_reserve: u32,
 }
 
 impl LogDemand {
@@ -44,14 +46,21 @@ impl LogDemand {
         (self.words / 4).clamp(16, four_pages.max(16) as u64) as usize
     }
 
-    /// Good blocks that the log needs to go on for ever: two checkpoints with the journal between
-    /// them, each up to one epoch late, the block being filled, one to erase, and one to lose.
-    pub(crate) fn blocks(&self, geometry: &Geometry) -> u32 {
+    /// Most pages from the base of the log to its end: two checkpoints with the journal between them, each
+    /// up to one epoch late, and the epoch being written.
+    fn pages(&self, geometry: &Geometry) -> u64 {
         let records = self.limit(geometry) + (geometry.units_per_block() + self.open_blocks) as usize + 8;
         let per_page = (Self::payload(geometry) / Record::MAX_BYTES).max(1);
         let epoch = records.div_ceil(per_page) as u64 + 1;
         let round = u64::from(self.segments(geometry)) * u64::from(1 + JOURNAL_PAGES_PER_SEGMENT) + epoch;
-        (2 * round).div_ceil(u64::from(geometry.pages_per_block())) as u32 + 3
+        2 * round + epoch
+    }
+
+    /// Good blocks that the log needs to go on for ever: for its pages, the block being filled, one to
+    /// erase, and those to lose.
+    pub(crate) fn blocks(&self, geometry: &Geometry) -> u32 {
+        let filled = self.pages(geometry).div_ceil(u64::from(geometry.pages_per_block())) as u32;
+        filled + 3 + self.fault_reserve
     }
 }
 
@@ -98,6 +107,8 @@ pub(crate) struct Journal {
     /// Whether a block has been opened or given up.
     blocks_changed: bool,
     limit: usize,
+    /// See [`LogDemand::pages`].
+    pages: u64,
     words: u64,
     /// Of these, the map's own; the virtual map's follow.
     map_words: u64,
@@ -112,6 +123,8 @@ pub(crate) struct Journal {
     owed: u32,
     /// When the last data page so far is on flash: what the map refers to must be there first.
     programmed: SimTime,
+    /// When the last epoch is on flash.
+    durable_at: SimTime,
 }
 
 impl Journal {
@@ -124,6 +137,7 @@ impl Journal {
             shared: Changes::new(tables[1]),
             blocks_changed: false,
             limit: demand.limit(geometry),
+            pages: demand.pages(geometry),
             words: demand.words,
             map_words: tables[0].into(),
             words_per_segment: (LogDemand::payload(geometry) / 4) as u32,
@@ -132,6 +146,7 @@ impl Journal {
             round_began: 0,
             owed: 0,
             programmed: SimTime::ZERO,
+            durable_at: SimTime::ZERO,
         }
     }
 
@@ -167,6 +182,11 @@ impl Journal {
         self.units.list.len() + self.shared.list.len() >= self.limit
     }
 
+    /// When the last epoch is on flash.
+    pub(crate) fn durable_at(&self) -> SimTime {
+        self.durable_at
+    }
+
     /// Whether nothing has changed since the last epoch.
     pub(crate) fn is_clean(&self) -> bool {
         self.units.list.is_empty() && self.shared.list.is_empty() && !self.blocks_changed
@@ -199,12 +219,14 @@ impl Journal {
             let page = self.page(number, count, clock, Content::Journal(records), self.log.base);
             done = self.log.append(nand, done, &page, cause)?;
         }
+        self.durable_at = done;
         self.owed += count;
         let mut at = done;
         while self.owed >= JOURNAL_PAGES_PER_SEGMENT {
             self.owed -= JOURNAL_PAGES_PER_SEGMENT;
             at = self.write_segment(nand, at, clock, words)?;
         }
+        debug_assert!(self.log.next() - self.log.base <= self.pages, "the log grows beyond its region");
         Ok(done)
     }
 
@@ -220,7 +242,8 @@ impl Journal {
     }
 
     /// Goes on where a power cut interrupted the round of segments that `pages`, the live log, show.
-    pub(crate) fn resume(&mut self, pages: &[LogPage]) {
+    /// `illegible` ones among them take room like a page of the journal.
+    pub(crate) fn resume(&mut self, pages: &[LogPage], illegible: u32) {
         for page in pages {
             match page.content {
                 Content::Journal(_) => {
@@ -230,7 +253,7 @@ impl Journal {
                     }
                 }
                 Content::Segment(_) => {
-                    self.owed = 0;
+                    self.owed = self.owed.saturating_sub(JOURNAL_PAGES_PER_SEGMENT);
                     if page.number == 0 {
                         self.round_began = self.epoch_began;
                     }
@@ -239,6 +262,7 @@ impl Journal {
             }
             self.epoch = self.epoch.max(page.epoch);
         }
+        self.owed += illegible;
     }
 
     fn page(&self, number: u32, count: u32, clock: Clock, content: Content, base: u64) -> LogPage {

@@ -161,7 +161,7 @@ impl BlockEntry {
         let (erase_count, counted) = (self.erase_count.get(), self.counted.get());
         let most = (u64::from(erase_count) + 1) * u64::from(geometry.pages_per_block());
         let sum = |counts: &[U64]| counts.iter().try_fold(0u64, |sum, n| sum.checked_add(n.get()));
-        erase_count < u32::MAX
+        erase_count < MOST_ERASES
             && counted <= geometry.pages_per_block()
             && self.flags.get() <= BAD | HALF_ERASED
             && sum(&self.programs).is_some_and(|programs| (u64::from(counted)..=most).contains(&programs))
@@ -170,6 +170,9 @@ impl BlockEntry {
             })
     }
 }
+
+/// More erases than any block survives, far from where counting them would overflow.
+const MOST_ERASES: u32 = 1 << 30;
 
 /// What kind of page a record belongs to. Zero is no kind: a slot of zeros is a page never programmed.
 pub(super) const DATA: u8 = 1;

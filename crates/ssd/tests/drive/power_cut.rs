@@ -196,11 +196,39 @@ fn torture(seed: u64, commands: u32) -> u64 {
             let wrong: Vec<Lpn> = back.verify().expect("watched").wrong;
             assert_eq!(wrong, [], "{}, cut at {operation}", place());
             cuts += 1;
+            if rng.below(20) == 0 {
+                cuts += go_on(back, &mut rng, &place);
+            }
         }
         drive = after;
     }
     assert_eq!(drive.verify().expect("watched").wrong, [], "seed {seed}");
     cuts
+}
+
+/// A recovered drive is used and cut, again and again: within a command, or within the recovery from the
+/// cut before. Returns the cuts.
+fn go_on(mut drive: Box<dyn Engine>, rng: &mut Prng, place: &dyn Fn() -> String) -> u64 {
+    for number in 0..8 {
+        let range = any_range(rng, 5 * UNIT);
+        let command = match rng.below(6) {
+            0 => Command::Flush,
+            1 => Command::WriteZeroes { range, deallocate: true },
+            2 => Command::Write { range, fua: true, hint: Hint::Metadata },
+            _ => Command::Write { range, fua: false, hint: Hint::None },
+        };
+        drive.plan_cut(drive.operations() + 1 + u64::from(rng.below(6)));
+        run(&mut *drive, &command);
+        if !drive.was_cut() {
+            continue;
+        }
+        let failed = |error| panic!("{}, then {command:?}, cut {number}: {error}", place());
+        (drive, _) = drive.restart(T0).unwrap_or_else(failed);
+        drive.check().unwrap_or_else(|error| panic!("{}, then {command:?}: {error}", place()));
+        let wrong = drive.verify().expect("watched").wrong;
+        assert_eq!(wrong, [], "{}, then {command:?}, cut {number}", place());
+    }
+    8
 }
 
 #[test]

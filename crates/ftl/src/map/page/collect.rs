@@ -50,11 +50,12 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             if !self.has_enough(self.min_free_blocks) {
                 return Ok(finished);
             }
-            let Some(block) = self.retiring.pop() else { break };
+            let Some(&block) = self.retiring.last() else { break };
             scratch.victims.clear();
             scratch.victims.push(block);
             let copied = self.empty(now, Cause::Gc, scratch)?;
-            finished = finished.max(self.commit(copied)?);
+            finished = finished.max(self.commit_copies(copied, scratch)?);
+            self.retiring.retain(|&retiring| retiring != block);
             self.take_out_of_service(block);
         }
         if self.leveler.is_some() {
@@ -80,8 +81,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
                 return Err(FtlError::NoProgress { victims: fruitless });
             }
             let copied = self.empty(now, Cause::Gc, scratch)?;
-            // The last epoch refers to what the victims hold.
-            let copied = self.commit(copied)?;
+            let copied = self.commit_copies(copied, scratch)?;
             for &victim in &scratch.victims {
                 finished = finished.max(self.erase(copied, victim, Cause::Gc));
             }
@@ -179,7 +179,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         scratch.victims.clear();
         scratch.victims.push(block);
         let copied = self.empty(now, Cause::Wear, scratch)?;
-        let copied = self.commit(copied)?;
+        let copied = self.commit_copies(copied, scratch)?;
         Ok(self.erase(copied, block, Cause::Wear))
     }
 
@@ -311,9 +311,27 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             Cause::Wear => self.gc.wear_units_moved -= kept,
             _ => self.gc.units_moved -= kept,
         }
+        self.keep_victims(scratch);
+    }
+
+    /// Makes the copies of what the victims hold, to which the last epoch refers, what the map on flash
+    /// refers to. If that fails, the victims stay as they are.
+    fn commit_copies(&mut self, copied: SimTime, scratch: &Scratch<N::Payload>) -> Result<SimTime, FtlError> {
+        let done = self.commit(copied);
+        if done.is_err() {
+            self.keep_victims(scratch);
+        }
+        done
+    }
+
+    /// The victims are not to be erased, and no candidates any more.
+    #[cold]
+    fn keep_victims(&mut self, scratch: &Scratch<N::Payload>) {
         for &victim in &scratch.victims {
-            self.states[victim.index()] = BlockState::Retiring;
-            self.retiring.push(victim);
+            if self.states[victim.index()] != BlockState::Retiring {
+                self.states[victim.index()] = BlockState::Retiring;
+                self.retiring.push(victim);
+            }
         }
     }
 

@@ -45,7 +45,15 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
 
     /// Makes the map as it is now survive a power cut; returns when it does.
     pub(super) fn commit(&mut self, now: SimTime) -> Result<SimTime, FtlError> {
-        let Some(mut journal) = self.journal.take_if(|journal| !journal.is_clean()) else { return Ok(now) };
+        let Some(journal) = &self.journal else { return Ok(now) };
+        if let Some(FtlError::MapWornOut) = self.end_of_life {
+            // The changes of the epoch that failed are nowhere but in memory.
+            return Err(FtlError::MapWornOut);
+        }
+        if journal.is_clean() {
+            return Ok(now.max(journal.durable_at()));
+        }
+        let Some(mut journal) = self.journal.take() else { return Ok(now) };
         let (units, shared) = journal.take_changes();
         let mut records = self.map_records(&units);
         if let Some(sharing) = &self.sharing {

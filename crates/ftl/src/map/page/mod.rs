@@ -126,6 +126,7 @@ impl PageMapConfig {
         LogDemand {
             words: u64::from(self.logical_units) + shared,
             open_blocks: self.roles().streams as u32 * Frontier::lanes_of(geometry),
+            fault_reserve: self.fault_reserve,
         }
     }
 
@@ -426,13 +427,13 @@ impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
 
     fn recover(self, now: SimTime, nand: N) -> Result<(Self, Recovery), RecoveryError> {
         let mut policy = self.policy;
-        // A policy that knows no candidate is as good as a fresh one.
+        // A policy that knows no candidate is as good as a fresh one, if its clock does not go back.
         for block in (0..self.states.len() as u32).map(BlockId::new) {
             if self.states[block.index()] == BlockState::Closed {
                 policy.taken(block);
             }
         }
-        let (mut ftl, report) = Self::restart(nand, policy, self.config, now)?;
+        let (mut ftl, report) = Self::restart_at(nand, policy, self.config, now, self.tick)?;
         (ftl.gc, ftl.copies, ftl.bad_block_host_writes) = (self.gc, self.copies, self.bad_block_host_writes);
         Ok((ftl, report))
     }

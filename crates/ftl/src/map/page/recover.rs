@@ -37,10 +37,21 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// Cost: the live log is read, at most twice the tables and the journal between, and the pages written
     /// since the last epoch.
     pub fn restart(
+        nand: N,
+        policy: V,
+        config: PageMapConfig,
+        now: SimTime,
+    ) -> Result<(Self, Recovery), RecoveryError> {
+        Self::restart_at(nand, policy, config, now, 1)
+    }
+
+    /// [`PageMap::restart`] with a policy that has seen ticks up to `tick`.
+    pub(super) fn restart_at(
         mut nand: N,
         policy: V,
         config: PageMapConfig,
         now: SimTime,
+        tick: u64,
     ) -> Result<(Self, Recovery), RecoveryError> {
         if !config.durable {
             return Err(RecoveryError::Volatile);
@@ -48,13 +59,14 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let mut report = Recovery::new(now);
         let geometry = nand.geometry().clone();
         let demand = config.log_demand(&geometry);
-        let (log, pages) = Log::find(&mut nand, config.map_blocks(&geometry), &mut report)?;
+        let (log, pages, illegible) = Log::find(&mut nand, config.map_blocks(&geometry), &mut report)?;
         let tables = [config.logical_units, config.virtual_map_entries];
         let mut journal = Journal::new(&geometry, demand, log, tables);
         let found = Tables::of(&pages, &journal, &config, demand.words, &mut report)?;
-        journal.resume(&pages);
+        journal.resume(&pages, illegible);
         let mut ftl = Self::with_journal(nand, policy, config, Some(Box::new(journal)));
         ftl.check_nothing_is_newer(&found)?;
+        ftl.tick = found.clock.tick.max(tick);
         ftl.adopt(found, &mut report)?;
         ftl.finish(&mut report);
         Ok((ftl, report))
@@ -69,7 +81,6 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// Takes over what the log says, and what was programmed after it.
     fn adopt(&mut self, found: Tables, report: &mut Recovery) -> Result<(), RecoveryError> {
         let geometry = self.nand.geometry().clone();
-        self.tick = found.clock.tick.max(1);
         self.sequence = found.clock.sequence;
         self.host_units_written = found.clock.host_units;
         let (map, shared) = found.words.split_at(found.map_words as usize);

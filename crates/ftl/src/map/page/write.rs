@@ -50,22 +50,25 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             self.valid[block.index()] += written as u32;
             settle(self, &run[..written], ppa);
             rest = &rest[written..];
-            match result {
+            let done = match result {
                 Ok(done) => {
                     finished = finished.max(done);
                     if self.frontiers[stream].advance(pages) {
                         self.close(block);
                     }
+                    done
                 }
                 Err(failed) => {
                     self.retire(stream, block);
                     now = failed.at;
+                    failed.at
                 }
+            };
+            if let Some(journal) = &mut self.journal {
+                journal.data_programmed(done);
+                // The host does not wait for it; a flush will.
+                self.commit_if_full(now)?;
             }
-        }
-        if let Some(journal) = &mut self.journal {
-            journal.data_programmed(finished);
-            self.commit_if_full(finished)?;
         }
         Ok(finished)
     }

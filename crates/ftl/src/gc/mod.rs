@@ -175,6 +175,20 @@ pub struct GcStats {
 }
 
 impl GcStats {
+    /// Both together.
+    #[must_use]
+    pub fn and(&self, other: &Self) -> Self {
+        Self {
+            runs: self.runs + other.runs,
+            victims: self.victims + other.victims,
+            units_moved: self.units_moved + other.units_moved,
+            time_ns: self.time_ns.saturating_add(other.time_ns),
+            program_failures: self.program_failures + other.program_failures,
+            wear_blocks: self.wear_blocks + other.wear_blocks,
+            wear_units_moved: self.wear_units_moved + other.wear_units_moved,
+        }
+    }
+
     /// What was added since `earlier`.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {

@@ -434,7 +434,8 @@ impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
             }
         }
         let (mut ftl, report) = Self::restart_at(nand, policy, self.config, now, self.tick)?;
-        (ftl.gc, ftl.copies, ftl.bad_block_host_writes) = (self.gc, self.copies, self.bad_block_host_writes);
+        (ftl.gc, ftl.copies) = (self.gc.and(&ftl.gc), self.copies);
+        ftl.bad_block_host_writes.splice(0..0, self.bad_block_host_writes);
         Ok((ftl, report))
     }
 

@@ -360,6 +360,18 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         if self.end_of_life.is_none() && self.capacity().check().is_err() {
             self.end_of_life = Some(self.worn_out());
         }
+        self.restore_reserve(report.finished);
+    }
+
+    /// A cut in a collection leaves copies without the erases that follow them. What is missing is made up
+    /// for while the open blocks still have room; the next cut could take that.
+    fn restore_reserve(&mut self, now: SimTime) {
+        if self.end_of_life.is_none()
+            && self.free.count() < self.min_free_blocks
+            && let Err(error) = self.collect(now)
+        {
+            self.end_of_life = Some(error);
+        }
     }
 }
 

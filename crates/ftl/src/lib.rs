@@ -13,11 +13,15 @@ mod heat;
 pub mod journal;
 mod map;
 mod recovery;
+mod scan;
 mod validity;
 pub mod wear;
 
 pub use capacity::{Capacity, CapacityError, Demand};
 pub use gc::{Allocation, GcStats, GcStream, Migration, Temperature};
+pub use map::blocks::{
+    BlockMap, BlockMapConfig, BlockMapError, Fast, LogBlock, MergeStats, ReplacementBlock, Scheme,
+};
 pub use map::page::{CopyStats, PageMap, PageMapConfig};
 pub use recovery::{Recovery, RecoveryError};
 
@@ -161,6 +165,11 @@ pub trait MappingScheme {
 
     /// Copy command counters.
     fn copy_stats(&self) -> CopyStats;
+
+    /// Merges by kind, of schemes that merge.
+    fn merge_stats(&self) -> Option<MergeStats> {
+        None
+    }
 
     /// Erased blocks at hand.
     fn free_blocks(&self) -> u32;

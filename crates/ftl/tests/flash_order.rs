@@ -100,6 +100,14 @@ impl Nand for Watched {
         self.chip.erase(now, block, cause)
     }
 
+    fn read_spare(&mut self, now: SimTime, ppn: Ppn, cause: Cause) -> SimTime {
+        self.chip.read_spare(now, ppn, cause)
+    }
+
+    fn pad(&mut self, now: SimTime, ppn: Ppn, cause: Cause) -> Result<SimTime, ProgramFailed> {
+        self.chip.pad(now, ppn, cause)
+    }
+
     fn read_meta(&mut self, now: SimTime, ppn: Ppn, cause: Cause) -> (SimTime, Option<Arc<[u8]>>) {
         self.chip.read_meta(now, ppn, cause)
     }

@@ -21,6 +21,7 @@ pub struct WearConfig {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Block {
+    /// Pages programmed; the next one in order, if order matters.
     next_page: u32,
     erase_count: u32,
 }
@@ -49,6 +50,8 @@ pub struct Chip<T, M> {
     counts: OpCounts,
     wear: WearConfig,
     faults: Prng,
+    /// Which pages are programmed, on chips that take them in any order.
+    programmed: Option<Vec<bool>>,
     /// Whether programs can fail or power can be cut: then they go page by page.
     page_by_page: bool,
     cuts: Cuts<Self>,
@@ -91,6 +94,7 @@ impl<T: Timing, M: Medium> Chip<T, M> {
             bad: factory_bad(geometry.blocks(), &wear, seed),
             half_erased: Vec::new(),
             counts: OpCounts::default(),
+            programmed: None,
             page_by_page: wear.program_fail_rate > 0.0,
             wear,
             faults: Prng::derive(seed, "program-fail"),
@@ -122,6 +126,7 @@ impl<T: Timing, M: Medium> Chip<T, M> {
                 .map(|block| Block { next_page: block.pages_programmed, erase_count: block.erase_count })
                 .collect(),
             counts,
+            programmed: None,
             page_by_page: wear.program_fail_rate > 0.0,
             wear,
             // Not the same chances again as when the array was new.
@@ -131,6 +136,16 @@ impl<T: Timing, M: Medium> Chip<T, M> {
             medium,
             geometry,
         }
+    }
+
+    /// The same, fresh, chip for programs in any order of the pages of a block, each once between erases,
+    /// as small-page single-level chips allow (Samsung K9F1208: only the number of partial programs of a
+    /// page is limited). Larger pages and more levels per cell disturb their neighbours and must be
+    /// programmed in order.
+    #[must_use]
+    pub fn in_any_order(mut self) -> Self {
+        self.programmed = Some(vec![false; self.geometry.pages() as usize]);
+        self
     }
 
     /// Bytes of host memory a chip of this geometry needs.
@@ -231,8 +246,7 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         self.counts.add(NandOp::Program, cause);
         self.write_oob(first, &[], 1);
         self.medium.store(ppn, first, &[], 0, cause);
-        let block = self.geometry.block_of_page(ppn);
-        self.blocks[block.index()].next_page = self.geometry.page_in_block(ppn) + 1;
+        self.take_pages(ppn, 1);
     }
 
     /// Half erases `block`: what it held is gone. Does not count as an erase, as the one that must
@@ -253,6 +267,13 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         let page = first.get() - id.get() * self.geometry.pages_per_block();
         let block = &mut self.blocks[id.index()];
         debug_assert!(!self.half_erased.contains(&id), "flash rule broken: program of half-erased {id}");
+        if let Some(programmed) = &mut self.programmed {
+            let pages = &mut programmed[first.get() as usize..(first.get() + pages) as usize];
+            assert!(!pages.contains(&true), "flash rule broken: program of a programmed page from {first} on");
+            pages.fill(true);
+            block.next_page += pages.len() as u32;
+            return;
+        }
         assert!(
             block.next_page == page && page + pages <= self.geometry.pages_per_block(),
             "flash rule broken: program of {pages} pages from {page} of block {id}, page {} is next",
@@ -294,8 +315,12 @@ impl<T: Timing, M: Medium> Chip<T, M> {
     fn assert_readable(&self, ppn: Ppn) {
         let block = self.geometry.block_of_page(ppn);
         let page = ppn.get() - block.get() * self.geometry.pages_per_block();
+        let is_there = match &self.programmed {
+            None => page < self.blocks[block.index()].next_page,
+            Some(programmed) => programmed[ppn.get() as usize],
+        };
         assert!(
-            page < self.blocks[block.index()].next_page,
+            is_there,
             "flash rule broken: read of page {page} of block {block}, which has not been programmed"
         );
     }
@@ -316,6 +341,24 @@ impl<T: Timing, M: Medium> Nand for Chip<T, M> {
         self.assert_readable(ppn);
         self.counts.add(NandOp::Read, cause);
         self.timing.read(now, units, || self.geometry.place(ppn))
+    }
+
+    #[inline(always)]
+    fn read_spare(&mut self, now: SimTime, ppn: Ppn, cause: Cause) -> SimTime {
+        self.counts.add(NandOp::Read, cause);
+        self.timing.read(now, 0, || self.geometry.place(ppn))
+    }
+
+    fn pad(&mut self, now: SimTime, ppn: Ppn, cause: Cause) -> Result<SimTime, ProgramFailed> {
+        if self.cuts.is_planned() {
+            self.cut(|flash| flash.tear_page(ppn, cause));
+        }
+        self.take_pages(ppn, 1);
+        let failed = self.page_by_page && self.faults.chance(self.wear.program_fail_rate);
+        self.counts.add(NandOp::Program, cause);
+        self.write_oob(self.geometry.first_unit_of_page(ppn), &[], 1);
+        let at = self.store(now, ppn, &[], 1, 0, cause);
+        if failed { Err(ProgramFailed { programmed: 0, at }) } else { Ok(at) }
     }
 
     #[inline(always)]
@@ -384,6 +427,10 @@ impl<T: Timing, M: Medium> Nand for Chip<T, M> {
         }
         block.erase_count += 1;
         block.next_page = 0;
+        if let Some(programmed) = &mut self.programmed {
+            let pages = self.geometry.pages_per_block() as usize;
+            programmed[id.index() * pages..(id.index() + 1) * pages].fill(false);
+        }
         self.half_erased.retain(|&half| half != id);
         self.keep_state(id, Some(cause));
         self.medium.erase(self.geometry.first_unit(id), self.geometry.units_per_block());
@@ -413,6 +460,17 @@ impl<T: Timing, M: Medium> Nand for Chip<T, M> {
 
     fn pages_programmed(&self, block: BlockId) -> u32 {
         self.blocks[block.index()].next_page
+    }
+
+    fn is_programmed(&self, ppn: Ppn) -> bool {
+        match &self.programmed {
+            None => self.geometry.page_in_block(ppn) < self.pages_programmed(self.geometry.block_of_page(ppn)),
+            Some(programmed) => programmed[ppn.get() as usize],
+        }
+    }
+
+    fn takes_any_order(&self) -> bool {
+        self.programmed.is_some()
     }
 
     fn erase_count(&self, block: BlockId) -> u32 {

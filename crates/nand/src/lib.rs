@@ -57,7 +57,8 @@ pub struct EraseFailed {
 
 /// A drive's flash array.
 ///
-/// **The caller promises** to program the pages of a block in order, each once between erases;
+/// **The caller promises** to program the pages of a block in order, unless [`Nand::takes_any_order`],
+/// each once between erases;
 /// to read only programmed pages; to leave bad blocks alone; and to order operations that depend
 /// on each other by passing the completion time of one as `now` of the next. Operations on one
 /// block are served in the order of the calls.
@@ -78,6 +79,13 @@ pub trait Nand {
     /// Reads page `ppn` and transfers `units` of its mapping units. Returns when they have
     /// arrived; their content is then available from [`Nand::lpn`] and [`Nand::payload`].
     fn read(&mut self, now: SimTime, ppn: Ppn, units: u32, cause: Cause) -> SimTime;
+
+    /// Reads the out-of-band area of page `ppn`, programmed or not, without its data. Returns when it has
+    /// arrived; [`Nand::is_programmed`] and [`Nand::lpn`] say what it holds.
+    fn read_spare(&mut self, now: SimTime, ppn: Ppn, cause: Cause) -> SimTime;
+
+    /// Programs page `ppn` with nothing, to get past it on a chip that takes pages in order only.
+    fn pad(&mut self, now: SimTime, ppn: Ppn, cause: Cause) -> Result<SimTime, ProgramFailed>;
 
     /// Programs consecutive pages of one block from `first` on with `units`, a page's worth each;
     /// the last page may be padded. Pages are issued together, in order. Returns when the last
@@ -126,6 +134,16 @@ pub trait Nand {
 
     /// Pages programmed in `block` since its last erase.
     fn pages_programmed(&self, block: BlockId) -> u32;
+
+    /// Whether page `ppn` has been programmed since the last erase of its block.
+    fn is_programmed(&self, ppn: Ppn) -> bool {
+        self.geometry().page_in_block(ppn) < self.pages_programmed(self.geometry().block_of_page(ppn))
+    }
+
+    /// Whether the pages of a block may be programmed in any order.
+    fn takes_any_order(&self) -> bool {
+        false
+    }
 
     /// Successful erases of `block`.
     fn erase_count(&self, block: BlockId) -> u32;

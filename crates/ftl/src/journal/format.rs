@@ -13,6 +13,9 @@
 //! A journal page carries [`Record`]s; a map page carries a segment of the checkpoint, four bytes an
 //! entry. Nothing here trusts its input: whatever does not decode is no page.
 
+/// Words that an entry of the virtual map takes: its packed place, 0 if it is free, and its owners.
+pub(crate) const WORDS_PER_ENTRY: u64 = 3;
+
 /// Bytes before the content.
 pub(crate) const HEADER: usize = 80;
 const MAGIC: [u8; 8] = *b"STRBMAP\x01";

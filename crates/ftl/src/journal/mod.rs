@@ -8,8 +8,12 @@
 
 pub mod format;
 mod log;
+mod replay;
+mod trims;
 
 pub(crate) use log::{Log, LogWornOut, region_for};
+pub(crate) use replay::Tables;
+pub(crate) use trims::Trims;
 
 use strobe_nand::{Cause, Nand};
 use strobe_types::{Geometry, SimTime};

@@ -1,3 +1,4 @@
 //! Mapping schemes.
 
+pub(crate) mod blocks;
 pub(crate) mod page;

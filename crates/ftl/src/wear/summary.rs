@@ -1,5 +1,8 @@
 //! Wear in numbers.
 
+use strobe_nand::Nand;
+use strobe_types::BlockId;
+
 /// How worn the flash is.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct WearSummary {
@@ -24,6 +27,19 @@ pub struct WearSummary {
 impl WearSummary {
     /// Bins of the histogram.
     const BINS: u32 = 16;
+
+    /// How worn `nand` is; `bad_block_host_writes` are the host units written when blocks went bad in use.
+    pub(crate) fn of_flash<N: Nand>(nand: &N, bad_block_host_writes: &[u64]) -> Self {
+        let blocks = (0..nand.geometry().blocks()).map(BlockId::new);
+        let good: Vec<u32> =
+            blocks.filter(|&block| !nand.is_bad(block)).map(|block| nand.erase_count(block)).collect();
+        Self {
+            bad_blocks: nand.geometry().blocks() - good.len() as u32,
+            first_bad_block_host_writes: bad_block_host_writes.first().copied(),
+            bad_block_host_writes: bad_block_host_writes.to_vec(),
+            ..Self::of(&good)
+        }
+    }
 
     /// Statistics over the erase counts of the good blocks.
     pub fn of(erase_counts: &[u32]) -> Self {

@@ -20,6 +20,7 @@ use crate::free::FreePool;
 use crate::frontier::Frontier;
 use crate::gc::{Allocation, GcStats, GcStream, Migration, Temperature, VictimPolicy};
 use crate::heat::HeatTable;
+use crate::journal::format::WORDS_PER_ENTRY;
 use crate::journal::{Journal, Log, LogDemand, region_for};
 use crate::validity::Validity;
 use crate::wear::{Leveler, Leveling};
@@ -122,7 +123,7 @@ impl PageMapConfig {
     }
 
     fn log_demand(&self, geometry: &Geometry) -> LogDemand {
-        let shared = u64::from(self.virtual_map_entries) * sharing::WORDS_PER_ENTRY;
+        let shared = u64::from(self.virtual_map_entries) * WORDS_PER_ENTRY;
         LogDemand {
             words: u64::from(self.logical_units) + shared,
             open_blocks: self.roles().streams as u32 * Frontier::lanes_of(geometry),

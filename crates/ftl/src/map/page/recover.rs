@@ -8,26 +8,14 @@
 use strobe_nand::{Cause, Nand};
 use strobe_types::{BlockId, Geometry, Lpn, PackedPpa, Ppa, SimTime};
 
-use super::sharing::WORDS_PER_ENTRY;
 use super::{BlockState, PageMap, PageMapConfig};
 use crate::gc::VictimPolicy;
-use crate::journal::format::{Clock, Content, LogPage, Record};
-use crate::journal::{Journal, Log};
+use crate::journal::format::LogPage;
+use crate::journal::{Journal, Log, Tables};
 use crate::{Recovery, RecoveryError};
 
 fn damaged<T>(what: String) -> Result<T, RecoveryError> {
     Err(RecoveryError::Damaged(what))
-}
-
-/// The tables as the log has them.
-struct Tables {
-    map_words: u64,
-    /// The map, then the virtual map.
-    words: Vec<u32>,
-    /// Stream, lane, block and its pages.
-    open: Vec<[u32; 4]>,
-    retiring: Vec<u32>,
-    clock: Clock,
 }
 
 impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
@@ -62,7 +50,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let (log, pages, illegible) = Log::find(&mut nand, config.map_blocks(&geometry), &mut report)?;
         let tables = [config.logical_units, config.virtual_map_entries];
         let mut journal = Journal::new(&geometry, demand, log, tables);
-        let found = Tables::of(&pages, &journal, &config, demand.words, &mut report)?;
+        let found = Tables::of(&pages, &journal, &mut report)?;
         journal.resume(&pages, illegible);
         let mut ftl = Self::with_journal(nand, policy, config, Some(Box::new(journal)));
         ftl.check_nothing_is_newer(&found)?;
@@ -373,98 +361,4 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             self.end_of_life = Some(error);
         }
     }
-}
-
-impl Tables {
-    /// Replays `pages`, the live log in order.
-    fn of(
-        pages: &[LogPage],
-        journal: &Journal,
-        config: &PageMapConfig,
-        words: u64,
-        report: &mut Recovery,
-    ) -> Result<Self, RecoveryError> {
-        let mut tables = Self {
-            map_words: config.logical_units.into(),
-            words: vec![0; words as usize],
-            open: Vec::new(),
-            retiring: Vec::new(),
-            clock: Clock::default(),
-        };
-        let mut at = 0;
-        while let Some(page) = pages.get(at) {
-            match &page.content {
-                Content::Segment(words) => {
-                    let range = journal.words_of(page.number.min(journal.segments()));
-                    let is_ours = page.count == journal.segments() && page.number < page.count;
-                    if !is_ours || words.len() as u64 != range.end - range.start {
-                        return damaged("a checkpoint is for a drive of another size".into());
-                    }
-                    tables.words[range.start as usize..range.end as usize].copy_from_slice(words);
-                    report.segments += 1;
-                    at += 1;
-                }
-                Content::Journal(_) => {
-                    let pages_of_it = epoch_at(&pages[at..]);
-                    if page.number == 0 && pages_of_it.len() == page.count as usize {
-                        tables.apply(pages_of_it)?;
-                        report.epochs += 1;
-                    }
-                    at += pages_of_it.len();
-                }
-            }
-        }
-        Ok(tables)
-    }
-
-    /// Applies a whole epoch.
-    fn apply(&mut self, pages: &[LogPage]) -> Result<(), RecoveryError> {
-        self.open.clear();
-        self.retiring.clear();
-        for page in pages {
-            self.clock = page.clock;
-            let Content::Journal(records) = &page.content else { continue };
-            for &record in records {
-                if self.apply_record(record).is_none() {
-                    return damaged(format!(
-                        "epoch {} has {record:?}, which does not fit the drive",
-                        page.epoch
-                    ));
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn apply_record(&mut self, record: Record) -> Option<()> {
-        match record {
-            Record::Map { lpn, entry, count } => {
-                let end = lpn.checked_add(count).filter(|&end| u64::from(end) <= self.map_words)?;
-                entry.checked_add(count)?;
-                for (word, at) in self.words[lpn as usize..end as usize].iter_mut().zip(0..) {
-                    *word = if entry == 0 { 0 } else { entry + at };
-                }
-            }
-            Record::Shared { vpn, entry, owners } => {
-                let first = usize::try_from(self.map_words + u64::from(vpn) * WORDS_PER_ENTRY).ok()?;
-                self.words
-                    .get_mut(first..first + WORDS_PER_ENTRY as usize)?
-                    .copy_from_slice(&[entry, owners[0], owners[1]]);
-            }
-            Record::Open { stream, lane, block, pages } => self.open.push([stream, lane, block, pages]),
-            Record::Retiring { block } => self.retiring.push(block),
-        }
-        Some(())
-    }
-}
-
-/// The pages at the start of `pages` that belong to one epoch, in order from its first.
-fn epoch_at(pages: &[LogPage]) -> &[LogPage] {
-    let (epoch, count) = (pages[0].epoch, pages[0].count);
-    let belongs = |(number, page): &(u32, &LogPage)| {
-        matches!(page.content, Content::Journal(_))
-            && (page.epoch, page.number, page.count) == (epoch, *number, count)
-    };
-    let length = (0..).zip(pages).take_while(belongs).count();
-    &pages[..length.max(1)]
 }

@@ -6,7 +6,7 @@
 
 use strobe_types::{Lpn, PackedPpa, Ppa};
 
-use crate::journal::format::Record;
+use crate::journal::format::{Record, WORDS_PER_ENTRY};
 
 /// Who owns a valid flash unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,9 +25,6 @@ impl Vpn {
         self.0
     }
 }
-
-/// Words that an entry takes on flash: its packed place, 0 if it is free, and its owners.
-pub(super) const WORDS_PER_ENTRY: u64 = 3;
 
 /// Why a copy had to move data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

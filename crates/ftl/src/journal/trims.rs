@@ -1,0 +1,151 @@
+//! Which logical units are trimmed, on flash: for schemes that find all else in the out-of-band areas.
+//!
+//! A page says whose it is, and its sequence number which of several versions is the newest; but nothing
+//! on flash says that the newest is not wanted any more. So trims go into a log, one bit a unit. A bit that
+//! an epoch has counts for pages older than the epoch: what was written later is there.
+
+use strobe_nand::Nand;
+use strobe_types::{Geometry, Lpn, SimTime};
+
+use super::format::{Clock, Record};
+use super::{Journal, Log, LogDemand, LogWornOut, Tables, region_for};
+use crate::{Recovery, RecoveryError};
+
+/// Bits of a word: a record's entry and its count must not overflow together.
+const BITS: u32 = 31;
+
+/// Logical units that were trimmed and not written since.
+#[derive(Clone, Debug)]
+pub(crate) struct Trims {
+    words: Vec<u32>,
+    journal: Box<Journal>,
+    /// Whether there are trims that no epoch has.
+    pending: bool,
+}
+
+/// What the log says about trims.
+pub(crate) struct TrimsFound {
+    pub(crate) trims: Trims,
+    /// As of the newest epoch.
+    pub(crate) clock: Clock,
+}
+
+impl TrimsFound {
+    /// Whether a page of `lpn` with this sequence number was trimmed after it was written.
+    pub(crate) fn has_trimmed(&self, lpn: Lpn, sequence: u64) -> bool {
+        sequence < self.clock.sequence && self.trims.has(lpn)
+    }
+}
+
+impl Trims {
+    fn demand(logical_units: u32, fault_reserve: u32) -> LogDemand {
+        LogDemand { words: logical_units.div_ceil(BITS).into(), open_blocks: 0, fault_reserve }
+    }
+
+    /// Good blocks that the log of trims takes.
+    pub(crate) fn blocks(geometry: &Geometry, logical_units: u32, fault_reserve: u32) -> u32 {
+        Self::demand(logical_units, fault_reserve).blocks(geometry)
+    }
+
+    /// None trimmed, on fresh flash.
+    pub(crate) fn new<N: Nand>(nand: &N, logical_units: u32, fault_reserve: u32) -> Self {
+        let geometry = nand.geometry();
+        let good = Self::blocks(geometry, logical_units, fault_reserve);
+        let log = Log::new(geometry, region_for(geometry, good, |block| nand.is_bad(block)));
+        Self::on(geometry, log, logical_units, fault_reserve)
+    }
+
+    fn on(geometry: &Geometry, log: Log, logical_units: u32, fault_reserve: u32) -> Self {
+        let demand = Self::demand(logical_units, fault_reserve);
+        let words = demand.words as u32;
+        let journal = Box::new(Journal::new(geometry, demand, log, [words, 0]));
+        Self { words: vec![0; words as usize], journal, pending: false }
+    }
+
+    /// The trims that a power cut has left on `nand`.
+    pub(crate) fn find<N: Nand>(
+        nand: &mut N,
+        logical_units: u32,
+        fault_reserve: u32,
+        report: &mut Recovery,
+    ) -> Result<TrimsFound, RecoveryError> {
+        let geometry = nand.geometry().clone();
+        let good = Self::blocks(&geometry, logical_units, fault_reserve);
+        let (log, pages, illegible) = Log::find(nand, good, report)?;
+        let mut trims = Self::on(&geometry, log, logical_units, fault_reserve);
+        let found = Tables::of(&pages, &trims.journal, report)?;
+        trims.journal.resume(&pages, illegible);
+        trims.words = found.words;
+        Ok(TrimsFound { trims, clock: found.clock })
+    }
+
+    /// The log, for its blocks.
+    pub(crate) fn log(&self) -> &Log {
+        self.journal.log()
+    }
+
+    /// Host memory, in bytes.
+    pub(crate) fn bytes(logical_units: u32) -> u64 {
+        u64::from(logical_units.div_ceil(BITS)) * 4
+    }
+
+    pub(crate) fn has(&self, lpn: Lpn) -> bool {
+        self.words[(lpn.get() / BITS) as usize] & 1 << (lpn.get() % BITS) != 0
+    }
+
+    /// `lpn` holds nothing any more.
+    pub(crate) fn trimmed(&mut self, lpn: Lpn) {
+        if self.change(lpn, true) {
+            self.pending = true;
+        }
+    }
+
+    /// `lpn` has been written. Its page says so by itself.
+    #[inline]
+    pub(crate) fn written(&mut self, lpn: Lpn) {
+        self.change(lpn, false);
+    }
+
+    fn change(&mut self, lpn: Lpn, to: bool) -> bool {
+        let (at, bit) = (lpn.get() / BITS, 1 << (lpn.get() % BITS));
+        let word = &mut self.words[at as usize];
+        let changes = (*word & bit != 0) != to;
+        if changes {
+            *word ^= bit;
+            self.journal.unit_changed(at);
+        }
+        changes
+    }
+
+    /// A data page is on flash from then on.
+    #[inline]
+    pub(crate) fn data_programmed(&mut self, done: SimTime) {
+        self.journal.data_programmed(done);
+    }
+
+    /// Whether so much has changed that an epoch should end.
+    pub(crate) fn is_full(&self) -> bool {
+        self.journal.is_full()
+    }
+
+    /// Makes the trims so far survive a power cut; returns when they do. Nothing that a trim has made
+    /// invalid may be erased before: older versions could come back.
+    pub(crate) fn commit<N: Nand>(
+        &mut self,
+        nand: &mut N,
+        now: SimTime,
+        sequence: u64,
+        host_units: u64,
+    ) -> Result<SimTime, LogWornOut> {
+        if !self.pending {
+            return Ok(now.max(self.journal.durable_at()));
+        }
+        self.pending = false;
+        let (changed, _) = self.journal.take_changes();
+        let words = &self.words;
+        let record = |&at: &u32| Record::Map { lpn: at, entry: words[at as usize], count: 1 };
+        let records = changed.iter().map(record).collect();
+        let clock = Clock { tick: 1, sequence, host_units };
+        self.journal.end_epoch(nand, now, records, clock, &|at| words[at as usize])
+    }
+}

@@ -1,0 +1,301 @@
+//! FAST (Lee, Park, Chung, Lee, Park & Song, "A log buffer-based flash translation layer using
+//! fully-associative sector translation", ACM TECS 6(3), 2007): one log block for sequential writes, the
+//! others shared by all data blocks.
+
+use std::collections::VecDeque;
+
+use strobe_nand::{Cause, Nand, Unit};
+use strobe_types::{BlockId, Lpn, SimTime};
+
+use super::Scheme;
+use super::found::{Found, FoundBlock, damaged};
+use super::sectors::Sectors;
+use crate::{CheckError, FtlError, Recovery, RecoveryError};
+
+/// The log block for sequential writes: it holds the first sectors of one logical block, in order.
+#[derive(Clone, Copy, Debug)]
+struct Sequential {
+    logical: u32,
+    block: BlockId,
+    /// The page to program next.
+    next: u32,
+}
+
+/// FAST: a log of overwrites in any order, and one that waits to become a data block.
+///
+/// A log block for any order never begins with the first sector of a logical block, as that opens the
+/// sequential one: after a power cut its first page tells it from a data block.
+#[derive(Clone, Debug)]
+pub struct Fast {
+    /// The data block of each logical block.
+    data: Vec<Option<BlockId>>,
+    sequential: Option<Sequential>,
+    /// Log blocks for any order, the oldest first.
+    random: VecDeque<BlockId>,
+    /// The page of the newest of them to program next.
+    next: u32,
+}
+
+impl Fast {
+    /// Writes to the log for any order.
+    fn append<N: Nand>(
+        &mut self,
+        sectors: &mut Sectors<N>,
+        now: SimTime,
+        unit: &Unit<N::Payload>,
+        cause: Cause,
+    ) -> Result<SimTime, FtlError> {
+        let mut now = now;
+        loop {
+            let newest = match self.random.back() {
+                Some(&block) if self.next < sectors.per_block => block,
+                _ => {
+                    if self.random.len() as u32 + 1 >= sectors.config.log_blocks {
+                        now = self.reclaim(sectors, now)?;
+                    }
+                    let block = sectors.take_block(self.random.len() as u32)?;
+                    self.random.push_back(block);
+                    self.next = 0;
+                    block
+                }
+            };
+            let page = self.next;
+            self.next += 1;
+            match sectors.program(now, newest, page, unit, cause) {
+                Ok(done) => return Ok(done),
+                Err(failed) => now = failed.at,
+            }
+            if page == 0 {
+                // Its first page must be legible.
+                self.random.pop_back();
+                self.next = sectors.per_block;
+                now = sectors.erase(now, newest, Cause::Merge)?;
+            }
+        }
+    }
+
+    /// Empties the oldest log block: whoever has newest versions there is merged.
+    fn reclaim<N: Nand>(&mut self, sectors: &mut Sectors<N>, now: SimTime) -> Result<SimTime, FtlError> {
+        let Some(oldest) = self.random.front().copied() else { return Ok(now) };
+        sectors.gc.runs += 1;
+        let mut done = now;
+        for page in 0..sectors.per_block {
+            if sectors.valid[oldest.index()] == 0 {
+                break;
+            }
+            let ppa = sectors.nand.geometry().first_unit_of_page(sectors.page(oldest, page));
+            let lpn: Option<Lpn> = sectors.nand.lpn(ppa);
+            if let Some(lpn) = lpn.filter(|&lpn| sectors.place(lpn) == Some(ppa)) {
+                done = self.merge_full(sectors, done, sectors.split(lpn).0, None)?;
+            }
+        }
+        self.random.pop_front();
+        let erased = sectors.erase(done, oldest, Cause::Merge)?;
+        sectors.gc.time_ns = sectors.gc.time_ns.saturating_add(erased.since(now));
+        Ok(erased)
+    }
+
+    /// Copies the newest versions of `logical`, wherever they lie, to an erased block.
+    fn merge_full<N: Nand>(
+        &mut self,
+        sectors: &mut Sectors<N>,
+        now: SimTime,
+        logical: u32,
+        new: Option<(&Unit<N::Payload>, Cause)>,
+    ) -> Result<SimTime, FtlError> {
+        let (target, done) = sectors.rebuild(now, logical, new)?;
+        let old = std::mem::replace(&mut self.data[logical as usize], target);
+        let log = self.sequential.take_if(|log| log.logical == logical).map(|log| log.block);
+        let mut erased = done;
+        for block in old.into_iter().chain(log) {
+            erased = erased.max(sectors.erase(done, block, Cause::Merge)?);
+        }
+        Ok(erased)
+    }
+
+    /// Makes the sequential log block, with `new` where it belongs, the data block of its logical block.
+    fn close<N: Nand>(
+        &mut self,
+        sectors: &mut Sectors<N>,
+        now: SimTime,
+        new: Option<(&Unit<N::Payload>, Cause)>,
+    ) -> Result<SimTime, FtlError> {
+        let Some(Sequential { logical, block, next }) = self.sequential else { return Ok(now) };
+        sectors.gc.runs += 1;
+        let behind = new.is_some_and(|(unit, _)| sectors.split(unit.lpn).1 < next);
+        let superseded = sectors.sectors_of(logical).take(next as usize).any(|lpn| {
+            let place = sectors.place(lpn).map(|ppa| sectors.nand.geometry().block_of(ppa));
+            place.is_some_and(|place| place != block)
+        });
+        let mut now = now;
+        if !behind && !superseded && !sectors.is_failing(block) {
+            let whole = next == sectors.per_block && new.is_none();
+            let merges = &mut sectors.merges;
+            *(if whole { &mut merges.switched } else { &mut merges.partial }) += 1;
+            match sectors.fill(now, logical, block, next, new, 0) {
+                Ok(done) => {
+                    self.sequential = None;
+                    let old = self.data[logical as usize].replace(block);
+                    return old.map_or(Ok(done), |old| sectors.erase(done, old, Cause::Merge));
+                }
+                Err(failed) => now = failed.at,
+            }
+        }
+        // The new version may be on flash already, if what failed came behind it.
+        self.merge_full(sectors, now, logical, new)
+    }
+
+    /// Writes where something is in the way: the first sector of a logical block begins a sequential log.
+    fn overwrite<N: Nand>(
+        &mut self,
+        sectors: &mut Sectors<N>,
+        now: SimTime,
+        unit: &Unit<N::Payload>,
+        cause: Cause,
+    ) -> Result<SimTime, FtlError> {
+        let (logical, offset) = sectors.split(unit.lpn);
+        if offset == 0 {
+            let now = self.close(sectors, now, None)?;
+            return self.begin(sectors, now, unit, cause);
+        }
+        let Some(log) = self.sequential.as_mut().filter(|log| log.logical == logical) else {
+            return self.append(sectors, now, unit, cause);
+        };
+        if log.next != offset {
+            return self.close(sectors, now, Some((unit, cause)));
+        }
+        log.next += 1;
+        match sectors.program(now, log.block, offset, unit, cause) {
+            Ok(done) => Ok(done),
+            Err(failed) => self.close(sectors, failed.at, Some((unit, cause))),
+        }
+    }
+
+    /// Opens a sequential log block with the first sector of a logical block.
+    fn begin<N: Nand>(
+        &mut self,
+        sectors: &mut Sectors<N>,
+        now: SimTime,
+        unit: &Unit<N::Payload>,
+        cause: Cause,
+    ) -> Result<SimTime, FtlError> {
+        let logical = sectors.split(unit.lpn).0;
+        let block = sectors.take_block(logical)?;
+        match sectors.program(now, block, 0, unit, cause) {
+            Ok(done) => {
+                self.sequential = Some(Sequential { logical, block, next: 1 });
+                Ok(done)
+            }
+            Err(failed) => {
+                let now = sectors.erase(failed.at, block, Cause::Merge)?;
+                self.begin(sectors, now, unit, cause)
+            }
+        }
+    }
+}
+
+impl Scheme for Fast {
+    const NAME: &'static str = "fast";
+    const ANY_ORDER: bool = false;
+
+    fn new<N: Nand>(sectors: &Sectors<N>) -> Self {
+        let data = vec![None; sectors.logical_blocks() as usize];
+        Self { data, sequential: None, random: VecDeque::new(), next: sectors.per_block }
+    }
+
+    fn write<N: Nand>(
+        &mut self,
+        sectors: &mut Sectors<N>,
+        now: SimTime,
+        unit: &Unit<N::Payload>,
+        cause: Cause,
+    ) -> Result<SimTime, FtlError> {
+        let (logical, offset) = sectors.split(unit.lpn);
+        let mut now = now;
+        let data = match self.data[logical as usize] {
+            // On a chip that takes pages in order, a block must begin with the first.
+            None if sectors.any_order || offset == 0 => {
+                let block = sectors.take_block(logical)?;
+                self.data[logical as usize] = Some(block);
+                Some(block)
+            }
+            data => data,
+        };
+        if let Some(block) = data.filter(|&block| sectors.is_open_at(block, offset)) {
+            match sectors.program(now, block, offset, unit, cause) {
+                Ok(done) => return Ok(done),
+                Err(failed) => now = failed.at,
+            }
+        }
+        self.overwrite(sectors, now, unit, cause)
+    }
+
+    fn restore<N: Nand>(
+        sectors: &mut Sectors<N>,
+        found: Found,
+        report: &mut Recovery,
+    ) -> Result<Self, RecoveryError> {
+        let mut scheme = Self::new(sectors);
+        let per_block = sectors.per_block;
+        let is_log = |block: &FoundBlock| {
+            let first = block.sectors.first();
+            first.is_some_and(|&(page, unit)| page == 0 && !unit.lpn.get().is_multiple_of(per_block))
+        };
+        let (of_one, logs) = found.by_logical(per_block, is_log);
+        for log in logs {
+            if !is_log(&log) {
+                return damaged(format!("{:?} is neither a data nor a log block", log.block));
+            }
+            scheme.next = log.end;
+            scheme.random.push_back(log.block);
+        }
+        if scheme.random.len() as u32 >= sectors.config.log_blocks {
+            return damaged(format!("there are {} log blocks", scheme.random.len()));
+        }
+        for (logical, blocks) in of_one {
+            if let Some(odd) = blocks.iter().find(|block| !block.is_in_place(per_block)) {
+                return damaged(format!("{:?} is neither a data nor a log block", odd.block));
+            }
+            scheme.data[logical as usize] = blocks.first().map(|data| data.block);
+            let Some(second) = blocks.get(1) else { continue };
+            if blocks.len() > 2 {
+                return damaged(format!("logical block {logical} has {} data blocks", blocks.len()));
+            }
+            let log = Sequential { logical, block: second.block, next: second.end };
+            match scheme.sequential.is_none() && second.is_prefix(per_block) {
+                true => scheme.sequential = Some(log),
+                false => scheme.settle(sectors, log, report)?,
+            }
+        }
+        Ok(scheme)
+    }
+
+    fn check<N: Nand>(&self, sectors: &Sectors<N>) -> Result<u32, CheckError> {
+        let data = self.data.iter().flatten().count();
+        let logs = self.random.len() + usize::from(self.sequential.is_some());
+        if logs > sectors.config.log_blocks as usize {
+            return Err(CheckError(format!("{logs} log blocks")));
+        }
+        Ok((data + logs) as u32)
+    }
+}
+
+impl Fast {
+    /// Merges a second block of a logical block that a power cut has left.
+    fn settle<N: Nand>(
+        &mut self,
+        sectors: &mut Sectors<N>,
+        second: Sequential,
+        report: &mut Recovery,
+    ) -> Result<(), RecoveryError> {
+        let other = self.sequential.replace(second);
+        let done = self.merge_full(sectors, report.now(), second.logical, None);
+        self.sequential = other;
+        match done {
+            Ok(done) => report.read(done),
+            // Then the drive reads, and writes no more.
+            Err(_) => report.wait(),
+        }
+        Ok(())
+    }
+}

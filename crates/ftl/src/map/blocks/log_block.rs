@@ -1,0 +1,213 @@
+//! Log blocks of one data block each (Kim, Kim, Noh, Min & Cho, "A space-efficient flash translation layer
+//! for CompactFlash systems", IEEE Trans. Consumer Electronics 48(2), 2002), with the optimisation of
+//! [S2] §3.1: a log block that holds a prefix in order is filled up from the data block and switched.
+
+use strobe_nand::{Cause, Nand, Unit};
+use strobe_types::{BlockId, SimTime};
+
+use super::Scheme;
+use super::found::{Found, damaged};
+use super::sectors::Sectors;
+use crate::{CheckError, FtlError, Recovery, RecoveryError};
+
+/// The log of one logical block.
+#[derive(Clone, Copy, Debug)]
+struct Log {
+    logical: u32,
+    block: BlockId,
+    /// The page to program next.
+    next: u32,
+    /// Whether page i holds sector i, for all so far.
+    in_order: bool,
+    /// When it was last written, for the choice of the one to merge.
+    used: u64,
+}
+
+/// BAST: each data block has at most one log block, which takes its overwrites in the order they come.
+#[derive(Clone, Debug)]
+pub struct LogBlock {
+    /// The data block of each logical block.
+    data: Vec<Option<BlockId>>,
+    /// Where in `logs` the log of a logical block is.
+    log_of: Vec<Option<u32>>,
+    logs: Vec<Log>,
+    writes: u64,
+}
+
+impl LogBlock {
+    /// Programs `unit` to the log at `at`, which may merge it first. `None`: its program failed.
+    fn append<N: Nand>(
+        &mut self,
+        sectors: &mut Sectors<N>,
+        now: SimTime,
+        at: u32,
+        unit: &Unit<N::Payload>,
+        cause: Cause,
+    ) -> Result<SimTime, SimTime> {
+        let log = &mut self.logs[at as usize];
+        let offset = log.next;
+        let is_its_place = unit.lpn.get() % sectors.per_block == offset;
+        (log.next, log.used) = (offset + 1, self.writes);
+        log.in_order &= is_its_place;
+        sectors.program(now, log.block, offset, unit, cause).map_err(|failed| {
+            log.in_order = false;
+            failed.at
+        })
+    }
+
+    /// Merges the log at `at` with its data block.
+    fn merge<N: Nand>(
+        &mut self,
+        sectors: &mut Sectors<N>,
+        now: SimTime,
+        at: u32,
+    ) -> Result<SimTime, FtlError> {
+        sectors.gc.runs += 1;
+        let Log { logical, block, next, in_order, .. } = self.logs[at as usize];
+        let mut done = now;
+        let mut target = None;
+        if in_order {
+            match sectors.fill(now, logical, block, next, None, 0) {
+                Ok(filled) => (done, target) = (filled, Some(block)),
+                Err(failed) => done = failed.at,
+            }
+            let merges = &mut sectors.merges;
+            *(if next == sectors.per_block { &mut merges.switched } else { &mut merges.partial }) += 1;
+        }
+        if target.is_none() {
+            (target, done) = sectors.rebuild(done, logical, None)?;
+        }
+        let old = std::mem::replace(&mut self.data[logical as usize], target);
+        self.forget(at);
+        let mut erased = done;
+        for block in [old, Some(block)].into_iter().flatten().filter(|&block| Some(block) != target) {
+            erased = erased.max(sectors.erase(done, block, Cause::Merge)?);
+        }
+        sectors.gc.time_ns = sectors.gc.time_ns.saturating_add(erased.since(now));
+        Ok(erased)
+    }
+
+    fn forget(&mut self, at: u32) {
+        let gone = self.logs.swap_remove(at as usize);
+        self.log_of[gone.logical as usize] = None;
+        if let Some(moved) = self.logs.get(at as usize) {
+            self.log_of[moved.logical as usize] = Some(at);
+        }
+    }
+
+    fn open<N: Nand>(&mut self, sectors: &mut Sectors<N>, logical: u32) -> Result<u32, FtlError> {
+        let block = sectors.take_block(logical)?;
+        self.logs.push(Log { logical, block, next: 0, in_order: true, used: self.writes });
+        let at = self.logs.len() as u32 - 1;
+        self.log_of[logical as usize] = Some(at);
+        Ok(at)
+    }
+
+    fn least_recently_used(&self) -> u32 {
+        let oldest = self.logs.iter().enumerate().min_by_key(|(_, log)| log.used);
+        oldest.map_or(0, |(at, _)| at as u32)
+    }
+}
+
+impl Scheme for LogBlock {
+    const NAME: &'static str = "log-block";
+    const ANY_ORDER: bool = false;
+
+    fn new<N: Nand>(sectors: &Sectors<N>) -> Self {
+        let blocks = sectors.logical_blocks() as usize;
+        Self { data: vec![None; blocks], log_of: vec![None; blocks], logs: Vec::new(), writes: 0 }
+    }
+
+    fn write<N: Nand>(
+        &mut self,
+        sectors: &mut Sectors<N>,
+        now: SimTime,
+        unit: &Unit<N::Payload>,
+        cause: Cause,
+    ) -> Result<SimTime, FtlError> {
+        self.writes += 1;
+        let (logical, offset) = sectors.split(unit.lpn);
+        let mut now = now;
+        loop {
+            if let Some(at) = self.log_of[logical as usize] {
+                if self.logs[at as usize].next == sectors.per_block {
+                    now = self.merge(sectors, now, at)?;
+                    continue;
+                }
+                match self.append(sectors, now, at, unit, cause) {
+                    Ok(done) => return Ok(done),
+                    Err(failed) => now = failed,
+                }
+                continue;
+            }
+            let data = match self.data[logical as usize] {
+                Some(block) => Some(block),
+                // On a chip that takes pages in order, a block must begin with the first.
+                None if sectors.any_order || offset == 0 => {
+                    let block = sectors.take_block(logical)?;
+                    self.data[logical as usize] = Some(block);
+                    Some(block)
+                }
+                None => None,
+            };
+            if let Some(block) = data.filter(|&block| sectors.is_open_at(block, offset)) {
+                match sectors.program(now, block, offset, unit, cause) {
+                    Ok(done) => return Ok(done),
+                    Err(failed) => now = failed.at,
+                }
+                continue;
+            }
+            if self.logs.len() as u32 >= sectors.config.log_blocks {
+                now = self.merge(sectors, now, self.least_recently_used())?;
+            }
+            self.open(sectors, logical)?;
+        }
+    }
+
+    fn restore<N: Nand>(
+        sectors: &mut Sectors<N>,
+        found: Found,
+        _report: &mut Recovery,
+    ) -> Result<Self, RecoveryError> {
+        let mut scheme = Self::new(sectors);
+        let per_block = sectors.per_block;
+        let (of_one, mixed) = found.by_logical(per_block, |_| false);
+        if let Some(mixed) = mixed.first() {
+            return damaged(format!("{:?} holds sectors of several logical blocks", mixed.block));
+        }
+        for (logical, mut blocks) in of_one {
+            if blocks.first().is_some_and(|first| first.is_in_place(per_block)) {
+                scheme.data[logical as usize] = Some(blocks.remove(0).block);
+            }
+            let Some(log) = blocks.pop() else { continue };
+            if let Some(third) = blocks.first() {
+                return damaged(format!(
+                    "logical block {logical} has more than a data and a log block: {:?}",
+                    third.block
+                ));
+            }
+            let in_order = log.is_prefix(per_block);
+            let used = log.opened();
+            scheme.log_of[logical as usize] = Some(scheme.logs.len() as u32);
+            scheme.logs.push(Log { logical, block: log.block, next: log.end, in_order, used });
+            scheme.writes = scheme.writes.max(used);
+        }
+        match scheme.logs.len() as u32 <= sectors.config.log_blocks {
+            true => Ok(scheme),
+            false => damaged(format!("there are {} log blocks", scheme.logs.len())),
+        }
+    }
+
+    fn check<N: Nand>(&self, sectors: &Sectors<N>) -> Result<u32, CheckError> {
+        for (at, log) in self.logs.iter().enumerate() {
+            if self.log_of[log.logical as usize] != Some(at as u32) {
+                return Err(CheckError(format!("the log of logical block {} is lost", log.logical)));
+            }
+        }
+        let logs = self.log_of.iter().flatten().count();
+        if logs != self.logs.len() || logs > sectors.config.log_blocks as usize {
+            return Err(CheckError(format!("{} logs, {logs} are named", self.logs.len())));
+        }
+        Ok((self.data.iter().flatten().count() + logs) as u32)
+    }
+}

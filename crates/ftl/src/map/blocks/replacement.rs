@@ -1,0 +1,219 @@
+//! Replacement blocks, as in the NFTL driver of Linux (drivers/mtd/nftlcore.c) after Ban's patents: a
+//! logical block is a chain of flash blocks, and every sector has the same offset in all of them.
+
+use strobe_nand::{Cause, Nand, Unit};
+use strobe_types::{BlockId, Lpn, SimTime};
+
+use super::Scheme;
+use super::found::{Found, damaged};
+use super::sectors::Sectors;
+use crate::{CheckError, FtlError, Recovery, RecoveryError};
+
+/// NFTL: an overwrite goes to the first block of the chain whose page at the sector's offset is free, and
+/// the chain grows when there is none.
+#[derive(Clone, Debug)]
+pub struct ReplacementBlock {
+    /// The blocks of each logical block, in the order in which they were added.
+    chains: Vec<Vec<BlockId>>,
+    /// Blocks beyond the first of each chain.
+    replacements: u32,
+}
+
+impl ReplacementBlock {
+    /// Follows the chain of `logical` to the first block free at `offset`, reading an out-of-band area in
+    /// each. Returns that block, if there is one, and when it is known.
+    fn walk<N: Nand>(
+        &self,
+        sectors: &mut Sectors<N>,
+        now: SimTime,
+        logical: u32,
+        offset: u32,
+        cause: Cause,
+    ) -> (Option<BlockId>, SimTime) {
+        let mut now = now;
+        for &block in &self.chains[logical as usize] {
+            let page = sectors.page(block, offset);
+            now = sectors.nand.read_spare(now, page, cause);
+            if sectors.is_open_at(block, offset) {
+                return (Some(block), now);
+            }
+        }
+        (None, now)
+    }
+
+    /// Adds an erased block to the chain of `logical`; folds another chain first if that is one too many.
+    fn extend<N: Nand>(
+        &mut self,
+        sectors: &mut Sectors<N>,
+        now: SimTime,
+        logical: u32,
+    ) -> Result<SimTime, FtlError> {
+        let is_first = self.chains[logical as usize].is_empty();
+        let mut now = now;
+        if !is_first && self.replacements >= sectors.config.log_blocks {
+            now = self.fold_longest(sectors, now)?;
+            if self.chains[logical as usize].len() <= 1 {
+                // It was this one: it may have room now.
+                return Ok(now);
+            }
+        }
+        let block = sectors.take_block(logical)?;
+        self.replacements += u32::from(!self.chains[logical as usize].is_empty());
+        self.chains[logical as usize].push(block);
+        Ok(now)
+    }
+
+    /// Folds the longest chain, of equals the first.
+    fn fold_longest<N: Nand>(&mut self, sectors: &mut Sectors<N>, now: SimTime) -> Result<SimTime, FtlError> {
+        let longest = (0..self.chains.len()).rev().max_by_key(|&at| self.chains[at].len());
+        self.fold(sectors, now, longest.unwrap_or(0) as u32)
+    }
+
+    /// Brings the newest versions of `logical` together in one block: its last one, if that has them or has
+    /// room for them, else an erased one. The others are erased.
+    fn fold<N: Nand>(
+        &mut self,
+        sectors: &mut Sectors<N>,
+        now: SimTime,
+        logical: u32,
+    ) -> Result<SimTime, FtlError> {
+        sectors.gc.runs += 1;
+        let chain = std::mem::take(&mut self.chains[logical as usize]);
+        self.replacements -= chain.len().saturating_sub(1) as u32;
+        let (mut done, mut target) = (now, None);
+        if let Some(&last) = chain.last().filter(|&&last| fits_into(sectors, logical, last)) {
+            match sectors.fill(now, logical, last, 0, None, 0) {
+                Ok(filled) => {
+                    sectors.merges.partial += 1;
+                    (done, target) = (filled, Some(last));
+                }
+                Err(failed) => done = failed.at,
+            }
+        }
+        if target.is_none() {
+            (target, done) = match sectors.rebuild(done, logical, None) {
+                Ok(rebuilt) => rebuilt,
+                Err(error) => {
+                    self.replacements += chain.len().saturating_sub(1) as u32;
+                    self.chains[logical as usize] = chain;
+                    return Err(error);
+                }
+            };
+        }
+        self.chains[logical as usize].extend(target);
+        let mut erased = done;
+        for block in chain.into_iter().filter(|&block| Some(block) != target) {
+            erased = erased.max(sectors.erase(done, block, Cause::Merge)?);
+        }
+        sectors.gc.time_ns = sectors.gc.time_ns.saturating_add(erased.since(now));
+        Ok(erased)
+    }
+}
+
+/// Whether each newest version of `logical` lies in `block` or can be copied to its offset there.
+fn fits_into<N: Nand>(sectors: &Sectors<N>, logical: u32, block: BlockId) -> bool {
+    !sectors.is_failing(block)
+        && sectors.sectors_of(logical).all(|lpn| {
+            let place = sectors.place(lpn).map(|ppa| sectors.nand.geometry().block_of(ppa));
+            place.is_none_or(|place| place == block || sectors.is_open_at(block, sectors.split(lpn).1))
+        })
+}
+
+impl Scheme for ReplacementBlock {
+    const NAME: &'static str = "replacement-block";
+    const ANY_ORDER: bool = true;
+
+    fn new<N: Nand>(sectors: &Sectors<N>) -> Self {
+        Self { chains: vec![Vec::new(); sectors.logical_blocks() as usize], replacements: 0 }
+    }
+
+    fn write<N: Nand>(
+        &mut self,
+        sectors: &mut Sectors<N>,
+        now: SimTime,
+        unit: &Unit<N::Payload>,
+        cause: Cause,
+    ) -> Result<SimTime, FtlError> {
+        let (logical, offset) = sectors.split(unit.lpn);
+        let mut now = now;
+        loop {
+            let (open, known) = self.walk(sectors, now, logical, offset, cause);
+            now = known;
+            let Some(block) = open else {
+                now = self.extend(sectors, now, logical)?;
+                continue;
+            };
+            match sectors.program(now, block, offset, unit, cause) {
+                Ok(done) => return Ok(done),
+                Err(failed) => now = failed.at,
+            }
+        }
+    }
+
+    fn look_up<N: Nand>(&self, sectors: &mut Sectors<N>, now: SimTime, lpn: Lpn) -> SimTime {
+        let (logical, offset) = sectors.split(lpn);
+        self.walk(sectors, now, logical, offset, Cause::Host).1
+    }
+
+    fn restore<N: Nand>(
+        sectors: &mut Sectors<N>,
+        found: Found,
+        report: &mut Recovery,
+    ) -> Result<Self, RecoveryError> {
+        let mut scheme = Self::new(sectors);
+        for block in found.blocks {
+            let in_place = block.is_in_place(sectors.per_block);
+            let Some(logical) = block.logical(sectors.per_block).filter(|_| in_place) else {
+                return damaged(format!("{:?} holds sectors at offsets that are not theirs", block.block));
+            };
+            let chain = &mut scheme.chains[logical as usize];
+            scheme.replacements += u32::from(!chain.is_empty());
+            chain.push(block.block);
+        }
+        for logical in 0..sectors.logical_blocks() {
+            if !scheme.is_well_formed(sectors, logical) {
+                // A fold into the last block was under way.
+                report.wait();
+                let done = scheme.fold(sectors, report.now(), logical);
+                report.read(done.unwrap_or(report.now()));
+            }
+        }
+        Ok(scheme)
+    }
+
+    fn check<N: Nand>(&self, sectors: &Sectors<N>) -> Result<u32, CheckError> {
+        let beyond: usize = self.chains.iter().map(|chain| chain.len().saturating_sub(1)).sum();
+        if beyond != self.replacements as usize {
+            return Err(CheckError(format!(
+                "{beyond} replacement blocks, {} are counted",
+                self.replacements
+            )));
+        }
+        for logical in (0..sectors.logical_blocks()).filter(|_| sectors.end_of_life.is_none()) {
+            if !self.is_well_formed(sectors, logical) {
+                return Err(CheckError(format!("a walk along chain {logical} misses newest versions")));
+            }
+        }
+        Ok(self.chains.iter().map(Vec::len).sum::<usize>() as u32)
+    }
+}
+
+impl ReplacementBlock {
+    /// Whether a walk along the chain finds the newest version of each sector: pages at an offset are used
+    /// from the first block on, and the last of them has it.
+    fn is_well_formed<N: Nand>(&self, sectors: &Sectors<N>, logical: u32) -> bool {
+        let chain = &self.chains[logical as usize];
+        sectors.sectors_of(logical).all(|lpn| {
+            let offset = sectors.split(lpn).1;
+            let used = chain.iter().take_while(|&&block| !sectors.is_open_at(block, offset)).count();
+            let rest_is_free = chain[used..].iter().all(|&block| sectors.is_open_at(block, offset));
+            let holder = sectors.place(lpn).map(|ppa| sectors.nand.geometry().block_of(ppa));
+            let last = |&block: &BlockId| {
+                let ppa = sectors.nand.geometry().first_unit_of_page(sectors.page(block, offset));
+                sectors.nand.lpn(ppa).is_some()
+            };
+            let newest = chain[..used].iter().rev().find(|&block| last(block)).copied();
+            rest_is_free && holder.is_none_or(|holder| newest == Some(holder))
+        })
+    }
+}

@@ -1,0 +1,489 @@
+//! The flash below all block-mapped schemes: where the newest version of each sector lies, how sectors are
+//! moved, blocks taken and erased.
+
+use strobe_nand::{Cause, Nand, Unit};
+use strobe_types::{BlockId, Lpn, PackedPpa, Ppa, Ppn, SimTime, prefetch_write};
+
+use super::{BlockMapConfig, MergeStats};
+use crate::free::{FreePool, Want};
+use crate::journal::Trims;
+use crate::map::page::CopyStats;
+use crate::scan::COPIED;
+use crate::{CheckError, FtlError, GcStats, WearSummary};
+
+/// What a block is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// Erased and in the pool.
+    Free,
+    /// Named by the scheme.
+    Used,
+    Bad,
+    /// Reserved for the log of trims.
+    Meta,
+}
+
+/// A program that failed: when that was known.
+pub(super) struct Failed {
+    pub(super) at: SimTime,
+}
+
+/// The flash, and what lies where.
+#[derive(Clone, Debug)]
+pub struct Sectors<N: Nand> {
+    pub(super) nand: N,
+    pub(super) config: BlockMapConfig,
+    /// Sectors, and pages, of a block.
+    pub(super) per_block: u32,
+    pub(super) any_order: bool,
+    /// Where the newest version of each sector lies.
+    pub(super) newest: Vec<PackedPpa>,
+    pub(super) mapped: u32,
+    /// Newest versions by block.
+    pub(super) valid: Vec<u32>,
+    pub(super) states: Vec<State>,
+    /// Blocks with a program that has failed: to be given up instead of erased.
+    failing: Vec<bool>,
+    free: FreePool,
+    /// Only with a durable map.
+    pub(super) trims: Option<Trims>,
+    pub(super) sequence: u64,
+    pub(super) host_units_written: u64,
+    pub(super) gc: GcStats,
+    pub(super) merges: MergeStats,
+    pub(super) copies: CopyStats,
+    bad_block_host_writes: Vec<u64>,
+    pub(super) end_of_life: Option<FtlError>,
+}
+
+impl<N: Nand> Sectors<N> {
+    pub(super) fn new(nand: N, config: BlockMapConfig) -> Self {
+        let trims = config.durable.then(|| Trims::new(&nand, config.logical_units, config.fault_reserve));
+        Self::with_trims(nand, config, trims)
+    }
+
+    /// An empty map with no block in the pool yet.
+    pub(super) fn with_trims(nand: N, config: BlockMapConfig, trims: Option<Trims>) -> Self {
+        let geometry = nand.geometry();
+        let ids = (0..geometry.blocks()).map(BlockId::new);
+        let mut states: Vec<State> =
+            ids.map(|block| if nand.is_bad(block) { State::Bad } else { State::Free }).collect();
+        for block in trims.iter().flat_map(|trims| trims.log().blocks()) {
+            let state = &mut states[block.index()];
+            *state = if *state == State::Free { State::Meta } else { State::Bad };
+        }
+        let blocks = geometry.blocks() as usize;
+        Self {
+            per_block: geometry.pages_per_block(),
+            any_order: nand.takes_any_order(),
+            newest: vec![PackedPpa::NONE; config.logical_units as usize],
+            mapped: 0,
+            valid: vec![0; blocks],
+            failing: vec![false; blocks],
+            free: FreePool::new(geometry, false),
+            trims,
+            sequence: 1,
+            host_units_written: 0,
+            gc: GcStats::default(),
+            merges: MergeStats::default(),
+            copies: CopyStats::default(),
+            bad_block_host_writes: Vec::new(),
+            end_of_life: None,
+            states,
+            config,
+            nand,
+        }
+    }
+
+    /// Puts all erased blocks into the pool.
+    pub(super) fn pool_erased(&mut self) {
+        for block in self.all_blocks() {
+            let is_erased = self.nand.pages_programmed(block) == 0 && !self.nand.is_half_erased(block);
+            if self.states[block.index()] == State::Free && is_erased {
+                self.put_free(block);
+            }
+        }
+    }
+
+    pub(super) fn all_blocks(&self) -> impl Iterator<Item = BlockId> + use<N> {
+        (0..self.nand.geometry().blocks()).map(BlockId::new)
+    }
+
+    pub(super) fn logical_blocks(&self) -> u32 {
+        self.config.logical_units.div_ceil(self.per_block)
+    }
+
+    /// The logical block of `lpn`, and its offset there.
+    #[inline(always)]
+    pub(super) fn split(&self, lpn: Lpn) -> (u32, u32) {
+        (lpn.get() / self.per_block, lpn.get() % self.per_block)
+    }
+
+    /// The sectors of a logical block.
+    pub(super) fn sectors_of(&self, logical: u32) -> impl Iterator<Item = Lpn> + use<N> {
+        let first = logical * self.per_block;
+        (first..(first + self.per_block).min(self.config.logical_units)).map(Lpn::new)
+    }
+
+    /// Where the newest version of `lpn` lies.
+    #[inline(always)]
+    pub(super) fn place(&self, lpn: Lpn) -> Option<Ppa> {
+        self.newest[lpn.index()].get()
+    }
+
+    pub(super) fn prefetch(&self, lpn: Lpn) {
+        prefetch_write(&self.newest, lpn.index());
+    }
+
+    pub(super) fn page(&self, block: BlockId, offset: u32) -> Ppn {
+        self.nand.geometry().page(block, offset)
+    }
+
+    /// Whether offset `offset` of `block` can be programmed now.
+    #[inline(always)]
+    pub(super) fn is_open_at(&self, block: BlockId, offset: u32) -> bool {
+        match self.any_order {
+            true => !self.nand.is_programmed(self.page(block, offset)),
+            false => self.nand.pages_programmed(block) == offset,
+        }
+    }
+
+    /// Mapped sectors of a logical block.
+    pub(super) fn mapped_in(&self, logical: u32) -> u32 {
+        self.sectors_of(logical).filter(|&lpn| self.place(lpn).is_some()).count() as u32
+    }
+
+    /// Programs `unit` at `offset` of `block`.
+    #[inline(always)]
+    pub(super) fn program(
+        &mut self,
+        now: SimTime,
+        block: BlockId,
+        offset: u32,
+        unit: &Unit<N::Payload>,
+        cause: Cause,
+    ) -> Result<SimTime, Failed> {
+        self.program_marked(now, block, offset, unit, cause, 0)
+    }
+
+    #[inline(always)]
+    fn program_marked(
+        &mut self,
+        now: SimTime,
+        block: BlockId,
+        offset: u32,
+        unit: &Unit<N::Payload>,
+        cause: Cause,
+        mark: u64,
+    ) -> Result<SimTime, Failed> {
+        let ppn = self.page(block, offset);
+        let sequence = self.sequence | mark;
+        self.sequence += 1;
+        let result = self.nand.program(now, ppn, std::slice::from_ref(unit), sequence, cause);
+        let at = match &result {
+            Ok(done) => *done,
+            Err(failed) => failed.at,
+        };
+        if let Some(trims) = &mut self.trims {
+            trims.data_programmed(at);
+        }
+        if result.is_err() {
+            self.note_failure(block);
+            return Err(Failed { at });
+        }
+        self.moved(unit.lpn, self.nand.geometry().first_unit_of_page(ppn));
+        Ok(at)
+    }
+
+    #[cold]
+    fn note_failure(&mut self, block: BlockId) {
+        self.gc.program_failures += 1;
+        self.failing[block.index()] = true;
+    }
+
+    pub(super) fn is_failing(&self, block: BlockId) -> bool {
+        self.failing[block.index()]
+    }
+
+    /// The newest version of `lpn` lies at `ppa` now.
+    #[inline(always)]
+    pub(super) fn moved(&mut self, lpn: Lpn, ppa: Ppa) {
+        let geometry = self.nand.geometry();
+        self.valid[geometry.block_of(ppa).index()] += 1;
+        match std::mem::replace(&mut self.newest[lpn.index()], PackedPpa::some(ppa)).get() {
+            Some(old) => self.valid[geometry.block_of(old).index()] -= 1,
+            None => self.mapped += 1,
+        }
+        if let Some(trims) = &mut self.trims {
+            trims.written(lpn);
+        }
+    }
+
+    pub(super) fn unmap(&mut self, lpn: Lpn) {
+        if let Some(old) = std::mem::replace(&mut self.newest[lpn.index()], PackedPpa::NONE).get() {
+            self.valid[self.nand.geometry().block_of(old).index()] -= 1;
+            self.mapped -= 1;
+            if let Some(trims) = &mut self.trims {
+                trims.trimmed(lpn);
+            }
+        }
+    }
+
+    /// Copies what `block` does not have of the newest versions of `logical` to their offsets there, from
+    /// `from` on; `new` takes the place of the version it replaces. On failure some of it has been copied.
+    pub(super) fn fill(
+        &mut self,
+        now: SimTime,
+        logical: u32,
+        block: BlockId,
+        from: u32,
+        new: Option<(&Unit<N::Payload>, Cause)>,
+        mark: u64,
+    ) -> Result<SimTime, Failed> {
+        let mut done = now;
+        // Pages to get past, on chips that take them in order.
+        let mut skipped = 0;
+        for lpn in self.sectors_of(logical).skip(from as usize) {
+            let offset = self.split(lpn).1;
+            let new = new.filter(|(unit, _)| unit.lpn == lpn);
+            let old = self.place(lpn);
+            if old.is_some_and(|ppa| self.nand.geometry().block_of(ppa) == block) && new.is_none() {
+                continue;
+            }
+            if new.is_none() && old.is_none() {
+                skipped += u32::from(!self.any_order);
+                continue;
+            }
+            for at in offset - skipped..offset {
+                done = done.max(self.pad(now, block, at)?);
+            }
+            skipped = 0;
+            let result = match (new, old) {
+                (Some((unit, cause)), _) => self.program_marked(now, block, offset, unit, cause, mark),
+                (None, Some(ppa)) => {
+                    let page = self.nand.geometry().page_of(ppa);
+                    let arrived = self.nand.read(now, page, 1, Cause::Merge);
+                    let unit = Unit { lpn, payload: self.nand.payload(ppa) };
+                    self.gc.units_moved += 1;
+                    self.merges.units_copied += 1;
+                    self.program_marked(arrived, block, offset, &unit, Cause::Merge, mark)
+                }
+                (None, None) => Ok(now),
+            };
+            done = done.max(result?);
+        }
+        Ok(done)
+    }
+
+    fn pad(&mut self, now: SimTime, block: BlockId, offset: u32) -> Result<SimTime, Failed> {
+        if self.nand.pages_programmed(block) > offset {
+            return Ok(now);
+        }
+        self.nand.pad(now, self.page(block, offset), Cause::Pad).map_err(|failed| {
+            self.note_failure(block);
+            Failed { at: failed.at }
+        })
+    }
+
+    /// Copies the newest versions of all sectors of `logical` to an erased block, `new` among them. Returns
+    /// the block, `None` if there is nothing to copy, and when it is done. What it takes the place of is the
+    /// caller's to erase.
+    pub(super) fn rebuild(
+        &mut self,
+        now: SimTime,
+        logical: u32,
+        new: Option<(&Unit<N::Payload>, Cause)>,
+    ) -> Result<(Option<BlockId>, SimTime), FtlError> {
+        self.merges.full += 1;
+        if new.is_none() && self.mapped_in(logical) == 0 {
+            return Ok((None, now));
+        }
+        let mut abandoned = Vec::new();
+        let mut now = now;
+        let (block, mut done) = loop {
+            let block = self.take_block(logical)?;
+            match self.fill(now, logical, block, 0, new, COPIED) {
+                Ok(done) => break (block, done),
+                Err(failed) => {
+                    abandoned.push(block);
+                    now = failed.at;
+                }
+            }
+        };
+        for block in abandoned {
+            done = done.max(self.erase(done, block, Cause::Merge)?);
+        }
+        Ok((Some(block), done))
+    }
+
+    /// Takes an erased block for `logical`.
+    pub(super) fn take_block(&mut self, logical: u32) -> Result<BlockId, FtlError> {
+        let plane = logical % self.nand.geometry().planes();
+        let Some(block) = self.free.take(plane, Want::Next) else {
+            return Err(self.end_of_life.insert(FtlError::OutOfBlocks).clone());
+        };
+        self.states[block.index()] = State::Used;
+        Ok(block)
+    }
+
+    pub(super) fn free_blocks(&self) -> u32 {
+        self.free.count()
+    }
+
+    fn put_free(&mut self, block: BlockId) {
+        self.states[block.index()] = State::Free;
+        let plane = self.nand.geometry().plane_of(block);
+        self.free.put(plane, block, self.nand.erase_count(block));
+    }
+
+    /// Erases `block`, which holds no newest version; trims that have made it so are made durable first,
+    /// as older versions could come back. Returns when it is done.
+    pub(super) fn erase(&mut self, now: SimTime, block: BlockId, cause: Cause) -> Result<SimTime, FtlError> {
+        assert_eq!(self.valid[block.index()], 0, "FTL bug: {block:?} holds newest versions");
+        let now = self.commit(now)?;
+        self.merges.blocks_erased += 1;
+        self.gc.victims += 1;
+        if self.failing[block.index()] {
+            self.take_out_of_service(block);
+            return Ok(now);
+        }
+        match self.nand.erase(now, block, cause) {
+            Ok(done) => {
+                self.put_free(block);
+                Ok(done)
+            }
+            Err(failed) => {
+                self.take_out_of_service(block);
+                Ok(failed.at)
+            }
+        }
+    }
+
+    #[cold]
+    fn take_out_of_service(&mut self, block: BlockId) {
+        self.nand.mark_bad(block);
+        self.states[block.index()] = State::Bad;
+        self.bad_block_host_writes.push(self.host_units_written);
+        self.retire_if_worn_out();
+    }
+
+    /// Serves only reads from now on if there are not enough good blocks left.
+    pub(super) fn retire_if_worn_out(&mut self) {
+        let count = |wanted: State| self.states.iter().filter(|&&state| state == wanted).count() as u32;
+        // The log of trims has a reserve of its own.
+        let usable = count(State::Free) + count(State::Used);
+        let needed = BlockMapConfig { durable: false, fault_reserve: 0, ..self.config }
+            .blocks_needed(self.nand.geometry());
+        if usable < needed && self.end_of_life.is_none() {
+            let room = BlockMapConfig { durable: false, fault_reserve: 0, ..self.config }
+                .room_units(self.nand.geometry(), usable);
+            self.end_of_life = Some(FtlError::EndOfLife {
+                bad_blocks: count(State::Bad),
+                room_units: room.into(),
+                logical_units: self.config.logical_units,
+            });
+        }
+    }
+
+    pub(super) fn refuse_at_end_of_life(&self) -> Result<(), FtlError> {
+        self.end_of_life.clone().map_or(Ok(()), Err)
+    }
+
+    /// Makes trims survive a power cut; returns when they do.
+    pub(super) fn commit(&mut self, now: SimTime) -> Result<SimTime, FtlError> {
+        let Some(trims) = &mut self.trims else { return Ok(now) };
+        if let Some(FtlError::MapWornOut) = self.end_of_life {
+            return Err(FtlError::MapWornOut);
+        }
+        let done = trims.commit(&mut self.nand, now, self.sequence, self.host_units_written);
+        done.map_err(|_| self.end_of_life.insert(FtlError::MapWornOut).clone())
+    }
+
+    pub(super) fn commit_if_full(&mut self, now: SimTime) -> Result<SimTime, FtlError> {
+        match self.trims.as_ref().is_some_and(Trims::is_full) {
+            true => self.commit(now),
+            false => Ok(now),
+        }
+    }
+
+    pub(super) fn wear(&self) -> WearSummary {
+        WearSummary::of_flash(&self.nand, &self.bad_block_host_writes)
+    }
+
+    /// Counts on from where `before`, the same drive before a power cut, stopped.
+    pub(super) fn continue_statistics(&mut self, before: &Self) {
+        self.gc = before.gc.and(&self.gc);
+        self.copies = before.copies;
+        self.merges = before.merges.and(&self.merges);
+        self.host_units_written = self.host_units_written.max(before.host_units_written);
+        self.bad_block_host_writes.splice(0..0, before.bad_block_host_writes.iter().copied());
+    }
+
+    /// Every invariant of the flash; `named` is how many blocks the scheme names.
+    pub(super) fn check(&self, named: u32) -> Result<(), CheckError> {
+        let broken = |what: String| Err(CheckError(what));
+        let geometry = self.nand.geometry();
+        let (mut mapped, mut valid) = (0, vec![0; self.valid.len()]);
+        for lpn in (0..self.config.logical_units).map(Lpn::new) {
+            let Some(ppa) = self.place(lpn) else { continue };
+            mapped += 1;
+            valid[geometry.block_of(ppa).index()] += 1;
+            if !self.nand.is_programmed(geometry.page_of(ppa)) || self.nand.lpn(ppa) != Some(lpn) {
+                return broken(format!("{lpn:?} should lie at {ppa:?}, where {:?} does", self.nand.lpn(ppa)));
+            }
+        }
+        if mapped != self.mapped || valid != self.valid {
+            return broken(format!("{mapped} sectors are mapped, the count says {}", self.mapped));
+        }
+        let mut used = 0;
+        for block in self.all_blocks() {
+            let state = self.states[block.index()];
+            let pages = self.nand.pages_programmed(block);
+            let fits = match state {
+                State::Free => pages == 0,
+                State::Used => true,
+                State::Bad | State::Meta => valid[block.index()] == 0,
+            };
+            used += u32::from(state == State::Used);
+            let agrees = self.nand.is_bad(block) == (state == State::Bad) || state == State::Meta;
+            if !fits || !agrees {
+                return broken(format!("{block:?} is {state:?} with {pages} pages programmed"));
+            }
+            self.check_pages(block)?;
+        }
+        if used != named {
+            return broken(format!("{used} blocks are in use, the scheme names {named}"));
+        }
+        let pooled: Vec<BlockId> = self.free.iter().collect();
+        let is_free = |block: &BlockId| self.states[block.index()] == State::Free;
+        let free = self.states.iter().filter(|&&state| state == State::Free).count();
+        match pooled.len() == free && pooled.iter().all(is_free) {
+            true => Ok(()),
+            false => broken(format!("{} blocks in the pool, {free} are free", pooled.len())),
+        }
+    }
+
+    /// Pages of `block` are sound, and none is newer than what the map says.
+    fn check_pages(&self, block: BlockId) -> Result<(), CheckError> {
+        let geometry = self.nand.geometry();
+        if matches!(self.states[block.index()], State::Meta | State::Bad) {
+            return Ok(());
+        }
+        for offset in 0..self.per_block {
+            let ppn = self.page(block, offset);
+            if !self.nand.is_programmed(ppn) {
+                continue;
+            }
+            self.nand.verify_page(ppn).map_err(CheckError)?;
+            let ppa = geometry.first_unit_of_page(ppn);
+            let Some(lpn) = self.nand.lpn(ppa) else { continue };
+            let Some(newest) = self.place(lpn) else { continue };
+            let of =
+                |ppa: Ppa| self.nand.record(geometry.page_of(ppa)).map(|record| record.sequence & !COPIED);
+            if of(ppa) > of(newest) {
+                return Err(CheckError(format!("{lpn:?} lies at {newest:?}, but {ppa:?} is newer")));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,76 @@
+//! The out-of-band areas of all pages: how schemes without a map on flash find their data again.
+
+use strobe_nand::{Cause, Nand};
+use strobe_types::{BlockId, Lpn, Ppa};
+
+use crate::journal::format::LogPage;
+use crate::{Recovery, RecoveryError};
+
+/// A legible mapping unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct UnitFound {
+    pub(crate) lpn: Lpn,
+    pub(crate) ppa: Ppa,
+    pub(crate) sequence: u64,
+    /// Whether it is [`COPIED`].
+    pub(crate) copied: bool,
+}
+
+/// A mark in the sequence number of a page that a merge has copied from elsewhere, where it can still be
+/// found until the merge is complete (the fold mark of NFTL).
+pub(crate) const COPIED: u64 = 1 << 43;
+
+/// What a scan has found.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Scanned {
+    /// In the order of the blocks given, then of pages.
+    pub(crate) units: Vec<UnitFound>,
+    /// The sequence number of the next program.
+    pub(crate) next_sequence: u64,
+}
+
+/// Reads the out-of-band area of every programmed page of `blocks`. `units` is how many logical ones the
+/// drive has; other owners are damage. Cost: a page read each, without the transfer of data.
+pub(crate) fn scan<N: Nand>(
+    nand: &mut N,
+    blocks: impl Iterator<Item = BlockId>,
+    units: u32,
+    report: &mut Recovery,
+) -> Result<Scanned, RecoveryError> {
+    let mut scanned = Scanned::default();
+    let geometry = nand.geometry().clone();
+    for block in blocks {
+        if nand.pages_programmed(block) == 0 || nand.is_half_erased(block) {
+            continue;
+        }
+        for page in 0..geometry.pages_per_block() {
+            let ppn = geometry.page(block, page);
+            if !nand.is_programmed(ppn) {
+                continue;
+            }
+            report.read(nand.read_spare(report.now(), ppn, Cause::Recovery));
+            report.scanned_pages += 1;
+            let Some(record) = nand.record(ppn) else { return Err(RecoveryError::NoContents) };
+            if record.sequence > LogPage::COUNTER_MAX {
+                let sequence = record.sequence;
+                return Err(RecoveryError::Damaged(format!("page {ppn} has the sequence number {sequence}")));
+            }
+            let (sequence, copied) = (record.sequence & !COPIED, record.sequence & COPIED != 0);
+            scanned.next_sequence = scanned.next_sequence.max(sequence + 1);
+            let first = geometry.first_unit_of_page(ppn);
+            let before = scanned.units.len();
+            for ppa in (0..geometry.units_per_page()).map(|at| first.plus(at)) {
+                let Some(lpn) = nand.lpn(ppa) else { continue };
+                if lpn.get() >= units {
+                    return Err(RecoveryError::Damaged(format!(
+                        "{ppa:?} belongs to {lpn:?}, which the drive does not have"
+                    )));
+                }
+                scanned.units.push(UnitFound { lpn, ppa, sequence, copied });
+            }
+            report.illegible_pages += u64::from(scanned.units.len() == before);
+        }
+    }
+    report.wait();
+    Ok(scanned)
+}

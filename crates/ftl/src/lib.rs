@@ -19,9 +19,7 @@ pub mod wear;
 
 pub use capacity::{Capacity, CapacityError, Demand};
 pub use gc::{Allocation, GcStats, GcStream, Migration, Temperature};
-pub use map::blocks::{
-    BlockMap, BlockMapConfig, BlockMapError, Fast, LogBlock, MergeStats, ReplacementBlock, Scheme,
-};
+pub use map::blocks::{BlockMap, BlockMapConfig, BlockMapError, BlockScheme, MergeStats};
 pub use map::page::{CopyStats, PageMap, PageMapConfig};
 pub use recovery::{Recovery, RecoveryError};
 

@@ -2,26 +2,24 @@
 
 mod torture;
 
-use std::marker::PhantomData;
 use std::sync::atomic::Ordering;
 
-use strobe_ftl::{BlockMap, BlockMapConfig, Fast, LogBlock, RecoveryError, ReplacementBlock, Scheme};
+use strobe_ftl::{BlockMap, BlockMapConfig, BlockScheme, RecoveryError};
 use strobe_nand::{Chip, Untimed, WearConfig};
 use strobe_types::{Geometry, GeometrySpec, Prng, SimTime};
 
 use torture::{CUTS, Subject, TestChip, torture};
 
 #[derive(Debug)]
-struct Case<S> {
+struct Case {
     spec: GeometrySpec,
     config: BlockMapConfig,
     wear: WearConfig,
     any_order: bool,
     seed: u64,
-    scheme: PhantomData<S>,
 }
 
-impl<S> Case<S> {
+impl Case {
     fn chip(&self) -> TestChip {
         let geometry = Geometry::new(self.spec).expect("valid geometry");
         let chip = Chip::new(geometry, self.wear, Untimed, self.seed);
@@ -29,8 +27,8 @@ impl<S> Case<S> {
     }
 }
 
-impl<S: Scheme + std::fmt::Debug> Subject for Case<S> {
-    type Ftl = BlockMap<TestChip, S>;
+impl Subject for Case {
+    type Ftl = BlockMap<TestChip>;
 
     fn units(&self) -> u32 {
         self.config.logical_units
@@ -49,7 +47,7 @@ impl<S: Scheme + std::fmt::Debug> Subject for Case<S> {
     }
 }
 
-fn any_case<S: Scheme>(rng: &mut Prng) -> Option<Case<S>> {
+fn any_case(scheme: BlockScheme, rng: &mut Prng) -> Option<Case> {
     let mut pick = |choices: &[u32]| choices[rng.below(choices.len() as u32) as usize];
     let spec = GeometrySpec {
         channels: pick(&[1, 1, 2]),
@@ -61,52 +59,57 @@ fn any_case<S: Scheme>(rng: &mut Prng) -> Option<Case<S>> {
         unit_bytes: 512,
     };
     let log_blocks = pick(&[2, 3, 5]);
-    let any_order = S::ANY_ORDER || rng.below(2) == 0;
+    let any_order = scheme == BlockScheme::ReplacementBlock || rng.below(2) == 0;
     let wear = WearConfig {
         factory_bad_blocks: rng.below(2),
         program_fail_rate: [0.0, 0.0, 0.0, 0.004, 0.05][rng.below(5) as usize],
         endurance_pe: (rng.below(6) == 0).then(|| 2 + rng.below(8)),
     };
     let fails = wear.program_fail_rate > 0.0 || wear.endurance_pe.is_some();
-    let config =
-        BlockMapConfig { logical_units: 0, log_blocks, fault_reserve: 3 * u32::from(fails), durable: true };
+    let config = BlockMapConfig {
+        scheme,
+        logical_units: 0,
+        log_blocks,
+        fault_reserve: 3 * u32::from(fails),
+        durable: true,
+    };
     let geometry = Geometry::new(spec).expect("valid geometry");
     let room = config.room_units(&geometry, geometry.blocks() - wear.factory_bad_blocks);
     // The last logical block is whole or not.
     let logical_units = room.checked_sub(rng.below(spec.pages_per_block)).filter(|&units| units > 0)?;
     let config = BlockMapConfig { logical_units, ..config };
-    Some(Case { spec, config, wear, any_order, seed: rng.bits(), scheme: PhantomData })
+    Some(Case { spec, config, wear, any_order, seed: rng.bits() })
 }
 
 /// Tortures drives until there were `cuts` cuts.
-fn torture_until<S: Scheme + std::fmt::Debug>(cuts: u64, first_seed: u64) {
+fn torture_until(scheme: BlockScheme, cuts: u64, first_seed: u64) {
     // Tests run beside each other.
     let mut seed = first_seed;
     let mut done = 0;
     while done < cuts {
         let before = CUTS.load(Ordering::Relaxed);
         let mut rng = Prng::new(seed);
-        if let Some(case) = any_case::<S>(&mut rng) {
+        if let Some(case) = any_case(scheme, &mut rng) {
             torture(&case, seed, 60, 23);
         }
         done += CUTS.load(Ordering::Relaxed) - before;
         seed += 1;
     }
-    eprintln!("{}: {done} cuts, seeds {first_seed}..{seed}", S::NAME);
+    eprintln!("{}: {done} cuts, seeds {first_seed}..{seed}", scheme.name());
 }
 
 /// One test for all, so that cuts are counted apart.
 #[test]
 fn nothing_durable_is_lost_wherever_the_power_is_cut() {
-    torture_until::<ReplacementBlock>(50_000, 1);
-    torture_until::<LogBlock>(50_000, 1);
-    torture_until::<Fast>(50_000, 1);
+    torture_until(BlockScheme::ReplacementBlock, 50_000, 1);
+    torture_until(BlockScheme::LogBlock, 50_000, 1);
+    torture_until(BlockScheme::Fast, 50_000, 1);
 }
 
 #[test]
 #[ignore = "minutes long: make test-long"]
 fn nothing_durable_is_lost_in_millions_of_cuts() {
-    torture_until::<ReplacementBlock>(1_000_000, 1_000_000);
-    torture_until::<LogBlock>(1_000_000, 1_000_000);
-    torture_until::<Fast>(1_000_000, 1_000_000);
+    torture_until(BlockScheme::ReplacementBlock, 1_000_000, 1_000_000);
+    torture_until(BlockScheme::LogBlock, 1_000_000, 1_000_000);
+    torture_until(BlockScheme::Fast, 1_000_000, 1_000_000);
 }

@@ -6,7 +6,7 @@ use strobe_ftl::gc::{
 };
 use strobe_ftl::wear::Leveling;
 use strobe_ftl::{
-    Allocation, CapacityError, GcStream, Migration, PageMap, PageMapConfig, Recovery, RecoveryError,
+    Allocation, BlockMap, BlockMapConfig, BlockMapError, CapacityError, GcStream, Migration, PageMap, PageMapConfig, Recovery, RecoveryError,
     Temperature,
 };
 use strobe_nand::{
@@ -17,7 +17,7 @@ use strobe_types::{Geometry, GeometryError, GeometrySpec, SimTime};
 
 use crate::config::{
     AllocationName, CopyMode, DataMode, DriveConfig, GcConfig, GcStreamName, MigrationName, NvramError,
-    TemperatureName, WearLevelingConfig, WearLevelingName,
+    TemperatureName, WearLevelingConfig, WearLevelingName, block_scheme,
 };
 use crate::drive::{Drive, Engine};
 use crate::image::ImageProblem;
@@ -32,6 +32,9 @@ pub enum BuildError {
     /// Garbage collection could not make progress.
     #[error("{0}")]
     Capacity(#[from] CapacityError),
+    /// A block-mapped scheme could not work.
+    #[error("drive.ftl.mapping: {0}")]
+    BlockMap(#[from] BlockMapError),
     /// A name is not known.
     #[error("{key} is \"{given}\", which is not known; known are {known}")]
     Name {
@@ -116,6 +119,9 @@ fn build_choosing(
 ) -> Result<Built, BuildError> {
     let (geometry, logical) = checked(config)?;
     let plan = Plan { config, geometry, logical, seed, is_new: true };
+    if block_scheme(&config.ftl.mapping).is_some() {
+        return plan.block_mapped(timing);
+    }
     match (timing, config.nand.data) {
         (false, DataMode::None) => {
             choice.onto::<Static, _, _>(&plan, plan.chip::<Untimed, NoMedium>(Untimed))
@@ -151,8 +157,13 @@ pub fn memory_bytes(config: &DriveConfig) -> Result<u64, BuildError> {
 
 /// Host memory that a drive needs beside its chip.
 pub(crate) fn memory_beside_chip(config: &DriveConfig, geometry: &Geometry, logical: u32) -> u64 {
-    let map_config = map_config(config, geometry, logical, 0);
-    let map = map_config.memory_bytes(geometry) + policy_bytes(&config.ftl.gc, geometry);
+    let map = match block_map_config(config, geometry, logical) {
+        Some(block_map) => block_map.memory_bytes(geometry),
+        None => {
+            map_config(config, geometry, logical, 0).memory_bytes(geometry)
+                + policy_bytes(&config.ftl.gc, geometry)
+        }
+    };
     let unit_bytes = u64::from(geometry.unit_bytes());
     let content = match config.nand.data {
         DataMode::Bytes => 32 + unit_bytes,
@@ -181,6 +192,11 @@ fn policy_bytes(gc: &GcConfig, geometry: &Geometry) -> u64 {
     u64::from(geometry.blocks()) * per_block + u64::from(geometry.units()) * per_unit
 }
 
+fn unknown_mapping(config: &DriveConfig) -> BuildError {
+    let known = crate::MAPPINGS.iter().map(|m| m.name).collect::<Vec<_>>().join(", ");
+    BuildError::Name { key: "drive.ftl.mapping", given: config.ftl.mapping.clone(), known }
+}
+
 pub(crate) fn checked(config: &DriveConfig) -> Result<(Geometry, u32), BuildError> {
     let nand = &config.nand;
     let geometry = Geometry::new(GeometrySpec {
@@ -192,9 +208,8 @@ pub(crate) fn checked(config: &DriveConfig) -> Result<(Geometry, u32), BuildErro
         page_bytes: nand.page_bytes,
         unit_bytes: config.ftl.mapping_unit_bytes,
     })?;
-    if config.ftl.mapping != "page" {
-        let known = crate::MAPPINGS.iter().map(|m| m.name).collect::<Vec<_>>().join(", ");
-        return Err(BuildError::Name { key: "drive.ftl.mapping", given: config.ftl.mapping.clone(), known });
+    if !crate::MAPPINGS.iter().any(|mapping| mapping.name == config.ftl.mapping) {
+        return Err(unknown_mapping(config));
     }
     if nand.factory_bad_blocks >= geometry.blocks() {
         return Err(BuildError::AllBad { bad: nand.factory_bad_blocks, blocks: geometry.blocks() });
@@ -207,6 +222,17 @@ pub(crate) fn checked(config: &DriveConfig) -> Result<(Geometry, u32), BuildErro
         }
         _ => Err(BuildError::LogicalPages(logical)),
     }
+}
+
+/// The choices of a block-mapped scheme, if the configuration names one.
+fn block_map_config(config: &DriveConfig, geometry: &Geometry, logical_units: u32) -> Option<BlockMapConfig> {
+    Some(BlockMapConfig {
+        scheme: block_scheme(&config.ftl.mapping)?,
+        logical_units,
+        log_blocks: config.ftl.log_blocks,
+        fault_reserve: fault_reserve(config.nand.program_fail_rate, geometry),
+        durable: config.ftl.durable_map,
+    })
 }
 
 /// The choices of the page map.
@@ -315,7 +341,31 @@ impl Plan<'_> {
     }
 
     fn chip<T: Timing, M: Medium>(&self, timing: T) -> Chip<T, M> {
-        Chip::new(self.geometry.clone(), self.wear(), timing, self.seed)
+        let chip = Chip::new(self.geometry.clone(), self.wear(), timing, self.seed);
+        if self.config.nand.any_page_order { chip.in_any_order() } else { chip }
+    }
+
+    /// A drive with a block-mapped scheme.
+    fn block_mapped(&self, timing: bool) -> Result<Built, BuildError> {
+        match (timing, self.config.nand.data) {
+            (false, DataMode::None) => self.on_blocks(self.chip::<_, NoMedium>(Untimed)),
+            (false, DataMode::Stamp) => self.on_blocks(self.chip::<_, StampMedium>(Untimed)),
+            (false, DataMode::Bytes) => self.on_blocks(self.chip::<_, ByteMedium>(Untimed)),
+            (true, DataMode::None) => self.on_blocks(self.chip::<_, NoMedium>(self.array_timing())),
+            (true, DataMode::Stamp) => self.on_blocks(self.chip::<_, StampMedium>(self.array_timing())),
+            (true, DataMode::Bytes) => self.on_blocks(self.chip::<_, ByteMedium>(self.array_timing())),
+        }
+    }
+
+    fn on_blocks<T, M>(&self, chip: Chip<T, M>) -> Result<Built, BuildError>
+    where
+        T: Timing + Send + 'static,
+        M: Medium + Send + 'static,
+    {
+        let config = block_map_config(self.config, &self.geometry, self.logical);
+        let Some(config) = config else { return Err(unknown_mapping(self.config)) };
+        let ftl = BlockMap::new(chip, config)?;
+        Ok((Box::new(Drive::new(ftl, &self.config.controller)), None))
     }
 
     fn with_policy<B, T, M, V>(&self, chip: Chip<T, M>, policy: V) -> Result<Built, BuildError>

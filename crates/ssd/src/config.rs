@@ -5,6 +5,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use strobe_ftl::BlockScheme;
 
 use crate::command::LimitsConfig;
 
@@ -57,6 +58,10 @@ pub struct NandConfig {
     /// Flash pages in each block.
     #[schemars(range(min = 1, max = 65_536))]
     pub pages_per_block: u32,
+    /// Whether the pages of a block may be programmed in any order, as on small-page single-level chips;
+    /// replacement-block needs it. Default false: in order.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub any_page_order: bool,
     /// Data bytes of a flash page, a multiple of the mapping unit.
     #[schemars(range(min = 512, max = 1_048_576))]
     pub page_bytes: u32,
@@ -137,6 +142,10 @@ pub struct FtlConfig {
     #[serde(default, skip_serializing_if = "is_zero")]
     #[schemars(range(min = 0, max = 16_777_216))]
     pub map_blocks: u32,
+    /// Log or replacement blocks of a block-mapped scheme (replacement-block, log-block, fast). Default 64.
+    #[serde(default = "log_blocks", skip_serializing_if = "is_default_log_blocks")]
+    #[schemars(range(min = 2, max = 16_777_216))]
+    pub log_blocks: u32,
     /// Garbage collection.
     #[serde(default)]
     pub gc: GcConfig,
@@ -151,6 +160,14 @@ fn is_zero(number: &u32) -> bool {
 
 fn page() -> String {
     "page".to_owned()
+}
+
+fn log_blocks() -> u32 {
+    64
+}
+
+fn is_default_log_blocks(number: &u32) -> bool {
+    *number == log_blocks()
 }
 
 fn virtual_map_entries() -> u32 {
@@ -547,8 +564,28 @@ pub struct MappingInfo {
 }
 
 /// Every mapping scheme.
-pub const MAPPINGS: &[MappingInfo] =
-    &[MappingInfo { name: "page", summary: "full map in RAM: any unit anywhere, 4 bytes per unit" }];
+pub const MAPPINGS: &[MappingInfo] = &[
+    MappingInfo { name: "page", summary: "full map in RAM: any unit anywhere, 4 bytes per unit" },
+    MappingInfo {
+        name: "replacement-block",
+        summary: "NFTL: chains of blocks with each sector at its offset, folded; needs any_page_order (Ban 1995)",
+    },
+    MappingInfo {
+        name: "log-block",
+        summary: "BAST: a log block per data block; switch, partial and full merges (Kim et al. 2002)",
+    },
+    MappingInfo {
+        name: "fast",
+        summary: "log blocks shared by all data blocks, one for sequential writes (Lee et al. 2007)",
+    },
+];
+
+/// The block-mapped scheme that a configuration names, if it names one.
+pub(crate) fn block_scheme(mapping: &str) -> Option<BlockScheme> {
+    [BlockScheme::ReplacementBlock, BlockScheme::LogBlock, BlockScheme::Fast]
+        .into_iter()
+        .find(|scheme| scheme.name() == mapping)
+}
 
 impl DriveConfig {
     /// Mapping units offered to the host, from whichever of the two keys is given.

@@ -595,6 +595,7 @@ where
             host: self.host,
             nand: self.ftl.nand().counts().since(&self.before),
             gc: *self.ftl.gc_stats(),
+            merges: self.ftl.merge_stats(),
             copies: self.ftl.copy_stats(),
             nvram: self.nvram.as_ref().map(Nvram::stats),
         }

@@ -112,6 +112,8 @@ fn check_keys(config: &DriveConfig) -> Result<(), ImageProblem> {
         |fits: bool, key, needed| if fits { Ok(()) } else { Err(ImageProblem::Key { key, needed }) };
     require(config.nand.data == DataMode::Bytes, "drive.nand.data", "\"bytes\"")?;
     require(config.ftl.durable_map, "drive.ftl.durable_map", "true")?;
+    require(config.ftl.mapping == "page", "drive.ftl.mapping", "\"page\"")?;
+    require(!config.nand.any_page_order, "drive.nand.any_page_order", "false")?;
     let nvram = config.controller.nvram.bytes;
     require(nvram == 0, "drive.controller.nvram.bytes", "0, as the cache is not kept in the image,")
 }

@@ -38,6 +38,6 @@ pub use image::{
 pub use nvram::Nvram;
 pub use queue::{HostQueue, Pacing};
 pub use stats::{DriveStats, HostCounts, Latency, NvramStats};
-pub use strobe_ftl::{Recovery, RecoveryError};
+pub use strobe_ftl::{MergeStats, Recovery, RecoveryError};
 pub use strobe_nand::{Access, Damage, Image, ImageError, ImageInfo, Scan};
 pub use witness::Verdict;

@@ -1,7 +1,7 @@
 //! What a drive has done, as plain numbers.
 
 use hdrhistogram::Histogram;
-use strobe_ftl::{CopyStats, GcStats};
+use strobe_ftl::{CopyStats, GcStats, MergeStats};
 use strobe_nand::OpCounts;
 use strobe_types::Op;
 
@@ -90,6 +90,8 @@ pub struct DriveStats {
     pub nand: OpCounts,
     /// Garbage collection.
     pub gc: GcStats,
+    /// Merges; `None` if the mapping scheme does not merge.
+    pub merges: Option<MergeStats>,
     /// Units that copy commands copied whole.
     pub copies: CopyStats,
     /// Non-volatile write cache; `None` if the drive has none.
@@ -104,6 +106,7 @@ impl DriveStats {
             host: self.host.since(&earlier.host),
             nand: self.nand.since(&earlier.nand),
             gc: self.gc.since(&earlier.gc),
+            merges: self.merges.map(|merges| merges.since(&earlier.merges.unwrap_or_default())),
             copies: copies_since(&self.copies, &earlier.copies),
             nvram: self.nvram.map(|nvram| nvram.since(&earlier.nvram.unwrap_or_default())),
         }

@@ -6,7 +6,7 @@ use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{Cell, CellAlignment, Table};
 
 use crate::power::{PowerCutResult, RecoveryResult};
-use crate::result::{ByCause, Causes, CopyResult, JobOp, RunResult, WearResult};
+use crate::result::{ByCause, Causes, CopyResult, JobOp, MergeResult, RunResult, WearResult};
 use crate::series::Sample;
 
 /// The summary of a run as text.
@@ -29,6 +29,9 @@ pub fn summary(result: &RunResult) -> String {
     let _ = writeln!(out, "\n{}", flash_table(result));
     if let Some(copy) = &result.copy {
         let _ = writeln!(out, "\n{}", copy_line(copy));
+    }
+    if let Some(merges) = &result.merges {
+        let _ = writeln!(out, "\n{}", merge_line(merges));
     }
     let _ = writeln!(out, "\n{}", wear_picture(&result.wear, result.config.drive.nand.endurance_pe));
     if let Some(picture) = lifetime_picture(&result.wear) {
@@ -214,6 +217,19 @@ fn copy_line(copy: &CopyResult) -> String {
         );
     }
     line
+}
+
+/// What log or replacement blocks came to.
+fn merge_line(merges: &MergeResult) -> String {
+    let MergeResult { switched, partial, full, units_copied, blocks_erased } = *merges;
+    format!(
+        "merges: {} switched, {} filled up and switched, {} in full; {} sectors copied, {} blocks erased",
+        count(switched),
+        count(partial),
+        count(full),
+        count(units_copied),
+        count(blocks_erased)
+    )
 }
 
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];

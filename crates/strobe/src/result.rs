@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use strobe_ftl::{CopyStats, WearSummary};
 use strobe_nand::{Cause, NandOp, OpCounts};
-use strobe_ssd::{CommandKind, DriveStats, Latency, NvramStats, Recovery};
+use strobe_ssd::{CommandKind, DriveStats, Latency, MergeStats, NvramStats, Recovery};
 use strobe_types::{Geometry, Op, SimTime};
 
 use crate::experiment::Experiment;
@@ -55,6 +55,9 @@ pub struct RunResult {
     /// Non-volatile write cache within the measured window; not there if the drive has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nvram: Option<NvramResult>,
+    /// Merges, of a drive with log or replacement blocks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub merges: Option<MergeResult>,
     /// Wear of the drive at the end.
     pub wear: WearResult,
     /// Counters under the names nvme-cli uses, since the drive was new or its image was opened.
@@ -187,6 +190,21 @@ pub struct GcResult {
     pub wear_blocks: u64,
     /// Mapping units moved by static wear levelling; not among `units_moved`.
     pub wear_units_moved: u64,
+}
+
+/// Merges of log or replacement blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct MergeResult {
+    /// A log block became the data block as it was.
+    pub switched: u64,
+    /// A log or replacement block became the data block after the rest was copied to it.
+    pub partial: u64,
+    /// Everything was copied to an erased block.
+    pub full: u64,
+    /// Sectors copied.
+    pub units_copied: u64,
+    /// Blocks erased, or given up instead.
+    pub blocks_erased: u64,
 }
 
 /// Non-volatile write cache, in mapping units.
@@ -428,6 +446,13 @@ impl CopyResult {
         let CopyStats { logical_units, physical_units, third_owner_units, map_full_units } = stats.copies;
         let result = Self { logical_units, physical_units, third_owner_units, map_full_units };
         (stats.host.commands(CommandKind::Copy) > 0).then_some(result)
+    }
+}
+
+impl MergeResult {
+    pub(crate) fn of(stats: &MergeStats) -> Self {
+        let &MergeStats { switched, partial, full, units_copied, blocks_erased } = stats;
+        Self { switched, partial, full, units_copied, blocks_erased }
     }
 }
 

@@ -20,7 +20,7 @@ use crate::lifetime::{BadBlockWatch, EndedBy, ideal_host_pages};
 use crate::machine::{Stopwatch, available_bytes};
 use crate::power::PowerSwitch;
 use crate::result::{
-    CopyResult, GcResult, HostResult, ImageResult, Job, NandResult, NvramResult, RunResult, SCHEMA_VERSION,
+    CopyResult, GcResult, HostResult, ImageResult, Job, MergeResult, NandResult, NvramResult, RunResult, SCHEMA_VERSION,
     SimResult, Smart, TimeResult, TraceResult, WearResult, Window, ratio,
 };
 use crate::series::{Series, SteadyState};
@@ -690,6 +690,7 @@ impl<'a> Runner<'a> {
             gc: GcResult::of(&window.stats),
             copy: CopyResult::of(&window.stats),
             nvram: window.stats.nvram.as_ref().map(NvramResult::of),
+            merges: window.stats.merges.as_ref().map(MergeResult::of),
             wear,
             smart,
             time: TimeResult { virtual_ns, wall_s: Some(watch.wall_s()), cpu_s: Some(cpu_s) },

@@ -14,10 +14,10 @@ use strobe_types::{Lpn, Prng, SimTime};
 
 const T0: SimTime = SimTime::ZERO;
 
-pub type TestChip = Chip<Untimed, StampMedium>;
+pub(crate) type TestChip = Chip<Untimed, StampMedium>;
 
 /// A kind of drive.
-pub trait Subject: Debug {
+pub(crate) trait Subject: Debug {
     type Ftl: MappingScheme<Payload = u64, Nand = TestChip>;
 
     fn units(&self) -> u32;
@@ -134,7 +134,7 @@ fn completed(model: &mut Model, step: &Step) {
 }
 
 /// Cuts so far, in all tests of the program.
-pub static CUTS: AtomicU64 = AtomicU64::new(0);
+pub(crate) static CUTS: AtomicU64 = AtomicU64::new(0);
 
 /// Recovers from a photograph and holds everything against the model.
 fn verify<S: Subject>(
@@ -158,7 +158,7 @@ fn verify<S: Subject>(
 
 /// Runs `steps` random commands and cuts at every operation of each; every `again`th recovery is itself
 /// cut at every operation, and used on.
-pub fn torture<S: Subject>(case: &S, seed: u64, steps: u32, again: u64) {
+pub(crate) fn torture<S: Subject>(case: &S, seed: u64, steps: u32, again: u64) {
     let mut rng = Prng::new(seed);
     let (mut drive, mut model) = (case.fresh(), Model::new(case.units()));
     drive.nand_mut().plan_cuts(CutPlan::Everywhere);

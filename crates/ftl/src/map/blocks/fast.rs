@@ -26,7 +26,7 @@ struct Sequential {
 /// A log block for any order never begins with the first sector of a logical block, as that opens the
 /// sequential one: after a power cut its first page tells it from a data block.
 #[derive(Clone, Debug)]
-pub struct Fast {
+pub(super) struct Fast {
     /// The data block of each logical block.
     data: Vec<Option<BlockId>>,
     sequential: Option<Sequential>,
@@ -195,9 +195,6 @@ impl Fast {
 }
 
 impl Scheme for Fast {
-    const NAME: &'static str = "fast";
-    const ANY_ORDER: bool = false;
-
     fn new<N: Nand>(sectors: &Sectors<N>) -> Self {
         let data = vec![None; sectors.logical_blocks() as usize];
         Self { data, sequential: None, random: VecDeque::new(), next: sectors.per_block }

@@ -57,7 +57,7 @@ impl FoundBlock {
 
 /// The blocks found, in the order in which they were opened. Each holds some newest version.
 #[derive(Clone, Debug, Default)]
-pub struct Found {
+pub(super) struct Found {
     pub(super) blocks: Vec<FoundBlock>,
 }
 

@@ -25,7 +25,7 @@ struct Log {
 
 /// BAST: each data block has at most one log block, which takes its overwrites in the order they come.
 #[derive(Clone, Debug)]
-pub struct LogBlock {
+pub(super) struct LogBlock {
     /// The data block of each logical block.
     data: Vec<Option<BlockId>>,
     /// Where in `logs` the log of a logical block is.
@@ -110,9 +110,6 @@ impl LogBlock {
 }
 
 impl Scheme for LogBlock {
-    const NAME: &'static str = "log-block";
-    const ANY_ORDER: bool = false;
-
     fn new<N: Nand>(sectors: &Sectors<N>) -> Self {
         let blocks = sectors.logical_blocks() as usize;
         Self { data: vec![None; blocks], log_of: vec![None; blocks], logs: Vec::new(), writes: 0 }

@@ -2,7 +2,7 @@
 //! what does not fit there goes to replacement or log blocks until a merge.
 //!
 //! [`BlockMap`] is the drive's side of it; `sectors.rs` is the flash below all of them: where the newest
-//! version of each sector lies, how sectors are moved and blocks erased. A [`Scheme`] decides where a write
+//! version of each sector lies, how sectors are moved and blocks erased. A `Scheme` decides where a write
 //! goes and what is merged when: `replacement.rs`, `log_block.rs`, `fast.rs`. `found.rs` sorts what a power
 //! cut has left.
 
@@ -12,10 +12,6 @@ mod log_block;
 mod replacement;
 mod sectors;
 
-pub use fast::Fast;
-pub use log_block::LogBlock;
-pub use replacement::ReplacementBlock;
-
 use strobe_nand::{Cause, Nand, Payload, Unit};
 use strobe_types::{Geometry, Lpn, SimTime};
 
@@ -23,12 +19,40 @@ use crate::journal::Trims;
 use crate::map::page::CopyStats;
 use crate::{CheckError, FtlError, GcStats, MappingScheme, Recovery, RecoveryError, WearSummary};
 
+use fast::Fast;
 use found::Found;
+use log_block::LogBlock;
+use replacement::ReplacementBlock;
 use sectors::Sectors;
 
-/// The size of a block-mapped drive.
+/// A block-mapped scheme.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BlockScheme {
+    /// Chains of blocks with each sector at the same offset, as in NFTL (Ban 1995). Needs a chip that takes
+    /// the pages of a block in any order.
+    ReplacementBlock,
+    /// One log block per data block, as in BAST (Kim et al. 2002), with fill-up and switch.
+    LogBlock,
+    /// Log blocks shared by all data blocks, one of them for sequential writes (FAST, Lee et al. 2007).
+    Fast,
+}
+
+impl BlockScheme {
+    /// Its name in configurations.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::ReplacementBlock => "replacement-block",
+            Self::LogBlock => "log-block",
+            Self::Fast => "fast",
+        }
+    }
+}
+
+/// A block-mapped drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockMapConfig {
+    /// Where writes go and what is merged when.
+    pub scheme: BlockScheme,
     /// Logical sectors offered to the host; a sector is a mapping unit, and fills a flash page.
     pub logical_units: u32,
     /// Replacement or log blocks, at least 2.
@@ -166,13 +190,7 @@ impl MergeStats {
 /// **The caller promises** to write sectors of the drive only. **The implementer promises** that the newest
 /// version of every mapped sector is on flash after every call, and that whatever is found after a cut in
 /// one (`Found`) makes a sound state again.
-pub trait Scheme: Clone {
-    /// Its name in configurations.
-    const NAME: &'static str;
-
-    /// Whether it programs the pages of a block out of order.
-    const ANY_ORDER: bool;
-
+trait Scheme: Sized {
     /// With nothing written yet.
     fn new<N: Nand>(sectors: &Sectors<N>) -> Self;
 
@@ -201,31 +219,91 @@ pub trait Scheme: Clone {
     fn check<N: Nand>(&self, sectors: &Sectors<N>) -> Result<u32, CheckError>;
 }
 
+/// The scheme of a drive.
+#[derive(Clone, Debug)]
+enum AnyScheme {
+    ReplacementBlock(ReplacementBlock),
+    LogBlock(LogBlock),
+    Fast(Fast),
+}
+
+/// Does `$what` with the scheme inside.
+macro_rules! each {
+    ($any:expr, $scheme:ident => $what:expr) => {
+        match $any {
+            AnyScheme::ReplacementBlock($scheme) => $what,
+            AnyScheme::LogBlock($scheme) => $what,
+            AnyScheme::Fast($scheme) => $what,
+        }
+    };
+}
+
+impl Scheme for AnyScheme {
+    fn new<N: Nand>(sectors: &Sectors<N>) -> Self {
+        match sectors.config.scheme {
+            BlockScheme::ReplacementBlock => Self::ReplacementBlock(Scheme::new(sectors)),
+            BlockScheme::LogBlock => Self::LogBlock(Scheme::new(sectors)),
+            BlockScheme::Fast => Self::Fast(Scheme::new(sectors)),
+        }
+    }
+
+    #[inline]
+    fn write<N: Nand>(
+        &mut self,
+        sectors: &mut Sectors<N>,
+        now: SimTime,
+        unit: &Unit<N::Payload>,
+        cause: Cause,
+    ) -> Result<SimTime, FtlError> {
+        each!(self, scheme => scheme.write(sectors, now, unit, cause))
+    }
+
+    fn look_up<N: Nand>(&self, sectors: &mut Sectors<N>, now: SimTime, lpn: Lpn) -> SimTime {
+        each!(self, scheme => scheme.look_up(sectors, now, lpn))
+    }
+
+    fn restore<N: Nand>(
+        sectors: &mut Sectors<N>,
+        found: Found,
+        report: &mut Recovery,
+    ) -> Result<Self, RecoveryError> {
+        Ok(match sectors.config.scheme {
+            BlockScheme::ReplacementBlock => Self::ReplacementBlock(Scheme::restore(sectors, found, report)?),
+            BlockScheme::LogBlock => Self::LogBlock(Scheme::restore(sectors, found, report)?),
+            BlockScheme::Fast => Self::Fast(Scheme::restore(sectors, found, report)?),
+        })
+    }
+
+    fn check<N: Nand>(&self, sectors: &Sectors<N>) -> Result<u32, CheckError> {
+        each!(self, scheme => scheme.check(sectors))
+    }
+}
+
 /// A block-mapped flash translation layer over `N`.
 ///
 /// Memory beside the chip: 4 bytes per sector, as an index of what the scheme's own, smaller, tables and
 /// the out-of-band areas say together.
 #[derive(Clone, Debug)]
-pub struct BlockMap<N: Nand, S> {
+pub struct BlockMap<N: Nand> {
     sectors: Sectors<N>,
-    scheme: S,
+    scheme: AnyScheme,
 }
 
-impl<N: Nand, S: Scheme> BlockMap<N, S> {
+impl<N: Nand> BlockMap<N> {
     /// A fresh drive on `nand`, or why it could not work.
     pub fn new(nand: N, config: BlockMapConfig) -> Result<Self, BlockMapError> {
         Self::check_config(&nand, &config)?;
         let mut sectors = Sectors::new(nand, config);
         sectors.pool_erased();
-        Ok(Self { scheme: S::new(&sectors), sectors })
+        Ok(Self { scheme: AnyScheme::new(&sectors), sectors })
     }
 
     fn check_config(nand: &N, config: &BlockMapConfig) -> Result<(), BlockMapError> {
-        let (scheme, geometry) = (S::NAME, nand.geometry());
+        let (scheme, geometry) = (config.scheme.name(), nand.geometry());
         if geometry.units_per_page() != 1 {
             return Err(BlockMapError::UnitIsNoPage { scheme });
         }
-        if S::ANY_ORDER && !nand.takes_any_order() {
+        if config.scheme == BlockScheme::ReplacementBlock && !nand.takes_any_order() {
             return Err(BlockMapError::InOrder { scheme });
         }
         if config.log_blocks < 2 {
@@ -254,7 +332,7 @@ impl<N: Nand, S: Scheme> BlockMap<N, S> {
     pub fn restart(nand: N, config: BlockMapConfig, now: SimTime) -> Result<(Self, Recovery), RecoveryError> {
         let mut report = Recovery::new(now);
         let (mut sectors, found) = Sectors::restart(nand, config, &mut report)?;
-        let scheme = S::restore(&mut sectors, found, &mut report)?;
+        let scheme = AnyScheme::restore(&mut sectors, found, &mut report)?;
         sectors.retire_if_worn_out();
         report.wait();
         Ok((Self { sectors, scheme }, report))
@@ -283,7 +361,7 @@ impl<N: Nand, S: Scheme> BlockMap<N, S> {
     }
 }
 
-impl<N: Nand, S: Scheme> MappingScheme for BlockMap<N, S> {
+impl<N: Nand> MappingScheme for BlockMap<N> {
     type Payload = N::Payload;
     type Nand = N;
 

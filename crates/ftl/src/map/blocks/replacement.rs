@@ -1,6 +1,9 @@
 //! Replacement blocks, as in the NFTL driver of Linux (drivers/mtd/nftlcore.c) after Ban's patents: a
 //! logical block is a chain of flash blocks, and every sector has the same offset in all of them.
 
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+
 use strobe_nand::{Cause, Nand, Unit};
 use strobe_types::{BlockId, Lpn, SimTime};
 
@@ -12,11 +15,13 @@ use crate::{CheckError, FtlError, Recovery, RecoveryError};
 /// NFTL: an overwrite goes to the first block of the chain whose page at the sector's offset is free, and
 /// the chain grows when there is none.
 #[derive(Clone, Debug)]
-pub struct ReplacementBlock {
+pub(super) struct ReplacementBlock {
     /// The blocks of each logical block, in the order in which they were added.
     chains: Vec<Vec<BlockId>>,
     /// Blocks beyond the first of each chain.
     replacements: u32,
+    /// The chains of more than one block, the longest first.
+    by_length: BTreeSet<(Reverse<usize>, u32)>,
 }
 
 impl ReplacementBlock {
@@ -58,15 +63,35 @@ impl ReplacementBlock {
             }
         }
         let block = sectors.take_block(logical)?;
-        self.replacements += u32::from(!self.chains[logical as usize].is_empty());
-        self.chains[logical as usize].push(block);
+        self.add(logical, block);
         Ok(now)
+    }
+
+    /// Appends `block` to the chain of `logical`.
+    fn add(&mut self, logical: u32, block: BlockId) {
+        let chain = &mut self.chains[logical as usize];
+        self.by_length.remove(&(Reverse(chain.len()), logical));
+        chain.push(block);
+        if chain.len() > 1 {
+            self.by_length.insert((Reverse(chain.len()), logical));
+            self.replacements += 1;
+        }
+    }
+
+    /// Takes all blocks off the chain of `logical`.
+    fn clear(&mut self, logical: u32) -> Vec<BlockId> {
+        let chain = std::mem::take(&mut self.chains[logical as usize]);
+        self.by_length.remove(&(Reverse(chain.len()), logical));
+        self.replacements -= chain.len().saturating_sub(1) as u32;
+        chain
     }
 
     /// Folds the longest chain, of equals the first.
     fn fold_longest<N: Nand>(&mut self, sectors: &mut Sectors<N>, now: SimTime) -> Result<SimTime, FtlError> {
-        let longest = (0..self.chains.len()).rev().max_by_key(|&at| self.chains[at].len());
-        self.fold(sectors, now, longest.unwrap_or(0) as u32)
+        match self.by_length.first() {
+            Some(&(_, longest)) => self.fold(sectors, now, longest),
+            None => Ok(now),
+        }
     }
 
     /// Brings the newest versions of `logical` together in one block: its last one, if that has them or has
@@ -78,8 +103,7 @@ impl ReplacementBlock {
         logical: u32,
     ) -> Result<SimTime, FtlError> {
         sectors.gc.runs += 1;
-        let chain = std::mem::take(&mut self.chains[logical as usize]);
-        self.replacements -= chain.len().saturating_sub(1) as u32;
+        let chain = self.clear(logical);
         let (mut done, mut target) = (now, None);
         if let Some(&last) = chain.last().filter(|&&last| fits_into(sectors, logical, last)) {
             match sectors.fill(now, logical, last, 0, None, 0) {
@@ -94,13 +118,12 @@ impl ReplacementBlock {
             (target, done) = match sectors.rebuild(done, logical, None) {
                 Ok(rebuilt) => rebuilt,
                 Err(error) => {
-                    self.replacements += chain.len().saturating_sub(1) as u32;
-                    self.chains[logical as usize] = chain;
+                    chain.into_iter().for_each(|block| self.add(logical, block));
                     return Err(error);
                 }
             };
         }
-        self.chains[logical as usize].extend(target);
+        target.into_iter().for_each(|block| self.add(logical, block));
         let mut erased = done;
         for block in chain.into_iter().filter(|&block| Some(block) != target) {
             erased = erased.max(sectors.erase(done, block, Cause::Merge)?);
@@ -120,11 +143,9 @@ fn fits_into<N: Nand>(sectors: &Sectors<N>, logical: u32, block: BlockId) -> boo
 }
 
 impl Scheme for ReplacementBlock {
-    const NAME: &'static str = "replacement-block";
-    const ANY_ORDER: bool = true;
-
     fn new<N: Nand>(sectors: &Sectors<N>) -> Self {
-        Self { chains: vec![Vec::new(); sectors.logical_blocks() as usize], replacements: 0 }
+        let chains = vec![Vec::new(); sectors.logical_blocks() as usize];
+        Self { chains, replacements: 0, by_length: BTreeSet::new() }
     }
 
     fn write<N: Nand>(
@@ -166,9 +187,7 @@ impl Scheme for ReplacementBlock {
             let Some(logical) = block.logical(sectors.per_block).filter(|_| in_place) else {
                 return damaged(format!("{:?} holds sectors at offsets that are not theirs", block.block));
             };
-            let chain = &mut scheme.chains[logical as usize];
-            scheme.replacements += u32::from(!chain.is_empty());
-            chain.push(block.block);
+            scheme.add(logical, block.block);
         }
         for logical in 0..sectors.logical_blocks() {
             if !scheme.is_well_formed(sectors, logical) {
@@ -183,7 +202,8 @@ impl Scheme for ReplacementBlock {
 
     fn check<N: Nand>(&self, sectors: &Sectors<N>) -> Result<u32, CheckError> {
         let beyond: usize = self.chains.iter().map(|chain| chain.len().saturating_sub(1)).sum();
-        if beyond != self.replacements as usize {
+        let longer = self.chains.iter().filter(|chain| chain.len() > 1).count();
+        if beyond != self.replacements as usize || longer != self.by_length.len() {
             return Err(CheckError(format!(
                 "{beyond} replacement blocks, {} are counted",
                 self.replacements

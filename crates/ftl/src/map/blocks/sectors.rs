@@ -30,7 +30,7 @@ pub(super) struct Failed {
 
 /// The flash, and what lies where.
 #[derive(Clone, Debug)]
-pub struct Sectors<N: Nand> {
+pub(super) struct Sectors<N: Nand> {
     pub(super) nand: N,
     pub(super) config: BlockMapConfig,
     /// Sectors, and pages, of a block.

@@ -20,8 +20,8 @@ use crate::lifetime::{BadBlockWatch, EndedBy, ideal_host_pages};
 use crate::machine::{Stopwatch, available_bytes};
 use crate::power::PowerSwitch;
 use crate::result::{
-    CopyResult, GcResult, HostResult, ImageResult, Job, MergeResult, NandResult, NvramResult, RunResult, SCHEMA_VERSION,
-    SimResult, Smart, TimeResult, TraceResult, WearResult, Window, ratio,
+    CopyResult, GcResult, HostResult, ImageResult, Job, MergeResult, NandResult, NvramResult, RunResult,
+    SCHEMA_VERSION, SimResult, Smart, TimeResult, TraceResult, WearResult, Window, ratio,
 };
 use crate::series::{Series, SteadyState};
 

@@ -24,6 +24,7 @@ pub(crate) fn config() -> DriveConfig {
     DriveConfig {
         preset: None,
         nand: NandConfig {
+            any_page_order: false,
             channels: 1,
             dies_per_channel: 1,
             planes_per_die: 1,
@@ -42,6 +43,7 @@ pub(crate) fn config() -> DriveConfig {
             data: DataMode::None,
         },
         ftl: FtlConfig {
+            log_blocks: 64,
             mapping: "page".to_owned(),
             mapping_unit_bytes: 4096,
             logical_pages: Some(160),

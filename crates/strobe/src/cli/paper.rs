@@ -96,6 +96,11 @@ fn write_csv(result: &PaperResult, folder: &Path) -> anyhow::Result<()> {
         let path = folder.join(format!("{}-{}.csv", result.paper, figure.figure));
         std::fs::write(&path, figure.csv())
             .with_context(|| format!("cannot write the figure to {}", path.display()))?;
+        if let Some(svg) = paper::svg(figure) {
+            let path = path.with_extension("svg");
+            std::fs::write(&path, svg)
+                .with_context(|| format!("cannot write the figure to {}", path.display()))?;
+        }
     }
     Ok(())
 }

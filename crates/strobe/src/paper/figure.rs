@@ -113,6 +113,15 @@ pub enum View {
         /// Coordinate on the horizontal axis.
         over: &'static str,
     },
+    /// One map for each value of the coordinate `of`: darker where there is more.
+    Map {
+        /// Coordinate that names a map.
+        of: &'static str,
+        /// Coordinate on the horizontal axis.
+        across: &'static str,
+        /// Coordinate on the vertical axis, from below.
+        up: &'static str,
+    },
 }
 
 /// A figure or table of a paper, or one beside them.

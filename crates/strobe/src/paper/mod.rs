@@ -8,15 +8,19 @@
 mod capi;
 mod figure;
 mod logical_copy;
+mod nvram;
+mod picture;
 mod pool;
 mod text;
 mod trim;
 
 pub use figure::{Figure, Row, Verdict, View};
+pub use picture::svg;
 pub use text::summary;
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use strobe_workload::files::FileWorkloadError;
 
 use crate::experiment::ConfigError;
 use crate::runner::RunError;
@@ -80,6 +84,14 @@ pub enum PaperError {
         /// Why.
         error: Box<RunError>,
     },
+    /// A file workload did not run to its end.
+    #[error("{run}: {error}")]
+    Files {
+        /// Which.
+        run: String,
+        /// Why.
+        error: Box<FileWorkloadError>,
+    },
     /// Stopped by whoever watched.
     #[error("interrupted; a paper gives no partial result")]
     Interrupted,
@@ -106,10 +118,10 @@ struct Made {
 }
 
 /// Every paper.
-pub const PAPERS: &[Paper] = &[capi::PAPER, logical_copy::PAPER, trim::PAPER];
+pub const PAPERS: &[Paper] = &[capi::PAPER, logical_copy::PAPER, nvram::PAPER, trim::PAPER];
 
 /// Papers that a later version will reproduce.
-pub const NOT_YET: &[&str] = &["nvram"];
+pub const NOT_YET: &[&str] = &[];
 
 /// The paper called `name`.
 pub fn find(name: &str) -> Option<&'static Paper> {

@@ -54,6 +54,7 @@ fn figure_text(figure: &Figure) -> String {
             let (inside, outside) = with_coordinate(figure, of);
             (curves(&inside, of, over), outside)
         }
+        View::Map { .. } => (super::picture::text(figure), Vec::new()),
     };
     out += &drawn;
     if !listed.is_empty() {

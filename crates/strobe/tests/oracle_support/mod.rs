@@ -336,6 +336,7 @@ pub(crate) fn drive_config(
     DriveConfig {
         preset: None,
         nand: NandConfig {
+            any_page_order: false,
             channels: 1,
             dies_per_channel: 1,
             planes_per_die: 1,
@@ -354,6 +355,7 @@ pub(crate) fn drive_config(
             data: DataMode::None,
         },
         ftl: FtlConfig {
+            log_blocks: 64,
             mapping: "page".to_owned(),
             mapping_unit_bytes: UNIT_BYTES,
             logical_pages: Some(logical_units),

@@ -10,6 +10,14 @@ for component in rustfmt clippy; do
         rustup component add $component
     fi
 done
+if ! command -v fsck.fat >/dev/null && [ ! -x /usr/sbin/fsck.fat ]; then
+    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+        apt-get install -qy dosfstools || { apt-get update -q && apt-get install -qy dosfstools; }
+    else
+        echo "fsck.fat is missing: install package dosfstools, or set STROBE_SKIP_TOOLS=1 to do without." >&2
+        [ "${STROBE_SKIP_TOOLS:-}" = 1 ] || exit 1
+    fi
+fi
 if ! command -v python3 >/dev/null; then
     echo "Python 3 is missing: the example sweep prints its table with it." >&2
     exit 1

@@ -20,7 +20,7 @@ pub mod wear;
 pub use capacity::{Capacity, CapacityError, Demand};
 pub use gc::{Allocation, GcStats, GcStream, Migration, Temperature};
 pub use map::blocks::{BlockMap, BlockMapConfig, BlockMapError, BlockScheme, MergeStats};
-pub use map::page::{CopyStats, PageMap, PageMapConfig};
+pub use map::page::{CopyStats, PageMap, PageMapConfig, TranslationConfig, TranslationStats};
 pub use recovery::{Recovery, RecoveryError};
 
 pub use wear::WearSummary;
@@ -166,6 +166,11 @@ pub trait MappingScheme {
 
     /// Merges by kind, of schemes that merge.
     fn merge_stats(&self) -> Option<MergeStats> {
+        None
+    }
+
+    /// What demand paging of the map has cost, for a scheme that does it.
+    fn translation_stats(&self) -> Option<TranslationStats> {
         None
     }
 

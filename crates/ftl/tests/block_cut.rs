@@ -2,13 +2,11 @@
 
 mod torture;
 
-use std::sync::atomic::Ordering;
-
 use strobe_ftl::{BlockMap, BlockMapConfig, BlockScheme, RecoveryError};
 use strobe_nand::{Chip, Untimed, WearConfig};
 use strobe_types::{Geometry, GeometrySpec, Prng, SimTime};
 
-use torture::{CUTS, Subject, TestChip, torture};
+use torture::{Subject, TestChip, torture};
 
 #[derive(Debug)]
 struct Case {
@@ -83,22 +81,18 @@ fn any_case(scheme: BlockScheme, rng: &mut Prng) -> Option<Case> {
 
 /// Tortures drives until there were `cuts` cuts.
 fn torture_until(scheme: BlockScheme, cuts: u64, first_seed: u64) {
-    // Tests run beside each other.
     let mut seed = first_seed;
     let mut done = 0;
     while done < cuts {
-        let before = CUTS.load(Ordering::Relaxed);
         let mut rng = Prng::new(seed);
         if let Some(case) = any_case(scheme, &mut rng) {
-            torture(&case, seed, 60, 23);
+            done += torture(&case, seed, 60, 23);
         }
-        done += CUTS.load(Ordering::Relaxed) - before;
         seed += 1;
     }
     eprintln!("{}: {done} cuts, seeds {first_seed}..{seed}", scheme.name());
 }
 
-/// One test for all, so that cuts are counted apart.
 #[test]
 fn nothing_durable_is_lost_wherever_the_power_is_cut() {
     torture_until(BlockScheme::ReplacementBlock, 50_000, 1);

@@ -227,6 +227,26 @@ fn what_cannot_work_is_refused_with_what_would() {
     assert!(error.to_string().contains("drive.nand.any_page_order = true"), "{error}");
 }
 
+#[test]
+fn the_log_of_trims_goes_round_for_ever() {
+    for scheme in [ReplacementBlock, LogBlock, Fast] {
+        let config = BlockMapConfig { durable: true, ..config(scheme, 32_000, 8) };
+        let chip = TestChip::new(geometry(1300, 32), WearConfig::default(), Untimed, 1).in_any_order();
+        let mut map = BlockMap::new(chip, config).expect("room");
+        for round in 0..12 {
+            // What the writes change is in no epoch until the next trim.
+            map.trim(T0, Lpn::new(0), 32_000).expect("trims");
+            map.flush(T0).expect("flushes");
+            for lpn in 0..32_000 {
+                map.write(T0, &[Unit { lpn: Lpn::new(lpn), payload: 1 }]).expect("writes");
+            }
+            map.trim(T0, Lpn::new(round), 1).expect("trims");
+            map.flush(T0).expect("flushes");
+        }
+        map.check().expect("state");
+    }
+}
+
 /// Random writes, trims, copies and flushes agree with a plain array.
 fn agrees_with_a_model(scheme: BlockScheme, seed: u64) {
     let mut rng = Prng::new(seed);

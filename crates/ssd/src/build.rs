@@ -6,8 +6,8 @@ use strobe_ftl::gc::{
 };
 use strobe_ftl::wear::Leveling;
 use strobe_ftl::{
-    Allocation, BlockMap, BlockMapConfig, BlockMapError, CapacityError, GcStream, Migration, PageMap, PageMapConfig, Recovery, RecoveryError,
-    Temperature,
+    Allocation, BlockMap, BlockMapConfig, BlockMapError, CapacityError, GcStream, Migration, PageMap,
+    PageMapConfig, Recovery, RecoveryError, Temperature, TranslationConfig,
 };
 use strobe_nand::{
     ArrayTiming, ByteMedium, Chip, Medium, Nand, NoMedium, StampMedium, Timing, TimingConfig, Untimed,
@@ -17,7 +17,7 @@ use strobe_types::{Geometry, GeometryError, GeometrySpec, SimTime};
 
 use crate::config::{
     AllocationName, CopyMode, DataMode, DriveConfig, GcConfig, GcStreamName, MigrationName, NvramError,
-    TemperatureName, WearLevelingConfig, WearLevelingName, block_scheme,
+    TemperatureName, TranslationTable, WearLevelingConfig, WearLevelingName, block_scheme,
 };
 use crate::drive::{Drive, Engine};
 use crate::image::ImageProblem;
@@ -45,6 +45,11 @@ pub enum BuildError {
         /// Comma-separated valid names.
         known: String,
     },
+    /// Logical copy needs the page map.
+    #[error(
+        "drive.ftl.copy_mode is \"logical\", which drive.ftl.mapping = \"{0}\" cannot do: only \"page\" can"
+    )]
+    LogicalCopy(String),
     /// No good block is left.
     #[error("drive.nand.factory_bad_blocks is {bad}, but the drive has only {blocks} blocks")]
     AllBad {
@@ -211,6 +216,9 @@ pub(crate) fn checked(config: &DriveConfig) -> Result<(Geometry, u32), BuildErro
     if !crate::MAPPINGS.iter().any(|mapping| mapping.name == config.ftl.mapping) {
         return Err(unknown_mapping(config));
     }
+    if config.ftl.mapping != "page" && config.ftl.copy_mode == CopyMode::Logical {
+        return Err(BuildError::LogicalCopy(config.ftl.mapping.clone()));
+    }
     if nand.factory_bad_blocks >= geometry.blocks() {
         return Err(BuildError::AllBad { bad: nand.factory_bad_blocks, blocks: geometry.blocks() });
     }
@@ -268,10 +276,19 @@ fn map_config(config: &DriveConfig, geometry: &Geometry, logical_units: u32, see
             // Addresses and virtual numbers share one range.
             CopyMode::Logical => config.ftl.virtual_map_entries.min(u32::MAX - 1 - geometry.units()),
         },
+        translation: (config.ftl.mapping == DFTL).then(|| translation(config)),
         durable: config.ftl.durable_map,
         map_blocks: config.ftl.map_blocks,
         seed,
     }
+}
+
+/// The mapping scheme that pages the map.
+const DFTL: &str = "dftl";
+
+fn translation(config: &DriveConfig) -> TranslationConfig {
+    let &TranslationTable { cached_entries, batched_eviction, fetched_entries } = &config.ftl.translation;
+    TranslationConfig { batched_eviction, fetched_entries, ..TranslationConfig::new(cached_entries) }
 }
 
 /// Erased blocks to keep for programs that fail while a block on every plane is filled: so many

@@ -146,6 +146,9 @@ pub struct FtlConfig {
     #[serde(default = "log_blocks", skip_serializing_if = "is_default_log_blocks")]
     #[schemars(range(min = 2, max = 16_777_216))]
     pub log_blocks: u32,
+    /// Demand paging of the map; only dftl has it.
+    #[serde(default, skip_serializing_if = "TranslationTable::is_default")]
+    pub translation: TranslationTable,
     /// Garbage collection.
     #[serde(default)]
     pub gc: GcConfig,
@@ -172,6 +175,34 @@ fn is_default_log_blocks(number: &u32) -> bool {
 
 fn virtual_map_entries() -> u32 {
     1 << 16
+}
+
+/// Demand paging of the map (DFTL): the whole map is on flash, in translation pages, and the drive's memory
+/// holds the entries in use.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct TranslationTable {
+    /// Map entries cached, about 8 bytes of the drive's memory each. Default 4096.
+    #[schemars(range(min = 1, max = 4_294_967_294u32))]
+    pub cached_entries: u32,
+    /// Whether a translation page that is programmed takes all its changed entries along, not only the one
+    /// that has to go. Default true.
+    pub batched_eviction: bool,
+    /// Entries that come into the cache with one read: the missing one and those behind it. Default 1.
+    #[schemars(range(min = 1, max = 65_536))]
+    pub fetched_entries: u32,
+}
+
+impl Default for TranslationTable {
+    fn default() -> Self {
+        Self { cached_entries: 4096, batched_eviction: true, fetched_entries: 1 }
+    }
+}
+
+impl TranslationTable {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// How the drive copies.
@@ -566,6 +597,10 @@ pub struct MappingInfo {
 /// Every mapping scheme.
 pub const MAPPINGS: &[MappingInfo] = &[
     MappingInfo { name: "page", summary: "full map in RAM: any unit anywhere, 4 bytes per unit" },
+    MappingInfo {
+        name: "dftl",
+        summary: "the page map on flash, entries in use cached: translation.cached_entries (Gupta et al. 2009)",
+    },
     MappingInfo {
         name: "replacement-block",
         summary: "NFTL: chains of blocks with each sector at its offset, folded; needs any_page_order (Ban 1995)",

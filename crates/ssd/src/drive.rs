@@ -596,6 +596,7 @@ where
             nand: self.ftl.nand().counts().since(&self.before),
             gc: *self.ftl.gc_stats(),
             merges: self.ftl.merge_stats(),
+            translation: self.ftl.translation_stats(),
             copies: self.ftl.copy_stats(),
             nvram: self.nvram.as_ref().map(Nvram::stats),
         }

@@ -28,8 +28,8 @@ pub use command::{Command, CommandError, CommandKind, Hint, Limit, LimitsConfig,
 pub use config::{
     AllocationName, ControllerConfig, CopyMode, DataMode, DriveConfig, FtlConfig, GcConfig, GcStreamName,
     MAPPINGS, MappingInfo, MigrationName, NVRAM_RANGES_MAX, NandConfig, NvramConfig, NvramError,
-    NvramPolicyName, POLICIES, PolicyInfo, SectorRange, TemperatureName, TrimConfig, WearLevelingConfig,
-    WearLevelingName,
+    NvramPolicyName, POLICIES, PolicyInfo, SectorRange, TemperatureName, TranslationTable, TrimConfig,
+    WearLevelingConfig, WearLevelingName,
 };
 pub use drive::{Drive, Engine};
 pub use image::{
@@ -38,6 +38,6 @@ pub use image::{
 pub use nvram::Nvram;
 pub use queue::{HostQueue, Pacing};
 pub use stats::{DriveStats, HostCounts, Latency, NvramStats};
-pub use strobe_ftl::{MergeStats, Recovery, RecoveryError};
+pub use strobe_ftl::{MergeStats, Recovery, RecoveryError, TranslationStats};
 pub use strobe_nand::{Access, Damage, Image, ImageError, ImageInfo, Scan};
 pub use witness::Verdict;

@@ -1,7 +1,7 @@
 //! What a drive has done, as plain numbers.
 
 use hdrhistogram::Histogram;
-use strobe_ftl::{CopyStats, GcStats, MergeStats};
+use strobe_ftl::{CopyStats, GcStats, MergeStats, TranslationStats};
 use strobe_nand::OpCounts;
 use strobe_types::Op;
 
@@ -92,6 +92,8 @@ pub struct DriveStats {
     pub gc: GcStats,
     /// Merges; `None` if the mapping scheme does not merge.
     pub merges: Option<MergeStats>,
+    /// Demand paging of the map; `None` if the mapping scheme does not page.
+    pub translation: Option<TranslationStats>,
     /// Units that copy commands copied whole.
     pub copies: CopyStats,
     /// Non-volatile write cache; `None` if the drive has none.
@@ -107,6 +109,7 @@ impl DriveStats {
             nand: self.nand.since(&earlier.nand),
             gc: self.gc.since(&earlier.gc),
             merges: self.merges.map(|merges| merges.since(&earlier.merges.unwrap_or_default())),
+            translation: self.translation.map(|now| now.since(&earlier.translation.unwrap_or_default())),
             copies: copies_since(&self.copies, &earlier.copies),
             nvram: self.nvram.map(|nvram| nvram.since(&earlier.nvram.unwrap_or_default())),
         }

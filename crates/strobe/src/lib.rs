@@ -5,6 +5,7 @@
 //! `--json` prints. [`paper`] runs published experiments again. The `strobe` program in this crate is a thin shell around these.
 
 pub mod bench;
+pub mod disk;
 mod experiment;
 mod fio_names;
 mod fit;

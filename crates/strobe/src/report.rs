@@ -6,7 +6,9 @@ use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{Cell, CellAlignment, Table};
 
 use crate::power::{PowerCutResult, RecoveryResult};
-use crate::result::{ByCause, Causes, CopyResult, JobOp, MergeResult, RunResult, WearResult};
+use crate::result::{
+    ByCause, Causes, CopyResult, JobOp, MergeResult, RunResult, TranslationResult, WearResult,
+};
 use crate::series::Sample;
 
 /// The summary of a run as text.
@@ -32,6 +34,9 @@ pub fn summary(result: &RunResult) -> String {
     }
     if let Some(merges) = &result.merges {
         let _ = writeln!(out, "\n{}", merge_line(merges));
+    }
+    if let Some(paging) = &result.translation {
+        let _ = writeln!(out, "\n{}", translation_line(paging));
     }
     let _ = writeln!(out, "\n{}", wear_picture(&result.wear, result.config.drive.nand.endurance_pe));
     if let Some(picture) = lifetime_picture(&result.wear) {
@@ -217,6 +222,19 @@ fn copy_line(copy: &CopyResult) -> String {
         );
     }
     line
+}
+
+/// What demand paging came to.
+fn translation_line(paging: &TranslationResult) -> String {
+    let uses = (paging.hits + paging.misses).max(1) as f64;
+    format!(
+        "map entries: {:.2} % found in the cache; {} translation pages read, {} programmed, {} of them for \
+         garbage collection",
+        100.0 * paging.hits as f64 / uses,
+        count(paging.tp_reads),
+        count(paging.tp_programs),
+        count(paging.gc_tp_updates)
+    )
 }
 
 /// What log or replacement blocks came to.

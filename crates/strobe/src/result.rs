@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use strobe_ftl::{CopyStats, WearSummary};
 use strobe_nand::{Cause, NandOp, OpCounts};
-use strobe_ssd::{CommandKind, DriveStats, Latency, MergeStats, NvramStats, Recovery};
+use strobe_ssd::{CommandKind, DriveStats, Latency, MergeStats, NvramStats, Recovery, TranslationStats};
 use strobe_types::{Geometry, Op, SimTime};
 
 use crate::experiment::Experiment;
@@ -58,6 +58,9 @@ pub struct RunResult {
     /// Merges, of a drive with log or replacement blocks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub merges: Option<MergeResult>,
+    /// Demand paging of the map, of a drive that does it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub translation: Option<TranslationResult>,
     /// Wear of the drive at the end.
     pub wear: WearResult,
     /// Counters under the names nvme-cli uses, since the drive was new or its image was opened.
@@ -190,6 +193,25 @@ pub struct GcResult {
     pub wear_blocks: u64,
     /// Mapping units moved by static wear levelling; not among `units_moved`.
     pub wear_units_moved: u64,
+}
+
+/// Demand paging of the map.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct TranslationResult {
+    /// Uses of a map entry for the host that found it cached.
+    pub hits: u64,
+    /// Those that did not.
+    pub misses: u64,
+    /// Entries that had to make room.
+    pub evictions: u64,
+    /// Of these, those that had changed and so cost a program.
+    pub dirty_evictions: u64,
+    /// Translation pages read.
+    pub tp_reads: u64,
+    /// Translation pages programmed, but for those that garbage collection moved as they were.
+    pub tp_programs: u64,
+    /// Of these, because garbage collection had moved units whose entries were not cached.
+    pub gc_tp_updates: u64,
 }
 
 /// Merges of log or replacement blocks.
@@ -446,6 +468,21 @@ impl CopyResult {
         let CopyStats { logical_units, physical_units, third_owner_units, map_full_units } = stats.copies;
         let result = Self { logical_units, physical_units, third_owner_units, map_full_units };
         (stats.host.commands(CommandKind::Copy) > 0).then_some(result)
+    }
+}
+
+impl TranslationResult {
+    pub(crate) fn of(stats: &TranslationStats) -> Self {
+        let &TranslationStats {
+            hits,
+            misses,
+            evictions,
+            dirty_evictions,
+            tp_reads,
+            tp_programs,
+            gc_tp_updates,
+        } = stats;
+        Self { hits, misses, evictions, dirty_evictions, tp_reads, tp_programs, gc_tp_updates }
     }
 }
 

@@ -21,7 +21,7 @@ use crate::machine::{Stopwatch, available_bytes};
 use crate::power::PowerSwitch;
 use crate::result::{
     CopyResult, GcResult, HostResult, ImageResult, Job, MergeResult, NandResult, NvramResult, RunResult,
-    SCHEMA_VERSION, SimResult, Smart, TimeResult, TraceResult, WearResult, Window, ratio,
+    SCHEMA_VERSION, SimResult, Smart, TimeResult, TraceResult, TranslationResult, WearResult, Window, ratio,
 };
 use crate::series::{Series, SteadyState};
 
@@ -691,6 +691,7 @@ impl<'a> Runner<'a> {
             copy: CopyResult::of(&window.stats),
             nvram: window.stats.nvram.as_ref().map(NvramResult::of),
             merges: window.stats.merges.as_ref().map(MergeResult::of),
+            translation: window.stats.translation.as_ref().map(TranslationResult::of),
             wear,
             smart,
             time: TimeResult { virtual_ns, wall_s: Some(watch.wall_s()), cpu_s: Some(cpu_s) },

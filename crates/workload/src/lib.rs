@@ -4,6 +4,7 @@
 //! Nothing here knows the drive: a generator fills batches of [`strobe_types::Request`], a trace
 //! reader yields records with byte offsets and times.
 
+pub mod files;
 pub mod oracle;
 pub mod synthetic;
 pub mod trace;

@@ -137,7 +137,8 @@ impl Trims {
         sequence: u64,
         host_units: u64,
     ) -> Result<SimTime, LogWornOut> {
-        if !self.pending {
+        // Also bits that writes have cleared take room in the next epoch.
+        if !self.pending && !self.is_full() {
             return Ok(now.max(self.journal.durable_at()));
         }
         self.pending = false;

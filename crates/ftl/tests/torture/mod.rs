@@ -6,7 +6,6 @@
 //! flush, or something written to it since.
 
 use std::fmt::Debug;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use strobe_ftl::{MappingScheme, RecoveryError};
 use strobe_nand::{Chip, CutPlan, Nand, Snapshot, StampMedium, Unit, Untimed};
@@ -133,9 +132,6 @@ fn completed(model: &mut Model, step: &Step) {
     }
 }
 
-/// Cuts so far, in all tests of the program.
-pub(crate) static CUTS: AtomicU64 = AtomicU64::new(0);
-
 /// Recovers from a photograph and holds everything against the model.
 fn verify<S: Subject>(
     case: &S,
@@ -143,7 +139,6 @@ fn verify<S: Subject>(
     model: &Model,
     what: &dyn Fn() -> String,
 ) -> (S::Ftl, Vec<u64>) {
-    CUTS.fetch_add(1, Ordering::Relaxed);
     let (operation, begun) = (snapshot.operation, snapshot.begun);
     let place = || format!("{} cut {} {operation}", what(), if begun { "in" } else { "before" });
     let mut drive = case.restart(snapshot.flash).unwrap_or_else(|error| panic!("{}: {error}", place()));
@@ -157,12 +152,13 @@ fn verify<S: Subject>(
 }
 
 /// Runs `steps` random commands and cuts at every operation of each; every `again`th recovery is itself
-/// cut at every operation, and used on.
-pub(crate) fn torture<S: Subject>(case: &S, seed: u64, steps: u32, again: u64) {
+/// cut at every operation, and used on. Returns the cuts.
+pub(crate) fn torture<S: Subject>(case: &S, seed: u64, steps: u32, again: u64) -> u64 {
     let mut rng = Prng::new(seed);
     let (mut drive, mut model) = (case.fresh(), Model::new(case.units()));
     drive.nand_mut().plan_cuts(CutPlan::Everywhere);
-    let mut cuts = u64::from(rng.below(again as u32 + 1));
+    let start = u64::from(rng.below(again as u32 + 1));
+    let (mut cuts, mut more) = (start, 0);
     for number in 0..steps {
         let step = step(&mut rng, case.units());
         let what = || format!("seed {seed} {case:?} step {number} {step:?}");
@@ -171,24 +167,25 @@ pub(crate) fn torture<S: Subject>(case: &S, seed: u64, steps: u32, again: u64) {
             cuts += 1;
             if cuts % again == 0 {
                 snapshot.flash.plan_cuts(CutPlan::Everywhere);
-                cut_again(case, snapshot, &model, &mut rng, 2, &what);
+                more += cut_again(case, snapshot, &model, &mut rng, 2, &what);
             } else {
                 verify(case, snapshot, &model, &what);
             }
         }
         drive.check().unwrap_or_else(|error| panic!("{}: {error}", what()));
         if !goes_on {
-            return;
+            return cuts - start + more;
         }
         completed(&mut model, &step);
     }
     let mut read = Vec::new();
     drive.read(T0, Lpn::new(0), case.units(), &mut read);
     assert_eq!(read, model.all_now(), "seed {seed} {case:?}");
+    cuts - start + more
 }
 
 /// Cuts at every operation of a recovery, and of a few commands after it; some of these once more, until
-/// there were `cuts` in a row.
+/// there were `cuts` in a row. Returns how many there were, without the first.
 fn cut_again<S: Subject>(
     case: &S,
     snapshot: Snapshot<TestChip>,
@@ -196,18 +193,21 @@ fn cut_again<S: Subject>(
     rng: &mut Prng,
     cuts: u32,
     what: &dyn Fn() -> String,
-) {
+) -> u64 {
+    let mut done = 0;
     let operation = snapshot.operation;
     let (mut drive, read) = verify(case, snapshot, model, what);
     let during = || format!("{} recovering from {operation}", what());
-    let next = |mut second: Snapshot<TestChip>, model: &Model, rng: &mut Prng, what: &dyn Fn() -> String| {
-        if cuts > 0 && rng.below(150) == 0 {
-            second.flash.plan_cuts(CutPlan::Everywhere);
-            cut_again(case, second, model, rng, cuts - 1, what);
-        } else {
-            verify(case, second, model, what);
-        }
-    };
+    let mut next =
+        |mut second: Snapshot<TestChip>, model: &Model, rng: &mut Prng, what: &dyn Fn() -> String| {
+            done += 1;
+            if cuts > 0 && rng.below(150) == 0 {
+                second.flash.plan_cuts(CutPlan::Everywhere);
+                done += cut_again(case, second, model, rng, cuts - 1, what);
+            } else {
+                verify(case, second, model, what);
+            }
+        };
     for second in drive.nand_mut().take_snapshots() {
         next(second, model, rng, &during);
     }
@@ -222,11 +222,12 @@ fn cut_again<S: Subject>(
         }
         drive.check().unwrap_or_else(|error| panic!("{}: {error}", after()));
         if !goes_on {
-            return;
+            return done;
         }
         completed(&mut model, &step);
     }
     let mut read = Vec::new();
     drive.read(T0, Lpn::new(0), case.units(), &mut read);
     assert_eq!(read, model.all_now(), "{}", during());
+    done
 }

@@ -146,10 +146,11 @@ fn any_config(rng: &mut Prng) -> DriveConfig {
         config.ftl.virtual_map_entries = 1 + rng.below(12);
     }
     config.nand.channels = 1 + rng.below(2);
-    let mappings = ["page", "page", "page", "replacement-block", "log-block", "fast"];
-    config.ftl.mapping = mappings[rng.below(6) as usize].to_owned();
+    let mappings = ["page", "page", "page", "dftl", "replacement-block", "log-block", "fast"];
+    config.ftl.mapping = mappings[rng.below(7) as usize].to_owned();
     if config.ftl.mapping != "page" {
         config.ftl.log_blocks = 2 + rng.below(3);
+        config.ftl.translation.cached_entries = 1 + rng.below(20);
         config.ftl.copy_mode = CopyMode::Physical;
         config.nand.any_page_order = config.ftl.mapping == "replacement-block" || rng.below(2) == 0;
         config.nand.blocks_per_plane = 40;

@@ -44,6 +44,7 @@ pub(crate) fn config() -> DriveConfig {
         },
         ftl: FtlConfig {
             log_blocks: 64,
+            translation: strobe_ssd::TranslationTable::default(),
             mapping: "page".to_owned(),
             mapping_unit_bytes: 4096,
             logical_pages: Some(160),

@@ -98,9 +98,41 @@ fn unknown_papers_are_answered_with_the_known_ones() {
     let folder = Folder::new();
     folder.strobe(&["paper", "cappi"]).refused(&["cappi", "did you mean capi?"]);
     folder.strobe(&["paper", "relativity"]).refused(&["relativity", "known are capi"]);
-    folder
-        .strobe(&["paper", "nvram"])
-        .refused(&["not reproduced by this version yet", "capi, logical-copy, trim"]);
+}
+
+#[test]
+fn the_nvram_paper_has_its_figures_with_every_scheme_and_a_picture() {
+    let folder = Folder::new();
+    let out = folder.path().join("figures");
+    let out = out.to_str().expect("plain text");
+    let ended = folder.strobe(&["paper", "nvram", "--tiny", "--json", "-", "--out", out]).ok();
+    assert_eq!(ended.err, "");
+    let result = ended.json();
+    let figures = result["figures"].as_array().expect("figures");
+    let names: Vec<&str> = figures.iter().map(|figure| figure["figure"].as_str().expect("a name")).collect();
+    assert_eq!(names, ["1a", "1b", "written", "2a", "2b", "3a", "3b", "offsets"]);
+    for (workload, times) in [("camera", &figures[5]), ("postmark", &figures[6])] {
+        for scheme in ["replacement", "log-block", "FAST", "page", "DFTL"] {
+            let seconds = |metadata: &str, quantity: &str| {
+                at(times, &[("metadata", metadata), ("quantity", quantity), ("scheme", scheme)])
+            };
+            let (before, after) = (seconds("before", "time"), seconds("after", "time"));
+            assert!(before > after && after > 0.0, "{workload} on {scheme}: {before} s, then {after} s");
+            let drive = seconds("before", "of this, drive");
+            assert!(drive > 0.0 && drive < before, "{workload} on {scheme}: {drive} s of {before} s");
+        }
+    }
+    // Every request of the pattern is in one of its cells.
+    let sum = |metadata: &str| {
+        let of = |row: &&Json| row["metadata"] == metadata;
+        rows(&figures[0]).iter().filter(of).map(|row| row["measured"].as_f64().expect("a count")).sum::<f64>()
+    };
+    let written = |class: &str| at(&figures[2], &[("workload", "Camera-MS500"), ("requests", class)]);
+    assert_eq!(sum("after"), written("data"));
+    let all: f64 = ["data", "boot", "fat", "root_directory", "directory"].map(written).iter().sum();
+    assert_eq!(sum("before"), all);
+    let svg = std::fs::read_to_string(folder.path().join("figures").join("nvram-1a.svg")).expect("a picture");
+    assert!(svg.starts_with("<svg") && svg.contains("<rect"));
 }
 
 const TRIM_FIGURES: [&str; 5] = ["1", "2", "jasmine", "table-2", "3"];

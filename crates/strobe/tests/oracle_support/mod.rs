@@ -356,6 +356,7 @@ pub(crate) fn drive_config(
         },
         ftl: FtlConfig {
             log_blocks: 64,
+            translation: strobe_ssd::TranslationTable::default(),
             mapping: "page".to_owned(),
             mapping_unit_bytes: UNIT_BYTES,
             logical_pages: Some(logical_units),

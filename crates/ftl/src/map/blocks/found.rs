@@ -166,7 +166,7 @@ impl<N: Nand> Sectors<N> {
                 continue;
             }
             let done = self.erase(report.now(), block, Cause::Recovery);
-            report.read(done.unwrap_or_else(|_| SimTime::ZERO));
+            report.read(done.unwrap_or(SimTime::ZERO));
             report.blocks_erased += 1;
         }
         report.wait();

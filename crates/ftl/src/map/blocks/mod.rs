@@ -353,6 +353,7 @@ impl<N: Nand> BlockMap<N> {
         let mut done = now;
         for unit in units {
             done = done.max(self.scheme.write(&mut self.sectors, now, unit, cause)?);
+            self.sectors.commit_if_full(done)?;
             if cause != Cause::Copy {
                 self.sectors.host_units_written += 1;
             }
@@ -452,6 +453,7 @@ impl<N: Nand> MappingScheme for BlockMap<N> {
             let arrived = self.sectors.nand.read(found, page, 1, Cause::Copy);
             let unit = Unit { lpn: destination, payload: self.sectors.nand.payload(ppa) };
             done = done.max(self.scheme.write(&mut self.sectors, arrived, &unit, Cause::Copy)?);
+            self.sectors.commit_if_full(done)?;
             self.sectors.copies.physical_units += 1;
         }
         Ok(done)

@@ -21,7 +21,53 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         self.check_map()?;
         self.check_blocks()?;
         self.check_sets()?;
+        self.check_translation()?;
         self.check_conservation()
+    }
+
+    /// What is cached and what translation pages say: all that is not dirty is in a newer translation page.
+    fn check_translation(&self) -> Result<(), CheckError> {
+        let Some(translation) = &self.translation else { return Ok(()) };
+        let geometry = self.nand.geometry();
+        translation.cmt.check(|lpn| translation.page_of(lpn)).map_err(CheckError)?;
+        let sequence = |ppa: Ppa| self.nand.record(geometry.page_of(ppa)).map(|record| record.sequence);
+        for page in 0..translation.pages {
+            let first = translation.first_unit(page);
+            let place = self.map[first.index()].get();
+            for at in 0..geometry.units_per_page() {
+                let expected = place.map(|ppa| ppa.plus(at));
+                let found = self.map[first.plus(at).index()].get();
+                ensure!(found == expected, "unit {at} of translation page {page} lies at {found:?}");
+            }
+            let written = place.and_then(sequence);
+            for lpn in translation.entries(page) {
+                let Some(ppa) = self.map[lpn.index()].get() else { continue };
+                if translation.cmt.is_dirty(lpn)
+                    || translation.is_outdated(page)
+                    || self.end_of_life.is_some()
+                {
+                    continue;
+                }
+                ensure!(place.is_some(), "{lpn:?} is mapped, but its entry is in no translation page");
+                // A medium without contents cannot tell.
+                let is_newer = sequence(ppa).is_none_or(|unit| written.is_some_and(|page| unit < page));
+                ensure!(is_newer, "the translation page of {lpn:?} is older than the unit, which is clean");
+            }
+        }
+        let mut is_table = vec![false; geometry.blocks() as usize];
+        for block in &translation.blocks {
+            let known = std::mem::replace(&mut is_table[block.index()], true);
+            ensure!(!known, "{block:?} is twice among the blocks of translation pages");
+        }
+        for (entry, lpn) in self.map.iter().zip((0..).map(Lpn::new)) {
+            let Some(ppa) = entry.get() else { continue };
+            let is_table = is_table[geometry.block_of(ppa).index()];
+            ensure!(
+                is_table == translation.is_translation(lpn),
+                "{lpn:?} lies among the other kind at {ppa:?}"
+            );
+        }
+        Ok(())
     }
 
     /// Every mapped unit is valid on flash and its out-of-band record names it.
@@ -39,7 +85,12 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
                 "{lpn:?} is mapped to {ppa:?}, which is erased"
             );
         }
-        ensure!(mapped == self.mapped, "{mapped} units are mapped, the count says {}", self.mapped);
+        let tables = self.mapped_translation_units();
+        ensure!(
+            mapped == self.mapped + tables,
+            "{mapped} units are mapped, {tables} of them in translation pages, the count says {}",
+            self.mapped
+        );
         let shared = self.sharing.as_ref().map_or(0, |sharing| sharing.in_use());
         let valid: u64 = self.valid.iter().map(|&v| u64::from(v)).sum();
         ensure!(
@@ -134,7 +185,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let programs = self.nand.counts().total(NandOp::Program);
         let expected = erases * u64::from(geometry.pages_per_block()) + programmed;
         // Recovery erases blocks that are not full.
-        let adds_up = programs == expected || (self.journal.is_some() && programs < expected);
+        let adds_up = programs == expected || (self.config.durable && programs < expected);
         ensure!(adds_up, "{programs} programs, but flash shows {expected}");
         let failed = self.nand.counts().total(NandOp::Erase) - erases;
         let blocks = (0..geometry.blocks()).map(BlockId::new);

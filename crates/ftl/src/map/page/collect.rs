@@ -6,6 +6,7 @@
 use strobe_nand::{Cause, Nand, Unit};
 use strobe_types::{BlockId, Ppa, Ppn, SimTime, prefetch_write};
 
+use super::translation::Compaction;
 use super::{BlockState, HOST, PageMap};
 use crate::FtlError;
 use crate::gc::{BlockView, Migration, VictimPolicy};
@@ -13,9 +14,9 @@ use crate::gc::{BlockView, Migration, VictimPolicy};
 /// Buffers of garbage collection, kept to spare the allocator.
 #[derive(Clone, Debug)]
 pub(super) struct Scratch<P> {
-    victims: Vec<BlockId>,
+    pub(super) victims: Vec<BlockId>,
     /// The units to move, cold ones first.
-    units: Vec<Ppa>,
+    pub(super) units: Vec<Ppa>,
     /// The same while they are put in order.
     keyed: Vec<(u64, Ppa)>,
     chunk: Vec<Unit<P>>,
@@ -71,8 +72,16 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let target = self.min_free_blocks.max(self.free.count() + self.config.net_blocks.max(1));
         let mut fruitless = 0;
         let mut finished = now;
+        let mut compaction = Compaction::new(self.free.count());
         while !self.has_enough(target) {
             self.refuse_at_end_of_life()?;
+            if self.translation.is_some() {
+                let wanted = compaction.wanted(self.free.count(), target, self.nand.geometry());
+                finished = finished.max(self.compact_translation(now, wanted, scratch)?);
+                if self.has_enough(target) {
+                    break;
+                }
+            }
             let valid = self.choose_victims(target, &mut scratch.victims);
             let victims = scratch.victims.len() as u32;
             let is_gain = valid < victims * self.nand.geometry().units_per_block();
@@ -114,7 +123,8 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             let valid = self.valid[victim.index()];
             if !victims.is_empty() {
                 // One erased block stays for a program that fails.
-                let fits = self.blocks_to_write(units + valid) < self.free.count();
+                let fits = self.blocks_to_write(units + valid) + self.blocks_to_update(units + valid)
+                    < self.free.count();
                 if !fits || valid == units_per_block {
                     break;
                 }
@@ -175,12 +185,23 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             return Ok(now);
         };
         assert_eq!(self.states[block.index()], BlockState::Closed, "the leveler chose {block:?}");
+        self.collect_one(now, Cause::Wear, block, scratch)
+    }
+
+    /// Empties and erases the closed `block`.
+    pub(super) fn collect_one(
+        &mut self,
+        now: SimTime,
+        cause: Cause,
+        block: BlockId,
+        scratch: &mut Scratch<N::Payload>,
+    ) -> Result<SimTime, FtlError> {
         self.take(block);
         scratch.victims.clear();
         scratch.victims.push(block);
-        let copied = self.empty(now, Cause::Wear, scratch)?;
+        let copied = self.empty(now, cause, scratch)?;
         let copied = self.commit_copies(copied, scratch)?;
-        Ok(self.erase(copied, block, Cause::Wear))
+        Ok(self.erase(copied, block, cause))
     }
 
     /// Moves the valid units of `scratch.victims` elsewhere. Returns when the last copy is on
@@ -200,6 +221,8 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             self.valid[victim.index()] = 0;
         }
         let (blocks, units) = (scratch.victims.len() as u64, scratch.units.len() as u64);
+        let data = self.put_data_first(scratch);
+        let (data, tables) = scratch.units.split_at_mut(data);
         let (cold, hot_stream) = if cause == Cause::Wear {
             self.gc.wear_blocks += blocks;
             self.gc.wear_units_moved += units;
@@ -207,14 +230,18 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         } else {
             self.gc.victims += blocks;
             self.gc.units_moved += units;
-            (self.put_in_order(&mut scratch.units, &mut scratch.keyed), self.roles.hot)
+            (self.put_in_order(data, &mut scratch.keyed), self.roles.hot)
         };
-        let (cold_units, hot_units) = scratch.units.split_at(cold);
+        let (cold_units, hot_units) = data.split_at(cold);
         // The hot rest first: on a stream shared with the host it belongs to the block that the host
         // is about to open, which so gets the youngest block before cold data does.
         let moved = self.move_units(now, hot_stream, cause, hot_units, &mut scratch.chunk).and_then(|at| {
             let cold = self.move_units(now, self.roles.cold, cause, cold_units, &mut scratch.chunk)?;
-            Ok(at.max(cold))
+            if tables.is_empty() {
+                return Ok(at.max(cold));
+            }
+            let table = self.move_units(now, self.roles.translation, cause, tables, &mut scratch.chunk)?;
+            Ok(at.max(cold).max(table))
         });
         if moved.is_err() {
             self.keep_unmoved(cause, scratch);
@@ -317,7 +344,10 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// Makes the copies of what the victims hold, to which the last epoch refers, what the map on flash
     /// refers to. If that fails, the victims stay as they are.
     fn commit_copies(&mut self, copied: SimTime, scratch: &Scratch<N::Payload>) -> Result<SimTime, FtlError> {
-        let done = self.commit(copied);
+        let done = match self.translation.is_some() {
+            true => self.update_moved(copied).and_then(|updated| self.commit(updated)),
+            false => self.commit(copied),
+        };
         if done.is_err() {
             self.keep_victims(scratch);
         }
@@ -352,10 +382,16 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             if ftl.journal.is_some() {
                 ftl.note_run(run, first);
             }
+            if let Some(translation) = &mut ftl.translation {
+                translation.moved(run);
+            }
         })
     }
 
     pub(super) fn erase(&mut self, now: SimTime, block: BlockId, cause: Cause) -> SimTime {
+        if let Some(translation) = &mut self.translation {
+            translation.left(block);
+        }
         match self.nand.erase(now, block, cause) {
             Ok(done) => {
                 let erases = self.nand.erase_count(block);
@@ -377,6 +413,9 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     fn take_out_of_service(&mut self, block: BlockId) {
         self.nand.mark_bad(block);
         self.states[block.index()] = BlockState::Bad;
+        if let Some(translation) = &mut self.translation {
+            translation.left(block);
+        }
         if let Some(leveler) = &mut self.leveler {
             leveler.bad(block);
         }

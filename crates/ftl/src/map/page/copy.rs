@@ -95,7 +95,13 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let mut page_read = None;
         for offset in 0..count {
             let (source, destination) = (from.plus(offset), to.plus(offset));
+            if self.translation.is_some() {
+                arrived = arrived.max(self.look_up(now, source, 1));
+                // That may have moved what was read.
+                page_read = None;
+            }
             let Some(ppa) = self.locate(source) else {
+                finished = finished.max(self.look_up(now, destination, 1));
                 self.unmap(destination);
                 finished = finished.max(self.commit_if_full(now)?);
                 continue;
@@ -130,7 +136,10 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     const COPY_UNITS: usize = 256;
 
     fn write_copied(&mut self, now: SimTime, units: &mut Vec<Unit<N::Payload>>) -> Result<SimTime, FtlError> {
-        let done = self.write_pages(now, HOST, Cause::Copy, units, |ftl, run, first| ftl.settle(run, first));
+        let done = match self.translation.is_some() {
+            true => self.write_translated(now, Cause::Copy, units, |ftl, run, at| ftl.settle(run, at)),
+            false => self.write_pages(now, HOST, Cause::Copy, units, |ftl, run, at| ftl.settle(run, at)),
+        };
         units.clear();
         done
     }

@@ -37,7 +37,12 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
 
     /// Ends the epoch if much has changed since the last one.
     pub(super) fn commit_if_full(&mut self, now: SimTime) -> Result<SimTime, FtlError> {
-        match self.journal.as_ref().is_some_and(|journal| journal.is_full()) {
+        let trims = || self.translation.as_ref().and_then(|translation| translation.trims.as_ref());
+        let is_full = match &self.journal {
+            Some(journal) => journal.is_full(),
+            None => trims().is_some_and(|trims| trims.is_full()),
+        };
+        match is_full {
             true => self.commit(now),
             false => Ok(now),
         }
@@ -45,7 +50,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
 
     /// Makes the map as it is now survive a power cut; returns when it does.
     pub(super) fn commit(&mut self, now: SimTime) -> Result<SimTime, FtlError> {
-        let Some(journal) = &self.journal else { return Ok(now) };
+        let Some(journal) = &self.journal else { return self.commit_trims(now) };
         if let Some(FtlError::MapWornOut) = self.end_of_life {
             // The changes of the epoch that failed are nowhere but in memory.
             return Err(FtlError::MapWornOut);

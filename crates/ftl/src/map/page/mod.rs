@@ -2,14 +2,19 @@
 //!
 //! State and the [`MappingScheme`] contract are here; `write.rs` fills blocks, `collect.rs` empties
 //! them, `durable.rs` notes in the journal what has changed, `recover.rs` finds it again, `check.rs` is
-//! the whole-state checker.
+//! the whole-state checker. With demand paging the map itself is on flash: `translation.rs` says what for,
+//! `cmt.rs` is what is cached of it, `paging.rs` fetches and evicts, `rescan.rs` finds it after a power cut.
 
 mod check;
+mod cmt;
 mod collect;
 mod copy;
 mod durable;
+mod paging;
 mod recover;
+mod rescan;
 mod sharing;
+mod translation;
 mod write;
 
 use strobe_nand::{Cause, Nand, Unit};
@@ -21,7 +26,7 @@ use crate::frontier::Frontier;
 use crate::gc::{Allocation, GcStats, GcStream, Migration, Temperature, VictimPolicy};
 use crate::heat::HeatTable;
 use crate::journal::format::WORDS_PER_ENTRY;
-use crate::journal::{Journal, Log, LogDemand, region_for};
+use crate::journal::{Journal, Log, LogDemand, Trims, region_for};
 use crate::validity::Validity;
 use crate::wear::{Leveler, Leveling};
 use crate::{CheckError, FtlError, MappingScheme, Recovery, RecoveryError, WearSummary};
@@ -29,6 +34,8 @@ use crate::{CheckError, FtlError, MappingScheme, Recovery, RecoveryError, WearSu
 use collect::Scratch;
 pub use sharing::CopyStats;
 use sharing::Sharing;
+use translation::Translation;
+pub use translation::{TranslationConfig, TranslationStats};
 
 /// Choices of a page-mapped drive, each independent of the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,8 +64,12 @@ pub struct PageMapConfig {
     pub virtual_map_entries: u32,
     /// Whether the map survives a power cut: it is then kept on flash, in blocks reserved for it.
     pub durable: bool,
-    /// Good blocks reserved for the map, if that is more than it needs.
+    /// Good blocks reserved for the map, if that is more than it needs. Demand paging reserves what its
+    /// log of trims needs and ignores this.
     pub map_blocks: u32,
+    /// Demand paging: the map is on flash and only in part in memory. `None`: all of it is in memory.
+    /// Copies are then physical: it goes with no virtual map.
+    pub translation: Option<TranslationConfig>,
     /// Seed of the policy's chance.
     pub seed: u64,
 }
@@ -79,6 +90,7 @@ impl PageMapConfig {
             virtual_map_entries: 0,
             durable: false,
             map_blocks: 0,
+            translation: None,
             seed: 0,
         }
     }
@@ -93,7 +105,8 @@ impl PageMapConfig {
         let hot = if self.gc_stream == GcStream::Own { next() } else { HOST };
         let cold = if self.migration == Migration::None { hot } else { next() };
         let wear = if self.leveling.is_some() { next() } else { cold };
-        Roles { hot, cold, wear, streams }
+        let translation = if self.translation.is_some() { next() } else { usize::MAX };
+        Roles { hot, cold, wear, translation, streams }
     }
 
     /// Streams that may each need a block on every lane while one victim is moved, and those that
@@ -109,14 +122,29 @@ impl PageMapConfig {
     /// While a victim is moved, each lane of the streams it goes to may need a new block before
     /// the first one is erased; wear levelling likewise. One more covers a failed program, and the
     /// last is the one the host is waiting for.
+    ///
+    /// With demand paging, translation pages must be updated before the victim is erased, each of its units
+    /// perhaps in another one; then each lane of theirs may need a block for gaining that back. A host that
+    /// goes on in a block of copies may find translation pages to have taken what counted as its own.
     pub fn least_free_blocks(&self, geometry: &Geometry) -> u32 {
         let (victim, wear) = self.streams_at_once();
-        (victim + wear) * Frontier::lanes_of(geometry) + 2 + self.fault_reserve
+        let lanes = Frontier::lanes_of(geometry);
+        let translation = match self.translation_pages(geometry) {
+            0 => 0,
+            pages => {
+                let shared = u32::from(self.gc_stream == GcStream::Host);
+                self.translation_updates(geometry) + lanes.min(pages) + shared
+            }
+        };
+        (victim + wear) * lanes + translation + 2 + self.fault_reserve
     }
 
     /// Good blocks that are reserved for the map.
     pub fn map_blocks(&self, geometry: &Geometry) -> u32 {
         match self.durable {
+            true if self.translation.is_some() => {
+                Trims::blocks(geometry, self.logical_units, self.fault_reserve)
+            }
             true => self.log_demand(geometry).blocks(geometry).max(self.map_blocks),
             false => 0,
         }
@@ -139,13 +167,15 @@ impl PageMapConfig {
     /// The same with `usable_blocks` for data alone.
     fn capacity_of(&self, geometry: &Geometry, usable_blocks: u32) -> Capacity {
         let min_free_blocks = self.trigger(geometry);
+        // Translation pages, packed as densely as they can be.
+        let translation = self.translation_pages(geometry).div_ceil(geometry.pages_per_block());
         Capacity::new(Demand {
             logical_units: self.logical_units,
-            usable_blocks,
+            usable_blocks: usable_blocks.saturating_sub(translation),
             open_blocks: self.roles().streams as u32 * Frontier::lanes_of(geometry),
             // What is erased when the last victim of a call is chosen.
             reserve_blocks: min_free_blocks - 1 + self.net_blocks.max(1) - 1,
-            map_blocks: self.map_blocks(geometry),
+            map_blocks: self.map_blocks(geometry) + translation,
             pages_per_block: geometry.pages_per_block(),
             units_per_page: geometry.units_per_page(),
         })
@@ -162,12 +192,15 @@ impl PageMapConfig {
             0 => 0,
             entries => Sharing::bytes(geometry.units(), entries),
         };
-        let journal = match self.durable {
-            true => Journal::bytes([self.logical_units, self.virtual_map_entries]),
-            false => 0,
+        let journal = match (self.durable, self.translation) {
+            (false, _) => 0,
+            (true, Some(_)) => Trims::bytes(self.logical_units),
+            (true, None) => Journal::bytes([self.logical_units, self.virtual_map_entries]),
         };
+        let translation = self.translation.map_or(0, |how| how.memory_bytes(geometry, self.logical_units));
         sharing
             + journal
+            + translation
             + u64::from(self.logical_units) * per_unit
             + u64::from(geometry.units()).div_ceil(8)
             + u64::from(geometry.blocks()) * per_block
@@ -191,6 +224,8 @@ struct Roles {
     cold: usize,
     /// Units moved by wear levelling.
     wear: usize,
+    /// Translation pages, which share with nothing; no stream without demand paging.
+    translation: usize,
     /// How many streams there are.
     streams: usize,
 }
@@ -235,6 +270,8 @@ pub struct PageMap<N: Nand, V> {
     copies: CopyStats,
     /// Only with a durable map. In a box, as it leaves while it is written.
     journal: Option<Box<Journal>>,
+    /// Only with demand paging.
+    translation: Option<Box<Translation>>,
     retiring: Vec<BlockId>,
     config: PageMapConfig,
     min_free_blocks: u32,
@@ -253,12 +290,14 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// A fresh drive on `nand`, or the arithmetic that shows why it could not work.
     pub fn new(nand: N, policy: V, config: PageMapConfig) -> Result<Self, CapacityError> {
         let geometry = nand.geometry();
-        let journal = config.durable.then(|| {
+        let with_trims = config.durable && config.translation.is_some();
+        let trims = with_trims.then(|| Trims::new(&nand, config.logical_units, config.fault_reserve));
+        let journal = (config.durable && !with_trims).then(|| {
             let region = region_for(geometry, config.map_blocks(geometry), |block| nand.is_bad(block));
             let tables = [config.logical_units, config.virtual_map_entries];
             Box::new(Journal::new(geometry, config.log_demand(geometry), Log::new(geometry, region), tables))
         });
-        let mut ftl = Self::with_journal(nand, policy, config, journal);
+        let mut ftl = Self::with_logs(nand, policy, config, journal, trims);
         ftl.capacity().check()?;
         let geometry = ftl.nand.geometry();
         for block in (0..geometry.blocks()).map(BlockId::new) {
@@ -270,22 +309,37 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     }
 
     /// An empty map with no block at hand yet.
-    fn with_journal(nand: N, policy: V, config: PageMapConfig, journal: Option<Box<Journal>>) -> Self {
+    fn with_logs(
+        nand: N,
+        policy: V,
+        config: PageMapConfig,
+        journal: Option<Box<Journal>>,
+        trims: Option<Trims>,
+    ) -> Self {
+        debug_assert!(
+            config.translation.is_none() || config.virtual_map_entries == 0,
+            "demand paging goes with physical copies only"
+        );
         let geometry = nand.geometry();
         let blocks = geometry.blocks();
         let mut states: Vec<BlockState> = (0..blocks)
             .map(|b| if nand.is_bad(BlockId::new(b)) { BlockState::Bad } else { BlockState::Free })
             .collect();
-        for block in journal.iter().flat_map(|journal| journal.log().blocks()) {
+        let log = journal.as_ref().map(|journal| journal.log()).or(trims.as_ref().map(|trims| trims.log()));
+        for block in log.iter().flat_map(|log| log.blocks()) {
             let state = &mut states[block.index()];
             *state = if *state == BlockState::Free { BlockState::Meta } else { BlockState::Bad };
         }
         let roles = config.roles();
         let by_wear = config.allocation != Allocation::Fifo;
         let is_good = |block: BlockId| states[block.index()] == BlockState::Free;
+        let translation =
+            config.translation.map(|how| Box::new(Translation::new(&config, &how, geometry, trims)));
+        let tables = config.translation_pages(geometry).saturating_mul(geometry.units_per_page());
+        let shares = config.virtual_map_entries > 0 && translation.is_none();
         Self {
             rng: Prng::derive(config.seed, "victim"),
-            map: vec![PackedPpa::NONE; config.logical_units as usize],
+            map: vec![PackedPpa::NONE; config.logical_units.saturating_add(tables) as usize],
             mapped: 0,
             validity: Validity::new(geometry.units()),
             valid: vec![0; blocks as usize],
@@ -295,16 +349,17 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             heat: (config.migration != Migration::None)
                 .then(|| HeatTable::new(config.temperature, config.logical_units)),
             leveler: config.leveling.map(|how| Leveler::new(how, blocks, is_good)),
-            sharing: (config.virtual_map_entries > 0)
-                .then(|| Sharing::new(geometry.units(), config.virtual_map_entries)),
+            sharing: shares.then(|| Sharing::new(geometry.units(), config.virtual_map_entries)),
             copies: CopyStats::default(),
+            // 0 is what a page has whose program was cut short.
+            sequence: u64::from(translation.is_some()),
             journal,
+            translation,
             retiring: Vec::new(),
             config,
             min_free_blocks: config.trigger(geometry),
             tick: 1,
             host_units_written: 0,
-            sequence: 0,
             gc: GcStats::default(),
             bad_block_host_writes: Vec::new(),
             end_of_life: None,
@@ -371,16 +426,23 @@ impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
         if self.end_of_life.is_some() {
             self.refuse_at_end_of_life()?;
         }
+        if self.translation.is_some() {
+            return self.write_translated(now, Cause::Host, units, |ftl, run, at| ftl.settle_host(run, at));
+        }
         self.write_pages(now, HOST, Cause::Host, units, |ftl, run, first| ftl.settle_host(run, first))
     }
 
     fn write_back(&mut self, now: SimTime, units: &[Unit<N::Payload>]) -> Result<SimTime, FtlError> {
         self.refuse_at_end_of_life()?;
+        if self.translation.is_some() {
+            return self.write_translated(now, Cause::Cache, units, |ftl, run, at| ftl.settle_host(run, at));
+        }
         self.write_pages(now, HOST, Cause::Cache, units, |ftl, run, first| ftl.settle_host(run, first))
     }
 
     fn read(&mut self, now: SimTime, first: Lpn, count: u32, out: &mut Vec<N::Payload>) -> SimTime {
         use strobe_nand::Payload;
+        let now = if self.translation.is_some() { self.look_up(now, first, count) } else { now };
         let mut finished = now;
         let mut at = 0;
         while at < count {
@@ -412,6 +474,9 @@ impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
     fn trim(&mut self, now: SimTime, first: Lpn, count: u32) -> Result<SimTime, FtlError> {
         let mut done = now;
         for offset in 0..count {
+            if self.translation.is_some() {
+                done = done.max(self.look_up(now, first.plus(offset), 1));
+            }
             self.unmap(first.plus(offset));
             done = self.commit_if_full(done)?;
         }
@@ -419,6 +484,9 @@ impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
     }
 
     fn flush(&mut self, now: SimTime) -> Result<SimTime, FtlError> {
+        if self.translation.is_some() {
+            return self.flush_translated(now);
+        }
         self.commit(now)
     }
 
@@ -436,6 +504,11 @@ impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
         }
         let (mut ftl, report) = Self::restart_at(nand, policy, self.config, now, self.tick)?;
         (ftl.gc, ftl.copies) = (self.gc.and(&ftl.gc), self.copies);
+        if let (Some(translation), Some(before)) = (&mut ftl.translation, &self.translation) {
+            translation.stats = before.stats.and(&translation.stats);
+            // No page on flash says how many there were.
+            ftl.host_units_written = ftl.host_units_written.max(self.host_units_written);
+        }
         ftl.bad_block_host_writes.splice(0..0, self.bad_block_host_writes);
         Ok((ftl, report))
     }
@@ -461,6 +534,10 @@ impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
 
     fn copy_stats(&self) -> CopyStats {
         self.copies
+    }
+
+    fn translation_stats(&self) -> Option<TranslationStats> {
+        self.translation.as_ref().map(|translation| translation.stats)
     }
 
     fn free_blocks(&self) -> u32 {

@@ -14,7 +14,7 @@ use crate::journal::format::LogPage;
 use crate::journal::{Journal, Log, Tables};
 use crate::{Recovery, RecoveryError};
 
-fn damaged<T>(what: String) -> Result<T, RecoveryError> {
+pub(super) fn damaged<T>(what: String) -> Result<T, RecoveryError> {
     Err(RecoveryError::Damaged(what))
 }
 
@@ -23,7 +23,8 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// only memory held starts anew: temperatures, the ages of blocks, the state of wear levelling.
     ///
     /// Cost: the live log is read, at most twice the tables and the journal between, and the pages written
-    /// since the last epoch.
+    /// since the last epoch. With demand paging: the out-of-band area of every page, and a read and a program
+    /// for each translation page that is older than what it tells about.
     pub fn restart(
         nand: N,
         policy: V,
@@ -44,6 +45,9 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         if !config.durable {
             return Err(RecoveryError::Volatile);
         }
+        if config.translation.is_some() {
+            return Self::restart_translated(nand, policy, config, now, tick);
+        }
         let mut report = Recovery::new(now);
         let geometry = nand.geometry().clone();
         let demand = config.log_demand(&geometry);
@@ -52,7 +56,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let mut journal = Journal::new(&geometry, demand, log, tables);
         let found = Tables::of(&pages, &journal, &mut report)?;
         journal.resume(&pages, illegible);
-        let mut ftl = Self::with_journal(nand, policy, config, Some(Box::new(journal)));
+        let mut ftl = Self::with_logs(nand, policy, config, Some(Box::new(journal)), None);
         ftl.check_nothing_is_newer(&found)?;
         ftl.tick = found.clock.tick.max(tick);
         ftl.adopt(found, &mut report)?;
@@ -61,7 +65,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     }
 
     /// Blocks outside the log's region that are not bad.
-    fn data_blocks(&self) -> impl Iterator<Item = BlockId> + use<'_, N, V> {
+    pub(super) fn data_blocks(&self) -> impl Iterator<Item = BlockId> + use<'_, N, V> {
         let blocks = (0..self.states.len() as u32).map(BlockId::new);
         blocks.filter(|block| !matches!(self.states[block.index()], BlockState::Meta | BlockState::Bad))
     }
@@ -193,7 +197,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     }
 
     /// Derives from the map what is valid and who owns it.
-    fn count_valid(&mut self, geometry: &Geometry) -> Result<(), RecoveryError> {
+    pub(super) fn count_valid(&mut self, geometry: &Geometry) -> Result<(), RecoveryError> {
         for lpn in (0..self.map.len() as u32).map(Lpn::new) {
             let Some(ppa) = self.locate(lpn) else { continue };
             self.mapped += 1;
@@ -271,7 +275,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         Ok(())
     }
 
-    fn restore_block(&mut self, block: BlockId, geometry: &Geometry, report: &mut Recovery) {
+    pub(super) fn restore_block(&mut self, block: BlockId, geometry: &Geometry, report: &mut Recovery) {
         let (pages, valid) = (self.nand.pages_programmed(block), self.valid[block.index()]);
         let is_full = pages == geometry.pages_per_block();
         let state = match self.states[block.index()] {
@@ -327,7 +331,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     }
 
     /// Erases what it takes to go on, and makes durable what was found after the last epoch.
-    fn finish(&mut self, report: &mut Recovery) {
+    pub(super) fn finish(&mut self, report: &mut Recovery) {
         // If the log is worn out, the drive is at the end of its life: it reads.
         report.finished = self.commit(report.finished).unwrap_or(report.finished);
         let empty: Vec<BlockId> = self

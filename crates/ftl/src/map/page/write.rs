@@ -125,6 +125,9 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             self.mapped -= 1;
             self.note(lpn);
             self.release(lpn, old);
+            if let Some(translation) = &mut self.translation {
+                translation.trimmed(lpn);
+            }
         }
     }
 
@@ -138,7 +141,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     }
 
     #[inline(always)]
-    fn invalidate(&mut self, ppa: Ppa) {
+    pub(super) fn invalidate(&mut self, ppa: Ppa) {
         self.validity.clear(ppa);
         let block = self.nand.geometry().block_of(ppa);
         let valid = &mut self.valid[block.index()];
@@ -176,6 +179,11 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             }
             self.policy.opened(block, self.nand.erase_count(block), self.tick);
             self.frontiers[stream].open(block, self.nand.geometry());
+            if stream == self.roles.translation
+                && let Some(translation) = &mut self.translation
+            {
+                translation.blocks.push(block);
+            }
             if let Some(journal) = &mut self.journal {
                 // Recovery looks for pages in the blocks that the last epoch has named.
                 journal.blocks_changed();

@@ -76,11 +76,12 @@ struct Scheme {
     in_paper: bool,
 }
 
-const SCHEMES: [Scheme; 4] = [
+const SCHEMES: [Scheme; 5] = [
     Scheme { label: "replacement", mapping: "replacement-block", in_paper: true },
     Scheme { label: "log-block", mapping: "log-block", in_paper: true },
     Scheme { label: "FAST", mapping: "fast", in_paper: true },
     Scheme { label: "page", mapping: "page", in_paper: false },
+    Scheme { label: "DFTL", mapping: "dftl", in_paper: false },
 ];
 
 /// Non-volatile memory that the paper uses at most, in sectors of 512 bytes: 128 KB.

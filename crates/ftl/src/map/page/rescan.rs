@@ -1,0 +1,217 @@
+//! Finding a demand-paged map again after a power cut.
+//!
+//! The newest page of each logical unit has it, translation pages included: every out-of-band area is
+//! read. The log of trims says whose newest page is not wanted any more; trims that are not in it have
+//! not happened, as nothing that they made invalid has been erased. Then the map in memory is right, and
+//! translation pages older than what they tell about are programmed again.
+
+use strobe_nand::Nand;
+use strobe_types::{BlockId, Geometry, Lpn, PackedPpa, Ppa, SimTime};
+
+use super::recover::damaged;
+use super::{BlockState, PageMap, PageMapConfig};
+use crate::gc::VictimPolicy;
+use crate::journal::Trims;
+use crate::scan::{UnitFound, scan};
+use crate::{Recovery, RecoveryError};
+
+/// What the pages of a block that is not full say about its stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Host,
+    Translation,
+    /// Not one is legible.
+    Unknown,
+}
+
+impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
+    /// [`PageMap::restart`] of a demand-paged drive.
+    #[cold]
+    pub(super) fn restart_translated(
+        mut nand: N,
+        policy: V,
+        config: PageMapConfig,
+        now: SimTime,
+        tick: u64,
+    ) -> Result<(Self, Recovery), RecoveryError> {
+        let mut report = Recovery::new(now);
+        let geometry = nand.geometry().clone();
+        let found = Trims::find(&mut nand, config.logical_units, config.fault_reserve, &mut report)?;
+        let clock = found.clock;
+        let mut ftl = Self::with_logs(nand, policy, config, None, Some(found.trims));
+        let blocks: Vec<BlockId> = ftl.data_blocks().collect();
+        let units = ftl.map.len() as u32;
+        let scanned = scan(&mut ftl.nand, blocks.iter().copied(), units, &mut report)?;
+        ftl.tick = tick;
+        ftl.host_units_written = clock.host_units;
+        ftl.sequence = ftl.sequence.max(scanned.next_sequence).max(clock.sequence);
+        let newest = ftl.adopt_newest(&scanned.units, clock.sequence, &mut report);
+        ftl.check_translation_pages(&geometry)?;
+        ftl.count_valid(&geometry)?;
+        ftl.mapped -= ftl.mapped_translation_units();
+        ftl.find_stale(&newest, clock.sequence);
+        ftl.resume_open(&blocks, &scanned.units, &geometry);
+        for &block in &blocks {
+            ftl.restore_block(block, &geometry, &mut report);
+        }
+        report.wait();
+        ftl.finish(&mut report);
+        ftl.refresh(&mut report);
+        Ok((ftl, report))
+    }
+
+    /// Maps every unit to its newest page, unless it was trimmed after that; returns the sequence numbers
+    /// of the newest pages.
+    fn adopt_newest(&mut self, units: &[UnitFound], epoch: u64, report: &mut Recovery) -> Vec<u64> {
+        let mut newest: Vec<Option<(u64, Ppa)>> = vec![None; self.map.len()];
+        for found in units {
+            let known = &mut newest[found.lpn.index()];
+            // The last one of a page that has it twice.
+            *known = (*known).max(Some((found.sequence, found.ppa)));
+        }
+        let Some(translation) = &mut self.translation else { return Vec::new() };
+        for (lpn, found) in (0..).map(Lpn::new).zip(&newest) {
+            let &Some((sequence, ppa)) = found else { continue };
+            if let Some(trims) = &mut translation.trims
+                && lpn.get() < translation.logical_units
+            {
+                if sequence < epoch && trims.has(lpn) {
+                    continue;
+                }
+                trims.written(lpn);
+            }
+            self.map[lpn.index()] = PackedPpa::some(ppa);
+            report.units_found += 1;
+        }
+        newest.into_iter().map(|found| found.map_or(0, |(sequence, _)| sequence)).collect()
+    }
+
+    /// A translation page is a whole flash page.
+    fn check_translation_pages(&self, geometry: &Geometry) -> Result<(), RecoveryError> {
+        let Some(translation) = &self.translation else { return Ok(()) };
+        for page in 0..translation.pages {
+            let first = translation.first_unit(page);
+            let place = self.map[first.index()].get().map(|ppa| geometry.page_of(ppa));
+            for at in 0..geometry.units_per_page() {
+                let expected = place.map(|ppn| geometry.first_unit_of_page(ppn).plus(at));
+                if self.map[first.plus(at).index()].get() != expected {
+                    return damaged(format!("translation page {page} is not in one place"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn mapped_translation_units(&self) -> u32 {
+        let first = self.config.logical_units as usize;
+        self.map[first..].iter().filter(|entry| entry.get().is_some()).count() as u32
+    }
+
+    /// Which translation pages are older than a page whose entry they hold, or than the trims.
+    fn find_stale(&mut self, newest: &[u64], epoch: u64) {
+        let Some(translation) = &mut self.translation else { return };
+        for page in 0..translation.pages {
+            let written = newest[translation.first_unit(page).index()];
+            let has_trimmed = |lpn| translation.trims.as_ref().is_some_and(|trims| trims.has(lpn));
+            let is_newer = |lpn: Lpn| match self.map[lpn.index()].get() {
+                Some(_) => newest[lpn.index()] > written,
+                // Perhaps it knows already; when it was trimmed nothing says.
+                None => written > 0 && written < epoch && has_trimmed(lpn),
+            };
+            let is_stale = translation.entries(page).any(is_newer);
+            translation.is_stale[page as usize] = is_stale;
+        }
+    }
+
+    /// Goes on in the blocks that are not full. Nothing says on which lane they were open, but there are no
+    /// more of either kind than its streams have lanes. A block whose program has failed takes none.
+    fn resume_open(&mut self, blocks: &[BlockId], units: &[UnitFound], geometry: &Geometry) {
+        let mut kinds = vec![Kind::Unknown; geometry.blocks() as usize];
+        let logical_units = self.config.logical_units;
+        for found in units {
+            let is_host = found.lpn.get() < logical_units;
+            let kind = if is_host { Kind::Host } else { Kind::Translation };
+            kinds[geometry.block_of(found.ppa).index()] = kind;
+        }
+        let usable: Vec<BlockId> = blocks
+            .iter()
+            .copied()
+            .filter(|&block| self.nand.pages_programmed(block) > 0 && !self.nand.is_half_erased(block))
+            .collect();
+        for &block in &usable {
+            if kinds[block.index()] == Kind::Translation
+                && let Some(translation) = &mut self.translation
+            {
+                translation.blocks.push(block);
+            }
+            if self.has_failed(block, geometry) {
+                self.states[block.index()] = BlockState::Retiring;
+                self.retiring.push(block);
+            }
+        }
+        // Those that may be of either kind last: they fill up what is left.
+        for kind in [Kind::Host, Kind::Translation, Kind::Unknown] {
+            for &block in usable.iter().filter(|block| kinds[block.index()] == kind) {
+                let pages = self.nand.pages_programmed(block);
+                let is_free = self.states[block.index()] == BlockState::Free;
+                if is_free && pages < geometry.pages_per_block() {
+                    self.resume_block(block, pages, kind, geometry);
+                }
+            }
+        }
+    }
+
+    /// Whether a program has failed in `block`: nothing is legible, but it was not cut short, either.
+    fn has_failed(&self, block: BlockId, geometry: &Geometry) -> bool {
+        (0..self.nand.pages_programmed(block)).map(|page| geometry.page(block, page)).any(|ppn| {
+            let first = geometry.first_unit_of_page(ppn);
+            let is_written = self.nand.record(ppn).is_some_and(|record| record.sequence > 0);
+            is_written && (0..geometry.units_per_page()).all(|at| self.nand.lpn(first.plus(at)).is_none())
+        })
+    }
+
+    /// Opens `block` on the first lane without a block, if possible on one for its plane.
+    fn resume_block(&mut self, block: BlockId, pages: u32, kind: Kind, geometry: &Geometry) {
+        let spec = geometry.spec();
+        let plane = geometry.plane_of(block);
+        let (die, plane) = (plane / spec.planes_per_die, plane % spec.planes_per_die);
+        let (channel, die) = (die / spec.dies_per_channel, die % spec.dies_per_channel);
+        let home = (plane * spec.dies_per_channel + die) * spec.channels + channel;
+        let translation = self.roles.translation;
+        for stream in 0..self.roles.streams {
+            let fits = match kind {
+                Kind::Host => stream != translation,
+                Kind::Translation => stream == translation,
+                Kind::Unknown => true,
+            };
+            if !fits {
+                continue;
+            }
+            let frontier = &mut self.frontiers[stream];
+            let lanes = std::iter::once(home).chain(0..frontier.lanes());
+            for lane in lanes {
+                if frontier.resume(lane, block, pages, geometry) {
+                    self.states[block.index()] = BlockState::Open;
+                    if let Some(state) = &mut self.translation
+                        && stream == translation
+                        && kind == Kind::Unknown
+                    {
+                        state.blocks.push(block);
+                    }
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Programs stale translation pages again.
+    fn refresh(&mut self, report: &mut Recovery) {
+        if self.end_of_life.is_none() {
+            match self.write_back_entries(report.finished, true) {
+                Ok(done) => report.read(done),
+                Err(error) => self.end_of_life = Some(error),
+            }
+        }
+        report.wait();
+    }
+}

@@ -1,0 +1,288 @@
+//! The demand-paged page map: DFTL.
+//!
+//! Gupta, Kim & Urgaonkar, "DFTL: a flash translation layer employing demand-based selective caching of
+//! page-level address mappings" (ASPLOS 2009). The map lies on flash in *translation pages*; memory
+//! holds the entries used lately (the CMT, `cmt.rs`) and where each translation page is (the GTD). Here
+//! translation pages are logical units beyond those of the host, a whole flash page each, so that the GTD
+//! is their part of the map, and garbage collection moves them like all else.
+//!
+//! The simulator keeps the whole map in memory as it is, and exactly which entries the drive would have
+//! there (`paging.rs` acts on it): what is modelled is flash operations, not the bytes of translation pages, which read as zeros.
+
+use strobe_nand::Unit;
+use strobe_types::{BlockId, Divisor, Geometry, Lpn};
+
+use super::PageMapConfig;
+use super::cmt::Cmt;
+use crate::frontier::Frontier;
+use crate::journal::Trims;
+
+/// How much of the map a demand-paged drive has in memory (DFTL, ASPLOS 2009, section 3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TranslationConfig {
+    /// Map entries cached. At least one for each unit of a flash page is taken, whatever this says.
+    /// Memory of the drive: about 8 bytes each.
+    pub cached_entries: u32,
+    /// Of these, how many the protected segment of the LRU list may hold; those of one page write and
+    /// what comes with them stay outside it. `None`: half. 0: plain LRU.
+    pub protected_entries: Option<u32>,
+    /// Entries that come into the cache with one read of a translation page: the one that is missing and
+    /// those that follow it. 1, as in the paper, has no eye for sequential access; more evict more.
+    pub fetched_entries: u32,
+    /// Bytes of an entry in a translation page.
+    pub entry_bytes: u32,
+    /// Whether the program of a translation page takes all its dirty entries along, and not only the one
+    /// that caused it ("batch update", section 3.4).
+    pub batched_eviction: bool,
+}
+
+impl TranslationConfig {
+    /// The paper's choices for a cache of `cached_entries`.
+    pub const fn new(cached_entries: u32) -> Self {
+        Self {
+            cached_entries,
+            protected_entries: None,
+            fetched_entries: 1,
+            entry_bytes: 4,
+            batched_eviction: true,
+        }
+    }
+
+    /// Map entries in a translation page on `geometry`.
+    pub fn entries_per_page(&self, geometry: &Geometry) -> u32 {
+        (geometry.page_bytes() / self.entry_bytes.max(1)).max(1)
+    }
+
+    /// Translation pages of a drive with `logical_units`.
+    pub fn pages(&self, geometry: &Geometry, logical_units: u32) -> u32 {
+        logical_units.div_ceil(self.entries_per_page(geometry))
+    }
+
+    /// Entries cached, of these protected at most, and fetched at once. Entries of the page that is being
+    /// written are used last, so that they cannot be evicted before: if enough are not protected.
+    fn sizes(&self, geometry: &Geometry, logical_units: u32) -> (u32, u32, u32) {
+        let together = geometry.units_per_page();
+        let cached = self.cached_entries.max(together).min(logical_units.max(together));
+        let fetched = self.fetched_entries.clamp(1, (cached / together / 2).max(1));
+        let protected = self.protected_entries.unwrap_or(cached / 2).min(cached - together * fetched);
+        (cached, protected, fetched)
+    }
+
+    /// Bytes of host memory.
+    pub(super) fn memory_bytes(&self, geometry: &Geometry, logical_units: u32) -> u64 {
+        let pages = self.pages(geometry, logical_units);
+        let (cached, _, _) = self.sizes(geometry, logical_units);
+        let units = u64::from(pages) * u64::from(geometry.units_per_page());
+        Cmt::bytes(logical_units, pages, cached) + 4 * units + u64::from(pages) + u64::from(geometry.blocks())
+    }
+}
+
+/// What demand paging has cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TranslationStats {
+    /// Uses of a map entry for the host that found it cached.
+    pub hits: u64,
+    /// Those that did not.
+    pub misses: u64,
+    /// Entries that had to make room.
+    pub evictions: u64,
+    /// Of these, those that had changed and so cost a program.
+    pub dirty_evictions: u64,
+    /// Translation pages read.
+    pub tp_reads: u64,
+    /// Translation pages programmed, but for those that garbage collection moved as they were.
+    pub tp_programs: u64,
+    /// Of these, because garbage collection had moved units whose entries were not cached.
+    pub gc_tp_updates: u64,
+}
+
+impl TranslationStats {
+    /// Both together.
+    #[must_use]
+    pub fn and(&self, other: &Self) -> Self {
+        self.combine(other, |a, b| a + b)
+    }
+
+    /// What was added since `earlier`.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        self.combine(earlier, |a, b| a - b)
+    }
+
+    fn combine(&self, other: &Self, with: impl Fn(u64, u64) -> u64) -> Self {
+        Self {
+            hits: with(self.hits, other.hits),
+            misses: with(self.misses, other.misses),
+            evictions: with(self.evictions, other.evictions),
+            dirty_evictions: with(self.dirty_evictions, other.dirty_evictions),
+            tp_reads: with(self.tp_reads, other.tp_reads),
+            tp_programs: with(self.tp_programs, other.tp_programs),
+            gc_tp_updates: with(self.gc_tp_updates, other.gc_tp_updates),
+        }
+    }
+}
+
+/// What a demand-paged drive keeps in memory.
+#[derive(Clone, Debug)]
+pub(super) struct Translation {
+    pub(super) logical_units: u32,
+    /// Translation pages.
+    pub(super) pages: u32,
+    entries_per_page: Divisor,
+    pub(super) units_per_page: u32,
+    pub(super) fetched: u32,
+    pub(super) is_batched: bool,
+    pub(super) cmt: Cmt,
+    /// Only on a drive that survives a power cut.
+    pub(super) trims: Option<Trims>,
+    /// Translation pages that do not know yet where units that were moved lie; before anything is erased
+    /// they must.
+    pub(super) moved: Vec<u32>,
+    /// By translation page: whether it is among them.
+    pub(super) is_moved: Vec<bool>,
+    /// By translation page: whether a power cut has left it older than what it tells about.
+    pub(super) is_stale: Vec<bool>,
+    /// Blocks that hold, or will hold, translation pages.
+    pub(super) blocks: Vec<BlockId>,
+    pub(super) stats: TranslationStats,
+}
+
+impl Translation {
+    pub(super) fn new(
+        config: &PageMapConfig,
+        how: &TranslationConfig,
+        geometry: &Geometry,
+        trims: Option<Trims>,
+    ) -> Self {
+        let logical_units = config.logical_units;
+        let pages = how.pages(geometry, logical_units);
+        let (cached, protected, fetched) = how.sizes(geometry, logical_units);
+        Self {
+            logical_units,
+            pages,
+            entries_per_page: Divisor::new(how.entries_per_page(geometry)),
+            units_per_page: geometry.units_per_page(),
+            fetched,
+            is_batched: how.batched_eviction,
+            cmt: Cmt::new(logical_units, pages, cached, protected),
+            trims,
+            moved: Vec::new(),
+            is_moved: vec![false; pages as usize],
+            is_stale: vec![false; pages as usize],
+            blocks: Vec::new(),
+            stats: TranslationStats::default(),
+        }
+    }
+
+    /// Whether `lpn` is part of a translation page.
+    #[inline(always)]
+    pub(super) fn is_translation(&self, lpn: Lpn) -> bool {
+        lpn.get() >= self.logical_units
+    }
+
+    /// The translation page with the entry of `lpn`.
+    #[inline(always)]
+    pub(super) fn page_of(&self, lpn: Lpn) -> u32 {
+        self.entries_per_page.quotient(lpn.get())
+    }
+
+    /// The logical units whose entries translation page `page` holds.
+    pub(super) fn entries(&self, page: u32) -> impl Iterator<Item = Lpn> + use<> {
+        let first = page * self.entries_per_page.get();
+        (first..self.logical_units.min(first + self.entries_per_page.get())).map(Lpn::new)
+    }
+
+    /// The first unit of translation page `page`.
+    pub(super) fn first_unit(&self, page: u32) -> Lpn {
+        Lpn::new(self.logical_units + page * self.units_per_page)
+    }
+
+    /// The map entries of `units` have changed; they are cached.
+    pub(super) fn written<P>(&mut self, units: &[Unit<P>]) {
+        for unit in units {
+            let is_cached = self.cmt.soil(unit.lpn, self.page_of(unit.lpn));
+            debug_assert!(is_cached, "the entry of {:?} was evicted before its write", unit.lpn);
+        }
+        if let Some(trims) = &mut self.trims {
+            units.iter().for_each(|unit| trims.written(unit.lpn));
+        }
+    }
+
+    /// `lpn`, mapped until now, is trimmed.
+    pub(super) fn trimmed(&mut self, lpn: Lpn) {
+        self.cmt.soil(lpn, self.page_of(lpn));
+        if let Some(trims) = &mut self.trims {
+            trims.trimmed(lpn);
+        }
+    }
+
+    /// Garbage collection has moved `units`.
+    pub(super) fn moved<P>(&mut self, units: &[Unit<P>]) {
+        for unit in units {
+            let page = self.page_of(unit.lpn);
+            if self.is_translation(unit.lpn) || self.cmt.soil(unit.lpn, page) {
+                continue;
+            }
+            if !std::mem::replace(&mut self.is_moved[page as usize], true) {
+                self.moved.push(page);
+            }
+        }
+    }
+
+    /// Whether translation page `page` is about to be programmed again in any case.
+    pub(super) fn is_outdated(&self, page: u32) -> bool {
+        self.is_moved[page as usize] || self.is_stale[page as usize]
+    }
+
+    /// `block` is not open or closed any more.
+    pub(super) fn left(&mut self, block: BlockId) {
+        if let Some(at) = self.blocks.iter().position(|&one| one == block) {
+            self.blocks.swap_remove(at);
+        }
+    }
+}
+
+/// When collection must see to translation pages itself. A policy that does not look for the most gain can
+/// go on moving full blocks, whose updates cost all that other victims gain.
+pub(super) struct Compaction {
+    most_free: u32,
+    stalled: u32,
+}
+
+impl Compaction {
+    pub(super) fn new(free: u32) -> Self {
+        Self { most_free: free, stalled: 0 }
+    }
+
+    /// Before another victim: how many blocks, at most `target`, moving translation pages should make
+    /// `free`. Once started it goes on, as each full victim must cost nothing then.
+    pub(super) fn wanted(&mut self, free: u32, target: u32, geometry: &Geometry) -> u32 {
+        let patience = 8 + 4 * Frontier::lanes_of(geometry);
+        if self.stalled > patience {
+            return target;
+        }
+        self.stalled = if free > self.most_free { 0 } else { self.stalled + 1 };
+        self.most_free = self.most_free.max(free);
+        0
+    }
+}
+
+impl PageMapConfig {
+    /// Translation pages, 0 if the map is not demand-paged.
+    pub(super) fn translation_pages(&self, geometry: &Geometry) -> u32 {
+        self.translation.map_or(0, |how| how.pages(geometry, self.logical_units))
+    }
+
+    /// Blocks on which programs of `pages` translation pages can go on beyond the open ones.
+    pub(super) fn translation_blocks(geometry: &Geometry, pages: u32) -> u32 {
+        let lanes = Frontier::lanes_of(geometry);
+        (lanes * pages.div_ceil(lanes).div_ceil(geometry.pages_per_block())).min(pages)
+    }
+
+    /// The same for what moving one victim may cause: each of its units may have its entry in another
+    /// translation page.
+    pub(super) fn translation_updates(&self, geometry: &Geometry) -> u32 {
+        let pages = self.translation_pages(geometry);
+        Self::translation_blocks(geometry, pages.min(geometry.units_per_block()))
+    }
+}

@@ -1,0 +1,401 @@
+//! The demand-paged page map: against closed forms, and against a naive model on tiny drives with the whole
+//! state checked. Power cuts are in `power_cut.rs`.
+
+use strobe_ftl::gc::{Greedy, Sampled, Sampling, VictimPolicy};
+use strobe_ftl::wear::Leveling;
+use strobe_ftl::{
+    Allocation, GcStream, MappingScheme, Migration, PageMap, PageMapConfig, Temperature, TranslationConfig,
+    TranslationStats,
+};
+use strobe_nand::{Cause, Chip, Nand, NandOp, NoMedium, StampMedium, Unit, Untimed, WearConfig};
+use strobe_types::{Geometry, GeometrySpec, Lpn, Prng, SimTime};
+
+const T0: SimTime = SimTime::ZERO;
+
+type TestChip = Chip<Untimed, StampMedium>;
+type TestMap = PageMap<TestChip, Box<dyn VictimPolicy>>;
+type CountingMap = PageMap<Chip<Untimed, NoMedium>, Greedy>;
+
+/// 512-byte pages, as the paper's smallest: 128 entries in a translation page.
+fn spec(blocks: u32) -> GeometrySpec {
+    GeometrySpec {
+        channels: 1,
+        dies_per_channel: 1,
+        planes_per_die: 1,
+        blocks_per_plane: blocks,
+        pages_per_block: 32,
+        page_bytes: 512,
+        unit_bytes: 512,
+    }
+}
+
+fn counting(blocks: u32, config: PageMapConfig) -> CountingMap {
+    let geometry = Geometry::new(spec(blocks)).expect("valid");
+    let chip = Chip::new(geometry, WearConfig::default(), Untimed, 1);
+    PageMap::new(chip, Greedy::new(blocks), config).expect("room")
+}
+
+fn write(map: &mut CountingMap, lpn: u32) {
+    map.write(T0, &[Unit { lpn: Lpn::new(lpn), payload: () }]).expect("progress is guaranteed");
+}
+
+fn stats(map: &impl MappingScheme) -> TranslationStats {
+    map.translation_stats().expect("demand-paged")
+}
+
+fn counts(map: &CountingMap, op: NandOp, cause: Cause) -> u64 {
+    map.nand().counts().get(op, cause)
+}
+
+/// Everything written once; then entries in no order.
+fn fill(map: &mut CountingMap) {
+    (0..map.logical_units()).for_each(|lpn| write(map, lpn));
+    map.flush(T0).expect("flushes");
+}
+
+fn is_near(value: f64, expected: f64, tolerance: f64) -> bool {
+    (value / expected - 1.0).abs() <= tolerance
+}
+
+#[test]
+fn uniform_writes_cost_what_the_closed_form_says() {
+    const U: u32 = 8192;
+    for (cached, protected_entries) in [(512, None), (2048, None), (2048, Some(0)), (4096, Some(3900))] {
+        let how = TranslationConfig {
+            protected_entries,
+            batched_eviction: false,
+            ..TranslationConfig::new(cached)
+        };
+        // So many erased blocks that none is collected.
+        let mut map = counting(9000, PageMapConfig { translation: Some(how), ..PageMapConfig::new(U) });
+        fill(&mut map);
+        let mut rng = Prng::new(7);
+        (0..20_000).for_each(|_| write(&mut map, rng.below(U)));
+        let before = (stats(&map), counts(&map, NandOp::Read, Cause::Map));
+        let writes = 60_000_u32;
+        (0..writes).for_each(|_| write(&mut map, rng.below(U)));
+        let after = stats(&map).since(&before.0);
+        assert_eq!(map.gc_stats().runs, 0);
+        assert_eq!(counts(&map, NandOp::Read, Cause::Map) - before.1, after.tp_reads);
+        let share = f64::from(cached) / f64::from(U);
+        let per_write = |count: u64| count as f64 / f64::from(writes);
+        assert!(is_near(per_write(after.hits), share, 0.03), "{cached}: {after:?}");
+        assert!(is_near(per_write(after.misses), 1.0 - share, 0.02), "{cached}: {after:?}");
+        assert!(is_near(per_write(after.tp_reads), 2.0 * (1.0 - share), 0.02), "{cached}: {after:?}");
+        assert!(is_near(per_write(after.tp_programs), 1.0 - share, 0.02), "{cached}: {after:?}");
+        assert_eq!(after.evictions, after.misses);
+        assert_eq!((after.dirty_evictions, after.gc_tp_updates), (after.tp_programs, 0));
+        map.check().expect("sound");
+    }
+}
+
+#[test]
+fn every_program_is_the_hosts_a_copy_or_a_translation_page() {
+    for batched_eviction in [false, true] {
+        let how = TranslationConfig { batched_eviction, ..TranslationConfig::new(500) };
+        let mut map = counting(400, PageMapConfig { translation: Some(how), ..PageMapConfig::new(9000) });
+        fill(&mut map);
+        let mut rng = Prng::new(3);
+        let writes = 60_000_u32;
+        (0..writes).for_each(|_| write(&mut map, rng.below(9000)));
+        map.check().expect("sound");
+        let after = stats(&map);
+        let programs = |cause| counts(&map, NandOp::Program, cause);
+        assert_eq!(programs(Cause::Host), u64::from(9000 + writes));
+        assert_eq!(programs(Cause::Gc), map.gc_stats().units_moved);
+        assert_eq!(programs(Cause::Map), after.tp_programs);
+        assert_eq!(counts(&map, NandOp::Read, Cause::Map), after.tp_reads);
+        let total = map.nand().counts().total(NandOp::Program);
+        assert_eq!(total, map.host_units_written() + map.gc_stats().units_moved + after.tp_programs);
+        assert!(after.gc_tp_updates > 0 && map.gc_stats().units_moved > 0);
+        // Uniform use: neither collection nor batching changes what is cached.
+        let hits = after.hits as f64 / f64::from(writes);
+        assert!(is_near(hits, 500.0 / 9000.0, 0.05), "{hits} {after:?}");
+        // The flush of the fill aside, each program has one reason.
+        let reasons = after.dirty_evictions + after.gc_tp_updates;
+        assert!(after.tp_programs - reasons <= 9000 / 128 + 1, "{after:?}");
+    }
+}
+
+/// Statistics of `writes` writes where `next` says, after a fill.
+fn run(how: TranslationConfig, writes: u32, mut next: impl FnMut(&mut Prng, u32) -> u32) -> TranslationStats {
+    let mut map = counting(400, PageMapConfig { translation: Some(how), ..PageMapConfig::new(8192) });
+    fill(&mut map);
+    let before = stats(&map);
+    let mut rng = Prng::new(5);
+    (0..writes).for_each(|at| write(&mut map, next(&mut rng, at)));
+    map.check().expect("sound");
+    stats(&map).since(&before)
+}
+
+#[test]
+fn batching_lowers_programs_and_nothing_else() {
+    let workloads: [fn(&mut Prng, u32) -> u32; 3] = [
+        |rng, _| rng.below(8192),
+        |_, at| at % 8192,
+        |rng, _| if rng.below(10) > 0 { rng.below(800) } else { rng.below(8192) },
+    ];
+    for next in workloads {
+        let [single, batched] = [false, true].map(|batched_eviction| {
+            run(TranslationConfig { batched_eviction, ..TranslationConfig::new(512) }, 30_000, next)
+        });
+        assert_eq!((single.hits, single.misses), (batched.hits, batched.misses));
+        assert!(batched.tp_programs < single.tp_programs, "{batched:?} {single:?}");
+        assert!(batched.dirty_evictions < single.dirty_evictions, "{batched:?} {single:?}");
+    }
+}
+
+#[test]
+fn sequential_writes_need_one_program_and_one_read_for_many_entries() {
+    let next = |_: &mut Prng, at| at % 8192;
+    let paper = run(TranslationConfig::new(512), 32_768, next);
+    // Nothing is used twice before it is evicted, but all dirty entries of a page go together.
+    assert_eq!(paper.hits, 0);
+    assert!(paper.dirty_evictions <= 32_768 / 128 + 1, "{paper:?}");
+    let ahead = TranslationConfig { fetched_entries: 128, ..TranslationConfig::new(512) };
+    let ahead = run(ahead, 32_768, next);
+    assert_eq!(ahead.misses, 32_768 / 128);
+    assert!(ahead.dirty_evictions <= 2 * 32_768 / 128, "{ahead:?}");
+}
+
+#[test]
+fn hot_entries_stay_and_protection_keeps_a_scan_from_driving_them_out() {
+    let how =
+        |protected| TranslationConfig { protected_entries: Some(protected), ..TranslationConfig::new(512) };
+    let uniform = run(how(256), 30_000, |rng, _| rng.below(8192));
+    let skewed = |rng: &mut Prng, _| if rng.below(10) > 0 { rng.below(400) } else { rng.below(8192) };
+    let hot = run(how(256), 30_000, skewed);
+    assert!(hot.hits > 8 * uniform.hits, "{hot:?} {uniform:?}");
+    // A hot set of 250 entries between scans of a thousand others.
+    let mixed = |rng: &mut Prng, at: u32| match at % 2000 {
+        turn if turn < 1000 => rng.below(250),
+        turn => 1000 + (at / 2000 * 1000 + turn - 1000) % 7000,
+    };
+    let (segmented, plain) = (run(how(256), 60_000, mixed), run(how(0), 60_000, mixed));
+    assert!(segmented.hits > plain.hits + 5000, "{segmented:?} {plain:?}");
+}
+
+/// The most logical units that the arithmetic allows.
+fn most_units(geometry: &Geometry, choices: PageMapConfig, good_blocks: u32) -> Option<u32> {
+    (1..geometry.units()).rev().find(|&units| {
+        let config = PageMapConfig { logical_units: units, ..choices };
+        config.capacity(geometry, good_blocks).check().is_ok()
+    })
+}
+
+struct Model {
+    stamps: Vec<u64>,
+    next: u64,
+}
+
+impl Model {
+    fn write(&mut self, map: &mut TestMap, first: u32, count: u32) {
+        let units: Vec<Unit<u64>> = (first..first + count)
+            .map(|lpn| Unit { lpn: Lpn::new(lpn), payload: self.next + u64::from(lpn) })
+            .collect();
+        self.next += u64::from(first + count);
+        units.iter().for_each(|unit| self.stamps[unit.lpn.index()] = unit.payload);
+        map.write(T0, &units).expect("progress is guaranteed");
+    }
+
+    fn compare(&self, map: &mut TestMap, first: u32, count: u32) {
+        let mut read = Vec::new();
+        map.read(T0, Lpn::new(first), count, &mut read);
+        assert_eq!(read, self.stamps[first as usize..(first + count) as usize]);
+    }
+}
+
+/// Random commands against the model, with the whole state checked after each.
+fn exercise(map: &mut TestMap, seed: u64, commands: u32) {
+    let units = map.logical_units();
+    let mut model = Model { stamps: vec![0; units as usize], next: 1 };
+    let mut rng = Prng::new(seed);
+    let trims = rng.below(2) * 2;
+    for step in 0..commands {
+        let first = rng.below(units);
+        let most = if rng.below(8) == 0 { 40 } else { 6 };
+        let count = 1 + rng.below((units - first).min(most));
+        match rng.below(12) {
+            kind if kind < trims => {
+                map.trim(T0, Lpn::new(first), count).expect("trims");
+                model.stamps[first as usize..(first + count) as usize].fill(0);
+            }
+            2 => {
+                map.flush(T0).expect("flushes");
+            }
+            3 => {
+                let to = rng.below(units - count + 1);
+                if to + count <= first || first + count <= to {
+                    map.copy(T0, Lpn::new(first), Lpn::new(to), count).expect("copies");
+                    model.stamps.copy_within(first as usize..(first + count) as usize, to as usize);
+                }
+            }
+            4 | 5 => model.compare(map, first, count),
+            _ => model.write(map, first, count),
+        }
+        map.check().unwrap_or_else(|error| panic!("step {step}: {error}"));
+        let mapped = model.stamps.iter().filter(|&&stamp| stamp != 0).count() as u32;
+        assert_eq!(map.mapped_units(), mapped);
+    }
+    model.compare(map, 0, units);
+}
+
+/// A completely full demand-paged drive of any kind, if there is one.
+fn any_full_drive(seed: u64) -> Option<TestMap> {
+    let mut rng = Prng::new(seed);
+    let mut pick = |choices: &[u32]| choices[rng.below(choices.len() as u32) as usize];
+    let units_per_page = pick(&[1, 1, 2, 4]);
+    let spec = GeometrySpec {
+        channels: pick(&[1, 1, 2]),
+        dies_per_channel: pick(&[1, 1, 2]),
+        planes_per_die: pick(&[1, 1, 2]),
+        blocks_per_plane: pick(&[14, 20, 28]),
+        pages_per_block: pick(&[1, 2, 4, 8]),
+        page_bytes: units_per_page * 512,
+        unit_bytes: 512,
+    };
+    let translation = TranslationConfig {
+        protected_entries: [None, Some(0), Some(1000)][pick(&[0, 1, 2]) as usize],
+        fetched_entries: pick(&[1, 1, 4]),
+        entry_bytes: pick(&[4, 64, 128, 512]),
+        batched_eviction: pick(&[0, 1]) == 1,
+        ..TranslationConfig::new(pick(&[0, 1, 6, 20, 50, 10_000]))
+    };
+    let choices = PageMapConfig {
+        gc_stream: [GcStream::Own, GcStream::Host][pick(&[0, 1]) as usize],
+        net_blocks: pick(&[1, 1, 3]),
+        migration: [Migration::None, Migration::HotCold, Migration::Sorted][pick(&[0, 0, 1, 2]) as usize],
+        temperature: [Temperature::UpdateCount, Temperature::LastWrite][pick(&[0, 1]) as usize],
+        allocation: [Allocation::Fifo, Allocation::Adaptive][pick(&[0, 1]) as usize],
+        leveling: [None, Some(Leveling::Swap { threshold: 2 }), Some(Leveling::DualPool { threshold: 2 })]
+            [pick(&[0, 0, 1, 2]) as usize],
+        durable: pick(&[0, 1]) == 1,
+        translation: Some(translation),
+        seed,
+        ..PageMapConfig::new(0)
+    };
+    let wear = WearConfig { factory_bad_blocks: pick(&[0, 1]), ..WearConfig::default() };
+    let geometry = Geometry::new(spec).expect("valid");
+    let blocks = geometry.blocks();
+    let policy: Box<dyn VictimPolicy> = match pick(&[0, 0, 1, 2]) {
+        0 => Box::new(Greedy::new(blocks)),
+        1 => Box::new(Sampled::new(blocks, Sampling::Fifo)),
+        _ => Box::new(Sampled::new(blocks, Sampling::Choices(1))),
+    };
+    let logical_units = most_units(&geometry, choices, blocks - wear.factory_bad_blocks)?;
+    let chip = Chip::new(geometry, wear, Untimed, seed);
+    Some(PageMap::new(chip, policy, PageMapConfig { logical_units, ..choices }).expect("there is room"))
+}
+
+#[test]
+fn any_full_drive_agrees_with_a_naive_model() {
+    let (mut drives, mut collected, mut updated) = (0, 0, 0);
+    for seed in 0..400 {
+        let Some(mut map) = any_full_drive(seed) else { continue };
+        exercise(&mut map, seed, 300);
+        drives += 1;
+        collected += u32::from(map.gc_stats().victims > 10);
+        updated += u32::from(stats(&map).gc_tp_updates > 10);
+    }
+    assert!(drives > 300 && collected > 250 && updated > 150, "{drives} {collected} {updated}");
+}
+
+#[test]
+fn too_little_spare_is_refused_with_the_arithmetic() {
+    let geometry = Geometry::new(spec(64)).expect("valid");
+    let how = TranslationConfig::new(64);
+    let choices = PageMapConfig { translation: Some(how), ..PageMapConfig::new(0) };
+    let most = most_units(&geometry, choices, 64).expect("room");
+    let whole = most_units(&geometry, PageMapConfig::new(0), 64).expect("room");
+    // One more open block, two more of the reserve, one full of translation pages.
+    assert_eq!((whole, most), ((64 - 2 - 2) * 32 - 1, (64 - 3 - 4 - 1) * 32 - 1));
+    let build = |logical_units| {
+        let chip: TestChip = Chip::new(geometry.clone(), WearConfig::default(), Untimed, 1);
+        PageMap::new(chip, Greedy::new(64), PageMapConfig { logical_units, ..choices }).map(drop)
+    };
+    build(most).expect("fits");
+    let refused = build(most + 1).expect_err("too full").to_string();
+    assert!(refused.contains(&format!("logical_pages to at most {most}")), "{refused}");
+    assert!(refused.contains("beside 1 blocks kept for the map"), "{refused}");
+}
+
+#[test]
+fn the_same_seed_does_the_same_and_a_clone_goes_its_own_way() {
+    let how = TranslationConfig::new(100);
+    let config = PageMapConfig { translation: Some(how), ..PageMapConfig::new(3000) };
+    let mut twins = [(); 2].map(|()| counting(128, config));
+    for map in &mut twins {
+        let mut rng = Prng::new(11);
+        (0..20_000).for_each(|_| write(map, rng.below(3000)));
+    }
+    let [one, mut two] = twins;
+    assert_eq!(stats(&one), stats(&two));
+    assert_eq!(one.nand().counts(), two.nand().counts());
+    let mut clone = one.clone();
+    for map in [&mut clone, &mut two] {
+        (0..5000).for_each(|at| write(map, at * 7 % 3000));
+    }
+    assert_eq!(stats(&clone), stats(&two));
+    assert_ne!(stats(&one), stats(&two));
+    one.check().expect("untouched");
+}
+
+#[test]
+fn a_read_of_what_is_not_cached_reads_its_translation_page_first() {
+    let how = TranslationConfig::new(2);
+    let mut map = counting(64, PageMapConfig { translation: Some(how), ..PageMapConfig::new(300) });
+    let map_reads = |map: &CountingMap| counts(map, NandOp::Read, Cause::Map);
+    // Nothing was ever written: there is no translation page to read.
+    map.read(T0, Lpn::new(0), 5, &mut Vec::new());
+    assert_eq!((map_reads(&map), stats(&map).misses), (0, 5));
+    [7, 8, 9].iter().for_each(|&lpn| write(&mut map, lpn));
+    // 7 has made room for 9: its translation page was written without a read, and read then for 9.
+    assert_eq!((map_reads(&map), stats(&map).tp_programs), (1, 1));
+    map.read(T0, Lpn::new(9), 1, &mut Vec::new());
+    assert_eq!((map_reads(&map), stats(&map).hits), (1, 1));
+    // The batch took 8 along: it goes without a program.
+    map.read(T0, Lpn::new(7), 1, &mut Vec::new());
+    assert_eq!((map_reads(&map), stats(&map).tp_programs), (2, 1));
+    // The translation page of these was never written; 9 is protected until 201 is.
+    for lpn in [200, 201, 201] {
+        map.read(T0, Lpn::new(lpn), 1, &mut Vec::new());
+    }
+    assert_eq!((map_reads(&map), stats(&map).tp_programs), (2, 1));
+    map.read(T0, Lpn::new(202), 1, &mut Vec::new());
+    assert_eq!((map_reads(&map), stats(&map).tp_programs), (3, 2));
+}
+
+#[test]
+fn a_flush_programs_each_dirty_translation_page_once() {
+    let how = TranslationConfig { batched_eviction: false, ..TranslationConfig::new(100) };
+    let mut map = counting(64, PageMapConfig { translation: Some(how), ..PageMapConfig::new(1000) });
+    [0, 1, 5, 300, 301, 999].iter().for_each(|&lpn| write(&mut map, lpn));
+    map.trim(T0, Lpn::new(5), 1).expect("trims");
+    map.flush(T0).expect("flushes");
+    assert_eq!(stats(&map).tp_programs, 3);
+    map.flush(T0).expect("flushes");
+    assert_eq!(stats(&map).tp_programs, 3);
+    map.trim(T0, Lpn::new(300), 2).expect("trims");
+    map.flush(T0).expect("flushes");
+    assert_eq!(stats(&map).tp_programs, 4);
+    map.check().expect("sound");
+}
+
+#[test]
+fn the_log_of_trims_goes_round_for_ever() {
+    let config = PageMapConfig {
+        durable: true,
+        translation: Some(TranslationConfig::new(500)),
+        ..PageMapConfig::new(32_000)
+    };
+    let mut map = counting(1300, config);
+    for round in 0..12 {
+        // Everything trimmed and written again: what the writes change is in no epoch until the next trim.
+        map.trim(T0, Lpn::new(0), 32_000).expect("trims");
+        map.flush(T0).expect("flushes");
+        (0..32_000).for_each(|lpn| write(&mut map, lpn));
+        map.trim(T0, Lpn::new(round), 1).expect("trims");
+        map.flush(T0).expect("flushes");
+    }
+    map.check().expect("sound");
+}

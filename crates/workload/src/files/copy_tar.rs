@@ -1,0 +1,219 @@
+//! "Copy & tar": an archive is copied to the drive and unpacked there; large sequential writes, then a
+//! mixture of reads and many files.
+//!
+//! The first published study copies and unpacks an archive of 150 MB without saying what is in it. Here it
+//! holds a directory tree drawn from the seed: directories of `directory_width` files, sizes
+//! gamma-distributed with shape 1 (many small, few large). The archive is POSIX ustar (IEEE 1003.1-1988) that
+//! `tar` lists; unpacking believes what it reads back, so a drive that loses data is found out.
+
+use super::error::check_range;
+use super::file_set::gamma;
+use super::session::Session;
+use super::{FileError, FileId, FileSystem, FileWorkload, FileWorkloadError, Observer, Tally};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use strobe_types::Prng;
+
+const ARCHIVE: &str = "archive.tar";
+
+/// tar's unit: a header is one, contents are filled up to whole ones.
+const BLOCK: usize = 512;
+
+/// Settings of copy and unpack.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct CopyTarConfig {
+    /// Bytes of the archive; the file that crosses the limit is the last. 1 to 2^32 - 1, default 150 MiB.
+    /// The drive needs a little more than twice that.
+    #[schemars(range(min = 1, max = 4_294_967_295_u64))]
+    pub archive_bytes: u64,
+    /// Mean size of a file in it. 1 to 2^24, default 32,768.
+    #[schemars(range(min = 1, max = 16_777_216))]
+    pub file_mean_bytes: u32,
+    /// Files per directory. 1 to 10,000, default 50.
+    #[schemars(range(min = 1, max = 10_000))]
+    pub directory_width: u32,
+    /// Bytes per call, writing the archive and reading it. A multiple of 512 to 2^20, default 10,240, which
+    /// is what tar does.
+    #[schemars(range(min = 512, max = 1_048_576), extend("multipleOf" = 512))]
+    pub block_bytes: u32,
+}
+
+impl Default for CopyTarConfig {
+    fn default() -> Self {
+        Self { archive_bytes: 150 << 20, file_mean_bytes: 32_768, directory_width: 50, block_bytes: 10_240 }
+    }
+}
+
+impl CopyTarConfig {
+    fn check(&self) -> Result<(), FileWorkloadError> {
+        check_range("archive_bytes", self.archive_bytes, 1..=u64::from(u32::MAX))?;
+        check_range("file_mean_bytes", self.file_mean_bytes, 1..=1 << 24)?;
+        check_range("directory_width", self.directory_width, 1..=10_000)?;
+        let block = self.block_bytes as usize;
+        if block == 0 || block > 1 << 20 || !block.is_multiple_of(BLOCK) {
+            return Err(FileWorkloadError::OutOfRange {
+                key: "block_bytes",
+                value: block.to_string(),
+                allowed: "a multiple of 512 from 512 to 1048576".into(),
+            });
+        }
+        Ok(())
+    }
+}
+
+impl FileWorkload for CopyTarConfig {
+    fn run(
+        &self,
+        fs: &mut dyn FileSystem,
+        seed: u64,
+        observer: &mut dyn Observer,
+    ) -> Result<Tally, FileWorkloadError> {
+        self.check()?;
+        let mut session = Session::new(fs, observer);
+        let size = self.copy(&mut session, seed)?;
+        let file = session.open(ARCHIVE)?;
+        let block = self.block_bytes as usize;
+        let buffer = vec![0; block];
+        Unpack { session: &mut session, file, size, at: 0, buffer, filled: 0, used: 0 }.run(block)?;
+        session.close(file)?;
+        session.progress(2 * size, 2 * size);
+        Ok(session.tally)
+    }
+}
+
+impl CopyTarConfig {
+    /// Writes the archive; its size.
+    fn copy(&self, session: &mut Session, seed: u64) -> Result<u64, FileError> {
+        let mut sizes = Prng::derive(seed, "copy_tar size");
+        let mut contents = Prng::derive(seed, "copy_tar contents");
+        let block = self.block_bytes as usize;
+        let file = session.create(ARCHIVE)?;
+        let mut written = 0;
+        let mut pending: Vec<u8> = Vec::new();
+        let mut number = 0;
+        while written + (pending.len() as u64) < self.archive_bytes {
+            let directory = format!("d{:05}", number / self.directory_width);
+            if number % self.directory_width == 0 {
+                pending.extend(header(&directory, None));
+            }
+            let size = gamma(&mut sizes, self.file_mean_bytes.into(), 1.0) as usize;
+            pending.extend(header(&format!("{directory}/f{number:07}"), Some(size as u64)));
+            let padded = size.next_multiple_of(BLOCK);
+            for place in (0..padded).step_by(8) {
+                // What is behind the end is zero, as the format wants it.
+                let mut word = contents.bits().to_le_bytes();
+                word[size.saturating_sub(place).min(8)..].fill(0);
+                pending.extend(word);
+            }
+            number += 1;
+            let whole = pending.len() - pending.len() % block;
+            session.progress(written, 2 * self.archive_bytes);
+            session.write_blocks(file, written, &pending[..whole], block)?;
+            written += whole as u64;
+            pending.drain(..whole);
+        }
+        // Two blocks of zeros are the end, filled up to a whole record.
+        pending.resize((pending.len() + 2 * BLOCK).next_multiple_of(block), 0);
+        session.write_blocks(file, written, &pending, block)?;
+        session.sync(file)?;
+        session.close(file)?;
+        Ok(written + pending.len() as u64)
+    }
+}
+
+/// Reads the archive record by record and writes out what is in it.
+struct Unpack<'s, 'a> {
+    session: &'s mut Session<'a>,
+    file: FileId,
+    size: u64,
+    at: u64,
+    buffer: Vec<u8>,
+    filled: usize,
+    used: usize,
+}
+
+impl Unpack<'_, '_> {
+    fn run(&mut self, block: usize) -> Result<(), FileError> {
+        while let Some((path, size)) = self.entry()? {
+            match size {
+                None => self.session.make_dir(&path)?,
+                Some(size) => self.extract(&path, size, block)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Blocks of what is read, at most `wanted`, at least one.
+    fn blocks(&mut self, wanted: usize) -> Result<&[u8], FileError> {
+        if self.used == self.filled {
+            self.session.progress(self.size + self.at, 2 * self.size);
+            self.filled = self.session.read_at(self.file, self.at, &mut self.buffer)?;
+            self.used = 0;
+            self.at += self.filled as u64;
+        }
+        if self.filled == 0 || !self.filled.is_multiple_of(BLOCK) {
+            return Err(FileError::Io(format!("{ARCHIVE} ends at {}, in the middle of an entry", self.at)));
+        }
+        let start = self.used;
+        self.used = self.filled.min(start + wanted * BLOCK);
+        Ok(&self.buffer[start..self.used])
+    }
+
+    /// The next name, with a size if it is a file; none at the end.
+    fn entry(&mut self) -> Result<Option<(String, Option<u64>)>, FileError> {
+        let block = self.blocks(1)?;
+        if block.iter().all(|&byte| byte == 0) {
+            return Ok(None);
+        }
+        let bad = || FileError::Io(format!("a header of {ARCHIVE} reads back damaged"));
+        let number = |field: &[u8]| {
+            let digits = str::from_utf8(field).ok()?.trim_end_matches('\0');
+            u64::from_str_radix(digits, 8).ok()
+        };
+        if number(&block[148..155]) != Some(checksum(block)) {
+            return Err(bad());
+        }
+        let name = block[..100].split(|&byte| byte == 0).next().unwrap_or_default();
+        let name = str::from_utf8(name).map_err(|_| bad())?.to_owned();
+        let size = if block[156] == b'0' { Some(number(&block[124..136]).ok_or_else(bad)?) } else { None };
+        Ok(Some((name, size)))
+    }
+
+    fn extract(&mut self, path: &str, size: u64, block: usize) -> Result<(), FileError> {
+        let file = self.session.create(path)?;
+        let mut at = 0;
+        while at < size {
+            let left = (size - at) as usize;
+            let wanted = left.div_ceil(BLOCK);
+            let bytes = self.blocks(wanted)?;
+            let bytes = bytes[..left.min(bytes.len())].to_vec();
+            self.session.write_blocks(file, at, &bytes, block)?;
+            at += bytes.len() as u64;
+        }
+        self.session.close(file)
+    }
+}
+
+/// A ustar header of a file of `size`, or of a directory.
+fn header(name: &str, size: Option<u64>) -> [u8; BLOCK] {
+    let mut block = [0; BLOCK];
+    let mut put = |at: usize, text: &str| block[at..at + text.len()].copy_from_slice(text.as_bytes());
+    put(0, name);
+    put(100, if size.is_some() { "0000644" } else { "0000755" });
+    put(108, "0000000");
+    put(116, "0000000");
+    put(124, &format!("{:011o}", size.unwrap_or(0)));
+    put(136, "00000000000");
+    put(156, if size.is_some() { "0" } else { "5" });
+    put(257, "ustar\x0000");
+    let sum = checksum(&block);
+    block[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+    block
+}
+
+/// Sum of the bytes, those of the checksum itself taken as spaces.
+fn checksum(block: &[u8]) -> u64 {
+    let sum = |bytes: &[u8]| bytes.iter().map(|&byte| u64::from(byte)).sum::<u64>();
+    sum(&block[..148]) + 8 * u64::from(b' ') + sum(&block[156..])
+}

@@ -1,0 +1,75 @@
+//! What can go wrong in a file system, and in a workload that uses it.
+
+use std::fmt::Display;
+use std::ops::RangeInclusive;
+
+/// Why a file operation was refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum FileError {
+    /// The volume, or a directory of fixed size, is full.
+    #[error("no space left on the volume")]
+    NoSpace,
+    /// No file or directory of that name.
+    #[error("{path} does not exist")]
+    NotFound {
+        /// The path given.
+        path: String,
+    },
+    /// The name is taken.
+    #[error("{path} exists already")]
+    Exists {
+        /// The path given.
+        path: String,
+    },
+    /// The directory to be removed is not empty.
+    #[error("{path} is not empty")]
+    NotEmpty {
+        /// The path given.
+        path: String,
+    },
+    /// The file is open and can be neither opened again nor removed.
+    #[error("{path} is open")]
+    Busy {
+        /// The path given.
+        path: String,
+    },
+    /// The handle names no open file.
+    #[error("the file handle is not open")]
+    NotOpen,
+    /// Anything else, in the words of the device or operating system.
+    #[error("input or output failed: {0}")]
+    Io(String),
+}
+
+/// Why a file workload did not start or finish.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum FileWorkloadError {
+    /// A value outside its range.
+    #[error("{key} is {value}, it must be {allowed}")]
+    OutOfRange {
+        /// Configuration key.
+        key: &'static str,
+        /// The value given.
+        value: String,
+        /// The values that are possible.
+        allowed: String,
+    },
+    /// The file system refused an operation.
+    #[error("the workload stopped: {0}")]
+    File(#[from] FileError),
+}
+
+/// Refuses `value` outside `range`, with its key and the range in the message.
+pub(super) fn check_range<T: PartialOrd + Display>(
+    key: &'static str,
+    value: T,
+    range: RangeInclusive<T>,
+) -> Result<(), FileWorkloadError> {
+    if range.contains(&value) {
+        return Ok(());
+    }
+    let allowed = format!("from {} to {}", range.start(), range.end());
+    Err(FileWorkloadError::OutOfRange { key, value: value.to_string(), allowed })
+}

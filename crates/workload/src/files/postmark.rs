@@ -1,0 +1,353 @@
+//! PostMark 1.5 (Katcher 1997): the life of small files on a mail or news server.
+//!
+//! Reproduces the program's random numbers and therefore its every call: the same settings give the same
+//! counts as its printed report, to the byte. Order of draws from MT19937 (seeding of 1999), `RND(x)` being
+//! the remainder by x:
+//!
+//! 1. `2 * size_max_bytes` characters, `32 + RND(95)`, from which all contents are taken;
+//! 2. per file created: `RND(subdirectories)` if there are at least two, then the size,
+//!    `size_min_bytes + RND(size_max_bytes - size_min_bytes)`. The table of files has `2 * files` slots; the
+//!    one behind the last one used is taken if it is empty, otherwise the first empty one;
+//! 3. per transaction: `RND(10) < read_bias` reads a whole random file, otherwise one grows by
+//!    `1 + RND(size_max_bytes - size)`, unless it has that size already; then `RND(10) < create_bias`
+//!    creates a file, otherwise a random one is deleted. A random file is the first occupied slot that
+//!    `RND(2 * files)` hits.
+//!
+//! At the end all files and directories are deleted. The 2nd published study runs it with sizes 512 to
+//! 32,768, 10,000 transactions and 10 subdirectories, everything synchronous:
+//! [`PostmarkConfig::hot_metadata`].
+
+use super::error::check_range;
+use super::mersenne::Mersenne;
+use super::session::Session;
+use super::{FileSystem, FileWorkload, FileWorkloadError, Observer, Tally};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// PostMark's settings, with its own defaults. Its seed is 42 by default; it is given apart.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct PostmarkConfig {
+    /// Files that exist at the start of the transactions (`set number`). 1 to 1,000,000, default 500.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub files: u32,
+    /// Smallest size of a new file (`set size`, first). 1 to 2^24, default 500.
+    #[schemars(range(min = 1, max = 16_777_216))]
+    pub size_min_bytes: u32,
+    /// Largest size of a file (`set size`, second); new ones are smaller. More than `size_min_bytes`, at most
+    /// 2^24, default 10,000.
+    #[schemars(range(min = 2, max = 16_777_216))]
+    pub size_max_bytes: u32,
+    /// Transactions (`set transactions`). Default 500.
+    pub transactions: u32,
+    /// Directories that files are spread over (`set subdirectories`); 0 and 1 put them in the root.
+    /// At most 1000, default 0.
+    #[schemars(range(max = 1000))]
+    pub subdirectories: u32,
+    /// Bytes per read call (`set read`). 1 to 2^20, default 512.
+    #[schemars(range(min = 1, max = 1_048_576))]
+    pub read_bytes: u32,
+    /// Bytes per write call (`set write`). 1 to 2^20, default 512.
+    #[schemars(range(min = 1, max = 1_048_576))]
+    pub write_bytes: u32,
+    /// Tenths of the transactions that read rather than append (`set bias read`). -1 does neither; at most
+    /// 10, default 5.
+    #[schemars(range(min = -1, max = 10))]
+    pub read_bias: i32,
+    /// Tenths of the transactions that create rather than delete (`set bias create`). -1 does neither; at
+    /// most 10, default 5.
+    #[schemars(range(min = -1, max = 10))]
+    pub create_bias: i32,
+}
+
+impl Default for PostmarkConfig {
+    fn default() -> Self {
+        Self {
+            files: 500,
+            size_min_bytes: 500,
+            size_max_bytes: 10_000,
+            transactions: 500,
+            subdirectories: 0,
+            read_bytes: 512,
+            write_bytes: 512,
+            read_bias: 5,
+            create_bias: 5,
+        }
+    }
+}
+
+/// What PostMark prints at the end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PostmarkReport {
+    /// Files created, before and during the transactions.
+    pub created: u64,
+    /// Files deleted by transactions.
+    pub deleted: u64,
+    /// Files deleted at the end.
+    pub deleted_at_end: u64,
+    /// Files read as a whole.
+    pub read: u64,
+    /// Files appended to.
+    pub appended: u64,
+}
+
+impl PostmarkConfig {
+    /// PostMark's default seed.
+    pub const SEED: u64 = 42;
+
+    /// The settings of the second published study.
+    pub fn hot_metadata() -> Self {
+        Self {
+            size_min_bytes: 512,
+            size_max_bytes: 32_768,
+            transactions: 10_000,
+            subdirectories: 10,
+            ..Self::default()
+        }
+    }
+
+    fn check(&self, seed: u64) -> Result<u32, FileWorkloadError> {
+        const SIZE_MAX: u32 = 1 << 24;
+        check_range("files", self.files, 1..=1_000_000)?;
+        check_range("size_max_bytes", self.size_max_bytes, 2..=SIZE_MAX)?;
+        check_range("size_min_bytes", self.size_min_bytes, 1..=self.size_max_bytes - 1)?;
+        check_range("subdirectories", self.subdirectories, 0..=1000)?;
+        check_range("read_bytes", self.read_bytes, 1..=1 << 20)?;
+        check_range("write_bytes", self.write_bytes, 1..=1 << 20)?;
+        check_range("read_bias", self.read_bias, -1..=10)?;
+        check_range("create_bias", self.create_bias, -1..=10)?;
+        check_range("seed", seed, 0..=u64::from(u32::MAX))?;
+        Ok(seed as u32)
+    }
+
+    /// Like [`FileWorkload::run`], with the numbers that PostMark prints. `seed` is below 2^32.
+    pub fn run_reported(
+        &self,
+        fs: &mut dyn FileSystem,
+        seed: u64,
+        observer: &mut dyn Observer,
+    ) -> Result<(Tally, PostmarkReport), FileWorkloadError> {
+        let seed = self.check(seed)?;
+        let mut run = Run::new(self, seed, Session::new(fs, observer));
+        run.run()?;
+        Ok((run.session.tally, run.report))
+    }
+}
+
+impl FileWorkload for PostmarkConfig {
+    fn run(
+        &self,
+        fs: &mut dyn FileSystem,
+        seed: u64,
+        observer: &mut dyn Observer,
+    ) -> Result<Tally, FileWorkloadError> {
+        self.run_reported(fs, seed, observer).map(|(tally, _)| tally)
+    }
+}
+
+/// A slot of the table of files.
+#[derive(Clone, Debug, Default)]
+struct Slot {
+    path: String,
+    /// 0 in an empty slot.
+    size: u32,
+}
+
+struct Run<'a> {
+    config: &'a PostmarkConfig,
+    rng: Mersenne,
+    session: Session<'a>,
+    contents: Vec<u8>,
+    slots: Vec<Slot>,
+    /// The slot behind the last one taken.
+    cursor: usize,
+    occupied: u32,
+    report: PostmarkReport,
+}
+
+impl<'a> Run<'a> {
+    fn new(config: &'a PostmarkConfig, seed: u32, session: Session<'a>) -> Self {
+        let mut rng = Mersenne::new(seed);
+        let contents = (0..2 * config.size_max_bytes).map(|_| 32 + rng.below(95) as u8).collect();
+        let slots = vec![Slot::default(); 2 * config.files as usize];
+        Self { config, rng, session, contents, slots, cursor: 0, occupied: 0, report: Default::default() }
+    }
+
+    fn run(&mut self) -> Result<(), FileWorkloadError> {
+        let config = self.config;
+        let directories = if config.subdirectories > 1 { config.subdirectories } else { 0 };
+        for directory in 0..directories {
+            self.session.make_dir(&format!("s{directory}"))?;
+        }
+        for _ in 0..config.files {
+            self.create()?;
+        }
+        for done in 0..config.transactions {
+            self.session.progress(done.into(), config.transactions.into());
+            // PostMark ends early when nothing is left to work on.
+            if self.occupied == 0 {
+                break;
+            }
+            self.transaction()?;
+        }
+        for slot in 0..self.slots.len() {
+            if self.slots[slot].size > 0 {
+                self.delete(slot)?;
+                self.report.deleted_at_end += 1;
+            }
+        }
+        for directory in 0..directories {
+            self.session.remove_dir(&format!("s{directory}"))?;
+        }
+        self.session.progress(config.transactions.into(), config.transactions.into());
+        Ok(())
+    }
+
+    fn transaction(&mut self) -> Result<(), FileWorkloadError> {
+        if self.config.read_bias >= 0 {
+            let reads = self.tenths() < self.config.read_bias;
+            let slot = self.random_slot();
+            if reads { self.read(slot)? } else { self.append(slot)? }
+        }
+        if self.config.create_bias >= 0 {
+            if self.tenths() < self.config.create_bias {
+                self.create()?;
+            } else {
+                let slot = self.random_slot();
+                self.delete(slot)?;
+                self.report.deleted += 1;
+            }
+        }
+        Ok(())
+    }
+
+    fn tenths(&mut self) -> i32 {
+        self.rng.below(10) as i32
+    }
+
+    /// A slot for a new file. None is left if creating is strongly favoured; PostMark then skips it.
+    fn free_slot(&mut self) -> Option<usize> {
+        let slot = if self.slots.get(self.cursor).is_some_and(|slot| slot.size == 0) {
+            self.cursor
+        } else {
+            self.slots.iter().position(|slot| slot.size == 0)?
+        };
+        self.cursor = slot + 1;
+        Some(slot)
+    }
+
+    /// A slot with a file in it. There is one, which even PostMark takes for granted.
+    fn random_slot(&mut self) -> usize {
+        assert!(self.occupied > 0, "a transaction begins with a file and removes one at its end only");
+        loop {
+            let slot = self.rng.below(self.slots.len() as u32) as usize;
+            if self.slots[slot].size > 0 {
+                return slot;
+            }
+        }
+    }
+
+    fn create(&mut self) -> Result<(), FileWorkloadError> {
+        let config = self.config;
+        let Some(slot) = self.free_slot() else { return Ok(()) };
+        let number = self.report.created + 1;
+        let path = if config.subdirectories > 1 {
+            format!("s{}/{number}", self.rng.below(config.subdirectories))
+        } else {
+            number.to_string()
+        };
+        let size = config.size_min_bytes + self.rng.below(config.size_max_bytes - config.size_min_bytes);
+        let file = self.session.create(&path)?;
+        let block = config.write_bytes as usize;
+        self.session.write_blocks(file, 0, &self.contents[..size as usize], block)?;
+        self.session.close(file)?;
+        self.slots[slot] = Slot { path, size };
+        self.occupied += 1;
+        self.report.created = number;
+        Ok(())
+    }
+
+    fn read(&mut self, slot: usize) -> Result<(), FileWorkloadError> {
+        let Slot { path, size } = &self.slots[slot];
+        let file = self.session.open(path)?;
+        self.session.read_whole(file, (*size).into(), self.config.read_bytes as usize)?;
+        self.session.close(file)?;
+        self.report.read += 1;
+        Ok(())
+    }
+
+    fn append(&mut self, slot: usize) -> Result<(), FileWorkloadError> {
+        let Slot { path, size } = &mut self.slots[slot];
+        if *size >= self.config.size_max_bytes {
+            return Ok(());
+        }
+        let more = 1 + self.rng.below(self.config.size_max_bytes - *size);
+        let file = self.session.open(path)?;
+        let block = self.config.write_bytes as usize;
+        self.session.write_blocks(file, (*size).into(), &self.contents[..more as usize], block)?;
+        self.session.close(file)?;
+        *size += more;
+        self.report.appended += 1;
+        Ok(())
+    }
+
+    fn delete(&mut self, slot: usize) -> Result<(), FileWorkloadError> {
+        let Slot { path, .. } = std::mem::take(&mut self.slots[slot]);
+        self.session.remove(&path)?;
+        self.occupied -= 1;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::files::NullFileSystem;
+
+    #[track_caller]
+    fn assert_report(config: &PostmarkConfig, files: [u64; 5], bytes_written: u64, bytes_read: u64) {
+        let mut fs = NullFileSystem::new();
+        let (tally, report) = config.run_reported(&mut fs, PostmarkConfig::SEED, &mut ()).expect("runs");
+        let [created, deleted, deleted_at_end, read, appended] = files;
+        assert_eq!(report, PostmarkReport { created, deleted, deleted_at_end, read, appended });
+        assert_eq!((tally.bytes_written, tally.bytes_read), (bytes_written, bytes_read));
+        assert_eq!(fs.files().count(), 0);
+    }
+
+    /// As in published logs of the original program with default settings.
+    #[test]
+    fn defaults_as_the_original_prints_them() {
+        assert_report(&PostmarkConfig::default(), [764, 236, 528, 243, 257], 4_662_068, 1_430_770);
+    }
+
+    /// 113.29 MiB, which the second published study gives for its settings.
+    #[test]
+    fn settings_of_the_hot_metadata_study() {
+        let files = [5430, 5070, 360, 4971, 4994];
+        assert_report(&PostmarkConfig::hot_metadata(), files, 118_795_344, 108_515_596);
+    }
+
+    #[test]
+    fn the_block_size_changes_calls_and_not_bytes() {
+        let config = PostmarkConfig { write_bytes: 4096, read_bytes: 4096, ..PostmarkConfig::default() };
+        assert_report(&config, [764, 236, 528, 243, 257], 4_662_068, 1_430_770);
+    }
+
+    #[test]
+    fn biases_of_minus_one_switch_off() {
+        let config = PostmarkConfig { read_bias: -1, create_bias: -1, ..PostmarkConfig::default() };
+        let mut fs = NullFileSystem::new();
+        let (_, report) = config.run_reported(&mut fs, 42, &mut ()).expect("runs");
+        assert_eq!((report.created, report.read, report.appended, report.deleted), (500, 0, 0, 0));
+    }
+
+    #[test]
+    fn wrong_settings_are_refused() {
+        let config = PostmarkConfig { size_min_bytes: 10_000, ..PostmarkConfig::default() };
+        let error = config.run(&mut NullFileSystem::new(), 42, &mut ()).expect_err("no sizes");
+        assert_eq!(error.to_string(), "size_min_bytes is 10000, it must be from 1 to 9999");
+        let error = PostmarkConfig::default().run(&mut NullFileSystem::new(), 1 << 32, &mut ());
+        let text = error.expect_err("a seed of 33 bits").to_string();
+        assert_eq!(text, "seed is 4294967296, it must be from 0 to 4294967295");
+    }
+}

@@ -1,0 +1,243 @@
+//! The account of a run: every call a workload makes passes through here.
+
+use super::{FileError, FileId, FileSystem};
+
+/// Kinds of file system calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+#[expect(missing_docs, reason = "named as the calls of FileSystem")]
+pub enum Operation {
+    MakeDir,
+    RemoveDir,
+    Create,
+    Open,
+    Read,
+    Write,
+    Sync,
+    Close,
+    Remove,
+}
+
+impl Operation {
+    /// All kinds, in the order of their numbers.
+    pub const ALL: [Self; 9] = [
+        Self::MakeDir,
+        Self::RemoveDir,
+        Self::Create,
+        Self::Open,
+        Self::Read,
+        Self::Write,
+        Self::Sync,
+        Self::Close,
+        Self::Remove,
+    ];
+
+    /// The name used in results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::MakeDir => "make_dir",
+            Self::RemoveDir => "remove_dir",
+            Self::Create => "create",
+            Self::Open => "open",
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Sync => "sync",
+            Self::Close => "close",
+            Self::Remove => "remove",
+        }
+    }
+}
+
+/// What a workload has done so far. Only calls that succeeded count.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    calls: [u64; Operation::ALL.len()],
+    /// Bytes handed to the file system.
+    pub bytes_written: u64,
+    /// Bytes it gave back.
+    pub bytes_read: u64,
+}
+
+impl Tally {
+    /// Number of calls of one kind.
+    pub fn calls(&self, operation: Operation) -> u64 {
+        self.calls[operation as usize]
+    }
+}
+
+/// Is told how a run proceeds. All methods do nothing by default; `()` is an observer.
+pub trait Observer {
+    /// A call has succeeded. `bytes` are those written or read, otherwise 0.
+    fn operation(&mut self, operation: Operation, bytes: u64) {
+        let _ = (operation, bytes);
+    }
+
+    /// `done` of `total` steps are behind; what a step is depends on the workload.
+    fn progress(&mut self, done: u64, total: u64) {
+        let _ = (done, total);
+    }
+}
+
+impl Observer for () {}
+
+/// A file system as the workloads see it: it counts, tells the observer, and writes and reads files
+/// in blocks.
+pub(super) struct Session<'a> {
+    fs: &'a mut dyn FileSystem,
+    observer: &'a mut dyn Observer,
+    pub(super) tally: Tally,
+    buffer: Vec<u8>,
+}
+
+impl<'a> Session<'a> {
+    pub(super) fn new(fs: &'a mut dyn FileSystem, observer: &'a mut dyn Observer) -> Self {
+        Self { fs, observer, tally: Tally::default(), buffer: Vec::new() }
+    }
+
+    pub(super) fn progress(&mut self, done: u64, total: u64) {
+        self.observer.progress(done, total);
+    }
+
+    fn done(&mut self, operation: Operation, bytes: u64) {
+        self.tally.calls[operation as usize] += 1;
+        self.observer.operation(operation, bytes);
+    }
+
+    pub(super) fn make_dir(&mut self, path: &str) -> Result<(), FileError> {
+        self.fs.make_dir(path)?;
+        self.done(Operation::MakeDir, 0);
+        Ok(())
+    }
+
+    pub(super) fn remove_dir(&mut self, path: &str) -> Result<(), FileError> {
+        self.fs.remove_dir(path)?;
+        self.done(Operation::RemoveDir, 0);
+        Ok(())
+    }
+
+    pub(super) fn create(&mut self, path: &str) -> Result<FileId, FileError> {
+        let file = self.fs.create(path)?;
+        self.done(Operation::Create, 0);
+        Ok(file)
+    }
+
+    pub(super) fn open(&mut self, path: &str) -> Result<FileId, FileError> {
+        let file = self.fs.open(path)?;
+        self.done(Operation::Open, 0);
+        Ok(file)
+    }
+
+    pub(super) fn size(&mut self, file: FileId) -> Result<u64, FileError> {
+        self.fs.size(file)
+    }
+
+    /// One write call.
+    pub(super) fn write_at(&mut self, file: FileId, offset: u64, bytes: &[u8]) -> Result<(), FileError> {
+        self.fs.write_at(file, offset, bytes)?;
+        self.tally.bytes_written += bytes.len() as u64;
+        self.done(Operation::Write, bytes.len() as u64);
+        Ok(())
+    }
+
+    /// Writes `bytes` from `offset` on, `block` bytes per call.
+    pub(super) fn write_blocks(
+        &mut self,
+        file: FileId,
+        offset: u64,
+        bytes: &[u8],
+        block: usize,
+    ) -> Result<(), FileError> {
+        let mut at = offset;
+        for chunk in bytes.chunks(block) {
+            self.write_at(file, at, chunk)?;
+            at += chunk.len() as u64;
+        }
+        Ok(())
+    }
+
+    /// Like [`Self::write_blocks`], with contents that depend on `key` and the place in the file, so
+    /// that no two blocks of a run look alike.
+    pub(super) fn write_pattern(
+        &mut self,
+        file: FileId,
+        offset: u64,
+        bytes: u64,
+        block: usize,
+        key: u64,
+    ) -> Result<(), FileError> {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        let end = offset + bytes;
+        let mut at = offset;
+        while at < end {
+            let size = (end - at).min(block as u64) as usize;
+            buffer.resize(size, 0);
+            fill_pattern(key, at, &mut buffer);
+            self.write_at(file, at, &buffer)?;
+            at += size as u64;
+        }
+        self.buffer = buffer;
+        Ok(())
+    }
+
+    /// One read call; the bytes read.
+    pub(super) fn read_at(
+        &mut self,
+        file: FileId,
+        offset: u64,
+        buffer: &mut [u8],
+    ) -> Result<usize, FileError> {
+        let size = self.fs.read_at(file, offset, buffer)?;
+        self.tally.bytes_read += size as u64;
+        self.done(Operation::Read, size as u64);
+        Ok(size)
+    }
+
+    /// Reads the first `bytes` of a file, `block` bytes per call.
+    pub(super) fn read_whole(&mut self, file: FileId, bytes: u64, block: usize) -> Result<(), FileError> {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        buffer.resize(block, 0);
+        let mut at = 0;
+        while at < bytes {
+            let want = (bytes - at).min(block as u64) as usize;
+            let size = self.read_at(file, at, &mut buffer[..want])?;
+            if size < want {
+                return Err(FileError::Io(format!("a file of {bytes} bytes ends at {}", at + size as u64)));
+            }
+            at += size as u64;
+        }
+        self.buffer = buffer;
+        Ok(())
+    }
+
+    pub(super) fn sync(&mut self, file: FileId) -> Result<(), FileError> {
+        self.fs.sync(file)?;
+        self.done(Operation::Sync, 0);
+        Ok(())
+    }
+
+    pub(super) fn close(&mut self, file: FileId) -> Result<(), FileError> {
+        self.fs.close(file)?;
+        self.done(Operation::Close, 0);
+        Ok(())
+    }
+
+    pub(super) fn remove(&mut self, path: &str) -> Result<(), FileError> {
+        self.fs.remove(path)?;
+        self.done(Operation::Remove, 0);
+        Ok(())
+    }
+}
+
+/// Eight bytes per step of SplitMix64 (Steele et al. 2014) over the key and the place.
+fn fill_pattern(key: u64, offset: u64, bytes: &mut [u8]) {
+    let start = key ^ offset.wrapping_mul(0xff51_afd7_ed55_8ccd);
+    let mut state = start;
+    for chunk in bytes.chunks_mut(8) {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut word = state;
+        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        word ^= word >> 31;
+        chunk.copy_from_slice(&word.to_le_bytes()[..chunk.len()]);
+    }
+}

@@ -1,0 +1,193 @@
+//! Tiobench: several threads, each in a large file of its own.
+//!
+//! Four phases, of which those that write end with a sync of every file: every flow writes its file from
+//! start to end; blocks at random places are overwritten; every file is read from start to end; blocks
+//! at random places are read. Flows take turns as a generator derived from the seed (`"tiobench"`) picks
+//! them; the same generator draws the places, a multiple of the block size each. The first published study
+//! has 4 threads, a file of 100 MB and 25 MB of random updates, which is the default.
+
+use super::error::check_range;
+use super::session::Session;
+use super::{FileError, FileId, FileSystem, FileWorkload, FileWorkloadError, Observer, Tally};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use strobe_types::Prng;
+
+/// Settings of Tiobench.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct TiobenchConfig {
+    /// Threads. 1 to 1000, default 4.
+    #[schemars(range(min = 1, max = 1000))]
+    pub flows: u32,
+    /// Bytes of all files together; each flow's share is rounded down to whole blocks. At least a block per
+    /// flow, at most 2^40, default 100 MiB.
+    #[schemars(range(min = 1, max = 1_099_511_627_776_u64))]
+    pub file_bytes: u64,
+    /// Bytes overwritten at random places, in whole blocks. 0 to 2^40, default 25 MiB.
+    #[schemars(range(max = 1_099_511_627_776_u64))]
+    pub random_write_bytes: u64,
+    /// Bytes read at random places, in whole blocks. 0 to 2^40, default 0.
+    #[schemars(range(max = 1_099_511_627_776_u64))]
+    pub random_read_bytes: u64,
+    /// Whether the files are also read from start to end. Default false.
+    pub sequential_read: bool,
+    /// Bytes of a block, which is what one call writes or reads. 1 to 2^20, default 4096.
+    #[schemars(range(min = 1, max = 1_048_576))]
+    pub block_bytes: u32,
+}
+
+impl Default for TiobenchConfig {
+    fn default() -> Self {
+        Self {
+            flows: 4,
+            file_bytes: 100 << 20,
+            random_write_bytes: 25 << 20,
+            random_read_bytes: 0,
+            sequential_read: false,
+            block_bytes: 4096,
+        }
+    }
+}
+
+impl FileWorkload for TiobenchConfig {
+    fn run(
+        &self,
+        fs: &mut dyn FileSystem,
+        seed: u64,
+        observer: &mut dyn Observer,
+    ) -> Result<Tally, FileWorkloadError> {
+        const MAX: u64 = 1 << 40;
+        check_range("flows", self.flows, 1..=1000)?;
+        check_range("block_bytes", self.block_bytes, 1..=1 << 20)?;
+        let least = u64::from(self.block_bytes) * u64::from(self.flows);
+        check_range("file_bytes", self.file_bytes, least..=MAX)?;
+        check_range("random_write_bytes", self.random_write_bytes, 0..=MAX)?;
+        check_range("random_read_bytes", self.random_read_bytes, 0..=MAX)?;
+        let mut session = Session::new(fs, observer);
+        let mut files = Vec::new();
+        for flow in 0..self.flows {
+            files.push(session.create(&format!("tio{flow:03}"))?);
+        }
+        let rng = Prng::derive(seed, "tiobench");
+        let block = u64::from(self.block_bytes);
+        let blocks = self.file_bytes / u64::from(self.flows) / block;
+        let buffer = vec![0; self.block_bytes as usize];
+        let mut run = Run { session, files, rng, blocks, block, buffer, done: 0, total: 0 };
+        run.run(self)?;
+        Ok(run.session.tally)
+    }
+}
+
+/// Whether a phase writes or reads.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Direction {
+    Write,
+    Read,
+}
+
+struct Run<'a> {
+    session: Session<'a>,
+    files: Vec<FileId>,
+    rng: Prng,
+    /// Blocks of each file.
+    blocks: u64,
+    block: u64,
+    buffer: Vec<u8>,
+    done: u64,
+    total: u64,
+}
+
+impl Run<'_> {
+    fn run(&mut self, config: &TiobenchConfig) -> Result<(), FileError> {
+        let whole = self.blocks * self.files.len() as u64;
+        let (writes, reads) = (config.random_write_bytes / self.block, config.random_read_bytes / self.block);
+        self.total = whole + writes + reads + if config.sequential_read { whole } else { 0 };
+        self.sequential(Direction::Write)?;
+        self.random(writes, Direction::Write)?;
+        if config.sequential_read {
+            self.sequential(Direction::Read)?;
+        }
+        self.random(reads, Direction::Read)?;
+        for &file in &self.files {
+            self.session.close(file)?;
+        }
+        self.session.progress(self.total, self.total);
+        Ok(())
+    }
+
+    fn sequential(&mut self, direction: Direction) -> Result<(), FileError> {
+        let mut active: Vec<(FileId, u64)> = self.files.iter().map(|&file| (file, 0)).collect();
+        while !active.is_empty() {
+            let turn = self.rng.below(active.len() as u32) as usize;
+            let (file, place) = active[turn];
+            self.access(file, place, direction)?;
+            active[turn].1 += 1;
+            if active[turn].1 == self.blocks {
+                active.remove(turn);
+            }
+        }
+        self.finish(direction)
+    }
+
+    fn random(&mut self, accesses: u64, direction: Direction) -> Result<(), FileError> {
+        if accesses == 0 {
+            return Ok(());
+        }
+        for _ in 0..accesses {
+            let file = self.files[self.rng.below(self.files.len() as u32) as usize];
+            let place = self.rng.below_u64(self.blocks);
+            self.access(file, place, direction)?;
+        }
+        self.finish(direction)
+    }
+
+    fn access(&mut self, file: FileId, place: u64, direction: Direction) -> Result<(), FileError> {
+        self.session.progress(self.done, self.total);
+        self.done += 1;
+        let at = place * self.block;
+        match direction {
+            Direction::Write => {
+                self.session.write_pattern(file, at, self.block, self.block as usize, self.done)
+            }
+            Direction::Read => self.session.read_at(file, at, &mut self.buffer).map(|_| ()),
+        }
+    }
+
+    fn finish(&mut self, direction: Direction) -> Result<(), FileError> {
+        if direction == Direction::Write {
+            for &file in &self.files {
+                self.session.sync(file)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::files::{NullFileSystem, Operation};
+
+    #[test]
+    fn writes_what_the_study_says() {
+        let mut fs = NullFileSystem::new();
+        let tally = TiobenchConfig::default().run(&mut fs, 1, &mut ()).expect("runs");
+        assert_eq!(tally.bytes_written, 125 << 20);
+        assert_eq!((fs.files().count(), fs.bytes()), (4, 100 << 20));
+        assert_eq!(tally.calls(Operation::Sync), 8);
+    }
+
+    #[test]
+    fn reads_when_asked() {
+        let config = TiobenchConfig {
+            file_bytes: 1 << 20,
+            random_write_bytes: 0,
+            random_read_bytes: 1 << 19,
+            sequential_read: true,
+            ..TiobenchConfig::default()
+        };
+        let tally = config.run(&mut NullFileSystem::new(), 1, &mut ()).expect("runs");
+        assert_eq!((tally.bytes_written, tally.bytes_read), (1 << 20, 3 << 19));
+    }
+}

@@ -1,0 +1,259 @@
+//! filebench's "varmail": a mail server that keeps each message in a file and syncs it.
+//!
+//! Each of `flows` users repeats: delete a message; create one, append, sync, close; open one, read it whole,
+//! append, sync, close; open one, read it whole, close. What the personality leaves to time is settled here:
+//! it ends after a number of steps, and before each step a generator derived from the seed (`"varmail
+//! flow"`) picks the flow that takes it. Steps that find no message to work on are passed over, with the ones
+//! that belong to them.
+
+use super::error::check_range;
+use super::file_set::{FileSet, gamma};
+use super::session::Session;
+use super::{FileError, FileId, FileSystem, FileWorkload, FileWorkloadError, Observer, Tally};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use strobe_types::Prng;
+
+/// Settings of varmail, by default those of the personality.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct VarmailConfig {
+    /// Messages in the set, existing or not. 2 to 1,000,000, default 1000.
+    #[schemars(range(min = 2, max = 1_000_000))]
+    pub files: u32,
+    /// Mean size of a message at the start; sizes are gamma-distributed. 1 to 2^24, default 16,384.
+    #[schemars(range(min = 1, max = 16_777_216))]
+    pub file_mean_bytes: u32,
+    /// Shape of that distribution. 1 to 1000, default 1.5.
+    #[schemars(range(min = 1.0, max = 1000.0))]
+    pub gamma_shape: f64,
+    /// Share of the messages that exist at the start. 0 to 1, default 0.8.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub existing_share: f64,
+    /// Files per directory. 1 to 1,000,000, which is the default.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub directory_width: u32,
+    /// An append has 0 to this many bytes, all equally likely but the last, which does not occur. 1 to 2^24,
+    /// default 16,384.
+    #[schemars(range(min = 1, max = 16_777_216))]
+    pub append_bytes: u32,
+    /// Users at the same time. 1 to 1000, default 16.
+    #[schemars(range(min = 1, max = 1000))]
+    pub flows: u32,
+    /// Steps of all users together. Default 50,000.
+    pub steps: u64,
+    /// Bytes per write call at most. 1 to 2^20, which is the default.
+    #[schemars(range(min = 1, max = 1_048_576))]
+    pub write_bytes: u32,
+}
+
+impl Default for VarmailConfig {
+    fn default() -> Self {
+        Self {
+            files: 1000,
+            file_mean_bytes: 16_384,
+            gamma_shape: 1.5,
+            existing_share: 0.8,
+            directory_width: 1_000_000,
+            append_bytes: 16_384,
+            flows: 16,
+            steps: 50_000,
+            write_bytes: 1 << 20,
+        }
+    }
+}
+
+impl VarmailConfig {
+    fn check(&self) -> Result<(), FileWorkloadError> {
+        check_range("files", self.files, 2..=1_000_000)?;
+        check_range("file_mean_bytes", self.file_mean_bytes, 1..=1 << 24)?;
+        check_range("gamma_shape", self.gamma_shape, 1.0..=1000.0)?;
+        check_range("existing_share", self.existing_share, 0.0..=1.0)?;
+        check_range("directory_width", self.directory_width, 1..=1_000_000)?;
+        check_range("append_bytes", self.append_bytes, 1..=1 << 24)?;
+        check_range("flows", self.flows, 1..=1000)?;
+        check_range("write_bytes", self.write_bytes, 1..=1 << 20)
+    }
+}
+
+/// What a flow does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    Delete,
+    Create,
+    OpenToAppend,
+    OpenToRead,
+    Append,
+    Read,
+    Sync,
+    Close,
+}
+
+use Step::{Append, Close, Create, Delete, OpenToAppend, OpenToRead, Read, Sync};
+
+/// The loop of a flow. What begins at one of [`BEGINNINGS`] is about one message.
+const LOOP: [Step; 13] = [
+    Delete, //
+    Create,
+    Append,
+    Sync,
+    Close, //
+    OpenToAppend,
+    Read,
+    Append,
+    Sync,
+    Close, //
+    OpenToRead,
+    Read,
+    Close,
+];
+
+/// Places in [`LOOP`] where a message is picked.
+const BEGINNINGS: [usize; 4] = [0, 1, 5, 10];
+
+/// A user.
+#[derive(Clone, Copy, Debug, Default)]
+struct Flow {
+    /// Place in [`LOOP`].
+    place: usize,
+    /// The message in hand and its handle.
+    open: Option<(u32, FileId)>,
+}
+
+impl FileWorkload for VarmailConfig {
+    fn run(
+        &self,
+        fs: &mut dyn FileSystem,
+        seed: u64,
+        observer: &mut dyn Observer,
+    ) -> Result<Tally, FileWorkloadError> {
+        self.check()?;
+        let mut run = Run {
+            config: self,
+            session: Session::new(fs, observer),
+            set: FileSet::new(self.files, self.directory_width),
+            rng: Prng::derive(seed, "varmail"),
+            contents: Prng::derive(seed, "varmail contents").bits(),
+        };
+        run.fill(seed)?;
+        let mut turns = Prng::derive(seed, "varmail flow");
+        let mut flows = vec![Flow::default(); self.flows as usize];
+        for done in 0..self.steps {
+            run.session.progress(done, self.steps);
+            run.step(&mut flows[turns.below(self.flows) as usize])?;
+        }
+        for (_, file) in flows.iter().filter_map(|flow| flow.open) {
+            run.session.close(file)?;
+        }
+        run.session.progress(self.steps, self.steps);
+        Ok(run.session.tally)
+    }
+}
+
+struct Run<'a> {
+    config: &'a VarmailConfig,
+    session: Session<'a>,
+    set: FileSet,
+    rng: Prng,
+    contents: u64,
+}
+
+impl Run<'_> {
+    fn fill(&mut self, seed: u64) -> Result<(), FileError> {
+        let config = self.config;
+        let existing = (f64::from(config.files) * config.existing_share + 0.5) as u32;
+        let mut sizes = Prng::derive(seed, "varmail size");
+        self.set.fill(&mut self.session, config.write_bytes as usize, self.contents, |number| {
+            let mean = f64::from(config.file_mean_bytes);
+            (number < existing).then(|| gamma(&mut sizes, mean, config.gamma_shape) as u64)
+        })
+    }
+
+    fn step(&mut self, flow: &mut Flow) -> Result<(), FileError> {
+        let step = LOOP[flow.place];
+        flow.place = (flow.place + 1) % LOOP.len();
+        if let Some((number, file)) = flow.open {
+            match step {
+                Append => self.append(file)?,
+                Read => {
+                    let size = self.session.size(file)?;
+                    self.session.read_whole(file, size, 1 << 20)?;
+                }
+                Sync => self.session.sync(file)?,
+                _ => {
+                    self.session.close(file)?;
+                    self.set.release(number);
+                    flow.open = None;
+                }
+            }
+            return Ok(());
+        }
+        let Some(number) = self.set.pick(&mut self.rng, step != Create) else {
+            let next = BEGINNINGS.into_iter().find(|&beginning| beginning >= flow.place);
+            flow.place = next.unwrap_or(0);
+            return Ok(());
+        };
+        match step {
+            Delete => {
+                self.set.remove(&mut self.session, number)?;
+                self.set.release(number);
+            }
+            Create => flow.open = Some((number, self.set.create(&mut self.session, number)?)),
+            _ => flow.open = Some((number, self.session.open(&self.set.path(number))?)),
+        }
+        Ok(())
+    }
+
+    fn append(&mut self, file: FileId) -> Result<(), FileError> {
+        let bytes = self.rng.below(self.config.append_bytes);
+        let size = self.session.size(file)?;
+        let key = self.contents ^ self.rng.bits();
+        self.session.write_pattern(file, size, bytes.into(), self.config.write_bytes as usize, key)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::files::{NullFileSystem, Operation};
+
+    #[test]
+    fn a_loop_has_the_mix_of_the_personality() {
+        let steps = 130_000;
+        let config = VarmailConfig { steps, ..VarmailConfig::default() };
+        let mut fs = NullFileSystem::new();
+        let tally = config.run(&mut fs, 1, &mut ()).expect("runs");
+        let loops = steps / LOOP.len() as u64;
+        let near = |calls: u64, per_loop: u64| calls.abs_diff(loops * per_loop) < 40;
+        assert!(near(tally.calls(Operation::Remove), 1));
+        assert!(near(tally.calls(Operation::Create) - 800, 1));
+        assert!(near(tally.calls(Operation::Open), 2));
+        assert!(near(tally.calls(Operation::Sync), 2));
+        assert!(fs.files().count().abs_diff(800) <= 16);
+    }
+
+    /// Nothing to delete or open at first: the flow passes that over and then keeps to its loop, in which
+    /// the first step is taken every time and the second creates.
+    #[test]
+    fn a_flow_that_finds_no_file_goes_on() {
+        let config = VarmailConfig {
+            files: 2,
+            existing_share: 0.0,
+            flows: 1,
+            steps: 2 + 384 * LOOP.len() as u64,
+            ..VarmailConfig::default()
+        };
+        let tally = config.run(&mut NullFileSystem::new(), 3, &mut ()).expect("runs");
+        assert_eq!((tally.calls(Operation::Create), tally.calls(Operation::Remove)), (385, 384));
+    }
+
+    #[test]
+    fn more_flows_than_files_share_them() {
+        let config = VarmailConfig { files: 2, existing_share: 0.5, ..VarmailConfig::default() };
+        let mut fs = NullFileSystem::new();
+        let tally = config.run(&mut fs, 3, &mut ()).expect("runs");
+        let (created, removed) = (tally.calls(Operation::Create), tally.calls(Operation::Remove));
+        assert_eq!(created - removed, fs.files().count() as u64);
+        assert!(created > 500, "{created}");
+    }
+}

@@ -73,6 +73,15 @@ fn drive(u: &mut Unstructured<'_>) -> Result<DriveConfig> {
         config.ftl.virtual_map_entries = u.int_in_range(1..=20)?;
     }
     config.ftl.gc.victim = (*u.choose(&["greedy", "fifo", "capi", "age * (1-u)"])?).to_owned();
+    config.ftl.mapping =
+        (*u.choose(&["page", "page", "dftl", "replacement-block", "log-block", "fast"])?).to_owned();
+    if config.ftl.mapping != "page" {
+        config.ftl.copy_mode = CopyMode::Physical;
+        config.ftl.translation.cached_entries = u.int_in_range(1..=30)?;
+        config.ftl.log_blocks = u.int_in_range(2..=6)?;
+        config.nand.any_page_order = config.ftl.mapping == "replacement-block" || u.arbitrary()?;
+        config.nand.blocks_per_plane = 60;
+    }
     config.controller.write_buffer_bytes = 1024 * u.int_in_range(0..=9u64)?;
     let nvram = &mut config.controller.nvram;
     nvram.bytes = 1024 * u.int_in_range(0..=6u64)?;

@@ -269,7 +269,10 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         debug_assert!(!self.half_erased.contains(&id), "flash rule broken: program of half-erased {id}");
         if let Some(programmed) = &mut self.programmed {
             let pages = &mut programmed[first.get() as usize..(first.get() + pages) as usize];
-            assert!(!pages.contains(&true), "flash rule broken: program of a programmed page from {first} on");
+            assert!(
+                !pages.contains(&true),
+                "flash rule broken: program of a programmed page from {first} on"
+            );
             pages.fill(true);
             block.next_page += pages.len() as u32;
             return;
@@ -464,7 +467,9 @@ impl<T: Timing, M: Medium> Nand for Chip<T, M> {
 
     fn is_programmed(&self, ppn: Ppn) -> bool {
         match &self.programmed {
-            None => self.geometry.page_in_block(ppn) < self.pages_programmed(self.geometry.block_of_page(ppn)),
+            None => {
+                self.geometry.page_in_block(ppn) < self.pages_programmed(self.geometry.block_of_page(ppn))
+            }
             Some(programmed) => programmed[ppn.get() as usize],
         }
     }

@@ -1,6 +1,7 @@
 //! Command line: arguments, dispatch, exit codes.
 
 mod bench;
+mod files;
 mod fsck;
 mod list;
 mod output;
@@ -33,6 +34,8 @@ enum Command {
     Check(run::CheckArgs),
     /// Check the image of a drive (`strobe run --image`); exit 0: clean, 1: damaged, 2: no image.
     Fsck(fsck::FsckArgs),
+    /// Run a program that uses files (PostMark, a camera, a mail server) for its block trace, or in a directory.
+    Files(files::FilesArgs),
     /// Run the experiments of a paper again and compare (`strobe list papers`).
     Paper(paper::PaperArgs),
     /// Measure the simulator's own speed beside this machine's memory floor.
@@ -83,6 +86,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Replay(args) => run::replay(&args),
         Command::Check(args) => run::check(&args),
         Command::Fsck(args) => fsck::fsck(&args),
+        Command::Files(args) => files::files(&args),
         Command::Paper(args) => paper::paper(&args),
         Command::Bench(args) => bench::bench(&args),
         Command::List(args) => list::list(&args),

@@ -55,7 +55,7 @@ fn map(figure: &Figure, title: String, of: &str, across: &str, up: &str) -> Map 
 
 /// How dark a cell is, 0 to 1: by the logarithm, so that the few and the many are both seen.
 fn darkness(count: f64, most: f64) -> f64 {
-    if count <= 0.0 { 0.0 } else { (1.0 + count).ln() / (1.0 + most).ln() }
+    if count <= 0.0 { 0.0 } else { libm::log(1.0 + count) / libm::log(1.0 + most) }
 }
 
 /// The maps for a terminal.

@@ -6,6 +6,7 @@ mod commands;
 mod contract;
 mod determinism;
 mod endings;
+mod files;
 mod hostile;
 mod image;
 mod nvram;

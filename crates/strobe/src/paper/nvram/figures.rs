@@ -194,13 +194,16 @@ fn operations(results: &Results<'_>, workload: Workload) -> Figure {
     }
 }
 
+/// A time of a run.
+type Seconds = fn(&Measured) -> f64;
+
 /// Figure 3: execution times.
 fn times(results: &Results<'_>, workload: Workload) -> Figure {
     let mut rows = Vec::new();
     for absorbed in [Absorbed::No, Absorbed::FileSystem, Absorbed::Device] {
-        let quantities: [(&str, fn(&Measured) -> f64); 2] =
-            [("time", Measured::seconds), ("of this, drive", Measured::drive_seconds)];
-        for (quantity, of) in quantities {
+        for (quantity, of) in
+            [("time", Measured::seconds as Seconds), ("of this, drive", Measured::drive_seconds)]
+        {
             for scheme in SCHEMES {
                 let at = [
                     ("metadata", absorbed.label()),

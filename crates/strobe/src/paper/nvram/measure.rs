@@ -99,6 +99,8 @@ fn experiment(cell: &Cell, pattern: &Pattern, seed: u64) -> Result<Experiment, P
         format!("drive.ftl.mapping={}", cell.scheme.mapping),
         // Room for the volume at any offset.
         format!("drive.ftl.logical_pages={}", 65_536 + super::OFFSETS),
+        // On this board the FTL is part of the host's kernel.
+        format!("drive.controller.command_ns={HOST_NS}"),
         "workload.kind=sequential".to_owned(),
         format!("seed={seed}"),
     ];
@@ -145,7 +147,7 @@ pub(super) fn run(
             }
         }
         requests += 1;
-        now = send(&mut *drive, now + HOST_NS, sector + offset, write.count).map_err(failed)?;
+        now = send(&mut *drive, now, sector + offset, write.count).map_err(failed)?;
     }
     let stats = drive.stats().since(&before);
     Ok(Measured { cell: *cell, requests, ns: now.since(start), stats })

@@ -1,0 +1,275 @@
+//! `strobe files`: programs that use files, as a block trace or on a real directory.
+
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, anyhow};
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use strobe::report::{bytes, count};
+use strobe_types::SECTOR_BYTES;
+use strobe_workload::files::camera::CameraConfig;
+use strobe_workload::files::copy_tar::CopyTarConfig;
+use strobe_workload::files::fat::{Class, FatFormat, FatVolume, MemoryDisk, MountOptions, SectorDevice};
+use strobe_workload::files::filemicro_delete::FilemicroDeleteConfig;
+use strobe_workload::files::postmark::PostmarkConfig;
+use strobe_workload::files::tiobench::TiobenchConfig;
+use strobe_workload::files::varmail::VarmailConfig;
+use strobe_workload::files::{FileError, FileWorkload, FileWorkloadError, Mode, Operation, Tally};
+
+use super::{Failure, output};
+
+/// Run a program that uses files: on FAT, for the block trace of what reaches the drive, or in a directory.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  strobe files camera --trace camera.fio\n  \
+    strobe replay camera.fio --format fio --drive ez-x5-32m --set drive.ftl.mapping=fast\n  \
+    strobe files postmark --set files=500 --set transactions=10000 --seed 42 --directory /mnt/test")]
+pub(crate) struct FilesArgs {
+    /// The program
+    program: Program,
+    /// Settings of the program, key=value; --help-settings lists them
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    sets: Vec<String>,
+    /// Print the settings of the program with their defaults as TOML, and do nothing
+    #[arg(long)]
+    help_settings: bool,
+    /// Seed of everything random; PostMark's own is 42
+    #[arg(long, default_value_t = 42)]
+    seed: u64,
+    /// Write what a FAT volume sends to its drive to FILE, a trace for `strobe replay --format fio`
+    #[arg(long, value_name = "FILE", conflicts_with = "directory")]
+    trace: Option<PathBuf>,
+    /// Run in DIR, an empty directory of any file system, instead of on FAT
+    #[arg(long, value_name = "DIR")]
+    directory: Option<PathBuf>,
+    /// Write when files are synced, not with every call
+    #[arg(long)]
+    buffered: bool,
+    /// Trim clusters that become free
+    #[arg(long, conflicts_with = "directory")]
+    discard: bool,
+    /// Size of the FAT volume in MiB, 3 to 2047
+    #[arg(long, value_name = "MIB", default_value_t = 32, value_parser = clap::value_parser!(u32).range(3..2048))]
+    volume: u32,
+    /// Write the result as JSON to FILE, or to standard output with "-"
+    #[arg(long, value_name = "FILE")]
+    json: Option<String>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Program {
+    /// PostMark 1.5: a mail or news server, byte for byte (Katcher 1997)
+    Postmark,
+    /// Camera-MS500: a phone that takes and deletes photos
+    Camera,
+    /// filebench varmail: a mail server that syncs every message
+    Varmail,
+    /// filebench filemicro_delete: removing files
+    FilemicroDelete,
+    /// Tiobench: several flows in large files
+    Tiobench,
+    /// Copy an archive and unpack it
+    CopyTar,
+}
+
+/// What the program did, and what that meant for the drive.
+#[derive(Serialize)]
+struct FilesResult {
+    program: String,
+    seed: u64,
+    calls: serde_json::Map<String, serde_json::Value>,
+    bytes_written: u64,
+    bytes_read: u64,
+    /// Write requests by class; not there in a directory.
+    #[serde(skip_serializing_if = "serde_json::Map::is_empty")]
+    requests: serde_json::Map<String, serde_json::Value>,
+}
+
+pub(crate) fn files(args: &FilesArgs) -> Result<(), Failure> {
+    output::check_target(&args.json, &[])?;
+    match args.program {
+        Program::Postmark => with::<PostmarkConfig>(args),
+        Program::Camera => with::<CameraConfig>(args),
+        Program::Varmail => with::<VarmailConfig>(args),
+        Program::FilemicroDelete => with::<FilemicroDeleteConfig>(args),
+        Program::Tiobench => with::<TiobenchConfig>(args),
+        Program::CopyTar => with::<CopyTarConfig>(args),
+    }
+}
+
+fn with<C: FileWorkload + Default + Serialize + DeserializeOwned>(args: &FilesArgs) -> Result<(), Failure> {
+    if args.help_settings {
+        let text = toml::to_string(&C::default()).map_err(|error| Failure::Run(anyhow!(error)))?;
+        return output::print(text.trim_end());
+    }
+    let lines = args.sets.join("\n");
+    let config: C = toml::from_str(&lines)
+        .map_err(|error| Failure::Request(anyhow!("--set: {} (see --help-settings)", error.message())))?;
+    let mode = if args.buffered { Mode::Buffered } else { Mode::Sync };
+    let failed = |error: FileWorkloadError| match error {
+        FileWorkloadError::OutOfRange { .. } => Failure::request(&error),
+        FileWorkloadError::File(_) => Failure::Run(anyhow!("{error}")),
+        other => Failure::Run(anyhow!("{other}")),
+    };
+    let (tally, written) = match &args.directory {
+        Some(folder) => (in_directory(&config, folder, mode, args.seed)?, None),
+        None => {
+            let (tally, disk) = on_fat(&config, args, mode).map_err(failed)?;
+            let memory = disk.finish()?;
+            (tally, Some(memory))
+        }
+    };
+    report(args, &tally, written.as_ref())
+}
+
+fn in_directory(config: &impl FileWorkload, folder: &Path, mode: Mode, seed: u64) -> Result<Tally, Failure> {
+    let refuse = |what: String| Failure::Request(anyhow!("--directory {}: {what}", folder.display()));
+    let mut entries = std::fs::read_dir(folder).map_err(|error| refuse(error.to_string()))?;
+    if entries.next().is_some() {
+        return Err(refuse("it is not empty".into()));
+    }
+    let mut fs = strobe_workload::files::posix::PosixFileSystem::new(folder, mode)
+        .map_err(|error| refuse(error.to_string()))?;
+    config.run(&mut fs, seed, &mut ()).map_err(|error| Failure::Run(anyhow!("{error}")))
+}
+
+fn on_fat(
+    config: &impl FileWorkload,
+    args: &FilesArgs,
+    mode: Mode,
+) -> Result<(Tally, TraceDisk), FileWorkloadError> {
+    let volume_sectors = args.volume * 2048;
+    // FAT16 has fewer than 65,525 clusters; 2 KiB as in the study where that is enough.
+    let mut cluster_sectors = 4;
+    while volume_sectors / cluster_sectors >= 65_525 {
+        cluster_sectors *= 2;
+    }
+    while volume_sectors / cluster_sectors < 4200 && cluster_sectors > 1 {
+        cluster_sectors /= 2;
+    }
+    let root_slots = if args.volume > 32 { 2048 } else { 512 };
+    let format = FatFormat { volume_sectors, cluster_sectors, root_slots, ..FatFormat::default() };
+    let disk = TraceDisk::new(volume_sectors, args.trace.as_deref())?;
+    let mut volume = FatVolume::format(disk, &format)?;
+    volume.with_device(|disk| disk.memory.reset_counts());
+    let options = MountOptions { mode, discard: args.discard, ..MountOptions::default() };
+    let tally = config.run(&mut volume.mount(options), args.seed, &mut ())?;
+    Ok((tally, volume.unmount()?))
+}
+
+/// A disk in memory that writes down what is asked of it, as an I/O log of fio.
+struct TraceDisk {
+    memory: MemoryDisk,
+    log: Option<BufWriter<File>>,
+    path: PathBuf,
+}
+
+const DEVICE: &str = "/dev/fat";
+
+impl TraceDisk {
+    fn new(sectors: u32, path: Option<&Path>) -> Result<Self, FileError> {
+        let log = path.map(File::create).transpose();
+        let mut disk = Self {
+            memory: MemoryDisk::new(sectors),
+            log: log
+                .map_err(|error| FileError::Io(format!("cannot write the trace: {error}")))?
+                .map(BufWriter::new),
+            path: path.unwrap_or(Path::new("")).to_owned(),
+        };
+        disk.line(format_args!("fio version 2 iolog\n{DEVICE} add\n{DEVICE} open"))?;
+        Ok(disk)
+    }
+
+    fn line(&mut self, line: std::fmt::Arguments<'_>) -> Result<(), FileError> {
+        let Some(log) = &mut self.log else { return Ok(()) };
+        writeln!(log, "{line}").map_err(|error| FileError::Io(format!("cannot write the trace: {error}")))
+    }
+
+    fn request(&mut self, action: &str, sector: u64, bytes: u64) -> Result<(), FileError> {
+        self.line(format_args!("{DEVICE} {action} {} {bytes}", sector * SECTOR_BYTES))
+    }
+
+    fn finish(mut self) -> Result<MemoryDisk, Failure> {
+        let closed = self.line(format_args!("{DEVICE} close"));
+        closed.map_err(|error| Failure::Run(anyhow!("{error}")))?;
+        let Some(mut log) = self.log else { return Ok(self.memory) };
+        let context = || format!("cannot write the trace to {}", self.path.display());
+        log.flush().with_context(context).map_err(Failure::Run)?;
+        Ok(self.memory)
+    }
+}
+
+impl SectorDevice for TraceDisk {
+    fn sectors(&self) -> u64 {
+        self.memory.sectors()
+    }
+
+    fn read(&mut self, sector: u64, buffer: &mut [u8]) -> Result<(), FileError> {
+        self.request("read", sector, buffer.len() as u64)?;
+        self.memory.read(sector, buffer)
+    }
+
+    fn write(&mut self, sector: u64, bytes: &[u8], class: Class) -> Result<(), FileError> {
+        self.request("write", sector, bytes.len() as u64)?;
+        self.memory.write(sector, bytes, class)
+    }
+
+    fn trim(&mut self, sector: u64, count: u64) -> Result<(), FileError> {
+        self.request("trim", sector, count * SECTOR_BYTES)?;
+        self.memory.trim(sector, count)
+    }
+
+    fn flush(&mut self) -> Result<(), FileError> {
+        self.request("sync", 0, 0)?;
+        self.memory.flush()
+    }
+}
+
+fn report(args: &FilesArgs, tally: &Tally, disk: Option<&MemoryDisk>) -> Result<(), Failure> {
+    let name = args.program.to_possible_value().map(|value| value.get_name().to_owned());
+    let result = FilesResult {
+        program: name.unwrap_or_default(),
+        seed: args.seed,
+        calls: Operation::ALL
+            .iter()
+            .map(|&call| (call.name().to_owned(), tally.calls(call).into()))
+            .collect(),
+        bytes_written: tally.bytes_written,
+        bytes_read: tally.bytes_read,
+        requests: disk
+            .iter()
+            .flat_map(|disk| {
+                Class::ALL.map(|class| (class.name().to_owned(), disk.written(class).requests.into()))
+            })
+            .collect(),
+    };
+    if args.json.as_deref() != Some("-") {
+        output::print(&summary(&result))?;
+    }
+    args.json.as_deref().map_or(Ok(()), |target| output::json(&result, target))
+}
+
+fn summary(result: &FilesResult) -> String {
+    let list = |of: &serde_json::Map<String, serde_json::Value>| {
+        let number = |value: &serde_json::Value| value.as_u64().unwrap_or(0);
+        let some = of.iter().filter(|(_, value)| number(value) > 0);
+        some.map(|(name, value)| format!("{} {}", count(number(value)), name.replace('_', " ")))
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    let mut text = format!(
+        "{}: {} written to files, {} read\ncalls: {}",
+        result.program,
+        bytes(result.bytes_written as f64),
+        bytes(result.bytes_read as f64),
+        list(&result.calls)
+    );
+    if !result.requests.is_empty() {
+        let total: u64 = result.requests.values().filter_map(serde_json::Value::as_u64).sum();
+        let _ = write!(text, "\nwrite requests to the drive: {}: {}", count(total), list(&result.requests));
+    }
+    text
+}

@@ -2,11 +2,15 @@
 //! no operation starts before what it relies on is complete. Cuts in the order of the calls cannot show
 //! that, as a call may be given a time before the end of an earlier one.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use strobe_ftl::gc::Greedy;
 use strobe_ftl::wear::Leveling;
-use strobe_ftl::{GcStream, MappingScheme, Migration, PageMap, PageMapConfig};
+use strobe_ftl::{
+    BlockMap, BlockMapConfig, BlockScheme, GcStream, MappingScheme, Migration, PageMap, PageMapConfig,
+    TranslationConfig,
+};
 use strobe_nand::{
     ArrayTiming, Cause, Chip, CutPlan, EraseFailed, Nand, OobRecord, OpCounts, ProgramFailed, Snapshot,
     StampMedium, TimingConfig, Unit, WearConfig,
@@ -24,8 +28,12 @@ struct Watched {
     log: SimTime,
     /// When the last page of an epoch is on flash.
     epoch: SimTime,
+    /// When the last version of each logical unit is on flash.
+    newest: BTreeMap<Lpn, SimTime>,
     /// Blocks in use by the log.
     log_blocks: Vec<bool>,
+    /// Whether recovery looks only into the blocks that the last epoch names.
+    epochs_name_blocks: bool,
     checks: u64,
 }
 
@@ -33,7 +41,16 @@ impl Watched {
     fn new(chip: Timed) -> Self {
         let blocks = chip.geometry().blocks() as usize;
         let zero = SimTime::ZERO;
-        Self { chip, data: zero, log: zero, epoch: zero, log_blocks: vec![false; blocks], checks: 0 }
+        Self {
+            chip,
+            data: zero,
+            log: zero,
+            epoch: zero,
+            newest: BTreeMap::new(),
+            log_blocks: vec![false; blocks],
+            epochs_name_blocks: true,
+            checks: 0,
+        }
     }
 
     fn ensure(&mut self, now: SimTime, after: SimTime, what: &str) {
@@ -62,12 +79,13 @@ impl Nand for Watched {
         sequence: u64,
         cause: Cause,
     ) -> Result<SimTime, ProgramFailed> {
-        if self.chip.geometry().page_in_block(first) == 0 {
+        if self.epochs_name_blocks && self.chip.geometry().page_in_block(first) == 0 {
             self.ensure(now, self.epoch, "a block is written before the epoch that names it");
         }
         let result = self.chip.program(now, first, units, sequence, cause);
         let done = result.as_ref().map_or_else(|failed| failed.at, |&done| done);
         self.data = self.data.max(done);
+        self.newest.extend(units.iter().map(|unit| (unit.lpn, done)));
         result
     }
 
@@ -95,7 +113,22 @@ impl Nand for Watched {
     fn erase(&mut self, now: SimTime, block: BlockId, cause: Cause) -> Result<SimTime, EraseFailed> {
         match self.log_blocks[block.index()] {
             true => self.ensure(now, self.log, "a block of the log is erased before it can be spared"),
-            false => self.ensure(now, self.epoch, "a block is erased before an epoch releases it"),
+            false => {
+                self.ensure(now, self.epoch, "a block is erased before an epoch releases it");
+                let geometry = self.chip.geometry().clone();
+                let first = geometry.first_unit(block);
+                for ppa in (0..geometry.units_per_block()).map(|at| first.plus(at)) {
+                    let written = self.chip.is_programmed(geometry.page_of(ppa));
+                    let newest = self.chip.lpn(ppa).filter(|_| written).and_then(|lpn| self.newest.get(&lpn));
+                    if let Some(&newest) = newest {
+                        self.ensure(
+                            now,
+                            newest,
+                            "a version is erased before the one that replaces it is there",
+                        );
+                    }
+                }
+            }
         }
         self.chip.erase(now, block, cause)
     }
@@ -156,6 +189,14 @@ impl Nand for Watched {
         self.chip.prefetch_oob(ppa);
     }
 
+    fn is_programmed(&self, ppn: Ppn) -> bool {
+        self.chip.is_programmed(ppn)
+    }
+
+    fn takes_any_order(&self) -> bool {
+        self.chip.takes_any_order()
+    }
+
     fn plan_cuts(&mut self, _plan: CutPlan) {}
 
     fn take_snapshots(&mut self) -> Vec<Snapshot<Self>> {
@@ -168,6 +209,12 @@ impl Nand for Watched {
 }
 
 fn drive(planes: [u32; 2], config: PageMapConfig, wear: WearConfig) -> PageMap<Watched, Greedy> {
+    let flash = flash(planes, 512, wear);
+    let policy = Greedy::new(flash.geometry().blocks());
+    PageMap::new(flash, policy, config).expect("room")
+}
+
+fn flash(planes: [u32; 2], unit_bytes: u32, wear: WearConfig) -> Watched {
     let geometry = Geometry::new(GeometrySpec {
         channels: planes[0],
         dies_per_channel: 1,
@@ -175,7 +222,7 @@ fn drive(planes: [u32; 2], config: PageMapConfig, wear: WearConfig) -> PageMap<W
         blocks_per_plane: 64,
         pages_per_block: 8,
         page_bytes: 1024,
-        unit_bytes: 512,
+        unit_bytes,
     })
     .expect("valid geometry");
     // Reads are slow beside programs: what waits for too little is seen.
@@ -188,12 +235,11 @@ fn drive(planes: [u32; 2], config: PageMapConfig, wear: WearConfig) -> PageMap<W
         cache_program: false,
     };
     let array = ArrayTiming::new(timing, &geometry);
-    let policy = Greedy::new(geometry.blocks());
-    PageMap::new(Watched::new(Chip::new(geometry, wear, array, 1)), policy, config).expect("room")
+    Watched::new(Chip::new(geometry, wear, array, 1).in_any_order())
 }
 
 /// Commands arrive at random times, some before the end of the last one, with a flush now and then.
-fn use_it(drive: &mut PageMap<Watched, Greedy>, seed: u64) {
+fn use_it(drive: &mut impl MappingScheme<Payload = u64, Nand = Watched>, seed: u64) {
     let mut rng = Prng::new(seed);
     let units = drive.logical_units();
     let mut now = SimTime::ZERO;
@@ -255,5 +301,31 @@ fn nothing_starts_before_what_it_relies_on() {
         use_it(&mut drive, seed);
         let checks = drive.nand().checks;
         assert!(checks > 1000, "seed {seed}: {checks} checks");
+    }
+}
+
+#[test]
+fn nor_does_it_where_the_map_is_paged_or_blocks_are_mapped() {
+    for seed in 0..8 {
+        let mut rng = Prng::new(seed);
+        let planes = [1 + rng.below(2), 1 + rng.below(2)];
+        let paged = PageMapConfig {
+            durable: true,
+            translation: Some(TranslationConfig { entry_bytes: 64, ..TranslationConfig::new(40) }),
+            seed,
+            ..PageMapConfig::new(200)
+        };
+        let mut map = drive(planes, paged, WearConfig::default());
+        map.nand_mut().epochs_name_blocks = false;
+        use_it(&mut map, seed);
+        assert!(map.nand().checks > 1000, "seed {seed}: {} checks", map.nand().checks);
+        for scheme in [BlockScheme::ReplacementBlock, BlockScheme::LogBlock, BlockScheme::Fast] {
+            let config =
+                BlockMapConfig { scheme, logical_units: 200, log_blocks: 4, fault_reserve: 0, durable: true };
+            let mut map = BlockMap::new(flash(planes, 1024, WearConfig::default()), config).expect("room");
+            map.nand_mut().epochs_name_blocks = false;
+            use_it(&mut map, seed);
+            assert!(map.nand().checks > 1000, "{scheme:?} seed {seed}: {} checks", map.nand().checks);
+        }
     }
 }

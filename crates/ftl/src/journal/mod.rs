@@ -191,6 +191,11 @@ impl Journal {
         self.durable_at
     }
 
+    /// When the last epoch and all data programmed so far are on flash.
+    pub(crate) fn settled_at(&self) -> SimTime {
+        self.durable_at.max(self.programmed)
+    }
+
     /// Whether nothing has changed since the last epoch.
     pub(crate) fn is_clean(&self) -> bool {
         self.units.list.is_empty() && self.shared.list.is_empty() && !self.blocks_changed

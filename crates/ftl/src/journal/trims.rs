@@ -139,7 +139,7 @@ impl Trims {
     ) -> Result<SimTime, LogWornOut> {
         // Also bits that writes have cleared take room in the next epoch.
         if !self.pending && !self.is_full() {
-            return Ok(now.max(self.journal.durable_at()));
+            return Ok(now.max(self.journal.settled_at()));
         }
         self.pending = false;
         let (changed, _) = self.journal.take_changes();

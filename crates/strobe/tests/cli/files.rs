@@ -12,7 +12,8 @@ fn a_program_on_fat_leaves_a_trace_that_can_be_replayed() {
     let total: u64 = requests.values().map(|count| count.as_u64().expect("a count")).sum();
     assert!(requests["data"].as_u64() > Some(1000), "{requests:?}");
     for mapping in ["page", "fast"] {
-        let replay = ["replay", "camera.fio", "--format", "fio", "--drive", "ez-x5-32m", "--quiet", "--json", "-"];
+        let replay =
+            ["replay", "camera.fio", "--format", "fio", "--drive", "ez-x5-32m", "--quiet", "--json", "-"];
         let mapping = format!("drive.ftl.mapping={mapping}");
         let replayed = folder.strobe(&[&replay[..], &["--set", &mapping]].concat()).ok().json();
         // The format of the volume is in the trace, too.

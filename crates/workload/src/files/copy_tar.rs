@@ -1,7 +1,7 @@
 //! "Copy & tar": an archive is copied to the drive and unpacked there; large sequential writes, then a
 //! mixture of reads and many files.
 //!
-//! The first published study copies and unpacks an archive of 150 MB without saying what is in it. Here it
+//! The logical-copy paper copies and unpacks an archive of 150 MB without saying what is in it. Here it
 //! holds a directory tree drawn from the seed: directories of `directory_width` files, sizes
 //! gamma-distributed with shape 1 (many small, few large). The archive is POSIX ustar (IEEE 1003.1-1988) that
 //! `tar` lists; unpacking believes what it reads back, so a drive that loses data is found out.

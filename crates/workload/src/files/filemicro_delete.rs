@@ -1,8 +1,8 @@
 //! filebench's "filemicro_delete": files are made, then some of them removed.
 //!
 //! The personality lets 16 threads remove files until 1000 are gone. A removal is a single step, so it does
-//! not matter which thread takes it, and there are none here: random files go one after the other. The third
-//! published study removes all of 30,000 files: `files = 30000`, `deletes = 30000`.
+//! not matter which thread takes it, and there are none here: random files go one after the other. The TRIM
+//! paper removes all of 30,000 files: `files = 30000`, `deletes = 30000`.
 
 use super::error::check_range;
 use super::file_set::FileSet;

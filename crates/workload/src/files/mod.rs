@@ -1,8 +1,8 @@
 //! Workloads that use files, written once against a small file system contract.
 //!
 //! A block workload says which addresses are written; a file workload says what a program does,
-//! and the file system decides what that means for the drive. That is the point of the second
-//! published study that Strobe repeats: on a FAT volume whose files are written synchronously, more
+//! and the file system decides what that means for the drive. That is the point of the NVRAM
+//! paper that Strobe repeats: on a FAT volume whose files are written synchronously, more
 //! than half of all writes go to a few metadata sectors.
 //!
 //! | workload | stands for |

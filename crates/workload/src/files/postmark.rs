@@ -95,7 +95,7 @@ impl PostmarkConfig {
     /// PostMark's default seed.
     pub const SEED: u64 = 42;
 
-    /// The settings of the second published study.
+    /// The settings of the NVRAM paper.
     pub fn hot_metadata() -> Self {
         Self {
             size_min_bytes: 512,
@@ -320,7 +320,7 @@ mod tests {
         assert_report(&PostmarkConfig::default(), [764, 236, 528, 243, 257], 4_662_068, 1_430_770);
     }
 
-    /// 113.29 MiB, which the second published study gives for its settings.
+    /// 113.29 MiB, which the NVRAM paper gives for its settings.
     #[test]
     fn settings_of_the_hot_metadata_study() {
         let files = [5430, 5070, 360, 4971, 4994];

@@ -3,7 +3,7 @@
 //! Four phases, of which those that write end with a sync of every file: every flow writes its file from
 //! start to end; blocks at random places are overwritten; every file is read from start to end; blocks
 //! at random places are read. Flows take turns as a generator derived from the seed (`"tiobench"`) picks
-//! them; the same generator draws the places, a multiple of the block size each. The first published study
+//! them; the same generator draws the places, a multiple of the block size each. The logical-copy paper
 //! has 4 threads, a file of 100 MB and 25 MB of random updates, which is the default.
 
 use super::error::check_range;

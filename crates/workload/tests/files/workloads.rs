@@ -129,7 +129,7 @@ fn requests(workload: &dyn FileWorkload, seed: u64) -> [u64; 5] {
     Class::ALL.map(|class| disk.written(class).requests)
 }
 
-/// The two workloads of the second published study, in full. Nearly six of ten writes go to
+/// The two workloads of the NVRAM paper, in full. Nearly six of ten writes go to
 /// metadata: one and a half per write of contents, fewer where an append spans two sectors.
 #[test]
 fn metadata_takes_the_share_that_the_study_found() {

@@ -47,10 +47,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
                 }
             })?;
             finished = finished.max(done);
-            if let Some(trims) = self.translation.as_mut().and_then(|state| state.trims.as_mut()) {
-                trims.data_programmed(done);
-                self.commit_if_full(done)?;
-            }
+            self.commit_if_full(done)?;
         }
         Ok(finished)
     }

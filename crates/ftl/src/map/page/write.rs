@@ -68,6 +68,8 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
                 journal.data_programmed(done);
                 // The host does not wait for it; a flush will.
                 self.commit_if_full(now)?;
+            } else if let Some(trims) = self.translation.as_mut().and_then(|state| state.trims.as_mut()) {
+                trims.data_programmed(done);
             }
         }
         Ok(finished)

@@ -11,8 +11,8 @@ use pattern::Pattern;
 
 pub(super) const PAPER: Paper = Paper {
     name: "nvram",
-    title: "Effects of hot write references and a non-volatile write cache on flash translation layers",
-    authors: "the second study, on a Falinux EZ-X5 board with Linux 2.6.21 (in Korean)",
+    title: "Hot writes of VFAT metadata and a non-volatile write cache, on three flash translation layers",
+    authors: "measured on a Falinux EZ-X5 board with Linux 2.6.21 (in Korean; the copy at hand names no authors)",
     reproduces: "figures 1 to 3: write pattern, flash operations and execution time of Camera-MS500 and \
                  PostMark on VFAT, for replacement-block, log-block and FAST, before and after metadata is \
                  absorbed; page map and DFTL beside them, and 32 partition offsets",

@@ -8,7 +8,7 @@ use strobe_types::SECTOR_BYTES;
 pub enum Class {
     /// Contents of a file.
     Data,
-    /// What the file system needs to find them again. The second published study keeps this, and only
+    /// What the file system needs to find them again. The NVRAM paper keeps this, and only
     /// this, in non-volatile memory.
     Metadata(MetadataKind),
 }

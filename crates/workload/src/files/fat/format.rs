@@ -5,7 +5,7 @@ use crate::files::error::check_range;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Sizes of a FAT16 volume. The default is that of the second published study: 32 MiB in clusters of
+/// Sizes of a FAT16 volume. The default is that of the NVRAM paper: 32 MiB in clusters of
 /// 2 KiB, so two tables of 64 sectors and 32 sectors of root directory, about 80 KB of metadata.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]

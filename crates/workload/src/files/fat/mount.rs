@@ -19,7 +19,7 @@ pub struct MountOptions {
     /// In synchronous mode that is after the tables are written, otherwise at once.
     pub discard: bool,
     /// Most sectors of file contents in one request of synchronous mode. 1, a request per sector as in the
-    /// second published study, to 256 (larger counts as that); 0 counts as 1. Default 1.
+    /// NVRAM paper, to 256 (larger counts as that); 0 counts as 1. Default 1.
     #[schemars(range(min = 1, max = 256))]
     pub sync_request_sectors: u32,
 }

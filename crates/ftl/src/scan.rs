@@ -25,6 +25,8 @@ pub(crate) const COPIED: u64 = 1 << 43;
 pub(crate) struct Scanned {
     /// In the order of the blocks given, then of pages.
     pub(crate) units: Vec<UnitFound>,
+    /// Blocks with a page whose program has failed: it has a number, and nothing else.
+    pub(crate) failed: Vec<BlockId>,
     /// The sequence number of the next program.
     pub(crate) next_sequence: u64,
 }
@@ -68,7 +70,11 @@ pub(crate) fn scan<N: Nand>(
                 }
                 scanned.units.push(UnitFound { lpn, ppa, sequence, copied });
             }
-            report.illegible_pages += u64::from(scanned.units.len() == before);
+            let is_legible = scanned.units.len() > before;
+            report.illegible_pages += u64::from(!is_legible);
+            if !is_legible && sequence > 0 && scanned.failed.last() != Some(&block) {
+                scanned.failed.push(block);
+            }
         }
     }
     report.wait();

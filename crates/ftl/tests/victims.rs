@@ -185,6 +185,12 @@ impl<V: VictimPolicy> Play<V> {
         let view = BlockView::new(&valid, self.units, self.tick);
         let chosen = self.policy.choose(&view, &mut self.rng).map(BlockId::get);
         let expected = rule.pick(&self.state, self.tick);
+        // A block without invalid units brings nothing: a policy may name it or not.
+        let useful = |id: Option<u32>| id.filter(|&id| self.state[id as usize].valid < self.units);
+        let (chosen, expected) = match ties {
+            Ties::Any => (useful(chosen), useful(expected)),
+            Ties::Exact => (chosen, expected),
+        };
         match (ties, chosen, expected) {
             (Ties::Any, Some(chosen), Some(expected)) => {
                 assert!(self.state[chosen as usize].phase == Phase::Closed);
@@ -324,6 +330,12 @@ proptest! {
         let policy = Kinetic::scata(blocks, units, age);
         compare(policy, Rule::Scata(age), (blocks, units), seed, Ties::Exact);
     }
+}
+
+#[test]
+fn blocks_that_bring_nothing_are_no_choice() {
+    let formula = Formula::new(3, 64, "invalid").expect("a formula");
+    compare(formula, Rule::Greedy, (3, 64), 10_956_626_834_486_981_071, Ties::Any);
 }
 
 #[test]

@@ -157,7 +157,8 @@ pub fn memory_bytes(config: &DriveConfig) -> Result<u64, BuildError> {
         DataMode::Stamp => Chip::<Untimed, StampMedium>::memory_bytes(&geometry),
         DataMode::Bytes => Chip::<Untimed, ByteMedium>::memory_bytes(&geometry),
     };
-    Ok(chip + memory_beside_chip(config, &geometry, logical))
+    let order = if config.nand.any_page_order { u64::from(geometry.pages()) } else { 0 };
+    Ok(chip + order + memory_beside_chip(config, &geometry, logical))
 }
 
 /// Host memory that a drive needs beside its chip.

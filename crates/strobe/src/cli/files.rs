@@ -90,6 +90,11 @@ struct FilesResult {
 
 pub(crate) fn files(args: &FilesArgs) -> Result<(), Failure> {
     output::check_target(&args.json, &[])?;
+    if let (Some(json), Some(trace)) = (&args.json, &args.trace)
+        && Path::new(json) == trace
+    {
+        return Err(Failure::Request(anyhow!("--json and --trace are the same file, {json}")));
+    }
     match args.program {
         Program::Postmark => with::<PostmarkConfig>(args),
         Program::Camera => with::<CameraConfig>(args),
@@ -164,21 +169,25 @@ fn on_fat(
 struct TraceDisk {
     memory: MemoryDisk,
     log: Option<BufWriter<File>>,
+    /// Where the trace goes once it is complete, and where it is until then.
     path: PathBuf,
+    part: PathBuf,
 }
 
 const DEVICE: &str = "/dev/fat";
 
 impl TraceDisk {
     fn new(sectors: u32, path: Option<&Path>) -> Result<Self, FileError> {
-        let log = path.map(File::create).transpose();
-        let mut disk = Self {
-            memory: MemoryDisk::new(sectors),
-            log: log
-                .map_err(|error| FileError::Io(format!("cannot write the trace: {error}")))?
-                .map(BufWriter::new),
-            path: path.unwrap_or(Path::new("")).to_owned(),
+        let path = path.unwrap_or(Path::new("")).to_owned();
+        let mut part = path.clone().into_os_string();
+        part.push(".part");
+        let part = PathBuf::from(part);
+        let failed = |error| FileError::Io(format!("cannot write the trace to {}: {error}", part.display()));
+        let log = match path.as_os_str().is_empty() {
+            true => None,
+            false => Some(BufWriter::new(File::create(&part).map_err(failed)?)),
         };
+        let mut disk = Self { memory: MemoryDisk::new(sectors), log, path, part };
         disk.line(format_args!("fio version 2 iolog\n{DEVICE} add\n{DEVICE} open"))?;
         Ok(disk)
     }
@@ -192,13 +201,28 @@ impl TraceDisk {
         self.line(format_args!("{DEVICE} {action} {} {bytes}", sector * SECTOR_BYTES))
     }
 
+    /// Completes the trace; returns the disk.
     fn finish(mut self) -> Result<MemoryDisk, Failure> {
         let closed = self.line(format_args!("{DEVICE} close"));
         closed.map_err(|error| Failure::Run(anyhow!("{error}")))?;
-        let Some(mut log) = self.log else { return Ok(self.memory) };
-        let context = || format!("cannot write the trace to {}", self.path.display());
-        log.flush().with_context(context).map_err(Failure::Run)?;
-        Ok(self.memory)
+        if let Some(mut log) = self.log.take() {
+            let written = log.flush().and_then(|()| std::fs::rename(&self.part, &self.path));
+            if written.is_err() {
+                let _ = std::fs::remove_file(&self.part);
+            }
+            let context = || format!("cannot write the trace to {}", self.path.display());
+            written.with_context(context).map_err(Failure::Run)?;
+        }
+        Ok(std::mem::replace(&mut self.memory, MemoryDisk::new(0)))
+    }
+}
+
+impl Drop for TraceDisk {
+    /// A trace that was not completed is none.
+    fn drop(&mut self) {
+        if self.log.take().is_some() {
+            let _ = std::fs::remove_file(&self.part);
+        }
     }
 }
 

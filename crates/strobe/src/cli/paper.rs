@@ -17,7 +17,7 @@ pub(crate) struct PaperArgs {
     /// The paper (`strobe list papers`)
     #[arg(value_name = "NAME")]
     name: String,
-    /// A tenth of the work: the result says what was left out
+    /// Less work: the result says what was left out
     #[arg(long)]
     quick: bool,
     /// A drive of a few blocks, to try the command out

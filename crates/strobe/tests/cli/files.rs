@@ -49,7 +49,11 @@ fn settings_are_listed_and_wrong_ones_refused() {
     refused("photos=many", &["--set"]);
     folder.strobe(&["files", "walkman"]).refused(&["walkman", "camera"]);
     // Four times 20 photos of half a megabyte do not fit.
-    let full = folder.strobe(&["files", "camera", "--volume", "8"]);
+    let full = folder.strobe(&["files", "camera", "--volume", "8", "--trace", "camera.fio"]);
     assert_eq!(full.code, 1, "{full:?}");
     full.says(&["space"]);
+    let left =
+        std::fs::read_dir(folder.path()).expect("there").map(|entry| entry.expect("there").file_name());
+    assert!(!left.into_iter().any(|name| name.to_string_lossy().contains("camera")), "half a trace is left");
+    folder.strobe(&["files", "camera", "--trace", "x", "--json", "x"]).refused(&["the same file"]);
 }

@@ -130,10 +130,10 @@ impl Fast {
         let mut now = now;
         if !behind && !superseded && !sectors.is_failing(block) {
             let whole = next == sectors.per_block && new.is_none();
-            let merges = &mut sectors.merges;
-            *(if whole { &mut merges.switched } else { &mut merges.partial }) += 1;
             match sectors.fill(now, logical, block, next, new, 0) {
                 Ok(done) => {
+                    let merges = &mut sectors.merges;
+                    *(if whole { &mut merges.switched } else { &mut merges.partial }) += 1;
                     self.sequential = None;
                     let old = self.data[logical as usize].replace(block);
                     return old.map_or(Ok(done), |old| sectors.erase(done, old, Cause::Merge));
@@ -180,15 +180,15 @@ impl Fast {
         cause: Cause,
     ) -> Result<SimTime, FtlError> {
         let logical = sectors.split(unit.lpn).0;
-        let block = sectors.take_block(logical)?;
-        match sectors.program(now, block, 0, unit, cause) {
-            Ok(done) => {
-                self.sequential = Some(Sequential { logical, block, next: 1 });
-                Ok(done)
-            }
-            Err(failed) => {
-                let now = sectors.erase(failed.at, block, Cause::Merge)?;
-                self.begin(sectors, now, unit, cause)
+        let mut now = now;
+        loop {
+            let block = sectors.take_block(logical)?;
+            match sectors.program(now, block, 0, unit, cause) {
+                Ok(done) => {
+                    self.sequential = Some(Sequential { logical, block, next: 1 });
+                    return Ok(done);
+                }
+                Err(failed) => now = sectors.erase(failed.at, block, Cause::Merge)?,
             }
         }
     }

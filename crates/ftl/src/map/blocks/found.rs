@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use strobe_nand::{Cause, Nand};
-use strobe_types::{BlockId, Lpn, Ppa, SimTime};
+use strobe_types::{BlockId, Lpn, Ppa};
 
 use super::BlockMapConfig;
 use super::sectors::{Sectors, State};
@@ -117,6 +117,7 @@ impl<N: Nand> Sectors<N> {
         sectors.sequence = scanned.next_sequence.max(clock.sequence).max(1);
         sectors.host_units_written = clock.host_units;
         report.units_found += scanned.units.len() as u64;
+        scanned.failed.iter().for_each(|block| sectors.failing[block.index()] = true);
         let mut found: BTreeMap<BlockId, FoundBlock> = BTreeMap::new();
         for unit in scanned.units {
             let geometry = sectors.nand.geometry();
@@ -140,7 +141,8 @@ impl<N: Nand> Sectors<N> {
         }
         for (lpn, version) in (0..).map(Lpn::new).zip(newest_in(&live, config.logical_units)) {
             if let Some((_, ppa)) = version {
-                sectors.moved(lpn, ppa);
+                sectors.place_at(lpn, ppa);
+                sectors.written(lpn);
             }
         }
         blocks.retain(|block| sectors.valid[block.block.index()] > 0);
@@ -165,9 +167,12 @@ impl<N: Nand> Sectors<N> {
             if self.states[block.index()] == State::Used || is_erased {
                 continue;
             }
-            let done = self.erase(report.now(), block, Cause::Recovery);
-            report.read(done.unwrap_or(SimTime::ZERO));
-            report.blocks_erased += 1;
+            // If the log of trims is worn out, it stays as it is, and nobody's.
+            self.states[block.index()] = State::Used;
+            if let Ok(done) = self.erase(report.now(), block, Cause::Recovery) {
+                report.read(done);
+                report.blocks_erased += 1;
+            }
         }
         report.wait();
         Ok(())

@@ -68,11 +68,14 @@ impl LogBlock {
         let mut target = None;
         if in_order {
             match sectors.fill(now, logical, block, next, None, 0) {
-                Ok(filled) => (done, target) = (filled, Some(block)),
+                Ok(filled) => {
+                    let merges = &mut sectors.merges;
+                    *(if next == sectors.per_block { &mut merges.switched } else { &mut merges.partial }) +=
+                        1;
+                    (done, target) = (filled, Some(block));
+                }
                 Err(failed) => done = failed.at,
             }
-            let merges = &mut sectors.merges;
-            *(if next == sectors.per_block { &mut merges.switched } else { &mut merges.partial }) += 1;
         }
         if target.is_none() {
             (target, done) = sectors.rebuild(done, logical, None)?;

@@ -353,10 +353,10 @@ impl<N: Nand> BlockMap<N> {
         let mut done = now;
         for unit in units {
             done = done.max(self.scheme.write(&mut self.sectors, now, unit, cause)?);
-            self.sectors.commit_if_full(done)?;
             if cause != Cause::Copy {
                 self.sectors.host_units_written += 1;
             }
+            self.sectors.commit_if_full(done)?;
         }
         Ok(done)
     }

@@ -43,7 +43,7 @@ pub(super) struct Sectors<N: Nand> {
     pub(super) valid: Vec<u32>,
     pub(super) states: Vec<State>,
     /// Blocks with a program that has failed: to be given up instead of erased.
-    failing: Vec<bool>,
+    pub(super) failing: Vec<bool>,
     free: FreePool,
     /// Only with a durable map.
     pub(super) trims: Option<Trims>,
@@ -191,7 +191,11 @@ impl<N: Nand> Sectors<N> {
             self.note_failure(block);
             return Err(Failed { at });
         }
-        self.moved(unit.lpn, self.nand.geometry().first_unit_of_page(ppn));
+        self.place_at(unit.lpn, self.nand.geometry().first_unit_of_page(ppn));
+        // What a merge has written counts when the merge is complete.
+        if mark != COPIED {
+            self.written(unit.lpn);
+        }
         Ok(at)
     }
 
@@ -205,17 +209,22 @@ impl<N: Nand> Sectors<N> {
         self.failing[block.index()]
     }
 
+    /// `lpn` holds something again, if it was trimmed.
+    #[inline(always)]
+    pub(super) fn written(&mut self, lpn: Lpn) {
+        if let Some(trims) = &mut self.trims {
+            trims.written(lpn);
+        }
+    }
+
     /// The newest version of `lpn` lies at `ppa` now.
     #[inline(always)]
-    pub(super) fn moved(&mut self, lpn: Lpn, ppa: Ppa) {
+    pub(super) fn place_at(&mut self, lpn: Lpn, ppa: Ppa) {
         let geometry = self.nand.geometry();
         self.valid[geometry.block_of(ppa).index()] += 1;
         match std::mem::replace(&mut self.newest[lpn.index()], PackedPpa::some(ppa)).get() {
             Some(old) => self.valid[geometry.block_of(old).index()] -= 1,
             None => self.mapped += 1,
-        }
-        if let Some(trims) = &mut self.trims {
-            trims.written(lpn);
         }
     }
 
@@ -294,10 +303,10 @@ impl<N: Nand> Sectors<N> {
         logical: u32,
         new: Option<(&Unit<N::Payload>, Cause)>,
     ) -> Result<(Option<BlockId>, SimTime), FtlError> {
-        self.merges.full += 1;
         if new.is_none() && self.mapped_in(logical) == 0 {
             return Ok((None, now));
         }
+        self.merges.full += 1;
         let mut abandoned = Vec::new();
         let mut now = now;
         let (block, mut done) = loop {
@@ -310,6 +319,9 @@ impl<N: Nand> Sectors<N> {
                 }
             }
         };
+        if let Some((unit, _)) = new {
+            self.written(unit.lpn);
+        }
         for block in abandoned {
             done = done.max(self.erase(done, block, Cause::Merge)?);
         }
@@ -341,8 +353,10 @@ impl<N: Nand> Sectors<N> {
     pub(super) fn erase(&mut self, now: SimTime, block: BlockId, cause: Cause) -> Result<SimTime, FtlError> {
         assert_eq!(self.valid[block.index()], 0, "FTL bug: {block:?} holds newest versions");
         let now = self.commit(now)?;
-        self.merges.blocks_erased += 1;
-        self.gc.victims += 1;
+        if cause == Cause::Merge {
+            self.merges.blocks_erased += 1;
+            self.gc.victims += 1;
+        }
         if self.failing[block.index()] {
             self.take_out_of_service(block);
             return Ok(now);

@@ -139,15 +139,16 @@ pub(super) fn run(
         if at % 65_536 == 0 && watch.stopped() {
             return Err(PaperError::Interrupted);
         }
-        let mut sector = write.sector;
         if cell.absorbed == Absorbed::FileSystem && is_metadata(write) {
-            match nvram.write(sector) {
-                Some(evicted) => sector = evicted,
-                None => continue,
+            let sectors = write.sector..write.sector + u64::from(write.count);
+            for evicted in sectors.filter_map(|sector| nvram.write(sector)) {
+                requests += 1;
+                now = send(&mut *drive, now, evicted + offset, 1).map_err(failed)?;
             }
+            continue;
         }
         requests += 1;
-        now = send(&mut *drive, now, sector + offset, write.count).map_err(failed)?;
+        now = send(&mut *drive, now, write.sector + offset, write.count).map_err(failed)?;
     }
     let stats = drive.stats().since(&before);
     Ok(Measured { cell: *cell, requests, ns: now.since(start), stats })

@@ -25,7 +25,7 @@ use super::{Failure, output};
 /// Run a program that uses files: on FAT, for the block trace of what reaches the drive, or in a directory.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  strobe files camera --trace camera.fio\n  \
-    strobe replay camera.fio --format fio --drive ez-x5-32m --set drive.ftl.mapping=fast\n  \
+    strobe replay camera.fio --format fio --closed-loop --drive ez-x5-32m --set drive.ftl.mapping=fast\n  \
     strobe files postmark --set files=500 --set transactions=10000 --seed 42 --directory /mnt/test")]
 pub(crate) struct FilesArgs {
     /// The program
@@ -39,7 +39,8 @@ pub(crate) struct FilesArgs {
     /// Seed of everything random; PostMark's own is 42
     #[arg(long, default_value_t = 42)]
     seed: u64,
-    /// Write what a FAT volume sends to its drive to FILE, a trace for `strobe replay --format fio`
+    /// Write what a FAT volume sends to its drive to FILE, a trace without times for `strobe replay
+    /// --format fio --closed-loop`
     #[arg(long, value_name = "FILE", conflicts_with = "directory")]
     trace: Option<PathBuf>,
     /// Run in DIR, an empty directory of any file system, instead of on FAT

@@ -75,11 +75,7 @@ fn find(name: &str) -> Result<&'static Paper, Failure> {
         let hint = strobe::nearest(name, names.iter().copied());
         let hint = hint.map(|name| format!(", did you mean {name}?")).unwrap_or_default();
         let there_are = names.join(", ");
-        let what = match paper::NOT_YET.contains(&name) {
-            true => format!("the paper \"{name}\" is not reproduced by this version yet"),
-            false => format!("no paper is called \"{name}\"{hint}"),
-        };
-        Failure::Request(anyhow::anyhow!("{what}; known are {there_are}"))
+        Failure::Request(anyhow::anyhow!("no paper is called \"{name}\"{hint}; known are {there_are}"))
     })
 }
 

@@ -120,9 +120,6 @@ struct Made {
 /// Every paper.
 pub const PAPERS: &[Paper] = &[capi::PAPER, logical_copy::PAPER, nvram::PAPER, trim::PAPER];
 
-/// Papers that a later version will reproduce.
-pub const NOT_YET: &[&str] = &[];
-
 /// The paper called `name`.
 pub fn find(name: &str) -> Option<&'static Paper> {
     PAPERS.iter().find(|paper| paper.name == name)

@@ -15,7 +15,7 @@ build:          ## The strobe program, optimised: target/release/strobe
 demo:           ## Replay the example trace
 	$(CARGO) run --release -- run examples/quickstart.toml
 
-test: lint      ## Everything that must pass before a change is done (about 5 minutes on 2 cores)
+test: lint      ## Everything that must pass before a change is done (about 10 minutes on 2 cores)
 	$(CARGO) test --workspace --quiet
 	$(MAKE) --no-print-directory examples docs
 
@@ -32,12 +32,13 @@ examples:       ## Runs everything in examples/
 	sh scripts/examples.sh target/debug/strobe
 	$(CARGO) run --quiet --example own_policy
 
-test-long:      ## The full tables of oracles, in release (about 10 minutes)
+test-long:      ## The full tables of oracles, and millions of power cuts, in release (about 15 minutes)
 	$(CARGO) test --release --workspace -- --ignored --nocapture
 
 papers:         ## Published experiments, in full, into papers-out/ (about 20 minutes on 2 cores)
 	$(CARGO) run --release -- paper trim --out papers-out
 	$(CARGO) run --release -- paper logical-copy --out papers-out
+	$(CARGO) run --release -- paper nvram --out papers-out
 	$(CARGO) run --release -- paper capi --out papers-out
 
 bench:          ## Speed beside this machine's memory floor

@@ -545,17 +545,7 @@ impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
     }
 
     fn wear(&self) -> WearSummary {
-        let good: Vec<u32> = (0..self.nand.geometry().blocks())
-            .map(BlockId::new)
-            .filter(|&b| !self.nand.is_bad(b))
-            .map(|b| self.nand.erase_count(b))
-            .collect();
-        WearSummary {
-            bad_blocks: self.nand.geometry().blocks() - good.len() as u32,
-            first_bad_block_host_writes: self.bad_block_host_writes.first().copied(),
-            bad_block_host_writes: self.bad_block_host_writes.clone(),
-            ..WearSummary::of(&good)
-        }
+        WearSummary::of_flash(&self.nand, &self.bad_block_host_writes)
     }
 
     fn check(&self) -> Result<(), CheckError> {

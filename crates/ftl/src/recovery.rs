@@ -72,3 +72,8 @@ pub enum RecoveryError {
     #[error("the map on flash is damaged: {0}")]
     Damaged(String),
 }
+
+/// What is on flash contradicts itself.
+pub(crate) fn damaged<T>(what: String) -> Result<T, RecoveryError> {
+    Err(RecoveryError::Damaged(what))
+}

@@ -6,6 +6,7 @@ use strobe_nand::{Cause, Nand};
 use strobe_types::{BlockId, Geometry, SimTime};
 
 use super::format::LogPage;
+use crate::recovery::damaged;
 use crate::{Recovery, RecoveryError};
 
 /// No block of the region can be written any more.
@@ -212,10 +213,6 @@ impl Log {
         log.head = Some(head as usize);
         Ok((log, live, illegible))
     }
-}
-
-fn damaged<T>(what: String) -> Result<T, RecoveryError> {
-    Err(RecoveryError::Damaged(what))
 }
 
 /// The first legible page of the log in `block`.

@@ -2,11 +2,8 @@
 
 use super::Journal;
 use super::format::{Clock, Content, LogPage, Record, WORDS_PER_ENTRY};
+use crate::recovery::damaged;
 use crate::{Recovery, RecoveryError};
-
-fn damaged<T>(what: String) -> Result<T, RecoveryError> {
-    Err(RecoveryError::Damaged(what))
-}
 
 /// The tables as the log has them.
 pub(crate) struct Tables {

@@ -8,8 +8,9 @@ use strobe_nand::{Cause, Nand, Unit};
 use strobe_types::{BlockId, Lpn, SimTime};
 
 use super::Scheme;
-use super::found::{Found, FoundBlock, damaged};
+use super::found::{Found, FoundBlock};
 use super::sectors::Sectors;
+use crate::recovery::damaged;
 use crate::{CheckError, FtlError, Recovery, RecoveryError};
 
 /// The log block for sequential writes: it holds the first sectors of one logical block, in order.

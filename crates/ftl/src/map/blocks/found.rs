@@ -79,10 +79,6 @@ impl Found {
     }
 }
 
-pub(super) fn damaged<T>(what: String) -> Result<T, RecoveryError> {
-    Err(RecoveryError::Damaged(what))
-}
-
 /// The newest version of each sector in `blocks`: its sequence number and place.
 fn newest_in(blocks: &[FoundBlock], units: u32) -> Vec<Option<(u64, Ppa)>> {
     let mut newest = vec![None; units as usize];

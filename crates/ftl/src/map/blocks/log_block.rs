@@ -6,8 +6,9 @@ use strobe_nand::{Cause, Nand, Unit};
 use strobe_types::{BlockId, SimTime};
 
 use super::Scheme;
-use super::found::{Found, damaged};
+use super::found::Found;
 use super::sectors::Sectors;
+use crate::recovery::damaged;
 use crate::{CheckError, FtlError, Recovery, RecoveryError};
 
 /// The log of one logical block.

@@ -8,8 +8,9 @@ use strobe_nand::{Cause, Nand, Unit};
 use strobe_types::{BlockId, Lpn, SimTime};
 
 use super::Scheme;
-use super::found::{Found, damaged};
+use super::found::Found;
 use super::sectors::Sectors;
+use crate::recovery::damaged;
 use crate::{CheckError, FtlError, Recovery, RecoveryError};
 
 /// NFTL: an overwrite goes to the first block of the chain whose page at the sector's offset is free, and

@@ -12,11 +12,8 @@ use super::{BlockState, PageMap, PageMapConfig};
 use crate::gc::VictimPolicy;
 use crate::journal::format::LogPage;
 use crate::journal::{Journal, Log, Tables};
+use crate::recovery::damaged;
 use crate::{Recovery, RecoveryError};
-
-pub(super) fn damaged<T>(what: String) -> Result<T, RecoveryError> {
-    Err(RecoveryError::Damaged(what))
-}
 
 impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// The drive that a power cut has left on `nand`; power is back at `now`. `policy` is a fresh one. What

@@ -8,10 +8,10 @@
 use strobe_nand::Nand;
 use strobe_types::{BlockId, Geometry, Lpn, PackedPpa, Ppa, SimTime};
 
-use super::recover::damaged;
 use super::{BlockState, PageMap, PageMapConfig};
 use crate::gc::VictimPolicy;
 use crate::journal::Trims;
+use crate::recovery::damaged;
 use crate::scan::{UnitFound, scan};
 use crate::{Recovery, RecoveryError};
 

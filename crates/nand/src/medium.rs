@@ -29,6 +29,19 @@ pub trait Payload: Clone + PartialEq + Debug + Send + 'static {
 
     /// Continues the checksum `crc` over this content.
     fn checksum(&self, crc: u32) -> u32;
+
+    /// Whether every byte is kept, rather than what stands for them.
+    const KEEPS_BYTES: bool = false;
+
+    /// The content `bytes`, a unit long; what stands for all of them if they are not kept.
+    fn from_bytes(_bytes: &[u8]) -> Self {
+        Self::zero()
+    }
+
+    /// Writes the content to `out`, which is as long as a unit; zeros if the bytes are not kept.
+    fn copy_to(&self, out: &mut [u8]) {
+        out.fill(0);
+    }
 }
 
 /// Nothing is stored.
@@ -74,14 +87,6 @@ impl UnitBytes {
         Self(bytes.iter().any(|&b| b != 0).then(|| bytes.into()))
     }
 
-    /// Writes the content to `out`, which is as long as a unit.
-    pub fn copy_to(&self, out: &mut [u8]) {
-        match &self.0 {
-            Some(bytes) => out.copy_from_slice(bytes),
-            None => out.fill(0),
-        }
-    }
-
     /// The bytes, unless they are all zero.
     pub(crate) fn bytes(&self) -> Option<&[u8]> {
         self.0.as_deref()
@@ -114,6 +119,19 @@ impl Payload for UnitBytes {
 
     fn checksum(&self, crc: u32) -> u32 {
         self.0.as_ref().map_or(crc, |bytes| crc32c::crc32c_append(crc, bytes))
+    }
+
+    const KEEPS_BYTES: bool = true;
+
+    fn from_bytes(bytes: &[u8]) -> Self {
+        Self::new(bytes)
+    }
+
+    fn copy_to(&self, out: &mut [u8]) {
+        match &self.0 {
+            Some(bytes) => out.copy_from_slice(bytes),
+            None => out.fill(0),
+        }
     }
 }
 

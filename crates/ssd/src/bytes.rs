@@ -1,20 +1,19 @@
 //! The drive as a plain disk of bytes, for front ends that carry real data (NBD, virtio, NVMe).
 
 use strobe_ftl::MappingScheme;
-use strobe_nand::{Nand, UnitBytes};
+use strobe_nand::Payload;
 use strobe_types::{Lba, Lpn, SECTOR_BYTES, SimTime};
 
 use crate::command::{Command, CommandError, CommandKind};
 use crate::drive::Drive;
 
-impl<F> Drive<F>
-where
-    F: MappingScheme<Payload = UnitBytes>,
-{
+/// Refused with [`CommandError::NoContent`] by a drive that does not keep what is written.
+impl<F: MappingScheme> Drive<F> {
     /// Writes `data`, whole sectors, from sector `lba` on; returns the completion time. One copy
     /// of the data is made, unit by unit.
     pub fn write_bytes(&mut self, now: SimTime, lba: Lba, data: &[u8]) -> Result<SimTime, CommandError> {
         let sectors = sectors_of(CommandKind::Write, lba, data.len())?;
+        self.keeps_bytes()?;
         let content = self.content(lba, data);
         self.on_medium(|drive| drive.write(now, lba, sectors, content))
     }
@@ -41,6 +40,7 @@ where
             }
             Command::Write { range, fua, hint } => {
                 as_long_as(range.sectors)?;
+                self.keeps_bytes()?;
                 let content = self.content(range.lba, data);
                 self.on_medium(|drive| match fua {
                     true => drive.write_through(now, range, hint, content),
@@ -51,10 +51,14 @@ where
         }
     }
 
+    fn keeps_bytes(&self) -> Result<(), CommandError> {
+        if F::Payload::KEEPS_BYTES { Ok(()) } else { Err(CommandError::NoContent) }
+    }
+
     /// What each mapping unit gets of `data`, written from sector `lba` on. The range may be wrong:
     /// then nobody asks.
-    fn content<'a>(&self, lba: Lba, data: &'a [u8]) -> impl Fn(Lpn) -> UnitBytes + use<'a, F> {
-        let unit_bytes = u64::from(self.ftl().nand().geometry().unit_bytes());
+    fn content<'a>(&self, lba: Lba, data: &'a [u8]) -> impl Fn(Lpn) -> F::Payload + use<'a, F> {
+        let unit_bytes = u64::from(self.geometry.unit_bytes());
         let start = lba.get().saturating_mul(SECTOR_BYTES);
         move |lpn| {
             // The part of `data` that falls into this unit, and where in the unit it lies.
@@ -64,11 +68,11 @@ where
             let length = (unit_bytes as usize - into_unit).min(data.len() - from);
             let part = &data[from..from + length];
             if part.len() as u64 == unit_bytes {
-                return UnitBytes::new(part);
+                return F::Payload::from_bytes(part);
             }
             let mut unit = vec![0; unit_bytes as usize];
             unit[into_unit..into_unit + length].copy_from_slice(part);
-            UnitBytes::new(&unit)
+            F::Payload::from_bytes(&unit)
         }
     }
 
@@ -76,8 +80,9 @@ where
     /// time. What was never written or has been trimmed reads as zeros.
     pub fn read_bytes(&mut self, now: SimTime, lba: Lba, out: &mut [u8]) -> Result<SimTime, CommandError> {
         let sectors = sectors_of(CommandKind::Read, lba, out.len())?;
+        self.keeps_bytes()?;
         let done = self.on_medium(|drive| drive.read(now, lba, sectors))?;
-        let unit_bytes = self.ftl().nand().geometry().unit_bytes() as usize;
+        let unit_bytes = self.geometry.unit_bytes() as usize;
         let mut skip = (lba.get() * SECTOR_BYTES % unit_bytes as u64) as usize;
         let mut rest = out;
         let mut partial = Vec::new();

@@ -349,6 +349,9 @@ pub enum CommandError {
         /// Sectors of the whole copy.
         sectors: u64,
     },
+    /// The drive does not keep what is written.
+    #[error("this drive keeps no contents: set drive.nand.data = \"bytes\"")]
+    NoContent,
     /// The mapping scheme gave up.
     #[error(transparent)]
     Ftl(#[from] FtlError),
@@ -390,7 +393,8 @@ impl CommandError {
             CommandError::Empty { .. }
             | CommandError::Length { .. }
             | CommandError::DataLength { .. }
-            | CommandError::Ranges { .. } => Status::INVALID_FIELD,
+            | CommandError::Ranges { .. }
+            | CommandError::NoContent => Status::INVALID_FIELD,
             CommandError::TooLarge { .. } => Status::SIZE_LIMIT_EXCEEDED,
             CommandError::Overlap { .. } => Status::OVERLAPPING_RANGE,
             CommandError::Ftl(_) => Status::WRITE_FAULT,

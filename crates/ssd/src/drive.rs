@@ -55,6 +55,15 @@ pub trait Engine: Send {
     /// Executes one command issued at `now`; returns its completion time. See [`Drive::command`].
     fn command(&mut self, now: SimTime, command: &Command<'_>) -> Result<SimTime, CommandError>;
 
+    /// [`Engine::command`] with the data of a write, or with room for that of a read. See
+    /// [`Drive::command_bytes`].
+    fn command_bytes(
+        &mut self,
+        now: SimTime,
+        command: &Command<'_>,
+        data: &mut [u8],
+    ) -> Result<SimTime, CommandError>;
+
     /// The largest commands that [`Engine::command`] takes.
     fn limits(&self) -> LimitsConfig;
 
@@ -544,6 +553,24 @@ where
     fn command(&mut self, now: SimTime, command: &Command<'_>) -> Result<SimTime, CommandError> {
         self.begin_command();
         let result = self.on_medium(|drive| Self::command(drive, now, command));
+        self.witness_command(command, result.is_ok());
+        let done = result?;
+        if <F::Nand as Nand>::TIMED
+            && let Some(op) = command.kind().op()
+        {
+            self.latency.record(op, done.since(now));
+        }
+        Ok(done)
+    }
+
+    fn command_bytes(
+        &mut self,
+        now: SimTime,
+        command: &Command<'_>,
+        data: &mut [u8],
+    ) -> Result<SimTime, CommandError> {
+        self.begin_command();
+        let result = Self::command_bytes(self, now, command, data);
         self.witness_command(command, result.is_ok());
         let done = result?;
         if <F::Nand as Nand>::TIMED

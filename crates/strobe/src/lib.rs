@@ -10,6 +10,8 @@ mod experiment;
 mod fio_names;
 mod fit;
 mod lifetime;
+#[cfg(target_os = "linux")]
+pub mod linux;
 pub mod machine;
 mod names;
 pub mod paper;

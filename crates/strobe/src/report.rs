@@ -7,7 +7,8 @@ use comfy_table::{Cell, CellAlignment, Table};
 
 use crate::power::{PowerCutResult, RecoveryResult};
 use crate::result::{
-    ByCause, Causes, CopyResult, JobOp, MergeResult, RunResult, TranslationResult, WearResult,
+    ByCause, Causes, CopyResult, Job, JobOp, MergeResult, NandResult, RunResult, TranslationResult,
+    WearResult,
 };
 use crate::series::Sample;
 
@@ -26,9 +27,9 @@ pub fn summary(result: &RunResult) -> String {
     let _ = writeln!(out, "{}", headline(result));
     let jobs = &result.jobs[0];
     if [&jobs.read, &jobs.write, &jobs.trim].iter().any(|op| op.clat_ns.n > 0) || jobs.sync.lat_ns.n > 0 {
-        let _ = writeln!(out, "\n{}", latency_table(result));
+        let _ = writeln!(out, "\n{}", latency_table(jobs, result.time.virtual_ns));
     }
-    let _ = writeln!(out, "\n{}", flash_table(result));
+    let _ = writeln!(out, "\n{}", flash_table(&result.nand));
     if let Some(copy) = &result.copy {
         let _ = writeln!(out, "\n{}", copy_line(copy));
     }
@@ -52,6 +53,47 @@ pub fn summary(result: &RunResult) -> String {
         let _ = writeln!(out, "\nnote: {hint}");
     }
     let _ = write!(out, "\n{}", footer(result));
+    out
+}
+
+/// The summary of a command in a guest as text.
+#[cfg(target_os = "linux")]
+pub fn linux_summary(result: &crate::linux::LinuxResult) -> String {
+    let (guest, requests) = (&result.guest, &result.requests);
+    let waf = result.waf.map_or("-".to_owned(), |waf| format!("{waf:.3}"));
+    let on = guest.file_system.as_deref().unwrap_or("the bare drive");
+    let mut out = format!(
+        "{} on {on}, Linux {}: {} of {} time, write amplification {waf}\n",
+        guest.command.first().map_or("", String::as_str),
+        guest.kernel,
+        duration(result.time.virtual_ns as f64),
+        guest.clock,
+    );
+    let job = &result.jobs[0];
+    let _ = writeln!(out, "\n{}", latency_table(job, result.time.virtual_ns));
+    if requests.discard > 0 {
+        let (ranges, commands) = (requests.discard_ranges, requests.discard);
+        let each = ranges as f64 / commands as f64;
+        let _ = writeln!(out, "discards: {} ranges, {each:.1} per command", count(ranges));
+    }
+    let _ = writeln!(out, "\n{}", flash_table(&result.nand));
+    let lines = [
+        result.copy.as_ref().map(copy_line),
+        result.merges.as_ref().map(merge_line),
+        result.translation.as_ref().map(translation_line),
+        guest.drive_error.as_ref().map(|error| format!("note: the guest saw an error of the drive: {error}")),
+    ];
+    for line in lines.into_iter().flatten() {
+        let _ = writeln!(out, "\n{line}");
+    }
+    let wall = result.time.wall_s.map_or(String::new(), |wall| format!("; {wall:.1} s of wall time in all"));
+    let _ = write!(
+        out,
+        "\nThe measured window is the command and the sync behind it, {} of {} since power-on{wall}. The guest's \
+         processor takes no time: this is what the drive allows.",
+        duration(result.time.virtual_ns as f64),
+        duration(result.time.session_ns as f64),
+    );
     out
 }
 
@@ -132,10 +174,9 @@ pub(crate) fn row(first: &str, rest: impl IntoIterator<Item = String>) -> Vec<Ce
     std::iter::once(Cell::new(first)).chain(rest).collect()
 }
 
-fn latency_table(result: &RunResult) -> Table {
+fn latency_table(job: &Job, virtual_ns: u64) -> Table {
     let mut table = table(&["host", "requests", "IOPS", "MB/s", "mean", "p50", "p99", "p99.9", "max"]);
-    let job = &result.jobs[0];
-    let seconds = result.time.virtual_ns as f64 / 1e9;
+    let seconds = virtual_ns as f64 / 1e9;
     let sync_rate = if seconds > 0.0 { job.sync.total_ios as f64 / seconds } else { 0.0 };
     let bandwidth = |op: &JobOp| format!("{:.1}", op.bw_bytes as f64 / 1e6);
     let rows = [
@@ -175,9 +216,8 @@ fn rate(per_second: f64) -> String {
     }
 }
 
-fn flash_table(result: &RunResult) -> Table {
+fn flash_table(nand: &NandResult) -> Table {
     let mut table = table(&["flash", "total", "by cause"]);
-    let nand = &result.nand;
     for (name, op) in [("program", &nand.program), ("read", &nand.read), ("erase", &nand.erase)] {
         let mut cells = row(name, [count(op.total)]);
         cells.push(Cell::new(causes(op)));

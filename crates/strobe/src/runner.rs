@@ -196,7 +196,8 @@ pub fn check(experiment: &Experiment) -> Result<(), RunError> {
     Source::open(experiment).map(drop)
 }
 
-fn check_memory(experiment: &Experiment) -> Result<(), RunError> {
+/// Refuses an experiment whose drive needs more memory than there is.
+pub(crate) fn check_memory(experiment: &Experiment) -> Result<(), RunError> {
     fit_memory(experiment, memory_bytes(&experiment.drive)?)
 }
 

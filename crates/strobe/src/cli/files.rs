@@ -43,7 +43,7 @@ pub(crate) struct FilesArgs {
     /// --format fio --closed-loop`
     #[arg(long, value_name = "FILE", conflicts_with = "directory")]
     trace: Option<PathBuf>,
-    /// Run in DIR, an empty directory of any file system, instead of on FAT
+    /// Run in DIR, an empty or a new directory of any file system, instead of on FAT
     #[arg(long, value_name = "DIR")]
     directory: Option<PathBuf>,
     /// Write when files are synced, not with every call
@@ -133,6 +133,9 @@ fn with<C: FileWorkload + Default + Serialize + DeserializeOwned>(args: &FilesAr
 
 fn in_directory(config: &impl FileWorkload, folder: &Path, mode: Mode, seed: u64) -> Result<Tally, Failure> {
     let refuse = |what: String| Failure::Request(anyhow!("--directory {}: {what}", folder.display()));
+    if !folder.exists() {
+        std::fs::create_dir(folder).map_err(|error| refuse(error.to_string()))?;
+    }
     let mut entries = std::fs::read_dir(folder).map_err(|error| refuse(error.to_string()))?;
     if entries.next().is_some() {
         return Err(refuse("it is not empty".into()));

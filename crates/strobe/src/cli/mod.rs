@@ -3,6 +3,8 @@
 mod bench;
 mod files;
 mod fsck;
+#[cfg(target_os = "linux")]
+mod linux;
 mod list;
 mod output;
 mod paper;
@@ -36,6 +38,9 @@ enum Command {
     Fsck(fsck::FsckArgs),
     /// Run a program that uses files (PostMark, a camera, a mail server) for its block trace, or in a directory.
     Files(files::FilesArgs),
+    /// Run any program on a file system of a real Linux kernel on the drive, in virtual time.
+    #[cfg(target_os = "linux")]
+    Linux(linux::LinuxArgs),
     /// Run the experiments of a paper again and compare (`strobe list papers`).
     Paper(paper::PaperArgs),
     /// Measure the simulator's own speed beside this machine's memory floor.
@@ -56,6 +61,8 @@ enum Failure {
     Run(anyhow::Error),
     /// A partial result has been printed: exit 1.
     Partial(String),
+    /// A command of the user's ended with this code, which is ours.
+    Command(u8),
 }
 
 impl Failure {
@@ -87,6 +94,8 @@ pub(crate) fn main() -> ExitCode {
         Command::Check(args) => run::check(&args),
         Command::Fsck(args) => fsck::fsck(&args),
         Command::Files(args) => files::files(&args),
+        #[cfg(target_os = "linux")]
+        Command::Linux(args) => linux::linux(&args),
         Command::Paper(args) => paper::paper(&args),
         Command::Bench(args) => bench::bench(&args),
         Command::List(args) => list::list(&args),
@@ -97,6 +106,7 @@ pub(crate) fn main() -> ExitCode {
         Ok(()) => return ExitCode::SUCCESS,
         Err(Failure::Request(error)) => (format!("{error:#}"), 2),
         Err(Failure::Run(error)) => (format!("{error:#}"), 1),
+        Err(Failure::Command(code)) => (format!("the command ended with exit code {code}"), code),
         Err(Failure::Partial(reason)) => (format!("the result is partial: {reason}"), 1),
     };
     complain(&message);

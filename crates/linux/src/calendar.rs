@@ -1,0 +1,231 @@
+//! The calendar: who runs when, for one guest in virtual time.
+//!
+//! The guest and we share a page. While the guest runs, it moves the time there as it likes, up to
+//! `free_until`, the time of our next event; beyond that, or when it has nothing to do, it leaves the time
+//! at which it wants to go on and sends WAIT. Then time is ours until we send RUN. (Linux,
+//! `Documentation` of `um_timetravel.h`, version 2 of the shared memory.)
+
+use std::fs::File;
+use std::io::{self, IoSlice, Read, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
+
+use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+use vm_memory::{FileOffset, MmapRegion, VolatileMemory};
+
+use crate::LinuxError;
+use crate::time::{TimeMessage, TimeOp};
+
+/// The version of the shared memory that we speak.
+const VERSION: u32 = 2;
+const HEADER_BYTES: usize = 4096;
+const CLIENT_BYTES: usize = 128;
+/// Numbers of the clients: we are one of them, so that the guest leaves its requests in memory rather than
+/// sending them when we are the one that runs.
+const CONTROLLER: u16 = 0;
+const GUEST: u16 = 1;
+const CLIENTS: u16 = 2;
+/// Capability: shares the page.
+const TIME_SHARE: u32 = 1;
+/// Flag of a client: `req_time` is a request.
+const WANTS_TO_RUN: u32 = 1;
+/// Beyond all times: the kernel panics at S64_MAX.
+const NEVER: u64 = i64::MAX as u64;
+
+/// What a message meant for the session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Served {
+    /// Answered; the guest goes on.
+    Nothing,
+    /// The guest waits: time is ours.
+    Waits,
+    /// The guest has gone.
+    Gone,
+}
+
+pub(crate) struct Calendar {
+    link: UnixStream,
+    page: Page,
+    has_started: bool,
+    seq: u32,
+    messages: u64,
+    /// Time of day at time 0, in ns.
+    epoch_ns: u64,
+}
+
+/// The page shared with the guest.
+struct Page {
+    file: File,
+    region: MmapRegion,
+}
+
+impl Page {
+    fn new() -> io::Result<Self> {
+        let bytes = HEADER_BYTES + CLIENT_BYTES * usize::from(CLIENTS);
+        let file = File::from(memfd_create("strobe-calendar", MemfdFlags::CLOEXEC)?);
+        ftruncate(&file, bytes as u64)?;
+        let region =
+            MmapRegion::from_file(FileOffset::new(file.try_clone()?, 0), bytes).map_err(io::Error::other)?;
+        let page = Self { file, region };
+        page.u32(0).store(VERSION, Ordering::Relaxed);
+        page.u32(4).store(bytes as u32, Ordering::Relaxed);
+        page.free_until().store(NEVER, Ordering::Relaxed);
+        page.running().store(GUEST, Ordering::Relaxed);
+        page.u16(26).store(CLIENTS, Ordering::Relaxed);
+        page.u32(HEADER_BYTES).store(TIME_SHARE, Ordering::Release);
+        Ok(page)
+    }
+
+    fn u16(&self, at: usize) -> &AtomicU16 {
+        self.region.get_atomic_ref(at).expect("aligned and inside the page")
+    }
+
+    fn u32(&self, at: usize) -> &AtomicU32 {
+        self.region.get_atomic_ref(at).expect("aligned and inside the page")
+    }
+
+    fn u64(&self, at: usize) -> &AtomicU64 {
+        self.region.get_atomic_ref(at).expect("aligned and inside the page")
+    }
+
+    fn free_until(&self) -> &AtomicU64 {
+        self.u64(8)
+    }
+
+    fn now(&self) -> &AtomicU64 {
+        self.u64(16)
+    }
+
+    fn running(&self) -> &AtomicU16 {
+        self.u16(24)
+    }
+
+    fn guest_capabilities(&self) -> &AtomicU32 {
+        self.u32(HEADER_BYTES + CLIENT_BYTES)
+    }
+
+    fn guest_flags(&self) -> &AtomicU32 {
+        self.u32(HEADER_BYTES + CLIENT_BYTES + 4)
+    }
+
+    fn guest_request(&self) -> &AtomicU64 {
+        self.u64(HEADER_BYTES + CLIENT_BYTES + 8)
+    }
+}
+
+impl Calendar {
+    /// The calendar of the guest at the other end of `link`. It is `epoch_ns` after 1970 at time 0.
+    pub(crate) fn new(link: UnixStream, epoch_ns: u64) -> Result<Self, LinuxError> {
+        Ok(Self { link, page: Page::new()?, has_started: false, seq: 0, messages: 0, epoch_ns })
+    }
+
+    /// What to poll for messages.
+    pub(crate) fn link(&self) -> BorrowedFd<'_> {
+        self.link.as_fd()
+    }
+
+    /// The time, in ns. While the guest runs, that of its last message or request to the disk.
+    pub(crate) fn now(&self) -> u64 {
+        self.page.now().load(Ordering::Acquire)
+    }
+
+    /// Messages received and sent so far.
+    pub(crate) fn messages(&self) -> u64 {
+        self.messages
+    }
+
+    /// Lets the guest run ahead no further than `event`, our next one.
+    pub(crate) fn limit(&self, event: Option<u64>) {
+        self.page.free_until().store(event.unwrap_or(NEVER), Ordering::Release);
+    }
+
+    /// The time at which the waiting guest wants to go on.
+    pub(crate) fn request(&self) -> Option<u64> {
+        let wants = self.page.guest_flags().load(Ordering::Acquire) & WANTS_TO_RUN != 0;
+        let request = self.page.guest_request().load(Ordering::Acquire);
+        (wants && request < NEVER).then_some(request)
+    }
+
+    /// Moves time to `now` while the guest waits, for an event of ours.
+    pub(crate) fn advance(&self, now: u64) {
+        self.page.running().store(CONTROLLER, Ordering::Release);
+        self.page.now().store(now.max(self.now()), Ordering::Release);
+        self.page.free_until().store(NEVER, Ordering::Release);
+    }
+
+    /// Lets the waiting guest run from `now` until our next event.
+    pub(crate) fn run(&mut self, now: u64, event: Option<u64>) -> Result<(), LinuxError> {
+        let now = now.max(self.now());
+        self.page.now().store(now, Ordering::Release);
+        self.page.running().store(GUEST, Ordering::Release);
+        self.page.guest_flags().fetch_and(!WANTS_TO_RUN, Ordering::AcqRel);
+        self.limit(event);
+        self.seq = self.seq.wrapping_add(1);
+        self.send(TimeMessage::new(TimeOp::Run, self.seq, now))
+    }
+
+    fn send(&mut self, message: TimeMessage) -> Result<(), LinuxError> {
+        self.messages += 1;
+        match self.link.write_all(&message.to_bytes()) {
+            // A guest that has just gone is noticed when its end of the link is read.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            result => Ok(result?),
+        }
+    }
+
+    /// Reads one message and answers it.
+    pub(crate) fn serve(&mut self) -> Result<Served, LinuxError> {
+        let mut bytes = [0; TimeMessage::BYTES];
+        match self.link.read_exact(&mut bytes) {
+            Ok(()) => {}
+            Err(error)
+                if matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset) =>
+            {
+                return Ok(Served::Gone);
+            }
+            Err(error) => return Err(error.into()),
+        }
+        self.messages += 1;
+        let message = TimeMessage::from_bytes(bytes);
+        let ack = |time| TimeMessage::new(TimeOp::Ack, message.seq, time);
+        match message.op {
+            Ok(TimeOp::Start) if !self.has_started => {
+                self.has_started = true;
+                self.start(ack(GUEST.into()))?;
+            }
+            Ok(TimeOp::Wait) => {
+                if self.page.guest_capabilities().load(Ordering::Acquire) & TIME_SHARE == 0 {
+                    return Err(LinuxError::NoSharedCalendar);
+                }
+                self.page.running().store(CONTROLLER, Ordering::Release);
+                return Ok(Served::Waits);
+            }
+            Ok(TimeOp::Get) => self.send(ack(self.now()))?,
+            Ok(TimeOp::GetTimeOfDay) => self.send(ack(self.epoch_ns + self.now()))?,
+            Ok(TimeOp::Broadcast) => self.send(ack(0))?,
+            Ok(TimeOp::Ack) => {}
+            // With shared memory nothing else is sent.
+            Ok(TimeOp::Request | TimeOp::Update) => return Err(LinuxError::NoSharedCalendar),
+            Ok(op) => return Err(LinuxError::Protocol(format!("time message {op:?} from the guest"))),
+            Err(number) => return Err(LinuxError::Protocol(format!("time message {number} from the guest"))),
+        }
+        Ok(Served::Nothing)
+    }
+
+    /// Answers START with the shared page. The second file is one for logs, which the kernel closes.
+    fn start(&mut self, ack: TimeMessage) -> Result<(), LinuxError> {
+        let files = [self.page.file.as_fd(), self.page.file.as_fd()];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        let fits = control.push(SendAncillaryMessage::ScmRights(&files));
+        debug_assert!(fits, "two files fit");
+        let bytes = ack.to_bytes();
+        self.messages += 1;
+        let sent = sendmsg(&self.link, &[IoSlice::new(&bytes)], &mut control, SendFlags::empty());
+        sent.map_err(io::Error::from)?;
+        Ok(())
+    }
+}

@@ -1,0 +1,94 @@
+use std::io;
+
+/// Why a guest could not be run to its end.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LinuxError {
+    /// Something of the host failed.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    /// A program is needed that is not there.
+    #[error(transparent)]
+    Missing(#[from] crate::root::MissingProgram),
+    /// A library of a program is not there.
+    #[error("{} needs the library {library}, which is not installed", .program.display())]
+    Library {
+        /// The program.
+        program: std::path::PathBuf,
+        /// The library.
+        library: String,
+    },
+    /// The kernel could not be started.
+    #[error("cannot start the kernel {path}: {error}")]
+    Start {
+        /// The kernel.
+        path: String,
+        /// Why.
+        error: io::Error,
+    },
+    /// The guest breaks a protocol.
+    #[error("the guest breaks the protocol: {0}")]
+    Protocol(String),
+    /// The kernel does not share the calendar's memory.
+    #[error(
+        "this kernel's time travel has no shared memory: it needs Linux 6.12 or newer (`strobe linux build-kernel` \
+         makes one), or --real-time"
+    )]
+    NoSharedCalendar,
+    /// The guest ended before its work was done.
+    #[error("the guest ended before its work was done{}", quoted(.log))]
+    Ended {
+        /// What the kernel said last.
+        log: String,
+    },
+    /// The kernel panicked.
+    #[error("the guest's kernel panicked{}", quoted(.log))]
+    Panic {
+        /// What it said last.
+        log: String,
+    },
+    /// Nobody has anything to do any more.
+    #[error(
+        "deadlock at {} of virtual time: the guest waits for ever and the drive has nothing to do{}", seconds(*.at_ns),
+        quoted(.log)
+    )]
+    Deadlock {
+        /// When, in the guest's time.
+        at_ns: u64,
+        /// What the kernel said last.
+        log: String,
+    },
+    /// The virtual time that was allowed has passed.
+    #[error("the guest is not done after {} of virtual time; --time-limit allows more{}", seconds(*.limit_ns), quoted(.log))]
+    TimeLimit {
+        /// What was allowed.
+        limit_ns: u64,
+        /// What the kernel said last.
+        log: String,
+    },
+    /// The guest computes and virtual time stands still.
+    #[error(
+        "the guest has computed for {seconds} s and let no virtual time pass: does a program of it wait in a loop \
+         without looking at the clock? --stall-limit allows more{}", quoted(.log)
+    )]
+    Stalled {
+        /// Wall time.
+        seconds: u64,
+        /// What the kernel said last.
+        log: String,
+    },
+    /// The user asked to stop.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+fn quoted(log: &str) -> String {
+    match log.trim_end() {
+        "" => String::new(),
+        log => format!("; the kernel said last:\n{log}"),
+    }
+}
+
+fn seconds(ns: u64) -> String {
+    format!("{}.{:03} s", ns / 1_000_000_000, ns / 1_000_000 % 1000)
+}

@@ -1,0 +1,203 @@
+//! The first process of the guest: this program once more, on the other side.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::Path;
+use std::process::{Command, ExitStatus, Stdio};
+
+use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
+use rustix::system::{RebootCommand, reboot};
+use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::job::{DEVICE, JOB_PATH, Job, MOUNT_POINT, Report, Run, Step};
+
+/// Whether this process is the first one of a guest, which should call [`main`].
+pub fn is_first_process() -> bool {
+    std::process::id() == 1
+        && std::env::args_os().next().is_some_and(|name| name == "/init")
+        && Path::new(JOB_PATH).exists()
+}
+
+/// Does the job and switches the guest off.
+pub fn main() -> ! {
+    if let Err(error) = prepare().and_then(|()| Init::new()?.work()) {
+        eprintln!("strobe: the guest's first process failed: {error}");
+    }
+    let _ = reboot(RebootCommand::PowerOff);
+    // The kernel panics if its first process ends.
+    loop {
+        std::thread::park();
+    }
+}
+
+/// What every Linux system has.
+fn prepare() -> io::Result<()> {
+    for (kind, path) in
+        [("devtmpfs", "/dev"), ("proc", "/proc"), ("sysfs", "/sys"), ("tmpfs", "/tmp"), ("tmpfs", "/dev/shm")]
+    {
+        fs::create_dir_all(path)?;
+        mount(kind, path, kind, MountFlags::empty(), None)?;
+    }
+    // Not in every kernel.
+    let _ = mount("debugfs", "/sys/kernel/debug", "debugfs", MountFlags::empty(), None);
+    fs::create_dir_all(MOUNT_POINT)
+}
+
+/// A terminal that passes on what is written as it is.
+fn terminal(path: &str) -> io::Result<File> {
+    let file = OpenOptions::new().read(true).write(true).open(path)?;
+    let mut settings = tcgetattr(&file)?;
+    settings.make_raw();
+    tcsetattr(&file, OptionalActions::Now, &settings)?;
+    Ok(file)
+}
+
+struct Init {
+    job: Job,
+    output: File,
+    error: File,
+    control: File,
+    is_mounted: bool,
+}
+
+impl Init {
+    fn new() -> io::Result<Self> {
+        let job = serde_json::from_slice(&fs::read(JOB_PATH)?)?;
+        let (output, error) = (terminal("/dev/tty1")?, terminal("/dev/tty2")?);
+        Ok(Self { job, output, error, control: terminal("/dev/tty3")?, is_mounted: false })
+    }
+
+    fn work(&mut self) -> io::Result<()> {
+        for (number, step) in std::mem::take(&mut self.job.steps).into_iter().enumerate() {
+            if let Err(error) = self.step(number, &step) {
+                let reason = format!("{}: {error}", describe(&step));
+                return self.report(&Report::Failed { step: number, reason });
+            }
+        }
+        self.report(&Report::Done)
+    }
+
+    fn report(&mut self, report: &Report) -> io::Result<()> {
+        let mut line = serde_json::to_vec(report)?;
+        line.push(b'\n');
+        self.control.write_all(&line)
+    }
+
+    fn step(&mut self, number: usize, step: &Step) -> io::Result<()> {
+        match step {
+            Step::Module(path) => {
+                let module = File::open(path)?;
+                Ok(rustix::system::finit_module(module.as_fd(), c"", 0)?)
+            }
+            Step::Run(run) => self.run(number, run),
+            Step::Mount { kind, options } => {
+                let (flags, data) = mount_options(options);
+                let data = std::ffi::CString::new(data).map_err(io::Error::other)?;
+                mount(DEVICE, MOUNT_POINT, kind.as_str(), flags, Some(data.as_c_str()))?;
+                self.is_mounted = true;
+                Ok(())
+            }
+            Step::Unmount => {
+                unmount(MOUNT_POINT, UnmountFlags::empty())?;
+                self.is_mounted = false;
+                Ok(())
+            }
+            Step::Set { path, value } => {
+                // Not created if it is not there.
+                OpenOptions::new().write(true).open(path)?.write_all(value.as_bytes())
+            }
+            Step::Sync => {
+                rustix::fs::sync();
+                Ok(())
+            }
+            Step::DropCaches => {
+                rustix::fs::sync();
+                fs::write("/proc/sys/vm/drop_caches", "3")
+            }
+            Step::Mark(name) => {
+                let now = clock_gettime(ClockId::Monotonic);
+                let at_ns = now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;
+                self.report(&Report::Mark { name: name.clone(), at_ns })
+            }
+        }
+    }
+
+    fn run(&mut self, number: usize, run: &Run) -> io::Result<()> {
+        let Some((program, arguments)) = run.argv.split_first() else {
+            return Err(io::Error::other("no program"));
+        };
+        let mut command = Command::new(program);
+        command.args(arguments).env_clear().envs(self.job.environment.iter().cloned()).stdin(Stdio::null());
+        command.current_dir(if self.is_mounted { MOUNT_POINT } else { "/" });
+        let (status, said) = if run.quiet {
+            let output = command.output()?;
+            (output.status, [output.stdout, output.stderr].concat())
+        } else {
+            command.stdout(self.output.try_clone()?).stderr(self.error.try_clone()?);
+            (command.status()?, Vec::new())
+        };
+        let code = code(status);
+        self.report(&Report::Exit { step: number, code })?;
+        match run.allowed.is_empty() || run.allowed.contains(&code) {
+            true => Ok(()),
+            false => Err(io::Error::other(format!("exit code {code}\n{}", String::from_utf8_lossy(&said)))),
+        }
+    }
+}
+
+fn code(status: ExitStatus) -> i32 {
+    status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0))
+}
+
+fn describe(step: &Step) -> String {
+    match step {
+        Step::Module(path) => format!("cannot load module {path}"),
+        Step::Run(run) => run.argv.join(" "),
+        Step::Mount { kind, options } if options.is_empty() => format!("cannot mount {kind}"),
+        Step::Mount { kind, options } => format!("cannot mount {kind} with {options}"),
+        Step::Unmount => "cannot unmount".into(),
+        Step::Set { path, value } => format!("cannot write {value} to {path}"),
+        Step::Sync => "sync".into(),
+        Step::DropCaches => "cannot drop caches".into(),
+        Step::Mark(name) => format!("mark {name}"),
+    }
+}
+
+/// Options that are flags of mount(2), and the rest.
+fn mount_options(options: &str) -> (MountFlags, String) {
+    let mut flags = MountFlags::empty();
+    let mut rest = Vec::new();
+    for option in options.split(',').filter(|option| !option.is_empty()) {
+        flags |= match option {
+            "ro" => MountFlags::RDONLY,
+            "sync" => MountFlags::SYNCHRONOUS,
+            "dirsync" => MountFlags::DIRSYNC,
+            "noatime" => MountFlags::NOATIME,
+            "nodiratime" => MountFlags::NODIRATIME,
+            "relatime" => MountFlags::RELATIME,
+            "strictatime" => MountFlags::STRICTATIME,
+            "lazytime" => MountFlags::LAZYTIME,
+            "rw" | "defaults" => MountFlags::empty(),
+            other => {
+                rest.push(other);
+                continue;
+            }
+        };
+    }
+    (flags, rest.join(","))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_and_data_of_mount_options_are_told_apart() {
+        let (flags, data) = mount_options("sync,discard,,noatime,commit=1");
+        assert_eq!(flags, MountFlags::SYNCHRONOUS | MountFlags::NOATIME);
+        assert_eq!(data, "discard,commit=1");
+    }
+}

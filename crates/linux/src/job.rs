@@ -1,0 +1,112 @@
+//! What a guest does: a list of steps, which travels with its root.
+
+use serde::{Deserialize, Serialize};
+
+/// Where the job is in the guest's root.
+pub(crate) const JOB_PATH: &str = "/job.json";
+/// Where the file system under test is mounted.
+pub const MOUNT_POINT: &str = "/mnt";
+/// The drive.
+pub const DEVICE: &str = "/dev/vda";
+
+/// What a guest does from power-on to power-off.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Job {
+    /// In this order. If one fails that must not, the guest is switched off.
+    pub steps: Vec<Step>,
+    /// Environment of every program.
+    pub environment: Vec<(String, String)>,
+}
+
+/// One step of a job.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Step {
+    /// Loads a kernel module.
+    Module(String),
+    /// Runs a program in the mount point, or in / if nothing is mounted.
+    Run(Run),
+    /// Mounts the drive.
+    Mount {
+        /// File system.
+        kind: String,
+        /// Options, separated by commas.
+        options: String,
+    },
+    /// Unmounts it.
+    Unmount,
+    /// Writes text to a file: a switch of the kernel.
+    Set {
+        /// File.
+        path: String,
+        /// Text.
+        value: String,
+    },
+    /// sync(2).
+    Sync,
+    /// Forgets what the kernel has cached of files.
+    DropCaches,
+    /// Tells the host that this point is reached.
+    Mark(String),
+}
+
+/// A program to run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Run {
+    /// Program and arguments.
+    pub argv: Vec<String>,
+    /// Whether its output is thrown away unless it fails.
+    pub quiet: bool,
+    /// Exit codes that do not end the job; empty: all of them.
+    pub allowed: Vec<i32>,
+}
+
+impl Run {
+    /// A tool that has to succeed and whose output nobody wants.
+    pub fn tool<S: Into<String>>(argv: impl IntoIterator<Item = S>) -> Step {
+        Step::Run(Self { argv: argv.into_iter().map(Into::into).collect(), quiet: true, allowed: vec![0] })
+    }
+
+    /// A program whose output is the user's, and that has to succeed.
+    pub fn must_succeed<S: Into<String>>(argv: impl IntoIterator<Item = S>) -> Step {
+        Step::Run(Self { argv: argv.into_iter().map(Into::into).collect(), quiet: false, allowed: vec![0] })
+    }
+
+    /// A program whose output and exit code are the user's.
+    pub fn program<S: Into<String>>(argv: impl IntoIterator<Item = S>) -> Step {
+        Step::Run(Self {
+            argv: argv.into_iter().map(Into::into).collect(),
+            quiet: false,
+            allowed: Vec::new(),
+        })
+    }
+}
+
+/// What the guest's first process tells the host: one line each.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Report {
+    /// A [`Step::Mark`] is reached.
+    Mark {
+        /// Which.
+        name: String,
+        /// The guest's time in ns.
+        at_ns: u64,
+    },
+    /// A program has ended.
+    Exit {
+        /// Its step.
+        step: usize,
+        /// Its code; 128 and the number of the signal that ended it.
+        code: i32,
+    },
+    /// A step has failed and the guest is going down.
+    Failed {
+        /// Its step.
+        step: usize,
+        /// Why, with what a quiet program has printed.
+        reason: String,
+    },
+    /// All steps are done.
+    Done,
+}

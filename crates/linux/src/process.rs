@@ -1,0 +1,178 @@
+//! The guest as a process of the host: a kernel with a disk, a clock and four pipes.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixListener;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use command_fds::{CommandFdExt, FdMapping};
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
+
+use crate::LinuxError;
+use crate::pin::Pinned;
+
+/// What time is for a guest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clock {
+    /// Virtual: the guest's processor takes no time, its disk what the drive's model says.
+    Virtual,
+    /// The host's own clock, for kernels without time travel. Requests take as long as the model says, and
+    /// what the host needs for them.
+    Real,
+}
+
+/// How to boot a guest.
+#[derive(Clone, Debug)]
+pub struct Boot {
+    /// The kernel: an executable, User-Mode Linux.
+    pub kernel: PathBuf,
+    /// Its root, a cpio archive.
+    pub initramfs: PathBuf,
+    /// Memory in MiB.
+    pub memory_mib: u32,
+    /// What time is.
+    pub clock: Clock,
+    /// Seed of the kernel's random numbers.
+    pub seed: u64,
+    /// More arguments of the kernel.
+    pub arguments: Vec<String>,
+    /// Virtual time that the guest may take, in ns.
+    pub time_limit_ns: u64,
+    /// Wall time that may pass without a sign of life.
+    pub stall_limit: Duration,
+}
+
+/// The time of day at virtual time 0: a fixed one, 2025-01-01 00:00 UTC, in ns since 1970.
+pub const EPOCH_NS: u64 = 1_735_689_600_000_000_000;
+
+/// Where what the guest prints comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stream {
+    /// The kernel's messages.
+    Kernel,
+    /// Standard output of the command.
+    Output,
+    /// Standard error of the command.
+    Error,
+    /// Lines of the guest's first process for us.
+    Control,
+}
+
+impl Stream {
+    const ALL: [Stream; 4] = [Stream::Kernel, Stream::Output, Stream::Error, Stream::Control];
+    /// The file of the guest's process that each is: the kernel's console is its standard output.
+    const FILES: [i32; 4] = [1, 3, 4, 5];
+}
+
+/// Our end of what the guest prints.
+pub(crate) struct Pipe {
+    pub(crate) stream: Stream,
+    /// None once the guest has closed its end.
+    pub(crate) file: Option<File>,
+}
+
+/// Where the guest finds its disk and its clock.
+pub(crate) struct Sockets {
+    pub(crate) disk: UnixListener,
+    pub(crate) time: Option<UnixListener>,
+}
+
+/// The guest's process. It ends with this.
+pub(crate) struct Guest {
+    child: Child,
+    /// Becomes readable when the process ends.
+    pub(crate) exit: OwnedFd,
+    _pinned: Pinned,
+    /// Sockets and scratch files.
+    _folder: tempfile::TempDir,
+}
+
+impl Guest {
+    pub(crate) fn start(boot: &Boot) -> Result<(Self, Sockets, Vec<Pipe>), LinuxError> {
+        let failed = |error| LinuxError::Start { path: boot.kernel.display().to_string(), error };
+        let folder = tempfile::Builder::new().prefix("strobe-linux-").tempdir()?;
+        let path = folder.path();
+        let time = match boot.clock {
+            Clock::Virtual => Some(UnixListener::bind(path.join("time"))?),
+            Clock::Real => None,
+        };
+        let sockets = Sockets { disk: UnixListener::bind(path.join("disk"))?, time };
+
+        let mut command = Command::new(&boot.kernel);
+        command.args(arguments(boot, path)).env_clear().env("TMPDIR", memory_folder(path));
+        // A group of its own: the guest has a process for each of its address spaces.
+        command.env("HOME", path).stdin(Stdio::null()).process_group(0);
+        let (mut pipes, mut mappings) = (Vec::new(), Vec::new());
+        for (stream, child_fd) in Stream::ALL.into_iter().zip(Stream::FILES) {
+            let (ours, theirs) = pipe_with(PipeFlags::CLOEXEC).map_err(io::Error::from)?;
+            rustix::io::ioctl_fionbio(&ours, true).map_err(io::Error::from)?;
+            if stream == Stream::Kernel {
+                mappings.push(FdMapping { parent_fd: theirs.try_clone()?, child_fd: 2 });
+            }
+            mappings.push(FdMapping { parent_fd: theirs, child_fd });
+            pipes.push(Pipe { stream, file: Some(File::from(ours)) });
+        }
+        command.fd_mappings(mappings).map_err(io::Error::other)?;
+        let pinned = Pinned::new();
+        let mut child = command.spawn().map_err(failed)?;
+        match pidfd_open(Pid::from_child(&child), PidfdFlags::empty()) {
+            Ok(exit) => Ok((Self { child, exit, _pinned: pinned, _folder: folder }, sockets, pipes)),
+            Err(error) => {
+                end(&mut child);
+                Err(failed(error.into()))
+            }
+        }
+    }
+}
+
+impl Drop for Guest {
+    fn drop(&mut self) {
+        end(&mut self.child);
+    }
+}
+
+fn end(child: &mut Child) {
+    let _ = kill_process_group(Pid::from_child(child), Signal::KILL);
+    let _ = child.wait();
+}
+
+/// Where the guest's memory is kept: a file system in memory if there is one.
+fn memory_folder(folder: &Path) -> PathBuf {
+    let memory = Path::new("/dev/shm");
+    match rustix::fs::access(memory, rustix::fs::Access::WRITE_OK) {
+        Ok(()) => memory.to_owned(),
+        Err(_) => folder.to_owned(),
+    }
+}
+
+/// The kernel's command line.
+fn arguments(boot: &Boot, folder: &Path) -> Vec<String> {
+    let in_folder = |name: &str| folder.join(name).display().to_string();
+    let mut arguments = vec![
+        format!("mem={}M", boot.memory_mib),
+        format!("initrd={}", boot.initramfs.display()),
+        format!("virtio_uml.device={}:2", in_folder("disk")),
+        format!("uml_dir={}", in_folder("uml")),
+        "umid=guest".into(),
+        "con=null".into(),
+        "con0=null,fd:1".into(),
+        "con1=null,fd:3".into(),
+        "con2=null,fd:4".into(),
+        "con3=null,fd:5".into(),
+        // Addresses are an entropy of their own.
+        "norandmaps".into(),
+        format!("rng_seed={}", boot.seed),
+        "panic=-1".into(),
+    ];
+    if boot.clock == Clock::Virtual {
+        arguments.push(format!("time-travel=ext:1:{}", in_folder("time")));
+        arguments.push(format!("time-travel-start={EPOCH_NS}"));
+    }
+    arguments.extend(boot.arguments.iter().cloned());
+    arguments
+}

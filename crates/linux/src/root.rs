@@ -1,0 +1,330 @@
+//! The root of the guest: programs of the host with the libraries they need, as a cpio archive in memory.
+//!
+//! It depends on what the host has installed, and on nothing else: no times, no order of directories.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Component, Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use cpio::newc::{Builder, ModeFileType};
+
+use crate::LinuxError;
+use crate::job::{JOB_PATH, Job};
+
+/// Where programs are looked for beside `PATH`: some distributions hide tools of root.
+const SYSTEM_FOLDERS: [&str; 6] =
+    ["/usr/local/sbin", "/usr/sbin", "/sbin", "/usr/local/bin", "/usr/bin", "/bin"];
+/// What scripts use without saying so.
+const BASE_PROGRAMS: [&str; 1] = ["sh"];
+
+/// A program that is not there.
+#[derive(Debug, thiserror::Error)]
+#[error("{name} is not installed{}", package_hint(.name))]
+pub struct MissingProgram {
+    /// Its name.
+    pub name: String,
+}
+
+fn package_hint(name: &str) -> String {
+    match package_of(name) {
+        Some(package) => format!(": install the package {package}"),
+        None => String::new(),
+    }
+}
+
+/// The Debian package of a tool.
+pub(crate) fn package_of(program: &str) -> Option<&'static str> {
+    Some(match program {
+        "mkfs.ext4" | "e2fsck" | "dumpe2fs" | "debugfs" => "e2fsprogs",
+        "mkfs.f2fs" | "fsck.f2fs" => "f2fs-tools",
+        "mkfs.vfat" | "fsck.fat" | "fsck.vfat" => "dosfstools",
+        "mkfs.xfs" | "xfs_repair" => "xfsprogs",
+        "fio" => "fio",
+        "dbench" => "dbench",
+        "postmark" => "postmark",
+        "flex" => "flex",
+        "bison" => "bison",
+        "bc" => "bc",
+        "make" => "make",
+        "gcc" | "cc" => "gcc",
+        "xz" => "xz-utils",
+        "tar" => "tar",
+        "patch" => "patch",
+        "ldd" => "libc-bin",
+        _ => return None,
+    })
+}
+
+/// Where `program` is: a path, or a name that is looked for.
+pub fn find_program(program: &str) -> Result<PathBuf, MissingProgram> {
+    let missing = || MissingProgram { name: program.to_owned() };
+    let is_program = |path: &Path| {
+        fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+    };
+    if program.contains('/') {
+        let path = Path::new(program);
+        return if is_program(path) {
+            std::path::absolute(path).map_err(|_| missing())
+        } else {
+            Err(missing())
+        };
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::env::split_paths(&path).chain(SYSTEM_FOLDERS.iter().map(PathBuf::from));
+    folders.map(|folder| folder.join(program)).find(|path| is_program(path)).ok_or_else(missing)
+}
+
+enum Entry {
+    Folder,
+    Link(PathBuf),
+    File { content: Vec<u8>, mode: u32 },
+}
+
+/// A root under construction.
+#[derive(Default)]
+pub struct Root {
+    entries: BTreeMap<PathBuf, Entry>,
+}
+
+impl Root {
+    /// A root with a shell, and `init`, this program, as its first process.
+    pub fn new(init: &Path) -> Result<Self, LinuxError> {
+        let mut root = Self::default();
+        for folder in ["dev", "proc", "sys", "tmp", "mnt", "etc"] {
+            root.entries.insert(folder.into(), Entry::Folder);
+        }
+        root.libraries_of(init)?;
+        root.put("init", 0o755, loaded_part(fs::read(init)?));
+        // Programs that ask who they are.
+        root.put("etc/passwd", 0o644, b"root:x:0:0:root:/tmp:/bin/sh\n".to_vec());
+        root.put("etc/group", 0o644, b"root:x:0:\n".to_vec());
+        for program in BASE_PROGRAMS {
+            root.program(program)?;
+        }
+        Ok(root)
+    }
+
+    fn put(&mut self, path: impl Into<PathBuf>, mode: u32, content: Vec<u8>) {
+        let path = path.into();
+        self.parents(&path);
+        self.entries.insert(path, Entry::File { content, mode });
+    }
+
+    /// Adds a link.
+    pub fn link(&mut self, path: &str, target: &str) {
+        self.parents(Path::new(path));
+        self.entries.insert(path.into(), Entry::Link(target.into()));
+    }
+
+    fn parents(&mut self, path: &Path) {
+        for parent in path.ancestors().skip(1).filter(|parent| *parent != Path::new("")) {
+            self.entries.entry(parent.to_owned()).or_insert(Entry::Folder);
+        }
+    }
+
+    /// Adds a program with its libraries; a script with its interpreter and all programs that it names.
+    /// Returns its path in the guest.
+    pub fn program(&mut self, program: &str) -> Result<PathBuf, LinuxError> {
+        let path = find_program(program)?;
+        if self.entries.contains_key(&relative(&path)) {
+            return Ok(path);
+        }
+        let content = fs::read(&path)?;
+        let script = content.strip_prefix(b"#!").map(|rest| String::from_utf8_lossy(rest).into_owned());
+        self.file(&path)?;
+        match script {
+            Some(text) => {
+                let interpreter = text.lines().next().unwrap_or_default();
+                for word in interpreter.split_whitespace() {
+                    if find_program(word).is_ok() {
+                        self.program(word)?;
+                    }
+                }
+                self.programs_named_in(&text)?;
+            }
+            None => self.libraries_of(&path)?,
+        }
+        Ok(path)
+    }
+
+    /// Adds all programs whose names are words of `script`.
+    pub fn programs_named_in(&mut self, script: &str) -> Result<(), LinuxError> {
+        let is_separator = |c: char| c.is_whitespace() || ";|&()`\"'<>${}=".contains(c);
+        for word in script.split(is_separator).filter(|word| !word.is_empty()) {
+            let is_name = word.chars().all(|c| c.is_ascii_alphanumeric() || "._-+/".contains(c));
+            if is_name && !word.starts_with(['-', '.']) && find_program(word).is_ok() {
+                self.program(word)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds a file or a folder with everything in it, where it is on the host.
+    pub fn tree(&mut self, path: &Path) -> Result<(), LinuxError> {
+        let path = std::path::absolute(path)?;
+        if !fs::metadata(&path)?.is_dir() {
+            return self.file(&path);
+        }
+        self.parents(&relative(&path).join("x"));
+        let mut children = fs::read_dir(&path)?.collect::<io::Result<Vec<_>>>()?;
+        children.sort_by_key(fs::DirEntry::file_name);
+        children.iter().try_for_each(|child| self.tree(&child.path()))
+    }
+
+    /// Adds a file of the host. Where a folder on the way is a link on the host (/bin is, on some), it is one
+    /// in the guest.
+    fn file(&mut self, path: &Path) -> Result<(), LinuxError> {
+        let mut real = PathBuf::new();
+        let components: Vec<_> = path.components().filter(|part| *part != Component::RootDir).collect();
+        let Some((name, folders)) = components.split_last() else { return Ok(()) };
+        for folder in folders {
+            real.push(folder);
+            let on_host = Path::new("/").join(&real);
+            if fs::symlink_metadata(&on_host)?.file_type().is_symlink() {
+                self.parents(&real);
+                self.entries.entry(real.clone()).or_insert(Entry::Link(fs::read_link(&on_host)?));
+                real = relative(&fs::canonicalize(&on_host)?);
+            }
+        }
+        let target = real.join(name);
+        let mode = fs::metadata(path)?.permissions().mode() & 0o777;
+        self.put(target, mode, fs::read(path)?);
+        Ok(())
+    }
+
+    /// Adds the shared libraries of a program, as the host's loader finds them.
+    fn libraries_of(&mut self, program: &Path) -> Result<(), LinuxError> {
+        let ldd = find_program("ldd")?;
+        let output = Command::new(ldd).arg(program).env("LC_ALL", "C").stderr(Stdio::null()).output()?;
+        for line in String::from_utf8_lossy(&output.stdout).lines() {
+            if let Some((name, "not found")) = line.trim().split_once(" => ") {
+                return Err(LinuxError::Library { program: program.to_owned(), library: name.to_owned() });
+            }
+            // "name => /path (0x...)", or "/path (0x...)" for the loader.
+            let path = line.split_whitespace().find(|word| word.starts_with('/')).map(PathBuf::from);
+            if let Some(path) = path.filter(|path| path.exists()) {
+                self.file(&path)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The archive, with the job in it.
+    pub fn archive(&self, job: &Job) -> Result<Vec<u8>, LinuxError> {
+        let mut archive = Vec::new();
+        let job = serde_json::to_vec(job).map_err(io::Error::from)?;
+        let job = Entry::File { content: job, mode: 0o644 };
+        let job_path = relative(Path::new(JOB_PATH));
+        let all = self.entries.iter().chain([(&job_path, &job)]);
+        for (number, (path, entry)) in all.enumerate() {
+            let (mode, kind, content): (_, _, &[u8]) = match entry {
+                Entry::Folder => (0o755, ModeFileType::Directory, &[]),
+                Entry::Link(target) => (0o777, ModeFileType::Symlink, os_bytes(target.as_os_str())),
+                Entry::File { content, mode } => (*mode, ModeFileType::Regular, content),
+            };
+            let name =
+                path.to_str().ok_or_else(|| io::Error::other(format!("the name {path:?} is not UTF-8")))?;
+            let header = Builder::new(name).ino(number as u32 + 1).mode(mode).set_mode_file_type(kind);
+            let size = u32::try_from(content.len()).map_err(io::Error::other)?;
+            let mut file = header.write(&mut archive, size);
+            file.write_all(content)?;
+            file.finish()?;
+        }
+        cpio::newc::trailer(&mut archive)?;
+        Ok(archive)
+    }
+}
+
+fn os_bytes(text: &OsStr) -> &[u8] {
+    use std::os::unix::ffi::OsStrExt as _;
+    text.as_bytes()
+}
+
+fn relative(path: &Path) -> PathBuf {
+    path.strip_prefix("/").unwrap_or(path).to_owned()
+}
+
+/// A program without what is not loaded when it runs: debugging information is nine tenths of a development
+/// build. What is no 64-bit ELF file stays as it is.
+fn loaded_part(mut program: Vec<u8>) -> Vec<u8> {
+    match loaded_bytes(&program) {
+        Some(end) if end < program.len() => {
+            program.truncate(end);
+            // No section headers any more: e_shoff, then e_shnum and e_shstrndx.
+            program[0x28..0x30].fill(0);
+            program[0x3c..0x40].fill(0);
+            program
+        }
+        _ => program,
+    }
+}
+
+/// Where the last segment of a 64-bit little-endian ELF file ends.
+fn loaded_bytes(program: &[u8]) -> Option<usize> {
+    if program.get(..6)? != b"\x7fELF\x02\x01" {
+        return None;
+    }
+    let long = |at: usize| Some(u64::from_le_bytes(program.get(at..at.checked_add(8)?)?.try_into().ok()?));
+    let short = |at: usize| Some(u16::from_le_bytes(program.get(at..at + 2)?.try_into().ok()?));
+    let table = usize::try_from(long(0x20)?).ok()?;
+    let (entry_bytes, entries) = (usize::from(short(0x36)?), usize::from(short(0x38)?));
+    let mut end = table.checked_add(entry_bytes.checked_mul(entries)?)?;
+    for entry in 0..entries {
+        let at = table + entry * entry_bytes;
+        let segment_end = long(at.checked_add(8)?)?.checked_add(long(at.checked_add(0x20)?)?)?;
+        end = end.max(usize::try_from(segment_end).ok()?);
+    }
+    Some(end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_archive_is_the_same_every_time_and_runs() {
+        let root = Root::new(Path::new("/bin/sh")).unwrap();
+        let job = Job::default();
+        assert_eq!(
+            root.archive(&job).unwrap(),
+            Root::new(Path::new("/bin/sh")).unwrap().archive(&job).unwrap()
+        );
+        assert!(root.entries.keys().any(|path| path.ends_with("libc.so.6")));
+    }
+
+    #[test]
+    fn programs_still_run_without_what_is_not_loaded() {
+        let this = std::env::current_exe().unwrap();
+        let content = fs::read(&this).unwrap();
+        let short = loaded_part(content.clone());
+        assert!(short.len() < content.len(), "tests are built with debugging information");
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("program");
+        fs::write(&path, short).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        assert!(Command::new(path).arg("--list").output().unwrap().status.success());
+    }
+
+    #[test]
+    fn what_is_no_program_stays_as_it_is() {
+        for content in [&b""[..], b"#!/bin/sh\n", b"\x7fELF\x02\x01", &[0x7f; 100], &[0xff; 64]] {
+            assert_eq!(loaded_part(content.to_vec()), content);
+        }
+        let mut wrong = b"\x7fELF\x02\x01".to_vec();
+        wrong.resize(64, 0xff);
+        assert_eq!(loaded_part(wrong.clone()), wrong);
+    }
+
+    #[test]
+    fn programs_of_a_script_come_along() {
+        let mut root = Root::default();
+        root.programs_named_in("x=$(ls /); cat a|sort -n && rm -f b").unwrap();
+        for name in ["ls", "cat", "sort", "rm"] {
+            assert!(root.entries.keys().any(|path| path.ends_with(name)), "{name}");
+        }
+    }
+}

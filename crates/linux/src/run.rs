@@ -1,0 +1,236 @@
+//! A job on a drive: boot, listen, and what came of it.
+
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use strobe_ssd::{DriveStats, Engine, Latency};
+use strobe_types::SimTime;
+
+use crate::disk::{Disk, DiskOptions, Requests};
+use crate::job::{Job, Report};
+use crate::process::{Boot, Clock, Stream};
+use crate::record::Recorder;
+use crate::session::{self, End, Ended, Listener};
+use crate::{LinuxError, Root};
+
+/// The machine that a job runs on.
+#[derive(Clone, Debug)]
+pub struct Machine {
+    /// The kernel.
+    pub kernel: PathBuf,
+    /// Memory in MiB.
+    pub memory_mib: u32,
+    /// What time is.
+    pub clock: Clock,
+    /// Seed of the kernel's random numbers.
+    pub seed: u64,
+    /// Virtual time that a job may take, in ns.
+    pub time_limit_ns: u64,
+    /// Wall time without a sign of life after which a job has failed.
+    pub stall_limit: Duration,
+    /// What the guest is offered of the drive.
+    pub disk: DiskOptions,
+    /// More arguments of the kernel.
+    pub arguments: Vec<String>,
+}
+
+impl Machine {
+    /// A machine with `kernel` in virtual time.
+    pub fn new(kernel: PathBuf) -> Self {
+        Self {
+            kernel,
+            memory_mib: 512,
+            clock: Clock::Virtual,
+            seed: 1,
+            time_limit_ns: 24 * 3_600_000_000_000,
+            stall_limit: Duration::from_secs(300),
+            disk: DiskOptions::default(),
+            arguments: Vec::new(),
+        }
+    }
+}
+
+/// A [`Step::Mark`](crate::job::Step::Mark) that was reached.
+#[derive(Clone, Debug)]
+pub struct Mark {
+    /// Its name.
+    pub name: String,
+    /// The guest's time.
+    pub at_ns: u64,
+    /// What the drive had done.
+    pub stats: DriveStats,
+    /// What the guest had sent.
+    pub requests: Requests,
+    /// Latencies since the mark before.
+    pub latency: Latency,
+}
+
+/// What came of a job.
+pub struct Outcome {
+    /// The drive, as the guest left it; to be restarted after a power cut.
+    pub engine: Box<dyn Engine>,
+    /// How the guest ended.
+    pub ended: Ended,
+    /// The drive's time then.
+    pub at: SimTime,
+    /// The marks that were reached.
+    pub marks: Vec<Mark>,
+    /// Steps that ran programs, and their exit codes.
+    pub exits: Vec<(usize, i32)>,
+    /// The step that failed, and why.
+    pub failed: Option<(usize, String)>,
+    /// The first error of the drive that the guest has seen.
+    pub drive_error: Option<String>,
+    /// What the guest has sent.
+    pub requests: Requests,
+}
+
+impl Outcome {
+    /// The exit code of the program of step `step`.
+    pub fn exit_code(&self, step: usize) -> Option<i32> {
+        self.exits.iter().find(|(of, _)| *of == step).map(|(_, code)| *code)
+    }
+
+    /// The mark `name`.
+    pub fn mark(&self, name: &str) -> Option<&Mark> {
+        self.marks.iter().find(|mark| mark.name == name)
+    }
+}
+
+/// A drive about to be switched on together with a guest.
+pub struct PoweredDrive {
+    /// The drive, which keeps contents.
+    pub engine: Box<dyn Engine>,
+    /// Its time at the guest's time 0.
+    pub start: SimTime,
+    /// What is to write down the guest's requests.
+    pub recorder: Option<Recorder>,
+}
+
+impl PoweredDrive {
+    /// A drive as it is at `start`.
+    pub fn new(engine: Box<dyn Engine>, start: SimTime) -> Self {
+        Self { engine, start, recorder: None }
+    }
+}
+
+impl Machine {
+    /// Runs `job` with `root` on `drive`; `hears` gets what the guest prints. Setting `stop` ends it. A step
+    /// that fails is an outcome, not an error; a guest that ends without a word is an error.
+    pub fn run(
+        &self,
+        root: &Root,
+        job: &Job,
+        drive: PoweredDrive,
+        stop: &AtomicBool,
+        hears: &mut dyn FnMut(Stream, &[u8]),
+    ) -> Result<Outcome, LinuxError> {
+        let mut file = tempfile::Builder::new().prefix("strobe-root-").tempfile()?;
+        file.write_all(&root.archive(job)?)?;
+        let boot = Boot {
+            kernel: self.kernel.clone(),
+            initramfs: file.path().to_owned(),
+            memory_mib: self.memory_mib,
+            clock: self.clock,
+            seed: self.seed,
+            arguments: self.arguments.clone(),
+            time_limit_ns: self.time_limit_ns,
+            stall_limit: self.stall_limit,
+        };
+        let mut disk = Disk::new(drive.engine, drive.start, self.disk.clone());
+        if let Some(recorder) = drive.recorder {
+            disk.record(recorder);
+        }
+        let mut notes = Notes {
+            hears,
+            control: Vec::new(),
+            marks: Vec::new(),
+            exits: Vec::new(),
+            failed: None,
+            is_done: false,
+            log: String::new(),
+        };
+        let ended = session::boot(&boot, &mut disk, &mut notes, stop)?;
+        if ended.end == End::Off && !notes.is_done && notes.failed.is_none() {
+            return Err(LinuxError::Ended { log: notes.log });
+        }
+        if let Some(recorder) = disk.take_recorder() {
+            recorder.finish()?;
+        }
+        Ok(Outcome {
+            ended,
+            at: disk.time(ended.guest_ns),
+            marks: notes.marks,
+            exits: notes.exits,
+            failed: notes.failed,
+            drive_error: disk.first_error().map(str::to_owned),
+            requests: disk.requests(),
+            engine: disk.into_engine(),
+        })
+    }
+}
+
+/// What the guest has said so far.
+struct Notes<'a> {
+    hears: &'a mut dyn FnMut(Stream, &[u8]),
+    /// An unfinished line.
+    control: Vec<u8>,
+    marks: Vec<Mark>,
+    exits: Vec<(usize, i32)>,
+    failed: Option<(usize, String)>,
+    is_done: bool,
+    /// The end of what the kernel said.
+    log: String,
+}
+
+/// Most of the kernel's log that is kept.
+const LOG_BYTES_MAX: usize = 4096;
+
+impl Listener for Notes<'_> {
+    fn hears(&mut self, stream: Stream, bytes: &[u8], disk: &mut Disk) -> Result<(), LinuxError> {
+        (self.hears)(stream, bytes);
+        match stream {
+            Stream::Kernel => {
+                self.log.push_str(&String::from_utf8_lossy(bytes));
+                let excess = self.log.len().saturating_sub(LOG_BYTES_MAX);
+                let from = (excess..).find(|&at| self.log.is_char_boundary(at)).unwrap_or(0);
+                self.log.drain(..from);
+            }
+            Stream::Control => {
+                for &byte in bytes {
+                    if byte != b'\n' {
+                        self.control.push(byte);
+                        continue;
+                    }
+                    let line = std::mem::take(&mut self.control);
+                    self.report(&line, disk)?;
+                }
+            }
+            Stream::Output | Stream::Error => {}
+        }
+        Ok(())
+    }
+}
+
+impl Notes<'_> {
+    fn report(&mut self, line: &[u8], disk: &mut Disk) -> Result<(), LinuxError> {
+        let report = serde_json::from_slice(line).map_err(|error| {
+            let text = String::from_utf8_lossy(line).into_owned();
+            LinuxError::Protocol(format!("its first process says {text:?}: {error}"))
+        })?;
+        match report {
+            Report::Mark { name, at_ns } => {
+                let (stats, requests) = (disk.engine().stats(), disk.requests());
+                let latency = disk.engine().latency().clone();
+                disk.engine_mut().clear_latency();
+                self.marks.push(Mark { name, at_ns, stats, requests, latency });
+            }
+            Report::Exit { step, code } => self.exits.push((step, code)),
+            Report::Failed { step, reason } => self.failed = Some((step, reason)),
+            Report::Done => self.is_done = true,
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,271 @@
+//! Messages of vhost-user, as far as User-Mode Linux speaks it, and nothing about sockets.
+//!
+//! The guest asks for in-band notifications, so kicks and calls are messages too. That is what makes
+//! the time of a request exact: no other channel can overtake it.
+
+/// Feature bit that means: there are protocol features.
+pub const F_PROTOCOL_FEATURES: u64 = 1 << 30;
+
+/// Protocol features.
+pub mod protocol {
+    /// Every request can be acknowledged.
+    pub const REPLY_ACK: u64 = 1 << 3;
+    /// The device can send requests of its own.
+    pub const BACKEND_REQ: u64 = 1 << 5;
+    /// The device has a configuration space.
+    pub const CONFIG: u64 = 1 << 9;
+    /// Notifications are messages.
+    pub const INBAND_NOTIFICATIONS: u64 = 1 << 14;
+    /// All that we offer, and all that is needed.
+    pub const OFFERED: u64 = REPLY_ACK | BACKEND_REQ | CONFIG | INBAND_NOTIFICATIONS;
+}
+
+const VERSION: u32 = 1;
+const FLAG_REPLY: u32 = 1 << 2;
+const FLAG_NEED_REPLY: u32 = 1 << 3;
+/// The number of the message by which the device interrupts.
+const BACKEND_VRING_CALL: u32 = 4;
+
+/// The header of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// Number of the request.
+    pub request: u32,
+    /// Whether the guest waits for an acknowledgement.
+    pub needs_reply: bool,
+    /// Bytes that follow.
+    pub bytes: usize,
+}
+
+impl Header {
+    /// Bytes of a header.
+    pub const BYTES: usize = 12;
+    /// Most bytes that may follow: a configuration space is the largest.
+    pub const PAYLOAD_MAX: usize = 512;
+
+    /// Reads a header.
+    pub fn parse(bytes: [u8; Self::BYTES]) -> Result<Self, String> {
+        let word = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+        let (request, flags, length) = (word(0), word(4), word(8) as usize);
+        if flags & 3 != VERSION {
+            return Err(format!("vhost-user message {request} of version {}", flags & 3));
+        }
+        if length > Self::PAYLOAD_MAX {
+            return Err(format!("vhost-user message {request} of {length} bytes"));
+        }
+        Ok(Self { request, needs_reply: flags & FLAG_NEED_REPLY != 0, bytes: length })
+    }
+}
+
+/// A part of the guest's memory: where it is for its devices, in its own addresses, and in the file that
+/// comes with the message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Region {
+    /// First address as devices see it.
+    pub guest: u64,
+    /// Bytes.
+    pub bytes: u64,
+    /// First address as the rings are named.
+    pub user: u64,
+    /// Where in the file it begins.
+    pub offset: u64,
+}
+
+/// What the guest asks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Request {
+    /// What features has the device?
+    GetFeatures,
+    /// These features are used.
+    SetFeatures(u64),
+    /// Begins a session.
+    SetOwner,
+    /// What protocol features are there?
+    GetProtocolFeatures,
+    /// These are used.
+    SetProtocolFeatures(u64),
+    /// Its memory; a file for each region comes along.
+    SetMemory(Vec<Region>),
+    /// The number of descriptors of a ring.
+    SetVringSize {
+        /// Ring.
+        index: u32,
+        /// Descriptors.
+        size: u32,
+    },
+    /// Where a ring is, in addresses of the guest.
+    SetVringAddress {
+        /// Ring.
+        index: u32,
+        /// Descriptors.
+        descriptors: u64,
+        /// What the device has done.
+        used: u64,
+        /// What there is to do.
+        available: u64,
+    },
+    /// Where in the ring to begin.
+    SetVringBase {
+        /// Ring.
+        index: u32,
+        /// Entry.
+        base: u32,
+    },
+    /// Starts or stops a ring.
+    EnableVring {
+        /// Ring.
+        index: u32,
+        /// Start.
+        enable: bool,
+    },
+    /// Where the device's own requests go: a socket that comes along.
+    SetBackendChannel,
+    /// Reads the configuration space.
+    GetConfig {
+        /// First byte.
+        offset: u32,
+        /// The message as it came: the answer has the same form.
+        message: Vec<u8>,
+    },
+    /// Writes to the configuration space.
+    SetConfig {
+        /// First byte.
+        offset: u32,
+        /// What is written.
+        bytes: Vec<u8>,
+    },
+    /// There is something to do in a ring.
+    Kick {
+        /// Ring.
+        index: u32,
+    },
+}
+
+/// Bytes before the contents of a configuration message.
+const CONFIG_HEADER_BYTES: usize = 12;
+const REGION_BYTES: usize = 32;
+
+impl Request {
+    /// Reads what follows the header.
+    pub fn parse(number: u32, payload: &[u8]) -> Result<Self, String> {
+        let short = || format!("vhost-user message {number} of {} bytes is too short", payload.len());
+        let word = |at: usize| -> Result<u32, String> {
+            let bytes = payload.get(at..at + 4).ok_or_else(short)?;
+            Ok(u32::from_le_bytes(bytes.try_into().map_err(|_| short())?))
+        };
+        let long =
+            |at: usize| -> Result<u64, String> { Ok(u64::from(word(at)?) | u64::from(word(at + 4)?) << 32) };
+        Ok(match number {
+            1 => Self::GetFeatures,
+            2 => Self::SetFeatures(long(0)?),
+            3 => Self::SetOwner,
+            5 => {
+                let regions = (0..word(0)?.min(8) as usize).map(|region| {
+                    let at = 8 + region * REGION_BYTES;
+                    let (guest, bytes) = (long(at)?, long(at + 8)?);
+                    Ok::<_, String>(Region { guest, bytes, user: long(at + 16)?, offset: long(at + 24)? })
+                });
+                Self::SetMemory(regions.collect::<Result<_, _>>()?)
+            }
+            8 => Self::SetVringSize { index: word(0)?, size: word(4)? },
+            9 => Self::SetVringAddress {
+                index: word(0)?,
+                descriptors: long(8)?,
+                used: long(16)?,
+                available: long(24)?,
+            },
+            10 => Self::SetVringBase { index: word(0)?, base: word(4)? },
+            15 => Self::GetProtocolFeatures,
+            16 => Self::SetProtocolFeatures(long(0)?),
+            18 => Self::EnableVring { index: word(0)?, enable: word(4)? != 0 },
+            21 => Self::SetBackendChannel,
+            24 => Self::GetConfig { offset: word(0)?, message: payload.to_vec() },
+            25 => {
+                let contents = payload.get(CONFIG_HEADER_BYTES..).ok_or_else(short)?;
+                let bytes = contents.get(..word(4)? as usize).ok_or_else(short)?.to_vec();
+                Self::SetConfig { offset: word(0)?, bytes }
+            }
+            35 => Self::Kick { index: word(0)? },
+            other => return Err(format!("vhost-user message {other}, which this disk does not know")),
+        })
+    }
+}
+
+/// A message to the guest with these contents.
+pub fn reply(request: u32, payload: &[u8]) -> Vec<u8> {
+    message(request, VERSION | FLAG_REPLY, payload)
+}
+
+/// The answer to [`Request::GetConfig`]: the bytes of `space` from the offset of the `message` on, zeros
+/// beyond its end.
+pub fn config_reply(message: &[u8], space: &[u8]) -> Vec<u8> {
+    let mut answer = message.to_vec();
+    if let Some((header, contents)) = answer.split_at_mut_checked(CONFIG_HEADER_BYTES) {
+        let offset = u32::from_le_bytes([header[0], header[1], header[2], header[3]]) as usize;
+        for (at, byte) in contents.iter_mut().enumerate() {
+            *byte = space.get(offset.saturating_add(at)).copied().unwrap_or(0);
+        }
+    }
+    reply(24, &answer)
+}
+
+/// The interrupt of ring `index`, to be acknowledged or not.
+pub fn vring_call(index: u32, needs_reply: bool) -> Vec<u8> {
+    let mut payload = [0; 8];
+    payload[..4].copy_from_slice(&index.to_le_bytes());
+    message(BACKEND_VRING_CALL, VERSION | if needs_reply { FLAG_NEED_REPLY } else { 0 }, &payload)
+}
+
+/// Bytes of an acknowledgement.
+pub const ACK_BYTES: usize = Header::BYTES + 8;
+
+/// Whether the acknowledgement of an interrupt says that it arrived.
+pub fn is_positive(ack: [u8; ACK_BYTES]) -> bool {
+    ack[..4] == BACKEND_VRING_CALL.to_le_bytes() && ack[Header::BYTES..].iter().all(|&byte| byte == 0)
+}
+
+fn message(request: u32, flags: u32, payload: &[u8]) -> Vec<u8> {
+    let length = payload.len() as u32;
+    [&request.to_le_bytes(), &flags.to_le_bytes(), &length.to_le_bytes(), payload].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn messages_of_the_kernel_are_understood() {
+        let mut table = vec![1, 0, 0, 0, 0, 0, 0, 0];
+        for value in [0x1000_u64, 0x2000, 0x6000_1000, 0x1000, 0, 0, 0, 0] {
+            table.extend(value.to_le_bytes());
+        }
+        assert_eq!(table.len(), 72, "the kernel sends room for two regions always");
+        let region = Region { guest: 0x1000, bytes: 0x2000, user: 0x6000_1000, offset: 0x1000 };
+        assert_eq!(Request::parse(5, &table), Ok(Request::SetMemory(vec![region])));
+        let mut config = vec![0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0];
+        config.extend([9, 9, 9, 9]);
+        let Ok(Request::GetConfig { offset: 0, message }) = Request::parse(24, &config) else { panic!() };
+        assert_eq!(config_reply(&message, &[1, 2, 3])[Header::BYTES + 12..], [1, 2, 3, 0]);
+        let set = Request::parse(25, &config);
+        assert_eq!(set, Ok(Request::SetConfig { offset: 0, bytes: vec![9; 4] }));
+    }
+
+    #[test]
+    fn wrong_messages_say_so() {
+        assert!(Request::parse(2, &[0; 7]).unwrap_err().contains("too short"));
+        assert!(Request::parse(99, &[]).unwrap_err().contains("99"));
+        assert!(Header::parse([0; 12]).unwrap_err().contains("version 0"));
+        let large = [1, 0, 0, 0, 1, 0, 0, 0, 1, 2, 0, 0];
+        assert!(Header::parse(large).unwrap_err().contains("513 bytes"));
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_panic(number in 0_u32..64, payload in proptest::collection::vec(any::<u8>(), 0..600)) {
+            let _ = Request::parse(number, &payload);
+            let _ = config_reply(&payload, &payload);
+        }
+    }
+}

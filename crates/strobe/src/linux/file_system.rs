@@ -1,0 +1,62 @@
+//! File systems: how each is made and checked, the same way every time.
+
+/// A file system that a guest can use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileSystem {
+    /// ext4.
+    Ext4,
+    /// F2FS.
+    F2fs,
+    /// FAT, mounted as vfat.
+    Vfat,
+    /// XFS.
+    Xfs,
+    /// None: the command sees /dev/vda only.
+    None,
+}
+
+use strobe_linux::job::DEVICE;
+
+impl FileSystem {
+    /// Its name for mount(2).
+    pub fn kernel_name(self) -> Option<&'static str> {
+        match self {
+            Self::Ext4 => Some("ext4"),
+            Self::F2fs => Some("f2fs"),
+            Self::Vfat => Some("vfat"),
+            Self::Xfs => Some("xfs"),
+            Self::None => None,
+        }
+    }
+
+    /// How it is made: with an identity that depends on `seed` only.
+    pub fn mkfs(self, seed: u64, options: &[String]) -> Vec<String> {
+        let uuid = format!("57b0be00-0000-4000-8000-{:012x}", seed & 0xffff_ffff_ffff);
+        let own: Vec<String> = match self {
+            Self::Ext4 => {
+                let extended = format!("hash_seed={uuid},lazy_itable_init=0,lazy_journal_init=0");
+                ["mkfs.ext4", "-q", "-F", "-U", &uuid, "-E", &extended].map(str::to_owned).into()
+            }
+            Self::F2fs => ["mkfs.f2fs", "-f", "-U", &uuid].map(str::to_owned).into(),
+            Self::Vfat => {
+                let serial = format!("{:08x}", seed as u32);
+                ["mkfs.vfat", "-i", &serial].map(str::to_owned).into()
+            }
+            Self::Xfs => ["mkfs.xfs", "-q", "-f", "-m", &format!("uuid={uuid}")].map(str::to_owned).into(),
+            Self::None => Vec::new(),
+        };
+        own.into_iter().chain(options.iter().cloned()).chain([DEVICE.to_owned()]).collect()
+    }
+
+    /// How it is checked, without changing anything.
+    pub fn fsck(self) -> Option<Vec<String>> {
+        let command: &[&str] = match self {
+            Self::Ext4 => &["e2fsck", "-f", "-n", DEVICE],
+            Self::F2fs => &["fsck.f2fs", "--dry-run", DEVICE],
+            Self::Vfat => &["fsck.fat", "-n", DEVICE],
+            Self::Xfs => &["xfs_repair", "-n", DEVICE],
+            Self::None => return None,
+        };
+        Some(command.iter().map(|word| (*word).to_owned()).collect())
+    }
+}

@@ -137,9 +137,9 @@ impl Calendar {
         self.messages
     }
 
-    /// Lets the guest run ahead no further than `event`, our next one.
-    pub(crate) fn limit(&self, event: Option<u64>) {
-        self.page.free_until().store(event.unwrap_or(NEVER), Ordering::Release);
+    /// Lets the guest run ahead until it is `until`.
+    pub(crate) fn limit(&self, until: u64) {
+        self.page.free_until().store(until.min(NEVER), Ordering::Release);
     }
 
     /// The time at which the waiting guest wants to go on.
@@ -156,13 +156,13 @@ impl Calendar {
         self.page.free_until().store(NEVER, Ordering::Release);
     }
 
-    /// Lets the waiting guest run from `now` until our next event.
-    pub(crate) fn run(&mut self, now: u64, event: Option<u64>) -> Result<(), LinuxError> {
+    /// Lets the waiting guest run from `now` to `until`.
+    pub(crate) fn run(&mut self, now: u64, until: u64) -> Result<(), LinuxError> {
         let now = now.max(self.now());
         self.page.now().store(now, Ordering::Release);
         self.page.running().store(GUEST, Ordering::Release);
         self.page.guest_flags().fetch_and(!WANTS_TO_RUN, Ordering::AcqRel);
-        self.limit(event);
+        self.limit(until);
         self.seq = self.seq.wrapping_add(1);
         self.send(TimeMessage::new(TimeOp::Run, self.seq, now))
     }

@@ -35,9 +35,7 @@ pub fn main() -> ! {
 
 /// What every Linux system has.
 fn prepare() -> io::Result<()> {
-    for (kind, path) in
-        [("devtmpfs", "/dev"), ("proc", "/proc"), ("sysfs", "/sys"), ("tmpfs", "/tmp"), ("tmpfs", "/dev/shm")]
-    {
+    for (kind, path) in [("devtmpfs", "/dev"), ("proc", "/proc"), ("sysfs", "/sys"), ("tmpfs", "/dev/shm")] {
         fs::create_dir_all(path)?;
         mount(kind, path, kind, MountFlags::empty(), None)?;
     }

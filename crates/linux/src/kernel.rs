@@ -19,6 +19,9 @@ const CONFIG_XFS: &str = "CONFIG_XFS_FS=y\n";
 pub const PATCHES: &[(&str, &str)] = &[
     ("0001-um-rng-seed.patch", include_str!("../../../linux/patches/0001-um-rng-seed.patch")),
     ("0002-ext4-discard-batch.patch", include_str!("../../../linux/patches/0002-ext4-discard-batch.patch")),
+    ("0003-virtio-blk-copy.patch", include_str!("../../../linux/patches/0003-virtio-blk-copy.patch")),
+    ("0004-f2fs-logical-copy.patch", include_str!("../../../linux/patches/0004-f2fs-logical-copy.patch")),
+    ("0005-f2fs-discard-wait.patch", include_str!("../../../linux/patches/0005-f2fs-discard-wait.patch")),
 ];
 
 /// The oldest version with shared memory in its time travel, and that of the patches.

@@ -58,6 +58,9 @@ const LOG_LINES_QUOTED: usize = 12;
 const LOOK_UP: Duration = Duration::from_millis(200);
 /// The only ring of the disk.
 const RING: u32 = 0;
+/// How far the guest may run without a word if the disk has nothing to do: so we learn that it is alive, and
+/// whether its time is up.
+const QUANTUM_NS: u64 = 1_000_000_000;
 
 /// Boots a guest on `disk`; returns when it has ended. Setting `stop` ends it.
 pub fn boot(
@@ -167,6 +170,12 @@ impl Session<'_> {
         }
     }
 
+    /// How far the guest may run from `now` on without asking.
+    fn free_until(&self, now: u64) -> u64 {
+        let quantum = now.saturating_add(QUANTUM_NS);
+        self.next_completion().map_or(quantum, |next| next.min(quantum))
+    }
+
     fn next_completion(&self) -> Option<u64> {
         self.pending.peek().map(|Reverse((at, ..))| *at)
     }
@@ -263,10 +272,8 @@ impl Session<'_> {
     /// The guest waits: what is next, a completion or the guest's own next event? At the same time,
     /// the completion.
     fn decide(&mut self) -> Result<(), LinuxError> {
-        let Some(calendar) = &mut self.calendar else { return Ok(()) };
-        let request = calendar.request();
-        let next = self.pending.peek().map(|Reverse((at, ..))| *at);
-        match (next, request) {
+        let Some(calendar) = &self.calendar else { return Ok(()) };
+        match (self.next_completion(), calendar.request()) {
             (Some(at), request) if request.is_none_or(|request| at <= request) => {
                 calendar.advance(at);
                 self.complete_until(at)
@@ -278,9 +285,9 @@ impl Session<'_> {
                         log: self.last_words(),
                     });
                 }
-                calendar.run(request, next)?;
+                let until = self.free_until(request);
                 self.waiting = false;
-                Ok(())
+                self.calendar.as_mut().map_or(Ok(()), |calendar| calendar.run(request, until))
             }
             _ => Err(LinuxError::Deadlock { at_ns: self.now(), log: self.last_words() }),
         }
@@ -417,9 +424,9 @@ impl Session<'_> {
             let at = self.disk.guest_ns(taken.done.at).max(now);
             self.pending.push(Reverse((at, self.order, taken.head, taken.done.written)));
         }
-        let next = self.next_completion();
+        let until = self.free_until(now);
         if let Some(calendar) = &self.calendar {
-            calendar.limit(next);
+            calendar.limit(until);
         }
         Ok(())
     }

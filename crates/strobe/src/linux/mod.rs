@@ -244,27 +244,25 @@ fn add_program(root: &mut Root, program: &str) -> Result<String, LinuxError> {
 /// arguments, if they are written with a slash. Returns the command as the guest knows it.
 pub(crate) fn add_command(root: &mut Root, argv: &[String]) -> Result<Vec<String>, LinuxError> {
     let Some((program, arguments)) = argv.split_first() else { return Ok(Vec::new()) };
-    let path = add_program(root, program)?;
+    let mut command = vec![add_program(root, program)?];
     let is_shell = ["sh", "dash", "bash"].iter().any(|shell| Path::new(program).ends_with(shell));
-    let mut command = vec![path];
     for argument in arguments {
-        let file = Path::new(argument);
-        if is_shell && argument.contains(char::is_whitespace) {
-            root.programs_named_in(argument)?;
-        }
-        if argument.contains('/') && file.is_file() {
-            let file = std::path::absolute(file)?;
-            match file.to_str() {
-                // A script comes with what it names.
-                Some(text) => command.push(root.program(text).map(|_| text.to_owned()).or_else(|_| {
-                    root.tree(&file)?;
-                    Ok::<_, LinuxError>(text.to_owned())
-                })?),
-                None => root.tree(&file)?,
+        let file = std::path::absolute(argument).ok().filter(|file| argument.contains('/') && file.is_file());
+        match file.as_deref().and_then(Path::to_str) {
+            Some(file) => {
+                root.tree(Path::new(file))?;
+                if is_shell {
+                    root.programs_named_in(&String::from_utf8_lossy(&std::fs::read(file)?))?;
+                }
+                command.push(file.to_owned());
             }
-            continue;
+            None => {
+                if is_shell {
+                    root.programs_named_in(argument)?;
+                }
+                command.push(argument.clone());
+            }
         }
-        command.push(argument.clone());
     }
     Ok(command)
 }

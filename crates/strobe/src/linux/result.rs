@@ -86,6 +86,10 @@ pub struct GuestResult {
     pub write_cache: bool,
     /// The first error of the drive that the guest has seen.
     pub drive_error: Option<String>,
+    /// Messages about time between guest and drive, from power-on to power-off.
+    pub time_messages: u64,
+    /// Interrupts by the drive, from power-on to power-off.
+    pub interrupts: u64,
 }
 
 /// Requests of the guest's block layer.
@@ -179,6 +183,8 @@ impl LinuxResult {
                 copy: run.machine.disk.copy,
                 write_cache: run.machine.disk.write_cache,
                 drive_error: outcome.drive_error.clone(),
+                time_messages: outcome.ended.time_messages,
+                interrupts: outcome.ended.interrupts,
             },
             requests: RequestsResult::of(&end.requests.since(&begin.requests)),
             host: HostResult::of(&stats),

@@ -1,0 +1,63 @@
+//! The same job gives the same bytes.
+
+use super::{has, kernel, result};
+
+/// A job that has the kernel do much by itself: write back, commit, discard, allocate by chance.
+const JOB: &str = "strobe files postmark --directory pm --set files=60 --set transactions=300 --buffered; \
+                   dd if=/dev/urandom of=random bs=64k count=8 conv=fsync 2>&1; cksum random; sync; rm -r pm; sync";
+
+fn same(file_system: &str, mkfs: &str, options: &str, times: usize) {
+    let Some(kernel) = kernel() else { return };
+    if !has(mkfs) {
+        return;
+    }
+    let arguments = ["--fs", file_system, "--mount-opts", options, "--fsck", "--", "sh", "-c", JOB];
+    let (value, first) = result(&kernel, &arguments);
+    assert!(value["host"]["write"]["commands"].as_u64() > Some(10), "{value}");
+    for time in 1..times {
+        let (_, again) = result(&kernel, &arguments);
+        assert!(first == again, "{file_system}: run {time} differs");
+    }
+    // Another seed is another run.
+    let (_, other) = result(&kernel, &[&["--seed", "2"], &arguments[..]].concat());
+    assert!(first != other, "{file_system}: the seed changes nothing");
+}
+
+#[test]
+fn ext4_is_the_same_every_time() {
+    same("ext4", "mkfs.ext4", "discard", 3);
+}
+
+#[test]
+fn f2fs_is_the_same_every_time() {
+    same("f2fs", "mkfs.f2fs", "mode=lfs", 3);
+}
+
+#[test]
+fn vfat_is_the_same_every_time() {
+    same("vfat", "mkfs.vfat", "sync", 3);
+}
+
+#[test]
+#[ignore = "20 runs of each file system"]
+fn twenty_of_twenty_runs_are_the_same() {
+    same("ext4", "mkfs.ext4", "discard", 20);
+    same("f2fs", "mkfs.f2fs", "mode=lfs", 20);
+    same("f2fs", "mkfs.f2fs", "mode=adaptive,discard", 20);
+    same("vfat", "mkfs.vfat", "sync", 20);
+    same("vfat", "mkfs.vfat", "discard", 20);
+}
+
+#[test]
+#[ignore = "ten million messages"]
+fn a_long_run_ends_well() {
+    let Some(kernel) = kernel() else { return };
+    // Every direct write is a kick, a wait and a run; every flush of it another.
+    let job = "for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do \
+               dd if=/dev/zero of=x bs=4k count=100000 oflag=direct conv=notrunc 2>/dev/null; \
+               strobe files varmail --directory v$i --set files=200 --set steps=4000 > /dev/null; done";
+    let (value, _) = result(&kernel, &["--fs", "f2fs", "--fsck", "--", "sh", "-c", job]);
+    let messages = value["guest"]["time_messages"].as_u64().expect("counted");
+    eprintln!("{messages} time messages, {} of virtual time", value["time"]["session_ns"]);
+    assert!(messages >= 5_000_000);
+}

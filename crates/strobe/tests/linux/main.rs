@@ -1,0 +1,56 @@
+//! A real Linux kernel on the drive. These tests need a kernel (`strobe linux build-kernel`, or a path in
+//! `STROBE_TEST_KERNEL`); without one they say so and pass.
+
+#![cfg(target_os = "linux")]
+
+mod determinism;
+mod discards;
+mod endings;
+mod timing;
+mod traces;
+
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+/// The kernel, or a word about its absence.
+pub(crate) fn kernel() -> Option<PathBuf> {
+    let given = std::env::var_os("STROBE_TEST_KERNEL").map(PathBuf::from);
+    let kernel = given.or_else(|| strobe_linux::kernel::installed().ok());
+    if kernel.is_none() {
+        eprintln!("SKIPPED: no kernel for guests (strobe linux build-kernel)");
+    }
+    kernel
+}
+
+/// Whether a program of the host is there, or a word about its absence.
+pub(crate) fn has(program: &str) -> bool {
+    let found = strobe_linux::find_program(program);
+    if let Err(missing) = &found {
+        eprintln!("SKIPPED: {missing}");
+    }
+    found.is_ok()
+}
+
+/// A drive small enough for a test.
+const DRIVE: [&str; 4] =
+    ["--set", "drive.ftl.logical_pages=131072", "--set", "drive.nand.blocks_per_plane=80"];
+
+/// `strobe linux` with these arguments on a small drive.
+pub(crate) fn strobe(kernel: &PathBuf, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_strobe"));
+    command.arg("linux").arg("--kernel").arg(kernel).args(DRIVE).args(arguments);
+    command.output().expect("it starts")
+}
+
+pub(crate) fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// The result of a job that must succeed, and the bytes it came as.
+pub(crate) fn result(kernel: &PathBuf, arguments: &[&str]) -> (Value, Vec<u8>) {
+    let output = strobe(kernel, &[&["--json", "-", "--reproducible"], arguments].concat());
+    assert!(output.status.success(), "{arguments:?}: {}", text(&output.stderr));
+    (serde_json::from_slice(&output.stdout).expect("JSON alone"), output.stdout)
+}

@@ -1,0 +1,60 @@
+//! A program in the guest sees the times of the drive's model.
+
+use super::{has, kernel, strobe, text};
+use serde_json::Value;
+
+#[test]
+fn fio_in_the_guest_and_the_model_agree() {
+    let Some(kernel) = kernel() else { return };
+    if !has("fio") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let json = folder.path().join("result.json");
+    // What the guest itself takes, a microsecond or two per request for looking at the clock, is not the drive's.
+    for (direction, block) in [("randread", "--bs=4k"), ("randwrite", "--bs=64k")] {
+        let rw = format!("--rw={direction}");
+        let before =
+            "dd if=/dev/zero of=a bs=1M count=32 conv=fsync 2>/dev/null; echo 3 > /proc/sys/vm/drop_caches";
+        let output = strobe(
+            &kernel,
+            &[
+                "-q",
+                "--json",
+                json.to_str().expect("text"),
+                "--before",
+                before,
+                "--",
+                "fio",
+                "--name=a",
+                "--filename=a",
+                &rw,
+                block,
+                "--size=32m",
+                "--direct=1",
+                "--ioengine=psync",
+                "--clocksource=clock_gettime",
+                "--output-format=json",
+                "--fallocate=none",
+                "--overwrite=1",
+            ],
+        );
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        // fio may say something before its JSON.
+        let printed = text(&output.stdout);
+        let fio: Value =
+            serde_json::from_str(&printed[printed.find('{').expect("JSON")..]).expect("JSON of fio");
+        let model: Value =
+            serde_json::from_slice(&std::fs::read(&json).expect("a result")).expect("JSON of strobe");
+        let op = &direction[4..];
+        let (seen, told) = (&fio["jobs"][0][op], &model["jobs"][0][op]);
+        let number = |value: &Value| value.as_f64().expect("a number");
+        let (latency, model_latency) = (number(&seen["clat_ns"]["mean"]), number(&told["clat_ns"]["mean"]));
+        let (iops, model_iops) = (number(&seen["iops"]), 1e9 / model_latency);
+        eprintln!(
+            "{op}: fio {iops:.0} IOPS, {latency:.0} ns; model {model_iops:.0} IOPS, {model_latency:.0} ns"
+        );
+        assert!((latency / model_latency - 1.0).abs() < 0.03, "{op}: {latency} against {model_latency} ns");
+        assert!((iops / model_iops - 1.0).abs() < 0.03, "{op}: {iops} against {model_iops} IOPS");
+    }
+}

@@ -66,7 +66,9 @@ impl KernelInfo {
 #[non_exhaustive]
 pub enum KernelError {
     /// None was built.
-    #[error("there is no kernel yet: `strobe linux build-kernel` makes one, --kernel names one")]
+    #[error(
+        "there is no kernel yet: `strobe linux build-kernel` makes one, --kernel or STROBE_KERNEL names one"
+    )]
     None,
     /// It is not User-Mode Linux.
     #[error("{path} is no User-Mode Linux kernel: {reason}")]
@@ -182,8 +184,11 @@ fn recipe(xfs: bool) -> String {
     hash.finalize().iter().take(4).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The kernel to use if none is named: the newest one that this program would build.
+/// The kernel to use if none is named: that of `$STROBE_KERNEL`, or the newest one that this program would build.
 pub fn installed() -> Result<PathBuf, KernelError> {
+    if let Some(path) = std::env::var_os("STROBE_KERNEL").filter(|path| !path.is_empty()) {
+        return Ok(path.into());
+    }
     let folder = cache_folder();
     let ends = [true, false].map(|xfs| format!("-{}", recipe(xfs)));
     let mut kernels = Vec::new();

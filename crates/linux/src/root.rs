@@ -114,6 +114,11 @@ impl Root {
         self.entries.insert(path, Entry::File { content, mode });
     }
 
+    /// Adds a file with a text of our own.
+    pub fn text(&mut self, path: &str, text: &str) {
+        self.put(relative(Path::new(path)), 0o644, text.into());
+    }
+
     /// Adds a link.
     pub fn link(&mut self, path: &str, target: &str) {
         self.parents(Path::new(path));
@@ -134,19 +139,18 @@ impl Root {
             return Ok(path);
         }
         let content = fs::read(&path)?;
-        let script = content.strip_prefix(b"#!").map(|rest| String::from_utf8_lossy(rest).into_owned());
         self.file(&path)?;
-        match script {
-            Some(text) => {
-                let interpreter = text.lines().next().unwrap_or_default();
-                for word in interpreter.split_whitespace() {
-                    if find_program(word).is_ok() {
-                        self.program(word)?;
-                    }
+        if content.starts_with(b"\x7fELF") {
+            self.libraries_of(&path)?;
+        } else {
+            let text = String::from_utf8_lossy(&content);
+            let interpreter = text.lines().next().and_then(|line| line.strip_prefix("#!"));
+            for word in interpreter.unwrap_or_default().split_whitespace() {
+                if find_program(word).is_ok() {
+                    self.program(word)?;
                 }
-                self.programs_named_in(&text)?;
             }
-            None => self.libraries_of(&path)?,
+            self.programs_named_in(&text)?;
         }
         Ok(path)
     }

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use clap::{Args, ValueEnum};
@@ -15,10 +16,13 @@ use strobe_workload::files::camera::CameraConfig;
 use strobe_workload::files::copy_tar::CopyTarConfig;
 use strobe_workload::files::fat::{Class, FatFormat, FatVolume, MemoryDisk, MountOptions, SectorDevice};
 use strobe_workload::files::filemicro_delete::FilemicroDeleteConfig;
+use strobe_workload::files::posix::PosixFileSystem;
 use strobe_workload::files::postmark::PostmarkConfig;
 use strobe_workload::files::tiobench::TiobenchConfig;
 use strobe_workload::files::varmail::VarmailConfig;
-use strobe_workload::files::{FileError, FileWorkload, FileWorkloadError, Mode, Operation, Tally};
+use strobe_workload::files::{
+    FileError, FileId, FileSystem, FileWorkload, FileWorkloadError, Mode, Operation, Tally,
+};
 
 use super::{Failure, output};
 
@@ -46,6 +50,10 @@ pub(crate) struct FilesArgs {
     /// Run in DIR, an empty or a new directory of any file system, instead of on FAT
     #[arg(long, value_name = "DIR")]
     directory: Option<PathBuf>,
+    /// Time that each call takes beside what the file system and the drive take, in ns, slept before it: in a guest
+    /// of `strobe linux` the processor itself takes none
+    #[arg(long, value_name = "NS", default_value_t = 0, requires = "directory")]
+    call_ns: u64,
     /// Write when files are synced, not with every call
     #[arg(long)]
     buffered: bool,
@@ -121,7 +129,7 @@ fn with<C: FileWorkload + Default + Serialize + DeserializeOwned>(args: &FilesAr
         other => Failure::Run(anyhow!("{other}")),
     };
     let (tally, written) = match &args.directory {
-        Some(folder) => (in_directory(&config, folder, mode, args.seed)?, None),
+        Some(folder) => (in_directory(&config, folder, mode, args)?, None),
         None => {
             let (tally, disk) = on_fat(&config, args, mode).map_err(failed)?;
             let memory = disk.finish()?;
@@ -131,18 +139,84 @@ fn with<C: FileWorkload + Default + Serialize + DeserializeOwned>(args: &FilesAr
     report(args, &tally, written.as_ref())
 }
 
-fn in_directory(config: &impl FileWorkload, folder: &Path, mode: Mode, seed: u64) -> Result<Tally, Failure> {
+fn in_directory(
+    config: &impl FileWorkload,
+    folder: &Path,
+    mode: Mode,
+    args: &FilesArgs,
+) -> Result<Tally, Failure> {
     let refuse = |what: String| Failure::Request(anyhow!("--directory {}: {what}", folder.display()));
     if !folder.exists() {
         std::fs::create_dir(folder).map_err(|error| refuse(error.to_string()))?;
     }
     let mut entries = std::fs::read_dir(folder).map_err(|error| refuse(error.to_string()))?;
-    if entries.next().is_some() {
+    if config.begins_empty() && entries.next().is_some() {
         return Err(refuse("it is not empty".into()));
     }
-    let mut fs = strobe_workload::files::posix::PosixFileSystem::new(folder, mode)
-        .map_err(|error| refuse(error.to_string()))?;
-    config.run(&mut fs, seed, &mut ()).map_err(|error| Failure::Run(anyhow!("{error}")))
+    let fs = PosixFileSystem::new(folder, mode).map_err(|error| refuse(error.to_string()))?;
+    if args.call_ns > 0 {
+        // Otherwise timers of ordinary processes come up to 50 us late.
+        let _ = std::fs::write("/proc/self/timerslack_ns", "1");
+    }
+    let mut fs = Paced { fs, call: Duration::from_nanos(args.call_ns) };
+    config.run(&mut fs, args.seed, &mut ()).map_err(|error| Failure::Run(anyhow!("{error}")))
+}
+
+/// A file system whose calls take their time.
+struct Paced {
+    fs: PosixFileSystem,
+    call: Duration,
+}
+
+impl Paced {
+    fn call(&mut self) -> &mut PosixFileSystem {
+        if !self.call.is_zero() {
+            std::thread::sleep(self.call);
+        }
+        &mut self.fs
+    }
+}
+
+impl FileSystem for Paced {
+    fn make_dir(&mut self, path: &str) -> Result<(), FileError> {
+        self.call().make_dir(path)
+    }
+
+    fn remove_dir(&mut self, path: &str) -> Result<(), FileError> {
+        self.call().remove_dir(path)
+    }
+
+    fn create(&mut self, path: &str) -> Result<FileId, FileError> {
+        self.call().create(path)
+    }
+
+    fn open(&mut self, path: &str) -> Result<FileId, FileError> {
+        self.call().open(path)
+    }
+
+    fn size(&mut self, file: FileId) -> Result<u64, FileError> {
+        self.fs.size(file)
+    }
+
+    fn write_at(&mut self, file: FileId, offset: u64, bytes: &[u8]) -> Result<(), FileError> {
+        self.call().write_at(file, offset, bytes)
+    }
+
+    fn read_at(&mut self, file: FileId, offset: u64, buffer: &mut [u8]) -> Result<usize, FileError> {
+        self.call().read_at(file, offset, buffer)
+    }
+
+    fn sync(&mut self, file: FileId) -> Result<(), FileError> {
+        self.call().sync(file)
+    }
+
+    fn close(&mut self, file: FileId) -> Result<(), FileError> {
+        self.fs.close(file)
+    }
+
+    fn remove(&mut self, path: &str) -> Result<(), FileError> {
+        self.call().remove(path)
+    }
 }
 
 fn on_fat(

@@ -41,6 +41,14 @@ enum Command {
     /// Run any program on a file system of a real Linux kernel on the drive, in virtual time.
     #[cfg(target_os = "linux")]
     Linux(linux::LinuxArgs),
+    /// Work on files and say what is durable: in the guest of a crash test.
+    #[cfg(target_os = "linux")]
+    #[command(hide = true)]
+    CrashWriter(strobe::linux::crash::WriterArgs),
+    /// Hold files against what was durable: in the guest of a crash test.
+    #[cfg(target_os = "linux")]
+    #[command(hide = true)]
+    CrashVerifier(strobe::linux::crash::VerifierArgs),
     /// Run the experiments of a paper again and compare (`strobe list papers`).
     Paper(paper::PaperArgs),
     /// Measure the simulator's own speed beside this machine's memory floor.
@@ -96,6 +104,14 @@ pub(crate) fn main() -> ExitCode {
         Command::Files(args) => files::files(&args),
         #[cfg(target_os = "linux")]
         Command::Linux(args) => linux::linux(&args),
+        #[cfg(target_os = "linux")]
+        Command::CrashWriter(args) => strobe::linux::crash::write(&args).map_err(|e| Failure::Run(e.into())),
+        #[cfg(target_os = "linux")]
+        Command::CrashVerifier(args) => match strobe::linux::crash::verify(&args) {
+            Ok(0) => Ok(()),
+            Ok(found) => Err(Failure::Run(anyhow::anyhow!("{found} violations"))),
+            Err(error) => Err(Failure::Run(error.into())),
+        },
         Command::Paper(args) => paper::paper(&args),
         Command::Bench(args) => bench::bench(&args),
         Command::List(args) => list::list(&args),

@@ -1,5 +1,6 @@
 //! Jobs of a real Linux kernel on the drive: `strobe linux`.
 
+pub mod crash;
 mod file_system;
 mod result;
 
@@ -9,6 +10,7 @@ use std::sync::atomic::AtomicBool;
 use strobe_linux::job::{Job, Run, Step};
 use strobe_linux::kernel::{self, KernelError, KernelInfo};
 use strobe_linux::{Clock, LinuxError, Machine, Outcome, PoweredDrive, Recorder, Root, Stream, TraceForm};
+use strobe_ssd::Engine;
 use strobe_types::SimTime;
 
 pub use file_system::FileSystem;
@@ -19,8 +21,10 @@ use crate::machine::Stopwatch;
 use crate::runner::{self, RunError};
 
 /// The marks around the measured window.
-const BEGIN: &str = "begin";
-const END: &str = "end";
+pub(crate) const BEGIN: &str = "begin";
+pub(crate) const END: &str = "end";
+/// The mark behind the unmount, which waits for what the file system does in the background.
+pub(crate) const UNMOUNTED: &str = "unmounted";
 
 /// Keys of an experiment that a drive for a guest always has: it keeps what is written, also over a power cut.
 pub const DRIVE_SETS: [&str; 2] = ["drive.nand.data=bytes", "drive.ftl.durable_map=true"];
@@ -78,6 +82,8 @@ pub struct LinuxRun {
     pub machine: Machine,
     /// What is made on the drive and mounted.
     pub file_system: FileSystem,
+    /// Whether it is on the drive already.
+    pub is_made: bool,
     /// More arguments for mkfs.
     pub mkfs_options: Vec<String>,
     /// Options of the mount, separated by commas.
@@ -117,7 +123,9 @@ impl LinuxRun {
         let mut steps: Vec<_> =
             modules.iter().map(|module| Step::Module(module.display().to_string())).collect();
         if let Some(kind) = self.file_system.kernel_name() {
-            steps.push(Run::tool(self.file_system.mkfs(seed, &self.mkfs_options)));
+            if !self.is_made {
+                steps.push(Run::tool(self.file_system.mkfs(seed, &self.mkfs_options)));
+            }
             steps.push(Step::Mount { kind: kind.to_owned(), options: self.mount_options.clone() });
         }
         steps.extend(self.setup.iter().cloned());
@@ -126,7 +134,7 @@ impl LinuxRun {
         steps.push(Run::program(command));
         steps.extend([Step::Sync, Step::Mark(END.into())]);
         if self.file_system != FileSystem::None {
-            steps.push(Step::Unmount);
+            steps.extend([Step::Unmount, Step::Mark(UNMOUNTED.into())]);
             if self.fsck {
                 steps.extend(self.file_system.fsck().map(Run::tool));
             }
@@ -149,9 +157,9 @@ impl LinuxRun {
             }
         }
         for extra in &self.with {
-            match extra.contains('/') && Path::new(extra).is_dir() {
-                true => root.tree(Path::new(extra))?,
-                false => drop(add_program(&mut root, extra)?),
+            match (extra.contains('/'), strobe_linux::find_program(extra)) {
+                (true, Err(_)) => root.tree(Path::new(extra)).map_err(|error| named(extra, error))?,
+                _ => drop(add_program(&mut root, extra)?),
             }
         }
         for step in &self.setup {
@@ -163,7 +171,7 @@ impl LinuxRun {
         Ok((root, command))
     }
 
-    /// Runs the command. `hears` gets what the guest prints; setting `stop` ends it.
+    /// Runs the command on a new drive. `hears` gets what the guest prints; setting `stop` ends it.
     pub fn run(
         &self,
         stop: &AtomicBool,
@@ -171,29 +179,45 @@ impl LinuxRun {
     ) -> Result<LinuxResult, LinuxRunError> {
         let watch = Stopwatch::start();
         let kernel = self.check_kernel()?;
-        let drivers = [Some("virtio_blk"), self.file_system.kernel_name()];
-        let drivers: Vec<_> = drivers.into_iter().flatten().collect();
-        let modules = kernel::needed_modules(&kernel, &drivers).map_err(KernelError::from)?;
-        let (root, command) = self.root(&modules)?;
-        let (job, step) = self.job(command, &modules);
-        runner::check_memory(&self.experiment)?;
-        let engine =
-            strobe_ssd::build(&self.experiment.drive, true, self.experiment.seed).map_err(RunError::from)?;
-        let mut drive = PoweredDrive::new(engine, SimTime::ZERO);
+        let mut drive = PoweredDrive::new(self.new_drive()?, SimTime::ZERO);
         if let Some((path, form)) = &self.trace {
             let recorder = Recorder::create(path, *form, SimTime::ZERO);
             let failed = |error| LinuxRunError::Trace { path: path.display().to_string(), error };
             drive.recorder = Some(recorder.map_err(failed)?);
         }
+        let (outcome, step) = self.run_on(&kernel, drive, stop, hears)?;
+        self.result(&kernel, &outcome, step, &watch)
+    }
+
+    /// A new drive.
+    pub(crate) fn new_drive(&self) -> Result<Box<dyn Engine>, LinuxRunError> {
+        runner::check_memory(&self.experiment)?;
+        let seed = self.experiment.seed;
+        Ok(strobe_ssd::build(&self.experiment.drive, true, seed).map_err(RunError::from)?)
+    }
+
+    /// Runs the command on `drive`; what came of it, and which step it was. All steps have succeeded.
+    pub(crate) fn run_on(
+        &self,
+        kernel: &KernelInfo,
+        drive: PoweredDrive,
+        stop: &AtomicBool,
+        hears: &mut dyn FnMut(Stream, &[u8]),
+    ) -> Result<(Outcome, usize), LinuxRunError> {
+        let drivers = [Some("virtio_blk"), self.file_system.kernel_name()];
+        let drivers: Vec<_> = drivers.into_iter().flatten().collect();
+        let modules = kernel::needed_modules(kernel, &drivers).map_err(KernelError::from)?;
+        let (root, command) = self.root(&modules)?;
+        let (job, step) = self.job(command, &modules);
         let machine = Machine { seed: self.experiment.seed, ..self.machine.clone() };
         let outcome = machine.run(&root, &job, drive, stop, hears)?;
-        if let Some((_, reason)) = &outcome.failed {
-            let drive = outcome.drive_error.iter().map(|error| format!("\nthe drive: {error}"));
-            return Err(LinuxRunError::Step(
-                drive.fold(reason.trim_end().to_owned(), |all, more| all + &more),
-            ));
+        match &outcome.failed {
+            None => Ok((outcome, step)),
+            Some((_, reason)) => {
+                let drive = outcome.drive_error.iter().map(|error| format!("\nthe drive: {error}"));
+                Err(LinuxRunError::Step(drive.fold(reason.trim_end().to_owned(), |all, more| all + &more)))
+            }
         }
-        self.result(&kernel, &outcome, step, &watch)
     }
 
     fn result(
@@ -209,6 +233,13 @@ impl LinuxRun {
             }
             _ => Err(LinuxRunError::Step("the guest went down before the command was done".into())),
         }
+    }
+}
+
+fn named(path: &str, error: LinuxError) -> LinuxError {
+    match error {
+        LinuxError::Io(error) => std::io::Error::new(error.kind(), format!("--with {path}: {error}")).into(),
+        other => other,
     }
 }
 

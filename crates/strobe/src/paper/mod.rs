@@ -7,6 +7,8 @@
 
 mod capi;
 mod figure;
+#[cfg(target_os = "linux")]
+mod guest;
 mod logical_copy;
 mod nvram;
 mod picture;
@@ -91,6 +93,15 @@ pub enum PaperError {
         run: String,
         /// Why.
         error: Box<FileWorkloadError>,
+    },
+    /// A guest did not run to its end.
+    #[cfg(target_os = "linux")]
+    #[error("{run}: {error}")]
+    Guest {
+        /// Which.
+        run: String,
+        /// Why.
+        error: Box<crate::linux::LinuxRunError>,
     },
     /// Stopped by whoever watched.
     #[error("interrupted; a paper gives no partial result")]

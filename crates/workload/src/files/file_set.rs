@@ -38,18 +38,36 @@ impl FileSet {
         key: u64,
         mut size: impl FnMut(u32) -> Option<u64>,
     ) -> Result<(), FileError> {
+        self.make_directories(session)?;
+        for number in 0..self.entries.len() as u32 {
+            if let Some(bytes) = size(number) {
+                self.make(session, number, write_bytes, key, bytes)?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn make_directories(&self, session: &mut Session) -> Result<(), FileError> {
         let files = self.entries.len() as u32;
         for directory in 0..files.div_ceil(self.directory_width) {
             session.make_dir(&format!("{:05}", directory + 1))?;
         }
-        for number in 0..files {
-            if let Some(bytes) = size(number) {
-                let file = self.create(session, number)?;
-                session.write_pattern(file, 0, bytes, write_bytes, key ^ u64::from(number))?;
-                session.close(file)?;
-                self.release(number);
-            }
-        }
+        Ok(())
+    }
+
+    /// Makes file `number` with `bytes` bytes.
+    pub(super) fn make(
+        &mut self,
+        session: &mut Session,
+        number: u32,
+        write_bytes: usize,
+        key: u64,
+        bytes: u64,
+    ) -> Result<(), FileError> {
+        let file = self.create(session, number)?;
+        session.write_pattern(file, 0, bytes, write_bytes, key ^ u64::from(number))?;
+        session.close(file)?;
+        self.release(number);
         Ok(())
     }
 

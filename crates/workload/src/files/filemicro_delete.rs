@@ -31,15 +31,34 @@ pub struct FilemicroDeleteConfig {
     /// Bytes per write call at most. 1 to 2^20, which is the default.
     #[schemars(range(min = 1, max = 1_048_576))]
     pub write_bytes: u32,
+    /// Bytes of a file made behind each of the files, in the same directory, which stays: so the files removed
+    /// are no neighbours on the drive, as in a file system that has been used. 0 to 2^24, default 0: none.
+    #[schemars(range(max = 16_777_216))]
+    pub spacer_bytes: u32,
+    /// Whether to make the files. Otherwise they are there already, all of them, from a run with `deletes =
+    /// 0`. Default true.
+    pub fill: bool,
 }
 
 impl Default for FilemicroDeleteConfig {
     fn default() -> Self {
-        Self { files: 5000, file_bytes: 16_384, directory_width: 100, deletes: 1000, write_bytes: 1 << 20 }
+        Self {
+            files: 5000,
+            file_bytes: 16_384,
+            directory_width: 100,
+            deletes: 1000,
+            write_bytes: 1 << 20,
+            spacer_bytes: 0,
+            fill: true,
+        }
     }
 }
 
 impl FileWorkload for FilemicroDeleteConfig {
+    fn begins_empty(&self) -> bool {
+        self.fill
+    }
+
     fn run(
         &self,
         fs: &mut dyn FileSystem,
@@ -51,12 +70,23 @@ impl FileWorkload for FilemicroDeleteConfig {
         check_range("directory_width", self.directory_width, 1..=1_000_000)?;
         check_range("deletes", self.deletes, 0..=self.files)?;
         check_range("write_bytes", self.write_bytes, 1..=1 << 20)?;
+        check_range("spacer_bytes", self.spacer_bytes, 0..=1 << 24)?;
         let mut session = Session::new(fs, observer);
         let mut set = FileSet::new(self.files, self.directory_width);
         let mut rng = Prng::derive(seed, "filemicro_delete");
         let key = rng.bits();
-        let size = Some(u64::from(self.file_bytes));
-        set.fill(&mut session, self.write_bytes as usize, key, |_| size)?;
+        if self.fill {
+            let write_bytes = self.write_bytes as usize;
+            set.make_directories(&mut session)?;
+            for number in 0..self.files {
+                set.make(&mut session, number, write_bytes, key, self.file_bytes.into())?;
+                if self.spacer_bytes > 0 {
+                    let spacer = session.create(&format!("{}s", set.path(number)))?;
+                    session.write_pattern(spacer, 0, self.spacer_bytes.into(), write_bytes, key)?;
+                    session.close(spacer)?;
+                }
+            }
+        }
         // A shuffle, as filebench's tree of free files picks without favour for neighbours.
         let mut left: Vec<u32> = (0..self.files).collect();
         for done in 0..self.deletes {
@@ -82,5 +112,25 @@ mod tests {
         assert_eq!(tally.calls(Operation::MakeDir), 50);
         assert_eq!((tally.calls(Operation::Create), tally.calls(Operation::Remove)), (5000, 1000));
         assert_eq!((fs.files().count(), fs.bytes()), (4000, 4000 * 16_384));
+    }
+
+    #[test]
+    fn spacers_stay() {
+        let mut fs = NullFileSystem::new();
+        let config =
+            FilemicroDeleteConfig { files: 50, deletes: 50, spacer_bytes: 4096, ..Default::default() };
+        config.run(&mut fs, 1, &mut ()).expect("runs");
+        assert_eq!((fs.files().count(), fs.bytes()), (50, 50 * 4096));
+    }
+
+    #[test]
+    fn makes_and_removes_in_two_runs() {
+        let mut fs = NullFileSystem::new();
+        let made = FilemicroDeleteConfig { files: 500, deletes: 0, ..FilemicroDeleteConfig::default() };
+        made.run(&mut fs, 1, &mut ()).expect("runs");
+        let removed = FilemicroDeleteConfig { deletes: 500, fill: false, ..made };
+        let tally = removed.run(&mut fs, 1, &mut ()).expect("runs");
+        assert_eq!((tally.calls(Operation::Create), tally.calls(Operation::Remove)), (0, 500));
+        assert_eq!(fs.files().count(), 0);
     }
 }

@@ -101,6 +101,11 @@ pub trait FileSystem {
 
 /// A program that uses files.
 pub trait FileWorkload {
+    /// Whether the file system has to be empty at the start.
+    fn begins_empty(&self) -> bool {
+        true
+    }
+
     /// Checks the configuration, then runs the program to its end on an empty file system. The
     /// same arguments cause the same calls on every machine.
     fn run(

@@ -4,7 +4,7 @@ CARGO ?= cargo
 export RUSTFLAGS ?=
 export RUSTDOCFLAGS = -D warnings
 
-.PHONY: help build demo test lint docs examples test-long papers bench fuzz
+.PHONY: help build demo test lint docs examples kernel test-linux test-long papers bench fuzz
 
 help:           ## This list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -15,9 +15,15 @@ build:          ## The strobe program, optimised: target/release/strobe
 demo:           ## Replay the example trace
 	$(CARGO) run --release -- run examples/quickstart.toml
 
+kernel:         ## The kernel of `strobe linux`, once, from the distribution's source (about 5 minutes of CPU)
+	sh scripts/kernel.sh
+
 test: lint      ## Everything that must pass before a change is done (about 10 minutes on 2 cores)
 	$(CARGO) test --workspace --quiet
 	$(MAKE) --no-print-directory examples docs
+
+test-linux: kernel ## A real kernel on the drive: file systems, power cuts (about 4 minutes with the kernel)
+	$(CARGO) test --quiet -p strobe --test linux --test linux_crash -- --nocapture
 
 lint:           ## Formatting and clippy, determinism bans included
 	sh scripts/setup.sh
@@ -35,7 +41,7 @@ examples:       ## Runs everything in examples/
 test-long:      ## The full tables of oracles, and millions of power cuts, in release (about 15 minutes)
 	$(CARGO) test --release --workspace -- --ignored --nocapture
 
-papers:         ## Published experiments, in full, into papers-out/ (about 20 minutes on 2 cores)
+papers:         ## Published experiments, in full, into papers-out/ (hours with `make kernel`, else 20 minutes)
 	$(CARGO) run --release -- paper trim --out papers-out
 	$(CARGO) run --release -- paper logical-copy --out papers-out
 	$(CARGO) run --release -- paper nvram --out papers-out

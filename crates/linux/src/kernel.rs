@@ -237,7 +237,7 @@ pub fn needed_modules(info: &KernelInfo, names: &[&str]) -> io::Result<Vec<PathB
     let Some(folder) = modules_of(info) else { return Ok(Vec::new()) };
     let index = fs::read_to_string(folder.join("modules.dep"))?;
     // ext4 and F2FS ask for checksums by name, FAT for its tables of characters.
-    let asked_for = ["crc32c_generic", "nls_cp437", "nls_iso8859_1", "nls_ascii"];
+    let asked_for = ["crc32c_generic", "crc32_generic", "nls_cp437", "nls_iso8859_1", "nls_ascii"];
     let mut modules = Vec::new();
     for name in asked_for.iter().chain(names) {
         let is_it = |line: &&str| {

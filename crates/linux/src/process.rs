@@ -104,7 +104,7 @@ impl Guest {
         let sockets = Sockets { disk: UnixListener::bind(path.join("disk"))?, time };
 
         let mut command = Command::new(&boot.kernel);
-        command.args(arguments(boot, path)).env_clear().env("TMPDIR", memory_folder(path));
+        command.args(arguments(boot, path)).env_clear().env("TMPDIR", memory_folder(path, boot.memory_mib));
         // A group of its own: the guest has a process for each of its address spaces.
         command.env("HOME", path).stdin(Stdio::null()).process_group(0);
         let (mut pipes, mut mappings) = (Vec::new(), Vec::new());
@@ -141,12 +141,15 @@ fn end(child: &mut Child) {
     let _ = child.wait();
 }
 
-/// Where the guest's memory is kept: a file system in memory if there is one.
-fn memory_folder(folder: &Path) -> PathBuf {
+/// Where the guest's memory is kept: a file system in memory if there is one with room for it. Containers often have
+/// a small one.
+fn memory_folder(folder: &Path, memory_mib: u32) -> PathBuf {
     let memory = Path::new("/dev/shm");
-    match rustix::fs::access(memory, rustix::fs::Access::WRITE_OK) {
-        Ok(()) => memory.to_owned(),
-        Err(_) => folder.to_owned(),
+    let is_writable = rustix::fs::access(memory, rustix::fs::Access::WRITE_OK).is_ok();
+    let room = rustix::fs::statvfs(memory).map_or(0, |of| of.f_bavail.saturating_mul(of.f_frsize));
+    match is_writable && room >= u64::from(memory_mib) << 20 {
+        true => memory.to_owned(),
+        false => folder.to_owned(),
     }
 }
 

@@ -67,7 +67,8 @@ fn prepare(parts: &Parts, config: &Config, wrap: fn(Box<dyn Engine>) -> Box<dyn 
     }
 }
 
-/// `count` cuts at random operations of the work; after every third, power fails once more.
+/// `count` cuts at random operations of the work; after every third, power fails once more, if the file system can
+/// cope with that.
 fn cuts(config: &Config, volume: &Prepared, count: usize) -> Vec<(u64, Option<u64>)> {
     if let Ok(given) = std::env::var("STROBE_CRASH_AT") {
         let number = |text: &str| text.parse().expect("STROBE_CRASH_AT is OPERATION or OPERATION+AGAIN");
@@ -80,7 +81,7 @@ fn cuts(config: &Config, volume: &Prepared, count: usize) -> Vec<(u64, Option<u6
     let (first, last) = volume.operations().into_inner();
     let mut cut = |number: usize| {
         let again = u64::from(rng.below(60));
-        (first + rng.below_u64(last - first + 1), (number % 3 == 1).then_some(again))
+        (first + rng.below_u64(last - first + 1), (config.recovers_again && number % 3 == 1).then_some(again))
     };
     (0..count).map(&mut cut).collect()
 }

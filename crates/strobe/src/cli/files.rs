@@ -12,6 +12,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use strobe::report::{bytes, count};
 use strobe_types::SECTOR_BYTES;
+use strobe_workload::files::ageing::AgeingConfig;
 use strobe_workload::files::camera::CameraConfig;
 use strobe_workload::files::copy_tar::CopyTarConfig;
 use strobe_workload::files::fat::{Class, FatFormat, FatVolume, MemoryDisk, MountOptions, SectorDevice};
@@ -82,6 +83,8 @@ enum Program {
     Tiobench,
     /// Copy an archive and unpack it
     CopyTar,
+    /// Fill a file system and update it at random, before something else is measured on it
+    Ageing,
 }
 
 /// What the program did, and what that meant for the drive.
@@ -111,6 +114,7 @@ pub(crate) fn files(args: &FilesArgs) -> Result<(), Failure> {
         Program::FilemicroDelete => with::<FilemicroDeleteConfig>(args),
         Program::Tiobench => with::<TiobenchConfig>(args),
         Program::CopyTar => with::<CopyTarConfig>(args),
+        Program::Ageing => with::<AgeingConfig>(args),
     }
 }
 

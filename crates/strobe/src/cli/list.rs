@@ -61,6 +61,9 @@ enum SchemaOf {
     Result,
     /// What `strobe paper` prints with --json
     Paper,
+    /// What `strobe linux` prints with --json
+    #[cfg(target_os = "linux")]
+    Linux,
 }
 
 pub(crate) fn list(args: &ListArgs) -> Result<(), Failure> {
@@ -150,6 +153,8 @@ pub(crate) fn schema(args: &SchemaArgs) -> Result<(), Failure> {
         SchemaOf::Experiment => schemars::schema_for!(Experiment),
         SchemaOf::Result => schemars::schema_for!(RunResult),
         SchemaOf::Paper => schemars::schema_for!(paper::PaperResult),
+        #[cfg(target_os = "linux")]
+        SchemaOf::Linux => schemars::schema_for!(strobe::linux::LinuxResult),
     };
     output::json(&schema, "-")
 }

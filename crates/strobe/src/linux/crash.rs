@@ -570,6 +570,9 @@ impl Model {
     fn violations(&self, root: &Path) -> io::Result<Vec<String>> {
         let mut violations = Vec::new();
         let mut found = BTreeSet::new();
+        // With two entries for its clusters, a file of FAT loses them to either when the volume is repaired.
+        let changing = self.names.values().filter(|may| may.len() > 1).flatten().flatten();
+        let changing: BTreeSet<u32> = changing.copied().collect();
         for (path, may) in &self.names {
             let bytes = match fs::read(root.join(path)) {
                 Ok(bytes) => Some(bytes),
@@ -579,7 +582,8 @@ impl Model {
                     continue;
                 }
             };
-            if self.promises.is_fat() && may.len() > 1 {
+            let is_changing = may.len() > 1 || may.iter().flatten().any(|id| changing.contains(id));
+            if self.promises.is_fat() && is_changing {
                 continue;
             }
             let mut wrong = None;
@@ -693,6 +697,10 @@ pub struct Config {
     pub fill_mib: u32,
     /// Steps of the writer's work.
     pub steps: u32,
+    /// Whether the file system survives a power cut while it recovers from one. F2FS does not: its recovery writes
+    /// nodes over the first ones of the chain that it follows, before its checkpoint is complete (Linux 6.12, where
+    /// `recover_data` opens new segments for data only). What had been synced since the checkpoint before is lost.
+    pub recovers_again: bool,
 }
 
 impl Config {
@@ -706,8 +714,9 @@ impl Config {
             setup: Vec::new(),
             drive_sets: Vec::new(),
             piece_bytes: if promises.is_fat() { SECTOR_BYTES as u32 } else { BLOCK_BYTES as u32 },
-            fill_mib: 32,
+            fill_mib: 60,
             steps: 250,
+            recovers_again: true,
         }
     }
 
@@ -720,6 +729,7 @@ impl Config {
             // A drive with old data: it has to clean.
             mkfs_options: words("-t 0"),
             fill_mib: 28,
+            recovers_again: false,
             ..Self::new(name, FileSystem::F2fs, Promises::Journal)
         };
         let logical = Step::Set { path: "/sys/fs/f2fs/vda/gc_logical_copy".into(), value: "1".into() };
@@ -728,13 +738,11 @@ impl Config {
                 // Blocks of 1 KiB on such a small drive: it has to merge them into its units.
                 mkfs_options: words("-K"),
                 piece_bytes: 1024,
-                fill_mib: 60,
                 ..Self::new("ext4", FileSystem::Ext4, Promises::Journal)
             },
             Self {
                 mkfs_options: words("-b 4096"),
                 mount_options: "discard".into(),
-                fill_mib: 60,
                 ..Self::new("ext4-discard", FileSystem::Ext4, Promises::Journal)
             },
             f2fs("f2fs-lfs", "lfs"),
@@ -744,10 +752,9 @@ impl Config {
                 drive_sets: words("drive.ftl.copy_mode=logical drive.nand.blocks_per_plane=58"),
                 ..f2fs("f2fs-logical-copy", "lfs")
             },
-            Self { fill_mib: 60, ..Self::new("vfat", FileSystem::Vfat, Promises::Fat) },
+            Self::new("vfat", FileSystem::Vfat, Promises::Fat),
             Self {
                 mount_options: "sync".into(),
-                fill_mib: 60,
                 steps: 150,
                 ..Self::new("vfat-sync", FileSystem::Vfat, Promises::FatSync)
             },
@@ -897,8 +904,10 @@ impl Prepared {
         steps.extend([config.writer(seed, true), Step::Unmount]);
         let left = volume.boot(&steps, "", wrap(drive), start)?;
         volume.must_be_done(&steps, &left)?;
-        let Left { outcome, said, .. } = left;
-        (volume.start, volume.prepared) = (outcome.at, said);
+        let Left { mut outcome, said, .. } = left;
+        // Switched off as it should be: nothing waits in a cache any more.
+        volume.start = outcome.engine.settle(outcome.at).map_err(RunError::Command)?;
+        volume.prepared = said;
         let (first, before) = (outcome.engine.operations() + 1, outcome.engine.stats().gc);
         volume.drive = Mutex::new(outcome.engine);
 
@@ -954,12 +963,7 @@ impl Prepared {
         let job = Job { steps: steps.into(), environment: environment(self.seed) };
         let machine = Machine { memory_mib: 256, seed: self.seed, ..Machine::new(self.parts.kernel.clone()) };
         let (mut said, mut errors, mut kernel) = (Vec::new(), Vec::new(), Vec::new());
-        let mut drive = PoweredDrive::new(drive, start);
-        if std::env::var_os("STROBE_CRASH_TRACE").is_some() {
-            let path = format!("/tmp/crashw/{}-{}-{}.blkparse", self.config.name, start.as_ns(), notes.len());
-            fs::write(path.clone() + ".notes", notes).map_err(LinuxError::from)?;
-            drive.recorder = Some(strobe_linux::Recorder::create(Path::new(&path), strobe_linux::TraceForm::Blkparse, start).map_err(LinuxError::from)?);
-        }
+        let drive = PoweredDrive::new(drive, start);
         let outcome =
             machine.run(&root, &job, drive, &AtomicBool::new(false), &mut |stream, bytes| match stream {
                 Stream::Output => said.extend_from_slice(bytes),
@@ -968,9 +972,6 @@ impl Prepared {
                 Stream::Control => {}
             })?;
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        if std::env::var_os("STROBE_CRASH_TRACE").is_some() {
-            eprintln!("KERNEL {}", text(&kernel));
-        }
         let mut alarms: Vec<_> =
             text(&kernel).lines().filter(|line| is_alarm(line)).map(str::to_owned).collect();
         alarms.extend(outcome.drive_error.clone());

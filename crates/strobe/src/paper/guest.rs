@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use strobe_linux::job::Step;
 use strobe_linux::kernel::{self, KernelInfo};
-use strobe_linux::{DiskOptions, Machine, Outcome, PoweredDrive};
+use strobe_linux::{DiskOptions, Machine, Outcome, PoweredDrive, Recorder};
 use strobe_ssd::Engine;
 use strobe_types::SimTime;
 use toml::Table;
 
-use super::{Options, PaperError};
+use super::{Options, PaperError, Scale};
 use crate::Experiment;
 use crate::linux::{DRIVE_SETS, FileSystem, LinuxRun, LinuxRunError};
 
@@ -27,8 +27,11 @@ pub(super) struct Kernel {
 }
 
 impl Kernel {
-    /// The one that is installed, if there is one.
-    pub(super) fn find() -> Option<Self> {
+    /// The one that is installed, if there is one; none at a scale that means nothing anyway.
+    pub(super) fn find(scale: Scale) -> Option<Self> {
+        if scale == Scale::Tiny {
+            return None;
+        }
         let path = kernel::installed().ok()?;
         let info = kernel::inspect(&path).ok()?;
         let machine = Machine { stall_limit: Duration::from_secs(600), ..Machine::new(path) };
@@ -85,13 +88,25 @@ pub(super) fn experiment(preset: &str, sets: &[String], options: &Options) -> Re
         .map_err(|error| PaperError::Config { run: preset.to_owned(), error: Box::new(error) })
 }
 
-/// Runs `task` on a new drive, or on one that has its file system already. The command has succeeded.
+/// Runs `task` on a new drive, or on one that has its file system already. The command has succeeded; what it
+/// printed comes with the outcome.
 pub(super) fn run(
     kernel: &Kernel,
     task: &Task,
     experiment: &Experiment,
     drive: Option<Aged>,
-) -> Result<Outcome, PaperError> {
+) -> Result<(Outcome, String), PaperError> {
+    run_recorded(kernel, task, experiment, drive, None)
+}
+
+/// [`run`] with a record of the guest's requests.
+pub(super) fn run_recorded(
+    kernel: &Kernel,
+    task: &Task,
+    experiment: &Experiment,
+    drive: Option<Aged>,
+    recorder: Option<Recorder>,
+) -> Result<(Outcome, String), PaperError> {
     let failed = |error: LinuxRunError| PaperError::Guest { run: task.name.clone(), error: Box::new(error) };
     let job = LinuxRun {
         experiment: experiment.clone(),
@@ -106,22 +121,23 @@ pub(super) fn run(
         with: Vec::new(),
         trace: None,
     };
-    let drive = match drive {
+    let mut drive = match drive {
         Some(aged) => PoweredDrive::new(aged.engine, aged.at),
         None => PoweredDrive::new(job.new_drive().map_err(failed)?, SimTime::ZERO),
     };
+    drive.recorder = recorder;
     let mut said = Vec::new();
     let mut hears = |stream, bytes: &[u8]| {
-        if stream == strobe_linux::Stream::Error {
+        if matches!(stream, strobe_linux::Stream::Output | strobe_linux::Stream::Error) {
             said.extend_from_slice(bytes);
         }
     };
     let (outcome, step) =
         job.run_on(&kernel.info, drive, &AtomicBool::new(false), &mut hears).map_err(failed)?;
+    let said = String::from_utf8_lossy(&said).into_owned();
     match outcome.exit_code(step) {
-        Some(0) => Ok(outcome),
+        Some(0) => Ok((outcome, said)),
         code => {
-            let said = String::from_utf8_lossy(&said);
             let what = format!("{} ended with {code:?}: {}", task.command.join(" "), said.trim_end());
             Err(failed(LinuxRunError::Step(what)))
         }

@@ -1,5 +1,5 @@
 //! A real Linux kernel on the drive. These tests need a kernel (`strobe linux build-kernel`, or a path in
-//! `STROBE_TEST_KERNEL`); without one they say so and pass.
+//! `STROBE_KERNEL`); without one they say so and pass.
 
 #![cfg(target_os = "linux")]
 
@@ -16,8 +16,7 @@ use serde_json::Value;
 
 /// The kernel, or a word about its absence.
 pub(crate) fn kernel() -> Option<PathBuf> {
-    let given = std::env::var_os("STROBE_TEST_KERNEL").map(PathBuf::from);
-    let kernel = given.or_else(|| strobe_linux::kernel::installed().ok());
+    let kernel = strobe_linux::kernel::installed().ok();
     if kernel.is_none() {
         eprintln!("SKIPPED: no kernel for guests (strobe linux build-kernel)");
     }

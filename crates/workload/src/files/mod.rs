@@ -13,12 +13,14 @@
 //! | [`filemicro_delete`] | removing files, nothing else (filebench) |
 //! | [`tiobench`] | several threads in large files |
 //! | [`copy_tar`] | copying an archive and unpacking it |
+//! | [`ageing`] | what a file system has been through before a benchmark |
 //!
 //! They run on any [`FileSystem`]: [`fat`] is FAT16 on a device of 512-byte sectors, [`posix`] a
 //! directory of the machine (Linux, in a guest, with any file system), [`NullFileSystem`] only checks
 //! that the calls make sense. Threads of the original programs are flows whose steps a seeded
 //! generator interleaves, so that a run is the same on every machine.
 
+pub mod ageing;
 pub mod camera;
 pub mod copy_tar;
 mod error;

@@ -35,6 +35,9 @@ pub struct TiobenchConfig {
     /// Bytes of a block, which is what one call writes or reads. 1 to 2^20, default 4096.
     #[schemars(range(min = 1, max = 1_048_576))]
     pub block_bytes: u32,
+    /// Whether to write the files from start to end. Otherwise they are there, from a run with
+    /// `random_write_bytes = 0`. Default true.
+    pub fill: bool,
 }
 
 impl Default for TiobenchConfig {
@@ -46,11 +49,16 @@ impl Default for TiobenchConfig {
             random_read_bytes: 0,
             sequential_read: false,
             block_bytes: 4096,
+            fill: true,
         }
     }
 }
 
 impl FileWorkload for TiobenchConfig {
+    fn begins_empty(&self) -> bool {
+        self.fill
+    }
+
     fn run(
         &self,
         fs: &mut dyn FileSystem,
@@ -67,7 +75,8 @@ impl FileWorkload for TiobenchConfig {
         let mut session = Session::new(fs, observer);
         let mut files = Vec::new();
         for flow in 0..self.flows {
-            files.push(session.create(&format!("tio{flow:03}"))?);
+            let name = format!("tio{flow:03}");
+            files.push(if self.fill { session.create(&name)? } else { session.open(&name)? });
         }
         let rng = Prng::derive(seed, "tiobench");
         let block = u64::from(self.block_bytes);
@@ -102,8 +111,11 @@ impl Run<'_> {
     fn run(&mut self, config: &TiobenchConfig) -> Result<(), FileError> {
         let whole = self.blocks * self.files.len() as u64;
         let (writes, reads) = (config.random_write_bytes / self.block, config.random_read_bytes / self.block);
-        self.total = whole + writes + reads + if config.sequential_read { whole } else { 0 };
-        self.sequential(Direction::Write)?;
+        let passes = u64::from(config.fill) + u64::from(config.sequential_read);
+        self.total = whole * passes + writes + reads;
+        if config.fill {
+            self.sequential(Direction::Write)?;
+        }
         self.random(writes, Direction::Write)?;
         if config.sequential_read {
             self.sequential(Direction::Read)?;
@@ -176,6 +188,16 @@ mod tests {
         assert_eq!(tally.bytes_written, 125 << 20);
         assert_eq!((fs.files().count(), fs.bytes()), (4, 100 << 20));
         assert_eq!(tally.calls(Operation::Sync), 8);
+    }
+
+    #[test]
+    fn updates_files_of_an_earlier_run() {
+        let mut fs = NullFileSystem::new();
+        let made = TiobenchConfig { file_bytes: 1 << 20, random_write_bytes: 0, ..TiobenchConfig::default() };
+        made.run(&mut fs, 1, &mut ()).expect("runs");
+        let updated = TiobenchConfig { random_write_bytes: 1 << 19, fill: false, ..made };
+        let tally = updated.run(&mut fs, 1, &mut ()).expect("runs");
+        assert_eq!((tally.bytes_written, fs.bytes()), (1 << 19, 1 << 20));
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! Hot metadata and a small non-volatile write cache on block-mapped drives, under FAT.
 
 mod figures;
+#[cfg(target_os = "linux")]
+mod kernel;
 mod measure;
 mod pattern;
 
@@ -123,7 +125,15 @@ fn make(options: &Options, watch: &dyn Watch) -> Result<Made, PaperError> {
         let pattern = patterns.iter().find(|pattern| pattern.workload == cell.workload);
         measure::run(cell, pattern.unwrap_or(&patterns[0]), &environment, watch)
     })?;
-    Ok(Made { notes: notes(&patterns, options.scale), figures: figures::all(&patterns, &measured) })
+    let mut made =
+        Made { notes: notes(&patterns, options.scale), figures: figures::all(&patterns, &measured) };
+    #[cfg(target_os = "linux")]
+    {
+        let (figures, notes) = kernel::figures(&patterns, &environment, options, watch)?;
+        made.figures.extend(figures);
+        made.notes.extend(notes);
+    }
+    Ok(made)
 }
 
 fn notes(patterns: &[Pattern], scale: Scale) -> Vec<String> {

@@ -79,14 +79,14 @@ fn recorded(workload: Workload, environment: &Environment) -> Result<Pattern, Fi
     Ok(Pattern { workload, log, formatted, bytes: tally.bytes_written, data_start })
 }
 
-fn camera(scale: Scale) -> CameraConfig {
+pub(super) fn camera(scale: Scale) -> CameraConfig {
     match scale {
         Scale::Tiny => CameraConfig { transactions: 1, photos: 2, ..CameraConfig::default() },
         _ => CameraConfig::default(),
     }
 }
 
-fn postmark(scale: Scale) -> PostmarkConfig {
+pub(super) fn postmark(scale: Scale) -> PostmarkConfig {
     match scale {
         Scale::Tiny => PostmarkConfig { files: 20, transactions: 50, ..PostmarkConfig::hot_metadata() },
         _ => PostmarkConfig::hot_metadata(),

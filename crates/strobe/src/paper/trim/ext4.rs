@@ -125,7 +125,7 @@ fn task(case: Case, options: &Options) -> Task {
 
 fn measure(case: Case, kernel: &Kernel, options: &Options) -> Result<Measured, PaperError> {
     let experiment = guest::experiment("jasmine-4g", &[], options)?;
-    let outcome = guest::run(kernel, &task(case, options), &experiment, None)?;
+    let (outcome, _) = guest::run(kernel, &task(case, options), &experiment, None)?;
     let (Some(begin), Some(end)) = (outcome.mark(BEGIN), outcome.mark(UNMOUNTED)) else {
         return Err(PaperError::Interrupted);
     };
@@ -142,7 +142,7 @@ pub(super) fn figures(
     options: &Options,
     watch: &dyn Watch,
 ) -> Result<(Vec<Figure>, Vec<String>), PaperError> {
-    let Some(kernel) = Kernel::find() else {
+    let Some(kernel) = Kernel::find(options.scale) else {
         return Ok((
             draw(&[], options.scale),
             vec![format!("figures 6 and 7 are not measured: {NO_KERNEL}")],

@@ -1,0 +1,97 @@
+//! Ageing: a file system is filled with large files and updated at random until it is worn in.
+//!
+//! The logical-copy paper does so before each of its benchmarks: 1000 files whose size gives the utilisation
+//! wanted, and updates of 16 KB at random places until the host's garbage collection is about to begin. Files
+//! and places are drawn by a generator derived from the seed (`"ageing"`).
+
+use super::error::check_range;
+use super::session::Session;
+use super::{FileSystem, FileWorkload, FileWorkloadError, Observer, Tally};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use strobe_types::Prng;
+
+/// Settings of ageing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct AgeingConfig {
+    /// Files made. 1 to 100,000, default 1000.
+    #[schemars(range(min = 1, max = 100_000))]
+    pub files: u32,
+    /// Bytes of each, in whole blocks. At least a block, at most 2^32, default 1 MiB.
+    #[schemars(range(min = 1, max = 4_294_967_296_u64))]
+    pub file_bytes: u64,
+    /// Bytes updated in all. 0 to 2^44, default 256 MiB.
+    #[schemars(range(max = 17_592_186_044_416_u64))]
+    pub update_bytes: u64,
+    /// Bytes of an update. 512 to 2^20, default 16,384.
+    #[schemars(range(min = 512, max = 1_048_576))]
+    pub block_bytes: u32,
+}
+
+impl Default for AgeingConfig {
+    fn default() -> Self {
+        Self { files: 1000, file_bytes: 1 << 20, update_bytes: 256 << 20, block_bytes: 16_384 }
+    }
+}
+
+/// Bytes per call while the files are made.
+const FILL_BYTES: usize = 1 << 20;
+
+impl FileWorkload for AgeingConfig {
+    fn run(
+        &self,
+        fs: &mut dyn FileSystem,
+        seed: u64,
+        observer: &mut dyn Observer,
+    ) -> Result<Tally, FileWorkloadError> {
+        check_range("files", self.files, 1..=100_000)?;
+        check_range("block_bytes", self.block_bytes, 512..=1 << 20)?;
+        check_range("file_bytes", self.file_bytes, u64::from(self.block_bytes)..=1 << 32)?;
+        check_range("update_bytes", self.update_bytes, 0..=1 << 44)?;
+        let mut session = Session::new(fs, observer);
+        let mut rng = Prng::derive(seed, "ageing");
+        let block = u64::from(self.block_bytes);
+        let (blocks, updates) = (self.file_bytes / block, self.update_bytes / block);
+        let total = u64::from(self.files) * blocks + updates;
+        let name = |file: u32| format!("age{file:05}");
+        for number in 0..self.files {
+            session.progress(u64::from(number) * blocks, total);
+            let file = session.create(&name(number))?;
+            session.write_pattern(file, 0, blocks * block, FILL_BYTES, rng.bits())?;
+            session.close(file)?;
+        }
+        let mut files = Vec::new();
+        for number in 0..self.files {
+            files.push(session.open(&name(number))?);
+        }
+        for update in 0..updates {
+            session.progress(total - updates + update, total);
+            let file = files[rng.below(self.files) as usize];
+            let place = rng.below_u64(blocks);
+            session.write_pattern(file, place * block, block, block as usize, update)?;
+        }
+        for file in files {
+            session.sync(file)?;
+            session.close(file)?;
+        }
+        session.progress(total, total);
+        Ok(session.tally)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::files::NullFileSystem;
+
+    #[test]
+    fn fills_and_updates_in_place() {
+        let mut fs = NullFileSystem::new();
+        let config =
+            AgeingConfig { files: 10, file_bytes: 100_000, update_bytes: 1 << 20, ..Default::default() };
+        let tally = config.run(&mut fs, 1, &mut ()).expect("runs");
+        assert_eq!((fs.files().count(), fs.bytes()), (10, 10 * 6 * 16_384));
+        assert_eq!(tally.bytes_written, 10 * 6 * 16_384 + (1 << 20));
+    }
+}

@@ -98,13 +98,18 @@ impl Guest {
         let folder = tempfile::Builder::new().prefix("strobe-linux-").tempdir()?;
         let path = folder.path();
         let time = match boot.clock {
-            Clock::Virtual => Some(UnixListener::bind(path.join("time"))?),
+            Clock::Virtual => Some(UnixListener::bind(path.join(TIME_SOCKET))?),
             Clock::Real => None,
         };
-        let sockets = Sockets { disk: UnixListener::bind(path.join("disk"))?, time };
+        let sockets = Sockets { disk: UnixListener::bind(path.join(DISK_SOCKET))?, time };
 
-        let mut command = Command::new(&boot.kernel);
-        command.args(arguments(boot, path)).env_clear().env("TMPDIR", memory_folder(path, boot.memory_mib));
+        std::os::unix::fs::symlink(std::path::absolute(&boot.initramfs)?, path.join(ROOT))?;
+        let mut command = Command::new(std::path::absolute(&boot.kernel)?);
+        command
+            .current_dir(path)
+            .args(arguments(boot))
+            .env_clear()
+            .env("TMPDIR", memory_folder(path, boot.memory_mib));
         // A group of its own: the guest has a process for each of its address spaces.
         command.env("HOME", path).stdin(Stdio::null()).process_group(0);
         let (mut pipes, mut mappings) = (Vec::new(), Vec::new());
@@ -153,14 +158,14 @@ fn memory_folder(folder: &Path, memory_mib: u32) -> PathBuf {
     }
 }
 
-/// The kernel's command line.
-fn arguments(boot: &Boot, folder: &Path) -> Vec<String> {
-    let in_folder = |name: &str| folder.join(name).display().to_string();
+/// The kernel's command line, the same in every run: the kernel takes it for a part of its entropy, too. Files are in
+/// the folder in which it is started.
+fn arguments(boot: &Boot) -> Vec<String> {
     let mut arguments = vec![
         format!("mem={}M", boot.memory_mib),
-        format!("initrd={}", boot.initramfs.display()),
-        format!("virtio_uml.device={}:2", in_folder("disk")),
-        format!("uml_dir={}", in_folder("uml")),
+        format!("initrd={ROOT}"),
+        format!("virtio_uml.device={DISK_SOCKET}:2"),
+        "uml_dir=uml".into(),
         "umid=guest".into(),
         "con=null".into(),
         "con0=null,fd:1".into(),
@@ -173,9 +178,14 @@ fn arguments(boot: &Boot, folder: &Path) -> Vec<String> {
         "panic=-1".into(),
     ];
     if boot.clock == Clock::Virtual {
-        arguments.push(format!("time-travel=ext:1:{}", in_folder("time")));
+        arguments.push(format!("time-travel=ext:1:{TIME_SOCKET}"));
         arguments.push(format!("time-travel-start={EPOCH_NS}"));
     }
     arguments.extend(boot.arguments.iter().cloned());
     arguments
 }
+
+/// Files in the guest's folder.
+const ROOT: &str = "root";
+const DISK_SOCKET: &str = "disk";
+const TIME_SOCKET: &str = "time";

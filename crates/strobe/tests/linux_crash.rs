@@ -1,12 +1,11 @@
 //! Power cuts under ext4, F2FS and FAT of a real Linux kernel: what fsync(2) has promised is there afterwards, and
 //! the volume is sound.
 //!
-//! The kernel is that of `strobe linux build-kernel`, or `STROBE_TEST_KERNEL`; without one the tests are skipped.
+//! The kernel is that of `strobe linux build-kernel`, or `STROBE_KERNEL`; without one the tests are skipped.
 
 #![cfg(target_os = "linux")]
 
 use std::num::NonZero;
-use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -21,8 +20,7 @@ use strobe_types::{Geometry, Prng, Request, SimTime};
 const SEED: u64 = 7;
 
 fn parts() -> Option<Parts> {
-    let given = std::env::var_os("STROBE_TEST_KERNEL").map(PathBuf::from);
-    let Some(kernel) = given.or_else(|| kernel::installed().ok()) else {
+    let Ok(kernel) = kernel::installed() else {
         eprintln!("SKIPPED: no kernel for guests (strobe linux build-kernel)");
         return None;
     };

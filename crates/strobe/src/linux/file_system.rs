@@ -31,10 +31,18 @@ impl FileSystem {
 
     /// How it is made: with an identity that depends on `seed` only.
     pub fn mkfs(self, seed: u64, options: &[String]) -> Vec<String> {
+        let mut options = options.to_vec();
         let uuid = format!("57b0be00-0000-4000-8000-{:012x}", seed & 0xffff_ffff_ffff);
         let own: Vec<String> = match self {
             Self::Ext4 => {
-                let extended = format!("hash_seed={uuid},lazy_itable_init=0,lazy_journal_init=0");
+                let mut extended = format!("hash_seed={uuid},lazy_itable_init=0,lazy_journal_init=0");
+                // mkfs takes the last -E only.
+                if let Some(at) = options.iter().position(|option| option == "-E")
+                    && at + 1 < options.len()
+                {
+                    extended = format!("{extended},{}", options.remove(at + 1));
+                    options.remove(at);
+                }
                 ["mkfs.ext4", "-q", "-F", "-U", &uuid, "-E", &extended].map(str::to_owned).into()
             }
             Self::F2fs => ["mkfs.f2fs", "-f", "-U", &uuid].map(str::to_owned).into(),
@@ -45,7 +53,7 @@ impl FileSystem {
             Self::Xfs => ["mkfs.xfs", "-q", "-f", "-m", &format!("uuid={uuid}")].map(str::to_owned).into(),
             Self::None => Vec::new(),
         };
-        own.into_iter().chain(options.iter().cloned()).chain([DEVICE.to_owned()]).collect()
+        own.into_iter().chain(options).chain([DEVICE.to_owned()]).collect()
     }
 
     /// How it is checked, without changing anything.
@@ -58,5 +66,18 @@ impl FileSystem {
             Self::None => return None,
         };
         Some(command.iter().map(|word| (*word).to_owned()).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn extended_options_add_to_those_that_make_it_repeatable() {
+        let options = ["-b", "4096", "-E", "nodiscard"].map(str::to_owned);
+        let command = FileSystem::Ext4.mkfs(1, &options).join(" ");
+        assert!(command.contains("lazy_journal_init=0,nodiscard -b 4096 /dev/vda"), "{command}");
+        assert_eq!(command.matches("-E").count(), 1);
     }
 }

@@ -47,9 +47,10 @@ pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// The result of a job that must succeed, and the bytes it came as.
+/// The result of a job that must succeed, and what it printed: the JSON, then what the command has printed.
 pub(crate) fn result(kernel: &PathBuf, arguments: &[&str]) -> (Value, Vec<u8>) {
     let output = strobe(kernel, &[&["--json", "-", "--reproducible"], arguments].concat());
     assert!(output.status.success(), "{arguments:?}: {}", text(&output.stderr));
-    (serde_json::from_slice(&output.stdout).expect("JSON alone"), output.stdout)
+    let value = serde_json::from_slice(&output.stdout).expect("JSON alone");
+    (value, [output.stdout, output.stderr].concat())
 }

@@ -21,4 +21,4 @@ target/debug/strobe linux build-kernel || {
     echo "THERE IS NO KERNEL FOR GUESTS: tests of strobe linux will be SKIPPED." >&2
     exit 0
 }
-target/debug/strobe linux doctor
+target/debug/strobe linux doctor || true

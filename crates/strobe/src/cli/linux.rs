@@ -280,8 +280,7 @@ fn doctor() -> Result<(), Failure> {
 
 /// Boots `kernel` with nothing to do.
 fn trial(kernel: &Path) -> Result<String, String> {
-    let sets = ["drive.nand.blocks_per_plane=16".to_owned()];
-    let experiment = experiment("jasmine-4g", &sets, None).map_err(|error| match error {
+    let experiment = experiment("jasmine-4g", &[], None).map_err(|error| match error {
         Failure::Request(error) | Failure::Run(error) => error.to_string(),
         Failure::Partial(_) | Failure::Command(_) => String::new(),
     })?;

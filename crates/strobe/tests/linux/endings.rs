@@ -106,6 +106,17 @@ fn wrong_kernels_are_refused() {
 }
 
 #[test]
+fn a_machine_with_a_kernel_is_ready() {
+    if kernel().is_none() {
+        return;
+    }
+    let doctor = std::process::Command::new(env!("CARGO_BIN_EXE_strobe")).args(["linux", "doctor"]).output();
+    let doctor = doctor.expect("it starts");
+    let said = text(&doctor.stdout);
+    assert!(doctor.status.success() && said.contains("ok  a guest boots"), "{said}");
+}
+
+#[test]
 fn without_a_command_the_cure_is_named() {
     let output = strobe(&PathBuf::from("/bin/true"), &[]);
     assert_eq!(output.status.code(), Some(2));

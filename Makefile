@@ -15,14 +15,14 @@ build:          ## The strobe program, optimised: target/release/strobe
 demo:           ## Replay the example trace
 	$(CARGO) run --release -- run examples/quickstart.toml
 
-kernel:         ## The kernel of `strobe linux`, once, from the distribution's source (about 5 minutes of CPU)
+kernel:         ## The kernel of `strobe linux`, once, from the distribution's source (about 5 minutes on 2 cores)
 	sh scripts/kernel.sh
 
 test: lint      ## Everything that must pass before a change is done (about 10 minutes on 2 cores)
 	$(CARGO) test --workspace --quiet
 	$(MAKE) --no-print-directory examples docs
 
-test-linux: kernel ## A real kernel on the drive: file systems, power cuts (about 4 minutes with the kernel)
+test-linux: kernel ## A real kernel on the drive: file systems, power cuts (2 minutes and the kernel)
 	$(CARGO) test --quiet -p strobe --test linux --test linux_crash -- --nocapture
 
 lint:           ## Formatting and clippy, determinism bans included

@@ -41,7 +41,7 @@ pub(crate) struct LinuxArgs {
 
 #[derive(Subcommand)]
 enum Action {
-    /// Build the guest's kernel, once: from the distribution's source, about 4 minutes of processor time
+    /// Build the guest's kernel, once, from the distribution's source: some minutes
     BuildKernel(BuildArgs),
     /// Check what this machine has of what guests need
     Doctor,

@@ -11,7 +11,7 @@ use strobe_ssd::Engine;
 use strobe_types::SimTime;
 use toml::Table;
 
-use super::{Options, PaperError, Scale};
+use super::{Options, PaperError};
 use crate::Experiment;
 use crate::linux::{DRIVE_SETS, FileSystem, LinuxRun, LinuxRunError};
 
@@ -27,11 +27,8 @@ pub(super) struct Kernel {
 }
 
 impl Kernel {
-    /// The one that is installed, if there is one; none at a scale that means nothing anyway.
-    pub(super) fn find(scale: Scale) -> Option<Self> {
-        if scale == Scale::Tiny {
-            return None;
-        }
+    /// The one that is installed, if there is one.
+    pub(super) fn find() -> Option<Self> {
         let path = kernel::installed().ok()?;
         let info = kernel::inspect(&path).ok()?;
         let machine = Machine { stall_limit: Duration::from_secs(600), ..Machine::new(path) };

@@ -9,7 +9,7 @@ use super::pattern::{Pattern, camera, postmark};
 use super::{Environment, Workload};
 use crate::linux::{BEGIN, END, FileSystem, LinuxRunError};
 use crate::paper::guest::{self, Kernel, NO_KERNEL, Task};
-use crate::paper::{Figure, Options, PaperError, Row, View, Watch, pool};
+use crate::paper::{Figure, Options, PaperError, Row, Scale, View, Watch, pool};
 
 /// Writes of one program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -98,7 +98,10 @@ pub(super) fn figures(
     options: &Options,
     watch: &dyn Watch,
 ) -> Result<(Vec<Figure>, Vec<String>), PaperError> {
-    let Some(kernel) = Kernel::find(options.scale) else {
+    if options.scale == Scale::Tiny {
+        return Ok((Vec::new(), Vec::new()));
+    }
+    let Some(kernel) = Kernel::find() else {
         return Ok((Vec::new(), vec![format!("the kernel's own VFAT is not measured: {NO_KERNEL}")]));
     };
     let measured = pool::in_parallel(&Workload::ALL, watch, |&workload| {

@@ -38,7 +38,7 @@ examples:       ## Runs everything in examples/
 	sh scripts/examples.sh target/debug/strobe
 	$(CARGO) run --quiet --example own_policy
 
-test-long:      ## The full tables of oracles, and millions of power cuts, in release (about 15 minutes)
+test-long:      ## The full tables of oracles, and millions of power cuts, in release (about 15 minutes; with a kernel much longer)
 	$(CARGO) test --release --workspace -- --ignored --nocapture
 
 papers:         ## Published experiments, in full, into papers-out/ (hours with `make kernel`, else 20 minutes)

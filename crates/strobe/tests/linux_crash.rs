@@ -134,7 +134,7 @@ fn what_was_synced_survives_power_cuts() {
 /// 100 cuts in each configuration; `STROBE_CRASH_CUTS` is another number, `STROBE_CRASH_ONLY` a part of a
 /// configuration's name, and `STROBE_CRASH_AT` the one operation to cut, or OPERATION+AGAIN.
 #[test]
-#[ignore = "takes many minutes"]
+#[ignore = "200 cuts per file system, many minutes: make test-long"]
 fn what_was_synced_survives_many_power_cuts() {
     let number = std::env::var("STROBE_CRASH_CUTS").ok().and_then(|text| text.parse().ok());
     let only = std::env::var("STROBE_CRASH_ONLY").unwrap_or_default();

@@ -9,7 +9,7 @@ use std::ops::Deref;
 use strobe_ssd::{Command, CommandError, Engine, Hint, Range};
 use strobe_types::{Lba, SECTOR_BYTES, SimTime};
 use virtio_queue::DescriptorChain;
-use vm_memory::GuestMemoryMmap;
+use vm_memory::{GuestMemoryBackend as _, GuestMemoryMmap, GuestMemoryRegion as _};
 
 use crate::record::Recorder;
 
@@ -78,7 +78,7 @@ impl Default for DiskOptions {
 }
 
 /// What the guest has sent, by kind; those that were refused too.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
 pub struct Requests {
     /// Reads.
     pub read: u64,
@@ -291,6 +291,11 @@ impl Disk {
         let mut header = [0; 16];
         input.read_exact(&mut header).map_err(|_| broken("has no header"))?;
         let room = output.available_bytes().checked_sub(1).ok_or_else(|| broken("has no status"))?;
+        // Descriptors may name the same memory many times.
+        let memory_bytes = memory.iter().fold(0, |sum: u64, region| sum.saturating_add(region.len()));
+        if room.max(input.available_bytes()) as u64 > memory_bytes {
+            return Err(broken("has more data than its memory"));
+        }
         let mut end = output.split_at(room).map_err(|_| broken("has no status"))?;
         let [k0, k1, k2, k3, _, _, _, _, sector @ ..] = header;
         let kind = u32::from_le_bytes([k0, k1, k2, k3]);
@@ -345,8 +350,14 @@ impl Disk {
                 self.command(now, &Command::Flush, &mut [])
             }
             kind::DISCARD => self.discard(now, data),
-            kind::WRITE_ZEROES => self.write_zeroes(now, data),
-            kind::COPY if self.options.copy => self.copy(now, data),
+            kind::WRITE_ZEROES => {
+                let carried = self.write_zeroes(now, data);
+                self.settled(carried)
+            }
+            kind::COPY if self.options.copy => {
+                let carried = self.copy(now, data);
+                self.settled(carried)
+            }
             kind::GET_ID => {
                 self.requests.other += 1;
                 let serial = b"strobe";
@@ -383,6 +394,15 @@ impl Disk {
             return Ok((Status::IoError, now));
         }
         self.command(now, &Command::Deallocate(&ranges), &mut [])
+    }
+
+    /// Without a write cache the guest sends no flushes: what is done is durable when it completes. Writes ask for
+    /// it one by one, other changes by a flush of ours.
+    fn settled(&mut self, carried: Carried) -> Carried {
+        match carried {
+            Ok((Status::Ok, at)) if !self.write_cache => self.command(at, &Command::Flush, &mut []),
+            carried => carried,
+        }
     }
 
     fn write_zeroes(&mut self, now: SimTime, data: &[u8]) -> Carried {

@@ -12,8 +12,43 @@ use crate::root::{find_program, package_of};
 
 /// What is switched on; everything else is off.
 const CONFIG: &str = include_str!("../../../linux/kernel.config");
-/// XFS, the largest of the file systems, is an option.
-const CONFIG_XFS: &str = "CONFIG_XFS_FS=y\n";
+
+/// What a kernel can have besides, at the price of a longer build.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extra {
+    /// The largest of the file systems.
+    Xfs,
+    /// The newest way to asynchronous I/O.
+    IoUring,
+}
+
+impl Extra {
+    /// All there are.
+    pub const ALL: [Self; 2] = [Self::Xfs, Self::IoUring];
+
+    /// Its name for users.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Xfs => "xfs",
+            Self::IoUring => "io-uring",
+        }
+    }
+
+    /// What it adds to the configuration.
+    fn config(self) -> &'static str {
+        match self {
+            Self::Xfs => "CONFIG_XFS_FS=y\n",
+            Self::IoUring => "CONFIG_IO_URING=y\n",
+        }
+    }
+}
+
+/// The configuration with `extras`.
+fn config(extras: &[Extra]) -> String {
+    // In one order, whatever the user's was.
+    let wanted = Extra::ALL.iter().filter(|extra| extras.contains(extra));
+    [CONFIG].into_iter().chain(wanted.map(|extra| extra.config())).collect()
+}
 
 /// Our changes to the kernel, in order.
 pub const PATCHES: &[(&str, &str)] = &[
@@ -22,6 +57,7 @@ pub const PATCHES: &[(&str, &str)] = &[
     ("0003-virtio-blk-copy.patch", include_str!("../../../linux/patches/0003-virtio-blk-copy.patch")),
     ("0004-f2fs-logical-copy.patch", include_str!("../../../linux/patches/0004-f2fs-logical-copy.patch")),
     ("0005-f2fs-discard-wait.patch", include_str!("../../../linux/patches/0005-f2fs-discard-wait.patch")),
+    ("0006-ext4-discard-wait.patch", include_str!("../../../linux/patches/0006-ext4-discard-wait.patch")),
 ];
 
 /// The oldest version with shared memory in its time travel, and that of the patches.
@@ -33,7 +69,7 @@ const SOURCE_FOLDER: &str = "/usr/src";
 /// Programs that a build needs.
 pub(crate) const BUILD_TOOLS: [&str; 8] = ["gcc", "make", "flex", "bison", "bc", "tar", "xz", "patch"];
 /// Files that a build compiles, about: for the progress bar.
-const BUILD_STEPS: u64 = 800;
+const BUILD_STEPS: u64 = 600;
 const LOG_LINES_SHOWN: usize = 20;
 
 /// What a kernel is.
@@ -132,7 +168,7 @@ pub enum KernelError {
 }
 
 fn xfs_hint(kind: &str) -> &'static str {
-    if kind == "xfs" { ": `strobe linux build-kernel --xfs` makes one with it" } else { "" }
+    if kind == "xfs" { ": `strobe linux build-kernel --with xfs` makes one with it" } else { "" }
 }
 
 fn packages(tools: &[String]) -> String {
@@ -146,8 +182,8 @@ fn packages(tools: &[String]) -> String {
 pub struct BuildOptions {
     /// A tarball or a folder; otherwise the newest of the distribution's.
     pub source: Option<PathBuf>,
-    /// With XFS.
-    pub xfs: bool,
+    /// What it has besides.
+    pub extras: Vec<Extra>,
     /// Compilers at a time; 0: one per processor.
     pub jobs: u32,
 }
@@ -173,34 +209,38 @@ pub fn cache_folder() -> PathBuf {
 }
 
 /// The end of the file name of a kernel that this program builds: its recipe.
-fn recipe(xfs: bool) -> String {
+fn recipe(extras: &[Extra]) -> String {
+    let config = config(extras);
     let mut hash = Sha256::new();
-    for text in
-        [CONFIG, if xfs { CONFIG_XFS } else { "" }].into_iter().chain(PATCHES.iter().map(|(_, text)| *text))
-    {
+    for text in [config.as_str()].into_iter().chain(PATCHES.iter().map(|(_, text)| *text)) {
         hash.update((text.len() as u64).to_le_bytes());
         hash.update(text);
     }
     hash.finalize().iter().take(4).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The kernel to use if none is named: that of `$STROBE_KERNEL`, or the newest one that this program would build.
+/// The kernel to use if none is named: that of `$STROBE_KERNEL`, or the newest one that this program would build, and
+/// of these the one with most extras.
 pub fn installed() -> Result<PathBuf, KernelError> {
     if let Some(path) = std::env::var_os("STROBE_KERNEL").filter(|path| !path.is_empty()) {
         return Ok(path.into());
     }
     let folder = cache_folder();
-    let ends = [true, false].map(|xfs| format!("-{}", recipe(xfs)));
+    let sets = (0..1 << Extra::ALL.len()).map(|set: usize| {
+        let has = |at: &usize| set >> at & 1 == 1;
+        (0..Extra::ALL.len()).filter(has).map(|at| Extra::ALL[at]).collect::<Vec<_>>()
+    });
+    let recipes: Vec<_> = sets.map(|extras| (format!("-{}", recipe(&extras)), extras.len())).collect();
     let mut kernels = Vec::new();
     for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
         if let Some(version) = name.strip_prefix("linux-")
-            && ends.iter().any(|end| version.ends_with(end))
+            && let Some((_, extras)) = recipes.iter().find(|(end, _)| version.ends_with(end))
         {
-            kernels.push((parse_version(version), entry.path()));
+            kernels.push((parse_version(version), *extras, entry.path()));
         }
     }
-    kernels.into_iter().max().map(|(_, path)| path).ok_or(KernelError::None)
+    kernels.into_iter().max().map(|(_, _, path)| path).ok_or(KernelError::None)
 }
 
 /// Looks at a kernel.
@@ -305,6 +345,11 @@ pub fn build(
     };
     let cache = cache_folder();
     fs::create_dir_all(&cache)?;
+    let recipe = recipe(&options.extras);
+    let stamp = stamp(&source)?;
+    if let Some(kernel) = built_from(&cache, &recipe, &stamp) {
+        return Ok(kernel);
+    }
     let folder = tempfile::Builder::new().prefix("build-").tempdir_in(&cache)?;
     let mut build = Build {
         tree: folder.path().join("source"),
@@ -314,20 +359,48 @@ pub fn build(
     };
     build.unpack(&source)?;
     let version = build.version(&source)?;
-    let name = format!("linux-{version}-{}", recipe(options.xfs));
-    let kernel = cache.join(name);
+    let name = format!("linux-{version}-{recipe}");
+    let kernel = cache.join(&name);
+    let stamped = cache.join(format!("{name}{STAMP}"));
     if kernel.exists() {
+        fs::write(stamped, stamp)?;
         return Ok(kernel);
     }
     build.patch()?;
-    build.configure(options.xfs)?;
+    build.configure(&options.extras)?;
     build.compile(options.jobs)?;
     // It appears when it is complete.
     let part = folder.path().join("kernel");
     fs::copy(build.tree.join("linux"), &part)?;
     inspect(&part)?;
     fs::rename(&part, &kernel)?;
+    fs::write(stamped, stamp)?;
     Ok(kernel)
+}
+
+/// The end of the name of the file beside a kernel that says what it was made from.
+const STAMP: &str = ".source";
+
+/// What tells a source from others without reading it: unpacking one takes longer than any run.
+fn stamp(source: &Path) -> Result<String, KernelError> {
+    let unusable = |error: io::Error| KernelError::Source {
+        path: source.display().to_string(),
+        reason: error.to_string(),
+    };
+    // Of a folder, its version tells more than the folder's own time.
+    let file = if source.is_dir() { source.join("Makefile") } else { source.to_owned() };
+    let about = file.metadata().map_err(unusable)?;
+    let changed = about.modified().ok().and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
+    Ok(format!("{}\n{} bytes, {:?}\n", source.display(), about.len(), changed.unwrap_or_default()))
+}
+
+/// The kernel of `recipe` that was made from the source with this stamp.
+fn built_from(cache: &Path, recipe: &str, stamp: &str) -> Option<PathBuf> {
+    let end = format!("-{recipe}{STAMP}");
+    let names = fs::read_dir(cache).ok()?.flatten().map(|entry| entry.path());
+    let stamped = names.filter(|path| path.to_string_lossy().ends_with(&end));
+    let same = stamped.filter(|path| fs::read_to_string(path).is_ok_and(|text| text == stamp));
+    same.map(|path| path.with_extension("")).find(|kernel| kernel.is_file())
 }
 
 struct Build<'a> {
@@ -444,17 +517,21 @@ impl Build<'_> {
         make
     }
 
-    fn configure(&mut self, xfs: bool) -> Result<(), KernelError> {
+    fn configure(&mut self, extras: &[Extra]) -> Result<(), KernelError> {
         self.says("configuring", 0);
         let file = self.tree.join("strobe.config");
-        fs::write(&file, [CONFIG, if xfs { CONFIG_XFS } else { "" }].concat())?;
+        let wanted = config(extras);
+        fs::write(&file, &wanted)?;
         let mut make = self.make();
         make.env("KCONFIG_ALLCONFIG", &file).arg("allnoconfig");
         self.run("configuring the kernel", &mut make, |_, _| {})?;
         // What the configuration did not take would show up much later.
         let made = fs::read_to_string(self.tree.join(".config"))?;
-        let wanted = CONFIG.lines().filter(|line| line.ends_with("=y"));
-        match wanted.into_iter().find(|wanted| !made.lines().any(|line| line == *wanted)) {
+        match wanted
+            .lines()
+            .filter(|line| line.ends_with("=y"))
+            .find(|wanted| !made.lines().any(|line| line == *wanted))
+        {
             None => Ok(()),
             Some(option) => Err(KernelError::Source {
                 path: self.tree.display().to_string(),

@@ -15,6 +15,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
 use crate::LinuxError;
 use crate::pin::Pinned;
+use crate::root::find_program;
 
 /// What time is for a guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,7 +105,7 @@ impl Guest {
         let sockets = Sockets { disk: UnixListener::bind(path.join(DISK_SOCKET))?, time };
 
         std::os::unix::fs::symlink(std::path::absolute(&boot.initramfs)?, path.join(ROOT))?;
-        let mut command = Command::new(std::path::absolute(&boot.kernel)?);
+        let mut command = mortal(&std::path::absolute(&boot.kernel)?);
         command
             .current_dir(path)
             .args(arguments(boot))
@@ -138,6 +139,19 @@ impl Guest {
 impl Drop for Guest {
     fn drop(&mut self) {
         end(&mut self.child);
+    }
+}
+
+/// A command that runs `program` and dies with this process, even if that is killed while the guest is busy, where
+/// the host has the tool for it (util-linux). A guest that waits notices that its sockets are closed.
+fn mortal(program: &Path) -> Command {
+    match find_program("setpriv") {
+        Ok(setpriv) => {
+            let mut command = Command::new(setpriv);
+            command.args(["--pdeathsig", "KILL", "--"]).arg(program);
+            command
+        }
+        Err(_) => Command::new(program),
     }
 }
 

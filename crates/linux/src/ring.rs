@@ -115,3 +115,183 @@ impl Ring {
         self.queue.needs_notification(memory).map_err(|error| error.to_string())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::OwnedFd;
+
+    use proptest::prelude::*;
+    use strobe_ssd::DriveConfig;
+    use strobe_types::SimTime;
+    use vm_memory::{Bytes as _, GuestAddress};
+
+    use super::*;
+    use crate::disk::DiskOptions;
+
+    const MEMORY_BYTES: u64 = 1 << 16;
+    const SIZE: u16 = 16;
+    /// Where the parts of the ring are.
+    const TABLE: u64 = 0;
+    const AVAILABLE: u64 = 0x1000;
+    const USED: u64 = 0x2000;
+    /// Headers of requests, one per kind.
+    const HEADERS: u64 = 0x3000;
+    const STATUS: u64 = 0x3800;
+    const DATA: u64 = 0x4000;
+
+    fn disk(options: DiskOptions) -> Disk {
+        let config = serde_json::json!({
+            "nand": {
+                "channels": 1, "dies_per_channel": 1, "planes_per_die": 1, "blocks_per_plane": 64, "pages_per_block": 32,
+                "page_bytes": 4096, "read_ns": 1000, "program_ns": 10_000, "erase_ns": 100_000, "channel_mb_s": 100,
+                "endurance_pe": 1000, "data": "bytes",
+            },
+            "ftl": { "mapping": "page", "mapping_unit_bytes": 4096, "logical_pages": 1700, "copy_mode": "logical" },
+            "controller": { "command_ns": 1000, "link_mb_s": 500, "write_buffer_bytes": 65_536 },
+        });
+        let config: DriveConfig = serde_json::from_value(config).expect("a configuration");
+        Disk::new(strobe_ssd::build(&config, true, 1).expect("a drive"), SimTime::ZERO, options)
+    }
+
+    fn ring() -> Ring {
+        let file = tempfile::tempfile().expect("a file");
+        file.set_len(MEMORY_BYTES).expect("memory");
+        let mut ring = Ring::new().expect("a ring");
+        let region = Region { guest: 0, bytes: MEMORY_BYTES, user: 0, offset: 0 };
+        ring.map(vec![region], vec![OwnedFd::from(file)]).expect("maps");
+        ring.set_size(SIZE.into()).expect("a size");
+        ring.set_addresses(TABLE, USED, AVAILABLE).expect("addresses");
+        ring.enable(true, false);
+        ring
+    }
+
+    /// A descriptor that is anything.
+    fn any_descriptor() -> impl Strategy<Value = Descriptor> {
+        let length = prop_oneof![2 => 0..8192_u32, 1 => any::<u32>()];
+        let address = prop_oneof![4 => 0..MEMORY_BYTES, 1 => any::<u64>()];
+        (address, length, 0..8_u16, prop_oneof![8 => 0..SIZE, 1 => any::<u16>()])
+    }
+
+    type Descriptor = (u64, u32, u16, u16);
+    const NEXT: u16 = 1;
+    const WRITE: u16 = 2;
+
+    /// A request as drivers make them: which header, and the data.
+    fn request() -> impl Strategy<Value = (u64, Vec<(u64, u32)>, bool)> {
+        let bytes =
+            prop_oneof![3 => Just(16_u32), 1 => Just(48), 1 => Just(512), 1 => Just(4096), 1 => 0..5000_u32];
+        let data = proptest::collection::vec(((0..2000_u64).prop_map(|at| DATA + 16 * at), bytes), 0..3);
+        (0..16_u64, data, any::<bool>())
+    }
+
+    /// Their descriptors, and where each request begins.
+    fn lay_out(requests: &[(u64, Vec<(u64, u32)>, bool)]) -> (Vec<Descriptor>, Vec<u16>) {
+        let (mut table, mut heads): (Vec<Descriptor>, _) = (Vec::new(), Vec::new());
+        for (header, data, is_read) in requests {
+            let mut own = vec![(HEADERS + 16 * header, 16, 0)];
+            own.extend(
+                data.iter().map(|&(address, bytes)| (address, bytes, if *is_read { WRITE } else { 0 })),
+            );
+            own.push((STATUS, 1, WRITE));
+            if table.len() + own.len() > usize::from(SIZE) {
+                break;
+            }
+            heads.push(table.len() as u16);
+            let last = own.len() - 1;
+            for (at, (address, bytes, flags)) in own.into_iter().enumerate() {
+                let more = if at < last { NEXT } else { 0 };
+                table.push((address, bytes, flags | more, table.len() as u16 + 1));
+            }
+        }
+        table.resize(usize::from(SIZE), (0, 0, 0, 0));
+        (table, heads)
+    }
+
+    fn put(memory: &GuestMemoryMmap, at: u64, bytes: &[u8]) {
+        memory.write_slice(bytes, GuestAddress(at)).expect("in memory");
+    }
+
+    fn put_table(memory: &GuestMemoryMmap, table: &[Descriptor]) {
+        for (at, (address, length, flags, next)) in (0..).zip(table) {
+            put(memory, TABLE + 16 * at, &address.to_le_bytes());
+            put(memory, TABLE + 16 * at + 8, &length.to_le_bytes());
+            put(memory, TABLE + 16 * at + 12, &flags.to_le_bytes());
+            put(memory, TABLE + 16 * at + 14, &next.to_le_bytes());
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 1000, ..ProptestConfig::default() })]
+
+        #[test]
+        fn no_ring_of_a_guest_panics(
+            requests in proptest::collection::vec(request(), 1..6),
+            faults in proptest::collection::vec((0..SIZE, any_descriptor()), 0..2),
+            heads_more in proptest::collection::vec(any::<u16>(), 0..2),
+            count in prop_oneof![20 => Just(None), 1 => any::<u16>().prop_map(Some)],
+            segments in proptest::collection::vec((0..15_000_u64, 0..64_u32, 0..3_u32), 16),
+            write_cache in any::<bool>(),
+        ) {
+            let mut disk = disk(DiskOptions { write_cache, ..DiskOptions::default() });
+            let mut ring = ring();
+            let memory = ring.memory.clone().expect("memory");
+            // What the data of discards and copies looks like.
+            let segments = segments.iter().flat_map(|(sector, count, flags)| {
+                [&sector.to_le_bytes()[..], &count.to_le_bytes(), &flags.to_le_bytes()].concat()
+            });
+            put(&memory, DATA, &segments.collect::<Vec<_>>().repeat(128));
+            for (at, kind) in (0..16).zip([0_u32, 1, 4, 8, 11, 13, 0x5343_0001, 99].into_iter().cycle()) {
+                let sector = if at < 14 { at * 100 } else { u64::MAX - at };
+                put(&memory, HEADERS + 16 * at, &[&kind.to_le_bytes()[..], &[0; 4], &sector.to_le_bytes()].concat());
+            }
+            let (mut table, mut heads) = lay_out(&requests);
+            for (at, fault) in faults {
+                table[usize::from(at)] = fault;
+            }
+            heads.extend(heads_more);
+            put_table(&memory, &table);
+            for (at, head) in (0..).zip(&heads) {
+                put(&memory, AVAILABLE + 4 + 2 * at, &head.to_le_bytes());
+            }
+            put(&memory, AVAILABLE + 2, &count.unwrap_or(heads.len() as u16).to_le_bytes());
+            // Refused or carried out; and what was carried out can be given back.
+            let result = ring.take_all(&mut disk, 1000);
+            if let Ok(taken) = result {
+                for Taken { head, done } in taken {
+                    prop_assert!(done.at >= SimTime::ZERO);
+                    let _ = ring.give_back(head, done.written);
+                }
+            }
+        }
+
+        #[test]
+        fn no_place_of_a_ring_panics(size in any::<u32>(), places in any::<[u64; 3]>(), base in any::<u32>()) {
+            let mut ring = ring();
+            let _ = ring.set_size(size);
+            let _ = ring.set_addresses(places[0] % (2 * MEMORY_BYTES), places[1], places[2] % (2 * MEMORY_BYTES));
+            ring.set_base(base);
+            let _ = ring.take_all(&mut disk(DiskOptions::default()), 0);
+        }
+    }
+
+    #[test]
+    fn a_request_is_carried_out_and_one_larger_than_the_memory_is_refused() {
+        let request = |length: u32| {
+            let mut disk = disk(DiskOptions::default());
+            let mut ring = ring();
+            let memory = ring.memory.clone().expect("memory");
+            put(&memory, HEADERS, &[0; 16]);
+            // A read whose room is the same memory over and over.
+            let mut table = vec![(HEADERS, 16, NEXT, 1)];
+            table.extend((2..10).map(|next| (DATA, length, NEXT | WRITE, next)));
+            table.push((STATUS, 1, WRITE, 0));
+            put_table(&memory, &table);
+            put(&memory, AVAILABLE, &[0, 0, 1, 0, 0, 0]);
+            ring.take_all(&mut disk, 0)
+        };
+        let taken = request(512).expect("a good request");
+        assert_eq!(taken.len(), 1);
+        assert_eq!(taken[0].done.written, 8 * 512 + 1);
+        assert!(request(0x8000).unwrap_err().contains("more data than its memory"));
+    }
+}

@@ -9,7 +9,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 use strobe::linux::{DRIVE_SETS, FileSystem, LinuxRun, LinuxRunError};
 use strobe::{Experiment, load_drive_table, report};
-use strobe_linux::kernel::{self, BuildOptions, KernelError};
+use strobe_linux::kernel::{self, BuildOptions, Extra, KernelError};
 use strobe_linux::{Clock, DiskOptions, Machine, Stream, TraceForm};
 use toml::Table;
 
@@ -52,15 +52,32 @@ struct BuildArgs {
     /// A tarball or a folder with the source of Linux 6.12 or newer [default: the newest linux-source of /usr/src]
     #[arg(long, value_name = "TARBALL|DIR")]
     source: Option<PathBuf>,
-    /// With XFS
-    #[arg(long)]
-    xfs: bool,
+    /// What the kernel has besides, separated by commas; the build takes longer
+    #[arg(long, value_name = "EXTRA", value_enum, value_delimiter = ',')]
+    with: Vec<ExtraName>,
     /// Compilers at a time [default: one per processor]
     #[arg(long, short, value_name = "N", default_value_t = 0, hide_default_value = true)]
     jobs: u32,
     /// No progress bar
     #[arg(long, short)]
     quiet: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum ExtraName {
+    /// The file system XFS
+    Xfs,
+    /// io_uring
+    IoUring,
+}
+
+impl ExtraName {
+    fn extra(self) -> Extra {
+        match self {
+            ExtraName::Xfs => Extra::Xfs,
+            ExtraName::IoUring => Extra::IoUring,
+        }
+    }
 }
 
 #[derive(Args)]
@@ -152,7 +169,7 @@ enum FsName {
     F2fs,
     /// FAT
     Vfat,
-    /// XFS (`strobe linux build-kernel --xfs`)
+    /// XFS (`strobe linux build-kernel --with xfs`)
     Xfs,
     /// None: /dev/vda as it is
     None,
@@ -188,7 +205,8 @@ pub(crate) fn linux(args: &LinuxArgs) -> Result<(), Failure> {
 }
 
 fn build_kernel(args: &BuildArgs) -> Result<(), Failure> {
-    let options = BuildOptions { source: args.source.clone(), xfs: args.xfs, jobs: args.jobs };
+    let extras = args.with.iter().map(|extra| extra.extra()).collect();
+    let options = BuildOptions { source: args.source.clone(), extras, jobs: args.jobs };
     let show = !args.quiet && std::io::stderr().is_terminal();
     let bar = show.then(|| ProgressBar::new(1));
     if let Some(bar) = &bar

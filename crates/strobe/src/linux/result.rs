@@ -29,7 +29,7 @@ pub struct LinuxResult {
     /// The guest and its command.
     pub guest: GuestResult,
     /// Requests of the guest's block layer.
-    pub requests: RequestsResult,
+    pub requests: Requests,
     /// Host commands, as the drive counts them.
     pub host: HostResult,
     /// Flash operations.
@@ -92,47 +92,6 @@ pub struct GuestResult {
     pub interrupts: u64,
 }
 
-/// Requests of the guest's block layer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct RequestsResult {
-    /// Reads.
-    pub read: u64,
-    /// Writes.
-    pub write: u64,
-    /// Flushes.
-    pub flush: u64,
-    /// Discards.
-    pub discard: u64,
-    /// Ranges of all discards.
-    pub discard_ranges: u64,
-    /// Write-zeroes requests.
-    pub write_zeroes: u64,
-    /// Copies within the drive.
-    pub copy: u64,
-    /// Ranges of all copies.
-    pub copy_ranges: u64,
-    /// Refused or failed.
-    pub failed: u64,
-}
-
-impl RequestsResult {
-    pub(crate) fn of(requests: &Requests) -> Self {
-        let &Requests {
-            read,
-            write,
-            flush,
-            discard,
-            discard_ranges,
-            write_zeroes,
-            copy,
-            copy_ranges,
-            failed,
-            other: _,
-        } = requests;
-        Self { read, write, flush, discard, discard_ranges, write_zeroes, copy, copy_ranges, failed }
-    }
-}
-
 /// Time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct LinuxTime {
@@ -186,7 +145,7 @@ impl LinuxResult {
                 time_messages: outcome.ended.time_messages,
                 interrupts: outcome.ended.interrupts,
             },
-            requests: RequestsResult::of(&end.requests.since(&begin.requests)),
+            requests: end.requests.since(&begin.requests),
             host: HostResult::of(&stats),
             nand: NandResult::of(&stats.nand),
             waf: ratio(programmed, stats.host.units_written),

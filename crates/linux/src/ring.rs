@@ -176,8 +176,11 @@ mod tests {
     const NEXT: u16 = 1;
     const WRITE: u16 = 2;
 
-    /// A request as drivers make them: which header, and the data.
-    fn request() -> impl Strategy<Value = (u64, Vec<(u64, u32)>, bool)> {
+    /// Which header, where the data is, and whether it is for the guest.
+    type Asked = (u64, Vec<(u64, u32)>, bool);
+
+    /// A request as drivers make them.
+    fn request() -> impl Strategy<Value = Asked> {
         let bytes =
             prop_oneof![3 => Just(16_u32), 1 => Just(48), 1 => Just(512), 1 => Just(4096), 1 => 0..5000_u32];
         let data = proptest::collection::vec(((0..2000_u64).prop_map(|at| DATA + 16 * at), bytes), 0..3);
@@ -185,7 +188,7 @@ mod tests {
     }
 
     /// Their descriptors, and where each request begins.
-    fn lay_out(requests: &[(u64, Vec<(u64, u32)>, bool)]) -> (Vec<Descriptor>, Vec<u16>) {
+    fn lay_out(requests: &[Asked]) -> (Vec<Descriptor>, Vec<u16>) {
         let (mut table, mut heads): (Vec<Descriptor>, _) = (Vec::new(), Vec::new());
         for (header, data, is_read) in requests {
             let mut own = vec![(HEADERS + 16 * header, 16, 0)];

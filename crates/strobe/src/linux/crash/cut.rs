@@ -39,6 +39,8 @@ pub struct Config {
     pub fill_mib: u32,
     /// Steps of the writer's work.
     pub steps: u32,
+    /// Whether the drive has a volatile write cache: without one the kernel sends no flushes.
+    pub write_cache: bool,
     /// Whether the file system survives a power cut while it recovers from one. F2FS does not: its recovery writes
     /// nodes over the first ones of the chain that it follows, before its checkpoint is complete (Linux 6.12, where
     /// `recover_data` opens new segments for data only). What had been synced since the checkpoint before is lost.
@@ -58,6 +60,7 @@ impl Config {
             piece_bytes: if promises.is_fat() { SECTOR_BYTES as u32 } else { BLOCK_BYTES as u32 },
             fill_mib: 60,
             steps: 250,
+            write_cache: true,
             recovers_again: true,
         }
     }
@@ -75,6 +78,11 @@ impl Config {
             ..Self::new(name, FileSystem::F2fs, Promises::Journal)
         };
         let logical = Step::Set { path: "/sys/fs/f2fs/vda/gc_logical_copy".into(), value: "1".into() };
+        let copies = |name| Self {
+            setup: vec![logical.clone()],
+            drive_sets: words("drive.ftl.copy_mode=logical drive.nand.blocks_per_plane=58"),
+            ..f2fs(name, "lfs")
+        };
         vec![
             Self {
                 // Blocks of 1 KiB on such a small drive: it has to merge them into its units.
@@ -89,11 +97,9 @@ impl Config {
             },
             f2fs("f2fs-lfs", "lfs"),
             f2fs("f2fs-adaptive", "adaptive"),
-            Self {
-                setup: vec![logical],
-                drive_sets: words("drive.ftl.copy_mode=logical drive.nand.blocks_per_plane=58"),
-                ..f2fs("f2fs-logical-copy", "lfs")
-            },
+            copies("f2fs-logical-copy"),
+            // A copy that lasts only after a flush is lost here.
+            Self { write_cache: false, ..copies("f2fs-copy-through") },
             Self::new("vfat", FileSystem::Vfat, Promises::Fat),
             Self {
                 mount_options: "sync".into(),
@@ -303,7 +309,9 @@ impl Prepared {
         }
         root.text(NOTES_PATH, notes);
         let job = Job { steps: steps.into(), environment: environment(self.seed) };
-        let machine = Machine { memory_mib: 256, seed: self.seed, ..Machine::new(self.parts.kernel.clone()) };
+        let mut machine =
+            Machine { memory_mib: 256, seed: self.seed, ..Machine::new(self.parts.kernel.clone()) };
+        machine.disk.write_cache = self.config.write_cache;
         let (mut said, mut errors, mut kernel) = (Vec::new(), Vec::new(), Vec::new());
         let drive = PoweredDrive::new(drive, start);
         let outcome =

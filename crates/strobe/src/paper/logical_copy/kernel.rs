@@ -153,30 +153,53 @@ struct Runs<'a> {
     options: &'a Options,
     experiment: Experiment,
     size: Size,
-    /// What an empty F2FS offers, in bytes.
-    room: u64,
+    room: Room,
 }
 
-/// Asks an empty F2FS what it offers, in bytes.
-fn room(kernel: &Kernel, experiment: &Experiment) -> Result<u64, PaperError> {
-    let task = Task {
-        name: "the room of F2FS".into(),
-        file_system: FileSystem::F2fs,
-        mkfs_options: Vec::new(),
-        mount_options: Mode::NlRw.mount_options().into(),
-        setup: Vec::new(),
-        command: ["stat", "-f", "-c", "%a %S", "."].map(str::to_owned).into(),
-        disk: DiskOptions::default(),
-        memory_mib: 256,
-    };
-    let (_, said) = guest::run(kernel, &task, experiment, None)?;
-    let numbers: Vec<u64> = said.split_whitespace().filter_map(|word| word.parse().ok()).collect();
-    match numbers[..] {
-        [blocks, bytes] => Ok(blocks * bytes),
-        _ => Err(PaperError::Guest {
+/// What an empty F2FS has room for, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Room {
+    /// What it offers to users.
+    offered: u64,
+    /// What it writes to before it has to clean: all but the segments that it keeps for cleaning.
+    until_cleaning: u64,
+}
+
+const SEGMENT_BYTES: u64 = 2 << 20;
+
+impl Room {
+    /// Asks it.
+    fn of(kernel: &Kernel, experiment: &Experiment) -> Result<Self, PaperError> {
+        let script = "stat -f -c '%a %S' . && cat /sys/kernel/debug/f2fs/status";
+        let task = Task {
+            name: "the room of F2FS".into(),
+            file_system: FileSystem::F2fs,
+            mkfs_options: Vec::new(),
+            mount_options: Mode::NlRw.mount_options().into(),
+            setup: Vec::new(),
+            command: ["sh", "-c", script].map(str::to_owned).into(),
+            disk: DiskOptions::default(),
+            memory_mib: 256,
+        };
+        let (_, said) = guest::run(kernel, &task, experiment, None)?;
+        Self::parse(&said).ok_or_else(|| PaperError::Guest {
             run: task.name,
-            error: Box::new(LinuxRunError::Step(format!("stat says {}", said.trim_end()))),
-        }),
+            error: Box::new(LinuxRunError::Step(format!("F2FS says {}", said.trim_end()))),
+        })
+    }
+
+    /// "93952 4096", and a line with "[MAIN: 469(OverProv:71 Resv:50)]".
+    fn parse(said: &str) -> Option<Self> {
+        let (blocks, bytes) = said.lines().next()?.split_once(' ')?;
+        let number = |from: &str| {
+            let (_, rest) = said.split_once(from)?;
+            let digits = rest.trim_start();
+            digits[..digits.find(|c: char| !c.is_ascii_digit())?].parse::<u64>().ok()
+        };
+        Some(Self {
+            offered: blocks.parse::<u64>().ok()? * bytes.parse::<u64>().ok()?,
+            until_cleaning: number("MAIN:")?.checked_sub(number("Resv:")?)? * SEGMENT_BYTES,
+        })
     }
 }
 
@@ -200,9 +223,9 @@ impl Runs<'_> {
 
     fn age(&self, mode: Mode, utilisation: f64) -> Result<Aged, PaperError> {
         let block = 16_384;
-        let file = (self.room as f64 * utilisation) as u64 / AGEING_FILES / block * block;
-        // As much as was free: then cleaning is about to begin.
-        let updates = (self.room as f64 * (1.0 - utilisation)) as u64;
+        let file = (self.room.offered as f64 * utilisation) as u64 / AGEING_FILES / block * block;
+        // Every update goes to a new place: with the last of these, cleaning is about to begin.
+        let updates = self.room.until_cleaning.saturating_sub(file * AGEING_FILES);
         let settings = [
             ("files", AGEING_FILES.to_string()),
             ("file_bytes", file.to_string()),
@@ -288,7 +311,7 @@ pub(super) fn figures(
     };
     let size = Size::of(options.scale);
     let experiment = guest::experiment("jasmine-4g", &size.sets, options)?;
-    let room = room(&kernel, &experiment)?;
+    let room = Room::of(&kernel, &experiment)?;
     let runs = Runs { kernel: &kernel, options, experiment, size, room };
     let mut drives = Vec::new();
     for utilisation in UTILISATIONS.into_iter().rev() {
@@ -305,7 +328,7 @@ pub(super) fn figures(
 fn notes(kernel: &Kernel, scale: Scale) -> Vec<String> {
     let mut notes = vec![format!(
         "figures 3 and 4: ext4 and F2FS of Linux {} in virtual time, with this project's patches for logical copy; aged \
-         with 1000 files and updates of 16 KB, as much as was free, so that the host's cleaning is about to begin. \
+         with 1000 files and updates of 16 KB, as many as F2FS takes before it has to clean (ext4 gets as many). \
          ORG is mode=adaptive, NL-RW mode=lfs, NL-LC mode=lfs with gc_logical_copy. The guest's processor takes no \
          time, so what is left is what the drive takes. EXT4 and F2FS send discards. Tiobench: 25 MB of random \
          updates in 100 MB; Copy&tar: 150 MB; Varmail: 2000 files, 16 flows; Dbench: Debian's load, 8 clients",
@@ -427,6 +450,16 @@ fn draw(measured: &[Measured]) -> Vec<Figure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_f2fs_says_of_itself_is_understood() {
+        let said = "93952 4096\n=====[ partition info(vda). #0, RW]=====\n[SB: 1] [CP: 2] [SIT: 2] [NAT: 4] [SSA: 1] \
+                    [MAIN: 469(OverProv:71 Resv:50)]\n";
+        let room = Room { offered: 93_952 * 4096, until_cleaning: 419 * SEGMENT_BYTES };
+        assert_eq!(Room::parse(&said), Some(room));
+        assert_eq!(Room::parse("no such file"), None);
+        assert_eq!(Room::parse("1 4096\n[MAIN: 2(OverProv:1 Resv:3)]"), None);
+    }
 
     #[test]
     fn the_last_line_of_dbench_is_understood() {

@@ -263,7 +263,12 @@ impl Session<'_> {
                 Served::Waits => self.waiting = true,
                 Served::Gone => return Ok(Some(End::Off)),
             },
-            (None, Some(socket)) => self.calendar = Some(Calendar::new(socket.accept()?.0, EPOCH_NS)?),
+            (None, Some(socket)) => {
+                let calendar = Calendar::new(socket.accept()?.0, EPOCH_NS)?;
+                // A guest that asks nothing of its disk has to look up now and then, too.
+                calendar.limit(self.free_until(0));
+                self.calendar = Some(calendar);
+            }
             (None, None) => {}
         }
         Ok(None)

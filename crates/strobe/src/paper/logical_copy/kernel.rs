@@ -459,7 +459,7 @@ mod tests {
         let said = "93952 4096\n=====[ partition info(vda). #0, RW]=====\n[SB: 1] [CP: 2] [SIT: 2] [NAT: 4] [SSA: 1] \
                     [MAIN: 469(OverProv:71 Resv:50)]\n";
         let room = Room { offered: 93_952 * 4096, until_cleaning: 419 * SEGMENT_BYTES };
-        assert_eq!(Room::parse(&said), Some(room));
+        assert_eq!(Room::parse(said), Some(room));
         assert_eq!(Room::parse("no such file"), None);
         assert_eq!(Room::parse("1 4096\n[MAIN: 2(OverProv:1 Resv:3)]"), None);
     }

@@ -165,8 +165,8 @@ mod tests {
         let [_, _, jasmine] = &MODELS;
         let measured = measure(jasmine, &SMALL, &()).expect("runs");
         assert_eq!((measured.shapes.len(), measured.ranges.len()), (24, 4));
-        // 176 µs per command; per range 9.5 µs, 141 µs per MiB, 8.8 µs for the only jump, the first.
-        let range_ns = 9500 + 141_000 / 64;
+        // 176 µs per command; per range 9.5 µs, 140.8 µs per MiB, 8.8 µs for the only jump, the first.
+        let range_ns = 9500 + 140_800 / 64;
         for &(ranges, took) in &measured.ranges {
             assert_eq!(took.commands, 256 / u64::from(ranges));
             assert_eq!(took.ns, took.commands * 176_000 + 256 * range_ns + 8800, "{ranges} ranges");

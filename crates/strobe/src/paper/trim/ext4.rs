@@ -120,7 +120,7 @@ const SIZE_MAX_BYTES: u32 = 50_000;
 const CALL_NS: u32 = 10_000;
 /// The same for a deletion of Filebench with 16 threads that contend for a directory: fitted, so that its rate
 /// rises at 64 ranges by what the paper says. The rest of the figures follows.
-const DELETE_NS: u32 = 260_000;
+const DELETE_NS: u32 = 245_000;
 
 /// Where it runs.
 struct Setting {

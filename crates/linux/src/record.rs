@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::path::{Path, PathBuf};
 
 use strobe_ssd::{Command, Range};
 use strobe_types::{SECTOR_BYTES, SimTime};
@@ -17,12 +16,10 @@ pub enum TraceForm {
 }
 
 /// Writes a trace. Each range of a discard is a request of its own there, and so is each source of a copy, as
-/// a read: neither form can say more. The file appears when it is complete.
+/// a read: neither form can say more.
 pub struct Recorder {
     out: BufWriter<File>,
     form: TraceForm,
-    path: PathBuf,
-    part: PathBuf,
     start: SimTime,
     sequence: u64,
     last_us: u64,
@@ -32,16 +29,13 @@ pub struct Recorder {
 const DEVICE: &str = "/dev/vda";
 
 impl Recorder {
-    /// A trace in the file `path`, with times since `start`.
-    pub fn create(path: &Path, form: TraceForm, start: SimTime) -> io::Result<Self> {
-        let mut part = path.to_owned().into_os_string();
-        part.push(".part");
-        let part = PathBuf::from(part);
-        let mut out = BufWriter::new(File::create(&part)?);
+    /// A trace that goes to `file`, with times since `start`.
+    pub fn new(file: File, form: TraceForm, start: SimTime) -> io::Result<Self> {
+        let mut out = BufWriter::new(file);
         if form == TraceForm::Fio {
             writeln!(out, "fio version 3 iolog\n0 {DEVICE} add\n0 {DEVICE} open")?;
         }
-        Ok(Self { out, form, path: path.to_owned(), part, start, sequence: 0, last_us: 0, failed: None })
+        Ok(Self { out, form, start, sequence: 0, last_us: 0, failed: None })
     }
 
     pub(crate) fn command(&mut self, now: SimTime, command: &Command<'_>) {
@@ -92,7 +86,7 @@ impl Recorder {
         self.failed = written.err();
     }
 
-    /// Completes the file.
+    /// Writes the end of the trace and all that is still buffered.
     pub fn finish(mut self) -> io::Result<()> {
         if let Some(error) = self.failed.take() {
             return Err(error);
@@ -100,14 +94,6 @@ impl Recorder {
         if self.form == TraceForm::Fio {
             writeln!(self.out, "{} {DEVICE} close", self.last_us)?;
         }
-        self.out.flush()?;
-        std::fs::rename(&self.part, &self.path)
-    }
-}
-
-impl Drop for Recorder {
-    /// A trace that was not completed is none.
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.part);
+        self.out.flush()
     }
 }

@@ -234,7 +234,11 @@ pub(crate) fn checked(config: &DriveConfig) -> Result<(Geometry, u32), BuildErro
 }
 
 /// The choices of a block-mapped scheme, if the configuration names one.
-fn block_map_config(config: &DriveConfig, geometry: &Geometry, logical_units: u32) -> Option<BlockMapConfig> {
+pub(crate) fn block_map_config(
+    config: &DriveConfig,
+    geometry: &Geometry,
+    logical_units: u32,
+) -> Option<BlockMapConfig> {
     Some(BlockMapConfig {
         scheme: block_scheme(&config.ftl.mapping)?,
         logical_units,
@@ -245,7 +249,12 @@ fn block_map_config(config: &DriveConfig, geometry: &Geometry, logical_units: u3
 }
 
 /// The choices of the page map.
-fn map_config(config: &DriveConfig, geometry: &Geometry, logical_units: u32, seed: u64) -> PageMapConfig {
+pub(crate) fn map_config(
+    config: &DriveConfig,
+    geometry: &Geometry,
+    logical_units: u32,
+    seed: u64,
+) -> PageMapConfig {
     let gc = &config.ftl.gc;
     PageMapConfig {
         logical_units,

@@ -20,6 +20,7 @@ mod power;
 pub mod presets;
 mod queue;
 mod ranges;
+mod room;
 mod stats;
 mod witness;
 
@@ -37,6 +38,7 @@ pub use image::{
 };
 pub use nvram::Nvram;
 pub use queue::{HostQueue, Pacing};
+pub use room::Room;
 pub use stats::{DriveStats, HostCounts, Latency, NvramStats};
 pub use strobe_ftl::{MergeStats, Recovery, RecoveryError, TranslationStats};
 pub use strobe_nand::{Access, Damage, Image, ImageError, ImageInfo, Scan};

@@ -135,12 +135,10 @@ pub struct Latency {
 }
 
 impl Latency {
-    /// Longest latency kept exactly; longer ones count as this (18 minutes).
-    pub const MAX_NS: u64 = 1 << 40;
-
     /// Empty histograms.
     pub fn new() -> Self {
-        // They grow with what they see: a kind that never comes costs 16 KiB, not a megabyte.
+        // They grow with what they see, up to the end of virtual time: a kind that never comes costs 16 KiB,
+        // not half a megabyte.
         let empty = Histogram::new(3).expect("three digits are possible");
         Self {
             histograms: vec![empty; Op::ALL.len()],
@@ -151,7 +149,7 @@ impl Latency {
 
     #[inline]
     pub(crate) fn record(&mut self, op: Op, ns: u64) {
-        let recorded = self.histograms[op as usize].record(ns.min(Self::MAX_NS));
+        let recorded = self.histograms[op as usize].record(ns);
         debug_assert!(recorded.is_ok(), "a growing histogram takes every value");
         self.sums[op as usize] += u128::from(ns);
         let (min, max) = &mut self.extremes[op as usize];

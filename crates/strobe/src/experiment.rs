@@ -7,15 +7,17 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strobe_ftl::gc::Formula;
-use strobe_ssd::{DriveConfig, MAPPINGS, POLICIES, presets};
+use strobe_ssd::{DriveConfig, MAPPINGS, POLICIES};
 use strobe_workload::synthetic::SyntheticConfig;
 use strobe_workload::trace;
 use toml::{Table, Value};
 
+use crate::effect::{self, Given};
 use crate::fio_names::accept_fio_names;
 use crate::lifetime::check_end;
 use crate::names::nearest;
 use crate::power::PowerConfig;
+use crate::preset;
 use crate::validate::validate;
 
 /// Why an experiment was refused before it ran. Each message names the key, what was given, what
@@ -65,6 +67,12 @@ pub enum ConfigError {
         /// Its documentation.
         meaning: String,
     },
+    /// The table of a drive where an experiment should be.
+    #[error(
+        "this is a drive, not an experiment: name it in one, [drive] with preset = \"FILE.toml\", or use it with \
+         `strobe replay TRACE --drive FILE.toml`"
+    )]
+    IsDrive,
     /// A value of the wrong type or out of range.
     #[error("{key} = {given}: must be {allowed}. {meaning}")]
     BadValue {
@@ -89,6 +97,14 @@ pub enum ConfigError {
         /// Valid names.
         valid: String,
     },
+    /// A key that would change nothing.
+    #[error("{key} has no effect here: it counts with {wants}; leave it out, or set that too")]
+    NoEffect {
+        /// The key.
+        key: String,
+        /// What makes it count.
+        wants: String,
+    },
     /// `--set` without `=`.
     #[error("--set {0}: expected KEY.PATH=VALUE, for example --set drive.ftl.gc.victim=fifo")]
     BadSet(String),
@@ -100,10 +116,14 @@ const FILE_BYTES_MAX: u64 = 16 << 20;
 /// Most names in the path of a `--set`; no key lies deeper than half of it.
 const SET_DEPTH_MAX: usize = 8;
 
-fn read_text(path: &Path) -> Result<String, ConfigError> {
+/// Reads a configuration file; "-" is standard input.
+pub(crate) fn read_text(path: &Path) -> Result<String, ConfigError> {
     let mut text = String::new();
-    std::fs::File::open(path)
-        .and_then(|file| file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text))
+    let file: std::io::Result<Box<dyn std::io::Read>> = match path.to_str() {
+        Some("-") => Ok(Box::new(std::io::stdin())),
+        _ => std::fs::File::open(path).map(|file| Box::new(file) as Box<dyn std::io::Read>),
+    };
+    file.and_then(|file| file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text))
         .and_then(|read| match read as u64 > FILE_BYTES_MAX {
             true => Err(std::io::Error::other(format!("longer than {FILE_BYTES_MAX} bytes"))),
             false => Ok(text),
@@ -272,7 +292,7 @@ pub enum TraceKind {
 pub struct TraceConfig {
     /// "trace".
     pub kind: TraceKind,
-    /// The trace file, plain or gzip; relative to the experiment file.
+    /// The trace file, plain or gzip, or "-" for standard input; relative to the experiment file.
     pub path: String,
     /// Its format; see `strobe list formats`.
     pub format: String,
@@ -371,6 +391,9 @@ pub struct Experiment {
     /// When power fails.
     #[serde(default, skip_serializing_if = "PowerConfig::is_steady")]
     pub power: PowerConfig,
+    /// What was noticed about it: keys of the file that the command line has switched off.
+    #[serde(skip)]
+    pub notes: Vec<String>,
 }
 
 impl Experiment {
@@ -385,11 +408,17 @@ impl Experiment {
 
     /// Builds an experiment from a parsed file. A relative trace path is taken from `folder`.
     pub fn from_table(mut table: Table, sets: &[String], folder: &Path) -> Result<Self, ConfigError> {
+        let given = Given::new(&table, sets);
         for set in sets {
             apply_set(&mut table, set)?;
         }
+        // A path on the command line starts where one stands, one in a file where that is.
+        let at = |key: &str| if given.on_command_line(key) { Path::new("") } else { folder };
         let valid = ["seed", "drive", "workload", "run", "power"];
         if let Some(key) = table.keys().find(|key| !valid.contains(&key.as_str())) {
+            if ["nand", "ftl", "controller"].contains(&key.as_str()) {
+                return Err(ConfigError::IsDrive);
+            }
             return Err(ConfigError::UnknownKey {
                 key: key.clone(),
                 nearest: nearest(key, valid).map(str::to_owned),
@@ -408,17 +437,19 @@ impl Experiment {
                 });
             }
         };
-        let experiment = Self {
+        let mut experiment = Self {
             seed,
-            drive: drive_config(sub_table(&table, "drive")?)?,
-            workload: workload_config(sub_table(&table, "workload")?, folder)?,
+            drive: drive_config(sub_table(&table, "drive")?, at("drive.preset"))?,
+            workload: workload_config(sub_table(&table, "workload")?, at("workload.path"))?,
             run: run_config(sub_table(&table, "run")?)?,
             power: power_config(sub_table(&table, "power")?)?,
+            notes: Vec::new(),
         };
         if let Err([key, given, allowed]) = experiment.power.check(&experiment.drive) {
             return Err(ConfigError::BadValue { key, given, allowed, meaning: String::new() });
         }
         check_end(&experiment)?;
+        experiment.notes = effect::check(&experiment, &given)?;
         Ok(experiment)
     }
 
@@ -432,7 +463,7 @@ impl Experiment {
     }
 }
 
-fn parse_table(text: &str, name: &str) -> Result<Table, ConfigError> {
+pub(crate) fn parse_table(text: &str, name: &str) -> Result<Table, ConfigError> {
     text.parse::<Table>().map_err(|e| ConfigError::Syntax {
         path: name.to_owned(),
         message: e.to_string().trim_end().to_owned(),
@@ -487,7 +518,7 @@ fn apply_set(table: &mut Table, set: &str) -> Result<(), ConfigError> {
 }
 
 /// Overlays `over` on `base`, table by table.
-fn merge(base: &mut Table, over: Table) {
+pub(crate) fn merge(base: &mut Table, over: Table) {
     for (key, value) in over {
         match (base.get_mut(&key), value) {
             (Some(Value::Table(inner)), Value::Table(over)) => merge(inner, over),
@@ -529,42 +560,9 @@ fn check_victim(given: &str) -> Result<(), ConfigError> {
     })
 }
 
-const DEFAULT_PRESET: &str = "generic-8g";
-
-fn drive_config(given: Table) -> Result<DriveConfig, ConfigError> {
-    let names: Vec<&str> = presets::PRESETS.iter().map(|p| p.name).collect();
-    let preset = match given.get("preset") {
-        None => DEFAULT_PRESET,
-        Some(Value::String(name)) => name,
-        Some(other) => {
-            return Err(ConfigError::BadName {
-                key: "drive.preset".to_owned(),
-                given: other.to_string(),
-                nearest: None,
-                valid: names.join(", "),
-            });
-        }
-    };
-    check_name("drive.preset", preset, &names)?;
-    let preset = presets::find(preset).expect("its name was just checked");
-    let mut table = parse_table(preset.toml, preset.name)?;
-    table.insert("preset".into(), Value::String(preset.name.into()));
-    if let (Some(Value::Table(base)), Some(Value::Table(over))) = (table.get_mut("ftl"), given.get("ftl")) {
-        match (over.contains_key("logical_pages"), over.contains_key("over_provisioning")) {
-            (true, true) => {
-                return Err(ConfigError::BadValue {
-                    key: "drive.ftl.over_provisioning".into(),
-                    given: "given beside drive.ftl.logical_pages".into(),
-                    allowed: "left out, or drive.ftl.logical_pages left out".into(),
-                    meaning: "Both say how much the drive offers.".into(),
-                });
-            }
-            (true, false) => drop(base.remove("over_provisioning")),
-            (false, true) => drop(base.remove("logical_pages")),
-            (false, false) => {}
-        }
-    }
-    merge(&mut table, given);
+fn drive_config(given: Table, folder: &Path) -> Result<DriveConfig, ConfigError> {
+    let mut table = preset::table(&given, folder)?;
+    preset::overlay(&mut table, given)?;
     validate(&mut table, &schema::<DriveConfig>(), "drive")?;
     let config: DriveConfig = typed(table, "drive")?;
     check_victim(&config.ftl.gc.victim)?;
@@ -575,23 +573,9 @@ fn drive_config(given: Table) -> Result<DriveConfig, ConfigError> {
 
 /// The `[drive]` table named by `--drive`: a preset, or a TOML file with the keys of `[drive]`.
 pub fn load_drive_table(name: &str) -> Result<Table, ConfigError> {
-    if presets::find(name).is_some() {
-        return Ok(Table::from_iter([("preset".to_owned(), Value::String(name.to_owned()))]));
-    }
-    let path = Path::new(name);
-    if path.extension().is_none_or(|e| e != "toml") {
-        let names: Vec<&str> = presets::PRESETS.iter().map(|p| p.name).collect();
-        check_name("--drive", name, &names)?;
-    }
-    let mut table = parse_table(&read_text(path)?, name)?;
-    let table = match table.remove("drive") {
-        Some(Value::Table(drive)) => drive,
-        _ => table,
-    };
-    // Here its name is still known.
-    drive_config(table.clone())
-        .map_err(|error| ConfigError::In { path: name.to_owned(), error: Box::new(error) })?;
-    Ok(table)
+    // Here the option is still known.
+    preset::text(name, Path::new(""), "--drive")?;
+    Ok(Table::from_iter([("preset".to_owned(), Value::String(name.to_owned()))]))
 }
 
 fn workload_config(mut table: Table, folder: &Path) -> Result<WorkloadConfig, ConfigError> {
@@ -603,7 +587,9 @@ fn workload_config(mut table: Table, folder: &Path) -> Result<WorkloadConfig, Co
         if let Some(action) = &config.action {
             check_name("workload.action", action, &["D", "Q"])?;
         }
-        config.path = folder.join(&config.path).display().to_string();
+        if config.path != "-" {
+            config.path = folder.join(&config.path).display().to_string();
+        }
         return Ok(WorkloadConfig::Trace(config));
     }
     accept_fio_names(&mut table)?;

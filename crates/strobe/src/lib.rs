@@ -5,7 +5,9 @@
 //! `--json` prints. [`paper`] runs published experiments again. The `strobe` program in this crate is a thin shell around these.
 
 pub mod bench;
+mod chart;
 pub mod disk;
+mod effect;
 mod experiment;
 mod fio_names;
 mod fit;
@@ -14,13 +16,17 @@ mod lifetime;
 pub mod linux;
 pub mod machine;
 mod names;
+pub mod output;
 pub mod paper;
 mod power;
+pub mod preset;
+pub mod reference;
 pub mod report;
 mod result;
 pub mod runner;
 mod series;
 mod validate;
+mod verdict;
 
 pub use experiment::{
     Amount, ConfigError, Experiment, Fit, HostConfig, PacingName, RunConfig, SyntheticWorkload, TraceConfig,

@@ -181,6 +181,36 @@ impl PowerSwitch {
         }
     }
 
+    /// What of the plan did not come about in a run of `operations` flash operations, and what to do.
+    pub(crate) fn missed(&self, operations: u64) -> Option<String> {
+        let was_cut = |at: &&u64| self.cuts.iter().any(|cut| cut.operation == **at);
+        let missed: Vec<u64> = self.config.cut_at.iter().filter(|at| !was_cut(at)).copied().collect();
+        let Some(&first) = missed.first() else {
+            let none = self.config.cut_every > 0 && self.cuts.is_empty();
+            return none.then(|| {
+                format!(
+                    "power was to fail every {} flash operations (power.cut_every), but the measurement had fewer: use a \
+                     longer run.measure or a smaller number",
+                    self.config.cut_every
+                )
+            });
+        };
+        let others = match missed.len() - 1 {
+            0 => String::new(),
+            more => format!(" and at {more} more"),
+        };
+        Some(match first > operations {
+            true => format!(
+                "power was never cut at flash operation {first}{others} (power.cut_at, --cut): the run had only \
+                 {operations}; use a longer run.measure or a smaller number"
+            ),
+            false => format!(
+                "power was never cut at flash operation {first}{others} (power.cut_at, --cut): it was one of a \
+                 recovery; use another number"
+            ),
+        })
+    }
+
     /// If the last command was cut short: the drive when power is back, checked.
     pub(crate) fn after_command(
         &mut self,

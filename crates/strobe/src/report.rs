@@ -2,15 +2,18 @@
 
 use std::fmt::Write as _;
 
-use comfy_table::presets::UTF8_FULL_CONDENSED;
-use comfy_table::{Cell, CellAlignment, Table};
+use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
 
+use crate::chart::{self, Distribution, WIDTH, bars};
+use crate::experiment::{HostConfig, PacingName, WorkloadConfig};
 use crate::power::{PowerCutResult, RecoveryResult};
 use crate::result::{
     ByCause, Causes, CopyResult, Job, JobOp, MergeResult, NandResult, RunResult, TranslationResult,
     WearResult,
 };
 use crate::series::Sample;
+use crate::verdict::{CapacityResult, WindowVerdict};
+use strobe_ssd::DriveConfig;
 
 /// The summary of a run as text.
 pub fn summary(result: &RunResult) -> String {
@@ -18,16 +21,23 @@ pub fn summary(result: &RunResult) -> String {
     if let Some(reason) = &result.stopped_by {
         let _ = writeln!(out, "PARTIAL RESULT, stopped: {reason}\n");
     }
+    let _ = writeln!(out, "{}\n{}", drive_line(result), workload_line(result));
     if let Some(trace) = &result.trace {
-        let _ = writeln!(out, "{}\n", trace_line(trace));
+        let _ = writeln!(out, "{}", trace_line(trace));
     }
     if let Some(recovery) = result.image.and_then(|image| image.recovery) {
-        let _ = writeln!(out, "{}\n", recovery_line(&recovery));
+        let _ = writeln!(out, "{}", recovery_line(&recovery));
     }
-    let _ = writeln!(out, "{}", headline(result));
+    for note in &result.notes {
+        let _ = writeln!(out, "\nnote: {note}");
+    }
+    let _ = writeln!(out, "\n{}", headline(result));
     let jobs = &result.jobs[0];
     if [&jobs.read, &jobs.write, &jobs.trim].iter().any(|op| op.clat_ns.n > 0) || jobs.sync.lat_ns.n > 0 {
         let _ = writeln!(out, "\n{}", latency_table(jobs, result.time.virtual_ns));
+    }
+    if let Some(picture) = latency_picture(jobs) {
+        let _ = writeln!(out, "\n{picture}");
     }
     let _ = writeln!(out, "\n{}", flash_table(&result.nand));
     if let Some(copy) = &result.copy {
@@ -111,24 +121,151 @@ fn hints(result: &RunResult) -> Vec<&'static str> {
     hints
 }
 
+/// The drive in one line: which, how much of it is offered, how it maps and collects.
+fn drive_line(result: &RunResult) -> String {
+    let drive = &result.config.drive;
+    let name = drive.preset.as_deref().unwrap_or("a drive of its own");
+    let mut line = format!("drive     {name}");
+    if let Some(room) = room_line(drive) {
+        let _ = write!(line, ": {room}");
+    }
+    let ftl = &drive.ftl;
+    let _ = match ftl.mapping.as_str() {
+        "page" | "dftl" => write!(line, "\n          {} map, victims by {}", ftl.mapping, ftl.gc.victim),
+        scheme => write!(line, "\n          {scheme} map, {} log blocks", ftl.log_blocks),
+    };
+    line
+}
+
+/// How much flash `drive` has and offers, if it can be built.
+pub fn room_line(drive: &DriveConfig) -> Option<String> {
+    let room = CapacityResult::of(drive)?;
+    Some(format!(
+        "{} of flash, {} offered, {:.1} % over-provisioning",
+        bytes(room.raw_bytes as f64),
+        bytes(room.logical_bytes as f64),
+        100.0 * room.over_provisioning
+    ))
+}
+
+/// The workload in one line.
+fn workload_line(result: &RunResult) -> String {
+    let host = |host: &HostConfig| {
+        let mut text = format!("queue depth {}", host.queue_depth);
+        if host.rate_iops > 0 {
+            let _ = write!(text, ", {} requests/s", count(host.rate_iops.into()));
+        }
+        if host.flush_every > 0 {
+            let _ = write!(text, ", a flush every {} requests", count(host.flush_every.into()));
+        }
+        text
+    };
+    match &result.config.workload {
+        WorkloadConfig::Synthetic(workload) => {
+            let generator = &workload.generator;
+            let mix = match generator.write_fraction {
+                1.0 => "writes".to_owned(),
+                0.0 => "reads".to_owned(),
+                share => format!("{:.4} % writes", 100.0 * share).replace(".0000", ""),
+            };
+            let mut line = format!(
+                "workload  {} {mix} of {}, {}",
+                generator.kind.name(),
+                bytes(f64::from(generator.block_bytes)),
+                host(&workload.host)
+            );
+            if generator.trim_fraction > 0.0 {
+                let _ = write!(line, ", {:.1} % trims", 100.0 * generator.trim_fraction);
+            }
+            line
+        }
+        WorkloadConfig::Trace(trace) => {
+            let pace = match trace.pacing {
+                PacingName::Open => "at its own times".to_owned(),
+                PacingName::Closed => host(&trace.host),
+            };
+            format!("workload  {} ({}), {pace}", trace.path, trace.format)
+        }
+    }
+}
+
 fn headline(result: &RunResult) -> String {
-    let waf = result.waf.map_or("-".to_owned(), |waf| format!("{waf:.3}"));
-    let mut line = format!("write amplification {waf}");
-    if let (Some(waf), Some(bytes)) = (result.waf, result.waf_bytes)
+    let window = &result.window;
+    let over =
+        format!("over {} host pages, {} of the capacity", count(window.host_pages), times(window.capacities));
+    let Some(waf) = result.waf else {
+        return format!("{over}{}", virtual_time(result));
+    };
+    let mut line = format!("write amplification {waf:.3} {over}");
+    if let Some(bytes) = result.waf_bytes
         && (bytes / waf - 1.0).abs() > 0.01
     {
         let _ = write!(line, " ({bytes:.3} counted in bytes: the host wrote parts of mapping units)");
     }
-    if result.time.virtual_ns > 0 {
-        let _ = write!(line, ", {} of virtual time", duration(result.time.virtual_ns as f64));
+    line += &virtual_time(result);
+    match (window.verdict, &result.steady_state) {
+        (WindowVerdict::Transient, Some(steady)) => {
+            let way = if steady.reached { "ends at" } else { "was at" };
+            let _ = write!(
+                line,
+                "\n  TRANSIENT: this window covers the drive's way to the steady state, and {way} {:.3}; a longer \
+                 run.warmup leaves it out",
+                steady.waf_mean
+            );
+        }
+        (WindowVerdict::NothingCollected, _) => {
+            line += "\n  NOTHING WAS COLLECTED: the drive had room left, so this is not what it comes to";
+        }
+        (WindowVerdict::TooFewIntervals, _) => {
+            line += "\n  no verdict on the steady state: that takes five intervals, each an eighth of the capacity \
+                     written or more";
+        }
+        _ => {}
     }
     line
+}
+
+/// A multiple in two or three digits.
+fn times(times: f64) -> String {
+    if times >= 10.0 { format!("{times:.0} ×") } else { format!("{times:.2} ×") }
+}
+
+fn virtual_time(result: &RunResult) -> String {
+    match result.time.virtual_ns {
+        0 => String::new(),
+        ns => format!(", in {} of virtual time", duration(ns as f64)),
+    }
+}
+
+/// How long requests took.
+fn latency_picture(job: &Job) -> Option<String> {
+    let kinds = [
+        ("read", &job.read.clat_ns),
+        ("write", &job.write.clat_ns),
+        ("trim", &job.trim.clat_ns),
+        ("flush", &job.sync.lat_ns),
+    ];
+    let shown: Vec<Distribution<'_>> = kinds
+        .iter()
+        .filter(|(_, latency)| latency.max > 0)
+        .map(|&(name, latency)| {
+            let at = |key: &str| latency.percentile.get(key).copied().unwrap_or(0);
+            let marks = vec![
+                ("p50", at("50.000000")),
+                ("p99", at("99.000000")),
+                ("p99.9", at("99.900000")),
+                ("max", latency.max),
+            ];
+            Distribution { name, counts: &latency.counts, marks }
+        })
+        .collect();
+    chart::latencies(&shown)
 }
 
 fn trace_line(trace: &crate::result::TraceResult) -> String {
     let kinds: Vec<String> = trace.requests.iter().map(|(kind, n)| format!("{} {kind}", count(*n))).collect();
     let mut line = format!(
-        "trace: {} requests ({}), touching the first {}, {} long",
+        "trace     {} requests ({}),\n          touching the first {}, {} long",
         count(trace.requests.values().sum()),
         kinds.join(", "),
         bytes(trace.span_bytes as f64),
@@ -139,7 +276,7 @@ fn trace_line(trace: &crate::result::TraceResult) -> String {
     }
     if !trace.skipped.is_empty() {
         let skipped: Vec<String> = trace.skipped.iter().map(|(reason, n)| format!("{n} {reason}")).collect();
-        let _ = write!(line, "\n       left out: {}", skipped.join(", "));
+        let _ = write!(line, "\n          left out: {}", skipped.join(", "));
     }
     let c = &trace.changes;
     if !c.none() {
@@ -155,21 +292,31 @@ fn trace_line(trace: &crate::result::TraceResult) -> String {
         .filter(|(n, _)| *n > 0)
         .map(|(n, what)| format!("{n} {what}"))
         .collect();
-        let _ = write!(line, "\n       CHANGED: {}", changes.join(", "));
+        let _ = write!(line, "\n          CHANGED: {}", changes.join(", "));
     }
     line
 }
 
-pub(crate) fn table(header: &[&str]) -> Table {
+/// A line below the header and no other: nine columns of numbers fit the width of a terminal.
+const STYLE: TableStyle = TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
+
+/// A table that fits 80 columns, the first to the left and the others to the right.
+pub fn table(header: &[&str]) -> Table {
     let mut table = Table::new();
-    table.load_style(UTF8_FULL_CONDENSED);
+    table.load_style(STYLE);
+    table.set_content_arrangement(ContentArrangement::Dynamic);
+    table.set_width(WIDTH as u16);
     table.set_header(header.iter().enumerate().map(|(at, text)| {
         Cell::new(text).set_alignment(if at == 0 { CellAlignment::Left } else { CellAlignment::Right })
     }));
+    for (at, column) in table.column_iter_mut().enumerate() {
+        column.set_padding(if at == 0 { (0, 0) } else { (2, 0) });
+    }
     table
 }
 
-pub(crate) fn row(first: &str, rest: impl IntoIterator<Item = String>) -> Vec<Cell> {
+/// A line of such a table.
+pub fn row(first: &str, rest: impl IntoIterator<Item = String>) -> Vec<Cell> {
     let rest = rest.into_iter().map(|text| Cell::new(text).set_alignment(CellAlignment::Right));
     std::iter::once(Cell::new(first)).chain(rest).collect()
 }
@@ -290,18 +437,6 @@ fn merge_line(merges: &MergeResult) -> String {
     )
 }
 
-const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-
-/// One bar character per value, the largest at full height.
-pub(crate) fn bars(values: impl Iterator<Item = f64> + Clone, floor: f64) -> String {
-    let top = values.clone().fold(floor, f64::max);
-    let height = |value: f64| match top > floor {
-        true => ((value - floor) / (top - floor) * 7.0).round().clamp(0.0, 7.0) as usize,
-        false => 0,
-    };
-    values.map(|value| BARS[height(value)]).collect()
-}
-
 fn wear_picture(wear: &WearResult, endurance: u32) -> String {
     let mut line = format!(
         "wear: {} to {} erases per block, mean {:.1}, σ {:.2}",
@@ -364,24 +499,30 @@ fn series_picture(result: &RunResult) -> Option<String> {
         result.series.iter().filter(of).filter_map(|s| s.waf).collect::<Vec<f64>>()
     };
     let (warm, measured) = (wafs(false), wafs(true));
-    if warm.len() + measured.len() < 3 {
+    let (split, all) = (warm.len(), [warm, measured].concat());
+    if all.len() < 3 {
         return None;
     }
-    let all = || warm.iter().chain(&measured).copied();
-    let (low, high) = (all().fold(f64::MAX, f64::min), all().fold(0.0, f64::max));
-    let picture = bars(all(), low.min(1.0));
-    let split = warm.len();
-    let before: String = picture.chars().take(split).collect();
-    let after: String = picture.chars().skip(split).collect();
-    let mut text = format!("WAF over time, {low:.2} to {high:.2}:  {before}│{after}");
+    let low = all.iter().copied().fold(f64::MAX, f64::min);
+    let capacity = result.config.drive.logical_units() as f64;
+    let at = |sample: Option<&Sample>| sample.map_or(0.0, |sample| sample.host_pages as f64 / capacity);
+    let mut text = format!(
+        "write amplification from {} to {} of the capacity written{}\n{}",
+        times(at(result.series.first())),
+        times(at(result.series.last())),
+        if split > 0 && split < all.len() { " (behind the dotted line: measured)" } else { "" },
+        chart::series(&all, split, low.min(1.0))
+    );
     if let Some(steady) = &result.steady_state {
+        let state = match (steady.reached, result.window.verdict) {
+            (_, WindowVerdict::NothingCollected) => "nothing was collected",
+            (true, _) => "steady state",
+            (false, _) => "NOT yet steady",
+        };
         let _ = write!(
             text,
-            "\n{}: last five intervals {:.3} on average, range {:.1} %, slope {:.1} %",
-            if steady.reached { "steady state" } else { "NOT yet steady" },
-            steady.waf_mean,
-            steady.range_pct,
-            steady.slope_pct
+            "\n{state}: last five intervals {:.3} on average, range {:.1} %, slope {:.1} %",
+            steady.waf_mean, steady.range_pct, steady.slope_pct
         );
     }
     Some(text)
@@ -414,15 +555,20 @@ fn recovery_line(recovery: &RecoveryResult) -> String {
 fn power_cuts(cuts: &[PowerCutResult]) -> Option<String> {
     const SHOWN: usize = 20;
     let last = cuts.last()?;
-    let header = ["power cut in flash operation", "back after", "log pages read", "epochs", "pages scanned"];
-    let compared = ["found there", "changed, not flushed", "kept", "fell back", "wrong"];
-    let mut table = table(&[header.as_slice(), compared.as_slice()].concat());
+    let mut table = table(&[
+        "power cut in\noperation",
+        "back\nafter",
+        "pages\nread",
+        "units\nfound",
+        "not\nflushed",
+        "of them\nkept",
+        "fell\nback",
+        "wrong",
+    ]);
     for cut in cuts.iter().take(SHOWN) {
         let (recovery, verified) = (&cut.recovery, &cut.verified);
         let counts = [
-            recovery.log_pages,
-            recovery.epochs,
-            recovery.scanned_pages,
+            recovery.log_pages + recovery.scanned_pages,
             recovery.units_found,
             verified.unflushed,
             verified.newest,
@@ -474,6 +620,12 @@ pub fn count(n: u64) -> String {
         out.push(digit);
     }
     out
+}
+
+/// [`count`] of a number that may be negative.
+pub(crate) fn count_signed(n: i64) -> String {
+    let sign = if n < 0 { "−" } else { "" };
+    format!("{sign}{}", count(n.unsigned_abs()))
 }
 
 /// A time in the unit that suits it.
@@ -534,11 +686,5 @@ mod tests {
         }
         let by_map = CopyResult { physical_units: 0, third_owner_units: 0, map_full_units: 0, ..copy };
         assert!(copy_line(&by_map).ends_with(", 0 read and programmed"));
-    }
-
-    #[test]
-    fn bars_reach_from_floor_to_top() {
-        assert_eq!(bars([0.0, 3.5, 7.0].into_iter(), 0.0), "▁▅█");
-        assert_eq!(bars([2.0, 2.0].into_iter(), 2.0), "▁▁");
     }
 }

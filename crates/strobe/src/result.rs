@@ -12,6 +12,7 @@ use crate::fit::Changes;
 use crate::lifetime::{BadBlockPoint, EndedBy, curve};
 use crate::power::{PowerCutResult, RecoveryResult};
 use crate::series::{Sample, SteadyState};
+use crate::verdict::{CapacityResult, LoadResult, WindowResult};
 
 /// Version of the result's layout. Fields are only added within a version.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -36,6 +37,15 @@ pub struct RunResult {
     pub stopped_by: Option<String>,
     /// What ended the run. A run that reached the end it was to reach is not partial.
     pub ended_by: EndedBy,
+    /// Flash, and what is offered of it; null only for a drive made by hand whose configuration is none.
+    pub capacity: Option<CapacityResult>,
+    /// What the measured window covers.
+    pub window: WindowResult,
+    /// Whether the drive kept up with requests that come at their own pace; null if they wait for the drive, or
+    /// without time.
+    pub load: Option<LoadResult>,
+    /// What somebody should know before believing the numbers, the gravest first.
+    pub notes: Vec<String>,
     /// Host commands within the measured window.
     pub host: HostResult,
     /// Flash operations within the measured window.
@@ -377,8 +387,11 @@ pub struct Clat {
     /// Requests.
     #[serde(rename = "N")]
     pub n: u64,
-    /// Percentiles, keyed as fio keys them ("99.000000"); exact to three digits.
+    /// Percentiles, keyed as fio keys them ("99.000000"); exact to three digits, never beyond min and max.
     pub percentile: std::collections::BTreeMap<String, u64>,
+    /// Latencies in ns, exact to three digits, and how many requests had each.
+    #[serde(skip)]
+    pub counts: Vec<(u64, u64)>,
 }
 
 /// What a trace contained.
@@ -570,7 +583,7 @@ impl Clat {
         let histogram = latency.of(op);
         let empty = histogram.is_empty();
         let (min, max) = latency.extremes_ns(op).unwrap_or((0, 0));
-        let percentile = |p: f64| (format!("{p:.6}"), histogram.value_at_quantile(p / 100.0));
+        let percentile = |p: f64| (format!("{p:.6}"), histogram.value_at_quantile(p / 100.0).clamp(min, max));
         Self {
             min,
             max,
@@ -578,6 +591,10 @@ impl Clat {
             stddev: if empty { 0.0 } else { histogram.stdev() },
             n: histogram.len(),
             percentile: if empty { Default::default() } else { PERCENTILES.map(percentile).into() },
+            counts: histogram
+                .iter_recorded()
+                .map(|step| (step.value_iterated_to(), step.count_at_value()))
+                .collect(),
         }
     }
 }

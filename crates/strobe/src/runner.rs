@@ -24,6 +24,7 @@ use crate::result::{
     SCHEMA_VERSION, SimResult, Smart, TimeResult, TraceResult, TranslationResult, WearResult, Window, ratio,
 };
 use crate::series::{Series, SteadyState};
+use crate::verdict::{Arrivals, CapacityResult, LoadResult, WindowResult, cause_of_death, notes, wrong_sign};
 
 /// Why a run ended without a result.
 #[derive(Debug, thiserror::Error)]
@@ -70,6 +71,9 @@ pub enum RunError {
         /// What was left out and how to change that.
         hint: String,
     },
+    /// Standard input is gone once it is read.
+    #[error("workload.repeat (--repeat): standard input can be read only once; write the trace to a file")]
+    StdinTwice,
     /// Virtual time has come to its end.
     #[error(
         "virtual time has reached its end, 584 years: use shorter times in [drive], a shorter run, or \
@@ -234,7 +238,11 @@ impl<'a> Source<'a> {
             }),
             WorkloadConfig::Trace(config) => {
                 // A pipe can be opened only once.
-                if !Path::new(&config.path).exists() || Path::new(&config.path).is_file() {
+                let is_stdin = config.path == "-";
+                if is_stdin && config.repeat > 1 {
+                    return Err(RunError::StdinTwice);
+                }
+                if !is_stdin && (!Path::new(&config.path).exists() || Path::new(&config.path).is_file()) {
                     open_trace(config)?;
                 }
                 Ok(Source::Trace(config))
@@ -243,13 +251,17 @@ impl<'a> Source<'a> {
     }
 }
 
+/// What "-" stands for as a trace.
+const STDIN: &str = "/dev/stdin";
+
 fn open_trace(config: &TraceConfig) -> Result<TraceReader, TraceError> {
     let options = TraceOptions {
         device: config.device.clone(),
         action: config.action.as_deref().map(|a| if a == "Q" { Action::Queue } else { Action::Issue }),
         time_unit_ns: config.time_unit_ns,
     };
-    trace::open(Path::new(&config.path), &config.format, &options)
+    let path = if config.path == "-" { STDIN } else { &config.path };
+    trace::open(Path::new(path), &config.format, &options)
 }
 
 /// Requests handed to the drive at a time: enough to hide memory latency, few enough to stay in
@@ -302,6 +314,8 @@ struct Runner<'a> {
     bad_blocks: Option<BadBlockWatch>,
     power: Option<PowerSwitch>,
     image: Option<ImageResult>,
+    /// Of requests that come at their own times.
+    arrivals: Option<Arrivals>,
 }
 
 impl<'a> Runner<'a> {
@@ -328,6 +342,7 @@ impl<'a> Runner<'a> {
             requests: 0,
             unflushed: 0,
             image: None,
+            arrivals: None,
         }
     }
 
@@ -346,7 +361,8 @@ impl<'a> Runner<'a> {
             Err(Stop::Drive(CommandError::Ftl(error))) => {
                 let ended_by = EndedBy::refusal(&error);
                 let wanted = self.experiment.run.until_end_of_life && ended_by == EndedBy::EndOfLife;
-                let reason = error.to_string();
+                let death = cause_of_death(self.experiment, self.drive.geometry(), &self.drive.stats());
+                let reason = format!("{error}{death}");
                 (ended_by, if wanted { self.came_early(&reason) } else { Some(reason) })
             }
             Err(Stop::Drive(error)) => return Err(RunError::Command(error)),
@@ -355,6 +371,9 @@ impl<'a> Runner<'a> {
         if self.experiment.run.check {
             self.check_drive()?;
         }
+        // A run that was to cut power and did not has not done what was asked.
+        let missed = self.power.as_ref().and_then(|power| power.missed(self.drive.operations()));
+        let stopped_by = stopped_by.or(missed);
         Ok(self.result(ended_by, stopped_by, watch))
     }
 
@@ -519,6 +538,7 @@ impl<'a> Runner<'a> {
         summary: &mut TraceResult,
     ) -> Result<(), Stop> {
         let mut reader = open_trace(config)?;
+        let (mut arrived, mut last) = (0, self.queue.finished());
         let mut fitter = Fitter::new(config.fit, self.drive.sectors(), open_loop);
         let start = self.queue.finished();
         let mut batch: Vec<Request> = Vec::with_capacity(BATCH);
@@ -540,6 +560,8 @@ impl<'a> Runner<'a> {
                     *summary.requests.entry(request.op.name().to_owned()).or_default() += 1;
                     batch.push(request);
                     if open_loop {
+                        last = last.max(start + record.time_ns);
+                        arrived += 1;
                         arrivals.push(start + record.time_ns);
                     }
                 }
@@ -560,6 +582,10 @@ impl<'a> Runner<'a> {
             *summary.skipped.entry(reason.name().to_owned()).or_default() += count;
         }
         summary.changes.add(&fitter.changes);
+        if open_loop {
+            let finished = self.queue.finished();
+            self.arrivals.get_or_insert_default().add(arrived, start, last, finished);
+        }
         result
     }
 
@@ -674,6 +700,18 @@ impl<'a> Runner<'a> {
         let waf_bytes =
             ratio(programs * u64::from(geometry.page_bytes()), window.stats.host.bytes(Op::Write));
         let series = self.series.into_samples();
+        let has_collected = window.stats.nand.total(strobe_nand::NandOp::Erase) > 0;
+        let steady_state = SteadyState::of(&series, has_collected);
+        let measured_pages = if self.measuring { self.phase_pages } else { 0 };
+        let logical_units = self.drive.logical_units();
+        let load = match self.arrivals.filter(|_| experiment.run.timing) {
+            Some(arrivals) => Some(LoadResult::of_arrivals(&arrivals)),
+            None => rate_of(&experiment.workload).filter(|_| virtual_ns > 0).map(|rate| {
+                let commands = Op::ALL.iter().map(|&op| window.stats.host.commands(op)).sum();
+                LoadResult::of_rate(rate, commands, virtual_ns)
+            }),
+        };
+        let sign = wrong_sign(experiment, geometry, &window.stats);
         let cpu_s = watch.cpu_s();
         RunResult {
             schema_version: SCHEMA_VERSION,
@@ -684,6 +722,16 @@ impl<'a> Runner<'a> {
             partial: stopped_by.is_some(),
             stopped_by,
             ended_by,
+            capacity: CapacityResult::of(&experiment.drive),
+            window: WindowResult::of(
+                &window.stats,
+                measured_pages,
+                logical_units,
+                waf,
+                steady_state.as_ref(),
+            ),
+            load,
+            notes: notes(experiment, load.as_ref(), sign),
             host: HostResult::of(&window.stats),
             nand: NandResult::of(&window.stats.nand),
             waf,
@@ -698,7 +746,7 @@ impl<'a> Runner<'a> {
             time: TimeResult { virtual_ns, wall_s: Some(watch.wall_s()), cpu_s: Some(cpu_s) },
             sim: SimResult { host_pages_per_cpu_s: (cpu_s > 0.0).then(|| self.pages as f64 / cpu_s) },
             jobs: vec![job],
-            steady_state: SteadyState::of(&series),
+            steady_state,
             series,
             trace: self.trace,
             image: self.image,
@@ -753,6 +801,16 @@ fn closed(host: HostConfig) -> Pacing {
         rate => 1_000_000_000 / u64::from(rate),
     };
     Pacing::Closed { depth: host.queue_depth, interval_ns }
+}
+
+/// The rate at which requests of a closed loop are to come, if there is one.
+fn rate_of(workload: &WorkloadConfig) -> Option<u32> {
+    let rate = match workload {
+        WorkloadConfig::Synthetic(workload) => workload.host.rate_iops,
+        WorkloadConfig::Trace(trace) if trace.pacing == PacingName::Closed => trace.host.rate_iops,
+        WorkloadConfig::Trace(_) => 0,
+    };
+    (rate > 0).then_some(rate)
 }
 
 fn workload_name(workload: &WorkloadConfig) -> &str {

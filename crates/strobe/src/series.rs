@@ -111,7 +111,7 @@ fn ratio(programmed: u64, written: u64) -> Option<f64> {
 /// line through them changes by at most 10 %.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct SteadyState {
-    /// Whether both limits hold.
+    /// Whether both limits hold and something was collected: a drive with room left only looks steady.
     pub reached: bool,
     /// Mean WAF of the last five intervals.
     pub waf_mean: f64,
@@ -123,7 +123,7 @@ pub struct SteadyState {
 
 impl SteadyState {
     /// Judges the measured part of a series; `None` if it has fewer than five intervals.
-    pub(crate) fn of(samples: &[Sample]) -> Option<Self> {
+    pub(crate) fn of(samples: &[Sample], has_collected: bool) -> Option<Self> {
         let measured: Vec<f64> = samples.iter().filter(|s| s.measured).filter_map(|s| s.waf).collect();
         let last = measured.last_chunk::<5>()?;
         let mean = last.iter().sum::<f64>() / 5.0;
@@ -132,7 +132,8 @@ impl SteadyState {
         // Least squares over x = -2..2, whose squares add up to 10.
         let slope = last.iter().zip([-2.0, -1.0, 0.0, 1.0, 2.0]).map(|(y, x)| x * y).sum::<f64>() / 10.0;
         let (range_pct, slope_pct) = (100.0 * spread / mean, 100.0 * (4.0 * slope).abs() / mean);
-        Some(Self { reached: range_pct <= 20.0 && slope_pct <= 10.0, waf_mean: mean, range_pct, slope_pct })
+        let reached = has_collected && range_pct <= 20.0 && slope_pct <= 10.0;
+        Some(Self { reached, waf_mean: mean, range_pct, slope_pct })
     }
 }
 
@@ -155,10 +156,11 @@ mod tests {
     #[test]
     fn a_flat_series_is_steady_and_a_rising_one_is_not() {
         let flat: Vec<Sample> = [2.0, 2.02, 1.99, 2.01, 2.0].map(sample).into();
-        assert!(SteadyState::of(&flat).expect("five samples").reached);
+        assert!(SteadyState::of(&flat, true).expect("five samples").reached);
+        assert!(!SteadyState::of(&flat, false).expect("five samples").reached, "nothing was collected");
         let rising: Vec<Sample> = [1.0, 1.2, 1.4, 1.6, 1.8].map(sample).into();
-        let judged = SteadyState::of(&rising).expect("five samples");
+        let judged = SteadyState::of(&rising, true).expect("five samples");
         assert!(!judged.reached && (judged.slope_pct - 800.0 / 14.0).abs() < 1e-9, "{judged:?}");
-        assert_eq!(SteadyState::of(&flat[1..]), None);
+        assert_eq!(SteadyState::of(&flat[1..], true), None);
     }
 }

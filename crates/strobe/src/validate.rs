@@ -15,28 +15,28 @@ pub(crate) fn validate(table: &mut Table, schema: &Json, path: &str) -> Result<(
     Checker { root: schema }.table(table, schema, path)
 }
 
+/// Follows references, and looks through the wrappers of what may be left out.
+pub(crate) fn resolve<'a>(root: &'a Json, mut node: &'a Json) -> &'a Json {
+    loop {
+        if let Some(name) = node["$ref"].as_str().and_then(|r| r.strip_prefix("#/$defs/")) {
+            node = &root["$defs"][name];
+            continue;
+        }
+        let kinds = node["anyOf"].as_array().map(Vec::as_slice).unwrap_or_default();
+        match kinds.iter().filter(|kind| kind["type"] != "null").collect::<Vec<_>>()[..] {
+            [some] => node = some,
+            _ => return node,
+        }
+    }
+}
+
 struct Checker<'a> {
     root: &'a Json,
 }
 
 impl<'a> Checker<'a> {
-    /// Follows references and looks through "optional" wrappers.
-    fn resolve(&self, mut node: &'a Json) -> &'a Json {
-        loop {
-            if let Some(name) = node["$ref"].as_str().and_then(|r| r.strip_prefix("#/$defs/")) {
-                node = &self.root["$defs"][name];
-            } else if let Some(some) =
-                node["anyOf"].as_array().and_then(|a| a.iter().find(|n| n["type"] != "null"))
-            {
-                node = some;
-            } else {
-                return node;
-            }
-        }
-    }
-
     fn table(&self, table: &mut Table, schema: &'a Json, path: &str) -> Result<(), ConfigError> {
-        let schema = self.resolve(schema);
+        let schema = resolve(self.root, schema);
         let Some(properties) = schema["properties"].as_object() else {
             return Ok(());
         };
@@ -62,7 +62,7 @@ impl<'a> Checker<'a> {
     }
 
     fn value(&self, value: &mut Value, property: &'a Json, path: &str) -> Result<(), ConfigError> {
-        let schema = self.resolve(property);
+        let schema = resolve(self.root, property);
         let wrong = |allowed: String, given: &Value| ConfigError::BadValue {
             key: path.to_owned(),
             given: given.to_string(),
@@ -128,7 +128,7 @@ fn meaning(property: &Json) -> String {
 }
 
 /// The names an enumeration allows, if `schema` is one.
-fn enum_names(schema: &Json) -> Option<Vec<&str>> {
+pub(crate) fn enum_names(schema: &Json) -> Option<Vec<&str>> {
     if let Some(names) = schema["enum"].as_array() {
         return Some(names.iter().filter_map(Json::as_str).collect());
     }
@@ -136,7 +136,7 @@ fn enum_names(schema: &Json) -> Option<Vec<&str>> {
     Some(variants.iter().filter_map(|v| v["const"].as_str()).collect())
 }
 
-fn limit(name: &str, property: &Json, schema: &Json) -> Option<f64> {
+pub(crate) fn limit(name: &str, property: &Json, schema: &Json) -> Option<f64> {
     let given = property[name].as_f64().or_else(|| schema[name].as_f64());
     let fits_type = (name == "maximum" && schema["format"] == "uint32").then(|| f64::from(u32::MAX));
     given.or(fits_type)

@@ -6,10 +6,11 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context as _, anyhow};
+use anyhow::anyhow;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use strobe::output::{Output, Sink};
 use strobe::report::{bytes, count};
 use strobe_types::SECTOR_BYTES;
 use strobe_workload::files::ageing::AgeingConfig;
@@ -22,7 +23,7 @@ use strobe_workload::files::postmark::PostmarkConfig;
 use strobe_workload::files::tiobench::TiobenchConfig;
 use strobe_workload::files::varmail::VarmailConfig;
 use strobe_workload::files::{
-    FileError, FileId, FileSystem, FileWorkload, FileWorkloadError, Mode, Operation, Tally,
+    FileError, FileId, FileSystem, FileWorkload, FileWorkloadError, Mode, Operation, Space, Tally,
 };
 
 use super::{Failure, output};
@@ -44,10 +45,10 @@ pub(crate) struct FilesArgs {
     /// Seed of everything random; PostMark's own is 42
     #[arg(long, default_value_t = 42)]
     seed: u64,
-    /// Write what a FAT volume sends to its drive to FILE, a trace without times for `strobe replay
+    /// Write what a FAT volume sends to its drive to FILE ("-": standard output), a trace without times for `strobe replay
     /// --format fio --closed-loop`
-    #[arg(long, value_name = "FILE", conflicts_with = "directory")]
-    trace: Option<PathBuf>,
+    #[arg(long, value_name = "FILE|-", conflicts_with = "directory")]
+    trace: Option<String>,
     /// Run in DIR, an empty or a new directory of any file system, instead of on FAT
     #[arg(long, value_name = "DIR")]
     directory: Option<PathBuf>,
@@ -61,11 +62,11 @@ pub(crate) struct FilesArgs {
     /// Trim clusters that become free
     #[arg(long, conflicts_with = "directory")]
     discard: bool,
-    /// Size of the FAT volume in MiB, 3 to 2047
-    #[arg(long, value_name = "MIB", default_value_t = 32, value_parser = clap::value_parser!(u32).range(3..2048))]
-    volume: u32,
+    /// Size of the FAT volume in MiB, 3 to 2047 [default: what the program's settings need, 32 at least]
+    #[arg(long, value_name = "MIB", conflicts_with = "directory", value_parser = clap::value_parser!(u32).range(3..2048))]
+    volume: Option<u32>,
     /// Write the result as JSON to FILE, or to standard output with "-"
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE|-")]
     json: Option<String>,
 }
 
@@ -101,24 +102,31 @@ struct FilesResult {
 }
 
 pub(crate) fn files(args: &FilesArgs) -> Result<(), Failure> {
-    output::check_target(&args.json, &[])?;
-    if let (Some(json), Some(trace)) = (&args.json, &args.trace)
-        && Path::new(json) == trace
-    {
-        return Err(Failure::Request(anyhow!("--json and --trace are the same file, {json}")));
-    }
+    let json = output::json_output(&args.json, &[])?;
+    let trace = args.trace.as_deref().map(|given| Output::new("--trace", given, &[])).transpose()?;
+    Output::all_differ(&json.iter().chain(&trace).collect::<Vec<_>>())?;
+    let outputs = Outputs { json, trace };
     match args.program {
-        Program::Postmark => with::<PostmarkConfig>(args),
-        Program::Camera => with::<CameraConfig>(args),
-        Program::Varmail => with::<VarmailConfig>(args),
-        Program::FilemicroDelete => with::<FilemicroDeleteConfig>(args),
-        Program::Tiobench => with::<TiobenchConfig>(args),
-        Program::CopyTar => with::<CopyTarConfig>(args),
-        Program::Ageing => with::<AgeingConfig>(args),
+        Program::Postmark => with::<PostmarkConfig>(args, &outputs),
+        Program::Camera => with::<CameraConfig>(args, &outputs),
+        Program::Varmail => with::<VarmailConfig>(args, &outputs),
+        Program::FilemicroDelete => with::<FilemicroDeleteConfig>(args, &outputs),
+        Program::Tiobench => with::<TiobenchConfig>(args, &outputs),
+        Program::CopyTar => with::<CopyTarConfig>(args, &outputs),
+        Program::Ageing => with::<AgeingConfig>(args, &outputs),
     }
 }
 
-fn with<C: FileWorkload + Default + Serialize + DeserializeOwned>(args: &FilesArgs) -> Result<(), Failure> {
+/// Where results go.
+struct Outputs {
+    json: Option<Output>,
+    trace: Option<Output>,
+}
+
+fn with<C: FileWorkload + Default + Serialize + DeserializeOwned>(
+    args: &FilesArgs,
+    outputs: &Outputs,
+) -> Result<(), Failure> {
     if args.help_settings {
         let text = toml::to_string(&C::default()).map_err(|error| Failure::Run(anyhow!(error)))?;
         return output::print(text.trim_end());
@@ -135,12 +143,17 @@ fn with<C: FileWorkload + Default + Serialize + DeserializeOwned>(args: &FilesAr
     let (tally, written) = match &args.directory {
         Some(folder) => (in_directory(&config, folder, mode, args)?, None),
         None => {
-            let (tally, disk) = on_fat(&config, args, mode).map_err(failed)?;
-            let memory = disk.finish()?;
+            let trace = outputs.trace.as_ref().map(Output::open).transpose()?;
+            let file = trace.as_ref().map(Sink::file).transpose()?;
+            let (tally, disk) = on_fat(&config, args, mode, file).map_err(failed)?;
+            let memory = disk.finish().map_err(failed)?;
+            if let Some(trace) = trace {
+                trace.complete()?;
+            }
             (tally, Some(memory))
         }
     };
-    report(args, &tally, written.as_ref())
+    report(args, outputs, &tally, written.as_ref())
 }
 
 fn in_directory(
@@ -223,12 +236,37 @@ impl FileSystem for Paced {
     }
 }
 
+/// The size of the studies' volume: its topmost folder has 512 entries, that of larger ones 2048.
+const SMALL_MIB: u32 = 32;
+/// FAT16 has no larger volumes.
+const LARGEST_MIB: u32 = 2047;
+/// The largest cluster; a file wastes half a cluster on average.
+const CLUSTER_BYTES: u64 = 32 << 10;
+
+/// The smallest usual volume with a quarter to spare.
+fn volume_for(space: &Space) -> u32 {
+    let needed = space.bytes.saturating_add(space.bytes / 4);
+    let topmost_min = if space.topmost > 400 { 2 * SMALL_MIB } else { SMALL_MIB };
+    let fits = |&mib: &u32| {
+        // Clusters grow with the volume.
+        let cluster = (u64::from(mib) << 20).div_ceil(65_525).next_power_of_two().clamp(2048, CLUSTER_BYTES);
+        needed.saturating_add(space.files * cluster / 2) <= u64::from(mib) << 20 && mib >= topmost_min
+    };
+    (0..)
+        .map(|doubled| SMALL_MIB << doubled)
+        .take_while(|&mib| mib <= LARGEST_MIB)
+        .find(fits)
+        .unwrap_or(LARGEST_MIB)
+}
+
 fn on_fat(
     config: &impl FileWorkload,
     args: &FilesArgs,
     mode: Mode,
+    trace: Option<File>,
 ) -> Result<(Tally, TraceDisk), FileWorkloadError> {
-    let volume_sectors = args.volume * 2048;
+    let volume_mib = args.volume.unwrap_or_else(|| volume_for(&config.space()));
+    let volume_sectors = volume_mib * 2048;
     // FAT16 has fewer than 65,525 clusters; 2 KiB as in the study where that is enough.
     let mut cluster_sectors = 4;
     while volume_sectors / cluster_sectors >= 65_525 {
@@ -237,13 +275,20 @@ fn on_fat(
     while volume_sectors / cluster_sectors < 4200 && cluster_sectors > 1 {
         cluster_sectors /= 2;
     }
-    let root_slots = if args.volume > 32 { 2048 } else { 512 };
+    let root_slots = if volume_mib > SMALL_MIB { 2048 } else { 512 };
     let format = FatFormat { volume_sectors, cluster_sectors, root_slots, ..FatFormat::default() };
-    let disk = TraceDisk::new(volume_sectors, args.trace.as_deref())?;
+    let disk = TraceDisk::new(volume_sectors, trace)?;
     let mut volume = FatVolume::format(disk, &format)?;
     volume.with_device(|disk| disk.memory.reset_counts());
     let options = MountOptions { mode, discard: args.discard, ..MountOptions::default() };
-    let tally = config.run(&mut volume.mount(options), args.seed, &mut ())?;
+    let tally = config.run(&mut volume.mount(options), args.seed, &mut ()).map_err(|error| match error {
+        FileWorkloadError::File(FileError::NoSpace) => FileError::Io(format!(
+            "no space left on the FAT volume of {volume_mib} MiB, whose topmost folder takes {root_slots} entries: use \
+             a larger --volume (up to {LARGEST_MIB}), or fewer or smaller files (--set; --help-settings lists them)"
+        ))
+        .into(),
+        other => other,
+    })?;
     Ok((tally, volume.unmount()?))
 }
 
@@ -251,61 +296,38 @@ fn on_fat(
 struct TraceDisk {
     memory: MemoryDisk,
     log: Option<BufWriter<File>>,
-    /// Where the trace goes once it is complete, and where it is until then.
-    path: PathBuf,
-    part: PathBuf,
 }
 
 const DEVICE: &str = "/dev/fat";
 
 impl TraceDisk {
-    fn new(sectors: u32, path: Option<&Path>) -> Result<Self, FileError> {
-        let path = path.unwrap_or(Path::new("")).to_owned();
-        let mut part = path.clone().into_os_string();
-        part.push(".part");
-        let part = PathBuf::from(part);
-        let failed = |error| FileError::Io(format!("cannot write the trace to {}: {error}", part.display()));
-        let log = match path.as_os_str().is_empty() {
-            true => None,
-            false => Some(BufWriter::new(File::create(&part).map_err(failed)?)),
-        };
-        let mut disk = Self { memory: MemoryDisk::new(sectors), log, path, part };
+    fn new(sectors: u32, trace: Option<File>) -> Result<Self, FileError> {
+        let mut disk = Self { memory: MemoryDisk::new(sectors), log: trace.map(BufWriter::new) };
         disk.line(format_args!("fio version 2 iolog\n{DEVICE} add\n{DEVICE} open"))?;
         Ok(disk)
     }
 
     fn line(&mut self, line: std::fmt::Arguments<'_>) -> Result<(), FileError> {
         let Some(log) = &mut self.log else { return Ok(()) };
-        writeln!(log, "{line}").map_err(|error| FileError::Io(format!("cannot write the trace: {error}")))
+        writeln!(log, "{line}").map_err(cannot_write)
     }
 
     fn request(&mut self, action: &str, sector: u64, bytes: u64) -> Result<(), FileError> {
         self.line(format_args!("{DEVICE} {action} {} {bytes}", sector * SECTOR_BYTES))
     }
 
-    /// Completes the trace; returns the disk.
-    fn finish(mut self) -> Result<MemoryDisk, Failure> {
-        let closed = self.line(format_args!("{DEVICE} close"));
-        closed.map_err(|error| Failure::Run(anyhow!("{error}")))?;
+    /// Writes the end of the trace and all that is still buffered; returns the disk.
+    fn finish(mut self) -> Result<MemoryDisk, FileWorkloadError> {
+        self.line(format_args!("{DEVICE} close"))?;
         if let Some(mut log) = self.log.take() {
-            let written = log.flush().and_then(|()| std::fs::rename(&self.part, &self.path));
-            if written.is_err() {
-                let _ = std::fs::remove_file(&self.part);
-            }
-            let context = || format!("cannot write the trace to {}", self.path.display());
-            written.with_context(context).map_err(Failure::Run)?;
+            log.flush().map_err(cannot_write)?;
         }
-        Ok(std::mem::replace(&mut self.memory, MemoryDisk::new(0)))
+        Ok(self.memory)
     }
 }
 
-impl Drop for TraceDisk {
-    /// A trace that was not completed is none.
-    fn drop(&mut self) {
-        if self.log.take().is_some() {
-            let _ = std::fs::remove_file(&self.part);
-        }
-    }
+fn cannot_write(error: std::io::Error) -> FileError {
+    FileError::Io(format!("cannot write the trace: {error}"))
 }
 
 impl SectorDevice for TraceDisk {
@@ -334,7 +356,12 @@ impl SectorDevice for TraceDisk {
     }
 }
 
-fn report(args: &FilesArgs, tally: &Tally, disk: Option<&MemoryDisk>) -> Result<(), Failure> {
+fn report(
+    args: &FilesArgs,
+    outputs: &Outputs,
+    tally: &Tally,
+    disk: Option<&MemoryDisk>,
+) -> Result<(), Failure> {
     let name = args.program.to_possible_value().map(|value| value.get_name().to_owned());
     let result = FilesResult {
         program: name.unwrap_or_default(),
@@ -352,10 +379,10 @@ fn report(args: &FilesArgs, tally: &Tally, disk: Option<&MemoryDisk>) -> Result<
             })
             .collect(),
     };
-    if args.json.as_deref() != Some("-") {
+    if !output::takes_stdout([&outputs.json, &outputs.trace]) {
         output::print(&summary(&result))?;
     }
-    args.json.as_deref().map_or(Ok(()), |target| output::json(&result, target))
+    output::json(&result, outputs.json.as_ref())
 }
 
 fn summary(result: &FilesResult) -> String {

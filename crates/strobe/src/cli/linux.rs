@@ -1,19 +1,23 @@
 //! `strobe linux`: any program on a real Linux kernel on the drive, in virtual time.
 
+use std::fs::File;
 use std::io::{IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::anyhow;
 use clap::{Args, Subcommand, ValueEnum};
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use strobe::linux::{DRIVE_SETS, FileSystem, LinuxRun, LinuxRunError};
+use strobe::output::{Output, Sink};
 use strobe::{Experiment, load_drive_table, report};
 use strobe_linux::kernel::{self, BuildOptions, Extra, KernelError};
-use strobe_linux::{Clock, DiskOptions, Machine, Stream, TraceForm};
+use strobe_linux::{Clock, DiskOptions, Machine, Recorder, Stream, TraceForm};
+use strobe_types::SimTime;
 use toml::Table;
 
-use super::{Failure, output, run::interrupt_flag};
+use super::progress::{self, interrupt_flag};
+use super::{Failure, output};
 
 /// Run any program on a file system of a real Linux kernel on the drive, in virtual time.
 ///
@@ -141,11 +145,11 @@ struct RunArgs {
     stall_limit: u64,
     /// Write what the guest asks of its disk to FILE, from power-on to power-off: blkparse's text if FILE ends in
     /// .blkparse, else fio's I/O log
-    #[arg(long, value_name = "FILE")]
-    trace: Option<PathBuf>,
+    #[arg(long, value_name = "FILE|-")]
+    trace: Option<String>,
     /// Write the kernel's messages to FILE
-    #[arg(long, value_name = "FILE")]
-    kernel_log: Option<PathBuf>,
+    #[arg(long, value_name = "FILE|-")]
+    kernel_log: Option<String>,
     /// Write the result as JSON to FILE, or to standard output with "-"; the command's output then goes to standard
     /// error
     #[arg(long, value_name = "FILE|-")]
@@ -209,10 +213,8 @@ fn build_kernel(args: &BuildArgs) -> Result<(), Failure> {
     let options = BuildOptions { source: args.source.clone(), extras, jobs: args.jobs };
     let show = !args.quiet && std::io::stderr().is_terminal();
     let bar = show.then(|| ProgressBar::new(1));
-    if let Some(bar) = &bar
-        && let Ok(style) = ProgressStyle::with_template("{msg:12} {wide_bar} {percent:>3} %  {elapsed}")
-    {
-        bar.set_style(style);
+    if let Some(bar) = &bar {
+        progress::restyle(bar, "{msg:12} {wide_bar} {percent:>3} %  {elapsed}");
         bar.enable_steady_tick(Duration::from_millis(500));
     }
     let mut step = "";
@@ -313,9 +315,8 @@ fn trial(kernel: &Path) -> Result<String, String> {
         command: vec!["strobe".into(), "--version".into()],
         fsck: false,
         with: Vec::new(),
-        trace: None,
     };
-    let result = run.run(&interrupt_flag(), &mut |_, _| {}).map_err(|error| error.to_string())?;
+    let result = run.run(None, &interrupt_flag(), &mut |_, _| {}).map_err(|error| error.to_string())?;
     Ok(format!("and is off again after {:.1} s", result.time.wall_s.unwrap_or_default()))
 }
 
@@ -331,13 +332,49 @@ fn words(text: &str) -> Vec<String> {
     text.split_whitespace().map(str::to_owned).collect()
 }
 
+/// Where what comes of a run goes.
+struct Outputs {
+    json: Option<Output>,
+    trace: Option<Output>,
+    log: Option<Output>,
+}
+
+impl Outputs {
+    fn of(args: &RunArgs, kernel: &Path) -> Result<Self, Failure> {
+        let inputs = [kernel, Path::new(&args.drive)];
+        let output = |option: &str, given: &Option<String>| {
+            given.as_deref().map(|given| Output::new(option, given, &inputs)).transpose()
+        };
+        let outputs = Self {
+            json: output("--json", &args.json)?,
+            trace: output("--trace", &args.trace)?,
+            log: output("--kernel-log", &args.kernel_log)?,
+        };
+        let all = [&outputs.json, &outputs.trace, &outputs.log];
+        Output::all_differ(&all.into_iter().flatten().collect::<Vec<_>>())?;
+        Ok(outputs)
+    }
+
+    /// Whether what the command prints must go elsewhere.
+    fn take_stdout(&self) -> bool {
+        output::takes_stdout([&self.json, &self.trace, &self.log])
+    }
+}
+
+/// Writes down what the guest asks of its disk.
+fn recorder(args: &RunArgs, file: File) -> Result<Recorder, Failure> {
+    let is_blkparse = args.trace.as_ref().is_some_and(|name| name.ends_with(".blkparse"));
+    let form = if is_blkparse { TraceForm::Blkparse } else { TraceForm::Fio };
+    Recorder::new(file, form, SimTime::ZERO)
+        .map_err(|error| Failure::Run(anyhow!("--trace: cannot write the trace: {error}")))
+}
+
 fn run(args: &RunArgs) -> Result<(), Failure> {
     if args.command.is_empty() {
         let hint =
             "what is to be run? strobe linux [OPTIONS] -- COMMAND ...; `strobe linux --help` has examples";
         return Err(Failure::Request(anyhow!(hint)));
     }
-    output::check_target(&args.json, &[])?;
     let kernel = match &args.kernel {
         Some(path) => path.clone(),
         None => kernel::installed().map_err(LinuxRunError::from)?,
@@ -366,24 +403,21 @@ fn run(args: &RunArgs) -> Result<(), Failure> {
         command: args.command.clone(),
         fsck: args.fsck,
         with: args.with.clone(),
-        trace: args.trace.as_ref().map(|path| {
-            let is_blkparse = path.extension().is_some_and(|end| end == "blkparse");
-            (path.clone(), if is_blkparse { TraceForm::Blkparse } else { TraceForm::Fio })
-        }),
     };
-    let mut log = match &args.kernel_log {
-        Some(path) => Some(
-            std::fs::File::create(path)
-                .map_err(|error| Failure::Request(anyhow!("--kernel-log {}: {error}", path.display())))?,
-        ),
+    let outputs = Outputs::of(args, &run.machine.kernel)?;
+    let mut log = outputs.log.as_ref().map(Output::open).transpose()?;
+    let mut log_file = log.as_ref().map(Sink::file).transpose()?;
+    let trace = outputs.trace.as_ref().map(Output::open).transpose()?;
+    let recorder = match &trace {
+        Some(sink) => Some(recorder(args, sink.file()?)?),
         None => None,
     };
-    let prints_json = args.json.as_deref() == Some("-");
+    let prints_result = outputs.take_stdout();
     let interrupted = interrupt_flag();
-    let result = run.run(&interrupted, &mut |stream, bytes| {
+    let result = run.run(recorder, &interrupted, &mut |stream, bytes| {
         // Nobody may be there to read it.
-        let _ = match (stream, &mut log) {
-            (Stream::Output, _) if !prints_json => {
+        let _ = match (stream, &mut log_file) {
+            (Stream::Output, _) if !prints_result => {
                 let mut out = std::io::stdout().lock();
                 out.write_all(bytes).and_then(|()| out.flush())
             }
@@ -391,14 +425,20 @@ fn run(args: &RunArgs) -> Result<(), Failure> {
             (Stream::Kernel, Some(log)) => log.write_all(bytes),
             (Stream::Kernel, None) | (Stream::Control, _) => Ok(()),
         };
-    })?;
+    });
+    // The kernel's messages are wanted most when something went wrong.
+    if let Some(log) = log.take() {
+        log.complete()?;
+    }
+    let result = result?;
+    if let Some(trace) = trace {
+        trace.complete()?;
+    }
     let result = if args.reproducible { result.reproducible() } else { result };
-    if !args.quiet && !prints_json {
+    if !args.quiet && !prints_result {
         output::print(&report::linux_summary(&result))?;
     }
-    if let Some(target) = &args.json {
-        output::json(&result, target)?;
-    }
+    output::json(&result, outputs.json.as_ref())?;
     match result.guest.exit_code {
         0 => Ok(()),
         code => Err(Failure::Command(u8::try_from(code).unwrap_or(1))),

@@ -1,8 +1,10 @@
 //! `strobe list`, `strobe show`, `strobe schema`.
 
+use std::path::Path;
+
 use clap::{Args, ValueEnum};
 use comfy_table::{ContentArrangement, Table};
-use strobe::{Experiment, RunResult, paper};
+use strobe::{Experiment, RunResult, paper, preset, reference};
 use strobe_ftl::gc::VARIABLES;
 use strobe_ssd::{DriveConfig, MAPPINGS, POLICIES, presets};
 use strobe_workload::{synthetic, trace};
@@ -49,6 +51,9 @@ enum Showable {
 pub(crate) struct SchemaArgs {
     /// Which schema
     what: SchemaOf,
+    /// As a page for people, in Markdown, instead of JSON Schema
+    #[arg(long)]
+    markdown: bool,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -66,9 +71,26 @@ enum SchemaOf {
     Linux,
 }
 
+impl SchemaOf {
+    fn title(self) -> &'static str {
+        match self {
+            SchemaOf::Drive => "The drive",
+            SchemaOf::Experiment => "The experiment file",
+            SchemaOf::Result => "The result of a run",
+            SchemaOf::Paper => "The result of a paper",
+            #[cfg(target_os = "linux")]
+            SchemaOf::Linux => "The result of a command in a guest",
+        }
+    }
+}
+
 pub(crate) fn list(args: &ListArgs) -> Result<(), Failure> {
     let rows: Vec<Vec<String>> = match args.what {
-        What::Presets => presets::PRESETS.iter().map(|p| strings([p.name, p.summary])).collect(),
+        What::Presets => {
+            let own =
+                preset::of_user().into_iter().map(|(name, path)| vec![name, path.display().to_string()]);
+            presets::PRESETS.iter().map(|p| strings([p.name, p.summary])).chain(own).collect()
+        }
         What::Policies => POLICIES.iter().map(|p| strings([p.name, p.picks, p.source])).collect(),
         What::Mappings => MAPPINGS.iter().map(|m| strings([m.name, m.summary])).collect(),
         What::Workloads => {
@@ -98,15 +120,27 @@ pub(crate) fn list(args: &ListArgs) -> Result<(), Failure> {
     table.load_style(comfy_table::presets::UTF8_HORIZONTAL_ONLY);
     table.set_content_arrangement(ContentArrangement::Dynamic);
     if table.width().is_none() {
-        table.set_width(110);
+        table.set_width(80);
     }
     table.set_header(header);
     table.add_rows(rows);
     let mut text = table.to_string();
-    if let What::Policies = args.what {
-        text.push_str(&formula_help());
+    match args.what {
+        What::Policies => text.push_str(&formula_help()),
+        What::Presets => text.push_str(&preset_help()),
+        _ => {}
     }
     output::print(&text)
+}
+
+fn preset_help() -> String {
+    let folder =
+        preset::user_folder().map_or("none, as HOME is not set".to_owned(), |at| at.display().to_string());
+    format!(
+        "\n\n`strobe show preset NAME > mine.toml` is a start for one of your own: name the file,\n\n    \
+         [drive]\n    preset = \"mine.toml\"\n\n\
+         or --drive mine.toml. A file NAME.toml in this folder is a preset called NAME:\n\n    {folder}"
+    )
 }
 
 fn formula_help() -> String {
@@ -134,17 +168,8 @@ fn strings<const N: usize>(cells: [&str; N]) -> Vec<String> {
 
 pub(crate) fn show(args: &ShowArgs) -> Result<(), Failure> {
     let Showable::Preset = args.what;
-    let Some(preset) = presets::find(&args.name) else {
-        let names: Vec<&str> = presets::PRESETS.iter().map(|p| p.name).collect();
-        let hint = strobe::nearest(&args.name, names.iter().copied());
-        let hint = hint.map(|name| format!(", did you mean {name}?")).unwrap_or_default();
-        return Err(Failure::Request(anyhow::anyhow!(
-            "no preset is called \"{}\"{hint}; there are {}",
-            args.name,
-            names.join(", ")
-        )));
-    };
-    output::print(preset.toml.trim_end())
+    let (text, _) = preset::text(&args.name, Path::new(""), "preset")?;
+    output::print(text.trim_end())
 }
 
 pub(crate) fn schema(args: &SchemaArgs) -> Result<(), Failure> {
@@ -156,5 +181,8 @@ pub(crate) fn schema(args: &SchemaArgs) -> Result<(), Failure> {
         #[cfg(target_os = "linux")]
         SchemaOf::Linux => schemars::schema_for!(strobe::linux::LinuxResult),
     };
-    output::json(&schema, "-")
+    match args.markdown {
+        true => output::print(reference::page(args.what.title(), &schema).trim_end()),
+        false => output::print(&output::json_text(&schema)),
+    }
 }

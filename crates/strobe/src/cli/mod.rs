@@ -6,8 +6,10 @@ mod fsck;
 #[cfg(target_os = "linux")]
 mod linux;
 mod list;
+mod manual;
 mod output;
 mod paper;
+mod progress;
 mod run;
 
 use std::io::Write as _;
@@ -15,12 +17,15 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+/// The version, and the commit that an optimised program is made from.
+const VERSION: &str = env!("STROBE_VERSION");
+
 /// A software SSD: flash chips, FTL and controller, simulated exactly, deterministically and fast.
 ///
 /// Start with `strobe run examples/quickstart.toml`, or replay a block trace of your own:
 /// `strobe replay TRACE --format blkparse --drive tlc-nvme-1t`.
 #[derive(Parser)]
-#[command(name = "strobe", version, arg_required_else_help = true, max_term_width = 100)]
+#[command(name = "strobe", version = VERSION, arg_required_else_help = true, max_term_width = 100)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -57,8 +62,12 @@ enum Command {
     List(list::ListArgs),
     /// Show a preset as TOML, with the sources of its numbers.
     Show(list::ShowArgs),
-    /// Print the JSON Schema of a configuration table or of the result.
+    /// Print the JSON Schema of a configuration table or of the result, or a page of all its keys.
     Schema(list::SchemaArgs),
+    /// Print the completions of a shell.
+    Completions(manual::CompletionsArgs),
+    /// Print the manual page, or write one for each command.
+    Man(manual::ManArgs),
 }
 
 /// How a command ended badly.
@@ -117,6 +126,8 @@ pub(crate) fn main() -> ExitCode {
         Command::List(args) => list::list(&args),
         Command::Show(args) => list::show(&args),
         Command::Schema(args) => list::schema(&args),
+        Command::Completions(args) => manual::completions(&args),
+        Command::Man(args) => manual::man(&args),
     };
     let (message, code) = match result {
         Ok(()) => return ExitCode::SUCCESS,

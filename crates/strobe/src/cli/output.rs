@@ -1,12 +1,21 @@
-//! Where results go.
+//! What the program prints, and where results go.
 
 use std::io::{ErrorKind, Write};
 use std::path::Path;
 
-use anyhow::Context as _;
 use serde::Serialize;
+use strobe::output::{Output, OutputError};
 
 use super::Failure;
+
+impl From<OutputError> for Failure {
+    fn from(error: OutputError) -> Self {
+        match error.is_bad_request() {
+            true => Failure::request(&error),
+            false => Failure::Run(anyhow::Error::msg(error.to_string())),
+        }
+    }
+}
 
 /// Prints to standard output. A reader that has gone away (`| head`) is no error; anything else,
 /// a full disk for one, is.
@@ -25,46 +34,25 @@ pub(crate) fn note(text: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{text}");
 }
 
-/// Writes `value` as JSON to `target`: a file, or "-" for standard output.
-pub(crate) fn json(value: &impl Serialize, target: &str) -> Result<(), Failure> {
-    let text = serde_json::to_string_pretty(value).expect("results are plain data");
-    if target == "-" {
-        return print(&text);
-    }
-    write_file(Path::new(target), &text).map_err(Failure::Run)
+/// The output named by `--json`, if one is, checked before the run; it must be none of `inputs`.
+pub(crate) fn json_output(given: &Option<String>, inputs: &[&Path]) -> Result<Option<Output>, Failure> {
+    given.as_deref().map(|given| Output::new("--json", given, inputs)).transpose().map_err(Failure::from)
 }
 
-/// Writes the whole file or says why not; a file that could not be completed is removed.
-fn write_file(path: &Path, text: &str) -> anyhow::Result<()> {
-    let context = || format!("cannot write the result to {}", path.display());
-    let mut file = std::fs::File::create(path).with_context(context)?;
-    let written =
-        file.write_all(text.as_bytes()).and_then(|()| file.write_all(b"\n")).and_then(|()| file.sync_all());
-    match written {
-        // Pipes and devices cannot be synced, which is fine.
-        Err(error) if error.kind() != ErrorKind::InvalidInput => {
-            if path.is_file() {
-                let _ = std::fs::remove_file(path);
-            }
-            Err(error).with_context(context)
-        }
-        _ => Ok(()),
+/// Whether standard output is taken by a result, so that nothing else may be printed there.
+pub(crate) fn takes_stdout<'a>(outputs: impl IntoIterator<Item = &'a Option<Output>>) -> bool {
+    outputs.into_iter().flatten().any(Output::is_stdout)
+}
+
+/// Writes `value` as JSON to `output`, if there is one.
+pub(crate) fn json(value: &impl Serialize, output: Option<&Output>) -> Result<(), Failure> {
+    match output {
+        Some(output) => Ok(output.write(&json_text(value))?),
+        None => Ok(()),
     }
 }
 
-/// Before a long run: can the result be written there at all, and not over one of `inputs`?
-pub(crate) fn check_target(target: &Option<String>, inputs: &[&Path]) -> Result<(), Failure> {
-    let Some(target) = target.as_deref().filter(|&t| t != "-") else { return Ok(()) };
-    let same = |input: &&Path| {
-        input.is_file() && std::fs::canonicalize(target).ok() == std::fs::canonicalize(input).ok()
-    };
-    if inputs.iter().any(same) {
-        return Err(Failure::Request(anyhow::anyhow!("--json {target}: that is an input of this run")));
-    }
-    let parent = Path::new(target).parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let names_a_file = !target.is_empty() && !target.ends_with('/') && !Path::new(target).is_dir();
-    if parent.is_dir() && names_a_file {
-        return Ok(());
-    }
-    Err(Failure::Request(anyhow::anyhow!("--json \"{target}\": not a file in an existing folder")))
+/// `value` as JSON for people and programs.
+pub(crate) fn json_text(value: &impl Serialize) -> String {
+    serde_json::to_string_pretty(value).expect("results are plain data")
 }

@@ -7,10 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context as _;
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
+use strobe::output::Output;
 use strobe::paper::{self, Options, Paper, PaperError, PaperResult, Scale, Watch};
 
-use super::{Failure, output, run};
+use super::{Failure, output, progress};
 
 #[derive(Args)]
 pub(crate) struct PaperArgs {
@@ -39,7 +40,7 @@ pub(crate) struct PaperArgs {
 
 pub(crate) fn paper(args: &PaperArgs) -> Result<(), Failure> {
     let paper = find(&args.name)?;
-    output::check_target(&args.json, &[])?;
+    let json = output::json_output(&args.json, &[])?;
     if let Some(folder) = &args.out {
         // Before hours of work.
         let made = std::fs::create_dir_all(folder);
@@ -51,22 +52,19 @@ pub(crate) fn paper(args: &PaperArgs) -> Result<(), Failure> {
         _ => Scale::Full,
     };
     let show = !args.quiet && std::io::stderr().is_terminal();
-    let watcher = Watcher { interrupted: run::interrupt_flag(), bar: show.then(bar) };
+    let watcher = Watcher { interrupted: progress::interrupt_flag(), bar: show.then(bar) };
     let result = paper.run(&Options { scale, seed: args.seed }, &watcher);
     if let Some(bar) = &watcher.bar {
         bar.finish_and_clear();
     }
     let result = result.map_err(failure)?;
     if let Some(folder) = &args.out {
-        write_csv(&result, folder).map_err(Failure::Run)?;
+        write_csv(&result, folder)?;
     }
-    if !args.quiet && args.json.as_deref() != Some("-") {
+    if !args.quiet && !output::takes_stdout([&json]) {
         output::print(&format!("{}\n{}\n\n{}", paper.title, paper.authors, paper::summary(&result)))?;
     }
-    match &args.json {
-        Some(target) => output::json(&result, target),
-        None => Ok(()),
-    }
+    output::json(&result, json.as_ref())
 }
 
 fn find(name: &str) -> Result<&'static Paper, Failure> {
@@ -87,29 +85,23 @@ fn failure(error: PaperError) -> Failure {
     }
 }
 
-fn write_csv(result: &PaperResult, folder: &Path) -> anyhow::Result<()> {
+fn write_csv(result: &PaperResult, folder: &Path) -> Result<(), Failure> {
+    let write = |path: &Path, text: &str| Output::new("--out", &path.display().to_string(), &[])?.write(text);
     for figure in &result.figures {
         let path = folder.join(format!("{}-{}.csv", result.paper, figure.figure));
-        std::fs::write(&path, figure.csv())
-            .with_context(|| format!("cannot write the figure to {}", path.display()))?;
+        write(&path, figure.csv().trim_end())?;
         if let Some(svg) = paper::svg(figure) {
-            let path = path.with_extension("svg");
-            std::fs::write(&path, svg)
-                .with_context(|| format!("cannot write the figure to {}", path.display()))?;
+            write(&path.with_extension("svg"), svg.trim_end())?;
         }
     }
     Ok(())
 }
 
 fn bar() -> ProgressBar {
-    let bar = ProgressBar::new(0);
-    if let Ok(style) = ProgressStyle::with_template("{wide_bar} {pos} of {len} runs  {eta} left") {
-        bar.set_style(style);
-    }
-    bar
+    ProgressBar::new(0).with_style(progress::style("{wide_bar} {pos} of {len} runs  {left}"))
 }
 
-/// Shows how many runs are done and passes Ctrl-C on.
+/// Shows how many runs are done and passes Ctrl-C and TERM on.
 struct Watcher {
     interrupted: Arc<AtomicBool>,
     bar: Option<ProgressBar>,

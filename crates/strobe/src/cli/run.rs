@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use strobe::runner::{self, Observer, Progress};
 use strobe::{Experiment, WorkloadConfig, load_drive_table, report};
 use toml::{Table, Value};
 
-use super::{Failure, output};
+use super::{Failure, output, progress};
 
 /// What `run` and `replay` have in common.
 #[derive(Args)]
@@ -42,8 +42,16 @@ struct Common {
 }
 
 #[derive(Args)]
+#[command(after_help = "Examples:
+  strobe run examples/quickstart.toml
+  strobe run examples/steady-state.toml --set drive.nand.blocks_per_plane=1024
+  strobe run mine.toml --set drive.ftl.gc.victim=\"age * (1-u) / (1+u)^2\" --json out.json
+  strobe run mine.toml --seed 7 --quiet --json - | jq .waf
+  strobe show preset tlc-nvme-1t > mine-drive.toml      # then: [drive] preset = \"mine-drive.toml\"
+
+Every key: `strobe schema experiment --markdown`. What an experiment comes to: `strobe check FILE`.")]
 pub(crate) struct RunArgs {
-    /// The experiment file
+    /// The experiment file, or "-" for standard input
     #[arg(value_name = "EXPERIMENT.toml")]
     file: PathBuf,
     /// Cut the power during this flash operation (program or erase, counted from the first one of the
@@ -56,7 +64,7 @@ pub(crate) struct RunArgs {
 
 #[derive(Args)]
 pub(crate) struct CheckArgs {
-    /// The experiment file
+    /// The experiment file, or "-" for standard input
     #[arg(value_name = "EXPERIMENT.toml")]
     file: PathBuf,
     /// Override a key, as for `strobe run`
@@ -65,13 +73,19 @@ pub(crate) struct CheckArgs {
 }
 
 #[derive(Args)]
+#[command(after_help = "Examples:
+  strobe replay web_0.csv.gz --format msr --drive tlc-nvme-1t --wrap
+  strobe replay trace.blkparse --format blkparse --closed-loop --queue-depth 32
+  blkparse -i sda -o - | strobe replay - --format blkparse --drive mine-drive.toml
+  strobe replay camera.fio --format fio --closed-loop --drive ez-x5-32m --prefill \\
+      --set drive.ftl.mapping=fast --json out.json")]
 pub(crate) struct ReplayArgs {
-    /// The trace, plain or gzip
+    /// The trace, plain or gzip, or "-" for standard input
     trace: String,
     /// Its format (`strobe list formats`); never guessed, as formats differ in units and op codes
     #[arg(long, value_name = "NAME")]
     format: String,
-    /// A preset (`strobe list presets`) or a TOML file with the keys of [drive]
+    /// A preset (`strobe list presets`), or a TOML file with the keys of [drive] such as `strobe show preset` prints
     #[arg(long, value_name = "PRESET|FILE.toml", default_value = "generic-8g")]
     drive: String,
     /// Take offsets beyond the drive modulo its capacity; changes are counted
@@ -83,9 +97,9 @@ pub(crate) struct ReplayArgs {
     /// As fast as the drive takes it, instead of at the trace's own times
     #[arg(long)]
     closed_loop: bool,
-    /// Requests outstanding in closed loop
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    queue_depth: u32,
+    /// Requests outstanding, with --closed-loop [default: 1]
+    #[arg(long, value_name = "N")]
+    queue_depth: Option<u32>,
     /// Replay only this device of the trace, or "all"
     #[arg(long, value_name = "NAME|all")]
     device: Option<String>,
@@ -95,9 +109,9 @@ pub(crate) struct ReplayArgs {
     /// mqsim: nanoseconds per unit of the time column
     #[arg(long, value_name = "NS")]
     time_unit_ns: Option<u64>,
-    /// Replay the trace N times, one after the other
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    repeat: u32,
+    /// Replay the trace N times, one after the other [default: 1]
+    #[arg(long, value_name = "N")]
+    repeat: Option<u32>,
     /// Write the whole drive once before the trace, so that garbage collection has work
     #[arg(long)]
     prefill: bool,
@@ -121,7 +135,9 @@ pub(crate) fn check(args: &CheckArgs) -> Result<(), Failure> {
     small.nand.data = strobe_ssd::DataMode::None;
     runner::check(&Experiment { drive: small, ..experiment.clone() })?;
     let text = toml::to_string(&experiment).expect("experiments are plain data");
-    output::print(text.trim_end())
+    let room = report::room_line(&experiment.drive).map(|room| format!("# {room}\n"));
+    let notes: String = experiment.notes.iter().map(|note| format!("# note: {note}\n")).collect();
+    output::print(&format!("{}{notes}{}", room.unwrap_or_default(), text.trim_end()))
 }
 
 pub(crate) fn replay(args: &ReplayArgs) -> Result<(), Failure> {
@@ -130,20 +146,19 @@ pub(crate) fn replay(args: &ReplayArgs) -> Result<(), Failure> {
     put("kind", "trace".into());
     put("path", args.trace.as_str().into());
     put("format", args.format.as_str().into());
-    put(
-        "fit",
-        if args.wrap {
-            "wrap"
-        } else if args.clip {
-            "clip"
-        } else {
-            "refuse"
-        }
-        .into(),
-    );
-    put("pacing", if args.closed_loop { "closed" } else { "open" }.into());
-    put("queue_depth", i64::from(args.queue_depth).into());
-    put("repeat", i64::from(args.repeat).into());
+    // Only what was said, so that an option without effect is noticed.
+    if args.wrap || args.clip {
+        put("fit", if args.wrap { "wrap" } else { "clip" }.into());
+    }
+    if args.closed_loop {
+        put("pacing", "closed".into());
+    }
+    if let Some(depth) = args.queue_depth {
+        put("queue_depth", i64::from(depth).into());
+    }
+    if let Some(repeat) = args.repeat {
+        put("repeat", i64::from(repeat).into());
+    }
     if let Some(device) = &args.device {
         put("device", device.as_str().into());
     }
@@ -156,7 +171,9 @@ pub(crate) fn replay(args: &ReplayArgs) -> Result<(), Failure> {
     let mut table = Table::new();
     table.insert("workload".to_owned(), workload.into());
     table.insert("drive".to_owned(), load_drive_table(&args.drive)?.into());
-    table.insert("run".to_owned(), Table::from_iter([("prefill".to_owned(), args.prefill.into())]).into());
+    if args.prefill {
+        table.insert("run".to_owned(), Table::from_iter([("prefill".to_owned(), true.into())]).into());
+    }
     let experiment = Experiment::from_table(table, &with_options(&args.common), Path::new(""))?;
     execute(&experiment, Path::new(&args.drive), &args.common)
 }
@@ -179,8 +196,11 @@ fn execute(experiment: &Experiment, file: &Path, common: &Common) -> Result<(), 
         WorkloadConfig::Synthetic(_) => file,
     };
     let image = common.image.as_deref();
-    output::check_target(&common.json, &[file, trace, image.unwrap_or(file)])?;
-    let interrupted = interrupt_flag();
+    let folder = file.parent().unwrap_or(Path::new(""));
+    let preset = experiment.drive.preset.as_ref().map(|name| folder.join(name));
+    let inputs = [Some(file), Some(trace), image, preset.as_deref()];
+    let json = output::json_output(&common.json, &inputs.into_iter().flatten().collect::<Vec<_>>())?;
+    let interrupted = progress::interrupt_flag();
     let show = !common.quiet && std::io::stderr().is_terminal();
     let mut watcher = Watcher { interrupted, bar: show.then(ProgressBar::new_spinner), phase: "" };
     let result = match image {
@@ -190,32 +210,17 @@ fn execute(experiment: &Experiment, file: &Path, common: &Common) -> Result<(), 
     watcher.clear();
     let result = result?;
     let result = if common.reproducible { result.reproducible() } else { result };
-    if !common.quiet && common.json.as_deref() != Some("-") {
+    if !common.quiet && !output::takes_stdout([&json]) {
         output::print(&report::summary(&result))?;
     }
-    if let Some(target) = &common.json {
-        output::json(&result, target)?;
-    }
+    output::json(&result, json.as_ref())?;
     match &result.stopped_by {
         Some(reason) => Err(Failure::Partial(reason.clone())),
         None => Ok(()),
     }
 }
 
-/// Set by Ctrl-C; the second one ends the program at once.
-pub(super) fn interrupt_flag() -> Arc<AtomicBool> {
-    let interrupted = Arc::new(AtomicBool::new(false));
-    let flag = Arc::clone(&interrupted);
-    // Without a handler Ctrl-C ends the run without a result, which is no reason not to run.
-    let _ = ctrlc::set_handler(move || {
-        if flag.swap(true, Ordering::SeqCst) {
-            std::process::exit(130);
-        }
-    });
-    interrupted
-}
-
-/// Shows progress and passes Ctrl-C on.
+/// Shows progress and passes Ctrl-C and TERM on.
 struct Watcher {
     interrupted: Arc<AtomicBool>,
     bar: Option<ProgressBar>,
@@ -237,16 +242,16 @@ impl Observer for Watcher {
                 self.phase = progress.phase;
                 bar.reset();
                 bar.set_message(progress.phase);
-                let style = match progress.total {
-                    Some(total) => {
-                        bar.set_length(total);
-                        "{msg:9} {wide_bar} {percent:>3} %  {per_sec} pages  {eta} left"
-                    }
-                    None => "{msg:9} {spinner} {human_pos} pages  {per_sec}  {elapsed}",
-                };
-                if let Ok(style) = ProgressStyle::with_template(style) {
-                    bar.set_style(style);
-                }
+                progress::restyle(
+                    bar,
+                    match progress.total {
+                        Some(total) => {
+                            bar.set_length(total);
+                            "{msg:9} {wide_bar} {percent:>3} %  {rate} pages  {left}"
+                        }
+                        None => "{msg:9} {spinner} {human_pos} pages  {rate}  {elapsed}",
+                    },
+                );
             }
             bar.set_position(progress.done);
         }

@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 
 use strobe_linux::job::{Job, Run, Step};
 use strobe_linux::kernel::{self, KernelError, KernelInfo};
-use strobe_linux::{Clock, LinuxError, Machine, Outcome, PoweredDrive, Recorder, Root, Stream, TraceForm};
+use strobe_linux::{Clock, LinuxError, Machine, Outcome, PoweredDrive, Recorder, Root, Stream};
 use strobe_ssd::Engine;
 use strobe_types::SimTime;
 
@@ -45,14 +45,6 @@ pub enum LinuxRunError {
     /// A step before or after the command failed.
     #[error("{0}")]
     Step(String),
-    /// The trace cannot be written.
-    #[error("cannot write the trace to {path}: {error}")]
-    Trace {
-        /// The file.
-        path: String,
-        /// Why.
-        error: std::io::Error,
-    },
 }
 
 impl LinuxRunError {
@@ -68,7 +60,7 @@ impl LinuxRunError {
                     | LinuxError::Start { .. }
                     | LinuxError::NoSharedCalendar
             ),
-            Self::Step(_) | Self::Trace { .. } => false,
+            Self::Step(_) => false,
         }
     }
 }
@@ -96,8 +88,6 @@ pub struct LinuxRun {
     pub fsck: bool,
     /// Files, folders and programs that the guest needs beside those that the command names.
     pub with: Vec<String>,
-    /// Where to write a trace of the whole session.
-    pub trace: Option<(PathBuf, TraceForm)>,
 }
 
 impl LinuxRun {
@@ -171,20 +161,18 @@ impl LinuxRun {
         Ok((root, command))
     }
 
-    /// Runs the command on a new drive. `hears` gets what the guest prints; setting `stop` ends it.
+    /// Runs the command on a new drive. `hears` gets what the guest prints, `recorder` what it asks of its disk in
+    /// the whole session; setting `stop` ends it.
     pub fn run(
         &self,
+        recorder: Option<Recorder>,
         stop: &AtomicBool,
         hears: &mut dyn FnMut(Stream, &[u8]),
     ) -> Result<LinuxResult, LinuxRunError> {
         let watch = Stopwatch::start();
         let kernel = self.check_kernel()?;
         let mut drive = PoweredDrive::new(self.new_drive()?, SimTime::ZERO);
-        if let Some((path, form)) = &self.trace {
-            let recorder = Recorder::create(path, *form, SimTime::ZERO);
-            let failed = |error| LinuxRunError::Trace { path: path.display().to_string(), error };
-            drive.recorder = Some(recorder.map_err(failed)?);
-        }
+        drive.recorder = recorder;
         let (outcome, step) = self.run_on(&kernel, drive, stop, hears)?;
         self.result(&kernel, &outcome, step, &watch)
     }

@@ -116,7 +116,6 @@ pub(super) fn run_recorded(
         command: task.command.clone(),
         fsck: false,
         with: Vec::new(),
-        trace: None,
     };
     let mut drive = match drive {
         Some(aged) => PoweredDrive::new(aged.engine, aged.at),

@@ -2,10 +2,11 @@
 
 use std::fmt::Write as _;
 
-use comfy_table::{Cell, CellAlignment, ContentArrangement, Table};
+use comfy_table::{Cell, CellAlignment, Table};
 
 use super::{Figure, PaperResult, Row, Verdict, View};
-use crate::report::{bars, row, table};
+use crate::chart::bars;
+use crate::report::{row, table};
 
 /// Columns of the picture of a curve.
 const CURVE_COLUMNS: usize = 48;
@@ -111,12 +112,7 @@ fn pivot(rows: &[&Row], down: &[&str], across: &str) -> String {
 
 fn wide(header: &[String]) -> Table {
     let header: Vec<&str> = header.iter().map(String::as_str).collect();
-    let mut table = table(&header);
-    table.set_content_arrangement(ContentArrangement::Dynamic);
-    if table.width().is_none() {
-        table.set_width(120);
-    }
-    table
+    table(&header)
 }
 
 /// One line per curve, all over the same range.

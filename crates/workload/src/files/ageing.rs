@@ -6,7 +6,7 @@
 
 use super::error::check_range;
 use super::session::Session;
-use super::{FileSystem, FileWorkload, FileWorkloadError, Observer, Tally};
+use super::{FileSystem, FileWorkload, FileWorkloadError, Observer, Space, Tally};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strobe_types::Prng;
@@ -39,6 +39,11 @@ impl Default for AgeingConfig {
 const FILL_BYTES: usize = 1 << 20;
 
 impl FileWorkload for AgeingConfig {
+    fn space(&self) -> Space {
+        let files = u64::from(self.files);
+        Space { bytes: files.saturating_mul(self.file_bytes), files, topmost: files }
+    }
+
     fn run(
         &self,
         fs: &mut dyn FileSystem,

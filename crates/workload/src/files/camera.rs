@@ -18,7 +18,7 @@
 
 use super::error::check_range;
 use super::session::Session;
-use super::{FileError, FileId, FileSystem, FileWorkload, FileWorkloadError, Observer, Tally};
+use super::{FileError, FileId, FileSystem, FileWorkload, FileWorkloadError, Observer, Space, Tally};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strobe_types::Prng;
@@ -82,6 +82,13 @@ impl CameraConfig {
 }
 
 impl FileWorkload for CameraConfig {
+    fn space(&self) -> Space {
+        // Sizes are spread evenly, so the mean is enough of so many.
+        let mean = (u64::from(self.photo_min_bytes) + u64::from(self.photo_max_bytes)) / 2;
+        let files = u64::from(self.photos_kept_max) + 1;
+        Space { bytes: files.saturating_mul(mean), files, topmost: 1 }
+    }
+
     fn run(
         &self,
         fs: &mut dyn FileSystem,

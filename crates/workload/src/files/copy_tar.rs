@@ -9,7 +9,7 @@
 use super::error::check_range;
 use super::file_set::gamma;
 use super::session::Session;
-use super::{FileError, FileId, FileSystem, FileWorkload, FileWorkloadError, Observer, Tally};
+use super::{FileError, FileId, FileSystem, FileWorkload, FileWorkloadError, Observer, Space, Tally};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strobe_types::Prng;
@@ -63,6 +63,16 @@ impl CopyTarConfig {
 }
 
 impl FileWorkload for CopyTarConfig {
+    fn space(&self) -> Space {
+        // The archive, its copy and what is unpacked from it.
+        let files = 2 + self.archive_bytes / u64::from(self.file_mean_bytes.max(1));
+        Space {
+            bytes: self.archive_bytes.saturating_mul(3),
+            files,
+            topmost: 2 + files / u64::from(self.directory_width.max(1)),
+        }
+    }
+
     fn run(
         &self,
         fs: &mut dyn FileSystem,

@@ -7,7 +7,7 @@
 use super::error::check_range;
 use super::file_set::FileSet;
 use super::session::Session;
-use super::{FileSystem, FileWorkload, FileWorkloadError, Observer, Tally};
+use super::{FileSystem, FileWorkload, FileWorkloadError, Observer, Space, Tally};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strobe_types::Prng;
@@ -55,6 +55,13 @@ impl Default for FilemicroDeleteConfig {
 }
 
 impl FileWorkload for FilemicroDeleteConfig {
+    fn space(&self) -> Space {
+        let spacers = u64::from(self.spacer_bytes > 0);
+        let files = u64::from(self.files) * (1 + spacers);
+        let bytes = u64::from(self.files) * (u64::from(self.file_bytes) + u64::from(self.spacer_bytes));
+        Space { bytes, files, topmost: u64::from(self.directory_width) }
+    }
+
     fn begins_empty(&self) -> bool {
         self.fill
     }

@@ -101,12 +101,26 @@ pub trait FileSystem {
     fn remove(&mut self, path: &str) -> Result<(), FileError>;
 }
 
+/// Room that a program needs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Space {
+    /// Bytes in files.
+    pub bytes: u64,
+    /// Files.
+    pub files: u64,
+    /// Files and folders in the topmost folder, which has a fixed size on FAT16.
+    pub topmost: u64,
+}
+
 /// A program that uses files.
 pub trait FileWorkload {
     /// Whether the file system has to be empty at the start.
     fn begins_empty(&self) -> bool {
         true
     }
+
+    /// What it may have on the file system at a time, about; never less by more than a quarter.
+    fn space(&self) -> Space;
 
     /// Checks the configuration, then runs the program to its end on an empty file system. The
     /// same arguments cause the same calls on every machine.

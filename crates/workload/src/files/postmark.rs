@@ -20,7 +20,7 @@
 use super::error::check_range;
 use super::mersenne::Mersenne;
 use super::session::Session;
-use super::{FileSystem, FileWorkload, FileWorkloadError, Observer, Tally};
+use super::{FileSystem, FileWorkload, FileWorkloadError, Observer, Space, Tally};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -135,6 +135,14 @@ impl PostmarkConfig {
 }
 
 impl FileWorkload for PostmarkConfig {
+    fn space(&self) -> Space {
+        // Every transaction may create a file and none delete one.
+        let files = u64::from(self.files) + u64::from(self.transactions) / 2;
+        let mean = (u64::from(self.size_min_bytes) + u64::from(self.size_max_bytes)) / 2;
+        let topmost = if self.subdirectories > 0 { u64::from(self.subdirectories) } else { files };
+        Space { bytes: files.saturating_mul(mean), files, topmost }
+    }
+
     fn run(
         &self,
         fs: &mut dyn FileSystem,

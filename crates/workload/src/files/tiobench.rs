@@ -8,7 +8,7 @@
 
 use super::error::check_range;
 use super::session::Session;
-use super::{FileError, FileId, FileSystem, FileWorkload, FileWorkloadError, Observer, Tally};
+use super::{FileError, FileId, FileSystem, FileWorkload, FileWorkloadError, Observer, Space, Tally};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strobe_types::Prng;
@@ -55,6 +55,11 @@ impl Default for TiobenchConfig {
 }
 
 impl FileWorkload for TiobenchConfig {
+    fn space(&self) -> Space {
+        let files = u64::from(self.flows);
+        Space { bytes: self.file_bytes, files, topmost: files }
+    }
+
     fn begins_empty(&self) -> bool {
         self.fill
     }

@@ -9,7 +9,7 @@
 use super::error::check_range;
 use super::file_set::{FileSet, gamma};
 use super::session::Session;
-use super::{FileError, FileId, FileSystem, FileWorkload, FileWorkloadError, Observer, Tally};
+use super::{FileError, FileId, FileSystem, FileWorkload, FileWorkloadError, Observer, Space, Tally};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strobe_types::Prng;
@@ -121,6 +121,16 @@ struct Flow {
 }
 
 impl FileWorkload for VarmailConfig {
+    fn space(&self) -> Space {
+        // Appends make messages half as long again.
+        let files = u64::from(self.files);
+        Space {
+            bytes: files * u64::from(self.file_mean_bytes) * 3 / 2,
+            files,
+            topmost: 1 + files / u64::from(self.directory_width.max(1)),
+        }
+    }
+
     fn run(
         &self,
         fs: &mut dyn FileSystem,

@@ -71,13 +71,17 @@ impl BlockMapConfig {
     /// Good blocks needed on `geometry`.
     pub fn blocks_needed(&self, geometry: &Geometry) -> u32 {
         let data = self.logical_units.div_ceil(geometry.pages_per_block());
-        let trims = match self.durable {
-            true => Trims::blocks(geometry, self.logical_units, self.fault_reserve),
-            false => 0,
-        };
         data.saturating_add(self.log_blocks)
             .saturating_add(SPARE_BLOCKS + self.fault_reserve)
-            .saturating_add(trims)
+            .saturating_add(self.map_blocks(geometry))
+    }
+
+    /// Good blocks among them that are reserved for the map.
+    pub fn map_blocks(&self, geometry: &Geometry) -> u32 {
+        match self.durable {
+            true => Trims::blocks(geometry, self.logical_units, self.fault_reserve),
+            false => 0,
+        }
     }
 
     /// Most logical units that `usable_blocks` good blocks can serve with these choices.

@@ -1,5 +1,7 @@
 //! The same programs on the VFAT of a real kernel, beside those on the FAT of this project.
 
+use std::io::{Read as _, Seek as _};
+
 use strobe_linux::{DiskOptions, Recorder, TraceForm};
 use strobe_ssd::{Command, Range};
 use strobe_types::{Lba, SECTOR_BYTES, SimTime};
@@ -65,11 +67,12 @@ fn on_kernel(
         let error = LinuxRunError::Guest(error.into());
         PaperError::Guest { run: task.name.clone(), error: Box::new(error) }
     };
-    let folder = tempfile::tempdir().map_err(failed)?;
-    let trace = folder.path().join("trace");
-    let recorder = Recorder::create(&trace, TraceForm::Fio, SimTime::ZERO).map_err(failed)?;
+    let mut trace = tempfile::tempfile().map_err(failed)?;
+    let recorded = trace.try_clone().map_err(failed)?;
+    let recorder = Recorder::new(recorded, TraceForm::Fio, SimTime::ZERO).map_err(failed)?;
     let (mut outcome, _) = guest::run_recorded(kernel, &task, &experiment, None, Some(recorder))?;
-    let text = std::fs::read_to_string(&trace).map_err(failed)?;
+    let mut text = String::new();
+    trace.rewind().and_then(|()| trace.read_to_string(&mut text)).map_err(failed)?;
     // Where the first cluster is, from the boot sector.
     let mut boot = [0; SECTOR_BYTES as usize];
     let read = Command::Read { range: Range::new(Lba::new(0), 1) };

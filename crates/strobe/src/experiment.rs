@@ -89,6 +89,14 @@ pub enum ConfigError {
         /// Valid names.
         valid: String,
     },
+    /// A victim policy that is neither a name nor a formula.
+    #[error("{key}: {reason}; `strobe list policies` explains them")]
+    BadFormula {
+        /// The key.
+        key: String,
+        /// What is wrong, where, and what could be used.
+        reason: String,
+    },
     /// `--set` without `=`.
     #[error("--set {0}: expected KEY.PATH=VALUE, for example --set drive.ftl.gc.victim=fifo")]
     BadSet(String),
@@ -517,16 +525,26 @@ fn check_victim(given: &str) -> Result<(), ConfigError> {
         return Ok(());
     }
     let Err(error) = Formula::check(given) else { return Ok(()) };
-    // A single word was probably meant as a name.
-    if given.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c)) {
-        return check_name("drive.ftl.gc.victim", given, &policies);
+    let key = "drive.ftl.gc.victim";
+    let formula = |reason: String| Err(ConfigError::BadFormula { key: key.to_owned(), reason });
+    if given.trim().is_empty() {
+        let example = "or a formula such as \"age * (1-u) / (1+u)^2\"";
+        return formula(format!(
+            "it is empty; it must be one of the policies {}, {example}",
+            policies.join(", ")
+        ));
     }
-    Err(ConfigError::BadValue {
-        key: "drive.ftl.gc.victim".to_owned(),
-        given: format!("\"{given}\""),
-        allowed: format!("one of {}, or a formula such as \"age * (1-u) / (1+u)^2\"", policies.join(", ")),
-        meaning: error.to_string(),
-    })
+    // A single word that is close to a policy, or to nothing, was probably meant as the name of one.
+    let variables = error.known_names();
+    let is_word = given.starts_with(|c: char| c.is_ascii_alphabetic())
+        && given.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c))
+        && !given.split('-').any(|part| variables.contains(&part));
+    let meant = nearest(given, policies.iter().chain(&variables).copied());
+    if is_word && meant.is_none_or(|name| policies.contains(&name)) {
+        return check_name(key, given, &policies);
+    }
+    let meant = error.unknown_name().and_then(|name| nearest(name, variables.iter().copied()));
+    formula(meant.map_or_else(|| error.to_string(), |name| error.with_nearest(name)))
 }
 
 const DEFAULT_PRESET: &str = "generic-8g";

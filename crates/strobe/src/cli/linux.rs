@@ -13,6 +13,7 @@ use strobe_linux::kernel::{self, BuildOptions, Extra, KernelError};
 use strobe_linux::{Clock, DiskOptions, Machine, Stream, TraceForm};
 use toml::Table;
 
+use super::options::Options;
 use super::{Failure, output, run::interrupt_flag};
 
 /// Run any program on a file system of a real Linux kernel on the drive, in virtual time.
@@ -320,11 +321,15 @@ fn trial(kernel: &Path) -> Result<String, String> {
 }
 
 fn experiment(drive: &str, sets: &[String], seed: Option<u64>) -> Result<Experiment, Failure> {
-    let mut all = sets.to_vec();
-    all.extend(DRIVE_SETS.map(str::to_owned));
-    all.extend(seed.map(|seed| format!("seed={seed}")));
+    let mut options = Options::new(sets);
+    for set in DRIVE_SETS {
+        options.set(set.to_owned(), "strobe linux".to_owned());
+    }
+    if let Some(seed) = seed {
+        options.set(format!("seed={seed}"), format!("--seed {seed}"));
+    }
     let table = Table::from_iter([("drive".to_owned(), load_drive_table(drive)?.into())]);
-    Ok(Experiment::from_table(table, &all, Path::new(""))?)
+    Ok(options.told(Experiment::from_table(table, options.sets(), Path::new("")))?)
 }
 
 fn words(text: &str) -> Vec<String> {

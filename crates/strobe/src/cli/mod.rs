@@ -6,6 +6,7 @@ mod fsck;
 #[cfg(target_os = "linux")]
 mod linux;
 mod list;
+mod options;
 mod output;
 mod paper;
 mod run;

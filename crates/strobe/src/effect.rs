@@ -133,6 +133,12 @@ const RULES: &[Rule] = &[
         counts: |e| !is_open_loop(e),
     },
     Rule {
+        keys: &["workload.late"],
+        switches: &["workload.pacing", "workload.kind"],
+        wants: "workload.pacing = \"open\" (without --closed-loop)",
+        counts: is_open_loop,
+    },
+    Rule {
         keys: &["workload.queue_depth", "workload.iodepth", "workload.rate_iops", "workload.pacing"],
         switches: TIMING,
         wants: "run.timing = true; without time requests are only counted",

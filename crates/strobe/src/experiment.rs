@@ -14,10 +14,12 @@ use toml::{Table, Value};
 
 use crate::effect::{self, Given};
 use crate::fio_names::accept_fio_names;
+use crate::given::short;
 use crate::lifetime::check_end;
 use crate::names::nearest;
 use crate::power::PowerConfig;
 use crate::preset;
+use crate::syntax::parse_table;
 use crate::validate::validate;
 
 /// Why an experiment was refused before it ran. Each message names the key, what was given, what
@@ -49,6 +51,14 @@ pub enum ConfigError {
         /// What is wrong.
         error: Box<ConfigError>,
     },
+    /// An error with the option of the command line that gave what is wrong.
+    #[error("{}: {error}", short(option))]
+    Given {
+        /// The option with its value.
+        option: String,
+        /// What is wrong.
+        error: Box<ConfigError>,
+    },
     /// A key that means nothing.
     #[error("unknown key {key}{}; valid here: {valid}", did_you_mean(nearest))]
     UnknownKey {
@@ -74,7 +84,7 @@ pub enum ConfigError {
     )]
     IsDrive,
     /// A value of the wrong type or out of range.
-    #[error("{key} = {given}: must be {allowed}. {meaning}")]
+    #[error("{key} = {}: must be {allowed}. {meaning}", short(given))]
     BadValue {
         /// The key.
         key: String,
@@ -86,7 +96,7 @@ pub enum ConfigError {
         meaning: String,
     },
     /// A name that is not known.
-    #[error("{key} = {given} is not known{}; known are {valid}", did_you_mean(nearest))]
+    #[error("{key} = {} is not known{}; known are {valid}", short(given), did_you_mean(nearest))]
     BadName {
         /// The key.
         key: String,
@@ -105,9 +115,20 @@ pub enum ConfigError {
         /// What makes it count.
         wants: String,
     },
+    /// A victim policy that is neither a name nor a formula.
+    #[error("{key}: {reason}; `strobe list policies` explains them")]
+    BadFormula {
+        /// The key.
+        key: String,
+        /// What is wrong, where, and what could be used.
+        reason: String,
+    },
     /// `--set` without `=`.
-    #[error("--set {0}: expected KEY.PATH=VALUE, for example --set drive.ftl.gc.victim=fifo")]
+    #[error("--set {}: expected KEY.PATH=VALUE, for example --set drive.ftl.gc.victim=fifo", short(.0))]
     BadSet(String),
+    /// A key in something that has no keys.
+    #[error("{0} is not a table, so nothing in it can be set")]
+    NoTable(String),
 }
 
 /// Longest configuration file in bytes: enough for any, and /dev/zero ends.
@@ -273,10 +294,21 @@ pub enum Fit {
     #[default]
     Refuse,
     /// Take offsets modulo the capacity; round misaligned requests outward to sectors, drop empty
-    /// ones, issue late ones (time going backwards) at once. Everything changed is counted.
+    /// ones. Everything changed is counted.
     Wrap,
     /// Cut off what lies beyond the drive; otherwise like wrap.
     Clip,
+}
+
+/// What to do with trace requests that come later in the file than their time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Late {
+    /// Stop with an error that names the line.
+    #[default]
+    Refuse,
+    /// Issue them at once, when their turn comes. They are counted.
+    Issue,
 }
 
 /// The only kind a trace workload has.
@@ -302,6 +334,10 @@ pub struct TraceConfig {
     /// Requests that do not fit the drive: refuse, wrap or clip. Default refuse.
     #[serde(default)]
     pub fit: Fit,
+    /// Requests that come later in the file than their time, with pacing open: refuse, or issue at once.
+    /// Default refuse.
+    #[serde(default, skip_serializing_if = "Late::is_default")]
+    pub late: Late,
     /// Which device of the trace, or "all". Default: the only one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
@@ -319,6 +355,13 @@ pub struct TraceConfig {
     /// The host; queue depth counts in closed loop only.
     #[serde(flatten)]
     pub host: HostConfig,
+}
+
+impl Late {
+    /// Not printed then, so that experiments without it keep their hash.
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 fn once() -> u32 {
@@ -402,12 +445,16 @@ impl Experiment {
         let name = path.display().to_string();
         let table = parse_table(&read_text(path)?, &name)?;
         let folder = path.parent().unwrap_or(Path::new(""));
-        Self::from_table(table, sets, folder)
-            .map_err(|error| ConfigError::In { path: name, error: Box::new(error) })
+        Self::from_table(table, sets, folder).map_err(|error| error.found_in(name))
     }
 
     /// Builds an experiment from a parsed file. A relative trace path is taken from `folder`.
-    pub fn from_table(mut table: Table, sets: &[String], folder: &Path) -> Result<Self, ConfigError> {
+    pub fn from_table(table: Table, sets: &[String], folder: &Path) -> Result<Self, ConfigError> {
+        Self::of(table.clone(), sets, folder).map_err(|error| error.blamed(&table, sets, folder))
+    }
+
+    /// [`Experiment::from_table`] with errors that do not say who gave what is wrong.
+    pub(crate) fn of(mut table: Table, sets: &[String], folder: &Path) -> Result<Self, ConfigError> {
         let given = Given::new(&table, sets);
         for set in sets {
             apply_set(&mut table, set)?;
@@ -463,13 +510,6 @@ impl Experiment {
     }
 }
 
-pub(crate) fn parse_table(text: &str, name: &str) -> Result<Table, ConfigError> {
-    text.parse::<Table>().map_err(|e| ConfigError::Syntax {
-        path: name.to_owned(),
-        message: e.to_string().trim_end().to_owned(),
-    })
-}
-
 fn sub_table(table: &Table, key: &str) -> Result<Table, ConfigError> {
     match table.get(key) {
         None => Ok(Table::new()),
@@ -500,12 +540,13 @@ fn apply_set(table: &mut Table, set: &str) -> Result<(), ConfigError> {
     }
     let last = keys.pop().filter(|key| !key.is_empty()).ok_or_else(bad)?;
     let mut target = table;
-    for key in keys {
+    for (at, key) in keys.iter().enumerate() {
         if key.is_empty() {
             return Err(bad());
         }
-        let entry = target.entry(key).or_insert_with(|| Value::Table(Table::new()));
-        target = entry.as_table_mut().ok_or_else(bad)?;
+        let no_table = || ConfigError::NoTable(keys[..=at].join(".")).given_by_set(set);
+        let entry = target.entry(*key).or_insert_with(|| Value::Table(Table::new()));
+        target = entry.as_table_mut().ok_or_else(no_table)?;
     }
     // Giving one of a pair on the command line replaces the other.
     for (one, other) in [("logical_pages", "over_provisioning"), ("over_provisioning", "logical_pages")] {
@@ -548,16 +589,26 @@ fn check_victim(given: &str) -> Result<(), ConfigError> {
         return Ok(());
     }
     let Err(error) = Formula::check(given) else { return Ok(()) };
-    // A single word was probably meant as a name.
-    if given.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c)) {
-        return check_name("drive.ftl.gc.victim", given, &policies);
+    let key = "drive.ftl.gc.victim";
+    let formula = |reason: String| Err(ConfigError::BadFormula { key: key.to_owned(), reason });
+    if given.trim().is_empty() {
+        let example = "or a formula such as \"age * (1-u) / (1+u)^2\"";
+        return formula(format!(
+            "it is empty; it must be one of the policies {}, {example}",
+            policies.join(", ")
+        ));
     }
-    Err(ConfigError::BadValue {
-        key: "drive.ftl.gc.victim".to_owned(),
-        given: format!("\"{given}\""),
-        allowed: format!("one of {}, or a formula such as \"age * (1-u) / (1+u)^2\"", policies.join(", ")),
-        meaning: error.to_string(),
-    })
+    // A single word that is close to a policy, or to nothing, was probably meant as the name of one.
+    let variables = error.known_names();
+    let is_word = given.starts_with(|c: char| c.is_ascii_alphabetic())
+        && given.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c))
+        && !given.split('-').any(|part| variables.contains(&part));
+    let meant = nearest(given, policies.iter().chain(&variables).copied());
+    if is_word && meant.is_none_or(|name| policies.contains(&name)) {
+        return check_name(key, given, &policies);
+    }
+    let meant = error.unknown_name().and_then(|name| nearest(name, variables.iter().copied()));
+    formula(meant.map_or_else(|| error.to_string(), |name| error.with_nearest(name)))
 }
 
 fn drive_config(given: Table, folder: &Path) -> Result<DriveConfig, ConfigError> {

@@ -4,7 +4,7 @@ use serde::Serialize;
 use strobe_types::{Lba, Op, Request, SECTOR_BYTES};
 use strobe_workload::trace::TraceRecord;
 
-use crate::experiment::Fit;
+use crate::experiment::{Fit, Late};
 
 /// What had to be changed about a trace's requests so that they fit the drive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
@@ -21,6 +21,8 @@ pub struct Changes {
     pub empty: u64,
     /// Requests that came later in the file than their time, issued at once (open loop only).
     pub late: u64,
+    /// Reads and writes longer than 1 GiB, and trims longer than 2 TiB, that became several requests.
+    pub split: u64,
 }
 
 impl Changes {
@@ -73,7 +75,8 @@ pub enum FitError {
     },
     /// It is earlier than the one before.
     #[error(
-        "time goes backwards; replay with --closed-loop, or use --wrap or --clip to issue such requests at once"
+        "time goes backwards; use --late issue (in an experiment late = \"issue\") to issue such requests at \
+         once, or replay with --closed-loop"
     )]
     Backwards,
 }
@@ -86,6 +89,7 @@ const DATA_SECTORS_MAX: u64 = (1 << 30) / SECTOR_BYTES;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fitter {
     fit: Fit,
+    late: Late,
     drive_sectors: u64,
     /// Whether timestamps matter.
     open_loop: bool,
@@ -93,8 +97,8 @@ pub(crate) struct Fitter {
 }
 
 impl Fitter {
-    pub(crate) fn new(fit: Fit, drive_sectors: u64, open_loop: bool) -> Self {
-        Self { fit, drive_sectors, open_loop, changes: Changes::default() }
+    pub(crate) fn new(fit: Fit, late: Late, drive_sectors: u64, open_loop: bool) -> Self {
+        Self { fit, late, drive_sectors, open_loop, changes: Changes::default() }
     }
 
     /// The requests that stand for `record`: usually one, none if it is dropped, several if it
@@ -104,9 +108,8 @@ impl Fitter {
         record: &TraceRecord,
     ) -> Result<impl Iterator<Item = Request> + use<>, FitError> {
         let op = record.op;
-        let strict = self.fit == Fit::Refuse;
         if record.backwards && self.open_loop {
-            if strict {
+            if self.late == Late::Refuse {
                 return Err(FitError::Backwards);
             }
             self.changes.late += 1;
@@ -117,7 +120,9 @@ impl Fitter {
             _ => DATA_SECTORS_MAX,
         };
         let flush = (op == Op::Flush).then_some(Request::FLUSH);
-        let pieces = (0..(end - start).div_ceil(longest)).map(move |piece| {
+        let count = (end - start).div_ceil(longest);
+        self.changes.split += u64::from(count > 1);
+        let pieces = (0..count).map(move |piece| {
             let from = start + piece * longest;
             Request::new(op, Lba::new(from), (end - from).min(longest) as u32)
         });
@@ -185,7 +190,7 @@ mod tests {
 
     #[test]
     fn fitting_requests_pass_unchanged() {
-        let mut f = Fitter::new(Fit::Refuse, 100, true);
+        let mut f = Fitter::new(Fit::Refuse, Late::Refuse, 100, true);
         assert_eq!(one(&mut f, &record(Op::Write, 512, 99 * 512)), [(1, 99)]);
         assert_eq!(one(&mut f, &record(Op::Flush, 0, 0)), [(0, 0)]);
         assert!(f.changes.none());
@@ -193,7 +198,7 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_refused_by_default() {
-        let mut f = Fitter::new(Fit::Refuse, 100, true);
+        let mut f = Fitter::new(Fit::Refuse, Late::Refuse, 100, true);
         let refused = |f: &mut Fitter, r: TraceRecord| f.requests(&r).err().expect("refused");
         assert!(matches!(refused(&mut f, record(Op::Read, 512, 100 * 512)), FitError::BeyondEnd { .. }));
         assert!(matches!(refused(&mut f, record(Op::Write, 100, 512)), FitError::Misaligned { .. }));
@@ -202,12 +207,27 @@ mod tests {
         let late = TraceRecord { backwards: true, ..record(Op::Read, 0, 512) };
         assert_eq!(refused(&mut f, late), FitError::Backwards);
         assert!(f.changes.none());
-        assert_eq!(one(&mut Fitter::new(Fit::Refuse, 100, false), &late), [(0, 1)]);
+        assert_eq!(one(&mut Fitter::new(Fit::Refuse, Late::Refuse, 100, false), &late), [(0, 1)]);
+    }
+
+    #[test]
+    fn only_its_own_option_issues_late_requests() {
+        let late = TraceRecord { backwards: true, ..record(Op::Read, 0, 512) };
+        for fit in [Fit::Refuse, Fit::Wrap, Fit::Clip] {
+            let refused = Fitter::new(fit, Late::Refuse, 100, true).requests(&late).err();
+            assert_eq!(refused, Some(FitError::Backwards), "{fit:?}");
+            let mut f = Fitter::new(fit, Late::Issue, 100, true);
+            assert_eq!(one(&mut f, &late), [(0, 1)]);
+            assert_eq!(f.changes, Changes { late: 1, ..Changes::default() });
+            let mut closed = Fitter::new(fit, Late::Refuse, 100, false);
+            assert_eq!(one(&mut closed, &late), [(0, 1)]);
+            assert!(closed.changes.none(), "without timestamps nothing is late");
+        }
     }
 
     #[test]
     fn wrap_takes_offsets_modulo_the_capacity() {
-        let mut f = Fitter::new(Fit::Wrap, 100, true);
+        let mut f = Fitter::new(Fit::Wrap, Late::Refuse, 100, true);
         assert_eq!(one(&mut f, &record(Op::Write, 250 * 512, 1024)), [(50, 2)]);
         assert_eq!(one(&mut f, &record(Op::Write, 199 * 512, 1024)), [(99, 1)]);
         assert_eq!(f.changes, Changes { wrapped: 2, shortened: 1, ..Changes::default() });
@@ -215,7 +235,7 @@ mod tests {
 
     #[test]
     fn clip_cuts_off_what_lies_beyond() {
-        let mut f = Fitter::new(Fit::Clip, 100, true);
+        let mut f = Fitter::new(Fit::Clip, Late::Refuse, 100, true);
         assert_eq!(one(&mut f, &record(Op::Write, 99 * 512, 1024)), [(99, 1)]);
         assert!(one(&mut f, &record(Op::Write, 100 * 512, 1024)).is_empty());
         assert_eq!(one(&mut f, &record(Op::Write, 700, 100)), [(1, 1)]);
@@ -228,15 +248,18 @@ mod tests {
     #[test]
     fn a_huge_write_becomes_several_commands_of_a_gibibyte() {
         let sectors = (5 << 20) + 1;
-        let mut f = Fitter::new(Fit::Refuse, sectors, false);
+        let mut f = Fitter::new(Fit::Refuse, Late::Refuse, sectors, false);
         let pieces = one(&mut f, &record(Op::Write, 0, sectors * 512));
         assert_eq!(pieces, [(0, 2 << 20), (2 << 20, 2 << 20), (4 << 20, (1 << 20) + 1)]);
+        assert_eq!(f.changes, Changes { split: 1, ..Changes::default() });
+        assert_eq!(one(&mut f, &record(Op::Read, 0, 1 << 30)), [(0, 2 << 20)]);
+        assert_eq!(f.changes.split, 1, "1 GiB is not longer than 1 GiB");
     }
 
     #[test]
     fn a_huge_trim_becomes_several_commands() {
         let sectors = 3 << 32;
-        let mut f = Fitter::new(Fit::Refuse, sectors, false);
+        let mut f = Fitter::new(Fit::Refuse, Late::Refuse, sectors, false);
         let pieces = one(&mut f, &record(Op::Trim, 0, sectors * 512));
         assert_eq!(pieces.iter().map(|p| u64::from(p.1)).sum::<u64>(), sectors);
     }

@@ -11,6 +11,7 @@ mod effect;
 mod experiment;
 mod fio_names;
 mod fit;
+mod given;
 mod lifetime;
 #[cfg(target_os = "linux")]
 pub mod linux;
@@ -25,12 +26,13 @@ pub mod report;
 mod result;
 pub mod runner;
 mod series;
+mod syntax;
 mod validate;
 mod verdict;
 
 pub use experiment::{
-    Amount, ConfigError, Experiment, Fit, HostConfig, PacingName, RunConfig, SyntheticWorkload, TraceConfig,
-    WorkloadConfig, load_drive_table,
+    Amount, ConfigError, Experiment, Fit, HostConfig, Late, PacingName, RunConfig, SyntheticWorkload,
+    TraceConfig, WorkloadConfig, load_drive_table,
 };
 pub use lifetime::{BadBlockPoint, EndedBy};
 pub use names::nearest;

@@ -2,6 +2,10 @@
 
 /// The valid name closest to `given`, if one is close enough to be a likely slip.
 pub fn nearest<'a>(given: &str, valid: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    // Nothing is nobody's slip, although every name contains it.
+    if given.trim().is_empty() {
+        return None;
+    }
     let given = given.to_lowercase();
     valid
         .into_iter()
@@ -22,5 +26,6 @@ mod tests {
         assert_eq!(nearest("costbenefit", names), Some("cost-benefit"));
         assert_eq!(nearest("FIFO", names), Some("fifo"));
         assert_eq!(nearest("quantum", names), None);
+        assert_eq!((nearest("", names), nearest(" ", names)), (None, None));
     }
 }

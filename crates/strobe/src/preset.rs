@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use strobe_ssd::presets;
 use toml::{Table, Value};
 
-use crate::experiment::{ConfigError, merge, parse_table, read_text};
+use crate::experiment::{ConfigError, merge, read_text};
 use crate::names::nearest;
+use crate::syntax::parse_table;
 
 /// The preset of a drive that names none.
 const DEFAULT: &str = "generic-8g";

@@ -109,14 +109,24 @@ pub fn linux_summary(result: &crate::linux::LinuxResult) -> String {
 
 /// What a person should know before believing the numbers.
 fn hints(result: &RunResult) -> Vec<&'static str> {
+    let is_reopened = result.image.is_some_and(|image| image.recovery.is_some());
+    let is_synthetic = matches!(result.config.workload, WorkloadConfig::Synthetic(_));
+    let was_filled = result.config.run.prefill.unwrap_or(is_synthetic && !is_reopened);
     let mut hints = Vec::new();
     if result.host.read.commands > 0 && result.nand.read.by_cause.host == 0 {
-        hints.push("no read found data on flash, so reads cost no flash time (fill the drive first: run.prefill, --prefill)");
+        hints.push(match was_filled {
+            false => "no read found data on flash, so reads cost no flash time (fill the drive first: run.prefill, --prefill)",
+            true => "no read found data on flash, so reads cost no flash time: what they asked for was in a buffer or trimmed",
+        });
     }
     if result.host.write.commands > 0 && result.nand.erase.total == 0 {
-        hints.push(
-            "no garbage was collected: the drive was never full (run.prefill, --prefill, or a smaller drive)",
-        );
+        hints.push(if result.wear.erase_max > 0 {
+            "no garbage was collected within the measured window: it is too short (run.measure, or a longer trace)"
+        } else if was_filled {
+            "no garbage was collected: the drive was filled, but there was spare flash left to write on (a longer run.warmup)"
+        } else {
+            "no garbage was collected: the drive was never full (run.prefill, --prefill, or a smaller drive)"
+        });
     }
     hints
 }
@@ -287,6 +297,7 @@ fn trace_line(trace: &crate::result::TraceResult) -> String {
             (c.rounded, "rounded to sectors"),
             (c.empty, "empty, dropped"),
             (c.late, "out of time order, issued at once"),
+            (c.split, "split as it was longer than 1 GiB"),
         ]
         .iter()
         .filter(|(n, _)| *n > 0)

@@ -10,7 +10,7 @@ use strobe_ssd::{
 };
 use strobe_types::{Lba, Op, Request, SECTOR_BYTES, SimTime};
 use strobe_workload::synthetic::{Synthetic, SyntheticConfig, Workload, WorkloadError};
-use strobe_workload::trace::{self, Action, TraceError, TraceOptions, TraceReader};
+use strobe_workload::trace::{self, Action, SkipReason, TraceError, TraceOptions, TraceReader};
 
 use crate::experiment::{
     Amount, Experiment, HostConfig, PacingName, SyntheticWorkload, TraceConfig, WorkloadConfig,
@@ -521,7 +521,7 @@ impl<'a> Runner<'a> {
             // What holds nothing will hold nothing the next time.
             let requests: u64 = summary.requests.values().sum();
             if requests == before {
-                let hint = nothing_hint(&summary);
+                let hint = nothing_hint(&summary, config.action.as_deref());
                 return Err(RunError::EmptyTrace { path: config.path.clone(), hint }.into());
             }
             summary.repetitions += 1;
@@ -539,7 +539,7 @@ impl<'a> Runner<'a> {
     ) -> Result<(), Stop> {
         let mut reader = open_trace(config)?;
         let (mut arrived, mut last) = (0, self.queue.finished());
-        let mut fitter = Fitter::new(config.fit, self.drive.sectors(), open_loop);
+        let mut fitter = Fitter::new(config.fit, config.late, self.drive.sectors(), open_loop);
         let start = self.queue.finished();
         let mut batch: Vec<Request> = Vec::with_capacity(BATCH);
         let mut arrivals: Vec<SimTime> = Vec::with_capacity(BATCH);
@@ -773,19 +773,30 @@ impl Changes {
         self.rounded += other.rounded;
         self.empty += other.empty;
         self.late += other.late;
+        self.split += other.split;
     }
 }
 
 /// Why a trace held nothing to replay.
-fn nothing_hint(summary: &TraceResult) -> String {
+fn nothing_hint(summary: &TraceResult, action: Option<&str>) -> String {
     let left_out: Vec<String> = summary.skipped.iter().map(|(reason, n)| format!("{n} {reason}")).collect();
-    let mut hint = String::new();
     if summary.repetitions > 0 {
-        hint += &format!(" after {} times: a pipe cannot be repeated", summary.repetitions);
+        return format!(" after {} times: a pipe cannot be repeated", summary.repetitions);
     }
+    let mut hint = String::new();
     if !left_out.is_empty() {
-        let cure = "blkparse and blktrace: try --action Q, or another --device";
-        hint += &format!("; left out: {} ({cure})", left_out.join(", "));
+        hint += &format!("; left out: {}", left_out.join(", "));
+    }
+    // Only formats with actions leave out any; one letter is what another one was not.
+    let was_left_out = |reason: SkipReason| summary.skipped.contains_key(reason.name());
+    if was_left_out(SkipReason::OtherAction) {
+        hint += if action == Some("Q") { "; try --action D" } else { "; try --action Q" };
+    }
+    if was_left_out(SkipReason::OtherDevice) {
+        hint += "; try another --device, or --device all";
+    }
+    if was_left_out(SkipReason::FileEvent) && left_out.len() == 1 {
+        hint += "; the log names files, but has no read, write, trim or sync";
     }
     let Changes { dropped, empty, rounded, .. } = summary.changes;
     if dropped + empty + rounded > 0 {

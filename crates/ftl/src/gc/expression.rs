@@ -4,6 +4,8 @@
 //! drive at every choice: columns are evaluated in place, [`LANES`] numbers at a time, with no
 //! allocation and nothing that depends on the platform.
 
+use std::ops::Range;
+
 /// Numbers per column: small enough to stay in the first-level cache, long enough to vectorise.
 pub(crate) const LANES: usize = 256;
 
@@ -28,6 +30,21 @@ enum Step {
     Log,
 }
 
+/// What may be called: its name, what it does, and how many arguments it takes.
+const FUNCTIONS: [(&str, Step, u32); 6] = [
+    ("sqrt", Step::Sqrt, 1),
+    ("abs", Step::Abs, 1),
+    ("exp", Step::Exp, 1),
+    ("log", Step::Log, 1),
+    ("min", Step::Min, 2),
+    ("max", Step::Max, 2),
+];
+
+/// The names of the functions.
+pub(crate) fn functions() -> impl Iterator<Item = &'static str> {
+    FUNCTIONS.iter().map(|&(name, ..)| name)
+}
+
 /// A parsed expression in postfix order.
 #[derive(Clone, Debug)]
 pub(crate) struct Expression {
@@ -41,13 +58,34 @@ pub(crate) struct Expression {
 #[derive(Clone, Debug)]
 pub(crate) struct Stack(Vec<Column>);
 
+/// Why a text is no expression.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ParseError {
+    /// What is wrong.
+    pub(crate) fault: Fault,
+    /// The byte of the text where it is, from 0; the length of the text if something is missing at its end.
+    pub(crate) at: usize,
+}
+
+/// What can be wrong with an expression.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// A name that is none of the variables.
+    UnknownVariable(String),
+    /// A name before a parenthesis that is no function.
+    UnknownFunction(String),
+    /// Anything else, in words.
+    Syntax(String),
+}
+
 impl Expression {
-    /// Parses `text`; the error says what is wrong and where (in bytes, from 1).
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
-        let mut parser = Parser { text, at: 0, nesting: 0, steps: Vec::new(), variables: Vec::new() };
+    /// Parses `text`, whose variables may be any of `known`.
+    pub(crate) fn parse(text: &str, known: &[&str]) -> Result<Self, ParseError> {
+        let (steps, variables) = (Vec::new(), Vec::new());
+        let mut parser = Parser { text, known, at: 0, nesting: 0, last: 0..0, steps, variables };
         parser.sum()?;
-        if let Some(byte) = parser.peek() {
-            return Err(parser.unexpected(byte));
+        if parser.peek().is_some() {
+            return Err(parser.unexpected());
         }
         let (mut depth, mut deepest) = (0usize, 0);
         for step in &parser.steps {
@@ -129,8 +167,11 @@ fn power(columns: &mut [Column], top: usize) {
 /// right, so -u^2 is -(u^2), as in mathematics.
 struct Parser<'a> {
     text: &'a str,
+    known: &'a [&'a str],
     at: usize,
     nesting: usize,
+    /// Where the operand read last stands.
+    last: Range<usize>,
     steps: Vec<Step>,
     variables: Vec<String>,
 }
@@ -151,32 +192,53 @@ impl Parser<'_> {
         found
     }
 
-    fn expect(&mut self, wanted: u8) -> Result<(), String> {
+    fn fails(&self, at: usize, reason: impl Into<String>) -> ParseError {
+        ParseError { fault: Fault::Syntax(reason.into()), at }
+    }
+
+    fn expect(&mut self, wanted: u8) -> Result<(), ParseError> {
         if self.eat(wanted) {
             return Ok(());
         }
-        Err(match self.peek() {
-            Some(_) => format!("'{}' expected at {}", char::from(wanted), self.at + 1),
-            None => format!("'{}' expected at the end", char::from(wanted)),
-        })
+        let end = if self.peek().is_none() { " at the end" } else { "" };
+        Err(self.fails(self.at, format!("'{}' is missing{end}", char::from(wanted))))
     }
 
-    fn unexpected(&self, _byte: u8) -> String {
+    fn unexpected(&self) -> ParseError {
         let found = self.text[self.at..].chars().next().unwrap_or(' ');
-        format!("'{found}' is out of place at {}", self.at + 1)
+        self.fails(self.at, format!("'{found}' is out of place"))
     }
 
-    fn nested(&mut self, inner: impl FnOnce(&mut Self) -> Result<(), String>) -> Result<(), String> {
+    /// Whether the next thing can only be another operand, as if it were to be multiplied.
+    fn operand_follows(&mut self) -> bool {
+        self.peek().is_some_and(|byte| byte.is_ascii_alphanumeric() || b".(".contains(&byte))
+    }
+
+    /// Two operands stand side by side.
+    #[cold]
+    fn operator_missing(&self) -> ParseError {
+        let (left, right) = (&self.text[self.last.clone()], &self.text[self.at..]);
+        let end = right.find(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '.');
+        let right = &right[..end.unwrap_or(right.len())];
+        let is_short = |text: &str| !text.is_empty() && text.len() <= 20;
+        let cure = match is_short(left) && is_short(right) {
+            true => format!("; to multiply, write {left} * {right}"),
+            false => "; to multiply, write *".to_owned(),
+        };
+        self.fails(self.at, format!("an operator is missing{cure}"))
+    }
+
+    fn nested(&mut self, inner: impl FnOnce(&mut Self) -> Result<(), ParseError>) -> Result<(), ParseError> {
         self.nesting += 1;
         if self.nesting > Self::NESTING_MAX {
-            return Err(format!("nested deeper than {}", Self::NESTING_MAX));
+            return Err(self.fails(self.at, format!("it is nested deeper than {}", Self::NESTING_MAX)));
         }
         inner(self)?;
         self.nesting -= 1;
         Ok(())
     }
 
-    fn sum(&mut self) -> Result<(), String> {
+    fn sum(&mut self) -> Result<(), ParseError> {
         self.product()?;
         loop {
             let step = match self.peek() {
@@ -190,12 +252,13 @@ impl Parser<'_> {
         }
     }
 
-    fn product(&mut self) -> Result<(), String> {
+    fn product(&mut self) -> Result<(), ParseError> {
         self.signed()?;
         loop {
             let step = match self.peek() {
                 Some(b'*') => Step::Multiply,
                 Some(b'/') => Step::Divide,
+                _ if self.operand_follows() => return Err(self.operator_missing()),
                 _ => return Ok(()),
             };
             self.at += 1;
@@ -204,7 +267,7 @@ impl Parser<'_> {
         }
     }
 
-    fn signed(&mut self) -> Result<(), String> {
+    fn signed(&mut self) -> Result<(), ParseError> {
         if self.eat(b'-') {
             self.nested(Self::signed)?;
             self.steps.push(Step::Negate);
@@ -221,9 +284,11 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn operand(&mut self) -> Result<(), String> {
-        match self.peek() {
-            None => Err("something is missing at the end".to_owned()),
+    fn operand(&mut self) -> Result<(), ParseError> {
+        let next = self.peek();
+        let start = self.at;
+        match next {
+            None => Err(self.fails(self.at, "something is missing at the end")),
             Some(b'(') => {
                 self.at += 1;
                 self.nested(Self::sum)?;
@@ -231,8 +296,10 @@ impl Parser<'_> {
             }
             Some(byte) if byte.is_ascii_digit() || byte == b'.' => self.number(),
             Some(byte) if byte.is_ascii_alphabetic() => self.word(),
-            Some(byte) => Err(self.unexpected(byte)),
-        }
+            Some(_) => Err(self.unexpected()),
+        }?;
+        self.last = start..self.at;
+        Ok(())
     }
 
     /// The longest run of bytes from here on that `belongs` accepts.
@@ -243,7 +310,7 @@ impl Parser<'_> {
         &self.text[start..self.at]
     }
 
-    fn number(&mut self) -> Result<(), String> {
+    fn number(&mut self) -> Result<(), ParseError> {
         let start = self.at;
         let mantissa =
             self.take(|byte| byte.is_ascii_digit() || byte == b'.' || byte == b'_').replace('_', "");
@@ -259,28 +326,16 @@ impl Parser<'_> {
             self.at += exponent;
             text.push_str(self.take(|byte| byte.is_ascii_digit()));
         }
-        let value: f64 = text.parse().map_err(|_| format!("\"{text}\" at {} is no number", start + 1))?;
+        let value: f64 = text.parse().map_err(|_| self.fails(start, format!("{text} is no number")))?;
         self.steps.push(Step::Constant(value));
         Ok(())
     }
 
-    fn word(&mut self) -> Result<(), String> {
+    fn word(&mut self) -> Result<(), ParseError> {
+        let start = self.at;
         let name = self.take(|byte| byte.is_ascii_alphanumeric() || byte == b'_').to_owned();
-        let (step, arguments) = match name.as_str() {
-            "sqrt" => (Step::Sqrt, 1),
-            "abs" => (Step::Abs, 1),
-            "exp" => (Step::Exp, 1),
-            "log" => (Step::Log, 1),
-            "min" => (Step::Min, 2),
-            "max" => (Step::Max, 2),
-            _ => {
-                let index = self.variables.iter().position(|known| *known == name).unwrap_or_else(|| {
-                    self.variables.push(name);
-                    self.variables.len() - 1
-                });
-                self.steps.push(Step::Variable(index));
-                return Ok(());
-            }
+        let Some(&(_, step, arguments)) = FUNCTIONS.iter().find(|(function, ..)| *function == name) else {
+            return self.variable(name, start);
         };
         self.expect(b'(')?;
         self.nested(Self::sum)?;
@@ -292,6 +347,20 @@ impl Parser<'_> {
         self.steps.push(step);
         Ok(())
     }
+
+    fn variable(&mut self, name: String, start: usize) -> Result<(), ParseError> {
+        if !self.known.contains(&name.as_str()) {
+            let is_called = self.peek() == Some(b'(');
+            let fault = if is_called { Fault::UnknownFunction(name) } else { Fault::UnknownVariable(name) };
+            return Err(ParseError { fault, at: start });
+        }
+        let index = self.variables.iter().position(|known| *known == name).unwrap_or_else(|| {
+            self.variables.push(name);
+            self.variables.len() - 1
+        });
+        self.steps.push(Step::Variable(index));
+        Ok(())
+    }
 }
 
 #[cfg(test)]
@@ -300,7 +369,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn value(text: &str) -> f64 {
-        let expression = Expression::parse(text).unwrap_or_else(|e| panic!("{text}: {e}"));
+        let expression = Expression::parse(text, &["x"]).unwrap_or_else(|e| panic!("{text}: {e:?}"));
         let mut stack = expression.stack();
         expression.evaluate(&mut stack, |_, column| column.fill(3.0))[LANES - 1]
     }
@@ -320,29 +389,59 @@ mod tests {
         assert_eq!(value("1_000 + .5"), 1000.5);
     }
 
+    fn fault(text: &str) -> (Fault, usize) {
+        let error = Expression::parse(text, &["x", "y2"]).expect_err(text);
+        (error.fault, error.at)
+    }
+
     #[test]
     fn errors_say_where() {
-        for (text, expected) in [
-            ("", "missing at the end"),
-            ("1 +", "missing at the end"),
-            ("(1", "')' expected at the end"),
-            ("1 2", "'2' is out of place at 3"),
-            ("min(1)", "',' expected at 6"),
-            ("sqrt 4", "'(' expected at 6"),
-            ("1 § 2", "'§' is out of place at 3"),
-            ("1.2.3", "is no number"),
+        for (text, expected, at) in [
+            ("", "something is missing at the end", 0),
+            ("1 + ", "something is missing at the end", 4),
+            ("(1", "')' is missing at the end", 2),
+            ("min(1)", "',' is missing", 5),
+            ("sqrt 4", "'(' is missing", 5),
+            ("1 § 2", "'§' is out of place", 2),
+            ("1)", "')' is out of place", 1),
+            ("1 + 1.2.3", "1.2.3 is no number", 4),
         ] {
-            let error = Expression::parse(text).expect_err(text);
-            assert!(error.contains(expected), "{text}: {error}");
+            assert_eq!(fault(text), (Fault::Syntax(expected.to_owned()), at), "{text}");
         }
-        assert!(Expression::parse(&"(".repeat(100_000)).expect_err("deep").contains("deeper"));
-        assert!(Expression::parse(&"-".repeat(100_000)).expect_err("deep").contains("deeper"));
+        for deep in ["(", "-"] {
+            let error = Expression::parse(&deep.repeat(100_000), &[]).expect_err("deep");
+            assert!(format!("{error:?}").contains("deeper"), "{error:?}");
+        }
+    }
+
+    #[test]
+    fn names_are_told_apart() {
+        assert_eq!(fault("x * X"), (Fault::UnknownVariable("X".to_owned()), 4));
+        assert_eq!(fault("x + sin (x)"), (Fault::UnknownFunction("sin".to_owned()), 4));
+        assert_eq!(fault("Sqrt(x)"), (Fault::UnknownFunction("Sqrt".to_owned()), 0));
+    }
+
+    #[test]
+    fn a_multiplication_without_a_sign_is_answered_with_the_sign() {
+        for (text, cure, at) in [
+            ("2x", "2 * x", 1),
+            ("1 + 2.5 y2", "2.5 * y2", 8),
+            ("1 2", "1 * 2", 2),
+            ("x x", "x * x", 2),
+            ("(2x)", "2 * x", 2),
+            ("min(2x, 1)", "2 * x", 5),
+            ("x(1 - x)", "*", 1),
+            ("(1 - x)(1 + x)", "*", 7),
+        ] {
+            let expected = format!("an operator is missing; to multiply, write {cure}");
+            assert_eq!(fault(text), (Fault::Syntax(expected), at), "{text}");
+        }
     }
 
     proptest! {
         #[test]
         fn no_text_panics(text in "[-+*/^(), .0-9a-ex§]{0,60}") {
-            if let Ok(expression) = Expression::parse(&text) {
+            if let Ok(expression) = Expression::parse(&text, &["a", "b", "c", "x"]) {
                 let mut stack = expression.stack();
                 expression.evaluate(&mut stack, |_, column| column.fill(0.5));
             }

@@ -3,6 +3,7 @@
 use strobe_types::{BlockId, Ppa, Prng};
 
 use super::expression::{Column, Expression, LANES, Stack};
+use super::formula_error::FormulaError;
 use super::write_ticks::WriteTicks;
 use super::{BlockView, VictimPolicy};
 
@@ -117,38 +118,6 @@ pub const VARIABLES: &[Variable] = &[
     },
 ];
 
-/// Why a text is no formula.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum FormulaError {
-    /// It cannot be parsed.
-    #[error("\"{text}\" is not a formula: {reason}")]
-    Syntax {
-        /// The formula.
-        text: String,
-        /// What the parser said.
-        reason: String,
-    },
-    /// It uses something that is not there.
-    #[error("\"{text}\" uses {name}, which is no variable; there are {}", variable_names())]
-    Unknown {
-        /// The formula.
-        text: String,
-        /// The name.
-        name: String,
-    },
-    /// It scores every block alike.
-    #[error("\"{text}\" uses no variable and so cannot tell blocks apart; there are {}", variable_names())]
-    Constant {
-        /// The formula.
-        text: String,
-    },
-}
-
-fn variable_names() -> String {
-    VARIABLES.iter().map(|v| v.name).collect::<Vec<_>>().join(", ")
-}
-
 /// Picks the candidate with the largest score; of equals, the lowest block.
 ///
 /// Scores are ordered as numbers with +∞ (a division by zero) above all and "not a number" (0/0)
@@ -203,20 +172,18 @@ impl Formula {
     }
 
     fn parse(text: &str) -> Result<(Expression, Vec<Variable>), FormulaError> {
-        let syntax = |reason: String| FormulaError::Syntax { text: text.chars().take(80).collect(), reason };
         if text.len() > Self::LENGTH_MAX {
-            return Err(syntax(format!("longer than {} characters", Self::LENGTH_MAX)));
+            return Err(FormulaError::TooLong);
         }
-        let expression = Expression::parse(text).map_err(syntax)?;
-        let mut variables = Vec::new();
-        for name in expression.variables() {
-            let known = VARIABLES.iter().find(|v| v.name == name.as_str());
-            let known =
-                known.ok_or_else(|| FormulaError::Unknown { text: text.to_owned(), name: name.clone() })?;
-            variables.push(*known);
+        if text.trim().is_empty() {
+            return Err(FormulaError::Empty);
         }
+        let names: Vec<&str> = VARIABLES.iter().map(|variable| variable.name).collect();
+        let expression = Expression::parse(text, &names).map_err(|error| FormulaError::of(text, error))?;
+        let named = |name: &String| VARIABLES.iter().find(|variable| variable.name == name.as_str());
+        let variables: Vec<Variable> = expression.variables().iter().filter_map(named).copied().collect();
         if variables.is_empty() {
-            return Err(FormulaError::Constant { text: text.to_owned() });
+            return Err(FormulaError::Constant);
         }
         Ok((expression, variables))
     }
@@ -312,10 +279,10 @@ mod tests {
     #[test]
     fn what_is_no_formula_is_refused_with_the_reason() {
         let refusal = |text: &str| Formula::check(text).expect_err(text).to_string();
-        assert!(refusal("age * (1-u").contains("not a formula"));
-        assert!(refusal("agee / u").contains("agee"));
+        assert!(refusal("age * (1-u").contains("')' is missing at the end"));
+        assert!(refusal("agee / u").contains("unknown variable agee"));
         assert!(refusal("1 + 2").contains("uses no variable"));
-        assert!(refusal("").contains("not a formula") || refusal("").contains("no variable"));
+        assert!(refusal("").contains("is empty"));
         assert!(refusal(&"(".repeat(400)).contains("deeper"));
         assert!(refusal(&"u+".repeat(600)).contains("longer"));
         for good in

@@ -9,6 +9,7 @@
 
 mod expression;
 mod formula;
+mod formula_error;
 mod greedy;
 mod kinetic;
 mod linear;
@@ -18,7 +19,8 @@ mod scata;
 mod tournament;
 mod write_ticks;
 
-pub use formula::{Formula, FormulaError, VARIABLES, Variable};
+pub use formula::{Formula, VARIABLES, Variable};
+pub use formula_error::{FormulaError, Place};
 pub use greedy::Greedy;
 pub use kinetic::{Kinetic, Score};
 pub use linear::{BlockHistory, Line, LinearScore};

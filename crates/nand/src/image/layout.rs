@@ -4,6 +4,8 @@
 //! and everything else in it, so that a slot in the wrong place is as wrong as one with wrong bytes. A
 //! slot never crosses a multiple of 4096: a process that is killed has written all of it or nothing.
 
+use std::ops::Range;
+
 use strobe_types::{BlockId, Geometry, GeometrySpec, Ppa, Ppn};
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
@@ -237,6 +239,8 @@ pub(super) struct Layout {
     pub(super) contents: u64,
     /// Bytes of the whole file.
     pub(super) length: u64,
+    /// Where the configuration, the tables and the contents end.
+    ends: [u64; 5],
     unit_bytes: u64,
     units_per_page: u64,
 }
@@ -244,19 +248,31 @@ pub(super) struct Layout {
 impl Layout {
     /// `None` if the file would be larger than files can be.
     pub(super) fn new(geometry: &Geometry, config_bytes: u32) -> Option<Self> {
-        let after = |at: u64, count: u32, size: usize| {
-            let bytes = u64::from(count).checked_mul(size as u64)?;
-            at.checked_add(bytes)?.checked_next_multiple_of(ALIGN)
-        };
-        let blocks = after(ALIGN, config_bytes, 1)?;
-        let records = after(blocks, geometry.blocks(), BLOCK_SLOT)?;
-        let units = after(records, geometry.pages(), RECORD_SLOT)?;
-        let contents = after(units, geometry.units(), UNIT_ENTRY)?;
-        let length = after(contents, geometry.units(), geometry.unit_bytes() as usize)?;
+        let mut ends = [0; 5];
+        let mut at = ALIGN;
+        let regions = [
+            (config_bytes, 1),
+            (geometry.blocks(), BLOCK_SLOT),
+            (geometry.pages(), RECORD_SLOT),
+            (geometry.units(), UNIT_ENTRY),
+            (geometry.units(), geometry.unit_bytes() as usize),
+        ];
+        let starts = ends.each_mut().into_iter().zip(regions).map(|(end, (count, size))| {
+            *end = at.checked_add(u64::from(count).checked_mul(size as u64)?)?;
+            at = end.checked_next_multiple_of(ALIGN)?;
+            Some(at)
+        });
+        let starts: Vec<u64> = starts.collect::<Option<_>>()?;
+        let [blocks, records, units, contents, length] = starts.try_into().ok()?;
         i64::try_from(length).ok()?;
         let unit_bytes = u64::from(geometry.unit_bytes());
         let units_per_page = u64::from(geometry.units_per_page());
-        Some(Self { blocks, records, units, contents, length, unit_bytes, units_per_page })
+        Some(Self { blocks, records, units, contents, length, ends, unit_bytes, units_per_page })
+    }
+
+    /// What lies behind the configuration, the tables and the contents, and is zero. Shorter than [`ALIGN`].
+    pub(super) fn padding(&self) -> impl Iterator<Item = Range<u64>> {
+        self.ends.into_iter().map(|end| end..end.next_multiple_of(ALIGN))
     }
 
     pub(super) fn block(&self, block: BlockId) -> u64 {

@@ -22,6 +22,12 @@ pub enum Damage {
         /// Bytes there should be.
         expected: u64,
     },
+    /// Nothing is lost with it, but somebody has written into the file.
+    #[error("byte {at} of the file lies between its regions and is not zero")]
+    Padding {
+        /// The first such byte behind a region.
+        at: u64,
+    },
     /// Nothing is known about the block, so all its pages are lost.
     #[error("block {block}: its entry in the block table is damaged")]
     Block {
@@ -82,7 +88,7 @@ pub struct Scan {
     pub table_pages: u64,
     /// Programmed pages that hold nothing legible: their program failed or was cut short.
     pub empty_pages: u64,
-    /// Everything that is not as it was written, in the order of the file.
+    /// Everything that is not as it was written: of the file as a whole, then block by block.
     pub damage: Vec<Damage>,
 }
 
@@ -102,6 +108,7 @@ impl Image {
             let (length, expected) = (self.length, self.layout.length);
             scanner.scan.damage.push(Damage::Length { length, expected });
         }
+        scanner.padding()?;
         for block in (0..geometry.blocks()).map(BlockId::new) {
             scanner.block(block)?;
         }
@@ -137,6 +144,17 @@ struct Scanner<'a> {
 }
 
 impl Scanner<'_> {
+    fn padding(&mut self) -> io::Result<()> {
+        for padding in self.image.layout.padding() {
+            let mut bytes = vec![0; (padding.end - padding.start) as usize];
+            self.image.storage.read(&mut bytes, padding.start)?;
+            if let Some(first) = bytes.iter().position(|&byte| byte != 0) {
+                self.scan.damage.push(Damage::Padding { at: padding.start + first as u64 });
+            }
+        }
+        Ok(())
+    }
+
     fn block(&mut self, block: BlockId) -> io::Result<()> {
         let Some(mut entry) = self.image.block_entry(block)? else {
             self.scan.damage.push(Damage::Block { block });

@@ -10,7 +10,7 @@ use clap::Args;
 use strobe::machine::available_bytes;
 use strobe::report::{bytes, count, recovered};
 use strobe_ftl::MappingScheme as _;
-use strobe_nand::{Payload as _, UnitBytes};
+use strobe_nand::{Damage, Payload as _, UnitBytes};
 use strobe_ssd::{
     Access, Engine as _, Examined, Image, ImageDrive, ImageError, ImageProblem, examine, image_config,
     memory_bytes,
@@ -59,6 +59,7 @@ pub(crate) fn fsck(args: &FsckArgs) -> Result<(), Failure> {
     match examined.scan.damage.len() {
         0 if broken.is_none() => {}
         0 => complaints.push(format!("{} is damaged", args.image.display())),
+        1 => complaints.push(format!("{} is damaged in 1 place", args.image.display())),
         places => complaints.push(format!("{} is damaged in {places} places", args.image.display())),
     }
     match (&args.extract, &examined.drive) {
@@ -134,9 +135,12 @@ fn summary(path: &Path, geometry: &Geometry, examined: &Examined, broken: Option
             } else {
                 String::new()
             };
-            out + &format!(
-                "DAMAGED in {places} places{more}: what was newest there is lost, and reads as zeros or as what it held before"
-            )
+            let lost = match scan.damage.iter().all(|damage| matches!(damage, Damage::Padding { .. })) {
+                true => "no data is lost, but something has written into the file",
+                false => "what was newest there is lost, and reads as zeros or as what it held before",
+            };
+            let s = if places == 1 { "" } else { "s" };
+            out + &format!("DAMAGED in {places} place{s}{more}: {lost}")
         }
     }
 }

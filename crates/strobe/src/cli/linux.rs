@@ -16,6 +16,7 @@ use strobe_linux::{Clock, DiskOptions, Machine, Recorder, Stream, TraceForm};
 use strobe_types::SimTime;
 use toml::Table;
 
+use super::options::Options;
 use super::progress::{self, interrupt_flag};
 use super::{Failure, output};
 
@@ -321,11 +322,15 @@ fn trial(kernel: &Path) -> Result<String, String> {
 }
 
 fn experiment(drive: &str, sets: &[String], seed: Option<u64>) -> Result<Experiment, Failure> {
-    let mut all = sets.to_vec();
-    all.extend(DRIVE_SETS.map(str::to_owned));
-    all.extend(seed.map(|seed| format!("seed={seed}")));
+    let mut options = Options::new(sets);
+    for set in DRIVE_SETS {
+        options.set(set.to_owned(), "strobe linux".to_owned());
+    }
+    if let Some(seed) = seed {
+        options.set(format!("seed={seed}"), format!("--seed {seed}"));
+    }
     let table = Table::from_iter([("drive".to_owned(), load_drive_table(drive)?.into())]);
-    Ok(Experiment::from_table(table, &all, Path::new(""))?)
+    Ok(options.told(Experiment::from_table(table, options.sets(), Path::new("")))?)
 }
 
 fn words(text: &str) -> Vec<String> {

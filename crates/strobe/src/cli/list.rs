@@ -97,7 +97,7 @@ pub(crate) fn list(args: &ListArgs) -> Result<(), Failure> {
             let trace = strings([
                 "trace",
                 "a block trace; see `strobe list formats`",
-                "path, format, pacing, fit, repeat",
+                "path, format, pacing, fit, late, repeat",
             ]);
             let made = synthetic::list().iter().map(|w| strings([w.name, w.summary, &w.keys.join(", ")]));
             made.chain([trace]).collect()

@@ -7,6 +7,7 @@ mod fsck;
 mod linux;
 mod list;
 mod manual;
+mod options;
 mod output;
 mod paper;
 mod progress;

@@ -12,6 +12,7 @@ use strobe::runner::{self, Observer, Progress};
 use strobe::{Experiment, WorkloadConfig, load_drive_table, report};
 use toml::{Table, Value};
 
+use super::options::Options;
 use super::{Failure, output, progress};
 
 /// What `run` and `replay` have in common.
@@ -94,6 +95,10 @@ pub(crate) struct ReplayArgs {
     /// Cut off what lies beyond the drive; changes are counted
     #[arg(long)]
     clip: bool,
+    /// Requests that come later in the trace than their time: refuse them, or issue them at once, counted
+    /// [default: refuse]
+    #[arg(long, value_name = "refuse|issue")]
+    late: Option<String>,
     /// As fast as the drive takes it, instead of at the trace's own times
     #[arg(long)]
     closed_loop: bool,
@@ -120,11 +125,12 @@ pub(crate) struct ReplayArgs {
 }
 
 pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
-    let mut sets = with_options(&args.common);
+    let mut options = with_options(&args.common);
     if !args.cuts.is_empty() {
-        sets.push(format!("power.cut_at={:?}", args.cuts));
+        let given: Vec<String> = args.cuts.iter().map(|cut| format!("--cut {cut}")).collect();
+        options.set(format!("power.cut_at={:?}", args.cuts), given.join(" "));
     }
-    let experiment = Experiment::load(&args.file, &sets)?;
+    let experiment = options.told(Experiment::load(&args.file, options.sets()))?;
     execute(&experiment, &args.file, &args.common)
 }
 
@@ -142,7 +148,14 @@ pub(crate) fn check(args: &CheckArgs) -> Result<(), Failure> {
 
 pub(crate) fn replay(args: &ReplayArgs) -> Result<(), Failure> {
     let mut workload = Table::new();
-    let mut put = |key: &str, value: Value| workload.insert(key.to_owned(), value);
+    let mut options = with_options(&args.common);
+    let mut put = |key: &str, value: Value| {
+        // The others have no option of their name.
+        if !["kind", "path", "fit", "pacing"].contains(&key) {
+            options.key(format!("workload.{key}"), format!("--{} {value}", key.replace('_', "-")));
+        }
+        workload.insert(key.to_owned(), value);
+    };
     put("kind", "trace".into());
     put("path", args.trace.as_str().into());
     put("format", args.format.as_str().into());
@@ -159,6 +172,9 @@ pub(crate) fn replay(args: &ReplayArgs) -> Result<(), Failure> {
     if let Some(repeat) = args.repeat {
         put("repeat", i64::from(repeat).into());
     }
+    if let Some(late) = &args.late {
+        put("late", late.as_str().into());
+    }
     if let Some(device) = &args.device {
         put("device", device.as_str().into());
     }
@@ -174,19 +190,25 @@ pub(crate) fn replay(args: &ReplayArgs) -> Result<(), Failure> {
     if args.prefill {
         table.insert("run".to_owned(), Table::from_iter([("prefill".to_owned(), true.into())]).into());
     }
-    let experiment = Experiment::from_table(table, &with_options(&args.common), Path::new(""))?;
+    let experiment = options.told(Experiment::from_table(table, options.sets(), Path::new("")))?;
     execute(&experiment, Path::new(&args.drive), &args.common)
 }
 
 /// `--seed`, `--check` and `--image` stand for keys.
-fn with_options(common: &Common) -> Vec<String> {
-    let mut sets = common.sets.clone();
-    sets.extend(common.seed.map(|seed| format!("seed={seed}")));
-    sets.extend(common.check.then(|| "run.check=true".to_owned()));
-    if common.image.is_some() {
-        sets.extend(["drive.nand.data=bytes", "drive.ftl.durable_map=true"].map(str::to_owned));
+fn with_options(common: &Common) -> Options {
+    let mut options = Options::new(&common.sets);
+    if let Some(seed) = common.seed {
+        options.set(format!("seed={seed}"), format!("--seed {seed}"));
     }
-    sets
+    if common.check {
+        options.set("run.check=true".to_owned(), "--check".to_owned());
+    }
+    if let Some(image) = &common.image {
+        for set in ["drive.nand.data=bytes", "drive.ftl.durable_map=true"] {
+            options.set(set.to_owned(), format!("--image {}", image.display()));
+        }
+    }
+    options
 }
 
 /// Runs `experiment`, which was read from `file`.

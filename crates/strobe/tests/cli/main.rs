@@ -17,6 +17,7 @@ mod power;
 mod result;
 mod schema;
 mod traces;
+mod words;
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};

@@ -108,11 +108,15 @@ fn empty_and_misaligned_requests_are_refused_or_changed_and_counted() {
 #[test]
 fn time_going_backwards_is_refused_in_open_loop_only() {
     let folder = msr(&[(100, "Write", 0, 4096), (50, "Write", 4096, 4096), (200, "Read", 0, 4096)]);
-    folder.replay("t", "msr", &[]).refused(&["t, line 2", "backwards", "--closed-loop"]);
+    folder.replay("t", "msr", &[]).refused(&["t, line 2", "backwards", "--closed-loop", "--late issue"]);
+    // How addresses are changed is another question.
+    folder.replay("t", "msr", &["--wrap"]).refused(&["t, line 2", "backwards", "--late issue"]);
     let closed = folder.replay("t", "msr", &["--closed-loop"]).ok().json();
     assert_eq!(closed["trace"]["changes"]["late"], 0);
     assert_eq!(closed["host"]["write"]["commands"], 2);
-    assert_eq!(folder.replay("t", "msr", &["--wrap"]).ok().json()["trace"]["changes"]["late"], 1);
+    let late = folder.replay("t", "msr", &["--late", "issue"]).ok().json();
+    assert_eq!(late["trace"]["changes"]["late"], 1);
+    assert_eq!(late["config"]["workload"]["late"], "issue");
 }
 
 #[test]

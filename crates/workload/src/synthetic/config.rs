@@ -71,9 +71,9 @@ pub struct SyntheticConfig {
     /// `block_bytes`, at most the rest of the drive, which is the default. fio: `size`.
     #[schemars(range(min = 512))]
     pub size_bytes: Option<u64>,
-    /// Exponent of "zipf": 0 is uniform, the larger the more skewed. Greater than 0, at most 100,
-    /// default 1.1. fio: `random_distribution=zipf:theta`.
-    #[schemars(range(max = 100.0), extend("exclusiveMinimum" = 0.0))]
+    /// Exponent of "zipf": 0 is kind "uniform", the larger the more skewed. 0 to 100, default 1.1.
+    /// fio: `random_distribution=zipf:theta`.
+    #[schemars(range(min = 0.0, max = 100.0))]
     pub theta: f64,
     /// Share of the slots that are hot under "hotcold", rounded to whole slots. Between 0 and 1,
     /// both excluded, default 0.2. fio: the second number of a `zoned` pair / 100.
@@ -152,6 +152,8 @@ pub enum WorkloadError {
     },
 }
 
+/// The largest `theta`.
+const THETA_MAX: f64 = 100.0;
 /// The default of `hot_share`.
 const HOT_SHARE_DEFAULT: f64 = 0.2;
 
@@ -212,7 +214,10 @@ impl SyntheticConfig {
     }
 
     fn distribution(&self, slots: u32) -> Result<Distribution, WorkloadError> {
-        let theta = above_zero("theta", self.theta, 100.0)?;
+        let theta = self.theta;
+        if !(0.0..=THETA_MAX).contains(&theta) {
+            return Err(out_of_range("theta", theta, format!("from 0 to {THETA_MAX}")));
+        }
         let hot_fraction = self.hot_fraction;
         if !(hot_fraction > 0.0 && hot_fraction < 1.0) {
             return Err(out_of_range("hot_fraction", hot_fraction, "greater than 0 and less than 1"));
@@ -222,6 +227,8 @@ impl SyntheticConfig {
         Ok(match self.kind {
             Kind::Uniform => Distribution::Uniform(Uniform { slots }),
             Kind::Sequential => Distribution::Sequential(Sequential { slots, next: 0 }),
+            // The same, without the rounding errors of a law that is none.
+            Kind::Zipf if theta == 0.0 => Distribution::Uniform(Uniform { slots }),
             Kind::Zipf => {
                 let zipf = Zipf::new(slots, theta);
                 if self.scatter {

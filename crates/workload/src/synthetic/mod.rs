@@ -33,8 +33,8 @@
 //! 2. otherwise, if 0 < `write_fraction` < 1, one `chance(write_fraction)` from the operation
 //!    generator; true writes, false reads (0 always reads, 1 always writes, without a draw);
 //! 3. the slot from the address generator: `uniform` one `below(slots)`; `sequential` nothing;
-//!    `hotcold` one `chance(hot_write_share)` and one `below`; `zipf` one `unit` per attempt;
-//!    `gaussian` pairs of `unit`, each accepted pair yielding two draws.
+//!    `hotcold` one `chance(hot_write_share)` and one `below`; `zipf` one `unit` per attempt, and
+//!    with a theta of 0 what `uniform` takes; `gaussian` pairs of `unit`, each accepted pair yielding two draws.
 //!
 //! # Trims
 //!

@@ -57,7 +57,7 @@ pub(super) fn open_lines<F>(input: Input, parse: F) -> Box<dyn Source>
 where
     F: for<'a> FnMut(&'a str) -> Result<Line<'a>, Reason> + Send + 'static,
 {
-    Box::new(Lines { input, parse, number: 0, comments: true })
+    Box::new(Lines { input, parse, number: 0, comments: true, begun: false })
 }
 
 /// Like [`open_lines`], but `#` has no meaning.
@@ -65,14 +65,25 @@ pub(super) fn open_lines_without_comments<F>(input: Input, parse: F) -> Box<dyn 
 where
     F: for<'a> FnMut(&'a str) -> Result<Line<'a>, Reason> + Send + 'static,
 {
-    Box::new(Lines { input, parse, number: 0, comments: false })
+    Box::new(Lines { input, parse, number: 0, comments: false, begun: false })
 }
 
-/// Archives are the common reason for NUL in a text trace.
+/// What editors of other systems put in front of a text.
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+
+/// Archives are the common reason for NUL in a text trace, and a first line without any digit is a header
+/// with the names of the columns. It is not left out in silence: a file whose first line is not what it
+/// should be may be another format.
 #[cold]
-fn with_hint(reason: Reason, text: &str) -> Reason {
+fn with_hint(reason: Reason, text: &str, number: u64, is_first: bool) -> Reason {
     if text.contains('\0') {
         return "the line holds NUL characters; if this is a tar archive, unpack it first".into();
+    }
+    if is_first && text.contains(',') && !text.contains(|c: char| c.is_ascii_digit()) {
+        let next = number + 1;
+        return format!(
+            "{reason}; the line looks like a header: delete it, with `tail -n +{next}` for example"
+        );
     }
     reason
 }
@@ -82,6 +93,14 @@ struct Lines<F> {
     parse: F,
     number: u64,
     comments: bool,
+    /// Whether there was a line that is neither blank nor a comment.
+    begun: bool,
+}
+
+/// Line `number` without what is not part of it.
+fn content(line: &[u8], number: u64) -> &[u8] {
+    let mark = if number == 1 { BYTE_ORDER_MARK } else { b"" };
+    line.strip_prefix(mark).unwrap_or(line).trim_ascii()
 }
 
 impl<F> Source for Lines<F>
@@ -91,14 +110,18 @@ where
     fn next(&mut self) -> Result<Option<Line<'_>>, Problem> {
         self.number += 1;
         let Some(bytes) = self.input.next_line()? else { return Ok(None) };
-        let text = bytes.trim_ascii();
+        let text = content(bytes, self.number);
         if text.is_empty() || (self.comments && text[0] == b'#') {
             return Ok(Some(Line::Nothing));
         }
+        let is_first = !std::mem::replace(&mut self.begun, true);
         let text = std::str::from_utf8(text).map_err(|_| {
             Problem::Malformed("this is not text; a binary blktrace file needs `--format blktrace`".into())
         })?;
-        (self.parse)(text).map(Some).map_err(|reason| Problem::Malformed(with_hint(reason, text)))
+        let number = self.number;
+        (self.parse)(text)
+            .map(Some)
+            .map_err(|reason| Problem::Malformed(with_hint(reason, text, number, is_first)))
     }
 
     fn position(&self) -> Position {
@@ -106,6 +129,63 @@ where
     }
 
     fn text(&self) -> String {
-        printable(self.input.line().trim_ascii())
+        printable(content(self.input.line(), self.number))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::FORMATS;
+    use super::super::testing::{fails, records};
+
+    /// A request of each text format.
+    const LINES: [(&str, &str); 9] = [
+        ("fio", "fio version 3 iolog\n7 f write 0 4096\n"),
+        ("blkparse", "8,0 0 1 0.5 99 D W 0 + 8 [x]\n"),
+        ("msr", "128166372003061629,hm,1,Write,0,4096,413\n"),
+        ("disksim", "0.5 0 0 8 0\n"),
+        ("mqsim", "48513000 0 0 8 0\n"),
+        ("ssdsim", "48513000 0 0 8 0\n"),
+        ("spc", "0,0,4096,W,0.5\n"),
+        ("alibaba", "419,W,0,4096,1577808144360767\n"),
+        ("tencent", "1538323200,0,8,1,1063\n"),
+    ];
+
+    #[test]
+    fn a_byte_order_mark_in_front_is_not_there() {
+        assert_eq!(LINES.len() + 1, FORMATS.len(), "all but blktrace are text");
+        for (format, text) in LINES {
+            assert_eq!(records(format, text), ["0 write 0+4096"], "{format}");
+            assert_eq!(records(format, &format!("\u{feff}{text}")), ["0 write 0+4096"], "{format}");
+            if format != "blkparse" {
+                assert_eq!(records(format, &format!("\u{feff}# made by hand\n{text}")).len(), 1, "{format}");
+            }
+        }
+        let message = fails("msr", "\u{feff}nonsense");
+        assert!(message.ends_with(": `nonsense`"), "{message}");
+        let message = fails("msr", "1,h,0,Write,0,4096,1\n\u{feff}1,h,0,Write,0,4096,1\n");
+        assert!(message.starts_with("trace test, line 2: "), "only the first line has one: {message}");
+    }
+
+    #[test]
+    fn a_header_is_refused_with_the_cure() {
+        let hint = |number: u32| format!("the line looks like a header: delete it, with `tail -n +{number}`");
+        for (format, header) in [
+            ("msr", "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime"),
+            ("alibaba", "device_id,opcode,offset,length,timestamp"),
+            ("tencent", "Timestamp,Offset,Size,IOType,VolumeID"),
+            ("spc", "ASU, LBA, Size, Opcode, Timestamp"),
+        ] {
+            let line = LINES.iter().find(|(name, _)| *name == format).expect("a format").1;
+            let message = fails(format, &format!("{header}\n{line}"));
+            assert!(message.contains(&hint(2)) && message.ends_with(&format!(": `{header}`")), "{message}");
+            let message = fails(format, &format!("# comment\n\n{header}\n{line}"));
+            assert!(message.contains(&hint(4)), "{message}");
+            let message = fails(format, &format!("{line}{header}\n"));
+            assert!(!message.contains("header"), "only the first line can be one: {message}");
+        }
+        for (format, text) in [("msr", "hello"), ("msr", "1,h,0,Wri,0,4096,1"), ("fio", "hello")] {
+            assert!(!fails(format, text).contains("header"), "{format}: {text}");
+        }
     }
 }

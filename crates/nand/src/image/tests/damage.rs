@@ -156,6 +156,28 @@ fn damage_is_named() {
     assert_eq!(error, format!("it is damaged: block {b} page 0: its record is gone"));
 }
 
+#[test]
+fn what_lies_between_the_regions_is_zero_or_damage() {
+    let (bytes, _) = sample();
+    let image = Image::on(Box::new(Disk::of(bytes.clone()))).expect("whole");
+    let config_end = ALIGN + image.info().config.len() as u64;
+    let padding: Vec<_> = image.layout.padding().collect();
+    assert_eq!(padding[0], config_end..2 * ALIGN);
+    let filled: Vec<_> = padding.into_iter().filter(|padding| !padding.is_empty()).collect();
+    assert!(filled.len() >= 4, "{filled:?}");
+    for at in filled.into_iter().flat_map(|padding| [padding.start, padding.end - 1]) {
+        let mut written = bytes.clone();
+        written[at as usize] = 1;
+        let image = Image::on(Box::new(Disk::of(written.clone()))).expect("its header is whole");
+        let (_, scan) = FileChip::load_image(&image, Untimed).expect("is read");
+        assert_eq!(scan.damage, [Damage::Padding { at }]);
+        let error = open(written).expect_err("refused").to_string();
+        let expected =
+            format!("it is damaged: byte {at} of the file lies between its regions and is not zero");
+        assert_eq!(error, expected);
+    }
+}
+
 /// Does to a chip what a drive might, as far as flash rules allow.
 fn exercise(mut chip: FileChip) {
     let geometry = chip.geometry().clone();

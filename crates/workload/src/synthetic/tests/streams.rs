@@ -109,7 +109,7 @@ fn schema_states_ranges_and_defaults() {
         ("block_bytes", "minimum", 512.0),
         ("block_bytes", "multipleOf", 512.0),
         ("size_bytes", "minimum", 512.0),
-        ("theta", "exclusiveMinimum", 0.0),
+        ("theta", "minimum", 0.0),
         ("theta", "default", 1.1),
         ("hot_share", "maximum", 0.48),
         ("sigma", "exclusiveMinimum", 0.0),
@@ -117,6 +117,20 @@ fn schema_states_ranges_and_defaults() {
         assert_eq!(number(key, keyword), value, "{key} {keyword}");
     }
     assert_eq!(schema.get("additionalProperties").and_then(|v| v.as_bool()), Some(false));
+}
+
+#[test]
+fn zipf_with_an_exponent_of_zero_is_uniform_draw_for_draw() {
+    for (scatter, write_fraction) in [(true, 1.0), (false, 0.5)] {
+        let uniform = SyntheticConfig { write_fraction, ..config(Kind::Uniform) };
+        let zipf = SyntheticConfig { kind: Kind::Zipf, theta: 0.0, scatter, ..uniform.clone() };
+        let [one, other] = [uniform, zipf].map(|config| {
+            let mut batch = Vec::new();
+            config.build(1 << 30, 7).expect("valid").fill(&mut batch, 1000);
+            batch
+        });
+        assert_eq!(one, other);
+    }
 }
 
 #[test]

@@ -5,6 +5,7 @@
 //! workloads gives all their keys); then a note says so. What a preset says is not asked about.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use toml::{Table, Value};
 
@@ -145,18 +146,6 @@ const RULES: &[Rule] = &[
         counts: |e| e.run.timing,
     },
     Rule {
-        keys: &["workload.action"],
-        switches: &["workload.format", "workload.kind"],
-        wants: "workload.format = \"blkparse\" or \"blktrace\"",
-        counts: |e| trace(e).is_none_or(|t| matches!(t.format.as_str(), "blkparse" | "blktrace")),
-    },
-    Rule {
-        keys: &["workload.time_unit_ns"],
-        switches: &["workload.format", "workload.kind"],
-        wants: "workload.format = \"mqsim\"",
-        counts: |e| trace(e).is_none_or(|t| t.format == "mqsim"),
-    },
-    Rule {
         keys: &[
             "drive.nand.read_ns",
             "drive.nand.program_ns",
@@ -276,27 +265,45 @@ const RULES: &[Rule] = &[
     },
 ];
 
-/// Refuses keys that have no effect where they were given; returns a note for each that was switched off from
-/// further up.
-pub(crate) fn check(experiment: &Experiment, given: &Given) -> Result<Vec<String>, ConfigError> {
-    let mut notes: Vec<String> = Vec::new();
+/// A key of the file that the command line has switched off.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ignored {
+    /// The key.
+    pub key: String,
+    /// What would make it count.
+    pub wants: String,
+}
+
+impl fmt::Display for Ignored {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} has no effect here: it counts with {}", self.key, self.wants)
+    }
+}
+
+/// Refuses keys that have no effect where they were given; returns those that were switched off from further up.
+/// `without` is the experiment without a key: one that says what holds anyway does no harm.
+pub(crate) fn check(
+    experiment: &Experiment,
+    given: &Given,
+    without: impl Fn(&str) -> Option<Experiment>,
+) -> Result<Vec<Ignored>, ConfigError> {
+    let mut ignored: Vec<Ignored> = Vec::new();
     for rule in RULES.iter().filter(|rule| !(rule.counts)(experiment)) {
         for key in rule.keys {
             let place = given.place(key);
-            if place == Place::Default {
+            if place == Place::Default || without(key).is_some_and(|other| other == *experiment) {
                 continue;
             }
             let switched = rule.switches.iter().map(|switch| given.place(switch)).max();
             if switched.unwrap_or(Place::Default) <= place {
                 return Err(ConfigError::NoEffect { key: (*key).to_owned(), wants: rule.wants.to_owned() });
             }
-            let note = format!("{key} has no effect here: it counts with {}", rule.wants);
-            if !notes.iter().any(|said| said.starts_with(&format!("{key} "))) {
-                notes.push(note);
+            if !ignored.iter().any(|ignored| ignored.key == *key) {
+                ignored.push(Ignored { key: (*key).to_owned(), wants: rule.wants.to_owned() });
             }
         }
     }
-    Ok(notes)
+    Ok(ignored)
 }
 
 #[cfg(test)]
@@ -327,12 +334,6 @@ mod tests {
                 "closed",
             ),
             (
-                "[workload]\nkind=\"trace\"\npath=\"x\"\nformat=\"fio\"\naction=\"Q\"",
-                &[],
-                "workload.action",
-                "blkparse",
-            ),
-            (
                 "[drive]\npreset=\"ez-x5-32m\"\n[drive.ftl]\nmapping=\"fast\"",
                 &["drive.ftl.gc.victim=fifo"],
                 "drive.ftl.gc.victim",
@@ -348,11 +349,21 @@ mod tests {
     fn what_the_command_line_switches_off_the_file_may_keep_and_a_note_says_so() {
         let zipf = "[workload]\nkind=\"zipf\"\ntheta=1.2";
         let experiment = load(zipf, &["workload.kind=uniform"]).expect("a sweep over kinds");
-        assert_eq!(experiment.notes.len(), 1, "{:?}", experiment.notes);
-        assert!(experiment.notes[0].contains("workload.theta"), "{:?}", experiment.notes);
-        assert!(load(zipf, &[]).expect("it counts").notes.is_empty());
+        assert_eq!(experiment.ignored.len(), 1, "{:?}", experiment.ignored);
+        assert!(experiment.ignored[0].to_string().contains("workload.theta"), "{:?}", experiment.ignored);
+        assert!(!experiment.to_toml().contains("theta"), "what is printed can be used again");
+        assert!(load(&experiment.to_toml(), &[]).expect("again").ignored.is_empty());
+        assert!(load(zipf, &[]).expect("it counts").ignored.is_empty());
         let timed = "[drive.nand]\nread_ns=50_000";
-        assert_eq!(load(timed, &["run.timing=false"]).expect("a count").notes.len(), 1);
+        assert_eq!(load(timed, &["run.timing=false"]).expect("a count").ignored.len(), 1);
+    }
+
+    #[test]
+    fn a_key_that_says_what_holds_anyway_does_no_harm() {
+        let same = "[workload]\ntheta=1.1\n[drive.ftl.gc]\ntemperature=\"update-count\"";
+        assert!(load(same, &[]).expect("the defaults").ignored.is_empty());
+        let preset = "[drive.nand]\nread_ns=60_000\n[run]\ntiming=false";
+        assert!(load(preset, &[]).expect("what the preset says").ignored.is_empty());
     }
 
     #[test]

@@ -12,7 +12,7 @@ use strobe_workload::synthetic::SyntheticConfig;
 use strobe_workload::trace;
 use toml::{Table, Value};
 
-use crate::effect::{self, Given};
+use crate::effect::{self, Given, Ignored};
 use crate::fio_names::accept_fio_names;
 use crate::given::short;
 use crate::lifetime::check_end;
@@ -434,9 +434,9 @@ pub struct Experiment {
     /// When power fails.
     #[serde(default, skip_serializing_if = "PowerConfig::is_steady")]
     pub power: PowerConfig,
-    /// What was noticed about it: keys of the file that the command line has switched off.
+    /// Keys of the file that the command line has switched off.
     #[serde(skip)]
-    pub notes: Vec<String>,
+    pub ignored: Vec<Ignored>,
 }
 
 impl Experiment {
@@ -461,6 +461,18 @@ impl Experiment {
         }
         // A path on the command line starts where one stands, one in a file where that is.
         let at = |key: &str| if given.on_command_line(key) { Path::new("") } else { folder };
+        let folders = (at("drive.preset"), at("workload.path"));
+        let mut experiment = Self::resolved(&table, folders)?;
+        experiment.ignored = effect::check(&experiment, &given, |key| {
+            let mut without = table.clone();
+            remove(&mut without, key);
+            Self::resolved(&without, folders).ok()
+        })?;
+        Ok(experiment)
+    }
+
+    /// What `table` comes to; presets and traces are looked for in these two folders.
+    fn resolved(table: &Table, (presets, traces): (&Path, &Path)) -> Result<Self, ConfigError> {
         let valid = ["seed", "drive", "workload", "run", "power"];
         if let Some(key) = table.keys().find(|key| !valid.contains(&key.as_str())) {
             if ["nand", "ftl", "controller"].contains(&key.as_str()) {
@@ -484,29 +496,51 @@ impl Experiment {
                 });
             }
         };
-        let mut experiment = Self {
+        let experiment = Self {
             seed,
-            drive: drive_config(sub_table(&table, "drive")?, at("drive.preset"))?,
-            workload: workload_config(sub_table(&table, "workload")?, at("workload.path"))?,
-            run: run_config(sub_table(&table, "run")?)?,
-            power: power_config(sub_table(&table, "power")?)?,
-            notes: Vec::new(),
+            drive: drive_config(sub_table(table, "drive")?, presets)?,
+            workload: workload_config(sub_table(table, "workload")?, traces)?,
+            run: run_config(sub_table(table, "run")?)?,
+            power: power_config(sub_table(table, "power")?)?,
+            ignored: Vec::new(),
         };
         if let Err([key, given, allowed]) = experiment.power.check(&experiment.drive) {
             return Err(ConfigError::BadValue { key, given, allowed, meaning: String::new() });
         }
         check_end(&experiment)?;
-        experiment.notes = effect::check(&experiment, &given)?;
         Ok(experiment)
     }
 
-    /// Identifies the configuration (without the seed): the start of the SHA-256 of its JSON.
+    /// It as TOML that means the same, every default filled in; without keys that have no effect.
+    pub fn to_toml(&self) -> String {
+        let mut table = Table::try_from(self).expect("an experiment is plain data");
+        self.ignored.iter().for_each(|ignored| remove(&mut table, &ignored.key));
+        toml::to_string(&table).expect("an experiment is plain data")
+    }
+
+    /// Identifies the configuration (without the seed): the start of the SHA-256 of its JSON. A drive from a file
+    /// counts by what it is, not by what the file is called.
     pub fn config_hash(&self) -> String {
         use sha2::Digest;
         let mut config = serde_json::to_value(self).expect("an experiment is plain data");
         config.as_object_mut().map(|object| object.remove("seed"));
+        if self.drive.preset.as_deref().is_some_and(preset::is_path) {
+            config["drive"].as_object_mut().map(|drive| drive.remove("preset"));
+        }
         let digest = sha2::Sha256::digest(config.to_string());
         digest[..8].iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+/// Takes the key at `path` out of `table`.
+fn remove(table: &mut Table, path: &str) {
+    match path.split_once('.') {
+        None => drop(table.remove(path)),
+        Some((first, rest)) => {
+            if let Some(Value::Table(inner)) = table.get_mut(first) {
+                remove(inner, rest);
+            }
+        }
     }
 }
 

@@ -30,6 +30,7 @@ mod syntax;
 mod validate;
 mod verdict;
 
+pub use effect::Ignored;
 pub use experiment::{
     Amount, ConfigError, Experiment, Fit, HostConfig, Late, PacingName, RunConfig, SyntheticWorkload,
     TraceConfig, WorkloadConfig, load_drive_table,

@@ -2,12 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use strobe_ssd::presets;
+use strobe_ssd::{DriveConfig, presets};
 use toml::{Table, Value};
 
 use crate::experiment::{ConfigError, merge, read_text};
 use crate::names::nearest;
 use crate::syntax::parse_table;
+use crate::validate::validate;
 
 /// The preset of a drive that names none.
 const DEFAULT: &str = "generic-8g";
@@ -36,15 +37,19 @@ pub fn of_user() -> Vec<(String, PathBuf)> {
     found
 }
 
+/// Whether `name` names a file rather than a preset.
+pub(crate) fn is_path(name: &str) -> bool {
+    name.contains('/') || name.ends_with(".toml")
+}
+
 /// The text of the preset that `name` stands for, comments included, and the folder that paths in it are
 /// relative to.
 pub fn text(name: &str, folder: &Path, key: &str) -> Result<(String, PathBuf), ConfigError> {
     if let Some(preset) = presets::find(name) {
         return Ok((preset.toml.to_owned(), PathBuf::new()));
     }
-    let is_path = name.contains('/') || name.ends_with(".toml");
     let path = match of_user().into_iter().find(|(own, _)| own == name) {
-        _ if is_path => folder.join(name),
+        _ if is_path(name) => folder.join(name),
         Some((_, path)) => path,
         None => {
             let own = of_user();
@@ -77,7 +82,11 @@ fn nested(drive: &Table, folder: &Path, depth: usize) -> Result<Table, ConfigErr
         None => DEFAULT,
         Some(Value::String(name)) => name,
         Some(other) => {
-            return Err(bad(other.to_string(), "a name (strobe list presets) or the path of a file"));
+            let names: Vec<&str> = presets::PRESETS.iter().map(|preset| preset.name).collect();
+            return Err(bad(
+                other.to_string(),
+                &format!("one of {}, or the path of a file", names.join(", ")),
+            ));
         }
     };
     if depth >= DEPTH_MAX {
@@ -93,6 +102,9 @@ fn nested(drive: &Table, folder: &Path, depth: usize) -> Result<Table, ConfigErr
         None => {
             let mut base = nested(&own, &home, depth + 1).map_err(|error| in_file(name, error))?;
             overlay(&mut base, own).map_err(|error| in_file(name, error))?;
+            // Here the file is still known.
+            let schema = schemars::schema_for!(DriveConfig).to_value();
+            validate(&mut base, &schema, "drive").map_err(|error| in_file(name, error))?;
             base
         }
     };

@@ -137,12 +137,12 @@ fn drive_line(result: &RunResult) -> String {
     let name = drive.preset.as_deref().unwrap_or("a drive of its own");
     let mut line = format!("drive     {name}");
     if let Some(room) = room_line(drive) {
-        let _ = write!(line, ": {room}");
+        let _ = write!(line, ": {}", room.replacen("offered, ", "offered,\n          ", 1));
     }
     let ftl = &drive.ftl;
     let _ = match ftl.mapping.as_str() {
-        "page" | "dftl" => write!(line, "\n          {} map, victims by {}", ftl.mapping, ftl.gc.victim),
-        scheme => write!(line, "\n          {scheme} map, {} log blocks", ftl.log_blocks),
+        "page" | "dftl" => write!(line, "; {} map, victims by {}", ftl.mapping, ftl.gc.victim),
+        scheme => write!(line, "; {scheme} map, {} log blocks", ftl.log_blocks),
     };
     line
 }
@@ -204,7 +204,7 @@ fn headline(result: &RunResult) -> String {
     let over =
         format!("over {} host pages, {} of the capacity", count(window.host_pages), times(window.capacities));
     let Some(waf) = result.waf else {
-        return format!("{over}{}", virtual_time(result));
+        return format!("write amplification - {over}{}", virtual_time(result));
     };
     let mut line = format!("write amplification {waf:.3} {over}");
     if let Some(bytes) = result.waf_bytes

@@ -181,9 +181,8 @@ pub(crate) fn wrong_sign(experiment: &Experiment, geometry: &Geometry, stats: &D
     let fill = experiment.drive.logical_bytes() as f64 / geometry.raw_bytes() as f64;
     (valid > fill + FULLER * (1.0 - fill)).then(|| {
         format!(
-            "the formula \"{victim}\" collects blocks of which {:.1} % are still valid, more than the {:.1} % of blocks \
-             taken at random: the block with the LARGEST value is collected, so its sign may be the wrong way round \
-             (try \"-({victim})\")",
+            "the formula \"{victim}\" collects blocks that are {:.1} % valid, blocks at random would be {:.1} %: the block \
+             with the LARGEST value is collected, so its sign may be the wrong way round (try \"-({victim})\")",
             100.0 * valid,
             100.0 * fill
         )
@@ -199,12 +198,12 @@ pub(crate) fn cause_of_death(experiment: &Experiment, geometry: &Geometry, stats
     let mut text = String::new();
     if let Some(waf) = ratio(programs, stats.host.units_written).filter(|&waf| waf >= WORN_BY_COPIES) {
         text = format!(
-            "; the drive was worn out by copies: write amplification was {waf:.1} over its {} host pages",
+            "\nThe drive was worn out by copies: write amplification was {waf:.1} over its {} host pages.",
             count(stats.host.units_written)
         );
     }
     if let Some(sign) = wrong_sign(experiment, geometry, stats) {
-        text += "; ";
+        text += "\nBesides, ";
         text += &sign;
     }
     text
@@ -213,5 +212,5 @@ pub(crate) fn cause_of_death(experiment: &Experiment, geometry: &Geometry, stats
 /// Everything that somebody should know, the gravest first.
 pub(crate) fn notes(experiment: &Experiment, load: Option<&LoadResult>, sign: Option<String>) -> Vec<String> {
     let load = load.and_then(LoadResult::warning);
-    load.into_iter().chain(sign).chain(experiment.notes.iter().cloned()).collect()
+    load.into_iter().chain(sign).chain(experiment.ignored.iter().map(ToString::to_string)).collect()
 }

@@ -140,10 +140,9 @@ pub(crate) fn check(args: &CheckArgs) -> Result<(), Failure> {
     let mut small = experiment.drive.clone();
     small.nand.data = strobe_ssd::DataMode::None;
     runner::check(&Experiment { drive: small, ..experiment.clone() })?;
-    let text = toml::to_string(&experiment).expect("experiments are plain data");
     let room = report::room_line(&experiment.drive).map(|room| format!("# {room}\n"));
-    let notes: String = experiment.notes.iter().map(|note| format!("# note: {note}\n")).collect();
-    output::print(&format!("{}{notes}{}", room.unwrap_or_default(), text.trim_end()))
+    let notes: String = experiment.ignored.iter().map(|key| format!("# note: {key}\n")).collect();
+    output::print(&format!("{}{notes}{}", room.unwrap_or_default(), experiment.to_toml().trim_end()))
 }
 
 pub(crate) fn replay(args: &ReplayArgs) -> Result<(), Failure> {

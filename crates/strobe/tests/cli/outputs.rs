@@ -139,7 +139,19 @@ fn a_result_that_cannot_be_written_leaves_what_was_there() {
     // A run that ends early has a result, too.
     assert!(folder.read("out.json").starts_with('{'));
     folder.write("out.fio", "old");
-    let full = run(&folder, &camera(&["--volume", "3", "--set", "photos=20", "--trace", "out.fio"]));
+    let full = run(
+        &folder,
+        &camera(&[
+            "--volume",
+            "3",
+            "--set",
+            "photo_max_bytes=9000000",
+            "--trace",
+            "out.fio",
+            "--set",
+            "photo_min_bytes=8000000",
+        ]),
+    );
     assert_eq!(full.code, 1, "{full:?}");
     assert_eq!(folder.read("out.fio"), "old", "half a trace is none");
     for target in ["", "no/folder", "new/", "."] {

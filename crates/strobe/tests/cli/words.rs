@@ -213,9 +213,11 @@ fn of_an_endless_line_only_the_wrong_place_is_shown() {
 #[test]
 fn zipf_with_theta_zero_is_uniform() {
     let folder = Folder::new();
-    let count = |set: &str| folder.tiny(&[set, "workload.theta=0"]).ok().json()["nand"].clone();
-    assert_eq!(count("workload.kind=zipf"), count("workload.kind=uniform"));
-    folder.tiny(&["workload.theta=-1"]).refused(&["workload.theta = -1", "from 0 to 100"]);
+    let count = |sets: &[&str]| folder.tiny(sets).ok().json()["nand"].clone();
+    assert_eq!(count(&["workload.kind=zipf", "workload.theta=0"]), count(&["workload.kind=uniform"]));
+    folder
+        .tiny(&["workload.kind=zipf", "workload.theta=-1"])
+        .refused(&["workload.theta = -1", "from 0 to 100"]);
 }
 
 #[test]

@@ -82,7 +82,7 @@ impl Environment {
         let Scheme { victim, migration, temperature, stream, allocation, net_blocks, leveling, .. } = scheme;
         let (kind, percent) = leveling;
         let threshold = (self.endurance_pe * percent / 100).max(1);
-        let sets = [
+        let mut sets = vec![
             format!("seed={}", self.seed),
             "drive.preset=disksim-ssd".to_owned(),
             format!("drive.nand.blocks_per_plane={}", self.blocks),
@@ -95,16 +95,21 @@ impl Environment {
             format!("drive.ftl.gc.net_blocks={net_blocks}"),
             format!("drive.ftl.gc.victim={victim}"),
             format!("drive.ftl.gc.migration={migration}"),
-            format!("drive.ftl.gc.temperature={temperature}"),
             format!("drive.ftl.gc.stream={stream}"),
             format!("drive.ftl.wear_leveling.kind={kind}"),
-            format!("drive.ftl.wear_leveling.threshold={threshold}"),
             "workload.kind=gaussian".to_owned(),
             "workload.block_bytes=8192".to_owned(),
             format!("workload.hot_share={}", set.hot_share),
             "run.timing=false".to_owned(),
             format!("run.{end}"),
         ];
+        // Nothing that would have no effect.
+        if *migration != "none" {
+            sets.push(format!("drive.ftl.gc.temperature={temperature}"));
+        }
+        if *kind != "none" {
+            sets.push(format!("drive.ftl.wear_leveling.threshold={threshold}"));
+        }
         Experiment::from_table(toml::Table::new(), &sets, std::path::Path::new(""))
     }
 }

@@ -77,17 +77,20 @@ impl Size {
 
     fn sets(self, setup: &Setup) -> Vec<String> {
         let blocks = self.blocks + self.more_blocks + setup.spare.blocks * self.blocks / BLOCKS;
-        vec![
+        let mut sets = vec![
             "drive.preset=jasmine-4g".to_owned(),
             format!("drive.nand.blocks_per_plane={blocks}"),
             format!("drive.nand.pages_per_block={}", self.pages_per_block()),
             "drive.nand.endurance_pe=0".to_owned(),
             format!("drive.ftl.logical_pages={}", self.logical_blocks()),
             format!("drive.ftl.copy_mode={}", setup.mode.copy_mode),
-            format!("drive.ftl.virtual_map_entries={}", self.of_batch(setup.entries)),
             format!("drive.ftl.durable_map={DURABLE_MAP}"),
             "workload.kind=uniform".to_owned(),
-        ]
+        ];
+        if setup.mode.copy_mode == "logical" {
+            sets.push(format!("drive.ftl.virtual_map_entries={}", self.of_batch(setup.entries)));
+        }
+        sets
     }
 }
 

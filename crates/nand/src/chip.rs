@@ -334,6 +334,10 @@ impl<T: Timing, M: Medium> Nand for Chip<T, M> {
 
     const TIMED: bool = T::TIMED;
 
+    fn is_timed(&self) -> bool {
+        self.timing.is_timed()
+    }
+
     #[inline(always)]
     fn geometry(&self) -> &Geometry {
         &self.geometry

@@ -21,7 +21,7 @@ pub use counts::{Cause, NandOp, OpCounts};
 pub use cut::{CutPlan, Snapshot};
 pub use image::{Access, Damage, Image, ImageError, ImageInfo, ImageMedium, Scan};
 pub use medium::{BlockState, ByteMedium, Medium, NoMedium, OobRecord, Payload, StampMedium, UnitBytes};
-pub use timing::{ArrayTiming, Bus, Timing, TimingConfig, Untimed};
+pub use timing::{ArrayTiming, Bus, SwitchedTiming, Timing, TimingConfig, Untimed};
 
 use std::sync::Arc;
 
@@ -70,8 +70,13 @@ pub trait Nand {
     /// What a unit holds on this medium.
     type Payload: Payload;
 
-    /// Whether returned times mean anything. False: the run only counts.
+    /// Whether returned times may mean anything. False: the run only counts.
     const TIMED: bool;
+
+    /// Whether they do: some flash decides that when it is made.
+    fn is_timed(&self) -> bool {
+        Self::TIMED
+    }
 
     /// The shape of the array.
     fn geometry(&self) -> &Geometry;

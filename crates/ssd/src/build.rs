@@ -10,8 +10,8 @@ use strobe_ftl::{
     PageMapConfig, Recovery, RecoveryError, Temperature, TranslationConfig,
 };
 use strobe_nand::{
-    ArrayTiming, ByteMedium, Chip, Medium, Nand, NoMedium, StampMedium, Timing, TimingConfig, Untimed,
-    WearConfig,
+    ArrayTiming, ByteMedium, Chip, Medium, Nand as _, NoMedium, StampMedium, SwitchedTiming, Timing,
+    TimingConfig, Untimed, WearConfig,
 };
 use strobe_types::{Geometry, GeometryError, GeometrySpec, SimTime};
 
@@ -96,11 +96,23 @@ fn policy_names() -> String {
 ///
 /// Memory is proportional to the drive; ask [`memory_bytes`] first.
 pub fn build(config: &DriveConfig, timing: bool, seed: u64) -> Result<Box<dyn Engine>, BuildError> {
-    build_choosing(config, timing, seed, ByName).map(|(drive, _)| drive)
+    let plan = Plan::new(config, seed)?;
+    // Runs that only count are worth a type of their own for the policies that most of them use.
+    if plan.only_counts(timing) {
+        let gc = &config.ftl.gc;
+        let chip = plan.chip::<Untimed, NoMedium>(Untimed);
+        return match (plan.greedy(), LinearScore::named(&gc.victim)) {
+            (Some(greedy), _) => plan.page_mapped(chip, greedy),
+            (None, Some(score)) => plan.page_mapped(chip, plan.kinetic(score)?),
+            (None, None) => plan.page_mapped(chip, plan.policy()?),
+        }
+        .map(|(drive, _)| drive);
+    }
+    plan.build(timing, || plan.policy())
 }
 
 /// [`build`] with a victim policy of your own, made for the drive's geometry; what the
-/// configuration says about the victim is ignored.
+/// configuration says about the victim is ignored. Each of its hooks costs a virtual call.
 pub fn build_with<V>(
     config: &DriveConfig,
     timing: bool,
@@ -110,44 +122,16 @@ pub fn build_with<V>(
 where
     V: VictimPolicy + Clone + Send + 'static,
 {
-    build_choosing(config, timing, seed, Given(policy)).map(|(drive, _)| drive)
+    let plan = Plan::new(config, seed)?;
+    let policy = AnyPolicy::new(policy(&plan.geometry));
+    if plan.only_counts(timing) {
+        return plan.page_mapped(plan.chip::<_, NoMedium>(Untimed), policy).map(|(drive, _)| drive);
+    }
+    plan.build(timing, || Ok(policy))
 }
 
 /// A drive, and how it was found again if it is not new.
 pub(crate) type Built = (Box<dyn Engine>, Option<Recovery>);
-
-fn build_choosing(
-    config: &DriveConfig,
-    timing: bool,
-    seed: u64,
-    choice: impl PolicyChoice,
-) -> Result<Built, BuildError> {
-    let (geometry, logical) = checked(config)?;
-    let plan = Plan { config, geometry, logical, seed, is_new: true };
-    if block_scheme(&config.ftl.mapping).is_some() {
-        return plan.block_mapped(timing);
-    }
-    match (timing, config.nand.data) {
-        (false, DataMode::None) => {
-            choice.onto::<Static, _, _>(&plan, plan.chip::<Untimed, NoMedium>(Untimed))
-        }
-        (true, DataMode::None) => {
-            choice.onto::<Static, _, _>(&plan, plan.chip::<ArrayTiming, NoMedium>(plan.array_timing()))
-        }
-        (false, DataMode::Stamp) => {
-            choice.onto::<Boxed, _, _>(&plan, plan.chip::<Untimed, StampMedium>(Untimed))
-        }
-        (false, DataMode::Bytes) => {
-            choice.onto::<Boxed, _, _>(&plan, plan.chip::<Untimed, ByteMedium>(Untimed))
-        }
-        (true, DataMode::Stamp) => {
-            choice.onto::<Boxed, _, _>(&plan, plan.chip::<ArrayTiming, StampMedium>(plan.array_timing()))
-        }
-        (true, DataMode::Bytes) => {
-            choice.onto::<Boxed, _, _>(&plan, plan.chip::<ArrayTiming, ByteMedium>(plan.array_timing()))
-        }
-    }
-}
 
 /// Host memory that a drive needs, in bytes, before building it.
 pub fn memory_bytes(config: &DriveConfig) -> Result<u64, BuildError> {
@@ -340,8 +324,39 @@ pub(crate) struct Plan<'a> {
     pub(crate) is_new: bool,
 }
 
-impl Plan<'_> {
-    pub(crate) fn array_timing(&self) -> ArrayTiming {
+impl<'a> Plan<'a> {
+    /// The plan of a new drive.
+    fn new(config: &'a DriveConfig, seed: u64) -> Result<Self, BuildError> {
+        let (geometry, logical) = checked(config)?;
+        Ok(Plan { config, geometry, logical, seed, is_new: true })
+    }
+
+    /// Whether this is a page map that neither keeps time nor data.
+    fn only_counts(&self, timing: bool) -> bool {
+        !timing && self.config.nand.data == DataMode::None && block_scheme(&self.config.ftl.mapping).is_none()
+    }
+
+    /// Any drive but those that only count.
+    fn build(
+        &self,
+        timing: bool,
+        policy: impl FnOnce() -> Result<AnyPolicy, BuildError>,
+    ) -> Result<Box<dyn Engine>, BuildError> {
+        let array = || self.switched_timing(timing);
+        let built = match (block_scheme(&self.config.ftl.mapping), self.config.nand.data) {
+            (None, DataMode::None) => {
+                self.page_mapped(self.chip::<_, NoMedium>(self.array_timing()), policy()?)
+            }
+            (None, DataMode::Stamp) => self.page_mapped(self.chip::<_, StampMedium>(array()), policy()?),
+            (None, DataMode::Bytes) => self.page_mapped(self.chip::<_, ByteMedium>(array()), policy()?),
+            (Some(_), DataMode::None) => self.block_mapped(self.chip::<_, NoMedium>(array())),
+            (Some(_), DataMode::Stamp) => self.block_mapped(self.chip::<_, StampMedium>(array())),
+            (Some(_), DataMode::Bytes) => self.block_mapped(self.chip::<_, ByteMedium>(array())),
+        };
+        built.map(|(drive, _)| drive)
+    }
+
+    fn array_timing(&self) -> ArrayTiming {
         let nand = &self.config.nand;
         let config = TimingConfig {
             read_ns: nand.read_ns,
@@ -352,6 +367,11 @@ impl Plan<'_> {
             cache_program: nand.cache_program,
         };
         ArrayTiming::new(config, &self.geometry)
+    }
+
+    /// The times of a drive whose type leaves open whether it has any.
+    pub(crate) fn switched_timing(&self, timing: bool) -> SwitchedTiming {
+        SwitchedTiming::new(timing.then(|| self.array_timing()))
     }
 
     pub(crate) fn wear(&self) -> WearConfig {
@@ -372,19 +392,7 @@ impl Plan<'_> {
         if self.config.nand.any_page_order { chip.in_any_order() } else { chip }
     }
 
-    /// A drive with a block-mapped scheme.
-    fn block_mapped(&self, timing: bool) -> Result<Built, BuildError> {
-        match (timing, self.config.nand.data) {
-            (false, DataMode::None) => self.on_blocks(self.chip::<_, NoMedium>(Untimed)),
-            (false, DataMode::Stamp) => self.on_blocks(self.chip::<_, StampMedium>(Untimed)),
-            (false, DataMode::Bytes) => self.on_blocks(self.chip::<_, ByteMedium>(Untimed)),
-            (true, DataMode::None) => self.on_blocks(self.chip::<_, NoMedium>(self.array_timing())),
-            (true, DataMode::Stamp) => self.on_blocks(self.chip::<_, StampMedium>(self.array_timing())),
-            (true, DataMode::Bytes) => self.on_blocks(self.chip::<_, ByteMedium>(self.array_timing())),
-        }
-    }
-
-    fn on_blocks<T, M>(&self, chip: Chip<T, M>) -> Result<Built, BuildError>
+    fn block_mapped<T, M>(&self, chip: Chip<T, M>) -> Result<Built, BuildError>
     where
         T: Timing + Send + 'static,
         M: Medium + Send + 'static,
@@ -395,17 +403,7 @@ impl Plan<'_> {
         Ok((Box::new(Drive::new(ftl, &self.config.controller)), None))
     }
 
-    fn with_policy<B, T, M, V>(&self, chip: Chip<T, M>, policy: V) -> Result<Built, BuildError>
-    where
-        B: Bind,
-        T: Timing + Send + 'static,
-        M: Medium + Send + 'static,
-        V: VictimPolicy + Clone + Send + 'static,
-    {
-        self.finish(chip, B::bind(policy))
-    }
-
-    fn finish<T, M, V>(&self, chip: Chip<T, M>, policy: V) -> Result<Built, BuildError>
+    pub(crate) fn page_mapped<T, M, V>(&self, chip: Chip<T, M>, policy: V) -> Result<Built, BuildError>
     where
         T: Timing + Send + 'static,
         M: Medium + Send + 'static,
@@ -420,94 +418,45 @@ impl Plan<'_> {
         let (ftl, recovery) = PageMap::restart(chip, policy, self.map_config(), SimTime::ZERO)?;
         Ok((Box::new(Drive::reopened(ftl, controller, before)), Some(recovery)))
     }
-}
 
-/// Whether a drive's type names its victim policy.
-pub(crate) trait Bind {
-    type Policy<V: VictimPolicy + Clone + Send + 'static>: VictimPolicy + Clone + Send + 'static;
-
-    fn bind<V: VictimPolicy + Clone + Send + 'static>(policy: V) -> Self::Policy<V>;
-}
-
-/// It does: the policy's hooks are inlined. For drives that only count and time.
-struct Static;
-
-impl Bind for Static {
-    type Policy<V: VictimPolicy + Clone + Send + 'static> = V;
-
-    fn bind<V: VictimPolicy + Clone + Send + 'static>(policy: V) -> V {
-        policy
-    }
-}
-
-/// It does not: one type for all policies, where the contents cost more than the calls.
-pub(crate) struct Boxed;
-
-impl Bind for Boxed {
-    type Policy<V: VictimPolicy + Clone + Send + 'static> = AnyPolicy;
-
-    fn bind<V: VictimPolicy + Clone + Send + 'static>(policy: V) -> AnyPolicy {
-        AnyPolicy::new(policy)
-    }
-}
-
-/// Where the victim policy of a drive comes from.
-pub(crate) trait PolicyChoice {
-    /// The drive on `chip` with that policy.
-    fn onto<B: Bind, T, M>(self, plan: &Plan<'_>, chip: Chip<T, M>) -> Result<Built, BuildError>
-    where
-        T: Timing + Send + 'static,
-        M: Medium + Send + 'static;
-}
-
-/// The caller made it.
-struct Given<F>(F);
-
-impl<F: FnOnce(&Geometry) -> V, V: VictimPolicy + Clone + Send + 'static> PolicyChoice for Given<F> {
-    fn onto<B: Bind, T, M>(self, plan: &Plan<'_>, chip: Chip<T, M>) -> Result<Built, BuildError>
-    where
-        T: Timing + Send + 'static,
-        M: Medium + Send + 'static,
-    {
-        let policy = (self.0)(&plan.geometry);
-        plan.with_policy::<B, _, _, _>(chip, policy)
-    }
-}
-
-/// The configuration names it or spells it out.
-pub(crate) struct ByName;
-
-impl PolicyChoice for ByName {
-    fn onto<B: Bind, T, M>(self, plan: &Plan<'_>, chip: Chip<T, M>) -> Result<Built, BuildError>
-    where
-        T: Timing + Send + 'static,
-        M: Medium + Send + 'static,
-    {
-        let gc = &plan.config.ftl.gc;
-        let blocks = plan.geometry.blocks();
-        let units = plan.geometry.units_per_block();
-        let exact = || match units <= Kinetic::UNITS_PER_BLOCK_MAX {
-            true => Ok(units),
-            false => Err(BuildError::BlockTooLarge(units)),
-        };
-        let linear = |score| exact().map(|units| Kinetic::new(blocks, units, score));
-        let scata = |age| exact().map(|units| Kinetic::scata(blocks, units, age));
-        match gc.victim.as_str() {
-            "greedy" => plan.with_policy::<B, _, _, _>(chip, Greedy::new(blocks)),
-            "windowed-greedy" => plan.with_policy::<B, _, _, _>(chip, Greedy::windowed(blocks, gc.window)),
-            "cost-benefit" => plan.with_policy::<B, _, _, _>(chip, linear(LinearScore::CostBenefit)?),
-            "lfs" => plan.with_policy::<B, _, _, _>(chip, linear(LinearScore::Lfs)?),
-            "cat" => plan.with_policy::<B, _, _, _>(chip, linear(LinearScore::Cat)?),
-            "fegc" => plan.with_policy::<B, _, _, _>(chip, linear(LinearScore::FeGc)?),
-            "capi" => plan.with_policy::<B, _, _, _>(chip, linear(LinearScore::CaPi)?),
-            "scata" => plan.with_policy::<B, _, _, _>(chip, scata(ScataAge::OldestInvalid)?),
-            "scata-newest" => plan.with_policy::<B, _, _, _>(chip, scata(ScataAge::NewestInvalid)?),
-            "fifo" => plan.with_policy::<B, _, _, _>(chip, Sampled::new(blocks, Sampling::Fifo)),
-            "random" => plan.with_policy::<B, _, _, _>(chip, Sampled::new(blocks, Sampling::Choices(1))),
-            "d-choices" => {
-                plan.with_policy::<B, _, _, _>(chip, Sampled::new(blocks, Sampling::Choices(gc.choices)))
-            }
-            formula => plan.with_policy::<B, _, _, _>(chip, Formula::new(blocks, units, formula)?),
+    /// The victim policy that the configuration names or spells out.
+    pub(crate) fn policy(&self) -> Result<AnyPolicy, BuildError> {
+        let gc = &self.config.ftl.gc;
+        let (blocks, units) = (self.geometry.blocks(), self.geometry.units_per_block());
+        if let Some(greedy) = self.greedy() {
+            return Ok(AnyPolicy::new(greedy));
         }
+        if let Some(score) = LinearScore::named(&gc.victim) {
+            return Ok(AnyPolicy::new(self.kinetic(score)?));
+        }
+        let scata = |age| Ok(AnyPolicy::new(Kinetic::scata(blocks, self.units_of_exact()?, age)));
+        let sampled = |how| Ok(AnyPolicy::new(Sampled::new(blocks, how)));
+        match gc.victim.as_str() {
+            "scata" => scata(ScataAge::OldestInvalid),
+            "scata-newest" => scata(ScataAge::NewestInvalid),
+            "fifo" => sampled(Sampling::Fifo),
+            "random" => sampled(Sampling::Choices(1)),
+            "d-choices" => sampled(Sampling::Choices(gc.choices)),
+            formula => Ok(AnyPolicy::new(Formula::new(blocks, units, formula)?)),
+        }
+    }
+
+    fn greedy(&self) -> Option<Greedy> {
+        let (gc, blocks) = (&self.config.ftl.gc, self.geometry.blocks());
+        match gc.victim.as_str() {
+            "greedy" => Some(Greedy::new(blocks)),
+            "windowed-greedy" => Some(Greedy::windowed(blocks, gc.window)),
+            _ => None,
+        }
+    }
+
+    fn kinetic(&self, score: LinearScore) -> Result<Kinetic<LinearScore>, BuildError> {
+        Ok(Kinetic::new(self.geometry.blocks(), self.units_of_exact()?, score))
+    }
+
+    /// Mapping units of a block, if the integers of exact scores hold so many.
+    fn units_of_exact(&self) -> Result<u32, BuildError> {
+        let units = self.geometry.units_per_block();
+        if units <= Kinetic::UNITS_PER_BLOCK_MAX { Ok(units) } else { Err(BuildError::BlockTooLarge(units)) }
     }
 }

@@ -27,6 +27,7 @@ pub struct Drive<F: MappingScheme> {
     pub(crate) drive_sectors: u64,
     pub(crate) host: HostCounts,
     pub(crate) latency: Latency,
+    pub(crate) is_timed: bool,
     /// Content of the last write whose data nobody supplied.
     pub(crate) stamp: u64,
     /// What the command at hand is about to write.
@@ -149,6 +150,7 @@ impl<F: MappingScheme> Drive<F> {
             limits: controller.limits,
             host: HostCounts::default(),
             latency: Latency::new(),
+            is_timed: ftl.nand().is_timed(),
             stamp: 0,
             units: Vec::new(),
             read: Vec::new(),
@@ -233,10 +235,16 @@ impl<F: MappingScheme> Drive<F> {
         }
     }
 
+    /// Whether times mean anything. Where the type says no, this is known when the program is compiled.
+    #[inline(always)]
+    fn is_timed(&self) -> bool {
+        <F::Nand as Nand>::TIMED && self.is_timed
+    }
+
     /// Takes up a command that brings `bytes` along; returns when they have arrived.
     #[inline(always)]
     pub(crate) fn receive(&mut self, now: SimTime, bytes: u64) -> SimTime {
-        if !<F::Nand as Nand>::TIMED {
+        if !self.is_timed() {
             return now;
         }
         let accepted = self.controller.accept(now, 1);
@@ -452,10 +460,7 @@ impl<F: MappingScheme> Drive<F> {
     /// Whether writes of several commands may be handed to the mapping scheme together: when
     /// nothing but counts can tell the difference.
     fn can_gather(&self) -> bool {
-        !<F::Nand as Nand>::TIMED
-            && self.witness.is_none()
-            && !self.has_cache()
-            && self.geometry.units_per_page() == 1
+        !self.is_timed() && self.witness.is_none() && !self.has_cache() && self.geometry.units_per_page() == 1
     }
 
     /// Executes the whole-unit writes at the front of `requests` in one go; returns how many.
@@ -533,7 +538,7 @@ where
             }
             self.prefetch(requests, at);
             self.begin_command();
-            if <F::Nand as Nand>::TIMED {
+            if self.is_timed() {
                 let issued = queue.issue(arrivals.get(at).copied());
                 let result = self.on_medium(|drive| drive.execute(issued, request));
                 self.witness_request(request, result.is_ok());
@@ -555,7 +560,7 @@ where
         let result = self.on_medium(|drive| Self::command(drive, now, command));
         self.witness_command(command, result.is_ok());
         let done = result?;
-        if <F::Nand as Nand>::TIMED
+        if self.is_timed()
             && let Some(op) = command.kind().op()
         {
             self.latency.record(op, done.since(now));
@@ -573,7 +578,7 @@ where
         let result = Self::command_bytes(self, now, command, data);
         self.witness_command(command, result.is_ok());
         let done = result?;
-        if <F::Nand as Nand>::TIMED
+        if self.is_timed()
             && let Some(op) = command.kind().op()
         {
             self.latency.record(op, done.since(now));

@@ -3,12 +3,12 @@
 use std::fs;
 use std::path::Path;
 
-use strobe_ftl::gc::Greedy;
+use strobe_ftl::gc::{AnyPolicy, Greedy};
 use strobe_ftl::{PageMap, Recovery, RecoveryError};
-use strobe_nand::{Access, Chip, Image, ImageError, ImageInfo, ImageMedium, Nand, Scan, Timing, Untimed};
+use strobe_nand::{Access, Chip, Image, ImageError, ImageInfo, ImageMedium, Nand, Scan, SwitchedTiming};
 use strobe_types::{BlockId, SimTime};
 
-use crate::build::{Boxed, BuildError, Built, ByName, Plan, PolicyChoice, checked, memory_beside_chip};
+use crate::build::{BuildError, Built, Plan, checked, memory_beside_chip};
 use crate::config::{DataMode, DriveConfig};
 use crate::drive::{Drive, Engine};
 
@@ -73,26 +73,23 @@ pub fn build_on_image(
     if let Some(image) = &image {
         check_alike(image.info(), &plan).map_err(wrong)?;
     }
-    let built = match timing {
-        false => on_image(&plan, image, path, Untimed),
-        true => on_image(&plan, image, path, plan.array_timing()),
-    }?;
+    let built = on_image(&plan, image, path, plan.switched_timing(timing))?;
     match built.0.failure() {
         Some(reason) => Err(wrong(ImageProblem::Failed(reason.to_owned()))),
         None => Ok(built),
     }
 }
 
-fn on_image<T: Timing + Send + 'static>(
+fn on_image(
     plan: &Plan<'_>,
     image: Option<Image>,
     path: &Path,
-    timing: T,
+    timing: SwitchedTiming,
 ) -> Result<Built, BuildError> {
     let wrong =
         |error: ImageError| BuildError::Image { path: path.display().to_string(), error: error.into() };
     if let Some(image) = image {
-        return ByName.onto::<Boxed, _, _>(plan, Chip::open_image(image, timing).map_err(wrong)?);
+        return plan.page_mapped(Chip::open_image(image, timing).map_err(wrong)?, plan.policy()?);
     }
     let config = toml::to_string(plan.config).map_err(|error| BuildError::Image {
         path: path.display().to_string(),
@@ -100,7 +97,7 @@ fn on_image<T: Timing + Send + 'static>(
     })?;
     let info = ImageInfo { geometry: plan.geometry.clone(), wear: plan.wear(), seed: plan.seed, config };
     let chip = Chip::create_image(path, info, timing).map_err(wrong)?;
-    ByName.onto::<Boxed, _, _>(plan, chip).inspect_err(|_| {
+    plan.policy().and_then(|policy| plan.page_mapped(chip, policy)).inspect_err(|_| {
         // A drive that cannot work leaves no file behind; if it does, nothing is lost.
         let _ = fs::remove_file(path);
     })
@@ -160,12 +157,12 @@ fn drive_of(info: &ImageInfo) -> Result<DriveConfig, ImageProblem> {
 /// Host memory that a drive on an image needs, in bytes: little more than one that stores nothing.
 pub fn image_memory_bytes(config: &DriveConfig) -> Result<u64, BuildError> {
     let (geometry, logical) = checked(config)?;
-    let chip = Chip::<Untimed, ImageMedium>::memory_bytes(&geometry);
+    let chip = Chip::<SwitchedTiming, ImageMedium>::memory_bytes(&geometry);
     Ok(chip + memory_beside_chip(config, &geometry, logical))
 }
 
 /// The drive of an image, in memory: nothing reaches the file.
-pub type ImageDrive = Drive<PageMap<Chip<Untimed, ImageMedium>, Greedy>>;
+pub type ImageDrive = Drive<PageMap<Chip<SwitchedTiming, ImageMedium>, AnyPolicy>>;
 
 /// What an image holds.
 #[derive(Debug)]
@@ -195,12 +192,12 @@ pub fn examine(image: &Image) -> Result<Examined, ImageProblem> {
     let config = drive_of(info)?;
     let (geometry, logical) = checked(&config).map_err(|error| ImageProblem::Config(error.to_string()))?;
     info.expect_geometry(&geometry)?;
-    let (chip, scan) = Chip::load_image(image, Untimed)?;
+    let (chip, scan) = Chip::load_image(image, SwitchedTiming::new(None))?;
     let (bad, good): (Vec<_>, Vec<_>) =
         (0..geometry.blocks()).map(BlockId::new).partition(|&block| chip.is_bad(block));
     let erase_counts = good.iter().map(|&block| chip.erase_count(block)).collect();
     let plan = Plan { config: &config, geometry, logical, seed: info.seed, is_new: false };
-    let policy = Greedy::new(plan.geometry.blocks());
+    let policy = AnyPolicy::new(Greedy::new(plan.geometry.blocks()));
     let before = chip.counts().clone();
     let drive = PageMap::restart(chip, policy, plan.map_config(), SimTime::ZERO)
         .map(|(ftl, recovery)| (Drive::reopened(ftl, &config.controller, before), recovery));

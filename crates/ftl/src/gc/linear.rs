@@ -141,6 +141,18 @@ impl Score for LinearScore {
 }
 
 impl LinearScore {
+    /// The score of the policy called `name`, if it is one of these.
+    pub fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "cost-benefit" => Self::CostBenefit,
+            "lfs" => Self::Lfs,
+            "cat" => Self::Cat,
+            "fegc" => Self::FeGc,
+            "capi" => Self::CaPi,
+            _ => return None,
+        })
+    }
+
     /// The score of a candidate with `valid` of `units` valid units.
     pub fn line(self, block: &BlockHistory, valid: u32, units: u32) -> Line {
         let (valid, units) = (u64::from(valid), u64::from(units));

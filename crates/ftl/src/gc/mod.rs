@@ -255,6 +255,12 @@ impl AnyPolicy {
     }
 }
 
+impl std::fmt::Debug for AnyPolicy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("AnyPolicy")
+    }
+}
+
 impl Clone for AnyPolicy {
     fn clone(&self) -> Self {
         self.0.copied()

@@ -136,7 +136,8 @@ fn curves(rows: &[&Row], of: &str, over: &str) -> String {
         let picture = bars((0..CURVE_COLUMNS).map(at), 0.0);
         let _ = writeln!(
             out,
-            "{curve:18} ▕{picture}▏ {} to {} at {} to {} {}",
+            "{curve:18} ▕{picture}▏\n{:18}  {} to {} at {} to {} {}",
+            "",
             number(Some(first.1)),
             number(Some(last.1)),
             number(Some(first.0)),

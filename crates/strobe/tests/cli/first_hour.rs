@@ -219,16 +219,8 @@ fn a_formula_of_the_wrong_sign_is_named_as_what_killed_the_drive() {
     assert_eq!(ended.code, 1, "{ended:?}");
     ended.says(&["worn out by copies", "write amplification was", "LARGEST", "-(u)"]);
     // With endless flash it goes on, and says so as well.
-    let args = [
-        "run",
-        "worn.toml",
-        "--json",
-        "-",
-        "--set",
-        "drive.nand.endurance_pe=0",
-        "--set",
-        "run.measure=2x",
-    ];
+    let args =
+        ["run", "worn.toml", "--json", "-", "--set", "drive.nand.endurance_pe=0", "--set", "run.measure=2x"];
     let result = folder.strobe(&args).ok().json();
     assert!(result["notes"][0].as_str().is_some_and(|note| note.contains("LARGEST")), "{}", result["notes"]);
     let args = [

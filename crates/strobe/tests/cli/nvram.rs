@@ -44,7 +44,10 @@ fn a_cache_that_makes_no_sense_is_refused_with_key_and_cure() {
     let nvram = |key: &str| format!("drive.controller.nvram.{key}");
     let lba_range = nvram("policy=lba-range");
     for (sets, expected) in [
-        (vec![BYTES.to_owned(), lba_range.clone()], &["drive.controller.nvram", "ranges is empty", "first_sector", "hint"][..]),
+        (
+            vec![BYTES.to_owned(), lba_range.clone()],
+            &["drive.controller.nvram", "ranges is empty", "first_sector", "hint"][..],
+        ),
         (
             vec![BYTES.to_owned(), lba_range.clone(), nvram("ranges=[{ first_sector = 1279, sectors = 2 }]")],
             &["drive.controller.nvram: ranges", "2 sectors from sector 1279", "1280"],

@@ -131,7 +131,7 @@ fn nothing_durable_is_lost_wherever_the_power_is_cut() {
 /// In two parts, which run at the same time.
 #[test]
 fn nothing_durable_is_lost_in_other_drives() {
-    torture_until(75_000, 500_000);
+    torture_until(75_000, 1000);
 }
 
 #[test]

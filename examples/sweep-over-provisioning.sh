@@ -5,7 +5,7 @@
 #     examples/sweep-over-provisioning.sh            (STROBE=path/to/strobe to choose the program)
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
-STROBE=${STROBE:-$here/../target/release/strobe}
+STROBE=${STROBE:-${CARGO_TARGET_DIR:-$here/../target}/release/strobe}
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 

@@ -1,8 +1,9 @@
 #!/bin/sh
-# Runs every example and checks that it says what it should. Usage: examples.sh path/to/strobe
+# Runs every example and checks that it says what it should. Usage: examples.sh [path/to/strobe]
 set -eu
-strobe=$1
+program=${1:-}
 cd "$(dirname "$0")/.."
+strobe=${program:-$(sh scripts/program.sh strobe)}
 
 "$strobe" run examples/quickstart.toml --quiet --json - | python3 -c '
 import json, sys
@@ -46,3 +47,5 @@ assert sum(cut["recovery"]["units_found"] for cut in cuts) > 0
 print("power cut: %d times, %d units at stake, none lost" % (len(cuts), sum(cut["verified"]["unflushed"] for cut in cuts)))'
 
 STROBE=$strobe examples/sweep-over-provisioning.sh
+
+"$(sh scripts/program.sh own_policy)"

@@ -1,24 +1,32 @@
 #!/bin/sh
-# Makes sure that what the checks need is there; says what to do where it cannot.
+# Makes sure that what the checks need is there: installs it as root, or says exactly what to install. Without
+# fsck.fat the checks run, and tests that need it say SKIPPED; in CI that fails.
 set -eu
 if ! command -v cargo >/dev/null; then
     echo "Rust is missing: install it from https://rustup.rs (1.90 or newer), then run this again." >&2
     exit 1
 fi
-for component in rustfmt clippy; do
-    if ! cargo "$(echo $component | sed 's/rustfmt/fmt/')" --version >/dev/null 2>&1; then
-        rustup component add $component
-    fi
+for component in fmt clippy; do
+    cargo $component --version >/dev/null 2>&1 && continue
+    package=$component
+    [ $component = fmt ] && package=rustfmt
+    command -v rustup >/dev/null && rustup component add $package || {
+        echo "cargo $component is missing: rustup component add $package" >&2
+        exit 1
+    }
 done
-if ! command -v fsck.fat >/dev/null && [ ! -x /usr/sbin/fsck.fat ]; then
-    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-        apt-get install -qy dosfstools || { apt-get update -q && apt-get install -qy dosfstools; }
-    else
-        echo "fsck.fat is missing: install package dosfstools, or set STROBE_SKIP_TOOLS=1 to do without." >&2
-        [ "${STROBE_SKIP_TOOLS:-}" = 1 ] || exit 1
-    fi
-fi
-if ! command -v python3 >/dev/null; then
-    echo "Python 3 is missing: the example sweep prints its table with it." >&2
+
+missing=""
+command -v python3 >/dev/null || missing="$missing python3"
+command -v cc >/dev/null || missing="$missing gcc libc6-dev"
+command -v fsck.fat >/dev/null || [ -x /usr/sbin/fsck.fat ] || [ -x /sbin/fsck.fat ] || missing="$missing dosfstools"
+[ -n "$missing" ] || exit 0
+install="apt-get install -qy --no-install-recommends$missing"
+if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+    $install || { apt-get update -q && $install; }
+elif [ "$missing" = " dosfstools" ] && [ -z "${CI:-}" ]; then
+    echo "fsck.fat is missing, tests that need it will be SKIPPED. To install it, as root: $install" >&2
+else
+    echo "Missing:$missing. Install as root: $install" >&2
     exit 1
 fi

@@ -28,13 +28,13 @@ pub(crate) struct FreePool {
     arrivals: u64,
 }
 
-/// The erased blocks of one plane.
+/// The erased blocks of one plane. Both forms give what is wanted; they differ in what is a scan.
 #[derive(Clone, Debug)]
 enum Plane {
     /// In order of arrival, with their erase counts. Looking for a worn one is a scan, which only
     /// static wear levelling over first-in-first-out allocation asks for.
     Queue(VecDeque<(BlockId, u32)>),
-    /// By erase count, then arrival.
+    /// By erase count, then arrival. Looking for the one erased first is a scan, which nobody asks for.
     ByWear(BTreeSet<(u32, u64, BlockId)>),
 }
 
@@ -47,15 +47,25 @@ impl Plane {
     }
 
     fn take(&mut self, want: Want) -> Option<BlockId> {
-        match (self, want) {
-            (Plane::ByWear(blocks), Want::Worn) => blocks.pop_last().map(|(_, _, block)| block),
-            (Plane::ByWear(blocks), _) => blocks.pop_first().map(|(_, _, block)| block),
-            (Plane::Queue(blocks), Want::Worn) => {
-                // max_by_key keeps the last of equals: reversed, the first in.
-                let at = (0..blocks.len()).rev().max_by_key(|&at| blocks[at].1)?;
+        match self {
+            Plane::ByWear(blocks) => match want {
+                Want::Young => blocks.pop_first(),
+                Want::Worn => blocks.pop_last(),
+                Want::Next => {
+                    let next = *blocks.iter().min_by_key(|&&(_, arrival, _)| arrival)?;
+                    blocks.take(&next)
+                }
+            }
+            .map(|(_, _, block)| block),
+            Plane::Queue(blocks) => {
+                let at = match want {
+                    Want::Next => 0,
+                    Want::Young => (0..blocks.len()).min_by_key(|&at| blocks[at].1)?,
+                    // max_by_key keeps the last of equals: reversed, the first in.
+                    Want::Worn => (0..blocks.len()).rev().max_by_key(|&at| blocks[at].1)?,
+                };
                 blocks.remove(at).map(|(block, _)| block)
             }
-            (Plane::Queue(blocks), _) => blocks.pop_front().map(|(block, _)| block),
         }
     }
 }
@@ -107,20 +117,23 @@ impl FreePool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use strobe_types::GeometrySpec;
+    use strobe_types::{GeometrySpec, Prng};
 
-    fn pool(by_wear: bool) -> FreePool {
-        let geometry = Geometry::new(GeometrySpec {
+    fn geometry(planes_per_die: u32) -> Geometry {
+        Geometry::new(GeometrySpec {
             channels: 1,
             dies_per_channel: 1,
-            planes_per_die: 2,
+            planes_per_die,
             blocks_per_plane: 4,
             pages_per_block: 1,
             page_bytes: 512,
             unit_bytes: 512,
         })
-        .expect("valid");
-        let mut pool = FreePool::new(&geometry, by_wear);
+        .expect("valid")
+    }
+
+    fn pool(by_wear: bool) -> FreePool {
+        let mut pool = FreePool::new(&geometry(2), by_wear);
         for (block, erases) in [(0, 5), (1, 2), (2, 9), (3, 2)] {
             pool.put(0, BlockId::new(block), erases);
         }
@@ -137,5 +150,75 @@ mod tests {
         assert_eq!(drain(pool(true), Want::Young), [1, 3, 0, 2]);
         assert_eq!(drain(pool(true), Want::Worn), [2, 0, 3, 1]);
         assert_eq!(drain(pool(false), Want::Worn), [2, 0, 1, 3]);
+    }
+
+    /// The naive free list: what was put in and not yet taken, in order of arrival, with planes and erase counts.
+    struct Model {
+        by_wear: bool,
+        planes: u32,
+        blocks: Vec<(u32, u32, u32)>,
+    }
+
+    impl Model {
+        fn take(&mut self, plane: u32, want: Want) -> Option<u32> {
+            let on = |plane: u32| self.blocks.iter().filter(move |&&(of, ..)| of == plane);
+            let mut from = plane;
+            if on(plane).next().is_none() {
+                // The lowest plane of those with the most blocks.
+                let most = (0..self.planes).map(|plane| on(plane).count()).max()?;
+                from = (0..self.planes).find(|&plane| on(plane).count() == most)?;
+            }
+            let counts = || on(from).map(|&(_, _, erases)| erases);
+            let wanted = match want {
+                Want::Next => counts().next(),
+                Want::Young => counts().min(),
+                Want::Worn => counts().max(),
+            }?;
+            let mut equals = on(from).filter(|&&(_, _, erases)| erases == wanted);
+            // Of equally worn blocks the last one in counts as the more worn, where that is an order.
+            let &(_, block, _) = match (want, self.by_wear) {
+                (Want::Worn, true) => equals.next_back()?,
+                _ => equals.next()?,
+            };
+            self.blocks.retain(|&(_, other, _)| other != block);
+            Some(block)
+        }
+    }
+
+    #[test]
+    fn any_pool_agrees_with_a_naive_list() {
+        // How often the three wishes differed: a pool that grants another one is found out.
+        let mut distinct = [0; 3];
+        for seed in 0..200 {
+            let mut rng = Prng::new(seed);
+            let (planes, by_wear) = (1 + rng.below(4), rng.below(2) == 0);
+            let mut pool = FreePool::new(&geometry(planes), by_wear);
+            let mut model = Model { by_wear, planes, blocks: Vec::new() };
+            for block in 0..400 {
+                let plane = rng.below(planes);
+                // Half of the time it fills up, half of the time it runs empty.
+                if rng.below(100) < if block / 50 % 2 == 0 { 65 } else { 35 } {
+                    let erases = rng.below(12);
+                    pool.put(plane, BlockId::new(block), erases);
+                    model.blocks.push((plane, block, erases));
+                } else {
+                    let wishes = [Want::Next, Want::Young, Want::Worn];
+                    let others = wishes.map(|want| pool.clone().take(plane, want));
+                    for (at, (left, right)) in [(0, 1), (1, 2), (2, 0)].into_iter().enumerate() {
+                        distinct[at] += u32::from(others[left] != others[right]);
+                    }
+                    let want = wishes[rng.below(3) as usize];
+                    let taken = pool.take(plane, want).map(BlockId::get);
+                    assert_eq!(taken, model.take(plane, want), "seed {seed}: {want:?} of plane {plane}");
+                }
+                assert_eq!(pool.count() as usize, model.blocks.len());
+                let mut left: Vec<_> = pool.iter().map(BlockId::get).collect();
+                left.sort_unstable();
+                let mut listed: Vec<_> = model.blocks.iter().map(|&(_, block, _)| block).collect();
+                listed.sort_unstable();
+                assert_eq!(left, listed);
+            }
+        }
+        assert!(distinct.iter().all(|&count| count > 10_000), "{distinct:?}");
     }
 }

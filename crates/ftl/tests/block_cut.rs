@@ -1,12 +1,10 @@
 //! Power cuts at every flash operation of the block-mapped schemes.
 
-mod torture;
-
 use strobe_ftl::{BlockMap, BlockMapConfig, BlockScheme, RecoveryError};
 use strobe_nand::{Chip, Untimed, WearConfig};
 use strobe_types::{Geometry, GeometrySpec, Prng, SimTime};
 
-use torture::{Subject, TestChip, torture};
+use crate::torture::{Subject, TestChip, torture};
 
 #[derive(Debug)]
 struct Case {
@@ -94,9 +92,17 @@ fn torture_until(scheme: BlockScheme, cuts: u64, first_seed: u64) {
 }
 
 #[test]
-fn nothing_durable_is_lost_wherever_the_power_is_cut() {
+fn replacement_blocks_lose_nothing_durable_wherever_the_power_is_cut() {
     torture_until(BlockScheme::ReplacementBlock, 50_000, 1);
+}
+
+#[test]
+fn log_blocks_lose_nothing_durable_wherever_the_power_is_cut() {
     torture_until(BlockScheme::LogBlock, 50_000, 1);
+}
+
+#[test]
+fn fast_loses_nothing_durable_wherever_the_power_is_cut() {
     torture_until(BlockScheme::Fast, 50_000, 1);
 }
 

@@ -1,14 +1,12 @@
 //! Power cuts at every flash operation of page-mapped drives, those whose map is paged on demand among them.
 
-mod torture;
-
 use strobe_ftl::gc::Greedy;
 use strobe_ftl::wear::Leveling;
 use strobe_ftl::{Allocation, GcStream, Migration, PageMap, PageMapConfig, RecoveryError, TranslationConfig};
 use strobe_nand::{Chip, Untimed, WearConfig};
 use strobe_types::{Geometry, GeometrySpec, Prng, SimTime};
 
-use torture::{Subject, TestChip, torture};
+use crate::torture::{Subject, TestChip, torture};
 
 #[derive(Clone, Debug)]
 struct Case {
@@ -127,7 +125,13 @@ fn torture_until(cuts: u64, first_seed: u64) {
 
 #[test]
 fn nothing_durable_is_lost_wherever_the_power_is_cut() {
-    torture_until(150_000, 1);
+    torture_until(75_000, 1);
+}
+
+/// In two parts, which run at the same time.
+#[test]
+fn nothing_durable_is_lost_in_other_drives() {
+    torture_until(75_000, 1000);
 }
 
 #[test]

@@ -58,6 +58,7 @@ pub const PATCHES: &[(&str, &str)] = &[
     ("0004-f2fs-logical-copy.patch", include_str!("../../../linux/patches/0004-f2fs-logical-copy.patch")),
     ("0005-f2fs-discard-wait.patch", include_str!("../../../linux/patches/0005-f2fs-discard-wait.patch")),
     ("0006-ext4-discard-wait.patch", include_str!("../../../linux/patches/0006-ext4-discard-wait.patch")),
+    ("0007-um-fp-state.patch", include_str!("../../../linux/patches/0007-um-fp-state.patch")),
 ];
 
 /// The oldest version with shared memory in its time travel, and that of the patches.

@@ -1,7 +1,7 @@
 //! A FAT volume on a drive in virtual time, with each mapping scheme: what is on flash afterwards is a sound
 //! volume, also after a power cut at any flash operation.
 
-use std::process::Command;
+use std::process::{Command, Output};
 
 use strobe::disk::DriveDisk;
 use strobe_ftl::gc::Greedy;
@@ -72,20 +72,20 @@ fn disk<F: MappingScheme<Payload = UnitBytes>>(ftl: F) -> DriveDisk<F> {
     DriveDisk::new(Drive::new(ftl, &ControllerConfig::default()), 0)
 }
 
-/// Fails unless `fsck.fat -n` finds nothing to say about the volume.
-fn assert_sound(image: &[u8], what: &str) {
-    if std::env::var_os("STROBE_SKIP_TOOLS").is_some_and(|value| value == "1") {
-        println!("fsck.fat is skipped, as STROBE_SKIP_TOOLS=1 asks");
-        return;
-    }
+/// What `fsck.fat` with `option` says of the volume, and what it makes of it; `None` if it is not there.
+fn fsck(image: &[u8], option: &str) -> Option<(Output, Vec<u8>)> {
+    let program = strobe_testing::program("fsck.fat", "dosfstools")?;
     let file = tempfile::NamedTempFile::new().expect("a temporary file");
     std::fs::write(file.path(), image).expect("written");
-    let run = |program: &str| Command::new(program).arg("-n").arg(file.path()).output();
-    let output = run("fsck.fat")
-        .or_else(|_| run("/usr/sbin/fsck.fat"))
-        .expect("fsck.fat cannot be run: install package dosfstools, or set STROBE_SKIP_TOOLS=1");
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{what}: {said}");
+    let output = Command::new(program).arg(option).arg(file.path()).output().expect("fsck.fat runs");
+    Some((output, std::fs::read(file.path()).expect("reads")))
+}
+
+/// Fails unless `fsck.fat -n` finds nothing to say about the volume.
+fn assert_sound(image: &[u8], what: &str) {
+    if let Some((output, _)) = fsck(image, "-n") {
+        assert!(output.status.success(), "{what}: {}", String::from_utf8_lossy(&output.stdout));
+    }
 }
 
 fn workloads() -> Vec<(&'static str, FatFormat, MountOptions, Box<dyn FileWorkload>)> {
@@ -242,15 +242,9 @@ where
 
 /// `fsck.fat -a` repairs the volume, and is content afterwards.
 fn assert_repairable(image: &[u8], what: &str) {
-    if std::env::var_os("STROBE_SKIP_TOOLS").is_some_and(|value| value == "1") {
-        return;
+    if let Some((output, repaired)) = fsck(image, "-a") {
+        // 1: it has repaired something.
+        assert!(output.status.code().is_some_and(|code| code <= 1), "{what}: {output:?}");
+        assert_sound(&repaired, what);
     }
-    let file = tempfile::NamedTempFile::new().expect("a temporary file");
-    std::fs::write(file.path(), image).expect("written");
-    let run = |program: &str| Command::new(program).arg("-a").arg(file.path()).output();
-    let output = run("fsck.fat").or_else(|_| run("/usr/sbin/fsck.fat")).expect("dosfstools");
-    // 1: it has repaired something.
-    assert!(output.status.code().is_some_and(|code| code <= 1), "{what}: {output:?}");
-    let repaired = std::fs::read(file.path()).expect("reads");
-    assert_sound(&repaired, what);
 }

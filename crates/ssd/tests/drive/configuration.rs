@@ -1,7 +1,9 @@
 //! What the configuration's documentation promises.
 
 use strobe_nand::NandOp;
-use strobe_ssd::{BuildError, DataMode, DriveConfig, POLICIES, build, memory_bytes, presets};
+use strobe_ssd::{
+    AllocationName, BuildError, DataMode, DriveConfig, MigrationName, POLICIES, build, memory_bytes, presets,
+};
 
 use crate::setup::{T0, TRANSFER, buffered, closed, config, shaped, unit_writes, write_unit};
 
@@ -25,6 +27,29 @@ fn every_listed_policy_builds_and_runs() {
         assert!(engine.stats().nand.total(NandOp::Erase) > 0, "{}", policy.name);
         engine.check().expect("state");
     }
+}
+
+/// What each of them does block by block is tested where blocks are opened; here, that a name stands for its own.
+#[test]
+fn every_allocation_is_the_one_that_its_name_says() {
+    let wear = |allocation| {
+        let mut config = config();
+        config.ftl.allocation = allocation;
+        config.ftl.gc.migration = MigrationName::HotCold;
+        let mut engine = build(&config, false, 1).expect("a drive");
+        // A quarter of the drive takes nearly all writes: data is hot or cold.
+        for round in 0..40 {
+            engine.run(&unit_writes(40, 900, round), &[], &mut closed(1)).expect("runs");
+            engine.run(&unit_writes(160, 100, round), &[], &mut closed(1)).expect("runs");
+        }
+        let wear = engine.wear();
+        (wear.erase_stddev, wear.erase_max)
+    };
+    let [fifo, least_erased, adaptive] =
+        [AllocationName::Fifo, AllocationName::LeastErased, AllocationName::Adaptive].map(wear);
+    println!("{fifo:?} {least_erased:?} {adaptive:?}");
+    assert!(least_erased.0 < fifo.0, "{least_erased:?} {fifo:?}");
+    assert!(adaptive.0 < least_erased.0, "{adaptive:?} {least_erased:?}");
 }
 
 #[test]

@@ -156,8 +156,48 @@ fn at(figure: &Json, coordinates: &[(&str, &str)]) -> f64 {
     found[0]["measured"].as_f64().expect("a number")
 }
 
+/// What the tiny run gives for each comparison with the paper. That they agree with the paper shows nothing: the
+/// presets were fitted to it. These numbers say only that neither the presets nor the model have changed since.
+const TRIM_FITTED: [(&str, &str, f64); 15] = [
+    ("1", "mean of all bars", 1106.84),
+    ("1", "aligned against unaligned: least time saved", 4.96),
+    ("1", "random against continuous: least time saved", 6.31),
+    ("1", "per KB, against half the size: least time saved", 48.68),
+    ("2", "mean of all bars", 206.56),
+    ("2", "aligned against unaligned: least time saved", 6.85),
+    ("2", "continuous against random: least time saved", 4.9),
+    ("2", "per KB, against half the size: least time saved", 47.43),
+    ("jasmine", "aligned against unaligned: least time saved", 3.99),
+    ("jasmine", "continuous against random: least time saved", 3.81),
+    ("jasmine", "per KB, against half the size: least time saved", 47.72),
+    ("3", "Jasmine, 64 ranges against 1", -92.29),
+    ("3", "Samsung 840, more ranges per command: least time saved by a step", 8.52),
+    ("3", "Intel 320, more ranges per command: least time saved by a step", 15.26),
+    ("3", "Jasmine, more ranges per command: least time saved by a step", 15.97),
+];
+
 #[test]
-fn trim_is_what_its_schema_says_and_every_comparison_is_reproduced() {
+fn trim_comparisons_stay_where_the_presets_were_fitted() {
+    let result = trim(&Folder::new(), &[]);
+    let figures = result["figures"].as_array().expect("figures");
+    let judged: Vec<(&str, &str, f64)> = figures
+        .iter()
+        .flat_map(|figure| rows(figure).iter().map(move |row| (&figure["figure"], row)))
+        .filter(|(_, row)| row["band"].is_array())
+        .map(|(figure, row)| {
+            let text = |value: &'static str| row[value].as_str().expect("text");
+            (figure.as_str().expect("a name"), text("claim"), row["measured"].as_f64().expect("a number"))
+        })
+        .collect();
+    assert_eq!(judged.len(), TRIM_FITTED.len(), "{judged:?}");
+    for (found, pinned) in judged.iter().zip(TRIM_FITTED) {
+        assert_eq!((found.0, found.1), (pinned.0, pinned.1));
+        assert!((found.2 / pinned.2 - 1.0).abs() < 0.002, "{found:?} was {}", pinned.2);
+    }
+}
+
+#[test]
+fn trim_is_what_its_schema_says() {
     let folder = Folder::new();
     let result = trim(&folder, &["--out", "csv"]);
     let schema = folder.strobe(&["schema", "paper"]).ok().json();
@@ -166,12 +206,25 @@ fn trim_is_what_its_schema_says_and_every_comparison_is_reproduced() {
     let names: Vec<&str> = figures.iter().filter_map(|f| f["figure"].as_str()).collect();
     assert_eq!(names, TRIM_FIGURES);
     for row in figures.iter().flat_map(rows) {
-        assert!(row["unit"].is_string() && row["measured"].is_number(), "{row}");
-        let expected = if row["band"].is_null() { "shown" } else { "reproduced" };
-        assert_eq!(row["verdict"], expected, "{row}");
+        assert!(row["unit"].is_string(), "{row}");
+        let measured = row["measured"].as_f64().expect("a number");
+        // The verdict is whether the number is in the band, and nothing else.
+        let verdict = match row["band"].as_array() {
+            None => "shown",
+            Some(band) => {
+                let reaches = |value: f64| {
+                    band[0].as_f64().is_none_or(|low| value >= low)
+                        && band[1].as_f64().is_none_or(|high| value <= high)
+                };
+                match (reaches(measured), row["paper"].as_f64().is_none_or(reaches)) {
+                    (true, true) => "reproduced",
+                    (true, false) => "not-reached",
+                    (false, _) => "missed",
+                }
+            }
+        };
+        assert_eq!(row["verdict"], verdict, "{row}");
     }
-    let judged = figures.iter().flat_map(rows).filter(|row| row["band"].is_array());
-    assert_eq!(judged.count(), 4 + 4 + 3 + 1 + 3);
     for name in TRIM_FIGURES {
         let csv = folder.read(&format!("csv/trim-{name}.csv"));
         assert!(csv.lines().count() > 4 && csv.starts_with(|c: char| c.is_lowercase()), "{csv}");
@@ -221,9 +274,7 @@ fn trim_says_what_it_took_and_gives_the_same_bytes_twice() {
     let json = || folder.strobe(&["paper", "trim", "--tiny", "--json", "-", "--quiet"]).ok().out;
     assert_eq!(json(), json());
     let shown = folder.strobe(&["paper", "trim", "--tiny"]).ok().out;
-    for part in
-        ["Hyobong Son", "Figure 1", "Samsung 840", "Figure 3", "Ext4", "15 comparisons: 15 reproduced"]
-    {
+    for part in ["Hyobong Son", "Figure 1", "Samsung 840", "Figure 3", "Ext4", "15 comparisons: "] {
         assert!(shown.contains(part), "{part} is missing in {shown}");
     }
     let listed = folder.strobe(&["list", "papers"]).ok().out;

@@ -1,5 +1,5 @@
 //! A real Linux kernel on the drive. These tests need a kernel (`strobe linux build-kernel`, or a path in
-//! `STROBE_KERNEL`); without one they say so and pass.
+//! `STROBE_KERNEL`); without one they say `SKIPPED`, and with `STROBE_REQUIRE_KERNEL=1` they fail.
 
 #![cfg(target_os = "linux")]
 
@@ -13,23 +13,18 @@ use std::path::PathBuf;
 use std::process::{Command, Output};
 
 use serde_json::Value;
+use strobe_testing::{Need, found};
 
-/// The kernel, or a word about its absence.
+/// The kernel; without one the test is skipped.
+#[track_caller]
 pub(crate) fn kernel() -> Option<PathBuf> {
-    let kernel = strobe_linux::kernel::installed().ok();
-    if kernel.is_none() {
-        eprintln!("SKIPPED: no kernel for guests (strobe linux build-kernel)");
-    }
-    kernel
+    found(Need::Kernel, strobe_linux::kernel::installed())
 }
 
-/// Whether a program of the host is there, or a word about its absence.
+/// Whether a program of the host is there; without it the test is skipped.
+#[track_caller]
 pub(crate) fn has(program: &str) -> bool {
-    let found = strobe_linux::find_program(program);
-    if let Err(missing) = &found {
-        eprintln!("SKIPPED: {missing}");
-    }
-    found.is_ok()
+    found(Need::Kernel, strobe_linux::find_program(program)).is_some()
 }
 
 /// A drive small enough for a test.

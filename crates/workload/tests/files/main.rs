@@ -1,5 +1,5 @@
 //! File workloads on their file systems, judged by others: `fsck.fat`, a naive model, `fatfs` on the bare
-//! image. Needs Debian's package dosfstools, or `STROBE_SKIP_TOOLS=1`.
+//! image. What `fsck.fat` has to say is skipped without Debian's package dosfstools.
 
 mod power_cut;
 mod random;

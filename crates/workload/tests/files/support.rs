@@ -16,22 +16,13 @@ pub(crate) struct Verdict {
     pub(crate) image: Vec<u8>,
 }
 
-/// Runs `fsck.fat` on a volume. `None` if tests that need programs are switched off.
+/// Runs `fsck.fat` on a volume; `None` if it is not there.
+#[track_caller]
 pub(crate) fn fsck(image: &[u8], option: &str) -> Option<Verdict> {
-    if std::env::var_os("STROBE_SKIP_TOOLS").is_some_and(|value| value == "1") {
-        println!("fsck.fat is skipped, as STROBE_SKIP_TOOLS=1 asks");
-        return None;
-    }
+    let program = strobe_testing::program("fsck.fat", "dosfstools")?;
     let mut file = tempfile::NamedTempFile::new().expect("a temporary file");
     file.write_all(image).expect("the image is written");
-    let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
-    let output = Command::new("fsck.fat")
-        .env("PATH", &path)
-        .arg(option)
-        .arg(file.path())
-        .output()
-        .or_else(|_| Command::new("/usr/sbin/fsck.fat").arg(option).arg(file.path()).output())
-        .expect("fsck.fat cannot be run: install package dosfstools, or set STROBE_SKIP_TOOLS=1");
+    let output = Command::new(program).arg(option).arg(file.path()).output().expect("fsck.fat runs");
     let text =
         String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
     let image = std::fs::read(file.path()).expect("the image is read");

@@ -198,19 +198,17 @@ fn exercise(mut chip: FileChip) {
     let _ = chip.clone();
 }
 
-/// Opens in both ways and uses what there is.
-fn survive(bytes: Vec<u8>) {
-    let Ok(image) = Image::on(Box::new(Disk::of(bytes))) else { return };
-    if let Ok((chip, _)) = FileChip::load_image(&image, Untimed) {
-        exercise(chip);
-    }
-    if let Ok(chip) = FileChip::open_image(image, Untimed) {
-        exercise(chip);
-    }
+/// Opens in both ways and uses what there is; whether there is anything.
+fn survive(bytes: Vec<u8>) -> bool {
+    let Ok(image) = Image::on(Box::new(Disk::of(bytes))) else { return false };
+    let loaded = FileChip::load_image(&image, Untimed).map(|(chip, _)| exercise(chip));
+    let opened = FileChip::open_image(image, Untimed).map(exercise);
+    loaded.is_ok() || opened.is_ok()
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    // Bytes that are no image at all do not count where some must be, and may not be the rule.
+    #![proptest_config(ProptestConfig { max_global_rejects: 400, ..ProptestConfig::with_cases(400) })]
 
     #[test]
     fn no_bytes_panic(bytes in prop::collection::vec(any::<u8>(), 0..10_000), magic: bool) {
@@ -261,7 +259,7 @@ proptest! {
         } else {
             prop_assert!(check_never_wrong(&bytes, &mut model).is_ok());
         }
-        survive(bytes);
+        prop_assume!(survive(bytes));
     }
 
     /// Somebody who can compute checksums writes nonsense.
@@ -298,6 +296,6 @@ proptest! {
             let crc = crc32c::crc32c_append(crc32c::crc32c(&address.to_le_bytes()), &slot[..length - 4]);
             slot[length - 4..].copy_from_slice(&crc.to_le_bytes());
         }
-        survive(bytes);
+        prop_assume!(survive(bytes));
     }
 }

@@ -1,0 +1,13 @@
+//! The layer seen from outside. One program: what the parts share is compiled and linked once.
+
+mod block_cut;
+mod block_maps;
+mod collector;
+mod dftl;
+mod durable_map;
+mod flash_order;
+mod logical_copy;
+mod page_map;
+mod power_cut;
+mod torture;
+mod victims;

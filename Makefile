@@ -4,13 +4,16 @@ CARGO ?= cargo
 export RUSTFLAGS ?=
 export RUSTDOCFLAGS = -D warnings
 
-.PHONY: help build demo test lint docs examples kernel test-linux test-long papers bench fuzz
+.PHONY: help build install demo test lint docs examples kernel test-linux test-long papers bench fuzz
 
 help:           ## This list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
 
-build:          ## The strobe program, optimised: target/release/strobe
-	$(CARGO) build --release
+build:          ## The strobe program, optimised in full (about 4 minutes): target/dist/strobe
+	$(CARGO) build --profile dist
+
+install:        ## The same into ~/.cargo/bin, with manual pages and completions where the system looks for them
+	sh scripts/install.sh
 
 demo:           ## Replay the example trace
 	$(CARGO) run --release -- run examples/quickstart.toml
@@ -40,13 +43,13 @@ test-long:      ## The full tables of oracles, and millions of power cuts, in re
 	$(CARGO) test --release --workspace -- --ignored --nocapture
 
 papers:         ## Published experiments, in full, into papers-out/ (hours with `make kernel`, else 20 minutes)
-	$(CARGO) run --release -- paper trim --out papers-out
-	$(CARGO) run --release -- paper logical-copy --out papers-out
-	$(CARGO) run --release -- paper nvram --out papers-out
-	$(CARGO) run --release -- paper capi --out papers-out
+	$(CARGO) run --profile dist -- paper trim --out papers-out
+	$(CARGO) run --profile dist -- paper logical-copy --out papers-out
+	$(CARGO) run --profile dist -- paper nvram --out papers-out
+	$(CARGO) run --profile dist -- paper capi --out papers-out
 
 bench:          ## Speed beside this machine's memory floor
-	$(CARGO) run --release -- bench
+	$(CARGO) run --profile dist -- bench
 
 fuzz:           ## 60 seconds of each fuzz target (needs a nightly toolchain and cargo-fuzz)
 	sh scripts/fuzz.sh 60

@@ -80,7 +80,8 @@ def main():
         all_reasons += [f"SKIPPED: {name}: {reason}" for reason in reasons]
     print("\n".join(all_reasons))
     passed, failed, ignored, skipped = totals
-    print(f"{passed} passed, {failed} failed ({ignored} ignored, {skipped} skipped) in {len(suites)} suites")
+    print(f"{len(suites)} suites, {ignored} tests ignored: those of `make test-long`")
+    print(f"{passed} passed, {failed} failed, {skipped} skipped")
     if not linux:
         print("The suites linux and linux_crash are not among them: `make test-linux` runs them.")
     if skipped and (is_set("CI") or is_set("STROBE_REQUIRE_KERNEL")):

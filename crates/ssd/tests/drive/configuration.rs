@@ -2,8 +2,10 @@
 
 use strobe_nand::NandOp;
 use strobe_ssd::{
-    AllocationName, BuildError, DataMode, DriveConfig, MigrationName, POLICIES, build, memory_bytes, presets,
+    AllocationName, BuildError, DataMode, DriveConfig, MigrationName, POLICIES, Room, build, memory_bytes,
+    presets,
 };
+use strobe_types::Op;
 
 use crate::setup::{T0, TRANSFER, buffered, closed, config, shaped, unit_writes, write_unit};
 
@@ -50,6 +52,46 @@ fn every_allocation_is_the_one_that_its_name_says() {
     println!("{fifo:?} {least_erased:?} {adaptive:?}");
     assert!(least_erased.0 < fifo.0, "{least_erased:?} {fifo:?}");
     assert!(adaptive.0 < least_erased.0, "{adaptive:?} {least_erased:?}");
+}
+
+#[test]
+fn a_run_that_only_counts_counts_the_same_whatever_is_stored_and_keeps_no_times() {
+    for mapping in ["page", "dftl", "log-block", "fast"] {
+        let counted = |data, timing| {
+            let mut config = config();
+            config.ftl.mapping = mapping.to_owned();
+            config.nand.data = data;
+            config.controller.command_ns = 1000;
+            if !["page", "dftl"].contains(&mapping) {
+                (config.ftl.log_blocks, config.ftl.logical_pages) = (4, Some(128));
+            }
+            let mut engine = build(&config, timing, 1).expect("builds");
+            engine.run(&unit_writes(128, 3000, 1), &[], &mut closed(1)).expect("runs");
+            (engine.stats().nand.clone(), engine.latency().of(Op::Write).len())
+        };
+        let (counts, latencies) = counted(DataMode::None, false);
+        assert!(counts.total(NandOp::Erase) > 0 && latencies == 0, "{mapping}");
+        for data in [DataMode::Stamp, DataMode::Bytes] {
+            assert_eq!(counted(data, false), (counts.clone(), 0), "{mapping}");
+        }
+        for data in [DataMode::None, DataMode::Stamp] {
+            assert_eq!(counted(data, true), (counts.clone(), 3000), "{mapping}");
+        }
+    }
+}
+
+#[test]
+fn room_is_what_is_left_of_flash() {
+    let mut config = config();
+    let room = Room::of(&config).expect("possible");
+    assert_eq!((room.raw_bytes, room.logical_bytes, room.reserved_bytes), (1 << 20, 160 * 4096, 0));
+    assert!((room.over_provisioning() - 0.6).abs() < 1e-12);
+    config.nand.factory_bad_blocks = 2;
+    let room = Room::of(&config).expect("possible");
+    assert_eq!(room.reserved_bytes, 2 * 8 * 4096);
+    assert!((room.over_provisioning() - 0.5).abs() < 1e-12);
+    config.ftl.durable_map = true;
+    assert!(Room::of(&config).expect("possible").reserved_bytes > 2 * 8 * 4096);
 }
 
 #[test]

@@ -5,17 +5,17 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
-use strobe_ftl::gc::Greedy;
+use strobe_ftl::gc::{AnyPolicy, Greedy};
 use strobe_ftl::{MappingScheme, PageMap, PageMapConfig};
-use strobe_nand::{Access, Chip, Image, ImageInfo, ImageMedium, Nand, NandOp, Untimed, WearConfig};
+use strobe_nand::{Access, Chip, Image, ImageInfo, Nand, NandOp, SwitchedTiming, WearConfig};
 use strobe_ssd::{
-    BuildError, CommandError, DataMode, Drive, DriveConfig, Engine, build_on_image, examine,
+    BuildError, CommandError, DataMode, Drive, DriveConfig, Engine, ImageDrive, build_on_image, examine,
     image_memory_bytes, memory_bytes,
 };
 use strobe_types::{BlockId, Lba};
 use tempfile::TempDir;
 
-use crate::setup::{PageDrive, T0, buffered, closed, config, geometry, unit_writes, write_unit};
+use crate::setup::{T0, buffered, closed, config, geometry, unit_writes, write_unit};
 
 /// The tiny drive, fit for an image: its map needs blocks of its own.
 fn durable() -> DriveConfig {
@@ -38,24 +38,24 @@ impl Folder {
     }
 }
 
-type FileDrive = PageDrive<Untimed, ImageMedium>;
+type FileDrive = ImageDrive;
 
 /// What [`build_on_image`] does, with its type in the open.
 fn open(config: &DriveConfig, path: &Path) -> FileDrive {
     let geometry = geometry(config);
     let units = config.logical_units() as u32;
     let map = PageMapConfig { seed: 1, durable: true, ..PageMapConfig::new(units) };
-    let policy = Greedy::new(geometry.blocks());
+    let policy = AnyPolicy::new(Greedy::new(geometry.blocks()));
     if path.exists() {
         let image = Image::open(path, Access::Write).expect("opens");
-        let chip = Chip::open_image(image, Untimed).expect("whole");
+        let chip = Chip::open_image(image, SwitchedTiming::new(None)).expect("whole");
         let (ftl, _) = PageMap::restart(chip, policy, map, T0).expect("recovers");
         return Drive::new(ftl, &config.controller);
     }
     let text = toml::to_string(config).expect("plain data");
     let wear = WearConfig::default();
     let info = ImageInfo { geometry, wear, seed: 1, config: text };
-    let chip = Chip::create_image(path, info, Untimed).expect("creates");
+    let chip = Chip::create_image(path, info, SwitchedTiming::new(None)).expect("creates");
     Drive::new(PageMap::new(chip, policy, map).expect("room"), &config.controller)
 }
 

@@ -17,6 +17,7 @@ mod lifetime;
 pub mod linux;
 pub mod machine;
 mod names;
+mod numbers;
 pub mod output;
 pub mod paper;
 mod power;

@@ -168,7 +168,7 @@ fn unit(key: &str) -> &'static str {
 fn range(property: &Json, schema: &Json) -> String {
     let number = |name: &str| {
         limit(name, property, schema).map(|x| match x {
-            x if x == x.trunc() && x.abs() < 1e15 => crate::report::count_signed(x as i64),
+            x if x == x.trunc() && x.abs() < 1e15 => crate::numbers::count_signed(x as i64),
             x => format!("{x}"),
         })
     };

@@ -1,19 +1,25 @@
 //! The summary a person reads in the terminal.
 
+mod overview;
+
+pub use overview::room_line;
+
 use std::fmt::Write as _;
 
 use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
 
 use crate::chart::{self, Distribution, WIDTH, bars};
-use crate::experiment::{HostConfig, PacingName, WorkloadConfig};
+use crate::experiment::WorkloadConfig;
+pub use crate::numbers::{bytes, count, duration};
+use crate::numbers::{rate, times};
 use crate::power::{PowerCutResult, RecoveryResult};
 use crate::result::{
     ByCause, Causes, CopyResult, Job, JobOp, MergeResult, NandResult, RunResult, TranslationResult,
     WearResult,
 };
 use crate::series::Sample;
-use crate::verdict::{CapacityResult, WindowVerdict};
-use strobe_ssd::DriveConfig;
+use crate::verdict::WindowVerdict;
+use overview::{drive_line, headline, trace_line, workload_line};
 
 /// The summary of a run as text.
 pub fn summary(result: &RunResult) -> String {
@@ -131,122 +137,6 @@ fn hints(result: &RunResult) -> Vec<&'static str> {
     hints
 }
 
-/// The drive in one line: which, how much of it is offered, how it maps and collects.
-fn drive_line(result: &RunResult) -> String {
-    let drive = &result.config.drive;
-    let name = drive.preset.as_deref().unwrap_or("a drive of its own");
-    let mut line = format!("drive     {name}");
-    if let Some(room) = room_line(drive) {
-        let _ = write!(line, ": {}", room.replacen("offered, ", "offered,\n          ", 1));
-    }
-    let ftl = &drive.ftl;
-    let _ = match ftl.mapping.as_str() {
-        "page" | "dftl" => write!(line, "; {} map, victims by {}", ftl.mapping, ftl.gc.victim),
-        scheme => write!(line, "; {scheme} map, {} log blocks", ftl.log_blocks),
-    };
-    line
-}
-
-/// How much flash `drive` has and offers, if it can be built.
-pub fn room_line(drive: &DriveConfig) -> Option<String> {
-    let room = CapacityResult::of(drive)?;
-    Some(format!(
-        "{} of flash, {} offered, {:.1} % over-provisioning",
-        bytes(room.raw_bytes as f64),
-        bytes(room.logical_bytes as f64),
-        100.0 * room.over_provisioning
-    ))
-}
-
-/// The workload in one line.
-fn workload_line(result: &RunResult) -> String {
-    let host = |host: &HostConfig| {
-        let mut text = format!("queue depth {}", host.queue_depth);
-        if host.rate_iops > 0 {
-            let _ = write!(text, ", {} requests/s", count(host.rate_iops.into()));
-        }
-        if host.flush_every > 0 {
-            let _ = write!(text, ", a flush every {} requests", count(host.flush_every.into()));
-        }
-        text
-    };
-    match &result.config.workload {
-        WorkloadConfig::Synthetic(workload) => {
-            let generator = &workload.generator;
-            let mix = match generator.write_fraction {
-                1.0 => "writes".to_owned(),
-                0.0 => "reads".to_owned(),
-                share => format!("{:.4} % writes", 100.0 * share).replace(".0000", ""),
-            };
-            let mut line = format!(
-                "workload  {} {mix} of {}, {}",
-                generator.kind.name(),
-                bytes(f64::from(generator.block_bytes)),
-                host(&workload.host)
-            );
-            if generator.trim_fraction > 0.0 {
-                let _ = write!(line, ", {:.1} % trims", 100.0 * generator.trim_fraction);
-            }
-            line
-        }
-        WorkloadConfig::Trace(trace) => {
-            let pace = match trace.pacing {
-                PacingName::Open => "at its own times".to_owned(),
-                PacingName::Closed => host(&trace.host),
-            };
-            format!("workload  {} ({}), {pace}", trace.path, trace.format)
-        }
-    }
-}
-
-fn headline(result: &RunResult) -> String {
-    let window = &result.window;
-    let over =
-        format!("over {} host pages, {} of the capacity", count(window.host_pages), times(window.capacities));
-    let Some(waf) = result.waf else {
-        return format!("write amplification - {over}{}", virtual_time(result));
-    };
-    let mut line = format!("write amplification {waf:.3} {over}");
-    if let Some(bytes) = result.waf_bytes
-        && (bytes / waf - 1.0).abs() > 0.01
-    {
-        let _ = write!(line, " ({bytes:.3} counted in bytes: the host wrote parts of mapping units)");
-    }
-    line += &virtual_time(result);
-    match (window.verdict, &result.steady_state) {
-        (WindowVerdict::Transient, Some(steady)) => {
-            let way = if steady.reached { "ends at" } else { "was at" };
-            let _ = write!(
-                line,
-                "\n  TRANSIENT: this window covers the drive's way to the steady state, and {way} {:.3}; a longer \
-                 run.warmup leaves it out",
-                steady.waf_mean
-            );
-        }
-        (WindowVerdict::NothingCollected, _) => {
-            line += "\n  NOTHING WAS COLLECTED: the drive had room left, so this is not what it comes to";
-        }
-        (WindowVerdict::TooFewIntervals, _) => {
-            line += "\n  no verdict on the steady state: that takes five intervals, each an eighth of the capacity \
-                     written or more";
-        }
-        _ => {}
-    }
-    line
-}
-
-/// A multiple in two or three digits.
-fn times(times: f64) -> String {
-    if times >= 10.0 { format!("{times:.0} ×") } else { format!("{times:.2} ×") }
-}
-
-fn virtual_time(result: &RunResult) -> String {
-    match result.time.virtual_ns {
-        0 => String::new(),
-        ns => format!(", in {} of virtual time", duration(ns as f64)),
-    }
-}
-
 /// How long requests took.
 fn latency_picture(job: &Job) -> Option<String> {
     let kinds = [
@@ -270,42 +160,6 @@ fn latency_picture(job: &Job) -> Option<String> {
         })
         .collect();
     chart::latencies(&shown)
-}
-
-fn trace_line(trace: &crate::result::TraceResult) -> String {
-    let kinds: Vec<String> = trace.requests.iter().map(|(kind, n)| format!("{} {kind}", count(*n))).collect();
-    let mut line = format!(
-        "trace     {} requests ({}),\n          touching the first {}, {} long",
-        count(trace.requests.values().sum()),
-        kinds.join(", "),
-        bytes(trace.span_bytes as f64),
-        duration(trace.duration_ns as f64),
-    );
-    if trace.repetitions > 1 {
-        let _ = write!(line, ", replayed {} times", trace.repetitions);
-    }
-    if !trace.skipped.is_empty() {
-        let skipped: Vec<String> = trace.skipped.iter().map(|(reason, n)| format!("{n} {reason}")).collect();
-        let _ = write!(line, "\n          left out: {}", skipped.join(", "));
-    }
-    let c = &trace.changes;
-    if !c.none() {
-        let changes: Vec<String> = [
-            (c.wrapped, "wrapped"),
-            (c.shortened, "shortened"),
-            (c.dropped, "beyond the end, dropped"),
-            (c.rounded, "rounded to sectors"),
-            (c.empty, "empty, dropped"),
-            (c.late, "out of time order, issued at once"),
-            (c.split, "split as it was longer than 1 GiB"),
-        ]
-        .iter()
-        .filter(|(n, _)| *n > 0)
-        .map(|(n, what)| format!("{n} {what}"))
-        .collect();
-        let _ = write!(line, "\n          CHANGED: {}", changes.join(", "));
-    }
-    line
 }
 
 /// A line below the header and no other: nine columns of numbers fit the width of a terminal.
@@ -363,15 +217,6 @@ fn latency_table(job: &Job, virtual_ns: u64) -> Table {
         ));
     }
     table
-}
-
-/// A rate: whole numbers from 100 on, three digits below.
-fn rate(per_second: f64) -> String {
-    match per_second {
-        r if r >= 99.95 => count(r.round() as u64),
-        r if r >= 9.995 => format!("{r:.1}"),
-        r => format!("{r:.2}"),
-    }
 }
 
 fn flash_table(nand: &NandResult) -> Table {
@@ -620,70 +465,9 @@ fn footer(result: &RunResult) -> String {
     line
 }
 
-/// A number with thousands separators.
-pub fn count(n: u64) -> String {
-    let digits = n.to_string();
-    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
-}
-
-/// [`count`] of a number that may be negative.
-pub(crate) fn count_signed(n: i64) -> String {
-    let sign = if n < 0 { "−" } else { "" };
-    format!("{sign}{}", count(n.unsigned_abs()))
-}
-
-/// A time in the unit that suits it.
-pub fn duration(ns: f64) -> String {
-    let scaled = |value: f64, unit: &str| match value {
-        v if v >= 100.0 => format!("{v:.0} {unit}"),
-        v if v >= 10.0 => format!("{v:.1} {unit}"),
-        v => format!("{v:.2} {unit}"),
-    };
-    match ns {
-        0.0 => "0".to_owned(),
-        n if n < 1e3 => format!("{n:.0} ns"),
-        n if n < 1e6 => scaled(n / 1e3, "µs"),
-        n if n < 1e9 => scaled(n / 1e6, "ms"),
-        n if n < 120e9 => scaled(n / 1e9, "s"),
-        n if n < 7200e9 => scaled(n / 60e9, "min"),
-        n if n < 172_800e9 => scaled(n / 3600e9, "h"),
-        n => scaled(n / 86_400e9, "days"),
-    }
-}
-
-/// A size in binary units.
-pub fn bytes(n: f64) -> String {
-    let units = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)];
-    for (unit, shift) in units {
-        let size = (1u64 << shift) as f64;
-        if n >= size {
-            return format!("{:.1} {unit}", n / size);
-        }
-    }
-    format!("{n:.0} B")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn numbers_are_written_for_people() {
-        assert_eq!(count(0), "0");
-        assert_eq!(count(1_635_778), "1,635,778");
-        assert_eq!(duration(0.0), "0");
-        assert_eq!(duration(705_120.0), "705 µs");
-        assert_eq!(duration(1.5e9), "1.50 s");
-        assert_eq!(duration(864_000e9), "10.0 days");
-        assert_eq!(bytes(8.0 * 1024.0 * 1024.0 * 1024.0), "8.0 GiB");
-    }
 
     #[test]
     fn copies_say_why_they_moved_data() {

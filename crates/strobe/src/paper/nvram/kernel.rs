@@ -44,7 +44,8 @@ fn on_kernel(
     options: &Options,
 ) -> Result<Writes, PaperError> {
     // A guest's drive keeps its map on flash, which takes blocks of its own.
-    let sets = ["drive.nand.blocks_per_plane=2400".to_owned()];
+    // The disk stays as large as on the board.
+    let sets = ["drive.nand.blocks_per_plane=2400", "drive.ftl.logical_pages=65536"].map(str::to_owned);
     let experiment = guest::experiment("ez-x5-32m", &sets, options)?;
     let (program, set, seed) = match workload {
         Workload::Camera => ("camera", settings(&camera(environment.scale)), options.seed),

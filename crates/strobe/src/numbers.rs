@@ -64,6 +64,11 @@ pub(crate) fn times(times: f64) -> String {
     if times >= 10.0 { format!("{times:.0} ×") } else { format!("{times:.2} ×") }
 }
 
+/// `text` without blanks at the ends of its lines, which tables fill up.
+pub fn trimmed(text: &str) -> String {
+    text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

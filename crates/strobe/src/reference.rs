@@ -33,7 +33,17 @@ fn section(root: &Json, node: &Json, path: &mut Vec<String>, out: &mut String) {
             let resolved = resolve(root, property);
             match tables_in(root, resolved) {
                 Some(table) => inner.push((key.clone(), property, table)),
-                None => line(key, property, resolved, required.contains(&key.as_str()), &mut lines),
+                None => {
+                    let missing = match required.contains(&key.as_str()) {
+                        // The tables of a drive that presets fill.
+                        true if path.first().is_some_and(|first| first == "drive") && path.len() == 2 => {
+                            "that of the preset"
+                        }
+                        true => "none: must be given",
+                        false => "–",
+                    };
+                    line(key, property, resolved, missing, &mut lines);
+                }
             }
         }
         if !lines.is_empty() {
@@ -96,7 +106,8 @@ fn is_choice_of_tables(root: &Json, node: &Json) -> bool {
     })
 }
 
-fn line(key: &str, property: &Json, schema: &Json, is_required: bool, out: &mut String) {
+/// The line of `key`; `missing` is what holds where neither the schema nor the text names a default.
+fn line(key: &str, property: &Json, schema: &Json, missing: &str, out: &mut String) {
     let names = enum_names(schema);
     let kind = match &names {
         Some(names) => names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", "),
@@ -106,8 +117,7 @@ fn line(key: &str, property: &Json, schema: &Json, is_required: bool, out: &mut 
     let default = match property.get("default").or_else(|| schema.get("default")) {
         Some(Json::Null) | None => match said_default(&about) {
             Some(default) => format!("`{default}`"),
-            None if is_required => "that of the preset".to_owned(),
-            None => "–".to_owned(),
+            None => missing.to_owned(),
         },
         Some(value) => format!("`{value}`"),
     };
@@ -167,7 +177,8 @@ fn unit(key: &str) -> &'static str {
 
 fn range(property: &Json, schema: &Json) -> String {
     let number = |name: &str| {
-        limit(name, property, schema).map(|x| match x {
+        // Beyond that the limit is that of the numbers, not of the key.
+        limit(name, property, schema).filter(|x| x.abs() < 9e18).map(|x| match x {
             x if x == x.trunc() && x.abs() < 1e15 => crate::numbers::count_signed(x as i64),
             x => format!("{x}"),
         })

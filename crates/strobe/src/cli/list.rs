@@ -4,7 +4,7 @@ use std::path::Path;
 
 use clap::{Args, ValueEnum};
 use comfy_table::{ContentArrangement, Table};
-use strobe::{Experiment, RunResult, paper, preset, reference};
+use strobe::{Experiment, RunResult, paper, preset, reference, report};
 use strobe_ftl::gc::VARIABLES;
 use strobe_ssd::{DriveConfig, MAPPINGS, POLICIES, presets};
 use strobe_workload::{synthetic, trace};
@@ -130,7 +130,7 @@ pub(crate) fn list(args: &ListArgs) -> Result<(), Failure> {
         What::Presets => text.push_str(&preset_help()),
         _ => {}
     }
-    output::print(&text)
+    output::print(&report::trimmed(&text))
 }
 
 fn preset_help() -> String {

@@ -10,6 +10,7 @@ use clap::Args;
 use indicatif::ProgressBar;
 use strobe::output::Output;
 use strobe::paper::{self, Options, Paper, PaperError, PaperResult, Scale, Watch};
+use strobe::report;
 
 use super::{Failure, output, progress};
 
@@ -62,7 +63,8 @@ pub(crate) fn paper(args: &PaperArgs) -> Result<(), Failure> {
         write_csv(&result, folder)?;
     }
     if !args.quiet && !output::takes_stdout([&json]) {
-        output::print(&format!("{}\n{}\n\n{}", paper.title, paper.authors, paper::summary(&result)))?;
+        let text = format!("{}\n{}\n\n{}", paper.title, paper.authors, paper::summary(&result));
+        output::print(&report::trimmed(&text))?;
     }
     output::json(&result, json.as_ref())
 }

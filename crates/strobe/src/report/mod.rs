@@ -10,7 +10,7 @@ use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, Table, Tab
 
 use crate::chart::{self, Distribution, WIDTH, bars};
 use crate::experiment::WorkloadConfig;
-pub use crate::numbers::{bytes, count, duration};
+pub use crate::numbers::{bytes, count, duration, trimmed};
 use crate::numbers::{rate, times};
 use crate::power::{PowerCutResult, RecoveryResult};
 use crate::result::{
@@ -69,7 +69,7 @@ pub fn summary(result: &RunResult) -> String {
         let _ = writeln!(out, "\nnote: {hint}");
     }
     let _ = write!(out, "\n{}", footer(result));
-    out
+    trimmed(&out)
 }
 
 /// The summary of a command in a guest as text.
@@ -110,7 +110,7 @@ pub fn linux_summary(result: &crate::linux::LinuxResult) -> String {
         duration(result.time.virtual_ns as f64),
         duration(result.time.session_ns as f64),
     );
-    out
+    trimmed(&out)
 }
 
 /// What a person should know before believing the numbers.

@@ -77,6 +77,11 @@ pub enum ConfigError {
         /// Its documentation.
         meaning: String,
     },
+    /// A file that says nothing.
+    #[error(
+        "{0}: there is nothing in it; examples/quickstart.toml is a start, docs/REFERENCE.md has all keys"
+    )]
+    Empty(String),
     /// The table of a drive where an experiment should be.
     #[error(
         "this is a drive, not an experiment: name it in one, [drive] with preset = \"FILE.toml\", or use it with \
@@ -444,6 +449,9 @@ impl Experiment {
     pub fn load(path: &Path, sets: &[String]) -> Result<Self, ConfigError> {
         let name = path.display().to_string();
         let table = parse_table(&read_text(path)?, &name)?;
+        if table.is_empty() {
+            return Err(ConfigError::Empty(name));
+        }
         let folder = path.parent().unwrap_or(Path::new(""));
         Self::from_table(table, sets, folder).map_err(|error| error.found_in(name))
     }

@@ -10,7 +10,7 @@ pub fn nearest<'a>(given: &str, valid: impl IntoIterator<Item = &'a str>) -> Opt
     valid
         .into_iter()
         .map(|name| (strsim::damerau_levenshtein(&given, &name.to_lowercase()), name))
-        .filter(|&(distance, name)| distance <= 2.max(name.len() / 3) || name.contains(&given))
+        .filter(|&(distance, name)| distance <= 1.max(name.len() / 3) || name.contains(&given))
         .min_by_key(|&(distance, _)| distance)
         .map(|(_, name)| name)
 }

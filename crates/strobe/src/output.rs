@@ -100,15 +100,15 @@ impl Output {
             return Ok(output(Target::Stdout));
         }
         let path = Path::new(given);
+        let is_input = |input: &&&Path| OutputError::IsInput {
+            option: option.to_owned(),
+            target: given.to_owned(),
+            input: input.display().to_string(),
+        };
         let target = match fs::metadata(path) {
             Ok(there) => {
                 if let Some(input) = inputs.iter().find(|input| is_file(input, &there)) {
-                    let input = input.display().to_string();
-                    return Err(OutputError::IsInput {
-                        option: option.to_owned(),
-                        target: given.to_owned(),
-                        input,
-                    });
+                    return Err(is_input(&input));
                 }
                 if there.is_dir() {
                     return Err(refuse("that is a folder"));
@@ -121,7 +121,12 @@ impl Output {
                 }
             }
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                Target::File(new_file(path).ok_or_else(|| refuse("there is no such folder"))?)
+                let file = new_file(path).ok_or_else(|| refuse("there is no such folder"))?;
+                // What the run is about to make counts as well: an image is not there yet.
+                if let Some(input) = inputs.iter().find(|input| new_file(input).as_ref() == Some(&file)) {
+                    return Err(is_input(&input));
+                }
+                Target::File(file)
             }
             Err(error) => return Err(refuse(&error.to_string())),
         };
@@ -134,6 +139,11 @@ impl Output {
     fn try_out(&self) -> Result<(), OutputError> {
         let tried = match &self.target {
             Target::Stdout => Ok(()),
+            // A file that may not be written is not to be replaced either.
+            Target::File(path) if path.exists() => OpenOptions::new()
+                .write(true)
+                .open(path)
+                .and_then(|_| tempfile::tempfile_in(folder(path)).map(drop)),
             Target::File(path) => tempfile::tempfile_in(folder(path)).map(drop),
             // Opening a pipe would wait for its reader.
             Target::Stream(path) if is_pipe(path) => Ok(()),
@@ -269,8 +279,13 @@ fn new_file(path: &Path) -> Option<PathBuf> {
     None
 }
 
+/// Whether `there` is the regular file at `path`, of which "-" is standard input.
 fn is_file(path: &Path, there: &Metadata) -> bool {
-    fs::metadata(path).is_ok_and(|other| there.is_file() && is_same(&other, there))
+    let other = match path.to_str() {
+        Some("-") => io::stdin().as_fd().try_clone_to_owned().and_then(|file| File::from(file).metadata()),
+        _ => fs::metadata(path),
+    };
+    other.is_ok_and(|other| there.is_file() && is_same(&other, there))
 }
 
 fn is_same(one: &Metadata, other: &Metadata) -> bool {

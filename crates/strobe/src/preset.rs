@@ -46,6 +46,17 @@ pub(crate) fn is_path(name: &str) -> bool {
 /// relative to.
 pub fn text(name: &str, folder: &Path, key: &str) -> Result<(String, PathBuf), ConfigError> {
     if let Some(preset) = presets::find(name) {
+        if let Some((_, path)) = of_user().into_iter().find(|(own, _)| own == name) {
+            return Err(ConfigError::BadValue {
+                key: key.to_owned(),
+                given: format!("\"{name}\""),
+                allowed: format!(
+                    "one drive, but {} has the name of a preset: rename that file",
+                    path.display()
+                ),
+                meaning: String::new(),
+            });
+        }
         return Ok((preset.toml.to_owned(), PathBuf::new()));
     }
     let path = match of_user().into_iter().find(|(own, _)| own == name) {
@@ -95,6 +106,11 @@ fn nested(drive: &Table, folder: &Path, depth: usize) -> Result<Table, ConfigErr
     let (text, home) = text(name, folder, "drive.preset")?;
     let mut own = parse_table(&text, name)?;
     if let Some(Value::Table(drive)) = own.remove("drive") {
+        if let Some(key) = own.keys().next() {
+            let wrong = format!("[{key}] beside [drive]");
+            let allowed = "left out: a preset is the table [drive] or its keys alone, this is an experiment";
+            return Err(in_file(name, bad(wrong, allowed)));
+        }
         own = drive;
     }
     let mut table = match presets::find(name) {
@@ -148,7 +164,9 @@ pub(crate) fn overlay(base: &mut Table, over: Table) -> Result<(), ConfigError> 
         && let Some(Value::Integer(logical)) = ftl.get_mut("logical_pages")
     {
         let scaled = u128::try_from(*logical).ok().and_then(|logical| logical.checked_mul(after));
-        *logical = scaled.and_then(|all| i64::try_from(all / before).ok()).unwrap_or(i64::MAX);
+        // What is beyond any drive is refused for what is wrong with it, not for what follows from it.
+        let scaled = scaled.map(|all| all / before).filter(|&logical| logical < u128::from(u32::MAX));
+        *logical = scaled.and_then(|scaled| i64::try_from(scaled).ok()).unwrap_or(*logical);
     }
     Ok(())
 }

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use strobe_ssd::{
-    BuildError, CommandError, DriveStats, Engine, HostQueue, Pacing, build, build_on_image,
+    BuildError, CommandError, DriveStats, Engine, HostQueue, Latency, Pacing, build, build_on_image,
     image_memory_bytes, memory_bytes,
 };
 use strobe_types::{Lba, Op, Request, SECTOR_BYTES, SimTime};
@@ -692,8 +692,10 @@ impl<'a> Runner<'a> {
         let geometry = self.drive.geometry();
         let virtual_ns = if experiment.run.timing { window.end.since(window.start) } else { 0 };
         let programs = window.stats.nand.total(strobe_nand::NandOp::Program);
-        let job =
-            Job::of(workload_name(&experiment.workload), &window.stats, self.drive.latency(), virtual_ns);
+        // Without a window there are no latencies of it, only those of what came before.
+        let none = Latency::new();
+        let latency = if self.measuring { self.drive.latency() } else { &none };
+        let job = Job::of(workload_name(&experiment.workload), &window.stats, latency, virtual_ns);
         let waf = ratio(programs * u64::from(geometry.units_per_page()), window.stats.host.units_written);
         let wear = WearResult::of(self.drive.wear(), ideal_host_pages(experiment, geometry, waf));
         let smart = Smart::of(&end, &wear, geometry, experiment);
@@ -731,7 +733,7 @@ impl<'a> Runner<'a> {
                 steady_state.as_ref(),
             ),
             load,
-            notes: notes(experiment, load.as_ref(), sign),
+            notes: notes(experiment, ended_by, load.as_ref(), sign),
             host: HostResult::of(&window.stats),
             nand: NandResult::of(&window.stats.nand),
             waf,

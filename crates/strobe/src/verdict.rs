@@ -6,6 +6,7 @@ use strobe_ssd::{DriveConfig, DriveStats, Room};
 use strobe_types::{Geometry, SimTime};
 
 use crate::experiment::Experiment;
+use crate::lifetime::EndedBy;
 use crate::report::{count, duration};
 use crate::result::ratio;
 use crate::series::SteadyState;
@@ -94,8 +95,8 @@ pub struct LoadResult {
     /// Virtual time from the arrival of the last request until all were complete, in ns, added up over the
     /// repetitions of the trace; null in closed loop.
     pub behind_ns: Option<u64>,
-    /// False if the drive was behind by more than a tenth of the trace's time and more than 100 ms, or if less
-    /// than 95 % of the rate came about. Latencies are then those of a queue that grows without end.
+    /// False if the drive was behind by more than a tenth of the trace's time and more than 100 ms, if less
+    /// than 95 % of the rate came about, or if the trace has no times. Latencies are then those of a queue that grows without end.
     pub kept_up: bool,
 }
 
@@ -128,6 +129,10 @@ fn per_second(requests: u64, ns: u64) -> f64 {
 impl LoadResult {
     pub(crate) fn of_arrivals(arrivals: &Arrivals) -> Self {
         let &Arrivals { span_ns, behind_ns, requests } = arrivals;
+        if span_ns == 0 && requests > 1 {
+            let completed_iops = per_second(requests, behind_ns);
+            return Self { offered_iops: 0.0, completed_iops, behind_ns: Some(behind_ns), kept_up: false };
+        }
         Self {
             offered_iops: per_second(requests, span_ns),
             completed_iops: per_second(requests, span_ns.saturating_add(behind_ns)),
@@ -145,6 +150,11 @@ impl LoadResult {
     fn warning(&self) -> Option<String> {
         if self.kept_up {
             return None;
+        }
+        if self.offered_iops == 0.0 {
+            let text = "THE TRACE HAS NO TIMES: all its requests came at once, and latencies are those of the queue; \
+                        --closed-loop (workload.pacing = \"closed\") replays it at the drive's own pace";
+            return Some(text.to_owned());
         }
         let rates = format!(
             "{} requests/s were to come, {} were completed",
@@ -210,7 +220,21 @@ pub(crate) fn cause_of_death(experiment: &Experiment, geometry: &Geometry, stats
 }
 
 /// Everything that somebody should know, the gravest first.
-pub(crate) fn notes(experiment: &Experiment, load: Option<&LoadResult>, sign: Option<String>) -> Vec<String> {
+pub(crate) fn notes(
+    experiment: &Experiment,
+    ended_by: EndedBy,
+    load: Option<&LoadResult>,
+    sign: Option<String>,
+) -> Vec<String> {
     let load = load.and_then(LoadResult::warning);
-    load.into_iter().chain(sign).chain(experiment.ignored.iter().map(ToString::to_string)).collect()
+    let waited_for = match (experiment.run.until_bad_blocks, experiment.run.until_end_of_life) {
+        _ if !matches!(ended_by, EndedBy::Measure | EndedBy::Trace) => None,
+        (Some(_), _) => Some("run.until_bad_blocks"),
+        (None, true) => Some("run.until_end_of_life"),
+        (None, false) => None,
+    };
+    let bound = if ended_by == EndedBy::Trace { "the trace" } else { "run.measure" };
+    let not_worn = waited_for.map(|key| format!("what {key} waits for did not come: {bound} ended first"));
+    let ignored = experiment.ignored.iter().map(ToString::to_string);
+    load.into_iter().chain(not_worn).chain(sign).chain(ignored).collect()
 }

@@ -13,7 +13,8 @@ use crate::verdict::{CapacityResult, WindowVerdict};
 pub(super) fn drive_line(result: &RunResult) -> String {
     let drive = &result.config.drive;
     let name = drive.preset.as_deref().unwrap_or("a drive of its own");
-    let mut line = format!("drive     {name}");
+    let changed = if is_changed(drive) { ", changed" } else { "" };
+    let mut line = format!("drive     {name}{changed}");
     if let Some(room) = room_line(drive) {
         let _ = write!(line, ": {}", room.replacen("offered, ", "offered,\n          ", 1));
     }
@@ -23,6 +24,13 @@ pub(super) fn drive_line(result: &RunResult) -> String {
         scheme => write!(line, "; {scheme} map, {} log blocks", ftl.log_blocks),
     };
     line
+}
+
+/// Whether `drive` differs from the preset whose name it has.
+fn is_changed(drive: &DriveConfig) -> bool {
+    let preset = drive.preset.as_deref().and_then(strobe_ssd::presets::find);
+    let preset = preset.and_then(|preset| toml::from_str::<DriveConfig>(preset.toml).ok());
+    preset.is_some_and(|preset| DriveConfig { preset: drive.preset.clone(), ..preset } != *drive)
 }
 
 /// How much flash `drive` has and offers, if it can be built.
@@ -96,10 +104,14 @@ pub(super) fn headline(result: &RunResult) -> String {
             let way = if steady.reached { "ends at" } else { "was at" };
             let _ = write!(
                 line,
-                "\n  TRANSIENT: this window covers the drive's way to the steady state, and {way} {:.3}; a longer \
-                 run.warmup leaves it out",
+                "\n  TRANSIENT: this window covers the drive's way to the steady state, and {way} {:.3}",
                 steady.waf_mean
             );
+            // A drive that is worn out, or a trace, has no other way.
+            let is_trace = matches!(result.config.workload, WorkloadConfig::Trace(_));
+            if !is_trace && !result.config.run.until_worn() {
+                line += "; a longer run.warmup leaves it out";
+            }
         }
         (WindowVerdict::NothingCollected, _) => {
             line += "\n  NOTHING WAS COLLECTED: the drive had room left, so this is not what it comes to";
@@ -131,7 +143,7 @@ pub(super) fn trace_line(trace: &crate::result::TraceResult) -> String {
         duration(trace.duration_ns as f64),
     );
     if trace.repetitions > 1 {
-        let _ = write!(line, ", replayed {} times", trace.repetitions);
+        let _ = write!(line, " each of the {} times", trace.repetitions);
     }
     if !trace.skipped.is_empty() {
         let skipped: Vec<String> = trace.skipped.iter().map(|(reason, n)| format!("{n} {reason}")).collect();

@@ -52,6 +52,27 @@ fn a_run_in_which_the_drive_did_not_keep_up_says_so() {
 }
 
 #[test]
+fn a_trace_without_times_in_open_loop_is_called_that() {
+    let folder = Folder::new();
+    let mut text = String::from("fio version 2 iolog\na add\na open\n");
+    (0..10).for_each(|at| text += &format!("a write {} 4096\n", at * 4096));
+    folder.write("t.fio", text);
+    let result = folder.replay("t.fio", "fio", &[]).ok().json();
+    assert_eq!(result["load"]["kept_up"], false);
+    assert!(result["notes"][0].as_str().is_some_and(|note| note.contains("NO TIMES")), "{}", result["notes"]);
+    assert_eq!(folder.replay("t.fio", "fio", &["--closed-loop"]).ok().json()["notes"], Json::Array(vec![]));
+}
+
+#[test]
+fn wear_that_was_waited_for_in_vain_is_told() {
+    let folder = Folder::new();
+    let notes = |sets: &[&str]| folder.tiny(sets).ok().json()["notes"].to_string();
+    assert!(notes(&["run.until_bad_blocks=3"]).contains("run.until_bad_blocks"));
+    assert!(notes(&["run.until_end_of_life=true"]).contains("run.measure ended first"));
+    assert_eq!(notes(&[]), "[]");
+}
+
+#[test]
 fn no_percentile_lies_beyond_the_longest() {
     let folder = Folder::new();
     for seed in 1..5 {
@@ -313,6 +334,16 @@ fn presets_of_ones_own_are_files_or_names() {
     assert!(with_home(&["list", "presets"]).ok().out.contains("own"));
     assert_eq!(with_home(&["show", "preset", "own"]).ok().out.trim_end(), shown.trim_end());
     with_home(&["run", "e.toml", "--set", "drive.preset=wn"]).refused(&["drive.preset", "own"]);
+    // Which of two drives of one name?
+    std::fs::write(home.join("strobe/presets/generic-8g.toml"), &shown).expect("written");
+    with_home(&["run", "tiny.toml", "--set", "drive.preset=generic-8g"])
+        .refused(&["generic-8g.toml", "rename"]);
+    // An experiment where a drive should be, and nothing at all.
+    folder
+        .strobe(&["replay", "t.fio", "--format", "fio", "--drive", "tiny.toml"])
+        .refused(&["tiny.toml", "beside [drive]"]);
+    folder.write("empty.toml", "\n# nothing\n");
+    folder.strobe(&["run", "empty.toml"]).refused(&["empty.toml", "nothing in it"]);
     // A drive where an experiment should be.
     folder.strobe(&["run", "mine.toml"]).refused(&["a drive, not an experiment", "preset"]);
 }

@@ -124,6 +124,27 @@ fn an_input_is_not_overwritten_by_any_name() {
 }
 
 #[test]
+fn standard_input_and_an_image_to_come_are_inputs_too() {
+    let folder = Folder::new();
+    let from = |name: &str, args: &[&str]| {
+        let file = std::fs::File::open(folder.path().join(name)).expect("there");
+        let mut command = folder.command(args);
+        command.stdin(file).stdout(Stdio::piped()).stderr(Stdio::piped());
+        finish(command.spawn().expect("the program starts"))
+    };
+    let before = folder.read("tiny.toml");
+    from("tiny.toml", &["run", "-", "--json", "tiny.toml"]).refused(&["--json tiny.toml", "is an input"]);
+    assert_eq!(folder.read("tiny.toml"), before);
+    from("tiny.toml", &["run", "-", "--quiet", "--json", "out.json"]).ok();
+    for target in ["new.img", "./new.img"] {
+        folder
+            .strobe(&["run", "tiny.toml", "--image", "new.img", "--json", target])
+            .refused(&["--json", "is an input"]);
+    }
+    assert!(!folder.path().join("new.img").exists());
+}
+
+#[test]
 fn a_result_that_cannot_be_written_leaves_what_was_there() {
     let folder = Folder::new();
     folder.write("out.json", "old");

@@ -27,7 +27,7 @@ enum Place {
 pub(crate) struct Given(BTreeMap<String, Place>);
 
 impl Given {
-    /// Notes all keys of `file` and, in `complete`, those that the command line added.
+    /// Notes the keys of `file`, and those of `sets`, which the command line gave.
     pub(crate) fn new(file: &Table, sets: &[String]) -> Self {
         let mut given = BTreeMap::new();
         note(file, "", &mut given);

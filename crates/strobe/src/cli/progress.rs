@@ -46,7 +46,7 @@ pub(crate) fn style(template: &str) -> ProgressStyle {
         })
 }
 
-/// Hides or shows `bar` in the look of `template`.
+/// Gives `bar` the look of `template`.
 pub(crate) fn restyle(bar: &ProgressBar, template: &str) {
     bar.set_style(style(template));
 }

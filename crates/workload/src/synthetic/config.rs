@@ -43,8 +43,8 @@ impl Kind {
 
 /// A synthetic workload: which addresses, which operations.
 ///
-/// Keys that belong to another `kind` have no effect (so a sweep over kinds can give them all),
-/// but must still be in range. The seed is given apart from the configuration.
+/// Keys that belong to another `kind` have no effect here, but must still be in range; experiments refuse those that
+/// were set by hand. The seed is given apart from the configuration.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct SyntheticConfig {

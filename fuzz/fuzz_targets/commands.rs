@@ -35,7 +35,7 @@ fn exercise(u: &mut Unstructured<'_>) -> Result<()> {
             4 | 5 => Command::Copy { destination: range(u)?.lba, sources: &ranges },
             _ => Command::Write { range: range(u)?, fua: u.ratio(1, 5)?, hint },
         };
-        if let Err(error) = drive.command(T0, &command) {
+        if let Err(error) = drive.execute(T0, &command) {
             assert!(!error.to_string().is_empty());
         }
         if drive.was_cut() || u.ratio(1, 30)? {

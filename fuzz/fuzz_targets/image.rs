@@ -11,7 +11,7 @@ use libfuzzer_sys::fuzz_target;
 use strobe_ftl::MappingScheme;
 use strobe_nand::UnitBytes;
 use strobe_ssd::{
-    Access, Command, DataMode, DriveConfig, Engine, Hint, Image, Range, build_on_image, examine, presets,
+    Access, Command, DataMode, DriveConfig, Hint, Image, Inspect as _, Range, build_on_image, examine, presets,
 };
 use strobe_types::{Lba, Lpn, SimTime};
 
@@ -42,9 +42,9 @@ fn base() -> &'static Base {
         let (mut drive, _) = build_on_image(&config, false, 1, &path).expect("a new image");
         for n in 0..200u64 {
             let range = Range::new(Lba::new(n * 7 % u64::from(UNITS)), 1);
-            drive.command(T0, &Command::Write { range, fua: false, hint: Hint::None }).expect("writes");
+            drive.execute(T0, &Command::Write { range, fua: false, hint: Hint::None }).expect("writes");
         }
-        drive.command(T0, &Command::Deallocate(&[Range::new(Lba::new(3), 4)])).expect("trims");
+        drive.execute(T0, &Command::Deallocate(&[Range::new(Lba::new(3), 4)])).expect("trims");
         drive.settle(T0).expect("ends cleanly");
         drop(drive);
         let file = fs::read(&path).expect("an image");
@@ -86,9 +86,9 @@ fuzz_target!(|input: &[u8]| {
     // The drive itself reads the same, or refuses.
     if let Ok((mut drive, _)) = build_on_image(&base.config, false, 1, &base.path) {
         for unit in 0..UNITS {
-            let _ = drive.command(T0, &Command::Read { range: Range::new(Lba::new(unit.into()), 1) });
+            let _ = drive.execute(T0, &Command::Read { range: Range::new(Lba::new(unit.into()), 1) });
         }
-        let _ = drive.command(T0, &Command::Write { range: Range::new(Lba::new(0), 8), fua: true, hint: Hint::None });
+        let _ = drive.execute(T0, &Command::Write { range: Range::new(Lba::new(0), 8), fua: true, hint: Hint::None });
         let _ = drive.settle(T0);
     }
 });

@@ -8,7 +8,7 @@ use strobe_ftl::gc::{Formula, Greedy, Kinetic, LinearScore, Sampled, Sampling, S
 use strobe_ftl::wear::Leveling;
 use strobe_ftl::{Allocation, GcStream, MappingScheme, Migration, PageMap, PageMapConfig, Temperature};
 use strobe_nand::{ArrayTiming, ByteMedium, Chip, Timing, TimingConfig, Untimed, WearConfig};
-use strobe_ssd::{CommandError, ControllerConfig, Drive, Engine};
+use strobe_ssd::{CommandError, ControllerConfig, Device as _, Drive, HostQueue, Inspect as _, Pacing};
 use strobe_types::{Geometry, GeometrySpec, Lba, Op, Request, SECTOR_BYTES, SimTime};
 
 #[derive(Arbitrary, Debug)]
@@ -236,7 +236,7 @@ where
                     let (from, length) = self.place(range);
                     self.trim(from, length)
                 }
-                Command::Flush => self.drive.execute(self.now, Request::FLUSH),
+                Command::Flush => self.request(Request::FLUSH),
                 Command::Ragged { write, lba, bytes } => self.ragged(write, lba, bytes),
                 Command::Wild { op, lba, sectors } => self.wild(op, lba, sectors),
                 Command::Back(ns) => {
@@ -268,7 +268,14 @@ where
             }
         }
         self.compare();
-        let _ = self.drive.execute(self.now, Request::FLUSH);
+        let _ = self.request(Request::FLUSH);
+    }
+
+    /// Runs one request alone.
+    fn request(&mut self, request: Request) -> Result<SimTime, CommandError> {
+        let mut queue = HostQueue::new(Pacing::Open, self.now);
+        self.drive.run(&[request], &[], &mut queue).map_err(|(_, error)| error)?;
+        Ok(queue.finished())
     }
 
     /// A range on the drive, in bytes.
@@ -310,7 +317,7 @@ where
         if first < end {
             self.disk[first..end].fill(0);
         }
-        self.drive.trim(self.now, Lba::new((from / 512) as u64), (length / 512) as u32)
+        self.request(Request::new(Op::Trim, Lba::new((from / 512) as u64), (length / 512) as u32))
     }
 
     fn ragged(&mut self, write: bool, lba: u16, bytes: u16) -> Result<SimTime, CommandError> {
@@ -335,7 +342,7 @@ where
         }
         let op = [Op::Read, Op::Write, Op::Trim][usize::from(op % 3)];
         let before = self.drive.stats();
-        let result = self.drive.execute(self.now, Request::new(op, Lba::new(lba), sectors));
+        let result = self.request(Request::new(op, Lba::new(lba), sectors));
         match sectors {
             0 => assert!(matches!(result, Err(CommandError::Empty { .. })), "{result:?}"),
             _ => assert!(matches!(result, Err(CommandError::OutOfRange { .. })), "{result:?}"),

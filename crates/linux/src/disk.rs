@@ -3,13 +3,14 @@
 //! Beside the requests of the standard (virtio 1.2, section 5.2) there is one of our own, which the
 //! kernel patches of this project use: copy ranges within the device.
 
-use std::io::{Read, Write};
+use std::collections::BTreeMap;
+use std::io::Read;
 use std::ops::Deref;
 
-use strobe_ssd::{Command, CommandError, Engine, Hint, Range};
+use strobe_ssd::{Command, CommandError, CommandKind, Hint, Range, Simulated, Target};
 use strobe_types::{Lba, SECTOR_BYTES, SimTime};
 use virtio_queue::DescriptorChain;
-use vm_memory::{GuestMemoryBackend as _, GuestMemoryMmap, GuestMemoryRegion as _};
+use vm_memory::{Bytes as _, GuestAddress, GuestMemoryBackend as _, GuestMemoryMmap, GuestMemoryRegion as _};
 
 use crate::record::Recorder;
 
@@ -77,93 +78,50 @@ impl Default for DiskOptions {
     }
 }
 
-/// What the guest has sent, by kind; those that were refused too.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
-pub struct Requests {
-    /// Reads.
-    pub read: u64,
-    /// Writes.
-    pub write: u64,
-    /// Flushes.
-    pub flush: u64,
-    /// Discards.
-    pub discard: u64,
-    /// Ranges of all discards.
-    pub discard_ranges: u64,
-    /// Write-zeroes requests.
-    pub write_zeroes: u64,
-    /// Copy requests.
-    pub copy: u64,
-    /// Ranges of all copies.
-    pub copy_ranges: u64,
-    /// Others: the serial number, and what this disk does not know.
-    pub other: u64,
-    /// Refused or failed.
-    pub failed: u64,
+/// Where the answer to a request goes.
+struct Room {
+    /// The request's name in the ring.
+    head: u16,
+    /// What the guest has left room in for data; the last byte is for the status.
+    segments: Vec<(GuestAddress, usize)>,
 }
 
-impl Requests {
-    /// All of them.
-    pub fn total(&self) -> u64 {
-        self.read + self.write + self.flush + self.discard + self.write_zeroes + self.copy + self.other
-    }
-
-    /// What was added since `earlier`.
-    #[must_use]
-    pub fn since(&self, earlier: &Self) -> Self {
-        Self {
-            read: self.read - earlier.read,
-            write: self.write - earlier.write,
-            flush: self.flush - earlier.flush,
-            discard: self.discard - earlier.discard,
-            discard_ranges: self.discard_ranges - earlier.discard_ranges,
-            write_zeroes: self.write_zeroes - earlier.write_zeroes,
-            copy: self.copy - earlier.copy,
-            copy_ranges: self.copy_ranges - earlier.copy_ranges,
-            other: self.other - earlier.other,
-            failed: self.failed - earlier.failed,
-        }
-    }
-}
-
-/// A request that was carried out.
+/// A request that is complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Done {
-    /// When it completes, by the drive's clock.
-    pub(crate) at: SimTime,
+pub(crate) struct Returned {
+    /// Its name in the ring.
+    pub(crate) head: u16,
     /// Bytes written to the guest's memory.
     pub(crate) written: u32,
 }
 
 /// A drive as a virtio block device.
 pub struct Disk {
-    engine: Box<dyn Engine>,
+    target: Target,
     /// The drive's time at the guest's time 0.
     start: SimTime,
     options: DiskOptions,
     write_cache: bool,
     features: u64,
-    requests: Requests,
-    first_error: Option<String>,
     recorder: Option<Recorder>,
+    /// Where the answers to outstanding requests go, by tag.
+    rooms: BTreeMap<u64, Room>,
+    submitted: u64,
     data: Vec<u8>,
 }
 
-/// How a request was carried out: the status and when.
-type Carried = Result<(Status, SimTime), CommandError>;
-
 impl Disk {
-    /// `engine`, which keeps contents, as a disk. The guest's time 0 is `start` for it.
-    pub fn new(engine: Box<dyn Engine>, start: SimTime, options: DiskOptions) -> Self {
+    /// `drive`, which keeps contents, as a disk. The guest's time 0 is `start` for it.
+    pub fn new(drive: Box<dyn Simulated>, start: SimTime, options: DiskOptions) -> Self {
         Self {
-            engine,
+            target: Target::new(drive),
             start,
             write_cache: options.write_cache,
             options,
             features: 0,
-            requests: Requests::default(),
-            first_error: None,
             recorder: None,
+            rooms: BTreeMap::new(),
+            submitted: 0,
             data: Vec::new(),
         }
     }
@@ -178,29 +136,19 @@ impl Disk {
         self.recorder.take()
     }
 
-    /// The drive.
-    pub fn engine(&self) -> &dyn Engine {
-        &*self.engine
+    /// The drive, and what the guest has sent.
+    pub fn target(&self) -> &Target {
+        &self.target
     }
 
-    /// The drive.
-    pub fn engine_mut(&mut self) -> &mut dyn Engine {
-        &mut *self.engine
+    /// The same, to begin a new window of latencies.
+    pub fn target_mut(&mut self) -> &mut Target {
+        &mut self.target
     }
 
     /// Gives the drive back.
-    pub fn into_engine(self) -> Box<dyn Engine> {
-        self.engine
-    }
-
-    /// What the guest has sent so far.
-    pub fn requests(&self) -> Requests {
-        self.requests
-    }
-
-    /// The first error of the drive that the guest has seen.
-    pub fn first_error(&self) -> Option<&str> {
-        self.first_error.as_deref()
+    pub fn into_drive(self) -> Box<dyn Simulated> {
+        self.target.into_drive()
     }
 
     /// The drive's time at `guest_ns`.
@@ -234,6 +182,19 @@ impl Disk {
 
     pub(crate) fn set_features(&mut self, features: u64) {
         self.features = features;
+        self.switch_cache(self.write_cache);
+    }
+
+    /// A guest that cannot flush has no use for a cache that must be flushed.
+    fn switch_cache(&mut self, is_on: bool) {
+        self.write_cache = is_on;
+        let waits = !self.is_forced();
+        self.target.drive_mut().set_write_cache(waits);
+    }
+
+    /// Whether writes must be durable when they are complete.
+    fn is_forced(&self) -> bool {
+        !self.write_cache || self.features & feature::FLUSH == 0
     }
 
     pub(crate) fn uses_event_index(&self) -> bool {
@@ -242,15 +203,15 @@ impl Disk {
 
     /// The configuration space (`struct virtio_blk_config`).
     pub(crate) fn config_space(&self) -> [u8; 64] {
-        let unit_sectors = self.engine.geometry().sectors_per_unit();
-        let limits = self.engine.limits();
+        let unit_sectors = self.target.drive().geometry().sectors_per_unit();
+        let limits = self.target.drive().limits();
         let within = |limit: u64, most: u32| match limit {
             0 => most,
             limit => u32::try_from(limit).map_or(most, |limit| limit.min(most)),
         };
         let mut space = [0; 64];
         let mut put = |at: usize, bytes: &[u8]| space[at..at + bytes.len()].copy_from_slice(bytes);
-        put(0, &self.engine.sectors().to_le_bytes());
+        put(0, &self.target.drive().sectors().to_le_bytes());
         put(12, &SEG_MAX.to_le_bytes());
         put(20, &(SECTOR_BYTES as u32).to_le_bytes());
         put(24, &[unit_sectors.trailing_zeros() as u8]);
@@ -270,24 +231,24 @@ impl Disk {
     /// The guest writes to the configuration space: to what can be written, the write cache's switch.
     pub(crate) fn set_config(&mut self, offset: u32, bytes: &[u8]) {
         if let (WCE_OFFSET, [cache]) = (offset, bytes) {
-            self.write_cache = *cache != 0;
+            self.switch_cache(*cache != 0);
         }
     }
 
-    /// Carries out the request of `chain`, which arrives at `guest_ns`. Fails only if the guest breaks
-    /// the rules of the ring.
-    pub(crate) fn execute<M>(
+    /// Takes the request of `chain`, which arrives at `guest_ns`. Fails only if the guest breaks the rules of the
+    /// ring.
+    pub(crate) fn submit<M>(
         &mut self,
         guest_ns: u64,
         memory: &GuestMemoryMmap,
         chain: DescriptorChain<M>,
-    ) -> Result<Done, String>
+    ) -> Result<(), String>
     where
         M: Clone + Deref<Target = GuestMemoryMmap>,
     {
         let broken = |what: &str| format!("a request of the guest {what}");
         let mut input = chain.clone().reader(memory).map_err(|_| broken("names memory it does not have"))?;
-        let mut output = chain.writer(memory).map_err(|_| broken("names memory it does not have"))?;
+        let output = chain.clone().writer(memory).map_err(|_| broken("names memory it does not have"))?;
         let mut header = [0; 16];
         input.read_exact(&mut header).map_err(|_| broken("has no header"))?;
         let room = output.available_bytes().checked_sub(1).ok_or_else(|| broken("has no status"))?;
@@ -296,164 +257,163 @@ impl Disk {
         if room.max(input.available_bytes()) as u64 > memory_bytes {
             return Err(broken("has more data than its memory"));
         }
-        let mut end = output.split_at(room).map_err(|_| broken("has no status"))?;
         let [k0, k1, k2, k3, _, _, _, _, sector @ ..] = header;
         let kind = u32::from_le_bytes([k0, k1, k2, k3]);
         let lba = Lba::new(u64::from_le_bytes(sector));
-
-        let now = self.start + guest_ns;
         let mut data = std::mem::take(&mut self.data);
         data.clear();
-        let is_read = matches!(kind, kind::IN | kind::GET_ID);
-        if is_read {
-            data.resize(room, 0);
-        } else {
-            data.resize(input.available_bytes(), 0);
-            input.read_exact(&mut data).map_err(|_| broken("has less data than it says"))?;
-        }
-        let carried = self.carry_out(now, kind, lba, &mut data);
-        let (status, at) = match carried {
-            Ok(done) => done,
-            Err(error) => {
-                if self.first_error.is_none() {
-                    self.first_error = Some(error.to_string());
-                }
-                (Status::IoError, now)
-            }
-        };
-        self.requests.failed += u64::from(status != Status::Ok);
-        let mut written = 1;
-        if is_read && status == Status::Ok {
-            output.write_all(&data).map_err(|_| broken("has no room for what it reads"))?;
-            written += data.len() as u32;
-        }
-        end.write_all(&[status as u8]).map_err(|_| broken("has no status"))?;
+        data.resize(input.available_bytes(), 0);
+        input.read_exact(&mut data).map_err(|_| broken("has less data than it says"))?;
+
+        let tag = self.submitted;
+        self.submitted += 1;
+        let head = chain.head_index();
+        let segments = chain.writable().map(|part| (part.addr(), part.len() as usize)).collect();
+        self.rooms.insert(tag, Room { head, segments });
+        self.ask(self.time(guest_ns), tag, Asked { kind, lba, data: &data, room });
         self.data = data;
-        Ok(Done { at, written })
+        Ok(())
     }
 
-    fn carry_out(&mut self, now: SimTime, kind: u32, lba: Lba, data: &mut [u8]) -> Carried {
+    /// Turns a request into commands of the drive, or answers it.
+    fn ask(&mut self, now: SimTime, tag: u64, Asked { kind, lba, data, room }: Asked<'_>) {
+        let range = |bytes: usize| {
+            // More than the drive has is refused by the drive.
+            Range::new(lba, u32::try_from(bytes as u64 / SECTOR_BYTES).unwrap_or(u32::MAX))
+        };
         match kind {
-            kind::IN => {
-                self.requests.read += 1;
-                let range = range_of(lba, data)?;
-                self.command(now, &Command::Read { range }, data)
+            kind::IN if !(room as u64).is_multiple_of(SECTOR_BYTES) => {
+                let error =
+                    CommandError::Length { op: CommandKind::Read, lba: lba.get(), bytes: room as u64 };
+                self.target.answer(now, tag, Err(error));
             }
+            kind::IN => self.send(now, tag, &[Command::Read { range: range(room) }], None),
             kind::OUT => {
-                self.requests.write += 1;
-                let range = range_of(lba, data)?;
-                let fua = !self.write_cache || self.features & feature::FLUSH == 0;
-                self.command(now, &Command::Write { range, fua, hint: Hint::None }, data)
+                let write =
+                    Command::Write { range: range(data.len()), fua: self.is_forced(), hint: Hint::None };
+                self.send(now, tag, &[write], Some(data));
             }
-            kind::FLUSH => {
-                self.requests.flush += 1;
-                self.command(now, &Command::Flush, &mut [])
+            kind::FLUSH => self.send(now, tag, &[Command::Flush], None),
+            kind::DISCARD => {
+                let segments = data.chunks(Segment::BYTES).map(Segment::parse);
+                let ranges: Option<Vec<Range>> = segments.map(|segment| segment?.plain()).collect();
+                match ranges {
+                    None => self.target.answer(now, tag, Err(CommandError::Unsupported)),
+                    Some(ranges) if ranges.len() > self.options.discard_segments as usize => {
+                        let error = CommandError::Ranges { op: CommandKind::Trim, ranges: ranges.len() };
+                        self.target.answer(now, tag, Err(error));
+                    }
+                    Some(ranges) => self.send(now, tag, &[Command::Deallocate(&ranges)], None),
+                }
             }
-            kind::DISCARD => self.discard(now, data),
-            kind::WRITE_ZEROES => {
-                let carried = self.write_zeroes(now, data);
-                self.settled(carried)
-            }
-            kind::COPY if self.options.copy => {
-                let carried = self.copy(now, data);
-                self.settled(carried)
-            }
+            kind::WRITE_ZEROES => match Segment::parse(data) {
+                // Flag 0: the blocks may be unmapped.
+                Some(Segment { range, flags: flags @ 0..=1 }) => {
+                    self.send(now, tag, &[Command::WriteZeroes { range, deallocate: flags == 1 }], None);
+                }
+                _ => self.target.answer(now, tag, Err(CommandError::Unsupported)),
+            },
+            kind::COPY if self.options.copy => self.copy(now, tag, data),
             kind::GET_ID => {
-                self.requests.other += 1;
-                let serial = b"strobe";
-                let length = serial.len().min(data.len());
-                data[..length].copy_from_slice(&serial[..length]);
-                Ok((Status::Ok, now))
+                let mut serial = b"strobe".to_vec();
+                serial.resize(room, 0);
+                self.target.answer(now, tag, Ok(serial));
             }
-            _ => {
-                self.requests.other += 1;
-                Ok((Status::Unsupported, now))
-            }
+            _ => self.target.answer(now, tag, Err(CommandError::Unsupported)),
         }
     }
 
-    fn command(&mut self, now: SimTime, command: &Command<'_>, data: &mut [u8]) -> Carried {
-        if let Some(recorder) = &mut self.recorder {
-            recorder.command(now, command);
+    fn copy(&mut self, now: SimTime, tag: u64, data: &[u8]) {
+        let count = data.len().div_ceil(CopyEntry::BYTES);
+        if count == 0 || count > COPIES_MAX {
+            let error = CommandError::Ranges { op: CommandKind::Copy, ranges: count };
+            return self.target.answer(now, tag, Err(error));
         }
-        let at = self.engine.command_bytes(now, command, data)?;
-        Ok((Status::Ok, at))
-    }
-
-    fn discard(&mut self, now: SimTime, data: &[u8]) -> Carried {
-        self.requests.discard += 1;
-        let mut ranges = Vec::with_capacity(data.len() / Segment::BYTES);
-        for segment in data.chunks(Segment::BYTES) {
-            match Segment::parse(segment) {
-                Some(Segment { range, flags: 0 }) => ranges.push(range),
-                _ => return Ok((Status::Unsupported, now)),
-            }
-        }
-        self.requests.discard_ranges += ranges.len() as u64;
-        if ranges.len() > self.options.discard_segments as usize {
-            return Ok((Status::IoError, now));
-        }
-        self.command(now, &Command::Deallocate(&ranges), &mut [])
-    }
-
-    /// Without a write cache the guest sends no flushes: what is done is durable when it completes. Writes ask for
-    /// it one by one, other changes by a flush of ours.
-    fn settled(&mut self, carried: Carried) -> Carried {
-        match carried {
-            Ok((Status::Ok, at)) if !self.write_cache => self.command(at, &Command::Flush, &mut []),
-            carried => carried,
-        }
-    }
-
-    fn write_zeroes(&mut self, now: SimTime, data: &[u8]) -> Carried {
-        self.requests.write_zeroes += 1;
-        // Flag 0: the blocks may be unmapped.
-        match Segment::parse(data) {
-            Some(Segment { range, flags: flags @ 0..=1 }) => {
-                self.command(now, &Command::WriteZeroes { range, deallocate: flags == 1 }, &mut [])
-            }
-            _ => Ok((Status::Unsupported, now)),
-        }
-    }
-
-    fn copy(&mut self, now: SimTime, data: &[u8]) -> Carried {
-        self.requests.copy += 1;
-        if data.is_empty() || data.len() > COPIES_MAX * CopyEntry::BYTES {
-            return Ok((Status::IoError, now));
-        }
-        let mut entries = Vec::with_capacity(data.len() / CopyEntry::BYTES);
-        for entry in data.chunks(CopyEntry::BYTES) {
-            match CopyEntry::parse(entry) {
-                Some(entry) => entries.push(entry),
-                None => return Ok((Status::Unsupported, now)),
-            }
-        }
-        self.requests.copy_ranges += entries.len() as u64;
+        let entries: Option<Vec<_>> = data.chunks(CopyEntry::BYTES).map(CopyEntry::parse).collect();
+        let Some(entries) = entries else {
+            return self.target.answer(now, tag, Err(CommandError::Unsupported));
+        };
+        let sources: Vec<Range> = entries.iter().map(|entry| entry.source).collect();
         // What goes to one place after the other is one command of the drive.
-        let (mut done, mut sources) = (now, Vec::new());
-        let mut rest = &entries[..];
-        while let Some(first) = rest.first() {
-            sources.clear();
-            let mut end = first.to;
-            let together = rest.iter().take_while(|entry| {
-                let follows = entry.to == end;
-                end = entry.to.saturating_add(entry.source.sectors.into());
-                follows
-            });
-            sources.extend(together.map(|entry| entry.source));
-            let command = Command::Copy { destination: Lba::new(first.to), sources: &sources };
-            let (_, at) = self.command(now, &command, &mut [])?;
-            done = done.max(at);
-            rest = &rest[sources.len()..];
+        let mut commands = Vec::new();
+        let mut first = 0;
+        for at in 1..=entries.len() {
+            let end = |entry: &CopyEntry| entry.to.saturating_add(entry.source.sectors.into());
+            if entries.get(at).is_some_and(|next| next.to == end(&entries[at - 1])) {
+                continue;
+            }
+            let destination = Lba::new(entries[first].to);
+            commands.push(Command::Copy { destination, sources: &sources[first..at] });
+            first = at;
         }
-        Ok((Status::Ok, done))
+        self.send(now, tag, &commands, None);
+    }
+
+    fn send(&mut self, now: SimTime, tag: u64, commands: &[Command<'_>], data: Option<&[u8]>) {
+        if let Some(recorder) = &mut self.recorder {
+            commands.iter().for_each(|command| recorder.command(now, command));
+        }
+        self.target.submit(now, tag, commands, data);
+    }
+
+    /// When the guest hears from its disk next, in its own time.
+    pub(crate) fn next_event(&self) -> Option<u64> {
+        self.target.next_event().map(|at| self.guest_ns(at))
+    }
+
+    /// Lets time pass until `guest_ns`; writes what is complete by then to the guest's `memory`, as in a request's
+    /// order of completion.
+    pub(crate) fn advance(
+        &mut self,
+        guest_ns: u64,
+        memory: &GuestMemoryMmap,
+    ) -> Result<Vec<Returned>, String> {
+        let mut answers = Vec::new();
+        self.target.advance(self.time(guest_ns), &mut answers);
+        let returned = answers.into_iter().filter_map(|answer| {
+            let room = self.rooms.remove(&answer.tag)?;
+            Some(give(&room, memory, answer.result))
+        });
+        returned.collect()
     }
 }
 
-fn range_of(lba: Lba, data: &[u8]) -> Result<Range, CommandError> {
-    // More than the drive has is refused by the drive.
-    let sectors = u32::try_from(data.len() as u64 / SECTOR_BYTES).unwrap_or(u32::MAX);
-    Ok(Range::new(lba, sectors))
+/// A request as it lies in the guest's memory.
+struct Asked<'a> {
+    kind: u32,
+    lba: Lba,
+    data: &'a [u8],
+    /// Bytes that the guest expects.
+    room: usize,
+}
+
+/// Writes the answer to a request to where the guest expects it.
+fn give(
+    room: &Room,
+    memory: &GuestMemoryMmap,
+    result: Result<Vec<u8>, CommandError>,
+) -> Result<Returned, String> {
+    let (data, status) = match result {
+        Ok(data) => (data, Status::Ok),
+        Err(CommandError::Unsupported) => (Vec::new(), Status::Unsupported),
+        Err(_) => (Vec::new(), Status::IoError),
+    };
+    let written = data.len() as u32 + 1;
+    let end: usize = room.segments.iter().map(|(_, bytes)| bytes).sum();
+    // The status is the last byte of the room; what lies between it and the data stays as it is.
+    let mut at = 0;
+    for &(address, bytes) in &room.segments {
+        let part = data.len().saturating_sub(at).min(bytes);
+        let put = |bytes: &[u8], address| {
+            memory.write_slice(bytes, address).map_err(|error| format!("the guest's memory: {error}"))
+        };
+        put(&data[at.min(data.len())..][..part], address)?;
+        at += bytes;
+        if at == end && bytes > 0 {
+            put(&[status as u8], GuestAddress(address.0 + bytes as u64 - 1))?;
+        }
+    }
+    Ok(Returned { head: room.head, written })
 }
 
 fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
@@ -479,6 +439,11 @@ impl Segment {
         }
         let range = Range::new(Lba::new(u64_at(bytes, 0)?), u32_at(bytes, 8)?);
         Some(Self { range, flags: u32_at(bytes, 12)? })
+    }
+
+    /// The range, if it has no flags.
+    fn plain(self) -> Option<Range> {
+        (self.flags == 0).then_some(self.range)
     }
 }
 

@@ -22,7 +22,7 @@ mod session;
 pub mod time;
 pub mod vhost;
 
-pub use disk::{Disk, DiskOptions, Requests};
+pub use disk::{Disk, DiskOptions};
 pub use error::LinuxError;
 pub use process::{Boot, Clock, EPOCH_NS, Stream};
 pub use record::{Recorder, TraceForm};

@@ -6,19 +6,11 @@ use std::os::fd::OwnedFd;
 use virtio_queue::{Queue, QueueOwnedT, QueueT};
 use vm_memory::{FileOffset, GuestAddress, GuestMemoryMmap, GuestRegionMmap};
 
-use crate::disk::{Disk, Done};
+use crate::disk::Disk;
 use crate::vhost::Region;
 
 /// Descriptors that a ring may have; User-Mode Linux uses 256.
 const SIZE_MAX: u16 = 1024;
-
-/// A request that was carried out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Taken {
-    /// Its name in the ring.
-    pub(crate) head: u16,
-    pub(crate) done: Done,
-}
 
 /// The only ring of the disk.
 pub(crate) struct Ring {
@@ -89,30 +81,33 @@ impl Ring {
         self.queue.set_ready(enable);
     }
 
-    /// Takes every request that waits and has `disk` carry it out at `guest_ns`.
-    pub(crate) fn take_all(&mut self, disk: &mut Disk, guest_ns: u64) -> Result<Vec<Taken>, String> {
+    /// Takes every request that waits to `disk` at `guest_ns`.
+    pub(crate) fn take_all(&mut self, disk: &mut Disk, guest_ns: u64) -> Result<(), String> {
         let memory = self.memory.as_ref().ok_or("a request before the memory is known")?;
-        let mut taken = Vec::new();
         loop {
             // Kicks while we look are not needed; after the last look they are.
             self.queue.disable_notification(memory).map_err(|error| error.to_string())?;
             loop {
                 let chain = self.queue.iter(memory).map_err(|error| error.to_string())?.next();
                 let Some(chain) = chain else { break };
-                let head = chain.head_index();
-                taken.push(Taken { head, done: disk.execute(guest_ns, memory, chain)? });
+                disk.submit(guest_ns, memory, chain)?;
             }
             if !self.queue.enable_notification(memory).map_err(|error| error.to_string())? {
-                return Ok(taken);
+                return Ok(());
             }
         }
     }
 
-    /// Gives a request back; returns whether the guest wants to be told.
-    pub(crate) fn give_back(&mut self, head: u16, written: u32) -> Result<bool, String> {
-        let memory = self.memory.as_ref().ok_or("a request before the memory is known")?;
-        self.queue.add_used(memory, head, written).map_err(|error| error.to_string())?;
-        self.queue.needs_notification(memory).map_err(|error| error.to_string())
+    /// Gives back the requests of `disk` that are complete at `guest_ns`; returns whether the guest wants to be told.
+    pub(crate) fn give_back(&mut self, disk: &mut Disk, guest_ns: u64) -> Result<bool, String> {
+        let Some(memory) = &self.memory else { return Ok(false) };
+        let mut tell = false;
+        for returned in disk.advance(guest_ns, memory)? {
+            let added = self.queue.add_used(memory, returned.head, returned.written);
+            added.map_err(|error| error.to_string())?;
+            tell |= self.queue.needs_notification(memory).map_err(|error| error.to_string())?;
+        }
+        Ok(tell)
     }
 }
 
@@ -258,12 +253,10 @@ mod tests {
             }
             put(&memory, AVAILABLE + 2, &count.unwrap_or(heads.len() as u16).to_le_bytes());
             // Refused or carried out; and what was carried out can be given back.
-            let result = ring.take_all(&mut disk, 1000);
-            if let Ok(taken) = result {
-                for Taken { head, done } in taken {
-                    prop_assert!(done.at >= SimTime::ZERO);
-                    let _ = ring.give_back(head, done.written);
-                }
+            let _ = ring.take_all(&mut disk, 1000);
+            while let Some(next) = disk.next_event() {
+                prop_assert!(next >= 1000);
+                let _ = ring.give_back(&mut disk, next);
             }
         }
 
@@ -278,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_carried_out_and_one_larger_than_the_memory_is_refused() {
+    fn a_read_reaches_the_guest_when_it_is_complete_and_one_larger_than_the_memory_is_refused() {
         let request = |length: u32| {
             let mut disk = disk(DiskOptions::default());
             let mut ring = ring();
@@ -290,11 +283,22 @@ mod tests {
             table.push((STATUS, 1, WRITE, 0));
             put_table(&memory, &table);
             put(&memory, AVAILABLE, &[0, 0, 1, 0, 0, 0]);
-            ring.take_all(&mut disk, 0)
+            put(&memory, DATA, &[7; 512]);
+            put(&memory, STATUS, &[9]);
+            ring.take_all(&mut disk, 0)?;
+            Ok::<_, String>((ring, disk, memory))
         };
-        let taken = request(512).expect("a good request");
-        assert_eq!(taken.len(), 1);
-        assert_eq!(taken[0].done.written, 8 * 512 + 1);
-        assert!(request(0x8000).unwrap_err().contains("more data than its memory"));
+        let byte = |memory: &GuestMemoryMmap, at| memory.read_obj::<u8>(GuestAddress(at)).expect("memory");
+        let (mut ring, mut disk, memory) = request(512).expect("a good request");
+        let done = disk.next_event().expect("on its way");
+        assert!(done > 1000);
+        assert!(!ring.give_back(&mut disk, done - 1).expect("not yet"));
+        assert_eq!((byte(&memory, DATA), byte(&memory, STATUS)), (7, 9));
+        ring.give_back(&mut disk, done).expect("complete");
+        assert_eq!((byte(&memory, DATA), byte(&memory, STATUS)), (0, 0), "zeros were read, and all is well");
+        let used = |at| memory.read_obj::<u32>(GuestAddress(USED + at)).expect("memory");
+        assert_eq!((used(4), used(8)), (0, 8 * 512 + 1), "its name, and the bytes written");
+        assert_eq!(disk.next_event(), None);
+        assert!(request(0x8000).err().expect("too large").contains("more data than its memory"));
     }
 }

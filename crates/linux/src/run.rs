@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use strobe_ssd::{DriveStats, Engine, Latency};
+use strobe_ssd::{DriveStats, Latency, Requests, Simulated};
 use strobe_types::SimTime;
 
-use crate::disk::{Disk, DiskOptions, Requests};
+use crate::disk::{Disk, DiskOptions};
 use crate::job::{Job, Report};
 use crate::process::{Boot, Clock, Stream};
 use crate::record::Recorder;
@@ -70,7 +70,7 @@ pub struct Mark {
 /// What came of a job.
 pub struct Outcome {
     /// The drive, as the guest left it; to be restarted after a power cut.
-    pub engine: Box<dyn Engine>,
+    pub drive: Box<dyn Simulated>,
     /// How the guest ended.
     pub ended: Ended,
     /// The drive's time then.
@@ -102,7 +102,7 @@ impl Outcome {
 /// A drive about to be switched on together with a guest.
 pub struct PoweredDrive {
     /// The drive, which keeps contents.
-    pub engine: Box<dyn Engine>,
+    pub drive: Box<dyn Simulated>,
     /// Its time at the guest's time 0.
     pub start: SimTime,
     /// What is to write down the guest's requests.
@@ -111,8 +111,8 @@ pub struct PoweredDrive {
 
 impl PoweredDrive {
     /// A drive as it is at `start`.
-    pub fn new(engine: Box<dyn Engine>, start: SimTime) -> Self {
-        Self { engine, start, recorder: None }
+    pub fn new(drive: Box<dyn Simulated>, start: SimTime) -> Self {
+        Self { drive, start, recorder: None }
     }
 }
 
@@ -139,7 +139,7 @@ impl Machine {
             time_limit_ns: self.time_limit_ns,
             stall_limit: self.stall_limit,
         };
-        let mut disk = Disk::new(drive.engine, drive.start, self.disk.clone());
+        let mut disk = Disk::new(drive.drive, drive.start, self.disk.clone());
         if let Some(recorder) = drive.recorder {
             disk.record(recorder);
         }
@@ -165,9 +165,9 @@ impl Machine {
             marks: notes.marks,
             exits: notes.exits,
             failed: notes.failed,
-            drive_error: disk.first_error().map(str::to_owned),
-            requests: disk.requests(),
-            engine: disk.into_engine(),
+            drive_error: disk.target().first_error().map(str::to_owned),
+            requests: disk.target().requests(),
+            drive: disk.into_drive(),
         })
     }
 }
@@ -222,9 +222,9 @@ impl Notes<'_> {
         })?;
         match report {
             Report::Mark { name, at_ns } => {
-                let (stats, requests) = (disk.engine().stats(), disk.requests());
-                let latency = disk.engine().latency().clone();
-                disk.engine_mut().clear_latency();
+                let (requests, drive) = (disk.target().requests(), disk.target_mut().drive_mut());
+                let (stats, latency) = (drive.stats(), drive.latency().clone());
+                drive.clear_latency();
                 self.marks.push(Mark { name, at_ns, stats, requests, latency });
             }
             Report::Exit { step, code } => self.exits.push((step, code)),

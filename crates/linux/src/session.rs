@@ -3,8 +3,6 @@
 //! Everything happens on one thread. In virtual time either the guest runs or we do, never both, so the
 //! order of all that happens is the same in every run.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::io::{self, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -81,8 +79,6 @@ pub fn boot(
         disk_link: None,
         backend: None,
         ring: Ring::new().map_err(LinuxError::Protocol)?,
-        pending: BinaryHeap::new(),
-        order: 0,
         waiting: false,
         interrupts: 0,
         log: Vec::new(),
@@ -107,9 +103,6 @@ pub fn boot(
     }
 }
 
-/// A request on its way back: when it completes, then in the order of arrival; its name and length.
-type Pending = Reverse<(u64, u64, u16, u32)>;
-
 struct Session<'a> {
     disk: &'a mut Disk,
     listener: &'a mut dyn Listener,
@@ -122,8 +115,6 @@ struct Session<'a> {
     /// Where our interrupts go.
     backend: Option<UnixStream>,
     ring: Ring,
-    pending: BinaryHeap<Pending>,
-    order: u64,
     /// The guest waits: time is ours.
     waiting: bool,
     interrupts: u64,
@@ -173,11 +164,7 @@ impl Session<'_> {
     /// How far the guest may run from `now` on without asking.
     fn free_until(&self, now: u64) -> u64 {
         let quantum = now.saturating_add(QUANTUM_NS);
-        self.next_completion().map_or(quantum, |next| next.min(quantum))
-    }
-
-    fn next_completion(&self) -> Option<u64> {
-        self.pending.peek().map(|Reverse((at, ..))| *at)
+        self.disk.next_event().map_or(quantum, |next| next.max(now).min(quantum))
     }
 
     fn run(&mut self, exit: BorrowedFd<'_>) -> Result<End, LinuxError> {
@@ -185,7 +172,7 @@ impl Session<'_> {
         loop {
             while self.waiting {
                 self.decide()?;
-                if self.disk.engine().was_cut() {
+                if self.disk.target().drive().was_cut() {
                     return Ok(End::PowerCut);
                 }
             }
@@ -243,7 +230,7 @@ impl Session<'_> {
         }
         add(Source::Exit, exit);
         let mut patience = LOOK_UP;
-        if let (Clock::Real, Some(next)) = (self.clock, self.next_completion()) {
+        if let (Clock::Real, Some(next)) = (self.clock, self.disk.next_event()) {
             patience = patience.min(Duration::from_nanos(next.saturating_sub(self.now())));
         }
         let timeout = Timespec { tv_sec: 0, tv_nsec: patience.as_nanos() as _ };
@@ -278,7 +265,7 @@ impl Session<'_> {
     /// the completion.
     fn decide(&mut self) -> Result<(), LinuxError> {
         let Some(calendar) = &self.calendar else { return Ok(()) };
-        match (self.next_completion(), calendar.request()) {
+        match (self.disk.next_event(), calendar.request()) {
             (Some(at), request) if request.is_none_or(|request| at <= request) => {
                 calendar.advance(at);
                 self.complete_until(at)
@@ -300,14 +287,7 @@ impl Session<'_> {
 
     /// Gives back all requests that are complete at `now`, and tells the guest if it wants to know.
     fn complete_until(&mut self, now: u64) -> Result<(), LinuxError> {
-        let mut tell = false;
-        while let Some(&Reverse((at, _, head, written))) = self.pending.peek() {
-            if at > now {
-                break;
-            }
-            self.pending.pop();
-            tell |= self.ring.give_back(head, written).map_err(LinuxError::Protocol)?;
-        }
+        let tell = self.ring.give_back(self.disk, now).map_err(LinuxError::Protocol)?;
         if tell { self.interrupt() } else { Ok(()) }
     }
 
@@ -402,7 +382,7 @@ impl Session<'_> {
             Request::SetConfig { offset, bytes } => self.disk.set_config(offset, &bytes),
             Request::Kick { .. } => {
                 self.kicked()?;
-                if self.disk.engine().was_cut() {
+                if self.disk.target().drive().was_cut() {
                     return Ok(Some(End::PowerCut));
                 }
             }
@@ -424,11 +404,7 @@ impl Session<'_> {
     /// There is something in the ring. Only when its completions are known may the guest go on.
     fn kicked(&mut self) -> Result<(), LinuxError> {
         let now = self.now();
-        for taken in self.ring.take_all(self.disk, now).map_err(LinuxError::Protocol)? {
-            self.order += 1;
-            let at = self.disk.guest_ns(taken.done.at).max(now);
-            self.pending.push(Reverse((at, self.order, taken.head, taken.done.written)));
-        }
+        self.ring.take_all(self.disk, now).map_err(LinuxError::Protocol)?;
         let until = self.free_until(now);
         if let Some(calendar) = &self.calendar {
             calendar.limit(until);

@@ -19,7 +19,8 @@ use crate::config::{
     AllocationName, CopyMode, DataMode, DriveConfig, GcConfig, GcStreamName, MigrationName, NvramError,
     TemperatureName, TranslationTable, WearLevelingConfig, WearLevelingName, block_scheme,
 };
-use crate::drive::{Drive, Engine};
+use crate::device::Simulated;
+use crate::drive::Drive;
 use crate::image::ImageProblem;
 
 /// Why a configuration describes no drive that works.
@@ -95,7 +96,7 @@ fn policy_names() -> String {
 /// program failures and the chance of policies.
 ///
 /// Memory is proportional to the drive; ask [`memory_bytes`] first.
-pub fn build(config: &DriveConfig, timing: bool, seed: u64) -> Result<Box<dyn Engine>, BuildError> {
+pub fn build(config: &DriveConfig, timing: bool, seed: u64) -> Result<Box<dyn Simulated>, BuildError> {
     let plan = Plan::new(config, seed)?;
     // Runs that only count are worth a type of their own for the policies that most of them use.
     if plan.only_counts(timing) {
@@ -118,7 +119,7 @@ pub fn build_with<V>(
     timing: bool,
     seed: u64,
     policy: impl FnOnce(&Geometry) -> V,
-) -> Result<Box<dyn Engine>, BuildError>
+) -> Result<Box<dyn Simulated>, BuildError>
 where
     V: VictimPolicy + Clone + Send + 'static,
 {
@@ -131,7 +132,7 @@ where
 }
 
 /// A drive, and how it was found again if it is not new.
-pub(crate) type Built = (Box<dyn Engine>, Option<Recovery>);
+pub(crate) type Built = (Box<dyn Simulated>, Option<Recovery>);
 
 /// Host memory that a drive needs, in bytes, before building it.
 pub fn memory_bytes(config: &DriveConfig) -> Result<u64, BuildError> {
@@ -341,7 +342,7 @@ impl<'a> Plan<'a> {
         &self,
         timing: bool,
         policy: impl FnOnce() -> Result<AnyPolicy, BuildError>,
-    ) -> Result<Box<dyn Engine>, BuildError> {
+    ) -> Result<Box<dyn Simulated>, BuildError> {
         let array = || self.switched_timing(timing);
         let built = match (block_scheme(&self.config.ftl.mapping), self.config.nand.data) {
             (None, DataMode::None) => {

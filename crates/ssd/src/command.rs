@@ -1,12 +1,13 @@
-//! The commands of the drive: what they say, how large they may be, and how they are refused.
+//! The commands of the drive: what they say, and how large they may be.
 //!
 //! They are those of the NVM command set of NVMe. Front ends translate their own into them: ATA's DATA
 //! SET MANAGEMENT with its TRIM bit set, for one, is a [`Command::Deallocate`].
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use strobe_ftl::FtlError;
 use strobe_types::{Lba, Op};
+
+use crate::error::CommandError;
 
 /// A run of sectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,8 +61,8 @@ pub enum Command<'a> {
     /// link. Sources may touch and overlap each other, but not the destination.
     ///
     /// Where source and destination lie alike within mapping units, whole units are copied by the
-    /// mapping scheme, and those that are not mapped become unmapped at the destination. What else
-    /// there is, is read, merged and written like data of the host.
+    /// mapping scheme, and those that are not mapped become unmapped at the destination. All other
+    /// sectors are read, merged with what their new unit holds, and written like data of the host.
     Copy {
         /// First sector of the copy.
         destination: Lba,
@@ -201,7 +202,7 @@ pub enum Limit {
 }
 
 impl Limit {
-    fn text(self) -> &'static str {
+    pub(crate) fn text(self) -> &'static str {
         match self {
             Limit::Ranges => "ranges",
             Limit::RangeSectors => "sectors in one range",
@@ -266,139 +267,5 @@ pub(crate) fn check_overlap(destination: Lba, sectors: u64, sources: &[Range]) -
             destination: destination.get(),
             sectors,
         }),
-    }
-}
-
-/// Why a command was refused. The drive is unchanged, except that after an error of the mapping scheme
-/// flash operations already done for an earlier part of the command stay done.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum CommandError {
-    /// The range leaves the drive.
-    #[error("{op} of {sectors} sectors at sector {lba} leaves the drive, which has {drive_sectors} sectors", op = .op.name())]
-    OutOfRange {
-        /// The command.
-        op: CommandKind,
-        /// First sector.
-        lba: u64,
-        /// Sectors asked for.
-        sectors: u64,
-        /// Sectors of the drive.
-        drive_sectors: u64,
-    },
-    /// A command or a source range without sectors.
-    #[error("{op} of zero sectors at sector {lba}", op = .op.name())]
-    Empty {
-        /// The command.
-        op: CommandKind,
-        /// First sector.
-        lba: u64,
-    },
-    /// The data is not a whole number of sectors, or more than one command can carry.
-    #[error("{op} of {bytes} bytes at sector {lba}; a command carries whole sectors of 512 bytes, fewer than 2³²", op = .op.name())]
-    Length {
-        /// The command.
-        op: CommandKind,
-        /// First sector.
-        lba: u64,
-        /// Bytes given.
-        bytes: u64,
-    },
-    /// The data is longer or shorter than the command says.
-    #[error("{op} of {sectors} sectors with {bytes} bytes of data", op = .op.name())]
-    DataLength {
-        /// The command.
-        op: CommandKind,
-        /// Sectors of the command.
-        sectors: u32,
-        /// Bytes given.
-        bytes: u64,
-    },
-    /// No range at all, or more than the format of the command can carry.
-    #[error("{op} with {ranges} ranges; a command carries 1 to {max}", op = .op.name(), max = RANGES_MAX)]
-    Ranges {
-        /// The command.
-        op: CommandKind,
-        /// Ranges given.
-        ranges: usize,
-    },
-    /// A limit of the drive is exceeded.
-    #[error("{op} with {given} {what}; this drive takes at most {allowed}", op = .op.name(), what = .limit.text())]
-    TooLarge {
-        /// The command.
-        op: CommandKind,
-        /// The limit.
-        limit: Limit,
-        /// What the command has of it.
-        given: u64,
-        /// What the drive allows.
-        allowed: u64,
-    },
-    /// A copy would overwrite what it copies.
-    #[error(
-        "copy of {source_sectors} sectors at sector {source_lba} overlaps its destination, {sectors} sectors \
-         at sector {destination}"
-    )]
-    Overlap {
-        /// First sector of the source range.
-        source_lba: u64,
-        /// Its sectors.
-        source_sectors: u64,
-        /// First sector of the destination.
-        destination: u64,
-        /// Sectors of the whole copy.
-        sectors: u64,
-    },
-    /// The drive does not keep what is written.
-    #[error("this drive keeps no contents: set drive.nand.data = \"bytes\"")]
-    NoContent,
-    /// The mapping scheme gave up.
-    #[error(transparent)]
-    Ftl(#[from] FtlError),
-    /// What keeps the stored data has failed: the image's disk is full, or cannot be read, or the image
-    /// is damaged. Whatever the command had done may be lost, and every later one is refused.
-    #[error("the drive has failed: {0}")]
-    Medium(String),
-}
-
-/// An NVMe completion status: status code type and status code.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Status {
-    /// Status Code Type: 0 generic, 1 command specific, 2 media and data integrity.
-    pub sct: u8,
-    /// Status Code.
-    pub sc: u8,
-}
-
-impl Status {
-    /// Invalid Field in Command.
-    pub const INVALID_FIELD: Self = Self { sct: 0, sc: 0x02 };
-    /// LBA Out of Range.
-    pub const LBA_OUT_OF_RANGE: Self = Self { sct: 0, sc: 0x80 };
-    /// Command Size Limit Exceeded.
-    pub const SIZE_LIMIT_EXCEEDED: Self = Self { sct: 1, sc: 0x83 };
-    /// Overlapping I/O Range.
-    pub const OVERLAPPING_RANGE: Self = Self { sct: 1, sc: 0x87 };
-    /// Internal Error.
-    pub const INTERNAL_ERROR: Self = Self { sct: 0, sc: 0x06 };
-    /// Write Fault.
-    pub const WRITE_FAULT: Self = Self { sct: 2, sc: 0x80 };
-}
-
-impl CommandError {
-    /// What an NVMe drive answers.
-    pub fn status(&self) -> Status {
-        match self {
-            CommandError::OutOfRange { .. } => Status::LBA_OUT_OF_RANGE,
-            CommandError::Empty { .. }
-            | CommandError::Length { .. }
-            | CommandError::DataLength { .. }
-            | CommandError::Ranges { .. }
-            | CommandError::NoContent => Status::INVALID_FIELD,
-            CommandError::TooLarge { .. } => Status::SIZE_LIMIT_EXCEEDED,
-            CommandError::Overlap { .. } => Status::OVERLAPPING_RANGE,
-            CommandError::Ftl(_) => Status::WRITE_FAULT,
-            CommandError::Medium(_) => Status::INTERNAL_ERROR,
-        }
     }
 }

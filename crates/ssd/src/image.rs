@@ -10,7 +10,8 @@ use strobe_types::{BlockId, SimTime};
 
 use crate::build::{BuildError, Built, Plan, checked, memory_beside_chip};
 use crate::config::{DataMode, DriveConfig};
-use crate::drive::{Drive, Engine};
+use crate::device::Simulated;
+use crate::drive::Drive;
 
 /// Why an image cannot be used for a drive.
 #[derive(Debug, thiserror::Error)]
@@ -61,7 +62,7 @@ pub fn build_on_image(
     timing: bool,
     seed: u64,
     path: &Path,
-) -> Result<(Box<dyn Engine>, Option<Recovery>), BuildError> {
+) -> Result<(Box<dyn Simulated>, Option<Recovery>), BuildError> {
     let wrong = |error| BuildError::Image { path: path.display().to_string(), error };
     check_keys(config).map_err(wrong)?;
     let (geometry, logical) = checked(config)?;

@@ -1,38 +1,40 @@
 //! The drive: what a host sees.
 //!
-//! [`Command`]s come in. [`Drive`] splits them into mapping units, merges partial ones, passes them through the
-//! write caches to a mapping scheme and returns completion times. [`Engine`] is the same drive
-//! behind a trait object, with its parameters (policy, timing, stored data) chosen at run time by
-//! [`build`]; inside, everything is static. [`DriveConfig`] is the `[drive]` table of an
-//! experiment, [`presets`] are ready-made ones.
+//! [`Command`]s go in and [`Completion`]s come out through [`Device`], the one door to a drive. [`Drive`] splits
+//! commands into mapping units, merges partial ones and passes them through the write caches to a mapping scheme.
+//! [`build`] makes one from a [`DriveConfig`], the `[drive]` table of an experiment, with policy, timing and stored
+//! data chosen at run time; [`presets`] are ready-made ones. [`Inspect`] is for observers, [`Simulated`] for
+//! experiments that cut power or copy a drive.
 
 mod buffer;
 mod build;
-mod bytes;
 mod command;
 mod config;
 mod controller;
+mod device;
 mod drive;
+mod error;
 mod image;
 mod nvram;
 mod places;
-mod power;
 pub mod presets;
 mod queue;
-mod ranges;
 mod room;
 mod stats;
+mod target;
 mod witness;
 
 pub use build::{BuildError, build, build_with, memory_bytes};
-pub use command::{Command, CommandError, CommandKind, Hint, Limit, LimitsConfig, RANGES_MAX, Range, Status};
+pub use command::{Command, CommandKind, Hint, Limit, LimitsConfig, RANGES_MAX, Range};
 pub use config::{
     AllocationName, ControllerConfig, CopyMode, DataMode, DriveConfig, FtlConfig, GcConfig, GcStreamName,
     MAPPINGS, MappingInfo, MigrationName, NVRAM_RANGES_MAX, NandConfig, NvramConfig, NvramError,
     NvramPolicyName, POLICIES, PolicyInfo, SectorRange, TemperatureName, TranslationTable, TrimConfig,
     WearLevelingConfig, WearLevelingName,
 };
-pub use drive::{Drive, Engine};
+pub use device::{Completion, Device, Inspect, Simulated};
+pub use drive::Drive;
+pub use error::{CommandError, Status};
 pub use image::{
     Examined, ImageDrive, ImageProblem, build_on_image, examine, image_config, image_memory_bytes,
 };
@@ -42,4 +44,5 @@ pub use room::Room;
 pub use stats::{DriveStats, HostCounts, Latency, NvramStats};
 pub use strobe_ftl::{MergeStats, Recovery, RecoveryError, TranslationStats};
 pub use strobe_nand::{Access, Damage, Image, ImageError, ImageInfo, Scan};
+pub use target::{Requests, Target};
 pub use witness::Verdict;

@@ -20,7 +20,6 @@ use strobe_types::{Geometry, Lpn, SimTime};
 
 use crate::command::Hint;
 use crate::config::{NvramConfig, NvramPolicyName};
-use crate::drive::Drive;
 use crate::places::Places;
 use crate::stats::NvramStats;
 
@@ -117,7 +116,7 @@ impl<P: Payload> Nvram<P> {
     }
 
     /// Whether a write of `lpn` belongs here.
-    fn takes(&self, lpn: Lpn, hint: Hint) -> bool {
+    pub(crate) fn takes(&self, lpn: Lpn, hint: Hint) -> bool {
         let admitted = match &self.admission {
             Admission::All => true,
             Admission::Units(ranges) => ranges.iter().any(|units| units.contains(&u64::from(lpn.get()))),
@@ -153,12 +152,18 @@ impl<P: Payload> Nvram<P> {
     }
 
     /// Notes that the old content of a partially written unit arrives at `then`.
-    fn merge_until(&mut self, then: SimTime) {
+    pub(crate) fn merge_until(&mut self, then: SimTime) {
         self.merged = self.merged.max(then);
     }
 
     /// Takes a unit; returns when it is here. If flash fails while room is made, nothing changes.
-    fn put<F>(&mut self, now: SimTime, lpn: Lpn, payload: P, ftl: &mut F) -> Result<SimTime, FtlError>
+    pub(crate) fn put<F>(
+        &mut self,
+        now: SimTime,
+        lpn: Lpn,
+        payload: P,
+        ftl: &mut F,
+    ) -> Result<SimTime, FtlError>
     where
         F: MappingScheme<Payload = P>,
     {
@@ -255,7 +260,7 @@ impl<P: Payload> Nvram<P> {
 
     /// Flushes the mapping scheme; returns when that is done. Then it knows of the trims, and the tombstones
     /// are gone.
-    fn flush<F>(&mut self, now: SimTime, ftl: &mut F) -> Result<SimTime, FtlError>
+    pub(crate) fn flush<F>(&mut self, now: SimTime, ftl: &mut F) -> Result<SimTime, FtlError>
     where
         F: MappingScheme<Payload = P>,
     {
@@ -293,51 +298,5 @@ impl<P: Payload> Nvram<P> {
             return Ok(());
         };
         Err(CheckError(format!("non-volatile cache: {wrong}")))
-    }
-}
-
-impl<F: MappingScheme> Drive<F> {
-    /// The non-volatile write cache, if there is one. As it was at the start of a command, it is right
-    /// after a power cut anywhere inside that command.
-    pub fn nvram(&self) -> Option<&Nvram<F::Payload>> {
-        self.nvram.as_ref()
-    }
-
-    /// Puts `nvram` into this drive, which has been recovered from the flash that a power cut has left.
-    pub fn restore_nvram(&mut self, nvram: Nvram<F::Payload>) {
-        self.nvram = Some(nvram);
-    }
-
-    /// Makes what the mapping scheme has done so far survive a power cut; returns when it does.
-    pub(crate) fn flush_map(&mut self, now: SimTime) -> Result<SimTime, FtlError> {
-        match &mut self.nvram {
-            Some(nvram) => nvram.flush(now, &mut self.ftl),
-            None => self.ftl.flush(now),
-        }
-    }
-
-    /// Moves those of the units gathered that belong there into the non-volatile cache; returns when they
-    /// are there. What the host sent is there at `now`, everything at `ready`.
-    pub(crate) fn absorb(&mut self, now: SimTime, ready: SimTime, hint: Hint) -> Result<SimTime, FtlError> {
-        let Some(nvram) = &mut self.nvram else { return Ok(now) };
-        // A unit merged with what waits in the buffer is complete when the buffer has it.
-        let merged = self.buffer.as_ref().map_or(ready, |buffer| ready.max(buffer.merged()));
-        let mut done = now;
-        let mut others = Vec::new();
-        for unit in std::mem::take(&mut self.units) {
-            // Asked one by one: room for the one may be made by writing the next back.
-            if !nvram.takes(unit.lpn, hint) {
-                others.push(unit);
-                continue;
-            }
-            done = nvram.put(done, unit.lpn, unit.payload, &mut self.ftl)?;
-            nvram.merge_until(merged);
-            self.host.units_written += 1;
-            if let Some(buffer) = &mut self.buffer {
-                buffer.drop_units(now, unit.lpn, 1);
-            }
-        }
-        self.units = others;
-        Ok(done)
     }
 }

@@ -5,6 +5,10 @@ use std::collections::BinaryHeap;
 
 use strobe_types::SimTime;
 
+use crate::command::Command;
+use crate::device::Device;
+use crate::error::CommandError;
+
 /// How the host paces its requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pacing {
@@ -30,13 +34,23 @@ pub struct HostQueue {
     next_issue: SimTime,
     /// Latest completion so far: the end of the run.
     finished: SimTime,
-    outstanding: BinaryHeap<Reverse<SimTime>>,
+    /// Requests issued of which the completion is not known yet.
+    in_flight: usize,
+    /// Completions whose places have not been taken by a new request, some perhaps still to come.
+    completions: BinaryHeap<Reverse<SimTime>>,
 }
 
 impl HostQueue {
     /// A queue that starts at `start`.
     pub fn new(pacing: Pacing, start: SimTime) -> Self {
-        Self { pacing, now: start, next_issue: start, finished: start, outstanding: BinaryHeap::new() }
+        Self {
+            pacing,
+            now: start,
+            next_issue: start,
+            finished: start,
+            in_flight: 0,
+            completions: BinaryHeap::new(),
+        }
     }
 
     /// The same pacing from `start` on, with nothing outstanding: after a power cut.
@@ -65,8 +79,8 @@ impl HostQueue {
                 self.next_issue = self.now + interval_ns;
             }
             Pacing::Closed { depth, interval_ns } => {
-                if self.outstanding.len() >= depth as usize
-                    && let Some(Reverse(done)) = self.outstanding.pop()
+                if self.in_flight + self.completions.len() >= depth as usize
+                    && let Some(Reverse(done)) = self.completions.pop()
                 {
                     self.now = self.now.max(done);
                 }
@@ -74,18 +88,74 @@ impl HostQueue {
                 self.next_issue = self.now + interval_ns;
             }
         }
+        self.in_flight += 1;
         self.now
     }
 
-    /// Notes when the request just issued completes.
+    /// Notes that a request that was issued is complete at `done`, be that now or later.
     #[inline]
     pub fn complete(&mut self, done: SimTime) {
+        self.in_flight -= 1;
         self.finished = self.finished.max(done);
         if let Pacing::Closed { depth, .. } = self.pacing
             && depth > 1
         {
-            self.outstanding.push(Reverse(done));
+            self.completions.push(Reverse(done));
         }
+    }
+
+    /// Whether the time of the next issue depends on a completion that is not known yet.
+    fn must_wait(&self) -> bool {
+        match self.pacing {
+            Pacing::Open => false,
+            Pacing::Closed { depth, .. } => {
+                self.in_flight > 0
+                    && self.in_flight + self.completions.len() >= depth as usize
+                    && self.completions.is_empty()
+            }
+        }
+    }
+
+    /// Submits `command` to `device` as soon as the pacing has a place for it; `arrival` is its own time in open
+    /// loop. The error is that of any command that has completed by then: a refused one does so at once.
+    pub fn send<D: Device + ?Sized>(
+        &mut self,
+        device: &mut D,
+        arrival: Option<SimTime>,
+        command: &Command<'_>,
+    ) -> Result<(), CommandError> {
+        while self.must_wait() {
+            self.wait(device)?;
+        }
+        let now = self.issue(arrival);
+        device.submit(now, 0, command, None);
+        self.take_completions(device, now)
+    }
+
+    /// Waits until all commands sent are complete.
+    pub fn finish<D: Device + ?Sized>(&mut self, device: &mut D) -> Result<(), CommandError> {
+        while self.in_flight > 0 {
+            self.wait(device)?;
+        }
+        Ok(())
+    }
+
+    fn wait<D: Device + ?Sized>(&mut self, device: &mut D) -> Result<(), CommandError> {
+        let next = device.next_event().expect("a command that is outstanding completes");
+        self.take_completions(device, next)
+    }
+
+    fn take_completions<D: Device + ?Sized>(
+        &mut self,
+        device: &mut D,
+        until: SimTime,
+    ) -> Result<(), CommandError> {
+        let mut completions = Vec::new();
+        device.advance(until, &mut completions);
+        for completion in &completions {
+            self.complete(completion.at);
+        }
+        completions.into_iter().try_for_each(|completion| completion.result.map(|_| ()))
     }
 }
 

@@ -1,8 +1,6 @@
 //! A drive as the disk of a file system, in virtual time.
 
-use strobe_ftl::MappingScheme;
-use strobe_nand::{Nand, UnitBytes};
-use strobe_ssd::{Command, CommandError, Drive, Hint, Range, Recovery, RecoveryError};
+use strobe_ssd::{Command, CommandError, Hint, Range, Recovery, RecoveryError, Simulated};
 use strobe_types::{Lba, SECTOR_BYTES, SimTime};
 use strobe_workload::files::FileError;
 use strobe_workload::files::fat::{Class, SectorDevice};
@@ -10,17 +8,22 @@ use strobe_workload::files::fat::{Class, SectorDevice};
 /// A drive with contents, used by one program that waits for every request.
 ///
 /// Writes carry their class as a hint, so that a non-volatile cache of the drive can tell metadata.
-#[derive(Clone, Debug)]
-pub struct DriveDisk<F: MappingScheme> {
-    drive: Drive<F>,
+pub struct DriveDisk {
+    drive: Box<dyn Simulated>,
     now: SimTime,
     host_ns: u64,
     requests: u64,
 }
 
-impl<F: MappingScheme<Payload = UnitBytes>> DriveDisk<F> {
+impl Clone for DriveDisk {
+    fn clone(&self) -> Self {
+        Self { drive: self.drive.freeze(), ..*self }
+    }
+}
+
+impl DriveDisk {
     /// A disk on `drive`; each request costs the host `host_ns` beside the drive's own time.
-    pub fn new(drive: Drive<F>, host_ns: u64) -> Self {
+    pub fn new(drive: Box<dyn Simulated>, host_ns: u64) -> Self {
         Self { drive, now: SimTime::ZERO, host_ns, requests: 0 }
     }
 
@@ -35,13 +38,13 @@ impl<F: MappingScheme<Payload = UnitBytes>> DriveDisk<F> {
     }
 
     /// The drive.
-    pub fn drive(&self) -> &Drive<F> {
-        &self.drive
+    pub fn drive(&self) -> &dyn Simulated {
+        &*self.drive
     }
 
     /// The drive, to plan power cuts.
-    pub fn drive_mut(&mut self) -> &mut Drive<F> {
-        &mut self.drive
+    pub fn drive_mut(&mut self) -> &mut dyn Simulated {
+        &mut *self.drive
     }
 
     /// All contents, as a raw file would have them.
@@ -52,10 +55,7 @@ impl<F: MappingScheme<Payload = UnitBytes>> DriveDisk<F> {
     }
 
     /// The disk when power is back after the cut that was planned, or one at this moment.
-    pub fn restart(self) -> Result<(Self, Recovery), RecoveryError>
-    where
-        F::Nand: Clone,
-    {
+    pub fn restart(self) -> Result<(Self, Recovery), RecoveryError> {
         let (drive, recovery) = self.drive.restart(self.now)?;
         Ok((Self { drive, now: recovery.finished, ..self }, recovery))
     }
@@ -66,8 +66,16 @@ impl<F: MappingScheme<Payload = UnitBytes>> DriveDisk<F> {
         Ok(Range::new(Lba::new(sector), sectors))
     }
 
-    fn send(&mut self, command: &Command<'_>, data: &mut [u8]) -> Result<(), FileError> {
-        self.now = self.drive.command_bytes(self.now + self.host_ns, command, data).map_err(io)?;
+    fn send(&mut self, command: &Command<'_>, data: Option<&[u8]>) -> Result<(), FileError> {
+        self.drive.submit(self.now + self.host_ns, 0, command, data);
+        let mut done = Vec::new();
+        while let Some(next) = self.drive.next_event() {
+            self.drive.advance(next, &mut done);
+        }
+        for completion in done {
+            completion.result.map_err(io)?;
+            self.now = completion.at;
+        }
         Ok(())
     }
 }
@@ -76,15 +84,14 @@ fn io(error: CommandError) -> FileError {
     FileError::Io(error.to_string())
 }
 
-impl<F: MappingScheme<Payload = UnitBytes>> SectorDevice for DriveDisk<F> {
+impl SectorDevice for DriveDisk {
     fn sectors(&self) -> u64 {
-        let unit_bytes = self.drive.ftl().nand().geometry().unit_bytes();
-        u64::from(self.drive.ftl().logical_units()) * u64::from(unit_bytes) / SECTOR_BYTES
+        self.drive.sectors()
     }
 
     fn read(&mut self, sector: u64, buffer: &mut [u8]) -> Result<(), FileError> {
-        let range = Self::range(sector, buffer.len())?;
-        self.send(&Command::Read { range }, buffer)
+        self.now = self.drive.read_bytes(self.now + self.host_ns, Lba::new(sector), buffer).map_err(io)?;
+        Ok(())
     }
 
     fn write(&mut self, sector: u64, bytes: &[u8], class: Class) -> Result<(), FileError> {
@@ -94,16 +101,16 @@ impl<F: MappingScheme<Payload = UnitBytes>> SectorDevice for DriveDisk<F> {
             Class::Metadata(_) => Hint::Metadata,
         };
         self.requests += 1;
-        self.send(&Command::Write { range, fua: false, hint }, &mut bytes.to_vec())
+        self.send(&Command::Write { range, fua: false, hint }, Some(bytes))
     }
 
     fn trim(&mut self, sector: u64, count: u64) -> Result<(), FileError> {
         let count = u32::try_from(count)
             .map_err(|_| FileError::Io(format!("a trim of {count} sectors is too long")))?;
-        self.send(&Command::Deallocate(&[Range::new(Lba::new(sector), count)]), &mut [])
+        self.send(&Command::Deallocate(&[Range::new(Lba::new(sector), count)]), None)
     }
 
     fn flush(&mut self) -> Result<(), FileError> {
-        self.send(&Command::Flush, &mut [])
+        self.send(&Command::Flush, None)
     }
 }

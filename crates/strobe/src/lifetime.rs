@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use strobe_ftl::FtlError;
 use strobe_nand::NandOp;
-use strobe_ssd::Engine;
+use strobe_ssd::Simulated;
 use strobe_types::Geometry;
 
 use crate::experiment::{ConfigError, Experiment, RunConfig, WorkloadConfig};
@@ -98,7 +98,7 @@ impl BadBlockWatch {
     }
 
     /// Whether as many blocks as wanted have gone bad in use.
-    pub(crate) fn reached(&mut self, drive: &dyn Engine) -> bool {
+    pub(crate) fn reached(&mut self, drive: &dyn Simulated) -> bool {
         let stats = drive.stats();
         let erases = stats.nand.total(NandOp::Erase);
         let may_be_worn = self.endurance > 0 && erases > self.erases_due;

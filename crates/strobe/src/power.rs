@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use strobe_ssd::{DataMode, DriveConfig, Engine, Recovery, Verdict};
+use strobe_ssd::{DataMode, DriveConfig, Recovery, Simulated, Verdict};
 use strobe_types::SimTime;
 
 use crate::runner::RunError;
@@ -147,7 +147,7 @@ pub(crate) struct PowerSwitch {
 
 impl PowerSwitch {
     /// A switch for `drive`, if power is to be cut at all.
-    pub(crate) fn new(config: &PowerConfig, drive: &mut dyn Engine) -> Option<Self> {
+    pub(crate) fn new(config: &PowerConfig, drive: &mut dyn Simulated) -> Option<Self> {
         if config.is_steady() {
             return None;
         }
@@ -160,12 +160,12 @@ impl PowerSwitch {
     }
 
     /// The measurement begins.
-    pub(crate) fn begin_measuring(&mut self, drive: &mut dyn Engine) {
+    pub(crate) fn begin_measuring(&mut self, drive: &mut dyn Simulated) {
         self.is_measuring = true;
         self.plan(drive);
     }
 
-    fn plan(&mut self, drive: &mut dyn Engine) {
+    fn plan(&mut self, drive: &mut dyn Simulated) {
         let done = drive.operations();
         // Those that a recovery has passed over cannot come any more.
         while self.at.last().is_some_and(|&at| at <= done) {
@@ -214,7 +214,7 @@ impl PowerSwitch {
     /// If the last command was cut short: the drive when power is back, checked.
     pub(crate) fn after_command(
         &mut self,
-        drive: &mut Box<dyn Engine>,
+        drive: &mut Box<dyn Simulated>,
         host_commands: u64,
     ) -> Result<Option<SimTime>, RunError> {
         let Some(operation) = self.next.filter(|_| drive.was_cut()) else { return Ok(None) };

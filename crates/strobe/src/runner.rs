@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use strobe_ssd::{
-    BuildError, CommandError, DriveStats, Engine, HostQueue, Latency, Pacing, build, build_on_image,
+    BuildError, CommandError, DriveStats, HostQueue, Latency, Pacing, Simulated, build, build_on_image,
     image_memory_bytes, memory_bytes,
 };
 use strobe_types::{Lba, Op, Request, SECTOR_BYTES, SimTime};
@@ -165,7 +165,7 @@ pub fn run(experiment: &Experiment, observer: &mut dyn Observer) -> Result<RunRe
 /// policy of your own by [`strobe_ssd::build_with`].
 pub fn run_on(
     experiment: &Experiment,
-    drive: Box<dyn Engine>,
+    drive: Box<dyn Simulated>,
     observer: &mut dyn Observer,
 ) -> Result<RunResult, RunError> {
     let source = Source::open(experiment)?;
@@ -291,7 +291,7 @@ impl<E: Into<RunError>> From<E> for Stop {
 
 struct Runner<'a> {
     experiment: &'a Experiment,
-    drive: Box<dyn Engine>,
+    drive: Box<dyn Simulated>,
     observer: &'a mut dyn Observer,
     queue: HostQueue,
     series: Series,
@@ -319,7 +319,11 @@ struct Runner<'a> {
 }
 
 impl<'a> Runner<'a> {
-    fn new(experiment: &'a Experiment, mut drive: Box<dyn Engine>, observer: &'a mut dyn Observer) -> Self {
+    fn new(
+        experiment: &'a Experiment,
+        mut drive: Box<dyn Simulated>,
+        observer: &'a mut dyn Observer,
+    ) -> Self {
         let interval = u64::from(drive.logical_units()) / 8;
         Self {
             queue: HostQueue::new(closed(HostConfig::default()), SimTime::ZERO),

@@ -68,8 +68,12 @@ macro_rules! with_each_scheme {
     };
 }
 
-fn disk<F: MappingScheme<Payload = UnitBytes>>(ftl: F) -> DriveDisk<F> {
-    DriveDisk::new(Drive::new(ftl, &ControllerConfig::default()), 0)
+fn disk<F>(ftl: F) -> DriveDisk
+where
+    F: MappingScheme<Payload = UnitBytes> + Clone + Send + 'static,
+    F::Nand: Clone,
+{
+    DriveDisk::new(Box::new(Drive::new(ftl, &ControllerConfig::default())), 0)
 }
 
 /// What `fsck.fat` with `option` says of the volume, and what it makes of it; `None` if it is not there.
@@ -144,8 +148,8 @@ fn every_workload_leaves_a_sound_volume_on_the_flash_of_every_scheme() {
     }
 }
 
-fn run_on<F: MappingScheme<Payload = UnitBytes>>(
-    disk: DriveDisk<F>,
+fn run_on(
+    disk: DriveDisk,
     format: &FatFormat,
     options: MountOptions,
     workload: &dyn FileWorkload,
@@ -153,19 +157,19 @@ fn run_on<F: MappingScheme<Payload = UnitBytes>>(
     let mut volume = FatVolume::format(disk, format)?;
     workload.run(&mut volume.mount(options), 5, &mut ())?;
     let mut disk = volume.unmount()?;
-    disk.drive().ftl().check().expect("state");
+    disk.drive().check().expect("state");
     Ok(disk.image()?)
 }
 
 /// A disk that fails from a power cut on, and keeps what had been written before.
-struct UntilCut<F: MappingScheme> {
-    disk: DriveDisk<F>,
+struct UntilCut {
+    disk: DriveDisk,
     /// What the completed requests add up to, and the sector of the one that was cut.
     before: MemoryDisk,
     cut_in: Option<u64>,
 }
 
-impl<F: MappingScheme<Payload = UnitBytes>> SectorDevice for UntilCut<F> {
+impl SectorDevice for UntilCut {
     fn sectors(&self) -> u64 {
         self.disk.sectors()
     }
@@ -204,11 +208,7 @@ fn a_cut_leaves_every_synchronous_write_and_a_volume_that_can_be_repaired() {
     with_each_scheme!(20_000, |scheme, disk| cut_it(scheme, disk, &format, &mut rng));
 }
 
-fn cut_it<F>(scheme: &str, disk: DriveDisk<F>, format: &FatFormat, rng: &mut Prng)
-where
-    F: MappingScheme<Payload = UnitBytes> + Clone,
-    F::Nand: Clone,
-{
+fn cut_it(scheme: &str, disk: DriveDisk, format: &FatFormat, rng: &mut Prng) {
     let workload = PostmarkConfig {
         files: 12,
         size_max_bytes: 9000,
@@ -217,7 +217,7 @@ where
         ..PostmarkConfig::hot_metadata()
     };
     let fresh = FatVolume::format(disk, format).expect("formats").unmount().expect("unmounts");
-    let operations = fresh.drive().ftl().nand().operations();
+    let operations = fresh.drive().operations();
     for cut in 0..12 {
         let mut disk = fresh.clone();
         let before = MemoryDisk::from_image(disk.image().expect("reads"));

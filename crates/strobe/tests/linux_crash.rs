@@ -15,9 +15,12 @@ use strobe::linux::crash::{Config, CrashError, CutReport, Parts, Prepared};
 use strobe::machine::Stopwatch;
 use strobe_ftl::{CheckError, Recovery, RecoveryError, WearSummary};
 use strobe_linux::{LinuxError, kernel};
-use strobe_ssd::{Command, CommandError, DriveStats, Engine, HostQueue, Latency, LimitsConfig, Verdict};
+use strobe_ssd::{
+    Command, CommandError, Completion, Device, DriveStats, Inspect, Latency, LimitsConfig, Range, Simulated,
+    Verdict,
+};
 use strobe_testing::{Need, found};
-use strobe_types::{Geometry, Prng, Request, SimTime};
+use strobe_types::{Geometry, Lba, Prng, SimTime};
 
 const SEED: u64 = 7;
 
@@ -52,7 +55,7 @@ fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> 
 fn prepare(
     parts: &Parts,
     config: &Config,
-    wrap: fn(Box<dyn Engine>) -> Box<dyn Engine>,
+    wrap: fn(Box<dyn Simulated>) -> Box<dyn Simulated>,
 ) -> Result<Prepared, String> {
     match Prepared::new(parts, config, SEED, wrap) {
         Ok(volume) => Ok(volume),
@@ -152,7 +155,7 @@ fn what_was_synced_survives_many_power_cuts() {
 #[test]
 fn a_drive_that_does_not_flush_is_found_out() {
     let Some(parts) = parts() else { return };
-    let lying = |drive| Box::new(Liar(drive)) as Box<dyn Engine>;
+    let lying = |drive| Box::new(Liar(drive)) as Box<dyn Simulated>;
     let configs = Config::all();
     let mut tried = 0;
     for file_system in [FileSystem::Ext4, FileSystem::F2fs, FileSystem::Vfat] {
@@ -179,49 +182,18 @@ fn a_drive_that_does_not_flush_is_found_out() {
 static LIES: AtomicUsize = AtomicUsize::new(0);
 
 /// A drive that says that it has flushed, but has not.
-struct Liar(Box<dyn Engine>);
+struct Liar(Box<dyn Simulated>);
 
-impl Engine for Liar {
-    fn run(
-        &mut self,
-        requests: &[Request],
-        arrivals: &[SimTime],
-        queue: &mut HostQueue,
-    ) -> Result<(), (usize, CommandError)> {
-        self.0.run(requests, arrivals, queue)
-    }
-
-    fn command(&mut self, now: SimTime, command: &Command<'_>) -> Result<SimTime, CommandError> {
+impl Device for Liar {
+    fn submit(&mut self, now: SimTime, tag: u64, command: &Command<'_>, data: Option<&[u8]>) {
         match command {
             Command::Flush => {
                 LIES.fetch_add(1, Ordering::Relaxed);
-                Ok(now)
+                // An empty trim: nothing, and an answer.
+                self.0.submit(now, tag, &Command::Deallocate(&[Range::new(Lba::new(0), 0)]), None);
             }
-            _ => self.0.command(now, command),
+            _ => self.0.submit(now, tag, command, data),
         }
-    }
-
-    fn command_bytes(
-        &mut self,
-        now: SimTime,
-        command: &Command<'_>,
-        data: &mut [u8],
-    ) -> Result<SimTime, CommandError> {
-        match command {
-            Command::Flush => {
-                LIES.fetch_add(1, Ordering::Relaxed);
-                Ok(now)
-            }
-            _ => self.0.command_bytes(now, command, data),
-        }
-    }
-
-    fn limits(&self) -> LimitsConfig {
-        self.0.limits()
-    }
-
-    fn settle(&mut self, now: SimTime) -> Result<SimTime, CommandError> {
-        self.0.settle(now)
     }
 
     fn sectors(&self) -> u64 {
@@ -232,6 +204,36 @@ impl Engine for Liar {
         self.0.geometry()
     }
 
+    fn limits(&self) -> LimitsConfig {
+        self.0.limits()
+    }
+
+    fn keeps_contents(&self) -> bool {
+        self.0.keeps_contents()
+    }
+
+    fn outstanding(&self) -> usize {
+        self.0.outstanding()
+    }
+
+    fn next_event(&self) -> Option<SimTime> {
+        self.0.next_event()
+    }
+
+    fn advance(&mut self, until: SimTime, completions: &mut Vec<Completion>) {
+        self.0.advance(until, completions);
+    }
+
+    fn set_write_cache(&mut self, enabled: bool) {
+        self.0.set_write_cache(enabled);
+    }
+
+    fn settle(&mut self, now: SimTime) -> Result<SimTime, CommandError> {
+        self.0.settle(now)
+    }
+}
+
+impl Inspect for Liar {
     fn logical_units(&self) -> u32 {
         self.0.logical_units()
     }
@@ -264,16 +266,18 @@ impl Engine for Liar {
         self.0.check()
     }
 
-    fn freeze(&self) -> Box<dyn Engine> {
-        Box::new(Self(self.0.freeze()))
-    }
-
     fn failure(&self) -> Option<&str> {
         self.0.failure()
     }
 
     fn operations(&self) -> u64 {
         self.0.operations()
+    }
+}
+
+impl Simulated for Liar {
+    fn freeze(&self) -> Box<dyn Simulated> {
+        Box::new(Self(self.0.freeze()))
     }
 
     fn plan_cut(&mut self, operation: u64) {
@@ -292,7 +296,7 @@ impl Engine for Liar {
         self.0.verify()
     }
 
-    fn restart(self: Box<Self>, now: SimTime) -> Result<(Box<dyn Engine>, Recovery), RecoveryError> {
+    fn restart(self: Box<Self>, now: SimTime) -> Result<(Box<dyn Simulated>, Recovery), RecoveryError> {
         let (drive, recovery) = self.0.restart(now)?;
         Ok((Box::new(Self(drive)), recovery))
     }

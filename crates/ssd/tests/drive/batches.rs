@@ -1,10 +1,12 @@
 //! The ways of running the same requests agree.
 
 use strobe_nand::{NandOp, StampMedium};
-use strobe_ssd::{DataMode, DriveConfig, DriveStats, Engine, HostQueue, build};
+use strobe_ssd::{DataMode, Device, DriveConfig, DriveStats, HostQueue, Inspect, Simulated, build};
 use strobe_types::{Op, Prng, Request, SimTime};
 
-use crate::setup::{self, T0, closed, config, contents, counting, mixed_requests, timed, unit_writes};
+use crate::setup::{
+    self, Host as _, T0, closed, config, contents, counting, mixed_requests, timed, unit_writes,
+};
 
 /// Drives that take different paths: whole units are gathered only without a cache and with one
 /// unit per page.
@@ -35,7 +37,7 @@ fn requests_for(config: &DriveConfig, seed: u64) -> Vec<Request> {
 
 /// Runs in pieces whose lengths `piece` gives.
 fn run_in_pieces(
-    engine: &mut dyn Engine,
+    engine: &mut dyn Simulated,
     requests: &[Request],
     queue: &mut HostQueue,
     mut piece: impl FnMut() -> usize,
@@ -58,7 +60,7 @@ struct Outcome {
     mean_latency_ns: Vec<f64>,
 }
 
-fn outcome(engine: &dyn Engine, queue: &HostQueue) -> Outcome {
+fn outcome(engine: &dyn Simulated, queue: &HostQueue) -> Outcome {
     engine.check().expect("state");
     Outcome {
         stats: engine.stats(),
@@ -101,8 +103,8 @@ fn batches_and_single_commands_leave_the_same_drive() {
         let mut single_timed = timed::<StampMedium>(config);
         let mut now = T0;
         for &request in &requests {
-            single.execute(T0, request).expect("runs");
-            now = single_timed.execute(now, request).expect("runs");
+            single.request(T0, request).expect("runs");
+            now = single_timed.request(now, request).expect("runs");
         }
         assert_eq!(batch.stats(), single.stats(), "{config:?}");
         assert_eq!(batch.stats().host, single_timed.stats().host);

@@ -1,12 +1,12 @@
 //! When the write buffer lets the host go on.
 
 use strobe_nand::{NandOp, NoMedium, StampMedium};
-use strobe_ssd::{DriveConfig, Engine, build};
+use strobe_ssd::{Device, DriveConfig, Inspect, build};
 use strobe_types::{Lba, Op, Request, SimTime};
 
 use crate::setup::{
-    PROGRAM, READ, T0, TRANSFER, UNIT, buffered, closed, config, mixed_requests, read_unit, shaped, timed,
-    unit_writes, write, write_unit,
+    Host as _, PROGRAM, READ, T0, TRANSFER, UNIT, buffered, closed, config, mixed_requests, read_unit,
+    shaped, timed, unit_writes, write, write_unit,
 };
 
 fn ns(n: u64) -> SimTime {
@@ -29,11 +29,11 @@ fn a_buffered_write_takes_firmware_and_link_until_the_buffer_is_full() {
         let mut drive = timed::<NoMedium>(&with_controller(buffered(config(), capacity)));
         let mut now = T0;
         for unit in 0..capacity {
-            let done = drive.execute(now, write_unit(unit)).expect("runs");
+            let done = drive.request(now, write_unit(unit)).expect("runs");
             assert_eq!(done.since(now), 2_000, "write {unit} into {capacity} places");
             now = done;
         }
-        let done = drive.execute(now, write_unit(capacity)).expect("runs");
+        let done = drive.request(now, write_unit(capacity)).expect("runs");
         assert!(done.since(now) > 100_000, "the buffer of {capacity} is full, yet a write took no longer");
     }
 }
@@ -46,7 +46,7 @@ fn a_full_buffer_passes_writes_at_the_pace_of_flash() {
             let mut queue = closed(depth);
             let done: Vec<u64> = (0..120)
                 .map(|unit| {
-                    let done = drive.execute(queue.issue(None), write_unit(unit)).expect("runs");
+                    let done = drive.request(queue.issue(None), write_unit(unit)).expect("runs");
                     queue.complete(done);
                     done.as_ns()
                 })
@@ -62,7 +62,7 @@ fn a_full_buffer_passes_writes_at_the_pace_of_flash() {
 fn rewriting_a_waiting_unit_is_free() {
     let mut drive = timed::<NoMedium>(&buffered(config(), 8));
     for n in 0..1000 {
-        assert_eq!(drive.execute(ns(n), write_unit(5)), Ok(ns(n)));
+        assert_eq!(drive.request(ns(n), write_unit(5)), Ok(ns(n)));
     }
     assert_eq!(drive.stats().nand.total(NandOp::Program), 0);
 }
@@ -70,9 +70,9 @@ fn rewriting_a_waiting_unit_is_free() {
 #[test]
 fn a_waiting_unit_is_read_from_the_buffer() {
     let mut drive = timed::<StampMedium>(&with_controller(buffered(config(), 8)));
-    drive.execute(T0, write_unit(5)).expect("runs");
+    drive.request(T0, write_unit(5)).expect("runs");
     let now = 10_000;
-    assert_eq!(drive.execute(ns(now), read_unit(5)), Ok(ns(now + 2_000)));
+    assert_eq!(drive.request(ns(now), read_unit(5)), Ok(ns(now + 2_000)));
     assert_eq!(drive.last_read(), [1]);
     assert_eq!(drive.stats().nand.total(NandOp::Read), 0);
 }
@@ -80,20 +80,20 @@ fn a_waiting_unit_is_read_from_the_buffer() {
 #[test]
 fn a_partial_write_to_a_waiting_unit_reads_no_flash() {
     let mut drive = timed::<NoMedium>(&buffered(config(), 8));
-    drive.execute(T0, write_unit(5)).expect("runs");
-    assert_eq!(drive.execute(ns(7), write(5 * 8 + 1, 3)), Ok(ns(7)));
+    drive.request(T0, write_unit(5)).expect("runs");
+    assert_eq!(drive.request(ns(7), write(5 * 8 + 1, 3)), Ok(ns(7)));
     assert_eq!(drive.stats().nand.total(NandOp::Read), 0);
 }
 
 #[test]
 fn a_partial_write_is_complete_when_buffered_and_only_its_write_back_waits_for_the_read() {
     let mut drive = timed::<NoMedium>(&buffered(config(), 8));
-    drive.execute(T0, write_unit(5)).expect("runs");
-    drive.execute(T0, Request::FLUSH).expect("runs");
+    drive.request(T0, write_unit(5)).expect("runs");
+    drive.request(T0, Request::FLUSH).expect("runs");
     let now = 10_000_000;
-    assert_eq!(drive.execute(ns(now), write(5 * 8 + 1, 3)), Ok(ns(now)));
+    assert_eq!(drive.request(ns(now), write(5 * 8 + 1, 3)), Ok(ns(now)));
     let written = now + READ + TRANSFER + TRANSFER + PROGRAM;
-    assert_eq!(drive.execute(ns(now), Request::FLUSH), Ok(ns(written)));
+    assert_eq!(drive.request(ns(now), Request::FLUSH), Ok(ns(written)));
 }
 
 #[test]
@@ -101,28 +101,28 @@ fn a_flush_waits_for_every_program() {
     for waiting in [1u64, 3, 4, 8] {
         let mut drive = timed::<NoMedium>(&with_controller(buffered(config(), 8)));
         for unit in 0..waiting {
-            drive.execute(T0, write_unit(unit)).expect("runs");
+            drive.request(T0, write_unit(unit)).expect("runs");
         }
         let now = 50_000;
-        let done = drive.execute(ns(now), Request::FLUSH).expect("runs").as_ns();
+        let done = drive.request(ns(now), Request::FLUSH).expect("runs").as_ns();
         // Half of the buffer is written back at once, each unit when it arrives; the rest by the
         // flush. One die does all of it serially.
         let first = if waiting > 4 { 1_000 * 5 + 1_000 } else { now + 1_000 };
         assert_eq!(done, first + waiting * SERVICE, "{waiting} units waiting");
         assert_eq!(drive.stats().nand.total(NandOp::Program), waiting);
         let again = 100_000_000;
-        assert_eq!(drive.execute(ns(again), Request::FLUSH), Ok(ns(again + 1_000)), "nothing is left");
-        assert_eq!(Engine::settle(&mut drive, ns(again)), Ok(ns(again)));
+        assert_eq!(drive.request(ns(again), Request::FLUSH), Ok(ns(again + 1_000)), "nothing is left");
+        assert_eq!(drive.settle(ns(again)), Ok(ns(again)));
     }
 }
 
 #[test]
 fn a_flush_also_waits_for_programs_that_are_under_way_already() {
     let mut drive = timed::<NoMedium>(&buffered(config(), 1));
-    drive.execute(T0, write_unit(0)).expect("runs");
+    drive.request(T0, write_unit(0)).expect("runs");
     assert_eq!(drive.stats().nand.total(NandOp::Program), 1, "written back at once");
-    assert_eq!(drive.execute(ns(5), Request::FLUSH), Ok(ns(SERVICE)));
-    assert_eq!(drive.execute(ns(6), Request::FLUSH), Ok(ns(SERVICE)), "a second flush waits as well");
+    assert_eq!(drive.request(ns(5), Request::FLUSH), Ok(ns(SERVICE)));
+    assert_eq!(drive.request(ns(6), Request::FLUSH), Ok(ns(SERVICE)), "a second flush waits as well");
 }
 
 /// A flush does not empty the buffer sooner than its programs complete.
@@ -130,12 +130,12 @@ fn a_flush_also_waits_for_programs_that_are_under_way_already() {
 fn writes_beside_a_flush_wait_for_the_places_it_frees() {
     let mut drive = timed::<NoMedium>(&buffered(config(), 4));
     for unit in 0..4 {
-        assert_eq!(drive.execute(T0, write_unit(unit)), Ok(T0));
+        assert_eq!(drive.request(T0, write_unit(unit)), Ok(T0));
     }
-    assert_eq!(drive.execute(T0, Request::FLUSH), Ok(ns(4 * SERVICE)));
+    assert_eq!(drive.request(T0, Request::FLUSH), Ok(ns(4 * SERVICE)));
     for unit in 4..8 {
         let expected = (unit - 3) * SERVICE;
-        assert_eq!(drive.execute(T0, write_unit(unit)), Ok(ns(expected)), "unit {unit}");
+        assert_eq!(drive.request(T0, write_unit(unit)), Ok(ns(expected)), "unit {unit}");
     }
 }
 
@@ -144,7 +144,7 @@ fn writes_beside_a_flush_wait_for_the_places_it_frees() {
 fn writes_issued_together_into_a_full_buffer_all_wait() {
     let mut drive = timed::<NoMedium>(&buffered(shaped(4, 1, 1), 4));
     let done: Vec<u64> =
-        (0..8).map(|unit| drive.execute(T0, write_unit(unit)).expect("runs").as_ns()).collect();
+        (0..8).map(|unit| drive.request(T0, write_unit(unit)).expect("runs").as_ns()).collect();
     // Four places, four dies: the first four enter at once; of these, three start together when
     // the third arrives, and nobody else can enter before they are on flash.
     assert_eq!(done[..4], [0; 4]);
@@ -158,12 +158,12 @@ fn a_trimmed_unit_gives_its_place_back_at_once_and_never_reaches_flash() {
     let mut drive = timed::<NoMedium>(&buffered(config(), 8));
     for round in 0..1000 {
         let now = ns(round);
-        assert_eq!(drive.execute(now, write_unit(round % 20)), Ok(now));
+        assert_eq!(drive.request(now, write_unit(round % 20)), Ok(now));
         let trim = Request::new(Op::Trim, Lba::new(round % 20 * 8), UNIT);
-        assert_eq!(drive.execute(now, trim), Ok(now));
+        assert_eq!(drive.request(now, trim), Ok(now));
     }
     assert_eq!(drive.stats().nand.total(NandOp::Program), 0);
-    assert_eq!(drive.execute(ns(2000), Request::FLUSH), Ok(ns(2000)));
+    assert_eq!(drive.request(ns(2000), Request::FLUSH), Ok(ns(2000)));
 }
 
 #[test]

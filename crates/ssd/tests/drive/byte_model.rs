@@ -6,12 +6,12 @@ use strobe_ftl::wear::Leveling;
 use strobe_ftl::{Allocation, GcStream, MappingScheme, Migration, PageMap, PageMapConfig, Temperature};
 use strobe_nand::{ArrayTiming, ByteMedium, Chip, Timing, TimingConfig, Untimed, WearConfig};
 use strobe_ssd::{
-    Command, CommandError, CommandKind, ControllerConfig, Drive, Engine, Hint, NvramConfig, NvramPolicyName,
-    Range, SectorRange,
+    Command, CommandError, CommandKind, ControllerConfig, Device, Drive, Hint, Inspect, NvramConfig,
+    NvramPolicyName, Range, SectorRange,
 };
-use strobe_types::{Geometry, GeometrySpec, Lba, Prng, SECTOR_BYTES, SimTime};
+use strobe_types::{Geometry, GeometrySpec, Lba, Op, Prng, Request, SECTOR_BYTES, SimTime};
 
-use crate::setup::T0;
+use crate::setup::{Host as _, T0};
 
 type ByteDrive<T, V> = Drive<PageMap<Chip<T, ByteMedium>, V>>;
 
@@ -271,7 +271,7 @@ impl<T: Timing + Send + 'static, V: Policy> Bench<T, V> {
         let hint = if self.rng.chance(0.3) { Hint::Metadata } else { Hint::None };
         if fua || hint != Hint::None || self.rng.chance(0.2) {
             let range = Range::new(lba, (data.len() as u64 / SECTOR_BYTES) as u32);
-            return self.drive.command_bytes(self.now, &Command::Write { range, fua, hint }, &mut data);
+            return self.drive.execute_with(self.now, &Command::Write { range, fua, hint }, &data);
         }
         self.drive.write_bytes(self.now, lba, &data)
     }
@@ -297,7 +297,7 @@ impl<T: Timing + Send + 'static, V: Policy> Bench<T, V> {
         if let Some(whole) = self.whole_units(&range) {
             self.disk[whole].fill(0);
         }
-        self.drive.trim(self.now, lba, (range.len() as u64 / SECTOR_BYTES) as u32)
+        self.drive.request(self.now, Request::new(Op::Trim, lba, (range.len() as u64 / SECTOR_BYTES) as u32))
     }
 
     /// Some ranges, with padding now and then.
@@ -324,7 +324,7 @@ impl<T: Timing + Send + 'static, V: Policy> Bench<T, V> {
         if self.rng.chance(0.2) {
             ranges.insert(0, Range::new(Lba::new(u64::MAX), 0));
         }
-        self.drive.command(self.now, &Command::Deallocate(&ranges))
+        self.drive.execute(self.now, &Command::Deallocate(&ranges))
     }
 
     fn write_zeroes(&mut self) -> Result<SimTime, CommandError> {
@@ -341,7 +341,7 @@ impl<T: Timing + Send + 'static, V: Policy> Bench<T, V> {
             None => self.count_units(&bytes),
         }
         let range = Range::new(lba, (bytes.len() as u64 / SECTOR_BYTES) as u32);
-        self.drive.command(self.now, &Command::WriteZeroes { range, deallocate })
+        self.drive.execute(self.now, &Command::WriteZeroes { range, deallocate })
     }
 
     /// A copy that may or may not be allowed; the drive must find that out too.
@@ -373,13 +373,13 @@ impl<T: Timing + Send + 'static, V: Policy> Bench<T, V> {
         let command = Command::Copy { destination: Lba::new(destination), sources: &sources };
         if !allowed {
             let before = self.drive.stats();
-            let error = self.drive.command(self.now, &command).expect_err("leaves the drive or overlaps");
+            let error = self.drive.execute(self.now, &command).expect_err("leaves the drive or overlaps");
             let sort = matches!(error, CommandError::OutOfRange { .. } | CommandError::Overlap { .. });
             assert!(sort && self.drive.stats() == before, "{error}");
             return Ok(self.now);
         }
         self.copy_on_disk(destination, &sources);
-        self.drive.command(self.now, &command)
+        self.drive.execute(self.now, &command)
     }
 
     /// What the copy does to the plain disk and to the counters.
@@ -410,7 +410,7 @@ impl<T: Timing + Send + 'static, V: Policy> Bench<T, V> {
 
     fn flush(&mut self) -> Result<SimTime, CommandError> {
         self.count(CommandKind::Flush, 0);
-        self.drive.command(self.now, &Command::Flush)
+        self.drive.execute(self.now, &Command::Flush)
     }
 
     fn compare_all(&mut self) {
@@ -439,14 +439,14 @@ impl<T: Timing + Send + 'static, V: Policy> Bench<T, V> {
                 self.now = done;
             }
             if step % check_every == 0 {
-                Engine::check(&self.drive).unwrap_or_else(|e| panic!("step {step}: {e}"));
+                self.drive.check().unwrap_or_else(|e| panic!("step {step}: {e}"));
                 self.compare_all();
             }
         }
         self.compare_all();
         self.flush().expect("flush");
         self.compare_all();
-        Engine::check(&self.drive).expect("final state");
+        self.drive.check().expect("final state");
         self.check_counters();
     }
 

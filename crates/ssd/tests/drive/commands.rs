@@ -3,14 +3,14 @@
 use strobe_ftl::MappingScheme;
 use strobe_nand::{ByteMedium, Cause, NandOp, StampMedium};
 use strobe_ssd::{
-    Command, CommandError, CommandKind, DataMode, DriveConfig, Engine, Hint, Limit, LimitsConfig, RANGES_MAX,
-    Range, Status, TrimConfig, build,
+    Command, CommandError, CommandKind, DataMode, Device, DriveConfig, Hint, Inspect, Limit, LimitsConfig,
+    RANGES_MAX, Range, Status, TrimConfig, build,
 };
 use strobe_types::{Lba, Op, SimTime};
 
 use crate::setup::{
-    PROGRAM, READ, T0, TRANSFER, UNIT, buffered, closed, config, contents, counting, mixed_requests, timed,
-    unit_writes, write_unit,
+    Host as _, PROGRAM, READ, T0, TRANSFER, UNIT, buffered, closed, config, contents, counting,
+    mixed_requests, timed, unit_writes, write_unit,
 };
 
 const SECTORS: u64 = 160 * UNIT as u64;
@@ -66,7 +66,7 @@ fn exactly_the_limit_passes_and_one_more_is_refused() {
     ];
     let mut check = |op, command: &Command<'_>, expected: &Option<(Limit, u64, u64)>| {
         let before = drive.stats();
-        let result = drive.command(T0, command);
+        let result = drive.execute(T0, command);
         match *expected {
             None => assert!(result.is_ok(), "{command:?}: {result:?}"),
             Some((limit, given, allowed)) => {
@@ -89,9 +89,9 @@ fn exactly_the_limit_passes_and_one_more_is_refused() {
 fn without_limits_the_format_is_the_limit() {
     let mut drive = counting::<StampMedium>(&config());
     let whole = vec![range(0, SECTORS as u32); RANGES_MAX];
-    drive.command(T0, &Command::Deallocate(&whole)).expect("256 ranges of everything");
+    drive.execute(T0, &Command::Deallocate(&whole)).expect("256 ranges of everything");
     let sources = vec![range(0, 2); RANGES_MAX];
-    drive.command(T0, &copy(512, &sources)).expect("256 source ranges");
+    drive.execute(T0, &copy(512, &sources)).expect("256 source ranges");
     for ranges in [0, RANGES_MAX + 1] {
         let many = vec![range(0, 1); ranges];
         for (op, command) in
@@ -99,7 +99,7 @@ fn without_limits_the_format_is_the_limit() {
         {
             let error = CommandError::Ranges { op, ranges };
             assert_eq!(error.status(), INVALID);
-            assert_eq!(drive.command(T0, &command), Err(error));
+            assert_eq!(drive.execute(T0, &command), Err(error));
         }
     }
 }
@@ -147,10 +147,10 @@ fn a_wrong_command_gives_its_status_and_leaves_no_trace() {
         let wrong = wrong();
         for (request, (bad, status)) in mixed_requests(SECTORS, UNIT, 500, 3).iter().zip(wrong.iter().cycle())
         {
-            let error = abused.command(now, bad).expect_err("wrong");
+            let error = abused.execute(now, bad).expect_err("wrong");
             assert_eq!(error.status(), *status, "{bad:?}: {error}");
-            let done = clean.execute(now, *request).expect("runs");
-            assert_eq!(abused.execute(now, *request), Ok(done));
+            let done = clean.request(now, *request).expect("runs");
+            assert_eq!(abused.request(now, *request), Ok(done));
             now = done;
         }
         assert_eq!(clean.stats(), abused.stats());
@@ -164,9 +164,9 @@ fn a_copy_may_touch_its_sources() {
     let data: Vec<u8> = (0..16 * 512).map(|n| (n / 7) as u8).collect();
     drive.write_bytes(T0, Lba::new(16), &data).expect("runs");
     let (before, behind) = (range(16, 8), range(24, 8));
-    drive.command(T0, &copy(32, &[behind])).expect("directly behind");
-    drive.command(T0, &copy(8, &[before, before])).expect_err("8 to 24 overlaps 16");
-    drive.command(T0, &copy(8, &[before])).expect("directly before");
+    drive.execute(T0, &copy(32, &[behind])).expect("directly behind");
+    drive.execute(T0, &copy(8, &[before, before])).expect_err("8 to 24 overlaps 16");
+    drive.execute(T0, &copy(8, &[before])).expect("directly before");
     let mut out = vec![0; 32 * 512];
     drive.read_bytes(T0, Lba::new(8), &mut out).expect("runs");
     assert!(out[..4096] == data[..4096] && out[4096..12288] == data[..] && out[12288..] == data[4096..]);
@@ -176,11 +176,11 @@ fn a_copy_may_touch_its_sources() {
 fn whole_units_are_copied_by_the_mapping_scheme_and_unmapped_ones_unmap() {
     let mut drive = counting::<StampMedium>(&config());
     for unit in [0, 1, 10, 11, 12] {
-        drive.execute(T0, write_unit(unit)).expect("runs");
+        drive.request(T0, write_unit(unit)).expect("runs");
     }
     // Units 0 and 1 hold data, 2 does not.
     let sources = [unit_range(0, 3)];
-    drive.command(T0, &copy(80, &sources)).expect("runs");
+    drive.execute(T0, &copy(80, &sources)).expect("runs");
     let content = contents(&mut drive);
     assert_eq!((content[10], content[11], content[12]), (content[0], content[1], 0));
     assert_eq!(drive.mapped_units(), 4, "two of the source, two of the copy");
@@ -198,19 +198,19 @@ fn a_copy_takes_the_newest_data_from_the_buffer_and_none_of_the_oldest_back() {
     for (at, byte) in [(0, 1), (10, 2)] {
         now = drive.write_bytes(now, Lba::new(at * 8), &unit(byte)).expect("runs");
     }
-    now = drive.command(now, &Command::Flush).expect("runs");
+    now = drive.execute(now, &Command::Flush).expect("runs");
     // Newer versions of source and destination wait in the buffer.
     for (at, byte) in [(0, 3), (10, 4)] {
         now = drive.write_bytes(now, Lba::new(at * 8), &unit(byte)).expect("runs");
     }
-    now = drive.command(now, &copy(80, &[unit_range(0, 1)])).expect("runs");
+    now = drive.execute(now, &copy(80, &[unit_range(0, 1)])).expect("runs");
     let mut out = unit(0);
     for step in ["before", "after"] {
         for at in [0, 10] {
             drive.read_bytes(now, Lba::new(at * 8), &mut out).expect("runs");
             assert!(out == unit(3), "unit {at} {step} the flush");
         }
-        now = drive.command(now, &Command::Flush).expect("runs");
+        now = drive.execute(now, &Command::Flush).expect("runs");
     }
 }
 
@@ -225,7 +225,7 @@ fn a_long_misaligned_copy_moves_every_sector() {
         drive.write_bytes(T0, Lba::new(0), &data).expect("runs");
         let source = range(3, 399 * UNIT);
         let lba = 450 * u64::from(UNIT) + 1;
-        drive.command(T0, &copy(lba, &[source])).expect("runs");
+        drive.execute(T0, &copy(lba, &[source])).expect("runs");
         let mut out = vec![0; source.sectors as usize * 512];
         drive.read_bytes(T0, Lba::new(lba), &mut out).expect("runs");
         assert!(out[..] == data[3 * 512..][..out.len()]);
@@ -239,16 +239,16 @@ fn forced_unit_access_waits_for_flash_and_a_write_does_not() {
     let mut drive = timed::<ByteMedium>(&buffered(config(), 40));
     let command = |fua| Command::Write { range: unit_range(3, 1), fua, hint: Hint::None };
     let mut data = vec![1; 4096];
-    assert_eq!(drive.command_bytes(T0, &command(false), &mut data), Ok(T0));
+    assert_eq!(drive.execute_with(T0, &command(false), &data), Ok(T0));
     assert_eq!(drive.ftl().host_units_written(), 0, "in the buffer");
     data.fill(2);
-    let done = drive.command_bytes(T0, &command(true), &mut data).expect("runs");
+    let done = drive.execute_with(T0, &command(true), &data).expect("runs");
     assert_eq!(done, SimTime::from_ns(TRANSFER + PROGRAM));
     assert_eq!(drive.ftl().host_units_written(), 1, "on flash");
-    assert_eq!(drive.command(done, &Command::Flush), Ok(done), "the older version is forgotten");
+    assert_eq!(drive.execute(done, &Command::Flush), Ok(done), "the older version is forgotten");
     assert_eq!(drive.ftl().host_units_written(), 1);
     let mut out = vec![0; 4096];
-    drive.command_bytes(done, &Command::Read { range: unit_range(3, 1) }, &mut out).expect("runs");
+    drive.read_bytes(done, unit_range(3, 1).lba, &mut out).expect("runs");
     assert_eq!(out, data);
 }
 
@@ -257,14 +257,16 @@ fn data_must_be_as_long_as_the_command_says() {
     let mut drive = counting::<ByteMedium>(&config());
     let range = range(0, 2);
     for bytes in [0, 512, 1023, 1536] {
-        let mut data = vec![0; bytes];
-        for command in [Command::Read { range }, Command::Write { range, fua: false, hint: Hint::None }] {
-            let error = CommandError::DataLength { op: command.kind(), sectors: 2, bytes: bytes as u64 };
-            assert_eq!(error.status(), INVALID);
-            assert_eq!(drive.command_bytes(T0, &command, &mut data), Err(error));
+        let data = vec![0; bytes];
+        let wrong = |op, sectors| CommandError::DataLength { op, sectors, bytes: bytes as u64 };
+        let error = wrong(CommandKind::Write, 2);
+        assert_eq!(error.status(), INVALID);
+        assert_eq!(drive.execute_with(T0, &Command::write(range), &data), Err(error));
+        for command in [Command::Read { range }, Command::Flush, Command::Deallocate(&[range])] {
+            assert_eq!(drive.execute_with(T0, &command, &data), Err(wrong(command.kind(), 0)), "it has none");
         }
     }
-    drive.command_bytes(T0, &Command::Flush, &mut [1, 2, 3]).expect("a flush has no data");
+    assert_eq!(drive.stats(), counting::<ByteMedium>(&config()).stats());
 }
 
 #[test]
@@ -274,7 +276,7 @@ fn write_zeroes_unmaps_whole_units_if_asked_and_programs_them_if_not() {
         drive.write_bytes(T0, Lba::new(0), &vec![7; 4 * 4096]).expect("runs");
         // Half of unit 0, all of 1 and 2, one sector of 3.
         let command = Command::WriteZeroes { range: range(4, 21), deallocate };
-        drive.command(T0, &command).expect("runs");
+        drive.execute(T0, &command).expect("runs");
         assert_eq!(drive.mapped_units(), mapped);
         let stats = drive.stats();
         assert_eq!(stats.nand.total(NandOp::Program), 4 + programs);
@@ -296,10 +298,10 @@ fn firmware_and_flash_times_of_each_command() {
     config.controller.trim = TrimConfig { range_ns: 10, jump_ns: 5, ..TrimConfig::default() };
     let mut drive = timed::<StampMedium>(&config);
     let mut now = drive
-        .command(T0, &Command::Write { range: unit_range(0, 1), fua: true, hint: Hint::None })
+        .execute(T0, &Command::Write { range: unit_range(0, 1), fua: true, hint: Hint::None })
         .expect("runs");
     let mut takes = |command: &Command<'_>, expected: u64| {
-        let done = drive.command(now, command).expect("runs");
+        let done = drive.execute(now, command).expect("runs");
         assert_eq!(done.since(now), expected, "{command:?}");
         now = done;
     };
@@ -334,11 +336,11 @@ fn an_engine_takes_every_command_and_keeps_latencies() {
                 copy(640, &sources),
                 Command::WriteZeroes { range: range(0, 20), deallocate: true },
             ] {
-                now = engine.command(now, &command).expect("runs");
+                now = engine.execute(now, &command).expect("runs");
                 engine.check().expect("state");
             }
             let too_many = [range(0, 1); 3];
-            assert!(engine.command(now, &Command::Deallocate(&too_many)).is_err());
+            assert!(engine.execute(now, &Command::Deallocate(&too_many)).is_err());
             let kept = Op::ALL.map(|op| engine.latency().of(op).len());
             assert_eq!(kept, if timing { [1, 2, 1, 1] } else { [0; 4] });
             let counted = CommandKind::ALL.map(|kind| engine.stats().host.commands(kind));

@@ -2,12 +2,12 @@
 
 use strobe_ftl::FtlError;
 use strobe_nand::StampMedium;
-use strobe_ssd::{CommandError, DriveConfig, Engine};
-use strobe_types::{Lba, Op, Request};
+use strobe_ssd::{CommandError, Device, DriveConfig, Inspect};
+use strobe_types::{Op, Request};
 
 use crate::setup::{
-    PageDrive, T0, UNIT, buffered, cached, closed, config, contents, counting, read_unit, timed, unit_writes,
-    write, write_unit,
+    Host as _, PageDrive, T0, UNIT, buffered, cached, closed, config, contents, counting, read_unit, timed,
+    unit_writes, write, write_unit,
 };
 
 const UNITS: u32 = 48;
@@ -95,10 +95,9 @@ fn a_write_refused_at_end_of_life_changes_nothing() {
         let before = drive.stats();
         for unit in 0..u64::from(UNITS) {
             // A unit that waits in the buffer may still be replaced there.
-            if drive.execute(T0, write_unit(unit)) == Err(error.clone()) {
+            if drive.request(T0, write_unit(unit)) == Err(error.clone()) {
                 assert_eq!(drive.run(&[write_unit(unit)], &[], &mut closed(1)), Err((0, error.clone())));
-                let sectors = drive.read(T0, Lba::new(unit * u64::from(UNIT)), UNIT);
-                sectors.expect("reads are served");
+                drive.request(T0, read_unit(unit)).expect("reads are served");
                 assert_eq!(drive.last_read(), &content[unit as usize..=unit as usize], "unit {unit}");
             } else {
                 assert!(buffer_units > 0, "accepted at end of life without a buffer");
@@ -122,7 +121,7 @@ fn units_written_by_batches_and_single_commands_agree_up_to_end_of_life() {
     wear_out(&mut single, 1);
     let mut direct = counting::<StampMedium>(&short_lived(0));
     for request in unit_writes(UNITS, 100_000, 4) {
-        if direct.execute(T0, request).is_err() {
+        if direct.request(T0, request).is_err() {
             break;
         }
     }

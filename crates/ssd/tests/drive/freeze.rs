@@ -1,7 +1,7 @@
 //! A frozen drive is a second drive, not a second view.
 
 use strobe_nand::ByteMedium;
-use strobe_ssd::{DataMode, DriveConfig, Engine, HostQueue, build};
+use strobe_ssd::{DataMode, Device, DriveConfig, HostQueue, Simulated, build};
 use strobe_types::{Op, Request};
 
 use crate::setup::{UNIT, buffered, cached, closed, config, contents, mixed_requests, shaped, timed};
@@ -25,7 +25,7 @@ fn variants() -> Vec<DriveConfig> {
 }
 
 /// Everything an engine shows.
-fn appearance(engine: &dyn Engine, queue: &HostQueue) -> String {
+fn appearance(engine: &dyn Simulated, queue: &HostQueue) -> String {
     engine.check().expect("state");
     let latency: Vec<(u64, u64, f64)> = Op::ALL
         .iter()

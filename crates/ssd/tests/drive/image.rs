@@ -9,13 +9,13 @@ use strobe_ftl::gc::{AnyPolicy, Greedy};
 use strobe_ftl::{MappingScheme, PageMap, PageMapConfig};
 use strobe_nand::{Access, Chip, Image, ImageInfo, Nand, NandOp, SwitchedTiming, WearConfig};
 use strobe_ssd::{
-    BuildError, CommandError, DataMode, Drive, DriveConfig, Engine, ImageDrive, build_on_image, examine,
-    image_memory_bytes, memory_bytes,
+    BuildError, CommandError, DataMode, Device, Drive, DriveConfig, ImageDrive, Inspect, build_on_image,
+    examine, image_memory_bytes, memory_bytes,
 };
-use strobe_types::{BlockId, Lba};
+use strobe_types::{BlockId, Lba, Op, Request};
 use tempfile::TempDir;
 
-use crate::setup::{T0, buffered, closed, config, geometry, unit_writes, write_unit};
+use crate::setup::{Host as _, T0, buffered, closed, config, geometry, unit_writes, write_unit};
 
 /// The tiny drive, fit for an image: its map needs blocks of its own.
 fn durable() -> DriveConfig {
@@ -113,7 +113,7 @@ proptest! {
                     disk[lba as usize * 512..][..data.len()].copy_from_slice(&data);
                 }
                 Step::Trim { lba, sectors } => {
-                    drive.trim(T0, Lba::new(lba), sectors as u32).expect("trims");
+                    drive.request(T0, Request::new(Op::Trim, Lba::new(lba), sectors as u32)).expect("trims");
                     let units = lba.div_ceil(8)..(lba + sectors) / 8;
                     for unit in units {
                         disk[unit as usize * 4096..][..4096].fill(0);
@@ -277,7 +277,7 @@ fn spoiled_content_fails_the_command_and_all_later_ones() {
         drive.read_bytes(T0, Lba::new(8), &mut bytes),
         drive.write_bytes(T0, Lba::new(8), &[1; 4096]),
         drive.settle(T0),
-        Engine::command(&mut drive, T0, &strobe_ssd::Command::Flush),
+        drive.execute(T0, &strobe_ssd::Command::Flush),
         drive.run(&[write_unit(3)], &[], &mut closed(1)).map(|()| T0).map_err(|(_, error)| error),
     ] {
         assert!(matches!(refused, Err(CommandError::Medium(_))), "{refused:?}");

@@ -1,6 +1,6 @@
 //! The drive layer against naive models and closed forms.
 //!
-//! `byte_model` compares every byte with a plain disk; `batches` compares the ways of running the
+//! `door` compares the ways in, `target` what a server makes of them; `byte_model` compares every byte with a plain disk; `batches` compares the ways of running the
 //! same requests; `commands` goes to the limits of the command set; `virtual_time` and `buffer_time`
 //! check completion times against arithmetic; `nvram` and `nvram_cut` are about the non-volatile cache.
 
@@ -9,6 +9,7 @@ mod buffer_time;
 mod byte_model;
 mod commands;
 mod configuration;
+mod door;
 mod end_of_life;
 mod freeze;
 mod image;
@@ -18,4 +19,5 @@ mod nvram_cut;
 mod power_cut;
 mod regressions;
 mod setup;
+mod target;
 mod virtual_time;

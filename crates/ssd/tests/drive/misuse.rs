@@ -1,11 +1,12 @@
 //! Wrong requests are refused by name and leave no trace.
 
 use strobe_nand::{ByteMedium, StampMedium};
-use strobe_ssd::{CommandError, CommandKind, Engine, build};
+use strobe_ssd::{CommandError, CommandKind, Device, Inspect, build};
 use strobe_types::{Lba, Op, Request, SimTime};
 
 use crate::setup::{
-    T0, UNIT, buffered, closed, config, contents, counting, mixed_requests, timed, write, write_unit,
+    Host as _, T0, UNIT, buffered, closed, config, contents, counting, mixed_requests, timed, write,
+    write_unit,
 };
 
 const SECTORS: u64 = 160 * UNIT as u64;
@@ -50,7 +51,7 @@ fn ranges_up_to_the_last_sector_are_accepted() {
         assert_eq!(drive.sectors(), SECTORS);
         for op in [Op::Write, Op::Read, Op::Trim] {
             for (lba, sectors) in [(SECTORS - 1, 1), (SECTORS - 9, 9), (0, SECTORS as u32)] {
-                drive.execute(T0, Request::new(op, Lba::new(lba), sectors)).expect("inside the drive");
+                drive.request(T0, Request::new(op, Lba::new(lba), sectors)).expect("inside the drive");
             }
         }
     }
@@ -66,7 +67,7 @@ fn a_wrong_request_gives_its_error_and_changes_nothing() {
         let before_content = contents(&mut drive);
         let before = drive.stats();
         for (request, expected) in wrong() {
-            assert_eq!(drive.execute(T0, request), Err(expected.clone()));
+            assert_eq!(drive.request(T0, request), Err(expected.clone()));
             assert_eq!(drive.run(&[request], &[], &mut closed(1)), Err((0, expected)));
             assert_eq!(drive.stats(), before, "{request:?}");
             drive.check().expect("state");
@@ -87,9 +88,9 @@ fn refused_requests_leave_no_trace_in_what_follows() {
         let mut abused = timed::<StampMedium>(&config);
         let mut now = T0;
         for (request, (bad, _)) in history.iter().zip(wrong.iter().cycle()) {
-            assert!(abused.execute(now, *bad).is_err());
-            let done = clean.execute(now, *request).expect("runs");
-            assert_eq!(abused.execute(now, *request), Ok(done));
+            assert!(abused.request(now, *bad).is_err());
+            let done = clean.request(now, *request).expect("runs");
+            assert_eq!(abused.request(now, *request), Ok(done));
             now = done;
         }
         assert_eq!(clean.stats(), abused.stats());
@@ -137,7 +138,7 @@ fn a_wrong_request_inside_gathered_writes_stops_exactly_there() {
 fn a_flush_ignores_its_range() {
     let mut drive = counting::<StampMedium>(&config());
     let flush = Request::new(Op::Flush, Lba::new(u64::MAX), u32::MAX);
-    assert_eq!(drive.execute(SimTime::from_ns(9), flush), Ok(SimTime::from_ns(9)));
+    assert_eq!(drive.request(SimTime::from_ns(9), flush), Ok(SimTime::from_ns(9)));
 }
 
 #[test]

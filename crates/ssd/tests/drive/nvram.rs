@@ -2,14 +2,14 @@
 
 use strobe_nand::{ByteMedium, NandOp, StampMedium, Untimed};
 use strobe_ssd::{
-    BuildError, Command, CommandKind, DataMode, DriveConfig, Engine, Hint, NVRAM_RANGES_MAX, NvramError,
-    NvramPolicyName, NvramStats, Range, SectorRange, build, memory_bytes,
+    BuildError, Command, CommandKind, DataMode, Device, DriveConfig, Hint, Inspect, NVRAM_RANGES_MAX,
+    NvramError, NvramPolicyName, NvramStats, Range, SectorRange, Simulated, build, memory_bytes,
 };
 use strobe_types::{Lba, Lpn, SimTime};
 
 use crate::setup::{
-    PROGRAM, PageDrive, READ, T0, TRANSFER, UNIT, buffered, cached, closed, config, contents, counting,
-    read_unit, timed, write, write_unit,
+    Host as _, PROGRAM, PageDrive, READ, T0, TRANSFER, UNIT, buffered, cached, closed, config, contents,
+    counting, read_unit, timed, write, write_unit,
 };
 
 /// One page on the one die.
@@ -43,15 +43,15 @@ type Counting<M> = PageDrive<Untimed, M>;
 /// Executes commands at time 0, one after the other.
 fn run<M: strobe_nand::Medium>(drive: &mut Counting<M>, commands: &[Command<'_>])
 where
-    Counting<M>: Engine,
+    Counting<M>: Device,
 {
     for command in commands {
-        Engine::command(drive, T0, command).unwrap_or_else(|e| panic!("{command:?}: {e}"));
-        Engine::check(drive).unwrap_or_else(|e| panic!("{command:?}: {e}"));
+        drive.execute(T0, command).unwrap_or_else(|e| panic!("{command:?}: {e}"));
+        drive.check().unwrap_or_else(|e| panic!("{command:?}: {e}"));
     }
 }
 
-fn programs(drive: &impl Engine) -> u64 {
+fn programs(drive: &impl Inspect) -> u64 {
     drive.stats().nand.total(NandOp::Program)
 }
 
@@ -63,7 +63,7 @@ fn held<M: strobe_nand::Medium>(drive: &Counting<M>) -> Vec<u32> {
     held
 }
 
-fn stats(drive: &impl Engine) -> NvramStats {
+fn stats(drive: &impl Inspect) -> NvramStats {
     drive.stats().nvram.expect("there is one")
 }
 
@@ -85,7 +85,7 @@ fn hot_units_in_the_cache_cost_flash_nothing() {
     }
 }
 
-fn programs_of(engine: &dyn Engine) -> u64 {
+fn programs_of(engine: &dyn Simulated) -> u64 {
     engine.stats().nand.total(NandOp::Program)
 }
 
@@ -101,7 +101,7 @@ fn a_size_is_rounded_up_to_whole_units() {
         let mut config = config();
         config.controller.nvram.bytes = bytes;
         let mut drive = counting::<StampMedium>(&config);
-        (0..9).for_each(|unit| drive.execute(T0, write_unit(unit)).map(|_| ()).expect("runs"));
+        (0..9).for_each(|unit| drive.request(T0, write_unit(unit)).map(|_| ()).expect("runs"));
         assert_eq!(held(&drive).len(), units, "{bytes} bytes");
     }
 }
@@ -110,12 +110,12 @@ fn a_size_is_rounded_up_to_whole_units() {
 fn the_unit_used_least_recently_makes_room() {
     let mut drive = counting::<StampMedium>(&cached(config(), 4));
     for unit in [0, 1, 2, 3] {
-        drive.execute(T0, write_unit(unit)).expect("runs");
+        drive.request(T0, write_unit(unit)).expect("runs");
     }
-    drive.execute(T0, read_unit(0)).expect("runs");
-    drive.execute(T0, write_unit(1)).expect("runs");
+    drive.request(T0, read_unit(0)).expect("runs");
+    drive.request(T0, write_unit(1)).expect("runs");
     for (unit, expected) in [(4, [0, 1, 3, 4]), (5, [0, 1, 4, 5]), (6, [1, 4, 5, 6]), (7, [4, 5, 6, 7])] {
-        drive.execute(T0, write_unit(unit)).expect("runs");
+        drive.request(T0, write_unit(unit)).expect("runs");
         assert_eq!(held(&drive), expected);
     }
     assert_eq!(programs(&drive), 4);
@@ -147,12 +147,12 @@ fn a_range_takes_the_units_it_touches_and_no_others() {
         .to_vec();
     let mut drive = counting::<StampMedium>(&config);
     for unit in 0..160 {
-        drive.execute(T0, write_unit(unit)).expect("runs");
+        drive.request(T0, write_unit(unit)).expect("runs");
     }
     assert_eq!(held(&drive), [1, 2, 8, 9, 159]);
     assert_eq!((programs(&drive), drive.mapped_units()), (155, 155));
     // One command inside and outside.
-    drive.execute(T0, write(0, 4 * UNIT)).expect("runs");
+    drive.request(T0, write(0, 4 * UNIT)).expect("runs");
     assert_eq!((programs(&drive), stats(&drive).hits), (157, 2));
 }
 
@@ -160,7 +160,7 @@ fn a_range_takes_the_units_it_touches_and_no_others() {
 fn a_hint_takes_what_is_marked_and_nothing_else() {
     let mut drive = counting::<StampMedium>(&hinted(8));
     run(&mut drive, &[metadata(3), write_as(unit_range(4, 2), Hint::None)]);
-    drive.execute(T0, write_unit(6)).expect("runs");
+    drive.request(T0, write_unit(6)).expect("runs");
     assert_eq!(held(&drive), [3]);
     assert_eq!(programs(&drive), 3);
 }
@@ -172,7 +172,7 @@ fn a_unit_in_the_cache_is_updated_there_whatever_the_class_of_the_write() {
         run(&mut drive, &[metadata(3), Command::Flush]);
         let zeroes = Command::WriteZeroes { range: unit_range(3, 1), deallocate: false };
         run(&mut drive, &[write_as(unit_range(2, 3), Hint::None), zeroes]);
-        drive.execute(T0, write(3 * 8 + 2, 1)).expect("runs");
+        drive.request(T0, write(3 * 8 + 2, 1)).expect("runs");
         assert_eq!((held(&drive), stats(&drive).hits), (vec![3], 3));
         run(&mut drive, &[Command::Flush]);
         assert_eq!(programs(&drive), 2, "units 2 and 4");
@@ -196,13 +196,13 @@ fn partial_writes_merge_with_what_the_cache_the_buffer_and_flash_hold() {
         let range = Range::new(Lba::new(sector as u64), count as u32);
         expected[sector * 512..(sector + count) * 512].fill(byte);
         let data = &mut vec![byte; count * 512];
-        drive.command_bytes(T0, &write_as(range, hint), data).expect("runs");
+        drive.execute_with(T0, &write_as(range, hint), data).expect("runs");
         let mut found = vec![9; 4 * 4096];
         drive.read_bytes(T0, Lba::new(0), &mut found).expect("runs");
         assert!(found == expected, "after {byte}");
     };
     write(&mut drive, 0, 32, 1, Hint::None);
-    drive.command(T0, &Command::Flush).expect("runs");
+    drive.execute(T0, &Command::Flush).expect("runs");
     write(&mut drive, 3, 2, 2, Hint::Metadata); // with flash
     write(&mut drive, 9, 2, 3, Hint::None);
     write(&mut drive, 11, 1, 4, Hint::Metadata); // with the buffer
@@ -240,7 +240,7 @@ fn a_part_of_a_unit_trimmed_keeps_its_data() {
 fn a_tombstone_can_be_written_again() {
     let mut drive = counting::<ByteMedium>(&hinted(8));
     let mut data = vec![7; 4096];
-    drive.command_bytes(T0, &metadata(2), &mut data).expect("runs");
+    drive.execute_with(T0, &metadata(2), &data).expect("runs");
     let trim = [unit_range(2, 1)];
     run(&mut drive, &[Command::Deallocate(&trim)]);
     drive.write_bytes(T0, Lba::new(17), &[8; 512]).expect("runs");
@@ -254,10 +254,10 @@ fn a_tombstone_can_be_written_again() {
 fn a_tombstone_makes_room_when_its_turn_comes() {
     let mut drive = counting::<StampMedium>(&cached(config(), 3));
     let trim = [unit_range(0, 2)];
-    (0..3).for_each(|unit| drive.execute(T0, write_unit(unit)).map(|_| ()).expect("runs"));
+    (0..3).for_each(|unit| drive.request(T0, write_unit(unit)).map(|_| ()).expect("runs"));
     run(&mut drive, &[Command::Deallocate(&trim)]);
-    drive.execute(T0, read_unit(0)).expect("runs");
-    drive.execute(T0, write_unit(3)).expect("runs");
+    drive.request(T0, read_unit(0)).expect("runs");
+    drive.request(T0, write_unit(3)).expect("runs");
     assert_eq!(held(&drive), [2, 3], "one flush is for all tombstones");
     assert_eq!((programs(&drive), stats(&drive).evicted_units), (0, 0));
     assert_eq!(contents(&mut drive)[..4], [0, 0, 3, 4]);
@@ -269,9 +269,9 @@ fn tombstones_are_not_written_back_with_data() {
     (config.nand.page_bytes, config.nand.blocks_per_plane) = (16_384, 32);
     let mut drive = counting::<StampMedium>(&config);
     let trim = [unit_range(2, 1)];
-    (0..8).for_each(|unit| drive.execute(T0, write_unit(unit)).map(|_| ()).expect("runs"));
+    (0..8).for_each(|unit| drive.request(T0, write_unit(unit)).map(|_| ()).expect("runs"));
     run(&mut drive, &[Command::Deallocate(&trim)]);
-    drive.execute(T0, write_unit(8)).expect("runs");
+    drive.request(T0, write_unit(8)).expect("runs");
     assert_eq!(held(&drive), [2, 5, 6, 7, 8]);
     assert_eq!(contents(&mut drive)[..9], [1, 2, 0, 4, 5, 6, 7, 8, 9]);
 }
@@ -296,7 +296,7 @@ fn a_tombstone_outlives_a_power_cut_and_the_unit_stays_trimmed() {
     run(&mut drive, &[write_as(unit_range(2, 1), Hint::None), Command::Flush]);
     run(&mut drive, &[metadata(2), Command::Deallocate(&trim)]);
     for _ in 0..3 {
-        drive = drive.restart(T0).expect("recovers").0;
+        drive = drive.recovered(T0).expect("recovers").0;
         assert_eq!(contents(&mut drive)[2], 0);
         run(&mut drive, &[Command::Flush]);
         assert_eq!((held(&drive), drive.mapped_units()), (vec![], 0));
@@ -353,21 +353,21 @@ fn forced_unit_access_is_done_in_the_cache_for_what_belongs_there() {
     let mut drive = timed::<ByteMedium>(&buffered(hinted(8), 40));
     let command = |hint| Command::Write { range: unit_range(3, 1), fua: true, hint };
     let mut data = vec![1; 4096];
-    assert_eq!(drive.command_bytes(T0, &command(Hint::Metadata), &mut data), Ok(T0));
+    assert_eq!(drive.execute_with(T0, &command(Hint::Metadata), &data), Ok(T0));
     data.fill(2);
-    assert_eq!(drive.command_bytes(T0, &command(Hint::None), &mut data), Ok(T0), "it is there");
+    assert_eq!(drive.execute_with(T0, &command(Hint::None), &data), Ok(T0), "it is there");
     assert_eq!(programs(&drive), 0);
     // Units 2 and 4 do not belong there; older versions of them wait in the buffer.
-    drive.command_bytes(T0, &write_as(unit_range(2, 1), Hint::None), &mut data).expect("runs");
-    drive.command_bytes(T0, &write_as(unit_range(4, 1), Hint::None), &mut data).expect("runs");
+    drive.execute_with(T0, &write_as(unit_range(2, 1), Hint::None), &data).expect("runs");
+    drive.execute_with(T0, &write_as(unit_range(4, 1), Hint::None), &data).expect("runs");
     let through = Command::Write { range: unit_range(2, 3), fua: true, hint: Hint::None };
     let mut three = vec![3; 3 * 4096];
-    let done = drive.command_bytes(T0, &through, &mut three).expect("runs");
+    let done = drive.execute_with(T0, &through, &three).expect("runs");
     assert_eq!((programs(&drive), done > T0), (2, true));
-    assert_eq!(drive.command(done, &Command::Flush), Ok(done), "nothing is left in the buffer");
+    assert_eq!(drive.execute(done, &Command::Flush), Ok(done), "nothing is left in the buffer");
     drive.read_bytes(done, Lba::new(16), &mut three).expect("runs");
     assert!(three.iter().all(|&byte| byte == 3));
-    Engine::check(&drive).expect("state");
+    drive.check().expect("state");
 }
 
 #[test]
@@ -376,25 +376,25 @@ fn a_write_to_the_cache_takes_its_time_and_waits_for_room() {
     (config.controller.nvram.write_ns, config.controller.nvram.read_ns) = (300, 100);
     let mut drive = timed::<StampMedium>(&config);
     let at = SimTime::from_ns;
-    assert_eq!(drive.execute(T0, write(0, 2 * UNIT)), Ok(at(600)), "one unit after the other");
-    assert_eq!(drive.execute(T0, write_unit(1)), Ok(at(900)), "one command after the other");
-    assert_eq!(drive.execute(at(5000), read_unit(1)), Ok(at(5100)));
-    assert_eq!(drive.execute(at(6000), read_unit(7)), Ok(at(6000)), "not there, nor anywhere");
-    assert_eq!(drive.execute(at(10_000), write_unit(2)), Ok(at(10_000 + SERVICE + 300)), "unit 0 leaves");
-    assert_eq!(drive.execute(at(10_000), write_unit(1)), Ok(at(10_300)), "unit 1 has its place");
+    assert_eq!(drive.request(T0, write(0, 2 * UNIT)), Ok(at(600)), "one unit after the other");
+    assert_eq!(drive.request(T0, write_unit(1)), Ok(at(900)), "one command after the other");
+    assert_eq!(drive.request(at(5000), read_unit(1)), Ok(at(5100)));
+    assert_eq!(drive.request(at(6000), read_unit(7)), Ok(at(6000)), "not there, nor anywhere");
+    assert_eq!(drive.request(at(10_000), write_unit(2)), Ok(at(10_000 + SERVICE + 300)), "unit 0 leaves");
+    assert_eq!(drive.request(at(10_000), write_unit(1)), Ok(at(10_300)), "unit 1 has its place");
     let read = TRANSFER + READ;
     let idle = at(10_000_000);
-    assert_eq!(drive.execute(idle, read_unit(0)), Ok(idle + read), "it is on flash");
-    assert_eq!(drive.execute(idle, read_unit(2)), Ok(idle + 100));
+    assert_eq!(drive.request(idle, read_unit(0)), Ok(idle + read), "it is on flash");
+    assert_eq!(drive.request(idle, read_unit(2)), Ok(idle + 100));
 }
 
 #[test]
 fn a_partial_write_does_not_wait_for_the_rest_but_its_write_back_does() {
     let mut drive = timed::<StampMedium>(&hinted(1));
-    let now = drive.execute(T0, write_unit(0)).expect("runs");
+    let now = drive.request(T0, write_unit(0)).expect("runs");
     let part = write_as(Range::new(Lba::new(1), 1), Hint::Metadata);
-    assert_eq!(drive.command(now, &part), Ok(now));
-    let done = drive.command(now, &metadata(1)).expect("runs");
+    assert_eq!(drive.execute(now, &part), Ok(now));
+    let done = drive.execute(now, &metadata(1)).expect("runs");
     assert_eq!(done.since(now), READ + TRANSFER + SERVICE);
 }
 
@@ -405,16 +405,16 @@ fn the_link_and_the_firmware_come_first() {
     config.controller.link_mb_s = 1;
     config.controller.nvram.write_ns = 7;
     let mut drive = timed::<StampMedium>(&config);
-    assert_eq!(drive.execute(T0, write_unit(0)), Ok(SimTime::from_ns(1100 + 4_096_000 + 7)));
+    assert_eq!(drive.request(T0, write_unit(0)), Ok(SimTime::from_ns(1100 + 4_096_000 + 7)));
 }
 
 #[test]
 fn counters_of_a_window_are_differences() {
     let mut drive = counting::<StampMedium>(&cached(config(), 2));
-    (0..3).for_each(|unit| drive.execute(T0, write_unit(unit)).map(|_| ()).expect("runs"));
+    (0..3).for_each(|unit| drive.request(T0, write_unit(unit)).map(|_| ()).expect("runs"));
     let before = drive.stats();
     for request in [write_unit(2), read_unit(2), write_unit(5)] {
-        drive.execute(T0, request).expect("runs");
+        drive.request(T0, request).expect("runs");
     }
     let window = drive.stats().since(&before);
     let expected = NvramStats { write_units: 2, hits: 1, read_hits: 1, evicted_units: 1 };

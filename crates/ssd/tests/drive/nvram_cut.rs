@@ -9,7 +9,8 @@ use strobe_ftl::{
 };
 use strobe_nand::{Chip, StampMedium, Unit, Untimed, WearConfig};
 use strobe_ssd::{
-    Command, ControllerConfig, Drive, Engine, Hint, Nvram, NvramConfig, NvramPolicyName, Range, SectorRange,
+    Command, ControllerConfig, Device, Drive, Hint, Inspect, Nvram, NvramConfig, NvramPolicyName, Range,
+    SectorRange,
 };
 use strobe_types::{Geometry, GeometrySpec, Lba, Lpn, Prng, SimTime};
 
@@ -208,9 +209,9 @@ impl Bench {
         };
         let nvram = self.drive.nvram().cloned();
         let (before, steps) = (content(&self.drive), self.drive.ftl().states.len());
-        let refused = self.drive.command(T0, &command).is_err();
+        let refused = self.drive.execute(T0, &command).is_err();
         assert!(!refused || matches!(command, Command::Copy { .. }), "{command:?}");
-        Engine::check(&self.drive).expect("state");
+        self.drive.check().expect("state");
         let after = content(&self.drive);
         for (legal, &stamp) in self.legal.iter_mut().zip(&after) {
             legal.push(stamp);
@@ -253,18 +254,18 @@ impl Bench {
         let ftl = Forgetful::new(state, self.units_per_page, self.rng.bits());
         let mut drive = Drive::new(ftl, &self.controller);
         if let Some(nvram) = nvram {
-            drive.restore_nvram(nvram);
+            drive = drive.with_nvram(nvram);
         }
         let found = content(&drive);
         for (lpn, (stamp, legal)) in found.iter().zip(&self.legal).enumerate() {
             assert!(legal.contains(stamp), "{command:?}: unit {lpn} is {stamp}, may be {legal:?}");
         }
         // A second cut, after a flush, changes nothing.
-        drive.command(T0, &Command::Flush).expect("runs");
+        drive.execute(T0, &Command::Flush).expect("runs");
         let left = drive.ftl().states.last().cloned().expect("one");
         let mut again = Drive::new(Forgetful::new(left, self.units_per_page, 1), &self.controller);
         if let Some(nvram) = drive.nvram().cloned() {
-            again.restore_nvram(nvram);
+            again = again.with_nvram(nvram);
         }
         assert_eq!(content(&again), found, "{command:?}");
     }

@@ -3,8 +3,8 @@
 //! as (`Drive::watch`).
 
 use strobe_ssd::{
-    Command, CopyMode, DataMode, DriveConfig, Engine, Hint, NvramPolicyName, Range, RecoveryError,
-    SectorRange, build,
+    Command, CopyMode, DataMode, DriveConfig, Hint, NvramPolicyName, Range, RecoveryError, SectorRange,
+    Simulated, build,
 };
 use strobe_types::{Lba, Lpn, Prng};
 
@@ -26,14 +26,14 @@ fn durable() -> DriveConfig {
     config
 }
 
-fn fresh(config: &DriveConfig) -> Box<dyn Engine> {
+fn fresh(config: &DriveConfig) -> Box<dyn Simulated> {
     let mut drive = build(config, false, 1).expect("a drive");
     drive.watch();
     drive
 }
 
-fn run(drive: &mut dyn Engine, command: &Command<'_>) {
-    drive.command(T0, command).expect("the command is fine");
+fn run(drive: &mut dyn Simulated, command: &Command<'_>) {
+    drive.execute(T0, command).expect("the command is fine");
 }
 
 fn units(first: u64, count: u64) -> Range {
@@ -44,7 +44,7 @@ fn write(first: u64, count: u64) -> Command<'static> {
     Command::Write { range: units(first, count), fua: false, hint: Hint::None }
 }
 
-fn restarted(drive: &dyn Engine) -> Box<dyn Engine> {
+fn restarted(drive: &dyn Simulated) -> Box<dyn Simulated> {
     drive.freeze().restart(T0).expect("recovers").0
 }
 
@@ -191,7 +191,7 @@ fn torture(seed: u64, commands: u32) -> u64 {
         let place = || format!("seed {seed}, command {number} {command:?} on {config:?}");
         let mut after = drive.freeze();
         // Copies may overlap themselves or leave the drive: then nothing happens.
-        if after.command(T0, &command).is_err() {
+        if after.execute(T0, &command).is_err() {
             continue;
         }
         for operation in drive.operations() + 1..=after.operations() {
@@ -217,7 +217,7 @@ fn torture(seed: u64, commands: u32) -> u64 {
 
 /// A recovered drive is used and cut, again and again: within a command, or within the recovery from the
 /// cut before. Returns the cuts.
-fn go_on(mut drive: Box<dyn Engine>, rng: &mut Prng, place: &dyn Fn() -> String) -> u64 {
+fn go_on(mut drive: Box<dyn Simulated>, rng: &mut Prng, place: &dyn Fn() -> String) -> u64 {
     let mut cuts = 0;
     for number in 0..8 {
         let range = any_range(rng, 5 * UNIT);

@@ -5,7 +5,7 @@ use strobe_ssd::build;
 use strobe_types::Request;
 
 use crate::setup::{
-    PROGRAM, T0, TRANSFER, UNIT, closed, config, shaped, timed, unit_writes, write, write_unit,
+    Host as _, PROGRAM, T0, TRANSFER, UNIT, closed, config, shaped, timed, unit_writes, write, write_unit,
 };
 
 /// A page that joined a multi-plane group did not wait for the registers: without cache program its
@@ -14,7 +14,7 @@ use crate::setup::{
 fn without_cache_program_no_plane_loads_while_the_die_programs() {
     let mut drive = timed::<NoMedium>(&shaped(1, 1, 2));
     for n in 1..=5 {
-        let done = drive.execute(T0, write(u64::from((n - 1) * 2 * UNIT), 2 * UNIT)).expect("runs");
+        let done = drive.request(T0, write(u64::from((n - 1) * 2 * UNIT), 2 * UNIT)).expect("runs");
         assert_eq!(done.as_ns(), u64::from(n) * (2 * TRANSFER + PROGRAM), "stripe {n}");
     }
 }

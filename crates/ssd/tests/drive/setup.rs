@@ -4,7 +4,8 @@ use strobe_ftl::gc::Greedy;
 use strobe_ftl::{MappingScheme, PageMap, PageMapConfig};
 use strobe_nand::{ArrayTiming, Chip, Medium, Nand, Timing, TimingConfig, Untimed, WearConfig};
 use strobe_ssd::{
-    ControllerConfig, DataMode, Drive, DriveConfig, FtlConfig, GcConfig, HostQueue, NandConfig, Pacing,
+    Command, CommandError, Completion, ControllerConfig, DataMode, Device, Drive, DriveConfig, FtlConfig,
+    GcConfig, HostQueue, NandConfig, Pacing, Range,
 };
 use strobe_types::{Geometry, GeometrySpec, Lba, Op, Prng, Request, SimTime};
 
@@ -180,9 +181,36 @@ pub(crate) fn mixed_requests(sectors: u64, per_unit: u32, count: usize, seed: u6
     requests
 }
 
-/// The content of every mapping unit.
-pub(crate) fn contents<F: MappingScheme>(drive: &mut Drive<F>) -> Vec<F::Payload> {
-    let sectors = drive.ftl().logical_units() * drive.ftl().nand().geometry().sectors_per_unit();
-    drive.read(T0, Lba::new(0), sectors).expect("the whole drive is in range");
+/// Shorter ways through the door.
+pub(crate) trait Host: Device {
+    /// Runs one request alone, issued at `now`; returns when it is complete.
+    fn request(&mut self, now: SimTime, request: Request) -> Result<SimTime, CommandError> {
+        let mut queue = HostQueue::new(Pacing::Open, now);
+        self.run(&[request], &[], &mut queue).map_err(|(_, error)| error)?;
+        Ok(queue.finished())
+    }
+
+    /// Executes a write of `data`, or another command in spite of it.
+    fn execute_with(
+        &mut self,
+        now: SimTime,
+        command: &Command<'_>,
+        data: &[u8],
+    ) -> Result<SimTime, CommandError> {
+        self.submit(now, 0, command, Some(data));
+        let mut done = Vec::new();
+        self.advance(SimTime::from_ns(u64::MAX), &mut done);
+        assert_eq!(done.len(), 1);
+        let Completion { at, result, .. } = done.remove(0);
+        result.map(|_| at)
+    }
+}
+
+impl<D: Device + ?Sized> Host for D {}
+
+/// The content of every mapping unit, read by a command.
+pub(crate) fn contents<F: MappingScheme + Send>(drive: &mut Drive<F>) -> Vec<F::Payload> {
+    let range = Range::new(Lba::new(0), drive.sectors() as u32);
+    drive.execute(T0, &Command::Read { range }).expect("the whole drive is in range");
     drive.last_read().to_vec()
 }

@@ -1,12 +1,12 @@
 //! Completion times against closed forms, to the nanosecond.
 
 use strobe_nand::{Cause, NandOp, NoMedium};
-use strobe_ssd::{DriveConfig, Engine, HostQueue, Pacing, build};
+use strobe_ssd::{DriveConfig, HostQueue, Inspect, Pacing, build};
 use strobe_types::{Lba, Op, Prng, Request, SimTime};
 
 use crate::setup::{
-    ERASE, PROGRAM, READ, T0, TRANSFER, UNIT, buffered, closed, config, mixed_requests, read, read_unit,
-    shaped, timed, unit_writes, write, write_unit,
+    ERASE, Host as _, PROGRAM, READ, T0, TRANSFER, UNIT, buffered, closed, config, mixed_requests, read,
+    read_unit, shaped, timed, unit_writes, write, write_unit,
 };
 
 fn ns(n: u64) -> SimTime {
@@ -40,14 +40,14 @@ const LINK: u64 = 4_096;
 #[test]
 fn a_write_takes_bus_and_program_time() {
     let mut drive = timed::<NoMedium>(&config());
-    assert_eq!(drive.execute(T0, write_unit(3)), Ok(ns(TRANSFER + PROGRAM)));
-    assert_eq!(drive.execute(ns(10_000_000), write_unit(3)), Ok(ns(10_000_000 + TRANSFER + PROGRAM)));
+    assert_eq!(drive.request(T0, write_unit(3)), Ok(ns(TRANSFER + PROGRAM)));
+    assert_eq!(drive.request(ns(10_000_000), write_unit(3)), Ok(ns(10_000_000 + TRANSFER + PROGRAM)));
 }
 
 #[test]
 fn a_write_pays_firmware_link_bus_and_program() {
     let mut drive = timed::<NoMedium>(&with_controller(config()));
-    assert_eq!(drive.execute(T0, write_unit(3)), Ok(ns(COMMAND + LINK + TRANSFER + PROGRAM)));
+    assert_eq!(drive.request(T0, write_unit(3)), Ok(ns(COMMAND + LINK + TRANSFER + PROGRAM)));
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn spare_bytes_travel_with_a_programmed_page() {
     let mut config = config();
     config.nand.spare_bytes = 224;
     // 4320 bytes at 800 MB/s.
-    assert_eq!(timed::<NoMedium>(&config).execute(T0, write_unit(0)), Ok(ns(5_400 + PROGRAM)));
+    assert_eq!(timed::<NoMedium>(&config).request(T0, write_unit(0)), Ok(ns(5_400 + PROGRAM)));
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn transfers_round_up_to_whole_nanoseconds() {
     config.nand.channel_mb_s = 3_000;
     config.controller.link_mb_s = 7_000;
     // 4096 / 3 = 1365.3, 4096 / 7 = 585.1.
-    assert_eq!(timed::<NoMedium>(&config).execute(T0, write_unit(0)), Ok(ns(586 + 1_366 + PROGRAM)));
+    assert_eq!(timed::<NoMedium>(&config).request(T0, write_unit(0)), Ok(ns(586 + 1_366 + PROGRAM)));
 }
 
 #[test]
@@ -72,43 +72,43 @@ fn a_rate_of_zero_means_no_transfer_time() {
     let mut config = config();
     config.nand.channel_mb_s = 0;
     let mut drive = timed::<NoMedium>(&config);
-    assert_eq!(drive.execute(T0, write_unit(0)), Ok(ns(PROGRAM)));
-    assert_eq!(drive.execute(ns(PROGRAM), read_unit(0)), Ok(ns(PROGRAM + READ)));
+    assert_eq!(drive.request(T0, write_unit(0)), Ok(ns(PROGRAM)));
+    assert_eq!(drive.request(ns(PROGRAM), read_unit(0)), Ok(ns(PROGRAM + READ)));
 }
 
 #[test]
 fn a_read_takes_sensing_and_bus_time() {
     let mut drive = timed::<NoMedium>(&with_controller(config()));
-    drive.execute(T0, write_unit(3)).expect("runs");
+    drive.request(T0, write_unit(3)).expect("runs");
     let now = 10_000_000;
     let expected = ns(now + COMMAND + READ + TRANSFER + LINK);
-    assert_eq!(drive.execute(ns(now), read_unit(3)), Ok(expected));
+    assert_eq!(drive.request(ns(now), read_unit(3)), Ok(expected));
 }
 
 #[test]
 fn a_read_of_one_sector_takes_a_whole_unit_from_flash_and_one_sector_over_the_link() {
     let mut drive = timed::<NoMedium>(&with_controller(config()));
-    drive.execute(T0, write_unit(3)).expect("runs");
+    drive.request(T0, write_unit(3)).expect("runs");
     let now = 10_000_000;
     let expected = ns(now + COMMAND + READ + TRANSFER + 512);
-    assert_eq!(drive.execute(ns(now), read(3 * 8 + 5, 1)), Ok(expected));
+    assert_eq!(drive.request(ns(now), read(3 * 8 + 5, 1)), Ok(expected));
 }
 
 #[test]
 fn reads_of_unmapped_units_cost_only_firmware_and_link() {
     let mut drive = timed::<NoMedium>(&with_controller(config()));
-    assert_eq!(drive.execute(T0, read_unit(3)), Ok(ns(COMMAND + LINK)));
+    assert_eq!(drive.request(T0, read_unit(3)), Ok(ns(COMMAND + LINK)));
     assert_eq!(drive.stats().nand.total(NandOp::Read), 0);
 }
 
 #[test]
 fn trims_and_flushes_without_a_buffer_cost_only_firmware() {
     let mut drive = timed::<NoMedium>(&with_controller(config()));
-    drive.execute(T0, write_unit(0)).expect("runs");
+    drive.request(T0, write_unit(0)).expect("runs");
     let now = 10_000_000;
-    assert_eq!(drive.execute(ns(now), Request::new(Op::Trim, Lba::new(0), 80)), Ok(ns(now + COMMAND)));
+    assert_eq!(drive.request(ns(now), Request::new(Op::Trim, Lba::new(0), 80)), Ok(ns(now + COMMAND)));
     let now = 20_000_000;
-    assert_eq!(drive.execute(ns(now), Request::FLUSH), Ok(ns(now + 3_000)), "no range to pay for");
+    assert_eq!(drive.request(ns(now), Request::FLUSH), Ok(ns(now + 3_000)), "no range to pay for");
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn the_firmware_handles_one_command_at_a_time() {
     config.controller.command_ns = 10_000;
     let mut drive = timed::<NoMedium>(&config);
     for n in 1..=5 {
-        assert_eq!(drive.execute(T0, read_unit(0)), Ok(ns(n * 10_000)));
+        assert_eq!(drive.request(T0, read_unit(0)), Ok(ns(n * 10_000)));
     }
 }
 
@@ -126,10 +126,10 @@ fn the_link_carries_one_transfer_at_a_time_in_each_direction() {
     let mut config = config();
     config.controller.link_mb_s = 1_000;
     let mut drive = timed::<NoMedium>(&config);
-    assert_eq!(drive.execute(T0, read_unit(0)), Ok(ns(LINK)));
-    assert_eq!(drive.execute(T0, read_unit(0)), Ok(ns(2 * LINK)));
+    assert_eq!(drive.request(T0, read_unit(0)), Ok(ns(LINK)));
+    assert_eq!(drive.request(T0, read_unit(0)), Ok(ns(2 * LINK)));
     // The other direction is free.
-    assert_eq!(drive.execute(T0, write_unit(0)), Ok(ns(LINK + TRANSFER + PROGRAM)));
+    assert_eq!(drive.request(T0, write_unit(0)), Ok(ns(LINK + TRANSFER + PROGRAM)));
 }
 
 #[test]
@@ -138,27 +138,27 @@ fn units_of_one_page_are_read_together() {
     config.nand.page_bytes = 16_384;
     config.ftl.logical_pages = Some(160);
     let mut drive = timed::<NoMedium>(&config);
-    assert_eq!(drive.execute(T0, write(0, 32)), Ok(ns(4 * TRANSFER + PROGRAM)));
+    assert_eq!(drive.request(T0, write(0, 32)), Ok(ns(4 * TRANSFER + PROGRAM)));
     let now = 10_000_000;
-    assert_eq!(drive.execute(ns(now), read(0, 32)), Ok(ns(now + READ + 4 * TRANSFER)));
-    assert_eq!(drive.execute(ns(2 * now), read(8, 16)), Ok(ns(2 * now + READ + 2 * TRANSFER)));
+    assert_eq!(drive.request(ns(now), read(0, 32)), Ok(ns(now + READ + 4 * TRANSFER)));
+    assert_eq!(drive.request(ns(2 * now), read(8, 16)), Ok(ns(2 * now + READ + 2 * TRANSFER)));
     assert_eq!(drive.stats().nand.get(NandOp::Read, Cause::Host), 2);
 }
 
 #[test]
 fn a_partial_write_waits_for_the_read_of_the_old_content() {
     let mut drive = timed::<NoMedium>(&with_controller(config()));
-    drive.execute(T0, write_unit(0)).expect("runs");
-    drive.execute(ns(5_000_000), write_unit(1)).expect("runs");
+    drive.request(T0, write_unit(0)).expect("runs");
+    drive.request(ns(5_000_000), write_unit(1)).expect("runs");
     let now = 10_000_000;
     let received = now + COMMAND + 512;
     let expected = received + READ + TRANSFER + TRANSFER + PROGRAM;
-    assert_eq!(drive.execute(ns(now), write(2, 1)), Ok(ns(expected)));
+    assert_eq!(drive.request(ns(now), write(2, 1)), Ok(ns(expected)));
     // Both ends of a range are read, one after the other on one die, before the programs start.
     let now = 20_000_000;
     let received = now + COMMAND + 1_024;
     let expected = received + 2 * (READ + TRANSFER) + 2 * (TRANSFER + PROGRAM);
-    assert_eq!(drive.execute(ns(now), write(7, 2)), Ok(ns(expected)));
+    assert_eq!(drive.request(ns(now), write(7, 2)), Ok(ns(expected)));
     assert_eq!(drive.stats().host.read_modify_writes, 3);
     assert_eq!(drive.stats().nand.get(NandOp::Read, Cause::Host), 3);
 }
@@ -168,11 +168,11 @@ fn a_partial_write_waits_for_its_read_even_on_another_die() {
     let mut drive = timed::<NoMedium>(&shaped(2, 1, 1));
     // Unit 0 lies on the first die, so the third write goes there and the fourth to the second.
     for unit in [0, 1, 2] {
-        drive.execute(ns(unit * 5_000_000), write_unit(unit)).expect("runs");
+        drive.request(ns(unit * 5_000_000), write_unit(unit)).expect("runs");
     }
     let now = 50_000_000;
     let expected = now + READ + TRANSFER + TRANSFER + PROGRAM;
-    assert_eq!(drive.execute(ns(now), write(3, 2)), Ok(ns(expected)));
+    assert_eq!(drive.request(ns(now), write(3, 2)), Ok(ns(expected)));
 }
 
 #[test]
@@ -192,7 +192,7 @@ fn a_new_latency_window_forgets_the_old_one() {
 #[test]
 fn a_partial_write_of_an_unmapped_unit_reads_no_flash() {
     let mut drive = timed::<NoMedium>(&config());
-    assert_eq!(drive.execute(T0, write(2, 1)), Ok(ns(TRANSFER + PROGRAM)));
+    assert_eq!(drive.request(T0, write(2, 1)), Ok(ns(TRANSFER + PROGRAM)));
 }
 
 #[test]
@@ -265,12 +265,12 @@ fn one_command_over_all_planes_pays_each_transfer_and_one_program() {
         let mut now = T0;
         for n in 0..10 {
             let request = write(u64::from(n * planes * UNIT), planes * UNIT);
-            let done = drive.execute(now, request).expect("runs");
+            let done = drive.request(now, request).expect("runs");
             assert_eq!(done.since(now), stripe, "{planes} planes");
             now = done;
         }
         // Reads of the same page on all planes sense together.
-        let done = drive.execute(now, read(0, planes * UNIT)).expect("runs");
+        let done = drive.request(now, read(0, planes * UNIT)).expect("runs");
         assert_eq!(done.since(now), READ + u64::from(planes) * TRANSFER);
     }
 }
@@ -380,7 +380,7 @@ fn garbage_collection_lengthens_the_latency_of_the_write_that_needs_it() {
     let mut longest = 0;
     for request in unit_writes(160, 3000, 8) {
         let before = drive.stats();
-        let done = drive.execute(now, request).expect("runs");
+        let done = drive.request(now, request).expect("runs");
         let work = drive.stats().since(&before);
         let expected = work.nand.total(NandOp::Read) * (READ + TRANSFER)
             + work.nand.total(NandOp::Program) * (TRANSFER + PROGRAM)
@@ -413,7 +413,7 @@ fn nothing_completes_before_it_is_issued() {
         let mut rng = Prng::new(2);
         let mut now = T0;
         for request in mixed_requests(160 * 8, UNIT, 4000, 2) {
-            let done = drive.execute(now, request).expect("runs");
+            let done = drive.request(now, request).expect("runs");
             assert!(done >= now + 3_000, "{request:?}: the firmware alone takes longer");
             // At times a burst, at times a pause.
             if rng.chance(0.3) {
@@ -431,7 +431,7 @@ fn the_same_run_takes_the_same_times() {
             let mut drive = timed::<NoMedium>(&config);
             let mut queue = closed(6);
             let step = |request: &Request| {
-                let done = drive.execute(queue.issue(None), *request).expect("runs");
+                let done = drive.request(queue.issue(None), *request).expect("runs");
                 queue.complete(done);
                 done
             };

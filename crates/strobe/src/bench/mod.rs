@@ -10,7 +10,7 @@ mod floor;
 use schemars::JsonSchema;
 use serde::Serialize;
 use strobe_nand::NandOp;
-use strobe_ssd::{DriveConfig, DriveStats, Engine, HostQueue, Pacing, build};
+use strobe_ssd::{DriveConfig, DriveStats, HostQueue, Pacing, Simulated, build};
 use strobe_types::{Lba, Op, Prng, Request, SimTime};
 use strobe_workload::synthetic::{Synthetic, SyntheticConfig, Workload};
 
@@ -174,7 +174,7 @@ fn median(mut values: Vec<f64>) -> f64 {
 }
 
 struct Cell {
-    drive: Box<dyn Engine>,
+    drive: Box<dyn Simulated>,
     queue: HostQueue,
     generator: Synthetic,
     batch: Vec<Request>,

@@ -12,7 +12,7 @@ use strobe::report::{bytes, count, recovered};
 use strobe_ftl::MappingScheme as _;
 use strobe_nand::{Damage, Payload as _, UnitBytes};
 use strobe_ssd::{
-    Access, Engine as _, Examined, Image, ImageDrive, ImageError, ImageProblem, examine, image_config,
+    Access, Device as _, Examined, Image, ImageDrive, ImageError, ImageProblem, Inspect as _, examine, image_config,
     memory_bytes,
 };
 use strobe_types::{Geometry, Lpn};

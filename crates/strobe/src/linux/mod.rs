@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicBool;
 use strobe_linux::job::{Job, Run, Step};
 use strobe_linux::kernel::{self, KernelError, KernelInfo};
 use strobe_linux::{Clock, LinuxError, Machine, Outcome, PoweredDrive, Recorder, Root, Stream};
-use strobe_ssd::Engine;
+use strobe_ssd::Simulated;
 use strobe_types::SimTime;
 
 pub use file_system::FileSystem;
@@ -178,7 +178,7 @@ impl LinuxRun {
     }
 
     /// A new drive.
-    pub(crate) fn new_drive(&self) -> Result<Box<dyn Engine>, LinuxRunError> {
+    pub(crate) fn new_drive(&self) -> Result<Box<dyn Simulated>, LinuxRunError> {
         runner::check_memory(&self.experiment)?;
         let seed = self.experiment.seed;
         Ok(strobe_ssd::build(&self.experiment.drive, true, seed).map_err(RunError::from)?)

@@ -3,9 +3,10 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 use strobe_linux::kernel::KernelInfo;
-use strobe_linux::{Clock, Mark, Outcome, Requests};
+use strobe_linux::{Clock, Mark, Outcome};
 use strobe_nand::NandOp;
 use strobe_ssd::DriveConfig;
+use strobe_ssd::Requests;
 
 use super::LinuxRun;
 use crate::machine::Stopwatch;
@@ -115,7 +116,7 @@ impl LinuxResult {
         watch: &Stopwatch,
     ) -> Self {
         let stats = end.stats.since(&begin.stats);
-        let geometry = outcome.engine.geometry();
+        let geometry = outcome.drive.geometry();
         let units_per_page = u64::from(geometry.units_per_page());
         let programmed = stats.nand.total(NandOp::Program) * units_per_page;
         let virtual_ns = end.at_ns.saturating_sub(begin.at_ns);
@@ -154,7 +155,7 @@ impl LinuxResult {
             nvram: stats.nvram.as_ref().map(NvramResult::of),
             merges: stats.merges.as_ref().map(MergeResult::of),
             translation: stats.translation.as_ref().map(TranslationResult::of),
-            wear: WearResult::of(outcome.engine.wear(), None),
+            wear: WearResult::of(outcome.drive.wear(), None),
             time: LinuxTime {
                 virtual_ns,
                 session_ns: outcome.ended.guest_ns,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use strobe_linux::job::Step;
 use strobe_linux::kernel::{self, KernelInfo};
 use strobe_linux::{DiskOptions, Machine, Outcome, PoweredDrive, Recorder};
-use strobe_ssd::Engine;
+use strobe_ssd::Simulated;
 use strobe_types::SimTime;
 use toml::Table;
 
@@ -58,19 +58,19 @@ pub(super) struct Task {
 
 /// A drive, and its time.
 pub(super) struct Aged {
-    engine: Box<dyn Engine>,
+    drive: Box<dyn Simulated>,
     at: SimTime,
 }
 
 impl Aged {
     /// A copy of it.
     pub(super) fn freeze(&self) -> Self {
-        Self { engine: self.engine.freeze(), at: self.at }
+        Self { drive: self.drive.freeze(), at: self.at }
     }
 
     pub(super) fn of(outcome: Outcome) -> Self {
         // A moment of peace between two guests.
-        Self { at: outcome.at + 1_000_000_000, engine: outcome.engine }
+        Self { at: outcome.at + 1_000_000_000, drive: outcome.drive }
     }
 }
 
@@ -118,7 +118,7 @@ pub(super) fn run_recorded(
         with: Vec::new(),
     };
     let mut drive = match drive {
-        Some(aged) => PoweredDrive::new(aged.engine, aged.at),
+        Some(aged) => PoweredDrive::new(aged.drive, aged.at),
         None => PoweredDrive::new(job.new_drive().map_err(failed)?, SimTime::ZERO),
     };
     drive.recorder = recorder;

@@ -11,7 +11,7 @@
 //!   with 3, of which the host opens one at once. So 2 are free at every choice. In between, the
 //!   drive has 2 almost always, and for a part of the time 3 if copies go to the host's blocks
 //!   (what the last victim left of the open block is used up first). The mean of
-//!   [`Engine::free_blocks`] over the window is 2.0 and 2.1 to 2.4 respectively.
+//!   [`Inspect::free_blocks`] over the window is 2.0 and 2.1 to 2.4 respectively.
 //! * *The host's open block* is full at every choice, or collection would not have been called.
 //!   It has just become a candidate.
 //! * *The block that copies go to* (a second one under `gc.stream = own`, the host's next one
@@ -31,8 +31,8 @@ use std::fmt::Write as _;
 
 use strobe_nand::NandOp;
 use strobe_ssd::{
-    ControllerConfig, DataMode, DriveConfig, Engine, FtlConfig, GcConfig, GcStreamName, HostQueue,
-    NandConfig, Pacing, build,
+    ControllerConfig, DataMode, DriveConfig, FtlConfig, GcConfig, GcStreamName, HostQueue, NandConfig,
+    Pacing, Simulated, build,
 };
 use strobe_types::SimTime;
 use strobe_workload::oracle;
@@ -272,7 +272,7 @@ impl Cell {
 /// A drive with a workload that runs on it.
 pub(crate) struct Run {
     /// The drive.
-    pub(crate) engine: Box<dyn Engine>,
+    pub(crate) engine: Box<dyn Simulated>,
     /// What the host does.
     pub(crate) workload: Synthetic,
     queue: HostQueue,
@@ -322,7 +322,7 @@ impl Run {
     }
 }
 
-fn config_bytes(engine: &dyn Engine) -> u64 {
+fn config_bytes(engine: &dyn Simulated) -> u64 {
     u64::from(engine.logical_units()) * u64::from(UNIT_BYTES)
 }
 

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use strobe_linux::job::{DEVICE, Job, Run, Step};
 use strobe_linux::{End, LinuxError, Machine, Outcome, PoweredDrive, Root, Stream};
-use strobe_ssd::{Engine, HostQueue, Pacing};
+use strobe_ssd::{HostQueue, Pacing, Simulated};
 use strobe_types::{Lba, Op, Prng, Request, SimTime};
 
 use super::{BLOCK_BYTES, NOTES_PATH, Promises, SECTOR_BYTES, VIOLATION};
@@ -216,7 +216,7 @@ pub struct Prepared {
     parts: Parts,
     config: Config,
     seed: u64,
-    drive: Mutex<Box<dyn Engine>>,
+    drive: Mutex<Box<dyn Simulated>>,
     start: SimTime,
     /// What the writer said while it filled the volume.
     prepared: String,
@@ -233,7 +233,7 @@ impl Prepared {
         parts: &Parts,
         config: &Config,
         seed: u64,
-        wrap: fn(Box<dyn Engine>) -> Box<dyn Engine>,
+        wrap: fn(Box<dyn Simulated>) -> Box<dyn Simulated>,
     ) -> Result<Self, CrashError> {
         let (drive, start) = used_drive(config, seed)?;
         let mut volume = Self {
@@ -254,15 +254,15 @@ impl Prepared {
         volume.must_be_done(&steps, &left)?;
         let Left { mut outcome, said, .. } = left;
         // Switched off as it should be: nothing waits in a cache any more.
-        volume.start = outcome.engine.settle(outcome.at).map_err(RunError::Command)?;
+        volume.start = outcome.drive.settle(outcome.at).map_err(RunError::Command)?;
         volume.prepared = said;
-        let (first, before) = (outcome.engine.operations() + 1, outcome.engine.stats().gc);
-        volume.drive = Mutex::new(outcome.engine);
+        let (first, before) = (outcome.drive.operations() + 1, outcome.drive.stats().gc);
+        volume.drive = Mutex::new(outcome.drive);
 
         let steps = volume.work_steps();
         let left = volume.boot(&steps, "", volume.copy(), volume.start)?;
         volume.must_be_done(&steps, &left)?;
-        let after = left.outcome.engine;
+        let after = left.outcome.drive;
         volume.operations = first..=after.operations();
         volume.collected_blocks = after.stats().gc.victims - before.victims;
         volume.worked = left.said;
@@ -279,7 +279,7 @@ impl Prepared {
         self.collected_blocks
     }
 
-    fn copy(&self) -> Box<dyn Engine> {
+    fn copy(&self) -> Box<dyn Simulated> {
         self.drive.lock().unwrap_or_else(PoisonError::into_inner).freeze()
     }
 
@@ -295,7 +295,7 @@ impl Prepared {
         &self,
         steps: &[Step],
         notes: &str,
-        drive: Box<dyn Engine>,
+        drive: Box<dyn Simulated>,
         start: SimTime,
     ) -> Result<Left, CrashError> {
         let mut root = Root::new(&self.parts.program)?;
@@ -365,7 +365,7 @@ impl Prepared {
         let notes = self.prepared.clone() + &said;
         let mut again = again;
         loop {
-            let (mut drive, recovery) = match outcome.engine.restart(outcome.at) {
+            let (mut drive, recovery) = match outcome.drive.restart(outcome.at) {
                 Ok(found) => found,
                 Err(error) => {
                     report.violations.push(format!("the drive cannot be restarted: {error}"));
@@ -444,7 +444,7 @@ fn is_alarm(line: &str) -> bool {
 }
 
 /// A drive all of whose units have been written, a third of them twice: it collects garbage from now on.
-fn used_drive(config: &Config, seed: u64) -> Result<(Box<dyn Engine>, SimTime), CrashError> {
+fn used_drive(config: &Config, seed: u64) -> Result<(Box<dyn Simulated>, SimTime), CrashError> {
     let experiment = config.experiment(seed)?;
     let mut drive = strobe_ssd::build(&experiment.drive, true, seed).map_err(RunError::from)?;
     let mut rng = Prng::derive(seed, "used-drive");

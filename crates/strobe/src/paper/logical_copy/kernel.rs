@@ -290,7 +290,7 @@ impl Runs<'_> {
             work,
             nand: stats.nand,
             copied: stats.copies.logical_units,
-            page_mb: f64::from(outcome.engine.geometry().page_bytes()) / 1e6,
+            page_mb: f64::from(outcome.drive.geometry().page_bytes()) / 1e6,
         })
     }
 }

@@ -4,7 +4,7 @@
 
 use std::collections::VecDeque;
 
-use strobe_ssd::{Command, CommandError, Engine, Hint, HostQueue, Pacing, Range};
+use strobe_ssd::{Command, CommandError, Hint, HostQueue, Pacing, Range, Simulated};
 use strobe_types::{Lba, Prng, SimTime};
 
 /// Sectors of a file system block of 4 KiB.
@@ -28,13 +28,22 @@ const MOVED: usize = 1;
 
 /// What the file system lies on.
 pub(super) trait Disk {
-    /// Executes one command issued at `now`; returns when it is done.
-    fn command(&mut self, now: SimTime, command: &Command<'_>) -> Result<SimTime, CommandError>;
+    /// Issues a command as soon as `queue` has a place for it.
+    fn send(&mut self, queue: &mut HostQueue, command: &Command<'_>) -> Result<(), CommandError>;
+
+    /// Waits until all commands that `queue` has issued are complete.
+    fn finish(&mut self, _queue: &mut HostQueue) -> Result<(), CommandError> {
+        Ok(())
+    }
 }
 
-impl Disk for Box<dyn Engine> {
-    fn command(&mut self, now: SimTime, command: &Command<'_>) -> Result<SimTime, CommandError> {
-        (**self).command(now, command)
+impl Disk for Box<dyn Simulated> {
+    fn send(&mut self, queue: &mut HostQueue, command: &Command<'_>) -> Result<(), CommandError> {
+        queue.send(&mut **self, None, command)
+    }
+
+    fn finish(&mut self, queue: &mut HostQueue) -> Result<(), CommandError> {
+        queue.finish(&mut **self)
     }
 }
 
@@ -234,7 +243,7 @@ impl<D: Disk> Lfs<D> {
             for (place, blocks) in self.runs_of(&live) {
                 self.command(&Command::Read { range: range(place, blocks) })?;
             }
-            self.wait();
+            self.wait()?;
         }
         let mut rest = live.as_slice();
         while !rest.is_empty() {
@@ -279,11 +288,11 @@ impl<D: Disk> Lfs<D> {
         let Layout { segment_blocks, checkpoint_blocks, .. } = self.layout;
         let at = self.checkpoints % (segment_blocks / checkpoint_blocks) * checkpoint_blocks;
         self.checkpoints += 1;
-        self.wait();
+        self.wait()?;
         self.write(Place(CHECKPOINTS * segment_blocks + at), checkpoint_blocks)?;
-        self.wait();
+        self.wait()?;
         self.command(&Command::Flush)?;
-        self.wait();
+        self.wait()?;
         let mut dead = std::mem::take(&mut self.dead);
         // A segment goes as a whole, of whatever else there is the new part.
         dead.retain(|place| {
@@ -296,7 +305,7 @@ impl<D: Disk> Lfs<D> {
         for ranges in ranges.chunks(TRIM_RANGES) {
             self.command(&Command::Deallocate(ranges))?;
         }
-        self.wait();
+        self.wait()?;
         Ok(())
     }
 
@@ -310,14 +319,14 @@ impl<D: Disk> Lfs<D> {
 
     /// Issues a command as soon as the queue has a place for it.
     fn command(&mut self, command: &Command<'_>) -> Result<(), CommandError> {
-        let now = self.queue.issue(None);
-        self.queue.complete(self.disk.command(now, command)?);
-        Ok(())
+        self.disk.send(&mut self.queue, command)
     }
 
     /// Lets the next command wait for all before.
-    fn wait(&mut self) {
+    fn wait(&mut self) -> Result<(), CommandError> {
+        self.disk.finish(&mut self.queue)?;
         self.queue = queue(self.queue.finished());
+        Ok(())
     }
 }
 
@@ -345,8 +354,8 @@ fn runs(places: impl Iterator<Item = Place>, most: u32) -> Vec<(Place, u32)> {
 #[cfg(test)]
 mod tests {
     use strobe_ftl::gc::Greedy;
-    use strobe_ftl::{MappingScheme, PageMap, PageMapConfig};
-    use strobe_nand::{Chip, Nand, StampMedium, Untimed, WearConfig};
+    use strobe_ftl::{PageMap, PageMapConfig};
+    use strobe_nand::{ByteMedium, Chip, Nand, Untimed, WearConfig};
     use strobe_ssd::{ControllerConfig, Drive};
     use strobe_types::{Geometry, GeometrySpec};
 
@@ -366,10 +375,8 @@ mod tests {
         }
     }
 
-    type StampDrive = Drive<PageMap<Chip<Untimed, StampMedium>, Greedy>>;
-
     /// A drive of 1024 units with logical copy, and with spare space that is soon used up.
-    fn stamp_drive(virtual_map_entries: u32) -> StampDrive {
+    fn drive(virtual_map_entries: u32) -> Box<dyn Simulated> {
         let spec = GeometrySpec {
             channels: 1,
             dies_per_channel: 2,
@@ -380,17 +387,31 @@ mod tests {
             unit_bytes: 4096,
         };
         let wear = WearConfig { endurance_pe: None, factory_bad_blocks: 0, program_fail_rate: 0.0 };
-        let chip = Chip::new(Geometry::new(spec).expect("possible"), wear, Untimed, 1);
+        let geometry = Geometry::new(spec).expect("possible");
+        let chip = Chip::<_, ByteMedium>::new(geometry, wear, Untimed, 1);
         let policy = Greedy::new(chip.geometry().blocks());
         let config = PageMapConfig { virtual_map_entries, ..PageMapConfig::new(1024) };
-        Drive::new(PageMap::new(chip, policy, config).expect("room"), &ControllerConfig::default())
+        let map = PageMap::new(chip, policy, config).expect("room");
+        Box::new(Drive::new(map, &ControllerConfig::default()))
+    }
+
+    /// A block that holds `stamp` all over.
+    fn block(stamp: u64) -> Vec<u8> {
+        stamp.to_le_bytes().repeat(512)
+    }
+
+    fn stamp_of(block: &[u8]) -> u64 {
+        let stamp = u64::from_le_bytes(block[..8].try_into().expect("8 bytes"));
+        assert_eq!(block, stamp.to_le_bytes().repeat(512));
+        stamp
     }
 
     /// A drive, and a host that writes what it has read before, otherwise something new. Watches over
     /// what the file system asks for.
     struct Host {
-        drive: StampDrive,
-        read: VecDeque<u64>,
+        drive: Box<dyn Simulated>,
+        /// Blocks read and not written again yet.
+        read: VecDeque<u8>,
         /// Of the last new data.
         stamp: u64,
         /// By place: whether there is data that nobody has said is dead.
@@ -402,7 +423,7 @@ mod tests {
     impl Host {
         fn new() -> Self {
             // Two victims that are live altogether: entries of older ones must be free again.
-            let drive = stamp_drive(2 * SEGMENT_BLOCKS);
+            let drive = drive(2 * SEGMENT_BLOCKS);
             Self { drive, read: VecDeque::new(), stamp: 0, held: vec![false; 1024], flushed: true }
         }
 
@@ -417,47 +438,52 @@ mod tests {
         }
 
         fn content(&mut self, place: Place) -> u64 {
-            let range = range(place, 1);
-            self.drive.read(SimTime::ZERO, range.lba, range.sectors).expect("inside");
-            self.drive.last_read()[0]
+            let mut block = vec![0; 4096];
+            self.drive.read_bytes(SimTime::ZERO, range(place, 1).lba, &mut block).expect("inside");
+            stamp_of(&block)
         }
     }
 
     impl Disk for Host {
-        fn command(&mut self, now: SimTime, command: &Command<'_>) -> Result<SimTime, CommandError> {
+        fn send(&mut self, queue: &mut HostQueue, command: &Command<'_>) -> Result<(), CommandError> {
+            let now = queue.issue(None);
             let trims = matches!(command, Command::Deallocate(_));
             assert!(!trims || self.flushed, "trim of what the last durable checkpoint refers to");
             self.flushed = trims || matches!(command, Command::Flush);
-            match *command {
+            let done = match *command {
                 Command::Read { range } => {
-                    let done = self.drive.read(now, range.lba, range.sectors);
-                    self.read.extend(self.drive.last_read());
+                    let mut bytes = vec![0; range.sectors as usize * 512];
+                    let done = self.drive.read_bytes(now, range.lba, &mut bytes);
+                    self.read.extend(bytes);
                     done
                 }
                 Command::Write { range: Range { lba, sectors }, .. } => {
                     self.hold(lba, sectors / 8);
                     let is_new = self.read.is_empty();
                     self.stamp += u64::from(is_new);
-                    let data: Vec<u64> = match is_new {
-                        true => (0..u64::from(sectors / 8)).map(|block| 100 * self.stamp + block).collect(),
-                        false => self.read.drain(..sectors as usize / 8).collect(),
+                    let data: Vec<u8> = match is_new {
+                        true => {
+                            (0..sectors / 8).flat_map(|n| block(100 * self.stamp + u64::from(n))).collect()
+                        }
+                        false => self.read.drain(..sectors as usize * 512).collect(),
                     };
-                    let first = lba.get() / 8;
-                    self.drive.write(now, lba, sectors, |lpn| data[(u64::from(lpn.get()) - first) as usize])
+                    self.drive.write_bytes(now, lba, &data)
                 }
                 Command::Copy { destination, sources } => {
                     self.hold(destination, sources.iter().map(|source| source.sectors / 8).sum());
-                    self.drive.command(now, command)
+                    self.drive.execute(now, command)
                 }
                 Command::Deallocate(ranges) => {
                     for range in ranges {
                         let first = (range.lba.get() / 8) as usize;
                         self.held[first..first + range.sectors as usize / 8].fill(false);
                     }
-                    self.drive.command(now, command)
+                    self.drive.execute(now, command)
                 }
-                _ => self.drive.command(now, command),
-            }
+                _ => self.drive.execute(now, command),
+            };
+            queue.complete(done?);
+            Ok(())
         }
     }
 
@@ -478,14 +504,14 @@ mod tests {
                 assert!(lfs.disk.held[place.0 as usize], "the last checkpoint refers to {place:?}");
             }
             if step % 100 == 0 {
-                lfs.disk.drive.ftl().check().expect("sound");
+                lfs.disk.drive.check().expect("sound");
             }
         }
         assert!(lfs.counts.cleaned > 50 * u64::from(SEGMENT_BLOCKS), "{:?}", lfs.counts);
         let places: Vec<Place> = lfs.places.iter().map(|place| place.expect("written")).collect();
         let found: Vec<u64> = places.into_iter().map(|place| lfs.disk.content(place)).collect();
         assert_eq!(found, expected, "{cleaning:?}, {told:?}");
-        let copied = lfs.disk.drive.ftl().copy_stats();
+        let copied = lfs.disk.drive.stats().copies;
         match cleaning {
             Cleaning::Copy => assert_eq!(copied.logical_units, lfs.counts.moved, "none without an entry"),
             Cleaning::ReadWrite => assert_eq!(copied.logical_units, 0),
@@ -499,7 +525,7 @@ mod tests {
             let [(moved, _), (copied, drive)] =
                 [Cleaning::ReadWrite, Cleaning::Copy].map(|cleaning| after_many_updates(cleaning, told));
             assert_eq!(moved, copied);
-            assert!(drive.drive.ftl().gc_stats().units_moved > 0, "the drive must collect, too");
+            assert!(drive.drive.stats().gc.units_moved > 0, "the drive must collect, too");
         }
     }
 

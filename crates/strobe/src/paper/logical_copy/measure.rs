@@ -1,7 +1,7 @@
 //! What is done to each file system, and what it costs.
 
 use strobe_nand::{Cause, NandOp};
-use strobe_ssd::{DriveStats, Engine, build};
+use strobe_ssd::{DriveStats, Simulated, build};
 use strobe_types::SimTime;
 
 use super::lfs::{Counts, Layout, Lfs, UPDATE_BLOCKS};
@@ -171,7 +171,7 @@ pub(super) fn measure(setup: &Setup, options: &Options, watch: &dyn Watch) -> Re
     let file_blocks = file_blocks(setup, layout.log_blocks());
     let mut lfs = Lfs::new(drive, layout, file_blocks, options.seed).map_err(command)?;
     lfs.age().map_err(command)?;
-    let update = |lfs: &mut Lfs<Box<dyn Engine>>, blocks: u32| {
+    let update = |lfs: &mut Lfs<Box<dyn Simulated>>, blocks: u32| {
         for done in 0..blocks / UPDATE_BLOCKS {
             if done % 1024 == 0 && watch.stopped() {
                 return Err(PaperError::Interrupted);
@@ -205,7 +205,7 @@ struct Snapshot {
 }
 
 impl Snapshot {
-    fn of(lfs: &Lfs<Box<dyn Engine>>) -> Self {
+    fn of(lfs: &Lfs<Box<dyn Simulated>>) -> Self {
         Self { stats: lfs.disk().stats(), now: lfs.now(), counts: lfs.counts }
     }
 
@@ -225,7 +225,7 @@ impl Snapshot {
 
 #[cfg(test)]
 mod tests {
-    use strobe_ssd::{Command, CommandError, Hint};
+    use strobe_ssd::{Command, CommandError, Hint, HostQueue};
 
     use super::*;
     use crate::paper::logical_copy::lfs::{Cleaning, Disk, Told};
@@ -235,11 +235,13 @@ mod tests {
     struct Counter(u64);
 
     impl Disk for Counter {
-        fn command(&mut self, now: SimTime, command: &Command<'_>) -> Result<SimTime, CommandError> {
+        fn send(&mut self, queue: &mut HostQueue, command: &Command<'_>) -> Result<(), CommandError> {
             if let Command::Write { range, hint: Hint::None, .. } = command {
                 self.0 += u64::from(range.sectors);
             }
-            Ok(now)
+            let now = queue.issue(None);
+            queue.complete(now);
+            Ok(())
         }
     }
 

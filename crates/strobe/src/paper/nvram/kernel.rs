@@ -3,7 +3,6 @@
 use std::io::{Read as _, Seek as _};
 
 use strobe_linux::{DiskOptions, Recorder, TraceForm};
-use strobe_ssd::{Command, Range};
 use strobe_types::{Lba, SECTOR_BYTES, SimTime};
 use strobe_workload::files::postmark::PostmarkConfig;
 
@@ -76,8 +75,7 @@ fn on_kernel(
     trace.rewind().and_then(|()| trace.read_to_string(&mut text)).map_err(failed)?;
     // Where the first cluster is, from the boot sector.
     let mut boot = [0; SECTOR_BYTES as usize];
-    let read = Command::Read { range: Range::new(Lba::new(0), 1) };
-    let _ = outcome.engine.command_bytes(outcome.at, &read, &mut boot);
+    let _ = outcome.drive.read_bytes(outcome.at, Lba::new(0), &mut boot);
     let word = |at: usize| u64::from(u16::from_le_bytes([boot[at], boot[at + 1]]));
     let data_start = word(14) + u64::from(boot[16]) * word(22) + word(17) * 32 / SECTOR_BYTES;
     let (begin, end) = (outcome.mark(BEGIN), outcome.mark(END));

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use strobe_ssd::{Command, DriveStats, Engine, Hint, Range, build};
+use strobe_ssd::{Command, DriveStats, Hint, Range, Simulated, build};
 use strobe_types::{Lba, SimTime};
 
 use super::pattern::{Pattern, is_metadata};
@@ -154,7 +154,7 @@ pub(super) fn run(
     Ok(Measured { cell: *cell, requests, ns: now.since(start), stats })
 }
 
-fn send(drive: &mut dyn Engine, now: SimTime, sector: u64, count: u32) -> Result<SimTime, RunError> {
+fn send(drive: &mut dyn Simulated, now: SimTime, sector: u64, count: u32) -> Result<SimTime, RunError> {
     let range = Range::new(Lba::new(sector), count);
-    drive.command(now, &Command::Write { range, fua: false, hint: Hint::None }).map_err(RunError::Command)
+    drive.execute(now, &Command::Write { range, fua: false, hint: Hint::None }).map_err(RunError::Command)
 }

@@ -1,6 +1,6 @@
 //! What is done to each drive, and how long it takes.
 
-use strobe_ssd::{Command, Engine, HostQueue, Pacing, Range, build};
+use strobe_ssd::{Command, HostQueue, Pacing, Range, Simulated, build};
 use strobe_types::{Lba, Op, Prng, Request, SECTOR_BYTES, SimTime};
 
 use super::{Environment, Model, RANGE_KIB, RANGES, SIZES_KIB};
@@ -79,7 +79,7 @@ pub(super) fn measure(
 }
 
 /// The drive with its region written, and when that is done.
-fn written(model: &Model, environment: &Environment) -> Result<(Box<dyn Engine>, SimTime), PaperError> {
+fn written(model: &Model, environment: &Environment) -> Result<(Box<dyn Simulated>, SimTime), PaperError> {
     let run = || model.preset.to_owned();
     let failed = |error: RunError| PaperError::Run { run: run(), error: Box::new(error) };
     let sets = [
@@ -124,7 +124,7 @@ fn ranges(environment: &Environment, size_kib: u64, aligned: bool, order: Order)
 
 /// Trims `ranges`, so many per command, one command after the other.
 fn trim_all(
-    mut drive: Box<dyn Engine>,
+    mut drive: Box<dyn Simulated>,
     start: SimTime,
     ranges: &[Range],
     per_command: u32,
@@ -132,7 +132,7 @@ fn trim_all(
     let before = drive.stats().host.commands(Op::Trim);
     let mut now = start;
     for ranges in ranges.chunks(per_command as usize) {
-        now = drive.command(now, &Command::Deallocate(ranges)).map_err(RunError::Command)?;
+        now = drive.execute(now, &Command::Deallocate(ranges)).map_err(RunError::Command)?;
     }
     Ok(Took { commands: drive.stats().host.commands(Op::Trim) - before, ns: now.since(start) })
 }

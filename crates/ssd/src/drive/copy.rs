@@ -1,4 +1,4 @@
-//! Commands beyond single requests: several ranges, copies, zeros.
+//! Copies within the drive.
 //!
 //! Everything that can be refused is checked before anything changes.
 
@@ -6,8 +6,9 @@ use strobe_ftl::{FtlError, MappingScheme};
 use strobe_nand::{Payload, Unit};
 use strobe_types::{Lba, Lpn, SECTOR_BYTES, SimTime};
 
-use crate::command::{Command, CommandError, CommandKind, Hint, Range, check_overlap};
-use crate::drive::Drive;
+use super::Drive;
+use crate::command::{CommandKind, Hint, Range, check_overlap};
+use crate::error::CommandError;
 
 /// Merged units of a copy that are written together.
 const MERGED_UNITS: usize = 256;
@@ -25,141 +26,13 @@ struct Merge<P> {
 }
 
 impl<F: MappingScheme> Drive<F> {
-    /// Executes one command issued at `now`; returns its completion time. Writes store content made
-    /// from a running stamp; what a read has found is in [`Drive::last_read`] then. A command that is
-    /// larger than [`ControllerConfig::limits`](crate::ControllerConfig) or otherwise wrong is refused
-    /// and changes nothing.
-    pub fn command(&mut self, now: SimTime, command: &Command<'_>) -> Result<SimTime, CommandError> {
-        match *command {
-            Command::Read { range } => self.read(now, range.lba, range.sectors),
-            Command::Write { range, fua, hint } => {
-                self.check_range(CommandKind::Write, range.lba, range.sectors)?;
-                self.stamp += 1;
-                let payload = F::Payload::synthetic(self.stamp, self.geometry.unit_bytes());
-                match fua {
-                    true => self.write_through(now, range, hint, |_| payload.clone()),
-                    false => self.write_hinted(now, range, hint, |_| payload.clone()),
-                }
-            }
-            Command::Flush => self.flush_command(now),
-            Command::Deallocate(ranges) => self.deallocate(now, ranges),
-            Command::WriteZeroes { range, deallocate } => self.write_zeroes(now, range, deallocate),
-            Command::Copy { destination, sources } => self.copy(now, destination, sources),
-        }
-    }
-
-    /// [`Drive::write`] with forced unit access: past the write buffer.
-    pub(crate) fn write_through(
+    /// Copies `sources`, one behind the other, to the sectors from `destination` on.
+    pub(super) fn copy(
         &mut self,
         now: SimTime,
-        range: Range,
-        hint: Hint,
-        content: impl Fn(Lpn) -> F::Payload,
+        destination: Lba,
+        sources: &[Range],
     ) -> Result<SimTime, CommandError> {
-        let Range { lba, sectors } = range;
-        let Some(buffer) = &self.buffer else { return self.write_hinted(now, range, hint, content) };
-        let merged = buffer.merged();
-        self.check_range(CommandKind::Write, lba, sectors)?;
-        let bytes = u64::from(sectors) * SECTOR_BYTES;
-        let received = self.receive(now, bytes);
-        self.units.clear();
-        let ready = self.gather(received, lba, sectors, content);
-        let mut done = self.absorb(received, ready, hint)?;
-        if let [first, .., last] | [first @ last] = &self.units[..] {
-            let (first, count) = (first.lpn, last.lpn.get() - first.lpn.get() + 1);
-            done = done.max(self.store_on_flash(ready.max(merged))?);
-            // What waits in the buffer is older.
-            self.drop_buffered(received, first, count);
-        }
-        self.host.add(CommandKind::Write, bytes);
-        Ok(done)
-    }
-
-    fn deallocate(&mut self, now: SimTime, ranges: &[Range]) -> Result<SimTime, CommandError> {
-        self.limits.of_trim().check(CommandKind::Trim, ranges)?;
-        for range in ranges.iter().filter(|range| range.sectors > 0) {
-            self.check_range(CommandKind::Trim, range.lba, range.sectors)?;
-        }
-        Ok(self.discard(now, ranges)?)
-    }
-
-    /// Unmaps the whole units inside each of `ranges`, as one command. The ranges are inside the
-    /// drive, or empty.
-    pub(crate) fn discard(&mut self, now: SimTime, ranges: &[Range]) -> Result<SimTime, FtlError> {
-        let accepted = self.controller.accept_trim(now, ranges, self.geometry.sectors_per_unit());
-        let (mut done, mut sectors) = (accepted, 0);
-        for &range in ranges {
-            if let Some((first, count)) = self.whole_units(range) {
-                done = done.max(self.discard_units(accepted, first, count)?);
-            }
-            sectors += u64::from(range.sectors);
-        }
-        self.host.add(CommandKind::Trim, sectors * SECTOR_BYTES);
-        Ok(done)
-    }
-
-    fn discard_units(&mut self, now: SimTime, first: Lpn, count: u32) -> Result<SimTime, FtlError> {
-        let done = self.ftl.trim(now, first, count)?;
-        self.drop_buffered(now, first, count);
-        if let Some(nvram) = &mut self.nvram {
-            nvram.trim(first, count);
-        }
-        Ok(done)
-    }
-
-    fn drop_buffered(&mut self, now: SimTime, first: Lpn, count: u32) {
-        if let Some(buffer) = &mut self.buffer
-            && buffer.dirty_units() > 0
-        {
-            buffer.drop_units(now, first, count);
-        }
-    }
-
-    /// The mapping units that lie inside `range` completely: the first and how many.
-    fn whole_units(&self, range: Range) -> Option<(Lpn, u32)> {
-        let per_unit = u64::from(self.geometry.sectors_per_unit());
-        let first = range.lba.get().div_ceil(per_unit);
-        let end = (range.lba.get().saturating_add(u64::from(range.sectors))) / per_unit;
-        (range.sectors > 0 && first < end).then(|| (Lpn::new(first as u32), (end - first) as u32))
-    }
-
-    fn write_zeroes(
-        &mut self,
-        now: SimTime,
-        range: Range,
-        deallocate: bool,
-    ) -> Result<SimTime, CommandError> {
-        let Range { lba, sectors } = range;
-        self.check_range(CommandKind::WriteZeroes, lba, sectors)?;
-        let accepted = self.controller.accept(now, 1);
-        let zero = |_| F::Payload::zero();
-        let done = match self.whole_units(range) {
-            Some((first, count)) if deallocate => {
-                let unmapped = self.discard_units(accepted, first, count)?;
-                // The parts of units before and behind them.
-                let per_unit = u64::from(self.geometry.sectors_per_unit());
-                let start = u64::from(first.get()) * per_unit;
-                let end = start + u64::from(count) * per_unit;
-                let (head, tail) = (start - lba.get(), lba.get() + u64::from(sectors) - end);
-                self.units.clear();
-                let mut ready = accepted;
-                for (at, part) in [(lba, head), (Lba::new(end), tail)] {
-                    if part > 0 {
-                        ready = ready.max(self.gather(accepted, at, part as u32, zero));
-                    }
-                }
-                match self.units.is_empty() {
-                    true => unmapped,
-                    false => unmapped.max(self.store(accepted, ready, Hint::None)?),
-                }
-            }
-            _ => self.write_units(accepted, range, Hint::None, zero)?,
-        };
-        self.host.add(CommandKind::WriteZeroes, u64::from(sectors) * SECTOR_BYTES);
-        Ok(done)
-    }
-
-    fn copy(&mut self, now: SimTime, destination: Lba, sources: &[Range]) -> Result<SimTime, CommandError> {
         let kind = CommandKind::Copy;
         let sectors = self.limits.of_copy().check(kind, sources)?;
         for source in sources {

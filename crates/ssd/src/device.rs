@@ -1,0 +1,237 @@
+//! The door to a drive: what a host may do, what an observer may see, and what only a simulation can.
+
+use strobe_ftl::{CheckError, Recovery, RecoveryError, WearSummary};
+use strobe_types::{Geometry, Lba, Op, Request, SECTOR_BYTES, SimTime};
+
+use crate::command::{Command, CommandKind, Hint, LimitsConfig, Range};
+use crate::error::CommandError;
+use crate::queue::HostQueue;
+use crate::stats::{DriveStats, Latency};
+use crate::witness::Verdict;
+
+/// A command that is complete.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Completion {
+    /// What the host called it when it submitted it.
+    pub tag: u64,
+    /// When it is complete. A refused command is so at the time of its submission.
+    pub at: SimTime,
+    /// The bytes of a read, if the drive keeps any, else nothing; or why the command was refused.
+    pub result: Result<Vec<u8>, CommandError>,
+}
+
+/// A drive as a host sees it: commands go in, completions come out, in virtual time.
+///
+/// **The host promises** that time does not go back: the `now` of a submission lies neither before that of
+/// an earlier one nor before the time that the drive has been advanced to. It chooses the tags.
+///
+/// **The drive promises** one completion for every submission, in the order of their times and, at the same
+/// time, of submission. Commands that are outstanding together have no order among themselves, as in NVMe;
+/// a read that is submitted after a write has completed finds what that has stored.
+///
+/// ```ignore
+/// use strobe_ssd::{Command, DriveConfig, Range, build};
+/// use strobe_types::{Lba, SimTime};
+///
+/// let config = DriveConfig::preset("ez-x5-32m")?;
+/// let mut drive = build(&config, true, 1)?;
+/// for tag in 0..4 {
+///     let range = Range::new(Lba::new(8 * tag), 8);
+///     drive.submit(SimTime::ZERO, tag, &Command::write(range), None);
+/// }
+/// let mut done = Vec::new();
+/// while let Some(next) = drive.next_event() {
+///     drive.advance(next, &mut done);
+/// }
+/// assert_eq!(done.len(), 4);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub trait Device: Send {
+    /// Sectors of 512 bytes offered to the host.
+    fn sectors(&self) -> u64;
+
+    /// The shape of the flash.
+    fn geometry(&self) -> &Geometry;
+
+    /// The largest commands that are taken.
+    fn limits(&self) -> LimitsConfig;
+
+    /// Whether what is written can be read again, byte by byte.
+    fn keeps_contents(&self) -> bool;
+
+    /// Hands over a command at `now`; its completion will carry `tag`. `data` are the bytes of a write, as
+    /// long as its range; without them a write stores content made from a running number. A command that
+    /// cannot be done changes nothing, and its completion says why.
+    fn submit(&mut self, now: SimTime, tag: u64, command: &Command<'_>, data: Option<&[u8]>);
+
+    /// Commands submitted of which the completion has not been handed over.
+    fn outstanding(&self) -> usize;
+
+    /// When something happens next that a host could notice, if anything does.
+    fn next_event(&self) -> Option<SimTime>;
+
+    /// Lets time pass until `until` and adds what is complete by then to `completions`.
+    fn advance(&mut self, until: SimTime, completions: &mut Vec<Completion>);
+
+    /// Turns the volatile write cache on, as it is at first, or off: then writes, write zeroes and copies
+    /// survive a power cut when they are complete (NVMe's feature 06h).
+    fn set_write_cache(&mut self, enabled: bool);
+
+    /// Ends work in order, as before power is switched off: writes back what the write buffer holds, makes all of it
+    /// durable, syncs the image if there is one. Not a host command. Returns when all flash operations issued so
+    /// far are complete. What the non-volatile cache holds stays there.
+    fn settle(&mut self, now: SimTime) -> Result<SimTime, CommandError>;
+
+    /// Runs `requests` in order, paced by `queue`; `arrivals` are their own times in open loop (as many as
+    /// requests), else empty. Stops at the first error, which comes with the index of the failing request.
+    ///
+    /// The same as submitting them one by one, and much faster where nobody looks at single completions.
+    fn run(
+        &mut self,
+        requests: &[Request],
+        arrivals: &[SimTime],
+        queue: &mut HostQueue,
+    ) -> Result<(), (usize, CommandError)> {
+        for (index, &request) in requests.iter().enumerate() {
+            let range = [Range::new(request.lba, request.sectors)];
+            let command = Command::of_request(request.op, &range);
+            let arrival = arrivals.get(index).copied();
+            queue.send(self, arrival, &command).map_err(|error| (index, error))?;
+        }
+        queue.finish(self).map_err(|error| (requests.len() - 1, error))
+    }
+
+    /// Executes one command alone, issued at `now`; returns when it is complete. Refused while others are
+    /// outstanding: their completions would be lost.
+    fn execute(&mut self, now: SimTime, command: &Command<'_>) -> Result<SimTime, CommandError> {
+        alone(self, now, command, None).map(|(at, _)| at)
+    }
+
+    /// [`Device::execute`] of a write of `data`, whole sectors, from sector `lba` on.
+    fn write_bytes(&mut self, now: SimTime, lba: Lba, data: &[u8]) -> Result<SimTime, CommandError> {
+        let sectors = sectors_of(CommandKind::Write, lba, data.len())?;
+        alone(self, now, &Command::write(Range::new(lba, sectors)), Some(data)).map(|(at, _)| at)
+    }
+
+    /// [`Device::execute`] of a read that fills `out`, whole sectors, with the content from sector `lba` on. What was
+    /// never written or has been trimmed reads as zeros. Refused by a drive that does not keep what is written.
+    fn read_bytes(&mut self, now: SimTime, lba: Lba, out: &mut [u8]) -> Result<SimTime, CommandError> {
+        let range = Range::new(lba, sectors_of(CommandKind::Read, lba, out.len())?);
+        if !self.keeps_contents() {
+            return Err(CommandError::NoContent);
+        }
+        let (at, data) = alone(self, now, &Command::Read { range }, None)?;
+        out.copy_from_slice(&data);
+        Ok(at)
+    }
+}
+
+/// What a command alone has come to.
+fn alone<D: Device + ?Sized>(
+    device: &mut D,
+    now: SimTime,
+    command: &Command<'_>,
+    data: Option<&[u8]>,
+) -> Result<(SimTime, Vec<u8>), CommandError> {
+    match device.outstanding() {
+        0 => device.submit(now, 0, command, data),
+        commands => return Err(CommandError::Busy { commands }),
+    }
+    let (mut done, mut until) = (Vec::new(), now);
+    loop {
+        device.advance(until, &mut done);
+        if let Some(Completion { at, result, .. }) = done.pop() {
+            return result.map(|data| (at, data));
+        }
+        // It must come; a device without a next event has broken its promise.
+        until = device.next_event().expect("a command that is outstanding completes");
+    }
+}
+
+/// `bytes` in sectors, if they are whole ones and not more than a command can carry.
+fn sectors_of(op: CommandKind, lba: Lba, bytes: usize) -> Result<u32, CommandError> {
+    let bytes = bytes as u64;
+    match u32::try_from(bytes / SECTOR_BYTES) {
+        Ok(sectors) if bytes.is_multiple_of(SECTOR_BYTES) => Ok(sectors),
+        _ => Err(CommandError::Length { op, lba: lba.get(), bytes }),
+    }
+}
+
+impl<'a> Command<'a> {
+    /// A write without a hint that may stay in the write cache.
+    pub const fn write(range: Range) -> Self {
+        Command::Write { range, fua: false, hint: Hint::None }
+    }
+
+    /// What a request of `op` is as a command; a flush has no use for its range.
+    pub fn of_request(op: Op, range: &'a [Range; 1]) -> Self {
+        match op {
+            Op::Read => Command::Read { range: range[0] },
+            Op::Write => Command::write(range[0]),
+            Op::Trim => Command::Deallocate(range),
+            Op::Flush => Command::Flush,
+        }
+    }
+}
+
+/// What can be seen of a drive from outside time.
+pub trait Inspect {
+    /// Logical mapping units offered to the host.
+    fn logical_units(&self) -> u32;
+
+    /// Logical mapping units that hold data on flash.
+    fn mapped_units(&self) -> u32;
+
+    /// Erased blocks at hand.
+    fn free_blocks(&self) -> u32;
+
+    /// All counters since the drive was built, or its image opened.
+    fn stats(&self) -> DriveStats;
+
+    /// Latencies since the last [`Inspect::clear_latency`]. Those of copies and of write zeroes are not
+    /// kept.
+    fn latency(&self) -> &Latency;
+
+    /// Starts a new latency window.
+    fn clear_latency(&mut self);
+
+    /// Erase counts and bad blocks.
+    fn wear(&self) -> WearSummary;
+
+    /// Runs the whole-state checker. Cost: a pass over all units.
+    fn check(&self) -> Result<(), CheckError>;
+
+    /// Why the medium below has failed, if it has: then every command is refused.
+    fn failure(&self) -> Option<&str>;
+
+    /// Flash programs and erases since the drive was built: what power cuts are numbered by.
+    fn operations(&self) -> u64;
+}
+
+/// A drive of which everything is known: it can be copied as it is, have its power cut at a chosen flash operation,
+/// and be held to account for what it gives back then. [`build`](crate::build) makes these.
+pub trait Simulated: Device + Inspect {
+    /// An independent copy of the whole drive as it is now, with the commands that are outstanding.
+    fn freeze(&self) -> Box<dyn Simulated>;
+
+    /// Cuts power during flash operation `operation`, counted as [`Inspect::operations`] does; later ones only, not one
+    /// that is done. The page that it programs, or the block that it erases, is left half done. The drive itself runs
+    /// on, as a simulation can: [`Simulated::was_cut`] tells after each command whether it should have, and
+    /// [`Simulated::restart`] goes back to that moment. Replaces an earlier plan.
+    fn plan_cut(&mut self, operation: u64);
+
+    /// Whether the cut planned last has happened.
+    fn was_cut(&self) -> bool;
+
+    /// From now on keeps account of what every unit may read as after a power cut.
+    fn watch(&mut self);
+
+    /// Looks at every unit and compares it with what it may read as, since [`Simulated::watch`]; `None` without.
+    fn verify(&mut self) -> Option<Verdict>;
+
+    /// The drive when power is back at `now`, after the cut that was planned or, if there was none, one at
+    /// this moment: write buffer, map and outstanding commands are lost, the map is found again on flash, the
+    /// non-volatile cache is as it was. Statistics go on; those of flash fall back to what had been done when
+    /// power failed.
+    fn restart(self: Box<Self>, now: SimTime) -> Result<(Box<dyn Simulated>, Recovery), RecoveryError>;
+}

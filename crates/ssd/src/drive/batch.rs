@@ -1,0 +1,110 @@
+//! Many requests at a time, as a generator or a trace has them: the path that decides how fast a run is.
+
+use strobe_ftl::MappingScheme;
+use strobe_nand::Unit;
+use strobe_types::{Op, Request, SimTime};
+
+use super::Drive;
+use crate::command::{Command, CommandKind, Range};
+use crate::error::CommandError;
+use crate::queue::HostQueue;
+
+/// Requests ahead for which the map entry, then the rest, is fetched into the cache.
+const ENTRY_AHEAD: usize = 24;
+const STATE_AHEAD: usize = 10;
+
+impl<F: MappingScheme> Drive<F> {
+    /// See [`Device::run`](crate::Device::run).
+    pub(super) fn run_batch(
+        &mut self,
+        requests: &[Request],
+        arrivals: &[SimTime],
+        queue: &mut HostQueue,
+    ) -> Result<(), (usize, CommandError)> {
+        let gather = self.can_gather();
+        let mut at = 0;
+        while let Some(&request) = requests.get(at) {
+            if gather && request.op == Op::Write {
+                let result = self.run_gathered(&requests[at..]);
+                self.check_medium().map_err(|e| (at, e))?;
+                let done = result.map_err(|(n, e)| (at + n, e))?;
+                at += done;
+                if done > 0 {
+                    continue;
+                }
+            }
+            self.prefetch(requests, at);
+            if self.is_timed() {
+                let issued = queue.issue(arrivals.get(at).copied());
+                let done = self.run_one(issued, request).map_err(|e| (at, e))?;
+                self.latency.record(request.op, done.since(issued));
+                queue.complete(done);
+            } else {
+                self.run_one(SimTime::ZERO, request).map_err(|e| (at, e))?;
+            }
+            at += 1;
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn run_one(&mut self, now: SimTime, request: Request) -> Result<SimTime, CommandError> {
+        let range = [Range::new(request.lba, request.sectors)];
+        let command = Command::of_request(request.op, &range);
+        self.accounted(&command, |drive| drive.execute_request(now, request))
+    }
+
+    #[inline(always)]
+    fn prefetch(&self, requests: &[Request], at: usize) {
+        if let Some(ahead) = requests.get(at + ENTRY_AHEAD) {
+            self.ftl.prefetch_entry(self.geometry.lpn_of(ahead.lba));
+        }
+        if let Some(ahead) = requests.get(at + STATE_AHEAD)
+            && ahead.op == Op::Write
+        {
+            self.ftl.prefetch_state(self.geometry.lpn_of(ahead.lba));
+        }
+    }
+
+    /// Whether writes of several commands may be handed to the mapping scheme together: when
+    /// nothing but counts can tell the difference.
+    fn can_gather(&self) -> bool {
+        !self.is_timed() && self.witness.is_none() && !self.has_cache() && self.geometry.units_per_page() == 1
+    }
+
+    /// Executes the whole-unit writes at the front of `requests` in one go; returns how many.
+    fn run_gathered(&mut self, requests: &[Request]) -> Result<usize, (usize, CommandError)> {
+        let per_unit = self.geometry.sectors_per_unit();
+        let mut units = std::mem::take(&mut self.units);
+        units.clear();
+        for request in requests {
+            let lba = request.lba.get();
+            let whole =
+                request.op == Op::Write && request.sectors == per_unit && lba % u64::from(per_unit) == 0;
+            if !whole || lba >= self.drive_sectors {
+                break;
+            }
+            let payload = self.next_stamp();
+            units.push(Unit { lpn: self.geometry.lpn_of(request.lba), payload });
+        }
+        if units.is_empty() {
+            self.units = units;
+            return Ok(0);
+        }
+        let before = self.ftl.host_units_written();
+        let result = self.ftl.write(SimTime::ZERO, &units);
+        let written = self.ftl.host_units_written() - before;
+        self.host.units_written += written;
+        self.host.add_many(CommandKind::Write, written, written * u64::from(self.geometry.unit_bytes()));
+        let gathered = units.len();
+        self.units = units;
+        match result {
+            Ok(_) => Ok(gathered),
+            Err(error) => {
+                // As if the requests after the failing one had not been looked at.
+                self.stamp -= gathered as u64 - written - 1;
+                Err((written as usize, error.into()))
+            }
+        }
+    }
+}

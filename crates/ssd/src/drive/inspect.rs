@@ -1,0 +1,65 @@
+//! What can be seen of a drive.
+
+use strobe_ftl::{CheckError, MappingScheme, WearSummary};
+use strobe_nand::Nand;
+
+use super::Drive;
+use crate::device::Inspect;
+use crate::nvram::Nvram;
+use crate::stats::{DriveStats, Latency};
+
+impl<F: MappingScheme> Inspect for Drive<F> {
+    fn logical_units(&self) -> u32 {
+        self.ftl.logical_units()
+    }
+
+    fn mapped_units(&self) -> u32 {
+        self.ftl.mapped_units()
+    }
+
+    fn free_blocks(&self) -> u32 {
+        self.ftl.free_blocks()
+    }
+
+    fn stats(&self) -> DriveStats {
+        DriveStats {
+            host: self.host,
+            nand: self.ftl.nand().counts().since(&self.before),
+            gc: *self.ftl.gc_stats(),
+            merges: self.ftl.merge_stats(),
+            translation: self.ftl.translation_stats(),
+            copies: self.ftl.copy_stats(),
+            nvram: self.nvram.as_ref().map(Nvram::stats),
+        }
+    }
+
+    fn latency(&self) -> &Latency {
+        &self.latency
+    }
+
+    fn clear_latency(&mut self) {
+        self.latency.clear();
+    }
+
+    fn wear(&self) -> WearSummary {
+        self.ftl.wear()
+    }
+
+    fn check(&self) -> Result<(), CheckError> {
+        self.ftl.check()?;
+        let Some(nvram) = &self.nvram else { return Ok(()) };
+        nvram.check()?;
+        match self.buffer.as_ref().and_then(|buffer| buffer.units().find(|&lpn| nvram.holds(lpn))) {
+            None => Ok(()),
+            Some(lpn) => Err(CheckError(format!("{lpn:?} is in the non-volatile cache and in the buffer"))),
+        }
+    }
+
+    fn failure(&self) -> Option<&str> {
+        self.ftl.nand().failure()
+    }
+
+    fn operations(&self) -> u64 {
+        self.ftl.nand().operations()
+    }
+}

@@ -1,0 +1,152 @@
+//! How commands are refused, and what an NVMe drive answers then.
+
+use strobe_ftl::FtlError;
+
+use crate::command::{CommandKind, Limit, RANGES_MAX};
+
+/// Why a command was refused. The drive is unchanged, except that after an error of the mapping scheme
+/// flash operations already done for an earlier part of the command stay done.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CommandError {
+    /// The range leaves the drive.
+    #[error("{op} of {sectors} sectors at sector {lba} leaves the drive, which has {drive_sectors} sectors", op = .op.name())]
+    OutOfRange {
+        /// The command.
+        op: CommandKind,
+        /// First sector.
+        lba: u64,
+        /// Sectors asked for.
+        sectors: u64,
+        /// Sectors of the drive.
+        drive_sectors: u64,
+    },
+    /// A command or a source range without sectors.
+    #[error("{op} of zero sectors at sector {lba}", op = .op.name())]
+    Empty {
+        /// The command.
+        op: CommandKind,
+        /// First sector.
+        lba: u64,
+    },
+    /// The data is not a whole number of sectors, or more than one command can carry.
+    #[error("{op} of {bytes} bytes at sector {lba}; a command carries whole sectors of 512 bytes, fewer than 2³²", op = .op.name())]
+    Length {
+        /// The command.
+        op: CommandKind,
+        /// First sector.
+        lba: u64,
+        /// Bytes given.
+        bytes: u64,
+    },
+    /// The data is longer or shorter than the command says.
+    #[error("{op} of {sectors} sectors with {bytes} bytes of data", op = .op.name())]
+    DataLength {
+        /// The command.
+        op: CommandKind,
+        /// Sectors of the command.
+        sectors: u32,
+        /// Bytes given.
+        bytes: u64,
+    },
+    /// No range at all, or more than the format of the command can carry.
+    #[error("{op} with {ranges} ranges; a command carries 1 to {max}", op = .op.name(), max = RANGES_MAX)]
+    Ranges {
+        /// The command.
+        op: CommandKind,
+        /// Ranges given.
+        ranges: usize,
+    },
+    /// A limit of the drive is exceeded.
+    #[error("{op} with {given} {what}; this drive takes at most {allowed}", op = .op.name(), what = .limit.text())]
+    TooLarge {
+        /// The command.
+        op: CommandKind,
+        /// The limit.
+        limit: Limit,
+        /// What the command has of it.
+        given: u64,
+        /// What the drive allows.
+        allowed: u64,
+    },
+    /// A copy would overwrite what it copies.
+    #[error(
+        "copy of {source_sectors} sectors at sector {source_lba} overlaps its destination, {sectors} sectors \
+         at sector {destination}"
+    )]
+    Overlap {
+        /// First sector of the source range.
+        source_lba: u64,
+        /// Its sectors.
+        source_sectors: u64,
+        /// First sector of the destination.
+        destination: u64,
+        /// Sectors of the whole copy.
+        sectors: u64,
+    },
+    /// A request that no command of the drive stands for.
+    #[error("the drive does not know this command")]
+    Unsupported,
+    /// A command that is to run alone, while others are outstanding.
+    #[error("a command alone while {commands} are outstanding: submit it, or take their completions first")]
+    Busy {
+        /// Commands outstanding.
+        commands: usize,
+    },
+    /// The drive does not keep what is written.
+    #[error("this drive keeps no contents: set drive.nand.data = \"bytes\"")]
+    NoContent,
+    /// The mapping scheme gave up.
+    #[error(transparent)]
+    Ftl(#[from] FtlError),
+    /// What keeps the stored data has failed: the image's disk is full, or cannot be read, or the image
+    /// is damaged. Whatever the command had done may be lost, and every later one is refused.
+    #[error("the drive has failed: {0}")]
+    Medium(String),
+}
+
+/// An NVMe completion status: status code type and status code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Status {
+    /// Status Code Type: 0 generic, 1 command specific, 2 media and data integrity.
+    pub sct: u8,
+    /// Status Code.
+    pub sc: u8,
+}
+
+impl Status {
+    /// Invalid Command Opcode.
+    pub const INVALID_OPCODE: Self = Self { sct: 0, sc: 0x01 };
+    /// Invalid Field in Command.
+    pub const INVALID_FIELD: Self = Self { sct: 0, sc: 0x02 };
+    /// LBA Out of Range.
+    pub const LBA_OUT_OF_RANGE: Self = Self { sct: 0, sc: 0x80 };
+    /// Command Size Limit Exceeded.
+    pub const SIZE_LIMIT_EXCEEDED: Self = Self { sct: 1, sc: 0x83 };
+    /// Overlapping I/O Range.
+    pub const OVERLAPPING_RANGE: Self = Self { sct: 1, sc: 0x87 };
+    /// Internal Error.
+    pub const INTERNAL_ERROR: Self = Self { sct: 0, sc: 0x06 };
+    /// Write Fault.
+    pub const WRITE_FAULT: Self = Self { sct: 2, sc: 0x80 };
+}
+
+impl CommandError {
+    /// What an NVMe drive answers.
+    pub fn status(&self) -> Status {
+        match self {
+            CommandError::OutOfRange { .. } => Status::LBA_OUT_OF_RANGE,
+            CommandError::Empty { .. }
+            | CommandError::Length { .. }
+            | CommandError::DataLength { .. }
+            | CommandError::Ranges { .. }
+            | CommandError::Busy { .. }
+            | CommandError::NoContent => Status::INVALID_FIELD,
+            CommandError::Unsupported => Status::INVALID_OPCODE,
+            CommandError::TooLarge { .. } => Status::SIZE_LIMIT_EXCEEDED,
+            CommandError::Overlap { .. } => Status::OVERLAPPING_RANGE,
+            CommandError::Ftl(_) => Status::WRITE_FAULT,
+            CommandError::Medium(_) => Status::INTERNAL_ERROR,
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! A drive at the end of a cable: what every server of block requests needs, whatever its protocol.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use strobe_types::SimTime;
+
+use crate::command::{Command, CommandKind};
+use crate::device::{Completion, Simulated};
+use crate::error::CommandError;
+
+/// What a host has sent, by kind; requests that were refused too.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Requests {
+    /// Reads.
+    pub read: u64,
+    /// Writes.
+    pub write: u64,
+    /// Flushes.
+    pub flush: u64,
+    /// Discards.
+    pub discard: u64,
+    /// Ranges of all discards.
+    pub discard_ranges: u64,
+    /// Write-zeroes requests.
+    pub write_zeroes: u64,
+    /// Copy requests.
+    pub copy: u64,
+    /// Ranges of all copies.
+    pub copy_ranges: u64,
+    /// Others: the serial number, and what this disk does not know.
+    pub other: u64,
+    /// Refused or failed.
+    pub failed: u64,
+}
+
+impl Requests {
+    /// All of them.
+    pub fn total(&self) -> u64 {
+        self.read + self.write + self.flush + self.discard + self.write_zeroes + self.copy + self.other
+    }
+
+    /// What was added since `earlier`.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        Self {
+            read: self.read - earlier.read,
+            write: self.write - earlier.write,
+            flush: self.flush - earlier.flush,
+            discard: self.discard - earlier.discard,
+            discard_ranges: self.discard_ranges - earlier.discard_ranges,
+            write_zeroes: self.write_zeroes - earlier.write_zeroes,
+            copy: self.copy - earlier.copy,
+            copy_ranges: self.copy_ranges - earlier.copy_ranges,
+            other: self.other - earlier.other,
+            failed: self.failed - earlier.failed,
+        }
+    }
+
+    fn add(&mut self, commands: &[Command<'_>]) {
+        let Some(first) = commands.first() else {
+            self.other += 1;
+            return;
+        };
+        let ranges = |command: &Command<'_>| match *command {
+            Command::Deallocate(ranges) | Command::Copy { sources: ranges, .. } => ranges.len() as u64,
+            _ => 0,
+        };
+        let ranges: u64 = commands.iter().map(ranges).sum();
+        match first.kind() {
+            CommandKind::Read => self.read += 1,
+            CommandKind::Write => self.write += 1,
+            CommandKind::Flush => self.flush += 1,
+            CommandKind::Trim => {
+                (self.discard, self.discard_ranges) = (self.discard + 1, self.discard_ranges + ranges)
+            }
+            CommandKind::WriteZeroes => self.write_zeroes += 1,
+            CommandKind::Copy => (self.copy, self.copy_ranges) = (self.copy + 1, self.copy_ranges + ranges),
+        }
+    }
+}
+
+/// A request of which commands are on their way.
+struct Job {
+    tag: u64,
+    commands: usize,
+    at: SimTime,
+    result: Result<Vec<u8>, CommandError>,
+}
+
+/// A drive with the requests of a host: each is one or more commands, answered when all of them are complete.
+pub struct Target {
+    drive: Box<dyn Simulated>,
+    /// By number, which is the tag of its commands.
+    jobs: BTreeMap<u64, Job>,
+    /// Complete, by time, then by number.
+    answers: BTreeMap<(SimTime, u64), Completion>,
+    submitted: u64,
+    requests: Requests,
+    first_error: Option<String>,
+}
+
+impl Target {
+    /// The requests of a new host for `drive`.
+    pub fn new(drive: Box<dyn Simulated>) -> Self {
+        Self {
+            drive,
+            jobs: BTreeMap::new(),
+            answers: BTreeMap::new(),
+            submitted: 0,
+            requests: Requests::default(),
+            first_error: None,
+        }
+    }
+
+    /// The drive.
+    pub fn drive(&self) -> &dyn Simulated {
+        &*self.drive
+    }
+
+    /// The drive, to be inspected or prepared; not for commands.
+    pub fn drive_mut(&mut self) -> &mut dyn Simulated {
+        &mut *self.drive
+    }
+
+    /// Gives the drive back.
+    pub fn into_drive(self) -> Box<dyn Simulated> {
+        self.drive
+    }
+
+    /// What the host has sent so far.
+    pub fn requests(&self) -> Requests {
+        self.requests
+    }
+
+    /// The first error of the drive that the host was answered with.
+    pub fn first_error(&self) -> Option<&str> {
+        self.first_error.as_deref()
+    }
+
+    /// Hands over a request at `now`: `commands` of one kind, all at once, with the `data` of a write.
+    pub fn submit(&mut self, now: SimTime, tag: u64, commands: &[Command<'_>], data: Option<&[u8]>) {
+        self.requests.add(commands);
+        let number = self.submitted;
+        self.submitted += 1;
+        self.jobs.insert(number, Job { tag, commands: commands.len(), at: now, result: Ok(Vec::new()) });
+        for command in commands {
+            self.drive.submit(now, number, command, data);
+        }
+    }
+
+    /// Answers a request that is not for the drive at `now`, or that it would not understand.
+    pub fn answer(&mut self, now: SimTime, tag: u64, result: Result<Vec<u8>, CommandError>) {
+        self.requests.other += 1;
+        self.finish(self.submitted, Job { tag, commands: 0, at: now, result });
+        self.submitted += 1;
+    }
+
+    fn finish(&mut self, number: u64, Job { tag, at, result, .. }: Job) {
+        self.requests.failed += u64::from(result.is_err());
+        self.answers.insert((at, number), Completion { tag, at, result });
+    }
+
+    /// When something happens next that the host could notice, if anything does.
+    pub fn next_event(&self) -> Option<SimTime> {
+        let answer = self.answers.keys().next().map(|&(at, _)| at);
+        [answer, self.drive.next_event()].into_iter().flatten().min()
+    }
+
+    /// Lets time pass until `until` and adds the requests that are complete by then to `answers`, in the order of
+    /// their times, then of submission.
+    pub fn advance(&mut self, until: SimTime, answers: &mut Vec<Completion>) {
+        let mut completions = Vec::new();
+        self.drive.advance(until, &mut completions);
+        for Completion { tag: number, at, result } in completions {
+            let Some(job) = self.jobs.get_mut(&number) else { continue };
+            job.commands -= 1;
+            job.at = job.at.max(at);
+            match result {
+                Ok(data) if job.result.is_ok() => job.result = Ok(data),
+                Ok(_) => {}
+                Err(error) => {
+                    self.first_error.get_or_insert_with(|| error.to_string());
+                    job.result = Err(error);
+                }
+            }
+            if job.commands == 0
+                && let Some(job) = self.jobs.remove(&number)
+            {
+                self.finish(number, job);
+            }
+        }
+        while let Some(first) = self.answers.first_entry()
+            && first.key().0 <= until
+        {
+            answers.push(first.remove());
+        }
+    }
+}

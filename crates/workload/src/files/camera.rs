@@ -1,4 +1,4 @@
-//! Camera-MS500: a phone that takes and deletes photos, from the NVRAM paper (4.2).
+//! Camera-MS500: a phone that takes and deletes photos, from the NVRAM paper (no. 23 of `docs/MODEL.md`, section 4.2).
 //!
 //! The study gives: 10 transactions, each of which takes 20 photos of 300 to 500 KB and deletes half of them;
 //! if there are more than 60 files, all are deleted to make room; photos and an index file are written

@@ -13,8 +13,8 @@
 //!    creates a file, otherwise a random one is deleted. A random file is the first occupied slot that
 //!    `RND(2 * files)` hits.
 //!
-//! At the end all files and directories are deleted. The 2nd published study runs it with sizes 512 to
-//! 32,768, 10,000 transactions and 10 subdirectories, everything synchronous:
+//! At the end all files and directories are deleted. The NVRAM paper (no. 23 of `docs/MODEL.md`) runs it with
+//! sizes 512 to 32,768, 10,000 transactions and 10 subdirectories, everything synchronous:
 //! [`PostmarkConfig::hot_metadata`].
 
 use super::error::check_range;

@@ -66,8 +66,8 @@ pub fn hot_cold_separated_fifo(rho: f64, f: f64, r: f64) -> Option<Separation> {
 }
 
 /// As [`hot_cold_separated_fifo`], with greedy garbage collection in blocks of
-/// `units_per_block` units, by the finite-block formula [`greedy`]. (ALGORITHMS.md §7 tabulates
-/// this with Desnoyers' closed form in its place, which reads up to 0.25 % lower.)
+/// `units_per_block` units, by the finite-block formula [`greedy`]. (`docs/MODEL.md`, section 7,
+/// tabulates this with [`super::greedy_desnoyers`] in its place, which reads up to 0.25 % lower.)
 pub fn hot_cold_separated_greedy(rho: f64, units_per_block: u32, f: f64, r: f64) -> Option<Separation> {
     separate(rho, f, r, |rho| greedy(rho, units_per_block))
 }

@@ -1,4 +1,4 @@
-//! Every formula against the printed tables of ALGORITHMS.md §7, to the last printed digit.
+//! Every formula against the tables of `docs/MODEL.md`, section 7, to the last printed digit.
 
 use super::*;
 use proptest::prelude::*;

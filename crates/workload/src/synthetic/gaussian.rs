@@ -58,9 +58,10 @@ pub(super) const HOT_SHARE_MAX: f64 = 0.48;
 /// The standard deviation, as a share of the range, for which the share `hot_share` of the slots
 /// is written more often than the average slot. `None` unless 0 < `hot_share` ≤ 0.48.
 ///
-/// Solves h = 2s·√(2·ln(1/(s·√(2π)))), the width of the bell above the mean density (seed 4,
-/// CAPi: h = .35, .30, .20, .10 give .108, .0854, .0488, .0205). The small part of the bell that
-/// lies outside the range is neglected; at the largest shares that moves h by some per cent.
+/// Solves h = 2s·√(2·ln(1/(s·√(2π)))), the width of the bell above the mean density: h = .35, .30,
+/// .20, .10, shares of hot data in Hwang & Kwak 2016 (CAPi), give .108, .0854, .0488, .0205. The
+/// small part of the bell that lies outside the range is neglected; at the largest shares that
+/// moves h by some per cent.
 pub fn gaussian_sigma(hot_share: f64) -> Option<f64> {
     if !(hot_share > 0.0 && hot_share <= HOT_SHARE_MAX) {
         return None;

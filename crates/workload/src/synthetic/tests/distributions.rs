@@ -151,7 +151,7 @@ fn both_classes_have_a_slot_even_in_tiny_ranges() {
 fn sigma_solves_for_the_hot_share() {
     for (h, sigma) in [(0.35, 0.108), (0.30, 0.0854), (0.20, 0.0488), (0.10, 0.0205)] {
         let got = gaussian_sigma(h).expect("in range");
-        assert!((got / sigma - 1.0).abs() < 0.005, "{h}: {got}, ALGORITHMS.md §1.4 has {sigma}");
+        assert!((got / sigma - 1.0).abs() < 0.005, "{h}: {got}, docs/MODEL.md, section 6, has {sigma}");
     }
     for h in [0.0, -0.1, 0.481, 1.0, f64::NAN] {
         assert_eq!(gaussian_sigma(h), None);

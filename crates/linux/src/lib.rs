@@ -12,6 +12,7 @@ mod error;
 pub mod guest;
 pub mod job;
 pub mod kernel;
+mod link;
 mod pin;
 mod process;
 mod record;

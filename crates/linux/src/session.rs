@@ -3,22 +3,21 @@
 //! Everything happens on one thread. In virtual time either the guest runs or we do, never both, so the
 //! order of all that happens is the same in every run.
 
-use std::io::{self, IoSliceMut, Read, Write};
-use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 
 use crate::LinuxError;
 use crate::calendar::{Calendar, Served};
 use crate::disk::Disk;
+use crate::link::{gone, receive};
 use crate::process::{Boot, Clock, EPOCH_NS, Guest, Pipe, Sockets, Stream};
 use crate::ring::Ring;
-use crate::vhost::{self, Header, Request};
+use crate::vhost::{self, Request};
 
 /// Who hears what the guest says.
 pub trait Listener {
@@ -458,48 +457,4 @@ impl Session<'_> {
         };
         shown.join("\n")
     }
-}
-
-/// An error of a link whose other end may just have gone.
-fn gone(error: io::Error) -> LinuxError {
-    match error.kind() {
-        io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset | io::ErrorKind::UnexpectedEof => {
-            LinuxError::Ended { log: String::new() }
-        }
-        _ => error.into(),
-    }
-}
-
-/// Files that may come with one message: a region of memory has one.
-const FILES_MAX: usize = 8;
-
-/// A message to the disk: header, what follows, and files.
-type Message = (Header, Vec<u8>, Vec<OwnedFd>);
-
-/// One message to the disk; `None` if the guest has closed the link.
-fn receive(link: &mut UnixStream) -> Result<Option<Message>, LinuxError> {
-    let mut bytes = [0; Header::BYTES];
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FILES_MAX))];
-    let mut control = RecvAncillaryBuffer::new(&mut space);
-    let flags = RecvFlags::CMSG_CLOEXEC;
-    let received = recvmsg(&*link, &mut [IoSliceMut::new(&mut bytes)], &mut control, flags);
-    let length = match received {
-        Ok(message) => message.bytes,
-        Err(rustix::io::Errno::CONNRESET) => 0,
-        Err(error) => return Err(io::Error::from(error).into()),
-    };
-    if length == 0 {
-        return Ok(None);
-    }
-    let mut files = Vec::new();
-    for message in control.drain() {
-        if let RecvAncillaryMessage::ScmRights(rights) = message {
-            files.extend(rights);
-        }
-    }
-    link.read_exact(&mut bytes[length..]).map_err(gone)?;
-    let header = Header::parse(bytes).map_err(LinuxError::Protocol)?;
-    let mut payload = vec![0; header.bytes];
-    link.read_exact(&mut payload).map_err(gone)?;
-    Ok(Some((header, payload, files)))
 }

@@ -1,0 +1,292 @@
+//! Building the kernel from the distribution's source, once.
+
+use std::fmt;
+use std::fs::{self, File};
+use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use super::{Extra, KernelError, PATCHES, cache_folder, config, inspect, parse_version, recipe};
+use crate::root::find_program;
+
+/// The oldest version with shared memory in its time travel, and that of the patches.
+pub(super) const VERSION_MIN: (u32, u32) = (6, 12);
+/// Where distributions put the kernel's source.
+pub(super) const SOURCE_FOLDER: &str = "/usr/src";
+/// Programs that a build needs.
+pub(super) const BUILD_TOOLS: [&str; 8] = ["gcc", "make", "flex", "bison", "bc", "tar", "xz", "patch"];
+/// Files that a build compiles, about: for the progress bar.
+const BUILD_STEPS: u64 = 600;
+const LOG_LINES_SHOWN: usize = 20;
+
+/// What to build.
+#[derive(Clone, Debug, Default)]
+pub struct BuildOptions {
+    /// A tarball or a folder; otherwise the newest of the distribution's.
+    pub source: Option<PathBuf>,
+    /// What it has besides.
+    pub extras: Vec<Extra>,
+    /// Compilers at a time; 0: one per processor.
+    pub jobs: u32,
+}
+
+/// Where a build is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BuildProgress {
+    /// What is being done.
+    pub step: &'static str,
+    /// Files compiled.
+    pub done: u64,
+    /// Files to compile, about.
+    pub total: u64,
+}
+
+/// The tools for a build that are missing.
+pub fn missing_tools() -> Vec<String> {
+    BUILD_TOOLS.iter().filter(|tool| find_program(tool).is_err()).map(|tool| (*tool).to_owned()).collect()
+}
+
+/// The newest of the distribution's kernel sources that can be used.
+pub fn find_source() -> Result<PathBuf, KernelError> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(SOURCE_FOLDER).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if let Some(version) = name.strip_prefix("linux-source-")
+            && version.contains(".tar")
+        {
+            let version = parse_version(version);
+            if version.as_slice() >= [VERSION_MIN.0, VERSION_MIN.1].as_slice() {
+                found.push((version, entry.path()));
+            }
+        }
+    }
+    found.into_iter().max().map(|(_, path)| path).ok_or(KernelError::NoSource)
+}
+
+/// Builds the kernel, unless it is there. `progress` hears how far it is.
+pub fn build(
+    options: &BuildOptions,
+    progress: &mut dyn FnMut(BuildProgress),
+) -> Result<PathBuf, KernelError> {
+    let missing = missing_tools();
+    if !missing.is_empty() {
+        return Err(KernelError::Tools(missing));
+    }
+    let source = match &options.source {
+        Some(source) => fs::canonicalize(source).map_err(|error| KernelError::Source {
+            path: source.display().to_string(),
+            reason: error.to_string(),
+        })?,
+        None => find_source()?,
+    };
+    let cache = cache_folder();
+    fs::create_dir_all(&cache)?;
+    let recipe = recipe(&options.extras);
+    let stamp = stamp(&source)?;
+    if let Some(kernel) = built_from(&cache, &recipe, &stamp) {
+        return Ok(kernel);
+    }
+    let folder = tempfile::Builder::new().prefix("build-").tempdir_in(&cache)?;
+    let mut build = Build {
+        tree: folder.path().join("source"),
+        log_path: cache.join("build.log"),
+        log: File::create(cache.join("build.log"))?,
+        progress,
+    };
+    build.unpack(&source)?;
+    let version = build.version(&source)?;
+    let name = format!("linux-{version}-{recipe}");
+    let kernel = cache.join(&name);
+    let stamped = cache.join(format!("{name}{STAMP}"));
+    if kernel.exists() {
+        fs::write(stamped, stamp)?;
+        return Ok(kernel);
+    }
+    build.patch()?;
+    build.configure(&options.extras)?;
+    build.compile(options.jobs)?;
+    // It appears when it is complete.
+    let part = folder.path().join("kernel");
+    fs::copy(build.tree.join("linux"), &part)?;
+    inspect(&part)?;
+    fs::rename(&part, &kernel)?;
+    fs::write(stamped, stamp)?;
+    Ok(kernel)
+}
+
+/// The end of the name of the file beside a kernel that says what it was made from.
+const STAMP: &str = ".source";
+
+/// What tells a source from others without reading it: unpacking one takes longer than any run.
+fn stamp(source: &Path) -> Result<String, KernelError> {
+    let unusable = |error: io::Error| KernelError::Source {
+        path: source.display().to_string(),
+        reason: error.to_string(),
+    };
+    // Of a folder, its version tells more than the folder's own time.
+    let file = if source.is_dir() { source.join("Makefile") } else { source.to_owned() };
+    let about = file.metadata().map_err(unusable)?;
+    let changed = about.modified().ok().and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
+    Ok(format!("{}\n{} bytes, {:?}\n", source.display(), about.len(), changed.unwrap_or_default()))
+}
+
+/// The kernel of `recipe` that was made from the source with this stamp.
+fn built_from(cache: &Path, recipe: &str, stamp: &str) -> Option<PathBuf> {
+    let end = format!("-{recipe}{STAMP}");
+    let names = fs::read_dir(cache).ok()?.flatten().map(|entry| entry.path());
+    let stamped = names.filter(|path| path.to_string_lossy().ends_with(&end));
+    let same = stamped.filter(|path| fs::read_to_string(path).is_ok_and(|text| text == stamp));
+    same.map(|path| path.with_extension("")).find(|kernel| kernel.is_file())
+}
+
+struct Build<'a> {
+    tree: PathBuf,
+    log_path: PathBuf,
+    log: File,
+    progress: &'a mut dyn FnMut(BuildProgress),
+}
+
+impl Build<'_> {
+    fn says(&mut self, step: &'static str, done: u64) {
+        (self.progress)(BuildProgress { step, done: done.min(BUILD_STEPS), total: BUILD_STEPS });
+    }
+
+    /// Runs a command to its end; `hears` gets each line of its output.
+    fn run(
+        &mut self,
+        step: impl fmt::Display,
+        command: &mut Command,
+        mut hears: impl FnMut(&mut Self, &str),
+    ) -> Result<(), KernelError> {
+        writeln!(self.log, "== {step}: {command:?}")?;
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(self.log.try_clone()?);
+        let mut child = command.spawn()?;
+        if let Some(output) = child.stdout.take() {
+            for line in BufReader::new(output).split(b'\n') {
+                let line = String::from_utf8_lossy(&line?).into_owned();
+                writeln!(self.log, "{line}")?;
+                hears(self, &line);
+            }
+        }
+        if child.wait()?.success() {
+            return Ok(());
+        }
+        let log = fs::read_to_string(&self.log_path).unwrap_or_default();
+        let lines: Vec<_> = log.lines().collect();
+        Err(KernelError::Failed {
+            step: step.to_string(),
+            log: self.log_path.display().to_string(),
+            end: lines[lines.len().saturating_sub(LOG_LINES_SHOWN)..].join("\n"),
+        })
+    }
+
+    fn unpack(&mut self, source: &Path) -> Result<(), KernelError> {
+        self.says("unpacking", 0);
+        fs::create_dir(&self.tree)?;
+        let tree = self.tree.clone();
+        if source.is_dir() {
+            let from = source.join(".");
+            return self.run(
+                "copying the source",
+                Command::new("cp").arg("-R").arg(from).arg(tree),
+                |_, _| {},
+            );
+        }
+        let mut tar = Command::new("tar");
+        tar.arg("-xf").arg(source).arg("-C").arg(tree).args(["--strip-components=1", "--no-same-owner"]);
+        // Half of the source describes hardware that a guest has not.
+        for folder in
+            ["Documentation", "drivers/gpu", "drivers/net/ethernet", "drivers/net/wireless", "sound/soc"]
+        {
+            tar.arg(format!("--exclude=*/{folder}/*.[chrS]*"));
+        }
+        self.run("unpacking the source", &mut tar, |_, _| {})
+    }
+
+    fn version(&self, source: &Path) -> Result<String, KernelError> {
+        let unusable = |reason: &str| KernelError::Source {
+            path: source.display().to_string(),
+            reason: reason.to_owned(),
+        };
+        let makefile = fs::read_to_string(self.tree.join("Makefile"))
+            .map_err(|_| unusable("it has no Makefile at its top: is it the source of Linux?"))?;
+        let value = |key: &str| {
+            let line = makefile.lines().find_map(|line| line.strip_prefix(key)?.trim().strip_prefix('='))?;
+            line.trim().parse::<u32>().ok()
+        };
+        let (Some(version), Some(patch), Some(sub)) =
+            (value("VERSION"), value("PATCHLEVEL"), value("SUBLEVEL"))
+        else {
+            return Err(unusable("its Makefile does not say which version of Linux it is"));
+        };
+        let name = format!("{version}.{patch}.{sub}");
+        if (version, patch) < VERSION_MIN {
+            return Err(unusable(&format!(
+                "it is Linux {name}; needed is {}.{} or newer",
+                VERSION_MIN.0, VERSION_MIN.1
+            )));
+        }
+        Ok(name)
+    }
+
+    fn patch(&mut self) -> Result<(), KernelError> {
+        self.says("patching", 0);
+        for (name, text) in PATCHES {
+            let file = self.tree.join(name);
+            fs::write(&file, text)?;
+            let mut patch = Command::new("patch");
+            patch.args(["-p1", "-N", "-i"]).arg(&file).current_dir(&self.tree);
+            self.run(format!("the patch {name}, made for Linux 6.12,"), &mut patch, |_, _| {})?;
+        }
+        Ok(())
+    }
+
+    fn make(&self) -> Command {
+        let mut make = Command::new("make");
+        make.current_dir(&self.tree).arg("ARCH=um").env("LC_ALL", "C");
+        // The version that programs in the guest see is the same on every machine.
+        make.envs([
+            ("KBUILD_BUILD_TIMESTAMP", "2025-01-01"),
+            ("KBUILD_BUILD_USER", "strobe"),
+            ("KBUILD_BUILD_HOST", "strobe"),
+        ]);
+        make
+    }
+
+    fn configure(&mut self, extras: &[Extra]) -> Result<(), KernelError> {
+        self.says("configuring", 0);
+        let file = self.tree.join("strobe.config");
+        let wanted = config(extras);
+        fs::write(&file, &wanted)?;
+        let mut make = self.make();
+        make.env("KCONFIG_ALLCONFIG", &file).arg("allnoconfig");
+        self.run("configuring the kernel", &mut make, |_, _| {})?;
+        // What the configuration did not take would show up much later.
+        let made = fs::read_to_string(self.tree.join(".config"))?;
+        match wanted
+            .lines()
+            .filter(|line| line.ends_with("=y"))
+            .find(|wanted| !made.lines().any(|line| line == *wanted))
+        {
+            None => Ok(()),
+            Some(option) => Err(KernelError::Source {
+                path: self.tree.display().to_string(),
+                reason: format!("this version does not take {option}"),
+            }),
+        }
+    }
+
+    fn compile(&mut self, jobs: u32) -> Result<(), KernelError> {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let jobs = if jobs == 0 { processors } else { jobs as usize };
+        let mut compiled = 0;
+        let mut make = self.make();
+        make.arg(format!("-j{jobs}")).arg("linux");
+        self.run("compiling the kernel", &mut make, |build, line| {
+            if line.trim_start().starts_with("CC ") {
+                compiled += 1;
+                build.says("compiling", compiled);
+            }
+        })
+    }
+}

@@ -1,0 +1,100 @@
+//! Why there is no kernel.
+
+use std::io;
+
+use super::build::{SOURCE_FOLDER, VERSION_MIN};
+use crate::root::package_of;
+
+/// Why there is no kernel.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum KernelError {
+    /// None was built.
+    #[error(
+        "there is no kernel yet: `strobe linux build-kernel` makes one, --kernel or STROBE_KERNEL names one"
+    )]
+    None,
+    /// It is not User-Mode Linux.
+    #[error("{path} is no User-Mode Linux kernel: {reason}")]
+    Wrong {
+        /// The file.
+        path: String,
+        /// Why.
+        reason: String,
+    },
+    /// It cannot run in virtual time.
+    #[error(
+        "{path} (Linux {version}) is built without CONFIG_UML_TIME_TRAVEL_SUPPORT: use --real-time, or the kernel that \
+         `strobe linux build-kernel` makes"
+    )]
+    NoTimeTravel {
+        /// The file.
+        path: String,
+        /// Its version.
+        version: String,
+    },
+    /// A file system is missing.
+    #[error("{path} (Linux {version}) is built without {kind}{}", xfs_hint(.kind))]
+    NoFileSystem {
+        /// The file.
+        path: String,
+        /// Its version.
+        version: String,
+        /// The file system.
+        kind: String,
+    },
+    /// Tools are missing.
+    #[error("to build the kernel, {} are missing: apt-get install {}", .0.join(", "), packages(.0))]
+    Tools(Vec<String>),
+    /// The source is missing.
+    #[error(
+        "there is no kernel source in {SOURCE_FOLDER}: apt-get install linux-source-6.12, or give a tarball or folder \
+         of Linux {}.{} or newer with --source", VERSION_MIN.0, VERSION_MIN.1
+    )]
+    NoSource,
+    /// The source is not usable.
+    #[error("the kernel source {path} cannot be used: {reason}")]
+    Source {
+        /// Where.
+        path: String,
+        /// Why.
+        reason: String,
+    },
+    /// A step of the build failed.
+    #[error("{step} failed; the whole log is in {log}\n{end}")]
+    Failed {
+        /// What.
+        step: String,
+        /// The log.
+        log: String,
+        /// Its last lines.
+        end: String,
+    },
+    /// Something of the host failed.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+}
+
+fn xfs_hint(kind: &str) -> &'static str {
+    if kind == "xfs" { ": `strobe linux build-kernel --with xfs` makes one with it" } else { "" }
+}
+
+fn packages(tools: &[String]) -> String {
+    let mut packages: Vec<_> = tools.iter().map(|tool| package_of(tool).unwrap_or(tool)).collect();
+    packages.dedup();
+    packages.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn missing_tools_are_named_with_their_packages() {
+        let error = KernelError::Tools(vec!["flex".into(), "xz".into()]);
+        assert!(
+            error.to_string().ends_with("flex, xz are missing: apt-get install flex xz-utils"),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,129 @@
+//! The guest's kernel: what it is made from, and which one to use.
+//!
+//! [`build`] makes it, once; [`inspect`] tells what one can do.
+
+mod build;
+mod error;
+mod inspect;
+
+use std::fs;
+use std::path::PathBuf;
+
+use sha2::{Digest as _, Sha256};
+
+pub use self::build::{BuildOptions, BuildProgress, build, find_source, missing_tools};
+pub use self::error::KernelError;
+pub use self::inspect::{KernelInfo, inspect, modules_of, needed_modules};
+
+/// What is switched on; everything else is off.
+const CONFIG: &str = include_str!("../../kernel/kernel.config");
+
+/// What a kernel can have besides, at the price of a longer build.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extra {
+    /// The largest of the file systems.
+    Xfs,
+    /// The newest way to asynchronous I/O.
+    IoUring,
+}
+
+impl Extra {
+    /// All there are.
+    pub const ALL: [Self; 2] = [Self::Xfs, Self::IoUring];
+
+    /// Its name for users.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Xfs => "xfs",
+            Self::IoUring => "io-uring",
+        }
+    }
+
+    /// What it adds to the configuration.
+    fn config(self) -> &'static str {
+        match self {
+            Self::Xfs => "CONFIG_XFS_FS=y\n",
+            Self::IoUring => "CONFIG_IO_URING=y\n",
+        }
+    }
+}
+
+/// The configuration with `extras`.
+fn config(extras: &[Extra]) -> String {
+    // In one order, whatever the user's was.
+    let wanted = Extra::ALL.iter().filter(|extra| extras.contains(extra));
+    [CONFIG].into_iter().chain(wanted.map(|extra| extra.config())).collect()
+}
+
+/// Our changes to the kernel, in order.
+pub const PATCHES: &[(&str, &str)] = &[
+    ("0001-um-rng-seed.patch", include_str!("../../kernel/patches/0001-um-rng-seed.patch")),
+    ("0002-ext4-discard-batch.patch", include_str!("../../kernel/patches/0002-ext4-discard-batch.patch")),
+    ("0003-virtio-blk-copy.patch", include_str!("../../kernel/patches/0003-virtio-blk-copy.patch")),
+    ("0004-f2fs-logical-copy.patch", include_str!("../../kernel/patches/0004-f2fs-logical-copy.patch")),
+    ("0005-f2fs-discard-wait.patch", include_str!("../../kernel/patches/0005-f2fs-discard-wait.patch")),
+    ("0006-ext4-discard-wait.patch", include_str!("../../kernel/patches/0006-ext4-discard-wait.patch")),
+    ("0007-um-fp-state.patch", include_str!("../../kernel/patches/0007-um-fp-state.patch")),
+];
+
+/// Where kernels are kept: `$STROBE_CACHE`, or `strobe` in the user's cache.
+pub fn cache_folder() -> PathBuf {
+    let from = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    from("STROBE_CACHE")
+        .or_else(|| from("XDG_CACHE_HOME").map(|cache| cache.join("strobe")))
+        .or_else(|| from("HOME").map(|home| home.join(".cache/strobe")))
+        .unwrap_or_else(|| std::env::temp_dir().join("strobe-cache"))
+}
+
+/// The end of the file name of a kernel that this program builds: its recipe.
+fn recipe(extras: &[Extra]) -> String {
+    let config = config(extras);
+    let mut hash = Sha256::new();
+    for text in [config.as_str()].into_iter().chain(PATCHES.iter().map(|(_, text)| *text)) {
+        hash.update((text.len() as u64).to_le_bytes());
+        hash.update(text);
+    }
+    hash.finalize().iter().take(4).map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The kernel to use if none is named: that of `$STROBE_KERNEL`, or the newest one that this program would build, and
+/// of these the one with most extras.
+pub fn installed() -> Result<PathBuf, KernelError> {
+    if let Some(path) = std::env::var_os("STROBE_KERNEL").filter(|path| !path.is_empty()) {
+        return Ok(path.into());
+    }
+    let folder = cache_folder();
+    let sets = (0..1 << Extra::ALL.len()).map(|set: usize| {
+        let has = |at: &usize| set >> at & 1 == 1;
+        (0..Extra::ALL.len()).filter(has).map(|at| Extra::ALL[at]).collect::<Vec<_>>()
+    });
+    let recipes: Vec<_> = sets.map(|extras| (format!("-{}", recipe(&extras)), extras.len())).collect();
+    let mut kernels = Vec::new();
+    for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if let Some(version) = name.strip_prefix("linux-")
+            && let Some((_, extras)) = recipes.iter().find(|(end, _)| version.ends_with(end))
+        {
+            kernels.push((parse_version(version), *extras, entry.path()));
+        }
+    }
+    kernels.into_iter().max().map(|(_, _, path)| path).ok_or(KernelError::None)
+}
+
+/// The numbers at the start of a version.
+fn parse_version(text: &str) -> Vec<u32> {
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    text[..end].split('.').map_while(|part| part.parse().ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_order_as_numbers() {
+        assert_eq!(parse_version("6.12.117-strobe"), [6, 12, 117]);
+        assert_eq!(parse_version("6.12.tar.xz"), [6, 12]);
+        assert!(parse_version("6.12") > parse_version("6.9"));
+    }
+}

@@ -9,7 +9,7 @@ pub enum LinuxError {
     Io(#[from] io::Error),
     /// A program is needed that is not there.
     #[error(transparent)]
-    Missing(#[from] crate::root::MissingProgram),
+    Missing(#[from] crate::program::MissingProgram),
     /// A library of a program is not there.
     #[error("{} needs the library {library}, which is not installed", .program.display())]
     Library {

@@ -15,7 +15,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
 use crate::LinuxError;
 use crate::pin::Pinned;
-use crate::root::find_program;
+use crate::program::find_program;
 
 /// What time is for a guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,13 +1,9 @@
-//! The commands of the drive: what they say, and how large they may be.
+//! The commands of the drive: what they say.
 //!
 //! They are those of the NVM command set of NVMe. Front ends translate their own into them: ATA's DATA
 //! SET MANAGEMENT with its TRIM bit set, for one, is a [`Command::Deallocate`].
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use strobe_types::{Lba, Op};
-
-use crate::error::CommandError;
 
 /// A run of sectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -162,110 +158,3 @@ impl From<Op> for CommandKind {
 
 /// Ranges that one command can carry: its format counts them in eight bits, from one.
 pub const RANGES_MAX: usize = 256;
-
-/// The largest commands that the drive takes, in sectors of 512 bytes. In parentheses stands the name
-/// that NVMe gives the limit. 0 is no limit but that of the format: 256 ranges.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct LimitsConfig {
-    /// Ranges of a trim (DMRL). An ATA drive that takes one 512-byte block of ranges has 64. 0: 256,
-    /// as many as the format holds. Default 0.
-    #[schemars(range(min = 0, max = 256))]
-    pub trim_ranges: u32,
-    /// Sectors of each range of a trim (DMRSL). ATA's format holds 65535. 0: no limit. Default 0.
-    #[schemars(range(min = 0, max = 4_294_967_295u32))]
-    pub trim_range_sectors: u32,
-    /// Sectors of all ranges of a trim (DMSL). 0: no limit. Default 0.
-    #[schemars(range(min = 0, max = 9_223_372_036_854_775_807u64))]
-    pub trim_sectors: u64,
-    /// Source ranges of a copy (MSRC, which NVMe counts from 0). 0: 256, as many as the format holds.
-    /// Default 0.
-    #[schemars(range(min = 0, max = 256))]
-    pub copy_ranges: u32,
-    /// Sectors of each source range of a copy (MSSRL). 0: no limit. Default 0.
-    #[schemars(range(min = 0, max = 4_294_967_295u32))]
-    pub copy_range_sectors: u32,
-    /// Sectors of all source ranges of a copy (MCL). 0: no limit. Default 0.
-    #[schemars(range(min = 0, max = 4_294_967_295u32))]
-    pub copy_sectors: u32,
-}
-
-/// A limit that a command can exceed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Limit {
-    /// Ranges of a command (DMRL, MSRC).
-    Ranges,
-    /// Sectors of one range (DMRSL, MSSRL).
-    RangeSectors,
-    /// Sectors of all ranges (DMSL, MCL).
-    Sectors,
-}
-
-impl Limit {
-    pub(crate) fn text(self) -> &'static str {
-        match self {
-            Limit::Ranges => "ranges",
-            Limit::RangeSectors => "sectors in one range",
-            Limit::Sectors => "sectors in all ranges",
-        }
-    }
-}
-
-/// The limits of one kind of command; 0 is none.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Bounds {
-    ranges: u32,
-    range_sectors: u32,
-    sectors: u64,
-}
-
-impl LimitsConfig {
-    pub(crate) fn of_trim(&self) -> Bounds {
-        let &Self { trim_ranges, trim_range_sectors, trim_sectors, .. } = self;
-        Bounds { ranges: trim_ranges, range_sectors: trim_range_sectors, sectors: trim_sectors }
-    }
-
-    pub(crate) fn of_copy(&self) -> Bounds {
-        let &Self { copy_ranges, copy_range_sectors, copy_sectors, .. } = self;
-        Bounds { ranges: copy_ranges, range_sectors: copy_range_sectors, sectors: copy_sectors.into() }
-    }
-}
-
-impl Bounds {
-    /// Whether a command of `kind` may have these ranges; returns their sectors in all.
-    pub(crate) fn check(self, kind: CommandKind, ranges: &[Range]) -> Result<u64, CommandError> {
-        if ranges.is_empty() || ranges.len() > RANGES_MAX {
-            return Err(CommandError::Ranges { op: kind, ranges: ranges.len() });
-        }
-        let within = |limit, given: u64, allowed: u64| match allowed {
-            0 => Ok(()),
-            allowed if given <= allowed => Ok(()),
-            allowed => Err(CommandError::TooLarge { op: kind, limit, given, allowed }),
-        };
-        within(Limit::Ranges, ranges.len() as u64, self.ranges.into())?;
-        for range in ranges {
-            within(Limit::RangeSectors, range.sectors.into(), self.range_sectors.into())?;
-        }
-        let sectors = ranges.iter().map(|range| u64::from(range.sectors)).sum();
-        within(Limit::Sectors, sectors, self.sectors)?;
-        Ok(sectors)
-    }
-}
-
-/// Whether a copy of `sources` to `destination`, all inside the drive, would overwrite what it copies.
-pub(crate) fn check_overlap(destination: Lba, sectors: u64, sources: &[Range]) -> Result<(), CommandError> {
-    let end = destination.get() + sectors;
-    let hit = |source: &&Range| {
-        let start = source.lba.get();
-        start < end && destination.get() < start + u64::from(source.sectors)
-    };
-    match sources.iter().find(hit) {
-        None => Ok(()),
-        Some(source) => Err(CommandError::Overlap {
-            source_lba: source.lba.get(),
-            source_sectors: source.sectors.into(),
-            destination: destination.get(),
-            sectors,
-        }),
-    }
-}

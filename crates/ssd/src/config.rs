@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strobe_ftl::BlockScheme;
 
-use crate::command::LimitsConfig;
+use crate::limits::LimitsConfig;
 
 /// A drive. Start from a preset and override what differs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -3,8 +3,9 @@
 use strobe_ftl::{CheckError, Recovery, RecoveryError, WearSummary};
 use strobe_types::{Geometry, Lba, Op, Request, SECTOR_BYTES, SimTime};
 
-use crate::command::{Command, CommandKind, Hint, LimitsConfig, Range};
+use crate::command::{Command, CommandKind, Hint, Range};
 use crate::error::CommandError;
+use crate::limits::LimitsConfig;
 use crate::queue::HostQueue;
 use crate::stats::{DriveStats, Latency};
 use crate::witness::Verdict;
@@ -123,6 +124,50 @@ pub trait Device: Send {
         let (at, data) = alone(self, now, &Command::Read { range }, None)?;
         out.copy_from_slice(&data);
         Ok(at)
+    }
+}
+
+impl HostQueue {
+    /// Submits `command` to `device` as soon as the pacing has a place for it; `arrival` is its own time in open
+    /// loop. The error is that of any command that has completed by then: a refused one does so at once.
+    pub fn send<D: Device + ?Sized>(
+        &mut self,
+        device: &mut D,
+        arrival: Option<SimTime>,
+        command: &Command<'_>,
+    ) -> Result<(), CommandError> {
+        while self.must_wait() {
+            self.wait(device)?;
+        }
+        let now = self.issue(arrival);
+        device.submit(now, 0, command, None);
+        self.take_completions(device, now)
+    }
+
+    /// Waits until all commands sent are complete.
+    pub fn finish<D: Device + ?Sized>(&mut self, device: &mut D) -> Result<(), CommandError> {
+        while self.in_flight() > 0 {
+            self.wait(device)?;
+        }
+        Ok(())
+    }
+
+    fn wait<D: Device + ?Sized>(&mut self, device: &mut D) -> Result<(), CommandError> {
+        let next = device.next_event().expect("a command that is outstanding completes");
+        self.take_completions(device, next)
+    }
+
+    fn take_completions<D: Device + ?Sized>(
+        &mut self,
+        device: &mut D,
+        until: SimTime,
+    ) -> Result<(), CommandError> {
+        let mut completions = Vec::new();
+        device.advance(until, &mut completions);
+        for completion in &completions {
+            self.complete(completion.at);
+        }
+        completions.into_iter().try_for_each(|completion| completion.result.map(|_| ()))
     }
 }
 

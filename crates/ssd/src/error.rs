@@ -2,7 +2,28 @@
 
 use strobe_ftl::FtlError;
 
-use crate::command::{CommandKind, Limit, RANGES_MAX};
+use crate::command::{CommandKind, RANGES_MAX};
+
+/// A limit that a command can exceed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// Ranges of a command (DMRL, MSRC).
+    Ranges,
+    /// Sectors of one range (DMRSL, MSSRL).
+    RangeSectors,
+    /// Sectors of all ranges (DMSL, MCL).
+    Sectors,
+}
+
+impl Limit {
+    fn text(self) -> &'static str {
+        match self {
+            Limit::Ranges => "ranges",
+            Limit::RangeSectors => "sectors in one range",
+            Limit::Sectors => "sectors in all ranges",
+        }
+    }
+}
 
 /// Why a command was refused. The drive is unchanged, except that after an error of the mapping scheme
 /// flash operations already done for an earlier part of the command stay done.

@@ -15,6 +15,7 @@ mod device;
 mod drive;
 mod error;
 mod image;
+mod limits;
 mod nvram;
 mod places;
 pub mod presets;
@@ -25,7 +26,7 @@ mod target;
 mod witness;
 
 pub use build::{BuildError, build, build_with, memory_bytes};
-pub use command::{Command, CommandKind, Hint, Limit, LimitsConfig, RANGES_MAX, Range};
+pub use command::{Command, CommandKind, Hint, RANGES_MAX, Range};
 pub use config::{
     AllocationName, ControllerConfig, CopyMode, DataMode, DriveConfig, FtlConfig, GcConfig, GcStreamName,
     MAPPINGS, MappingInfo, MigrationName, NVRAM_RANGES_MAX, NandConfig, NvramConfig, NvramError,
@@ -34,10 +35,11 @@ pub use config::{
 };
 pub use device::{Completion, Device, Inspect, Simulated};
 pub use drive::Drive;
-pub use error::{CommandError, Status};
+pub use error::{CommandError, Limit, Status};
 pub use image::{
     Examined, ImageDrive, ImageProblem, build_on_image, examine, image_config, image_memory_bytes,
 };
+pub use limits::LimitsConfig;
 pub use nvram::Nvram;
 pub use queue::{HostQueue, Pacing};
 pub use room::Room;

@@ -5,10 +5,6 @@ use std::collections::BinaryHeap;
 
 use strobe_types::SimTime;
 
-use crate::command::Command;
-use crate::device::Device;
-use crate::error::CommandError;
-
 /// How the host paces its requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pacing {
@@ -104,8 +100,13 @@ impl HostQueue {
         }
     }
 
+    /// Requests issued of which the completion is not known yet.
+    pub fn in_flight(&self) -> usize {
+        self.in_flight
+    }
+
     /// Whether the time of the next issue depends on a completion that is not known yet.
-    fn must_wait(&self) -> bool {
+    pub(crate) fn must_wait(&self) -> bool {
         match self.pacing {
             Pacing::Open => false,
             Pacing::Closed { depth, .. } => {
@@ -114,48 +115,6 @@ impl HostQueue {
                     && self.completions.is_empty()
             }
         }
-    }
-
-    /// Submits `command` to `device` as soon as the pacing has a place for it; `arrival` is its own time in open
-    /// loop. The error is that of any command that has completed by then: a refused one does so at once.
-    pub fn send<D: Device + ?Sized>(
-        &mut self,
-        device: &mut D,
-        arrival: Option<SimTime>,
-        command: &Command<'_>,
-    ) -> Result<(), CommandError> {
-        while self.must_wait() {
-            self.wait(device)?;
-        }
-        let now = self.issue(arrival);
-        device.submit(now, 0, command, None);
-        self.take_completions(device, now)
-    }
-
-    /// Waits until all commands sent are complete.
-    pub fn finish<D: Device + ?Sized>(&mut self, device: &mut D) -> Result<(), CommandError> {
-        while self.in_flight > 0 {
-            self.wait(device)?;
-        }
-        Ok(())
-    }
-
-    fn wait<D: Device + ?Sized>(&mut self, device: &mut D) -> Result<(), CommandError> {
-        let next = device.next_event().expect("a command that is outstanding completes");
-        self.take_completions(device, next)
-    }
-
-    fn take_completions<D: Device + ?Sized>(
-        &mut self,
-        device: &mut D,
-        until: SimTime,
-    ) -> Result<(), CommandError> {
-        let mut completions = Vec::new();
-        device.advance(until, &mut completions);
-        for completion in &completions {
-            self.complete(completion.at);
-        }
-        completions.into_iter().try_for_each(|completion| completion.result.map(|_| ()))
     }
 }
 

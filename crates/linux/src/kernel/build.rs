@@ -6,13 +6,12 @@ use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::{Extra, KernelError, PATCHES, cache_folder, config, inspect, parse_version, recipe};
-use crate::root::find_program;
+use super::{
+    Extra, KernelError, PATCHES, SOURCE_FOLDER, VERSION_MIN, cache_folder, config, inspect, parse_version,
+    recipe,
+};
+use crate::program::find_program;
 
-/// The oldest version with shared memory in its time travel, and that of the patches.
-pub(super) const VERSION_MIN: (u32, u32) = (6, 12);
-/// Where distributions put the kernel's source.
-pub(super) const SOURCE_FOLDER: &str = "/usr/src";
 /// Programs that a build needs.
 pub(super) const BUILD_TOOLS: [&str; 8] = ["gcc", "make", "flex", "bison", "bc", "tar", "xz", "patch"];
 /// Files that a build compiles, about: for the progress bar.

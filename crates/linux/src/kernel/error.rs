@@ -2,8 +2,8 @@
 
 use std::io;
 
-use super::build::{SOURCE_FOLDER, VERSION_MIN};
-use crate::root::package_of;
+use super::{SOURCE_FOLDER, VERSION_MIN};
+use crate::program::package_of;
 
 /// Why there is no kernel.
 #[derive(Debug, thiserror::Error)]

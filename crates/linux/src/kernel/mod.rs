@@ -15,6 +15,11 @@ pub use self::build::{BuildOptions, BuildProgress, build, find_source, missing_t
 pub use self::error::KernelError;
 pub use self::inspect::{KernelInfo, inspect, modules_of, needed_modules};
 
+/// The oldest version with shared memory in its time travel, and that of the patches.
+const VERSION_MIN: (u32, u32) = (6, 12);
+/// Where distributions put the kernel's source.
+const SOURCE_FOLDER: &str = "/usr/src";
+
 /// What is switched on; everything else is off.
 const CONFIG: &str = include_str!("../../kernel/kernel.config");
 

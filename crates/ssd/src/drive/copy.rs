@@ -7,8 +7,9 @@ use strobe_nand::{Payload, Unit};
 use strobe_types::{Lba, Lpn, SECTOR_BYTES, SimTime};
 
 use super::Drive;
-use crate::command::{CommandKind, Hint, Range, check_overlap};
+use crate::command::{CommandKind, Hint, Range};
 use crate::error::CommandError;
+use crate::limits::check_overlap;
 
 /// Merged units of a copy that are written together.
 const MERGED_UNITS: usize = 256;

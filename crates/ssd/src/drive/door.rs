@@ -7,9 +7,10 @@ use strobe_nand::{Nand, Payload};
 use strobe_types::{Geometry, Lpn, Request, SECTOR_BYTES, SimTime};
 
 use super::Drive;
-use crate::command::{Command, CommandKind, LimitsConfig, Range};
+use crate::command::{Command, CommandKind, Range};
 use crate::device::{Completion, Device};
 use crate::error::CommandError;
+use crate::limits::LimitsConfig;
 use crate::queue::HostQueue;
 
 /// Commands on their way to the host: by the time of their completion, then by number of submission.

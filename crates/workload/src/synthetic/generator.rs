@@ -1,10 +1,10 @@
 //! The generator: a distribution of slots and a mix of operations, compiled for each pair.
 
 use super::Workload;
-use super::config::Kind;
 use super::draw::{Draw, HotCold, Scattered, Sequential, Uniform};
 use super::gaussian::Gaussian;
 use super::in_use::InUse;
+use super::kind::Kind;
 use super::zipf::Zipf;
 use strobe_types::{Lba, Op, Prng, Request, SECTOR_BYTES};
 

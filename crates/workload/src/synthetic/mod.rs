@@ -50,14 +50,16 @@ mod draw;
 mod gaussian;
 mod generator;
 mod in_use;
+mod kind;
 mod zipf;
 
 #[cfg(test)]
 mod tests;
 
-pub use config::{Kind, SyntheticConfig, WorkloadError};
+pub use config::{SyntheticConfig, WorkloadError};
 pub use gaussian::gaussian_sigma;
 pub use generator::Synthetic;
+pub use kind::Kind;
 
 use strobe_types::Request;
 

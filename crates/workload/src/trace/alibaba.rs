@@ -4,7 +4,8 @@ use strobe_types::Op;
 
 use super::Format;
 use super::columns::{Columns, NS_PER_MICROSECOND};
-use super::line::{Line, Reason, open_lines};
+use super::line::{Line, open_lines};
+use super::problem::Reason;
 
 pub(super) const FORMAT: Format = Format {
     name: "alibaba",

@@ -4,7 +4,8 @@ use strobe_types::{Op, SECTOR_BYTES};
 
 use super::columns::{Columns, NS_PER_SECOND};
 use super::device::Device;
-use super::line::{Line, Reason, open_lines_without_comments};
+use super::line::{Line, open_lines_without_comments};
+use super::problem::Reason;
 use super::{Action, Format, SkipReason};
 
 pub(super) const FORMAT: Format = Format {

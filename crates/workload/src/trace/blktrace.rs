@@ -18,7 +18,8 @@ use strobe_types::{Op, SECTOR_BYTES};
 
 use super::device::Device;
 use super::input::Input;
-use super::line::{Line, Problem, Source};
+use super::line::{Line, Source};
+use super::problem::Problem;
 use super::{Action, Format, Position, SkipReason};
 
 pub(super) const FORMAT: Format = Format {

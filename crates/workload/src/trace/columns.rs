@@ -2,7 +2,7 @@
 
 use strobe_types::Op;
 
-use super::line::Reason;
+use super::problem::Reason;
 
 /// Nanoseconds in a second, for [`Columns::decimal`].
 pub(super) const NS_PER_SECOND: u64 = 1_000_000_000;

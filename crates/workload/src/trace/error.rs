@@ -54,15 +54,14 @@ pub enum TraceError {
         source: io::Error,
     },
     /// No format has this name.
-    #[error(
-        "unknown trace format `{given}`, did you mean `{nearest}`? The formats are {}",
-        super::format::names()
-    )]
+    #[error("unknown trace format `{given}`, did you mean `{nearest}`? The formats are {known}")]
     UnknownFormat {
         /// The name given.
         given: String,
         /// The format whose name is closest.
         nearest: &'static str,
+        /// All there are.
+        known: String,
     },
     /// An option does not fit the format or is out of range.
     #[error("trace option {option}: {reason}")]

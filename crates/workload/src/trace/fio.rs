@@ -3,7 +3,8 @@
 use strobe_types::Op;
 
 use super::columns::{Columns, NS_PER_MICROSECOND};
-use super::line::{Line, Reason, open_lines};
+use super::line::{Line, open_lines};
+use super::problem::Reason;
 use super::{Format, SkipReason};
 
 pub(super) const FORMAT: Format = Format {

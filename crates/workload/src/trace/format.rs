@@ -1,9 +1,8 @@
-//! The table of trace formats.
+//! What a trace format is.
 
 use super::input::Input;
 use super::line::Source;
 use super::{TraceError, TraceOptions};
-use super::{alibaba, blkparse, blktrace, disksim, fio, mqsim, msr, spc, ssdsim, tencent};
 
 /// A trace format that Strobe reads.
 #[derive(Debug)]
@@ -24,80 +23,22 @@ pub struct Format {
     pub(super) open: fn(Input, &TraceOptions) -> Box<dyn Source>,
 }
 
-/// Every format, in the order they are listed to the user.
-pub const FORMATS: &[Format] = &[
-    fio::FORMAT,
-    blkparse::FORMAT,
-    blktrace::FORMAT,
-    msr::FORMAT,
-    disksim::FORMAT,
-    mqsim::FORMAT,
-    ssdsim::FORMAT,
-    spc::FORMAT,
-    alibaba::FORMAT,
-    tencent::FORMAT,
-];
-
-/// The format called `name`, or [`TraceError::UnknownFormat`].
-pub fn find_format(name: &str) -> Result<&'static Format, TraceError> {
-    FORMATS
-        .iter()
-        .find(|format| format.name == name)
-        .ok_or_else(|| TraceError::UnknownFormat { given: name.into(), nearest: nearest(name) })
-}
-
-/// The names of all formats, for messages.
-pub(super) fn names() -> String {
-    let names: Vec<&str> = FORMATS.iter().map(|format| format.name).collect();
-    names.join(", ")
-}
-
-/// The format with the smallest edit distance; the first in the table among equals.
-fn nearest(given: &str) -> &'static str {
-    let given: Vec<u8> = given.bytes().take(64).map(|byte| byte.to_ascii_lowercase()).collect();
-    let names = FORMATS.iter().map(|format| format.name);
-    names.min_by_key(|name| edit_distance(&given, name.as_bytes())).unwrap_or_default()
-}
-
-/// Levenshtein distance.
-fn edit_distance(a: &[u8], b: &[u8]) -> usize {
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, &from) in a.iter().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, &to) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(from != to);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+impl Format {
+    /// Refuses what this format would silently ignore.
+    pub(super) fn check(&self, options: &TraceOptions) -> Result<(), TraceError> {
+        let bad = |option, reason: String| Err(TraceError::BadOption { option, reason });
+        if options.action.is_some() && !self.takes_action {
+            return bad("action", format!("format {} has no actions; leave it out", self.name));
         }
-    }
-    row[b.len()]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_mistyped_name_gets_the_closest_one() {
-        for (given, expected) in
-            [("blkpase", "blkparse"), ("MSR", "msr"), ("blktrace2", "blktrace"), ("diskim", "disksim")]
-        {
-            assert_eq!(nearest(given), expected);
+        if options.time_unit_ns.is_some() && !self.takes_time_unit {
+            return bad("time unit", format!("format {} has a fixed time unit; leave it out", self.name));
         }
-        let message = find_format("ali-baba").expect_err("unknown").to_string();
-        assert!(message.contains("`alibaba`") && message.contains("fio, blkparse"), "{message}");
-        assert_eq!(edit_distance(b"kitten", b"sitting"), 3);
-        assert_eq!(edit_distance(b"", b"abc"), 3);
-    }
-
-    #[test]
-    fn the_table_is_complete_and_found_by_name() {
-        for format in FORMATS {
-            assert_eq!(find_format(format.name).expect("in the table").name, format.name);
-            for text in [format.summary, format.columns, format.source] {
-                assert!(!text.is_empty() && !text.contains('\n'), "{}", format.name);
-            }
+        if options.time_unit_ns == Some(0) {
+            return bad("time unit", "it must be at least 1 ns".into());
         }
+        if options.device.as_deref() == Some("") {
+            return bad("device", "the name is empty; give a device of the trace, or all".into());
+        }
+        Ok(())
     }
 }

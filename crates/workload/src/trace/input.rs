@@ -8,7 +8,7 @@ use flate2::read::MultiGzDecoder;
 
 use super::TraceError;
 use super::error::Position;
-use super::line::Problem;
+use super::problem::Problem;
 
 /// The longest line accepted. Real ones have at most a few hundred bytes.
 const LINE_BYTES_MAX: usize = 64 << 10;

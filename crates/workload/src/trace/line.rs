@@ -1,17 +1,12 @@
 //! What a format makes of a line, and the machinery all text formats share.
 
-use std::io;
-
 use strobe_types::Op;
 
 use super::SkipReason;
 use super::device::Device;
 use super::error::{Position, printable};
 use super::input::Input;
-
-/// Why a line is malformed, with the cure if there is one. The file, the line number and the
-/// text are added by the reader.
-pub(super) type Reason = String;
+use super::problem::{Problem, Reason};
 
 /// What one line (or binary record) says.
 #[derive(Debug)]
@@ -30,14 +25,6 @@ pub(super) enum Line<'a> {
     Skip(SkipReason),
     /// Not part of the data: blank, a comment, a header.
     Nothing,
-}
-
-/// Why a source cannot go on.
-#[derive(Debug)]
-pub(super) enum Problem {
-    Io(io::Error),
-    Malformed(Reason),
-    Truncated(Reason),
 }
 
 /// A trace being decoded. After an error it is not asked again.

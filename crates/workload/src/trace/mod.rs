@@ -9,15 +9,17 @@
 //! opposite meanings (1 is a read for `mqsim` and a write for `tencent`).
 //!
 //! To add a text format, copy `spc.rs`, change its table entry and its `parse_line`, and add one
-//! line to [`FORMATS`] in `format.rs`.
+//! line to [`FORMATS`] in `formats.rs`.
 
 mod columns;
 mod device;
 mod error;
 mod format;
+mod formats;
 mod input;
 mod line;
 mod options;
+mod problem;
 mod reader;
 mod skipped;
 #[cfg(test)]
@@ -35,7 +37,8 @@ mod ssdsim;
 mod tencent;
 
 pub use error::{Position, TraceError};
-pub use format::{FORMATS, Format, find_format};
+pub use format::Format;
+pub use formats::{FORMATS, find_format};
 pub use options::{Action, TraceOptions};
 pub use reader::{TraceReader, TraceRecord, from_reader, open};
 pub use skipped::{SkipReason, Skipped};

@@ -5,7 +5,8 @@ use strobe_types::Op;
 use super::Format;
 use super::columns::Columns;
 use super::device::Device;
-use super::line::{Line, Reason, open_lines};
+use super::line::{Line, open_lines};
+use super::problem::Reason;
 
 pub(super) const FORMAT: Format = Format {
     name: "msr",

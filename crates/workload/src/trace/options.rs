@@ -1,7 +1,5 @@
 //! What the user chooses beside the format.
 
-use super::{Format, TraceError};
-
 /// Which step in the life of a request is taken from a trace that records all of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Action {
@@ -34,24 +32,4 @@ pub struct TraceOptions {
     pub action: Option<Action>,
     /// Only mqsim: nanoseconds per unit of the time column, at least 1. `None` means 1.
     pub time_unit_ns: Option<u64>,
-}
-
-impl TraceOptions {
-    /// Refuses what `format` would silently ignore.
-    pub(super) fn check(&self, format: &Format) -> Result<(), TraceError> {
-        let bad = |option, reason: String| Err(TraceError::BadOption { option, reason });
-        if self.action.is_some() && !format.takes_action {
-            return bad("action", format!("format {} has no actions; leave it out", format.name));
-        }
-        if self.time_unit_ns.is_some() && !format.takes_time_unit {
-            return bad("time unit", format!("format {} has a fixed time unit; leave it out", format.name));
-        }
-        if self.time_unit_ns == Some(0) {
-            return bad("time unit", "it must be at least 1 ns".into());
-        }
-        if self.device.as_deref() == Some("") {
-            return bad("device", "the name is empty; give a device of the trace, or all".into());
-        }
-        Ok(())
-    }
 }

@@ -7,9 +7,10 @@ use std::path::Path;
 use strobe_types::Op;
 
 use super::device::{DeviceFilter, Verdict};
-use super::format::find_format;
+use super::formats::find_format;
 use super::input::Input;
-use super::line::{Line, Problem, Source};
+use super::line::{Line, Source};
+use super::problem::Problem;
 use super::{Position, SkipReason, Skipped, TraceError, TraceOptions};
 
 /// One request of a trace.
@@ -34,7 +35,7 @@ pub struct TraceRecord {
 /// Opens the trace file at `path`, plain or gzip, as [`super::FORMATS`] names its `format`.
 pub fn open(path: &Path, format: &str, options: &TraceOptions) -> Result<TraceReader, TraceError> {
     let format = find_format(format)?;
-    options.check(format)?;
+    format.check(options)?;
     let input = Input::open(path)?;
     Ok(TraceReader::new(path.display().to_string(), (format.open)(input, options), options))
 }
@@ -47,7 +48,7 @@ pub fn from_reader(
     options: &TraceOptions,
 ) -> Result<TraceReader, TraceError> {
     let format = find_format(format)?;
-    options.check(format)?;
+    format.check(options)?;
     let input = Input::new(reader, name)?;
     Ok(TraceReader::new(name.into(), (format.open)(input, options), options))
 }

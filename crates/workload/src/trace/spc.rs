@@ -4,7 +4,8 @@ use strobe_types::{Op, SECTOR_BYTES};
 
 use super::Format;
 use super::columns::{Columns, NS_PER_SECOND};
-use super::line::{Line, Reason, open_lines};
+use super::line::{Line, open_lines};
+use super::problem::Reason;
 
 pub(super) const FORMAT: Format = Format {
     name: "spc",

@@ -43,7 +43,7 @@ fn recover(u: &mut Unstructured<'_>) -> Result<()> {
     // Something real to begin with, and to be referred to.
     for n in 0..u.int_in_range(0..=120u64)? {
         let lpn = Lpn::new(u.int_in_range(0..=UNITS - 1)?);
-        drive.write(T0, &[Unit { lpn, payload: n + 1 }]).expect("room");
+        drive.write(T0, &[Unit { lpn, payload: n + 1 }], Cause::Host).expect("room");
     }
     let mut flash = drive.nand().clone();
     for _ in 0..u.int_in_range(0..=6)? {
@@ -51,7 +51,7 @@ fn recover(u: &mut Unstructured<'_>) -> Result<()> {
         if u.ratio(1, 3)? {
             flash.erase(T0, block, Cause::Host).expect("erases");
         }
-        let page = flash.pages_programmed(block);
+        let page = flash.block(block).pages_programmed;
         if page == geometry.pages_per_block() {
             continue;
         }

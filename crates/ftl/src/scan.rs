@@ -42,7 +42,7 @@ pub(crate) fn scan<N: Nand>(
     let mut scanned = Scanned::default();
     let geometry = nand.geometry().clone();
     for block in blocks {
-        if nand.pages_programmed(block) == 0 || nand.is_half_erased(block) {
+        if nand.block(block).pages_programmed == 0 || nand.block(block).half_erased {
             continue;
         }
         for page in 0..geometry.pages_per_block() {
@@ -50,7 +50,7 @@ pub(crate) fn scan<N: Nand>(
             if !nand.is_programmed(ppn) {
                 continue;
             }
-            report.read(nand.read_spare(report.now(), ppn, Cause::Recovery));
+            report.read(nand.read(report.now(), ppn, 0, Cause::Recovery));
             report.scanned_pages += 1;
             let Some(record) = nand.record(ppn) else { return Err(RecoveryError::NoContents) };
             if record.sequence > LogPage::COUNTER_MAX {

@@ -4,9 +4,18 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use strobe_types::{BlockId, Geometry, Ppa, Ppn};
+use strobe_types::{BlockId, Geometry, Lpn, Ppa, Ppn};
 
-use crate::{Cause, Unit};
+use crate::Cause;
+
+/// One mapping unit on its way to or from flash: whose it is, and what it holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unit<P> {
+    /// The logical page the unit belongs to; goes into the out-of-band area.
+    pub lpn: Lpn,
+    /// What it holds, as far as the medium keeps it.
+    pub payload: P,
+}
 
 /// The content of one mapping unit.
 pub trait Payload: Clone + PartialEq + Debug + Send + 'static {
@@ -144,17 +153,24 @@ pub struct OobRecord {
     pub checksum: u32,
 }
 
-/// What has become of a block, for a medium that outlives its chip.
+/// What has become of a block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BlockState {
     /// Successful erases.
     pub erase_count: u32,
-    /// Pages programmed since the last of them.
+    /// Pages programmed since the last of them; where pages are programmed in order, the next one.
     pub pages_programmed: u32,
-    /// Out of service.
+    /// Out of service, from the factory, worn out or marked so.
     pub bad: bool,
-    /// The last erase was cut short.
+    /// The last erase was cut short: it must be erased again before anything else.
     pub half_erased: bool,
+}
+
+impl BlockState {
+    /// Whether it can be programmed from its first page on.
+    pub fn is_erased(&self) -> bool {
+        self.pages_programmed == 0 && !self.half_erased
+    }
 }
 
 /// Where programmed pages keep their content.

@@ -1,7 +1,9 @@
 //! The drive itself: commands in, completion times out.
 
-use strobe_ftl::{CheckError, FtlError, MappingScheme, Recovery, RecoveryError, WearSummary};
-use strobe_nand::{Nand, NandOp, OpCounts, Payload, Unit};
+use strobe_ftl::{
+    CheckError, FtlError, Inspectable, MappingScheme, Recoverable, Recovery, RecoveryError, WearSummary,
+};
+use strobe_nand::{Cause, Nand, NandOp, OpCounts, Payload, Unit};
 use strobe_types::{Geometry, Lba, Lpn, Op, Request, SECTOR_BYTES, SimTime};
 
 use crate::buffer::WriteBuffer;
@@ -280,7 +282,7 @@ impl<F: MappingScheme> Drive<F> {
         // The common case, one whole unit and no cache, without detours.
         let done = if sectors == per_unit && aligned && !self.has_cache() {
             let lpn = self.geometry.lpn_of(lba);
-            let done = self.ftl.write(received, &[Unit { lpn, payload: content(lpn) }])?;
+            let done = self.ftl.write(received, &[Unit { lpn, payload: content(lpn) }], Cause::Host)?;
             self.host.units_written += 1;
             done
         } else {
@@ -351,9 +353,9 @@ impl<F: MappingScheme> Drive<F> {
 
     /// Writes the units gathered past the caches.
     pub(crate) fn store_on_flash(&mut self, ready: SimTime) -> Result<SimTime, FtlError> {
-        let before = self.ftl.host_units_written();
-        let done = self.ftl.write(ready, &self.units);
-        self.host.units_written += self.ftl.host_units_written() - before;
+        let before = self.ftl.stats().host_units_written;
+        let done = self.ftl.write(ready, &self.units, Cause::Host);
+        self.host.units_written += self.ftl.stats().host_units_written - before;
         done
     }
 
@@ -483,9 +485,9 @@ impl<F: MappingScheme> Drive<F> {
             self.units = units;
             return Ok(0);
         }
-        let before = self.ftl.host_units_written();
-        let result = self.ftl.write(SimTime::ZERO, &units);
-        let written = self.ftl.host_units_written() - before;
+        let before = self.ftl.stats().host_units_written;
+        let result = self.ftl.write(SimTime::ZERO, &units, Cause::Host);
+        let written = self.ftl.stats().host_units_written - before;
         self.host.units_written += written;
         self.host.add_many(CommandKind::Write, written, written * u64::from(self.geometry.unit_bytes()));
         let gathered = units.len();
@@ -515,7 +517,7 @@ fn split(geometry: &Geometry, lba: Lba, sectors: u32) -> impl Iterator<Item = (L
 
 impl<F> Engine for Drive<F>
 where
-    F: MappingScheme + Clone + Send + 'static,
+    F: Inspectable + Recoverable + Clone + Send + 'static,
     F::Nand: Clone,
 {
     fn run(
@@ -598,7 +600,7 @@ where
             };
             let durable = drive.flush_map(written)?;
             drive.ftl.nand_mut().sync();
-            Ok(durable.max(drive.ftl.idle_at()))
+            Ok(durable.max(drive.ftl.nand().idle_at()))
         })
     }
 
@@ -626,10 +628,10 @@ where
         DriveStats {
             host: self.host,
             nand: self.ftl.nand().counts().since(&self.before),
-            gc: *self.ftl.gc_stats(),
-            merges: self.ftl.merge_stats(),
-            translation: self.ftl.translation_stats(),
-            copies: self.ftl.copy_stats(),
+            gc: self.ftl.stats().gc,
+            merges: self.ftl.stats().merges,
+            translation: self.ftl.stats().translation,
+            copies: self.ftl.stats().copies,
             nvram: self.nvram.as_ref().map(Nvram::stats),
         }
     }
@@ -665,7 +667,7 @@ where
     }
 
     fn operations(&self) -> u64 {
-        self.ftl.nand().operations()
+        self.ftl.nand().counts().changes()
     }
 
     fn plan_cut(&mut self, operation: u64) {

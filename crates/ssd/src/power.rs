@@ -1,7 +1,7 @@
 //! Power cuts and what comes after them.
 
-use strobe_ftl::{MappingScheme, Recovery, RecoveryError};
-use strobe_nand::{CutPlan, Nand};
+use strobe_ftl::{MappingScheme, Recoverable, Recovery, RecoveryError};
+use strobe_nand::{CutPlan, Nand, PowerCuts};
 use strobe_types::SimTime;
 
 use crate::drive::Drive;
@@ -17,18 +17,9 @@ pub(crate) struct PlannedCut<P> {
 }
 
 impl<F: MappingScheme> Drive<F> {
-    /// Cuts power during flash operation `operation`, counted as [`strobe_nand::Nand::operations`] does:
-    /// the page it programs, or the block it erases, is left half done. The drive itself runs on, as a
-    /// simulation can; [`Drive::was_cut`] tells after each command whether it should have, and
-    /// [`Drive::restart`] then goes back to that moment. Replaces an earlier plan.
-    pub fn plan_cut(&mut self, operation: u64) {
-        self.ftl.nand_mut().plan_cuts(CutPlan::At(operation));
-        self.power = Some(Box::new(PlannedCut { operation, nvram: None }));
-    }
-
     /// Whether the cut planned last has happened, in the last command or before.
     pub fn was_cut(&self) -> bool {
-        self.power.as_ref().is_some_and(|cut| self.ftl.nand().operations() >= cut.operation)
+        self.power.as_ref().is_some_and(|cut| self.ftl.nand().counts().changes() >= cut.operation)
     }
 
     #[inline(always)]
@@ -48,10 +39,19 @@ impl<F: MappingScheme> Drive<F> {
     }
 }
 
-impl<F: MappingScheme> Drive<F>
+impl<F: Recoverable> Drive<F>
 where
     F::Nand: Clone,
 {
+    /// Cuts power during flash operation `operation`, counted as [`strobe_nand::OpCounts::changes`] does:
+    /// the page it programs, or the block it erases, is left half done. The drive itself runs on, as a
+    /// simulation can; [`Drive::was_cut`] tells after each command whether it should have, and
+    /// [`Drive::restart`] then goes back to that moment. Replaces an earlier plan.
+    pub fn plan_cut(&mut self, operation: u64) {
+        self.ftl.nand_mut().plan_cuts(CutPlan::At(operation));
+        self.power = Some(Box::new(PlannedCut { operation, nvram: None }));
+    }
+
     /// The drive when power is back at `now`, after the cut that was planned or, if there was none, one at
     /// this moment: write buffer and map are lost, the map is found again on flash, the non-volatile cache
     /// is as it was. Statistics go on; those of flash fall back to what had been done when power failed.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use strobe_ftl::MappingScheme;
+use strobe_ftl::Inspectable;
 use strobe_nand::Payload;
 use strobe_types::{Lpn, Op, Request};
 
@@ -70,7 +70,7 @@ enum Touched<'a> {
     Nothing,
 }
 
-impl<F: MappingScheme> Drive<F> {
+impl<F: Inspectable> Drive<F> {
     /// From now on keeps account of what every unit may read as after a power cut, so that
     /// [`Drive::verify`] can tell whether it does.
     pub fn watch(&mut self) {

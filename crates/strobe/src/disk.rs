@@ -1,6 +1,6 @@
 //! A drive as the disk of a file system, in virtual time.
 
-use strobe_ftl::MappingScheme;
+use strobe_ftl::{MappingScheme, Recoverable};
 use strobe_nand::{Nand, UnitBytes};
 use strobe_ssd::{Command, CommandError, Drive, Hint, Range, Recovery, RecoveryError};
 use strobe_types::{Lba, SECTOR_BYTES, SimTime};
@@ -54,6 +54,7 @@ impl<F: MappingScheme<Payload = UnitBytes>> DriveDisk<F> {
     /// The disk when power is back after the cut that was planned, or one at this moment.
     pub fn restart(self) -> Result<(Self, Recovery), RecoveryError>
     where
+        F: Recoverable,
         F::Nand: Clone,
     {
         let (drive, recovery) = self.drive.restart(self.now)?;

@@ -6,7 +6,8 @@ use std::process::{Command, Output};
 use strobe::disk::DriveDisk;
 use strobe_ftl::gc::Greedy;
 use strobe_ftl::{
-    BlockMap, BlockMapConfig, BlockScheme, MappingScheme, PageMap, PageMapConfig, TranslationConfig,
+    BlockMap, BlockMapConfig, BlockScheme, Inspectable, MappingScheme, PageMap, PageMapConfig, Recoverable,
+    TranslationConfig,
 };
 use strobe_nand::{ArrayTiming, ByteMedium, Chip, Nand, TimingConfig, UnitBytes, WearConfig};
 use strobe_ssd::{ControllerConfig, Drive};
@@ -144,7 +145,7 @@ fn every_workload_leaves_a_sound_volume_on_the_flash_of_every_scheme() {
     }
 }
 
-fn run_on<F: MappingScheme<Payload = UnitBytes>>(
+fn run_on<F: Inspectable<Payload = UnitBytes>>(
     disk: DriveDisk<F>,
     format: &FatFormat,
     options: MountOptions,
@@ -206,7 +207,7 @@ fn a_cut_leaves_every_synchronous_write_and_a_volume_that_can_be_repaired() {
 
 fn cut_it<F>(scheme: &str, disk: DriveDisk<F>, format: &FatFormat, rng: &mut Prng)
 where
-    F: MappingScheme<Payload = UnitBytes> + Clone,
+    F: Recoverable<Payload = UnitBytes> + Clone,
     F::Nand: Clone,
 {
     let workload = PostmarkConfig {
@@ -217,7 +218,7 @@ where
         ..PostmarkConfig::hot_metadata()
     };
     let fresh = FatVolume::format(disk, format).expect("formats").unmount().expect("unmounts");
-    let operations = fresh.drive().ftl().nand().operations();
+    let operations = fresh.drive().ftl().nand().counts().changes();
     for cut in 0..12 {
         let mut disk = fresh.clone();
         let before = MemoryDisk::from_image(disk.image().expect("reads"));

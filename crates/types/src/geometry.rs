@@ -79,6 +79,8 @@ pub enum GeometryError {
 pub struct Place {
     /// The block.
     pub block: BlockId,
+    /// The channel.
+    pub channel: ChannelId,
     /// The die.
     pub die: DieId,
     /// The plane within the die.
@@ -312,6 +314,7 @@ impl Geometry {
         let die = self.die_of(block);
         Place {
             block,
+            channel: self.channel_of(die),
             die,
             plane: self.plane_of(block) - die.get() * self.spec.planes_per_die,
             page: ppn.get() - block.get() * self.spec.pages_per_block,
@@ -356,8 +359,8 @@ mod tests {
                             assert_eq!(g.block_of(unit), block);
                             assert_eq!(ppn, g.page(block, page));
                             assert_eq!(g.page_in_block(ppn), page);
-                            assert_eq!(g.place(ppn), Place { block, die: DieId::new(die), plane, page });
-                            assert_eq!(g.channel_of(DieId::new(die)).get(), die / 3);
+                            let (channel, die) = (ChannelId::new(die / 3), DieId::new(die));
+                            assert_eq!(g.place(ppn), Place { block, channel, die, plane, page });
                             ppa += 1;
                         }
                     }

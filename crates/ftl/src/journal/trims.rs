@@ -51,7 +51,7 @@ impl Trims {
     pub(crate) fn new<N: Nand>(nand: &N, logical_units: u32, fault_reserve: u32) -> Self {
         let geometry = nand.geometry();
         let good = Self::blocks(geometry, logical_units, fault_reserve);
-        let log = Log::new(geometry, region_for(geometry, good, |block| nand.is_bad(block)));
+        let log = Log::new(geometry, region_for(geometry, good, |block| nand.block(block).bad));
         Self::on(geometry, log, logical_units, fault_reserve)
     }
 

@@ -9,7 +9,7 @@ use anyhow::anyhow;
 use clap::Args;
 use strobe::machine::available_bytes;
 use strobe::report::{bytes, count, recovered};
-use strobe_ftl::MappingScheme as _;
+use strobe_ftl::Inspectable as _;
 use strobe_nand::{Damage, Payload as _, UnitBytes};
 use strobe_ssd::{
     Access, Engine as _, Examined, Image, ImageDrive, ImageError, ImageProblem, examine, image_config,

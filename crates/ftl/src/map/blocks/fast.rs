@@ -7,8 +7,8 @@ use std::collections::VecDeque;
 use strobe_nand::{Cause, Nand, Unit};
 use strobe_types::{BlockId, Lpn, SimTime};
 
-use super::Scheme;
 use super::found::{Found, FoundBlock};
+use super::scheme::Scheme;
 use super::sectors::Sectors;
 use crate::recovery::damaged;
 use crate::{CheckError, FtlError, Recovery, RecoveryError};
@@ -78,7 +78,7 @@ impl Fast {
     /// Empties the oldest log block: whoever has newest versions there is merged.
     fn reclaim<N: Nand>(&mut self, sectors: &mut Sectors<N>, now: SimTime) -> Result<SimTime, FtlError> {
         let Some(oldest) = self.random.front().copied() else { return Ok(now) };
-        sectors.gc.runs += 1;
+        sectors.stats.gc.runs += 1;
         let mut done = now;
         for page in 0..sectors.per_block {
             if sectors.valid[oldest.index()] == 0 {
@@ -92,7 +92,7 @@ impl Fast {
         }
         self.random.pop_front();
         let erased = sectors.erase(done, oldest, Cause::Merge)?;
-        sectors.gc.time_ns = sectors.gc.time_ns.saturating_add(erased.since(now));
+        sectors.stats.gc.time_ns = sectors.stats.gc.time_ns.saturating_add(erased.since(now));
         Ok(erased)
     }
 
@@ -122,7 +122,7 @@ impl Fast {
         new: Option<(&Unit<N::Payload>, Cause)>,
     ) -> Result<SimTime, FtlError> {
         let Some(Sequential { logical, block, next }) = self.sequential else { return Ok(now) };
-        sectors.gc.runs += 1;
+        sectors.stats.gc.runs += 1;
         let behind = new.is_some_and(|(unit, _)| sectors.split(unit.lpn).1 < next);
         let superseded = sectors.sectors_of(logical).take(next as usize).any(|lpn| {
             let place = sectors.place(lpn).map(|ppa| sectors.nand.geometry().block_of(ppa));
@@ -133,7 +133,7 @@ impl Fast {
             let whole = next == sectors.per_block && new.is_none();
             match sectors.fill(now, logical, block, next, new, 0) {
                 Ok(done) => {
-                    let merges = &mut sectors.merges;
+                    let merges = sectors.stats.merges();
                     *(if whole { &mut merges.switched } else { &mut merges.partial }) += 1;
                     self.sequential = None;
                     let old = self.data[logical as usize].replace(block);

@@ -5,8 +5,8 @@
 use strobe_nand::{Cause, Nand, Unit};
 use strobe_types::{BlockId, SimTime};
 
-use super::Scheme;
 use super::found::Found;
+use super::scheme::Scheme;
 use super::sectors::Sectors;
 use crate::recovery::damaged;
 use crate::{CheckError, FtlError, Recovery, RecoveryError};
@@ -63,14 +63,14 @@ impl LogBlock {
         now: SimTime,
         at: u32,
     ) -> Result<SimTime, FtlError> {
-        sectors.gc.runs += 1;
+        sectors.stats.gc.runs += 1;
         let Log { logical, block, next, in_order, .. } = self.logs[at as usize];
         let mut done = now;
         let mut target = None;
         if in_order {
             match sectors.fill(now, logical, block, next, None, 0) {
                 Ok(filled) => {
-                    let merges = &mut sectors.merges;
+                    let merges = sectors.stats.merges();
                     *(if next == sectors.per_block { &mut merges.switched } else { &mut merges.partial }) +=
                         1;
                     (done, target) = (filled, Some(block));
@@ -87,7 +87,7 @@ impl LogBlock {
         for block in [old, Some(block)].into_iter().flatten().filter(|&block| Some(block) != target) {
             erased = erased.max(sectors.erase(done, block, Cause::Merge)?);
         }
-        sectors.gc.time_ns = sectors.gc.time_ns.saturating_add(erased.since(now));
+        sectors.stats.gc.time_ns = sectors.stats.gc.time_ns.saturating_add(erased.since(now));
         Ok(erased)
     }
 

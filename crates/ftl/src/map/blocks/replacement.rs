@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 use strobe_nand::{Cause, Nand, Unit};
 use strobe_types::{BlockId, Lpn, SimTime};
 
-use super::Scheme;
 use super::found::Found;
+use super::scheme::Scheme;
 use super::sectors::Sectors;
 use crate::recovery::damaged;
 use crate::{CheckError, FtlError, Recovery, RecoveryError};
@@ -39,7 +39,7 @@ impl ReplacementBlock {
         let mut now = now;
         for &block in &self.chains[logical as usize] {
             let page = sectors.page(block, offset);
-            now = sectors.nand.read_spare(now, page, cause);
+            now = sectors.nand.read(now, page, 0, cause);
             if sectors.is_open_at(block, offset) {
                 return (Some(block), now);
             }
@@ -103,13 +103,13 @@ impl ReplacementBlock {
         now: SimTime,
         logical: u32,
     ) -> Result<SimTime, FtlError> {
-        sectors.gc.runs += 1;
+        sectors.stats.gc.runs += 1;
         let chain = self.clear(logical);
         let (mut done, mut target) = (now, None);
         if let Some(&last) = chain.last().filter(|&&last| fits_into(sectors, logical, last)) {
             match sectors.fill(now, logical, last, 0, None, 0) {
                 Ok(filled) => {
-                    sectors.merges.partial += 1;
+                    sectors.stats.merges().partial += 1;
                     (done, target) = (filled, Some(last));
                 }
                 Err(failed) => done = failed.at,
@@ -129,7 +129,7 @@ impl ReplacementBlock {
         for block in chain.into_iter().filter(|&block| Some(block) != target) {
             erased = erased.max(sectors.erase(done, block, Cause::Merge)?);
         }
-        sectors.gc.time_ns = sectors.gc.time_ns.saturating_add(erased.since(now));
+        sectors.stats.gc.time_ns = sectors.stats.gc.time_ns.saturating_add(erased.since(now));
         Ok(erased)
     }
 }

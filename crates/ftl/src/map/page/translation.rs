@@ -77,51 +77,6 @@ impl TranslationConfig {
     }
 }
 
-/// What demand paging has cost.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TranslationStats {
-    /// Uses of a map entry for the host that found it cached.
-    pub hits: u64,
-    /// Those that did not.
-    pub misses: u64,
-    /// Entries that had to make room.
-    pub evictions: u64,
-    /// Of these, those that had changed and so cost a program.
-    pub dirty_evictions: u64,
-    /// Translation pages read.
-    pub tp_reads: u64,
-    /// Translation pages programmed, but for those that garbage collection moved as they were.
-    pub tp_programs: u64,
-    /// Of these, because garbage collection had moved units whose entries were not cached.
-    pub gc_tp_updates: u64,
-}
-
-impl TranslationStats {
-    /// Both together.
-    #[must_use]
-    pub fn and(&self, other: &Self) -> Self {
-        self.combine(other, |a, b| a + b)
-    }
-
-    /// What was added since `earlier`.
-    #[must_use]
-    pub fn since(&self, earlier: &Self) -> Self {
-        self.combine(earlier, |a, b| a - b)
-    }
-
-    fn combine(&self, other: &Self, with: impl Fn(u64, u64) -> u64) -> Self {
-        Self {
-            hits: with(self.hits, other.hits),
-            misses: with(self.misses, other.misses),
-            evictions: with(self.evictions, other.evictions),
-            dirty_evictions: with(self.dirty_evictions, other.dirty_evictions),
-            tp_reads: with(self.tp_reads, other.tp_reads),
-            tp_programs: with(self.tp_programs, other.tp_programs),
-            gc_tp_updates: with(self.gc_tp_updates, other.gc_tp_updates),
-        }
-    }
-}
-
 /// What a demand-paged drive keeps in memory.
 #[derive(Clone, Debug)]
 pub(super) struct Translation {
@@ -144,7 +99,6 @@ pub(super) struct Translation {
     pub(super) is_stale: Vec<bool>,
     /// Blocks that hold, or will hold, translation pages.
     pub(super) blocks: Vec<BlockId>,
-    pub(super) stats: TranslationStats,
 }
 
 impl Translation {
@@ -170,7 +124,6 @@ impl Translation {
             is_moved: vec![false; pages as usize],
             is_stale: vec![false; pages as usize],
             blocks: Vec::new(),
-            stats: TranslationStats::default(),
         }
     }
 
@@ -239,31 +192,6 @@ impl Translation {
         if let Some(at) = self.blocks.iter().position(|&one| one == block) {
             self.blocks.swap_remove(at);
         }
-    }
-}
-
-/// When collection must see to translation pages itself. A policy that does not look for the most gain can
-/// go on moving full blocks, whose updates cost all that other victims gain.
-pub(super) struct Compaction {
-    most_free: u32,
-    stalled: u32,
-}
-
-impl Compaction {
-    pub(super) fn new(free: u32) -> Self {
-        Self { most_free: free, stalled: 0 }
-    }
-
-    /// Before another victim: how many blocks, at most `target`, moving translation pages should make
-    /// `free`. Once started it goes on, as each full victim must cost nothing then.
-    pub(super) fn wanted(&mut self, free: u32, target: u32, geometry: &Geometry) -> u32 {
-        let patience = 8 + 4 * Frontier::lanes_of(geometry);
-        if self.stalled > patience {
-            return target;
-        }
-        self.stalled = if free > self.most_free { 0 } else { self.stalled + 1 };
-        self.most_free = self.most_free.max(free);
-        0
     }
 }
 

@@ -345,7 +345,7 @@ fn runs(places: impl Iterator<Item = Place>, most: u32) -> Vec<(Place, u32)> {
 #[cfg(test)]
 mod tests {
     use strobe_ftl::gc::Greedy;
-    use strobe_ftl::{MappingScheme, PageMap, PageMapConfig};
+    use strobe_ftl::{Inspectable, MappingScheme, PageMap, PageMapConfig};
     use strobe_nand::{Chip, Nand, StampMedium, Untimed, WearConfig};
     use strobe_ssd::{ControllerConfig, Drive};
     use strobe_types::{Geometry, GeometrySpec};
@@ -485,7 +485,7 @@ mod tests {
         let places: Vec<Place> = lfs.places.iter().map(|place| place.expect("written")).collect();
         let found: Vec<u64> = places.into_iter().map(|place| lfs.disk.content(place)).collect();
         assert_eq!(found, expected, "{cleaning:?}, {told:?}");
-        let copied = lfs.disk.drive.ftl().copy_stats();
+        let copied = lfs.disk.drive.ftl().stats().copies;
         match cleaning {
             Cleaning::Copy => assert_eq!(copied.logical_units, lfs.counts.moved, "none without an entry"),
             Cleaning::ReadWrite => assert_eq!(copied.logical_units, 0),
@@ -499,7 +499,7 @@ mod tests {
             let [(moved, _), (copied, drive)] =
                 [Cleaning::ReadWrite, Cleaning::Copy].map(|cleaning| after_many_updates(cleaning, told));
             assert_eq!(moved, copied);
-            assert!(drive.drive.ftl().gc_stats().units_moved > 0, "the drive must collect, too");
+            assert!(drive.drive.ftl().stats().gc.units_moved > 0, "the drive must collect, too");
         }
     }
 

@@ -142,11 +142,9 @@ pub trait MappingScheme {
     }
 
     /// Hints that `lpn` will be written some requests from now: fetch its map entry.
-    #[inline(always)]
     fn prefetch_entry(&self, _lpn: Lpn) {}
 
     /// Hints that `lpn` will be written soon, its map entry being near: fetch the rest.
-    #[inline(always)]
     fn prefetch_state(&self, _lpn: Lpn) {}
 }
 

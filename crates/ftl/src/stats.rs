@@ -110,7 +110,7 @@ impl FtlStats {
     }
 
     /// The counters of a scheme whose map is paged.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn translation(&mut self) -> &mut TranslationStats {
         self.translation.get_or_insert_default()
     }

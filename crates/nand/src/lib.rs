@@ -150,13 +150,11 @@ pub trait Nand {
     fn idle_at(&self) -> SimTime;
 
     /// Asks the processor to bring the out-of-band records that start at `ppa` into its cache.
-    #[inline(always)]
     fn prefetch_oob(&self, _ppa: Ppa) {}
 
     /// Why the medium can keep or give back data no more: a full disk, a read error, damage. From then
     /// on it keeps nothing and reads as zeros, so whoever answers the host must ask this before it
     /// reports any command as done.
-    #[inline(always)]
     fn failure(&self) -> Option<&str> {
         None
     }

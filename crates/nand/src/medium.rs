@@ -56,7 +56,6 @@ pub trait Payload: Clone + PartialEq + Debug + Send + 'static {
 /// Nothing is stored.
 impl Payload for () {
     fn zero() {}
-    #[inline(always)]
     fn synthetic(_stamp: u64, _unit_bytes: u32) {}
     fn merge(self, _newer: &Self, _first: u32, _count: u32, _unit_bytes: u32) {}
     fn splice(self, _source: &Self, _from: u32, _to: u32, _count: u32, _unit_bytes: u32) {}
@@ -201,14 +200,12 @@ pub trait Medium: Clone {
 
     /// Keeps the new state of a block. If an erase, done or failed, led to it, `erase` is its cause, and
     /// [`Medium::erase`] comes only after this.
-    #[inline(always)]
     fn set_block(&mut self, _block: BlockId, _state: BlockState, _erase: Option<Cause>) {}
 
     /// Forgets the `count` units from `first` on.
     fn erase(&mut self, first: Ppa, count: u32);
 
     /// See [`Nand::failure`](crate::Nand::failure).
-    #[inline(always)]
     fn failure(&self) -> Option<&str> {
         None
     }
@@ -231,10 +228,8 @@ impl Medium for NoMedium {
         Self
     }
 
-    #[inline(always)]
     fn store(&mut self, _ppn: Ppn, _first: Ppa, _units: &[Unit<()>], _sequence: u64, _cause: Cause) {}
 
-    #[inline(always)]
     fn load(&self, _ppa: Ppa) {}
 
     fn record(&self, _ppn: Ppn) -> Option<OobRecord> {
@@ -247,7 +242,6 @@ impl Medium for NoMedium {
         None
     }
 
-    #[inline(always)]
     fn erase(&mut self, _first: Ppa, _count: u32) {}
 
     fn footprint(_geometry: &Geometry) -> (u64, u64) {

@@ -301,6 +301,17 @@ impl Geometry {
         self.blocks_per_plane.quotient(block.get())
     }
 
+    /// All planes of the drive, in the order that uses as many buses as possible: channels first, then dies, then
+    /// the planes of a die.
+    pub fn striped_planes(&self) -> impl Iterator<Item = u32> + use<> {
+        let GeometrySpec { channels, dies_per_channel, planes_per_die, .. } = self.spec;
+        (0..planes_per_die).flat_map(move |plane| {
+            (0..dies_per_channel).flat_map(move |die| {
+                (0..channels).map(move |channel| (channel * dies_per_channel + die) * planes_per_die + plane)
+            })
+        })
+    }
+
     /// The channel that holds a die.
     #[inline(always)]
     pub fn channel_of(&self, die: DieId) -> ChannelId {

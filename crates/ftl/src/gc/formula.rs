@@ -43,13 +43,11 @@ struct Chunk<'a> {
 }
 
 impl Chunk<'_> {
-    #[inline(always)]
     fn ages(&self, since: &[f64], out: &mut Column) {
         let since = &since[self.first..self.first + self.valid.len()];
         out.iter_mut().zip(since).for_each(|(age, &since)| *age = self.tick - since);
     }
 
-    #[inline(always)]
     fn counts(&self, out: &mut Column, f: impl Fn(f64) -> f64) {
         out.iter_mut().zip(self.valid).for_each(|(x, &valid)| *x = f(f64::from(valid as i32)));
     }
@@ -201,7 +199,6 @@ impl VictimPolicy for Formula {
         }
     }
 
-    #[inline(always)]
     fn written(&mut self, unit: Ppa, tick: u64) {
         if let Some(writes) = &mut self.writes {
             let block = writes.written(unit, tick);

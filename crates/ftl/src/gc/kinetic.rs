@@ -18,7 +18,6 @@ pub trait Score {
     fn opened(&mut self, id: BlockId, erase_count: u32, tick: u64) -> Self::Block;
 
     /// `unit` of an open block has been written.
-    #[inline(always)]
     fn written(&mut self, _unit: Ppa, _tick: u64) {}
 
     /// `block` is full.
@@ -31,7 +30,6 @@ pub trait Score {
     fn curve(&self, id: BlockId, block: &Self::Block, valid: u32, units: u32) -> Self::Curve;
 
     /// Fetches what is remembered elsewhere.
-    #[inline(always)]
     fn prefetch(&self, _id: BlockId) {}
 
     /// Host memory per block used elsewhere, in bytes.
@@ -95,7 +93,6 @@ impl<S: Score> Kinetic<S> {
         }
     }
 
-    #[inline(always)]
     fn touch(&mut self, id: BlockId) {
         if !std::mem::replace(&mut self.blocks[id.index()].is_dirty, true) {
             self.dirty.push(id);
@@ -116,7 +113,6 @@ impl<S: Score> VictimPolicy for Kinetic<S> {
         self.blocks[id.index()].block = self.score.opened(id, erase_count, tick);
     }
 
-    #[inline(always)]
     fn written(&mut self, unit: Ppa, tick: u64) {
         self.score.written(unit, tick);
     }
@@ -137,7 +133,6 @@ impl<S: Score> VictimPolicy for Kinetic<S> {
         self.touch(id);
     }
 
-    #[inline(always)]
     fn prefetch(&self, id: BlockId) {
         prefetch_write(&self.blocks, id.index());
         self.score.prefetch(id);

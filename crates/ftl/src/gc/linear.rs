@@ -129,12 +129,10 @@ impl Score for LinearScore {
         block.close(tick);
     }
 
-    #[inline(always)]
     fn invalidated(&mut self, _unit: Ppa, _id: BlockId, block: &mut BlockHistory, tick: u64) {
         block.invalidate(tick);
     }
 
-    #[inline(always)]
     fn curve(&self, _id: BlockId, block: &BlockHistory, valid: u32, units: u32) -> Line {
         self.line(block, valid, units)
     }

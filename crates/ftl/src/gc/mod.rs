@@ -74,11 +74,9 @@ impl<'a> BlockView<'a> {
 /// ones for the same history and generator state, and `None` only if no candidate can yield space.
 pub trait VictimPolicy {
     /// `block`, erased `erase_count` times, has been opened for writing.
-    #[inline(always)]
     fn opened(&mut self, _block: BlockId, _erase_count: u32, _tick: u64) {}
 
     /// `unit` of an open block has been written, by the host or by a copy.
-    #[inline(always)]
     fn written(&mut self, _unit: Ppa, _tick: u64) {}
 
     /// `block` is full and has become a candidate.
@@ -89,7 +87,6 @@ pub trait VictimPolicy {
     fn invalidated(&mut self, unit: Ppa, block: BlockId, valid: u32, tick: u64);
 
     /// Hints that a unit of `block` will be invalidated soon: fetch what the hook will touch.
-    #[inline(always)]
     fn prefetch(&self, _block: BlockId) {}
 
     /// `block` is no candidate any more.

@@ -51,7 +51,6 @@ impl Score for Scata {
         ScataBlock { erase_count, ..ScataBlock::default() }
     }
 
-    #[inline(always)]
     fn written(&mut self, unit: Ppa, tick: u64) {
         self.writes.written(unit, tick);
     }
@@ -62,7 +61,6 @@ impl Score for Scata {
         }
     }
 
-    #[inline(always)]
     fn invalidated(&mut self, unit: Ppa, id: BlockId, block: &mut ScataBlock, tick: u64) {
         self.writes.invalidated(unit, id);
         if self.age == ScataAge::NewestInvalid || !block.has_invalid {
@@ -71,7 +69,6 @@ impl Score for Scata {
         block.has_invalid = true;
     }
 
-    #[inline(always)]
     fn curve(&self, id: BlockId, block: &ScataBlock, valid: u32, units: u32) -> Parabola {
         let dead = units - valid;
         if dead == 0 {
@@ -85,7 +82,6 @@ impl Score for Scata {
         }
     }
 
-    #[inline(always)]
     fn prefetch(&self, id: BlockId) {
         self.writes.prefetch(id);
     }

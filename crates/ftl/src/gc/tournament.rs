@@ -22,7 +22,6 @@ pub trait Curve: Copy + PartialEq + Debug {
 pub(crate) const MARGIN: f64 = 1.0 / (1u64 << 44) as f64;
 
 /// The first whole tick at which `ahead` ticks from `tick` have passed, or one before it.
-#[inline(always)]
 pub(crate) fn not_after(tick: u64, ahead: f64) -> u64 {
     let ahead = ahead * (1.0 - MARGIN);
     let whole = ahead as u64;

@@ -113,7 +113,6 @@ impl<T: Timing, M: Medium> Chip<T, M> {
     }
 
     /// Pages that `units` units fill, the last one perhaps in part; none at all are a page of padding.
-    #[inline(always)]
     fn pages_for(&self, units: usize) -> u32 {
         let pages = match self.geometry.units_per_page() {
             1 => units as u32,
@@ -221,7 +220,6 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         Ok(done)
     }
 
-    #[inline(always)]
     fn assert_readable(&self, ppn: Ppn) {
         let block = self.geometry.block_of_page(ppn);
         let page = ppn.get() - block.get() * self.geometry.pages_per_block();
@@ -245,7 +243,6 @@ impl<T: Timing, M: Medium> Nand for Chip<T, M> {
         self.timing.is_timed()
     }
 
-    #[inline(always)]
     fn geometry(&self) -> &Geometry {
         &self.geometry
     }
@@ -341,7 +338,6 @@ impl<T: Timing, M: Medium> Nand for Chip<T, M> {
         }
     }
 
-    #[inline(always)]
     fn payload(&self, ppa: Ppa) -> M::Payload {
         self.medium.load(ppa)
     }

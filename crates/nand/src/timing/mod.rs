@@ -42,15 +42,12 @@ impl Timing for Untimed {
         SimTime::ZERO
     }
 
-    #[inline(always)]
     fn read(&mut self, now: SimTime, _units: u32, _place: impl FnOnce() -> Place) -> SimTime {
         now
     }
-    #[inline(always)]
     fn program(&mut self, now: SimTime, _place: impl FnOnce() -> Place) -> SimTime {
         now
     }
-    #[inline(always)]
     fn erase(&mut self, now: SimTime, _place: impl FnOnce() -> Place) -> SimTime {
         now
     }

@@ -31,8 +31,8 @@ macro_rules! each {
     };
 }
 
-impl Scheme for AnyScheme {
-    fn new<N: Nand>(sectors: &Sectors<N>) -> Self {
+impl<N: Nand> Scheme<N> for AnyScheme {
+    fn new(sectors: &Sectors<N>) -> Self {
         match sectors.config.scheme {
             BlockScheme::ReplacementBlock => Self::ReplacementBlock(Scheme::new(sectors)),
             BlockScheme::LogBlock => Self::LogBlock(Scheme::new(sectors)),
@@ -41,7 +41,7 @@ impl Scheme for AnyScheme {
     }
 
     #[inline]
-    fn write<N: Nand>(
+    fn write(
         &mut self,
         sectors: &mut Sectors<N>,
         now: SimTime,
@@ -51,15 +51,11 @@ impl Scheme for AnyScheme {
         each!(self, scheme => scheme.write(sectors, now, unit, cause))
     }
 
-    fn look_up<N: Nand>(&self, sectors: &mut Sectors<N>, now: SimTime, lpn: Lpn) -> SimTime {
+    fn look_up(&self, sectors: &mut Sectors<N>, now: SimTime, lpn: Lpn) -> SimTime {
         each!(self, scheme => scheme.look_up(sectors, now, lpn))
     }
 
-    fn restore<N: Nand>(
-        sectors: &mut Sectors<N>,
-        found: Found,
-        report: &mut Recovery,
-    ) -> Result<Self, RecoveryError> {
+    fn restore(sectors: &mut Sectors<N>, found: Found, report: &mut Recovery) -> Result<Self, RecoveryError> {
         Ok(match sectors.config.scheme {
             BlockScheme::ReplacementBlock => Self::ReplacementBlock(Scheme::restore(sectors, found, report)?),
             BlockScheme::LogBlock => Self::LogBlock(Scheme::restore(sectors, found, report)?),
@@ -67,7 +63,7 @@ impl Scheme for AnyScheme {
         })
     }
 
-    fn check<N: Nand>(&self, sectors: &Sectors<N>) -> Result<u32, CheckError> {
+    fn check(&self, sectors: &Sectors<N>) -> Result<u32, CheckError> {
         each!(self, scheme => scheme.check(sectors))
     }
 }

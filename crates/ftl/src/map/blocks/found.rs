@@ -109,7 +109,8 @@ impl<N: Nand> Sectors<N> {
             .all_blocks()
             .filter(|block| !matches!(sectors.states[block.index()], State::Bad | State::Meta))
             .collect();
-        let scanned = scan(&mut sectors.nand, good.iter().copied(), config.logical_units, report)?;
+        let from_start = good.iter().map(|&block| (block, 0));
+        let scanned = scan(&mut sectors.nand, from_start, 0, config.logical_units, report)?;
         sectors.sequence = scanned.next_sequence.max(clock.sequence).max(1);
         sectors.stats.host_units_written = clock.host_units;
         report.units_found += scanned.units.len() as u64;

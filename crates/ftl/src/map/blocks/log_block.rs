@@ -1,6 +1,6 @@
 //! Log blocks of one data block each (Kim, Kim, Noh, Min & Cho, "A space-efficient flash translation layer
-//! for CompactFlash systems", IEEE Trans. Consumer Electronics 48(2), 2002), with the optimisation of
-//! [S2] §3.1: a log block that holds a prefix in order is filled up from the data block and switched.
+//! for CompactFlash systems", IEEE Trans. Consumer Electronics 48(2), 2002). As there, a log block that holds the
+//! first sectors in order is filled up from the data block and takes its place.
 
 use strobe_nand::{Cause, Nand, Unit};
 use strobe_types::{BlockId, SimTime};
@@ -83,10 +83,8 @@ impl LogBlock {
         }
         let old = std::mem::replace(&mut self.data[logical as usize], target);
         self.forget(at);
-        let mut erased = done;
-        for block in [old, Some(block)].into_iter().flatten().filter(|&block| Some(block) != target) {
-            erased = erased.max(sectors.erase(done, block, Cause::Merge)?);
-        }
+        let replaced = [old, Some(block)].into_iter().flatten().filter(|&block| Some(block) != target);
+        let erased = sectors.erase_merged(done, replaced)?;
         sectors.stats.gc.time_ns = sectors.stats.gc.time_ns.saturating_add(erased.since(now));
         Ok(erased)
     }
@@ -113,13 +111,13 @@ impl LogBlock {
     }
 }
 
-impl Scheme for LogBlock {
-    fn new<N: Nand>(sectors: &Sectors<N>) -> Self {
+impl<N: Nand> Scheme<N> for LogBlock {
+    fn new(sectors: &Sectors<N>) -> Self {
         let blocks = sectors.logical_blocks() as usize;
         Self { data: vec![None; blocks], log_of: vec![None; blocks], logs: Vec::new(), writes: 0 }
     }
 
-    fn write<N: Nand>(
+    fn write(
         &mut self,
         sectors: &mut Sectors<N>,
         now: SimTime,
@@ -165,7 +163,7 @@ impl Scheme for LogBlock {
         }
     }
 
-    fn restore<N: Nand>(
+    fn restore(
         sectors: &mut Sectors<N>,
         found: Found,
         _report: &mut Recovery,
@@ -199,7 +197,7 @@ impl Scheme for LogBlock {
         }
     }
 
-    fn check<N: Nand>(&self, sectors: &Sectors<N>) -> Result<u32, CheckError> {
+    fn check(&self, sectors: &Sectors<N>) -> Result<u32, CheckError> {
         for (at, log) in self.logs.iter().enumerate() {
             if self.log_of[log.logical as usize] != Some(at as u32) {
                 return Err(CheckError(format!("the log of logical block {} is lost", log.logical)));

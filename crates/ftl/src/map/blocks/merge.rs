@@ -26,7 +26,7 @@ impl<N: Nand> Sectors<N> {
             let offset = self.split(lpn).1;
             let new = new.filter(|(unit, _)| unit.lpn == lpn);
             let old = self.place(lpn);
-            if old.is_some_and(|ppa| self.nand.geometry().block_of(ppa) == block) && new.is_none() {
+            if self.holder(lpn) == Some(block) && new.is_none() {
                 continue;
             }
             if new.is_none() && old.is_none() {

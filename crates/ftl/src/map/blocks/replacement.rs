@@ -125,10 +125,7 @@ impl ReplacementBlock {
             };
         }
         target.into_iter().for_each(|block| self.add(logical, block));
-        let mut erased = done;
-        for block in chain.into_iter().filter(|&block| Some(block) != target) {
-            erased = erased.max(sectors.erase(done, block, Cause::Merge)?);
-        }
+        let erased = sectors.erase_merged(done, chain.into_iter().filter(|&block| Some(block) != target))?;
         sectors.stats.gc.time_ns = sectors.stats.gc.time_ns.saturating_add(erased.since(now));
         Ok(erased)
     }
@@ -138,18 +135,19 @@ impl ReplacementBlock {
 fn fits_into<N: Nand>(sectors: &Sectors<N>, logical: u32, block: BlockId) -> bool {
     !sectors.is_failing(block)
         && sectors.sectors_of(logical).all(|lpn| {
-            let place = sectors.place(lpn).map(|ppa| sectors.nand.geometry().block_of(ppa));
-            place.is_none_or(|place| place == block || sectors.is_open_at(block, sectors.split(lpn).1))
+            sectors
+                .holder(lpn)
+                .is_none_or(|holder| holder == block || sectors.is_open_at(block, sectors.split(lpn).1))
         })
 }
 
-impl Scheme for ReplacementBlock {
-    fn new<N: Nand>(sectors: &Sectors<N>) -> Self {
+impl<N: Nand> Scheme<N> for ReplacementBlock {
+    fn new(sectors: &Sectors<N>) -> Self {
         let chains = vec![Vec::new(); sectors.logical_blocks() as usize];
         Self { chains, replacements: 0, by_length: BTreeSet::new() }
     }
 
-    fn write<N: Nand>(
+    fn write(
         &mut self,
         sectors: &mut Sectors<N>,
         now: SimTime,
@@ -172,16 +170,12 @@ impl Scheme for ReplacementBlock {
         }
     }
 
-    fn look_up<N: Nand>(&self, sectors: &mut Sectors<N>, now: SimTime, lpn: Lpn) -> SimTime {
+    fn look_up(&self, sectors: &mut Sectors<N>, now: SimTime, lpn: Lpn) -> SimTime {
         let (logical, offset) = sectors.split(lpn);
         self.walk(sectors, now, logical, offset, Cause::Host).1
     }
 
-    fn restore<N: Nand>(
-        sectors: &mut Sectors<N>,
-        found: Found,
-        report: &mut Recovery,
-    ) -> Result<Self, RecoveryError> {
+    fn restore(sectors: &mut Sectors<N>, found: Found, report: &mut Recovery) -> Result<Self, RecoveryError> {
         let mut scheme = Self::new(sectors);
         for block in found.blocks {
             let in_place = block.is_in_place(sectors.per_block);
@@ -201,7 +195,7 @@ impl Scheme for ReplacementBlock {
         Ok(scheme)
     }
 
-    fn check<N: Nand>(&self, sectors: &Sectors<N>) -> Result<u32, CheckError> {
+    fn check(&self, sectors: &Sectors<N>) -> Result<u32, CheckError> {
         let beyond: usize = self.chains.iter().map(|chain| chain.len().saturating_sub(1)).sum();
         let longer = self.chains.iter().filter(|chain| chain.len() > 1).count();
         if beyond != self.replacements as usize || longer != self.by_length.len() {
@@ -228,13 +222,12 @@ impl ReplacementBlock {
             let offset = sectors.split(lpn).1;
             let used = chain.iter().take_while(|&&block| !sectors.is_open_at(block, offset)).count();
             let rest_is_free = chain[used..].iter().all(|&block| sectors.is_open_at(block, offset));
-            let holder = sectors.place(lpn).map(|ppa| sectors.nand.geometry().block_of(ppa));
             let last = |&block: &BlockId| {
                 let ppa = sectors.nand.geometry().first_unit_of_page(sectors.page(block, offset));
                 sectors.nand.lpn(ppa).is_some()
             };
             let newest = chain[..used].iter().rev().find(|&block| last(block)).copied();
-            rest_is_free && holder.is_none_or(|holder| newest == Some(holder))
+            rest_is_free && sectors.holder(lpn).is_none_or(|holder| newest == Some(holder))
         })
     }
 }

@@ -63,7 +63,7 @@ impl<N: Nand> Sectors<N> {
         let ids = (0..geometry.blocks()).map(BlockId::new);
         let mut states: Vec<State> =
             ids.map(|block| if nand.block(block).bad { State::Bad } else { State::Free }).collect();
-        for block in trims.iter().flat_map(|trims| trims.log().blocks()) {
+        for block in trims.iter().flat_map(|trims| trims.journal.log().blocks()) {
             let state = &mut states[block.index()];
             *state = if *state == State::Free { State::Meta } else { State::Bad };
         }
@@ -104,7 +104,6 @@ impl<N: Nand> Sectors<N> {
     }
 
     /// The logical block of `lpn`, and its offset there.
-    #[inline(always)]
     pub(super) fn split(&self, lpn: Lpn) -> (u32, u32) {
         (lpn.get() / self.per_block, lpn.get() % self.per_block)
     }
@@ -116,9 +115,13 @@ impl<N: Nand> Sectors<N> {
     }
 
     /// Where the newest version of `lpn` lies.
-    #[inline(always)]
     pub(super) fn place(&self, lpn: Lpn) -> Option<Ppa> {
         self.newest[lpn.index()].get()
+    }
+
+    /// The block that holds the newest version of `lpn`.
+    pub(super) fn holder(&self, lpn: Lpn) -> Option<BlockId> {
+        self.place(lpn).map(|ppa| self.nand.geometry().block_of(ppa))
     }
 
     pub(super) fn prefetch(&self, lpn: Lpn) {
@@ -130,7 +133,6 @@ impl<N: Nand> Sectors<N> {
     }
 
     /// Whether offset `offset` of `block` can be programmed now.
-    #[inline(always)]
     pub(super) fn is_open_at(&self, block: BlockId, offset: u32) -> bool {
         match self.any_order {
             true => !self.nand.is_programmed(self.page(block, offset)),
@@ -144,7 +146,6 @@ impl<N: Nand> Sectors<N> {
     }
 
     /// Programs `unit` at `offset` of `block`.
-    #[inline(always)]
     pub(super) fn program(
         &mut self,
         now: SimTime,
@@ -156,7 +157,6 @@ impl<N: Nand> Sectors<N> {
         self.program_marked(now, block, offset, unit, cause, 0)
     }
 
-    #[inline(always)]
     pub(super) fn program_marked(
         &mut self,
         now: SimTime,
@@ -175,7 +175,7 @@ impl<N: Nand> Sectors<N> {
             Err(failed) => failed.at,
         };
         if let Some(trims) = &mut self.trims {
-            trims.data_programmed(at);
+            trims.journal.data_programmed(at);
         }
         if result.is_err() {
             self.note_failure(block);
@@ -200,7 +200,6 @@ impl<N: Nand> Sectors<N> {
     }
 
     /// `lpn` holds something again, if it was trimmed.
-    #[inline(always)]
     pub(super) fn written(&mut self, lpn: Lpn) {
         if let Some(trims) = &mut self.trims {
             trims.written(lpn);
@@ -208,7 +207,6 @@ impl<N: Nand> Sectors<N> {
     }
 
     /// The newest version of `lpn` lies at `ppa` now.
-    #[inline(always)]
     pub(super) fn place_at(&mut self, lpn: Lpn, ppa: Ppa) {
         let geometry = self.nand.geometry();
         self.valid[geometry.block_of(ppa).index()] += 1;
@@ -269,6 +267,19 @@ impl<N: Nand> Sectors<N> {
         }
     }
 
+    /// Erases `blocks` after a merge that is complete at `now`; returns when all of it is done.
+    pub(super) fn erase_merged(
+        &mut self,
+        now: SimTime,
+        blocks: impl IntoIterator<Item = BlockId>,
+    ) -> Result<SimTime, FtlError> {
+        let mut done = now;
+        for block in blocks {
+            done = done.max(self.erase(now, block, Cause::Merge)?);
+        }
+        Ok(done)
+    }
+
     #[cold]
     fn take_out_of_service(&mut self, block: BlockId) {
         self.nand.mark_bad(block);
@@ -310,7 +321,7 @@ impl<N: Nand> Sectors<N> {
     }
 
     pub(super) fn commit_if_full(&mut self, now: SimTime) -> Result<SimTime, FtlError> {
-        match self.trims.as_ref().is_some_and(Trims::is_full) {
+        match self.trims.as_ref().is_some_and(|trims| trims.journal.is_full()) {
             true => self.commit(now),
             false => Ok(now),
         }

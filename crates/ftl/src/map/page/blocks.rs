@@ -98,7 +98,7 @@ impl Blocks {
     }
 
     /// Fetches what [`Blocks::invalidate`] will touch.
-    #[inline(always)]
+    #[inline]
     pub(super) fn prefetch(&self, ppa: Ppa, block: BlockId) {
         self.validity.prefetch(ppa);
         prefetch_write(&self.valid, block.index());

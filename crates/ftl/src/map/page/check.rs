@@ -74,7 +74,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     fn check_map(&self) -> Result<(), CheckError> {
         let mut mapped = 0;
         for lpn in self.map.lpns() {
-            let Some(ppa) = self.locate(lpn) else { continue };
+            let Some(ppa) = self.map.locate(lpn) else { continue };
             mapped += 1;
             ensure!(self.blocks.validity.get(ppa), "{lpn:?} is mapped to {ppa:?}, which is not valid");
             self.check_owner(lpn, ppa)?;

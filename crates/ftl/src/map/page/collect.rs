@@ -104,7 +104,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// goes on there, as in a plain log; gaining a whole block first would fill blocks with copies
     /// alone and so separate old data from new.
     fn has_enough(&self, target: u32) -> bool {
-        let left_open = u32::from(self.streams.roles.hot == HOST && self.streams.host_has_room());
+        let left_open = u32::from(self.roles.hot == HOST && self.streams[HOST].next_pages().is_some());
         self.blocks.free.count() + left_open >= target
     }
 
@@ -153,7 +153,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let geometry = self.nand.geometry();
         let cold = units - units % self.stripe_of_blocks();
         let rest_pages = (units - cold).div_ceil(geometry.units_per_page());
-        let hot = &self.streams[self.streams.roles.hot];
+        let hot = &self.streams[self.roles.hot];
         let opened = match hot.lanes() {
             1 => u32::from(rest_pages > hot.pages_left()),
             lanes => rest_pages.min(lanes),
@@ -165,8 +165,8 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// counts as gained.
     fn block_left_open(&self, units: u32) -> u32 {
         let geometry = self.nand.geometry();
-        let hot = &self.streams[self.streams.roles.hot];
-        if self.streams.roles.hot != HOST || hot.lanes() > 1 {
+        let hot = &self.streams[self.roles.hot];
+        if self.roles.hot != HOST || hot.lanes() > 1 {
             return 0;
         }
         let rest_pages = (units % self.stripe_of_blocks()).div_ceil(geometry.units_per_page());
@@ -176,7 +176,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
 
     /// Units of one block on every lane.
     fn stripe_of_blocks(&self) -> u32 {
-        self.streams[self.streams.roles.cold].lanes() * self.nand.geometry().units_per_block()
+        self.streams[self.roles.cold].lanes() * self.nand.geometry().units_per_block()
     }
 
     /// Moves what little-worn blocks hold, one block for each collection.
@@ -224,23 +224,21 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let (cold, hot_stream) = if cause == Cause::Wear {
             self.stats.gc.wear_blocks += blocks;
             self.stats.gc.wear_units_moved += units;
-            (0, self.streams.roles.wear)
+            (0, self.roles.wear)
         } else {
             self.stats.gc.victims += blocks;
             self.stats.gc.units_moved += units;
-            (self.put_in_order(data, &mut scratch.keyed), self.streams.roles.hot)
+            (self.put_in_order(data, &mut scratch.keyed), self.roles.hot)
         };
         let (cold_units, hot_units) = data.split_at(cold);
         // The hot rest first: on a stream shared with the host it belongs to the block that the host
         // is about to open, which so gets the youngest block before cold data does.
         let moved = self.move_units(now, hot_stream, cause, hot_units, &mut scratch.chunk).and_then(|at| {
-            let cold =
-                self.move_units(now, self.streams.roles.cold, cause, cold_units, &mut scratch.chunk)?;
+            let cold = self.move_units(now, self.roles.cold, cause, cold_units, &mut scratch.chunk)?;
             if tables.is_empty() {
                 return Ok(at.max(cold));
             }
-            let table =
-                self.move_units(now, self.streams.roles.translation, cause, tables, &mut scratch.chunk)?;
+            let table = self.move_units(now, self.roles.translation, cause, tables, &mut scratch.chunk)?;
             Ok(at.max(cold).max(table))
         });
         if moved.is_err() {

@@ -69,9 +69,9 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
                 |&(_, _, programmed): &(u32, BlockId, u32)| geometry.pages_per_block() - programmed >= each;
             frontier.lanes() - frontier.open_lanes(geometry).filter(has_room).count() as u32
         };
-        let mut copies = missing(self.streams.roles.hot);
-        if self.streams.roles.cold != self.streams.roles.hot {
-            copies += missing(self.streams.roles.cold);
+        let mut copies = missing(self.roles.hot);
+        if self.roles.cold != self.roles.hot {
+            copies += missing(self.roles.cold);
         }
         // One more for a program that fails.
         copies + self.config.translation_updates(geometry) + 1

@@ -3,7 +3,6 @@
 use strobe_types::Geometry;
 
 use super::sharing::Sharing;
-use super::streams::{HOST, Roles};
 use super::translation::TranslationConfig;
 use crate::capacity::{Capacity, Demand};
 use crate::frontier::Frontier;
@@ -186,4 +185,22 @@ impl PageMapConfig {
     pub(super) fn trigger(&self, geometry: &Geometry) -> u32 {
         self.min_free_blocks.unwrap_or(0).max(self.least_free_blocks(geometry))
     }
+}
+
+/// The stream of host writes.
+pub(super) const HOST: usize = 0;
+
+/// Which stream serves which purpose; several may share one.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Roles {
+    /// Valid units of victims that are not known to be cold.
+    pub(super) hot: usize,
+    /// Those that are.
+    pub(super) cold: usize,
+    /// Units moved by wear levelling.
+    pub(super) wear: usize,
+    /// Translation pages, which share with nothing; no stream without demand paging.
+    pub(super) translation: usize,
+    /// How many streams there are.
+    pub(super) streams: usize,
 }

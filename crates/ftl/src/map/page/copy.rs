@@ -38,7 +38,6 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
 
     /// Points whoever owns the unit at `from` to its copy at `to`. The caller notes what has changed in the
     /// map.
-    #[inline(always)]
     pub(super) fn remap(&mut self, lpn: Lpn, from: Ppa, to: Ppa) {
         if let Some(sharing) = &mut self.map.sharing {
             if let Owner::Two(vpn) = sharing.owner(from) {
@@ -89,7 +88,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
                 // That may have moved what was read.
                 page_read = None;
             }
-            let Some(ppa) = self.locate(source) else {
+            let Some(ppa) = self.map.locate(source) else {
                 finished = finished.max(self.look_up(now, destination, 1));
                 self.unmap(destination);
                 finished = finished.max(self.commit_if_full(now)?);

@@ -4,10 +4,11 @@ use strobe_nand::{Nand, Unit};
 use strobe_types::{BlockId, Geometry, Lpn, Ppa, SimTime};
 
 use super::entries::Entries;
-use super::streams::Streams;
 use super::{MapStore, PageMap};
 use crate::FtlError;
+use crate::frontier::Frontier;
 use crate::gc::VictimPolicy;
+use crate::journal::Journal;
 use crate::journal::format::{Clock, Record};
 
 impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
@@ -24,7 +25,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
 
     /// Ends the epoch if much has changed since the last one.
     pub(super) fn commit_if_full(&mut self, now: SimTime) -> Result<SimTime, FtlError> {
-        match self.store.is_full() {
+        match self.store.journal().is_some_and(Journal::is_full) {
             true => self.commit(now),
             false => Ok(now),
         }
@@ -32,7 +33,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
 
     /// Makes the map as it is now survive a power cut; returns when it does.
     pub(super) fn commit(&mut self, now: SimTime) -> Result<SimTime, FtlError> {
-        if let (Some(FtlError::MapWornOut), true) = (&self.end_of_life, self.store.log().is_some()) {
+        if let (Some(FtlError::MapWornOut), true) = (&self.end_of_life, self.store.journal().is_some()) {
             // The changes of the epoch that failed are nowhere but in memory.
             return Err(FtlError::MapWornOut);
         }
@@ -80,7 +81,7 @@ fn map_records(map: &Entries, units: &[u32]) -> Vec<Record> {
 
 /// Which blocks are open, with what they hold, and which are retiring.
 fn block_records<'a>(
-    streams: &'a Streams,
+    streams: &'a [Frontier],
     retiring: &'a [BlockId],
     geometry: &'a Geometry,
 ) -> impl Iterator<Item = Record> + 'a {

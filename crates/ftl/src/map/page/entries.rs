@@ -36,7 +36,7 @@ impl Entries {
     }
 
     /// The same for a number that may be no logical unit at all.
-    #[inline(always)]
+    #[inline]
     pub(super) fn find(&self, lpn: Lpn) -> Option<Ppa> {
         self.entries.get(lpn.index())?.get()
     }
@@ -53,7 +53,7 @@ impl Entries {
     }
 
     /// Where `lpn` lies, shared or not.
-    #[inline(always)]
+    #[inline]
     pub(super) fn locate(&self, lpn: Lpn) -> Option<Ppa> {
         let entry = self.get(lpn)?;
         match &self.sharing {
@@ -62,7 +62,7 @@ impl Entries {
         }
     }
 
-    #[inline(always)]
+    #[inline]
     pub(super) fn prefetch(&self, lpn: Lpn) {
         prefetch_write(&self.entries, lpn.index());
     }

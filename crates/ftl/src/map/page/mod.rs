@@ -1,8 +1,8 @@
 //! The page map: every logical unit may lie anywhere.
 //!
 //! [`PageMap`] and what a mapping scheme promises are here. It consists of parts that know nothing of each other:
-//! `entries.rs` is the map, `sharing.rs` the part of it that logical copy adds, `blocks.rs` what each block is
-//! doing, `streams.rs` where is written, `store.rs` where the map is kept.
+//! `entries.rs` is the map, `sharing.rs` the part of it that logical copy adds, `store.rs` where it is kept,
+//! `blocks.rs` what each block is doing; `config.rs` has the choices of a drive.
 //!
 //! What it does with them: `write.rs` fills blocks, `collect.rs` empties them, `copy.rs` copies, `durable.rs` ends
 //! epochs of the journal, `recover.rs` finds the map again, `check.rs` is the whole-state checker. With demand
@@ -23,14 +23,14 @@ mod recover;
 mod rescan;
 mod sharing;
 mod store;
-mod streams;
 mod translation;
 mod write;
 
 use strobe_nand::{Cause, Nand, Payload, PowerCuts, Unit};
-use strobe_types::{BlockId, Lpn, Ppa, Prng, SimTime};
+use strobe_types::{BlockId, Lpn, Prng, SimTime};
 
 use crate::capacity::{Capacity, CapacityError};
+use crate::frontier::Frontier;
 use crate::gc::{Allocation, Migration, VictimPolicy};
 use crate::heat::HeatTable;
 use crate::journal::{Journal, Log, Trims, region_for};
@@ -42,10 +42,10 @@ use crate::{
 use blocks::{BlockState, Blocks};
 use collect::Scratch;
 pub use config::PageMapConfig;
+use config::{HOST, Roles};
 use entries::Entries;
 use sharing::Sharing;
 use store::MapStore;
-use streams::{HOST, Streams};
 use translation::Translation;
 pub use translation::TranslationConfig;
 
@@ -60,7 +60,9 @@ pub struct PageMap<N: Nand, V> {
     map: Entries,
     store: MapStore,
     blocks: Blocks,
-    streams: Streams,
+    /// The open blocks of each stream, and which stream is for what.
+    streams: Vec<Frontier>,
+    roles: Roles,
     policy: V,
     /// The policy's chance.
     rng: Prng,
@@ -115,7 +117,8 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             "demand paging goes with physical copies only"
         );
         let geometry = nand.geometry();
-        let blocks = Blocks::new(&nand, store.log(), config.allocation != Allocation::Fifo);
+        let blocks =
+            Blocks::new(&nand, store.journal().map(Journal::log), config.allocation != Allocation::Fifo);
         let is_good = |block| blocks.state(block) == BlockState::Free;
         let tables = config.translation_pages(geometry).saturating_mul(geometry.units_per_page());
         let shares = config.virtual_map_entries > 0 && !store.is_paged();
@@ -123,7 +126,8 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let translation = store.is_paged().then(Default::default);
         Self {
             map: Entries::new(config.logical_units.saturating_add(tables), sharing),
-            streams: Streams::new(config.roles(), geometry),
+            streams: vec![Frontier::new(geometry); config.roles().streams],
+            roles: config.roles(),
             rng: Prng::derive(config.seed, "victim"),
             heat: (config.migration != Migration::None)
                 .then(|| HeatTable::new(config.temperature, config.logical_units)),
@@ -161,12 +165,6 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     fn refuse_at_end_of_life(&self) -> Result<(), FtlError> {
         self.end_of_life.clone().map_or(Ok(()), Err)
     }
-
-    /// Where `lpn` lies, shared or not.
-    #[inline(always)]
-    fn locate(&self, lpn: Lpn) -> Option<Ppa> {
-        self.map.locate(lpn)
-    }
 }
 
 impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
@@ -202,7 +200,7 @@ impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
         let mut finished = now;
         let mut at = 0;
         while at < count {
-            let Some(ppa) = self.locate(first.plus(at)) else {
+            let Some(ppa) = self.map.locate(first.plus(at)) else {
                 out.push(N::Payload::zero());
                 at += 1;
                 continue;
@@ -211,7 +209,7 @@ impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
             let page = self.nand.geometry().page_of(ppa);
             let from = out.len();
             while at < count
-                && let Some(next) = self.locate(first.plus(at))
+                && let Some(next) = self.map.locate(first.plus(at))
                 && self.nand.geometry().page_of(next) == page
             {
                 out.push(self.nand.payload(next));
@@ -247,12 +245,10 @@ impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
         self.streams[HOST].lanes() * self.nand.geometry().units_per_page()
     }
 
-    #[inline(always)]
     fn prefetch_entry(&self, lpn: Lpn) {
         self.map.prefetch(lpn);
     }
 
-    #[inline(always)]
     fn prefetch_state(&self, lpn: Lpn) {
         if let Some(old) = self.map.find(lpn) {
             let block = self.nand.geometry().block_of(old);
@@ -272,7 +268,7 @@ impl<N: Nand, V: VictimPolicy> Inspectable for PageMap<N, V> {
     }
 
     fn peek(&self, lpn: Lpn) -> N::Payload {
-        self.locate(lpn).map_or_else(N::Payload::zero, |ppa| self.nand.payload(ppa))
+        self.map.locate(lpn).map_or_else(N::Payload::zero, |ppa| self.nand.payload(ppa))
     }
 
     fn check(&self) -> Result<(), CheckError> {

@@ -67,7 +67,6 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     }
 
     /// Uses the map entry of `lpn` for the host; returns when it is cached.
-    #[inline(always)]
     fn use_entry(&mut self, now: SimTime, lpn: Lpn) -> Result<SimTime, FtlError> {
         if self.store.translation().cmt.hit(lpn) {
             self.stats.translation().hits += 1;
@@ -120,7 +119,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// do so themselves, as collection is what many of them are for.
     fn make_room_on_flash(&mut self, now: SimTime) -> Result<(), FtlError> {
         self.refuse_at_end_of_life()?;
-        let has_room = self.streams[self.streams.roles.translation].next_pages().is_some();
+        let has_room = self.streams[self.roles.translation].next_pages().is_some();
         if !has_room && self.must_collect() {
             self.collect(now)?;
         }
@@ -145,7 +144,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let page = translation.page_of(lpn);
         let first = translation.first_unit(page);
         let unit = |at| Unit { lpn: first.plus(at), payload: N::Payload::zero() };
-        let stream = self.streams.roles.translation;
+        let stream = self.roles.translation;
         let done = match translation.units_per_page {
             1 => self.write_pages(ready, stream, Cause::Map, &[unit(0)], Self::settle_translation)?,
             count => {

@@ -11,9 +11,9 @@ use strobe_types::{BlockId, Geometry, Lpn, Ppa, SimTime};
 use super::sharing::Sharing;
 use super::{BlockState, MapStore, PageMap, PageMapConfig};
 use crate::gc::VictimPolicy;
-use crate::journal::format::LogPage;
 use crate::journal::{Journal, Log, Tables};
 use crate::recovery::damaged;
+use crate::scan::scan;
 use crate::{Recovery, RecoveryError};
 
 impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
@@ -81,9 +81,15 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         }
         self.check_entries()?;
         self.check_blocks_named(&found, &geometry)?;
-        let newer = self.scan(&found.open, &geometry, report)?;
-        for (lpn, ppa) in newer {
-            self.take_over(lpn, ppa);
+        // What was programmed in the open blocks after the epoch, in that order.
+        let open = found.open.iter().map(|&[_, _, block, pages]| (BlockId::new(block), pages));
+        let (transferred, units) = (geometry.units_per_page(), self.map.count());
+        let mut newer = scan(&mut self.nand, open, transferred, units, report)?;
+        newer.units.sort_unstable_by_key(|unit| (unit.sequence, unit.ppa));
+        // Pages whose program failed have used up numbers, too.
+        self.sequence = self.sequence.max(newer.next_sequence);
+        for unit in newer.units {
+            self.take_over(unit.lpn, unit.ppa);
             report.units_found += 1;
         }
         self.count_valid(&geometry)?;
@@ -140,45 +146,6 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         }
     }
 
-    /// Reads what was programmed in the open blocks after the epoch; returns the units in the order in
-    /// which they were written.
-    fn scan(
-        &mut self,
-        open: &[[u32; 4]],
-        geometry: &Geometry,
-        report: &mut Recovery,
-    ) -> Result<Vec<(Lpn, Ppa)>, RecoveryError> {
-        let mut found = Vec::new();
-        for &[_, _, block, pages] in open {
-            let block = BlockId::new(block);
-            for page in pages..self.nand.block(block).pages_programmed {
-                let ppn = geometry.page(block, page);
-                report.read(self.nand.read(report.now(), ppn, geometry.units_per_page(), Cause::Recovery));
-                report.scanned_pages += 1;
-                let Some(record) = self.nand.record(ppn) else { return Err(RecoveryError::NoContents) };
-                if record.sequence > LogPage::COUNTER_MAX {
-                    return damaged(format!("page {ppn} has the sequence number {}", record.sequence));
-                }
-                // Also of a page whose program failed.
-                self.sequence = self.sequence.max(record.sequence + 1);
-                let first = geometry.first_unit_of_page(ppn);
-                let units = (0..geometry.units_per_page()).map(|at| first.plus(at));
-                let before = found.len();
-                found.extend(units.filter_map(|ppa| Some((record.sequence, ppa, self.nand.lpn(ppa)?))));
-                report.illegible_pages += u64::from(found.len() == before);
-            }
-        }
-        report.wait();
-        found.sort_unstable();
-        let units = self.map.count();
-        match found.iter().find(|(_, _, lpn)| lpn.get() >= units) {
-            Some((_, ppa, lpn)) => {
-                damaged(format!("{ppa:?} belongs to {lpn:?}, which the drive does not have"))
-            }
-            None => Ok(found.into_iter().map(|(_, ppa, lpn)| (lpn, ppa)).collect()),
-        }
-    }
-
     /// Maps `lpn` to `ppa`, where it was written after the epoch.
     fn take_over(&mut self, lpn: Lpn, ppa: Ppa) {
         let old = self.map.set(lpn, ppa);
@@ -191,7 +158,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// Derives from the map what is valid and who owns it.
     pub(super) fn count_valid(&mut self, geometry: &Geometry) -> Result<(), RecoveryError> {
         for lpn in self.map.lpns() {
-            let (Some(entry), Some(ppa)) = (self.map.get(lpn), self.locate(lpn)) else { continue };
+            let (Some(entry), Some(ppa)) = (self.map.get(lpn), self.map.locate(lpn)) else { continue };
             self.map.mapped += 1;
             let is_second =
                 |sharing: &Sharing| sharing.vpn(entry).is_some_and(|vpn| sharing.owners(vpn)[1] == lpn);

@@ -43,7 +43,8 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let mut ftl = Self::with_store(nand, policy, config, MapStore::Paged(Box::new(translation)));
         let blocks: Vec<BlockId> = ftl.blocks.usable().collect();
         let units = ftl.map.count();
-        let scanned = scan(&mut ftl.nand, blocks.iter().copied(), units, &mut report)?;
+        let from_start = blocks.iter().map(|&block| (block, 0));
+        let scanned = scan(&mut ftl.nand, from_start, 0, units, &mut report)?;
         ftl.tick = tick;
         ftl.stats.host_units_written = clock.host_units;
         ftl.sequence = ftl.sequence.max(scanned.next_sequence).max(clock.sequence);
@@ -173,13 +174,8 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
 
     /// Opens `block` on the first lane without a block, if possible on one for its plane.
     fn resume_block(&mut self, block: BlockId, pages: u32, kind: Kind, geometry: &Geometry) {
-        let spec = geometry.spec();
-        let plane = geometry.plane_of(block);
-        let (die, plane) = (plane / spec.planes_per_die, plane % spec.planes_per_die);
-        let (channel, die) = (die / spec.dies_per_channel, die % spec.dies_per_channel);
-        let home = (plane * spec.dies_per_channel + die) * spec.channels + channel;
-        let translation = self.streams.roles.translation;
-        for stream in 0..self.streams.roles.streams {
+        let translation = self.roles.translation;
+        for stream in 0..self.roles.streams {
             let fits = match kind {
                 Kind::Host => stream != translation,
                 Kind::Translation => stream == translation,
@@ -189,7 +185,8 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
                 continue;
             }
             let frontier = &mut self.streams[stream];
-            let lanes = std::iter::once(home).chain(0..frontier.lanes());
+            let home = frontier.lane_on(geometry.plane_of(block));
+            let lanes = home.into_iter().chain(0..frontier.lanes());
             for lane in lanes {
                 if frontier.resume(lane, block, pages, geometry) {
                     self.blocks.states[block.index()] = BlockState::Open;

@@ -3,7 +3,7 @@
 use strobe_types::{BlockId, Lpn, SimTime};
 
 use super::translation::Translation;
-use crate::journal::{Journal, Log, Trims};
+use crate::journal::{Journal, Trims};
 
 /// Where the map is kept, beside the copy that the simulator works with.
 #[derive(Clone, Debug)]
@@ -34,7 +34,7 @@ impl MapStore {
     }
 
     /// The same for code that is run by such drives only.
-    #[inline(always)]
+    #[inline]
     pub(super) fn translation(&mut self) -> &mut Translation {
         match self {
             Self::Paged(translation) => translation,
@@ -50,26 +50,17 @@ impl MapStore {
         }
     }
 
-    /// The log on flash, of a drive that survives a power cut.
-    pub(super) fn log(&self) -> Option<&Log> {
+    /// The journal of the map or of trims, of a drive that survives a power cut.
+    pub(super) fn journal(&self) -> Option<&Journal> {
         match self {
             Self::Memory => None,
-            Self::Journaled(journal) => Some(journal.log()),
-            Self::Paged(translation) => translation.trims.as_ref().map(Trims::log),
-        }
-    }
-
-    /// Whether much has changed since the last epoch.
-    pub(super) fn is_full(&self) -> bool {
-        match self {
-            Self::Memory => false,
-            Self::Journaled(journal) => journal.is_full(),
-            Self::Paged(translation) => translation.trims.as_ref().is_some_and(Trims::is_full),
+            Self::Journaled(journal) => Some(journal),
+            Self::Paged(translation) => translation.trims.as_ref().map(|trims| &*trims.journal),
         }
     }
 
     /// The map entry of `lpn` has changed.
-    #[inline(always)]
+    #[inline]
     pub(super) fn unit_changed(&mut self, lpn: Lpn) {
         if let Self::Journaled(journal) = self {
             journal.unit_changed(lpn.get());
@@ -86,16 +77,11 @@ impl MapStore {
     }
 
     /// Data has been programmed that will be on flash at `done`.
-    #[inline(always)]
+    #[inline]
     pub(super) fn data_programmed(&mut self, done: SimTime) {
         match self {
-            Self::Memory => {}
             Self::Journaled(journal) => journal.data_programmed(done),
-            Self::Paged(translation) => {
-                if let Some(trims) = &mut translation.trims {
-                    trims.data_programmed(done);
-                }
-            }
+            _ => self.trims().into_iter().for_each(|trims| trims.journal.data_programmed(done)),
         }
     }
 

@@ -128,13 +128,13 @@ impl Translation {
     }
 
     /// Whether `lpn` is part of a translation page.
-    #[inline(always)]
+    #[inline]
     pub(super) fn is_translation(&self, lpn: Lpn) -> bool {
         lpn.get() >= self.logical_units
     }
 
     /// The translation page with the entry of `lpn`.
-    #[inline(always)]
+    #[inline]
     pub(super) fn page_of(&self, lpn: Lpn) -> u32 {
         self.entries_per_page.quotient(lpn.get())
     }

@@ -196,7 +196,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
                     ready = self.commit(now)?;
                 }
                 MapStore::Paged(translation) => {
-                    if stream == self.streams.roles.translation {
+                    if stream == self.roles.translation {
                         translation.blocks.push(block);
                     }
                 }
@@ -211,7 +211,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
 
     /// Which erased block `stream` should open.
     fn wanted(&self, stream: usize) -> Want {
-        let roles = &self.streams.roles;
+        let roles = &self.roles;
         if self.leveler.is_some() && stream == roles.wear {
             return Want::Worn;
         }

@@ -1,4 +1,4 @@
-//! Flash translation layers.
+//! Flash translation layers. `docs/MODEL.md` has the algorithms, and the closed forms that they are held against.
 //!
 //! [`MappingScheme`] is the seam: the drive above hands over whole mapping units and gets
 //! completion times back. [`PageMap`] is the page-mapped scheme. Its garbage collection keeps one

@@ -32,18 +32,14 @@ impl<C: Counters + Default> Counters for Option<C> {
 
 /// A struct of counters, written once: each field is a `u64` or other [`Counters`].
 ///
-/// Beside the struct as it stands there, this makes its [`Counters`] and two methods: `since` an earlier copy of
-/// the same counters, and two of them together (`and`). A counter that has gone back, as one that a power cut has
-/// reset, counts as nothing; one that would grow beyond 2⁶⁴ stays there.
+/// It is declared as written, and gets two methods: what was added `since` an earlier copy, and both together (`and`).
+/// A counter that has gone back, because a power cut has reset it, counts as nothing; sums stay below 2⁶⁴.
 ///
 /// ```
 /// strobe_types::counters! {
-///     /// What a cache has done.
-///     #[derive(Clone, Copy, Debug, Default, PartialEq)]
+///     #[derive(Debug, PartialEq)]
 ///     pub struct CacheStats {
-///         /// Look-ups that found what they sought.
 ///         pub hits: u64,
-///         /// Those that did not.
 ///         pub misses: u64,
 ///     }
 /// }

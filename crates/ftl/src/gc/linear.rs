@@ -6,8 +6,7 @@ use std::cmp::Ordering;
 
 use strobe_types::{BlockId, Ppa};
 
-use super::kinetic::Score;
-use super::tournament::{Curve, not_after};
+use super::tournament::{Curve, Score, not_after};
 
 /// A score as a function of the tick: (gain · tick − offset) / divisor.
 ///

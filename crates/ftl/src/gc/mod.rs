@@ -17,16 +17,18 @@ mod order;
 mod sampled;
 mod scata;
 mod tournament;
+mod variables;
 mod write_ticks;
 
-pub use formula::{Formula, VARIABLES, Variable};
+pub use formula::Formula;
 pub use formula_error::{FormulaError, Place};
 pub use greedy::Greedy;
-pub use kinetic::{Kinetic, Score};
+pub use kinetic::Kinetic;
 pub use linear::{BlockHistory, Line, LinearScore};
 pub use sampled::{Sampled, Sampling};
 pub use scata::{Parabola, Scata, ScataAge, ScataBlock};
-pub use tournament::Curve;
+pub use tournament::{Curve, Score};
+pub use variables::{VARIABLES, Variable};
 
 use strobe_types::{BlockId, Ppa, Prng};
 

@@ -4,8 +4,7 @@ use std::cmp::Ordering;
 
 use strobe_types::{BlockId, Ppa};
 
-use super::kinetic::Score;
-use super::tournament::{Curve, MARGIN, not_after};
+use super::tournament::{Curve, MARGIN, Score, not_after};
 use super::write_ticks::WriteTicks;
 
 /// Which invalid unit of a block its age counts from: the paper's table and its prose differ.

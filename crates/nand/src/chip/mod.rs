@@ -68,7 +68,7 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         Self::restore(geometry, wear, timing, seed, medium, fresh)
     }
 
-    /// A chip as it was when `restored` and what `medium` holds were kept.
+    /// The chip that was kept as `restored` and `medium`.
     pub(crate) fn restore(
         geometry: Geometry,
         wear: WearConfig,

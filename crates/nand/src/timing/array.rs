@@ -25,9 +25,9 @@ pub struct TimingConfig {
 /// Dies and channels with their reservations.
 ///
 /// A die does one array operation at a time and a channel carries one transfer at a time. An
-/// operation takes the first gap in which it fits, so that one that has been booked for later (a
-/// copy that waits for its read) holds nobody up until then. On one block, though, nothing
-/// overtakes: pages are programmed in order, a read waits for the programs booked before it, an
+/// operation takes the first gap in which it fits: one that has been booked for later (a copy that
+/// waits for its read) leaves the time until then to others. Only operations on the same block keep
+/// their order: pages are programmed in order, a read waits for the programs booked before it, an
 /// erase for everything. Operations of the same kind on different planes of one die, issued at the
 /// same instant at the same page number, share one array time (multi-plane command).
 #[derive(Clone, Debug)]

@@ -163,7 +163,7 @@ impl<N: Nand> Sectors<N> {
             if self.states[block.index()] == State::Used || self.nand.block(block).is_erased() {
                 continue;
             }
-            // If the log of trims is worn out, it stays as it is, and nobody's.
+            // If the log of trims is worn out, nothing can be erased any more: the block stays as it is, unused.
             self.states[block.index()] = State::Used;
             if let Ok(done) = self.erase(report.now(), block, Cause::Recovery) {
                 report.read(done);

@@ -129,6 +129,23 @@ impl ReplacementBlock {
         sectors.stats.gc.time_ns = sectors.stats.gc.time_ns.saturating_add(erased.since(now));
         Ok(erased)
     }
+
+    /// Whether a walk along the chain finds the newest version of each sector: pages at an offset are used
+    /// from the first block on, and the last of them has it.
+    fn is_well_formed<N: Nand>(&self, sectors: &Sectors<N>, logical: u32) -> bool {
+        let chain = &self.chains[logical as usize];
+        sectors.sectors_of(logical).all(|lpn| {
+            let offset = sectors.split(lpn).1;
+            let used = chain.iter().take_while(|&&block| !sectors.is_open_at(block, offset)).count();
+            let rest_is_free = chain[used..].iter().all(|&block| sectors.is_open_at(block, offset));
+            let last = |&block: &BlockId| {
+                let ppa = sectors.nand.geometry().first_unit_of_page(sectors.page(block, offset));
+                sectors.nand.lpn(ppa).is_some()
+            };
+            let newest = chain[..used].iter().rev().find(|&block| last(block)).copied();
+            rest_is_free && sectors.holder(lpn).is_none_or(|holder| newest == Some(holder))
+        })
+    }
 }
 
 /// Whether each newest version of `logical` lies in `block` or can be copied to its offset there.
@@ -210,24 +227,5 @@ impl<N: Nand> Scheme<N> for ReplacementBlock {
             }
         }
         Ok(self.chains.iter().map(Vec::len).sum::<usize>() as u32)
-    }
-}
-
-impl ReplacementBlock {
-    /// Whether a walk along the chain finds the newest version of each sector: pages at an offset are used
-    /// from the first block on, and the last of them has it.
-    fn is_well_formed<N: Nand>(&self, sectors: &Sectors<N>, logical: u32) -> bool {
-        let chain = &self.chains[logical as usize];
-        sectors.sectors_of(logical).all(|lpn| {
-            let offset = sectors.split(lpn).1;
-            let used = chain.iter().take_while(|&&block| !sectors.is_open_at(block, offset)).count();
-            let rest_is_free = chain[used..].iter().all(|&block| sectors.is_open_at(block, offset));
-            let last = |&block: &BlockId| {
-                let ppa = sectors.nand.geometry().first_unit_of_page(sectors.page(block, offset));
-                sectors.nand.lpn(ppa).is_some()
-            };
-            let newest = chain[..used].iter().rev().find(|&block| last(block)).copied();
-            rest_is_free && sectors.holder(lpn).is_none_or(|holder| newest == Some(holder))
-        })
     }
 }

@@ -7,26 +7,9 @@ use strobe_nand::{Cause, Nand, Unit};
 use strobe_types::{BlockId, Ppa, Ppn, SimTime};
 
 use super::compact::Compaction;
-use super::{BlockState, HOST, MapStore, PageMap};
+use super::{BlockState, HOST, MapStore, PageMap, Scratch};
 use crate::FtlError;
 use crate::gc::{BlockView, Migration, VictimPolicy};
-
-/// Buffers of garbage collection, kept to spare the allocator.
-#[derive(Clone, Debug)]
-pub(super) struct Scratch<P> {
-    pub(super) victims: Vec<BlockId>,
-    /// The units to move, cold ones first.
-    pub(super) units: Vec<Ppa>,
-    /// The same while they are put in order.
-    keyed: Vec<(u64, Ppa)>,
-    chunk: Vec<Unit<P>>,
-}
-
-impl<P> Default for Scratch<P> {
-    fn default() -> Self {
-        Self { victims: Vec::new(), units: Vec::new(), keyed: Vec::new(), chunk: Vec::new() }
-    }
-}
 
 impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// Frees blocks until enough are at hand, then levels wear. Erases wait for the copies they

@@ -3,8 +3,7 @@
 use strobe_nand::{Cause, Nand};
 use strobe_types::{BlockId, Geometry, Ppa, SimTime};
 
-use super::collect::Scratch;
-use super::{BlockState, PageMap, PageMapConfig};
+use super::{BlockState, PageMap, PageMapConfig, Scratch};
 use crate::FtlError;
 use crate::frontier::Frontier;
 use crate::gc::VictimPolicy;

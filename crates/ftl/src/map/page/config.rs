@@ -84,25 +84,20 @@ impl PageMapConfig {
         Roles { hot, cold, wear, translation, streams }
     }
 
-    /// Streams that may each need a block on every lane while one victim is moved, and those that
-    /// may beside it when wear is levelled.
-    fn streams_at_once(&self) -> (u32, u32) {
-        // Of a single sorted victim, either the one block of cold units or the rest is written.
-        let victim = if self.migration == Migration::HotCold { 2 } else { 1 };
-        (victim, u32::from(self.leveling.is_some()))
-    }
-
     /// Erased blocks that a drive of this kind keeps in hand on `geometry`.
     ///
     /// While a victim is moved, each lane of the streams it goes to may need a new block before
     /// the first one is erased; wear levelling likewise. One more covers a failed program, and the
     /// last is the one the host is waiting for.
     ///
-    /// With demand paging, translation pages must be updated before the victim is erased, each of its units
-    /// perhaps in another one; then each lane of theirs may need a block for gaining that back. A host that
-    /// goes on in a block of copies may find translation pages to have taken what counted as its own.
+    /// With demand paging, translation pages must be updated before the victim is erased; in the worst case each
+    /// of its units has its entry in another one. Collecting those pages again may take a block on each of their
+    /// lanes. Where the host shares blocks with copies, one more: translation pages may have taken the block that
+    /// was counted as the host's.
     pub fn least_free_blocks(&self, geometry: &Geometry) -> u32 {
-        let (victim, wear) = self.streams_at_once();
+        // Of a single sorted victim, either the one block of cold units or the rest is written.
+        let victim = if self.migration == Migration::HotCold { 2 } else { 1 };
+        let wear = u32::from(self.leveling.is_some());
         let lanes = Frontier::lanes_of(geometry);
         let translation = match self.translation_pages(geometry) {
             0 => 0,
@@ -179,6 +174,24 @@ impl PageMapConfig {
             + u64::from(self.logical_units) * per_unit
             + u64::from(geometry.units()).div_ceil(8)
             + u64::from(geometry.blocks()) * per_block
+    }
+
+    /// Translation pages, 0 if the map is not demand-paged.
+    pub(super) fn translation_pages(&self, geometry: &Geometry) -> u32 {
+        self.translation.map_or(0, |how| how.pages(geometry, self.logical_units))
+    }
+
+    /// Blocks on which programs of `pages` translation pages can go on beyond the open ones.
+    pub(super) fn translation_blocks(geometry: &Geometry, pages: u32) -> u32 {
+        let lanes = Frontier::lanes_of(geometry);
+        (lanes * pages.div_ceil(lanes).div_ceil(geometry.pages_per_block())).min(pages)
+    }
+
+    /// The same for what moving one victim may cause: each of its units may have its entry in another
+    /// translation page.
+    pub(super) fn translation_updates(&self, geometry: &Geometry) -> u32 {
+        let pages = self.translation_pages(geometry);
+        Self::translation_blocks(geometry, pages.min(geometry.units_per_block()))
     }
 
     /// Erased blocks below which garbage collection starts.

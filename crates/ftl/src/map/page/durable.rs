@@ -12,8 +12,8 @@ use crate::journal::Journal;
 use crate::journal::format::{Clock, Record};
 
 impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
-    /// Notes that `units` lie at `first` and behind it now; those that their owners share are not in the
-    /// map with that address.
+    /// Notes that `units` lie at `first` and behind it now. Shared units are left out: their map entries hold a
+    /// virtual number, which does not change when the unit moves.
     #[cold]
     pub(super) fn note_run(&mut self, units: &[Unit<N::Payload>], first: Ppa) {
         for (at, unit) in (0..).zip(units) {

@@ -27,7 +27,7 @@ mod translation;
 mod write;
 
 use strobe_nand::{Cause, Nand, Payload, PowerCuts, Unit};
-use strobe_types::{BlockId, Lpn, Prng, SimTime};
+use strobe_types::{BlockId, Lpn, Ppa, Prng, SimTime};
 
 use crate::capacity::{Capacity, CapacityError};
 use crate::frontier::Frontier;
@@ -40,7 +40,6 @@ use crate::{
 };
 
 use blocks::{BlockState, Blocks};
-use collect::Scratch;
 pub use config::PageMapConfig;
 use config::{HOST, Roles};
 use entries::Entries;
@@ -81,13 +80,32 @@ pub struct PageMap<N: Nand, V> {
     scratch: Scratch<N::Payload>,
 }
 
+/// Buffers of garbage collection, kept to spare the allocator.
+#[derive(Clone, Debug)]
+struct Scratch<P> {
+    victims: Vec<BlockId>,
+    /// The units to move, cold ones first.
+    units: Vec<Ppa>,
+    /// The same while they are put in order.
+    keyed: Vec<(u64, Ppa)>,
+    chunk: Vec<Unit<P>>,
+}
+
+impl<P> Default for Scratch<P> {
+    fn default() -> Self {
+        Self { victims: Vec::new(), units: Vec::new(), keyed: Vec::new(), chunk: Vec::new() }
+    }
+}
+
 impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// A fresh drive on `nand`, or the arithmetic that shows why it could not work.
     pub fn new(nand: N, policy: V, config: PageMapConfig) -> Result<Self, CapacityError> {
         let geometry = nand.geometry();
         let trims = || config.durable.then(|| Trims::new(&nand, config.logical_units, config.fault_reserve));
         let store = match config.translation {
-            Some(how) => MapStore::Paged(Box::new(Translation::new(&config, &how, geometry, trims()))),
+            Some(how) => {
+                MapStore::Paged(Box::new(Translation::new(config.logical_units, &how, geometry, trims())))
+            }
             None if config.durable => {
                 let region = region_for(geometry, config.map_blocks(geometry), |block| nand.block(block).bad);
                 let tables = [config.logical_units, config.virtual_map_entries];

@@ -18,7 +18,8 @@ enum Update {
     All,
 }
 
-/// All that is here is for demand-paged drives only, but for what says that it asks.
+/// Of these, `look_up`, `update_moved` and `flush_entries` do nothing on a drive whose map is in memory; the others
+/// are for demand-paged drives only.
 impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// [`PageMap::write_pages`] for the host: the entries of a page's units are fetched before it.
     pub(super) fn write_paged(
@@ -50,8 +51,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     }
 
     /// When the entries of `count` units from `first` on are known, for a read: at once, if the map is in memory.
-    /// With demand paging none is left out: if there is no room to be made, as at the end of life, it is read
-    /// and forgotten.
+    /// An entry that cannot be cached, because nothing can be evicted at the end of life, is read all the same.
     pub(super) fn look_up(&mut self, now: SimTime, first: Lpn, count: u32) -> SimTime {
         let mut ready = now;
         if self.store.is_paged() {

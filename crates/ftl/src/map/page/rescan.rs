@@ -39,7 +39,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let geometry = nand.geometry().clone();
         let found = Trims::find(&mut nand, config.logical_units, config.fault_reserve, &mut report)?;
         let clock = found.clock;
-        let translation = Translation::new(&config, translation, &geometry, Some(found.trims));
+        let translation = Translation::new(config.logical_units, translation, &geometry, Some(found.trims));
         let mut ftl = Self::with_store(nand, policy, config, MapStore::Paged(Box::new(translation)));
         let blocks: Vec<BlockId> = ftl.blocks.usable().collect();
         let units = ftl.map.count();

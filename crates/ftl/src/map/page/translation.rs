@@ -12,9 +12,7 @@
 use strobe_nand::Unit;
 use strobe_types::{BlockId, Divisor, Geometry, Lpn};
 
-use super::PageMapConfig;
 use super::cmt::Cmt;
-use crate::frontier::Frontier;
 use crate::journal::Trims;
 
 /// How much of the map a demand-paged drive has in memory (DFTL, ASPLOS 2009, section 3).
@@ -103,12 +101,11 @@ pub(super) struct Translation {
 
 impl Translation {
     pub(super) fn new(
-        config: &PageMapConfig,
+        logical_units: u32,
         how: &TranslationConfig,
         geometry: &Geometry,
         trims: Option<Trims>,
     ) -> Self {
-        let logical_units = config.logical_units;
         let pages = how.pages(geometry, logical_units);
         let (cached, protected, fetched) = how.sizes(geometry, logical_units);
         Self {
@@ -189,28 +186,6 @@ impl Translation {
 
     /// `block` is not open or closed any more.
     pub(super) fn left(&mut self, block: BlockId) {
-        if let Some(at) = self.blocks.iter().position(|&one| one == block) {
-            self.blocks.swap_remove(at);
-        }
-    }
-}
-
-impl PageMapConfig {
-    /// Translation pages, 0 if the map is not demand-paged.
-    pub(super) fn translation_pages(&self, geometry: &Geometry) -> u32 {
-        self.translation.map_or(0, |how| how.pages(geometry, self.logical_units))
-    }
-
-    /// Blocks on which programs of `pages` translation pages can go on beyond the open ones.
-    pub(super) fn translation_blocks(geometry: &Geometry, pages: u32) -> u32 {
-        let lanes = Frontier::lanes_of(geometry);
-        (lanes * pages.div_ceil(lanes).div_ceil(geometry.pages_per_block())).min(pages)
-    }
-
-    /// The same for what moving one victim may cause: each of its units may have its entry in another
-    /// translation page.
-    pub(super) fn translation_updates(&self, geometry: &Geometry) -> u32 {
-        let pages = self.translation_pages(geometry);
-        Self::translation_blocks(geometry, pages.min(geometry.units_per_block()))
+        self.blocks.retain(|&one| one != block);
     }
 }

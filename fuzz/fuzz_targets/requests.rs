@@ -6,7 +6,7 @@ use arbitrary::{Arbitrary, Unstructured};
 use libfuzzer_sys::fuzz_target;
 use strobe_ftl::gc::{Formula, Greedy, Kinetic, LinearScore, Sampled, Sampling, ScataAge, VictimPolicy};
 use strobe_ftl::wear::Leveling;
-use strobe_ftl::{Allocation, GcStream, MappingScheme, Migration, PageMap, PageMapConfig, Temperature};
+use strobe_ftl::{Allocation, GcStream, Inspectable, Migration, PageMap, PageMapConfig, Temperature};
 use strobe_nand::{ArrayTiming, ByteMedium, Chip, Timing, TimingConfig, Untimed, WearConfig};
 use strobe_ssd::{CommandError, ControllerConfig, Device as _, Drive, HostQueue, Inspect as _, Pacing};
 use strobe_types::{Geometry, GeometrySpec, Lba, Op, Request, SECTOR_BYTES, SimTime};
@@ -201,7 +201,7 @@ impl Case {
     }
 }
 
-struct Bench<F: MappingScheme> {
+struct Bench<F: Inspectable> {
     drive: Drive<F>,
     disk: Vec<u8>,
     unit: usize,
@@ -213,7 +213,7 @@ struct Bench<F: MappingScheme> {
 
 impl<F> Bench<F>
 where
-    F: MappingScheme<Payload = strobe_nand::UnitBytes> + Clone + Send + 'static,
+    F: Inspectable<Payload = strobe_nand::UnitBytes> + Clone + Send + 'static,
     F::Nand: Clone,
 {
     fn exercise(mut self, commands: &[Command]) {

@@ -26,16 +26,8 @@ pub(crate) struct Frontier {
 
 impl Frontier {
     pub(crate) fn new(geometry: &Geometry) -> Self {
-        let spec = geometry.spec();
-        let mut lanes = Vec::with_capacity(geometry.planes() as usize);
-        for plane in 0..spec.planes_per_die {
-            for die in 0..spec.dies_per_channel {
-                for channel in 0..spec.channels {
-                    let die = channel * spec.dies_per_channel + die;
-                    lanes.push(Lane { plane: die * spec.planes_per_die + plane, next: 0, end: 0 });
-                }
-            }
-        }
+        let lanes: Vec<Lane> =
+            geometry.striped_planes().map(|plane| Lane { plane, next: 0, end: 0 }).collect();
         Self { current: lanes[0], lanes, turn: 0 }
     }
 
@@ -52,6 +44,11 @@ impl Frontier {
     /// Open blocks this stream may have.
     pub(crate) fn lanes(&self) -> u32 {
         self.lanes.len() as u32
+    }
+
+    /// The lane that prefers its blocks from `plane`.
+    pub(crate) fn lane_on(&self, plane: u32) -> Option<u32> {
+        (0..).zip(&self.lanes).find(|(_, lane)| lane.plane == plane).map(|(at, _)| at)
     }
 
     /// The page to program next and how many may follow it in one go, if the lane whose turn it

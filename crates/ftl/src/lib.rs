@@ -1,4 +1,4 @@
-//! Flash translation layers.
+//! Flash translation layers. `docs/MODEL.md` has the algorithms, and the closed forms that they are held against.
 //!
 //! [`MappingScheme`] is the seam: the drive above hands over whole mapping units and gets
 //! completion times back. [`PageMap`] is the page-mapped scheme. Its garbage collection keeps one
@@ -14,20 +14,19 @@ pub mod journal;
 mod map;
 mod recovery;
 mod scan;
+mod stats;
 mod validity;
 pub mod wear;
 
 pub use capacity::{Capacity, CapacityError, Demand};
-pub use gc::{Allocation, GcStats, GcStream, Migration, Temperature};
-pub use map::blocks::{BlockMap, BlockMapConfig, BlockMapError, BlockScheme, MergeStats};
-pub use map::page::{CopyStats, PageMap, PageMapConfig, TranslationConfig, TranslationStats};
+pub use gc::{Allocation, GcStream, Migration, Temperature};
+pub use map::blocks::{BlockMap, BlockMapConfig, BlockMapError, BlockScheme};
+pub use map::page::{PageMap, PageMapConfig, TranslationConfig};
 pub use recovery::{Recovery, RecoveryError};
-
+pub use stats::{CopyStats, FtlStats, GcStats, MergeStats, TranslationStats};
 pub use wear::WearSummary;
 
-#[cfg(doc)]
-use strobe_nand::Cause;
-use strobe_nand::{Nand, Payload, Unit};
+use strobe_nand::{Cause, Nand, Payload, PowerCuts, Unit};
 use strobe_types::{Lpn, SimTime};
 
 /// Why a mapping scheme could not do what it was asked. The state is unchanged but for
@@ -80,13 +79,16 @@ pub struct CheckError(pub String);
 
 /// A flash translation layer: where each logical unit lies, and how room is made for new ones.
 ///
+/// This is what commands need. What a checker may ask is [`Inspectable`], what comes after a power cut
+/// [`Recoverable`].
+///
 /// **The caller promises** that logical pages are below [`MappingScheme::logical_units`]. `now` is
 /// the earliest time at which the operation may start; it may lie before that of an earlier call
 /// (a transfer to the drive can take longer than the next one), but operations on the same
 /// block are served in the order of the calls.
 ///
 /// **The implementer promises** progress on every write until [`FtlError::EndOfLife`], that a
-/// read returns what was last written or trimmed, and that [`MappingScheme::check`] holds after
+/// read returns what was last written or trimmed, and that [`Inspectable::check`] holds after
 /// every call.
 pub trait MappingScheme {
     /// What a unit holds.
@@ -103,30 +105,22 @@ pub trait MappingScheme {
     /// Logical units the drive offers.
     fn logical_units(&self) -> u32;
 
-    /// Logical units that hold data now.
-    fn mapped_units(&self) -> u32;
-
-    /// Host units written since the drive was built. After a failed write this tells how many of
-    /// its units were written.
-    fn host_units_written(&self) -> u64;
-
-    /// Units that can be programmed in parallel in one step: one page on every lane of the host
-    /// stream. A buffer above should hand over as many at a time.
-    fn stripe_units(&self) -> u32;
+    /// What has been done so far. After a failed write it tells how many of its units were written.
+    fn stats(&self) -> &FtlStats;
 
     /// Writes whole units, a page at a time; a page that the last ones do not fill is padded.
-    /// Returns when the last page is on flash.
-    fn write(&mut self, now: SimTime, units: &[Unit<Self::Payload>]) -> Result<SimTime, FtlError>;
-
-    /// [`MappingScheme::write`] of what a non-volatile cache gives up: charged to [`Cause::Cache`].
-    fn write_back(&mut self, now: SimTime, units: &[Unit<Self::Payload>]) -> Result<SimTime, FtlError>;
+    /// Returns when the last page is on flash. `cause` is [`Cause::Host`], or [`Cause::Cache`] for what a
+    /// non-volatile cache gives up.
+    fn write(
+        &mut self,
+        now: SimTime,
+        units: &[Unit<Self::Payload>],
+        cause: Cause,
+    ) -> Result<SimTime, FtlError>;
 
     /// Reads `count` units from `first` on and appends their content to `out`. Unmapped units
     /// read as zeros and cost nothing.
     fn read(&mut self, now: SimTime, first: Lpn, count: u32, out: &mut Vec<Self::Payload>) -> SimTime;
-
-    /// The content of a unit as a read would find it, without one: for checkers.
-    fn peek(&self, lpn: Lpn) -> Self::Payload;
 
     /// Unmaps `count` units from `first` on. That survives a power cut only after the next
     /// [`MappingScheme::flush`].
@@ -141,45 +135,48 @@ pub trait MappingScheme {
     /// The ranges must not overlap. Returns when all of it is on flash.
     fn copy(&mut self, now: SimTime, from: Lpn, to: Lpn, count: u32) -> Result<SimTime, FtlError>;
 
-    /// The same drive when power is back after a cut that has left `nand`: everything volatile is lost, and
-    /// the map is rebuilt from what is on flash. Counters of what the scheme has done go on.
-    fn recover(self, now: SimTime, nand: Self::Nand) -> Result<(Self, Recovery), RecoveryError>
-    where
-        Self: Sized;
+    /// Units that can be programmed in parallel in one step: one page on every lane of the host
+    /// stream. A buffer above should hand over as many at a time.
+    fn stripe_units(&self) -> u32 {
+        1
+    }
 
     /// Hints that `lpn` will be written some requests from now: fetch its map entry.
-    fn prefetch_entry(&self, lpn: Lpn);
+    fn prefetch_entry(&self, _lpn: Lpn) {}
 
     /// Hints that `lpn` will be written soon, its map entry being near: fetch the rest.
-    fn prefetch_state(&self, lpn: Lpn);
+    fn prefetch_state(&self, _lpn: Lpn) {}
+}
 
-    /// When all flash operations issued so far are complete.
-    fn idle_at(&self) -> SimTime {
-        self.nand().idle_at()
-    }
-
-    /// Garbage collection counters.
-    fn gc_stats(&self) -> &GcStats;
-
-    /// Copy command counters.
-    fn copy_stats(&self) -> CopyStats;
-
-    /// Merges by kind, of schemes that merge.
-    fn merge_stats(&self) -> Option<MergeStats> {
-        None
-    }
-
-    /// What demand paging of the map has cost, for a scheme that does it.
-    fn translation_stats(&self) -> Option<TranslationStats> {
-        None
-    }
+/// What can be seen of a mapping scheme without using it: for checkers and results. It costs no flash
+/// operation, and no virtual time.
+///
+/// **The implementer promises** that nothing here changes what commands do.
+pub trait Inspectable: MappingScheme {
+    /// Logical units that hold data now.
+    fn mapped_units(&self) -> u32;
 
     /// Erased blocks at hand.
     fn free_blocks(&self) -> u32;
 
-    /// Erase counts and bad blocks.
-    fn wear(&self) -> WearSummary;
+    /// The content of a unit as a read would find it.
+    fn peek(&self, lpn: Lpn) -> Self::Payload;
 
     /// Checks every invariant of the whole state. Cost: a pass over all units.
     fn check(&self) -> Result<(), CheckError>;
+
+    /// Erase counts and bad blocks.
+    fn wear(&self) -> WearSummary {
+        WearSummary::of_flash(self.nand(), &self.stats().bad_block_host_writes)
+    }
+}
+
+/// A mapping scheme that can be found again after a power cut.
+///
+/// **The caller promises** that `nand` is what a cut has left of this drive's flash. **The implementer promises**
+/// that every unit reads as it did when the last flush was complete, or as it did at some time since.
+pub trait Recoverable: MappingScheme<Nand: PowerCuts> + Sized {
+    /// The same drive when power is back: everything volatile is lost, and the map is rebuilt from what is on
+    /// flash. Counters of what the scheme has done go on.
+    fn recover(self, now: SimTime, nand: Self::Nand) -> Result<(Self, Recovery), RecoveryError>;
 }

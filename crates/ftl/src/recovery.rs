@@ -11,9 +11,9 @@ pub struct Recovery {
     pub finished: SimTime,
     /// Pages of the map's log that were read.
     pub log_pages: u64,
-    /// Epochs of the journal that were applied, and segments of checkpoints.
+    /// Epochs of the journal that were applied.
     pub epochs: u64,
-    /// See `epochs`.
+    /// Segments of checkpoints that were read.
     pub segments: u64,
     /// Data pages read behind the last epoch, in the blocks that were open.
     pub scanned_pages: u64,

@@ -1,9 +1,10 @@
-//! The out-of-band areas of all pages: how schemes without a map on flash find their data again.
+//! The out-of-band areas of pages: how data is found again that no map on flash tells of.
 
 use strobe_nand::{Cause, Nand};
 use strobe_types::{BlockId, Lpn, Ppa};
 
 use crate::journal::format::LogPage;
+use crate::recovery::damaged;
 use crate::{Recovery, RecoveryError};
 
 /// A legible mapping unit.
@@ -31,31 +32,32 @@ pub(crate) struct Scanned {
     pub(crate) next_sequence: u64,
 }
 
-/// Reads the out-of-band area of every programmed page of `blocks`. `units` is how many logical ones the
-/// drive has; other owners are damage. Cost: a page read each, without the transfer of data.
+/// Reads the out-of-band area of every programmed page of `blocks`, in each from the page given on. `units` is how
+/// many logical ones the drive has; other owners are damage. Cost: a read of each page, which transfers
+/// `transferred` of its units.
 pub(crate) fn scan<N: Nand>(
     nand: &mut N,
-    blocks: impl Iterator<Item = BlockId>,
+    blocks: impl Iterator<Item = (BlockId, u32)>,
+    transferred: u32,
     units: u32,
     report: &mut Recovery,
 ) -> Result<Scanned, RecoveryError> {
     let mut scanned = Scanned::default();
     let geometry = nand.geometry().clone();
-    for block in blocks {
-        if nand.pages_programmed(block) == 0 || nand.is_half_erased(block) {
+    for (block, from) in blocks {
+        if nand.block(block).pages_programmed == 0 || nand.block(block).half_erased {
             continue;
         }
-        for page in 0..geometry.pages_per_block() {
+        for page in from..geometry.pages_per_block() {
             let ppn = geometry.page(block, page);
             if !nand.is_programmed(ppn) {
                 continue;
             }
-            report.read(nand.read_spare(report.now(), ppn, Cause::Recovery));
+            report.read(nand.read(report.now(), ppn, transferred, Cause::Recovery));
             report.scanned_pages += 1;
             let Some(record) = nand.record(ppn) else { return Err(RecoveryError::NoContents) };
             if record.sequence > LogPage::COUNTER_MAX {
-                let sequence = record.sequence;
-                return Err(RecoveryError::Damaged(format!("page {ppn} has the sequence number {sequence}")));
+                return damaged(format!("page {ppn} has the sequence number {}", record.sequence));
             }
             let (sequence, copied) = (record.sequence & !COPIED, record.sequence & COPIED != 0);
             scanned.next_sequence = scanned.next_sequence.max(sequence + 1);
@@ -64,9 +66,7 @@ pub(crate) fn scan<N: Nand>(
             for ppa in (0..geometry.units_per_page()).map(|at| first.plus(at)) {
                 let Some(lpn) = nand.lpn(ppa) else { continue };
                 if lpn.get() >= units {
-                    return Err(RecoveryError::Damaged(format!(
-                        "{ppa:?} belongs to {lpn:?}, which the drive does not have"
-                    )));
+                    return damaged(format!("{ppa:?} belongs to {lpn:?}, which the drive does not have"));
                 }
                 scanned.units.push(UnitFound { lpn, ppa, sequence, copied });
             }

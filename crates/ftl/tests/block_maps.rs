@@ -1,7 +1,9 @@
 //! Block-mapped schemes: their merges, rule by rule; closed forms; agreement with a naive model.
 
 use strobe_ftl::BlockScheme::{Fast, LogBlock, ReplacementBlock};
-use strobe_ftl::{BlockMap, BlockMapConfig, BlockMapError, BlockScheme, MappingScheme, MergeStats};
+use strobe_ftl::{
+    BlockMap, BlockMapConfig, BlockMapError, BlockScheme, Inspectable, MappingScheme, MergeStats,
+};
 use strobe_nand::{Cause, Chip, Nand, NandOp, StampMedium, Unit, Untimed, WearConfig};
 use strobe_types::{Geometry, GeometrySpec, Lpn, Prng, SimTime};
 
@@ -39,8 +41,8 @@ fn in_order(scheme: BlockScheme) -> BlockMap<TestChip> {
 
 fn write(map: &mut BlockMap<TestChip>, lpns: impl IntoIterator<Item = u32>) {
     for lpn in lpns {
-        let payload = 1000 * u64::from(lpn) + map.host_units_written();
-        map.write(T0, &[Unit { lpn: Lpn::new(lpn), payload }]).expect("writes");
+        let payload = 1000 * u64::from(lpn) + map.stats().host_units_written;
+        map.write(T0, &[Unit { lpn: Lpn::new(lpn), payload }], Cause::Host).expect("writes");
         assert_eq!(map.peek(Lpn::new(lpn)), payload);
         map.check().expect("state");
     }
@@ -49,9 +51,13 @@ fn write(map: &mut BlockMap<TestChip>, lpns: impl IntoIterator<Item = u32>) {
 /// Programs, erases and merges of what `run` does.
 fn cost(map: &mut BlockMap<TestChip>, run: impl FnOnce(&mut BlockMap<TestChip>)) -> (u64, u64, MergeStats) {
     let count = |map: &BlockMap<TestChip>, op| map.nand().counts().total(op);
-    let before = (count(map, NandOp::Program), count(map, NandOp::Erase), *map.merges());
+    let before = (
+        count(map, NandOp::Program),
+        count(map, NandOp::Erase),
+        map.stats().merges.expect("a scheme that merges"),
+    );
     run(map);
-    let merges = map.merges().since(&before.2);
+    let merges = map.stats().merges.expect("a scheme that merges").since(&before.2);
     (count(map, NandOp::Program) - before.0, count(map, NandOp::Erase) - before.1, merges)
 }
 
@@ -238,7 +244,7 @@ fn the_log_of_trims_goes_round_for_ever() {
             map.trim(T0, Lpn::new(0), 32_000).expect("trims");
             map.flush(T0).expect("flushes");
             for lpn in 0..32_000 {
-                map.write(T0, &[Unit { lpn: Lpn::new(lpn), payload: 1 }]).expect("writes");
+                map.write(T0, &[Unit { lpn: Lpn::new(lpn), payload: 1 }], Cause::Host).expect("writes");
             }
             map.trim(T0, Lpn::new(round), 1).expect("trims");
             map.flush(T0).expect("flushes");
@@ -298,7 +304,8 @@ fn agrees_with_a_model(scheme: BlockScheme, seed: u64) {
             _ => {
                 let unit = |lpn| Unit { lpn: Lpn::new(lpn), payload: number };
                 let written: Vec<Unit<u64>> = (first..first + count).map(unit).collect();
-                map.write(T0, &written).unwrap_or_else(|error| panic!("{scheme:?} seed {seed}: {error}"));
+                map.write(T0, &written, Cause::Host)
+                    .unwrap_or_else(|error| panic!("{scheme:?} seed {seed}: {error}"));
                 model[range].fill(number);
             }
         }
@@ -323,7 +330,7 @@ fn full_drive(scheme: BlockScheme) -> Counting {
     let chip = Chip::new(geometry(2048 + 64 + 2, 32), WearConfig::default(), Untimed, 1).in_any_order();
     let mut map = BlockMap::new(chip, config(scheme, 2048 * 32, 64)).expect("room");
     for lpn in 0..2048 * 32 {
-        map.write(T0, &[Unit { lpn: Lpn::new(lpn), payload: () }]).expect("writes");
+        map.write(T0, &[Unit { lpn: Lpn::new(lpn), payload: () }], Cause::Host).expect("writes");
     }
     map
 }
@@ -335,7 +342,7 @@ fn rates(scheme: BlockScheme, warmup: u32, measure: u32, mut next: impl FnMut() 
     let mut map = full_drive(scheme);
     let mut write = |map: &mut Counting, count| {
         for _ in 0..count {
-            map.write(T0, &[Unit { lpn: Lpn::new(next()), payload: () }]).expect("writes");
+            map.write(T0, &[Unit { lpn: Lpn::new(next()), payload: () }], Cause::Host).expect("writes");
         }
     };
     write(&mut map, warmup);

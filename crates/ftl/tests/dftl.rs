@@ -1,11 +1,11 @@
 //! The demand-paged page map: against closed forms, and against a naive model on tiny drives with the whole
 //! state checked. Power cuts are in `power_cut.rs`.
 
-use strobe_ftl::gc::{Greedy, Sampled, Sampling, VictimPolicy};
+use strobe_ftl::gc::{AnyPolicy, Greedy, Sampled, Sampling};
 use strobe_ftl::wear::Leveling;
 use strobe_ftl::{
-    Allocation, GcStream, MappingScheme, Migration, PageMap, PageMapConfig, Temperature, TranslationConfig,
-    TranslationStats,
+    Allocation, GcStream, Inspectable, MappingScheme, Migration, PageMap, PageMapConfig, Temperature,
+    TranslationConfig, TranslationStats,
 };
 use strobe_nand::{Cause, Chip, Nand, NandOp, NoMedium, StampMedium, Unit, Untimed, WearConfig};
 use strobe_types::{Geometry, GeometrySpec, Lpn, Prng, SimTime};
@@ -13,7 +13,7 @@ use strobe_types::{Geometry, GeometrySpec, Lpn, Prng, SimTime};
 const T0: SimTime = SimTime::ZERO;
 
 type TestChip = Chip<Untimed, StampMedium>;
-type TestMap = PageMap<TestChip, Box<dyn VictimPolicy>>;
+type TestMap = PageMap<TestChip, AnyPolicy>;
 type CountingMap = PageMap<Chip<Untimed, NoMedium>, Greedy>;
 
 /// 512-byte pages, as the paper's smallest: 128 entries in a translation page.
@@ -36,11 +36,11 @@ fn counting(blocks: u32, config: PageMapConfig) -> CountingMap {
 }
 
 fn write(map: &mut CountingMap, lpn: u32) {
-    map.write(T0, &[Unit { lpn: Lpn::new(lpn), payload: () }]).expect("progress is guaranteed");
+    map.write(T0, &[Unit { lpn: Lpn::new(lpn), payload: () }], Cause::Host).expect("progress is guaranteed");
 }
 
 fn stats(map: &impl MappingScheme) -> TranslationStats {
-    map.translation_stats().expect("demand-paged")
+    map.stats().translation.expect("demand-paged")
 }
 
 fn counts(map: &CountingMap, op: NandOp, cause: Cause) -> u64 {
@@ -75,7 +75,7 @@ fn uniform_writes_cost_what_the_closed_form_says() {
         let writes = 60_000_u32;
         (0..writes).for_each(|_| write(&mut map, rng.below(U)));
         let after = stats(&map).since(&before.0);
-        assert_eq!(map.gc_stats().runs, 0);
+        assert_eq!(map.stats().gc.runs, 0);
         assert_eq!(counts(&map, NandOp::Read, Cause::Map) - before.1, after.tp_reads);
         let share = f64::from(cached) / f64::from(U);
         let per_write = |count: u64| count as f64 / f64::from(writes);
@@ -102,12 +102,12 @@ fn every_program_is_the_hosts_a_copy_or_a_translation_page() {
         let after = stats(&map);
         let programs = |cause| counts(&map, NandOp::Program, cause);
         assert_eq!(programs(Cause::Host), u64::from(9000 + writes));
-        assert_eq!(programs(Cause::Gc), map.gc_stats().units_moved);
+        assert_eq!(programs(Cause::Gc), map.stats().gc.units_moved);
         assert_eq!(programs(Cause::Map), after.tp_programs);
         assert_eq!(counts(&map, NandOp::Read, Cause::Map), after.tp_reads);
         let total = map.nand().counts().total(NandOp::Program);
-        assert_eq!(total, map.host_units_written() + map.gc_stats().units_moved + after.tp_programs);
-        assert!(after.gc_tp_updates > 0 && map.gc_stats().units_moved > 0);
+        assert_eq!(total, map.stats().host_units_written + map.stats().gc.units_moved + after.tp_programs);
+        assert!(after.gc_tp_updates > 0 && map.stats().gc.units_moved > 0);
         // Uniform use: neither collection nor batching changes what is cached.
         let hits = after.hits as f64 / f64::from(writes);
         assert!(is_near(hits, 500.0 / 9000.0, 0.05), "{hits} {after:?}");
@@ -195,7 +195,7 @@ impl Model {
             .collect();
         self.next += u64::from(first + count);
         units.iter().for_each(|unit| self.stamps[unit.lpn.index()] = unit.payload);
-        map.write(T0, &units).expect("progress is guaranteed");
+        map.write(T0, &units, Cause::Host).expect("progress is guaranteed");
     }
 
     fn compare(&self, map: &mut TestMap, first: u32, count: u32) {
@@ -277,10 +277,10 @@ fn any_full_drive(seed: u64) -> Option<TestMap> {
     let wear = WearConfig { factory_bad_blocks: pick(&[0, 1]), ..WearConfig::default() };
     let geometry = Geometry::new(spec).expect("valid");
     let blocks = geometry.blocks();
-    let policy: Box<dyn VictimPolicy> = match pick(&[0, 0, 1, 2]) {
-        0 => Box::new(Greedy::new(blocks)),
-        1 => Box::new(Sampled::new(blocks, Sampling::Fifo)),
-        _ => Box::new(Sampled::new(blocks, Sampling::Choices(1))),
+    let policy: AnyPolicy = match pick(&[0, 0, 1, 2]) {
+        0 => AnyPolicy::new(Greedy::new(blocks)),
+        1 => AnyPolicy::new(Sampled::new(blocks, Sampling::Fifo)),
+        _ => AnyPolicy::new(Sampled::new(blocks, Sampling::Choices(1))),
     };
     let logical_units = most_units(&geometry, choices, blocks - wear.factory_bad_blocks)?;
     let chip = Chip::new(geometry, wear, Untimed, seed);
@@ -294,7 +294,7 @@ fn any_full_drive_agrees_with_a_naive_model() {
         let Some(mut map) = any_full_drive(seed) else { continue };
         exercise(&mut map, seed, 300);
         drives += 1;
-        collected += u32::from(map.gc_stats().victims > 10);
+        collected += u32::from(map.stats().gc.victims > 10);
         updated += u32::from(stats(&map).gc_tp_updates > 10);
     }
     assert!(drives > 300 && collected > 250 && updated > 150, "{drives} {collected} {updated}");

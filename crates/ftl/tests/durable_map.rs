@@ -1,10 +1,12 @@
 //! The map on flash, rule by rule: what it costs, what survives a power cut, what is refused.
 
 use strobe_ftl::gc::{Greedy, Sampled, Sampling};
-use strobe_ftl::{FtlError, MappingScheme, PageMap, PageMapConfig, Recovery, RecoveryError};
+use strobe_ftl::{
+    FtlError, Inspectable, MappingScheme, PageMap, PageMapConfig, Recoverable, Recovery, RecoveryError,
+};
 use strobe_nand::{
-    ArrayTiming, Cause, Chip, CutPlan, Nand, NandOp, NoMedium, StampMedium, TimingConfig, Unit, Untimed,
-    WearConfig,
+    ArrayTiming, Cause, Chip, CutPlan, Nand, NandOp, NoMedium, PowerCuts, StampMedium, TimingConfig, Unit,
+    Untimed, WearConfig,
 };
 use strobe_types::{BlockId, Geometry, GeometrySpec, Lpn, SimTime};
 
@@ -40,7 +42,7 @@ fn drive() -> Map {
 }
 
 fn write(map: &mut Map, lpn: u32, payload: u64) {
-    map.write(T0, &[Unit { lpn: Lpn::new(lpn), payload }]).expect("writes");
+    map.write(T0, &[Unit { lpn: Lpn::new(lpn), payload }], Cause::Host).expect("writes");
 }
 
 fn copy(map: &mut Map, from: u32, to: u32) {
@@ -86,7 +88,7 @@ fn cleaned_after_checkpoint_10() -> Map {
     write(&mut map, CHECKPOINT, 10);
     flush(&mut map);
     copy(&mut map, OLD, NEW);
-    assert_eq!(map.copy_stats().logical_units, 1, "no data has moved");
+    assert_eq!(map.stats().copies.logical_units, 1, "no data has moved");
     map
 }
 
@@ -212,7 +214,7 @@ fn without_a_durable_map_nothing_is_written_and_nothing_can_be_found() {
 fn flash_that_keeps_no_contents_is_refused() {
     let chip: Chip<Untimed, NoMedium> = Chip::new(geometry(), WearConfig::default(), Untimed, 1);
     let mut map = PageMap::new(chip, policy(), config()).expect("room");
-    map.write(T0, &[Unit { lpn: Lpn::new(1), payload: () }]).expect("writes");
+    map.write(T0, &[Unit { lpn: Lpn::new(1), payload: () }], Cause::Host).expect("writes");
     let refused = PageMap::restart(map.nand().clone(), policy(), config(), T0).err();
     assert_eq!(refused, Some(RecoveryError::NoContents));
 }
@@ -251,7 +253,7 @@ fn recovery_takes_time_and_is_charged_to_its_cause() {
         Chip::new(geometry(), WearConfig::default(), ArrayTiming::new(timing, &geometry()), 1);
     let mut map = PageMap::new(chip, policy(), config()).expect("room");
     for lpn in 0..20 {
-        map.write(T0, &[Unit { lpn: Lpn::new(lpn), payload: 1 }]).expect("writes");
+        map.write(T0, &[Unit { lpn: Lpn::new(lpn), payload: 1 }], Cause::Host).expect("writes");
     }
     let off = map.nand().idle_at();
     let (map, report) = PageMap::restart(map.nand().clone(), policy(), config(), off).expect("recovers");
@@ -309,7 +311,7 @@ fn failing_blocks_of_the_log_are_replaced_until_there_is_none() {
     let mut map = PageMap::new(chip, policy(), config()).expect("room");
     let error = loop {
         if let Err(error) =
-            map.write(T0, &[Unit { lpn: Lpn::new(1), payload: 1 }]).and_then(|_| map.flush(T0))
+            map.write(T0, &[Unit { lpn: Lpn::new(1), payload: 1 }], Cause::Host).and_then(|_| map.flush(T0))
         {
             break error;
         }
@@ -318,7 +320,7 @@ fn failing_blocks_of_the_log_are_replaced_until_there_is_none() {
     for _ in 0..2 {
         assert_eq!(map.flush(T0), Err(FtlError::MapWornOut), "what the epoch had is not on flash");
     }
-    assert_eq!(map.write(T0, &[Unit { lpn: Lpn::new(1), payload: 2 }]), Err(error));
+    assert_eq!(map.write(T0, &[Unit { lpn: Lpn::new(1), payload: 2 }], Cause::Host), Err(error));
     assert_eq!(read(&map, 1), 1, "reads go on");
     map.check().expect("state");
 }
@@ -336,7 +338,7 @@ fn a_failed_commit_during_collection_leaves_a_sound_drive_that_recovers() {
         let (lpn, error) = loop {
             payload += 1;
             let lpn = rng.below(UNITS);
-            if let Err(error) = map.write(T0, &[Unit { lpn: Lpn::new(lpn), payload }]) {
+            if let Err(error) = map.write(T0, &[Unit { lpn: Lpn::new(lpn), payload }], Cause::Host) {
                 break (lpn, error);
             }
         };
@@ -360,7 +362,7 @@ fn the_log_bears_one_cut_after_the_other() {
         (0..60).for_each(|lpn| write(&mut map, lpn, 1));
         flush(&mut map);
         for round in 0..400u64 {
-            let cut_at = map.nand().operations() + 1 + round % step;
+            let cut_at = map.nand().counts().changes() + 1 + round % step;
             map.nand_mut().plan_cuts(CutPlan::At(cut_at));
             for lpn in 0..10 {
                 write(&mut map, lpn, 100 + round);
@@ -384,13 +386,13 @@ fn a_recovered_drive_goes_on_whatever_its_policy() {
     map.nand_mut().plan_cuts(CutPlan::Never);
     for round in 0..40u64 {
         for lpn in 0..60 {
-            map.write(T0, &[Unit { lpn: Lpn::new(lpn), payload: round }]).expect("writes");
+            map.write(T0, &[Unit { lpn: Lpn::new(lpn), payload: round }], Cause::Host).expect("writes");
         }
         let flash = map.nand().clone();
-        let before = *map.gc_stats();
+        let before = map.stats().gc;
         (map, _) = map.recover(T0, flash).expect("recovers");
         map.check().expect("state");
-        assert_eq!(*map.gc_stats(), before, "statistics go on");
+        assert_eq!(map.stats().gc, before, "statistics go on");
         (0..60).for_each(|lpn| assert_eq!(map.peek(Lpn::new(lpn)), round));
     }
 }

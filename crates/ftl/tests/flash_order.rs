@@ -8,12 +8,12 @@ use std::sync::Arc;
 use strobe_ftl::gc::Greedy;
 use strobe_ftl::wear::Leveling;
 use strobe_ftl::{
-    BlockMap, BlockMapConfig, BlockScheme, GcStream, MappingScheme, Migration, PageMap, PageMapConfig,
-    TranslationConfig,
+    BlockMap, BlockMapConfig, BlockScheme, GcStream, Inspectable, MappingScheme, Migration, PageMap,
+    PageMapConfig, TranslationConfig,
 };
 use strobe_nand::{
-    ArrayTiming, Cause, Chip, CutPlan, EraseFailed, Nand, OobRecord, OpCounts, ProgramFailed, Snapshot,
-    StampMedium, TimingConfig, Unit, WearConfig,
+    ArrayTiming, BlockState, Cause, Chip, EraseFailed, Nand, OobRecord, OpCounts, ProgramFailed, StampMedium,
+    TimingConfig, Unit, WearConfig,
 };
 use strobe_types::{BlockId, Geometry, GeometrySpec, Lpn, Ppa, Ppn, Prng, SimTime};
 
@@ -79,6 +79,10 @@ impl Nand for Watched {
         sequence: u64,
         cause: Cause,
     ) -> Result<SimTime, ProgramFailed> {
+        if units.is_empty() {
+            // Padding is nobody's data.
+            return self.chip.program(now, first, units, sequence, cause);
+        }
         if self.epochs_name_blocks && self.chip.geometry().page_in_block(first) == 0 {
             self.ensure(now, self.epoch, "a block is written before the epoch that names it");
         }
@@ -133,14 +137,6 @@ impl Nand for Watched {
         self.chip.erase(now, block, cause)
     }
 
-    fn read_spare(&mut self, now: SimTime, ppn: Ppn, cause: Cause) -> SimTime {
-        self.chip.read_spare(now, ppn, cause)
-    }
-
-    fn pad(&mut self, now: SimTime, ppn: Ppn, cause: Cause) -> Result<SimTime, ProgramFailed> {
-        self.chip.pad(now, ppn, cause)
-    }
-
     fn read_meta(&mut self, now: SimTime, ppn: Ppn, cause: Cause) -> (SimTime, Option<Arc<[u8]>>) {
         self.chip.read_meta(now, ppn, cause)
     }
@@ -157,20 +153,8 @@ impl Nand for Watched {
         self.chip.record(ppn)
     }
 
-    fn is_half_erased(&self, block: BlockId) -> bool {
-        self.chip.is_half_erased(block)
-    }
-
-    fn pages_programmed(&self, block: BlockId) -> u32 {
-        self.chip.pages_programmed(block)
-    }
-
-    fn erase_count(&self, block: BlockId) -> u32 {
-        self.chip.erase_count(block)
-    }
-
-    fn is_bad(&self, block: BlockId) -> bool {
-        self.chip.is_bad(block)
+    fn block(&self, block: BlockId) -> BlockState {
+        self.chip.block(block)
     }
 
     fn mark_bad(&mut self, block: BlockId) {
@@ -185,26 +169,12 @@ impl Nand for Watched {
         self.chip.idle_at()
     }
 
-    fn prefetch_oob(&self, ppa: Ppa) {
-        self.chip.prefetch_oob(ppa);
-    }
-
     fn is_programmed(&self, ppn: Ppn) -> bool {
         self.chip.is_programmed(ppn)
     }
 
     fn takes_any_order(&self) -> bool {
         self.chip.takes_any_order()
-    }
-
-    fn plan_cuts(&mut self, _plan: CutPlan) {}
-
-    fn take_snapshots(&mut self) -> Vec<Snapshot<Self>> {
-        Vec::new()
-    }
-
-    fn verify_page(&self, ppn: Ppn) -> Result<(), String> {
-        self.chip.verify_page(ppn)
     }
 }
 
@@ -239,7 +209,7 @@ fn flash(planes: [u32; 2], unit_bytes: u32, wear: WearConfig) -> Watched {
 }
 
 /// Commands arrive at random times, some before the end of the last one, with a flush now and then.
-fn use_it(drive: &mut impl MappingScheme<Payload = u64, Nand = Watched>, seed: u64) {
+fn use_it(drive: &mut impl Inspectable<Payload = u64, Nand = Watched>, seed: u64) {
     let mut rng = Prng::new(seed);
     let units = drive.logical_units();
     let mut now = SimTime::ZERO;
@@ -266,7 +236,7 @@ fn use_it(drive: &mut impl MappingScheme<Payload = u64, Nand = Watched>, seed: u
             _ => {
                 let unit = |lpn| Unit { lpn: Lpn::new(lpn), payload: number };
                 let units: Vec<Unit<u64>> = (first..first + count).map(unit).collect();
-                drive.write(now, &units)
+                drive.write(now, &units, Cause::Host)
             }
         };
         let done = done.unwrap_or_else(|error| panic!("{error}"));

@@ -1,7 +1,7 @@
 //! Logical copy, rule by rule (Kang, Han & Shin; the rules they leave open are ours).
 
 use strobe_ftl::gc::{Sampled, Sampling};
-use strobe_ftl::{CopyStats, MappingScheme, PageMap, PageMapConfig};
+use strobe_ftl::{CopyStats, Inspectable, MappingScheme, PageMap, PageMapConfig};
 use strobe_nand::{Cause, Chip, Nand, NandOp, StampMedium, Unit, Untimed, WearConfig};
 use strobe_types::{Geometry, GeometrySpec, Lpn, SimTime};
 
@@ -34,7 +34,7 @@ fn drive(virtual_map_entries: u32) -> Map {
 }
 
 fn write(map: &mut Map, lpn: u32, payload: u64) {
-    map.write(T0, &[Unit { lpn: Lpn::new(lpn), payload }]).expect("writes");
+    map.write(T0, &[Unit { lpn: Lpn::new(lpn), payload }], Cause::Host).expect("writes");
     map.check().expect("state");
 }
 
@@ -64,7 +64,7 @@ fn a_logical_copy_touches_no_flash() {
     let before = map.nand().counts().clone();
     copy(&mut map, 0, 30, 8);
     assert_eq!(map.nand().counts(), &before);
-    assert_eq!(map.copy_stats(), CopyStats { logical_units: 8, ..CopyStats::default() });
+    assert_eq!(map.stats().copies, CopyStats { logical_units: 8, ..CopyStats::default() });
     for n in 0..8 {
         assert_eq!((read(&mut map, n), read(&mut map, 30 + n)), (100 + u64::from(n), 100 + u64::from(n)));
     }
@@ -78,7 +78,7 @@ fn without_a_virtual_map_a_copy_is_read_and_programmed() {
     assert_eq!(programs(&map) - before, 8);
     assert_eq!(map.nand().counts().get(NandOp::Program, Cause::Copy), 8);
     assert_eq!(map.nand().counts().get(NandOp::Read, Cause::Copy), 8);
-    assert_eq!(map.copy_stats(), CopyStats { physical_units: 8, ..CopyStats::default() });
+    assert_eq!(map.stats().copies, CopyStats { physical_units: 8, ..CopyStats::default() });
     assert_eq!(read(&mut map, 37), 107);
 }
 
@@ -92,7 +92,7 @@ fn overwriting_one_owner_leaves_the_other() {
     // Both have one owner again, so both can be shared again without a third.
     copy(&mut map, 30, 40, 1);
     copy(&mut map, 1, 41, 1);
-    assert_eq!(map.copy_stats().third_owner_units, 0);
+    assert_eq!(map.stats().copies.third_owner_units, 0);
     assert_eq!([40, 41].map(|lpn| read(&mut map, lpn)), [100, 101]);
 }
 
@@ -106,7 +106,7 @@ fn trimming_one_owner_leaves_the_other_and_trimming_both_frees_the_unit() {
     assert_eq!([0, 30].map(|lpn| read(&mut map, lpn)), [0, 0]);
     // The only entry is free again.
     copy(&mut map, 5, 6, 1);
-    assert_eq!(map.copy_stats(), CopyStats { logical_units: 2, ..CopyStats::default() });
+    assert_eq!(map.stats().copies, CopyStats { logical_units: 2, ..CopyStats::default() });
 }
 
 #[test]
@@ -127,7 +127,7 @@ fn a_third_owner_gets_a_copy_of_its_own() {
     copy(&mut map, 30, 32, 1);
     assert_eq!(programs(&map) - before, 2);
     assert_eq!(
-        map.copy_stats(),
+        map.stats().copies,
         CopyStats { logical_units: 1, physical_units: 2, third_owner_units: 2, map_full_units: 0 }
     );
     assert_eq!([0, 30, 31, 32].map(|lpn| read(&mut map, lpn)), [100; 4]);
@@ -150,7 +150,7 @@ fn a_full_virtual_map_means_physical_copies_that_are_counted() {
     let mut map = drive(2);
     copy(&mut map, 0, 30, 4);
     assert_eq!(
-        map.copy_stats(),
+        map.stats().copies,
         CopyStats { logical_units: 2, physical_units: 2, third_owner_units: 0, map_full_units: 2 }
     );
     // A destination that is itself shared gives its entry up for the new one.
@@ -180,14 +180,14 @@ fn garbage_collection_moves_a_shared_unit_once_for_both_owners() {
             write(&mut map, lpn, 1000 * round + u64::from(lpn));
         }
     }
-    assert!((0..24).all(|b| map.nand().erase_count(strobe_types::BlockId::new(b)) > 0));
+    assert!((0..24).all(|b| map.nand().block(strobe_types::BlockId::new(b)).erase_count > 0));
     for n in 0..4 {
         assert_eq!((read(&mut map, n), read(&mut map, 30 + n)), (100 + u64::from(n), 100 + u64::from(n)));
     }
     // Still shared: no third owner was needed to keep them, and one overwrite separates them.
     write(&mut map, 0, 1);
     assert_eq!(read(&mut map, 30), 100);
-    assert_eq!(map.copy_stats(), CopyStats { logical_units: 4, ..CopyStats::default() });
+    assert_eq!(map.stats().copies, CopyStats { logical_units: 4, ..CopyStats::default() });
 }
 
 #[test]
@@ -202,7 +202,7 @@ fn shared_units_take_room_once() {
                 write(&mut map, lpn, round);
             }
         }
-        map.gc_stats().units_moved
+        map.stats().gc.units_moved
     };
     assert!(moved(64) < moved(0) * 3 / 4 && moved(64) > 0, "{} against {}", moved(64), moved(0));
 }

@@ -1,10 +1,11 @@
 //! The page map against a naive model, on tiny drives, with the whole state checked.
 
 use proptest::prelude::*;
-use strobe_ftl::gc::{Greedy, Kinetic, LinearScore, Sampled, Sampling, VictimPolicy};
+use strobe_ftl::gc::{AnyPolicy, Greedy, Kinetic, LinearScore, Sampled, Sampling};
 use strobe_ftl::wear::Leveling;
 use strobe_ftl::{
-    Allocation, FtlError, GcStream, MappingScheme, Migration, PageMap, PageMapConfig, Temperature,
+    Allocation, FtlError, GcStream, Inspectable, MappingScheme, Migration, PageMap, PageMapConfig,
+    Temperature,
 };
 use strobe_nand::{Cause, Chip, Nand, NandOp, StampMedium, Unit, Untimed, WearConfig};
 use strobe_types::{Geometry, GeometrySpec, Lpn, Prng, SimTime};
@@ -12,7 +13,7 @@ use strobe_types::{Geometry, GeometrySpec, Lpn, Prng, SimTime};
 const T0: SimTime = SimTime::ZERO;
 
 type TestChip = Chip<Untimed, StampMedium>;
-type TestMap = PageMap<TestChip, Box<dyn VictimPolicy>>;
+type TestMap = PageMap<TestChip, AnyPolicy>;
 
 #[derive(Clone, Copy, Debug)]
 enum Policy {
@@ -24,15 +25,17 @@ enum Policy {
     CaPi,
 }
 
-fn policy(kind: Policy, g: &Geometry) -> Box<dyn VictimPolicy> {
+fn policy(kind: Policy, g: &Geometry) -> AnyPolicy {
     let blocks = g.blocks();
     match kind {
-        Policy::Greedy => Box::new(Greedy::new(blocks)),
-        Policy::Fifo => Box::new(Sampled::new(blocks, Sampling::Fifo)),
-        Policy::Random => Box::new(Sampled::new(blocks, Sampling::Choices(1))),
-        Policy::Choices => Box::new(Sampled::new(blocks, Sampling::Choices(4))),
-        Policy::CostBenefit => Box::new(Kinetic::new(blocks, g.units_per_block(), LinearScore::CostBenefit)),
-        Policy::CaPi => Box::new(Kinetic::new(blocks, g.units_per_block(), LinearScore::CaPi)),
+        Policy::Greedy => AnyPolicy::new(Greedy::new(blocks)),
+        Policy::Fifo => AnyPolicy::new(Sampled::new(blocks, Sampling::Fifo)),
+        Policy::Random => AnyPolicy::new(Sampled::new(blocks, Sampling::Choices(1))),
+        Policy::Choices => AnyPolicy::new(Sampled::new(blocks, Sampling::Choices(4))),
+        Policy::CostBenefit => {
+            AnyPolicy::new(Kinetic::new(blocks, g.units_per_block(), LinearScore::CostBenefit))
+        }
+        Policy::CaPi => AnyPolicy::new(Kinetic::new(blocks, g.units_per_block(), LinearScore::CaPi)),
     }
 }
 
@@ -96,7 +99,7 @@ impl Model {
             .map(|n| Unit { lpn: Lpn::new(first + n), payload: self.next + u64::from(n) })
             .collect();
         self.next += u64::from(count);
-        ftl.write(T0, &units)?;
+        ftl.write(T0, &units, Cause::Host)?;
         for unit in &units {
             self.stamps[unit.lpn.index()] = unit.payload;
         }
@@ -181,7 +184,7 @@ fn failed_programs_lose_nothing() {
         let config = PageMapConfig { seed: 5, ..PageMapConfig::new(100) };
         let mut ftl: TestMap = PageMap::new(nand, policy, config).expect("fits");
         exercise(&mut ftl, 6, 3000, 7);
-        assert!(ftl.gc_stats().program_failures > 3);
+        assert!(ftl.stats().gc.program_failures > 3);
         assert!(ftl.wear().bad_blocks > 2);
     }
 }
@@ -224,9 +227,9 @@ fn a_clone_goes_its_own_way() {
     let config = PageMapConfig { seed: 1, ..PageMapConfig::new(20) };
     let mut a = PageMap::new(chip, Greedy::new(geometry.blocks()), config).expect("fits");
     let unit = |lpn, payload| [Unit { lpn: Lpn::new(lpn), payload }];
-    a.write(T0, &unit(3, 30)).expect("writes");
+    a.write(T0, &unit(3, 30), Cause::Host).expect("writes");
     let mut frozen = a.clone();
-    a.write(T0, &unit(3, 31)).expect("writes");
+    a.write(T0, &unit(3, 31), Cause::Host).expect("writes");
     let mut out = Vec::new();
     frozen.read(T0, Lpn::new(3), 1, &mut out);
     a.read(T0, Lpn::new(3), 1, &mut out);

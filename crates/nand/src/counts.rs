@@ -1,5 +1,7 @@
 //! Operation counters.
 
+use strobe_types::counters;
+
 /// Why a flash operation was done. Every operation has exactly one cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
@@ -84,9 +86,13 @@ impl NandOp {
     }
 }
 
-/// Flash operations by kind and cause, in whole operations.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct OpCounts([[u64; Cause::ALL.len()]; NandOp::ALL.len()]);
+counters! {
+    /// Flash operations by kind and cause, in whole operations.
+    #[derive(Clone, Debug, Default, PartialEq, Eq)]
+    pub struct OpCounts {
+        done: [[u64; Cause::ALL.len()]; NandOp::ALL.len()],
+    }
+}
 
 impl OpCounts {
     /// Counts one operation.
@@ -98,28 +104,22 @@ impl OpCounts {
     /// Counts `count` operations.
     #[inline(always)]
     pub fn add_many(&mut self, op: NandOp, cause: Cause, count: u64) {
-        self.0[op as usize][cause as usize] += count;
+        self.done[op as usize][cause as usize] += count;
     }
 
     /// Operations of one kind and cause.
     pub fn get(&self, op: NandOp, cause: Cause) -> u64 {
-        self.0[op as usize][cause as usize]
+        self.done[op as usize][cause as usize]
     }
 
     /// Operations of one kind.
     pub fn total(&self, op: NandOp) -> u64 {
-        self.0[op as usize].iter().sum()
+        self.done[op as usize].iter().sum()
     }
 
-    /// What was added since `earlier`, an older copy of the same counters.
-    #[must_use]
-    pub fn since(&self, earlier: &Self) -> Self {
-        let mut difference = self.clone();
-        for (row, old) in difference.0.iter_mut().zip(&earlier.0) {
-            for (count, old) in row.iter_mut().zip(old) {
-                *count -= old;
-            }
-        }
-        difference
+    /// Programs and erases: what power cuts are numbered by. Reads change nothing, so a cut during one is a
+    /// cut before the next change.
+    pub fn changes(&self) -> u64 {
+        self.total(NandOp::Program) + self.total(NandOp::Erase)
     }
 }

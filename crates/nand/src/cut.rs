@@ -3,8 +3,10 @@
 //! A cut does not stop the chip. It takes a copy of the array with the operation at hand half done, and
 //! the run goes on: so one run yields the flash after a cut at each of its operations.
 
+use crate::Nand;
+
 /// Where to take [`Snapshot`]s. Operations are numbered as
-/// [`Nand::operations`](crate::Nand::operations) counts them: the first one is 1.
+/// [`OpCounts::changes`](crate::OpCounts::changes) counts them: the first one is 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CutPlan {
     /// Nowhere.
@@ -14,6 +16,18 @@ pub enum CutPlan {
     At(u64),
     /// Twice at every operation: just before it, and during it.
     Everywhere,
+}
+
+/// Flash whose power can be cut.
+///
+/// **The caller promises** nothing beyond [`Nand`]. **The implementer promises** that a planned cut changes
+/// nothing about the flash itself, and that a snapshot is what a cut at that operation would have left.
+pub trait PowerCuts: Nand + Sized {
+    /// Plans where snapshots are taken. Replaces an earlier plan and drops its snapshots.
+    fn plan_cuts(&mut self, plan: CutPlan);
+
+    /// The snapshots taken since the last call, in order.
+    fn take_snapshots(&mut self) -> Vec<Snapshot<Self>>;
 }
 
 /// The flash after a power cut.

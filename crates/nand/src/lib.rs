@@ -15,26 +15,23 @@ mod cut;
 mod image;
 mod medium;
 mod timing;
+mod wear;
 
-pub use chip::{Chip, WearConfig};
+pub use chip::Chip;
 pub use counts::{Cause, NandOp, OpCounts};
-pub use cut::{CutPlan, Snapshot};
+pub use cut::{CutPlan, PowerCuts, Snapshot};
 pub use image::{Access, Damage, Image, ImageError, ImageInfo, ImageMedium, Scan};
-pub use medium::{BlockState, ByteMedium, Medium, NoMedium, OobRecord, Payload, StampMedium, UnitBytes};
+pub use medium::{
+    BlockState, ByteMedium, Medium, NoMedium, OobRecord, Payload, StampMedium, Unit, UnitBytes,
+};
 pub use timing::{ArrayTiming, Bus, SwitchedTiming, Timing, TimingConfig, Untimed};
+pub use wear::WearConfig;
 
 use std::sync::Arc;
 
 use strobe_types::{BlockId, Geometry, Lpn, Ppa, Ppn, SimTime};
 
-/// One mapping unit on its way to or from flash: whose it is, and what it holds.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unit<P> {
-    /// The logical page the unit belongs to; goes into the out-of-band area.
-    pub lpn: Lpn,
-    /// What it holds, as far as the medium keeps it.
-    pub payload: P,
-}
+use medium::page_checksum;
 
 /// A page program reported failure. The page is used up and holds nothing; the block must take
 /// no more programs and should be retired after its valid data has been moved.
@@ -59,13 +56,15 @@ pub struct EraseFailed {
 ///
 /// **The caller promises** to program the pages of a block in order, unless [`Nand::takes_any_order`],
 /// each once between erases;
-/// to read only programmed pages; to leave bad blocks alone; and to order operations that depend
+/// to read the data of programmed pages only; to leave bad blocks alone; and to order operations that depend
 /// on each other by passing the completion time of one as `now` of the next. Operations on one
 /// block are served in the order of the calls.
 ///
 /// **The implementer promises** that a page reads back exactly as programmed until its block is
 /// erased, that every operation is counted under its cause, and that a returned time is never
 /// earlier than `now`.
+///
+/// What only experiments need is apart: [`PowerCuts`] for cuts, [`verify_page`] for checkers.
 pub trait Nand {
     /// What a unit holds on this medium.
     type Payload: Payload;
@@ -82,20 +81,14 @@ pub trait Nand {
     fn geometry(&self) -> &Geometry;
 
     /// Reads page `ppn` and transfers `units` of its mapping units. Returns when they have
-    /// arrived; their content is then available from [`Nand::lpn`] and [`Nand::payload`].
+    /// arrived; their content is then available from [`Nand::lpn`] and [`Nand::payload`]. With no unit at all
+    /// it is the out-of-band area that is read, of a page programmed or not.
     fn read(&mut self, now: SimTime, ppn: Ppn, units: u32, cause: Cause) -> SimTime;
 
-    /// Reads the out-of-band area of page `ppn`, programmed or not, without its data. Returns when it has
-    /// arrived; [`Nand::is_programmed`] and [`Nand::lpn`] say what it holds.
-    fn read_spare(&mut self, now: SimTime, ppn: Ppn, cause: Cause) -> SimTime;
-
-    /// Programs page `ppn` with nothing, to get past it on a chip that takes pages in order only.
-    fn pad(&mut self, now: SimTime, ppn: Ppn, cause: Cause) -> Result<SimTime, ProgramFailed>;
-
     /// Programs consecutive pages of one block from `first` on with `units`, a page's worth each;
-    /// the last page may be padded. Pages are issued together, in order. Returns when the last
-    /// one is on flash, or which page failed; pages before that one are programmed, those after
-    /// it untouched.
+    /// the last page may be padded, and no unit at all is a page of padding. Pages are issued together, in
+    /// order; the first gets the sequence number `sequence`. Returns when the last one is on flash, or which
+    /// page failed; pages before that one are programmed, those after it untouched.
     fn program(
         &mut self,
         now: SimTime,
@@ -122,6 +115,9 @@ pub trait Nand {
     /// Erases `block`.
     fn erase(&mut self, now: SimTime, block: BlockId, cause: Cause) -> Result<SimTime, EraseFailed>;
 
+    /// Takes `block` out of service for good (after a failed program).
+    fn mark_bad(&mut self, block: BlockId);
+
     /// The logical page recorded in the out-of-band area of a programmed unit; `None` for
     /// padding. Costs no flash time: the caller has read the page or is the checker.
     fn lpn(&self, ppa: Ppa) -> Option<Lpn>;
@@ -133,31 +129,19 @@ pub trait Nand {
     /// the medium keeps none.
     fn record(&self, ppn: Ppn) -> Option<OobRecord>;
 
-    /// Whether the last erase of `block` was cut short, so that it must be erased again before
-    /// anything else.
-    fn is_half_erased(&self, block: BlockId) -> bool;
-
-    /// Pages programmed in `block` since its last erase.
-    fn pages_programmed(&self, block: BlockId) -> u32;
+    /// What has become of `block`.
+    fn block(&self, block: BlockId) -> BlockState;
 
     /// Whether page `ppn` has been programmed since the last erase of its block.
     fn is_programmed(&self, ppn: Ppn) -> bool {
-        self.geometry().page_in_block(ppn) < self.pages_programmed(self.geometry().block_of_page(ppn))
+        let block = self.block(self.geometry().block_of_page(ppn));
+        self.geometry().page_in_block(ppn) < block.pages_programmed
     }
 
-    /// Whether the pages of a block may be programmed in any order.
+    /// Whether the pages of a block may be programmed in any order; then [`Nand::is_programmed`] knows which are.
     fn takes_any_order(&self) -> bool {
         false
     }
-
-    /// Successful erases of `block`.
-    fn erase_count(&self, block: BlockId) -> u32;
-
-    /// Whether `block` is bad, from the factory or worn out.
-    fn is_bad(&self, block: BlockId) -> bool;
-
-    /// Takes `block` out of service for good (after a failed program).
-    fn mark_bad(&mut self, block: BlockId);
 
     /// Everything that has been done, by operation and cause.
     fn counts(&self) -> &OpCounts;
@@ -166,34 +150,35 @@ pub trait Nand {
     fn idle_at(&self) -> SimTime;
 
     /// Asks the processor to bring the out-of-band records that start at `ppa` into its cache.
-    fn prefetch_oob(&self, ppa: Ppa);
-
-    /// Programs and erases so far, from the first one this array ever did: what power cuts are
-    /// numbered by. Reads change nothing, so a cut during one is a cut before the next operation.
-    fn operations(&self) -> u64 {
-        self.counts().total(NandOp::Program) + self.counts().total(NandOp::Erase)
-    }
-
-    /// Plans where the flash is to be photographed as a power cut would leave it; the operation
-    /// itself goes on. Replaces an earlier plan and drops its snapshots.
-    fn plan_cuts(&mut self, plan: CutPlan);
-
-    /// The snapshots taken since the last call, in order.
-    fn take_snapshots(&mut self) -> Vec<Snapshot<Self>>
-    where
-        Self: Sized;
-
-    /// Checks what the medium can check about a programmed page: `Err` names the difference.
-    fn verify_page(&self, ppn: Ppn) -> Result<(), String>;
+    fn prefetch_oob(&self, _ppa: Ppa) {}
 
     /// Why the medium can keep or give back data no more: a full disk, a read error, damage. From then
     /// on it keeps nothing and reads as zeros, so whoever answers the host must ask this before it
     /// reports any command as done.
-    #[inline(always)]
     fn failure(&self) -> Option<&str> {
         None
     }
 
     /// Makes what is stored survive a loss of power of the host computer, too, where the medium can.
     fn sync(&mut self) {}
+}
+
+/// Checks a programmed page against its out-of-band record, where the medium keeps one: `Err` names the difference.
+/// Pages of the drive's own tables, and those of half-erased blocks, are taken as they are.
+pub fn verify_page<N: Nand>(nand: &N, ppn: Ppn) -> Result<(), String> {
+    let geometry = nand.geometry();
+    if nand.block(geometry.block_of_page(ppn)).half_erased {
+        return Ok(());
+    }
+    let Some(record) = nand.record(ppn) else { return Ok(()) };
+    let first = geometry.first_unit_of_page(ppn);
+    let units: Vec<Unit<N::Payload>> = (0..geometry.units_per_page())
+        .map(|slot| first.plus(slot))
+        .filter_map(|ppa| nand.lpn(ppa).map(|lpn| Unit { lpn, payload: nand.payload(ppa) }))
+        .collect();
+    let checksum = page_checksum(&units);
+    if checksum == record.checksum {
+        return Ok(());
+    }
+    Err(format!("page {ppn}: checksum {checksum:08x}, out-of-band area says {:08x}", record.checksum))
 }

@@ -4,9 +4,18 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use strobe_types::{BlockId, Geometry, Ppa, Ppn};
+use strobe_types::{BlockId, Geometry, Lpn, Ppa, Ppn};
 
-use crate::{Cause, Unit};
+use crate::Cause;
+
+/// One mapping unit on its way to or from flash: whose it is, and what it holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unit<P> {
+    /// The logical page the unit belongs to; goes into the out-of-band area.
+    pub lpn: Lpn,
+    /// What it holds, as far as the medium keeps it.
+    pub payload: P,
+}
 
 /// The content of one mapping unit.
 pub trait Payload: Clone + PartialEq + Debug + Send + 'static {
@@ -47,7 +56,6 @@ pub trait Payload: Clone + PartialEq + Debug + Send + 'static {
 /// Nothing is stored.
 impl Payload for () {
     fn zero() {}
-    #[inline(always)]
     fn synthetic(_stamp: u64, _unit_bytes: u32) {}
     fn merge(self, _newer: &Self, _first: u32, _count: u32, _unit_bytes: u32) {}
     fn splice(self, _source: &Self, _from: u32, _to: u32, _count: u32, _unit_bytes: u32) {}
@@ -144,17 +152,24 @@ pub struct OobRecord {
     pub checksum: u32,
 }
 
-/// What has become of a block, for a medium that outlives its chip.
+/// What has become of a block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BlockState {
     /// Successful erases.
     pub erase_count: u32,
-    /// Pages programmed since the last of them.
+    /// Pages programmed since the last of them; where pages are programmed in order, the next one.
     pub pages_programmed: u32,
-    /// Out of service.
+    /// Out of service, from the factory, worn out or marked so.
     pub bad: bool,
-    /// The last erase was cut short.
+    /// The last erase was cut short: it must be erased again before anything else.
     pub half_erased: bool,
+}
+
+impl BlockState {
+    /// Whether it can be programmed from its first page on.
+    pub fn is_erased(&self) -> bool {
+        self.pages_programmed == 0 && !self.half_erased
+    }
 }
 
 /// Where programmed pages keep their content.
@@ -185,14 +200,12 @@ pub trait Medium: Clone {
 
     /// Keeps the new state of a block. If an erase, done or failed, led to it, `erase` is its cause, and
     /// [`Medium::erase`] comes only after this.
-    #[inline(always)]
     fn set_block(&mut self, _block: BlockId, _state: BlockState, _erase: Option<Cause>) {}
 
     /// Forgets the `count` units from `first` on.
     fn erase(&mut self, first: Ppa, count: u32);
 
     /// See [`Nand::failure`](crate::Nand::failure).
-    #[inline(always)]
     fn failure(&self) -> Option<&str> {
         None
     }
@@ -215,10 +228,8 @@ impl Medium for NoMedium {
         Self
     }
 
-    #[inline(always)]
     fn store(&mut self, _ppn: Ppn, _first: Ppa, _units: &[Unit<()>], _sequence: u64, _cause: Cause) {}
 
-    #[inline(always)]
     fn load(&self, _ppa: Ppa) {}
 
     fn record(&self, _ppn: Ppn) -> Option<OobRecord> {
@@ -231,7 +242,6 @@ impl Medium for NoMedium {
         None
     }
 
-    #[inline(always)]
     fn erase(&mut self, _first: Ppa, _count: u32) {}
 
     fn footprint(_geometry: &Geometry) -> (u64, u64) {

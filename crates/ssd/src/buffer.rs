@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use strobe_ftl::{FtlError, MappingScheme};
-use strobe_nand::{Payload, Unit};
+use strobe_nand::{Cause, Payload, Unit};
 use strobe_types::{Lpn, SimTime};
 
 use crate::places::Places;
@@ -138,7 +138,7 @@ impl<P: Payload> WriteBuffer<P> {
         if self.batch.is_empty() {
             return Ok(now);
         }
-        let done = ftl.write(now.max(self.merged), &self.batch)?;
+        let done = ftl.write(now.max(self.merged), &self.batch, Cause::Host)?;
         for unit in &self.batch {
             self.dirty.remove(&unit.lpn);
         }
@@ -180,7 +180,7 @@ impl<P: Payload> WriteBuffer<P> {
                 self.batch.push(Unit { lpn, payload });
             }
         }
-        match ftl.write(now.max(self.merged), &self.batch) {
+        match ftl.write(now.max(self.merged), &self.batch, Cause::Host) {
             Ok(done) => {
                 self.places.give(done, self.batch.len());
                 self.programmed = self.programmed.max(done);

@@ -195,8 +195,8 @@ pub fn examine(image: &Image) -> Result<Examined, ImageProblem> {
     info.expect_geometry(&geometry)?;
     let (chip, scan) = Chip::load_image(image, SwitchedTiming::new(None))?;
     let (bad, good): (Vec<_>, Vec<_>) =
-        (0..geometry.blocks()).map(BlockId::new).partition(|&block| chip.is_bad(block));
-    let erase_counts = good.iter().map(|&block| chip.erase_count(block)).collect();
+        (0..geometry.blocks()).map(BlockId::new).partition(|&block| chip.block(block).bad);
+    let erase_counts = good.iter().map(|&block| chip.block(block).erase_count).collect();
     let plan = Plan { config: &config, geometry, logical, seed: info.seed, is_new: false };
     let policy = AnyPolicy::new(Greedy::new(plan.geometry.blocks()));
     let before = chip.counts().clone();

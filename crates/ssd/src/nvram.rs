@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use strobe_ftl::{CheckError, FtlError, MappingScheme};
-use strobe_nand::{Bus, Payload, Unit};
+use strobe_nand::{Bus, Cause, Payload, Unit};
 use strobe_types::{Geometry, Lpn, SimTime};
 
 use crate::command::Hint;
@@ -241,7 +241,7 @@ impl<P: Payload> Nvram<P> {
     where
         F: MappingScheme<Payload = P>,
     {
-        let done = ftl.write_back(now.max(self.merged), &self.batch)?;
+        let done = ftl.write(now.max(self.merged), &self.batch, Cause::Cache)?;
         self.stats.evicted_units += self.batch.len() as u64;
         self.places.give(done, self.batch.len());
         for unit in std::mem::take(&mut self.batch) {

@@ -3,20 +3,22 @@
 use hdrhistogram::Histogram;
 use strobe_ftl::{CopyStats, GcStats, MergeStats, TranslationStats};
 use strobe_nand::OpCounts;
-use strobe_types::Op;
+use strobe_types::{Op, counters};
 
 use crate::command::CommandKind;
 
-/// Host commands by kind.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct HostCounts {
-    commands: [u64; CommandKind::ALL.len()],
-    bytes: [u64; CommandKind::ALL.len()],
-    /// Mapping units touched by writes; a partially written unit counts as one. Those that write zeroes
-    /// overwrites and those that a copy merges count too; units that are copied whole do not.
-    pub units_written: u64,
-    /// Units among them of which only a part was overwritten, merged with what they held before.
-    pub read_modify_writes: u64,
+counters! {
+    /// Host commands by kind.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct HostCounts {
+        commands: [u64; CommandKind::ALL.len()],
+        bytes: [u64; CommandKind::ALL.len()],
+        /// Mapping units touched by writes; a partially written unit counts as one. Those that write zeroes
+        /// overwrites and those that a copy merges count too; units that are copied whole do not.
+        pub units_written: u64,
+        /// Units among them of which only a part was overwritten, merged with what they held before.
+        pub read_modify_writes: u64,
+    }
 }
 
 impl HostCounts {
@@ -40,88 +42,41 @@ impl HostCounts {
     pub fn bytes(&self, kind: impl Into<CommandKind>) -> u64 {
         self.bytes[kind.into() as usize]
     }
+}
 
-    /// What was added since `earlier`.
-    #[must_use]
-    pub fn since(&self, earlier: &Self) -> Self {
-        let mut difference = *self;
-        for index in 0..CommandKind::ALL.len() {
-            difference.commands[index] -= earlier.commands[index];
-            difference.bytes[index] -= earlier.bytes[index];
-        }
-        difference.units_written -= earlier.units_written;
-        difference.read_modify_writes -= earlier.read_modify_writes;
-        difference
+counters! {
+    /// What the non-volatile write cache has done, in mapping units.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct NvramStats {
+        /// Units written that it took; they are among [`HostCounts::units_written`].
+        pub write_units: u64,
+        /// Those of them that replaced a version already there.
+        pub hits: u64,
+        /// Units that host reads found there.
+        pub read_hits: u64,
+        /// Units written back to flash, to make room or before a copy.
+        pub evicted_units: u64,
     }
 }
 
-/// What the non-volatile write cache has done, in mapping units.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct NvramStats {
-    /// Units written that it took; they are among [`HostCounts::units_written`].
-    pub write_units: u64,
-    /// Those of them that replaced a version already there.
-    pub hits: u64,
-    /// Units that host reads found there.
-    pub read_hits: u64,
-    /// Units written back to flash, to make room or before a copy.
-    pub evicted_units: u64,
-}
-
-impl NvramStats {
-    /// What was added since `earlier`, or nothing if a power cut has gone back before that.
-    #[must_use]
-    pub fn since(&self, earlier: &Self) -> Self {
-        Self {
-            write_units: self.write_units.saturating_sub(earlier.write_units),
-            hits: self.hits.saturating_sub(earlier.hits),
-            read_hits: self.read_hits.saturating_sub(earlier.read_hits),
-            evicted_units: self.evicted_units.saturating_sub(earlier.evicted_units),
-        }
-    }
-}
-
-/// All counters of a drive at one moment; two of them make a measurement window.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DriveStats {
-    /// Host commands.
-    pub host: HostCounts,
-    /// Flash operations.
-    pub nand: OpCounts,
-    /// Garbage collection.
-    pub gc: GcStats,
-    /// Merges; `None` if the mapping scheme does not merge.
-    pub merges: Option<MergeStats>,
-    /// Demand paging of the map; `None` if the mapping scheme does not page.
-    pub translation: Option<TranslationStats>,
-    /// Units that copy commands copied whole.
-    pub copies: CopyStats,
-    /// Non-volatile write cache; `None` if the drive has none.
-    pub nvram: Option<NvramStats>,
-}
-
-impl DriveStats {
-    /// What was added since `earlier`.
-    #[must_use]
-    pub fn since(&self, earlier: &Self) -> Self {
-        Self {
-            host: self.host.since(&earlier.host),
-            nand: self.nand.since(&earlier.nand),
-            gc: self.gc.since(&earlier.gc),
-            merges: self.merges.map(|merges| merges.since(&earlier.merges.unwrap_or_default())),
-            translation: self.translation.map(|now| now.since(&earlier.translation.unwrap_or_default())),
-            copies: copies_since(&self.copies, &earlier.copies),
-            nvram: self.nvram.map(|nvram| nvram.since(&earlier.nvram.unwrap_or_default())),
-        }
-    }
-}
-
-fn copies_since(now: &CopyStats, earlier: &CopyStats) -> CopyStats {
-    CopyStats {
-        logical_units: now.logical_units - earlier.logical_units,
-        physical_units: now.physical_units - earlier.physical_units,
-        third_owner_units: now.third_owner_units - earlier.third_owner_units,
-        map_full_units: now.map_full_units - earlier.map_full_units,
+counters! {
+    /// All counters of a drive at one moment; two of them make a measurement window.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct DriveStats {
+        /// Host commands.
+        pub host: HostCounts,
+        /// Flash operations.
+        pub nand: OpCounts,
+        /// Garbage collection.
+        pub gc: GcStats,
+        /// Merges; `None` if the mapping scheme does not merge.
+        pub merges: Option<MergeStats>,
+        /// Demand paging of the map; `None` if the mapping scheme does not page.
+        pub translation: Option<TranslationStats>,
+        /// Units that copy commands copied whole.
+        pub copies: CopyStats,
+        /// Non-volatile write cache; `None` if the drive has none.
+        pub nvram: Option<NvramStats>,
     }
 }
 

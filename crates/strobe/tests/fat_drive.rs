@@ -6,7 +6,8 @@ use std::process::{Command, Output};
 use strobe::disk::DriveDisk;
 use strobe_ftl::gc::Greedy;
 use strobe_ftl::{
-    BlockMap, BlockMapConfig, BlockScheme, MappingScheme, PageMap, PageMapConfig, TranslationConfig,
+    BlockMap, BlockMapConfig, BlockScheme, Inspectable, PageMap, PageMapConfig, Recoverable,
+    TranslationConfig,
 };
 use strobe_nand::{ArrayTiming, ByteMedium, Chip, Nand, TimingConfig, UnitBytes, WearConfig};
 use strobe_ssd::{ControllerConfig, Drive};
@@ -70,7 +71,7 @@ macro_rules! with_each_scheme {
 
 fn disk<F>(ftl: F) -> DriveDisk
 where
-    F: MappingScheme<Payload = UnitBytes> + Clone + Send + 'static,
+    F: Inspectable + Recoverable<Payload = UnitBytes> + Clone + Send + 'static,
     F::Nand: Clone,
 {
     DriveDisk::new(Box::new(Drive::new(ftl, &ControllerConfig::default())), 0)

@@ -79,6 +79,8 @@ pub enum GeometryError {
 pub struct Place {
     /// The block.
     pub block: BlockId,
+    /// The channel.
+    pub channel: ChannelId,
     /// The die.
     pub die: DieId,
     /// The plane within the die.
@@ -299,6 +301,17 @@ impl Geometry {
         self.blocks_per_plane.quotient(block.get())
     }
 
+    /// All planes of the drive, in the order that uses as many buses as possible: channels first, then dies, then
+    /// the planes of a die.
+    pub fn striped_planes(&self) -> impl Iterator<Item = u32> + use<> {
+        let GeometrySpec { channels, dies_per_channel, planes_per_die, .. } = self.spec;
+        (0..planes_per_die).flat_map(move |plane| {
+            (0..dies_per_channel).flat_map(move |die| {
+                (0..channels).map(move |channel| (channel * dies_per_channel + die) * planes_per_die + plane)
+            })
+        })
+    }
+
     /// The channel that holds a die.
     #[inline(always)]
     pub fn channel_of(&self, die: DieId) -> ChannelId {
@@ -312,6 +325,7 @@ impl Geometry {
         let die = self.die_of(block);
         Place {
             block,
+            channel: self.channel_of(die),
             die,
             plane: self.plane_of(block) - die.get() * self.spec.planes_per_die,
             page: ppn.get() - block.get() * self.spec.pages_per_block,
@@ -356,8 +370,8 @@ mod tests {
                             assert_eq!(g.block_of(unit), block);
                             assert_eq!(ppn, g.page(block, page));
                             assert_eq!(g.page_in_block(ppn), page);
-                            assert_eq!(g.place(ppn), Place { block, die: DieId::new(die), plane, page });
-                            assert_eq!(g.channel_of(DieId::new(die)).get(), die / 3);
+                            let (channel, die) = (ChannelId::new(die / 3), DieId::new(die));
+                            assert_eq!(g.place(ppn), Place { block, channel, die, plane, page });
                             ppa += 1;
                         }
                     }

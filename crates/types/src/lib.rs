@@ -4,9 +4,10 @@
 //! [`BlockId`], [`DieId`], [`ChannelId`]), so a logical number cannot be used as a physical one
 //! by accident. [`Geometry`] is the only place where one kind of address becomes another.
 //! [`SimTime`] is virtual time in nanoseconds; nothing in the engine reads a clock. [`Prng`] is
-//! the only source of chance, always seeded.
+//! the only source of chance, always seeded. [`counters!`] writes a struct of counters.
 
 mod addr;
+mod counters;
 mod divide;
 mod geometry;
 mod packed;
@@ -16,6 +17,7 @@ mod request;
 mod time;
 
 pub use addr::{BlockId, ChannelId, DieId, Lba, Lpn, Ppa, Ppn, SECTOR_BYTES};
+pub use counters::Counters;
 pub use divide::Divisor;
 pub use geometry::{Geometry, GeometryError, GeometrySpec, Place};
 pub use packed::PackedPpa;

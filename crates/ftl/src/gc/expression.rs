@@ -140,12 +140,10 @@ impl Expression {
     }
 }
 
-#[inline(always)]
 fn map(column: &mut Column, f: impl Fn(f64) -> f64) {
     column.iter_mut().for_each(|x| *x = f(*x));
 }
 
-#[inline(always)]
 fn zip(columns: &mut [Column], top: usize, f: impl Fn(f64, f64) -> f64) {
     let (below, above) = columns.split_at_mut(top - 1);
     below[top - 2].iter_mut().zip(&above[0]).for_each(|(x, &y)| *x = f(*x, y));

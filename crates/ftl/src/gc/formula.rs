@@ -2,121 +2,11 @@
 
 use strobe_types::{BlockId, Ppa, Prng};
 
-use super::expression::{Column, Expression, LANES, Stack};
-use super::formula_error::FormulaError;
+use super::expression::{Expression, LANES, Stack};
+use super::formula_error::{FormulaError, LENGTH_MAX};
+use super::variables::{Chunk, Histories, NEWEST_VALID, VARIABLES, Variable};
 use super::write_ticks::WriteTicks;
 use super::{BlockView, VictimPolicy};
-
-/// A variable that formulas may use.
-#[derive(Clone, Copy, Debug)]
-pub struct Variable {
-    /// Its name.
-    pub name: &'static str,
-    /// What it stands for.
-    pub meaning: &'static str,
-    column: fn(&Histories, &Chunk<'_>, &mut Column),
-}
-
-/// What formulas may use of the blocks' past, a table per fact so that whole columns can be
-/// computed at once. Ticks are kept as floating-point numbers, which hold them exactly up to 2⁵³.
-#[derive(Clone, Debug, Default)]
-struct Histories {
-    opened: Vec<f64>,
-    closed: Vec<f64>,
-    first_invalidation: Vec<f64>,
-    last_invalidation: Vec<f64>,
-    /// −∞ for a block without valid units. Empty if the formula does not ask.
-    newest_valid: Vec<f64>,
-    invalidations: Vec<f64>,
-    invalidation_ticks: Vec<f64>,
-    erase_count: Vec<f64>,
-}
-
-/// The blocks that a column describes.
-#[derive(Clone, Copy, Debug)]
-struct Chunk<'a> {
-    first: usize,
-    valid: &'a [u32],
-    units: f64,
-    /// Now plus one.
-    tick: f64,
-}
-
-impl Chunk<'_> {
-    #[inline(always)]
-    fn ages(&self, since: &[f64], out: &mut Column) {
-        let since = &since[self.first..self.first + self.valid.len()];
-        out.iter_mut().zip(since).for_each(|(age, &since)| *age = self.tick - since);
-    }
-
-    #[inline(always)]
-    fn counts(&self, out: &mut Column, f: impl Fn(f64) -> f64) {
-        out.iter_mut().zip(self.valid).for_each(|(x, &valid)| *x = f(f64::from(valid as i32)));
-    }
-}
-
-/// The variable that needs a tick per unit.
-const NEWEST_VALID: &str = "age_newest_valid";
-
-/// Every variable. Ages are in ticks (host units written or trimmed) plus one, so never 0.
-pub const VARIABLES: &[Variable] = &[
-    Variable {
-        name: "u",
-        meaning: "valid share of the block, 0 to 1",
-        column: |_, c, out| c.counts(out, |valid| valid / c.units),
-    },
-    Variable {
-        name: "valid",
-        meaning: "valid mapping units",
-        column: |_, c, out| c.counts(out, |valid| valid),
-    },
-    Variable {
-        name: "invalid",
-        meaning: "invalid mapping units",
-        column: |_, c, out| c.counts(out, |valid| c.units - valid),
-    },
-    Variable { name: "units", meaning: "mapping units in a block", column: |_, c, out| out.fill(c.units) },
-    Variable {
-        name: "age",
-        meaning: "age since the block was opened",
-        column: |h, c, out| c.ages(&h.opened, out),
-    },
-    Variable {
-        name: "age_closed",
-        meaning: "age since its last page was written",
-        column: |h, c, out| c.ages(&h.closed, out),
-    },
-    Variable {
-        name: "age_last_invalid",
-        meaning: "age since one of its units last became invalid; since it closed, if none has",
-        column: |h, c, out| c.ages(&h.last_invalidation, out),
-    },
-    Variable {
-        name: "age_first_invalid",
-        meaning: "age since the first of its invalid units became so; since it closed, if none is",
-        column: |h, c, out| c.ages(&h.first_invalidation, out),
-    },
-    Variable {
-        name: NEWEST_VALID,
-        meaning: "age since its newest valid unit was written; infinite if none is valid",
-        column: |h, c, out| c.ages(&h.newest_valid, out),
-    },
-    Variable {
-        name: "age_invalid_sum",
-        meaning: "sum over its invalid units of the age since each became invalid",
-        column: |h, c, out| {
-            let (counts, ticks) = (&h.invalidations[c.first..], &h.invalidation_ticks[c.first..]);
-            for (x, (count, ticks)) in out.iter_mut().zip(counts.iter().zip(ticks)) {
-                *x = c.tick * count - ticks;
-            }
-        },
-    },
-    Variable {
-        name: "erase_count",
-        meaning: "erases of the block",
-        column: |h, c, out| out.iter_mut().zip(&h.erase_count[c.first..]).for_each(|(x, &count)| *x = count),
-    },
-];
 
 /// Picks the candidate with the largest score; of equals, the lowest block.
 ///
@@ -137,9 +27,6 @@ pub struct Formula {
 }
 
 impl Formula {
-    /// Longest formula, in bytes.
-    pub const LENGTH_MAX: usize = 1000;
-
     /// An index for `blocks` blocks that scores by `text`.
     pub fn new(blocks: u32, units_per_block: u32, text: &str) -> Result<Self, FormulaError> {
         let (expression, variables) = Self::parse(text)?;
@@ -172,7 +59,7 @@ impl Formula {
     }
 
     fn parse(text: &str) -> Result<(Expression, Vec<Variable>), FormulaError> {
-        if text.len() > Self::LENGTH_MAX {
+        if text.len() > LENGTH_MAX {
             return Err(FormulaError::TooLong);
         }
         if text.trim().is_empty() {
@@ -201,7 +88,6 @@ impl VictimPolicy for Formula {
         }
     }
 
-    #[inline(always)]
     fn written(&mut self, unit: Ppa, tick: u64) {
         if let Some(writes) = &mut self.writes {
             let block = writes.written(unit, tick);

@@ -3,7 +3,10 @@
 use std::fmt;
 
 use super::expression::{Fault, ParseError, functions};
-use super::formula::{Formula, VARIABLES};
+use super::variables::VARIABLES;
+
+/// Longest formula, in bytes.
+pub(super) const LENGTH_MAX: usize = 1000;
 
 /// Why a text is no formula.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -13,7 +16,7 @@ pub enum FormulaError {
     #[error("it is empty; {}", known(self))]
     Empty,
     /// It is too long.
-    #[error("it is longer than {} bytes; {}", Formula::LENGTH_MAX, known(self))]
+    #[error("it is longer than {} bytes; {}", LENGTH_MAX, known(self))]
     TooLong,
     /// It cannot be parsed.
     #[error("{reason} ({place}); {}", known(self))]
@@ -123,7 +126,7 @@ impl fmt::Display for Place {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::gc::Formula;
 
     fn refusal(text: &str) -> String {
         Formula::check(text).expect_err(text).to_string()

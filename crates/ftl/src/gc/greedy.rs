@@ -64,7 +64,6 @@ impl Greedy {
     }
 
     /// `block`, with `valid` valid units, enters the window.
-    #[inline(always)]
     fn enter(&mut self, block: BlockId, valid: u32) {
         let key = u64::from(valid) << ORDER_BITS | self.entries;
         self.entries += 1;

@@ -4,41 +4,8 @@ use strobe_types::{BlockId, Ppa, Prng, prefetch_write};
 
 use super::linear::LinearScore;
 use super::scata::{Scata, ScataAge};
-use super::tournament::{Curve, Tournament};
+use super::tournament::{Curve, Score, Tournament};
 use super::{BlockView, VictimPolicy};
-
-/// A score: what it remembers of a block, and the curve that follows from it.
-pub trait Score {
-    /// What is remembered of a block.
-    type Block: Copy + Default;
-    /// The score of a block while nothing happens to it.
-    type Curve: Curve;
-
-    /// A block, erased `erase_count` times, has been opened.
-    fn opened(&mut self, id: BlockId, erase_count: u32, tick: u64) -> Self::Block;
-
-    /// `unit` of an open block has been written.
-    #[inline(always)]
-    fn written(&mut self, _unit: Ppa, _tick: u64) {}
-
-    /// `block` is full.
-    fn closed(&mut self, block: &mut Self::Block, tick: u64);
-
-    /// `unit` of `block` has become invalid.
-    fn invalidated(&mut self, unit: Ppa, id: BlockId, block: &mut Self::Block, tick: u64);
-
-    /// The curve of a candidate with `valid` of `units` valid units.
-    fn curve(&self, id: BlockId, block: &Self::Block, valid: u32, units: u32) -> Self::Curve;
-
-    /// Fetches what is remembered elsewhere.
-    #[inline(always)]
-    fn prefetch(&self, _id: BlockId) {}
-
-    /// Host memory per block used elsewhere, in bytes.
-    fn bytes_per_block() -> u64 {
-        0
-    }
-}
 
 /// Picks the candidate with the largest score, exactly; of equals, the lowest block.
 ///
@@ -95,7 +62,6 @@ impl<S: Score> Kinetic<S> {
         }
     }
 
-    #[inline(always)]
     fn touch(&mut self, id: BlockId) {
         if !std::mem::replace(&mut self.blocks[id.index()].is_dirty, true) {
             self.dirty.push(id);
@@ -116,7 +82,6 @@ impl<S: Score> VictimPolicy for Kinetic<S> {
         self.blocks[id.index()].block = self.score.opened(id, erase_count, tick);
     }
 
-    #[inline(always)]
     fn written(&mut self, unit: Ppa, tick: u64) {
         self.score.written(unit, tick);
     }
@@ -137,7 +102,6 @@ impl<S: Score> VictimPolicy for Kinetic<S> {
         self.touch(id);
     }
 
-    #[inline(always)]
     fn prefetch(&self, id: BlockId) {
         prefetch_write(&self.blocks, id.index());
         self.score.prefetch(id);

@@ -6,8 +6,7 @@ use std::cmp::Ordering;
 
 use strobe_types::{BlockId, Ppa};
 
-use super::kinetic::Score;
-use super::tournament::{Curve, not_after};
+use super::tournament::{Curve, Score, not_after};
 
 /// A score as a function of the tick: (gain · tick − offset) / divisor.
 ///
@@ -129,12 +128,10 @@ impl Score for LinearScore {
         block.close(tick);
     }
 
-    #[inline(always)]
     fn invalidated(&mut self, _unit: Ppa, _id: BlockId, block: &mut BlockHistory, tick: u64) {
         block.invalidate(tick);
     }
 
-    #[inline(always)]
     fn curve(&self, _id: BlockId, block: &BlockHistory, valid: u32, units: u32) -> Line {
         self.line(block, valid, units)
     }

@@ -17,16 +17,18 @@ mod order;
 mod sampled;
 mod scata;
 mod tournament;
+mod variables;
 mod write_ticks;
 
-pub use formula::{Formula, VARIABLES, Variable};
+pub use formula::Formula;
 pub use formula_error::{FormulaError, Place};
 pub use greedy::Greedy;
-pub use kinetic::{Kinetic, Score};
+pub use kinetic::Kinetic;
 pub use linear::{BlockHistory, Line, LinearScore};
 pub use sampled::{Sampled, Sampling};
 pub use scata::{Parabola, Scata, ScataAge, ScataBlock};
-pub use tournament::Curve;
+pub use tournament::{Curve, Score};
+pub use variables::{VARIABLES, Variable};
 
 use strobe_types::{BlockId, Ppa, Prng};
 
@@ -74,11 +76,9 @@ impl<'a> BlockView<'a> {
 /// ones for the same history and generator state, and `None` only if no candidate can yield space.
 pub trait VictimPolicy {
     /// `block`, erased `erase_count` times, has been opened for writing.
-    #[inline(always)]
     fn opened(&mut self, _block: BlockId, _erase_count: u32, _tick: u64) {}
 
     /// `unit` of an open block has been written, by the host or by a copy.
-    #[inline(always)]
     fn written(&mut self, _unit: Ppa, _tick: u64) {}
 
     /// `block` is full and has become a candidate.
@@ -89,7 +89,6 @@ pub trait VictimPolicy {
     fn invalidated(&mut self, unit: Ppa, block: BlockId, valid: u32, tick: u64);
 
     /// Hints that a unit of `block` will be invalidated soon: fetch what the hook will touch.
-    #[inline(always)]
     fn prefetch(&self, _block: BlockId) {}
 
     /// `block` is no candidate any more.
@@ -155,83 +154,6 @@ pub enum Allocation {
     /// For cold data the one erased most often, for all other data the one erased least often
     /// (FeGC: Kwon et al. 2011, where it is one erased more often than average).
     Adaptive,
-}
-
-/// What garbage collection has done.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct GcStats {
-    /// Calls: times that free blocks had fallen below the trigger.
-    pub runs: u64,
-    /// Blocks emptied.
-    pub victims: u64,
-    /// Valid units moved.
-    pub units_moved: u64,
-    /// Virtual time from the start of each call to its last erase, summed, in ns.
-    pub time_ns: u64,
-    /// Programs that failed and were repeated elsewhere.
-    pub program_failures: u64,
-    /// Blocks emptied by static wear levelling; not among `victims`.
-    pub wear_blocks: u64,
-    /// Valid units moved by static wear levelling; not among `units_moved`.
-    pub wear_units_moved: u64,
-}
-
-impl GcStats {
-    /// Both together.
-    #[must_use]
-    pub fn and(&self, other: &Self) -> Self {
-        Self {
-            runs: self.runs + other.runs,
-            victims: self.victims + other.victims,
-            units_moved: self.units_moved + other.units_moved,
-            time_ns: self.time_ns.saturating_add(other.time_ns),
-            program_failures: self.program_failures + other.program_failures,
-            wear_blocks: self.wear_blocks + other.wear_blocks,
-            wear_units_moved: self.wear_units_moved + other.wear_units_moved,
-        }
-    }
-
-    /// What was added since `earlier`.
-    #[must_use]
-    pub fn since(&self, earlier: &Self) -> Self {
-        Self {
-            runs: self.runs - earlier.runs,
-            victims: self.victims - earlier.victims,
-            units_moved: self.units_moved - earlier.units_moved,
-            time_ns: self.time_ns - earlier.time_ns,
-            program_failures: self.program_failures - earlier.program_failures,
-            wear_blocks: self.wear_blocks - earlier.wear_blocks,
-            wear_units_moved: self.wear_units_moved - earlier.wear_units_moved,
-        }
-    }
-}
-
-/// User-made policies may be boxed: one virtual call per invalidation.
-impl VictimPolicy for Box<dyn VictimPolicy> {
-    fn opened(&mut self, block: BlockId, erase_count: u32, tick: u64) {
-        self.as_mut().opened(block, erase_count, tick);
-    }
-    fn closed(&mut self, block: BlockId, valid: u32, tick: u64) {
-        self.as_mut().closed(block, valid, tick);
-    }
-    fn written(&mut self, unit: Ppa, tick: u64) {
-        self.as_mut().written(unit, tick);
-    }
-    fn invalidated(&mut self, unit: Ppa, block: BlockId, valid: u32, tick: u64) {
-        self.as_mut().invalidated(unit, block, valid, tick);
-    }
-    fn taken(&mut self, block: BlockId) {
-        self.as_mut().taken(block);
-    }
-    fn choose(&mut self, view: &BlockView<'_>, rng: &mut Prng) -> Option<BlockId> {
-        self.as_mut().choose(view, rng)
-    }
-    fn candidates(&self) -> u32 {
-        self.as_ref().candidates()
-    }
-    fn bytes_per_block() -> u64 {
-        64
-    }
 }
 
 /// Any policy that can be copied, behind one virtual call per hook: for drives whose speed is not worth a

@@ -53,7 +53,6 @@ impl VictimPolicy for Sampled {
         }
     }
 
-    #[inline(always)]
     fn invalidated(&mut self, _unit: Ppa, _block: BlockId, _valid: u32, _tick: u64) {}
 
     fn taken(&mut self, block: BlockId) {

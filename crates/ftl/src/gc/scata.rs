@@ -4,8 +4,7 @@ use std::cmp::Ordering;
 
 use strobe_types::{BlockId, Ppa};
 
-use super::kinetic::Score;
-use super::tournament::{Curve, MARGIN, not_after};
+use super::tournament::{Curve, MARGIN, Score, not_after};
 use super::write_ticks::WriteTicks;
 
 /// Which invalid unit of a block its age counts from: the paper's table and its prose differ.
@@ -51,7 +50,6 @@ impl Score for Scata {
         ScataBlock { erase_count, ..ScataBlock::default() }
     }
 
-    #[inline(always)]
     fn written(&mut self, unit: Ppa, tick: u64) {
         self.writes.written(unit, tick);
     }
@@ -62,7 +60,6 @@ impl Score for Scata {
         }
     }
 
-    #[inline(always)]
     fn invalidated(&mut self, unit: Ppa, id: BlockId, block: &mut ScataBlock, tick: u64) {
         self.writes.invalidated(unit, id);
         if self.age == ScataAge::NewestInvalid || !block.has_invalid {
@@ -71,7 +68,6 @@ impl Score for Scata {
         block.has_invalid = true;
     }
 
-    #[inline(always)]
     fn curve(&self, id: BlockId, block: &ScataBlock, valid: u32, units: u32) -> Parabola {
         let dead = units - valid;
         if dead == 0 {
@@ -85,7 +81,6 @@ impl Score for Scata {
         }
     }
 
-    #[inline(always)]
     fn prefetch(&self, id: BlockId) {
         self.writes.prefetch(id);
     }

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::fmt::Debug;
 
-use strobe_types::prefetch_write;
+use strobe_types::{BlockId, Ppa, prefetch_write};
 
 /// A score as a function of the tick.
 pub trait Curve: Copy + PartialEq + Debug {
@@ -18,11 +18,41 @@ pub trait Curve: Copy + PartialEq + Debug {
     fn overtakes(&self, winner: &Self, tick: u64) -> u64;
 }
 
+/// A score: what it remembers of a block, and the curve that follows from it.
+pub trait Score {
+    /// What is remembered of a block.
+    type Block: Copy + Default;
+    /// The score of a block while nothing happens to it.
+    type Curve: Curve;
+
+    /// A block, erased `erase_count` times, has been opened.
+    fn opened(&mut self, id: BlockId, erase_count: u32, tick: u64) -> Self::Block;
+
+    /// `unit` of an open block has been written.
+    fn written(&mut self, _unit: Ppa, _tick: u64) {}
+
+    /// `block` is full.
+    fn closed(&mut self, block: &mut Self::Block, tick: u64);
+
+    /// `unit` of `block` has become invalid.
+    fn invalidated(&mut self, unit: Ppa, id: BlockId, block: &mut Self::Block, tick: u64);
+
+    /// The curve of a candidate with `valid` of `units` valid units.
+    fn curve(&self, id: BlockId, block: &Self::Block, valid: u32, units: u32) -> Self::Curve;
+
+    /// Fetches what is remembered elsewhere.
+    fn prefetch(&self, _id: BlockId) {}
+
+    /// Host memory per block used elsewhere, in bytes.
+    fn bytes_per_block() -> u64 {
+        0
+    }
+}
+
 /// More than all relative rounding errors of a few floating-point operations, each of 2⁻⁵³.
 pub(crate) const MARGIN: f64 = 1.0 / (1u64 << 44) as f64;
 
 /// The first whole tick at which `ahead` ticks from `tick` have passed, or one before it.
-#[inline(always)]
 pub(crate) fn not_after(tick: u64, ahead: f64) -> u64 {
     let ahead = ahead * (1.0 - MARGIN);
     let whole = ahead as u64;

@@ -82,7 +82,7 @@ impl WriteTicks {
         (units > 0).then_some(tick)
     }
 
-    #[inline(always)]
+    #[inline]
     pub(crate) fn prefetch(&self, block: BlockId) {
         prefetch_write(&self.newest, block.index());
     }

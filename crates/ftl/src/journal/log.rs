@@ -106,7 +106,7 @@ impl Log {
                 }
             };
             let block = self.ring[at].block;
-            let ppn = nand.geometry().page(block, nand.pages_programmed(block));
+            let ppn = nand.geometry().page(block, nand.block(block).pages_programmed);
             match nand.program_meta(now, ppn, &bytes, cause) {
                 Ok(done) => {
                     self.ring[at].last = self.next;
@@ -125,7 +125,7 @@ impl Log {
 
     fn has_room<N: Nand>(&self, nand: &N, at: usize) -> bool {
         let Member { block, failing, .. } = self.ring[at];
-        !failing && nand.pages_programmed(block) < self.pages_per_block
+        !failing && nand.block(block).pages_programmed < self.pages_per_block
     }
 
     /// Makes the next block of the ring that holds nothing needed ready to be written.
@@ -134,14 +134,14 @@ impl Log {
         let start = self.head.map_or(0, |head| head + 1);
         for at in (start..start + length).map(|at| at % length) {
             let Member { block, last, failing } = self.ring[at];
-            if Some(at) == self.head || nand.is_bad(block) || last >= self.base.max(1) {
+            if Some(at) == self.head || nand.block(block).bad || last >= self.base.max(1) {
                 continue;
             }
             if failing {
                 nand.mark_bad(block);
                 continue;
             }
-            if nand.pages_programmed(block) == 0 && !nand.is_half_erased(block) {
+            if nand.block(block).is_erased() {
                 return Ok((at, now));
             }
             if let Ok(done) = nand.erase(now, block, Cause::Map) {
@@ -161,7 +161,7 @@ impl Log {
     ) -> Result<(Self, Vec<LogPage>, u32), RecoveryError> {
         let geometry = nand.geometry().clone();
         // Blocks only ever go bad, so the region is no longer than one chosen now.
-        let mut region = region_for(&geometry, good, |block| nand.is_bad(block));
+        let mut region = region_for(&geometry, good, |block| nand.block(block).bad);
         let mut firsts: Vec<(u64, u32)> = Vec::new();
         let mut at = 0;
         while at < region {
@@ -217,15 +217,15 @@ impl Log {
 
 /// The first legible page of the log in `block`.
 fn first_page<N: Nand>(nand: &mut N, block: BlockId, report: &mut Recovery) -> Option<LogPage> {
-    if nand.is_bad(block) || nand.is_half_erased(block) {
+    if nand.block(block).bad || nand.block(block).half_erased {
         return None;
     }
-    (0..nand.pages_programmed(block)).find_map(|page| read(nand, block, page, report))
+    (0..nand.block(block).pages_programmed).find_map(|page| read(nand, block, page, report))
 }
 
 /// All legible pages of the log in `block`, and the number of the others.
 fn pages_of<N: Nand>(nand: &mut N, block: BlockId, report: &mut Recovery) -> (Vec<LogPage>, u32) {
-    let programmed = nand.pages_programmed(block);
+    let programmed = nand.block(block).pages_programmed;
     let pages: Vec<LogPage> = (0..programmed).filter_map(|page| read(nand, block, page, report)).collect();
     let illegible = programmed - pages.len() as u32;
     (pages, illegible)

@@ -80,7 +80,6 @@ impl Changes {
         Self { list: Vec::new(), noted: vec![0; (numbers as usize).div_ceil(64)] }
     }
 
-    #[inline(always)]
     fn note(&mut self, number: u32) {
         let word = &mut self.noted[number as usize / 64];
         let bit = 1 << (number % 64);
@@ -163,7 +162,7 @@ impl Journal {
         &self.log
     }
 
-    #[inline(always)]
+    #[inline]
     pub(crate) fn unit_changed(&mut self, lpn: u32) {
         self.units.note(lpn);
     }
@@ -176,7 +175,7 @@ impl Journal {
         self.blocks_changed = true;
     }
 
-    #[inline(always)]
+    #[inline]
     pub(crate) fn data_programmed(&mut self, done: SimTime) {
         self.programmed = self.programmed.max(done);
     }

@@ -18,7 +18,7 @@ const BITS: u32 = 31;
 #[derive(Clone, Debug)]
 pub(crate) struct Trims {
     words: Vec<u32>,
-    journal: Box<Journal>,
+    pub(crate) journal: Box<Journal>,
     /// Whether there are trims that no epoch has.
     pending: bool,
 }
@@ -51,7 +51,7 @@ impl Trims {
     pub(crate) fn new<N: Nand>(nand: &N, logical_units: u32, fault_reserve: u32) -> Self {
         let geometry = nand.geometry();
         let good = Self::blocks(geometry, logical_units, fault_reserve);
-        let log = Log::new(geometry, region_for(geometry, good, |block| nand.is_bad(block)));
+        let log = Log::new(geometry, region_for(geometry, good, |block| nand.block(block).bad));
         Self::on(geometry, log, logical_units, fault_reserve)
     }
 
@@ -77,11 +77,6 @@ impl Trims {
         trims.journal.resume(&pages, illegible);
         trims.words = found.words;
         Ok(TrimsFound { trims, clock: found.clock })
-    }
-
-    /// The log, for its blocks.
-    pub(crate) fn log(&self) -> &Log {
-        self.journal.log()
     }
 
     /// Host memory, in bytes.
@@ -117,17 +112,6 @@ impl Trims {
         changes
     }
 
-    /// A data page is on flash from then on.
-    #[inline]
-    pub(crate) fn data_programmed(&mut self, done: SimTime) {
-        self.journal.data_programmed(done);
-    }
-
-    /// Whether so much has changed that an epoch should end.
-    pub(crate) fn is_full(&self) -> bool {
-        self.journal.is_full()
-    }
-
     /// Makes the trims so far survive a power cut; returns when they do. Nothing that a trim has made
     /// invalid may be erased before: older versions could come back.
     pub(crate) fn commit<N: Nand>(
@@ -138,7 +122,7 @@ impl Trims {
         host_units: u64,
     ) -> Result<SimTime, LogWornOut> {
         // Also bits that writes have cleared take room in the next epoch.
-        if !self.pending && !self.is_full() {
+        if !self.pending && !self.journal.is_full() {
             return Ok(now.max(self.journal.settled_at()));
         }
         self.pending = false;

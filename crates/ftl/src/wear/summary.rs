@@ -31,8 +31,10 @@ impl WearSummary {
     /// How worn `nand` is; `bad_block_host_writes` are the host units written when blocks went bad in use.
     pub(crate) fn of_flash<N: Nand>(nand: &N, bad_block_host_writes: &[u64]) -> Self {
         let blocks = (0..nand.geometry().blocks()).map(BlockId::new);
-        let good: Vec<u32> =
-            blocks.filter(|&block| !nand.is_bad(block)).map(|block| nand.erase_count(block)).collect();
+        let good: Vec<u32> = blocks
+            .filter(|&block| !nand.block(block).bad)
+            .map(|block| nand.block(block).erase_count)
+            .collect();
         Self {
             bad_blocks: nand.geometry().blocks() - good.len() as u32,
             first_bad_block_host_writes: bad_block_host_writes.first().copied(),

@@ -7,8 +7,8 @@
 
 use std::fmt::Debug;
 
-use strobe_ftl::{MappingScheme, RecoveryError};
-use strobe_nand::{Chip, CutPlan, Nand, Snapshot, StampMedium, Unit, Untimed};
+use strobe_ftl::{Inspectable, MappingScheme, Recoverable, RecoveryError};
+use strobe_nand::{Cause, Chip, CutPlan, PowerCuts, Snapshot, StampMedium, Unit, Untimed};
 use strobe_types::{Lpn, Prng, SimTime};
 
 const T0: SimTime = SimTime::ZERO;
@@ -17,7 +17,7 @@ pub(crate) type TestChip = Chip<Untimed, StampMedium>;
 
 /// A kind of drive.
 pub(crate) trait Subject: Debug {
-    type Ftl: MappingScheme<Payload = u64, Nand = TestChip>;
+    type Ftl: Inspectable<Payload = u64, Nand = TestChip> + Recoverable;
 
     fn units(&self) -> u32;
     /// Whether programs or erases fail.
@@ -104,7 +104,7 @@ fn run<S: Subject>(case: &S, drive: &mut S::Ftl, model: &mut Model, step: &Step)
                 .collect();
             model.next += u64::from(count);
             units.iter().for_each(|unit| model.change(unit.lpn.get(), unit.payload));
-            drive.write(T0, &units)
+            drive.write(T0, &units, Cause::Host)
         }
         Step::Trim { first, count } => {
             (first..first + count).for_each(|lpn| model.change(lpn, 0));

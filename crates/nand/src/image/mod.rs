@@ -31,7 +31,7 @@ use std::path::Path;
 
 use strobe_types::{BlockId, Geometry};
 
-use crate::chip::factory_bad;
+use crate::wear::factory_bad;
 use crate::{BlockState, Chip, Timing, WearConfig};
 use layout::{ALIGN, BLOCK_SLOT, BlockEntry, CONFIG_MAX, Header, Layout, MAGIC, VERSION};
 use medium::FileMedium;

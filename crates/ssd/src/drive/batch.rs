@@ -1,7 +1,7 @@
 //! Many requests at a time, as a generator or a trace has them: the path that decides how fast a run is.
 
-use strobe_ftl::MappingScheme;
-use strobe_nand::Unit;
+use strobe_ftl::Inspectable;
+use strobe_nand::{Cause, Unit};
 use strobe_types::{Op, Request, SimTime};
 
 use super::Drive;
@@ -13,7 +13,7 @@ use crate::queue::HostQueue;
 const ENTRY_AHEAD: usize = 24;
 const STATE_AHEAD: usize = 10;
 
-impl<F: MappingScheme> Drive<F> {
+impl<F: Inspectable> Drive<F> {
     /// See [`Device::run`](crate::Device::run).
     pub(super) fn run_batch(
         &mut self,
@@ -91,9 +91,9 @@ impl<F: MappingScheme> Drive<F> {
             self.units = units;
             return Ok(0);
         }
-        let before = self.ftl.host_units_written();
-        let result = self.ftl.write(SimTime::ZERO, &units);
-        let written = self.ftl.host_units_written() - before;
+        let before = self.ftl.stats().host_units_written;
+        let result = self.ftl.write(SimTime::ZERO, &units, Cause::Host);
+        let written = self.ftl.stats().host_units_written - before;
         self.host.units_written += written;
         self.host.add_many(CommandKind::Write, written, written * u64::from(self.geometry.unit_bytes()));
         let gathered = units.len();

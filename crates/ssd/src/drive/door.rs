@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use strobe_ftl::MappingScheme;
+use strobe_ftl::{Inspectable, MappingScheme};
 use strobe_nand::{Nand, Payload};
 use strobe_types::{Geometry, Lpn, Request, SECTOR_BYTES, SimTime};
 
@@ -29,7 +29,7 @@ impl Pending {
 
 impl<F> Device for Drive<F>
 where
-    F: MappingScheme + Send,
+    F: Inspectable + Send,
 {
     fn sectors(&self) -> u64 {
         self.drive_sectors
@@ -82,7 +82,7 @@ where
         self.accounted(&Command::Flush, |drive| {
             let durable = drive.make_durable(now)?;
             drive.ftl.nand_mut().sync();
-            Ok(durable.max(drive.ftl.idle_at()))
+            Ok(durable.max(drive.ftl.nand().idle_at()))
         })
     }
 

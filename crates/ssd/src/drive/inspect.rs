@@ -1,6 +1,6 @@
 //! What can be seen of a drive.
 
-use strobe_ftl::{CheckError, MappingScheme, WearSummary};
+use strobe_ftl::{CheckError, Inspectable, WearSummary};
 use strobe_nand::Nand;
 
 use super::Drive;
@@ -8,7 +8,7 @@ use crate::device::Inspect;
 use crate::nvram::Nvram;
 use crate::stats::{DriveStats, Latency};
 
-impl<F: MappingScheme> Inspect for Drive<F> {
+impl<F: Inspectable> Inspect for Drive<F> {
     fn logical_units(&self) -> u32 {
         self.ftl.logical_units()
     }
@@ -25,10 +25,10 @@ impl<F: MappingScheme> Inspect for Drive<F> {
         DriveStats {
             host: self.host,
             nand: self.ftl.nand().counts().since(&self.before),
-            gc: *self.ftl.gc_stats(),
-            merges: self.ftl.merge_stats(),
-            translation: self.ftl.translation_stats(),
-            copies: self.ftl.copy_stats(),
+            gc: self.ftl.stats().gc,
+            merges: self.ftl.stats().merges,
+            translation: self.ftl.stats().translation,
+            copies: self.ftl.stats().copies,
             nvram: self.nvram.as_ref().map(Nvram::stats),
         }
     }
@@ -60,6 +60,6 @@ impl<F: MappingScheme> Inspect for Drive<F> {
     }
 
     fn operations(&self) -> u64 {
-        self.ftl.nand().operations()
+        self.ftl.nand().counts().changes()
     }
 }

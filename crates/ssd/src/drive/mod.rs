@@ -13,9 +13,9 @@ mod simulated;
 mod trim;
 mod write;
 
-use strobe_ftl::MappingScheme;
+use strobe_ftl::{Inspectable, MappingScheme};
 use strobe_nand::{Nand, NandOp, OpCounts, Payload, Unit};
-use strobe_types::{Geometry, Lba, Lpn, Op, Request, SimTime};
+use strobe_types::{Geometry, Lba, Op, Request, SimTime};
 
 use self::door::Pending;
 use self::simulated::PlannedCut;
@@ -120,7 +120,9 @@ impl<F: MappingScheme> Drive<F> {
     pub fn last_read(&self) -> &[F::Payload] {
         &self.read
     }
+}
 
+impl<F: Inspectable> Drive<F> {
     /// Executes one command issued at `now`; returns when it is complete. Every command that does not come in a
     /// batch takes this path.
     fn perform(
@@ -237,7 +239,9 @@ impl<F: MappingScheme> Drive<F> {
             Op::Flush => self.flush(now),
         }
     }
+}
 
+impl<F: MappingScheme> Drive<F> {
     /// Content that no write before has stored.
     #[inline(always)]
     fn next_stamp(&mut self) -> F::Payload {
@@ -273,12 +277,5 @@ impl<F: MappingScheme> Drive<F> {
     #[inline(always)]
     fn has_cache(&self) -> bool {
         self.buffer.is_some() || self.nvram.is_some()
-    }
-
-    /// The content of a unit, without asking flash for it.
-    fn peek(&self, lpn: Lpn) -> F::Payload {
-        let cached = self.nvram.as_ref().and_then(|nvram| nvram.get(lpn));
-        let cached = cached.or_else(|| self.buffer.as_ref()?.get(lpn).cloned());
-        cached.unwrap_or_else(|| self.ftl.peek(lpn))
     }
 }

@@ -1,7 +1,7 @@
 //! What only a simulation can do: copy itself, have its power cut, and answer for what it gives back.
 
-use strobe_ftl::{MappingScheme, Recovery, RecoveryError};
-use strobe_nand::{CutPlan, Nand};
+use strobe_ftl::{Inspectable, Recoverable, Recovery, RecoveryError};
+use strobe_nand::{CutPlan, Nand, PowerCuts};
 use strobe_types::{Lpn, SimTime};
 
 use super::Drive;
@@ -22,7 +22,7 @@ pub(super) struct PlannedCut<P> {
 
 impl<F> Simulated for Drive<F>
 where
-    F: MappingScheme + Clone + Send + 'static,
+    F: Inspectable + Recoverable + Clone + Send + 'static,
     F::Nand: Clone,
 {
     fn freeze(&self) -> Box<dyn Simulated> {
@@ -53,7 +53,7 @@ where
     }
 }
 
-impl<F: MappingScheme> Drive<F>
+impl<F: Recoverable> Drive<F>
 where
     F::Nand: Clone,
 {
@@ -78,7 +78,7 @@ where
     }
 }
 
-impl<F: MappingScheme> Drive<F> {
+impl<F: Inspectable> Drive<F> {
     /// Keeps what a power cut inside the command that now begins would go back to.
     #[inline(always)]
     pub(super) fn begin_command(&mut self) {
@@ -98,6 +98,13 @@ impl<F: MappingScheme> Drive<F> {
 
     fn has_lost_power(&self) -> bool {
         self.power.as_ref().is_some_and(|cut| self.operations() >= cut.operation)
+    }
+
+    /// The content of a unit, without asking flash for it.
+    fn peek(&self, lpn: Lpn) -> F::Payload {
+        let cached = self.nvram.as_ref().and_then(|nvram| nvram.get(lpn));
+        let cached = cached.or_else(|| self.buffer.as_ref()?.get(lpn).cloned());
+        cached.unwrap_or_else(|| self.ftl.peek(lpn))
     }
 
     fn contents(&self) -> Vec<F::Payload> {

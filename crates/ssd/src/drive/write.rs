@@ -1,7 +1,7 @@
 //! Writes: through the caches, or past them, to whole mapping units.
 
 use strobe_ftl::{FtlError, MappingScheme};
-use strobe_nand::{Payload, Unit};
+use strobe_nand::{Cause, Payload, Unit};
 use strobe_types::{Geometry, Lba, Lpn, SECTOR_BYTES, SimTime};
 
 use super::Drive;
@@ -29,7 +29,7 @@ impl<F: MappingScheme> Drive<F> {
         // The common case, one whole unit and no cache, without detours.
         let done = if sectors == per_unit && aligned && !self.has_cache() {
             let lpn = self.geometry.lpn_of(lba);
-            let done = self.ftl.write(received, &[Unit { lpn, payload: content(lpn) }])?;
+            let done = self.ftl.write(received, &[Unit { lpn, payload: content(lpn) }], Cause::Host)?;
             self.host.units_written += 1;
             done
         } else if fua {
@@ -128,9 +128,9 @@ impl<F: MappingScheme> Drive<F> {
 
     /// Writes the units gathered past the caches.
     fn store_on_flash(&mut self, ready: SimTime) -> Result<SimTime, FtlError> {
-        let before = self.ftl.host_units_written();
-        let done = self.ftl.write(ready, &self.units);
-        self.host.units_written += self.ftl.host_units_written() - before;
+        let before = self.ftl.stats().host_units_written;
+        let done = self.ftl.write(ready, &self.units, Cause::Host);
+        self.host.units_written += self.ftl.stats().host_units_written - before;
         done
     }
 

@@ -459,7 +459,7 @@ impl<T: Timing + Send + 'static, V: Policy> Bench<T, V> {
         }
         assert_eq!(host.units_written, self.units_written);
         assert_eq!(host.read_modify_writes, self.read_modify_writes);
-        assert!(ftl.host_units_written() <= self.units_written, "more units on flash than written");
+        assert!(ftl.stats().host_units_written <= self.units_written, "more units on flash than written");
         if let Some(nvram) = self.drive.stats().nvram {
             assert!(nvram.write_units <= self.units_written, "{nvram:?}");
             assert!(nvram.hits + nvram.evicted_units <= nvram.write_units, "{nvram:?}");

@@ -240,13 +240,13 @@ fn forced_unit_access_waits_for_flash_and_a_write_does_not() {
     let command = |fua| Command::Write { range: unit_range(3, 1), fua, hint: Hint::None };
     let mut data = vec![1; 4096];
     assert_eq!(drive.execute_with(T0, &command(false), &data), Ok(T0));
-    assert_eq!(drive.ftl().host_units_written(), 0, "in the buffer");
+    assert_eq!(drive.ftl().stats().host_units_written, 0, "in the buffer");
     data.fill(2);
     let done = drive.execute_with(T0, &command(true), &data).expect("runs");
     assert_eq!(done, SimTime::from_ns(TRANSFER + PROGRAM));
-    assert_eq!(drive.ftl().host_units_written(), 1, "on flash");
+    assert_eq!(drive.ftl().stats().host_units_written, 1, "on flash");
     assert_eq!(drive.execute(done, &Command::Flush), Ok(done), "the older version is forgotten");
-    assert_eq!(drive.ftl().host_units_written(), 1);
+    assert_eq!(drive.ftl().stats().host_units_written, 1);
     let mut out = vec![0; 4096];
     drive.read_bytes(done, unit_range(3, 1).lba, &mut out).expect("runs");
     assert_eq!(out, data);

@@ -1,7 +1,7 @@
 //! The door: completions of what was submitted, and the same drive behind every way in.
 
 use proptest::prelude::*;
-use strobe_ftl::MappingScheme;
+use strobe_ftl::Inspectable as _;
 use strobe_ssd::{
     Command, CommandError, Completion, DataMode, Device, DriveConfig, Hint, HostQueue, Inspect, LimitsConfig,
     NvramPolicyName, Pacing, Range, Simulated, build,

@@ -349,5 +349,5 @@ fn blocks_bad_from_the_factory_stay_bad() {
     assert_eq!(examined.bad_blocks, 3);
     assert_eq!(examined.erase_counts.len(), 61);
     let (drive, _) = examined.drive.expect("recovers");
-    assert_eq!((0..64).filter(|&block| drive.ftl().nand().is_bad(BlockId::new(block))).count(), 3);
+    assert_eq!((0..64).filter(|&block| drive.ftl().nand().block(BlockId::new(block)).bad).count(), 3);
 }

@@ -4,10 +4,10 @@
 
 use strobe_ftl::gc::Greedy;
 use strobe_ftl::{
-    CheckError, CopyStats, FtlError, GcStats, MappingScheme, PageMap, PageMapConfig, Recovery, RecoveryError,
-    WearSummary,
+    CheckError, FtlError, FtlStats, Inspectable, MappingScheme, PageMap, PageMapConfig, Recoverable,
+    Recovery, RecoveryError,
 };
-use strobe_nand::{Chip, StampMedium, Unit, Untimed, WearConfig};
+use strobe_nand::{Cause, Chip, StampMedium, Unit, Untimed, WearConfig};
 use strobe_ssd::{
     Command, ControllerConfig, Device, Drive, Hint, Inspect, Nvram, NvramConfig, NvramPolicyName, Range,
     SectorRange,
@@ -48,7 +48,7 @@ impl Forgetful {
         let mut inner = PageMap::new(chip, policy, PageMapConfig::new(UNITS)).expect("room");
         let mapped = (0..UNITS).zip(&content).filter(|(_, stamp)| **stamp > 0);
         let units: Vec<_> = mapped.map(|(lpn, &payload)| Unit { lpn: Lpn::new(lpn), payload }).collect();
-        inner.write(T0, &units).expect("runs");
+        inner.write(T0, &units, Cause::Host).expect("runs");
         Self { inner, states: vec![content], rng: Prng::new(seed) }
     }
 
@@ -74,15 +74,31 @@ impl MappingScheme for Forgetful {
     type Payload = u64;
     type Nand = Flash;
 
-    fn write(&mut self, now: SimTime, units: &[Unit<u64>]) -> Result<SimTime, FtlError> {
+    fn nand(&self) -> &Flash {
+        self.inner.nand()
+    }
+
+    fn nand_mut(&mut self) -> &mut Flash {
+        self.inner.nand_mut()
+    }
+
+    fn logical_units(&self) -> u32 {
+        UNITS
+    }
+
+    fn stats(&self) -> &FtlStats {
+        self.inner.stats()
+    }
+
+    fn write(&mut self, now: SimTime, units: &[Unit<u64>], cause: Cause) -> Result<SimTime, FtlError> {
         for unit in units {
             self.step(|state| state[unit.lpn.index()] = unit.payload);
         }
-        self.inner.write(now, units)
+        self.inner.write(now, units, cause)
     }
 
-    fn write_back(&mut self, now: SimTime, units: &[Unit<u64>]) -> Result<SimTime, FtlError> {
-        self.write(now, units)
+    fn read(&mut self, now: SimTime, first: Lpn, count: u32, out: &mut Vec<u64>) -> SimTime {
+        self.inner.read(now, first, count, out)
     }
 
     fn trim(&mut self, now: SimTime, first: Lpn, count: u32) -> Result<SimTime, FtlError> {
@@ -102,64 +118,32 @@ impl MappingScheme for Forgetful {
         self.inner.flush(now)
     }
 
-    fn recover(self, _: SimTime, _: Flash) -> Result<(Self, Recovery), RecoveryError> {
-        Err(RecoveryError::Volatile)
-    }
-
-    fn nand(&self) -> &Flash {
-        self.inner.nand()
-    }
-
-    fn nand_mut(&mut self) -> &mut Flash {
-        self.inner.nand_mut()
-    }
-
-    fn logical_units(&self) -> u32 {
-        UNITS
-    }
-
-    fn mapped_units(&self) -> u32 {
-        self.inner.mapped_units()
-    }
-
-    fn host_units_written(&self) -> u64 {
-        self.inner.host_units_written()
-    }
-
     fn stripe_units(&self) -> u32 {
         self.inner.stripe_units()
     }
+}
 
-    fn read(&mut self, now: SimTime, first: Lpn, count: u32, out: &mut Vec<u64>) -> SimTime {
-        self.inner.read(now, first, count, out)
-    }
-
-    fn peek(&self, lpn: Lpn) -> u64 {
-        self.inner.peek(lpn)
-    }
-
-    fn prefetch_entry(&self, _: Lpn) {}
-
-    fn prefetch_state(&self, _: Lpn) {}
-
-    fn gc_stats(&self) -> &GcStats {
-        self.inner.gc_stats()
-    }
-
-    fn copy_stats(&self) -> CopyStats {
-        self.inner.copy_stats()
+impl Inspectable for Forgetful {
+    fn mapped_units(&self) -> u32 {
+        self.inner.mapped_units()
     }
 
     fn free_blocks(&self) -> u32 {
         self.inner.free_blocks()
     }
 
-    fn wear(&self) -> WearSummary {
-        self.inner.wear()
+    fn peek(&self, lpn: Lpn) -> u64 {
+        self.inner.peek(lpn)
     }
 
     fn check(&self) -> Result<(), CheckError> {
         self.inner.check()
+    }
+}
+
+impl Recoverable for Forgetful {
+    fn recover(self, _: SimTime, _: Flash) -> Result<(Self, Recovery), RecoveryError> {
+        Err(RecoveryError::Volatile)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Tiny drives and request sequences that the other modules share.
 
 use strobe_ftl::gc::Greedy;
-use strobe_ftl::{MappingScheme, PageMap, PageMapConfig};
+use strobe_ftl::{Inspectable, PageMap, PageMapConfig};
 use strobe_nand::{ArrayTiming, Chip, Medium, Nand, Timing, TimingConfig, Untimed, WearConfig};
 use strobe_ssd::{
     Command, CommandError, Completion, ControllerConfig, DataMode, Device, Drive, DriveConfig, FtlConfig,
@@ -209,7 +209,7 @@ pub(crate) trait Host: Device {
 impl<D: Device + ?Sized> Host for D {}
 
 /// The content of every mapping unit, read by a command.
-pub(crate) fn contents<F: MappingScheme + Send>(drive: &mut Drive<F>) -> Vec<F::Payload> {
+pub(crate) fn contents<F: Inspectable + Send>(drive: &mut Drive<F>) -> Vec<F::Payload> {
     let range = Range::new(Lba::new(0), drive.sectors() as u32);
     drive.execute(T0, &Command::Read { range }).expect("the whole drive is in range");
     drive.last_read().to_vec()

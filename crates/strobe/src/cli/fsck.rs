@@ -9,11 +9,11 @@ use anyhow::anyhow;
 use clap::Args;
 use strobe::machine::available_bytes;
 use strobe::report::{bytes, count, recovered};
-use strobe_ftl::MappingScheme as _;
+use strobe_ftl::Inspectable as _;
 use strobe_nand::{Damage, Payload as _, UnitBytes};
 use strobe_ssd::{
-    Access, Device as _, Examined, Image, ImageDrive, ImageError, ImageProblem, Inspect as _, examine, image_config,
-    memory_bytes,
+    Access, Device as _, Examined, Image, ImageDrive, ImageError, ImageProblem, Inspect as _, examine,
+    image_config, memory_bytes,
 };
 use strobe_types::{Geometry, Lpn};
 

@@ -7,8 +7,8 @@ use std::collections::VecDeque;
 use strobe_nand::{Cause, Nand, Unit};
 use strobe_types::{BlockId, Lpn, SimTime};
 
-use super::Scheme;
 use super::found::{Found, FoundBlock};
+use super::scheme::Scheme;
 use super::sectors::Sectors;
 use crate::recovery::damaged;
 use crate::{CheckError, FtlError, Recovery, RecoveryError};
@@ -78,7 +78,7 @@ impl Fast {
     /// Empties the oldest log block: whoever has newest versions there is merged.
     fn reclaim<N: Nand>(&mut self, sectors: &mut Sectors<N>, now: SimTime) -> Result<SimTime, FtlError> {
         let Some(oldest) = self.random.front().copied() else { return Ok(now) };
-        sectors.gc.runs += 1;
+        sectors.stats.gc.runs += 1;
         let mut done = now;
         for page in 0..sectors.per_block {
             if sectors.valid[oldest.index()] == 0 {
@@ -92,7 +92,7 @@ impl Fast {
         }
         self.random.pop_front();
         let erased = sectors.erase(done, oldest, Cause::Merge)?;
-        sectors.gc.time_ns = sectors.gc.time_ns.saturating_add(erased.since(now));
+        sectors.stats.gc.time_ns = sectors.stats.gc.time_ns.saturating_add(erased.since(now));
         Ok(erased)
     }
 
@@ -107,11 +107,7 @@ impl Fast {
         let (target, done) = sectors.rebuild(now, logical, new)?;
         let old = std::mem::replace(&mut self.data[logical as usize], target);
         let log = self.sequential.take_if(|log| log.logical == logical).map(|log| log.block);
-        let mut erased = done;
-        for block in old.into_iter().chain(log) {
-            erased = erased.max(sectors.erase(done, block, Cause::Merge)?);
-        }
-        Ok(erased)
+        sectors.erase_merged(done, old.into_iter().chain(log))
     }
 
     /// Makes the sequential log block, with `new` where it belongs, the data block of its logical block.
@@ -122,18 +118,16 @@ impl Fast {
         new: Option<(&Unit<N::Payload>, Cause)>,
     ) -> Result<SimTime, FtlError> {
         let Some(Sequential { logical, block, next }) = self.sequential else { return Ok(now) };
-        sectors.gc.runs += 1;
+        sectors.stats.gc.runs += 1;
         let behind = new.is_some_and(|(unit, _)| sectors.split(unit.lpn).1 < next);
-        let superseded = sectors.sectors_of(logical).take(next as usize).any(|lpn| {
-            let place = sectors.place(lpn).map(|ppa| sectors.nand.geometry().block_of(ppa));
-            place.is_some_and(|place| place != block)
-        });
+        let mut written = sectors.sectors_of(logical).take(next as usize);
+        let superseded = written.any(|lpn| sectors.holder(lpn).is_some_and(|holder| holder != block));
         let mut now = now;
         if !behind && !superseded && !sectors.is_failing(block) {
             let whole = next == sectors.per_block && new.is_none();
             match sectors.fill(now, logical, block, next, new, 0) {
                 Ok(done) => {
-                    let merges = &mut sectors.merges;
+                    let merges = sectors.stats.merges();
                     *(if whole { &mut merges.switched } else { &mut merges.partial }) += 1;
                     self.sequential = None;
                     let old = self.data[logical as usize].replace(block);
@@ -195,13 +189,13 @@ impl Fast {
     }
 }
 
-impl Scheme for Fast {
-    fn new<N: Nand>(sectors: &Sectors<N>) -> Self {
+impl<N: Nand> Scheme<N> for Fast {
+    fn new(sectors: &Sectors<N>) -> Self {
         let data = vec![None; sectors.logical_blocks() as usize];
         Self { data, sequential: None, random: VecDeque::new(), next: sectors.per_block }
     }
 
-    fn write<N: Nand>(
+    fn write(
         &mut self,
         sectors: &mut Sectors<N>,
         now: SimTime,
@@ -228,11 +222,7 @@ impl Scheme for Fast {
         self.overwrite(sectors, now, unit, cause)
     }
 
-    fn restore<N: Nand>(
-        sectors: &mut Sectors<N>,
-        found: Found,
-        report: &mut Recovery,
-    ) -> Result<Self, RecoveryError> {
+    fn restore(sectors: &mut Sectors<N>, found: Found, report: &mut Recovery) -> Result<Self, RecoveryError> {
         let mut scheme = Self::new(sectors);
         let per_block = sectors.per_block;
         let is_log = |block: &FoundBlock| {
@@ -268,7 +258,7 @@ impl Scheme for Fast {
         Ok(scheme)
     }
 
-    fn check<N: Nand>(&self, sectors: &Sectors<N>) -> Result<u32, CheckError> {
+    fn check(&self, sectors: &Sectors<N>) -> Result<u32, CheckError> {
         let data = self.data.iter().flatten().count();
         let logs = self.random.len() + usize::from(self.sequential.is_some());
         if logs > sectors.config.log_blocks as usize {

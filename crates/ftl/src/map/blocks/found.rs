@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use strobe_nand::{Cause, Nand};
 use strobe_types::{BlockId, Lpn, Ppa};
 
-use super::BlockMapConfig;
+use super::config::BlockMapConfig;
 use super::sectors::{Sectors, State};
 use crate::journal::Trims;
 use crate::scan::{UnitFound, scan};
@@ -109,9 +109,10 @@ impl<N: Nand> Sectors<N> {
             .all_blocks()
             .filter(|block| !matches!(sectors.states[block.index()], State::Bad | State::Meta))
             .collect();
-        let scanned = scan(&mut sectors.nand, good.iter().copied(), config.logical_units, report)?;
+        let from_start = good.iter().map(|&block| (block, 0));
+        let scanned = scan(&mut sectors.nand, from_start, 0, config.logical_units, report)?;
         sectors.sequence = scanned.next_sequence.max(clock.sequence).max(1);
-        sectors.host_units_written = clock.host_units;
+        sectors.stats.host_units_written = clock.host_units;
         report.units_found += scanned.units.len() as u64;
         scanned.failed.iter().for_each(|block| sectors.failing[block.index()] = true);
         let mut found: BTreeMap<BlockId, FoundBlock> = BTreeMap::new();
@@ -159,11 +160,10 @@ impl<N: Nand> Sectors<N> {
     fn erase_rest(&mut self, good: &[BlockId], report: &mut Recovery) -> Result<(), RecoveryError> {
         self.pool_erased();
         for &block in good {
-            let is_erased = self.nand.pages_programmed(block) == 0 && !self.nand.is_half_erased(block);
-            if self.states[block.index()] == State::Used || is_erased {
+            if self.states[block.index()] == State::Used || self.nand.block(block).is_erased() {
                 continue;
             }
-            // If the log of trims is worn out, it stays as it is, and nobody's.
+            // If the log of trims is worn out, nothing can be erased any more: the block stays as it is, unused.
             self.states[block.index()] = State::Used;
             if let Ok(done) = self.erase(report.now(), block, Cause::Recovery) {
                 report.read(done);

@@ -1,12 +1,12 @@
 //! Log blocks of one data block each (Kim, Kim, Noh, Min & Cho, "A space-efficient flash translation layer
-//! for CompactFlash systems", IEEE Trans. Consumer Electronics 48(2), 2002), with the optimisation of
-//! [S2] §3.1: a log block that holds a prefix in order is filled up from the data block and switched.
+//! for CompactFlash systems", IEEE Trans. Consumer Electronics 48(2), 2002). As there, a log block that holds the
+//! first sectors in order is filled up from the data block and takes its place.
 
 use strobe_nand::{Cause, Nand, Unit};
 use strobe_types::{BlockId, SimTime};
 
-use super::Scheme;
 use super::found::Found;
+use super::scheme::Scheme;
 use super::sectors::Sectors;
 use crate::recovery::damaged;
 use crate::{CheckError, FtlError, Recovery, RecoveryError};
@@ -63,14 +63,14 @@ impl LogBlock {
         now: SimTime,
         at: u32,
     ) -> Result<SimTime, FtlError> {
-        sectors.gc.runs += 1;
+        sectors.stats.gc.runs += 1;
         let Log { logical, block, next, in_order, .. } = self.logs[at as usize];
         let mut done = now;
         let mut target = None;
         if in_order {
             match sectors.fill(now, logical, block, next, None, 0) {
                 Ok(filled) => {
-                    let merges = &mut sectors.merges;
+                    let merges = sectors.stats.merges();
                     *(if next == sectors.per_block { &mut merges.switched } else { &mut merges.partial }) +=
                         1;
                     (done, target) = (filled, Some(block));
@@ -83,11 +83,9 @@ impl LogBlock {
         }
         let old = std::mem::replace(&mut self.data[logical as usize], target);
         self.forget(at);
-        let mut erased = done;
-        for block in [old, Some(block)].into_iter().flatten().filter(|&block| Some(block) != target) {
-            erased = erased.max(sectors.erase(done, block, Cause::Merge)?);
-        }
-        sectors.gc.time_ns = sectors.gc.time_ns.saturating_add(erased.since(now));
+        let replaced = [old, Some(block)].into_iter().flatten().filter(|&block| Some(block) != target);
+        let erased = sectors.erase_merged(done, replaced)?;
+        sectors.stats.gc.time_ns = sectors.stats.gc.time_ns.saturating_add(erased.since(now));
         Ok(erased)
     }
 
@@ -113,13 +111,13 @@ impl LogBlock {
     }
 }
 
-impl Scheme for LogBlock {
-    fn new<N: Nand>(sectors: &Sectors<N>) -> Self {
+impl<N: Nand> Scheme<N> for LogBlock {
+    fn new(sectors: &Sectors<N>) -> Self {
         let blocks = sectors.logical_blocks() as usize;
         Self { data: vec![None; blocks], log_of: vec![None; blocks], logs: Vec::new(), writes: 0 }
     }
 
-    fn write<N: Nand>(
+    fn write(
         &mut self,
         sectors: &mut Sectors<N>,
         now: SimTime,
@@ -165,7 +163,7 @@ impl Scheme for LogBlock {
         }
     }
 
-    fn restore<N: Nand>(
+    fn restore(
         sectors: &mut Sectors<N>,
         found: Found,
         _report: &mut Recovery,
@@ -199,7 +197,7 @@ impl Scheme for LogBlock {
         }
     }
 
-    fn check<N: Nand>(&self, sectors: &Sectors<N>) -> Result<u32, CheckError> {
+    fn check(&self, sectors: &Sectors<N>) -> Result<u32, CheckError> {
         for (at, log) in self.logs.iter().enumerate() {
             if self.log_of[log.logical as usize] != Some(at as u32) {
                 return Err(CheckError(format!("the log of logical block {} is lost", log.logical)));

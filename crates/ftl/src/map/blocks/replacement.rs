@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 use strobe_nand::{Cause, Nand, Unit};
 use strobe_types::{BlockId, Lpn, SimTime};
 
-use super::Scheme;
 use super::found::Found;
+use super::scheme::Scheme;
 use super::sectors::Sectors;
 use crate::recovery::damaged;
 use crate::{CheckError, FtlError, Recovery, RecoveryError};
@@ -39,7 +39,7 @@ impl ReplacementBlock {
         let mut now = now;
         for &block in &self.chains[logical as usize] {
             let page = sectors.page(block, offset);
-            now = sectors.nand.read_spare(now, page, cause);
+            now = sectors.nand.read(now, page, 0, cause);
             if sectors.is_open_at(block, offset) {
                 return (Some(block), now);
             }
@@ -103,13 +103,13 @@ impl ReplacementBlock {
         now: SimTime,
         logical: u32,
     ) -> Result<SimTime, FtlError> {
-        sectors.gc.runs += 1;
+        sectors.stats.gc.runs += 1;
         let chain = self.clear(logical);
         let (mut done, mut target) = (now, None);
         if let Some(&last) = chain.last().filter(|&&last| fits_into(sectors, logical, last)) {
             match sectors.fill(now, logical, last, 0, None, 0) {
                 Ok(filled) => {
-                    sectors.merges.partial += 1;
+                    sectors.stats.merges().partial += 1;
                     (done, target) = (filled, Some(last));
                 }
                 Err(failed) => done = failed.at,
@@ -125,12 +125,26 @@ impl ReplacementBlock {
             };
         }
         target.into_iter().for_each(|block| self.add(logical, block));
-        let mut erased = done;
-        for block in chain.into_iter().filter(|&block| Some(block) != target) {
-            erased = erased.max(sectors.erase(done, block, Cause::Merge)?);
-        }
-        sectors.gc.time_ns = sectors.gc.time_ns.saturating_add(erased.since(now));
+        let erased = sectors.erase_merged(done, chain.into_iter().filter(|&block| Some(block) != target))?;
+        sectors.stats.gc.time_ns = sectors.stats.gc.time_ns.saturating_add(erased.since(now));
         Ok(erased)
+    }
+
+    /// Whether a walk along the chain finds the newest version of each sector: pages at an offset are used
+    /// from the first block on, and the last of them has it.
+    fn is_well_formed<N: Nand>(&self, sectors: &Sectors<N>, logical: u32) -> bool {
+        let chain = &self.chains[logical as usize];
+        sectors.sectors_of(logical).all(|lpn| {
+            let offset = sectors.split(lpn).1;
+            let used = chain.iter().take_while(|&&block| !sectors.is_open_at(block, offset)).count();
+            let rest_is_free = chain[used..].iter().all(|&block| sectors.is_open_at(block, offset));
+            let last = |&block: &BlockId| {
+                let ppa = sectors.nand.geometry().first_unit_of_page(sectors.page(block, offset));
+                sectors.nand.lpn(ppa).is_some()
+            };
+            let newest = chain[..used].iter().rev().find(|&block| last(block)).copied();
+            rest_is_free && sectors.holder(lpn).is_none_or(|holder| newest == Some(holder))
+        })
     }
 }
 
@@ -138,18 +152,19 @@ impl ReplacementBlock {
 fn fits_into<N: Nand>(sectors: &Sectors<N>, logical: u32, block: BlockId) -> bool {
     !sectors.is_failing(block)
         && sectors.sectors_of(logical).all(|lpn| {
-            let place = sectors.place(lpn).map(|ppa| sectors.nand.geometry().block_of(ppa));
-            place.is_none_or(|place| place == block || sectors.is_open_at(block, sectors.split(lpn).1))
+            sectors
+                .holder(lpn)
+                .is_none_or(|holder| holder == block || sectors.is_open_at(block, sectors.split(lpn).1))
         })
 }
 
-impl Scheme for ReplacementBlock {
-    fn new<N: Nand>(sectors: &Sectors<N>) -> Self {
+impl<N: Nand> Scheme<N> for ReplacementBlock {
+    fn new(sectors: &Sectors<N>) -> Self {
         let chains = vec![Vec::new(); sectors.logical_blocks() as usize];
         Self { chains, replacements: 0, by_length: BTreeSet::new() }
     }
 
-    fn write<N: Nand>(
+    fn write(
         &mut self,
         sectors: &mut Sectors<N>,
         now: SimTime,
@@ -172,16 +187,12 @@ impl Scheme for ReplacementBlock {
         }
     }
 
-    fn look_up<N: Nand>(&self, sectors: &mut Sectors<N>, now: SimTime, lpn: Lpn) -> SimTime {
+    fn look_up(&self, sectors: &mut Sectors<N>, now: SimTime, lpn: Lpn) -> SimTime {
         let (logical, offset) = sectors.split(lpn);
         self.walk(sectors, now, logical, offset, Cause::Host).1
     }
 
-    fn restore<N: Nand>(
-        sectors: &mut Sectors<N>,
-        found: Found,
-        report: &mut Recovery,
-    ) -> Result<Self, RecoveryError> {
+    fn restore(sectors: &mut Sectors<N>, found: Found, report: &mut Recovery) -> Result<Self, RecoveryError> {
         let mut scheme = Self::new(sectors);
         for block in found.blocks {
             let in_place = block.is_in_place(sectors.per_block);
@@ -201,7 +212,7 @@ impl Scheme for ReplacementBlock {
         Ok(scheme)
     }
 
-    fn check<N: Nand>(&self, sectors: &Sectors<N>) -> Result<u32, CheckError> {
+    fn check(&self, sectors: &Sectors<N>) -> Result<u32, CheckError> {
         let beyond: usize = self.chains.iter().map(|chain| chain.len().saturating_sub(1)).sum();
         let longer = self.chains.iter().filter(|chain| chain.len() > 1).count();
         if beyond != self.replacements as usize || longer != self.by_length.len() {
@@ -216,25 +227,5 @@ impl Scheme for ReplacementBlock {
             }
         }
         Ok(self.chains.iter().map(Vec::len).sum::<usize>() as u32)
-    }
-}
-
-impl ReplacementBlock {
-    /// Whether a walk along the chain finds the newest version of each sector: pages at an offset are used
-    /// from the first block on, and the last of them has it.
-    fn is_well_formed<N: Nand>(&self, sectors: &Sectors<N>, logical: u32) -> bool {
-        let chain = &self.chains[logical as usize];
-        sectors.sectors_of(logical).all(|lpn| {
-            let offset = sectors.split(lpn).1;
-            let used = chain.iter().take_while(|&&block| !sectors.is_open_at(block, offset)).count();
-            let rest_is_free = chain[used..].iter().all(|&block| sectors.is_open_at(block, offset));
-            let holder = sectors.place(lpn).map(|ppa| sectors.nand.geometry().block_of(ppa));
-            let last = |&block: &BlockId| {
-                let ppa = sectors.nand.geometry().first_unit_of_page(sectors.page(block, offset));
-                sectors.nand.lpn(ppa).is_some()
-            };
-            let newest = chain[..used].iter().rev().find(|&block| last(block)).copied();
-            rest_is_free && holder.is_none_or(|holder| newest == Some(holder))
-        })
     }
 }

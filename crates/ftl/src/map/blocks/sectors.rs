@@ -1,15 +1,14 @@
-//! The flash below all block-mapped schemes: where the newest version of each sector lies, how sectors are
-//! moved, blocks taken and erased.
+//! The flash below all block-mapped schemes: where the newest version of each sector lies, how blocks are taken
+//! and erased.
 
 use strobe_nand::{Cause, Nand, Unit};
 use strobe_types::{BlockId, Lpn, PackedPpa, Ppa, Ppn, SimTime, prefetch_write};
 
-use super::{BlockMapConfig, MergeStats};
+use super::config::BlockMapConfig;
 use crate::free::{FreePool, Want};
 use crate::journal::Trims;
-use crate::map::page::CopyStats;
 use crate::scan::COPIED;
-use crate::{CheckError, FtlError, GcStats, WearSummary};
+use crate::{FtlError, FtlStats, MergeStats};
 
 /// What a block is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,15 +43,11 @@ pub(super) struct Sectors<N: Nand> {
     pub(super) states: Vec<State>,
     /// Blocks with a program that has failed: to be given up instead of erased.
     pub(super) failing: Vec<bool>,
-    free: FreePool,
+    pub(super) free: FreePool,
     /// Only with a durable map.
     pub(super) trims: Option<Trims>,
     pub(super) sequence: u64,
-    pub(super) host_units_written: u64,
-    pub(super) gc: GcStats,
-    pub(super) merges: MergeStats,
-    pub(super) copies: CopyStats,
-    bad_block_host_writes: Vec<u64>,
+    pub(super) stats: FtlStats,
     pub(super) end_of_life: Option<FtlError>,
 }
 
@@ -67,8 +62,8 @@ impl<N: Nand> Sectors<N> {
         let geometry = nand.geometry();
         let ids = (0..geometry.blocks()).map(BlockId::new);
         let mut states: Vec<State> =
-            ids.map(|block| if nand.is_bad(block) { State::Bad } else { State::Free }).collect();
-        for block in trims.iter().flat_map(|trims| trims.log().blocks()) {
+            ids.map(|block| if nand.block(block).bad { State::Bad } else { State::Free }).collect();
+        for block in trims.iter().flat_map(|trims| trims.journal.log().blocks()) {
             let state = &mut states[block.index()];
             *state = if *state == State::Free { State::Meta } else { State::Bad };
         }
@@ -83,11 +78,7 @@ impl<N: Nand> Sectors<N> {
             free: FreePool::new(geometry, false),
             trims,
             sequence: 1,
-            host_units_written: 0,
-            gc: GcStats::default(),
-            merges: MergeStats::default(),
-            copies: CopyStats::default(),
-            bad_block_host_writes: Vec::new(),
+            stats: FtlStats { merges: Some(MergeStats::default()), ..FtlStats::default() },
             end_of_life: None,
             states,
             config,
@@ -98,8 +89,7 @@ impl<N: Nand> Sectors<N> {
     /// Puts all erased blocks into the pool.
     pub(super) fn pool_erased(&mut self) {
         for block in self.all_blocks() {
-            let is_erased = self.nand.pages_programmed(block) == 0 && !self.nand.is_half_erased(block);
-            if self.states[block.index()] == State::Free && is_erased {
+            if self.states[block.index()] == State::Free && self.nand.block(block).is_erased() {
                 self.put_free(block);
             }
         }
@@ -114,7 +104,6 @@ impl<N: Nand> Sectors<N> {
     }
 
     /// The logical block of `lpn`, and its offset there.
-    #[inline(always)]
     pub(super) fn split(&self, lpn: Lpn) -> (u32, u32) {
         (lpn.get() / self.per_block, lpn.get() % self.per_block)
     }
@@ -126,9 +115,13 @@ impl<N: Nand> Sectors<N> {
     }
 
     /// Where the newest version of `lpn` lies.
-    #[inline(always)]
     pub(super) fn place(&self, lpn: Lpn) -> Option<Ppa> {
         self.newest[lpn.index()].get()
+    }
+
+    /// The block that holds the newest version of `lpn`.
+    pub(super) fn holder(&self, lpn: Lpn) -> Option<BlockId> {
+        self.place(lpn).map(|ppa| self.nand.geometry().block_of(ppa))
     }
 
     pub(super) fn prefetch(&self, lpn: Lpn) {
@@ -140,11 +133,10 @@ impl<N: Nand> Sectors<N> {
     }
 
     /// Whether offset `offset` of `block` can be programmed now.
-    #[inline(always)]
     pub(super) fn is_open_at(&self, block: BlockId, offset: u32) -> bool {
         match self.any_order {
             true => !self.nand.is_programmed(self.page(block, offset)),
-            false => self.nand.pages_programmed(block) == offset,
+            false => self.nand.block(block).pages_programmed == offset,
         }
     }
 
@@ -154,7 +146,6 @@ impl<N: Nand> Sectors<N> {
     }
 
     /// Programs `unit` at `offset` of `block`.
-    #[inline(always)]
     pub(super) fn program(
         &mut self,
         now: SimTime,
@@ -166,8 +157,7 @@ impl<N: Nand> Sectors<N> {
         self.program_marked(now, block, offset, unit, cause, 0)
     }
 
-    #[inline(always)]
-    fn program_marked(
+    pub(super) fn program_marked(
         &mut self,
         now: SimTime,
         block: BlockId,
@@ -185,7 +175,7 @@ impl<N: Nand> Sectors<N> {
             Err(failed) => failed.at,
         };
         if let Some(trims) = &mut self.trims {
-            trims.data_programmed(at);
+            trims.journal.data_programmed(at);
         }
         if result.is_err() {
             self.note_failure(block);
@@ -200,8 +190,8 @@ impl<N: Nand> Sectors<N> {
     }
 
     #[cold]
-    fn note_failure(&mut self, block: BlockId) {
-        self.gc.program_failures += 1;
+    pub(super) fn note_failure(&mut self, block: BlockId) {
+        self.stats.gc.program_failures += 1;
         self.failing[block.index()] = true;
     }
 
@@ -210,7 +200,6 @@ impl<N: Nand> Sectors<N> {
     }
 
     /// `lpn` holds something again, if it was trimmed.
-    #[inline(always)]
     pub(super) fn written(&mut self, lpn: Lpn) {
         if let Some(trims) = &mut self.trims {
             trims.written(lpn);
@@ -218,7 +207,6 @@ impl<N: Nand> Sectors<N> {
     }
 
     /// The newest version of `lpn` lies at `ppa` now.
-    #[inline(always)]
     pub(super) fn place_at(&mut self, lpn: Lpn, ppa: Ppa) {
         let geometry = self.nand.geometry();
         self.valid[geometry.block_of(ppa).index()] += 1;
@@ -238,96 +226,6 @@ impl<N: Nand> Sectors<N> {
         }
     }
 
-    /// Copies what `block` does not have of the newest versions of `logical` to their offsets there, from
-    /// `from` on; `new` takes the place of the version it replaces. On failure some of it has been copied.
-    pub(super) fn fill(
-        &mut self,
-        now: SimTime,
-        logical: u32,
-        block: BlockId,
-        from: u32,
-        new: Option<(&Unit<N::Payload>, Cause)>,
-        mark: u64,
-    ) -> Result<SimTime, Failed> {
-        let mut done = now;
-        // Pages to get past, on chips that take them in order.
-        let mut skipped = 0;
-        for lpn in self.sectors_of(logical).skip(from as usize) {
-            let offset = self.split(lpn).1;
-            let new = new.filter(|(unit, _)| unit.lpn == lpn);
-            let old = self.place(lpn);
-            if old.is_some_and(|ppa| self.nand.geometry().block_of(ppa) == block) && new.is_none() {
-                continue;
-            }
-            if new.is_none() && old.is_none() {
-                skipped += u32::from(!self.any_order);
-                continue;
-            }
-            for at in offset - skipped..offset {
-                done = done.max(self.pad(now, block, at)?);
-            }
-            skipped = 0;
-            let result = match (new, old) {
-                (Some((unit, cause)), _) => self.program_marked(now, block, offset, unit, cause, mark),
-                (None, Some(ppa)) => {
-                    let page = self.nand.geometry().page_of(ppa);
-                    let arrived = self.nand.read(now, page, 1, Cause::Merge);
-                    let unit = Unit { lpn, payload: self.nand.payload(ppa) };
-                    self.gc.units_moved += 1;
-                    self.merges.units_copied += 1;
-                    self.program_marked(arrived, block, offset, &unit, Cause::Merge, mark)
-                }
-                (None, None) => Ok(now),
-            };
-            done = done.max(result?);
-        }
-        Ok(done)
-    }
-
-    fn pad(&mut self, now: SimTime, block: BlockId, offset: u32) -> Result<SimTime, Failed> {
-        if self.nand.pages_programmed(block) > offset {
-            return Ok(now);
-        }
-        self.nand.pad(now, self.page(block, offset), Cause::Pad).map_err(|failed| {
-            self.note_failure(block);
-            Failed { at: failed.at }
-        })
-    }
-
-    /// Copies the newest versions of all sectors of `logical` to an erased block, `new` among them. Returns
-    /// the block, `None` if there is nothing to copy, and when it is done. What it takes the place of is the
-    /// caller's to erase.
-    pub(super) fn rebuild(
-        &mut self,
-        now: SimTime,
-        logical: u32,
-        new: Option<(&Unit<N::Payload>, Cause)>,
-    ) -> Result<(Option<BlockId>, SimTime), FtlError> {
-        if new.is_none() && self.mapped_in(logical) == 0 {
-            return Ok((None, now));
-        }
-        self.merges.full += 1;
-        let mut abandoned = Vec::new();
-        let mut now = now;
-        let (block, mut done) = loop {
-            let block = self.take_block(logical)?;
-            match self.fill(now, logical, block, 0, new, COPIED) {
-                Ok(done) => break (block, done),
-                Err(failed) => {
-                    abandoned.push(block);
-                    now = failed.at;
-                }
-            }
-        };
-        if let Some((unit, _)) = new {
-            self.written(unit.lpn);
-        }
-        for block in abandoned {
-            done = done.max(self.erase(done, block, Cause::Merge)?);
-        }
-        Ok((Some(block), done))
-    }
-
     /// Takes an erased block for `logical`.
     pub(super) fn take_block(&mut self, logical: u32) -> Result<BlockId, FtlError> {
         let plane = logical % self.nand.geometry().planes();
@@ -338,14 +236,10 @@ impl<N: Nand> Sectors<N> {
         Ok(block)
     }
 
-    pub(super) fn free_blocks(&self) -> u32 {
-        self.free.count()
-    }
-
     fn put_free(&mut self, block: BlockId) {
         self.states[block.index()] = State::Free;
         let plane = self.nand.geometry().plane_of(block);
-        self.free.put(plane, block, self.nand.erase_count(block));
+        self.free.put(plane, block, self.nand.block(block).erase_count);
     }
 
     /// Erases `block`, which holds no newest version; trims that have made it so are made durable first,
@@ -354,8 +248,8 @@ impl<N: Nand> Sectors<N> {
         assert_eq!(self.valid[block.index()], 0, "FTL bug: {block:?} holds newest versions");
         let now = self.commit(now)?;
         if cause == Cause::Merge {
-            self.merges.blocks_erased += 1;
-            self.gc.victims += 1;
+            self.stats.merges().blocks_erased += 1;
+            self.stats.gc.victims += 1;
         }
         if self.failing[block.index()] {
             self.take_out_of_service(block);
@@ -373,11 +267,24 @@ impl<N: Nand> Sectors<N> {
         }
     }
 
+    /// Erases `blocks` after a merge that is complete at `now`; returns when all of it is done.
+    pub(super) fn erase_merged(
+        &mut self,
+        now: SimTime,
+        blocks: impl IntoIterator<Item = BlockId>,
+    ) -> Result<SimTime, FtlError> {
+        let mut done = now;
+        for block in blocks {
+            done = done.max(self.erase(now, block, Cause::Merge)?);
+        }
+        Ok(done)
+    }
+
     #[cold]
     fn take_out_of_service(&mut self, block: BlockId) {
         self.nand.mark_bad(block);
         self.states[block.index()] = State::Bad;
-        self.bad_block_host_writes.push(self.host_units_written);
+        self.stats.bad_block_host_writes.push(self.stats.host_units_written);
         self.retire_if_worn_out();
     }
 
@@ -409,96 +316,14 @@ impl<N: Nand> Sectors<N> {
         if let Some(FtlError::MapWornOut) = self.end_of_life {
             return Err(FtlError::MapWornOut);
         }
-        let done = trims.commit(&mut self.nand, now, self.sequence, self.host_units_written);
+        let done = trims.commit(&mut self.nand, now, self.sequence, self.stats.host_units_written);
         done.map_err(|_| self.end_of_life.insert(FtlError::MapWornOut).clone())
     }
 
     pub(super) fn commit_if_full(&mut self, now: SimTime) -> Result<SimTime, FtlError> {
-        match self.trims.as_ref().is_some_and(Trims::is_full) {
+        match self.trims.as_ref().is_some_and(|trims| trims.journal.is_full()) {
             true => self.commit(now),
             false => Ok(now),
         }
-    }
-
-    pub(super) fn wear(&self) -> WearSummary {
-        WearSummary::of_flash(&self.nand, &self.bad_block_host_writes)
-    }
-
-    /// Counts on from where `before`, the same drive before a power cut, stopped.
-    pub(super) fn continue_statistics(&mut self, before: &Self) {
-        self.gc = before.gc.and(&self.gc);
-        self.copies = before.copies;
-        self.merges = before.merges.and(&self.merges);
-        self.host_units_written = self.host_units_written.max(before.host_units_written);
-        self.bad_block_host_writes.splice(0..0, before.bad_block_host_writes.iter().copied());
-    }
-
-    /// Every invariant of the flash; `named` is how many blocks the scheme names.
-    pub(super) fn check(&self, named: u32) -> Result<(), CheckError> {
-        let broken = |what: String| Err(CheckError(what));
-        let geometry = self.nand.geometry();
-        let (mut mapped, mut valid) = (0, vec![0; self.valid.len()]);
-        for lpn in (0..self.config.logical_units).map(Lpn::new) {
-            let Some(ppa) = self.place(lpn) else { continue };
-            mapped += 1;
-            valid[geometry.block_of(ppa).index()] += 1;
-            if !self.nand.is_programmed(geometry.page_of(ppa)) || self.nand.lpn(ppa) != Some(lpn) {
-                return broken(format!("{lpn:?} should lie at {ppa:?}, where {:?} does", self.nand.lpn(ppa)));
-            }
-        }
-        if mapped != self.mapped || valid != self.valid {
-            return broken(format!("{mapped} sectors are mapped, the count says {}", self.mapped));
-        }
-        let mut used = 0;
-        for block in self.all_blocks() {
-            let state = self.states[block.index()];
-            let pages = self.nand.pages_programmed(block);
-            let fits = match state {
-                State::Free => pages == 0,
-                State::Used => true,
-                State::Bad | State::Meta => valid[block.index()] == 0,
-            };
-            used += u32::from(state == State::Used);
-            let agrees = self.nand.is_bad(block) == (state == State::Bad) || state == State::Meta;
-            if !fits || !agrees {
-                return broken(format!("{block:?} is {state:?} with {pages} pages programmed"));
-            }
-            self.check_pages(block)?;
-        }
-        // A merge that the end of life has stopped leaves its blocks as they are.
-        if used < named || (used > named && self.end_of_life.is_none()) {
-            return broken(format!("{used} blocks are in use, the scheme names {named}"));
-        }
-        let pooled: Vec<BlockId> = self.free.iter().collect();
-        let is_free = |block: &BlockId| self.states[block.index()] == State::Free;
-        let free = self.states.iter().filter(|&&state| state == State::Free).count();
-        match pooled.len() == free && pooled.iter().all(is_free) {
-            true => Ok(()),
-            false => broken(format!("{} blocks in the pool, {free} are free", pooled.len())),
-        }
-    }
-
-    /// Pages of `block` are sound, and none is newer than what the map says.
-    fn check_pages(&self, block: BlockId) -> Result<(), CheckError> {
-        let geometry = self.nand.geometry();
-        if matches!(self.states[block.index()], State::Meta | State::Bad) {
-            return Ok(());
-        }
-        for offset in 0..self.per_block {
-            let ppn = self.page(block, offset);
-            if !self.nand.is_programmed(ppn) {
-                continue;
-            }
-            self.nand.verify_page(ppn).map_err(CheckError)?;
-            let ppa = geometry.first_unit_of_page(ppn);
-            let Some(lpn) = self.nand.lpn(ppa) else { continue };
-            let Some(newest) = self.place(lpn) else { continue };
-            let of =
-                |ppa: Ppa| self.nand.record(geometry.page_of(ppa)).map(|record| record.sequence & !COPIED);
-            if of(ppa) > of(newest) {
-                return Err(CheckError(format!("{lpn:?} lies at {newest:?}, but {ppa:?} is newer")));
-            }
-        }
-        Ok(())
     }
 }

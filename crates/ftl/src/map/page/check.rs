@@ -1,6 +1,6 @@
 //! The whole-state checker of the page map.
 
-use strobe_nand::{Nand, NandOp};
+use strobe_nand::{Nand, NandOp, verify_page};
 use strobe_types::{BlockId, Lpn, Ppa};
 
 use super::sharing::Owner;
@@ -27,21 +27,21 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
 
     /// What is cached and what translation pages say: all that is not dirty is in a newer translation page.
     fn check_translation(&self) -> Result<(), CheckError> {
-        let Some(translation) = &self.translation else { return Ok(()) };
+        let Some(translation) = self.store.paged() else { return Ok(()) };
         let geometry = self.nand.geometry();
         translation.cmt.check(|lpn| translation.page_of(lpn)).map_err(CheckError)?;
         let sequence = |ppa: Ppa| self.nand.record(geometry.page_of(ppa)).map(|record| record.sequence);
         for page in 0..translation.pages {
             let first = translation.first_unit(page);
-            let place = self.map[first.index()].get();
+            let place = self.map.get(first);
             for at in 0..geometry.units_per_page() {
                 let expected = place.map(|ppa| ppa.plus(at));
-                let found = self.map[first.plus(at).index()].get();
+                let found = self.map.get(first.plus(at));
                 ensure!(found == expected, "unit {at} of translation page {page} lies at {found:?}");
             }
             let written = place.and_then(sequence);
             for lpn in translation.entries(page) {
-                let Some(ppa) = self.map[lpn.index()].get() else { continue };
+                let Some(ppa) = self.map.get(lpn) else { continue };
                 if translation.cmt.is_dirty(lpn)
                     || translation.is_outdated(page)
                     || self.end_of_life.is_some()
@@ -59,8 +59,8 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             let known = std::mem::replace(&mut is_table[block.index()], true);
             ensure!(!known, "{block:?} is twice among the blocks of translation pages");
         }
-        for (entry, lpn) in self.map.iter().zip((0..).map(Lpn::new)) {
-            let Some(ppa) = entry.get() else { continue };
+        for lpn in self.map.lpns() {
+            let Some(ppa) = self.map.get(lpn) else { continue };
             let is_table = is_table[geometry.block_of(ppa).index()];
             ensure!(
                 is_table == translation.is_translation(lpn),
@@ -73,26 +73,26 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// Every mapped unit is valid on flash and its out-of-band record names it.
     fn check_map(&self) -> Result<(), CheckError> {
         let mut mapped = 0;
-        for lpn in (0..self.map.len() as u32).map(Lpn::new) {
-            let Some(ppa) = self.locate(lpn) else { continue };
+        for lpn in self.map.lpns() {
+            let Some(ppa) = self.map.locate(lpn) else { continue };
             mapped += 1;
-            ensure!(self.validity.get(ppa), "{lpn:?} is mapped to {ppa:?}, which is not valid");
+            ensure!(self.blocks.validity.get(ppa), "{lpn:?} is mapped to {ppa:?}, which is not valid");
             self.check_owner(lpn, ppa)?;
             let block = self.nand.geometry().block_of(ppa);
             let page = self.nand.geometry().page_in_block(self.nand.geometry().page_of(ppa));
             ensure!(
-                page < self.nand.pages_programmed(block),
+                page < self.nand.block(block).pages_programmed,
                 "{lpn:?} is mapped to {ppa:?}, which is erased"
             );
         }
         let tables = self.mapped_translation_units();
         ensure!(
-            mapped == self.mapped + tables,
+            mapped == self.map.mapped + tables,
             "{mapped} units are mapped, {tables} of them in translation pages, the count says {}",
-            self.mapped
+            self.map.mapped
         );
-        let shared = self.sharing.as_ref().map_or(0, |sharing| sharing.in_use());
-        let valid: u64 = self.valid.iter().map(|&v| u64::from(v)).sum();
+        let shared = self.map.sharing.as_ref().map_or(0, |sharing| sharing.in_use());
+        let valid: u64 = self.blocks.valid.iter().map(|&v| u64::from(v)).sum();
         ensure!(
             valid + u64::from(shared) == u64::from(mapped),
             "{valid} units are valid, {shared} of them shared, {mapped} are mapped"
@@ -102,12 +102,12 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
 
     /// The unit at `ppa`, to which `lpn` is mapped, says that it belongs to it.
     fn check_owner(&self, lpn: Lpn, ppa: Ppa) -> Result<(), CheckError> {
-        let Some(sharing) = &self.sharing else {
+        let Some(sharing) = &self.map.sharing else {
             let written = self.nand.lpn(ppa);
             ensure!(written == Some(lpn), "{lpn:?} is mapped to {ppa:?}, which belongs to {written:?}");
             return Ok(());
         };
-        let entry = self.map[lpn.index()].get().and_then(|entry| sharing.vpn(entry));
+        let entry = self.map.get(lpn).and_then(|entry| sharing.vpn(entry));
         let owner = sharing.owner(ppa);
         let expected = entry.map_or(Owner::One(lpn), Owner::Two);
         ensure!(owner == expected, "{lpn:?} is mapped to {ppa:?} as {expected:?}, P2L says {owner:?}");
@@ -122,11 +122,12 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     fn check_blocks(&self) -> Result<(), CheckError> {
         let geometry = self.nand.geometry();
         for block in (0..geometry.blocks()).map(BlockId::new) {
-            let counted = self.validity.count_run(geometry.first_unit(block), geometry.units_per_block());
-            let valid = self.valid[block.index()];
+            let counted =
+                self.blocks.validity.count_run(geometry.first_unit(block), geometry.units_per_block());
+            let valid = self.blocks.valid[block.index()];
             ensure!(counted == valid, "{block:?} has {counted} valid units, the count says {valid}");
-            let state = self.states[block.index()];
-            let pages = self.nand.pages_programmed(block);
+            let state = self.blocks.state(block);
+            let pages = self.nand.block(block).pages_programmed;
             let fits = match state {
                 BlockState::Free => pages == 0,
                 BlockState::Closed => pages == geometry.pages_per_block(),
@@ -135,11 +136,11 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             };
             ensure!(fits, "{block:?} is {state:?} with {pages} pages programmed and {valid} valid units");
             ensure!(
-                self.nand.is_bad(block) == (state == BlockState::Bad) || state == BlockState::Meta,
+                self.nand.block(block).bad == (state == BlockState::Bad) || state == BlockState::Meta,
                 "{block:?} is {state:?}, the chip disagrees"
             );
             for page in 0..pages {
-                self.nand.verify_page(geometry.page(block, page)).map_err(CheckError)?;
+                verify_page(&self.nand, geometry.page(block, page)).map_err(CheckError)?;
             }
         }
         Ok(())
@@ -147,23 +148,23 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
 
     /// Free pool, frontiers and candidates hold exactly the blocks whose state says so.
     fn check_sets(&self) -> Result<(), CheckError> {
-        let count = |wanted| self.states.iter().filter(|&&state| state == wanted).count();
+        let count = |wanted| self.blocks.count(wanted) as usize;
         let mut pooled = 0;
-        for block in self.free.iter() {
+        for block in self.blocks.free.iter() {
             pooled += 1;
-            ensure!(self.states[block.index()] == BlockState::Free, "{block:?} is in the free pool");
+            ensure!(self.blocks.state(block) == BlockState::Free, "{block:?} is in the free pool");
         }
         ensure!(pooled == count(BlockState::Free), "{pooled} blocks in the free pool");
-        ensure!(pooled == self.free.count() as usize, "free pool counts {}", self.free.count());
+        ensure!(pooled == self.blocks.free.count() as usize, "free pool counts {}", self.blocks.free.count());
         let mut open = 0;
-        for frontier in &self.frontiers {
+        for frontier in self.streams.iter() {
             for (block, pages) in frontier.open_blocks(self.nand.geometry()) {
                 open += 1;
-                ensure!(self.states[block.index()] == BlockState::Open, "{block:?} is on a frontier");
+                ensure!(self.blocks.state(block) == BlockState::Open, "{block:?} is on a frontier");
                 ensure!(
-                    self.nand.pages_programmed(block) == pages,
+                    self.nand.block(block).pages_programmed == pages,
                     "frontier is at page {pages} of {block:?}, the chip at {}",
-                    self.nand.pages_programmed(block)
+                    self.nand.block(block).pages_programmed
                 );
             }
         }
@@ -179,8 +180,8 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let geometry = self.nand.geometry();
         let (mut erases, mut programmed) = (0, 0);
         for block in (0..geometry.blocks()).map(BlockId::new) {
-            erases += u64::from(self.nand.erase_count(block));
-            programmed += u64::from(self.nand.pages_programmed(block));
+            erases += u64::from(self.nand.block(block).erase_count);
+            programmed += u64::from(self.nand.block(block).pages_programmed);
         }
         let programs = self.nand.counts().total(NandOp::Program);
         let expected = erases * u64::from(geometry.pages_per_block()) + programmed;
@@ -189,7 +190,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         ensure!(adds_up, "{programs} programs, but flash shows {expected}");
         let failed = self.nand.counts().total(NandOp::Erase) - erases;
         let blocks = (0..geometry.blocks()).map(BlockId::new);
-        let bad = blocks.filter(|&block| self.nand.is_bad(block)).count() as u64;
+        let bad = blocks.filter(|&block| self.nand.block(block).bad).count() as u64;
         ensure!(failed <= bad, "{failed} erases failed, but only {bad} blocks are bad");
         Ok(())
     }

@@ -82,7 +82,7 @@ impl Cmt {
         self.segments[PROBATIONARY].count + self.segments[PROTECTED].count >= self.capacity
     }
 
-    #[inline(always)]
+    #[inline]
     pub(super) fn contains(&self, lpn: Lpn) -> bool {
         self.index[lpn.index()] != NONE
     }
@@ -96,7 +96,7 @@ impl Cmt {
     }
 
     /// Uses the entry of `lpn`, if it is here.
-    #[inline(always)]
+    #[inline]
     pub(super) fn hit(&mut self, lpn: Lpn) -> bool {
         let at = self.index[lpn.index()];
         if at == NONE {
@@ -152,7 +152,7 @@ impl Cmt {
     }
 
     /// The entry of `lpn`, of translation page `page`, has changed. False if it is not here.
-    #[inline(always)]
+    #[inline]
     pub(super) fn soil(&mut self, lpn: Lpn, page: u32) -> bool {
         let at = self.index[lpn.index()];
         let Some(entry) = self.entries.get_mut(at as usize) else { return false };
@@ -198,7 +198,6 @@ impl Cmt {
         self.dirty[page as usize] != NONE
     }
 
-    #[inline(always)]
     fn unlink(&mut self, at: u32) {
         let Entry { segment, links: Links { newer, older }, .. } = self.entries[at as usize];
         let segment = &mut self.segments[segment as usize];
@@ -214,7 +213,6 @@ impl Cmt {
     }
 
     /// Makes the entry at `at` the newest of `segment`.
-    #[inline(always)]
     fn link(&mut self, at: u32, segment: usize) {
         let list = &mut self.segments[segment];
         let next = std::mem::replace(&mut list.newest, at);

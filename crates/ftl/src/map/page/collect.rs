@@ -4,40 +4,23 @@
 //! is here.
 
 use strobe_nand::{Cause, Nand, Unit};
-use strobe_types::{BlockId, Ppa, Ppn, SimTime, prefetch_write};
+use strobe_types::{BlockId, Ppa, Ppn, SimTime};
 
-use super::translation::Compaction;
-use super::{BlockState, HOST, PageMap};
+use super::compact::Compaction;
+use super::{BlockState, HOST, MapStore, PageMap, Scratch};
 use crate::FtlError;
 use crate::gc::{BlockView, Migration, VictimPolicy};
-
-/// Buffers of garbage collection, kept to spare the allocator.
-#[derive(Clone, Debug)]
-pub(super) struct Scratch<P> {
-    pub(super) victims: Vec<BlockId>,
-    /// The units to move, cold ones first.
-    pub(super) units: Vec<Ppa>,
-    /// The same while they are put in order.
-    keyed: Vec<(u64, Ppa)>,
-    chunk: Vec<Unit<P>>,
-}
-
-impl<P> Default for Scratch<P> {
-    fn default() -> Self {
-        Self { victims: Vec::new(), units: Vec::new(), keyed: Vec::new(), chunk: Vec::new() }
-    }
-}
 
 impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// Frees blocks until enough are at hand, then levels wear. Erases wait for the copies they
     /// depend on; nothing here waits for the host.
     pub(super) fn collect(&mut self, now: SimTime) -> Result<(), FtlError> {
-        self.gc.runs += 1;
+        self.stats.gc.runs += 1;
         let mut scratch = std::mem::take(&mut self.scratch);
         let result = self.collect_with(now, &mut scratch);
         self.scratch = scratch;
         let finished = result?;
-        self.gc.time_ns = self.gc.time_ns.saturating_add(finished.since(now));
+        self.stats.gc.time_ns = self.stats.gc.time_ns.saturating_add(finished.since(now));
         self.refuse_at_end_of_life()
     }
 
@@ -51,12 +34,12 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             if !self.has_enough(self.min_free_blocks) {
                 return Ok(finished);
             }
-            let Some(&block) = self.retiring.last() else { break };
+            let Some(&block) = self.blocks.retiring.last() else { break };
             scratch.victims.clear();
             scratch.victims.push(block);
             let copied = self.empty(now, Cause::Gc, scratch)?;
             finished = finished.max(self.commit_copies(copied, scratch)?);
-            self.retiring.retain(|&retiring| retiring != block);
+            self.blocks.retiring.retain(|&retiring| retiring != block);
             self.take_out_of_service(block);
         }
         if self.leveler.is_some() {
@@ -69,14 +52,14 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// the last erase is done.
     fn gain_blocks(&mut self, now: SimTime, scratch: &mut Scratch<N::Payload>) -> Result<SimTime, FtlError> {
         let patience = 4 * u64::from(self.nand.geometry().blocks()) + 1000;
-        let target = self.min_free_blocks.max(self.free.count() + self.config.net_blocks.max(1));
+        let target = self.min_free_blocks.max(self.blocks.free.count() + self.config.net_blocks.max(1));
         let mut fruitless = 0;
         let mut finished = now;
-        let mut compaction = Compaction::new(self.free.count());
+        let mut compaction = Compaction::new(self.blocks.free.count());
         while !self.has_enough(target) {
             self.refuse_at_end_of_life()?;
-            if self.translation.is_some() {
-                let wanted = compaction.wanted(self.free.count(), target, self.nand.geometry());
+            if self.store.is_paged() {
+                let wanted = compaction.wanted(self.blocks.free.count(), target, self.nand.geometry());
                 finished = finished.max(self.compact_translation(now, wanted, scratch)?);
                 if self.has_enough(target) {
                     break;
@@ -104,8 +87,8 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// goes on there, as in a plain log; gaining a whole block first would fill blocks with copies
     /// alone and so separate old data from new.
     fn has_enough(&self, target: u32) -> bool {
-        let left_open = u32::from(self.roles.hot == HOST && self.host_has_room());
-        self.free.count() + left_open >= target
+        let left_open = u32::from(self.roles.hot == HOST && self.streams[HOST].next_pages().is_some());
+        self.blocks.free.count() + left_open >= target
     }
 
     /// Takes the next victim; if units are to be sorted over several, as many as it takes to have
@@ -117,14 +100,14 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let sorted = self.config.migration == Migration::Sorted;
         let mut units = 0;
         loop {
-            let view = BlockView { valid: &self.valid, units_per_block, tick: self.tick };
+            let view = BlockView { valid: &self.blocks.valid, units_per_block, tick: self.tick };
             let Some(victim) = self.policy.choose(&view, &mut self.rng) else { break };
-            assert_eq!(self.states[victim.index()], BlockState::Closed, "policy chose {victim:?}");
-            let valid = self.valid[victim.index()];
+            assert_eq!(self.blocks.state(victim), BlockState::Closed, "policy chose {victim:?}");
+            let valid = self.blocks.valid[victim.index()];
             if !victims.is_empty() {
                 // One erased block stays for a program that fails.
                 let fits = self.blocks_to_write(units + valid) + self.blocks_to_update(units + valid)
-                    < self.free.count();
+                    < self.blocks.free.count();
                 if !fits || valid == units_per_block {
                     break;
                 }
@@ -132,7 +115,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             self.take(victim);
             victims.push(victim);
             units += valid;
-            let gained = self.free.count() + victims.len() as u32;
+            let gained = self.blocks.free.count() + victims.len() as u32;
             if !sorted || gained >= target + self.blocks_to_write(units) - self.block_left_open(units) {
                 break;
             }
@@ -153,7 +136,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let geometry = self.nand.geometry();
         let cold = units - units % self.stripe_of_blocks();
         let rest_pages = (units - cold).div_ceil(geometry.units_per_page());
-        let hot = &self.frontiers[self.roles.hot];
+        let hot = &self.streams[self.roles.hot];
         let opened = match hot.lanes() {
             1 => u32::from(rest_pages > hot.pages_left()),
             lanes => rest_pages.min(lanes),
@@ -165,7 +148,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// counts as gained.
     fn block_left_open(&self, units: u32) -> u32 {
         let geometry = self.nand.geometry();
-        let hot = &self.frontiers[self.roles.hot];
+        let hot = &self.streams[self.roles.hot];
         if self.roles.hot != HOST || hot.lanes() > 1 {
             return 0;
         }
@@ -176,7 +159,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
 
     /// Units of one block on every lane.
     fn stripe_of_blocks(&self) -> u32 {
-        self.frontiers[self.roles.cold].lanes() * self.nand.geometry().units_per_block()
+        self.streams[self.roles.cold].lanes() * self.nand.geometry().units_per_block()
     }
 
     /// Moves what little-worn blocks hold, one block for each collection.
@@ -184,7 +167,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let Some(block) = self.leveler.as_mut().and_then(|leveler| leveler.choose()) else {
             return Ok(now);
         };
-        assert_eq!(self.states[block.index()], BlockState::Closed, "the leveler chose {block:?}");
+        assert_eq!(self.blocks.state(block), BlockState::Closed, "the leveler chose {block:?}");
         self.collect_one(now, Cause::Wear, block, scratch)
     }
 
@@ -216,20 +199,18 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         scratch.units.clear();
         scratch.chunk.clear();
         for &victim in &scratch.victims {
-            let first = geometry.first_unit(victim);
-            self.validity.take_run(first, geometry.units_per_block(), &mut scratch.units);
-            self.valid[victim.index()] = 0;
+            self.blocks.take_units(victim, geometry, &mut scratch.units);
         }
         let (blocks, units) = (scratch.victims.len() as u64, scratch.units.len() as u64);
         let data = self.put_data_first(scratch);
         let (data, tables) = scratch.units.split_at_mut(data);
         let (cold, hot_stream) = if cause == Cause::Wear {
-            self.gc.wear_blocks += blocks;
-            self.gc.wear_units_moved += units;
+            self.stats.gc.wear_blocks += blocks;
+            self.stats.gc.wear_units_moved += units;
             (0, self.roles.wear)
         } else {
-            self.gc.victims += blocks;
-            self.gc.units_moved += units;
+            self.stats.gc.victims += blocks;
+            self.stats.gc.units_moved += units;
             (self.put_in_order(data, &mut scratch.keyed), self.roles.hot)
         };
         let (cold_units, hot_units) = data.split_at(cold);
@@ -282,7 +263,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         chunk: &mut Vec<Unit<N::Payload>>,
     ) -> Result<SimTime, FtlError> {
         let per_page = self.nand.geometry().units_per_page();
-        let chunk_units = ((self.frontiers[stream].lanes() * per_page) as usize).max(Self::CHUNK_UNITS_MIN);
+        let chunk_units = ((self.streams[stream].lanes() * per_page) as usize).max(Self::CHUNK_UNITS_MIN);
         let mut finished = now;
         let mut arrived = now;
         let mut copied = 0;
@@ -296,7 +277,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             arrived = arrived.max(self.nand.read(now, page, on_page as u32, cause));
             for &ppa in &rest[..on_page] {
                 let lpn = self.owner_of(ppa);
-                prefetch_write(&self.map, lpn.index());
+                self.map.prefetch(lpn);
                 chunk.push(Unit { lpn, payload: self.nand.payload(ppa) });
             }
             rest = &rest[on_page..];
@@ -329,14 +310,13 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let mut kept = 0;
         for &ppa in &scratch.units {
             if self.is_mapped_to(ppa) {
-                self.validity.set(ppa);
-                self.valid[self.nand.geometry().block_of(ppa).index()] += 1;
+                self.blocks.set_valid(ppa, self.nand.geometry().block_of(ppa));
                 kept += 1;
             }
         }
         match cause {
-            Cause::Wear => self.gc.wear_units_moved -= kept,
-            _ => self.gc.units_moved -= kept,
+            Cause::Wear => self.stats.gc.wear_units_moved -= kept,
+            _ => self.stats.gc.units_moved -= kept,
         }
         self.keep_victims(scratch);
     }
@@ -344,10 +324,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// Makes the copies of what the victims hold, to which the last epoch refers, what the map on flash
     /// refers to. If that fails, the victims stay as they are.
     fn commit_copies(&mut self, copied: SimTime, scratch: &Scratch<N::Payload>) -> Result<SimTime, FtlError> {
-        let done = match self.translation.is_some() {
-            true => self.update_moved(copied).and_then(|updated| self.commit(updated)),
-            false => self.commit(copied),
-        };
+        let done = self.update_moved(copied).and_then(|updated| self.commit(updated));
         if done.is_err() {
             self.keep_victims(scratch);
         }
@@ -358,10 +335,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     #[cold]
     fn keep_victims(&mut self, scratch: &Scratch<N::Payload>) {
         for &victim in &scratch.victims {
-            if self.states[victim.index()] != BlockState::Retiring {
-                self.states[victim.index()] = BlockState::Retiring;
-                self.retiring.push(victim);
-            }
+            self.blocks.retire(victim);
         }
     }
 
@@ -379,24 +353,20 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
                 ftl.remap(unit.lpn, source, first.plus(at));
                 ftl.policy.written(first.plus(at), ftl.tick);
             }
-            if ftl.journal.is_some() {
-                ftl.note_run(run, first);
-            }
-            if let Some(translation) = &mut ftl.translation {
-                translation.moved(run);
+            match &mut ftl.store {
+                MapStore::Memory => {}
+                MapStore::Journaled(_) => ftl.note_run(run, first),
+                MapStore::Paged(translation) => translation.moved(run),
             }
         })
     }
 
     pub(super) fn erase(&mut self, now: SimTime, block: BlockId, cause: Cause) -> SimTime {
-        if let Some(translation) = &mut self.translation {
-            translation.left(block);
-        }
+        self.store.block_left(block);
         match self.nand.erase(now, block, cause) {
             Ok(done) => {
-                let erases = self.nand.erase_count(block);
-                self.states[block.index()] = BlockState::Free;
-                self.free.put(self.nand.geometry().plane_of(block), block, erases);
+                let erases = self.nand.block(block).erase_count;
+                self.blocks.put_free(block, self.nand.geometry(), erases);
                 if let Some(leveler) = &mut self.leveler {
                     leveler.erased(block, erases);
                 }
@@ -412,16 +382,12 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     #[cold]
     fn take_out_of_service(&mut self, block: BlockId) {
         self.nand.mark_bad(block);
-        self.states[block.index()] = BlockState::Bad;
-        if let Some(translation) = &mut self.translation {
-            translation.left(block);
-        }
+        self.blocks.states[block.index()] = BlockState::Bad;
+        self.store.block_left(block);
         if let Some(leveler) = &mut self.leveler {
             leveler.bad(block);
         }
-        self.bad_block_host_writes.push(self.host_units_written);
-        if self.capacity().check().is_err() {
-            self.end_of_life = Some(self.worn_out());
-        }
+        self.stats.bad_block_host_writes.push(self.stats.host_units_written);
+        self.retire_if_worn_out();
     }
 }

@@ -1,10 +1,10 @@
 //! Copies as a command of the drive.
 
 use strobe_nand::{Cause, Nand, Unit};
-use strobe_types::{Lpn, PackedPpa, Ppa, SimTime};
+use strobe_types::{Lpn, Ppa, SimTime};
 
 use super::sharing::{Owner, Vpn};
-use super::{HOST, PageMap};
+use super::{MapStore, PageMap};
 use crate::FtlError;
 use crate::gc::VictimPolicy;
 
@@ -16,19 +16,9 @@ enum Unshared {
 }
 
 impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
-    /// Where `lpn` lies, shared or not.
-    #[inline(always)]
-    pub(super) fn locate(&self, lpn: Lpn) -> Option<Ppa> {
-        let entry = self.map[lpn.index()].get()?;
-        match &self.sharing {
-            None => Some(entry),
-            Some(sharing) => Some(sharing.vpn(entry).map_or(entry, |vpn| sharing.ppa(vpn))),
-        }
-    }
-
     /// The logical unit to which a valid flash unit belongs; of two, the one that had it first.
     pub(super) fn owner_of(&self, ppa: Ppa) -> Lpn {
-        match &self.sharing {
+        match &self.map.sharing {
             None => self.nand.lpn(ppa).unwrap_or_else(|| panic!("FTL bug: valid unit {ppa} is padding")),
             Some(sharing) => match sharing.owner(ppa) {
                 Owner::One(lpn) => lpn,
@@ -39,18 +29,17 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
 
     /// Whether the map still says that a valid unit lies at `ppa`.
     pub(super) fn is_mapped_to(&self, ppa: Ppa) -> bool {
-        match self.sharing.as_ref().map(|sharing| (sharing, sharing.owner(ppa))) {
+        match self.map.sharing.as_ref().map(|sharing| (sharing, sharing.owner(ppa))) {
             Some((sharing, Owner::Two(vpn))) => sharing.ppa(vpn) == ppa,
-            Some((_, Owner::One(lpn))) => self.map[lpn.index()] == PackedPpa::some(ppa),
-            None => self.nand.lpn(ppa).is_some_and(|lpn| self.map[lpn.index()] == PackedPpa::some(ppa)),
+            Some((_, Owner::One(lpn))) => self.map.get(lpn) == Some(ppa),
+            None => self.nand.lpn(ppa).is_some_and(|lpn| self.map.get(lpn) == Some(ppa)),
         }
     }
 
     /// Points whoever owns the unit at `from` to its copy at `to`. The caller notes what has changed in the
     /// map.
-    #[inline(always)]
     pub(super) fn remap(&mut self, lpn: Lpn, from: Ppa, to: Ppa) {
-        if let Some(sharing) = &mut self.sharing {
+        if let Some(sharing) = &mut self.map.sharing {
             if let Owner::Two(vpn) = sharing.owner(from) {
                 assert!(sharing.ppa(vpn) == from, "FTL bug: {vpn:?} is not at {from:?}");
                 sharing.moved(vpn, to);
@@ -58,13 +47,12 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             }
             sharing.written(to, lpn);
         }
-        let entry = &mut self.map[lpn.index()];
-        assert!(*entry == PackedPpa::some(from), "FTL bug: {lpn:?} is not at {from:?}");
-        *entry = PackedPpa::some(to);
+        let held = self.map.set(lpn, to);
+        assert!(held == Some(from), "FTL bug: {lpn:?} is not at {from:?}");
     }
 
     fn note_shared(&mut self, vpn: Vpn) {
-        if let Some(journal) = &mut self.journal {
+        if let MapStore::Journaled(journal) = &mut self.store {
             journal.entry_changed(vpn.get());
         }
     }
@@ -73,10 +61,10 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// owner has the unit to itself.
     #[cold]
     pub(super) fn leave_shared(&mut self, lpn: Lpn, vpn: Vpn) {
-        let Some(sharing) = &mut self.sharing else { return };
+        let Some(sharing) = &mut self.map.sharing else { return };
         let (ppa, other) = sharing.drop_owner(vpn, lpn);
-        self.map[other.index()] = PackedPpa::some(ppa);
-        self.note(other);
+        self.map.set(other, ppa);
+        self.store.unit_changed(other);
         self.note_shared(vpn);
     }
 
@@ -95,12 +83,12 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let mut page_read = None;
         for offset in 0..count {
             let (source, destination) = (from.plus(offset), to.plus(offset));
-            if self.translation.is_some() {
+            if self.store.is_paged() {
                 arrived = arrived.max(self.look_up(now, source, 1));
                 // That may have moved what was read.
                 page_read = None;
             }
-            let Some(ppa) = self.locate(source) else {
+            let Some(ppa) = self.map.locate(source) else {
                 finished = finished.max(self.look_up(now, destination, 1));
                 self.unmap(destination);
                 finished = finished.max(self.commit_if_full(now)?);
@@ -108,15 +96,15 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             };
             match self.share(source, destination) {
                 Ok(()) => {
-                    self.copies.logical_units += 1;
+                    self.stats.copies.logical_units += 1;
                     finished = finished.max(self.commit_if_full(now)?);
                     continue;
                 }
-                Err(Unshared::ThirdOwner) => self.copies.third_owner_units += 1,
-                Err(Unshared::MapFull) => self.copies.map_full_units += 1,
+                Err(Unshared::ThirdOwner) => self.stats.copies.third_owner_units += 1,
+                Err(Unshared::MapFull) => self.stats.copies.map_full_units += 1,
                 Err(Unshared::Physical) => {}
             }
-            self.copies.physical_units += 1;
+            self.stats.copies.physical_units += 1;
             // Neighbours on the same page come with one read.
             let page = self.nand.geometry().page_of(ppa);
             if page_read.replace(page) != Some(page) {
@@ -136,10 +124,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     const COPY_UNITS: usize = 256;
 
     fn write_copied(&mut self, now: SimTime, units: &mut Vec<Unit<N::Payload>>) -> Result<SimTime, FtlError> {
-        let done = match self.translation.is_some() {
-            true => self.write_translated(now, Cause::Copy, units, |ftl, run, at| ftl.settle(run, at)),
-            false => self.write_pages(now, HOST, Cause::Copy, units, |ftl, run, at| ftl.settle(run, at)),
-        };
+        let done = self.write_host(now, Cause::Copy, units, Self::settle);
         units.clear();
         done
     }
@@ -149,8 +134,8 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         if source == destination {
             return Ok(());
         }
-        let (held, replaced) = (self.map[source.index()].get(), self.map[destination.index()].get());
-        let (Some(sharing), Some(ppa)) = (&self.sharing, held) else { return Err(Unshared::Physical) };
+        let (held, replaced) = (self.map.get(source), self.map.get(destination));
+        let (Some(sharing), Some(ppa)) = (&self.map.sharing, held) else { return Err(Unshared::Physical) };
         if sharing.vpn(ppa).is_some() {
             // Copied before: nothing to do if it was to here.
             return if held == replaced { Ok(()) } else { Err(Unshared::ThirdOwner) };
@@ -160,14 +145,14 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             return Err(Unshared::MapFull);
         }
         self.unmap(destination);
-        let sharing = self.sharing.as_mut().ok_or(Unshared::Physical)?;
+        let sharing = self.map.sharing.as_mut().ok_or(Unshared::Physical)?;
         let vpn = sharing.share(ppa, [source, destination]).ok_or(Unshared::MapFull)?;
-        let entry = PackedPpa::some(sharing.entry(vpn));
-        self.map[source.index()] = entry;
-        self.map[destination.index()] = entry;
-        self.mapped += 1;
-        self.note(source);
-        self.note(destination);
+        let entry = sharing.entry(vpn);
+        self.map.mapped += 1;
+        for lpn in [source, destination] {
+            self.map.set(lpn, entry);
+            self.store.unit_changed(lpn);
+        }
         self.note_shared(vpn);
         Ok(())
     }

@@ -1,247 +1,52 @@
 //! The page map: every logical unit may lie anywhere.
 //!
-//! State and the [`MappingScheme`] contract are here; `write.rs` fills blocks, `collect.rs` empties
-//! them, `durable.rs` notes in the journal what has changed, `recover.rs` finds it again, `check.rs` is
-//! the whole-state checker. With demand paging the map itself is on flash: `translation.rs` says what for,
-//! `cmt.rs` is what is cached of it, `paging.rs` fetches and evicts, `rescan.rs` finds it after a power cut.
+//! [`PageMap`] and what a mapping scheme promises are here. It consists of parts that know nothing of each other:
+//! `entries.rs` is the map, `sharing.rs` the part of it that logical copy adds, `store.rs` where it is kept,
+//! `blocks.rs` what each block is doing; `config.rs` has the choices of a drive.
+//!
+//! What it does with them: `write.rs` fills blocks, `collect.rs` empties them, `copy.rs` copies, `durable.rs` ends
+//! epochs of the journal, `recover.rs` finds the map again, `check.rs` is the whole-state checker. With demand
+//! paging the map itself is on flash: `translation.rs` says what for, `cmt.rs` is what is cached of it,
+//! `paging.rs` fetches and evicts, `compact.rs` is its share of collection, `rescan.rs` finds it after a power cut.
 
+mod blocks;
 mod check;
 mod cmt;
 mod collect;
+mod compact;
+mod config;
 mod copy;
 mod durable;
+mod entries;
 mod paging;
 mod recover;
 mod rescan;
 mod sharing;
+mod store;
 mod translation;
 mod write;
 
-use strobe_nand::{Cause, Nand, Unit};
-use strobe_types::{BlockId, Geometry, Lpn, PackedPpa, Prng, SimTime, prefetch_write};
+use strobe_nand::{Cause, Nand, Payload, PowerCuts, Unit};
+use strobe_types::{BlockId, Lpn, Ppa, Prng, SimTime};
 
-use crate::capacity::{Capacity, CapacityError, Demand};
-use crate::free::FreePool;
+use crate::capacity::{Capacity, CapacityError};
 use crate::frontier::Frontier;
-use crate::gc::{Allocation, GcStats, GcStream, Migration, Temperature, VictimPolicy};
+use crate::gc::{Allocation, Migration, VictimPolicy};
 use crate::heat::HeatTable;
-use crate::journal::format::WORDS_PER_ENTRY;
-use crate::journal::{Journal, Log, LogDemand, Trims, region_for};
-use crate::validity::Validity;
-use crate::wear::{Leveler, Leveling};
-use crate::{CheckError, FtlError, MappingScheme, Recovery, RecoveryError, WearSummary};
+use crate::journal::{Journal, Log, Trims, region_for};
+use crate::wear::Leveler;
+use crate::{
+    CheckError, FtlError, FtlStats, Inspectable, MappingScheme, Recoverable, Recovery, RecoveryError,
+};
 
-use collect::Scratch;
-pub use sharing::CopyStats;
+use blocks::{BlockState, Blocks};
+pub use config::PageMapConfig;
+use config::{HOST, Roles};
+use entries::Entries;
 use sharing::Sharing;
+use store::MapStore;
 use translation::Translation;
-pub use translation::{TranslationConfig, TranslationStats};
-
-/// Choices of a page-mapped drive, each independent of the others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PageMapConfig {
-    /// Logical units offered to the host.
-    pub logical_units: u32,
-    /// Where garbage collection moves valid units.
-    pub gc_stream: GcStream,
-    /// Garbage collection starts when fewer erased blocks are left. `None`: the least that is
-    /// safe (see [`PageMap::new`]).
-    pub min_free_blocks: Option<u32>,
-    /// Erased blocks kept beyond that least, for programs that fail.
-    pub fault_reserve: u32,
-    /// Blocks that one call gains at least.
-    pub net_blocks: u32,
-    /// How valid units are sorted before they are moved.
-    pub migration: Migration,
-    /// What makes a unit hot.
-    pub temperature: Temperature,
-    /// Which erased block is opened next.
-    pub allocation: Allocation,
-    /// Static wear levelling.
-    pub leveling: Option<Leveling>,
-    /// Logical copy: entries of the virtual map, each a flash unit that two logical units share.
-    /// 0: copies are physical.
-    pub virtual_map_entries: u32,
-    /// Whether the map survives a power cut: it is then kept on flash, in blocks reserved for it.
-    pub durable: bool,
-    /// Good blocks reserved for the map, if that is more than it needs. Demand paging reserves what its
-    /// log of trims needs and ignores this.
-    pub map_blocks: u32,
-    /// Demand paging: the map is on flash and only in part in memory. `None`: all of it is in memory.
-    /// Copies are then physical: it goes with no virtual map.
-    pub translation: Option<TranslationConfig>,
-    /// Seed of the policy's chance.
-    pub seed: u64,
-}
-
-impl PageMapConfig {
-    /// Everything at its default for `logical_units` units.
-    pub const fn new(logical_units: u32) -> Self {
-        Self {
-            logical_units,
-            gc_stream: GcStream::Own,
-            min_free_blocks: None,
-            fault_reserve: 0,
-            net_blocks: 1,
-            migration: Migration::None,
-            temperature: Temperature::UpdateCount,
-            allocation: Allocation::Fifo,
-            leveling: None,
-            virtual_map_entries: 0,
-            durable: false,
-            map_blocks: 0,
-            translation: None,
-            seed: 0,
-        }
-    }
-
-    /// Streams with open blocks of their own.
-    fn roles(&self) -> Roles {
-        let mut streams = HOST + 1;
-        let mut next = || {
-            streams += 1;
-            streams - 1
-        };
-        let hot = if self.gc_stream == GcStream::Own { next() } else { HOST };
-        let cold = if self.migration == Migration::None { hot } else { next() };
-        let wear = if self.leveling.is_some() { next() } else { cold };
-        let translation = if self.translation.is_some() { next() } else { usize::MAX };
-        Roles { hot, cold, wear, translation, streams }
-    }
-
-    /// Streams that may each need a block on every lane while one victim is moved, and those that
-    /// may beside it when wear is levelled.
-    fn streams_at_once(&self) -> (u32, u32) {
-        // Of a single sorted victim, either the one block of cold units or the rest is written.
-        let victim = if self.migration == Migration::HotCold { 2 } else { 1 };
-        (victim, u32::from(self.leveling.is_some()))
-    }
-
-    /// Erased blocks that a drive of this kind keeps in hand on `geometry`.
-    ///
-    /// While a victim is moved, each lane of the streams it goes to may need a new block before
-    /// the first one is erased; wear levelling likewise. One more covers a failed program, and the
-    /// last is the one the host is waiting for.
-    ///
-    /// With demand paging, translation pages must be updated before the victim is erased, each of its units
-    /// perhaps in another one; then each lane of theirs may need a block for gaining that back. A host that
-    /// goes on in a block of copies may find translation pages to have taken what counted as its own.
-    pub fn least_free_blocks(&self, geometry: &Geometry) -> u32 {
-        let (victim, wear) = self.streams_at_once();
-        let lanes = Frontier::lanes_of(geometry);
-        let translation = match self.translation_pages(geometry) {
-            0 => 0,
-            pages => {
-                let shared = u32::from(self.gc_stream == GcStream::Host);
-                self.translation_updates(geometry) + lanes.min(pages) + shared
-            }
-        };
-        (victim + wear) * lanes + translation + 2 + self.fault_reserve
-    }
-
-    /// Good blocks that are reserved for the map.
-    pub fn map_blocks(&self, geometry: &Geometry) -> u32 {
-        match self.durable {
-            true if self.translation.is_some() => {
-                Trims::blocks(geometry, self.logical_units, self.fault_reserve)
-            }
-            true => self.log_demand(geometry).blocks(geometry).max(self.map_blocks),
-            false => 0,
-        }
-    }
-
-    fn log_demand(&self, geometry: &Geometry) -> LogDemand {
-        let shared = u64::from(self.virtual_map_entries) * WORDS_PER_ENTRY;
-        LogDemand {
-            words: u64::from(self.logical_units) + shared,
-            open_blocks: self.roles().streams as u32 * Frontier::lanes_of(geometry),
-            fault_reserve: self.fault_reserve,
-        }
-    }
-
-    /// The reserve arithmetic of a drive with `usable_blocks` good blocks, those for the map included.
-    pub fn capacity(&self, geometry: &Geometry, usable_blocks: u32) -> Capacity {
-        self.capacity_of(geometry, usable_blocks.saturating_sub(self.map_blocks(geometry)))
-    }
-
-    /// The same with `usable_blocks` for data alone.
-    fn capacity_of(&self, geometry: &Geometry, usable_blocks: u32) -> Capacity {
-        let min_free_blocks = self.trigger(geometry);
-        // Translation pages, packed as densely as they can be.
-        let translation = self.translation_pages(geometry).div_ceil(geometry.pages_per_block());
-        Capacity::new(Demand {
-            logical_units: self.logical_units,
-            usable_blocks: usable_blocks.saturating_sub(translation),
-            open_blocks: self.roles().streams as u32 * Frontier::lanes_of(geometry),
-            // What is erased when the last victim of a call is chosen.
-            reserve_blocks: min_free_blocks - 1 + self.net_blocks.max(1) - 1,
-            map_blocks: self.map_blocks(geometry) + translation,
-            pages_per_block: geometry.pages_per_block(),
-            units_per_page: geometry.units_per_page(),
-        })
-    }
-
-    /// Bytes of host memory that a drive of this kind takes beside its chip and its policy.
-    pub fn memory_bytes(&self, geometry: &Geometry) -> u64 {
-        let per_unit = match self.migration {
-            Migration::None => 4,
-            _ => 4 + HeatTable::bytes_per_unit(self.temperature),
-        };
-        let per_block = 5 + 8 + self.leveling.map_or(0, Leveler::bytes_per_block);
-        let sharing = match self.virtual_map_entries {
-            0 => 0,
-            entries => Sharing::bytes(geometry.units(), entries),
-        };
-        let journal = match (self.durable, self.translation) {
-            (false, _) => 0,
-            (true, Some(_)) => Trims::bytes(self.logical_units),
-            (true, None) => Journal::bytes([self.logical_units, self.virtual_map_entries]),
-        };
-        let translation = self.translation.map_or(0, |how| how.memory_bytes(geometry, self.logical_units));
-        sharing
-            + journal
-            + translation
-            + u64::from(self.logical_units) * per_unit
-            + u64::from(geometry.units()).div_ceil(8)
-            + u64::from(geometry.blocks()) * per_block
-    }
-
-    /// Erased blocks below which garbage collection starts.
-    fn trigger(&self, geometry: &Geometry) -> u32 {
-        self.min_free_blocks.unwrap_or(0).max(self.least_free_blocks(geometry))
-    }
-}
-
-/// The stream of host writes.
-const HOST: usize = 0;
-
-/// Which stream serves which purpose; several may share one.
-#[derive(Clone, Copy, Debug)]
-struct Roles {
-    /// Valid units of victims that are not known to be cold.
-    hot: usize,
-    /// Those that are.
-    cold: usize,
-    /// Units moved by wear levelling.
-    wear: usize,
-    /// Translation pages, which share with nothing; no stream without demand paging.
-    translation: usize,
-    /// How many streams there are.
-    streams: usize,
-}
-
-/// What a block is doing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum BlockState {
-    Free,
-    Open,
-    Closed,
-    /// Took a failed program: to be emptied and then marked bad.
-    Retiring,
-    Bad,
-    /// Reserved for the map.
-    Meta,
-}
+pub use translation::TranslationConfig;
 
 /// A page-mapped flash translation layer over `N` with victim policy `V`.
 ///
@@ -249,142 +54,129 @@ pub(crate) enum BlockState {
 /// and what the policy keeps; migration by temperature adds 4 to 12 bytes per logical unit.
 #[derive(Clone, Debug)]
 pub struct PageMap<N: Nand, V> {
+    config: PageMapConfig,
     nand: N,
-    policy: V,
-    rng: Prng,
-    map: Vec<PackedPpa>,
-    mapped: u32,
-    validity: Validity,
-    /// Valid units by block.
-    valid: Vec<u32>,
-    states: Vec<BlockState>,
-    free: FreePool,
-    /// The open blocks of each stream.
-    frontiers: Vec<Frontier>,
+    map: Entries,
+    store: MapStore,
+    blocks: Blocks,
+    /// The open blocks of each stream, and which stream is for what.
+    streams: Vec<Frontier>,
     roles: Roles,
+    policy: V,
+    /// The policy's chance.
+    rng: Prng,
     /// Only for migrations that ask for it.
     heat: Option<HeatTable>,
     leveler: Option<Leveler>,
-    /// Only with logical copy.
-    sharing: Option<Sharing>,
-    copies: CopyStats,
-    /// Only with a durable map. In a box, as it leaves while it is written.
-    journal: Option<Box<Journal>>,
-    /// Only with demand paging.
-    translation: Option<Box<Translation>>,
-    retiring: Vec<BlockId>,
-    config: PageMapConfig,
+    /// Erased blocks below which garbage collection starts.
     min_free_blocks: u32,
     /// Host units written or trimmed, plus one: the policies' clock, which starts at 1.
     tick: u64,
-    host_units_written: u64,
+    /// The sequence number of the next program.
     sequence: u64,
-    gc: GcStats,
-    /// Host units written when each grown bad block went bad.
-    bad_block_host_writes: Vec<u64>,
+    stats: FtlStats,
+    /// Why only reads are served any more.
     end_of_life: Option<FtlError>,
     scratch: Scratch<N::Payload>,
+}
+
+/// Buffers of garbage collection, kept to spare the allocator.
+#[derive(Clone, Debug)]
+struct Scratch<P> {
+    victims: Vec<BlockId>,
+    /// The units to move, cold ones first.
+    units: Vec<Ppa>,
+    /// The same while they are put in order.
+    keyed: Vec<(u64, Ppa)>,
+    chunk: Vec<Unit<P>>,
+}
+
+impl<P> Default for Scratch<P> {
+    fn default() -> Self {
+        Self { victims: Vec::new(), units: Vec::new(), keyed: Vec::new(), chunk: Vec::new() }
+    }
 }
 
 impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// A fresh drive on `nand`, or the arithmetic that shows why it could not work.
     pub fn new(nand: N, policy: V, config: PageMapConfig) -> Result<Self, CapacityError> {
         let geometry = nand.geometry();
-        let with_trims = config.durable && config.translation.is_some();
-        let trims = with_trims.then(|| Trims::new(&nand, config.logical_units, config.fault_reserve));
-        let journal = (config.durable && !with_trims).then(|| {
-            let region = region_for(geometry, config.map_blocks(geometry), |block| nand.is_bad(block));
-            let tables = [config.logical_units, config.virtual_map_entries];
-            Box::new(Journal::new(geometry, config.log_demand(geometry), Log::new(geometry, region), tables))
-        });
-        let mut ftl = Self::with_logs(nand, policy, config, journal, trims);
-        ftl.capacity().check()?;
-        let geometry = ftl.nand.geometry();
-        for block in (0..geometry.blocks()).map(BlockId::new) {
-            if ftl.states[block.index()] == BlockState::Free {
-                ftl.free.put(geometry.plane_of(block), block, 0);
+        let trims = || config.durable.then(|| Trims::new(&nand, config.logical_units, config.fault_reserve));
+        let store = match config.translation {
+            Some(how) => {
+                MapStore::Paged(Box::new(Translation::new(config.logical_units, &how, geometry, trims())))
             }
+            None if config.durable => {
+                let region = region_for(geometry, config.map_blocks(geometry), |block| nand.block(block).bad);
+                let tables = [config.logical_units, config.virtual_map_entries];
+                let log = Log::new(geometry, region);
+                MapStore::Journaled(Box::new(Journal::new(
+                    geometry,
+                    config.log_demand(geometry),
+                    log,
+                    tables,
+                )))
+            }
+            None => MapStore::Memory,
+        };
+        let mut ftl = Self::with_store(nand, policy, config, store);
+        ftl.capacity().check()?;
+        let free: Vec<BlockId> = ftl.blocks.usable().collect();
+        for block in free {
+            ftl.blocks.put_free(block, ftl.nand.geometry(), 0);
         }
         Ok(ftl)
     }
 
     /// An empty map with no block at hand yet.
-    fn with_logs(
-        nand: N,
-        policy: V,
-        config: PageMapConfig,
-        journal: Option<Box<Journal>>,
-        trims: Option<Trims>,
-    ) -> Self {
+    fn with_store(nand: N, policy: V, config: PageMapConfig, store: MapStore) -> Self {
         debug_assert!(
             config.translation.is_none() || config.virtual_map_entries == 0,
             "demand paging goes with physical copies only"
         );
         let geometry = nand.geometry();
-        let blocks = geometry.blocks();
-        let mut states: Vec<BlockState> = (0..blocks)
-            .map(|b| if nand.is_bad(BlockId::new(b)) { BlockState::Bad } else { BlockState::Free })
-            .collect();
-        let log = journal.as_ref().map(|journal| journal.log()).or(trims.as_ref().map(|trims| trims.log()));
-        for block in log.iter().flat_map(|log| log.blocks()) {
-            let state = &mut states[block.index()];
-            *state = if *state == BlockState::Free { BlockState::Meta } else { BlockState::Bad };
-        }
-        let roles = config.roles();
-        let by_wear = config.allocation != Allocation::Fifo;
-        let is_good = |block: BlockId| states[block.index()] == BlockState::Free;
-        let translation =
-            config.translation.map(|how| Box::new(Translation::new(&config, &how, geometry, trims)));
+        let blocks =
+            Blocks::new(&nand, store.journal().map(Journal::log), config.allocation != Allocation::Fifo);
+        let is_good = |block| blocks.state(block) == BlockState::Free;
         let tables = config.translation_pages(geometry).saturating_mul(geometry.units_per_page());
-        let shares = config.virtual_map_entries > 0 && translation.is_none();
+        let shares = config.virtual_map_entries > 0 && !store.is_paged();
+        let sharing = shares.then(|| Sharing::new(geometry.units(), config.virtual_map_entries));
+        let translation = store.is_paged().then(Default::default);
         Self {
+            map: Entries::new(config.logical_units.saturating_add(tables), sharing),
+            streams: vec![Frontier::new(geometry); config.roles().streams],
+            roles: config.roles(),
             rng: Prng::derive(config.seed, "victim"),
-            map: vec![PackedPpa::NONE; config.logical_units.saturating_add(tables) as usize],
-            mapped: 0,
-            validity: Validity::new(geometry.units()),
-            valid: vec![0; blocks as usize],
-            free: FreePool::new(geometry, by_wear),
-            frontiers: vec![Frontier::new(geometry); roles.streams],
-            roles,
             heat: (config.migration != Migration::None)
                 .then(|| HeatTable::new(config.temperature, config.logical_units)),
-            leveler: config.leveling.map(|how| Leveler::new(how, blocks, is_good)),
-            sharing: shares.then(|| Sharing::new(geometry.units(), config.virtual_map_entries)),
-            copies: CopyStats::default(),
-            // 0 is what a page has whose program was cut short.
-            sequence: u64::from(translation.is_some()),
-            journal,
-            translation,
-            retiring: Vec::new(),
-            config,
+            leveler: config.leveling.map(|how| Leveler::new(how, geometry.blocks(), is_good)),
             min_free_blocks: config.trigger(geometry),
             tick: 1,
-            host_units_written: 0,
-            gc: GcStats::default(),
-            bad_block_host_writes: Vec::new(),
+            // 0 is what a page has whose program was cut short.
+            sequence: u64::from(store.is_paged()),
+            stats: FtlStats { translation, ..FtlStats::default() },
             end_of_life: None,
             scratch: Scratch::default(),
-            states,
+            blocks,
+            store,
+            config,
             nand,
             policy,
         }
     }
 
-    fn bad_blocks(&self) -> u32 {
-        self.states.iter().filter(|&&state| state == BlockState::Bad).count() as u32
-    }
-
     fn capacity(&self) -> Capacity {
-        let usable = self.states.iter().filter(|state| !matches!(state, BlockState::Bad | BlockState::Meta));
-        self.config.capacity_of(self.nand.geometry(), usable.count() as u32)
+        self.config.capacity_of(self.nand.geometry(), self.blocks.usable().count() as u32)
     }
 
-    /// The end of life, for want of blocks.
-    fn worn_out(&self) -> FtlError {
-        FtlError::EndOfLife {
-            bad_blocks: self.bad_blocks(),
-            room_units: self.capacity().room_units(),
-            logical_units: self.config.logical_units,
+    /// Ends the drive's life if there are too few blocks left to go on.
+    fn retire_if_worn_out(&mut self) {
+        if self.capacity().check().is_err() {
+            self.end_of_life = Some(FtlError::EndOfLife {
+                bad_blocks: self.blocks.count(BlockState::Bad),
+                room_units: self.capacity().room_units(),
+                logical_units: self.config.logical_units,
+            });
         }
     }
 
@@ -409,44 +201,24 @@ impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
         self.config.logical_units
     }
 
-    fn mapped_units(&self) -> u32 {
-        self.mapped
-    }
-
-    fn host_units_written(&self) -> u64 {
-        self.host_units_written
-    }
-
-    fn stripe_units(&self) -> u32 {
-        self.frontiers[HOST].lanes() * self.nand.geometry().units_per_page()
+    fn stats(&self) -> &FtlStats {
+        &self.stats
     }
 
     #[inline]
-    fn write(&mut self, now: SimTime, units: &[Unit<N::Payload>]) -> Result<SimTime, FtlError> {
+    fn write(&mut self, now: SimTime, units: &[Unit<N::Payload>], cause: Cause) -> Result<SimTime, FtlError> {
         if self.end_of_life.is_some() {
             self.refuse_at_end_of_life()?;
         }
-        if self.translation.is_some() {
-            return self.write_translated(now, Cause::Host, units, |ftl, run, at| ftl.settle_host(run, at));
-        }
-        self.write_pages(now, HOST, Cause::Host, units, |ftl, run, first| ftl.settle_host(run, first))
-    }
-
-    fn write_back(&mut self, now: SimTime, units: &[Unit<N::Payload>]) -> Result<SimTime, FtlError> {
-        self.refuse_at_end_of_life()?;
-        if self.translation.is_some() {
-            return self.write_translated(now, Cause::Cache, units, |ftl, run, at| ftl.settle_host(run, at));
-        }
-        self.write_pages(now, HOST, Cause::Cache, units, |ftl, run, first| ftl.settle_host(run, first))
+        self.write_host(now, cause, units, Self::settle_host)
     }
 
     fn read(&mut self, now: SimTime, first: Lpn, count: u32, out: &mut Vec<N::Payload>) -> SimTime {
-        use strobe_nand::Payload;
-        let now = if self.translation.is_some() { self.look_up(now, first, count) } else { now };
+        let now = self.look_up(now, first, count);
         let mut finished = now;
         let mut at = 0;
         while at < count {
-            let Some(ppa) = self.locate(first.plus(at)) else {
+            let Some(ppa) = self.map.locate(first.plus(at)) else {
                 out.push(N::Payload::zero());
                 at += 1;
                 continue;
@@ -455,7 +227,7 @@ impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
             let page = self.nand.geometry().page_of(ppa);
             let from = out.len();
             while at < count
-                && let Some(next) = self.locate(first.plus(at))
+                && let Some(next) = self.map.locate(first.plus(at))
                 && self.nand.geometry().page_of(next) == page
             {
                 out.push(self.nand.payload(next));
@@ -467,88 +239,74 @@ impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
         finished
     }
 
-    fn peek(&self, lpn: Lpn) -> N::Payload {
-        self.locate(lpn).map_or_else(strobe_nand::Payload::zero, |ppa| self.nand.payload(ppa))
-    }
-
     fn trim(&mut self, now: SimTime, first: Lpn, count: u32) -> Result<SimTime, FtlError> {
         let mut done = now;
-        for offset in 0..count {
-            if self.translation.is_some() {
-                done = done.max(self.look_up(now, first.plus(offset), 1));
-            }
-            self.unmap(first.plus(offset));
+        for lpn in (0..count).map(|at| first.plus(at)) {
+            done = done.max(self.look_up(now, lpn, 1));
+            self.unmap(lpn);
             done = self.commit_if_full(done)?;
         }
         Ok(done)
     }
 
     fn flush(&mut self, now: SimTime) -> Result<SimTime, FtlError> {
-        if self.translation.is_some() {
-            return self.flush_translated(now);
-        }
-        self.commit(now)
+        let written = self.flush_entries(now);
+        let done = self.commit(now)?;
+        written.map(|at| at.max(done))
     }
 
     fn copy(&mut self, now: SimTime, from: Lpn, to: Lpn, count: u32) -> Result<SimTime, FtlError> {
         self.copy_units(now, from, to, count)
     }
 
-    fn recover(self, now: SimTime, nand: N) -> Result<(Self, Recovery), RecoveryError> {
-        let mut policy = self.policy;
-        // A policy that knows no candidate is as good as a fresh one, if its clock does not go back.
-        for block in (0..self.states.len() as u32).map(BlockId::new) {
-            if self.states[block.index()] == BlockState::Closed {
-                policy.taken(block);
-            }
-        }
-        let (mut ftl, report) = Self::restart_at(nand, policy, self.config, now, self.tick)?;
-        (ftl.gc, ftl.copies) = (self.gc.and(&ftl.gc), self.copies);
-        if let (Some(translation), Some(before)) = (&mut ftl.translation, &self.translation) {
-            translation.stats = before.stats.and(&translation.stats);
-            // No page on flash says how many there were.
-            ftl.host_units_written = ftl.host_units_written.max(self.host_units_written);
-        }
-        ftl.bad_block_host_writes.splice(0..0, self.bad_block_host_writes);
-        Ok((ftl, report))
+    fn stripe_units(&self) -> u32 {
+        self.streams[HOST].lanes() * self.nand.geometry().units_per_page()
     }
 
-    #[inline(always)]
     fn prefetch_entry(&self, lpn: Lpn) {
-        prefetch_write(&self.map, lpn.index());
+        self.map.prefetch(lpn);
     }
 
-    #[inline(always)]
     fn prefetch_state(&self, lpn: Lpn) {
-        if let Some(old) = self.map.get(lpn.index()).and_then(|entry| entry.get()) {
-            self.validity.prefetch(old);
+        if let Some(old) = self.map.find(lpn) {
             let block = self.nand.geometry().block_of(old);
-            prefetch_write(&self.valid, block.index());
+            self.blocks.prefetch(old, block);
             self.policy.prefetch(block);
         }
     }
+}
 
-    fn gc_stats(&self) -> &GcStats {
-        &self.gc
-    }
-
-    fn copy_stats(&self) -> CopyStats {
-        self.copies
-    }
-
-    fn translation_stats(&self) -> Option<TranslationStats> {
-        self.translation.as_ref().map(|translation| translation.stats)
+impl<N: Nand, V: VictimPolicy> Inspectable for PageMap<N, V> {
+    fn mapped_units(&self) -> u32 {
+        self.map.mapped
     }
 
     fn free_blocks(&self) -> u32 {
-        self.free.count()
+        self.blocks.free.count()
     }
 
-    fn wear(&self) -> WearSummary {
-        WearSummary::of_flash(&self.nand, &self.bad_block_host_writes)
+    fn peek(&self, lpn: Lpn) -> N::Payload {
+        self.map.locate(lpn).map_or_else(N::Payload::zero, |ppa| self.nand.payload(ppa))
     }
 
     fn check(&self) -> Result<(), CheckError> {
         self.check_state()
+    }
+}
+
+impl<N: PowerCuts, V: VictimPolicy> Recoverable for PageMap<N, V> {
+    fn recover(self, now: SimTime, nand: N) -> Result<(Self, Recovery), RecoveryError> {
+        let mut policy = self.policy;
+        // A policy that knows no candidate is as good as a fresh one, if its clock does not go back.
+        for block in self.blocks.usable().filter(|&block| self.blocks.state(block) == BlockState::Closed) {
+            policy.taken(block);
+        }
+        let (mut ftl, report) = Self::restart_at(nand, policy, self.config, now, self.tick)?;
+        if self.store.is_paged() {
+            // No page on flash says how many there were.
+            ftl.stats.host_units_written = ftl.stats.host_units_written.max(self.stats.host_units_written);
+        }
+        ftl.stats.continue_from(self.stats);
+        Ok((ftl, report))
     }
 }

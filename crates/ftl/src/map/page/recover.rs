@@ -6,13 +6,14 @@
 //! logical unit reads as it was at the end of the epoch, or as a later page has it.
 
 use strobe_nand::{Cause, Nand};
-use strobe_types::{BlockId, Geometry, Lpn, PackedPpa, Ppa, SimTime};
+use strobe_types::{BlockId, Geometry, Lpn, Ppa, SimTime};
 
-use super::{BlockState, PageMap, PageMapConfig};
+use super::sharing::Sharing;
+use super::{BlockState, MapStore, PageMap, PageMapConfig};
 use crate::gc::VictimPolicy;
-use crate::journal::format::LogPage;
 use crate::journal::{Journal, Log, Tables};
 use crate::recovery::damaged;
+use crate::scan::scan;
 use crate::{Recovery, RecoveryError};
 
 impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
@@ -42,8 +43,8 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         if !config.durable {
             return Err(RecoveryError::Volatile);
         }
-        if config.translation.is_some() {
-            return Self::restart_translated(nand, policy, config, now, tick);
+        if let Some(translation) = &config.translation {
+            return Self::restart_paged(nand, policy, config, translation, now, tick);
         }
         let mut report = Recovery::new(now);
         let geometry = nand.geometry().clone();
@@ -53,7 +54,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let mut journal = Journal::new(&geometry, demand, log, tables);
         let found = Tables::of(&pages, &journal, &mut report)?;
         journal.resume(&pages, illegible);
-        let mut ftl = Self::with_logs(nand, policy, config, Some(Box::new(journal)), None);
+        let mut ftl = Self::with_store(nand, policy, config, MapStore::Journaled(Box::new(journal)));
         ftl.check_nothing_is_newer(&found)?;
         ftl.tick = found.clock.tick.max(tick);
         ftl.adopt(found, &mut report)?;
@@ -61,34 +62,34 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         Ok((ftl, report))
     }
 
-    /// Blocks outside the log's region that are not bad.
-    pub(super) fn data_blocks(&self) -> impl Iterator<Item = BlockId> + use<'_, N, V> {
-        let blocks = (0..self.states.len() as u32).map(BlockId::new);
-        blocks.filter(|block| !matches!(self.states[block.index()], BlockState::Meta | BlockState::Bad))
-    }
-
     /// Takes over what the log says, and what was programmed after it.
     fn adopt(&mut self, found: Tables, report: &mut Recovery) -> Result<(), RecoveryError> {
         let geometry = self.nand.geometry().clone();
         self.sequence = found.clock.sequence;
-        self.host_units_written = found.clock.host_units;
+        self.stats.host_units_written = found.clock.host_units;
         let (map, shared) = found.words.split_at(found.map_words as usize);
         let places = geometry.units() + self.config.virtual_map_entries;
-        for (entry, &word) in self.map.iter_mut().zip(map) {
-            *entry = match word.checked_sub(1) {
-                None => PackedPpa::NONE,
-                Some(place) if place < places => PackedPpa::some(Ppa::new(place)),
+        for (lpn, &word) in self.map.lpns().zip(map) {
+            match word.checked_sub(1) {
+                None => {}
+                Some(place) if place < places => drop(self.map.set(lpn, Ppa::new(place))),
                 Some(place) => return damaged(format!("a logical unit lies at {place}, which is no place")),
-            };
+            }
         }
-        if let Some(sharing) = &mut self.sharing {
+        if let Some(sharing) = &mut self.map.sharing {
             sharing.restore(shared, self.config.logical_units).or_else(damaged)?;
         }
         self.check_entries()?;
         self.check_blocks_named(&found, &geometry)?;
-        let newer = self.scan(&found.open, &geometry, report)?;
-        for (lpn, ppa) in newer {
-            self.take_over(lpn, ppa);
+        // What was programmed in the open blocks after the epoch, in that order.
+        let open = found.open.iter().map(|&[_, _, block, pages]| (BlockId::new(block), pages));
+        let (transferred, units) = (geometry.units_per_page(), self.map.count());
+        let mut newer = scan(&mut self.nand, open, transferred, units, report)?;
+        newer.units.sort_unstable_by_key(|unit| (unit.sequence, unit.ppa));
+        // Pages whose program failed have used up numbers, too.
+        self.sequence = self.sequence.max(newer.next_sequence);
+        for unit in newer.units {
+            self.take_over(unit.lpn, unit.ppa);
             report.units_found += 1;
         }
         self.count_valid(&geometry)?;
@@ -99,7 +100,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     fn check_blocks_named(&self, found: &Tables, geometry: &Geometry) -> Result<(), RecoveryError> {
         let named = found.open.iter().map(|&[_, _, block, pages]| (block, pages));
         for (block, pages) in named.chain(found.retiring.iter().map(|&block| (block, 0))) {
-            if block >= geometry.blocks() || pages > self.nand.pages_programmed(BlockId::new(block)) {
+            if block >= geometry.blocks() || pages > self.nand.block(BlockId::new(block)).pages_programmed {
                 return damaged(format!("block {block} should have {pages} pages at least"));
             }
         }
@@ -110,8 +111,8 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// gone. Costs no flash time, as no drive would look: power cuts do not do that, damaged images do.
     fn check_nothing_is_newer(&self, found: &Tables) -> Result<(), RecoveryError> {
         let geometry = self.nand.geometry();
-        for block in self.data_blocks() {
-            let pages = self.nand.pages_programmed(block);
+        for block in self.blocks.usable() {
+            let pages = self.nand.block(block).pages_programmed;
             if pages == 0 || found.open.iter().any(|open| open[2] == block.get()) {
                 continue;
             }
@@ -130,11 +131,11 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
 
     /// Every owner of a shared unit says so, and nobody else.
     fn check_entries(&self) -> Result<(), RecoveryError> {
-        let Some(sharing) = &self.sharing else { return Ok(()) };
+        let Some(sharing) = &self.map.sharing else { return Ok(()) };
         let mut owners = 0;
-        for (lpn, entry) in self.map.iter().enumerate() {
-            let Some(vpn) = entry.get().and_then(|entry| sharing.vpn(entry)) else { continue };
-            if !sharing.is_owned_by(vpn, Lpn::new(lpn as u32)) {
+        for lpn in self.map.lpns() {
+            let Some(vpn) = self.map.get(lpn).and_then(|entry| sharing.vpn(entry)) else { continue };
+            if !sharing.is_owned_by(vpn, lpn) {
                 return damaged(format!("logical unit {lpn} shares a unit that it does not own"));
             }
             owners += 1;
@@ -145,85 +146,41 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         }
     }
 
-    /// Reads what was programmed in the open blocks after the epoch; returns the units in the order in
-    /// which they were written.
-    fn scan(
-        &mut self,
-        open: &[[u32; 4]],
-        geometry: &Geometry,
-        report: &mut Recovery,
-    ) -> Result<Vec<(Lpn, Ppa)>, RecoveryError> {
-        let mut found = Vec::new();
-        for &[_, _, block, pages] in open {
-            let block = BlockId::new(block);
-            for page in pages..self.nand.pages_programmed(block) {
-                let ppn = geometry.page(block, page);
-                report.read(self.nand.read(report.now(), ppn, geometry.units_per_page(), Cause::Recovery));
-                report.scanned_pages += 1;
-                let Some(record) = self.nand.record(ppn) else { return Err(RecoveryError::NoContents) };
-                if record.sequence > LogPage::COUNTER_MAX {
-                    return damaged(format!("page {ppn} has the sequence number {}", record.sequence));
-                }
-                // Also of a page whose program failed.
-                self.sequence = self.sequence.max(record.sequence + 1);
-                let first = geometry.first_unit_of_page(ppn);
-                let units = (0..geometry.units_per_page()).map(|at| first.plus(at));
-                let before = found.len();
-                found.extend(units.filter_map(|ppa| Some((record.sequence, ppa, self.nand.lpn(ppa)?))));
-                report.illegible_pages += u64::from(found.len() == before);
-            }
-        }
-        report.wait();
-        found.sort_unstable();
-        let units = self.map.len();
-        match found.iter().find(|(_, _, lpn)| lpn.index() >= units) {
-            Some((_, ppa, lpn)) => {
-                damaged(format!("{ppa:?} belongs to {lpn:?}, which the drive does not have"))
-            }
-            None => Ok(found.into_iter().map(|(_, ppa, lpn)| (lpn, ppa)).collect()),
-        }
-    }
-
     /// Maps `lpn` to `ppa`, where it was written after the epoch.
     fn take_over(&mut self, lpn: Lpn, ppa: Ppa) {
-        let old = std::mem::replace(&mut self.map[lpn.index()], PackedPpa::some(ppa)).get();
-        if let Some(vpn) = old.and_then(|old| self.sharing.as_ref()?.vpn(old)) {
+        let old = self.map.set(lpn, ppa);
+        if let Some(vpn) = old.and_then(|old| self.map.sharing.as_ref()?.vpn(old)) {
             self.leave_shared(lpn, vpn);
         }
-        self.note(lpn);
+        self.store.unit_changed(lpn);
     }
 
     /// Derives from the map what is valid and who owns it.
     pub(super) fn count_valid(&mut self, geometry: &Geometry) -> Result<(), RecoveryError> {
-        for lpn in (0..self.map.len() as u32).map(Lpn::new) {
-            let Some(ppa) = self.locate(lpn) else { continue };
-            self.mapped += 1;
-            let second = match (&self.sharing, self.map[lpn.index()].get()) {
-                (Some(sharing), Some(entry)) => {
-                    sharing.vpn(entry).is_some_and(|vpn| sharing.owners(vpn)[1] == lpn)
-                }
-                _ => false,
-            };
-            if second {
+        for lpn in self.map.lpns() {
+            let (Some(entry), Some(ppa)) = (self.map.get(lpn), self.map.locate(lpn)) else { continue };
+            self.map.mapped += 1;
+            let is_second =
+                |sharing: &Sharing| sharing.vpn(entry).is_some_and(|vpn| sharing.owners(vpn)[1] == lpn);
+            if self.map.sharing.as_ref().is_some_and(is_second) {
                 continue;
             }
             let block = geometry.block_of(ppa);
             let page = geometry.page_in_block(geometry.page_of(ppa));
-            let state = self.states[block.index()];
-            let is_there = page < self.nand.pages_programmed(block) && !self.nand.is_half_erased(block);
+            let (state, flash) = (self.blocks.state(block), self.nand.block(block));
+            let is_there = page < flash.pages_programmed && !flash.half_erased;
             if !is_there || matches!(state, BlockState::Meta | BlockState::Bad) {
                 return damaged(format!("{lpn:?} lies at {ppa:?}, which is not programmed"));
             }
-            if self.sharing.is_none() && self.nand.lpn(ppa) != Some(lpn) {
+            if self.map.sharing.is_none() && self.nand.lpn(ppa) != Some(lpn) {
                 return damaged(format!("{lpn:?} lies at {ppa:?}, where something else was written"));
             }
-            if self.validity.get(ppa) {
+            if self.blocks.validity.get(ppa) {
                 return damaged(format!("{ppa:?} belongs to two logical units"));
             }
-            self.validity.set(ppa);
-            self.valid[block.index()] += 1;
-            if let Some(sharing) = &mut self.sharing {
-                sharing.restore_owner(ppa, lpn, self.map[lpn.index()]);
+            self.blocks.set_valid(ppa, block);
+            if let Some(sharing) = &mut self.map.sharing {
+                sharing.restore_owner(ppa, lpn, entry);
             }
         }
         Ok(())
@@ -238,33 +195,30 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     ) -> Result<(), RecoveryError> {
         for &block in &found.retiring {
             let block = BlockId::new(block);
-            if self.states[block.index()] == BlockState::Free {
-                self.states[block.index()] = BlockState::Retiring;
-                self.retiring.push(block);
+            if self.blocks.state(block) == BlockState::Free {
+                self.blocks.retire(block);
             }
         }
         for &[stream, lane, block, _] in &found.open {
             let block = BlockId::new(block);
-            let pages = self.nand.pages_programmed(block);
-            if self.states[block.index()] != BlockState::Free || self.nand.is_half_erased(block) {
+            let pages = self.nand.block(block).pages_programmed;
+            if self.blocks.state(block) != BlockState::Free || self.nand.block(block).half_erased {
                 return damaged(format!("{block:?} is open and something else"));
             }
             if pages == geometry.pages_per_block() {
                 // It may be erased only after an epoch that does not name it any more.
-                if let Some(journal) = &mut self.journal {
-                    journal.blocks_changed();
-                }
+                self.store.blocks_changed();
                 continue;
             }
-            self.states[block.index()] = BlockState::Open;
-            let frontier = self.frontiers.get_mut(stream as usize);
+            self.blocks.states[block.index()] = BlockState::Open;
+            let frontier = self.streams.get_mut(stream as usize);
             if !frontier.is_some_and(|frontier| frontier.resume(lane, block, pages, geometry)) {
                 return damaged(format!(
                     "stream {stream} has two blocks open on lane {lane}, or no such lane"
                 ));
             }
         }
-        let blocks: Vec<BlockId> = self.data_blocks().collect();
+        let blocks: Vec<BlockId> = self.blocks.usable().collect();
         for block in blocks {
             self.restore_block(block, geometry, report);
         }
@@ -273,16 +227,15 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     }
 
     pub(super) fn restore_block(&mut self, block: BlockId, geometry: &Geometry, report: &mut Recovery) {
-        let (pages, valid) = (self.nand.pages_programmed(block), self.valid[block.index()]);
-        let is_full = pages == geometry.pages_per_block();
-        let state = match self.states[block.index()] {
-            BlockState::Free if self.nand.is_half_erased(block) => BlockState::Free,
+        let (flash, valid) = (self.nand.block(block), self.blocks.valid[block.index()]);
+        let is_full = flash.pages_programmed == geometry.pages_per_block();
+        let state = match self.blocks.state(block) {
+            BlockState::Free if flash.half_erased => BlockState::Free,
             BlockState::Free if is_full => BlockState::Closed,
             BlockState::Free if valid > 0 => BlockState::Retiring,
             state => state,
         };
-        let erases = self.nand.erase_count(block);
-        let is_erased = pages == 0 && !self.nand.is_half_erased(block);
+        let (erases, is_erased) = (flash.erase_count, flash.is_erased());
         if let Some(leveler) = &mut self.leveler {
             // It starts with fresh, free blocks.
             if erases > 0 {
@@ -293,34 +246,36 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
                 leveler.left(block);
             }
         }
-        self.states[block.index()] = state;
+        self.blocks.states[block.index()] = state;
         match state {
             BlockState::Free if !is_erased => {
                 report.read(self.erase(report.now(), block, Cause::Recovery));
                 report.blocks_erased += 1;
             }
-            BlockState::Free => self.free.put(geometry.plane_of(block), block, erases),
+            BlockState::Free => self.blocks.put_free(block, geometry, erases),
             BlockState::Closed => {
                 self.tell_policy(block, geometry);
                 self.close(block);
             }
             BlockState::Open => self.tell_policy(block, geometry),
-            BlockState::Retiring if !self.retiring.contains(&block) => self.retiring.push(block),
+            BlockState::Retiring if !self.blocks.retiring.contains(&block) => {
+                self.blocks.retiring.push(block)
+            }
             BlockState::Retiring | BlockState::Bad | BlockState::Meta => {}
         }
     }
 
     /// Tells the victim policy what has become of an open block so far.
     fn tell_policy(&mut self, block: BlockId, geometry: &Geometry) {
-        self.policy.opened(block, self.nand.erase_count(block), self.tick);
+        self.policy.opened(block, self.nand.block(block).erase_count, self.tick);
         let first = geometry.first_unit(block);
-        let programmed = self.nand.pages_programmed(block) * geometry.units_per_page();
+        let programmed = self.nand.block(block).pages_programmed * geometry.units_per_page();
         let written: Vec<Ppa> =
             (0..programmed).map(|at| first.plus(at)).filter(|&ppa| self.nand.lpn(ppa).is_some()).collect();
         written.iter().for_each(|&ppa| self.policy.written(ppa, self.tick));
         let mut valid = written.len() as u32;
         for ppa in written {
-            if !self.validity.get(ppa) {
+            if !self.blocks.validity.get(ppa) {
                 valid -= 1;
                 self.policy.invalidated(ppa, block, valid, self.tick);
             }
@@ -331,14 +286,12 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     pub(super) fn finish(&mut self, report: &mut Recovery) {
         // If the log is worn out, the drive is at the end of its life: it reads.
         report.finished = self.commit(report.finished).unwrap_or(report.finished);
-        let empty: Vec<BlockId> = self
-            .data_blocks()
-            .filter(|block| {
-                self.states[block.index()] == BlockState::Closed && self.valid[block.index()] == 0
-            })
-            .collect();
+        let is_empty = |block: &BlockId| {
+            self.blocks.state(*block) == BlockState::Closed && self.blocks.valid[block.index()] == 0
+        };
+        let empty: Vec<BlockId> = self.blocks.usable().filter(is_empty).collect();
         for block in empty {
-            if self.end_of_life.is_some() || self.free.count() >= self.min_free_blocks {
+            if self.end_of_life.is_some() || self.blocks.free.count() >= self.min_free_blocks {
                 break;
             }
             self.take(block);
@@ -346,8 +299,8 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             report.blocks_erased += 1;
         }
         report.wait();
-        if self.end_of_life.is_none() && self.capacity().check().is_err() {
-            self.end_of_life = Some(self.worn_out());
+        if self.end_of_life.is_none() {
+            self.retire_if_worn_out();
         }
         self.restore_reserve(report.finished);
     }
@@ -356,7 +309,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// for while the open blocks still have room; the next cut could take that.
     fn restore_reserve(&mut self, now: SimTime) {
         if self.end_of_life.is_none()
-            && self.free.count() < self.min_free_blocks
+            && self.blocks.free.count() < self.min_free_blocks
             && let Err(error) = self.collect(now)
         {
             self.end_of_life = Some(error);

@@ -6,9 +6,9 @@
 //! translation pages older than what they tell about are programmed again.
 
 use strobe_nand::Nand;
-use strobe_types::{BlockId, Geometry, Lpn, PackedPpa, Ppa, SimTime};
+use strobe_types::{BlockId, Geometry, Lpn, Ppa, SimTime};
 
-use super::{BlockState, PageMap, PageMapConfig};
+use super::{BlockState, MapStore, PageMap, PageMapConfig, Translation, TranslationConfig};
 use crate::gc::VictimPolicy;
 use crate::journal::Trims;
 use crate::recovery::damaged;
@@ -27,10 +27,11 @@ enum Kind {
 impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// [`PageMap::restart`] of a demand-paged drive.
     #[cold]
-    pub(super) fn restart_translated(
+    pub(super) fn restart_paged(
         mut nand: N,
         policy: V,
         config: PageMapConfig,
+        translation: &TranslationConfig,
         now: SimTime,
         tick: u64,
     ) -> Result<(Self, Recovery), RecoveryError> {
@@ -38,17 +39,19 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let geometry = nand.geometry().clone();
         let found = Trims::find(&mut nand, config.logical_units, config.fault_reserve, &mut report)?;
         let clock = found.clock;
-        let mut ftl = Self::with_logs(nand, policy, config, None, Some(found.trims));
-        let blocks: Vec<BlockId> = ftl.data_blocks().collect();
-        let units = ftl.map.len() as u32;
-        let scanned = scan(&mut ftl.nand, blocks.iter().copied(), units, &mut report)?;
+        let translation = Translation::new(config.logical_units, translation, &geometry, Some(found.trims));
+        let mut ftl = Self::with_store(nand, policy, config, MapStore::Paged(Box::new(translation)));
+        let blocks: Vec<BlockId> = ftl.blocks.usable().collect();
+        let units = ftl.map.count();
+        let from_start = blocks.iter().map(|&block| (block, 0));
+        let scanned = scan(&mut ftl.nand, from_start, 0, units, &mut report)?;
         ftl.tick = tick;
-        ftl.host_units_written = clock.host_units;
+        ftl.stats.host_units_written = clock.host_units;
         ftl.sequence = ftl.sequence.max(scanned.next_sequence).max(clock.sequence);
         let newest = ftl.adopt_newest(&scanned.units, clock.sequence, &mut report);
         ftl.check_translation_pages(&geometry)?;
         ftl.count_valid(&geometry)?;
-        ftl.mapped -= ftl.mapped_translation_units();
+        ftl.map.mapped -= ftl.mapped_translation_units();
         ftl.find_stale(&newest, clock.sequence);
         ftl.resume_open(&blocks, &scanned.units, &geometry);
         for &block in &blocks {
@@ -63,24 +66,23 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// Maps every unit to its newest page, unless it was trimmed after that; returns the sequence numbers
     /// of the newest pages.
     fn adopt_newest(&mut self, units: &[UnitFound], epoch: u64, report: &mut Recovery) -> Vec<u64> {
-        let mut newest: Vec<Option<(u64, Ppa)>> = vec![None; self.map.len()];
+        let mut newest: Vec<Option<(u64, Ppa)>> = vec![None; self.map.count() as usize];
         for found in units {
             let known = &mut newest[found.lpn.index()];
             // The last one of a page that has it twice.
             *known = (*known).max(Some((found.sequence, found.ppa)));
         }
-        let Some(translation) = &mut self.translation else { return Vec::new() };
         for (lpn, found) in (0..).map(Lpn::new).zip(&newest) {
             let &Some((sequence, ppa)) = found else { continue };
-            if let Some(trims) = &mut translation.trims
-                && lpn.get() < translation.logical_units
+            if let Some(trims) = self.store.trims()
+                && lpn.get() < self.config.logical_units
             {
                 if sequence < epoch && trims.has(lpn) {
                     continue;
                 }
                 trims.written(lpn);
             }
-            self.map[lpn.index()] = PackedPpa::some(ppa);
+            self.map.set(lpn, ppa);
             report.units_found += 1;
         }
         newest.into_iter().map(|found| found.map_or(0, |(sequence, _)| sequence)).collect()
@@ -88,13 +90,13 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
 
     /// A translation page is a whole flash page.
     fn check_translation_pages(&self, geometry: &Geometry) -> Result<(), RecoveryError> {
-        let Some(translation) = &self.translation else { return Ok(()) };
+        let Some(translation) = self.store.paged() else { return Ok(()) };
         for page in 0..translation.pages {
             let first = translation.first_unit(page);
-            let place = self.map[first.index()].get().map(|ppa| geometry.page_of(ppa));
+            let place = self.map.get(first).map(|ppa| geometry.page_of(ppa));
             for at in 0..geometry.units_per_page() {
                 let expected = place.map(|ppn| geometry.first_unit_of_page(ppn).plus(at));
-                if self.map[first.plus(at).index()].get() != expected {
+                if self.map.get(first.plus(at)) != expected {
                     return damaged(format!("translation page {page} is not in one place"));
                 }
             }
@@ -103,17 +105,17 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     }
 
     pub(super) fn mapped_translation_units(&self) -> u32 {
-        let first = self.config.logical_units as usize;
-        self.map[first..].iter().filter(|entry| entry.get().is_some()).count() as u32
+        let tables = self.map.lpns().skip(self.config.logical_units as usize);
+        tables.filter(|&lpn| self.map.get(lpn).is_some()).count() as u32
     }
 
     /// Which translation pages are older than a page whose entry they hold, or than the trims.
     fn find_stale(&mut self, newest: &[u64], epoch: u64) {
-        let Some(translation) = &mut self.translation else { return };
+        let translation = self.store.translation();
         for page in 0..translation.pages {
             let written = newest[translation.first_unit(page).index()];
             let has_trimmed = |lpn| translation.trims.as_ref().is_some_and(|trims| trims.has(lpn));
-            let is_newer = |lpn: Lpn| match self.map[lpn.index()].get() {
+            let is_newer = |lpn: Lpn| match self.map.get(lpn) {
                 Some(_) => newest[lpn.index()] > written,
                 // Perhaps it knows already; when it was trimmed nothing says.
                 None => written > 0 && written < epoch && has_trimmed(lpn),
@@ -136,24 +138,24 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let usable: Vec<BlockId> = blocks
             .iter()
             .copied()
-            .filter(|&block| self.nand.pages_programmed(block) > 0 && !self.nand.is_half_erased(block))
+            .filter(|&block| {
+                let flash = self.nand.block(block);
+                flash.pages_programmed > 0 && !flash.half_erased
+            })
             .collect();
         for &block in &usable {
-            if kinds[block.index()] == Kind::Translation
-                && let Some(translation) = &mut self.translation
-            {
-                translation.blocks.push(block);
+            if kinds[block.index()] == Kind::Translation {
+                self.store.translation().blocks.push(block);
             }
             if self.has_failed(block, geometry) {
-                self.states[block.index()] = BlockState::Retiring;
-                self.retiring.push(block);
+                self.blocks.retire(block);
             }
         }
         // Those that may be of either kind last: they fill up what is left.
         for kind in [Kind::Host, Kind::Translation, Kind::Unknown] {
             for &block in usable.iter().filter(|block| kinds[block.index()] == kind) {
-                let pages = self.nand.pages_programmed(block);
-                let is_free = self.states[block.index()] == BlockState::Free;
+                let pages = self.nand.block(block).pages_programmed;
+                let is_free = self.blocks.state(block) == BlockState::Free;
                 if is_free && pages < geometry.pages_per_block() {
                     self.resume_block(block, pages, kind, geometry);
                 }
@@ -163,7 +165,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
 
     /// Whether a program has failed in `block`: nothing is legible, but it was not cut short, either.
     fn has_failed(&self, block: BlockId, geometry: &Geometry) -> bool {
-        (0..self.nand.pages_programmed(block)).map(|page| geometry.page(block, page)).any(|ppn| {
+        (0..self.nand.block(block).pages_programmed).map(|page| geometry.page(block, page)).any(|ppn| {
             let first = geometry.first_unit_of_page(ppn);
             let is_written = self.nand.record(ppn).is_some_and(|record| record.sequence > 0);
             is_written && (0..geometry.units_per_page()).all(|at| self.nand.lpn(first.plus(at)).is_none())
@@ -172,11 +174,6 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
 
     /// Opens `block` on the first lane without a block, if possible on one for its plane.
     fn resume_block(&mut self, block: BlockId, pages: u32, kind: Kind, geometry: &Geometry) {
-        let spec = geometry.spec();
-        let plane = geometry.plane_of(block);
-        let (die, plane) = (plane / spec.planes_per_die, plane % spec.planes_per_die);
-        let (channel, die) = (die / spec.dies_per_channel, die % spec.dies_per_channel);
-        let home = (plane * spec.dies_per_channel + die) * spec.channels + channel;
         let translation = self.roles.translation;
         for stream in 0..self.roles.streams {
             let fits = match kind {
@@ -187,16 +184,14 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             if !fits {
                 continue;
             }
-            let frontier = &mut self.frontiers[stream];
-            let lanes = std::iter::once(home).chain(0..frontier.lanes());
+            let frontier = &mut self.streams[stream];
+            let home = frontier.lane_on(geometry.plane_of(block));
+            let lanes = home.into_iter().chain(0..frontier.lanes());
             for lane in lanes {
                 if frontier.resume(lane, block, pages, geometry) {
-                    self.states[block.index()] = BlockState::Open;
-                    if let Some(state) = &mut self.translation
-                        && stream == translation
-                        && kind == Kind::Unknown
-                    {
-                        state.blocks.push(block);
+                    self.blocks.states[block.index()] = BlockState::Open;
+                    if stream == translation && kind == Kind::Unknown {
+                        self.store.translation().blocks.push(block);
                     }
                     return;
                 }

@@ -4,7 +4,7 @@
 //! map, and the entry to the flash unit. Virtual numbers follow the physical addresses, so that a
 //! map entry is either.
 
-use strobe_types::{Lpn, PackedPpa, Ppa};
+use strobe_types::{Lpn, Ppa};
 
 use crate::journal::format::{Record, WORDS_PER_ENTRY};
 
@@ -24,19 +24,6 @@ impl Vpn {
     pub(crate) fn get(self) -> u32 {
         self.0
     }
-}
-
-/// Why a copy had to move data.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CopyStats {
-    /// Units copied by sharing.
-    pub logical_units: u64,
-    /// Units copied by reading and programming.
-    pub physical_units: u64,
-    /// Of these, because the source had two owners already.
-    pub third_owner_units: u64,
-    /// Of these, because the virtual map was full.
-    pub map_full_units: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -192,8 +179,7 @@ impl Sharing {
     }
 
     /// The unit at `ppa` belongs to `lpn`, whose map entry is `entry`.
-    pub(super) fn restore_owner(&mut self, ppa: Ppa, lpn: Lpn, entry: PackedPpa) {
-        let vpn = entry.get().and_then(|entry| self.vpn(entry));
-        self.owner[ppa.index()] = vpn.map_or(lpn.get(), |vpn| self.units + vpn.0);
+    pub(super) fn restore_owner(&mut self, ppa: Ppa, lpn: Lpn, entry: Ppa) {
+        self.owner[ppa.index()] = self.vpn(entry).map_or(lpn.get(), |vpn| self.units + vpn.0);
     }
 }

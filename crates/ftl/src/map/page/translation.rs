@@ -12,9 +12,7 @@
 use strobe_nand::Unit;
 use strobe_types::{BlockId, Divisor, Geometry, Lpn};
 
-use super::PageMapConfig;
 use super::cmt::Cmt;
-use crate::frontier::Frontier;
 use crate::journal::Trims;
 
 /// How much of the map a demand-paged drive has in memory (DFTL, ASPLOS 2009, section 3).
@@ -77,51 +75,6 @@ impl TranslationConfig {
     }
 }
 
-/// What demand paging has cost.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TranslationStats {
-    /// Uses of a map entry for the host that found it cached.
-    pub hits: u64,
-    /// Those that did not.
-    pub misses: u64,
-    /// Entries that had to make room.
-    pub evictions: u64,
-    /// Of these, those that had changed and so cost a program.
-    pub dirty_evictions: u64,
-    /// Translation pages read.
-    pub tp_reads: u64,
-    /// Translation pages programmed, but for those that garbage collection moved as they were.
-    pub tp_programs: u64,
-    /// Of these, because garbage collection had moved units whose entries were not cached.
-    pub gc_tp_updates: u64,
-}
-
-impl TranslationStats {
-    /// Both together.
-    #[must_use]
-    pub fn and(&self, other: &Self) -> Self {
-        self.combine(other, |a, b| a + b)
-    }
-
-    /// What was added since `earlier`.
-    #[must_use]
-    pub fn since(&self, earlier: &Self) -> Self {
-        self.combine(earlier, |a, b| a - b)
-    }
-
-    fn combine(&self, other: &Self, with: impl Fn(u64, u64) -> u64) -> Self {
-        Self {
-            hits: with(self.hits, other.hits),
-            misses: with(self.misses, other.misses),
-            evictions: with(self.evictions, other.evictions),
-            dirty_evictions: with(self.dirty_evictions, other.dirty_evictions),
-            tp_reads: with(self.tp_reads, other.tp_reads),
-            tp_programs: with(self.tp_programs, other.tp_programs),
-            gc_tp_updates: with(self.gc_tp_updates, other.gc_tp_updates),
-        }
-    }
-}
-
 /// What a demand-paged drive keeps in memory.
 #[derive(Clone, Debug)]
 pub(super) struct Translation {
@@ -144,17 +97,15 @@ pub(super) struct Translation {
     pub(super) is_stale: Vec<bool>,
     /// Blocks that hold, or will hold, translation pages.
     pub(super) blocks: Vec<BlockId>,
-    pub(super) stats: TranslationStats,
 }
 
 impl Translation {
     pub(super) fn new(
-        config: &PageMapConfig,
+        logical_units: u32,
         how: &TranslationConfig,
         geometry: &Geometry,
         trims: Option<Trims>,
     ) -> Self {
-        let logical_units = config.logical_units;
         let pages = how.pages(geometry, logical_units);
         let (cached, protected, fetched) = how.sizes(geometry, logical_units);
         Self {
@@ -170,18 +121,17 @@ impl Translation {
             is_moved: vec![false; pages as usize],
             is_stale: vec![false; pages as usize],
             blocks: Vec::new(),
-            stats: TranslationStats::default(),
         }
     }
 
     /// Whether `lpn` is part of a translation page.
-    #[inline(always)]
+    #[inline]
     pub(super) fn is_translation(&self, lpn: Lpn) -> bool {
         lpn.get() >= self.logical_units
     }
 
     /// The translation page with the entry of `lpn`.
-    #[inline(always)]
+    #[inline]
     pub(super) fn page_of(&self, lpn: Lpn) -> u32 {
         self.entries_per_page.quotient(lpn.get())
     }
@@ -236,53 +186,6 @@ impl Translation {
 
     /// `block` is not open or closed any more.
     pub(super) fn left(&mut self, block: BlockId) {
-        if let Some(at) = self.blocks.iter().position(|&one| one == block) {
-            self.blocks.swap_remove(at);
-        }
-    }
-}
-
-/// When collection must see to translation pages itself. A policy that does not look for the most gain can
-/// go on moving full blocks, whose updates cost all that other victims gain.
-pub(super) struct Compaction {
-    most_free: u32,
-    stalled: u32,
-}
-
-impl Compaction {
-    pub(super) fn new(free: u32) -> Self {
-        Self { most_free: free, stalled: 0 }
-    }
-
-    /// Before another victim: how many blocks, at most `target`, moving translation pages should make
-    /// `free`. Once started it goes on, as each full victim must cost nothing then.
-    pub(super) fn wanted(&mut self, free: u32, target: u32, geometry: &Geometry) -> u32 {
-        let patience = 8 + 4 * Frontier::lanes_of(geometry);
-        if self.stalled > patience {
-            return target;
-        }
-        self.stalled = if free > self.most_free { 0 } else { self.stalled + 1 };
-        self.most_free = self.most_free.max(free);
-        0
-    }
-}
-
-impl PageMapConfig {
-    /// Translation pages, 0 if the map is not demand-paged.
-    pub(super) fn translation_pages(&self, geometry: &Geometry) -> u32 {
-        self.translation.map_or(0, |how| how.pages(geometry, self.logical_units))
-    }
-
-    /// Blocks on which programs of `pages` translation pages can go on beyond the open ones.
-    pub(super) fn translation_blocks(geometry: &Geometry, pages: u32) -> u32 {
-        let lanes = Frontier::lanes_of(geometry);
-        (lanes * pages.div_ceil(lanes).div_ceil(geometry.pages_per_block())).min(pages)
-    }
-
-    /// The same for what moving one victim may cause: each of its units may have its entry in another
-    /// translation page.
-    pub(super) fn translation_updates(&self, geometry: &Geometry) -> u32 {
-        let pages = self.translation_pages(geometry);
-        Self::translation_blocks(geometry, pages.min(geometry.units_per_block()))
+        self.blocks.retain(|&one| one != block);
     }
 }

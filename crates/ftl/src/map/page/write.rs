@@ -1,9 +1,9 @@
 //! Filling blocks: where units go, and what happens to their old versions.
 
 use strobe_nand::{Cause, Nand, Unit};
-use strobe_types::{BlockId, Lpn, PackedPpa, Ppa, Ppn, SimTime};
+use strobe_types::{BlockId, Lpn, Ppa, Ppn, SimTime};
 
-use super::{BlockState, HOST, PageMap};
+use super::{BlockState, HOST, MapStore, PageMap};
 use crate::free::Want;
 use crate::gc::{Allocation, VictimPolicy};
 use crate::{FtlError, MappingScheme};
@@ -13,6 +13,21 @@ const ENTRY_AHEAD: usize = 24;
 const STATE_AHEAD: usize = 10;
 
 impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
+    /// Writes `units` to the host's stream and lets `settle` map each run of them.
+    #[inline(always)]
+    pub(super) fn write_host(
+        &mut self,
+        now: SimTime,
+        cause: Cause,
+        units: &[Unit<N::Payload>],
+        settle: impl FnMut(&mut Self, &[Unit<N::Payload>], Ppa),
+    ) -> Result<SimTime, FtlError> {
+        match self.store.is_paged() {
+            true => self.write_paged(now, cause, units, settle),
+            false => self.write_pages(now, HOST, cause, units, settle),
+        }
+    }
+
     /// Programs `units` on `stream`, a page at a time, and lets `settle` map each run of them:
     /// it gets the units and the address of the first.
     #[inline(always)]
@@ -28,7 +43,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let (mut now, mut finished) = (now, now);
         let mut rest = units;
         while !rest.is_empty() {
-            let (first, pages) = match self.frontiers[stream].next_pages() {
+            let (first, pages) = match self.streams[stream].next_pages() {
                 Some(run) => run,
                 None => {
                     let (run, ready) = self.open_block(now, stream, cause)?;
@@ -46,14 +61,13 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             let pages = if per_page == 1 { written } else { written.div_ceil(per_page) } as u32;
             let ppa = self.nand.geometry().first_unit_of_page(first);
             self.sequence += u64::from(pages) + 1;
-            self.validity.set_run(ppa, written as u32);
-            self.valid[block.index()] += written as u32;
+            self.blocks.programmed(block, ppa, written as u32);
             settle(self, &run[..written], ppa);
             rest = &rest[written..];
             let done = match result {
                 Ok(done) => {
                     finished = finished.max(done);
-                    if self.frontiers[stream].advance(pages) {
+                    if self.streams[stream].advance(pages) {
                         self.close(block);
                     }
                     done
@@ -64,12 +78,10 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
                     failed.at
                 }
             };
-            if let Some(journal) = &mut self.journal {
-                journal.data_programmed(done);
+            self.store.data_programmed(done);
+            if self.store.is_journaled() {
                 // The host does not wait for it; a flush will.
                 self.commit_if_full(now)?;
-            } else if let Some(trims) = self.translation.as_mut().and_then(|state| state.trims.as_mut()) {
-                trims.data_programmed(done);
             }
         }
         Ok(finished)
@@ -79,7 +91,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     #[inline(always)]
     pub(super) fn settle_host(&mut self, units: &[Unit<N::Payload>], first: Ppa) {
         self.settle(units, first);
-        self.host_units_written += units.len() as u64;
+        self.stats.host_units_written += units.len() as u64;
     }
 
     /// Maps units just written to the addresses from `first` on and invalidates their old versions.
@@ -95,18 +107,18 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             self.tick += 1;
             let ppa = first.plus(at as u32);
             self.policy.written(ppa, self.tick);
-            if let Some(sharing) = &mut self.sharing {
+            if let Some(sharing) = &mut self.map.sharing {
                 sharing.written(ppa, unit.lpn);
             }
-            match std::mem::replace(&mut self.map[unit.lpn.index()], PackedPpa::some(ppa)).get() {
+            match self.map.set(unit.lpn, ppa) {
                 Some(old) => self.release(unit.lpn, old),
-                None => self.mapped += 1,
+                None => self.map.mapped += 1,
             }
         }
         if self.heat.is_some() {
             self.warm(units);
         }
-        if self.journal.is_some() {
+        if self.store.is_journaled() {
             self.note_run(units, first);
         }
     }
@@ -122,21 +134,18 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
 
     /// Unmaps `lpn`.
     pub(super) fn unmap(&mut self, lpn: Lpn) {
-        if let Some(old) = std::mem::replace(&mut self.map[lpn.index()], PackedPpa::NONE).get() {
+        if let Some(old) = self.map.unset(lpn) {
             self.tick += 1;
-            self.mapped -= 1;
-            self.note(lpn);
+            self.map.mapped -= 1;
+            self.store.unmapped(lpn);
             self.release(lpn, old);
-            if let Some(translation) = &mut self.translation {
-                translation.trimmed(lpn);
-            }
         }
     }
 
     /// Gives up `old`, which the map entry of `lpn` held until now.
     #[inline(always)]
     fn release(&mut self, lpn: Lpn, old: Ppa) {
-        match self.sharing.as_ref().and_then(|sharing| sharing.vpn(old)) {
+        match self.map.sharing.as_ref().and_then(|sharing| sharing.vpn(old)) {
             None => self.invalidate(old),
             Some(vpn) => self.leave_shared(lpn, vpn),
         }
@@ -144,11 +153,9 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
 
     #[inline(always)]
     pub(super) fn invalidate(&mut self, ppa: Ppa) {
-        self.validity.clear(ppa);
         let block = self.nand.geometry().block_of(ppa);
-        let valid = &mut self.valid[block.index()];
-        *valid -= 1;
-        self.policy.invalidated(ppa, block, *valid, self.tick);
+        let valid = self.blocks.invalidate(ppa, block);
+        self.policy.invalidated(ppa, block, valid, self.tick);
     }
 
     /// Makes sure the lane whose turn it is has an open block, collecting garbage first if the
@@ -162,36 +169,44 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     ) -> Result<((Ppn, u32), SimTime), FtlError> {
         let mut ready = now;
         let for_host = matches!(cause, Cause::Host | Cause::Copy | Cause::Cache);
-        if for_host && (self.free.count() < self.min_free_blocks || !self.retiring.is_empty()) {
+        if for_host && self.must_collect() {
             self.collect(now)?;
         }
         loop {
             // Collection may have written to this very stream, and passed the turn on.
-            if let Some(run) = self.frontiers[stream].next_pages() {
+            if let Some(run) = self.streams[stream].next_pages() {
                 return Ok((run, ready));
             }
-            let plane = self.frontiers[stream].wanted_plane();
-            let Some(block) = self.free.take(plane, self.wanted(stream)) else {
+            let plane = self.streams[stream].wanted_plane();
+            let Some(block) = self.blocks.free.take(plane, self.wanted(stream)) else {
                 // Only media faults can eat the reserve: each cost a block that gave none back.
                 return Err(self.end_of_life.insert(FtlError::OutOfBlocks).clone());
             };
-            self.states[block.index()] = BlockState::Open;
+            self.blocks.states[block.index()] = BlockState::Open;
             if let Some(leveler) = &mut self.leveler {
                 leveler.left(block);
             }
-            self.policy.opened(block, self.nand.erase_count(block), self.tick);
-            self.frontiers[stream].open(block, self.nand.geometry());
-            if stream == self.roles.translation
-                && let Some(translation) = &mut self.translation
-            {
-                translation.blocks.push(block);
-            }
-            if let Some(journal) = &mut self.journal {
-                // Recovery looks for pages in the blocks that the last epoch has named.
-                journal.blocks_changed();
-                ready = self.commit(now)?;
+            self.policy.opened(block, self.nand.block(block).erase_count, self.tick);
+            self.streams[stream].open(block, self.nand.geometry());
+            match &mut self.store {
+                MapStore::Memory => {}
+                MapStore::Journaled(journal) => {
+                    // Recovery looks for pages in the blocks that the last epoch has named.
+                    journal.blocks_changed();
+                    ready = self.commit(now)?;
+                }
+                MapStore::Paged(translation) => {
+                    if stream == self.roles.translation {
+                        translation.blocks.push(block);
+                    }
+                }
             }
         }
+    }
+
+    /// Whether there are too few erased blocks, or some that must leave service.
+    pub(super) fn must_collect(&self) -> bool {
+        self.blocks.free.count() < self.min_free_blocks || !self.blocks.retiring.is_empty()
     }
 
     /// Which erased block `stream` should open.
@@ -210,27 +225,19 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
 
     #[inline(never)]
     pub(super) fn close(&mut self, block: BlockId) {
-        self.states[block.index()] = BlockState::Closed;
+        self.blocks.states[block.index()] = BlockState::Closed;
         if let Some(leveler) = &mut self.leveler {
             leveler.closed(block);
         }
-        self.policy.closed(block, self.valid[block.index()], self.tick);
+        self.policy.closed(block, self.blocks.valid[block.index()], self.tick);
     }
 
     /// Gives up `block`, open on `stream`, after a failed program.
     #[cold]
     fn retire(&mut self, stream: usize, block: BlockId) {
-        self.gc.program_failures += 1;
-        self.frontiers[stream].abandon();
-        self.states[block.index()] = BlockState::Retiring;
-        self.retiring.push(block);
-        if let Some(journal) = &mut self.journal {
-            journal.blocks_changed();
-        }
-    }
-
-    /// Whether the host has an open block to go on with.
-    pub(super) fn host_has_room(&self) -> bool {
-        self.frontiers[HOST].next_pages().is_some()
+        self.stats.gc.program_failures += 1;
+        self.streams[stream].abandon();
+        self.blocks.retire(block);
+        self.store.blocks_changed();
     }
 }

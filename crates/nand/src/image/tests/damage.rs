@@ -41,7 +41,7 @@ fn check_never_wrong(bytes: &[u8], model: &mut MemoryChip) -> Result<Option<Scan
         return if scan.damage.is_empty() { Err("fsck finds nothing".to_owned()) } else { Ok(Some(scan)) };
     };
     for block in (0..geometry.blocks()).map(BlockId::new) {
-        for page in 0..model.pages_programmed(block) {
+        for page in 0..model.block(block).pages_programmed {
             let first = geometry.first_unit_of_page(geometry.page(block, page));
             for ppa in (0..geometry.units_per_page()).map(|slot| first.plus(slot)) {
                 if model.lpn(ppa).is_some()
@@ -122,8 +122,10 @@ fn damage_is_named() {
             .map(|(_, scan)| scan.damage[0].to_string());
         loaded.unwrap_or_else(|error| error.to_string())
     };
-    let block =
-        (0..5).map(BlockId::new).find(|&b| !model.is_bad(b) && model.erase_count(b) == 0).expect("one");
+    let block = (0..5)
+        .map(BlockId::new)
+        .find(|&b| !model.block(b).bad && model.block(b).erase_count == 0)
+        .expect("one");
     let b = block.get();
     let (first, ppa) = (geometry.page(block, 0), geometry.first_unit(block));
     assert_eq!(message(0), "it is not an image of a Strobe drive");
@@ -182,15 +184,15 @@ fn what_lies_between_the_regions_is_zero_or_damage() {
 fn exercise(mut chip: FileChip) {
     let geometry = chip.geometry().clone();
     for block in (0..geometry.blocks()).map(BlockId::new) {
-        for page in 0..chip.pages_programmed(block) {
+        for page in 0..chip.block(block).pages_programmed {
             let ppn = geometry.page(block, page);
-            let _ = (chip.record(ppn), chip.verify_page(ppn), chip.read_meta(T0, ppn, Cause::Host));
+            let _ = (chip.record(ppn), verify_page(&chip, ppn), chip.read_meta(T0, ppn, Cause::Host));
         }
-        if chip.is_bad(block) {
+        if chip.block(block).bad {
             continue;
         }
         let _ = chip.erase(T0, block, Cause::Host);
-        if !chip.is_bad(block) {
+        if !chip.block(block).bad {
             let unit = Unit { lpn: Lpn::new(1), payload: UnitBytes::synthetic(1, geometry.unit_bytes()) };
             let _ = chip.program(T0, geometry.page(block, 0), &[unit], 1, Cause::Host);
         }
@@ -238,13 +240,13 @@ proptest! {
         }
         // Zeros in a table can undo the newest page of a block: that is the one loss that cannot be seen.
         // Then nothing wrong is served either, but less is there.
-        let before: Vec<u32> = (0..5).map(|b| model.pages_programmed(BlockId::new(b))).collect();
+        let before: Vec<u32> = (0..5).map(|b| model.block(BlockId::new(b)).pages_programmed).collect();
         if let Ok(mut chip) = open(bytes.clone())
-            && (0..5).any(|b| chip.pages_programmed(BlockId::new(b)) < before[b as usize])
+            && (0..5).any(|b| chip.block(BlockId::new(b)).pages_programmed < before[b as usize])
         {
             let geometry = model.geometry().clone();
             for block in (0..5).map(BlockId::new) {
-                for page in 0..chip.pages_programmed(block) {
+                for page in 0..chip.block(block).pages_programmed {
                     let first = geometry.first_unit_of_page(geometry.page(block, page));
                     for ppa in [first, first.plus(1)] {
                         prop_assert_eq!(chip.lpn(ppa), model.lpn(ppa));

@@ -32,7 +32,7 @@ fn what_was_stored_is_there_when_the_file_is_opened_again() {
     let mut copy = chip.clone();
     // The clone is on its own from here on.
     fill(&mut copy, 4);
-    assert_eq!(chip.pages_programmed(BlockId::new(4)), 0);
+    assert_eq!(chip.block(BlockId::new(4)).pages_programmed, 0);
     drop(chip);
     let image = Image::open(&path(&folder), Access::Write).expect("opens");
     assert_eq!(image.info(), &info);

@@ -1,6 +1,7 @@
 //! The process dies at any moment; another one opens what it left.
 
 use super::*;
+use crate::PowerCuts;
 
 /// The two chips of one history, the second only in memory.
 fn pair(info: &ImageInfo) -> (Disk, FileChip, MemoryChip) {

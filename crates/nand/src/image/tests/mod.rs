@@ -14,7 +14,9 @@ use strobe_types::{BlockId, Geometry, GeometrySpec, Lpn, SimTime};
 use super::layout::Layout;
 use super::storage::Storage;
 use super::{Image, ImageError, ImageInfo, ImageMedium};
-use crate::{ByteMedium, Cause, Chip, Nand, NandOp, Payload, Unit, UnitBytes, Untimed, WearConfig};
+use crate::{
+    ByteMedium, Cause, Chip, Nand, NandOp, Payload, Unit, UnitBytes, Untimed, WearConfig, verify_page,
+};
 
 type FileChip = Chip<Untimed, ImageMedium>;
 type MemoryChip = Chip<Untimed, ByteMedium>;
@@ -191,11 +193,11 @@ fn apply(chip: &mut impl Nand<Payload = UnitBytes>, step: &Step, sequence: &mut 
     match step {
         Step::Program { block, units, cause } => {
             let block = target(*block);
-            let room = next(&|b| chip.pages_programmed(b), block);
-            if room == 0 || chip.is_bad(block) {
+            let room = next(&|b| chip.block(b).pages_programmed, block);
+            if room == 0 || chip.block(block).bad {
                 return;
             }
-            let first = geometry.page(block, chip.pages_programmed(block));
+            let first = geometry.page(block, chip.block(block).pages_programmed);
             let units: Vec<Unit<UnitBytes>> = units
                 .iter()
                 .take((room * geometry.units_per_page()) as usize)
@@ -214,15 +216,15 @@ fn apply(chip: &mut impl Nand<Payload = UnitBytes>, step: &Step, sequence: &mut 
         }
         Step::Meta { block, bytes, cause } => {
             let block = target(*block);
-            if next(&|b| chip.pages_programmed(b), block) == 0 || chip.is_bad(block) {
+            if next(&|b| chip.block(b).pages_programmed, block) == 0 || chip.block(block).bad {
                 return;
             }
-            let ppn = geometry.page(block, chip.pages_programmed(block));
+            let ppn = geometry.page(block, chip.block(block).pages_programmed);
             let bytes = &bytes[..bytes.len().min(geometry.page_bytes() as usize)];
             let _ = chip.program_meta(T0, ppn, bytes, Cause::ALL[*cause]);
         }
         Step::Erase { block, cause } => {
-            if !chip.is_bad(target(*block)) {
+            if !chip.block(target(*block)).bad {
                 let _ = chip.erase(T0, target(*block), Cause::ALL[*cause]);
             }
         }
@@ -252,17 +254,17 @@ where
         }
     }
     for block in (0..geometry.blocks()).map(BlockId::new) {
-        same!(a.erase_count(block), b.erase_count(block), "erase count of {block:?}");
-        same!(a.is_bad(block), b.is_bad(block), "badness of {block:?}");
-        same!(a.is_half_erased(block), b.is_half_erased(block), "half-erasedness of {block:?}");
-        same!(a.pages_programmed(block), b.pages_programmed(block), "pages of {block:?}");
-        if b.is_half_erased(block) {
+        same!(a.block(block).erase_count, b.block(block).erase_count, "erase count of {block:?}");
+        same!(a.block(block).bad, b.block(block).bad, "badness of {block:?}");
+        same!(a.block(block).half_erased, b.block(block).half_erased, "half-erasedness of {block:?}");
+        same!(a.block(block).pages_programmed, b.block(block).pages_programmed, "pages of {block:?}");
+        if b.block(block).half_erased {
             continue;
         }
-        for page in 0..b.pages_programmed(block) {
+        for page in 0..b.block(block).pages_programmed {
             let ppn = geometry.page(block, page);
             same!(a.record(ppn), b.record(ppn), "record of {ppn:?}");
-            same!(a.verify_page(ppn), b.verify_page(ppn), "soundness of {ppn:?}");
+            same!(verify_page(a, ppn), verify_page(b, ppn), "soundness of {ppn:?}");
             same!(
                 a.read_meta(T0, ppn, Cause::Host).1,
                 b.read_meta(T0, ppn, Cause::Host).1,

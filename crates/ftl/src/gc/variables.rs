@@ -1,0 +1,98 @@
+//! What a formula may use of a block.
+
+use super::expression::Column;
+
+/// A variable that formulas may use.
+#[derive(Clone, Copy, Debug)]
+pub struct Variable {
+    /// Its name.
+    pub name: &'static str,
+    /// What it stands for.
+    pub meaning: &'static str,
+    pub(super) column: fn(&Histories, &Chunk<'_>, &mut Column),
+}
+
+/// What formulas may use of the blocks' past, a table per fact so that whole columns can be
+/// computed at once. Ticks are kept as floating-point numbers, which hold them exactly up to 2⁵³.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Histories {
+    pub(super) opened: Vec<f64>,
+    pub(super) closed: Vec<f64>,
+    pub(super) first_invalidation: Vec<f64>,
+    pub(super) last_invalidation: Vec<f64>,
+    /// −∞ for a block without valid units. Empty if the formula does not ask.
+    pub(super) newest_valid: Vec<f64>,
+    pub(super) invalidations: Vec<f64>,
+    pub(super) invalidation_ticks: Vec<f64>,
+    pub(super) erase_count: Vec<f64>,
+}
+
+/// The blocks that a column describes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Chunk<'a> {
+    pub(super) first: usize,
+    pub(super) valid: &'a [u32],
+    pub(super) units: f64,
+    /// Now plus one.
+    pub(super) tick: f64,
+}
+
+impl Chunk<'_> {
+    fn ages(&self, since: &[f64], out: &mut Column) {
+        let since = &since[self.first..self.first + self.valid.len()];
+        out.iter_mut().zip(since).for_each(|(age, &since)| *age = self.tick - since);
+    }
+
+    fn counts(&self, out: &mut Column, f: impl Fn(f64) -> f64) {
+        out.iter_mut().zip(self.valid).for_each(|(x, &valid)| *x = f(f64::from(valid as i32)));
+    }
+}
+
+/// The variable that needs a tick per unit.
+pub(super) const NEWEST_VALID: &str = "age_newest_valid";
+
+const fn variable(
+    name: &'static str,
+    meaning: &'static str,
+    column: fn(&Histories, &Chunk<'_>, &mut Column),
+) -> Variable {
+    Variable { name, meaning, column }
+}
+
+/// Every variable. Ages are in ticks (host units written or trimmed) plus one, so never 0.
+pub const VARIABLES: &[Variable] = &[
+    variable("u", "valid share of the block, 0 to 1", |_, c, out| c.counts(out, |valid| valid / c.units)),
+    variable("valid", "valid mapping units", |_, c, out| c.counts(out, |valid| valid)),
+    variable("invalid", "invalid mapping units", |_, c, out| c.counts(out, |valid| c.units - valid)),
+    variable("units", "mapping units in a block", |_, c, out| out.fill(c.units)),
+    variable("age", "age since the block was opened", |h, c, out| c.ages(&h.opened, out)),
+    variable("age_closed", "age since its last page was written", |h, c, out| c.ages(&h.closed, out)),
+    variable(
+        "age_last_invalid",
+        "age since one of its units last became invalid; since it closed, if none has",
+        |h, c, out| c.ages(&h.last_invalidation, out),
+    ),
+    variable(
+        "age_first_invalid",
+        "age since the first of its invalid units became so; since it closed, if none is",
+        |h, c, out| c.ages(&h.first_invalidation, out),
+    ),
+    variable(
+        NEWEST_VALID,
+        "age since its newest valid unit was written; infinite if none is valid",
+        |h, c, out| c.ages(&h.newest_valid, out),
+    ),
+    variable(
+        "age_invalid_sum",
+        "sum over its invalid units of the age since each became invalid",
+        |h, c, out| {
+            let (counts, ticks) = (&h.invalidations[c.first..], &h.invalidation_ticks[c.first..]);
+            for (x, (count, ticks)) in out.iter_mut().zip(counts.iter().zip(ticks)) {
+                *x = c.tick * count - ticks;
+            }
+        },
+    ),
+    variable("erase_count", "erases of the block", |h, c, out| {
+        out.iter_mut().zip(&h.erase_count[c.first..]).for_each(|(x, &count)| *x = count)
+    }),
+];

@@ -1,0 +1,100 @@
+//! Merges: how the newest versions of a logical block come together in one flash block.
+
+use strobe_nand::{Cause, Nand, Unit};
+use strobe_types::{BlockId, SimTime};
+
+use super::sectors::{Failed, Sectors};
+use crate::FtlError;
+use crate::scan::COPIED;
+
+impl<N: Nand> Sectors<N> {
+    /// Copies what `block` does not have of the newest versions of `logical` to their offsets there, from
+    /// `from` on; `new` takes the place of the version it replaces. On failure some of it has been copied.
+    pub(super) fn fill(
+        &mut self,
+        now: SimTime,
+        logical: u32,
+        block: BlockId,
+        from: u32,
+        new: Option<(&Unit<N::Payload>, Cause)>,
+        mark: u64,
+    ) -> Result<SimTime, Failed> {
+        let mut done = now;
+        // Pages to get past, on chips that take them in order.
+        let mut skipped = 0;
+        for lpn in self.sectors_of(logical).skip(from as usize) {
+            let offset = self.split(lpn).1;
+            let new = new.filter(|(unit, _)| unit.lpn == lpn);
+            let old = self.place(lpn);
+            if self.holder(lpn) == Some(block) && new.is_none() {
+                continue;
+            }
+            if new.is_none() && old.is_none() {
+                skipped += u32::from(!self.any_order);
+                continue;
+            }
+            for at in offset - skipped..offset {
+                done = done.max(self.pad(now, block, at)?);
+            }
+            skipped = 0;
+            let result = match (new, old) {
+                (Some((unit, cause)), _) => self.program_marked(now, block, offset, unit, cause, mark),
+                (None, Some(ppa)) => {
+                    let page = self.nand.geometry().page_of(ppa);
+                    let arrived = self.nand.read(now, page, 1, Cause::Merge);
+                    let unit = Unit { lpn, payload: self.nand.payload(ppa) };
+                    self.stats.gc.units_moved += 1;
+                    self.stats.merges().units_copied += 1;
+                    self.program_marked(arrived, block, offset, &unit, Cause::Merge, mark)
+                }
+                (None, None) => Ok(now),
+            };
+            done = done.max(result?);
+        }
+        Ok(done)
+    }
+
+    fn pad(&mut self, now: SimTime, block: BlockId, offset: u32) -> Result<SimTime, Failed> {
+        if self.nand.block(block).pages_programmed > offset {
+            return Ok(now);
+        }
+        self.nand.program(now, self.page(block, offset), &[], 0, Cause::Pad).map_err(|failed| {
+            self.note_failure(block);
+            Failed { at: failed.at }
+        })
+    }
+
+    /// Copies the newest versions of all sectors of `logical` to an erased block, `new` among them. Returns
+    /// the block, `None` if there is nothing to copy, and when it is done. What it takes the place of is the
+    /// caller's to erase.
+    pub(super) fn rebuild(
+        &mut self,
+        now: SimTime,
+        logical: u32,
+        new: Option<(&Unit<N::Payload>, Cause)>,
+    ) -> Result<(Option<BlockId>, SimTime), FtlError> {
+        if new.is_none() && self.mapped_in(logical) == 0 {
+            return Ok((None, now));
+        }
+        self.stats.merges().full += 1;
+        let mut abandoned = Vec::new();
+        let mut now = now;
+        let (block, mut done) = loop {
+            let block = self.take_block(logical)?;
+            match self.fill(now, logical, block, 0, new, COPIED) {
+                Ok(done) => break (block, done),
+                Err(failed) => {
+                    abandoned.push(block);
+                    now = failed.at;
+                }
+            }
+        };
+        if let Some((unit, _)) = new {
+            self.written(unit.lpn);
+        }
+        for block in abandoned {
+            done = done.max(self.erase(done, block, Cause::Merge)?);
+        }
+        Ok((Some(block), done))
+    }
+}

@@ -1,0 +1,38 @@
+//! What a block-mapped scheme decides.
+
+use strobe_nand::{Cause, Nand, Unit};
+use strobe_types::{Lpn, SimTime};
+
+use super::found::Found;
+use super::sectors::Sectors;
+use crate::{CheckError, FtlError, Recovery, RecoveryError};
+
+/// Where writes go, and what is merged when.
+///
+/// **The caller promises** to write sectors of the drive only. **The implementer promises** that the newest
+/// version of every mapped sector is on flash after every call, and that whatever is found after a cut in
+/// one (`Found`) makes a sound state again.
+pub(super) trait Scheme<N: Nand>: Sized {
+    /// With nothing written yet.
+    fn new(sectors: &Sectors<N>) -> Self;
+
+    /// Writes one sector; returns when it, and the merges it took, are on flash.
+    fn write(
+        &mut self,
+        sectors: &mut Sectors<N>,
+        now: SimTime,
+        unit: &Unit<N::Payload>,
+        cause: Cause,
+    ) -> Result<SimTime, FtlError>;
+
+    /// What it takes on flash to find out where `lpn` lies; returns when it is known.
+    fn look_up(&self, _sectors: &mut Sectors<N>, now: SimTime, _lpn: Lpn) -> SimTime {
+        now
+    }
+
+    /// The scheme for blocks found after a power cut.
+    fn restore(sectors: &mut Sectors<N>, found: Found, report: &mut Recovery) -> Result<Self, RecoveryError>;
+
+    /// Checks its own tables; returns how many blocks they name, each once.
+    fn check(&self, sectors: &Sectors<N>) -> Result<u32, CheckError>;
+}

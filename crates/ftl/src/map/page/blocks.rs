@@ -1,0 +1,121 @@
+//! What each block is doing, and which of its units are valid.
+
+use strobe_nand::Nand;
+use strobe_types::{BlockId, Geometry, Ppa, prefetch_write};
+
+use crate::free::FreePool;
+use crate::journal::Log;
+use crate::validity::Validity;
+
+/// What a block is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum BlockState {
+    Free,
+    Open,
+    Closed,
+    /// Took a failed program: to be emptied and then marked bad.
+    Retiring,
+    Bad,
+    /// Reserved for the map.
+    Meta,
+}
+
+/// The blocks of the drive.
+#[derive(Clone, Debug)]
+pub(super) struct Blocks {
+    pub(super) states: Vec<BlockState>,
+    /// Erased blocks at hand.
+    pub(super) free: FreePool,
+    /// Blocks to be emptied and then marked bad.
+    pub(super) retiring: Vec<BlockId>,
+    pub(super) validity: Validity,
+    /// Valid units by block.
+    pub(super) valid: Vec<u32>,
+}
+
+impl Blocks {
+    /// The blocks of `nand`, none at hand yet; those of `log` are not for data.
+    pub(super) fn new<N: Nand>(nand: &N, log: Option<&Log>, by_wear: bool) -> Self {
+        let geometry = nand.geometry();
+        let ids = (0..geometry.blocks()).map(BlockId::new);
+        let state = |block| if nand.block(block).bad { BlockState::Bad } else { BlockState::Free };
+        let mut states: Vec<BlockState> = ids.map(state).collect();
+        for block in log.into_iter().flat_map(Log::blocks) {
+            let state = &mut states[block.index()];
+            *state = if *state == BlockState::Free { BlockState::Meta } else { BlockState::Bad };
+        }
+        Self {
+            free: FreePool::new(geometry, by_wear),
+            retiring: Vec::new(),
+            validity: Validity::new(geometry.units()),
+            valid: vec![0; states.len()],
+            states,
+        }
+    }
+
+    pub(super) fn state(&self, block: BlockId) -> BlockState {
+        self.states[block.index()]
+    }
+
+    pub(super) fn count(&self, wanted: BlockState) -> u32 {
+        self.states.iter().filter(|&&state| state == wanted).count() as u32
+    }
+
+    /// Blocks for data that are not bad.
+    pub(super) fn usable(&self) -> impl Iterator<Item = BlockId> + use<'_> {
+        let blocks = (0..).map(BlockId::new).zip(&self.states);
+        blocks
+            .filter(|(_, state)| !matches!(state, BlockState::Meta | BlockState::Bad))
+            .map(|(block, _)| block)
+    }
+
+    /// `count` units from `first` on, all of `block`, have been programmed.
+    #[inline(always)]
+    pub(super) fn programmed(&mut self, block: BlockId, first: Ppa, count: u32) {
+        self.validity.set_run(first, count);
+        self.valid[block.index()] += count;
+    }
+
+    /// The unit at `ppa`, in `block`, is valid.
+    pub(super) fn set_valid(&mut self, ppa: Ppa, block: BlockId) {
+        self.validity.set(ppa);
+        self.valid[block.index()] += 1;
+    }
+
+    /// The unit at `ppa`, in `block`, is valid no more; returns how many of the block are.
+    #[inline(always)]
+    pub(super) fn invalidate(&mut self, ppa: Ppa, block: BlockId) -> u32 {
+        self.validity.clear(ppa);
+        let valid = &mut self.valid[block.index()];
+        *valid -= 1;
+        *valid
+    }
+
+    /// Adds the valid units of `block` to `units`; then it has none.
+    pub(super) fn take_units(&mut self, block: BlockId, geometry: &Geometry, units: &mut Vec<Ppa>) {
+        self.validity.take_run(geometry.first_unit(block), geometry.units_per_block(), units);
+        self.valid[block.index()] = 0;
+    }
+
+    /// Fetches what [`Blocks::invalidate`] will touch.
+    #[inline]
+    pub(super) fn prefetch(&self, ppa: Ppa, block: BlockId) {
+        self.validity.prefetch(ppa);
+        prefetch_write(&self.valid, block.index());
+    }
+
+    /// `block` has been erased `erase_count` times, and is at hand.
+    pub(super) fn put_free(&mut self, block: BlockId, geometry: &Geometry, erase_count: u32) {
+        self.states[block.index()] = BlockState::Free;
+        self.free.put(geometry.plane_of(block), block, erase_count);
+    }
+
+    /// `block` is to be emptied and then marked bad.
+    #[cold]
+    pub(super) fn retire(&mut self, block: BlockId) {
+        if self.state(block) != BlockState::Retiring {
+            self.states[block.index()] = BlockState::Retiring;
+            self.retiring.push(block);
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! Collecting garbage on a demand-paged drive: what translation pages ask of it.
+
+use strobe_nand::{Cause, Nand};
+use strobe_types::{BlockId, Geometry, Ppa, SimTime};
+
+use super::{BlockState, PageMap, PageMapConfig, Scratch};
+use crate::FtlError;
+use crate::frontier::Frontier;
+use crate::gc::VictimPolicy;
+
+/// When collection must see to translation pages itself. A policy that does not look for the most gain can
+/// go on moving full blocks, whose updates cost all that other victims gain.
+pub(super) struct Compaction {
+    most_free: u32,
+    stalled: u32,
+}
+
+impl Compaction {
+    pub(super) fn new(free: u32) -> Self {
+        Self { most_free: free, stalled: 0 }
+    }
+
+    /// Before another victim: how many blocks, at most `target`, moving translation pages should make
+    /// `free`. Once started it goes on, as each full victim must cost nothing then.
+    pub(super) fn wanted(&mut self, free: u32, target: u32, geometry: &Geometry) -> u32 {
+        let patience = 8 + 4 * Frontier::lanes_of(geometry);
+        if self.stalled > patience {
+            return target;
+        }
+        self.stalled = if free > self.most_free { 0 } else { self.stalled + 1 };
+        self.most_free = self.most_free.max(free);
+        0
+    }
+}
+
+impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
+    /// Moves translation pages together until `wanted` blocks are erased, and the next victim can be moved
+    /// with all that it may cause: updates that collection has programmed leave invalid translation pages
+    /// behind, which no victim policy need choose. Moving them causes no updates, so each block moved is a
+    /// gain.
+    pub(super) fn compact_translation(
+        &mut self,
+        now: SimTime,
+        wanted: u32,
+        scratch: &mut Scratch<N::Payload>,
+    ) -> Result<SimTime, FtlError> {
+        let mut finished = now;
+        while self.blocks.free.count() < wanted.max(self.blocks_for_a_victim()) {
+            let units = self.nand.geometry().units_per_block();
+            let blocks = &self.blocks;
+            let closed = self.store.translation().blocks.iter().filter(|block| {
+                blocks.state(**block) == BlockState::Closed && blocks.valid[block.index()] < units
+            });
+            let fewest = closed.min_by_key(|block| (blocks.valid[block.index()], **block));
+            let Some(&block) = fewest else { break };
+            finished = finished.max(self.collect_one(now, Cause::Gc, block, scratch)?);
+        }
+        Ok(finished)
+    }
+
+    /// Erased blocks that moving one more victim may take.
+    fn blocks_for_a_victim(&self) -> u32 {
+        let geometry = self.nand.geometry();
+        let each = geometry.pages_per_block().div_ceil(Frontier::lanes_of(geometry));
+        let missing = |stream: usize| {
+            let frontier = &self.streams[stream];
+            let has_room =
+                |&(_, _, programmed): &(u32, BlockId, u32)| geometry.pages_per_block() - programmed >= each;
+            frontier.lanes() - frontier.open_lanes(geometry).filter(has_room).count() as u32
+        };
+        let mut copies = missing(self.roles.hot);
+        if self.roles.cold != self.roles.hot {
+            copies += missing(self.roles.cold);
+        }
+        // One more for a program that fails.
+        copies + self.config.translation_updates(geometry) + 1
+    }
+
+    /// Erased blocks that translation pages take when `units` units are moved, some of them perhaps
+    /// translation pages themselves.
+    pub(super) fn blocks_to_update(&self, units: u32) -> u32 {
+        let geometry = self.nand.geometry();
+        let pages = self.config.translation_pages(geometry).saturating_mul(2).min(units);
+        PageMapConfig::translation_blocks(geometry, pages)
+    }
+
+    /// Puts translation pages behind the units of the host; returns how many these are. A block holds one
+    /// kind only.
+    pub(super) fn put_data_first(&self, scratch: &mut Scratch<N::Payload>) -> usize {
+        let Some(translation) = self.store.paged() else { return scratch.units.len() };
+        let is_table = |victim: &BlockId| translation.blocks.contains(victim);
+        if !scratch.victims.iter().any(is_table) {
+            return scratch.units.len();
+        }
+        let is_data = |ppa: &Ppa| !translation.is_translation(self.owner_of(*ppa));
+        scratch.units.sort_by_key(|ppa| !is_data(ppa));
+        scratch.units.partition_point(is_data)
+    }
+}

@@ -1,0 +1,219 @@
+//! The choices of a page-mapped drive, and what they need: blocks, memory.
+
+use strobe_types::Geometry;
+
+use super::sharing::Sharing;
+use super::translation::TranslationConfig;
+use crate::capacity::{Capacity, Demand};
+use crate::frontier::Frontier;
+use crate::gc::{Allocation, GcStream, Migration, Temperature};
+use crate::heat::HeatTable;
+use crate::journal::format::WORDS_PER_ENTRY;
+use crate::journal::{Journal, LogDemand, Trims};
+use crate::wear::{Leveler, Leveling};
+
+/// Choices of a page-mapped drive, each independent of the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PageMapConfig {
+    /// Logical units offered to the host.
+    pub logical_units: u32,
+    /// Where garbage collection moves valid units.
+    pub gc_stream: GcStream,
+    /// Garbage collection starts when fewer erased blocks are left. `None`: the least that is
+    /// safe (see [`PageMap::new`]).
+    pub min_free_blocks: Option<u32>,
+    /// Erased blocks kept beyond that least, for programs that fail.
+    pub fault_reserve: u32,
+    /// Blocks that one call gains at least.
+    pub net_blocks: u32,
+    /// How valid units are sorted before they are moved.
+    pub migration: Migration,
+    /// What makes a unit hot.
+    pub temperature: Temperature,
+    /// Which erased block is opened next.
+    pub allocation: Allocation,
+    /// Static wear levelling.
+    pub leveling: Option<Leveling>,
+    /// Logical copy: entries of the virtual map, each a flash unit that two logical units share.
+    /// 0: copies are physical.
+    pub virtual_map_entries: u32,
+    /// Whether the map survives a power cut: it is then kept on flash, in blocks reserved for it.
+    pub durable: bool,
+    /// Good blocks reserved for the map, if that is more than it needs. Demand paging reserves what its
+    /// log of trims needs and ignores this.
+    pub map_blocks: u32,
+    /// Demand paging: the map is on flash and only in part in memory. `None`: all of it is in memory.
+    /// Copies are then physical: it goes with no virtual map.
+    pub translation: Option<TranslationConfig>,
+    /// Seed of the policy's chance.
+    pub seed: u64,
+}
+
+impl PageMapConfig {
+    /// Everything at its default for `logical_units` units.
+    pub const fn new(logical_units: u32) -> Self {
+        Self {
+            logical_units,
+            gc_stream: GcStream::Own,
+            min_free_blocks: None,
+            fault_reserve: 0,
+            net_blocks: 1,
+            migration: Migration::None,
+            temperature: Temperature::UpdateCount,
+            allocation: Allocation::Fifo,
+            leveling: None,
+            virtual_map_entries: 0,
+            durable: false,
+            map_blocks: 0,
+            translation: None,
+            seed: 0,
+        }
+    }
+
+    /// Streams with open blocks of their own.
+    pub(super) fn roles(&self) -> Roles {
+        let mut streams = HOST + 1;
+        let mut next = || {
+            streams += 1;
+            streams - 1
+        };
+        let hot = if self.gc_stream == GcStream::Own { next() } else { HOST };
+        let cold = if self.migration == Migration::None { hot } else { next() };
+        let wear = if self.leveling.is_some() { next() } else { cold };
+        let translation = if self.translation.is_some() { next() } else { usize::MAX };
+        Roles { hot, cold, wear, translation, streams }
+    }
+
+    /// Erased blocks that a drive of this kind keeps in hand on `geometry`.
+    ///
+    /// While a victim is moved, each lane of the streams it goes to may need a new block before
+    /// the first one is erased; wear levelling likewise. One more covers a failed program, and the
+    /// last is the one the host is waiting for.
+    ///
+    /// With demand paging, translation pages must be updated before the victim is erased; in the worst case each
+    /// of its units has its entry in another one. Collecting those pages again may take a block on each of their
+    /// lanes. Where the host shares blocks with copies, one more: translation pages may have taken the block that
+    /// was counted as the host's.
+    pub fn least_free_blocks(&self, geometry: &Geometry) -> u32 {
+        // Of a single sorted victim, either the one block of cold units or the rest is written.
+        let victim = if self.migration == Migration::HotCold { 2 } else { 1 };
+        let wear = u32::from(self.leveling.is_some());
+        let lanes = Frontier::lanes_of(geometry);
+        let translation = match self.translation_pages(geometry) {
+            0 => 0,
+            pages => {
+                let shared = u32::from(self.gc_stream == GcStream::Host);
+                self.translation_updates(geometry) + lanes.min(pages) + shared
+            }
+        };
+        (victim + wear) * lanes + translation + 2 + self.fault_reserve
+    }
+
+    /// Good blocks that are reserved for the map.
+    pub fn map_blocks(&self, geometry: &Geometry) -> u32 {
+        match self.durable {
+            true if self.translation.is_some() => {
+                Trims::blocks(geometry, self.logical_units, self.fault_reserve)
+            }
+            true => self.log_demand(geometry).blocks(geometry).max(self.map_blocks),
+            false => 0,
+        }
+    }
+
+    pub(super) fn log_demand(&self, geometry: &Geometry) -> LogDemand {
+        let shared = u64::from(self.virtual_map_entries) * WORDS_PER_ENTRY;
+        LogDemand {
+            words: u64::from(self.logical_units) + shared,
+            open_blocks: self.roles().streams as u32 * Frontier::lanes_of(geometry),
+            fault_reserve: self.fault_reserve,
+        }
+    }
+
+    /// The reserve arithmetic of a drive with `usable_blocks` good blocks, those for the map included.
+    pub fn capacity(&self, geometry: &Geometry, usable_blocks: u32) -> Capacity {
+        self.capacity_of(geometry, usable_blocks.saturating_sub(self.map_blocks(geometry)))
+    }
+
+    /// The same with `usable_blocks` for data alone.
+    pub(super) fn capacity_of(&self, geometry: &Geometry, usable_blocks: u32) -> Capacity {
+        let min_free_blocks = self.trigger(geometry);
+        // Translation pages, packed as densely as they can be.
+        let translation = self.translation_pages(geometry).div_ceil(geometry.pages_per_block());
+        Capacity::new(Demand {
+            logical_units: self.logical_units,
+            usable_blocks: usable_blocks.saturating_sub(translation),
+            open_blocks: self.roles().streams as u32 * Frontier::lanes_of(geometry),
+            // What is erased when the last victim of a call is chosen.
+            reserve_blocks: min_free_blocks - 1 + self.net_blocks.max(1) - 1,
+            map_blocks: self.map_blocks(geometry) + translation,
+            pages_per_block: geometry.pages_per_block(),
+            units_per_page: geometry.units_per_page(),
+        })
+    }
+
+    /// Bytes of host memory that a drive of this kind takes beside its chip and its policy.
+    pub fn memory_bytes(&self, geometry: &Geometry) -> u64 {
+        let per_unit = match self.migration {
+            Migration::None => 4,
+            _ => 4 + HeatTable::bytes_per_unit(self.temperature),
+        };
+        let per_block = 5 + 8 + self.leveling.map_or(0, Leveler::bytes_per_block);
+        let sharing = match self.virtual_map_entries {
+            0 => 0,
+            entries => Sharing::bytes(geometry.units(), entries),
+        };
+        let journal = match (self.durable, self.translation) {
+            (false, _) => 0,
+            (true, Some(_)) => Trims::bytes(self.logical_units),
+            (true, None) => Journal::bytes([self.logical_units, self.virtual_map_entries]),
+        };
+        let translation = self.translation.map_or(0, |how| how.memory_bytes(geometry, self.logical_units));
+        sharing
+            + journal
+            + translation
+            + u64::from(self.logical_units) * per_unit
+            + u64::from(geometry.units()).div_ceil(8)
+            + u64::from(geometry.blocks()) * per_block
+    }
+
+    /// Translation pages, 0 if the map is not demand-paged.
+    pub(super) fn translation_pages(&self, geometry: &Geometry) -> u32 {
+        self.translation.map_or(0, |how| how.pages(geometry, self.logical_units))
+    }
+
+    /// Blocks on which programs of `pages` translation pages can go on beyond the open ones.
+    pub(super) fn translation_blocks(geometry: &Geometry, pages: u32) -> u32 {
+        let lanes = Frontier::lanes_of(geometry);
+        (lanes * pages.div_ceil(lanes).div_ceil(geometry.pages_per_block())).min(pages)
+    }
+
+    /// The same for what moving one victim may cause: each of its units may have its entry in another
+    /// translation page.
+    pub(super) fn translation_updates(&self, geometry: &Geometry) -> u32 {
+        let pages = self.translation_pages(geometry);
+        Self::translation_blocks(geometry, pages.min(geometry.units_per_block()))
+    }
+
+    /// Erased blocks below which garbage collection starts.
+    pub(super) fn trigger(&self, geometry: &Geometry) -> u32 {
+        self.min_free_blocks.unwrap_or(0).max(self.least_free_blocks(geometry))
+    }
+}
+
+/// The stream of host writes.
+pub(super) const HOST: usize = 0;
+
+/// Which stream serves which purpose; several may share one.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Roles {
+    /// Valid units of victims that are not known to be cold.
+    pub(super) hot: usize,
+    /// Those that are.
+    pub(super) cold: usize,
+    /// Units moved by wear levelling.
+    pub(super) wear: usize,
+    /// Translation pages, which share with nothing; no stream without demand paging.
+    pub(super) translation: usize,
+    /// How many streams there are.
+    pub(super) streams: usize,
+}

@@ -1,0 +1,82 @@
+//! The map itself: an entry for each logical unit.
+
+use strobe_types::{Lpn, PackedPpa, Ppa, prefetch_write};
+
+use super::sharing::Sharing;
+
+/// Where each logical unit lies. With demand paging the translation pages follow the units of the host.
+#[derive(Clone, Debug)]
+pub(super) struct Entries {
+    entries: Vec<PackedPpa>,
+    /// Units of the host that are mapped.
+    pub(super) mapped: u32,
+    /// Only with logical copy: then an entry can also hold a virtual number.
+    pub(super) sharing: Option<Sharing>,
+}
+
+impl Entries {
+    /// `count` units, none of them mapped.
+    pub(super) fn new(count: u32, sharing: Option<Sharing>) -> Self {
+        Self { entries: vec![PackedPpa::NONE; count as usize], mapped: 0, sharing }
+    }
+
+    pub(super) fn count(&self) -> u32 {
+        self.entries.len() as u32
+    }
+
+    /// The logical units from the first to the last.
+    pub(super) fn lpns(&self) -> impl Iterator<Item = Lpn> + use<> {
+        (0..self.count()).map(Lpn::new)
+    }
+
+    /// What the entry of `lpn` holds: an address, or a virtual number beyond the last one.
+    #[inline(always)]
+    pub(super) fn get(&self, lpn: Lpn) -> Option<Ppa> {
+        self.entries[lpn.index()].get()
+    }
+
+    /// The same for a number that may be no logical unit at all.
+    #[inline]
+    pub(super) fn find(&self, lpn: Lpn) -> Option<Ppa> {
+        self.entries.get(lpn.index())?.get()
+    }
+
+    /// Sets the entry of `lpn`; returns what it held.
+    #[inline(always)]
+    pub(super) fn set(&mut self, lpn: Lpn, place: Ppa) -> Option<Ppa> {
+        std::mem::replace(&mut self.entries[lpn.index()], PackedPpa::some(place)).get()
+    }
+
+    /// Empties the entry of `lpn`; returns what it held.
+    pub(super) fn unset(&mut self, lpn: Lpn) -> Option<Ppa> {
+        std::mem::replace(&mut self.entries[lpn.index()], PackedPpa::NONE).get()
+    }
+
+    /// Where `lpn` lies, shared or not.
+    #[inline]
+    pub(super) fn locate(&self, lpn: Lpn) -> Option<Ppa> {
+        let entry = self.get(lpn)?;
+        match &self.sharing {
+            None => Some(entry),
+            Some(sharing) => Some(sharing.vpn(entry).map_or(entry, |vpn| sharing.ppa(vpn))),
+        }
+    }
+
+    #[inline]
+    pub(super) fn prefetch(&self, lpn: Lpn) {
+        prefetch_write(&self.entries, lpn.index());
+    }
+
+    /// The entry of `lpn` as a word of the tables on flash: 0 is unmapped.
+    pub(super) fn word(&self, lpn: Lpn) -> u32 {
+        self.get(lpn).map_or(0, |place| place.get() + 1)
+    }
+
+    /// Word `at` of the tables that checkpoints consist of: the map, then the virtual map.
+    pub(super) fn table_word(&self, at: u64) -> u32 {
+        match at.checked_sub(self.entries.len() as u64) {
+            None => self.word(Lpn::new(at as u32)),
+            Some(at) => self.sharing.as_ref().map_or(0, |sharing| sharing.word(at)),
+        }
+    }
+}

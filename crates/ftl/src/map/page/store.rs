@@ -1,0 +1,101 @@
+//! Where the map is kept.
+
+use strobe_types::{BlockId, Lpn, SimTime};
+
+use super::translation::Translation;
+use crate::journal::{Journal, Trims};
+
+/// Where the map is kept, beside the copy that the simulator works with.
+#[derive(Clone, Debug)]
+pub(super) enum MapStore {
+    /// In memory only: a power cut loses it.
+    Memory,
+    /// In memory, and every change in a journal on flash.
+    Journaled(Box<Journal>),
+    /// On flash, in translation pages; memory holds what has been used lately.
+    Paged(Box<Translation>),
+}
+
+impl MapStore {
+    pub(super) fn is_paged(&self) -> bool {
+        matches!(self, Self::Paged(_))
+    }
+
+    pub(super) fn is_journaled(&self) -> bool {
+        matches!(self, Self::Journaled(_))
+    }
+
+    /// The state of demand paging, of a drive that does it.
+    pub(super) fn paged(&self) -> Option<&Translation> {
+        match self {
+            Self::Paged(translation) => Some(translation),
+            _ => None,
+        }
+    }
+
+    /// The same for code that is run by such drives only.
+    #[inline]
+    pub(super) fn translation(&mut self) -> &mut Translation {
+        match self {
+            Self::Paged(translation) => translation,
+            _ => unreachable!("FTL bug: the map is not paged"),
+        }
+    }
+
+    /// The log of trims, of a demand-paged drive that survives a power cut.
+    pub(super) fn trims(&mut self) -> Option<&mut Trims> {
+        match self {
+            Self::Paged(translation) => translation.trims.as_mut(),
+            _ => None,
+        }
+    }
+
+    /// The journal of the map or of trims, of a drive that survives a power cut.
+    pub(super) fn journal(&self) -> Option<&Journal> {
+        match self {
+            Self::Memory => None,
+            Self::Journaled(journal) => Some(journal),
+            Self::Paged(translation) => translation.trims.as_ref().map(|trims| &*trims.journal),
+        }
+    }
+
+    /// The map entry of `lpn` has changed.
+    #[inline]
+    pub(super) fn unit_changed(&mut self, lpn: Lpn) {
+        if let Self::Journaled(journal) = self {
+            journal.unit_changed(lpn.get());
+        }
+    }
+
+    /// `lpn`, mapped until now, is unmapped.
+    pub(super) fn unmapped(&mut self, lpn: Lpn) {
+        match self {
+            Self::Memory => {}
+            Self::Journaled(journal) => journal.unit_changed(lpn.get()),
+            Self::Paged(translation) => translation.trimmed(lpn),
+        }
+    }
+
+    /// Data has been programmed that will be on flash at `done`.
+    #[inline]
+    pub(super) fn data_programmed(&mut self, done: SimTime) {
+        match self {
+            Self::Journaled(journal) => journal.data_programmed(done),
+            _ => self.trims().into_iter().for_each(|trims| trims.journal.data_programmed(done)),
+        }
+    }
+
+    /// Other blocks are open or retiring than the last epoch says.
+    pub(super) fn blocks_changed(&mut self) {
+        if let Self::Journaled(journal) = self {
+            journal.blocks_changed();
+        }
+    }
+
+    /// `block` has no data any more.
+    pub(super) fn block_left(&mut self, block: BlockId) {
+        if let Self::Paged(translation) = self {
+            translation.left(block);
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! What a flash translation layer has done, as plain numbers.
+
+use strobe_types::{Counters, counters};
+
+counters! {
+    /// What garbage collection has done.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct GcStats {
+        /// Calls: times that free blocks had fallen below the trigger.
+        pub runs: u64,
+        /// Blocks emptied.
+        pub victims: u64,
+        /// Valid units moved.
+        pub units_moved: u64,
+        /// Virtual time from the start of each call to its last erase, summed, in ns.
+        pub time_ns: u64,
+        /// Programs that failed and were repeated elsewhere.
+        pub program_failures: u64,
+        /// Blocks emptied by static wear levelling; not among `victims`.
+        pub wear_blocks: u64,
+        /// Valid units moved by static wear levelling; not among `units_moved`.
+        pub wear_units_moved: u64,
+    }
+}
+
+counters! {
+    /// How copy commands were carried out.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct CopyStats {
+        /// Units copied by sharing.
+        pub logical_units: u64,
+        /// Units copied by reading and programming.
+        pub physical_units: u64,
+        /// Of these, because the source had two owners already.
+        pub third_owner_units: u64,
+        /// Of these, because the virtual map was full.
+        pub map_full_units: u64,
+    }
+}
+
+counters! {
+    /// Merges by kind.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct MergeStats {
+        /// A log block became the data block as it was: one erase.
+        pub switched: u64,
+        /// A log or replacement block became the data block after the rest was copied to it.
+        pub partial: u64,
+        /// Everything was copied to an erased block.
+        pub full: u64,
+        /// Sectors copied.
+        pub units_copied: u64,
+        /// Blocks erased, or given up instead.
+        pub blocks_erased: u64,
+    }
+}
+
+counters! {
+    /// What demand paging has cost.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct TranslationStats {
+        /// Uses of a map entry for the host that found it cached.
+        pub hits: u64,
+        /// Those that did not.
+        pub misses: u64,
+        /// Entries that had to make room.
+        pub evictions: u64,
+        /// Of these, those that had changed and so cost a program.
+        pub dirty_evictions: u64,
+        /// Translation pages read.
+        pub tp_reads: u64,
+        /// Translation pages programmed, but for those that garbage collection moved as they were.
+        pub tp_programs: u64,
+        /// Of these, because garbage collection had moved units whose entries were not cached.
+        pub gc_tp_updates: u64,
+    }
+}
+
+/// All that a mapping scheme has done since it was built. A power cut sets none of it back but
+/// `host_units_written`, and that only where the map on flash says how many there were.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FtlStats {
+    /// Units written for the host.
+    pub host_units_written: u64,
+    /// Garbage collection.
+    pub gc: GcStats,
+    /// Copy commands.
+    pub copies: CopyStats,
+    /// Merges, of a scheme that merges.
+    pub merges: Option<MergeStats>,
+    /// Demand paging, of a scheme whose map is paged.
+    pub translation: Option<TranslationStats>,
+    /// `host_units_written` when each block that went bad in use did, in order.
+    pub bad_block_host_writes: Vec<u64>,
+}
+
+impl FtlStats {
+    /// Counts on from `before`, the same drive's numbers before a power cut.
+    pub(crate) fn continue_from(&mut self, before: Self) {
+        self.gc = before.gc.and(&self.gc);
+        self.copies = before.copies.and(&self.copies);
+        self.merges = before.merges.combine(&self.merges, u64::saturating_add);
+        self.translation = before.translation.combine(&self.translation, u64::saturating_add);
+        self.bad_block_host_writes.splice(0..0, before.bad_block_host_writes);
+    }
+
+    /// The counters of a scheme that merges.
+    pub(crate) fn merges(&mut self) -> &mut MergeStats {
+        self.merges.get_or_insert_default()
+    }
+
+    /// The counters of a scheme whose map is paged.
+    #[inline]
+    pub(crate) fn translation(&mut self) -> &mut TranslationStats {
+        self.translation.get_or_insert_default()
+    }
+}

@@ -1,0 +1,223 @@
+//! A drive with its ledger, and traffic for it.
+
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+use strobe_ftl::{GcStream, Inspectable, MappingScheme, PageMap, PageMapConfig, Temperature};
+use strobe_nand::{Cause, Chip, Nand, Unit, Untimed, WearConfig};
+use strobe_types::{BlockId, Geometry, GeometrySpec, Lpn, Ppa, Prng, SimTime};
+
+use super::ledger::{Ledger, Ranking};
+use super::watched::{Event, Log, Spy, Watched};
+
+const T0: SimTime = SimTime::ZERO;
+/// Blocks that were emptied together.
+pub(super) struct Round {
+    /// How things stood before.
+    pub(super) before: Ledger,
+    pub(super) cause: Cause,
+    pub(super) victims: Vec<BlockId>,
+    pub(super) copies: Vec<(Lpn, Ppa)>,
+    /// Blocks opened for the copies.
+    pub(super) opened: Vec<BlockId>,
+    /// Erased blocks after.
+    pub(super) free_after: usize,
+}
+
+impl Round {
+    pub(super) fn units(&self) -> Vec<Lpn> {
+        self.victims.iter().flat_map(|&victim| self.before.units(victim)).collect()
+    }
+}
+
+/// A block that was opened, which erased ones there were to choose from, and what it took first.
+#[derive(Debug)]
+pub(super) struct Opening {
+    pub(super) block: BlockId,
+    /// In the order of erasure, with their erase counts.
+    pub(super) free: Vec<(BlockId, u32)>,
+    pub(super) first: (Lpn, Cause),
+}
+
+/// A page map with its ledger.
+pub(super) struct Bench {
+    pub(super) ftl: PageMap<Watched, Spy>,
+    pub(super) config: PageMapConfig,
+    pub(super) log: Log,
+    pub(super) ledger: Ledger,
+    pub(super) stamps: Vec<u64>,
+    pub(super) openings: Vec<Opening>,
+    /// Blocks with a failed program, and those out of service.
+    pub(super) failed: Vec<BlockId>,
+    pub(super) bad: BTreeSet<BlockId>,
+}
+
+impl Bench {
+    pub(super) fn new(spec: GeometrySpec, ranking: Ranking, config: PageMapConfig, wear: WearConfig) -> Self {
+        let geometry = Geometry::new(spec).expect("valid geometry");
+        let log = Log::default();
+        let spy = Spy { policy: ranking.policy(&geometry), log: Rc::clone(&log) };
+        let chip = Chip::new(geometry.clone(), wear, Untimed, config.seed);
+        let nand = Watched { chip, log: Rc::clone(&log) };
+        Self {
+            ftl: PageMap::new(nand, spy, config).expect("the drive is not too full"),
+            config,
+            log,
+            ledger: Ledger::new(&geometry, config.logical_units),
+            stamps: vec![0; config.logical_units as usize],
+            openings: Vec::new(),
+            failed: Vec::new(),
+            bad: BTreeSet::new(),
+        }
+    }
+
+    /// A drive that has been written once from start to end.
+    pub(super) fn filled(spec: GeometrySpec, ranking: Ranking, config: PageMapConfig) -> Self {
+        let mut bench = Self::new(spec, ranking, config, WearConfig::default());
+        for lpn in 0..config.logical_units {
+            bench.write(lpn);
+        }
+        bench
+    }
+
+    /// Writes one unit; returns what was collected for it.
+    pub(super) fn write(&mut self, lpn: u32) -> Vec<Round> {
+        let stamp = self.ledger.tick;
+        let unit = Unit { lpn: Lpn::new(lpn), payload: stamp };
+        self.ftl.write(T0, &[unit], Cause::Host).expect("progress is guaranteed");
+        self.stamps[lpn as usize] = stamp;
+        self.replay()
+    }
+
+    pub(super) fn replay(&mut self) -> Vec<Round> {
+        let events = self.log.take();
+        let mut rounds: Vec<Round> = Vec::new();
+        let mut choosing = false;
+        for event in &events {
+            match event {
+                Event::Taken(victim) => {
+                    if !choosing {
+                        rounds.push(Round {
+                            before: self.ledger.clone(),
+                            cause: Cause::Gc,
+                            victims: Vec::new(),
+                            copies: Vec::new(),
+                            opened: Vec::new(),
+                            free_after: 0,
+                        });
+                    }
+                    rounds.last_mut().expect("begun").victims.push(*victim);
+                }
+                Event::Opened(block) => {
+                    let free = self.ledger.free.iter().map(|&b| (b, self.ledger.erases[b.index()])).collect();
+                    self.openings.push(Opening { block: *block, free, first: (Lpn::new(0), Cause::Pad) });
+                    if let Some(round) = rounds.last_mut() {
+                        round.opened.push(*block);
+                    }
+                }
+                Event::Programmed { first, lpns, cause } => {
+                    let block = self.ledger.geometry.block_of(*first);
+                    let opening = self.openings.last_mut().filter(|opening| opening.block == block);
+                    if let Some(opening) = opening.filter(|opening| opening.first.1 == Cause::Pad)
+                        && let Some(&lpn) = lpns.first()
+                    {
+                        opening.first = (lpn, *cause);
+                    }
+                    // Blocks that leave service are emptied without having been chosen.
+                    if *cause != Cause::Host
+                        && let Some(round) = rounds.last_mut()
+                    {
+                        round.cause = *cause;
+                        round.copies.extend((0..).map(|at| first.plus(at)).zip(lpns).map(|(p, &l)| (l, p)));
+                    }
+                }
+                Event::Erased(_, cause) => rounds.last_mut().expect("it was a victim").cause = *cause,
+                Event::Bad(block) => assert!(self.bad.insert(*block), "{block:?} went bad twice"),
+                Event::ProgramFailed(block) => self.failed.push(*block),
+                Event::Closed(_) => {}
+            }
+            choosing = matches!(event, Event::Taken(_));
+            self.ledger.apply(event);
+            if let Some(round) = rounds.last_mut()
+                && matches!(event, Event::Erased(..))
+            {
+                round.free_after = self.ledger.free.len();
+            }
+        }
+        rounds
+    }
+
+    /// Where `lpn` lies.
+    pub(super) fn place(&self, lpn: u32) -> Ppa {
+        self.ledger.places[lpn as usize].expect("written")
+    }
+
+    /// Content, state, and counters against the ledger's.
+    pub(super) fn check(&mut self) {
+        self.ftl.check().expect("every invariant holds");
+        let mut read = Vec::new();
+        self.ftl.read(T0, Lpn::new(0), self.stamps.len() as u32, &mut read);
+        assert_eq!(read, self.stamps);
+        let erases: Vec<u32> = (0..self.ledger.erases.len() as u32)
+            .map(|block| self.ftl.nand().block(BlockId::new(block)).erase_count)
+            .collect();
+        assert_eq!(erases, self.ledger.erases);
+        assert_eq!(self.ftl.free_blocks() as usize, self.ledger.free.len());
+    }
+}
+
+/// One die with one plane, pages of one unit.
+pub(super) fn spec(blocks_per_plane: u32, pages_per_block: u32) -> GeometrySpec {
+    GeometrySpec {
+        channels: 1,
+        dies_per_channel: 1,
+        planes_per_die: 1,
+        blocks_per_plane,
+        pages_per_block,
+        page_bytes: 512,
+        unit_bytes: 512,
+    }
+}
+
+/// Writes to a drive of which each fifth is written twice as often as the one before.
+pub(super) struct Skewed {
+    pub(super) rng: Prng,
+    pub(super) units: u32,
+}
+
+impl Skewed {
+    pub(super) fn new(units: u32) -> Self {
+        Self { rng: Prng::new(11), units }
+    }
+
+    pub(super) fn next(&mut self) -> u32 {
+        let fifth = self.units / 5;
+        let class = match self.rng.below(31) {
+            0 => 0,
+            1..3 => 1,
+            3..7 => 2,
+            7..15 => 3,
+            _ => 4,
+        };
+        // Scattered, so that a sequential fill does not separate the classes.
+        let unit = class + 5 * self.rng.below(fifth);
+        unit.min(self.units - 1)
+    }
+}
+
+pub(super) const STREAMS: [GcStream; 2] = [GcStream::Own, GcStream::Host];
+pub(super) const TEMPERATURES: [Temperature; 3] =
+    [Temperature::UpdateCount, Temperature::UpdateRate, Temperature::LastWrite];
+
+/// A drive of 64 blocks of 16 units, 800 of them logical, of which the host never rewrites the
+/// first `still`, after `writes` writes to the others.
+pub(super) fn worn_drive(config: PageMapConfig, still: u32, writes: u32) -> Bench {
+    let config = PageMapConfig { logical_units: 800, ..config };
+    let mut bench = Bench::filled(spec(64, 16), Ranking::Greedy, config);
+    let mut rng = Prng::new(3);
+    for _ in 0..writes {
+        bench.write(still + rng.below(800 - still));
+    }
+    bench.check();
+    bench
+}

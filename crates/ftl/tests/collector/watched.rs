@@ -1,0 +1,162 @@
+//! A flash and a victim policy that write down what they are told.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use strobe_ftl::gc::{AnyPolicy, BlockView, VictimPolicy};
+use strobe_nand::{
+    BlockState, Cause, Chip, EraseFailed, Nand, OobRecord, OpCounts, ProgramFailed, StampMedium, Unit,
+    Untimed,
+};
+use strobe_types::{BlockId, Geometry, Lpn, Ppa, Ppn, Prng, SimTime};
+/// One call to the flash or to the victim policy.
+#[derive(Clone, Debug)]
+pub(super) enum Event {
+    Opened(BlockId),
+    Closed(BlockId),
+    Taken(BlockId),
+    Programmed {
+        first: Ppa,
+        lpns: Vec<Lpn>,
+        cause: Cause,
+    },
+    ProgramFailed(BlockId),
+    Erased(BlockId, Cause),
+    /// Out of service.
+    Bad(BlockId),
+}
+
+pub(super) type Log = Rc<RefCell<Vec<Event>>>;
+
+/// A chip that writes down what is done to it.
+pub(super) struct Watched {
+    pub(super) chip: Chip<Untimed, StampMedium>,
+    pub(super) log: Log,
+}
+
+impl Watched {
+    pub(super) fn note(&self, event: Event) {
+        self.log.borrow_mut().push(event);
+    }
+}
+
+impl Nand for Watched {
+    type Payload = u64;
+
+    const TIMED: bool = false;
+
+    fn geometry(&self) -> &Geometry {
+        self.chip.geometry()
+    }
+
+    fn read(&mut self, now: SimTime, ppn: Ppn, units: u32, cause: Cause) -> SimTime {
+        self.chip.read(now, ppn, units, cause)
+    }
+
+    fn program(
+        &mut self,
+        now: SimTime,
+        page: Ppn,
+        units: &[Unit<u64>],
+        sequence: u64,
+        cause: Cause,
+    ) -> Result<SimTime, ProgramFailed> {
+        let result = self.chip.program(now, page, units, sequence, cause);
+        let written = match result {
+            Ok(_) => units.len(),
+            Err(failed) => (failed.programmed * self.geometry().units_per_page()) as usize,
+        };
+        let lpns = units[..written].iter().map(|unit| unit.lpn).collect();
+        self.note(Event::Programmed { first: self.geometry().first_unit_of_page(page), lpns, cause });
+        if result.is_err() {
+            self.note(Event::ProgramFailed(self.geometry().block_of_page(page)));
+        }
+        result
+    }
+
+    fn program_meta(
+        &mut self,
+        now: SimTime,
+        ppn: Ppn,
+        bytes: &[u8],
+        cause: Cause,
+    ) -> Result<SimTime, ProgramFailed> {
+        self.chip.program_meta(now, ppn, bytes, cause)
+    }
+
+    fn read_meta(&mut self, now: SimTime, ppn: Ppn, cause: Cause) -> (SimTime, Option<Arc<[u8]>>) {
+        self.chip.read_meta(now, ppn, cause)
+    }
+
+    fn record(&self, ppn: Ppn) -> Option<OobRecord> {
+        self.chip.record(ppn)
+    }
+
+    fn erase(&mut self, now: SimTime, block: BlockId, cause: Cause) -> Result<SimTime, EraseFailed> {
+        let done = self.chip.erase(now, block, cause)?;
+        self.note(Event::Erased(block, cause));
+        Ok(done)
+    }
+
+    fn lpn(&self, ppa: Ppa) -> Option<Lpn> {
+        self.chip.lpn(ppa)
+    }
+
+    fn payload(&self, ppa: Ppa) -> u64 {
+        self.chip.payload(ppa)
+    }
+
+    fn block(&self, block: BlockId) -> BlockState {
+        self.chip.block(block)
+    }
+
+    fn mark_bad(&mut self, block: BlockId) {
+        self.chip.mark_bad(block);
+        self.note(Event::Bad(block));
+    }
+
+    fn counts(&self) -> &OpCounts {
+        self.chip.counts()
+    }
+
+    fn idle_at(&self) -> SimTime {
+        self.chip.idle_at()
+    }
+}
+
+/// A policy that writes down what it is told of whole blocks.
+pub(super) struct Spy {
+    pub(super) policy: AnyPolicy,
+    pub(super) log: Log,
+}
+
+impl VictimPolicy for Spy {
+    fn opened(&mut self, block: BlockId, erase_count: u32, tick: u64) {
+        self.log.borrow_mut().push(Event::Opened(block));
+        self.policy.opened(block, erase_count, tick);
+    }
+    fn written(&mut self, unit: Ppa, tick: u64) {
+        self.policy.written(unit, tick);
+    }
+    fn closed(&mut self, block: BlockId, valid: u32, tick: u64) {
+        self.log.borrow_mut().push(Event::Closed(block));
+        self.policy.closed(block, valid, tick);
+    }
+    fn invalidated(&mut self, unit: Ppa, block: BlockId, valid: u32, tick: u64) {
+        self.policy.invalidated(unit, block, valid, tick);
+    }
+    fn taken(&mut self, block: BlockId) {
+        self.log.borrow_mut().push(Event::Taken(block));
+        self.policy.taken(block);
+    }
+    fn choose(&mut self, view: &BlockView<'_>, rng: &mut Prng) -> Option<BlockId> {
+        self.policy.choose(view, rng)
+    }
+    fn candidates(&self) -> u32 {
+        self.policy.candidates()
+    }
+    fn bytes_per_block() -> u64 {
+        0
+    }
+}

@@ -1,0 +1,392 @@
+//! The chip model: flash rules, out-of-band area, wear. `tear.rs` says what a power cut does to it.
+
+mod tear;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use strobe_types::{BlockId, Geometry, Lpn, Ppa, Ppn, Prng, SimTime, prefetch_write};
+
+use crate::cut::Cuts;
+use crate::wear::factory_bad;
+use crate::{
+    BlockState, Cause, EraseFailed, Medium, Nand, NandOp, OobRecord, OpCounts, ProgramFailed, Timing, Unit,
+    WearConfig,
+};
+
+/// What a chip knows beside what its medium keeps, as read back from an image.
+pub(crate) struct Restored {
+    /// LPN of each programmed unit, [`PADDING`] where there is none.
+    pub(crate) oob_lpn: Vec<u32>,
+    pub(crate) blocks: Vec<BlockState>,
+    pub(crate) counts: OpCounts,
+}
+
+/// An exact model of a flash array in memory.
+///
+/// Memory: 4 bytes per mapping unit for the out-of-band LPN, 12 bytes per block, plus what
+/// `medium` keeps.
+#[derive(Clone, Debug)]
+pub struct Chip<T, M> {
+    geometry: Geometry,
+    /// LPN of each programmed unit; [`PADDING`] in unused places of a page.
+    oob_lpn: Vec<u32>,
+    blocks: Vec<BlockState>,
+    counts: OpCounts,
+    wear: WearConfig,
+    faults: Prng,
+    /// Which pages are programmed, on chips that take them in any order.
+    programmed: Option<Vec<bool>>,
+    /// Whether programs can fail or power can be cut: then they go page by page.
+    page_by_page: bool,
+    cuts: Cuts<Self>,
+    timing: T,
+    medium: M,
+}
+
+/// Packed form of "no LPN" in the out-of-band area.
+pub(crate) const PADDING: u32 = u32::MAX;
+
+impl<T: Timing, M: Medium> Chip<T, M> {
+    /// A fresh array: every block erased, factory-bad ones marked.
+    ///
+    /// `seed` decides which blocks are bad and which programs fail.
+    pub fn new(geometry: Geometry, wear: WearConfig, timing: T, seed: u64) -> Self {
+        let medium = M::new(&geometry);
+        Self::on_medium(geometry, wear, timing, seed, medium)
+    }
+
+    /// [`Chip::new`] on a given medium, which is empty.
+    pub(crate) fn on_medium(geometry: Geometry, wear: WearConfig, timing: T, seed: u64, medium: M) -> Self {
+        let bad = factory_bad(geometry.blocks(), &wear, seed);
+        let fresh = Restored {
+            oob_lpn: vec![0; geometry.units() as usize],
+            blocks: bad.into_iter().map(|bad| BlockState { bad, ..BlockState::default() }).collect(),
+            counts: OpCounts::default(),
+        };
+        Self::restore(geometry, wear, timing, seed, medium, fresh)
+    }
+
+    /// The chip that was kept as `restored` and `medium`.
+    pub(crate) fn restore(
+        geometry: Geometry,
+        wear: WearConfig,
+        timing: T,
+        seed: u64,
+        medium: M,
+        restored: Restored,
+    ) -> Self {
+        let Restored { oob_lpn, blocks, counts } = restored;
+        Self {
+            oob_lpn,
+            blocks,
+            programmed: None,
+            page_by_page: wear.program_fail_rate > 0.0,
+            wear,
+            // Not the same chances again as when the array was new.
+            faults: Prng::derive(seed.wrapping_add(counts.changes()), "program-fail"),
+            counts,
+            cuts: Cuts::default(),
+            timing,
+            medium,
+            geometry,
+        }
+    }
+
+    /// The same, fresh, chip for programs in any order of the pages of a block, each once between erases,
+    /// as small-page single-level chips allow (Samsung K9F1208: only the number of partial programs of a
+    /// page is limited). Larger pages and more levels per cell disturb their neighbours and must be
+    /// programmed in order.
+    #[must_use]
+    pub fn in_any_order(mut self) -> Self {
+        self.programmed = Some(vec![false; self.geometry.pages() as usize]);
+        self
+    }
+
+    /// Bytes of host memory a chip of this geometry needs.
+    pub fn memory_bytes(geometry: &Geometry) -> u64 {
+        let (per_unit, per_page) = M::footprint(geometry);
+        u64::from(geometry.units()) * (4 + per_unit)
+            + u64::from(geometry.pages()) * per_page
+            + u64::from(geometry.blocks()) * std::mem::size_of::<BlockState>() as u64
+    }
+
+    /// Pages that `units` units fill, the last one perhaps in part; none at all are a page of padding.
+    fn pages_for(&self, units: usize) -> u32 {
+        let pages = match self.geometry.units_per_page() {
+            1 => units as u32,
+            per_page => (units as u32).div_ceil(per_page),
+        };
+        pages.max(1)
+    }
+
+    #[inline(always)]
+    fn write_oob(&mut self, first: Ppa, units: &[Unit<M::Payload>], pages: u32) {
+        let places = (pages * self.geometry.units_per_page()) as usize;
+        let oob = &mut self.oob_lpn[first.index()..first.index() + places];
+        for (entry, unit) in oob.iter_mut().zip(units) {
+            *entry = unit.lpn.get();
+        }
+        if places > units.len() {
+            oob[units.len()..].fill(PADDING);
+        }
+    }
+
+    /// Times and keeps `pages` programmed pages.
+    #[inline(always)]
+    fn store(
+        &mut self,
+        now: SimTime,
+        first: Ppn,
+        units: &[Unit<M::Payload>],
+        pages: u32,
+        sequence: u64,
+        cause: Cause,
+    ) -> SimTime {
+        let per_page = self.geometry.units_per_page();
+        let mut done = now;
+        for page in 0..pages {
+            let ppn = first.plus(page);
+            done = done.max(self.timing.program(now, || self.geometry.place(ppn)));
+            let from = (page * per_page) as usize;
+            let content = &units[from..units.len().min(from + per_page as usize)];
+            self.medium.store(
+                ppn,
+                self.geometry.first_unit_of_page(ppn),
+                content,
+                sequence + u64::from(page),
+                cause,
+            );
+        }
+        done
+    }
+
+    /// Tells the medium what has become of block `id`; `erase` is the cause of an erase.
+    fn keep_state(&mut self, id: BlockId, erase: Option<Cause>) {
+        self.medium.set_block(id, self.blocks[id.index()], erase);
+    }
+
+    /// The next page of the block, which `pages` programs are about to use.
+    fn take_pages(&mut self, first: Ppn, pages: u32) {
+        let id = self.geometry.block_of_page(first);
+        let page = first.get() - id.get() * self.geometry.pages_per_block();
+        let block = &mut self.blocks[id.index()];
+        debug_assert!(!block.half_erased, "flash rule broken: program of half-erased {id}");
+        if let Some(programmed) = &mut self.programmed {
+            let pages = &mut programmed[first.get() as usize..(first.get() + pages) as usize];
+            assert!(
+                !pages.contains(&true),
+                "flash rule broken: program of a programmed page from {first} on"
+            );
+            pages.fill(true);
+            block.pages_programmed += pages.len() as u32;
+            return;
+        }
+        assert!(
+            block.pages_programmed == page && page + pages <= self.geometry.pages_per_block(),
+            "flash rule broken: program of {pages} pages from {page} of block {id}, page {} is next",
+            block.pages_programmed
+        );
+        block.pages_programmed = page + pages;
+    }
+
+    /// The slow path of [`Nand::program`], page by page, for chips whose programs can fail or be cut
+    /// short.
+    #[cold]
+    fn program_by_page(
+        &mut self,
+        now: SimTime,
+        first: Ppn,
+        units: &[Unit<M::Payload>],
+        sequence: u64,
+        cause: Cause,
+    ) -> Result<SimTime, ProgramFailed> {
+        let mut done = now;
+        let mut contents = units.chunks(self.geometry.units_per_page() as usize);
+        for page in 0..self.pages_for(units.len()) {
+            let (ppn, content) = (first.plus(page), contents.next().unwrap_or_default());
+            self.cut(|flash| flash.tear_page(ppn, cause));
+            self.take_pages(ppn, 1);
+            let failed = self.faults.chance(self.wear.program_fail_rate);
+            let content = if failed { &[] } else { content };
+            self.counts.add(NandOp::Program, cause);
+            self.write_oob(self.geometry.first_unit_of_page(ppn), content, 1);
+            done = done.max(self.store(now, ppn, content, 1, sequence + u64::from(page), cause));
+            if failed {
+                return Err(ProgramFailed { programmed: page, at: done });
+            }
+        }
+        Ok(done)
+    }
+
+    fn assert_readable(&self, ppn: Ppn) {
+        let block = self.geometry.block_of_page(ppn);
+        let page = ppn.get() - block.get() * self.geometry.pages_per_block();
+        let is_there = match &self.programmed {
+            None => page < self.blocks[block.index()].pages_programmed,
+            Some(programmed) => programmed[ppn.get() as usize],
+        };
+        assert!(
+            is_there,
+            "flash rule broken: read of page {page} of block {block}, which has not been programmed"
+        );
+    }
+}
+
+impl<T: Timing, M: Medium> Nand for Chip<T, M> {
+    type Payload = M::Payload;
+
+    const TIMED: bool = T::TIMED;
+
+    fn is_timed(&self) -> bool {
+        self.timing.is_timed()
+    }
+
+    fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    #[inline(always)]
+    fn read(&mut self, now: SimTime, ppn: Ppn, units: u32, cause: Cause) -> SimTime {
+        if units > 0 {
+            self.assert_readable(ppn);
+        }
+        self.counts.add(NandOp::Read, cause);
+        self.timing.read(now, units, || self.geometry.place(ppn))
+    }
+
+    #[inline(always)]
+    fn program(
+        &mut self,
+        now: SimTime,
+        first: Ppn,
+        units: &[Unit<M::Payload>],
+        sequence: u64,
+        cause: Cause,
+    ) -> Result<SimTime, ProgramFailed> {
+        if self.page_by_page {
+            return self.program_by_page(now, first, units, sequence, cause);
+        }
+        let pages = self.pages_for(units.len());
+        self.take_pages(first, pages);
+        self.counts.add_many(NandOp::Program, cause, u64::from(pages));
+        self.write_oob(self.geometry.first_unit_of_page(first), units, pages);
+        Ok(self.store(now, first, units, pages, sequence, cause))
+    }
+
+    fn program_meta(
+        &mut self,
+        now: SimTime,
+        ppn: Ppn,
+        bytes: &[u8],
+        cause: Cause,
+    ) -> Result<SimTime, ProgramFailed> {
+        assert!(
+            bytes.len() <= self.geometry.page_bytes() as usize,
+            "flash rule broken: program of {} bytes to page {ppn}",
+            bytes.len()
+        );
+        if self.cuts.is_planned() {
+            self.cut(|flash| flash.tear_page(ppn, cause));
+        }
+        self.take_pages(ppn, 1);
+        let failed = self.page_by_page && self.faults.chance(self.wear.program_fail_rate);
+        self.counts.add(NandOp::Program, cause);
+        self.write_oob(self.geometry.first_unit_of_page(ppn), &[], 1);
+        if failed {
+            let at = self.store(now, ppn, &[], 1, 0, cause);
+            return Err(ProgramFailed { programmed: 0, at });
+        }
+        self.medium.store_meta(ppn, bytes, cause);
+        Ok(now.max(self.timing.program(now, || self.geometry.place(ppn))))
+    }
+
+    fn read_meta(&mut self, now: SimTime, ppn: Ppn, cause: Cause) -> (SimTime, Option<Arc<[u8]>>) {
+        let arrived = self.read(now, ppn, self.geometry.units_per_page(), cause);
+        (arrived, self.medium.load_meta(ppn))
+    }
+
+    fn erase(&mut self, now: SimTime, id: BlockId, cause: Cause) -> Result<SimTime, EraseFailed> {
+        assert!(!self.blocks[id.index()].bad, "flash rule broken: erase of bad block {id}");
+        if self.cuts.is_planned() {
+            self.cut(|flash| flash.tear_block(id));
+        }
+        self.counts.add(NandOp::Erase, cause);
+        let done = self.timing.erase(now, || self.geometry.place_of_block(id));
+        let block = &mut self.blocks[id.index()];
+        if self.wear.endurance_pe.is_some_and(|limit| block.erase_count >= limit) {
+            block.bad = true;
+            self.keep_state(id, Some(cause));
+            return Err(EraseFailed { at: done });
+        }
+        *block = BlockState { erase_count: block.erase_count + 1, ..BlockState::default() };
+        if let Some(programmed) = &mut self.programmed {
+            let pages = self.geometry.pages_per_block() as usize;
+            programmed[id.index() * pages..(id.index() + 1) * pages].fill(false);
+        }
+        self.keep_state(id, Some(cause));
+        self.medium.erase(self.geometry.first_unit(id), self.geometry.units_per_block());
+        Ok(done)
+    }
+
+    #[inline(always)]
+    fn lpn(&self, ppa: Ppa) -> Option<Lpn> {
+        match self.oob_lpn[ppa.index()] {
+            PADDING => None,
+            lpn => Some(Lpn::new(lpn)),
+        }
+    }
+
+    fn payload(&self, ppa: Ppa) -> M::Payload {
+        self.medium.load(ppa)
+    }
+
+    fn record(&self, ppn: Ppn) -> Option<OobRecord> {
+        self.medium.record(ppn)
+    }
+
+    fn block(&self, id: BlockId) -> BlockState {
+        self.blocks[id.index()]
+    }
+
+    fn is_programmed(&self, ppn: Ppn) -> bool {
+        match &self.programmed {
+            None => {
+                self.geometry.page_in_block(ppn)
+                    < self.block(self.geometry.block_of_page(ppn)).pages_programmed
+            }
+            Some(programmed) => programmed[ppn.get() as usize],
+        }
+    }
+
+    fn takes_any_order(&self) -> bool {
+        self.programmed.is_some()
+    }
+
+    fn mark_bad(&mut self, block: BlockId) {
+        self.blocks[block.index()].bad = true;
+        self.keep_state(block, None);
+    }
+
+    fn counts(&self) -> &OpCounts {
+        &self.counts
+    }
+
+    fn idle_at(&self) -> SimTime {
+        self.timing.idle_at()
+    }
+
+    #[inline(always)]
+    fn prefetch_oob(&self, ppa: Ppa) {
+        prefetch_write(&self.oob_lpn, ppa.index());
+    }
+
+    fn failure(&self) -> Option<&str> {
+        self.medium.failure()
+    }
+
+    fn sync(&mut self) {
+        self.medium.sync();
+    }
+}

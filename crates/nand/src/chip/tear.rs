@@ -1,0 +1,61 @@
+//! Power cuts: a copy of the chip with the operation at hand half done.
+
+use strobe_types::{BlockId, Ppn};
+
+use super::{Chip, PADDING};
+use crate::cut::{CutPlan, Cuts, PowerCuts, Snapshot};
+use crate::{Cause, Medium, NandOp, Timing};
+
+impl<T: Timing, M: Medium> Chip<T, M> {
+    /// Takes the snapshots planned for the next operation; `tear` does to a copy of the array what the
+    /// operation does when it is cut short.
+    pub(super) fn cut(&mut self, tear: impl FnOnce(&mut Self)) {
+        let operation = self.counts.changes() + 1;
+        let (before, during) = self.cuts.wanted(operation);
+        if !before && !during {
+            return;
+        }
+        // Copies have no plan of their own.
+        let mut cuts = std::mem::take(&mut self.cuts);
+        let copy = || Self { page_by_page: self.wear.program_fail_rate > 0.0, ..self.clone() };
+        if before {
+            cuts.taken.push(Snapshot { operation, begun: false, flash: copy() });
+        }
+        if during {
+            let mut flash = copy();
+            tear(&mut flash);
+            cuts.taken.push(Snapshot { operation, begun: true, flash });
+        }
+        self.cuts = cuts;
+    }
+
+    /// Uses up page `ppn`, which is next in its block, without leaving anything legible there.
+    pub(super) fn tear_page(&mut self, ppn: Ppn, cause: Cause) {
+        let first = self.geometry.first_unit_of_page(ppn);
+        self.counts.add(NandOp::Program, cause);
+        self.write_oob(first, &[], 1);
+        self.medium.store(ppn, first, &[], 0, cause);
+        self.take_pages(ppn, 1);
+    }
+
+    /// Half erases `block`: what it held is gone. Does not count as an erase, as the one that must
+    /// follow does.
+    pub(super) fn tear_block(&mut self, block: BlockId) {
+        let (first, units) = (self.geometry.first_unit(block), self.geometry.units_per_block());
+        self.oob_lpn[first.index()..first.index() + units as usize].fill(PADDING);
+        self.blocks[block.index()].half_erased = true;
+        self.keep_state(block, None);
+        self.medium.erase(first, units);
+    }
+}
+
+impl<T: Timing, M: Medium> PowerCuts for Chip<T, M> {
+    fn plan_cuts(&mut self, plan: CutPlan) {
+        self.cuts = Cuts::new(plan);
+        self.page_by_page = self.wear.program_fail_rate > 0.0 || self.cuts.is_planned();
+    }
+
+    fn take_snapshots(&mut self) -> Vec<Snapshot<Self>> {
+        std::mem::take(&mut self.cuts.taken)
+    }
+}

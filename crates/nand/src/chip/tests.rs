@@ -1,0 +1,108 @@
+//! The rules of flash, one by one.
+
+use strobe_types::GeometrySpec;
+
+use super::*;
+use crate::{StampMedium, Untimed, verify_page};
+
+type TestChip = Chip<Untimed, StampMedium>;
+
+fn chip(wear: WearConfig) -> TestChip {
+    let geometry = Geometry::new(GeometrySpec {
+        channels: 1,
+        dies_per_channel: 1,
+        planes_per_die: 1,
+        blocks_per_plane: 4,
+        pages_per_block: 3,
+        page_bytes: 8192,
+        unit_bytes: 4096,
+    })
+    .expect("valid");
+    Chip::new(geometry, wear, Untimed, 1)
+}
+
+fn unit(lpn: u32, stamp: u64) -> Unit<u64> {
+    Unit { lpn: Lpn::new(lpn), payload: stamp }
+}
+
+const T0: SimTime = SimTime::ZERO;
+
+#[test]
+fn a_page_reads_back_as_programmed_until_erased() {
+    let mut c = chip(WearConfig::default());
+    let ppn = c.geometry().page(BlockId::new(1), 0);
+    c.program(T0, ppn, &[unit(7, 70), unit(8, 80)], 1, Cause::Host).expect("programs");
+    c.read(T0, ppn, 2, Cause::Host);
+    let first = c.geometry().first_unit_of_page(ppn);
+    assert_eq!((c.lpn(first), c.payload(first)), (Some(Lpn::new(7)), 70));
+    assert_eq!((c.lpn(first.plus(1)), c.payload(first.plus(1))), (Some(Lpn::new(8)), 80));
+    assert_eq!(verify_page(&c, ppn), Ok(()));
+    c.erase(T0, BlockId::new(1), Cause::Gc).expect("erases");
+    assert_eq!(c.block(BlockId::new(1)).pages_programmed, 0);
+    assert_eq!(c.block(BlockId::new(1)).erase_count, 1);
+    assert_eq!(c.counts().get(NandOp::Erase, Cause::Gc), 1);
+    assert_eq!(c.counts().total(NandOp::Program), 1);
+}
+
+#[test]
+fn missing_units_are_padding() {
+    let mut c = chip(WearConfig::default());
+    c.program(T0, Ppn::new(0), &[unit(7, 70)], 1, Cause::Host).expect("programs");
+    assert_eq!(c.lpn(Ppa::new(1)), None);
+    assert_eq!(verify_page(&c, Ppn::new(0)), Ok(()));
+}
+
+#[test]
+#[should_panic(expected = "flash rule broken: program of 1 pages from 0 of block 0, page 1 is next")]
+fn programming_a_page_twice_panics() {
+    let mut c = chip(WearConfig::default());
+    for _ in 0..2 {
+        let _ = c.program(T0, Ppn::new(0), &[unit(7, 70)], 1, Cause::Host);
+    }
+}
+
+#[test]
+#[should_panic(expected = "flash rule broken: program of 1 pages from 1 of block 0, page 0 is next")]
+fn programming_out_of_order_panics() {
+    let _ = chip(WearConfig::default()).program(T0, Ppn::new(1), &[unit(1, 1)], 1, Cause::Host);
+}
+
+#[test]
+#[should_panic(expected = "flash rule broken: read of page 0")]
+fn reading_an_erased_page_panics() {
+    chip(WearConfig::default()).read(T0, Ppn::new(0), 1, Cause::Host);
+}
+
+#[test]
+fn a_block_survives_exactly_its_endurance() {
+    let mut c = chip(WearConfig { endurance_pe: Some(3), ..WearConfig::default() });
+    let block = BlockId::new(2);
+    for _ in 0..3 {
+        assert!(c.erase(T0, block, Cause::Gc).is_ok());
+    }
+    assert!(c.erase(T0, block, Cause::Gc).is_err());
+    assert!(c.block(block).bad);
+    assert_eq!(c.block(block).erase_count, 3);
+}
+
+#[test]
+#[should_panic(expected = "flash rule broken: erase of bad block 2")]
+fn erasing_a_bad_block_panics() {
+    let mut c = chip(WearConfig::default());
+    c.mark_bad(BlockId::new(2));
+    let _ = c.erase(T0, BlockId::new(2), Cause::Gc);
+}
+
+#[test]
+fn factory_bad_blocks_are_as_many_as_asked() {
+    let c = chip(WearConfig { factory_bad_blocks: 3, ..WearConfig::default() });
+    assert_eq!((0..4).filter(|&b| c.block(BlockId::new(b)).bad).count(), 3);
+}
+
+#[test]
+fn a_failed_program_uses_up_the_page() {
+    let mut c = chip(WearConfig { program_fail_rate: 1.0, ..WearConfig::default() });
+    assert!(c.program(T0, Ppn::new(0), &[unit(7, 70)], 1, Cause::Host).is_err());
+    assert_eq!(c.block(BlockId::new(0)).pages_programmed, 1);
+    assert_eq!(c.lpn(Ppa::new(0)), None);
+}

@@ -1,0 +1,83 @@
+//! Counters that can be compared and added as a whole.
+
+/// What is counted: a number, or anything that consists of such.
+///
+/// [`counters!`](crate::counters) writes it for a struct; [`Counters::combine`] is all that is needed to do it by
+/// hand.
+pub trait Counters {
+    /// Each number of `self` and its counterpart in `other`, put together by `with`.
+    #[must_use]
+    fn combine(&self, other: &Self, with: fn(u64, u64) -> u64) -> Self;
+}
+
+impl Counters for u64 {
+    fn combine(&self, other: &Self, with: fn(u64, u64) -> u64) -> Self {
+        with(*self, *other)
+    }
+}
+
+impl<C: Counters, const N: usize> Counters for [C; N] {
+    fn combine(&self, other: &Self, with: fn(u64, u64) -> u64) -> Self {
+        std::array::from_fn(|at| self[at].combine(&other[at], with))
+    }
+}
+
+/// What is counted only in some configurations: missing counterparts are zero.
+impl<C: Counters + Default> Counters for Option<C> {
+    fn combine(&self, other: &Self, with: fn(u64, u64) -> u64) -> Self {
+        let zero = C::default();
+        self.as_ref().map(|own| own.combine(other.as_ref().unwrap_or(&zero), with))
+    }
+}
+
+/// A struct of counters, written once: each field is a `u64` or other [`Counters`].
+///
+/// It is declared as written, and gets two methods: what was added `since` an earlier copy, and both together (`and`).
+/// A counter that has gone back, because a power cut has reset it, counts as nothing; sums stay below 2⁶⁴.
+///
+/// ```
+/// strobe_types::counters! {
+///     #[derive(Debug, PartialEq)]
+///     pub struct CacheStats {
+///         pub hits: u64,
+///         pub misses: u64,
+///     }
+/// }
+/// let (start, end) = (CacheStats { hits: 3, misses: 1 }, CacheStats { hits: 7, misses: 1 });
+/// assert_eq!(end.since(&start), CacheStats { hits: 4, misses: 0 });
+/// assert_eq!(end.and(&start).hits, 10);
+/// ```
+#[macro_export]
+macro_rules! counters {
+    (
+        $(#[$about:meta])*
+        $visibility:vis struct $name:ident {
+            $($(#[$field_about:meta])* $field_visibility:vis $field:ident: $counted:ty,)+
+        }
+    ) => {
+        $(#[$about])*
+        $visibility struct $name {
+            $($(#[$field_about])* $field_visibility $field: $counted,)+
+        }
+
+        impl $crate::Counters for $name {
+            fn combine(&self, other: &Self, with: fn(u64, u64) -> u64) -> Self {
+                Self { $($field: $crate::Counters::combine(&self.$field, &other.$field, with),)+ }
+            }
+        }
+
+        impl $name {
+            /// What was added since `earlier`, an older copy of the same counters.
+            #[must_use]
+            pub fn since(&self, earlier: &Self) -> Self {
+                $crate::Counters::combine(self, earlier, u64::saturating_sub)
+            }
+
+            /// Both together.
+            #[must_use]
+            pub fn and(&self, other: &Self) -> Self {
+                $crate::Counters::combine(self, other, u64::saturating_add)
+            }
+        }
+    };
+}

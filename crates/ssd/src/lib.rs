@@ -21,6 +21,7 @@ pub mod presets;
 mod queue;
 mod ranges;
 mod room;
+pub mod schema;
 mod stats;
 mod witness;
 
@@ -28,9 +29,9 @@ pub use build::{BuildError, build, build_with, memory_bytes};
 pub use command::{Command, CommandError, CommandKind, Hint, Limit, LimitsConfig, RANGES_MAX, Range, Status};
 pub use config::{
     AllocationName, ControllerConfig, CopyMode, DataMode, DriveConfig, FtlConfig, GcConfig, GcStreamName,
-    MAPPINGS, MappingInfo, MigrationName, NVRAM_RANGES_MAX, NandConfig, NvramConfig, NvramError,
+    MAPPINGS, Mapping, MappingInfo, MigrationName, NVRAM_RANGES_MAX, NandConfig, NvramConfig, NvramError,
     NvramPolicyName, POLICIES, PolicyInfo, SectorRange, TemperatureName, TranslationTable, TrimConfig,
-    WearLevelingConfig, WearLevelingName,
+    Victim, WearLevelingConfig, WearLevelingName,
 };
 pub use drive::{Drive, Engine};
 pub use image::{
@@ -39,6 +40,7 @@ pub use image::{
 pub use nvram::Nvram;
 pub use queue::{HostQueue, Pacing};
 pub use room::Room;
+pub use schema::KeyError;
 pub use stats::{DriveStats, HostCounts, Latency, NvramStats};
 pub use strobe_ftl::{MergeStats, Recovery, RecoveryError, TranslationStats};
 pub use strobe_nand::{Access, Damage, Image, ImageError, ImageInfo, Scan};

@@ -1,0 +1,39 @@
+//! Experiments: a drive, a workload, a run, a result.
+//!
+//! [`Experiment`] is what an experiment file says, checked and with every default filled in.
+//! [`runner::run`] executes it in virtual time and returns a [`RunResult`], which is what `strobe run --json`
+//! prints. [`linux`] runs programs of a real Linux kernel on the drive instead.
+
+pub mod bench;
+mod effect;
+mod error;
+pub mod experiment;
+mod fio_names;
+mod fit;
+mod given;
+mod lifetime;
+#[cfg(target_os = "linux")]
+pub mod linux;
+pub mod machine;
+pub mod numbers;
+pub mod power;
+pub mod preset;
+pub mod result;
+pub mod runner;
+mod series;
+mod syntax;
+mod verdict;
+
+pub use effect::Ignored;
+pub use error::ConfigError;
+pub use experiment::{
+    Amount, Experiment, Fit, HostConfig, Late, PacingName, RunConfig, SyntheticWorkload, TraceConfig,
+    WorkloadConfig,
+};
+pub use fit::{Changes, FitError};
+pub use lifetime::{BadBlockPoint, EndedBy};
+pub use preset::load_drive_table;
+pub use result::{RunResult, SCHEMA_VERSION};
+pub use runner::RunError;
+pub use series::{Sample, SteadyState};
+pub use verdict::{CapacityResult, LoadResult, WindowResult, WindowVerdict};

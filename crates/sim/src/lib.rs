@@ -1,0 +1,3 @@
+//! A software SSD.
+
+pub use strobe_lab::{ConfigError, Experiment, RunResult, runner};

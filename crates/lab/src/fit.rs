@@ -26,6 +26,17 @@ pub struct Changes {
 }
 
 impl Changes {
+    /// Adds those of another repetition.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.wrapped += other.wrapped;
+        self.shortened += other.shortened;
+        self.dropped += other.dropped;
+        self.rounded += other.rounded;
+        self.empty += other.empty;
+        self.late += other.late;
+        self.split += other.split;
+    }
+
     /// Whether nothing was changed.
     pub fn none(&self) -> bool {
         *self == Self::default()

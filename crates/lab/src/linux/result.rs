@@ -151,9 +151,9 @@ impl LinuxResult {
             waf: ratio(programmed, stats.host.units_written),
             gc: GcResult::of(&stats),
             copy: CopyResult::of(&stats),
-            nvram: stats.nvram.as_ref().map(NvramResult::of),
-            merges: stats.merges.as_ref().map(MergeResult::of),
-            translation: stats.translation.as_ref().map(TranslationResult::of),
+            nvram: stats.nvram.map(NvramResult::from),
+            merges: stats.merges.map(MergeResult::from),
+            translation: stats.translation.map(TranslationResult::from),
             wear: WearResult::of(outcome.engine.wear(), None),
             time: LinuxTime {
                 virtual_ns,

@@ -1,15 +1,15 @@
 //! Power cuts under a guest, and what is found after them.
 
 use std::ops::RangeInclusive;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
 
-use strobe_lab::linux::{DRIVE_SETS, FileSystem, environment};
-use strobe_lab::{ConfigError, Experiment, RunError};
+use strobe_lab::RunError;
+use strobe_lab::linux::{FileSystem, environment, keep_data};
 use strobe_linux::job::{DEVICE, Job, Run, Step};
 use strobe_linux::{End, LinuxError, Machine, Outcome, PoweredDrive, Root, Stream};
-use strobe_ssd::{Engine, HostQueue, Pacing};
+use strobe_ssd::{BuildError, CopyMode, DriveConfig, Engine, HostQueue, KeyError, Pacing, build};
 use strobe_types::{Lba, Op, Prng, Request, SimTime};
 
 use crate::{BLOCK_BYTES, NOTES_PATH, Promises, SECTOR_BYTES, VIOLATION};
@@ -30,8 +30,8 @@ pub struct Config {
     /// What to do after each mount before power fails: switches of the kernel. A kernel without one cannot be
     /// tested in this configuration.
     pub setup: Vec<Step>,
-    /// Keys of the drive, beside those that all drives of these tests have.
-    pub drive_sets: Vec<String>,
+    /// What is different about the drive.
+    pub change: fn(&mut DriveConfig),
     /// Bytes of the pieces of a file that a write changes all or nothing: the file system's blocks, or sectors.
     pub piece_bytes: u32,
     /// MiB of files that fill the volume.
@@ -55,7 +55,7 @@ impl Config {
             mkfs_options: Vec::new(),
             mount_options: String::new(),
             setup: Vec::new(),
-            drive_sets: Vec::new(),
+            change: |_| {},
             piece_bytes: if promises.is_fat() { SECTOR_BYTES as u32 } else { BLOCK_BYTES as u32 },
             fill_mib: 60,
             steps: 250,
@@ -79,7 +79,9 @@ impl Config {
         let logical = Step::Set { path: "/sys/fs/f2fs/vda/gc_logical_copy".into(), value: "1".into() };
         let copies = |name| Self {
             setup: vec![logical.clone()],
-            drive_sets: words("drive.ftl.copy_mode=logical drive.nand.blocks_per_plane=58"),
+            change: |drive| {
+                (drive.ftl.copy_mode, drive.nand.blocks_per_plane) = (CopyMode::Logical, 58);
+            },
             ..f2fs(name, "lfs")
         };
         vec![
@@ -109,20 +111,16 @@ impl Config {
     }
 
     /// A drive of 96 MiB on flash of 112 MiB: small, and with little room to spare.
-    fn experiment(&self, seed: u64) -> Result<Experiment, ConfigError> {
-        let mut sets = vec![format!("seed={seed}")];
-        let common = [
-            "drive.preset=jasmine-4g",
-            "drive.nand.channels=2",
-            "drive.nand.dies_per_channel=2",
-            "drive.nand.blocks_per_plane=56",
-            "drive.nand.pages_per_block=64",
-            "drive.ftl.logical_pages=24576",
-            "drive.controller.write_buffer_bytes=1048576",
-        ];
-        sets.extend(common.iter().chain(&DRIVE_SETS).map(|&set| set.to_owned()));
-        sets.extend(self.drive_sets.iter().cloned());
-        Experiment::from_table(toml::Table::new(), &sets, Path::new(""))
+    fn drive(&self) -> Result<DriveConfig, KeyError> {
+        let mut drive = DriveConfig::preset("jasmine-4g")?;
+        let nand = &mut drive.nand;
+        (nand.channels, nand.dies_per_channel) = (2, 2);
+        (nand.blocks_per_plane, nand.pages_per_block) = (56, 64);
+        drive.ftl.logical_pages = Some(24_576);
+        drive.controller.write_buffer_bytes = 1 << 20;
+        keep_data(&mut drive);
+        (self.change)(&mut drive);
+        Ok(drive)
     }
 
     fn mount(&self) -> Step {
@@ -157,9 +155,6 @@ impl Config {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CrashError {
-    /// The drive's keys.
-    #[error(transparent)]
-    Config(#[from] ConfigError),
     /// The drive.
     #[error(transparent)]
     Drive(#[from] RunError),
@@ -444,8 +439,8 @@ fn is_alarm(line: &str) -> bool {
 
 /// A drive all of whose units have been written, a third of them twice: it collects garbage from now on.
 fn used_drive(config: &Config, seed: u64) -> Result<(Box<dyn Engine>, SimTime), CrashError> {
-    let experiment = config.experiment(seed)?;
-    let mut drive = strobe_ssd::build(&experiment.drive, true, seed).map_err(RunError::from)?;
+    let drive = config.drive().map_err(BuildError::from);
+    let mut drive = drive.and_then(|drive| build(&drive, true, seed)).map_err(RunError::from)?;
     let mut rng = Prng::derive(seed, "used-drive");
     let per_unit = drive.geometry().sectors_per_unit();
     let units = drive.logical_units();

@@ -1,19 +1,17 @@
 //! Runs of papers that need a real kernel on the drive.
 
-use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use strobe_lab::linux::{FileSystem, LinuxRun, LinuxRunError, keep_data};
+use strobe_lab::{Experiment, SyntheticWorkload, WorkloadConfig};
 use strobe_linux::job::Step;
 use strobe_linux::kernel::{self, KernelInfo};
 use strobe_linux::{DiskOptions, Machine, Outcome, PoweredDrive, Recorder};
-use strobe_ssd::Engine;
+use strobe_ssd::{DriveConfig, Engine};
 use strobe_types::SimTime;
-use toml::Table;
 
 use super::{Options, PaperError};
-use strobe_lab::Experiment;
-use strobe_lab::linux::{DRIVE_SETS, FileSystem, LinuxRun, LinuxRunError};
 
 /// Why a figure has no numbers.
 pub(super) const NO_KERNEL: &str =
@@ -74,15 +72,16 @@ impl Aged {
     }
 }
 
-/// The drive of `preset` with `sets`.
-pub(super) fn experiment(preset: &str, sets: &[String], options: &Options) -> Result<Experiment, PaperError> {
-    let drive = Table::from_iter([("preset".to_owned(), preset.into())]);
-    let table = Table::from_iter([("drive".to_owned(), drive.into())]);
-    let mut all: Vec<String> = DRIVE_SETS.map(str::to_owned).into();
-    all.extend(sets.iter().cloned());
-    all.push(format!("seed={}", options.seed));
-    Experiment::from_table(table, &all, Path::new(""))
-        .map_err(|error| PaperError::Config { run: preset.to_owned(), error: Box::new(error) })
+/// A guest's drive: that of `preset`, with what is different about it.
+pub(super) fn experiment(
+    preset: &str,
+    change: impl FnOnce(&mut DriveConfig),
+    options: &Options,
+) -> Result<Experiment, PaperError> {
+    let mut drive = super::drive(preset, change)?;
+    keep_data(&mut drive);
+    let workload = WorkloadConfig::Synthetic(SyntheticWorkload::default());
+    Ok(Experiment { seed: options.seed, ..Experiment::new(drive, workload) })
 }
 
 /// Runs `task` on a new drive, or on one that has its file system already. The command has succeeded; what it

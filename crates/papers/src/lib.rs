@@ -18,10 +18,9 @@ pub use figure::{Figure, Row, Verdict, View};
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use strobe_workload::files::FileWorkloadError;
-
-use strobe_lab::ConfigError;
 use strobe_lab::RunError;
+use strobe_ssd::{BuildError, DriveConfig};
+use strobe_workload::files::FileWorkloadError;
 
 /// Version of the layout of [`PaperResult`]. Fields are only added within a version.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -66,14 +65,6 @@ impl Watch for () {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PaperError {
-    /// One of its experiments is refused.
-    #[error("{run}: {error}")]
-    Config {
-        /// Which.
-        run: String,
-        /// Why.
-        error: Box<ConfigError>,
-    },
     /// One of its experiments failed.
     #[error("{run}: {error}")]
     Run {
@@ -166,4 +157,12 @@ impl Paper {
             figures,
         })
     }
+}
+
+/// The drive of `preset`, with what is different about it.
+fn drive(preset: &str, change: impl FnOnce(&mut DriveConfig)) -> Result<DriveConfig, PaperError> {
+    let refused = |error: RunError| PaperError::Run { run: preset.to_owned(), error: Box::new(error) };
+    let mut drive = DriveConfig::preset(preset).map_err(|error| refused(BuildError::from(error).into()))?;
+    change(&mut drive);
+    Ok(drive)
 }

@@ -1,10 +1,9 @@
 //! A victim policy of your own in thirty lines of Rust, beside greedy on the same workload.
 //! Explained in docs/your-own-policy.md; run with `cargo run --release --example own_policy`.
 
-use strobe_ftl::gc::{BlockView, VictimPolicy};
-use strobe_sim::{Experiment, RunResult, runner};
-use strobe_ssd::build_with;
-use strobe_types::{BlockId, Ppa, Prng};
+use strobe_sim::{
+    BlockId, BlockView, ConfigError, Experiment, Ppa, Prng, RunResult, VictimPolicy, build_with, runner,
+};
 
 /// Greedy that leaves a block alone for a while after it was filled: hot data in it is about to
 /// die by itself and need not be copied.
@@ -45,19 +44,22 @@ impl VictimPolicy for Patient {
     }
 }
 
-fn experiment() -> Result<Experiment, strobe_sim::ConfigError> {
-    let settings = [
-        "drive.nand.blocks_per_plane=512",
-        "drive.nand.endurance_pe=0",
-        "drive.ftl.over_provisioning=0.1",
-        "workload.kind=hotcold",
-        "workload.hot_fraction=0.1",
-        "workload.hot_write_share=0.9",
-        "run.warmup=10x",
-        "run.measure=10x",
-        "run.timing=false",
-    ];
-    Experiment::from_table(toml::Table::new(), &settings.map(str::to_owned), std::path::Path::new(""))
+fn experiment() -> Result<Experiment, ConfigError> {
+    Experiment::from_toml(
+        r#"
+        [drive]
+        nand = { blocks_per_plane = 512, endurance_pe = 0 }
+        ftl.over_provisioning = 0.1
+        [workload]
+        kind = "hotcold"
+        hot_fraction = 0.1
+        hot_write_share = 0.9
+        [run]
+        warmup = "10x"
+        measure = "10x"
+        timing = false
+        "#,
+    )
 }
 
 fn patient(experiment: &Experiment) -> Result<RunResult, Box<dyn std::error::Error>> {

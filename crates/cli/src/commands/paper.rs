@@ -82,7 +82,6 @@ fn find(name: &str) -> Result<&'static Paper, Failure> {
 fn failure(error: PaperError) -> Failure {
     match &error {
         PaperError::Run { error: cause, .. } if cause.is_bad_request() => Failure::request(&error),
-        PaperError::Config { .. } => Failure::request(&error),
         _ => Failure::Run(anyhow::Error::msg(error.to_string())),
     }
 }

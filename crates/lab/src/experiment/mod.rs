@@ -56,6 +56,11 @@ impl Experiment {
         Self::from_table(table, sets, folder).map_err(|error| error.found_in(name))
     }
 
+    /// The experiment that the text of a file describes. Files that it names are looked for in the current folder.
+    pub fn from_toml(text: &str) -> Result<Self, ConfigError> {
+        Self::from_table(parse_table(text, "experiment")?, &[], Path::new(""))
+    }
+
     /// Builds an experiment from a parsed file. A relative trace path is taken from `folder`.
     pub fn from_table(table: Table, sets: &[String], folder: &Path) -> Result<Self, ConfigError> {
         Self::of(table.clone(), sets, folder).map_err(|error| error.blamed(&table, sets, folder))

@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 use strobe_linux::job::{Job, Run, Step};
 use strobe_linux::kernel::{self, KernelError, KernelInfo};
 use strobe_linux::{Clock, LinuxError, Machine, Outcome, PoweredDrive, Recorder, Root, Stream};
-use strobe_ssd::Engine;
+use strobe_ssd::{DataMode, DriveConfig, Engine};
 use strobe_types::SimTime;
 
 pub use file_system::FileSystem;
@@ -25,8 +25,13 @@ pub const END: &str = "end";
 /// The mark behind the unmount, which waits for what the file system does in the background.
 pub const UNMOUNTED: &str = "unmounted";
 
-/// Keys of an experiment that a drive for a guest always has: it keeps what is written, also over a power cut.
+/// What a drive for a guest always has, as keys of an experiment: it keeps what is written, also over a power cut.
 pub const DRIVE_SETS: [&str; 2] = ["drive.nand.data=bytes", "drive.ftl.durable_map=true"];
+
+/// [`DRIVE_SETS`] on `drive`.
+pub fn keep_data(drive: &mut DriveConfig) {
+    (drive.nand.data, drive.ftl.durable_map) = (DataMode::Bytes, true);
+}
 
 /// Why a job was not done.
 #[derive(Debug, thiserror::Error)]

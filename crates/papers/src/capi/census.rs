@@ -1,11 +1,10 @@
 //! Figure 3: how often the data sets touch each page.
 
+use strobe_lab::{Experiment, RunError, WorkloadConfig};
 use strobe_types::SECTOR_BYTES;
 use strobe_workload::synthetic::Workload;
 
 use super::Environment;
-use strobe_lab::RunError;
-use strobe_lab::{Experiment, WorkloadConfig};
 
 const BATCH: usize = 4096;
 

@@ -7,11 +7,13 @@ mod schemes;
 
 use std::collections::BTreeMap;
 
+use strobe_lab::runner::{self, Observer, Progress};
+use strobe_lab::{Amount, Experiment, HostConfig, RunConfig, RunResult, SyntheticWorkload, WorkloadConfig};
+use strobe_ssd::{GcConfig, WearLevelingName};
+use strobe_workload::synthetic::{Kind, SyntheticConfig};
+
 use super::{Made, Options, Paper, PaperError, Scale, Watch, pool};
 use schemes::Scheme;
-use strobe_lab::RunResult;
-use strobe_lab::runner::{self, Observer, Progress};
-use strobe_lab::{ConfigError, Experiment};
 
 pub(super) const PAPER: Paper = Paper {
     name: "capi",
@@ -78,46 +80,52 @@ impl Environment {
         }
     }
 
-    fn experiment(&self, scheme: &Scheme, set: &DataSet, end: &str) -> Result<Experiment, ConfigError> {
-        let Scheme { victim, migration, temperature, stream, allocation, net_blocks, leveling, .. } = scheme;
-        let (kind, percent) = leveling;
-        let threshold = (self.endurance_pe * percent / 100).max(1);
-        let mut sets = vec![
-            format!("seed={}", self.seed),
-            "drive.preset=disksim-ssd".to_owned(),
-            format!("drive.nand.blocks_per_plane={}", self.blocks),
-            format!("drive.nand.pages_per_block={}", self.pages_per_block),
-            format!("drive.nand.endurance_pe={}", self.endurance_pe),
-            format!("drive.ftl.logical_pages={}", self.logical_pages()),
-            format!("drive.ftl.allocation={allocation}"),
-            // 5 % of the blocks.
-            format!("drive.ftl.gc.min_free_blocks={}", self.blocks / 20),
-            format!("drive.ftl.gc.net_blocks={net_blocks}"),
-            format!("drive.ftl.gc.victim={victim}"),
-            format!("drive.ftl.gc.migration={migration}"),
-            format!("drive.ftl.gc.stream={stream}"),
-            format!("drive.ftl.wear_leveling.kind={kind}"),
-            "workload.kind=gaussian".to_owned(),
-            "workload.block_bytes=8192".to_owned(),
-            format!("workload.hot_share={}", set.hot_share),
-            "run.timing=false".to_owned(),
-            format!("run.{end}"),
-        ];
-        // Nothing that would have no effect.
-        if *migration != "none" {
-            sets.push(format!("drive.ftl.gc.temperature={temperature}"));
-        }
-        if *kind != "none" {
-            sets.push(format!("drive.ftl.wear_leveling.threshold={threshold}"));
-        }
-        Experiment::from_table(toml::Table::new(), &sets, std::path::Path::new(""))
+    fn experiment(&self, scheme: &Scheme, set: &DataSet, run: RunConfig) -> Result<Experiment, PaperError> {
+        let drive = super::drive("disksim-ssd", |drive| {
+            let (nand, ftl) = (&mut drive.nand, &mut drive.ftl);
+            nand.blocks_per_plane = self.blocks;
+            nand.pages_per_block = self.pages_per_block;
+            nand.endurance_pe = self.endurance_pe;
+            ftl.logical_pages = Some(self.logical_pages());
+            ftl.allocation = scheme.allocation;
+            ftl.gc = GcConfig {
+                victim: scheme.victim.to_owned(),
+                migration: scheme.migration,
+                temperature: scheme.temperature,
+                stream: scheme.stream,
+                // 5 % of the blocks.
+                min_free_blocks: self.blocks / 20,
+                net_blocks: scheme.net_blocks,
+                ..GcConfig::default()
+            };
+            let (kind, percent) = scheme.leveling;
+            ftl.wear_leveling.kind = kind;
+            if kind != WearLevelingName::None {
+                ftl.wear_leveling.threshold = (self.endurance_pe * percent / 100).max(1);
+            }
+        })?;
+        let (kind, block_bytes, hot_share) = (Kind::Gaussian, 8192, Some(set.hot_share));
+        let generator = SyntheticConfig { kind, block_bytes, hot_share, ..SyntheticConfig::default() };
+        let workload = SyntheticWorkload { generator, host: HostConfig::default() };
+        let experiment = Experiment::new(drive, WorkloadConfig::Synthetic(workload));
+        Ok(Experiment { seed: self.seed, run, ..experiment })
     }
 }
 
+/// Runs without time.
+const COUNTED: RunConfig = RunConfig {
+    prefill: None,
+    warmup: Amount::Pages(0),
+    measure: None,
+    until_bad_blocks: None,
+    until_end_of_life: false,
+    timing: false,
+    check: false,
+};
 /// Ends a run with the first bad block: what figures 4, 6, 7 and 8 count.
-const TO_FIRST_FAILURE: &str = "until_bad_blocks=1";
+const TO_FIRST_FAILURE: RunConfig = RunConfig { until_bad_blocks: Some(1), ..COUNTED };
 /// Ends a run with the drive: figure 5.
-const TO_THE_END: &str = "until_end_of_life=true";
+const TO_THE_END: RunConfig = RunConfig { until_end_of_life: true, ..COUNTED };
 
 /// Experiments to run, each once however many figures want it.
 #[derive(Debug, Default)]
@@ -133,16 +141,12 @@ impl Plan {
         environment: &Environment,
         scheme: &Scheme,
         set: &DataSet,
-        end: &str,
+        run: RunConfig,
     ) -> Result<usize, PaperError> {
-        let run = format!("{} at {}", scheme.label, set.name);
-        let experiment = match environment.experiment(scheme, set, end) {
-            Ok(experiment) => experiment,
-            Err(error) => return Err(PaperError::Config { run, error: Box::new(error) }),
-        };
+        let experiment = environment.experiment(scheme, set, run)?;
         let place = *self.by_hash.entry(experiment.config_hash()).or_insert(self.experiments.len());
         if place == self.experiments.len() {
-            self.experiments.push((run, experiment));
+            self.experiments.push((format!("{} at {}", scheme.label, set.name), experiment));
         }
         Ok(place)
     }

@@ -1,13 +1,14 @@
 //! Figures 3 and 4: ext4 and F2FS of a real kernel, after ageing, under four benchmarks.
 
+use strobe_lab::Experiment;
+use strobe_lab::linux::{BEGIN, END, FileSystem, LinuxRunError};
 use strobe_linux::DiskOptions;
 use strobe_linux::job::{Run, Step};
 use strobe_nand::{Cause, NandOp, OpCounts};
+use strobe_ssd::{CopyMode, DriveConfig};
 
 use crate::guest::{self, Aged, Kernel, NO_KERNEL, Task};
 use crate::{Figure, Options, PaperError, Row, Scale, View, Watch, pool};
-use strobe_lab::Experiment;
-use strobe_lab::linux::{BEGIN, END, FileSystem, LinuxRunError};
 
 /// A file system, and how it makes room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,28 +95,18 @@ const DBENCH_LOAD: &str = "/usr/share/dbench/client.txt";
 struct Size {
     /// The benchmarks do so many times less.
     divisor: u64,
-    sets: Vec<String>,
     dbench_seconds: u32,
     dbench_clients: u32,
 }
 
 impl Size {
     fn of(scale: Scale) -> Self {
-        // All modes have the same drive.
-        let mut sets = vec!["drive.ftl.copy_mode=logical".to_owned()];
-        let (divisor, blocks) = match scale {
-            Scale::Full => (1, None),
-            Scale::Quick | Scale::Tiny => (4, Some((262_144, 140))),
-        };
-        if let Some((pages, blocks)) = blocks {
-            sets.push(format!("drive.ftl.logical_pages={pages}"));
-            sets.push(format!("drive.nand.blocks_per_plane={blocks}"));
-        }
+        let divisor = if scale == Scale::Full { 1 } else { 4 };
         let (dbench_seconds, dbench_clients) = match scale {
             Scale::Full => (20, 8),
             Scale::Quick | Scale::Tiny => (6, 1),
         };
-        Self { divisor, sets, dbench_seconds, dbench_clients }
+        Self { divisor, dbench_seconds, dbench_clients }
     }
 
     fn bytes(&self, mib: u64) -> String {
@@ -313,7 +304,14 @@ pub(super) fn figures(
         return Ok((draw(&[]), vec![format!("figures 3 and 4 are not measured: {NO_KERNEL}")]));
     };
     let size = Size::of(options.scale);
-    let experiment = guest::experiment("jasmine-4g", &size.sets, options)?;
+    let board = |drive: &mut DriveConfig| {
+        // All modes have the same drive.
+        drive.ftl.copy_mode = CopyMode::Logical;
+        if options.scale != Scale::Full {
+            (drive.ftl.logical_pages, drive.nand.blocks_per_plane) = (Some(262_144), 140);
+        }
+    };
+    let experiment = guest::experiment("jasmine-4g", board, options)?;
     let room = Room::of(&kernel, &experiment)?;
     let runs = Runs { kernel: &kernel, options, experiment, size, room };
     let mut drives = Vec::new();

@@ -1,13 +1,12 @@
 //! What is done to each file system, and what it costs.
 
+use strobe_lab::RunError;
 use strobe_nand::{Cause, NandOp};
-use strobe_ssd::{DriveStats, Engine, build};
+use strobe_ssd::{DriveConfig, DriveStats, Engine, build};
 use strobe_types::SimTime;
 
 use super::lfs::{Counts, Layout, Lfs, UPDATE_BLOCKS};
 use super::{Options, PaperError, Phase, Scale, Setup, Watch};
-use strobe_lab::Experiment;
-use strobe_lab::RunError;
 
 /// The size of everything. A smaller drive has as many blocks and segments, but shorter ones: their
 /// numbers decide how much of the spare space is at hand.
@@ -31,8 +30,6 @@ const SEGMENT_BLOCKS: u32 = 512;
 const MIB_BLOCKS: u32 = 256;
 /// A few tables and the two blocks of a checkpoint itself.
 const CHECKPOINT_BLOCKS: u32 = 8;
-/// The paper's drive writes its map to flash at flushes and when a block is full; so does this one.
-const DURABLE_MAP: bool = true;
 
 impl Size {
     fn of(scale: Scale) -> Self {
@@ -75,22 +72,19 @@ impl Size {
         }
     }
 
-    fn sets(self, setup: &Setup) -> Vec<String> {
-        let blocks = self.blocks + self.more_blocks + setup.spare.blocks * self.blocks / BLOCKS;
-        let mut sets = vec![
-            "drive.preset=jasmine-4g".to_owned(),
-            format!("drive.nand.blocks_per_plane={blocks}"),
-            format!("drive.nand.pages_per_block={}", self.pages_per_block()),
-            "drive.nand.endurance_pe=0".to_owned(),
-            format!("drive.ftl.logical_pages={}", self.logical_blocks()),
-            format!("drive.ftl.copy_mode={}", setup.mode.copy_mode),
-            format!("drive.ftl.durable_map={DURABLE_MAP}"),
-            "workload.kind=uniform".to_owned(),
-        ];
-        if setup.mode.copy_mode == "logical" {
-            sets.push(format!("drive.ftl.virtual_map_entries={}", self.of_batch(setup.entries)));
-        }
-        sets
+    fn drive(self, setup: &Setup) -> Result<DriveConfig, PaperError> {
+        crate::drive("jasmine-4g", |drive| {
+            let (nand, ftl) = (&mut drive.nand, &mut drive.ftl);
+            nand.blocks_per_plane =
+                self.blocks + self.more_blocks + setup.spare.blocks * self.blocks / BLOCKS;
+            nand.pages_per_block = self.pages_per_block();
+            nand.endurance_pe = 0;
+            ftl.logical_pages = Some(self.logical_blocks());
+            ftl.copy_mode = setup.mode.copy_mode;
+            ftl.virtual_map_entries = self.of_batch(setup.entries);
+            // The paper's drive writes its map to flash at flushes and when a block is full; so does this one.
+            ftl.durable_map = true;
+        })
     }
 }
 
@@ -163,9 +157,8 @@ pub(super) fn measure(setup: &Setup, options: &Options, watch: &dyn Watch) -> Re
     let run = || format!("{} of victims {} live", setup.mode.name, setup.victims);
     let failed = |error: RunError| PaperError::Run { run: run(), error: Box::new(error) };
     let size = Size::of(options.scale);
-    let experiment = Experiment::from_table(toml::Table::new(), &size.sets(setup), std::path::Path::new(""))
-        .map_err(|error| PaperError::Config { run: run(), error: Box::new(error) })?;
-    let drive = build(&experiment.drive, true, options.seed).map_err(|error| failed(error.into()))?;
+    let config = size.drive(setup)?;
+    let drive = build(&config, true, options.seed).map_err(|error| failed(error.into()))?;
     let command = |error| failed(RunError::Command(error));
     let layout = size.layout(setup);
     let file_blocks = file_blocks(setup, layout.log_blocks());

@@ -7,6 +7,8 @@ mod kernel;
 mod lfs;
 mod measure;
 
+use strobe_ssd::CopyMode;
+
 use super::{Made, Options, Paper, PaperError, Scale, Watch, pool};
 use lfs::{Cleaning, Told};
 
@@ -24,13 +26,14 @@ pub(super) const PAPER: Paper = Paper {
 struct Mode {
     name: &'static str,
     cleaning: Cleaning,
-    copy_mode: &'static str,
+    copy_mode: CopyMode,
 }
 
 const READ_WRITE: Mode =
-    Mode { name: "read and write", cleaning: Cleaning::ReadWrite, copy_mode: "physical" };
-const PHYSICAL: Mode = Mode { name: "physical copy", cleaning: Cleaning::Copy, copy_mode: "physical" };
-const LOGICAL: Mode = Mode { name: "logical copy", cleaning: Cleaning::Copy, copy_mode: "logical" };
+    Mode { name: "read and write", cleaning: Cleaning::ReadWrite, copy_mode: CopyMode::Physical };
+const PHYSICAL: Mode =
+    Mode { name: "physical copy", cleaning: Cleaning::Copy, copy_mode: CopyMode::Physical };
+const LOGICAL: Mode = Mode { name: "logical copy", cleaning: Cleaning::Copy, copy_mode: CopyMode::Logical };
 const MODES: [Mode; 3] = [READ_WRITE, PHYSICAL, LOGICAL];
 
 /// Live share u of the segments that are cleaned. In the literature this is the utilisation of which

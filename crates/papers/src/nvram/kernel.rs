@@ -2,8 +2,9 @@
 
 use std::io::{Read as _, Seek as _};
 
+use strobe_lab::linux::{BEGIN, END, FileSystem, LinuxRunError};
 use strobe_linux::{DiskOptions, Recorder, TraceForm};
-use strobe_ssd::{Command, Range};
+use strobe_ssd::{Command, DriveConfig, Range};
 use strobe_types::{Lba, SECTOR_BYTES, SimTime};
 use strobe_workload::files::postmark::PostmarkConfig;
 
@@ -11,7 +12,6 @@ use super::pattern::{Pattern, camera, postmark};
 use super::{Environment, Workload};
 use crate::guest::{self, Kernel, NO_KERNEL, Task};
 use crate::{Figure, Options, PaperError, Row, Scale, View, Watch, pool};
-use strobe_lab::linux::{BEGIN, END, FileSystem, LinuxRunError};
 
 /// Writes of one program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -45,8 +45,10 @@ fn on_kernel(
 ) -> Result<Writes, PaperError> {
     // A guest's drive keeps its map on flash, which takes blocks of its own.
     // The disk stays as large as on the board.
-    let sets = ["drive.nand.blocks_per_plane=2400", "drive.ftl.logical_pages=65536"].map(str::to_owned);
-    let experiment = guest::experiment("ez-x5-32m", &sets, options)?;
+    let board = |drive: &mut DriveConfig| {
+        (drive.nand.blocks_per_plane, drive.ftl.logical_pages) = (2400, Some(65_536));
+    };
+    let experiment = guest::experiment("ez-x5-32m", board, options)?;
     let (program, set, seed) = match workload {
         Workload::Camera => ("camera", settings(&camera(environment.scale)), options.seed),
         Workload::PostMark => ("postmark", settings(&postmark(environment.scale)), PostmarkConfig::SEED),

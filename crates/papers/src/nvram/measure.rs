@@ -2,14 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use strobe_ssd::{Command, DriveStats, Engine, Hint, Range, build};
-use strobe_types::{Lba, SimTime};
+use strobe_lab::RunError;
+use strobe_ssd::{
+    Command, DriveConfig, DriveStats, Engine, Hint, NvramConfig, NvramPolicyName, Range, SectorRange, build,
+};
+use strobe_types::{Lba, SECTOR_BYTES, SimTime};
 
 use super::pattern::{Pattern, is_metadata};
 use super::{Absorbed, Environment, HOST_NS, NVRAM_SECTORS, SCHEMES, Scheme, Workload};
 use crate::{PaperError, Watch};
-use strobe_lab::Experiment;
-use strobe_lab::RunError;
 
 /// One run.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -94,27 +95,23 @@ impl Nvram {
     }
 }
 
-fn experiment(cell: &Cell, pattern: &Pattern, seed: u64) -> Result<Experiment, PaperError> {
-    let mut sets = vec![
-        format!("drive.ftl.mapping={}", cell.scheme.mapping),
+fn drive(cell: &Cell, pattern: &Pattern) -> Result<DriveConfig, PaperError> {
+    crate::drive("ez-x5-32m", |drive| {
+        drive.ftl.mapping = cell.scheme.mapping.to_owned();
         // Room for the volume at any offset.
-        format!("drive.ftl.logical_pages={}", 65_536 + super::OFFSETS),
+        drive.ftl.logical_pages = Some(65_536 + super::OFFSETS);
         // On this board the FTL is part of the host's kernel.
-        format!("drive.controller.command_ns={HOST_NS}"),
-        "workload.kind=sequential".to_owned(),
-        format!("seed={seed}"),
-    ];
-    if cell.absorbed == Absorbed::Device {
-        let sectors = pattern.data_start + u64::from(cell.offset);
-        sets.extend([
-            format!("drive.controller.nvram.bytes={}", NVRAM_SECTORS * 512),
-            "drive.controller.nvram.policy=lba-range".to_owned(),
-            format!("drive.controller.nvram.ranges=[{{ first_sector = 0, sectors = {sectors} }}]"),
-        ]);
-    }
-    sets.push("drive.preset=ez-x5-32m".to_owned());
-    Experiment::from_table(toml::Table::new(), &sets, std::path::Path::new(""))
-        .map_err(|error| PaperError::Config { run: cell.name(), error: Box::new(error) })
+        drive.controller.command_ns = HOST_NS;
+        if cell.absorbed == Absorbed::Device {
+            let sectors = pattern.data_start + u64::from(cell.offset);
+            drive.controller.nvram = NvramConfig {
+                bytes: NVRAM_SECTORS as u64 * SECTOR_BYTES,
+                policy: NvramPolicyName::LbaRange,
+                ranges: vec![SectorRange { first_sector: 0, sectors }],
+                ..NvramConfig::default()
+            };
+        }
+    })
 }
 
 pub(super) fn run(
@@ -124,8 +121,8 @@ pub(super) fn run(
     watch: &dyn Watch,
 ) -> Result<Measured, PaperError> {
     let failed = |error: RunError| PaperError::Run { run: cell.name(), error: Box::new(error) };
-    let experiment = experiment(cell, pattern, environment.seed)?;
-    let mut drive = build(&experiment.drive, true, environment.seed).map_err(|error| failed(error.into()))?;
+    let config = drive(cell, pattern)?;
+    let mut drive = build(&config, true, environment.seed).map_err(|error| failed(error.into()))?;
     let offset = u64::from(cell.offset);
     let mut now = SimTime::ZERO;
     for write in pattern.format() {

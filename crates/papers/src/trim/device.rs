@@ -5,7 +5,6 @@ use strobe_types::{Lba, Op, Prng, Request, SECTOR_BYTES, SimTime};
 
 use super::{Environment, Model, RANGE_KIB, RANGES, SIZES_KIB};
 use crate::{PaperError, Watch};
-use strobe_lab::Experiment;
 use strobe_lab::RunError;
 
 /// How the ranges of commands with one range lie.
@@ -80,16 +79,9 @@ pub(super) fn measure(
 
 /// The drive with its region written, and when that is done.
 fn written(model: &Model, environment: &Environment) -> Result<(Box<dyn Engine>, SimTime), PaperError> {
-    let run = || model.preset.to_owned();
-    let failed = |error: RunError| PaperError::Run { run: run(), error: Box::new(error) };
-    let sets = [
-        format!("seed={}", environment.seed),
-        format!("drive.preset={}", model.preset),
-        "workload.kind=sequential".to_owned(),
-    ];
-    let experiment = Experiment::from_table(toml::Table::new(), &sets, std::path::Path::new(""))
-        .map_err(|error| PaperError::Config { run: run(), error: Box::new(error) })?;
-    let mut drive = build(&experiment.drive, true, environment.seed).map_err(|error| failed(error.into()))?;
+    let failed = |error: RunError| PaperError::Run { run: model.preset.to_owned(), error: Box::new(error) };
+    let config = crate::drive(model.preset, |_| {})?;
+    let mut drive = build(&config, true, environment.seed).map_err(|error| failed(error.into()))?;
     const SECTORS: u32 = 256;
     let writes: Vec<Request> = (0..environment.region_bytes / SECTOR_BYTES / u64::from(SECTORS))
         .map(|n| Request::new(Op::Write, Lba::new(n * u64::from(SECTORS)), SECTORS))

@@ -1,14 +1,15 @@
 //! What ext4 gains: PostMark and file deletion on a real kernel.
 
+use strobe_lab::linux::{BEGIN, END, FileSystem};
 use strobe_linux::DiskOptions;
 use strobe_linux::job::{Run, Step};
 
+use strobe_ssd::DriveConfig;
 use strobe_types::Op;
 
 use super::RANGES;
 use crate::guest::{self, Kernel, NO_KERNEL, Task};
 use crate::{Figure, Options, PaperError, Row, Scale, View, Watch, pool};
-use strobe_lab::linux::{BEGIN, END, FileSystem};
 
 /// What runs on the file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,27 +127,12 @@ const CALL_NS: u32 = 10_000;
 /// rises at 64 ranges by about what the paper says. The rest of the figures follows.
 const DELETE_NS: u32 = 260_000;
 
-/// Where it runs.
-struct Setting {
-    drive_sets: &'static [&'static str],
-    memory_mib: u32,
-}
-
-impl Setting {
-    /// For fewer files the drive is smaller, with a part more that it keeps to itself, and so is the host's memory.
-    fn of(scale: Scale) -> Self {
-        match scale {
-            Scale::Full => Self { drive_sets: &[], memory_mib: 2048 },
-            Scale::Quick | Scale::Tiny => Self {
-                drive_sets: &["drive.ftl.logical_pages=104857", "drive.nand.blocks_per_plane=58"],
-                memory_mib: 256,
-            },
-        }
-    }
+/// Memory of the host: less for fewer files.
+fn memory_mib(scale: Scale) -> u32 {
+    if scale == Scale::Full { 2048 } else { 256 }
 }
 
 fn task(case: Case, options: &Options, seed: u64) -> Task {
-    let setting = Setting::of(options.scale);
     let less = |number: u32| (number / case.work.divisor(options.scale)).to_string();
     let set = |(name, value): (&str, &str)| Step::Set {
         path: format!("/sys/fs/ext4/vda/{name}"),
@@ -185,13 +171,18 @@ fn task(case: Case, options: &Options, seed: u64) -> Task {
         setup,
         command,
         disk: DiskOptions { discard_segments: case.ranges, ..DiskOptions::default() },
-        memory_mib: setting.memory_mib,
+        memory_mib: memory_mib(options.scale),
     }
 }
 
 fn measure(case: Case, kernel: &Kernel, options: &Options) -> Result<Measured, PaperError> {
-    let sets: Vec<_> = Setting::of(options.scale).drive_sets.iter().map(|set| (*set).to_owned()).collect();
-    let experiment = guest::experiment("jasmine-4g", &sets, options)?;
+    let board = |drive: &mut DriveConfig| {
+        // For fewer files it is smaller, with a part more that it keeps to itself.
+        if options.scale != Scale::Full {
+            (drive.ftl.logical_pages, drive.nand.blocks_per_plane) = (Some(104_857), 58);
+        }
+    };
+    let experiment = guest::experiment("jasmine-4g", board, options)?;
     let mut sum = Measured { case, ns: 0.0, commands: 0.0, ranges: 0.0, trim_ns: 0.0 };
     let runs = case.work.seeds() as f64;
     for more in 0..case.work.seeds() {

@@ -38,7 +38,7 @@ pub enum BuildError {
     BlockMap(#[from] BlockMapError),
     /// A name is not known, or a value outside its documented range.
     #[error("{0}")]
-    Key(#[from] KeyError),
+    Key(Box<KeyError>),
     /// Logical copy needs the page map.
     #[error(
         "drive.ftl.copy_mode is \"logical\", which drive.ftl.mapping = \"{0}\" cannot do: only \"page\" can"
@@ -79,6 +79,12 @@ pub enum BuildError {
     /// The drive offers no space, or more than it can number.
     #[error("drive.ftl.logical_pages is {0}, it must be between 1 and {max}", max = u32::MAX - 1)]
     LogicalPages(u64),
+}
+
+impl From<KeyError> for BuildError {
+    fn from(error: KeyError) -> Self {
+        Self::Key(Box::new(error))
+    }
 }
 
 fn policy_names() -> String {

@@ -117,6 +117,8 @@ fn unknown_names_are_refused_with_key_and_known_names() {
 fn values_outside_their_documented_ranges_are_refused_whoever_builds() {
     let refused = |change: fn(&mut DriveConfig), key: &str| {
         let mut config = config();
+        // An image must have these.
+        (config.nand.data, config.ftl.durable_map) = (DataMode::Bytes, true);
         change(&mut config);
         let policy = |geometry: &Geometry| Greedy::new(geometry.blocks());
         let folder = tempfile::tempdir().expect("a folder");

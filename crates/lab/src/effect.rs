@@ -281,8 +281,9 @@ impl fmt::Display for Ignored {
     }
 }
 
-/// Refuses keys that have no effect where they were given; returns those that were switched off from further up.
-/// `without` is the experiment without a key: one that says what holds anyway does no harm.
+/// Refuses keys that have no effect because of what was given in the same place or a lower one; returns those that the
+/// command line has switched off. `without` is the experiment without a key: a key that says what holds without it
+/// does no harm.
 pub(crate) fn check(
     experiment: &Experiment,
     given: &Given,

@@ -69,7 +69,7 @@ pub fn text(name: &str, folder: &Path, key: &str) -> Result<(String, PathBuf), C
 
 /// The `[drive]` table named by `--drive`: a preset, or a TOML file with the keys of `[drive]`.
 pub fn load_drive_table(name: &str) -> Result<Table, ConfigError> {
-    // Here the option is still known.
+    // Looked up at once, so that the message names the option.
     text(name, Path::new(""), "--drive")?;
     Ok(Table::from_iter([("preset".to_owned(), name.into())]))
 }
@@ -112,7 +112,7 @@ fn based_on(drive: &Table, folder: &Path, depth: usize) -> Result<Table, ConfigE
     }
     let mut base = based_on(&own, &home, depth + 1).map_err(in_file)?;
     presets::overlay(&mut base, own).map_err(|error| in_file(error.into()))?;
-    // Here the file is still known.
+    // Checked before more is put over it, so that the message names this file.
     DriveConfig::check_table(&mut base).map_err(|error| in_file(error.into()))?;
     base.insert("preset".into(), name.into());
     Ok(base)

@@ -51,7 +51,7 @@ pub(super) fn replay(
         if limit.is_some_and(|limit| host.phase.pages >= limit) {
             break;
         }
-        // What holds nothing will hold nothing the next time.
+        // A trace without requests has none the next time either.
         let requests: u64 = replayed.summary.requests.values().sum();
         if requests == before {
             let hint = nothing_hint(&replayed.summary, config.action.as_deref());
@@ -132,7 +132,7 @@ fn nothing_hint(summary: &TraceResult, action: Option<&str>) -> String {
     if !left_out.is_empty() {
         hint += &format!("; left out: {}", left_out.join(", "));
     }
-    // Only formats with actions leave out any; one letter is what another one was not.
+    // Formats with actions: if those of one letter were left out, the other letter has them.
     let was_left_out = |reason: SkipReason| summary.skipped.contains_key(reason.name());
     if was_left_out(SkipReason::OtherAction) {
         hint += if action == Some("Q") { "; try --action D" } else { "; try --action Q" };

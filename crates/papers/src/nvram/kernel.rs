@@ -8,8 +8,8 @@ use strobe_ssd::{Command, DriveConfig, Range};
 use strobe_types::{Lba, SECTOR_BYTES, SimTime};
 use strobe_workload::files::postmark::PostmarkConfig;
 
+use super::Workload;
 use super::pattern::{Pattern, camera, postmark};
-use super::{Environment, Workload};
 use crate::guest::{self, Kernel, NO_KERNEL, Task};
 use crate::{Figure, Options, PaperError, Row, Scale, View, Watch, pool};
 
@@ -37,12 +37,7 @@ fn settings(config: &impl serde::Serialize) -> Vec<String> {
     text.lines().flat_map(|line| ["--set".to_owned(), line.replace(' ', "")]).collect()
 }
 
-fn on_kernel(
-    workload: Workload,
-    kernel: &Kernel,
-    environment: &Environment,
-    options: &Options,
-) -> Result<Writes, PaperError> {
+fn on_kernel(workload: Workload, kernel: &Kernel, options: &Options) -> Result<Writes, PaperError> {
     // A guest's drive keeps its map on flash, which takes blocks of its own.
     // The disk stays as large as on the board.
     let board = |drive: &mut DriveConfig| {
@@ -50,8 +45,8 @@ fn on_kernel(
     };
     let experiment = guest::experiment("ez-x5-32m", board, options)?;
     let (program, set, seed) = match workload {
-        Workload::Camera => ("camera", settings(&camera(environment.scale)), options.seed),
-        Workload::PostMark => ("postmark", settings(&postmark(environment.scale)), PostmarkConfig::SEED),
+        Workload::Camera => ("camera", settings(&camera(options.scale)), options.seed),
+        Workload::PostMark => ("postmark", settings(&postmark(options.scale)), PostmarkConfig::SEED),
     };
     let mut command = guest::workload(program, &[], ".", seed);
     command.extend(set);
@@ -102,7 +97,6 @@ fn on_kernel(
 /// The comparison, and what holds for it.
 pub(super) fn figures(
     patterns: &[Pattern],
-    environment: &Environment,
     options: &Options,
     watch: &dyn Watch,
 ) -> Result<(Vec<Figure>, Vec<String>), PaperError> {
@@ -112,9 +106,8 @@ pub(super) fn figures(
     let Some(kernel) = Kernel::find() else {
         return Ok((Vec::new(), vec![format!("the kernel's own VFAT is not measured: {NO_KERNEL}")]));
     };
-    let measured = pool::in_parallel(&Workload::ALL, watch, |&workload| {
-        on_kernel(workload, &kernel, environment, options)
-    })?;
+    let measured =
+        pool::in_parallel(&Workload::ALL, watch, |&workload| on_kernel(workload, &kernel, options))?;
     let mut rows = Vec::new();
     for (workload, linux) in Workload::ALL.into_iter().zip(measured) {
         let Some(pattern) = patterns.iter().find(|pattern| pattern.workload == workload) else { continue };

@@ -9,8 +9,8 @@ use strobe_ssd::{
 use strobe_types::{Lba, SECTOR_BYTES, SimTime};
 
 use super::pattern::{Pattern, is_metadata};
-use super::{Absorbed, Environment, HOST_NS, NVRAM_SECTORS, SCHEMES, Scheme, Workload};
-use crate::{PaperError, Watch};
+use super::{Absorbed, HOST_NS, NVRAM_SECTORS, SCHEMES, Scheme, Workload, offsets};
+use crate::{Options, PaperError, Scale, Watch};
 
 /// One run.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -24,7 +24,7 @@ pub(super) struct Cell {
 
 impl Cell {
     /// Every run that the figures need.
-    pub(super) fn all(environment: &Environment) -> Vec<Self> {
+    pub(super) fn all(scale: Scale) -> Vec<Self> {
         let mut cells = Vec::new();
         for workload in Workload::ALL {
             for absorbed in [Absorbed::No, Absorbed::FileSystem, Absorbed::Device] {
@@ -32,7 +32,7 @@ impl Cell {
                 cells.extend(SCHEMES.map(cell));
             }
         }
-        for offset in environment.offsets().into_iter().filter(|&offset| offset > 0) {
+        for offset in offsets(scale).filter(|&offset| offset > 0) {
             for absorbed in [Absorbed::No, Absorbed::FileSystem] {
                 let cell = |scheme| Cell { workload: Workload::Camera, scheme, absorbed, offset };
                 cells.extend(SCHEMES.into_iter().filter(|scheme| scheme.in_paper).map(cell));
@@ -117,12 +117,12 @@ fn drive(cell: &Cell, pattern: &Pattern) -> Result<DriveConfig, PaperError> {
 pub(super) fn run(
     cell: &Cell,
     pattern: &Pattern,
-    environment: &Environment,
+    options: &Options,
     watch: &dyn Watch,
 ) -> Result<Measured, PaperError> {
     let failed = |error: RunError| PaperError::Run { run: cell.name(), error: Box::new(error) };
     let config = drive(cell, pattern)?;
-    let mut drive = build(&config, true, environment.seed).map_err(|error| failed(error.into()))?;
+    let mut drive = build(&config, true, options.seed).map_err(|error| failed(error.into()))?;
     let offset = u64::from(cell.offset);
     let mut now = SimTime::ZERO;
     for write in pattern.format() {

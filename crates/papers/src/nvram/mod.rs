@@ -97,39 +97,28 @@ const HOST_NS: u64 = 460_000;
 /// Sectors of an erase block of the board's flash: so many partition offsets differ.
 const OFFSETS: u32 = 32;
 
-/// How much is simulated.
-#[derive(Clone, Copy, Debug)]
-struct Environment {
-    seed: u64,
-    scale: Scale,
-}
-
-impl Environment {
-    /// The partition offsets at which Camera-MS500 is run, in sectors.
-    fn offsets(&self) -> Vec<u32> {
-        let step = match self.scale {
-            Scale::Full => 1,
-            Scale::Quick => 4,
-            Scale::Tiny => 16,
-        };
-        (0..OFFSETS).step_by(step).collect()
-    }
+/// The partition offsets at which Camera-MS500 is run, in sectors.
+fn offsets(scale: Scale) -> impl Iterator<Item = u32> {
+    let step = match scale {
+        Scale::Full => 1,
+        Scale::Quick => 4,
+        Scale::Tiny => 16,
+    };
+    (0..OFFSETS).step_by(step)
 }
 
 fn make(options: &Options, watch: &dyn Watch) -> Result<Made, PaperError> {
-    let environment = Environment { seed: options.seed, scale: options.scale };
-    let patterns =
-        pool::in_parallel(&Workload::ALL, &(), |&workload| pattern::record(workload, &environment))?;
-    let cells = Cell::all(&environment);
+    let patterns = pool::in_parallel(&Workload::ALL, &(), |&workload| pattern::record(workload, options))?;
+    let cells = Cell::all(options.scale);
     let measured = pool::in_parallel(&cells, watch, |cell| {
         let pattern = patterns.iter().find(|pattern| pattern.workload == cell.workload);
-        measure::run(cell, pattern.unwrap_or(&patterns[0]), &environment, watch)
+        measure::run(cell, pattern.unwrap_or(&patterns[0]), options, watch)
     })?;
     let mut made =
         Made { notes: notes(&patterns, options.scale), figures: figures::all(&patterns, &measured) };
     #[cfg(target_os = "linux")]
     {
-        let (figures, notes) = kernel::figures(&patterns, &environment, options, watch)?;
+        let (figures, notes) = kernel::figures(&patterns, options, watch)?;
         made.figures.extend(figures);
         made.notes.extend(notes);
     }

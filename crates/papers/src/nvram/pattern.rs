@@ -8,8 +8,8 @@ use strobe_workload::files::fat::{Class, FatFormat, FatVolume, MemoryDisk, Mount
 use strobe_workload::files::postmark::PostmarkConfig;
 use strobe_workload::files::{FileWorkload, FileWorkloadError};
 
-use super::{Environment, Workload};
-use crate::{PaperError, Scale};
+use super::Workload;
+use crate::{Options, PaperError, Scale};
 
 /// The requests of a workload.
 #[derive(Debug)]
@@ -55,12 +55,12 @@ pub(super) fn is_metadata(write: &Recorded) -> bool {
 }
 
 /// Runs `workload` on a fresh volume.
-pub(super) fn record(workload: Workload, environment: &Environment) -> Result<Pattern, PaperError> {
-    recorded(workload, environment)
+pub(super) fn record(workload: Workload, options: &Options) -> Result<Pattern, PaperError> {
+    recorded(workload, options)
         .map_err(|error| PaperError::Files { run: workload.label().to_owned(), error: Box::new(error) })
 }
 
-fn recorded(workload: Workload, environment: &Environment) -> Result<Pattern, FileWorkloadError> {
+fn recorded(workload: Workload, options: &Options) -> Result<Pattern, FileWorkloadError> {
     let format = FatFormat::default();
     let mut volume = FatVolume::format(MemoryDisk::new(format.volume_sectors).recorded(), &format)?;
     let formatted = volume.with_device(|disk| disk.log().len());
@@ -68,11 +68,9 @@ fn recorded(workload: Workload, environment: &Environment) -> Result<Pattern, Fi
     let tally = {
         let mut mount = volume.mount(MountOptions::default());
         match workload {
-            Workload::Camera => camera(environment.scale).run(&mut mount, environment.seed, &mut ())?,
+            Workload::Camera => camera(options.scale).run(&mut mount, options.seed, &mut ())?,
             // The seed is part of what makes its bytes those of the paper.
-            Workload::PostMark => {
-                postmark(environment.scale).run(&mut mount, PostmarkConfig::SEED, &mut ())?
-            }
+            Workload::PostMark => postmark(options.scale).run(&mut mount, PostmarkConfig::SEED, &mut ())?,
         }
     };
     let log = volume.unmount()?.log().to_vec();

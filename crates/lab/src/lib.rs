@@ -5,12 +5,9 @@
 //! prints. [`linux`] runs programs of a real Linux kernel on the drive instead.
 
 pub mod bench;
-mod effect;
-mod error;
+mod config_error;
 pub mod experiment;
-mod fio_names;
 mod fit;
-mod given;
 mod lifetime;
 #[cfg(target_os = "linux")]
 pub mod linux;
@@ -19,21 +16,21 @@ pub mod numbers;
 pub mod power;
 pub mod preset;
 pub mod result;
+mod run_error;
 pub mod runner;
 mod series;
 mod syntax;
 mod verdict;
 
-pub use effect::Ignored;
-pub use error::ConfigError;
+pub use config_error::ConfigError;
 pub use experiment::{
-    Amount, Experiment, Fit, HostConfig, Late, PacingName, RunConfig, SyntheticWorkload, TraceConfig,
-    WorkloadConfig,
+    Amount, Experiment, Fit, HostConfig, Ignored, Late, PacingName, RunConfig, SyntheticWorkload,
+    TraceConfig, WorkloadConfig,
 };
 pub use fit::{Changes, FitError};
 pub use lifetime::{BadBlockPoint, EndedBy};
 pub use preset::load_drive_table;
 pub use result::{RunResult, SCHEMA_VERSION};
-pub use runner::RunError;
+pub use run_error::RunError;
 pub use series::{Sample, SteadyState};
 pub use verdict::{CapacityResult, LoadResult, WindowResult, WindowVerdict};

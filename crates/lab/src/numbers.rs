@@ -1,4 +1,4 @@
-//! Numbers for people.
+//! Numbers, most of them for people.
 
 /// A number with thousands separators.
 pub fn count(n: u64) -> String {
@@ -67,6 +67,11 @@ pub fn times(times: f64) -> String {
 /// `text` without blanks at the ends of its lines, which tables fill up.
 pub fn trimmed(text: &str) -> String {
     text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
+}
+
+/// `a` by `b`, if that is a number.
+pub(crate) fn ratio(a: u64, b: u64) -> Option<f64> {
+    (b > 0).then(|| a as f64 / b as f64)
 }
 
 #[cfg(test)]

@@ -7,8 +7,7 @@ use strobe_types::{Geometry, SimTime};
 
 use crate::Experiment;
 use crate::lifetime::EndedBy;
-use crate::numbers::{count, duration};
-use crate::result::ratio;
+use crate::numbers::{count, duration, ratio};
 use crate::series::SteadyState;
 
 /// Flash, and what the drive offers of it.

@@ -1,11 +1,15 @@
 //! The experiment file: reading, merging, checking.
 
 mod amount;
+mod effect;
+mod fio_names;
+mod given;
 mod run;
 mod settings;
 mod workload;
 
 pub use amount::Amount;
+pub use effect::Ignored;
 pub use run::RunConfig;
 pub use workload::{
     Fit, HostConfig, Late, PacingName, SyntheticWorkload, TraceConfig, TraceKind, WorkloadConfig,
@@ -19,10 +23,10 @@ use strobe_ssd::schema::{self, nearest};
 use strobe_ssd::{DriveConfig, KeyError};
 use toml::{Table, Value};
 
-use crate::effect::{self, Given, Ignored};
 use crate::power::PowerConfig;
 use crate::syntax::{parse_table, read_text};
 use crate::{ConfigError, preset};
+use effect::Given;
 use settings::{apply_set, remove, sub_table};
 
 /// A complete, checked experiment.
@@ -63,11 +67,12 @@ impl Experiment {
 
     /// Builds an experiment from a parsed file. A relative trace path is taken from `folder`.
     pub fn from_table(table: Table, sets: &[String], folder: &Path) -> Result<Self, ConfigError> {
-        Self::of(table.clone(), sets, folder).map_err(|error| error.blamed(&table, sets, folder))
+        let of = |sets: &[String]| Self::of(table.clone(), sets, folder);
+        of(sets).map_err(|error| error.blamed(&table, sets, |sets| of(sets).err()))
     }
 
     /// [`Experiment::from_table`] with errors that do not say who gave what is wrong.
-    pub(crate) fn of(mut table: Table, sets: &[String], folder: &Path) -> Result<Self, ConfigError> {
+    fn of(mut table: Table, sets: &[String], folder: &Path) -> Result<Self, ConfigError> {
         let given = Given::new(&table, sets);
         for set in sets {
             apply_set(&mut table, set)?;

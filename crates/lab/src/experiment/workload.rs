@@ -10,7 +10,7 @@ use strobe_workload::synthetic::SyntheticConfig;
 use strobe_workload::trace;
 use toml::{Table, Value};
 
-use crate::fio_names::accept_fio_names;
+use super::fio_names::accept_fio_names;
 
 /// How many requests are outstanding, and how fast they come.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

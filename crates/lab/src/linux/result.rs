@@ -9,9 +9,10 @@ use strobe_ssd::DriveConfig;
 
 use super::LinuxRun;
 use crate::machine::Stopwatch;
+use crate::numbers::ratio;
 use crate::result::{
     CopyResult, GcResult, HostResult, Job, MergeResult, NandResult, NvramResult, SCHEMA_VERSION,
-    TranslationResult, WearResult, ratio,
+    TranslationResult, WearResult,
 };
 
 /// The result of a command in a guest. Counters cover the measured window: from the start of the command

@@ -5,7 +5,7 @@ use serde::Serialize;
 use strobe_ftl::CopyStats;
 use strobe_ssd::{CommandKind, DriveStats, MergeStats, NvramStats, TranslationStats};
 
-use super::ratio;
+use crate::numbers::ratio;
 
 /// A result that consists of the counters of `$stats`, under the same names.
 macro_rules! counters_of {

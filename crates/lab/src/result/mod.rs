@@ -162,7 +162,3 @@ pub struct TraceResult {
     /// Times the trace was replayed to its end.
     pub repetitions: u32,
 }
-
-pub(crate) fn ratio(a: u64, b: u64) -> Option<f64> {
-    (b > 0).then(|| a as f64 / b as f64)
-}

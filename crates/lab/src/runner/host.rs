@@ -3,12 +3,12 @@
 use strobe_ssd::{CommandError, DriveStats, Engine, HostQueue, Pacing};
 use strobe_types::{Request, SimTime};
 
-use super::{Observer, Progress, RunError};
-use crate::Experiment;
+use super::{Observer, Progress};
 use crate::experiment::HostConfig;
 use crate::lifetime::BadBlockWatch;
 use crate::power::PowerSwitch;
 use crate::series::Series;
+use crate::{Experiment, RunError};
 
 /// Requests handed to the drive at a time: enough to hide memory latency, few enough to stay in
 /// the first-level cache.

@@ -1,19 +1,17 @@
 //! Runs an experiment: prefill, warm-up, measurement.
 
-mod error;
 mod generate;
 mod host;
 mod outcome;
 mod phases;
 mod replay;
 
-pub use error::RunError;
-
 use std::ops::ControlFlow;
 use std::path::Path;
 
 use strobe_ssd::{Engine, build, build_on_image, image_memory_bytes, memory_bytes};
 
+use crate::RunError;
 use crate::experiment::{Experiment, SyntheticWorkload, WorkloadConfig};
 use crate::machine::available_bytes;
 use crate::result::{ImageResult, RunResult};

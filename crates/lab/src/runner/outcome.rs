@@ -8,9 +8,10 @@ use super::phases::Runner;
 use crate::experiment::{PacingName, WorkloadConfig};
 use crate::lifetime::{EndedBy, ideal_host_pages};
 use crate::machine::Stopwatch;
+use crate::numbers::ratio;
 use crate::result::{
     CopyResult, GcResult, HostResult, Job, MergeResult, NandResult, NvramResult, RunResult, SCHEMA_VERSION,
-    SimResult, Smart, TimeResult, TranslationResult, WearResult, ratio,
+    SimResult, Smart, TimeResult, TranslationResult, WearResult,
 };
 use crate::series::SteadyState;
 use crate::verdict::{CapacityResult, LoadResult, WindowResult, notes, wrong_sign};

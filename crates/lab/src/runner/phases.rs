@@ -5,10 +5,11 @@ use std::path::Path;
 use strobe_ssd::{CommandError, Engine, Pacing};
 use strobe_workload::synthetic::SyntheticConfig;
 
+use super::Observer;
 use super::generate::{Generator, prefill};
 use super::host::{Host, Stop, closed};
 use super::replay::{Replayed, open_trace, replay};
-use super::{Observer, RunError};
+use crate::RunError;
 use crate::experiment::{Amount, Experiment, TraceConfig, WorkloadConfig};
 use crate::lifetime::EndedBy;
 use crate::machine::Stopwatch;

@@ -6,8 +6,8 @@ use strobe_ssd::Pacing;
 use strobe_types::{Request, SimTime};
 use strobe_workload::trace::{self, Action, SkipReason, TraceError, TraceOptions, TraceReader};
 
-use super::RunError;
 use super::host::{BATCH, BATCH_PAGES, Host, Stop, closed};
+use crate::RunError;
 use crate::experiment::{PacingName, TraceConfig};
 use crate::fit::{Changes, Fitter};
 use crate::result::TraceResult;

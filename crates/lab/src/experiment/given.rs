@@ -1,10 +1,8 @@
 //! Who gave a key that is refused: the file, or an option of the command line.
 
-use std::path::Path;
-
 use toml::{Table, Value};
 
-use crate::{ConfigError, Experiment};
+use crate::ConfigError;
 
 impl ConfigError {
     /// The key that it is about, if it is about one.
@@ -17,9 +15,14 @@ impl ConfigError {
     }
 
     /// Says that the option `--set` gave what is wrong, if one of `sets` did; `table` is what they were
-    /// applied to.
-    pub(crate) fn blamed(self, table: &Table, sets: &[String], folder: &Path) -> Self {
-        match self.culprit(table, sets, folder) {
+    /// applied to, and `refusal` says why it is refused with some of them.
+    pub(super) fn blamed(
+        self,
+        table: &Table,
+        sets: &[String],
+        refusal: impl Fn(&[String]) -> Option<Self>,
+    ) -> Self {
+        match self.culprit(table, sets, refusal) {
             Some(set) => self.given_by_set(set),
             None => self,
         }
@@ -30,7 +33,12 @@ impl ConfigError {
         Self::Given { option: format!("--set {set}"), error: Box::new(self) }
     }
 
-    fn culprit<'a>(&self, table: &Table, sets: &'a [String], folder: &Path) -> Option<&'a str> {
+    fn culprit<'a>(
+        &self,
+        table: &Table,
+        sets: &'a [String],
+        refusal: impl Fn(&[String]) -> Option<Self>,
+    ) -> Option<&'a str> {
         // An element of a list is as good as the list.
         let key = self.key()?.split('[').next().unwrap_or_default();
         let is_there = holds(table, key);
@@ -48,9 +56,8 @@ impl ConfigError {
         // A key that nobody wrote, but that follows from others (fio's names, or what a kind of workload needs):
         // the first option with which the error is there.
         let message = self.to_string();
-        let is_found = |applied: usize| {
-            Experiment::of(table.clone(), &sets[..applied], folder).is_err_and(|e| e.to_string() == message)
-        };
+        let is_found =
+            |applied: usize| refusal(&sets[..applied]).is_some_and(|error| error.to_string() == message);
         let applied = (0..=sets.len()).find(|&applied| is_found(applied))?;
         applied.checked_sub(1).map(|last| sets[last].as_str())
     }
@@ -94,10 +101,13 @@ fn holds(table: &Table, key: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use strobe_ssd::KeyError;
     use strobe_ssd::schema::short;
 
     use super::*;
+    use crate::Experiment;
 
     fn refusal(text: &str, sets: &[&str]) -> String {
         let table = text.parse().expect("TOML");

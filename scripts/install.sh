@@ -3,7 +3,7 @@
 # and its completions for bash, zsh and fish.
 set -eu
 cd "$(dirname "$0")/.."
-cargo install --path crates/strobe --profile dist --locked
+cargo install --path crates/cli --profile dist --locked
 strobe="${CARGO_INSTALL_ROOT:-${CARGO_HOME:-$HOME/.cargo}}/bin/strobe"
 data="${XDG_DATA_HOME:-$HOME/.local/share}"
 mkdir -p "$data/man/man1" "$data/bash-completion/completions" "$data/zsh/site-functions" "$data/fish/vendor_completions.d"

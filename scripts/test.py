@@ -62,7 +62,7 @@ def run(suite):
 
 def main():
     linux = "--linux" in sys.argv
-    suites = test_programs(["--package=strobe", "--test=linux", "--test=linux_crash"] if linux else ["--workspace"])
+    suites = test_programs(["--package=strobe-cli", "--test=linux", "--test=linux_crash"] if linux else ["--workspace"])
     if linux:
         suites = [(name, command + ["--nocapture"], folder) for name, command, folder in suites]
     else:

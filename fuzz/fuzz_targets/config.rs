@@ -6,8 +6,8 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use libfuzzer_sys::fuzz_target;
-use strobe::runner::{self, Observer, Progress};
-use strobe::{Amount, Experiment, RunResult, WorkloadConfig};
+use strobe_lab::runner::{self, Observer, Progress};
+use strobe_lab::{Amount, Experiment, RunResult, WorkloadConfig};
 use strobe_ssd::memory_bytes;
 
 /// Requests of each phase.
@@ -97,5 +97,5 @@ fn check(experiment: &Experiment, result: &RunResult) {
             assert_eq!(job["clat_ns"]["N"], job["total_ios"], "{op}");
         }
     }
-    assert!(!strobe::report::summary(result).is_empty());
+    assert!(!strobe_cli::report::summary(result).is_empty());
 }

@@ -1,8 +1,7 @@
 //! From a configuration to a running drive: the one place where names become types.
 
 use strobe_ftl::gc::{
-    AnyPolicy, Formula, FormulaError, Greedy, Kinetic, LinearScore, Sampled, Sampling, Scata, ScataAge,
-    VictimPolicy,
+    AnyPolicy, Formula, FormulaError, Greedy, Kinetic, LinearScore, Sampled, Sampling, Scata, VictimPolicy,
 };
 use strobe_ftl::wear::Leveling;
 use strobe_ftl::{
@@ -16,12 +15,14 @@ use strobe_nand::{
 use strobe_types::{Geometry, GeometryError, GeometrySpec, SimTime};
 
 use crate::config::{
-    AllocationName, CopyMode, DataMode, DriveConfig, GcConfig, GcStreamName, MigrationName, NvramError,
-    TemperatureName, TranslationTable, WearLevelingConfig, WearLevelingName, block_scheme,
+    AllocationName, CopyMode, DataMode, DriveConfig, GcConfig, GcStreamName, Mapping, MigrationName,
+    NvramError, TemperatureName, TranslationTable, Victim, WearLevelingConfig, WearLevelingName,
+    block_scheme,
 };
 use crate::device::Simulated;
 use crate::drive::Drive;
 use crate::image::ImageProblem;
+use crate::schema::KeyError;
 
 /// Why a configuration describes no drive that works.
 #[derive(Debug, thiserror::Error)]
@@ -36,16 +37,9 @@ pub enum BuildError {
     /// A block-mapped scheme could not work.
     #[error("drive.ftl.mapping: {0}")]
     BlockMap(#[from] BlockMapError),
-    /// A name is not known.
-    #[error("{key} is \"{given}\", which is not known; known are {known}")]
-    Name {
-        /// The configuration key.
-        key: &'static str,
-        /// The value given.
-        given: String,
-        /// Comma-separated valid names.
-        known: String,
-    },
+    /// A name is not known, or a value outside its documented range.
+    #[error("{0}")]
+    Key(Box<KeyError>),
     /// Logical copy needs the page map.
     #[error(
         "drive.ftl.copy_mode is \"logical\", which drive.ftl.mapping = \"{0}\" cannot do: only \"page\" can"
@@ -88,6 +82,12 @@ pub enum BuildError {
     LogicalPages(u64),
 }
 
+impl From<KeyError> for BuildError {
+    fn from(error: KeyError) -> Self {
+        Self::Key(Box::new(error))
+    }
+}
+
 fn policy_names() -> String {
     crate::POLICIES.iter().map(|policy| policy.name).collect::<Vec<_>>().join(", ")
 }
@@ -100,12 +100,11 @@ pub fn build(config: &DriveConfig, timing: bool, seed: u64) -> Result<Box<dyn Si
     let plan = Plan::new(config, seed)?;
     // Runs that only count are worth a type of their own for the policies that most of them use.
     if plan.only_counts(timing) {
-        let gc = &config.ftl.gc;
         let chip = plan.chip::<Untimed, NoMedium>(Untimed);
-        return match (plan.greedy(), LinearScore::named(&gc.victim)) {
-            (Some(greedy), _) => plan.page_mapped(chip, greedy),
-            (None, Some(score)) => plan.page_mapped(chip, plan.kinetic(score)?),
-            (None, None) => plan.page_mapped(chip, plan.policy()?),
+        return match Victim::named(&config.ftl.gc.victim) {
+            Some(Victim::Greedy { windowed }) => plan.page_mapped(chip, plan.greedy(windowed)),
+            Some(Victim::Score(score)) => plan.page_mapped(chip, plan.kinetic(score)?),
+            _ => plan.page_mapped(chip, plan.policy()?),
         }
         .map(|(drive, _)| drive);
     }
@@ -170,22 +169,18 @@ pub(crate) fn memory_beside_chip(config: &DriveConfig, geometry: &Geometry, logi
 
 /// Memory of the victim policy.
 fn policy_bytes(gc: &GcConfig, geometry: &Geometry) -> u64 {
-    let per_block = match gc.victim.as_str() {
-        "greedy" | "windowed-greedy" => Greedy::bytes_per_block(),
-        "fifo" | "random" | "d-choices" => Sampled::bytes_per_block(),
-        "scata" | "scata-newest" => Kinetic::<Scata>::bytes_per_block(),
-        "cost-benefit" | "lfs" | "cat" | "fegc" | "capi" => Kinetic::<LinearScore>::bytes_per_block(),
-        _ => Formula::bytes_per_block(),
+    let victim = Victim::named(&gc.victim);
+    let per_block = match victim {
+        Some(Victim::Greedy { .. }) => Greedy::bytes_per_block(),
+        Some(Victim::Fifo | Victim::Random | Victim::DChoices) => Sampled::bytes_per_block(),
+        Some(Victim::Scata(_)) => Kinetic::<Scata>::bytes_per_block(),
+        Some(Victim::Score(_)) => Kinetic::<LinearScore>::bytes_per_block(),
+        None => Formula::bytes_per_block(),
     };
     // These keep the tick at which each unit was written, and whether it is valid.
-    let by_unit = gc.victim.starts_with("scata") || gc.victim.contains("age_newest_valid");
+    let by_unit = matches!(victim, Some(Victim::Scata(_))) || gc.victim.contains("age_newest_valid");
     let per_unit = if by_unit { 9 } else { 0 };
     u64::from(geometry.blocks()) * per_block + u64::from(geometry.units()) * per_unit
-}
-
-fn unknown_mapping(config: &DriveConfig) -> BuildError {
-    let known = crate::MAPPINGS.iter().map(|m| m.name).collect::<Vec<_>>().join(", ");
-    BuildError::Name { key: "drive.ftl.mapping", given: config.ftl.mapping.clone(), known }
 }
 
 pub(crate) fn checked(config: &DriveConfig) -> Result<(Geometry, u32), BuildError> {
@@ -199,10 +194,8 @@ pub(crate) fn checked(config: &DriveConfig) -> Result<(Geometry, u32), BuildErro
         page_bytes: nand.page_bytes,
         unit_bytes: config.ftl.mapping_unit_bytes,
     })?;
-    if !crate::MAPPINGS.iter().any(|mapping| mapping.name == config.ftl.mapping) {
-        return Err(unknown_mapping(config));
-    }
-    if config.ftl.mapping != "page" && config.ftl.copy_mode == CopyMode::Logical {
+    let mapping = config.mapping()?;
+    if mapping != Mapping::Page && config.ftl.copy_mode == CopyMode::Logical {
         return Err(BuildError::LogicalCopy(config.ftl.mapping.clone()));
     }
     if nand.factory_bad_blocks >= geometry.blocks() {
@@ -212,6 +205,8 @@ pub(crate) fn checked(config: &DriveConfig) -> Result<(Geometry, u32), BuildErro
     match u32::try_from(logical) {
         Ok(units) if units > 0 && units < u32::MAX => {
             config.controller.nvram.check(logical * u64::from(geometry.sectors_per_unit()))?;
+            // What is impossible has been refused for that; now for what is merely out of range.
+            config.check()?;
             Ok((geometry, units))
         }
         _ => Err(BuildError::LogicalPages(logical)),
@@ -271,15 +266,13 @@ pub(crate) fn map_config(
             // Addresses and virtual numbers share one range.
             CopyMode::Logical => config.ftl.virtual_map_entries.min(u32::MAX - 1 - geometry.units()),
         },
-        translation: (config.ftl.mapping == DFTL).then(|| translation(config)),
+        translation: (Mapping::named(&config.ftl.mapping) == Some(Mapping::Dftl))
+            .then(|| translation(config)),
         durable: config.ftl.durable_map,
         map_blocks: config.ftl.map_blocks,
         seed,
     }
 }
-
-/// The mapping scheme that pages the map.
-const DFTL: &str = "dftl";
 
 fn translation(config: &DriveConfig) -> TranslationConfig {
     let &TranslationTable { cached_entries, batched_eviction, fetched_entries } = &config.ftl.translation;
@@ -398,8 +391,8 @@ impl<'a> Plan<'a> {
         T: Timing + Send + 'static,
         M: Medium + Send + 'static,
     {
-        let config = block_map_config(self.config, &self.geometry, self.logical);
-        let Some(config) = config else { return Err(unknown_mapping(self.config)) };
+        let config =
+            block_map_config(self.config, &self.geometry, self.logical).expect("a block-mapped scheme");
         let ftl = BlockMap::new(chip, config)?;
         Ok((Box::new(Drive::new(ftl, &self.config.controller)), None))
     }
@@ -424,31 +417,21 @@ impl<'a> Plan<'a> {
     pub(crate) fn policy(&self) -> Result<AnyPolicy, BuildError> {
         let gc = &self.config.ftl.gc;
         let (blocks, units) = (self.geometry.blocks(), self.geometry.units_per_block());
-        if let Some(greedy) = self.greedy() {
-            return Ok(AnyPolicy::new(greedy));
-        }
-        if let Some(score) = LinearScore::named(&gc.victim) {
-            return Ok(AnyPolicy::new(self.kinetic(score)?));
-        }
-        let scata = |age| Ok(AnyPolicy::new(Kinetic::scata(blocks, self.units_of_exact()?, age)));
-        let sampled = |how| Ok(AnyPolicy::new(Sampled::new(blocks, how)));
-        match gc.victim.as_str() {
-            "scata" => scata(ScataAge::OldestInvalid),
-            "scata-newest" => scata(ScataAge::NewestInvalid),
-            "fifo" => sampled(Sampling::Fifo),
-            "random" => sampled(Sampling::Choices(1)),
-            "d-choices" => sampled(Sampling::Choices(gc.choices)),
-            formula => Ok(AnyPolicy::new(Formula::new(blocks, units, formula)?)),
-        }
+        let sampled = |how| AnyPolicy::new(Sampled::new(blocks, how));
+        Ok(match Victim::named(&gc.victim) {
+            Some(Victim::Greedy { windowed }) => AnyPolicy::new(self.greedy(windowed)),
+            Some(Victim::Score(score)) => AnyPolicy::new(self.kinetic(score)?),
+            Some(Victim::Scata(age)) => AnyPolicy::new(Kinetic::scata(blocks, self.units_of_exact()?, age)),
+            Some(Victim::Fifo) => sampled(Sampling::Fifo),
+            Some(Victim::Random) => sampled(Sampling::Choices(1)),
+            Some(Victim::DChoices) => sampled(Sampling::Choices(gc.choices)),
+            None => AnyPolicy::new(Formula::new(blocks, units, &gc.victim)?),
+        })
     }
 
-    fn greedy(&self) -> Option<Greedy> {
-        let (gc, blocks) = (&self.config.ftl.gc, self.geometry.blocks());
-        match gc.victim.as_str() {
-            "greedy" => Some(Greedy::new(blocks)),
-            "windowed-greedy" => Some(Greedy::windowed(blocks, gc.window)),
-            _ => None,
-        }
+    fn greedy(&self, windowed: bool) -> Greedy {
+        let blocks = self.geometry.blocks();
+        if windowed { Greedy::windowed(blocks, self.config.ftl.gc.window) } else { Greedy::new(blocks) }
     }
 
     fn kinetic(&self, score: LinearScore) -> Result<Kinetic<LinearScore>, BuildError> {

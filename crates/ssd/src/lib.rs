@@ -21,6 +21,7 @@ mod places;
 pub mod presets;
 mod queue;
 mod room;
+pub mod schema;
 mod stats;
 mod target;
 mod witness;
@@ -29,9 +30,9 @@ pub use build::{BuildError, build, build_with, memory_bytes};
 pub use command::{Command, CommandKind, Hint, RANGES_MAX, Range};
 pub use config::{
     AllocationName, ControllerConfig, CopyMode, DataMode, DriveConfig, FtlConfig, GcConfig, GcStreamName,
-    MAPPINGS, MappingInfo, MigrationName, NVRAM_RANGES_MAX, NandConfig, NvramConfig, NvramError,
+    MAPPINGS, Mapping, MappingInfo, MigrationName, NVRAM_RANGES_MAX, NandConfig, NvramConfig, NvramError,
     NvramPolicyName, POLICIES, PolicyInfo, SectorRange, TemperatureName, TranslationTable, TrimConfig,
-    WearLevelingConfig, WearLevelingName,
+    Victim, WearLevelingConfig, WearLevelingName,
 };
 pub use device::{Completion, Device, Inspect, Simulated};
 pub use drive::Drive;
@@ -43,6 +44,7 @@ pub use limits::LimitsConfig;
 pub use nvram::Nvram;
 pub use queue::{HostQueue, Pacing};
 pub use room::Room;
+pub use schema::KeyError;
 pub use stats::{DriveStats, HostCounts, Latency, NvramStats};
 pub use strobe_ftl::{MergeStats, Recovery, RecoveryError, TranslationStats};
 pub use strobe_nand::{Access, Damage, Image, ImageError, ImageInfo, Scan};

@@ -3,6 +3,14 @@
 //! To add one, write `NAME.toml` beside this file, with the source of every number in comments,
 //! and add a line to [`PRESETS`].
 
+mod overlay;
+
+pub use overlay::overlay;
+
+use toml::{Table, Value};
+
+use crate::schema::{KeyError, check_name};
+
 /// A named drive.
 #[derive(Clone, Copy, Debug)]
 pub struct Preset {
@@ -40,4 +48,29 @@ pub const PRESETS: &[Preset] = &[
 /// The preset called `name`.
 pub fn find(name: &str) -> Option<&'static Preset> {
     PRESETS.iter().find(|preset| preset.name == name)
+}
+
+/// The preset of a drive that names none.
+pub const DEFAULT: &str = "generic-8g";
+
+impl Preset {
+    /// Its `[drive]` table, with its name.
+    pub fn table(&self) -> Table {
+        let mut table: Table = self.toml.parse().expect("presets are TOML");
+        table.insert("preset".to_owned(), self.name.into());
+        table
+    }
+}
+
+/// The keys of `given` over those of the preset that its key `preset` names, or of [`DEFAULT`].
+pub fn complete(given: Table) -> Result<Table, KeyError> {
+    let name = match given.get("preset") {
+        None => DEFAULT.to_owned(),
+        Some(Value::String(name)) => name.clone(),
+        Some(other) => other.to_string(),
+    };
+    let names: Vec<&str> = PRESETS.iter().map(|preset| preset.name).collect();
+    let mut table = PRESETS[check_name("drive.preset", &name, &names)?].table();
+    overlay(&mut table, given)?;
+    Ok(table)
 }

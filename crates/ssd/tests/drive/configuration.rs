@@ -1,11 +1,12 @@
 //! What the configuration's documentation promises.
 
+use strobe_ftl::gc::Greedy;
 use strobe_nand::NandOp;
 use strobe_ssd::{
-    AllocationName, BuildError, DataMode, DriveConfig, MigrationName, POLICIES, Room, build, memory_bytes,
-    presets,
+    AllocationName, BuildError, DataMode, DriveConfig, MigrationName, POLICIES, Room, build, build_on_image,
+    build_with, memory_bytes, presets,
 };
-use strobe_types::Op;
+use strobe_types::{Geometry, Op};
 
 use crate::setup::{T0, TRANSFER, buffered, closed, config, shaped, unit_writes, write_unit};
 
@@ -106,7 +107,53 @@ fn unknown_names_are_refused_with_key_and_known_names() {
     let mut wrong = config();
     wrong.ftl.mapping = "pages".to_owned();
     let text = build(&wrong, false, 1).err().expect("unknown").to_string();
-    assert!(text.contains("drive.ftl.mapping is \"pages\"") && text.contains("known are page"), "{text}");
+    assert!(
+        text.contains("drive.ftl.mapping = \"pages\" is not known") && text.contains("known are page"),
+        "{text}"
+    );
+}
+
+#[test]
+fn values_outside_their_documented_ranges_are_refused_whoever_builds() {
+    let refused = |change: fn(&mut DriveConfig), key: &str| {
+        let mut config = config();
+        // An image must have these.
+        (config.nand.data, config.ftl.durable_map) = (DataMode::Bytes, true);
+        change(&mut config);
+        let policy = |geometry: &Geometry| Greedy::new(geometry.blocks());
+        let folder = tempfile::tempdir().expect("a folder");
+        let image = folder.path().join("image");
+        for built in [
+            build(&config, false, 1),
+            build_with(&config, false, 1, policy),
+            build_on_image(&config, false, 1, &image).map(|(drive, _)| drive),
+        ] {
+            let Err(BuildError::Key(error)) = built else { panic!("{key} is refused for what it is") };
+            assert_eq!(error.key(), key);
+        }
+        assert!(!image.exists());
+    };
+    refused(|config| config.nand.program_fail_rate = 1.5, "drive.nand.program_fail_rate");
+    refused(|config| config.nand.program_fail_rate = f64::NAN, "drive.nand.program_fail_rate");
+    refused(|config| config.nand.erase_ns = u64::MAX / 2, "drive.nand.erase_ns");
+    refused(|config| config.ftl.gc.choices = 0, "drive.ftl.gc.choices");
+    refused(|config| config.controller.limits.trim_ranges = 257, "drive.controller.limits.trim_ranges");
+    let mut config = config();
+    config.nand.erase_ns = u64::MAX;
+    assert!(build(&config, false, 1).is_err(), "more than TOML can say");
+}
+
+#[test]
+fn a_preset_is_a_drive_and_keys_go_over_it() {
+    let drive = DriveConfig::preset("tlc-nvme-1t").expect("a preset");
+    assert_eq!((drive.preset.as_deref(), drive.nand.channels), (Some("tlc-nvme-1t"), 8));
+    let error = DriveConfig::preset("tlc-nvme-2t").expect_err("none").to_string();
+    assert!(error.contains("did you mean tlc-nvme-1t?"), "{error}");
+    let over = |text: &str| DriveConfig::over_preset(text.parse().expect("TOML"));
+    let half = over("nand.blocks_per_plane = 4096").expect("of generic-8g");
+    assert_eq!(half.ftl.logical_pages, Some(1_635_778 / 2), "over-provisioned as before");
+    let error = over("preset = \"jasmine-4g\"\nnand.channels = 0").expect_err("a range").to_string();
+    assert!(error.contains("drive.nand.channels = 0: must be a whole number from 1 to 256"), "{error}");
 }
 
 #[test]

@@ -1,0 +1,452 @@
+//! `strobe linux`: any program on a real Linux kernel on the drive, in virtual time.
+
+use std::fs::File;
+use std::io::{IsTerminal as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::anyhow;
+use clap::{Args, Subcommand, ValueEnum};
+use indicatif::ProgressBar;
+use strobe_cli::output::{Output, Sink};
+use strobe_cli::report;
+use strobe_lab::linux::{DRIVE_SETS, FileSystem, LinuxRun, LinuxRunError};
+use strobe_lab::{Experiment, load_drive_table};
+use strobe_linux::kernel::{self, BuildOptions, Extra, KernelError};
+use strobe_linux::{Clock, DiskOptions, Machine, Recorder, Stream, TraceForm};
+use strobe_types::SimTime;
+use toml::Table;
+
+use super::options::Options;
+use super::progress::{self, interrupt_flag};
+use super::{Failure, output};
+
+/// Run any program on a file system of a real Linux kernel on the drive, in virtual time.
+///
+/// Boots a kernel (User-Mode Linux: no root, no KVM) with the drive as /dev/vda, makes and mounts a file system
+/// in /mnt, runs COMMAND there, shuts down, and prints what the drive did. The guest's time is virtual: its disk
+/// takes as long as the drive's model says, its processor no time at all, so results are those of the drive, and
+/// the same in every run.
+#[derive(Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "Examples:\n  strobe linux build-kernel\n  \
+    strobe linux -- strobe files postmark --directory mail\n  \
+    strobe linux --drive jasmine-4g --fs f2fs --mount-opts mode=lfs -- fio --name=a --rw=randwrite --size=64m --fsync=32 \
+    --clocksource=clock_gettime\n  \
+    strobe linux --fs vfat --mount-opts sync --trace cp.fio -- sh -c 'dd if=/dev/zero of=a bs=4k count=100 && cp a b'\n\n\
+    COMMAND is a program of this machine; it comes with its libraries, a script with the programs that it names, and \
+    `strobe` is this program. Arguments that name files with a slash come along; --with brings more."
+)]
+pub(crate) struct LinuxArgs {
+    #[command(subcommand)]
+    action: Option<Action>,
+    #[command(flatten)]
+    run: RunArgs,
+}
+
+#[derive(Subcommand)]
+enum Action {
+    /// Build the guest's kernel, once, from the distribution's source: some minutes
+    BuildKernel(BuildArgs),
+    /// Check what this machine has of what guests need
+    Doctor,
+}
+
+#[derive(Args)]
+struct BuildArgs {
+    /// A tarball or a folder with the source of Linux 6.12 or newer [default: the newest linux-source of /usr/src]
+    #[arg(long, value_name = "TARBALL|DIR")]
+    source: Option<PathBuf>,
+    /// What the kernel has besides, separated by commas; the build takes longer
+    #[arg(long, value_name = "EXTRA", value_enum, value_delimiter = ',')]
+    with: Vec<ExtraName>,
+    /// Compilers at a time [default: one per processor]
+    #[arg(long, short, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    jobs: u32,
+    /// No progress bar
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum ExtraName {
+    /// The file system XFS
+    Xfs,
+    /// io_uring
+    IoUring,
+}
+
+impl ExtraName {
+    fn extra(self) -> Extra {
+        match self {
+            ExtraName::Xfs => Extra::Xfs,
+            ExtraName::IoUring => Extra::IoUring,
+        }
+    }
+}
+
+#[derive(Args)]
+struct RunArgs {
+    /// A preset (`strobe list presets`) or a TOML file with the keys of [drive]
+    #[arg(long, value_name = "PRESET|FILE.toml", default_value = "jasmine-4g")]
+    drive: String,
+    /// Override a key of the drive: --set drive.nand.blocks_per_plane=64 (repeatable)
+    #[arg(long = "set", value_name = "KEY.PATH=VALUE")]
+    sets: Vec<String>,
+    /// Seed of everything random, in the drive and in the guest
+    #[arg(long, value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
+    seed: Option<u64>,
+    /// The file system
+    #[arg(long, value_enum, default_value_t = FsName::Ext4)]
+    fs: FsName,
+    /// Options of the mount, separated by commas
+    #[arg(long, value_name = "OPTIONS", default_value = "", hide_default_value = true)]
+    mount_opts: String,
+    /// More arguments for mkfs, separated by spaces
+    #[arg(
+        long,
+        value_name = "ARGUMENTS",
+        default_value = "",
+        hide_default_value = true,
+        allow_hyphen_values = true
+    )]
+    mkfs_opts: String,
+    /// Shell commands before the measured window, in the mounted file system (repeatable)
+    #[arg(long, value_name = "SCRIPT")]
+    before: Vec<String>,
+    /// Check the file system when it is unmounted
+    #[arg(long)]
+    fsck: bool,
+    /// A file, folder or program that the guest needs too (repeatable)
+    #[arg(long, value_name = "PATH|NAME")]
+    with: Vec<String>,
+    /// The kernel [default: the one that build-kernel made]
+    #[arg(long, value_name = "PATH")]
+    kernel: Option<PathBuf>,
+    /// Memory of the guest in MiB
+    #[arg(long, value_name = "MIB", default_value_t = 512, value_parser = clap::value_parser!(u32).range(64..65_536))]
+    memory: u32,
+    /// Ranges that one discard may have; 0: no discard
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(0..=256))]
+    discard_segments: u32,
+    /// Offer no copies within the drive
+    #[arg(long)]
+    no_copy: bool,
+    /// No volatile write cache: every write is durable when it completes
+    #[arg(long)]
+    write_through: bool,
+    /// Real time, for a kernel without time travel; results are not repeatable
+    #[arg(long)]
+    real_time: bool,
+    /// Virtual time after which the guest is taken to hang, in seconds
+    #[arg(long, value_name = "S", default_value_t = 86_400, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    time_limit: u64,
+    /// Wall time without any sign of life after which the guest is taken to hang, in seconds
+    #[arg(long, value_name = "S", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    stall_limit: u64,
+    /// Write what the guest asks of its disk to FILE, from power-on to power-off: blkparse's text if FILE ends in
+    /// .blkparse, else fio's I/O log
+    #[arg(long, value_name = "FILE|-")]
+    trace: Option<String>,
+    /// Write the kernel's messages to FILE
+    #[arg(long, value_name = "FILE|-")]
+    kernel_log: Option<String>,
+    /// Write the result as JSON to FILE, or to standard output with "-"; the command's output then goes to standard
+    /// error
+    #[arg(long, value_name = "FILE|-")]
+    json: Option<String>,
+    /// Leave the simulator's own speed out of the JSON, so that it is the same bytes every time
+    #[arg(long)]
+    reproducible: bool,
+    /// No summary
+    #[arg(long, short)]
+    quiet: bool,
+    /// What to run, and its arguments
+    #[arg(last = true, value_name = "COMMAND", num_args = 1..)]
+    command: Vec<String>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum FsName {
+    /// ext4
+    Ext4,
+    /// F2FS
+    F2fs,
+    /// FAT
+    Vfat,
+    /// XFS (`strobe linux build-kernel --with xfs`)
+    Xfs,
+    /// None: /dev/vda as it is
+    None,
+}
+
+impl FsName {
+    fn file_system(self) -> FileSystem {
+        match self {
+            FsName::Ext4 => FileSystem::Ext4,
+            FsName::F2fs => FileSystem::F2fs,
+            FsName::Vfat => FileSystem::Vfat,
+            FsName::Xfs => FileSystem::Xfs,
+            FsName::None => FileSystem::None,
+        }
+    }
+}
+
+impl From<LinuxRunError> for Failure {
+    fn from(error: LinuxRunError) -> Self {
+        match error.is_bad_request() {
+            true => Failure::request(&error),
+            false => Failure::Run(anyhow!("{error}")),
+        }
+    }
+}
+
+pub(crate) fn linux(args: &LinuxArgs) -> Result<(), Failure> {
+    match &args.action {
+        Some(Action::BuildKernel(build)) => build_kernel(build),
+        Some(Action::Doctor) => doctor(),
+        None => run(&args.run),
+    }
+}
+
+fn build_kernel(args: &BuildArgs) -> Result<(), Failure> {
+    let extras = args.with.iter().map(|extra| extra.extra()).collect();
+    let options = BuildOptions { source: args.source.clone(), extras, jobs: args.jobs };
+    let show = !args.quiet && std::io::stderr().is_terminal();
+    let bar = show.then(|| ProgressBar::new(1));
+    if let Some(bar) = &bar {
+        progress::restyle(bar, "{msg:12} {wide_bar} {percent:>3} %  {elapsed}");
+        bar.enable_steady_tick(Duration::from_millis(500));
+    }
+    let mut step = "";
+    let built = kernel::build(&options, &mut |progress| match &bar {
+        Some(bar) => {
+            bar.set_message(progress.step);
+            bar.set_length(progress.total);
+            bar.set_position(progress.done);
+        }
+        None if !args.quiet && step != progress.step => {
+            step = progress.step;
+            output::note(&format!("{step} ..."));
+        }
+        None => {}
+    });
+    if let Some(bar) = &bar {
+        bar.finish_and_clear();
+    }
+    match built {
+        Ok(path) => output::print(&format!("the guest's kernel: {}", path.display())),
+        Err(error @ (KernelError::Failed { .. } | KernelError::Io(_))) => {
+            Err(Failure::Run(anyhow!("{error}")))
+        }
+        Err(error) => Err(Failure::request(&error)),
+    }
+}
+
+/// What guests need, and whether it is there.
+fn doctor() -> Result<(), Failure> {
+    let mut is_ready = true;
+    let mut lines = Vec::new();
+    let mut say = |good: Result<String, String>, what: &str| {
+        let (sign, text) = match &good {
+            Ok(text) => ("ok", text),
+            Err(text) => ("--", text),
+        };
+        lines.push(format!("{sign}  {what:22} {text}"));
+        good.is_ok()
+    };
+    let kernel = kernel::installed().and_then(|path| Ok((kernel::inspect(&path)?, path)));
+    is_ready &= say(
+        match &kernel {
+            Ok((info, path)) => Ok(format!("Linux {}, {}", info.version, path.display())),
+            Err(error) => Err(error.to_string()),
+        },
+        "kernel",
+    );
+    if let Ok((_, path)) = &kernel {
+        is_ready &= say(trial(path), "a guest boots");
+    }
+    let missing = kernel::missing_tools();
+    let tools = match missing.is_empty() {
+        true => Ok("complete".to_owned()),
+        false => Err(KernelError::Tools(missing).to_string()),
+    };
+    let source =
+        kernel::find_source().map(|path| path.display().to_string()).map_err(|error| error.to_string());
+    let can_build = [say(tools, "tools for a kernel"), say(source, "source of a kernel")] == [true, true];
+    is_ready |= can_build && kernel.is_err();
+    for program in [
+        "mkfs.ext4",
+        "e2fsck",
+        "mkfs.f2fs",
+        "fsck.f2fs",
+        "mkfs.vfat",
+        "fsck.fat",
+        "mkfs.xfs",
+        "fio",
+        "dbench",
+        "postmark",
+    ] {
+        let found = strobe_linux::find_program(program);
+        say(found.map(|path| path.display().to_string()).map_err(|error| error.to_string()), program);
+    }
+    output::print(&lines.join("\n"))?;
+    match is_ready {
+        true => Ok(()),
+        false => {
+            Err(Failure::Run(anyhow!("guests cannot be run on this machine yet; see the lines with --")))
+        }
+    }
+}
+
+/// Boots `kernel` with nothing to do.
+fn trial(kernel: &Path) -> Result<String, String> {
+    let experiment = experiment("jasmine-4g", &[], None).map_err(|error| match error {
+        Failure::Request(error) | Failure::Run(error) => error.to_string(),
+        Failure::Partial(_) | Failure::Command(_) => String::new(),
+    })?;
+    let run = LinuxRun {
+        experiment,
+        machine: Machine::new(kernel.to_owned()),
+        file_system: FileSystem::None,
+        is_made: false,
+        mkfs_options: Vec::new(),
+        mount_options: String::new(),
+        setup: Vec::new(),
+        command: vec!["strobe".into(), "--version".into()],
+        fsck: false,
+        with: Vec::new(),
+    };
+    let result = run.run(None, &interrupt_flag(), &mut |_, _| {}).map_err(|error| error.to_string())?;
+    Ok(format!("and is off again after {:.1} s", result.time.wall_s.unwrap_or_default()))
+}
+
+fn experiment(drive: &str, sets: &[String], seed: Option<u64>) -> Result<Experiment, Failure> {
+    let mut options = Options::new(sets);
+    for set in DRIVE_SETS {
+        options.set(set.to_owned(), "strobe linux".to_owned());
+    }
+    if let Some(seed) = seed {
+        options.set(format!("seed={seed}"), format!("--seed {seed}"));
+    }
+    let table = Table::from_iter([("drive".to_owned(), load_drive_table(drive)?.into())]);
+    Ok(options.told(Experiment::from_table(table, options.sets(), Path::new("")))?)
+}
+
+fn words(text: &str) -> Vec<String> {
+    text.split_whitespace().map(str::to_owned).collect()
+}
+
+/// Where what comes of a run goes.
+struct Outputs {
+    json: Option<Output>,
+    trace: Option<Output>,
+    log: Option<Output>,
+}
+
+impl Outputs {
+    fn of(args: &RunArgs, kernel: &Path) -> Result<Self, Failure> {
+        let inputs = [kernel, Path::new(&args.drive)];
+        let output = |option: &str, given: &Option<String>| {
+            given.as_deref().map(|given| Output::new(option, given, &inputs)).transpose()
+        };
+        let outputs = Self {
+            json: output("--json", &args.json)?,
+            trace: output("--trace", &args.trace)?,
+            log: output("--kernel-log", &args.kernel_log)?,
+        };
+        let all = [&outputs.json, &outputs.trace, &outputs.log];
+        Output::all_differ(&all.into_iter().flatten().collect::<Vec<_>>())?;
+        Ok(outputs)
+    }
+
+    /// Whether what the command prints must go elsewhere.
+    fn take_stdout(&self) -> bool {
+        output::takes_stdout([&self.json, &self.trace, &self.log])
+    }
+}
+
+/// Writes down what the guest asks of its disk.
+fn recorder(args: &RunArgs, file: File) -> Result<Recorder, Failure> {
+    let is_blkparse = args.trace.as_ref().is_some_and(|name| name.ends_with(".blkparse"));
+    let form = if is_blkparse { TraceForm::Blkparse } else { TraceForm::Fio };
+    Recorder::new(file, form, SimTime::ZERO)
+        .map_err(|error| Failure::Run(anyhow!("--trace: cannot write the trace: {error}")))
+}
+
+fn run(args: &RunArgs) -> Result<(), Failure> {
+    if args.command.is_empty() {
+        let hint =
+            "what is to be run? strobe linux [OPTIONS] -- COMMAND ...; `strobe linux --help` has examples";
+        return Err(Failure::Request(anyhow!(hint)));
+    }
+    let kernel = match &args.kernel {
+        Some(path) => path.clone(),
+        None => kernel::installed().map_err(LinuxRunError::from)?,
+    };
+    let machine = Machine {
+        memory_mib: args.memory,
+        clock: if args.real_time { Clock::Real } else { Clock::Virtual },
+        time_limit_ns: args.time_limit * 1_000_000_000,
+        stall_limit: Duration::from_secs(args.stall_limit),
+        disk: DiskOptions {
+            discard_segments: args.discard_segments,
+            copy: !args.no_copy,
+            write_cache: !args.write_through,
+        },
+        ..Machine::new(kernel)
+    };
+    let script = |text: &String| strobe_linux::job::Run::must_succeed(["sh", "-e", "-c", text]);
+    let run = LinuxRun {
+        experiment: experiment(&args.drive, &args.sets, args.seed)?,
+        machine,
+        file_system: args.fs.file_system(),
+        is_made: false,
+        mkfs_options: words(&args.mkfs_opts),
+        mount_options: args.mount_opts.clone(),
+        setup: args.before.iter().map(script).collect(),
+        command: args.command.clone(),
+        fsck: args.fsck,
+        with: args.with.clone(),
+    };
+    let outputs = Outputs::of(args, &run.machine.kernel)?;
+    let mut log = outputs.log.as_ref().map(Output::open).transpose()?;
+    let mut log_file = log.as_ref().map(Sink::file).transpose()?;
+    let trace = outputs.trace.as_ref().map(Output::open).transpose()?;
+    let recorder = match &trace {
+        Some(sink) => Some(recorder(args, sink.file()?)?),
+        None => None,
+    };
+    let prints_result = outputs.take_stdout();
+    let interrupted = interrupt_flag();
+    let result = run.run(recorder, &interrupted, &mut |stream, bytes| {
+        // Nobody may be there to read it.
+        let _ = match (stream, &mut log_file) {
+            (Stream::Output, _) if !prints_result => {
+                let mut out = std::io::stdout().lock();
+                out.write_all(bytes).and_then(|()| out.flush())
+            }
+            (Stream::Output | Stream::Error, _) => std::io::stderr().lock().write_all(bytes),
+            (Stream::Kernel, Some(log)) => log.write_all(bytes),
+            (Stream::Kernel, None) | (Stream::Control, _) => Ok(()),
+        };
+    });
+    // The kernel's messages are wanted most when something went wrong.
+    if let Some(log) = log.take() {
+        log.complete()?;
+    }
+    let result = result?;
+    if let Some(trace) = trace {
+        trace.complete()?;
+    }
+    let result = if args.reproducible { result.reproducible() } else { result };
+    if !args.quiet && !prints_result {
+        output::print(&report::linux_summary(&result))?;
+    }
+    output::json(&result, outputs.json.as_ref())?;
+    match result.guest.exit_code {
+        0 => Ok(()),
+        code => Err(Failure::Command(u8::try_from(code).unwrap_or(1))),
+    }
+}

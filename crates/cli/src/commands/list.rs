@@ -1,0 +1,190 @@
+//! `strobe list`, `strobe show`, `strobe schema`.
+
+use std::path::Path;
+
+use clap::{Args, ValueEnum};
+use comfy_table::{ContentArrangement, Table};
+use strobe_cli::{reference, report};
+use strobe_ftl::gc::VARIABLES;
+use strobe_lab::{Experiment, RunResult, preset};
+use strobe_papers as paper;
+use strobe_ssd::{DriveConfig, MAPPINGS, POLICIES, presets};
+use strobe_workload::{synthetic, trace};
+
+use super::{Failure, output};
+
+#[derive(Args)]
+pub(crate) struct ListArgs {
+    /// What to list
+    what: What,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum What {
+    /// Ready-made drives
+    Presets,
+    /// Victim policies of garbage collection
+    Policies,
+    /// Mapping schemes
+    Mappings,
+    /// Workloads
+    Workloads,
+    /// Trace formats, with columns and units
+    Formats,
+    /// Papers that can be reproduced
+    Papers,
+}
+
+#[derive(Args)]
+pub(crate) struct ShowArgs {
+    /// What to show
+    what: Showable,
+    /// Its name
+    name: String,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Showable {
+    /// A ready-made drive
+    Preset,
+}
+
+#[derive(Args)]
+pub(crate) struct SchemaArgs {
+    /// Which schema
+    what: SchemaOf,
+    /// As a page for people, in Markdown, instead of JSON Schema
+    #[arg(long)]
+    markdown: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum SchemaOf {
+    /// The [drive] table
+    Drive,
+    /// A whole experiment
+    Experiment,
+    /// What --json prints
+    Result,
+    /// What `strobe paper` prints with --json
+    Paper,
+    /// What `strobe linux` prints with --json
+    #[cfg(target_os = "linux")]
+    Linux,
+}
+
+impl SchemaOf {
+    fn title(self) -> &'static str {
+        match self {
+            SchemaOf::Drive => "The drive",
+            SchemaOf::Experiment => "The experiment file",
+            SchemaOf::Result => "The result of a run",
+            SchemaOf::Paper => "The result of a paper",
+            #[cfg(target_os = "linux")]
+            SchemaOf::Linux => "The result of a command in a guest",
+        }
+    }
+}
+
+pub(crate) fn list(args: &ListArgs) -> Result<(), Failure> {
+    let rows: Vec<Vec<String>> = match args.what {
+        What::Presets => {
+            let own =
+                preset::of_user().into_iter().map(|(name, path)| vec![name, path.display().to_string()]);
+            presets::PRESETS.iter().map(|p| strings([p.name, p.summary])).chain(own).collect()
+        }
+        What::Policies => POLICIES.iter().map(|p| strings([p.name, p.picks, p.source])).collect(),
+        What::Mappings => MAPPINGS.iter().map(|m| strings([m.name, m.summary])).collect(),
+        What::Workloads => {
+            let trace = strings([
+                "trace",
+                "a block trace; see `strobe list formats`",
+                "path, format, pacing, fit, late, repeat",
+            ]);
+            let made = synthetic::list().iter().map(|w| strings([w.name, w.summary, &w.keys.join(", ")]));
+            made.chain([trace]).collect()
+        }
+        What::Formats => trace::FORMATS.iter().map(|f| strings([f.name, f.summary, f.columns])).collect(),
+        What::Papers => {
+            let about = |p: &paper::Paper| format!("{}\n{}", p.title, p.authors);
+            paper::PAPERS.iter().map(|p| strings([p.name, &about(p), p.reproduces])).collect()
+        }
+    };
+    let header = match args.what {
+        What::Policies => vec!["policy", "picks", "source"],
+        What::Workloads => vec!["workload", "", "keys of its own"],
+        What::Formats => vec!["format", "", "columns"],
+        What::Presets => vec!["preset", ""],
+        What::Mappings => vec!["mapping", ""],
+        What::Papers => vec!["paper", "", "reproduced"],
+    };
+    let mut table = Table::new();
+    table.load_style(comfy_table::presets::UTF8_HORIZONTAL_ONLY);
+    table.set_content_arrangement(ContentArrangement::Dynamic);
+    if table.width().is_none() {
+        table.set_width(80);
+    }
+    table.set_header(header);
+    table.add_rows(rows);
+    let mut text = table.to_string();
+    match args.what {
+        What::Policies => text.push_str(&formula_help()),
+        What::Presets => text.push_str(&preset_help()),
+        _ => {}
+    }
+    output::print(&report::trimmed(&text))
+}
+
+fn preset_help() -> String {
+    let folder =
+        preset::user_folder().map_or("none, as HOME is not set".to_owned(), |at| at.display().to_string());
+    format!(
+        "\n\n`strobe show preset NAME > mine.toml` is a start for one of your own: name the file,\n\n    \
+         [drive]\n    preset = \"mine.toml\"\n\n\
+         or --drive mine.toml. A file NAME.toml in this folder is a preset called NAME:\n\n    {folder}"
+    )
+}
+
+fn formula_help() -> String {
+    let mut text =
+        "\n\nOr a formula, of which the block with the largest value is collected, for example\n\n    \
+        --set drive.ftl.gc.victim=\"age * (1-u) / (1+u)^2\"\n\n\
+        with + - * / ^, min(a, b), max(a, b), sqrt, abs, exp, log, and for each block\n\n"
+            .to_owned();
+    for variable in VARIABLES {
+        text.push_str(&format!("    {:17} {}\n", variable.name, variable.meaning));
+    }
+    text.push_str(LISTED_NOT_BUILT);
+    text.push_str("\nA tick is a mapping unit written or trimmed by the host. A formula is computed for every block at\n");
+    text.push_str("each choice; the policies above find theirs without looking at every block.");
+    text
+}
+
+/// What a reader of the literature will look for.
+const LISTED_NOT_BUILT: &str = "\nNot built are CATA and CBA (Han, Ryu & Yim 2006): what is public of them does not give their scores\n\
+     in full. With age, u and erase_count at hand, either is a formula.\n";
+
+fn strings<const N: usize>(cells: [&str; N]) -> Vec<String> {
+    cells.map(str::to_owned).to_vec()
+}
+
+pub(crate) fn show(args: &ShowArgs) -> Result<(), Failure> {
+    let Showable::Preset = args.what;
+    let (text, _) = preset::text(&args.name, Path::new(""), "preset")?;
+    output::print(text.trim_end())
+}
+
+pub(crate) fn schema(args: &SchemaArgs) -> Result<(), Failure> {
+    let schema = match args.what {
+        SchemaOf::Drive => schemars::schema_for!(DriveConfig),
+        SchemaOf::Experiment => schemars::schema_for!(Experiment),
+        SchemaOf::Result => schemars::schema_for!(RunResult),
+        SchemaOf::Paper => schemars::schema_for!(paper::PaperResult),
+        #[cfg(target_os = "linux")]
+        SchemaOf::Linux => schemars::schema_for!(strobe_lab::linux::LinuxResult),
+    };
+    match args.markdown {
+        true => output::print(reference::page(args.what.title(), &schema).trim_end()),
+        false => output::print(&output::json_text(&schema)),
+    }
+}

@@ -1,0 +1,163 @@
+//! Command line: arguments, dispatch, exit codes.
+
+mod bench;
+mod files;
+mod fsck;
+#[cfg(target_os = "linux")]
+mod linux;
+mod list;
+mod manual;
+mod options;
+mod output;
+mod paper;
+mod progress;
+mod run;
+
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// The version, and the commit that an optimised program is made from.
+const VERSION: &str = env!("STROBE_VERSION");
+
+/// A software SSD: flash chips, FTL and controller, simulated exactly, deterministically and fast.
+///
+/// Start with `strobe run examples/quickstart.toml`, or replay a block trace of your own:
+/// `strobe replay TRACE --format blkparse --drive tlc-nvme-1t`.
+#[derive(Parser)]
+#[command(name = "strobe", version = VERSION, arg_required_else_help = true, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run an experiment file (TOML): a drive, a workload, what to measure.
+    Run(run::RunArgs),
+    /// Replay a block trace on a drive.
+    Replay(run::ReplayArgs),
+    /// Check an experiment file and print the resolved configuration as TOML.
+    Check(run::CheckArgs),
+    /// Check the image of a drive (`strobe run --image`); exit 0: clean, 1: damaged, 2: no image.
+    Fsck(fsck::FsckArgs),
+    /// Run a program that uses files (PostMark, a camera, a mail server) for its block trace, or in a directory.
+    Files(files::FilesArgs),
+    /// Run any program on a file system of a real Linux kernel on the drive, in virtual time.
+    #[cfg(target_os = "linux")]
+    Linux(linux::LinuxArgs),
+    /// Work on files and say what is durable: in the guest of a crash test.
+    #[cfg(target_os = "linux")]
+    #[command(hide = true)]
+    CrashWriter(strobe_crash::WriterArgs),
+    /// Hold files against what was durable: in the guest of a crash test.
+    #[cfg(target_os = "linux")]
+    #[command(hide = true)]
+    CrashVerifier(strobe_crash::VerifierArgs),
+    /// Run the experiments of a paper again and compare (`strobe list papers`).
+    Paper(paper::PaperArgs),
+    /// Measure the simulator's own speed beside this machine's memory floor.
+    Bench(bench::BenchArgs),
+    /// List what there is: presets, policies, mappings, workloads, formats, papers.
+    List(list::ListArgs),
+    /// Show a preset as TOML, with the sources of its numbers.
+    Show(list::ShowArgs),
+    /// Print the JSON Schema of a configuration table or of the result, or a page of all its keys.
+    Schema(list::SchemaArgs),
+    /// Print the completions of a shell.
+    Completions(manual::CompletionsArgs),
+    /// Print the manual page, or write one for each command.
+    Man(manual::ManArgs),
+}
+
+/// How a command ended badly.
+enum Failure {
+    /// The request was wrong: exit 2.
+    Request(anyhow::Error),
+    /// The run failed: exit 1.
+    Run(anyhow::Error),
+    /// A partial result has been printed: exit 1.
+    Partial(String),
+    /// A command of the user's ended with this code, which is ours.
+    Command(u8),
+}
+
+impl Failure {
+    /// A wrong request. The text of `error` already says what its sources say.
+    fn request(error: &impl std::error::Error) -> Self {
+        Failure::Request(anyhow::Error::msg(error.to_string()))
+    }
+}
+
+impl From<strobe_lab::ConfigError> for Failure {
+    fn from(error: strobe_lab::ConfigError) -> Self {
+        Failure::request(&error)
+    }
+}
+
+impl From<strobe_lab::RunError> for Failure {
+    fn from(error: strobe_lab::RunError) -> Self {
+        if error.is_bad_request() {
+            return Failure::request(&error);
+        }
+        Failure::Run(anyhow::Error::msg(error.to_string()))
+    }
+}
+
+pub(crate) fn main() -> ExitCode {
+    let result = match Cli::parse().command {
+        Command::Run(args) => run::run(&args),
+        Command::Replay(args) => run::replay(&args),
+        Command::Check(args) => run::check(&args),
+        Command::Fsck(args) => fsck::fsck(&args),
+        Command::Files(args) => files::files(&args),
+        #[cfg(target_os = "linux")]
+        Command::Linux(args) => linux::linux(&args),
+        #[cfg(target_os = "linux")]
+        Command::CrashWriter(args) => strobe_crash::write(&args).map_err(|e| Failure::Run(e.into())),
+        #[cfg(target_os = "linux")]
+        Command::CrashVerifier(args) => match strobe_crash::verify(&args) {
+            Ok(0) => Ok(()),
+            Ok(found) => Err(Failure::Run(anyhow::anyhow!("{found} violations"))),
+            Err(error) => Err(Failure::Run(error.into())),
+        },
+        Command::Paper(args) => paper::paper(&args),
+        Command::Bench(args) => bench::bench(&args),
+        Command::List(args) => list::list(&args),
+        Command::Show(args) => list::show(&args),
+        Command::Schema(args) => list::schema(&args),
+        Command::Completions(args) => manual::completions(&args),
+        Command::Man(args) => manual::man(&args),
+    };
+    let (message, code) = match result {
+        Ok(()) => return ExitCode::SUCCESS,
+        Err(Failure::Request(error)) => (format!("{error:#}"), 2),
+        Err(Failure::Run(error)) => (format!("{error:#}"), 1),
+        Err(Failure::Command(code)) => (format!("the command ended with exit code {code}"), code),
+        Err(Failure::Partial(reason)) => (format!("the result is partial: {reason}"), 1),
+    };
+    complain(&message);
+    ExitCode::from(code)
+}
+
+/// Most characters of one line of a message: it may quote a file that is one long line.
+const LINE_CHARS_MAX: usize = 400;
+
+/// Prints a message to standard error. Messages quote what was given, so control characters are
+/// made harmless and endless lines cut; that nobody may be there to read it is no reason to panic.
+fn complain(message: &str) {
+    let mut text = String::from("strobe: ");
+    for (at, line) in message.lines().enumerate() {
+        if at > 0 {
+            text.push('\n');
+        }
+        let shown = line.chars().take(LINE_CHARS_MAX);
+        text.extend(shown.map(|c| if c.is_control() && c != '\t' { char::REPLACEMENT_CHARACTER } else { c }));
+        if line.chars().nth(LINE_CHARS_MAX).is_some() {
+            text.push_str("...");
+        }
+    }
+    text.push('\n');
+    let _ = std::io::stderr().lock().write_all(text.as_bytes());
+}

@@ -1,0 +1,37 @@
+//! Options of the command line that stand for keys of the experiment.
+
+use strobe_lab::ConfigError;
+
+/// What `--set` gives, and what other options stand for, which are named in errors as the user gave them.
+pub(super) struct Options {
+    sets: Vec<String>,
+    /// Settings and keys, with the options that stand for them.
+    stand_for: Vec<(String, String)>,
+}
+
+impl Options {
+    /// The values of `--set`; other options prevail over them.
+    pub(super) fn new(sets: &[String]) -> Self {
+        Self { sets: sets.to_vec(), stand_for: Vec::new() }
+    }
+
+    /// `option` stands for `--set` with the value `set`.
+    pub(super) fn set(&mut self, set: String, option: String) {
+        self.sets.push(set.clone());
+        self.stand_for.push((set, option));
+    }
+
+    /// `option` has put `key` into the experiment's table.
+    pub(super) fn key(&mut self, key: String, option: String) {
+        self.stand_for.push((key, option));
+    }
+
+    pub(super) fn sets(&self) -> &[String] {
+        &self.sets
+    }
+
+    /// `result` with an error that names the option that is to blame.
+    pub(super) fn told<T>(&self, result: Result<T, ConfigError>) -> Result<T, ConfigError> {
+        result.map_err(|error| error.told_by(&self.stand_for))
+    }
+}

@@ -1,0 +1,285 @@
+//! `strobe run`, `strobe replay`, `strobe check`.
+
+use std::io::IsTerminal as _;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use clap::Args;
+use indicatif::ProgressBar;
+use strobe_cli::report;
+use strobe_lab::runner::{self, Observer, Progress};
+use strobe_lab::{Experiment, WorkloadConfig, load_drive_table};
+use toml::{Table, Value};
+
+use super::options::Options;
+use super::{Failure, output, progress};
+
+/// What `run` and `replay` have in common.
+#[derive(Args)]
+struct Common {
+    /// Override a key: --set drive.ftl.gc.victim=fifo (repeatable; see `strobe schema experiment`)
+    #[arg(long = "set", value_name = "KEY.PATH=VALUE")]
+    sets: Vec<String>,
+    /// Seed of everything random
+    #[arg(long, value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
+    seed: Option<u64>,
+    /// Write the result as JSON to FILE, or to standard output with "-"
+    #[arg(long, value_name = "FILE|-")]
+    json: Option<String>,
+    /// Keep the drive in FILE: made if it is not there, else recovered from it (`strobe fsck` looks into
+    /// it). Implies drive.nand.data = "bytes" and drive.ftl.durable_map = true
+    #[arg(long, value_name = "FILE")]
+    image: Option<PathBuf>,
+    /// No progress bar, no summary
+    #[arg(long, short)]
+    quiet: bool,
+    /// Run the whole-state checker after each phase and at each sample (slow)
+    #[arg(long)]
+    check: bool,
+    /// Leave the simulator's own speed out of the JSON, so that it is the same bytes every time
+    #[arg(long)]
+    reproducible: bool,
+}
+
+#[derive(Args)]
+#[command(after_help = "Examples:
+  strobe run examples/quickstart.toml
+  strobe run examples/steady-state.toml --set drive.nand.blocks_per_plane=1024
+  strobe run mine.toml --set drive.ftl.gc.victim=\"age * (1-u) / (1+u)^2\" --json out.json
+  strobe run mine.toml --seed 7 --quiet --json - | jq .waf
+  strobe show preset tlc-nvme-1t > mine-drive.toml      # then: [drive] preset = \"mine-drive.toml\"
+
+Every key: `strobe schema experiment --markdown`. What an experiment comes to: `strobe check FILE`.")]
+pub(crate) struct RunArgs {
+    /// The experiment file, or "-" for standard input
+    #[arg(value_name = "EXPERIMENT.toml")]
+    file: PathBuf,
+    /// Cut the power during this flash operation (program or erase, counted from the first one of the
+    /// drive), recover, verify, go on; repeatable, in ascending order
+    #[arg(long = "cut", value_name = "N")]
+    cuts: Vec<u64>,
+    #[command(flatten)]
+    common: Common,
+}
+
+#[derive(Args)]
+pub(crate) struct CheckArgs {
+    /// The experiment file, or "-" for standard input
+    #[arg(value_name = "EXPERIMENT.toml")]
+    file: PathBuf,
+    /// Override a key, as for `strobe run`
+    #[arg(long = "set", value_name = "KEY.PATH=VALUE")]
+    sets: Vec<String>,
+}
+
+#[derive(Args)]
+#[command(after_help = "Examples:
+  strobe replay web_0.csv.gz --format msr --drive tlc-nvme-1t --wrap
+  strobe replay trace.blkparse --format blkparse --closed-loop --queue-depth 32
+  blkparse -i sda -o - | strobe replay - --format blkparse --drive mine-drive.toml
+  strobe replay camera.fio --format fio --closed-loop --drive ez-x5-32m --prefill \\
+      --set drive.ftl.mapping=fast --json out.json")]
+pub(crate) struct ReplayArgs {
+    /// The trace, plain or gzip, or "-" for standard input
+    trace: String,
+    /// Its format (`strobe list formats`); never guessed, as formats differ in units and op codes
+    #[arg(long, value_name = "NAME")]
+    format: String,
+    /// A preset (`strobe list presets`), or a TOML file with the keys of [drive] such as `strobe show preset` prints
+    #[arg(long, value_name = "PRESET|FILE.toml", default_value = "generic-8g")]
+    drive: String,
+    /// Take offsets beyond the drive modulo its capacity; changes are counted
+    #[arg(long, conflicts_with = "clip")]
+    wrap: bool,
+    /// Cut off what lies beyond the drive; changes are counted
+    #[arg(long)]
+    clip: bool,
+    /// Requests that come later in the trace than their time: refuse them, or issue them at once, counted
+    /// [default: refuse]
+    #[arg(long, value_name = "refuse|issue")]
+    late: Option<String>,
+    /// As fast as the drive takes it, instead of at the trace's own times
+    #[arg(long)]
+    closed_loop: bool,
+    /// Requests outstanding, with --closed-loop [default: 1]
+    #[arg(long, value_name = "N")]
+    queue_depth: Option<u32>,
+    /// Replay only this device of the trace, or "all"
+    #[arg(long, value_name = "NAME|all")]
+    device: Option<String>,
+    /// blkparse, blktrace: replay dispatched (D) or queued (Q) requests
+    #[arg(long, value_name = "D|Q")]
+    action: Option<String>,
+    /// mqsim: nanoseconds per unit of the time column
+    #[arg(long, value_name = "NS")]
+    time_unit_ns: Option<u64>,
+    /// Replay the trace N times, one after the other [default: 1]
+    #[arg(long, value_name = "N")]
+    repeat: Option<u32>,
+    /// Write the whole drive once before the trace, so that garbage collection has work
+    #[arg(long)]
+    prefill: bool,
+    #[command(flatten)]
+    common: Common,
+}
+
+pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
+    let mut options = with_options(&args.common);
+    if !args.cuts.is_empty() {
+        let given: Vec<String> = args.cuts.iter().map(|cut| format!("--cut {cut}")).collect();
+        options.set(format!("power.cut_at={:?}", args.cuts), given.join(" "));
+    }
+    let experiment = options.told(Experiment::load(&args.file, options.sets()))?;
+    execute(&experiment, &args.file, &args.common)
+}
+
+pub(crate) fn check(args: &CheckArgs) -> Result<(), Failure> {
+    let experiment = Experiment::load(&args.file, &args.sets)?;
+    // The drive itself has its own rules: geometry and reserve arithmetic.
+    let mut small = experiment.drive.clone();
+    small.nand.data = strobe_ssd::DataMode::None;
+    runner::check(&Experiment { drive: small, ..experiment.clone() })?;
+    let room = report::room_line(&experiment.drive).map(|room| format!("# {room}\n"));
+    let notes: String = experiment.ignored.iter().map(|key| format!("# note: {key}\n")).collect();
+    output::print(&format!("{}{notes}{}", room.unwrap_or_default(), experiment.to_toml().trim_end()))
+}
+
+pub(crate) fn replay(args: &ReplayArgs) -> Result<(), Failure> {
+    let mut workload = Table::new();
+    let mut options = with_options(&args.common);
+    let mut put = |key: &str, value: Value| {
+        // The others have no option of their name.
+        if !["kind", "path", "fit", "pacing"].contains(&key) {
+            options.key(format!("workload.{key}"), format!("--{} {value}", key.replace('_', "-")));
+        }
+        workload.insert(key.to_owned(), value);
+    };
+    put("kind", "trace".into());
+    put("path", args.trace.as_str().into());
+    put("format", args.format.as_str().into());
+    // Only what was said, so that an option without effect is noticed.
+    if args.wrap || args.clip {
+        put("fit", if args.wrap { "wrap" } else { "clip" }.into());
+    }
+    if args.closed_loop {
+        put("pacing", "closed".into());
+    }
+    if let Some(depth) = args.queue_depth {
+        put("queue_depth", i64::from(depth).into());
+    }
+    if let Some(repeat) = args.repeat {
+        put("repeat", i64::from(repeat).into());
+    }
+    if let Some(late) = &args.late {
+        put("late", late.as_str().into());
+    }
+    if let Some(device) = &args.device {
+        put("device", device.as_str().into());
+    }
+    if let Some(action) = &args.action {
+        put("action", action.as_str().into());
+    }
+    if let Some(ns) = args.time_unit_ns {
+        put("time_unit_ns", i64::try_from(ns).unwrap_or(i64::MAX).into());
+    }
+    let mut table = Table::new();
+    table.insert("workload".to_owned(), workload.into());
+    table.insert("drive".to_owned(), load_drive_table(&args.drive)?.into());
+    if args.prefill {
+        table.insert("run".to_owned(), Table::from_iter([("prefill".to_owned(), true.into())]).into());
+    }
+    let experiment = options.told(Experiment::from_table(table, options.sets(), Path::new("")))?;
+    execute(&experiment, Path::new(&args.drive), &args.common)
+}
+
+/// `--seed`, `--check` and `--image` stand for keys.
+fn with_options(common: &Common) -> Options {
+    let mut options = Options::new(&common.sets);
+    if let Some(seed) = common.seed {
+        options.set(format!("seed={seed}"), format!("--seed {seed}"));
+    }
+    if common.check {
+        options.set("run.check=true".to_owned(), "--check".to_owned());
+    }
+    if let Some(image) = &common.image {
+        for set in ["drive.nand.data=bytes", "drive.ftl.durable_map=true"] {
+            options.set(set.to_owned(), format!("--image {}", image.display()));
+        }
+    }
+    options
+}
+
+/// Runs `experiment`, which was read from `file`.
+fn execute(experiment: &Experiment, file: &Path, common: &Common) -> Result<(), Failure> {
+    let trace = match &experiment.workload {
+        WorkloadConfig::Trace(trace) => Path::new(&trace.path),
+        WorkloadConfig::Synthetic(_) => file,
+    };
+    let image = common.image.as_deref();
+    let folder = file.parent().unwrap_or(Path::new(""));
+    let preset = experiment.drive.preset.as_ref().map(|name| folder.join(name));
+    let inputs = [Some(file), Some(trace), image, preset.as_deref()];
+    let json = output::json_output(&common.json, &inputs.into_iter().flatten().collect::<Vec<_>>())?;
+    let interrupted = progress::interrupt_flag();
+    let show = !common.quiet && std::io::stderr().is_terminal();
+    let mut watcher = Watcher { interrupted, bar: show.then(ProgressBar::new_spinner), phase: "" };
+    let result = match image {
+        Some(image) => runner::run_on_image(experiment, image, &mut watcher),
+        None => runner::run(experiment, &mut watcher),
+    };
+    watcher.clear();
+    let result = result?;
+    let result = if common.reproducible { result.reproducible() } else { result };
+    if !common.quiet && !output::takes_stdout([&json]) {
+        output::print(&report::summary(&result))?;
+    }
+    output::json(&result, json.as_ref())?;
+    match &result.stopped_by {
+        Some(reason) => Err(Failure::Partial(reason.clone())),
+        None => Ok(()),
+    }
+}
+
+/// Shows progress and passes Ctrl-C and TERM on.
+struct Watcher {
+    interrupted: Arc<AtomicBool>,
+    bar: Option<ProgressBar>,
+    phase: &'static str,
+}
+
+impl Watcher {
+    fn clear(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+impl Observer for Watcher {
+    fn progress(&mut self, progress: Progress) -> ControlFlow<()> {
+        if let Some(bar) = &self.bar {
+            if self.phase != progress.phase {
+                self.phase = progress.phase;
+                bar.reset();
+                bar.set_message(progress.phase);
+                progress::restyle(
+                    bar,
+                    match progress.total {
+                        Some(total) => {
+                            bar.set_length(total);
+                            "{msg:9} {wide_bar} {percent:>3} %  {rate} pages  {left}"
+                        }
+                        None => "{msg:9} {spinner} {human_pos} pages  {rate}  {elapsed}",
+                    },
+                );
+            }
+            bar.set_position(progress.done);
+        }
+        match self.interrupted.load(Ordering::SeqCst) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    }
+}

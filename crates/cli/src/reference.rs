@@ -1,0 +1,234 @@
+//! All keys on a page, from the same schema that checks them.
+
+use std::fmt::Write as _;
+
+use schemars::Schema;
+use serde_json::{Map, Value as Json};
+
+use strobe_ssd::schema::{enum_names, limit, resolve};
+
+/// Every key of `schema` in Markdown: a table for each table, a line for each key with its type, unit, range,
+/// default and meaning.
+pub fn page(title: &str, schema: &Schema) -> String {
+    let root = schema.as_value();
+    let mut out = format!(
+        "# {title}\n\n*Made from the schema by `strobe schema … --markdown`; do not edit.*\n\n{}\n",
+        one_line(root)
+    );
+    let mut path = Vec::new();
+    section(root, root, &mut path, &mut out);
+    out
+}
+
+/// The table at `path`, then those within it.
+fn section(root: &Json, node: &Json, path: &mut Vec<String>, out: &mut String) {
+    let mut inner: Vec<(String, &Json, &Json)> = Vec::new();
+    let mut rows = String::new();
+    for (title, properties, required) in alternatives(root, node) {
+        if let Some(title) = title {
+            let _ = writeln!(rows, "\n{title}\n");
+        }
+        let mut lines = String::new();
+        for (key, property) in properties {
+            let resolved = resolve(root, property);
+            match tables_in(root, resolved) {
+                Some(table) => inner.push((key.clone(), property, table)),
+                None => {
+                    let missing = match required.contains(&key.as_str()) {
+                        // The tables of a drive that presets fill.
+                        true if path.first().is_some_and(|first| first == "drive") && path.len() == 2 => {
+                            "that of the preset"
+                        }
+                        true => "none: must be given",
+                        false => "–",
+                    };
+                    line(key, property, resolved, missing, &mut lines);
+                }
+            }
+        }
+        if !lines.is_empty() {
+            let _ =
+                write!(rows, "| key | type | unit | range | default | |\n|---|---|---|---|---|---|\n{lines}");
+        }
+    }
+    if !rows.is_empty() {
+        if !path.is_empty() {
+            let _ = writeln!(out, "\n## `[{}]`\n\n{}\n", path.join("."), one_line(node));
+        } else {
+            out.push('\n');
+        }
+        out.push_str(rows.trim_start_matches('\n'));
+    }
+    for (key, property, table) in inner {
+        path.push(key);
+        // A table that holds itself would have no end.
+        if path.len() < 8 {
+            let described = if property["description"].is_string() { property } else { table };
+            let mut merged = table.clone();
+            if let (Some(merged), Some(text)) = (merged.as_object_mut(), described["description"].as_str()) {
+                merged.insert("description".to_owned(), text.into());
+            }
+            section(root, &merged, path, out);
+        }
+        path.pop();
+    }
+}
+
+type Alternative<'a> = (Option<String>, &'a Map<String, Json>, Vec<&'a str>);
+
+/// The sets of keys that a table may have: one, or one for each of its kinds.
+fn alternatives<'a>(root: &'a Json, node: &'a Json) -> Vec<Alternative<'a>> {
+    let of = |node: &'a Json, titled: bool| {
+        let table = resolve(root, node);
+        let properties = table["properties"].as_object()?;
+        let required = table["required"].as_array().into_iter().flatten().filter_map(Json::as_str).collect();
+        Some((titled.then(|| format!("**{}**", one_line(table).trim_end_matches('.'))), properties, required))
+    };
+    match node["anyOf"].as_array() {
+        Some(kinds) => kinds.iter().filter_map(|kind| of(kind, true)).collect(),
+        None => of(node, false).into_iter().collect(),
+    }
+}
+
+/// The table that `node` is, or a list of which it has, if it is one.
+fn tables_in<'a>(root: &'a Json, node: &'a Json) -> Option<&'a Json> {
+    let is_table = |node: &Json| node["properties"].is_object() || is_choice_of_tables(root, node);
+    if is_table(node) {
+        return Some(node);
+    }
+    let items = resolve(root, &node["items"]);
+    is_table(items).then_some(items)
+}
+
+fn is_choice_of_tables(root: &Json, node: &Json) -> bool {
+    node["anyOf"].as_array().is_some_and(|kinds| {
+        kinds.len() > 1 && kinds.iter().all(|kind| resolve(root, kind)["properties"].is_object())
+    })
+}
+
+/// The line of `key`; `missing` is what holds where neither the schema nor the text names a default.
+fn line(key: &str, property: &Json, schema: &Json, missing: &str, out: &mut String) {
+    let names = enum_names(schema);
+    let kind = match &names {
+        Some(names) => names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", "),
+        None => types(schema),
+    };
+    let about = one_line(if property["description"].is_string() { property } else { schema });
+    let default = match property.get("default").or_else(|| schema.get("default")) {
+        Some(Json::Null) | None => match said_default(&about) {
+            Some(default) => format!("`{default}`"),
+            None => missing.to_owned(),
+        },
+        Some(value) => format!("`{value}`"),
+    };
+    let _ = writeln!(
+        out,
+        "| `{key}` | {kind} | {} | {} | {default} | {} |",
+        unit(key),
+        range(property, schema),
+        about.replace('|', "\\|")
+    );
+}
+
+/// The default that the text of a key names, where the schema does not: "Default 64." at its end.
+fn said_default(about: &str) -> Option<&str> {
+    let (_, rest) = about.rsplit_once("Default ").or_else(|| about.rsplit_once("Default: "))?;
+    let end = rest.find(['.', ':', ';', ',']).filter(|&at| !rest[at..].starts_with(".0"));
+    Some(rest[..end.unwrap_or(rest.len())].trim_matches('"'))
+        .filter(|value| !value.is_empty() && !value.contains(' '))
+}
+
+fn types(schema: &Json) -> String {
+    let name = |name: &str| match name {
+        "integer" => "whole number",
+        "number" => "number",
+        "string" => "text",
+        "boolean" => "true or false",
+        "array" => "list",
+        "object" => "table",
+        _ => "",
+    };
+    match &schema["type"] {
+        Json::String(one) => name(one).to_owned(),
+        Json::Array(many) => {
+            let many = many.iter().filter_map(Json::as_str).map(name).filter(|name| !name.is_empty());
+            many.collect::<Vec<_>>().join(" or ")
+        }
+        _ => String::new(),
+    }
+}
+
+/// Units stand at the end of a key's name.
+fn unit(key: &str) -> &'static str {
+    let units = [
+        ("_ns", "ns"),
+        ("_bytes", "bytes"),
+        ("_mb_s", "MB/s"),
+        ("_iops", "requests/s"),
+        ("_pages", "mapping units"),
+        ("_units", "mapping units"),
+        ("_blocks", "blocks"),
+        ("_pct", "%"),
+        ("_s", "s"),
+    ];
+    let found = units.iter().find(|(end, _)| key.ends_with(end) || key == &end[1..]);
+    found.map_or("", |&(_, unit)| unit)
+}
+
+fn range(property: &Json, schema: &Json) -> String {
+    let number = |name: &str| {
+        // Beyond that the limit is that of the numbers, not of the key.
+        limit(name, property, schema).filter(|x| x.abs() < 9e18).map(|x| match x {
+            x if x == x.trunc() && x.abs() < 1e15 => strobe_lab::numbers::count_signed(x as i64),
+            x => format!("{x}"),
+        })
+    };
+    let low = number("minimum").map(|x| (x, "from ")).or(number("exclusiveMinimum").map(|x| (x, "above ")));
+    let high = number("maximum").map(|x| (x, "to ")).or(number("exclusiveMaximum").map(|x| (x, "below ")));
+    let text: Vec<String> = [low, high].into_iter().flatten().map(|(x, word)| format!("{word}{x}")).collect();
+    text.join(" ")
+}
+
+fn one_line(node: &Json) -> String {
+    node["description"].as_str().unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_in_the_repository_is_that_of_the_schema() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/REFERENCE.md");
+        let there = std::fs::read_to_string(path).unwrap_or_default();
+        let page = page("The experiment file", &schemars::schema_for!(strobe_lab::Experiment));
+        assert!(
+            there.trim_end() == page.trim_end(),
+            "docs/REFERENCE.md is old: strobe schema experiment --markdown > docs/REFERENCE.md"
+        );
+    }
+
+    #[test]
+    fn every_key_has_a_line_with_its_type_and_meaning() {
+        let page = page("The experiment file", &schemars::schema_for!(strobe_lab::Experiment));
+        for part in [
+            "## `[drive.nand]`",
+            "## `[drive.ftl.gc]`",
+            "## `[drive.controller.nvram]`",
+            "## `[workload]`",
+            "## `[run]`",
+            "## `[power]`",
+            "| `read_ns` | whole number | ns | from 0 to 1,000,000,000,000 |",
+            "| `victim` | text |",
+            "| `theta` | number |",
+            "| `format` | text |",
+        ] {
+            assert!(page.contains(part), "{part} is missing in\n{page}");
+        }
+        for line in page.lines().filter(|line| line.starts_with("| `")) {
+            let cells: Vec<&str> = line.split(" | ").collect();
+            assert!(cells.len() >= 6 && !cells[1].trim().is_empty(), "no type: {line}");
+            assert!(cells[5].len() > 5, "no meaning: {line}");
+        }
+    }
+}

@@ -1,0 +1,485 @@
+//! The summary a person reads in the terminal.
+
+pub mod map;
+mod overview;
+pub mod paper;
+
+pub use overview::room_line;
+
+use std::fmt::Write as _;
+
+use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
+
+use crate::chart::{self, Distribution, WIDTH, bars};
+use overview::{drive_line, headline, trace_line, workload_line};
+pub use strobe_lab::numbers::{bytes, count, duration, trimmed};
+use strobe_lab::numbers::{rate, times};
+use strobe_lab::power::{PowerCutResult, RecoveryResult};
+use strobe_lab::result::{
+    ByCause, Causes, CopyResult, Job, JobOp, MergeResult, NandResult, RunResult, TranslationResult,
+    WearResult,
+};
+use strobe_lab::{Sample, WindowVerdict, WorkloadConfig};
+
+/// The summary of a run as text.
+pub fn summary(result: &RunResult) -> String {
+    let mut out = String::new();
+    if let Some(reason) = &result.stopped_by {
+        let _ = writeln!(out, "PARTIAL RESULT, stopped: {reason}\n");
+    }
+    let _ = writeln!(out, "{}\n{}", drive_line(result), workload_line(result));
+    if let Some(trace) = &result.trace {
+        let _ = writeln!(out, "{}", trace_line(trace));
+    }
+    if let Some(recovery) = result.image.and_then(|image| image.recovery) {
+        let _ = writeln!(out, "{}", recovery_line(&recovery));
+    }
+    for note in &result.notes {
+        let _ = writeln!(out, "\nnote: {note}");
+    }
+    let _ = writeln!(out, "\n{}", headline(result));
+    let jobs = &result.jobs[0];
+    if [&jobs.read, &jobs.write, &jobs.trim].iter().any(|op| op.clat_ns.n > 0) || jobs.sync.lat_ns.n > 0 {
+        let _ = writeln!(out, "\n{}", latency_table(jobs, result.time.virtual_ns));
+    }
+    if let Some(picture) = latency_picture(jobs) {
+        let _ = writeln!(out, "\n{picture}");
+    }
+    let _ = writeln!(out, "\n{}", flash_table(&result.nand));
+    if let Some(copy) = &result.copy {
+        let _ = writeln!(out, "\n{}", copy_line(copy));
+    }
+    if let Some(merges) = &result.merges {
+        let _ = writeln!(out, "\n{}", merge_line(merges));
+    }
+    if let Some(paging) = &result.translation {
+        let _ = writeln!(out, "\n{}", translation_line(paging));
+    }
+    let _ = writeln!(out, "\n{}", wear_picture(&result.wear, result.config.drive.nand.endurance_pe));
+    if let Some(picture) = lifetime_picture(&result.wear) {
+        let _ = writeln!(out, "\n{picture}");
+    }
+    if let Some(picture) = series_picture(result) {
+        let _ = writeln!(out, "\n{picture}");
+    }
+    if let Some(cuts) = power_cuts(&result.power_cuts) {
+        let _ = writeln!(out, "\n{cuts}");
+    }
+    for hint in hints(result) {
+        let _ = writeln!(out, "\nnote: {hint}");
+    }
+    let _ = write!(out, "\n{}", footer(result));
+    trimmed(&out)
+}
+
+/// The summary of a command in a guest as text.
+#[cfg(target_os = "linux")]
+pub fn linux_summary(result: &strobe_lab::linux::LinuxResult) -> String {
+    let (guest, requests) = (&result.guest, &result.requests);
+    let waf = result.waf.map_or("-".to_owned(), |waf| format!("{waf:.3}"));
+    let on = guest.file_system.as_deref().unwrap_or("the bare drive");
+    let mut out = format!(
+        "{} on {on}, Linux {}: {} of {} time, write amplification {waf}\n",
+        guest.command.first().map_or("", String::as_str),
+        guest.kernel,
+        duration(result.time.virtual_ns as f64),
+        guest.clock,
+    );
+    let job = &result.jobs[0];
+    let _ = writeln!(out, "\n{}", latency_table(job, result.time.virtual_ns));
+    if requests.discard > 0 {
+        let (ranges, commands) = (requests.discard_ranges, requests.discard);
+        let each = ranges as f64 / commands as f64;
+        let _ = writeln!(out, "discards: {} ranges, {each:.1} per command", count(ranges));
+    }
+    let _ = writeln!(out, "\n{}", flash_table(&result.nand));
+    let lines = [
+        result.copy.as_ref().map(copy_line),
+        result.merges.as_ref().map(merge_line),
+        result.translation.as_ref().map(translation_line),
+        guest.drive_error.as_ref().map(|error| format!("note: the guest saw an error of the drive: {error}")),
+    ];
+    for line in lines.into_iter().flatten() {
+        let _ = writeln!(out, "\n{line}");
+    }
+    let wall = result.time.wall_s.map_or(String::new(), |wall| format!("; {wall:.1} s of wall time in all"));
+    let _ = write!(
+        out,
+        "\nThe measured window is the command and the sync behind it, {} of {} since power-on{wall}. The guest's \
+         processor takes no time: this is what the drive allows.",
+        duration(result.time.virtual_ns as f64),
+        duration(result.time.session_ns as f64),
+    );
+    trimmed(&out)
+}
+
+/// What a person should know before believing the numbers.
+fn hints(result: &RunResult) -> Vec<&'static str> {
+    let is_reopened = result.image.is_some_and(|image| image.recovery.is_some());
+    let is_synthetic = matches!(result.config.workload, WorkloadConfig::Synthetic(_));
+    let was_filled = result.config.run.prefill.unwrap_or(is_synthetic && !is_reopened);
+    let mut hints = Vec::new();
+    if result.host.read.commands > 0 && result.nand.read.by_cause.host == 0 {
+        hints.push(match was_filled {
+            false => "no read found data on flash, so reads cost no flash time (fill the drive first: run.prefill, --prefill)",
+            true => "no read found data on flash, so reads cost no flash time: what they asked for was in a buffer or trimmed",
+        });
+    }
+    if result.host.write.commands > 0 && result.nand.erase.total == 0 {
+        hints.push(if result.wear.erase_max > 0 {
+            "no garbage was collected within the measured window: it is too short (run.measure, or a longer trace)"
+        } else if was_filled {
+            "no garbage was collected: the drive was filled, but there was spare flash left to write on (a longer run.warmup)"
+        } else {
+            "no garbage was collected: the drive was never full (run.prefill, --prefill, or a smaller drive)"
+        });
+    }
+    hints
+}
+
+/// How long requests took.
+fn latency_picture(job: &Job) -> Option<String> {
+    let kinds = [
+        ("read", &job.read.clat_ns),
+        ("write", &job.write.clat_ns),
+        ("trim", &job.trim.clat_ns),
+        ("flush", &job.sync.lat_ns),
+    ];
+    let shown: Vec<Distribution<'_>> = kinds
+        .iter()
+        .filter(|(_, latency)| latency.max > 0)
+        .map(|&(name, latency)| {
+            let at = |key: &str| latency.percentile.get(key).copied().unwrap_or(0);
+            let marks = vec![
+                ("p50", at("50.000000")),
+                ("p99", at("99.000000")),
+                ("p99.9", at("99.900000")),
+                ("max", latency.max),
+            ];
+            Distribution { name, counts: &latency.counts, marks }
+        })
+        .collect();
+    chart::latencies(&shown)
+}
+
+/// A line below the header and no other: nine columns of numbers fit the width of a terminal.
+const STYLE: TableStyle = TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
+
+/// A table that fits 80 columns, the first to the left and the others to the right.
+pub fn table(header: &[&str]) -> Table {
+    let mut table = Table::new();
+    table.load_style(STYLE);
+    table.set_content_arrangement(ContentArrangement::Dynamic);
+    table.set_width(WIDTH as u16);
+    table.set_header(header.iter().enumerate().map(|(at, text)| {
+        Cell::new(text).set_alignment(if at == 0 { CellAlignment::Left } else { CellAlignment::Right })
+    }));
+    for (at, column) in table.column_iter_mut().enumerate() {
+        column.set_padding(if at == 0 { (0, 0) } else { (2, 0) });
+    }
+    table
+}
+
+/// A line of such a table.
+pub fn row(first: &str, rest: impl IntoIterator<Item = String>) -> Vec<Cell> {
+    let rest = rest.into_iter().map(|text| Cell::new(text).set_alignment(CellAlignment::Right));
+    std::iter::once(Cell::new(first)).chain(rest).collect()
+}
+
+fn latency_table(job: &Job, virtual_ns: u64) -> Table {
+    let mut table = table(&["host", "requests", "IOPS", "MB/s", "mean", "p50", "p99", "p99.9", "max"]);
+    let seconds = virtual_ns as f64 / 1e9;
+    let sync_rate = if seconds > 0.0 { job.sync.total_ios as f64 / seconds } else { 0.0 };
+    let bandwidth = |op: &JobOp| format!("{:.1}", op.bw_bytes as f64 / 1e6);
+    let rows = [
+        ("read", job.read.total_ios, job.read.iops, bandwidth(&job.read), &job.read.clat_ns),
+        ("write", job.write.total_ios, job.write.iops, bandwidth(&job.write), &job.write.clat_ns),
+        ("trim", job.trim.total_ios, job.trim.iops, "-".to_owned(), &job.trim.clat_ns),
+        ("flush", job.sync.total_ios, sync_rate, "-".to_owned(), &job.sync.lat_ns),
+    ];
+    for (name, total, iops, bandwidth, latency) in rows {
+        if total == 0 {
+            continue;
+        }
+        let percentile = |key| duration(latency.percentile.get(key).copied().unwrap_or(0) as f64);
+        table.add_row(row(
+            name,
+            [
+                count(total),
+                rate(iops),
+                bandwidth,
+                duration(latency.mean),
+                percentile("50.000000"),
+                percentile("99.000000"),
+                percentile("99.900000"),
+                duration(latency.max as f64),
+            ],
+        ));
+    }
+    table
+}
+
+fn flash_table(nand: &NandResult) -> Table {
+    let mut table = table(&["flash", "total", "by cause"]);
+    for (name, op) in [("program", &nand.program), ("read", &nand.read), ("erase", &nand.erase)] {
+        let mut cells = row(name, [count(op.total)]);
+        cells.push(Cell::new(causes(op)));
+        table.add_row(cells);
+    }
+    table
+}
+
+fn causes(op: &ByCause) -> String {
+    let Causes { host, gc, merge, map, meta, wear, copy, cache, recovery, pad } = op.by_cause;
+    let named = [
+        ("host", host),
+        ("gc", gc),
+        ("merge", merge),
+        ("map", map),
+        ("meta", meta),
+        ("wear", wear),
+        ("copy", copy),
+        ("cache", cache),
+        ("recovery", recovery),
+        ("pad", pad),
+    ];
+    let share = |n: u64| 100.0 * n as f64 / op.total.max(1) as f64;
+    let parts: Vec<String> =
+        named.iter().filter(|(_, n)| *n > 0).map(|(name, n)| format!("{name} {:.1} %", share(*n))).collect();
+    parts.join(", ")
+}
+
+/// What became of copy commands.
+fn copy_line(copy: &CopyResult) -> String {
+    let CopyResult { logical_units, physical_units, third_owner_units, map_full_units } = *copy;
+    let mut line = format!(
+        "copies: {} mapping units by the map alone, {} read and programmed",
+        count(logical_units),
+        count(physical_units)
+    );
+    if third_owner_units + map_full_units > 0 {
+        let (owners, full) = (count(third_owner_units), count(map_full_units));
+        let _ = write!(
+            line,
+            ", of these {owners} as they had two owners already, {full} as the virtual map was full"
+        );
+    }
+    line
+}
+
+/// What demand paging came to.
+fn translation_line(paging: &TranslationResult) -> String {
+    let uses = (paging.hits + paging.misses).max(1) as f64;
+    format!(
+        "map entries: {:.2} % found in the cache; {} translation pages read, {} programmed, {} of them for \
+         garbage collection",
+        100.0 * paging.hits as f64 / uses,
+        count(paging.tp_reads),
+        count(paging.tp_programs),
+        count(paging.gc_tp_updates)
+    )
+}
+
+/// What log or replacement blocks came to.
+fn merge_line(merges: &MergeResult) -> String {
+    let MergeResult { switched, partial, full, units_copied, blocks_erased } = *merges;
+    format!(
+        "merges: {} switched, {} filled up and switched, {} in full; {} sectors copied, {} blocks erased",
+        count(switched),
+        count(partial),
+        count(full),
+        count(units_copied),
+        count(blocks_erased)
+    )
+}
+
+fn wear_picture(wear: &WearResult, endurance: u32) -> String {
+    let mut line = format!(
+        "wear: {} to {} erases per block, mean {:.1}, σ {:.2}",
+        wear.erase_min, wear.erase_max, wear.erase_mean, wear.erase_stddev
+    );
+    if endurance > 0 {
+        let _ = write!(line, " ({:.1} % of {endurance})", 100.0 * wear.erase_mean / f64::from(endurance));
+    }
+    if wear.bad_blocks > 0 {
+        let _ =
+            write!(line, ", {} bad block{}", wear.bad_blocks, if wear.bad_blocks == 1 { "" } else { "s" });
+    }
+    if let Some(writes) = wear.first_bad_block_host_writes {
+        let _ = write!(line, ", the first after {} host pages", count(writes));
+    }
+    if wear.histogram.len() > 1 {
+        let blocks = wear.histogram.iter().map(|&n| if n == 0 { 0.0 } else { f64::from(n) });
+        let picture: String = bars(blocks.clone(), 0.0)
+            .chars()
+            .zip(blocks)
+            .map(|(bar, n)| if n == 0.0 { ' ' } else { bar })
+            .collect();
+        let _ = write!(line, "\n      {} ▕{picture}▏ {}", wear.erase_min, wear.erase_max);
+    }
+    line
+}
+
+/// Columns of the picture of bad blocks.
+const CURVE_COLUMNS: u64 = 48;
+
+/// How the blocks died, and how far that was from the best that was possible.
+fn lifetime_picture(wear: &WearResult) -> Option<String> {
+    let (first, last) = (wear.bad_block_curve.first()?, wear.bad_block_curve.last()?);
+    let mut lines = Vec::new();
+    if last.host_pages > first.host_pages {
+        let step = (last.host_pages - first.host_pages) as f64 / (CURVE_COLUMNS - 1) as f64;
+        let bad_at = |column: u64| {
+            let host_pages = first.host_pages + (column as f64 * step).round() as u64;
+            let until = wear.bad_block_curve.partition_point(|point| point.host_pages <= host_pages);
+            f64::from(wear.bad_block_curve[until.max(1) - 1].bad_blocks)
+        };
+        let picture = bars((0..CURVE_COLUMNS).map(bad_at), 0.0);
+        let (from, to) = (count(first.host_pages), count(last.host_pages));
+        let bad = last.bad_blocks;
+        lines.push(format!("bad blocks over host pages, {from} to {to}:  1 ▕{picture}▏ {bad}"));
+    }
+    if let Some(ideal) = wear.ideal_host_pages {
+        let reached = 100.0 * first.host_pages as f64 / ideal.max(1) as f64;
+        lines.push(format!(
+            "if all blocks wore alike, the first would go bad after {} host pages: {reached:.1} % of that was reached",
+            count(ideal)
+        ));
+    }
+    (!lines.is_empty()).then(|| lines.join("\n"))
+}
+
+fn series_picture(result: &RunResult) -> Option<String> {
+    let wafs = |measured: bool| {
+        let of = move |s: &&Sample| s.measured == measured;
+        result.series.iter().filter(of).filter_map(|s| s.waf).collect::<Vec<f64>>()
+    };
+    let (warm, measured) = (wafs(false), wafs(true));
+    let (split, all) = (warm.len(), [warm, measured].concat());
+    if all.len() < 3 {
+        return None;
+    }
+    let low = all.iter().copied().fold(f64::MAX, f64::min);
+    let capacity = result.config.drive.logical_units() as f64;
+    let at = |sample: Option<&Sample>| sample.map_or(0.0, |sample| sample.host_pages as f64 / capacity);
+    let mut text = format!(
+        "write amplification from {} to {} of the capacity written{}\n{}",
+        times(at(result.series.first())),
+        times(at(result.series.last())),
+        if split > 0 && split < all.len() { " (behind the dotted line: measured)" } else { "" },
+        chart::series(&all, split, low.min(1.0))
+    );
+    if let Some(steady) = &result.steady_state {
+        let state = match (steady.reached, result.window.verdict) {
+            (_, WindowVerdict::NothingCollected) => "nothing was collected",
+            (true, _) => "steady state",
+            (false, _) => "NOT yet steady",
+        };
+        let _ = write!(
+            text,
+            "\n{state}: last five intervals {:.3} on average, range {:.1} %, slope {:.1} %",
+            steady.waf_mean, steady.range_pct, steady.slope_pct
+        );
+    }
+    Some(text)
+}
+
+/// How a drive was found again.
+pub fn recovered(recovery: &strobe_ssd::Recovery) -> String {
+    recovery_line(&RecoveryResult::of(recovery))
+}
+
+fn recovery_line(recovery: &RecoveryResult) -> String {
+    let time = match recovery.time_ns {
+        0 => String::new(),
+        ns => format!(" in {} of virtual time", duration(ns as f64)),
+    };
+    format!(
+        "recovered{time}: {} log pages with {} epochs and {} checkpoint segments, {} data pages \
+         behind them with {} mapping units; {} pages illegible, {} blocks erased",
+        count(recovery.log_pages),
+        count(recovery.epochs),
+        count(recovery.segments),
+        count(recovery.scanned_pages),
+        count(recovery.units_found),
+        count(recovery.illegible_pages),
+        count(recovery.blocks_erased),
+    )
+}
+
+/// What each power cut did, and whether the drive kept its promise.
+fn power_cuts(cuts: &[PowerCutResult]) -> Option<String> {
+    const SHOWN: usize = 20;
+    let last = cuts.last()?;
+    let mut table = table(&[
+        "power cut in\noperation",
+        "back\nafter",
+        "pages\nread",
+        "units\nfound",
+        "not\nflushed",
+        "of them\nkept",
+        "fell\nback",
+        "wrong",
+    ]);
+    for cut in cuts.iter().take(SHOWN) {
+        let (recovery, verified) = (&cut.recovery, &cut.verified);
+        let counts = [
+            recovery.log_pages + recovery.scanned_pages,
+            recovery.units_found,
+            verified.unflushed,
+            verified.newest,
+            verified.older,
+            verified.wrong,
+        ];
+        let cells = std::iter::once(duration(recovery.time_ns as f64)).chain(counts.map(count));
+        table.add_row(row(&count(cut.operation), cells));
+    }
+    let more = match cuts.len().saturating_sub(SHOWN) {
+        0 => String::new(),
+        more => format!("\nand {more} more, in the JSON"),
+    };
+    let wrong: u64 = cuts.iter().map(|cut| cut.verified.wrong).sum();
+    let proof = match wrong {
+        0 => format!(
+            "After each of {} power cuts all {} mapping units were read back: every one holds what it held at \
+             the last flush, or something written to it since. Nothing flushed was lost, nothing trimmed and \
+             flushed came back.",
+            count(cuts.len() as u64),
+            count(last.verified.units)
+        ),
+        wrong => {
+            format!("{} mapping units read as nothing that they held since the last flush.", count(wrong))
+        }
+    };
+    Some(format!("{table}{more}\n{proof}"))
+}
+
+fn footer(result: &RunResult) -> String {
+    let mut line = format!(
+        "seed {}, configuration {}, strobe {}",
+        result.seed, result.config_hash, result.strobe_version
+    );
+    if let (Some(cpu), Some(speed)) = (result.time.cpu_s, result.sim.host_pages_per_cpu_s) {
+        let _ = write!(line, "; {cpu:.1} s of CPU, {:.1} M host pages per CPU second", speed / 1e6);
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copies_say_why_they_moved_data() {
+        let copy =
+            CopyResult { logical_units: 1000, physical_units: 30, third_owner_units: 10, map_full_units: 20 };
+        let line = copy_line(&copy);
+        for part in
+            ["1,000 mapping units by the map", "30 read", "10 as they had two owners", "20 as the virtual"]
+        {
+            assert!(line.contains(part), "{part} is missing in {line}");
+        }
+        let by_map = CopyResult { physical_units: 0, third_owner_units: 0, map_full_units: 0, ..copy };
+        assert!(copy_line(&by_map).ends_with(", 0 read and programmed"));
+    }
+}

@@ -1,0 +1,168 @@
+//! What a summary begins with: the drive, the workload, the trace, and the headline with its window.
+
+use std::fmt::Write as _;
+
+use strobe_ssd::DriveConfig;
+
+use strobe_lab::numbers::{bytes, count, duration, times};
+use strobe_lab::{CapacityResult, HostConfig, PacingName, RunResult, WindowVerdict, WorkloadConfig};
+
+/// The drive in one line: which, how much of it is offered, how it maps and collects.
+pub(super) fn drive_line(result: &RunResult) -> String {
+    let drive = &result.config.drive;
+    let name = drive.preset.as_deref().unwrap_or("a drive of its own");
+    let changed = if is_changed(drive) { ", changed" } else { "" };
+    let mut line = format!("drive     {name}{changed}");
+    if let Some(room) = room_line(drive) {
+        let _ = write!(line, ": {}", room.replacen("offered, ", "offered,\n          ", 1));
+    }
+    let ftl = &drive.ftl;
+    let _ = match ftl.mapping.as_str() {
+        "page" | "dftl" => write!(line, "; {} map, victims by {}", ftl.mapping, ftl.gc.victim),
+        scheme => write!(line, "; {scheme} map, {} log blocks", ftl.log_blocks),
+    };
+    line
+}
+
+/// Whether `drive` differs from the preset whose name it has.
+fn is_changed(drive: &DriveConfig) -> bool {
+    let preset = drive.preset.as_deref().and_then(strobe_ssd::presets::find);
+    let preset = preset.and_then(|preset| toml::from_str::<DriveConfig>(preset.toml).ok());
+    preset.is_some_and(|preset| DriveConfig { preset: drive.preset.clone(), ..preset } != *drive)
+}
+
+/// How much flash `drive` has and offers, if it can be built.
+pub fn room_line(drive: &DriveConfig) -> Option<String> {
+    let room = CapacityResult::of(drive)?;
+    Some(format!(
+        "{} of flash, {} offered, {:.1} % over-provisioning",
+        bytes(room.raw_bytes as f64),
+        bytes(room.logical_bytes as f64),
+        100.0 * room.over_provisioning
+    ))
+}
+
+/// The workload in one line.
+pub(super) fn workload_line(result: &RunResult) -> String {
+    let host = |host: &HostConfig| {
+        let mut text = format!("queue depth {}", host.queue_depth);
+        if host.rate_iops > 0 {
+            let _ = write!(text, ", {} requests/s", count(host.rate_iops.into()));
+        }
+        if host.flush_every > 0 {
+            let _ = write!(text, ", a flush every {} requests", count(host.flush_every.into()));
+        }
+        text
+    };
+    match &result.config.workload {
+        WorkloadConfig::Synthetic(workload) => {
+            let generator = &workload.generator;
+            let mix = match generator.write_fraction {
+                1.0 => "writes".to_owned(),
+                0.0 => "reads".to_owned(),
+                share => format!("{:.4} % writes", 100.0 * share).replace(".0000", ""),
+            };
+            let mut line = format!(
+                "workload  {} {mix} of {}, {}",
+                generator.kind.name(),
+                bytes(f64::from(generator.block_bytes)),
+                host(&workload.host)
+            );
+            if generator.trim_fraction > 0.0 {
+                let _ = write!(line, ", {:.1} % trims", 100.0 * generator.trim_fraction);
+            }
+            line
+        }
+        WorkloadConfig::Trace(trace) => {
+            let pace = match trace.pacing {
+                PacingName::Open => "at its own times".to_owned(),
+                PacingName::Closed => host(&trace.host),
+            };
+            format!("workload  {} ({}), {pace}", trace.path, trace.format)
+        }
+    }
+}
+
+pub(super) fn headline(result: &RunResult) -> String {
+    let window = &result.window;
+    let over =
+        format!("over {} host pages, {} of the capacity", count(window.host_pages), times(window.capacities));
+    let Some(waf) = result.waf else {
+        return format!("write amplification - {over}{}", virtual_time(result));
+    };
+    let mut line = format!("write amplification {waf:.3} {over}");
+    if let Some(bytes) = result.waf_bytes
+        && (bytes / waf - 1.0).abs() > 0.01
+    {
+        let _ = write!(line, " ({bytes:.3} counted in bytes: the host wrote parts of mapping units)");
+    }
+    line += &virtual_time(result);
+    match (window.verdict, &result.steady_state) {
+        (WindowVerdict::Transient, Some(steady)) => {
+            let way = if steady.reached { "ends at" } else { "was at" };
+            let _ = write!(
+                line,
+                "\n  TRANSIENT: this window covers the drive's way to the steady state, and {way} {:.3}",
+                steady.waf_mean
+            );
+            // A drive that is worn out, or a trace, has no other way.
+            let is_trace = matches!(result.config.workload, WorkloadConfig::Trace(_));
+            if !is_trace && !result.config.run.until_worn() {
+                line += "; a longer run.warmup leaves it out";
+            }
+        }
+        (WindowVerdict::NothingCollected, _) => {
+            line += "\n  NOTHING WAS COLLECTED: the drive had room left, so this is not what it comes to";
+        }
+        (WindowVerdict::TooFewIntervals, _) => {
+            line += "\n  no verdict on the steady state: that takes five intervals, each an eighth of the capacity \
+                     written or more";
+        }
+        _ => {}
+    }
+    line
+}
+
+fn virtual_time(result: &RunResult) -> String {
+    match result.time.virtual_ns {
+        0 => String::new(),
+        ns => format!(", in {} of virtual time", duration(ns as f64)),
+    }
+}
+
+/// What was read from the trace.
+pub(super) fn trace_line(trace: &strobe_lab::result::TraceResult) -> String {
+    let kinds: Vec<String> = trace.requests.iter().map(|(kind, n)| format!("{} {kind}", count(*n))).collect();
+    let mut line = format!(
+        "trace     {} requests ({}),\n          touching the first {}, {} long",
+        count(trace.requests.values().sum()),
+        kinds.join(", "),
+        bytes(trace.span_bytes as f64),
+        duration(trace.duration_ns as f64),
+    );
+    if trace.repetitions > 1 {
+        let _ = write!(line, " each of the {} times", trace.repetitions);
+    }
+    if !trace.skipped.is_empty() {
+        let skipped: Vec<String> = trace.skipped.iter().map(|(reason, n)| format!("{n} {reason}")).collect();
+        let _ = write!(line, "\n          left out: {}", skipped.join(", "));
+    }
+    let c = &trace.changes;
+    if !c.none() {
+        let changes: Vec<String> = [
+            (c.wrapped, "wrapped"),
+            (c.shortened, "shortened"),
+            (c.dropped, "beyond the end, dropped"),
+            (c.rounded, "rounded to sectors"),
+            (c.empty, "empty, dropped"),
+            (c.late, "out of time order, issued at once"),
+            (c.split, "split as it was longer than 1 GiB"),
+        ]
+        .iter()
+        .filter(|(n, _)| *n > 0)
+        .map(|(n, what)| format!("{n} {what}"))
+        .collect();
+        let _ = write!(line, "\n          CHANGED: {}", changes.join(", "));
+    }
+    line
+}

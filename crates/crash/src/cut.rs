@@ -1,0 +1,456 @@
+//! Power cuts under a guest, and what is found after them.
+
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Mutex, PoisonError};
+
+use strobe_lab::RunError;
+use strobe_lab::linux::{FileSystem, environment, keep_data};
+use strobe_linux::job::{DEVICE, Job, Run, Step};
+use strobe_linux::{End, LinuxError, Machine, Outcome, PoweredDrive, Root, Stream};
+use strobe_ssd::{BuildError, CopyMode, DriveConfig, HostQueue, KeyError, Pacing, Simulated, build};
+use strobe_types::{Lba, Op, Prng, Request, SimTime};
+
+use crate::{BLOCK_BYTES, NOTES_PATH, Promises, SECTOR_BYTES, VIOLATION};
+
+/// A file system on a drive, and how it is used.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// What it is called.
+    pub name: &'static str,
+    /// The file system.
+    pub file_system: FileSystem,
+    /// What it promises.
+    pub promises: Promises,
+    /// More arguments of mkfs.
+    pub mkfs_options: Vec<String>,
+    /// Options of the mount, separated by commas.
+    pub mount_options: String,
+    /// What to do after each mount before power fails: switches of the kernel. A kernel without one cannot be
+    /// tested in this configuration.
+    pub setup: Vec<Step>,
+    /// What is different about the drive.
+    pub change: fn(&mut DriveConfig),
+    /// Bytes of the pieces of a file that a write changes all or nothing: the file system's blocks, or sectors.
+    pub piece_bytes: u32,
+    /// MiB of files that fill the volume.
+    pub fill_mib: u32,
+    /// Steps of the writer's work.
+    pub steps: u32,
+    /// Whether the drive has a volatile write cache: without one the kernel sends no flushes.
+    pub write_cache: bool,
+    /// Whether the file system survives a power cut while it recovers from one. F2FS does not: its recovery writes
+    /// nodes over the first ones of the chain that it follows, before its checkpoint is complete (Linux 6.12, where
+    /// `recover_data` opens new segments for data only). What had been synced since the checkpoint before is lost.
+    pub recovers_again: bool,
+}
+
+impl Config {
+    fn new(name: &'static str, file_system: FileSystem, promises: Promises) -> Self {
+        Self {
+            name,
+            file_system,
+            promises,
+            mkfs_options: Vec::new(),
+            mount_options: String::new(),
+            setup: Vec::new(),
+            change: |_| {},
+            piece_bytes: if promises.is_fat() { SECTOR_BYTES as u32 } else { BLOCK_BYTES as u32 },
+            fill_mib: 60,
+            steps: 250,
+            write_cache: true,
+            recovers_again: true,
+        }
+    }
+
+    /// All that are tested.
+    pub fn all() -> Vec<Self> {
+        let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        // Of 36 MiB that F2FS leaves of such a small drive.
+        let f2fs = |name, mode: &str| Self {
+            mount_options: format!("mode={mode}"),
+            // A drive with old data: it has to clean.
+            mkfs_options: words("-t 0"),
+            fill_mib: 28,
+            recovers_again: false,
+            ..Self::new(name, FileSystem::F2fs, Promises::Journal)
+        };
+        let logical = Step::Set { path: "/sys/fs/f2fs/vda/gc_logical_copy".into(), value: "1".into() };
+        let copies = |name| Self {
+            setup: vec![logical.clone()],
+            change: |drive| {
+                (drive.ftl.copy_mode, drive.nand.blocks_per_plane) = (CopyMode::Logical, 58);
+            },
+            ..f2fs(name, "lfs")
+        };
+        vec![
+            Self {
+                // Blocks of 1 KiB on such a small drive: it has to merge them into its units.
+                mkfs_options: words("-K"),
+                piece_bytes: 1024,
+                ..Self::new("ext4", FileSystem::Ext4, Promises::Journal)
+            },
+            Self {
+                mkfs_options: words("-b 4096"),
+                mount_options: "discard".into(),
+                ..Self::new("ext4-discard", FileSystem::Ext4, Promises::Journal)
+            },
+            f2fs("f2fs-lfs", "lfs"),
+            f2fs("f2fs-adaptive", "adaptive"),
+            copies("f2fs-logical-copy"),
+            // A copy that lasts only after a flush is lost here.
+            Self { write_cache: false, ..copies("f2fs-copy-through") },
+            Self::new("vfat", FileSystem::Vfat, Promises::Fat),
+            Self {
+                mount_options: "sync".into(),
+                steps: 150,
+                ..Self::new("vfat-sync", FileSystem::Vfat, Promises::FatSync)
+            },
+        ]
+    }
+
+    /// A drive of 96 MiB on flash of 112 MiB: small, and with little room to spare.
+    fn drive(&self) -> Result<DriveConfig, KeyError> {
+        let mut drive = DriveConfig::preset("jasmine-4g")?;
+        let nand = &mut drive.nand;
+        (nand.channels, nand.dies_per_channel) = (2, 2);
+        (nand.blocks_per_plane, nand.pages_per_block) = (56, 64);
+        drive.ftl.logical_pages = Some(24_576);
+        drive.controller.write_buffer_bytes = 1 << 20;
+        keep_data(&mut drive);
+        (self.change)(&mut drive);
+        Ok(drive)
+    }
+
+    fn mount(&self) -> Step {
+        let kind = self.file_system.kernel_name().unwrap_or_default().to_owned();
+        Step::Mount { kind, options: self.mount_options.clone() }
+    }
+
+    fn writer(&self, seed: u64, prepare: bool) -> Step {
+        let mut argv: Vec<String> = ["strobe", "crash-writer", "--promises"].map(str::to_owned).into();
+        argv.extend([self.promises.name(), format!("--seed={seed}"), format!("--fill={}", self.fill_mib)]);
+        match prepare {
+            true => argv.push("--prepare".into()),
+            false => argv.push(format!("--steps={}", self.steps)),
+        }
+        Run::must_succeed(argv)
+    }
+
+    /// How a volume is checked after a power cut and before it is mounted: only FAT needs that.
+    fn repair(&self) -> Vec<Step> {
+        let run = |option: &str, allowed: &[i32]| {
+            let argv = ["fsck.fat", option, DEVICE].map(str::to_owned).into();
+            Step::Run(Run { argv, quiet: false, allowed: allowed.into() })
+        };
+        match self.file_system {
+            FileSystem::Vfat => vec![run("-a", &[0, 1]), run("-n", &[0])],
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// Why a test of power cuts could not be done.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CrashError {
+    /// The drive.
+    #[error(transparent)]
+    Drive(#[from] RunError),
+    /// The guest.
+    #[error(transparent)]
+    Guest(#[from] LinuxError),
+    /// A step that has to succeed without a power cut failed.
+    #[error("{0}")]
+    Step(String),
+    /// The kernel lacks a switch.
+    #[error("this kernel cannot: {0}")]
+    Lacking(String),
+    /// The guest was done before the planned cut.
+    #[error("no power cut at operation {0}: the guest was done before")]
+    NotCut(u64),
+}
+
+/// What guests are made of.
+#[derive(Clone, Debug)]
+pub struct Parts {
+    /// The kernel.
+    pub kernel: PathBuf,
+    /// The `strobe` program.
+    pub program: PathBuf,
+}
+
+/// What came of one power cut, or of two.
+#[derive(Clone, Debug, Default)]
+pub struct CutReport {
+    /// The flash operation that was cut short.
+    pub operation: u64,
+    /// How often the writer had been told that something is durable.
+    pub acknowledged: usize,
+    /// Power failed once more, while the volume was found again.
+    pub was_cut_again: bool,
+    /// What must not be.
+    pub violations: Vec<String>,
+}
+
+/// What a guest left.
+struct Left {
+    outcome: Outcome,
+    /// Standard output.
+    said: String,
+    /// Standard error.
+    errors: String,
+    /// What the kernel should not have said.
+    alarms: Vec<String>,
+}
+
+/// A volume that is about to be worked on, and what is known of this work.
+pub struct Prepared {
+    parts: Parts,
+    config: Config,
+    seed: u64,
+    drive: Mutex<Box<dyn Simulated>>,
+    start: SimTime,
+    /// What the writer said while it filled the volume.
+    prepared: String,
+    /// What it says while it works, without a power cut.
+    worked: String,
+    operations: RangeInclusive<u64>,
+    collected_blocks: u64,
+}
+
+impl Prepared {
+    /// Makes a volume, fills it, and lets the guest work without a power cut to learn the flash operations of that.
+    /// `wrap` makes of the drive what is to be tested.
+    pub fn new(
+        parts: &Parts,
+        config: &Config,
+        seed: u64,
+        wrap: fn(Box<dyn Simulated>) -> Box<dyn Simulated>,
+    ) -> Result<Self, CrashError> {
+        let (drive, start) = used_drive(config, seed)?;
+        let mut volume = Self {
+            parts: parts.clone(),
+            config: config.clone(),
+            seed,
+            drive: Mutex::new(drive.freeze()),
+            start,
+            prepared: String::new(),
+            worked: String::new(),
+            operations: 0..=0,
+            collected_blocks: 0,
+        };
+        let mut steps = vec![Run::tool(config.file_system.mkfs(seed, &config.mkfs_options)), config.mount()];
+        steps.extend(config.setup.iter().cloned());
+        steps.extend([config.writer(seed, true), Step::Unmount]);
+        let left = volume.boot(&steps, "", wrap(drive), start)?;
+        volume.must_be_done(&steps, &left)?;
+        let Left { mut outcome, said, .. } = left;
+        // Switched off as it should be: nothing waits in a cache any more.
+        volume.start = outcome.drive.settle(outcome.at).map_err(RunError::Command)?;
+        volume.prepared = said;
+        let (first, before) = (outcome.drive.operations() + 1, outcome.drive.stats().gc);
+        volume.drive = Mutex::new(outcome.drive);
+
+        let steps = volume.work_steps();
+        let left = volume.boot(&steps, "", volume.copy(), volume.start)?;
+        volume.must_be_done(&steps, &left)?;
+        let after = left.outcome.drive;
+        volume.operations = first..=after.operations();
+        volume.collected_blocks = after.stats().gc.victims - before.victims;
+        volume.worked = left.said;
+        Ok(volume)
+    }
+
+    /// The flash operations from the mount before the writer's work to the unmount after it.
+    pub fn operations(&self) -> RangeInclusive<u64> {
+        self.operations.clone()
+    }
+
+    /// Blocks that the drive's garbage collection emptied meanwhile.
+    pub fn collected_blocks(&self) -> u64 {
+        self.collected_blocks
+    }
+
+    fn copy(&self) -> Box<dyn Simulated> {
+        self.drive.lock().unwrap_or_else(PoisonError::into_inner).freeze()
+    }
+
+    fn work_steps(&self) -> Vec<Step> {
+        let mut steps = vec![self.config.mount()];
+        steps.extend(self.config.setup.iter().cloned());
+        steps.extend([self.config.writer(self.seed, false), Step::Unmount]);
+        steps
+    }
+
+    /// Runs `steps` in a guest which finds `notes` in its root.
+    fn boot(
+        &self,
+        steps: &[Step],
+        notes: &str,
+        drive: Box<dyn Simulated>,
+        start: SimTime,
+    ) -> Result<Left, CrashError> {
+        let mut root = Root::new(&self.parts.program)?;
+        root.link("usr/bin/strobe", "/init");
+        for step in steps {
+            if let Step::Run(run) = step
+                && run.argv[0] != "strobe"
+            {
+                root.program(&run.argv[0])?;
+            }
+        }
+        root.text(NOTES_PATH, notes);
+        let job = Job { steps: steps.into(), environment: environment(self.seed) };
+        let mut machine =
+            Machine { memory_mib: 256, seed: self.seed, ..Machine::new(self.parts.kernel.clone()) };
+        machine.disk.write_cache = self.config.write_cache;
+        let (mut said, mut errors, mut kernel) = (Vec::new(), Vec::new(), Vec::new());
+        let drive = PoweredDrive::new(drive, start);
+        let outcome =
+            machine.run(&root, &job, drive, &AtomicBool::new(false), &mut |stream, bytes| match stream {
+                Stream::Output => said.extend_from_slice(bytes),
+                Stream::Error => errors.extend_from_slice(bytes),
+                Stream::Kernel => kernel.extend_from_slice(bytes),
+                Stream::Control => {}
+            })?;
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let mut alarms: Vec<_> =
+            text(&kernel).lines().filter(|line| is_alarm(line)).map(str::to_owned).collect();
+        alarms.extend(outcome.drive_error.clone());
+        Ok(Left { outcome, said: text(&said), errors: text(&errors), alarms })
+    }
+
+    /// Fails unless the guest has done all that it had to.
+    fn must_be_done(&self, steps: &[Step], left: &Left) -> Result<(), CrashError> {
+        match &left.outcome.failed {
+            Some((step, reason)) if matches!(steps[*step], Step::Set { .. }) => {
+                Err(CrashError::Lacking(reason.clone()))
+            }
+            Some((_, reason)) => {
+                Err(CrashError::Step(format!("{}: {reason}\n{}", self.config.name, left.errors)))
+            }
+            None if !left.alarms.is_empty() => Err(CrashError::Step(left.alarms.join("\n"))),
+            None => Ok(()),
+        }
+    }
+
+    /// Lets the guest work until power fails during flash operation `operation`, and then looks what there is. With
+    /// `again`, power fails once more, so many operations after the drive was ready, if they are reached.
+    pub fn cut(&self, operation: u64, again: Option<u64>) -> Result<CutReport, CrashError> {
+        let mut drive = self.copy();
+        // A second opinion: the drive's own account of what it must keep.
+        drive.watch();
+        drive.plan_cut(operation);
+        let Left { mut outcome, said, errors, alarms } =
+            self.boot(&self.work_steps(), "", drive, self.start)?;
+        if let Some((_, reason)) = outcome.failed {
+            return Err(CrashError::Step(format!("{reason}\n{errors}")));
+        }
+        if outcome.ended.end != End::PowerCut {
+            return Err(CrashError::NotCut(operation));
+        }
+        let acknowledged = said.matches("\"synced\"").count() + said.matches("\"folder\"").count();
+        let mut report = CutReport { operation, acknowledged, violations: alarms, ..CutReport::default() };
+        if !self.worked.starts_with(&said) {
+            report.violations.push("the guest has worked otherwise than without a power cut".into());
+        }
+        let notes = self.prepared.clone() + &said;
+        let mut again = again;
+        loop {
+            let (mut drive, recovery) = match outcome.drive.restart(outcome.at) {
+                Ok(found) => found,
+                Err(error) => {
+                    report.violations.push(format!("the drive cannot be restarted: {error}"));
+                    return Ok(report);
+                }
+            };
+            if let Err(error) = drive.check() {
+                report.violations.push(format!("the drive's state is wrong: {error}"));
+            }
+            if let Some(verdict) = drive.verify().filter(|verdict| !verdict.wrong.is_empty()) {
+                report.violations.push(format!("the drive has lost or changed {:?}", verdict.wrong));
+            }
+            if let Some(after) = again.take() {
+                let operation = drive.operations() + 1 + after;
+                drive.plan_cut(operation);
+            }
+            let left = self.boot(&self.verify_steps(), &notes, drive, recovery.finished)?;
+            if left.outcome.ended.end == End::PowerCut {
+                report.was_cut_again = true;
+                outcome = left.outcome;
+                continue;
+            }
+            self.judge(&left, &mut report);
+            return Ok(report);
+        }
+    }
+
+    fn verify_steps(&self) -> Vec<Step> {
+        let mut steps = self.config.repair();
+        let argv = [
+            "strobe".to_owned(),
+            "crash-verifier".into(),
+            format!("--promises={}", self.config.promises.name()),
+            format!("--seed={}", self.seed),
+            format!("--piece-bytes={}", self.config.piece_bytes),
+            format!("--notes={NOTES_PATH}"),
+        ];
+        steps.extend([self.config.mount(), Run::program(argv), Step::Unmount]);
+        steps.extend(self.config.file_system.fsck().map(Run::program));
+        steps
+    }
+
+    /// What the guest that verified says.
+    fn judge(&self, left: &Left, report: &mut CutReport) {
+        let found = left.said.lines().filter_map(|line| line.strip_prefix(VIOLATION));
+        report.violations.extend(found.map(str::to_owned));
+        report.violations.extend(left.alarms.iter().cloned());
+        if let Some((_, reason)) = &left.outcome.failed {
+            report.violations.push(format!("{reason}\n{}", left.said));
+        }
+        let steps = self.verify_steps();
+        for (step, code) in &left.outcome.exits {
+            if let Step::Run(run) = &steps[*step]
+                && run.allowed.is_empty()
+                && *code != 0
+                && (run.argv[0] != "strobe" || !left.said.contains(VIOLATION))
+            {
+                let what = run.argv.join(" ");
+                let said = format!("{}{}", left.said, left.errors);
+                report.violations.push(format!("{what} ended with exit code {code}:\n{said}"));
+            }
+        }
+        // What fsck.f2fs says of faults, whatever its exit code is.
+        let faults = left.said.lines().filter(|line| {
+            self.config.file_system == FileSystem::F2fs
+                && ["[ASSERT]", "[FIX]", "[Fail]"].iter().any(|word| line.contains(word))
+        });
+        report.violations.extend(faults.map(str::to_owned));
+    }
+}
+
+/// Whether a line of the kernel says that something is wrong.
+fn is_alarm(line: &str) -> bool {
+    let words = ["WARNING:", "BUG:", "Call Trace", "I/O error", "EXT4-fs error", "nconsisten", "orrupt"];
+    words.iter().any(|word| line.contains(word)) || (line.contains("FAT-fs") && line.contains("error"))
+}
+
+/// A drive all of whose units have been written, a third of them twice: it collects garbage from now on.
+fn used_drive(config: &Config, seed: u64) -> Result<(Box<dyn Simulated>, SimTime), CrashError> {
+    let drive = config.drive().map_err(BuildError::from);
+    let mut drive = drive.and_then(|drive| build(&drive, true, seed)).map_err(RunError::from)?;
+    let mut rng = Prng::derive(seed, "used-drive");
+    let per_unit = drive.geometry().sectors_per_unit();
+    let units = drive.logical_units();
+    let write = |unit: u32, units: u32| {
+        Request::new(Op::Write, Lba::new(u64::from(unit) * u64::from(per_unit)), units * per_unit)
+    };
+    let mut writes: Vec<_> = (0..units / 16).map(|run| write(run * 16, 16)).collect();
+    writes.extend((0..units / 3).map(|_| write(rng.below(units), 1)));
+    let mut queue = HostQueue::new(Pacing::Closed { depth: 32, interval_ns: 0 }, SimTime::ZERO);
+    drive.run(&writes, &[], &mut queue).map_err(|(_, error)| RunError::Command(error))?;
+    let start = drive.settle(queue.finished()).map_err(RunError::Command)?;
+    Ok((drive, start))
+}

@@ -1,0 +1,230 @@
+//! Fixed speed cells beside the machine's own memory floor.
+//!
+//! Each cell alternates short slices of the simulation with short slices of a loop that does only
+//! what memory demands per flash program ([`Floor`]), at the same footprint. The quotient of the
+//! two, slice by slice, tells how much of the machine the simulator uses, and stays meaningful on
+//! a machine whose speed drifts.
+
+mod floor;
+
+use std::sync::OnceLock;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use strobe_nand::NandOp;
+use strobe_ssd::{DriveConfig, DriveStats, HostQueue, Pacing, Simulated, build};
+use strobe_types::{Lba, Op, Prng, Request, SimTime};
+use strobe_workload::synthetic::{Synthetic, SyntheticConfig, Workload};
+
+use crate::RunError;
+use crate::machine::{Stopwatch, resident_bytes};
+
+pub use floor::{Floor, FloorShape};
+
+/// A named speed cell.
+#[derive(Clone, Copy, Debug)]
+pub struct CellSpec {
+    /// Name in results.
+    pub name: &'static str,
+    /// What it measures.
+    pub summary: &'static str,
+    timing: bool,
+    /// What differs from the preset generic-8g.
+    change: fn(&mut DriveConfig),
+    /// Warm-up and measurement in logical capacities.
+    warmup: f64,
+    measure: f64,
+}
+
+/// Every cell.
+pub const CELLS: &[CellSpec] = &[
+    CellSpec {
+        name: "8g-count",
+        summary: "8192 blocks × 256 × 4 KiB, greedy, uniform 4 KiB random writes, counting only",
+        timing: false,
+        change: |_| {},
+        warmup: 8.0,
+        measure: 16.0,
+    },
+    CellSpec {
+        name: "8g-timed",
+        summary: "the same with virtual time and latency histograms",
+        timing: true,
+        change: |_| {},
+        warmup: 8.0,
+        measure: 10.0,
+    },
+    CellSpec {
+        name: "1t-count",
+        summary: "1 TiB of 4 KiB pages, 7 % over-provisioned, counting only, filled once and overwritten in part",
+        timing: false,
+        change: |drive| {
+            drive.nand.blocks_per_plane = 1 << 20;
+            drive.nand.endurance_pe = 0;
+            (drive.ftl.logical_pages, drive.ftl.over_provisioning) = (None, Some(0.07));
+        },
+        warmup: 0.02,
+        measure: 0.06,
+    },
+];
+
+/// What was measured in a cell.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct CellResult {
+    /// Name of the cell.
+    pub name: String,
+    /// What it measures.
+    pub summary: String,
+    /// Host pages per CPU second, generator included: the median slice.
+    pub host_pages_per_cpu_s: f64,
+    /// Write amplification of the measured window.
+    pub waf: f64,
+    /// Updates per CPU second of the floor loop: the median slice.
+    pub floor_updates_per_cpu_s: f64,
+    /// Host pages per second × WAF / floor updates per second, the median over pairs of slices:
+    /// flash programs per floor update. 1 would be a simulator that costs nothing beyond memory.
+    pub floor_ratio: f64,
+    /// Resident memory of the process with the drive built and run, without the floor's arrays.
+    pub rss_bytes: u64,
+    /// The same per flash page.
+    pub rss_bytes_per_page: f64,
+}
+
+/// All cells.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct BenchResult {
+    /// Version of Strobe.
+    pub strobe_version: String,
+    /// One entry per cell.
+    pub cells: Vec<CellResult>,
+}
+
+const BATCH: usize = 1024;
+const SLICES: u32 = 32;
+
+/// Runs one cell; `report` is told what is going on.
+pub fn run_cell(spec: &CellSpec, report: &mut dyn FnMut(&str)) -> Result<CellResult, RunError> {
+    let preset = strobe_ssd::presets::find("generic-8g").expect("it exists");
+    let mut config: DriveConfig = toml::from_str(preset.toml).expect("presets are valid");
+    (spec.change)(&mut config);
+    let schema_bytes = schema_bytes(&config);
+    report("filling the drive");
+    let mut cell = Cell::new(&config, spec.timing)?;
+    cell.prefill()?;
+    let capacity = f64::from(cell.drive.logical_units());
+    report("warming up");
+    cell.write((capacity * spec.warmup) as u64)?;
+
+    // Memory is read before the floor brings its own arrays.
+    let rss_bytes = resident_bytes().unwrap_or(0).saturating_sub(schema_bytes);
+    let geometry = cell.drive.geometry();
+    let shape = FloorShape {
+        logical_units: cell.drive.logical_units(),
+        physical_units: geometry.units(),
+        units_per_block: geometry.units_per_block(),
+    };
+    let pages = geometry.pages();
+    report("measuring beside the memory floor");
+    let mut floor = Floor::new(shape);
+    let mut rng = Prng::new(2);
+    let mut batch = vec![0; BATCH];
+    let per_slice = (capacity * spec.measure / f64::from(SLICES)) as u64;
+    let start = cell.drive.stats();
+    let (mut speeds, mut floors, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..SLICES {
+        let before = cell.drive.stats();
+        let cpu_s = cell.write(per_slice)?;
+        let slice = cell.drive.stats().since(&before);
+        let speed = slice.host.units_written as f64 / cpu_s;
+        let floor_speed = floor_slice(&mut floor, &mut rng, &mut batch, per_slice / 2);
+        speeds.push(speed);
+        floors.push(floor_speed);
+        ratios.push(slice.nand.total(NandOp::Program) as f64 / cpu_s / floor_speed);
+    }
+    std::hint::black_box(floor.digest());
+    let window = cell.drive.stats().since(&start);
+    Ok(CellResult {
+        name: spec.name.to_owned(),
+        summary: spec.summary.to_owned(),
+        host_pages_per_cpu_s: median(speeds),
+        waf: waf(&window),
+        floor_updates_per_cpu_s: median(floors),
+        floor_ratio: median(ratios),
+        rss_bytes,
+        rss_bytes_per_page: rss_bytes as f64 / f64::from(pages),
+    })
+}
+
+/// Memory that the schema takes against which configurations are checked: it is none of the drive's.
+fn schema_bytes(config: &DriveConfig) -> u64 {
+    static BYTES: OnceLock<u64> = OnceLock::new();
+    *BYTES.get_or_init(|| {
+        let before = resident_bytes();
+        // Whether it passes, the building of the drive will say.
+        let _ = config.check();
+        resident_bytes().zip(before).map_or(0, |(after, before)| after.saturating_sub(before))
+    })
+}
+
+/// Updates per CPU second of the floor loop over about `updates` updates. Drawing the random
+/// numbers is not part of it.
+fn floor_slice(floor: &mut Floor, rng: &mut Prng, batch: &mut [u32], updates: u64) -> f64 {
+    // One long draw, then one timed run, so that reading the clock costs nothing.
+    let mut draws = vec![0; (updates as usize).max(batch.len())];
+    floor.draw(&mut draws, rng);
+    let watch = Stopwatch::start();
+    floor.run(&draws);
+    draws.len() as f64 / watch.cpu_s()
+}
+
+fn waf(window: &DriveStats) -> f64 {
+    window.nand.total(NandOp::Program) as f64 / window.host.units_written.max(1) as f64
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(0.0)
+}
+
+struct Cell {
+    drive: Box<dyn Simulated>,
+    queue: HostQueue,
+    generator: Synthetic,
+    batch: Vec<Request>,
+}
+
+impl Cell {
+    fn new(config: &DriveConfig, timing: bool) -> Result<Self, RunError> {
+        let drive = build(config, timing, 1)?;
+        Ok(Self {
+            generator: SyntheticConfig::default().build(config.logical_bytes(), 1)?,
+            queue: HostQueue::new(Pacing::Closed { depth: 1, interval_ns: 0 }, SimTime::ZERO),
+            drive,
+            batch: Vec::new(),
+        })
+    }
+
+    fn prefill(&mut self) -> Result<(), RunError> {
+        for first in (0..self.drive.sectors()).step_by(8 * BATCH) {
+            self.batch.clear();
+            let end = self.drive.sectors().min(first + 8 * BATCH as u64);
+            self.batch.extend((first..end).step_by(8).map(|lba| Request::new(Op::Write, Lba::new(lba), 8)));
+            self.run_batch()?;
+        }
+        Ok(())
+    }
+
+    /// Writes about `pages` random pages; returns the CPU seconds it took.
+    fn write(&mut self, pages: u64) -> Result<f64, RunError> {
+        let watch = Stopwatch::start();
+        for _ in 0..pages.div_ceil(BATCH as u64) {
+            self.generator.fill(&mut self.batch, BATCH);
+            self.run_batch()?;
+        }
+        Ok(watch.cpu_s())
+    }
+
+    fn run_batch(&mut self) -> Result<(), RunError> {
+        self.drive.run(&self.batch, &[], &mut self.queue).map_err(|(_, error)| RunError::Command(error))
+    }
+}

@@ -1,0 +1,71 @@
+//! Why an experiment is refused before it runs.
+
+use strobe_ssd::KeyError;
+use strobe_ssd::schema::short;
+
+/// Why an experiment was refused before it ran. Each message names the key, what was given, what
+/// is allowed, and the nearest valid name.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// A file could not be read.
+    #[error("{path}: {source}")]
+    File {
+        /// The file.
+        path: String,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// Not TOML.
+    #[error("{path}: not valid TOML: {message}")]
+    Syntax {
+        /// The file or option.
+        path: String,
+        /// The parser's message, with line and column.
+        message: String,
+    },
+    /// An error with the file it was found in.
+    #[error("{path}: {error}")]
+    In {
+        /// The file.
+        path: String,
+        /// What is wrong.
+        error: Box<ConfigError>,
+    },
+    /// An error with the option of the command line that gave what is wrong.
+    #[error("{}: {error}", short(option))]
+    Given {
+        /// The option with its value.
+        option: String,
+        /// What is wrong.
+        error: Box<ConfigError>,
+    },
+    /// A key is refused.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+    /// A file that says nothing.
+    #[error(
+        "{0}: there is nothing in it; examples/quickstart.toml is a start, docs/REFERENCE.md has all keys"
+    )]
+    Empty(String),
+    /// The table of a drive where an experiment should be.
+    #[error(
+        "this is a drive, not an experiment: name it in one, [drive] with preset = \"FILE.toml\", or use it with \
+         `strobe replay TRACE --drive FILE.toml`"
+    )]
+    IsDrive,
+    /// A key that would change nothing.
+    #[error("{key} has no effect here: it counts with {wants}; leave it out, or set that too")]
+    NoEffect {
+        /// The key.
+        key: String,
+        /// What makes it count.
+        wants: String,
+    },
+    /// `--set` without `=`.
+    #[error("--set {}: expected KEY.PATH=VALUE, for example --set drive.ftl.gc.victim=fifo", short(.0))]
+    BadSet(String),
+    /// A key in something that has no keys.
+    #[error("{0} is not a table, so nothing in it can be set")]
+    NoTable(String),
+}

@@ -1,0 +1,96 @@
+//! fio's names for workload keys.
+
+use strobe_ssd::KeyError;
+use strobe_ssd::schema::parse_size;
+use toml::{Table, Value};
+
+/// Rewrites keys that carry fio's name for a knob into ours.
+pub(crate) fn accept_fio_names(table: &mut Table) -> Result<(), KeyError> {
+    let bad = |key: &str, given: &Value, allowed: &str| {
+        KeyError::value(format!("workload.{key}"), given.to_string(), allowed, "fio's name for this knob.")
+    };
+    // Two names for one knob: whichever won, somebody would be surprised.
+    for (one, other) in [
+        ("bs", "block_bytes"),
+        ("size", "size_bytes"),
+        ("offset", "offset_bytes"),
+        ("iodepth", "queue_depth"),
+        ("rwmixread", "rwmixwrite"),
+        ("rwmixread", "write_fraction"),
+        ("rwmixwrite", "write_fraction"),
+    ] {
+        if let (Some(value), true) = (table.get(one), table.contains_key(other)) {
+            return Err(bad(one, value, &format!("left out, or workload.{other} left out")));
+        }
+    }
+    for (fio, ours) in [
+        ("bs", "block_bytes"),
+        ("size", "size_bytes"),
+        ("offset", "offset_bytes"),
+        ("iodepth", "queue_depth"),
+    ] {
+        if let Some(value) = table.remove(fio) {
+            let size = value.as_integer().or_else(|| value.as_str().and_then(parse_size));
+            let size = size.ok_or_else(|| bad(fio, &value, "a number such as 4096 or \"4k\""))?;
+            table.insert(ours.to_owned(), Value::Integer(size));
+        }
+    }
+    for (fio, sign, base) in [("rwmixwrite", 1.0, 0.0), ("rwmixread", -1.0, 1.0)] {
+        if let Some(value) = table.remove(fio) {
+            let percent = value.as_integer().filter(|p| (0..=100).contains(p));
+            let percent = percent.ok_or_else(|| bad(fio, &value, "a whole number from 0 to 100"))?;
+            table.insert("write_fraction".to_owned(), Value::Float(base + sign * percent as f64 / 100.0));
+        }
+    }
+    if let Some(value) = table.remove("rw") {
+        let (kind, write_fraction) = match value.as_str() {
+            Some("write") => ("sequential", Some(1.0)),
+            Some("read") => ("sequential", Some(0.0)),
+            Some("rw" | "readwrite") => ("sequential", None),
+            Some("randwrite") => ("uniform", Some(1.0)),
+            Some("randread") => ("uniform", Some(0.0)),
+            Some("randrw") => ("uniform", None),
+            _ => return Err(bad("rw", &value, "read, write, rw, randread, randwrite or randrw")),
+        };
+        table.entry("kind").or_insert_with(|| Value::String(kind.to_owned()));
+        table.entry("write_fraction").or_insert(Value::Float(write_fraction.unwrap_or(0.5)));
+    }
+    if let Some(value) = table.remove("random_distribution") {
+        let allowed = "random, zipf:THETA, normal:PERCENT or zoned:ACCESS/SIZE (two zones, in percent)";
+        let text = value.as_str().ok_or_else(|| bad("random_distribution", &value, allowed))?;
+        let (name, argument) = text.split_once(':').unwrap_or((text, ""));
+        let keys: Option<(&str, Vec<(&str, f64)>)> = match name {
+            "random" => Some(("uniform", Vec::new())),
+            "zipf" => number(argument).map(|theta| ("zipf", vec![("theta", theta)])),
+            "normal" => number(argument).map(|percent| ("gaussian", vec![("sigma", percent / 100.0)])),
+            "zoned" => two_zones(argument).map(|(access, size)| {
+                ("hotcold", vec![("hot_write_share", access / 100.0), ("hot_fraction", size / 100.0)])
+            }),
+            _ => None,
+        };
+        let (kind, keys) = keys.ok_or_else(|| bad("random_distribution", &value, allowed))?;
+        table.insert("kind".to_owned(), Value::String(kind.to_owned()));
+        for (key, number) in keys {
+            table.insert(key.to_owned(), Value::Float(number));
+        }
+    }
+    Ok(())
+}
+
+fn number(text: &str) -> Option<f64> {
+    text.trim().parse().ok().filter(|x: &f64| x.is_finite())
+}
+
+/// The hot zone of fio's `ACCESS/SIZE:ACCESS/SIZE` in percent. The second zone may be left out; if
+/// it is there it must be the rest.
+fn two_zones(text: &str) -> Option<(f64, f64)> {
+    let zone = |text: &str| text.split_once('/').and_then(|(a, s)| Some((number(a)?, number(s)?)));
+    let (hot, rest) = match text.split_once(':') {
+        None => (zone(text)?, None),
+        Some((hot, rest)) => (zone(hot)?, Some(zone(rest)?)),
+    };
+    let completes = |(access, size): (f64, f64)| {
+        (hot.0 + access - 100.0).abs() < 1e-9 && (hot.1 + size - 100.0).abs() < 1e-9
+    };
+    rest.is_none_or(completes).then_some(hot)
+}

@@ -1,0 +1,176 @@
+//! Who gave a key that is refused: the file, or an option of the command line.
+
+use toml::{Table, Value};
+
+use crate::ConfigError;
+
+impl ConfigError {
+    /// The key that it is about, if it is about one.
+    fn key(&self) -> Option<&str> {
+        match self {
+            Self::Key(error) => Some(error.key()),
+            Self::NoEffect { key, .. } => Some(key),
+            _ => None,
+        }
+    }
+
+    /// Says that the option `--set` gave what is wrong, if one of `sets` did; `table` is what they were
+    /// applied to, and `refusal` says why it is refused with some of them.
+    pub(super) fn blamed(
+        self,
+        table: &Table,
+        sets: &[String],
+        refusal: impl Fn(&[String]) -> Option<Self>,
+    ) -> Self {
+        match self.culprit(table, sets, refusal) {
+            Some(set) => self.given_by_set(set),
+            None => self,
+        }
+    }
+
+    /// Says that `--set` with this value gave what is wrong.
+    pub(crate) fn given_by_set(self, set: &str) -> Self {
+        Self::Given { option: format!("--set {set}"), error: Box::new(self) }
+    }
+
+    fn culprit<'a>(
+        &self,
+        table: &Table,
+        sets: &'a [String],
+        refusal: impl Fn(&[String]) -> Option<Self>,
+    ) -> Option<&'a str> {
+        // An element of a list is as good as the list.
+        let key = self.key()?.split('[').next().unwrap_or_default();
+        let is_there = holds(table, key);
+        let names = |set: &&String| {
+            let path = set.split('=').next().unwrap_or_default();
+            let path = path.split('.').map(str::trim).collect::<Vec<_>>().join(".");
+            is_at_or_below(key, &path) || (!is_there && is_at_or_below(&path, key))
+        };
+        if let Some(set) = sets.iter().rfind(names) {
+            return Some(set);
+        }
+        if is_there {
+            return None;
+        }
+        // A key that nobody wrote, but that follows from others (fio's names, or what a kind of workload needs):
+        // the first option with which the error is there.
+        let message = self.to_string();
+        let is_found =
+            |applied: usize| refusal(&sets[..applied]).is_some_and(|error| error.to_string() == message);
+        let applied = (0..=sets.len()).find(|&applied| is_found(applied))?;
+        applied.checked_sub(1).map(|last| sets[last].as_str())
+    }
+
+    /// The same error, told in the words of the user's own options: `options` are settings as `--set` takes
+    /// them, or keys, each with the option that stood for it.
+    #[must_use]
+    pub fn told_by(self, options: &[(String, String)]) -> Self {
+        let given = match &self {
+            Self::Given { option, .. } => option.strip_prefix("--set "),
+            other => other.key(),
+        };
+        match options.iter().find(|(stands_for, _)| given == Some(stands_for)) {
+            Some((_, option)) => {
+                let error = if let Self::Given { error, .. } = self { error } else { Box::new(self) };
+                Self::Given { option: option.clone(), error }
+            }
+            None => self,
+        }
+    }
+
+    /// Says that the file called `path` is what is wrong, unless an option is.
+    pub(crate) fn found_in(self, path: String) -> Self {
+        match self {
+            Self::Given { .. } | Self::BadSet(_) => self,
+            error => Self::In { path, error: Box::new(error) },
+        }
+    }
+}
+
+/// Whether the key `inner` is `outer` or lies in the table `outer`.
+fn is_at_or_below(inner: &str, outer: &str) -> bool {
+    inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}
+
+fn holds(table: &Table, key: &str) -> bool {
+    let mut names = key.split('.');
+    let first = names.next().and_then(|name| table.get(name));
+    names.fold(first, |value, name| value.and_then(Value::as_table)?.get(name)).is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use strobe_ssd::KeyError;
+    use strobe_ssd::schema::short;
+
+    use super::*;
+    use crate::Experiment;
+
+    fn refusal(text: &str, sets: &[&str]) -> String {
+        let table = text.parse().expect("TOML");
+        let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
+        Experiment::from_table(table, &sets, Path::new("")).expect_err(text).to_string()
+    }
+
+    #[test]
+    fn the_option_that_gave_a_key_is_named() {
+        for (text, sets, expected) in [
+            ("", &["foo=1"][..], "--set foo=1: unknown key foo"),
+            ("", &["seed=2", "run.mesure=3", "seed=3"], "--set run.mesure=3: unknown key run.mesure"),
+            ("[workload]\nqueue_depth=4", &["workload.queue_depth=0"], "--set workload.queue_depth=0: "),
+            ("", &["workload.queue_depth=4", "workload.queue_depth=0"], "--set workload.queue_depth=0: "),
+            ("", &["workload.iodepth=0"], "--set workload.iodepth=0: workload.queue_depth = 0: "),
+            ("", &[" drive . nand.channels = 0"], "--set  drive . nand.channels = 0: drive.nand.channels"),
+            ("", &["drive={nand={channels=0}}"], "--set drive={nand={channels=0}}: drive.nand.channels"),
+            ("", &["drive.nand=3"], "--set drive.nand=3: drive.nand"),
+            ("", &["seed.x=3"], "--set seed.x=3: seed = "),
+            ("seed=1", &["seed.x=3"], "--set seed.x=3: seed is not a table"),
+            ("", &["worklod.kind=zipf"], "--set worklod.kind=zipf: unknown key worklod"),
+            ("", &["seed=2", "workload.kind=trace"], "--set workload.kind=trace: workload.path is missing"),
+            ("", &["seed"], "--set seed: expected KEY.PATH=VALUE"),
+        ] {
+            let error = refusal(text, sets);
+            assert!(error.starts_with(expected), "{text} {sets:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn what_the_file_says_is_not_blamed_on_an_option() {
+        for (text, sets, expected) in [
+            ("foo=1", &["seed=2"][..], "unknown key foo"),
+            ("[workload]\nqueue_depth=0", &["workload.block_bytes=512"], "workload.queue_depth = 0"),
+            ("[workload]\nkind=\"trace\"\nformat=\"blkparce\"", &["workload.path=t"], "workload.format = "),
+            ("[worklod]\nkind=\"zipf\"", &["worklod.theta=1"], "unknown key worklod"),
+            ("[workload]\nkind=\"trace\"", &["seed=2"], "workload.path is missing"),
+        ] {
+            let error = refusal(text, sets);
+            assert!(error.starts_with(expected), "{text} {sets:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn an_option_of_its_own_is_named_instead() {
+        let bad = |key: &str| ConfigError::Key(KeyError::value(key, "0", "more", ""));
+        let given =
+            |set: &str| ConfigError::Given { option: format!("--set {set}"), error: Box::new(bad("a.b")) };
+        let options = [("a.b=0", "--bee 0"), ("a.c", "--sea")].map(|(a, b)| (a.to_owned(), b.to_owned()));
+        let told = |error: ConfigError| error.told_by(&options).to_string();
+        assert!(told(given("a.b=0")).starts_with("--bee 0: a.b = 0"));
+        assert!(told(given("a.b= 0")).starts_with("--set a.b= 0: a.b = 0"));
+        assert!(told(bad("a.c")).starts_with("--sea: a.c = 0"));
+        assert!(told(bad("a.b")).starts_with("a.b = 0"));
+    }
+
+    #[test]
+    fn endless_values_are_cut() {
+        let error = refusal("", &[&format!("workload.kind={}", "x".repeat(1000))]);
+        assert!(
+            error.len() < 500 && error.contains("xxx...") && error.contains("known are uniform"),
+            "{error}"
+        );
+        assert_eq!(short("é".repeat(81).as_str()), format!("{}...", "é".repeat(80)));
+    }
+}

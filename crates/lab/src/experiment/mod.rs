@@ -1,0 +1,260 @@
+//! The experiment file: reading, merging, checking.
+
+mod amount;
+mod effect;
+mod fio_names;
+mod given;
+mod run;
+mod settings;
+mod workload;
+
+pub use amount::Amount;
+pub use effect::Ignored;
+pub use run::RunConfig;
+pub use workload::{
+    Fit, HostConfig, Late, PacingName, SyntheticWorkload, TraceConfig, TraceKind, WorkloadConfig,
+};
+
+use std::path::Path;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use strobe_ssd::schema::{self, nearest};
+use strobe_ssd::{DriveConfig, KeyError};
+use toml::{Table, Value};
+
+use crate::power::PowerConfig;
+use crate::syntax::{parse_table, read_text};
+use crate::{ConfigError, preset};
+use effect::Given;
+use settings::{apply_set, remove, sub_table};
+
+/// A complete, checked experiment.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Experiment {
+    /// Seed of everything random. Default 1.
+    pub seed: u64,
+    /// The drive.
+    pub drive: DriveConfig,
+    /// The workload.
+    pub workload: WorkloadConfig,
+    /// The run.
+    pub run: RunConfig,
+    /// When power fails.
+    #[serde(default, skip_serializing_if = "PowerConfig::is_steady")]
+    pub power: PowerConfig,
+    /// Keys of the file that the command line has switched off.
+    #[serde(skip)]
+    pub ignored: Vec<Ignored>,
+}
+
+impl Experiment {
+    /// Reads an experiment file, applies `sets` (`key.path=value`) and checks everything.
+    pub fn load(path: &Path, sets: &[String]) -> Result<Self, ConfigError> {
+        let name = path.display().to_string();
+        let table = parse_table(&read_text(path)?, &name)?;
+        if table.is_empty() {
+            return Err(ConfigError::Empty(name));
+        }
+        let folder = path.parent().unwrap_or(Path::new(""));
+        Self::from_table(table, sets, folder).map_err(|error| error.found_in(name))
+    }
+
+    /// The experiment that the text of a file describes. Files that it names are looked for in the current folder.
+    pub fn from_toml(text: &str) -> Result<Self, ConfigError> {
+        Self::from_table(parse_table(text, "experiment")?, &[], Path::new(""))
+    }
+
+    /// Builds an experiment from a parsed file. A relative trace path is taken from `folder`.
+    pub fn from_table(table: Table, sets: &[String], folder: &Path) -> Result<Self, ConfigError> {
+        let of = |sets: &[String]| Self::of(table.clone(), sets, folder);
+        of(sets).map_err(|error| error.blamed(&table, sets, |sets| of(sets).err()))
+    }
+
+    /// [`Experiment::from_table`] with errors that do not say who gave what is wrong.
+    fn of(mut table: Table, sets: &[String], folder: &Path) -> Result<Self, ConfigError> {
+        let given = Given::new(&table, sets);
+        for set in sets {
+            apply_set(&mut table, set)?;
+        }
+        // A path on the command line starts where one stands, one in a file where that is.
+        let at = |key: &str| if given.on_command_line(key) { Path::new("") } else { folder };
+        let folders = (at("drive.preset"), at("workload.path"));
+        let mut experiment = Self::resolved(&table, folders)?;
+        experiment.ignored = effect::check(&experiment, &given, |key| {
+            let mut without = table.clone();
+            remove(&mut without, key);
+            Self::resolved(&without, folders).ok()
+        })?;
+        Ok(experiment)
+    }
+
+    /// What `table` comes to; presets and traces are looked for in these two folders.
+    fn resolved(table: &Table, (presets, traces): (&Path, &Path)) -> Result<Self, ConfigError> {
+        let valid = ["seed", "drive", "workload", "run", "power"];
+        if let Some(key) = table.keys().find(|key| !valid.contains(&key.as_str())) {
+            if ["nand", "ftl", "controller"].contains(&key.as_str()) {
+                return Err(ConfigError::IsDrive);
+            }
+            return Err(ConfigError::Key(KeyError::Unknown {
+                key: key.clone(),
+                nearest: nearest(key, valid).map(str::to_owned),
+                valid: valid.join(", "),
+            }));
+        }
+        let seed = match table.get("seed") {
+            None => 1,
+            Some(Value::Integer(seed)) if *seed >= 0 => *seed as u64,
+            Some(other) => {
+                let meaning = "Seed of everything random.";
+                return Err(
+                    KeyError::value("seed", other.to_string(), "a whole number from 0 on", meaning).into()
+                );
+            }
+        };
+        let experiment = Self {
+            seed,
+            drive: preset::drive(sub_table(table, "drive")?, presets)?,
+            workload: WorkloadConfig::read(sub_table(table, "workload")?, traces)?,
+            run: RunConfig::read(sub_table(table, "run")?)?,
+            power: schema::read(sub_table(table, "power")?, &schema::of::<PowerConfig>(), "power")?,
+            ignored: Vec::new(),
+        };
+        experiment.check()?;
+        Ok(experiment)
+    }
+
+    /// `workload` on `drive`, with the seed 1, the defaults of a run, and power that never fails.
+    pub fn new(drive: DriveConfig, workload: WorkloadConfig) -> Self {
+        let (run, power) = (RunConfig::default(), PowerConfig::default());
+        Self { seed: 1, drive, workload, run, power, ignored: Vec::new() }
+    }
+
+    /// Refuses what does not go together: power cuts of a drive that forgets its map, a run that waits for wear
+    /// that never comes. Experiments from files are checked already.
+    pub fn check(&self) -> Result<(), KeyError> {
+        self.power.check(&self.drive)?;
+        run::check_end(self)
+    }
+
+    /// It as TOML that means the same, every default filled in; without keys that have no effect.
+    pub fn to_toml(&self) -> String {
+        let mut table = Table::try_from(self).expect("an experiment is plain data");
+        self.ignored.iter().for_each(|ignored| remove(&mut table, &ignored.key));
+        toml::to_string(&table).expect("an experiment is plain data")
+    }
+
+    /// Identifies the configuration (without the seed): the start of the SHA-256 of its JSON. A drive from a file
+    /// counts by what it is, not by what the file is called.
+    pub fn config_hash(&self) -> String {
+        use sha2::Digest;
+        let mut config = serde_json::to_value(self).expect("an experiment is plain data");
+        config.as_object_mut().map(|object| object.remove("seed"));
+        if self.drive.preset.as_deref().is_some_and(preset::is_path) {
+            config["drive"].as_object_mut().map(|drive| drive.remove("preset"));
+        }
+        let digest = sha2::Sha256::digest(config.to_string());
+        digest[..8].iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn load(text: &str, sets: &[&str]) -> Result<Experiment, ConfigError> {
+        let table = parse_table(text, "test")?;
+        let sets: Vec<String> = sets.iter().map(|s| (*s).to_owned()).collect();
+        Experiment::from_table(table, &sets, Path::new("dir"))
+    }
+
+    fn refusal(text: &str, sets: &[&str]) -> String {
+        load(text, sets).expect_err("refused").to_string()
+    }
+
+    #[test]
+    fn an_empty_experiment_is_the_generic_cell_under_uniform_writes() {
+        let e = load("", &[]).expect("defaults");
+        assert_eq!((e.seed, e.drive.ftl.logical_pages), (1, Some(1_635_778)));
+        assert!(matches!(e.workload, WorkloadConfig::Synthetic(_)));
+    }
+
+    #[test]
+    fn keys_override_the_preset_and_sets_override_keys() {
+        let text = "[drive]\npreset = \"generic-8g\"\n[drive.ftl]\nover_provisioning = 0.1\n[drive.nand]\nchannels = 2";
+        let e = load(text, &["drive.nand.channels=4", "drive.ftl.gc.victim=fifo", "seed=7"]).expect("valid");
+        assert_eq!(e.drive.nand.channels, 4);
+        assert_eq!(e.drive.ftl.gc.victim, "fifo");
+        assert_eq!((e.drive.ftl.logical_pages, e.drive.ftl.over_provisioning), (None, Some(0.1)));
+        assert_eq!(e.seed, 7);
+        let e = load(text, &["drive.ftl.logical_pages=1000"]).expect("valid");
+        assert_eq!((e.drive.ftl.logical_pages, e.drive.ftl.over_provisioning), (Some(1000), None));
+    }
+
+    #[test]
+    fn fio_names_mean_the_same() {
+        let ours = load(
+            "[workload]\nkind=\"zipf\"\ntheta=1.2\nblock_bytes=8192\nqueue_depth=4\nwrite_fraction=0.3",
+            &[],
+        );
+        let fio =
+            load("[workload]\nrandom_distribution=\"zipf:1.2\"\nbs=\"8k\"\niodepth=4\nrwmixwrite=30", &[]);
+        assert_eq!(ours.expect("ours").workload, fio.expect("fio").workload);
+        let e = load("[workload]\nrw=\"randread\"", &[]).expect("valid");
+        let WorkloadConfig::Synthetic(w) = e.workload else { panic!("synthetic") };
+        assert_eq!(w.generator.write_fraction, 0.0);
+    }
+
+    #[test]
+    fn slips_are_answered_with_the_nearest_name() {
+        let cases = [
+            ("[drive]\npreset=\"generic8g\"", "generic-8g"),
+            ("[drive.ftl.gc]\nvictim=\"gredy\"", "did you mean greedy?"),
+            ("[worklod]", "did you mean workload?"),
+            ("[workload]\nkind=\"unifrom\"", "did you mean uniform?"),
+            ("[workload]\nkind=\"trce\"", "did you mean trace?"),
+            ("[workload]\nqueue_dept=3", "did you mean workload.queue_depth?"),
+            ("[workload]\nkind=\"trace\"\npath=\"a\"\nformat=\"blkparce\"", "did you mean blkparse?"),
+            ("[run]\nwarm_up=\"3x\"", "did you mean run.warmup?"),
+        ];
+        for (text, expected) in cases {
+            let error = refusal(text, &[]);
+            assert!(error.contains(expected), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn nonsense_is_refused_with_the_key() {
+        for (text, sets, expected) in [
+            ("seed = -1", &[][..], "seed"),
+            ("drive = 3", &[], "[drive]"),
+            ("[run]\nmeasure=\"12y\"", &[], "run.measure"),
+            ("[run]\nmeasure=-4", &[], "run.measure"),
+            ("[run]\nwarmup=\"nanx\"", &[], "run.warmup"),
+            ("[workload]\nrwmixread=130", &[], "workload.rwmixread"),
+            ("[drive.ftl]\nlogical_pages=1\nover_provisioning=0.2", &[], "over_provisioning"),
+            ("", &["drive.nand"], "KEY.PATH=VALUE"),
+            ("", &[".=3"], "KEY.PATH=VALUE"),
+            ("", &["seed.x=3"], "seed"),
+            ("[workload]\nkind=\"trace\"", &[], "workload.path"),
+        ] {
+            let error = refusal(text, sets);
+            assert!(error.contains(expected), "{text} {sets:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn the_hash_ignores_the_seed_and_nothing_else() {
+        let hash = |text: &str| load(text, &[]).expect("valid").config_hash();
+        assert_eq!(hash("seed=1"), hash("seed=2"));
+        assert_ne!(hash(""), hash("[run]\ntiming=false"));
+        assert_eq!(hash("").len(), 16);
+    }
+
+    #[test]
+    fn a_trace_path_is_relative_to_the_experiment() {
+        let e = load("[workload]\nkind=\"trace\"\npath=\"t.gz\"\nformat=\"fio\"", &[]).expect("valid");
+        let WorkloadConfig::Trace(t) = e.workload else { panic!("trace") };
+        assert_eq!(t.path, Path::new("dir/t.gz").display().to_string());
+    }
+}

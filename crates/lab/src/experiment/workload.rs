@@ -1,0 +1,179 @@
+//! The `[workload]` table: where requests come from, and how fast.
+
+use std::path::Path;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use strobe_ssd::KeyError;
+use strobe_ssd::schema::{self, check_name};
+use strobe_workload::synthetic::SyntheticConfig;
+use strobe_workload::trace;
+use toml::{Table, Value};
+
+use super::fio_names::accept_fio_names;
+
+/// How many requests are outstanding, and how fast they come.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct HostConfig {
+    /// Requests outstanding at any time (fio: iodepth). Default 1.
+    #[schemars(range(min = 1, max = 65_536))]
+    pub queue_depth: u32,
+    /// Most requests per second (fio: rate_iops). 0 (default): no limit.
+    #[schemars(range(min = 0, max = 1_000_000_000))]
+    pub rate_iops: u32,
+    /// A flush after every so many requests of a generator (fio: fsync, which counts writes only). Traces
+    /// bring their own. 0 (default): never.
+    #[serde(skip_serializing_if = "is_zero")]
+    #[schemars(range(min = 0, max = 4_294_967_295u32))]
+    pub flush_every: u32,
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+impl Default for HostConfig {
+    fn default() -> Self {
+        Self { queue_depth: 1, rate_iops: 0, flush_every: 0 }
+    }
+}
+
+/// A synthetic workload and its host.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SyntheticWorkload {
+    /// The generator.
+    #[serde(flatten)]
+    pub generator: SyntheticConfig,
+    /// The host.
+    #[serde(flatten)]
+    pub host: HostConfig,
+}
+
+/// When the requests of a trace are issued.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PacingName {
+    /// At their timestamps, however many are outstanding.
+    #[default]
+    Open,
+    /// As fast as the drive takes them, `queue_depth` outstanding.
+    Closed,
+}
+
+/// What to do with trace requests that do not fit the drive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Fit {
+    /// Stop with an error that names the line.
+    #[default]
+    Refuse,
+    /// Take offsets modulo the capacity; round misaligned requests outward to sectors, drop empty
+    /// ones. Everything changed is counted.
+    Wrap,
+    /// Cut off what lies beyond the drive; otherwise like wrap.
+    Clip,
+}
+
+/// What to do with trace requests that come later in the file than their time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Late {
+    /// Stop with an error that names the line.
+    #[default]
+    Refuse,
+    /// Issue them at once, when their turn comes. They are counted.
+    Issue,
+}
+
+/// The only kind a trace workload has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum TraceKind {
+    /// A block trace.
+    Trace,
+}
+
+/// A block trace as workload.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TraceConfig {
+    /// "trace".
+    pub kind: TraceKind,
+    /// The trace file, plain or gzip, or "-" for standard input; relative to the experiment file.
+    pub path: String,
+    /// Its format; see `strobe list formats`.
+    pub format: String,
+    /// Issue at timestamps (open) or as fast as possible (closed). Default open.
+    #[serde(default)]
+    pub pacing: PacingName,
+    /// Requests that do not fit the drive: refuse, wrap or clip. Default refuse.
+    #[serde(default)]
+    pub fit: Fit,
+    /// Requests that come later in the file than their time, with pacing open: refuse, or issue at once.
+    /// Default refuse.
+    #[serde(default, skip_serializing_if = "Late::is_default")]
+    pub late: Late,
+    /// Which device of the trace, or "all". Default: the only one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<String>,
+    /// blkparse and blktrace: replay dispatched (D) or queued (Q) requests. Default D.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub action: Option<String>,
+    /// mqsim: nanoseconds per unit of the time column. Default 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 1_000_000_000))]
+    pub time_unit_ns: Option<u64>,
+    /// Replay the trace this many times, one after the other. Default 1.
+    #[serde(default = "once")]
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub repeat: u32,
+    /// The host; queue depth counts in closed loop only.
+    #[serde(flatten)]
+    pub host: HostConfig,
+}
+
+impl Late {
+    /// Not printed then, so that experiments without it keep their hash.
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+fn once() -> u32 {
+    1
+}
+
+/// Where requests come from.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum WorkloadConfig {
+    /// A generator.
+    Synthetic(SyntheticWorkload),
+    /// A block trace.
+    Trace(TraceConfig),
+}
+
+impl WorkloadConfig {
+    /// The workload that `table` describes; a relative path of a trace is taken from `folder`.
+    pub(super) fn read(mut table: Table, folder: &Path) -> Result<Self, KeyError> {
+        if table.get("kind").and_then(Value::as_str) == Some("trace") {
+            let mut config: TraceConfig = schema::read(table, &schema::of::<TraceConfig>(), "workload")?;
+            let formats: Vec<&str> = trace::FORMATS.iter().map(|format| format.name).collect();
+            check_name("workload.format", &config.format, &formats)?;
+            if let Some(action) = &config.action {
+                check_name("workload.action", action, &["D", "Q"])?;
+            }
+            if config.path != "-" {
+                config.path = folder.join(&config.path).display().to_string();
+            }
+            return Ok(Self::Trace(config));
+        }
+        accept_fio_names(&mut table)?;
+        let mut schema = schema::of::<SyntheticWorkload>();
+        // An unknown kind should be answered with every kind there is.
+        if let Some(kinds) = schema["$defs"]["Kind"]["oneOf"].as_array_mut() {
+            kinds.push(serde_json::json!({ "const": "trace" }));
+        }
+        Ok(Self::Synthetic(schema::read(table, &schema, "workload")?))
+    }
+}

@@ -1,0 +1,277 @@
+//! Making trace requests fit the drive, and counting every change.
+
+use serde::Serialize;
+use strobe_types::{Lba, Op, Request, SECTOR_BYTES};
+use strobe_workload::trace::TraceRecord;
+
+use crate::experiment::{Fit, Late};
+
+/// What had to be changed about a trace's requests so that they fit the drive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+pub struct Changes {
+    /// Requests whose offset was taken modulo the capacity.
+    pub wrapped: u64,
+    /// Requests shortened because they crossed the end of the drive.
+    pub shortened: u64,
+    /// Requests dropped because they lay wholly beyond the end of the drive.
+    pub dropped: u64,
+    /// Requests rounded outward (trims: inward) to whole sectors.
+    pub rounded: u64,
+    /// Requests of zero bytes, dropped.
+    pub empty: u64,
+    /// Requests that came later in the file than their time, issued at once (open loop only).
+    pub late: u64,
+    /// Reads and writes longer than 1 GiB, and trims longer than 2 TiB, that became several requests.
+    pub split: u64,
+}
+
+impl Changes {
+    /// Adds those of another repetition.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.wrapped += other.wrapped;
+        self.shortened += other.shortened;
+        self.dropped += other.dropped;
+        self.rounded += other.rounded;
+        self.empty += other.empty;
+        self.late += other.late;
+        self.split += other.split;
+    }
+
+    /// Whether nothing was changed.
+    pub fn none(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// Why a trace request cannot be replayed as it is.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FitError {
+    /// It leaves the drive.
+    #[error(
+        "{op} of {bytes} bytes at offset {offset} leaves the drive of {drive_bytes} bytes; \
+         use a larger drive, or --wrap or --clip to change such requests",
+        op = .op.name()
+    )]
+    BeyondEnd {
+        /// The request.
+        op: Op,
+        /// First byte.
+        offset: u64,
+        /// Length in bytes.
+        bytes: u64,
+        /// Capacity in bytes.
+        drive_bytes: u64,
+    },
+    /// It does not start and end on sectors.
+    #[error(
+        "{op} of {bytes} bytes at offset {offset} is not made of whole 512-byte sectors; \
+         use --wrap or --clip to round such requests",
+        op = .op.name()
+    )]
+    Misaligned {
+        /// The request.
+        op: Op,
+        /// First byte.
+        offset: u64,
+        /// Length in bytes.
+        bytes: u64,
+    },
+    /// It has no length.
+    #[error("{op} of zero bytes at offset {offset}; use --wrap or --clip to drop such requests", op = .op.name())]
+    Empty {
+        /// The request.
+        op: Op,
+        /// First byte.
+        offset: u64,
+    },
+    /// It is earlier than the one before.
+    #[error(
+        "time goes backwards; use --late issue (in an experiment late = \"issue\") to issue such requests at \
+         once, or replay with --closed-loop"
+    )]
+    Backwards,
+}
+
+/// Sectors that one read or write carries at most: 1 GiB, more than any interface allows. A
+/// longer record becomes several, so that no line of a trace takes memory in proportion.
+const DATA_SECTORS_MAX: u64 = (1 << 30) / SECTOR_BYTES;
+
+/// Turns trace records into requests for a drive.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fitter {
+    fit: Fit,
+    late: Late,
+    drive_sectors: u64,
+    /// Whether timestamps matter.
+    open_loop: bool,
+    pub(crate) changes: Changes,
+}
+
+impl Fitter {
+    pub(crate) fn new(fit: Fit, late: Late, drive_sectors: u64, open_loop: bool) -> Self {
+        Self { fit, late, drive_sectors, open_loop, changes: Changes::default() }
+    }
+
+    /// The requests that stand for `record`: usually one, none if it is dropped, several if it
+    /// is longer than a command can say.
+    pub(crate) fn requests(
+        &mut self,
+        record: &TraceRecord,
+    ) -> Result<impl Iterator<Item = Request> + use<>, FitError> {
+        let op = record.op;
+        if record.backwards && self.open_loop {
+            if self.late == Late::Refuse {
+                return Err(FitError::Backwards);
+            }
+            self.changes.late += 1;
+        }
+        let (start, end) = if op == Op::Flush { (0, 0) } else { self.sectors(record)? };
+        let longest = match op {
+            Op::Trim => u64::from(u32::MAX),
+            _ => DATA_SECTORS_MAX,
+        };
+        let flush = (op == Op::Flush).then_some(Request::FLUSH);
+        let count = (end - start).div_ceil(longest);
+        self.changes.split += u64::from(count > 1);
+        let pieces = (0..count).map(move |piece| {
+            let from = start + piece * longest;
+            Request::new(op, Lba::new(from), (end - from).min(longest) as u32)
+        });
+        Ok(flush.into_iter().chain(pieces))
+    }
+
+    /// The sectors `start..end` that a record with data means on this drive.
+    fn sectors(&mut self, record: &TraceRecord) -> Result<(u64, u64), FitError> {
+        let TraceRecord { op, offset, bytes, .. } = *record;
+        let strict = self.fit == Fit::Refuse;
+        if bytes == 0 {
+            if strict {
+                return Err(FitError::Empty { op, offset });
+            }
+            self.changes.empty += 1;
+            return Ok((0, 0));
+        }
+        let last = offset.saturating_add(bytes);
+        let (mut start, mut end) = match op {
+            Op::Trim => (offset.div_ceil(SECTOR_BYTES), last / SECTOR_BYTES),
+            _ => (offset / SECTOR_BYTES, last.div_ceil(SECTOR_BYTES)),
+        };
+        if !offset.is_multiple_of(SECTOR_BYTES) || !last.is_multiple_of(SECTOR_BYTES) {
+            if strict {
+                return Err(FitError::Misaligned { op, offset, bytes });
+            }
+            self.changes.rounded += 1;
+        }
+        let capacity = self.drive_sectors;
+        if end > capacity {
+            if strict {
+                let drive_bytes = capacity * SECTOR_BYTES;
+                return Err(FitError::BeyondEnd { op, offset, bytes, drive_bytes });
+            }
+            if self.fit == Fit::Wrap && start >= capacity {
+                let length = end.saturating_sub(start);
+                start %= capacity;
+                end = start + length;
+                self.changes.wrapped += 1;
+            }
+            if start >= capacity {
+                self.changes.dropped += 1;
+                return Ok((0, 0));
+            }
+            if end > capacity {
+                end = capacity;
+                self.changes.shortened += 1;
+            }
+        }
+        Ok((start, end.max(start)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(op: Op, offset: u64, bytes: u64) -> TraceRecord {
+        TraceRecord { time_ns: 0, backwards: false, op, offset, bytes, position: 1 }
+    }
+
+    fn one(fitter: &mut Fitter, r: &TraceRecord) -> Vec<(u64, u32)> {
+        fitter.requests(r).expect("fits").map(|q| (q.lba.get(), q.sectors)).collect()
+    }
+
+    #[test]
+    fn fitting_requests_pass_unchanged() {
+        let mut f = Fitter::new(Fit::Refuse, Late::Refuse, 100, true);
+        assert_eq!(one(&mut f, &record(Op::Write, 512, 99 * 512)), [(1, 99)]);
+        assert_eq!(one(&mut f, &record(Op::Flush, 0, 0)), [(0, 0)]);
+        assert!(f.changes.none());
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused_by_default() {
+        let mut f = Fitter::new(Fit::Refuse, Late::Refuse, 100, true);
+        let refused = |f: &mut Fitter, r: TraceRecord| f.requests(&r).err().expect("refused");
+        assert!(matches!(refused(&mut f, record(Op::Read, 512, 100 * 512)), FitError::BeyondEnd { .. }));
+        assert!(matches!(refused(&mut f, record(Op::Write, 100, 512)), FitError::Misaligned { .. }));
+        assert!(matches!(refused(&mut f, record(Op::Trim, 0, 0)), FitError::Empty { .. }));
+        assert!(matches!(refused(&mut f, record(Op::Read, u64::MAX - 5, 5)), FitError::Misaligned { .. }));
+        let late = TraceRecord { backwards: true, ..record(Op::Read, 0, 512) };
+        assert_eq!(refused(&mut f, late), FitError::Backwards);
+        assert!(f.changes.none());
+        assert_eq!(one(&mut Fitter::new(Fit::Refuse, Late::Refuse, 100, false), &late), [(0, 1)]);
+    }
+
+    #[test]
+    fn only_its_own_option_issues_late_requests() {
+        let late = TraceRecord { backwards: true, ..record(Op::Read, 0, 512) };
+        for fit in [Fit::Refuse, Fit::Wrap, Fit::Clip] {
+            let refused = Fitter::new(fit, Late::Refuse, 100, true).requests(&late).err();
+            assert_eq!(refused, Some(FitError::Backwards), "{fit:?}");
+            let mut f = Fitter::new(fit, Late::Issue, 100, true);
+            assert_eq!(one(&mut f, &late), [(0, 1)]);
+            assert_eq!(f.changes, Changes { late: 1, ..Changes::default() });
+            let mut closed = Fitter::new(fit, Late::Refuse, 100, false);
+            assert_eq!(one(&mut closed, &late), [(0, 1)]);
+            assert!(closed.changes.none(), "without timestamps nothing is late");
+        }
+    }
+
+    #[test]
+    fn wrap_takes_offsets_modulo_the_capacity() {
+        let mut f = Fitter::new(Fit::Wrap, Late::Refuse, 100, true);
+        assert_eq!(one(&mut f, &record(Op::Write, 250 * 512, 1024)), [(50, 2)]);
+        assert_eq!(one(&mut f, &record(Op::Write, 199 * 512, 1024)), [(99, 1)]);
+        assert_eq!(f.changes, Changes { wrapped: 2, shortened: 1, ..Changes::default() });
+    }
+
+    #[test]
+    fn clip_cuts_off_what_lies_beyond() {
+        let mut f = Fitter::new(Fit::Clip, Late::Refuse, 100, true);
+        assert_eq!(one(&mut f, &record(Op::Write, 99 * 512, 1024)), [(99, 1)]);
+        assert!(one(&mut f, &record(Op::Write, 100 * 512, 1024)).is_empty());
+        assert_eq!(one(&mut f, &record(Op::Write, 700, 100)), [(1, 1)]);
+        assert!(one(&mut f, &record(Op::Trim, 700, 100)).is_empty());
+        assert!(one(&mut f, &record(Op::Read, 0, 0)).is_empty());
+        let expected = Changes { shortened: 1, dropped: 1, rounded: 2, empty: 1, ..Changes::default() };
+        assert_eq!(f.changes, expected);
+    }
+
+    #[test]
+    fn a_huge_write_becomes_several_commands_of_a_gibibyte() {
+        let sectors = (5 << 20) + 1;
+        let mut f = Fitter::new(Fit::Refuse, Late::Refuse, sectors, false);
+        let pieces = one(&mut f, &record(Op::Write, 0, sectors * 512));
+        assert_eq!(pieces, [(0, 2 << 20), (2 << 20, 2 << 20), (4 << 20, (1 << 20) + 1)]);
+        assert_eq!(f.changes, Changes { split: 1, ..Changes::default() });
+        assert_eq!(one(&mut f, &record(Op::Read, 0, 1 << 30)), [(0, 2 << 20)]);
+        assert_eq!(f.changes.split, 1, "1 GiB is not longer than 1 GiB");
+    }
+
+    #[test]
+    fn a_huge_trim_becomes_several_commands() {
+        let sectors = 3 << 32;
+        let mut f = Fitter::new(Fit::Refuse, Late::Refuse, sectors, false);
+        let pieces = one(&mut f, &record(Op::Trim, 0, sectors * 512));
+        assert_eq!(pieces.iter().map(|p| u64::from(p.1)).sum::<u64>(), sectors);
+    }
+}

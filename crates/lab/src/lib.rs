@@ -1,0 +1,36 @@
+//! Experiments: a drive, a workload, a run, a result.
+//!
+//! [`Experiment`] is what an experiment file says, checked and with every default filled in.
+//! [`runner::run`] executes it in virtual time and returns a [`RunResult`], which is what `strobe run --json`
+//! prints. [`linux`] runs programs of a real Linux kernel on the drive instead.
+
+pub mod bench;
+mod config_error;
+pub mod experiment;
+mod fit;
+mod lifetime;
+#[cfg(target_os = "linux")]
+pub mod linux;
+pub mod machine;
+pub mod numbers;
+pub mod power;
+pub mod preset;
+pub mod result;
+mod run_error;
+pub mod runner;
+mod series;
+mod syntax;
+mod verdict;
+
+pub use config_error::ConfigError;
+pub use experiment::{
+    Amount, Experiment, Fit, HostConfig, Ignored, Late, PacingName, RunConfig, SyntheticWorkload,
+    TraceConfig, WorkloadConfig,
+};
+pub use fit::{Changes, FitError};
+pub use lifetime::{BadBlockPoint, EndedBy};
+pub use preset::load_drive_table;
+pub use result::{RunResult, SCHEMA_VERSION};
+pub use run_error::RunError;
+pub use series::{Sample, SteadyState};
+pub use verdict::{CapacityResult, LoadResult, WindowResult, WindowVerdict};

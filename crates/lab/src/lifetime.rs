@@ -1,0 +1,132 @@
+//! Runs that wear a drive out: when they end, and how its blocks died.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use strobe_ftl::FtlError;
+use strobe_nand::NandOp;
+use strobe_ssd::Simulated;
+use strobe_types::Geometry;
+
+use crate::Experiment;
+
+/// What ended a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum EndedBy {
+    /// All that `run.measure` asked for was done.
+    Measure,
+    /// The trace came to its end, as often as `workload.repeat` says.
+    Trace,
+    /// As many blocks had gone bad as `run.until_bad_blocks` says.
+    BadBlocks,
+    /// The drive refused writes, having lost too many blocks.
+    EndOfLife,
+    /// The drive refused writes, as its victim policy frees nothing.
+    NoProgress,
+    /// Whoever watched the run stopped it.
+    Interrupted,
+}
+
+impl EndedBy {
+    pub(crate) fn refusal(error: &FtlError) -> Self {
+        match error {
+            FtlError::NoProgress { .. } => EndedBy::NoProgress,
+            _ => EndedBy::EndOfLife,
+        }
+    }
+}
+
+/// A point of the curve of bad blocks over host pages written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct BadBlockPoint {
+    /// Blocks that had gone bad in use, this one included.
+    pub bad_blocks: u32,
+    /// Host pages (mapping units) written since the drive was new when it did.
+    pub host_pages: u64,
+}
+
+/// Most points of a curve.
+const CURVE_POINTS_MAX: usize = 256;
+
+/// The curve from the host pages at which each block went bad, thinned evenly if it is long. First
+/// and last block are always there.
+pub(crate) fn curve(host_pages: &[u64]) -> Vec<BadBlockPoint> {
+    let point = |at: usize| BadBlockPoint { bad_blocks: at as u32 + 1, host_pages: host_pages[at] };
+    match host_pages.len() {
+        n if n <= CURVE_POINTS_MAX => (0..n).map(point).collect(),
+        n => (0..CURVE_POINTS_MAX).map(|at| point(at * (n - 1) / (CURVE_POINTS_MAX - 1))).collect(),
+    }
+}
+
+/// Host pages that could be written before any block goes bad if all wore alike: a block that
+/// survives E erases is filled E + 1 times, and `waf` programs go into each host page.
+pub(crate) fn ideal_host_pages(
+    experiment: &Experiment,
+    geometry: &Geometry,
+    waf: Option<f64>,
+) -> Option<u64> {
+    let nand = &experiment.drive.nand;
+    let blocks = f64::from(geometry.blocks() - nand.factory_bad_blocks);
+    let fills = f64::from(nand.endurance_pe) + 1.0;
+    let programs = fills * blocks * f64::from(geometry.units_per_block());
+    waf.filter(|_| nand.endurance_pe > 0).map(|waf| (programs / waf) as u64)
+}
+
+/// Tells when enough blocks have gone bad. Counting them takes a look at every block, so it is
+/// done only when one may have gone bad since the last time.
+#[derive(Debug)]
+pub(crate) struct BadBlockWatch {
+    wanted: u32,
+    factory_bad: u32,
+    endurance: u32,
+    /// Erases since the drive was new before which no block can be worn out.
+    erases_due: u64,
+    failures_seen: u64,
+}
+
+impl BadBlockWatch {
+    /// `None` if the run does not ask for one.
+    pub(crate) fn new(experiment: &Experiment) -> Option<Self> {
+        let nand = &experiment.drive.nand;
+        experiment.run.until_bad_blocks.map(|wanted| Self {
+            wanted,
+            factory_bad: nand.factory_bad_blocks,
+            endurance: nand.endurance_pe,
+            erases_due: u64::from(nand.endurance_pe),
+            failures_seen: 0,
+        })
+    }
+
+    /// Whether as many blocks as wanted have gone bad in use.
+    pub(crate) fn reached(&mut self, drive: &dyn Simulated) -> bool {
+        let stats = drive.stats();
+        let erases = stats.nand.total(NandOp::Erase);
+        let may_be_worn = self.endurance > 0 && erases > self.erases_due;
+        if !may_be_worn && stats.gc.program_failures == self.failures_seen {
+            return false;
+        }
+        let wear = drive.wear();
+        self.erases_due = erases + u64::from(self.endurance.saturating_sub(wear.erase_max));
+        self.failures_seen = stats.gc.program_failures;
+        wear.bad_blocks.saturating_sub(self.factory_bad) >= self.wanted
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::curve;
+
+    #[test]
+    fn a_curve_is_thinned_evenly_and_keeps_its_ends() {
+        assert!(curve(&[]).is_empty());
+        let short: Vec<u64> = (10..266).collect();
+        assert_eq!(curve(&short).iter().map(|p| p.host_pages).collect::<Vec<_>>(), short);
+        let long: Vec<u64> = (0..10_000).map(|n| n * n).collect();
+        let thin = curve(&long);
+        assert_eq!(thin.len(), 256);
+        assert_eq!((thin[0].bad_blocks, thin[0].host_pages), (1, 0));
+        assert_eq!((thin[255].bad_blocks, thin[255].host_pages), (10_000, 9_999 * 9_999));
+        let steps = thin.windows(2).map(|pair| pair[1].bad_blocks - pair[0].bad_blocks);
+        assert!(steps.into_iter().all(|step| (39..=40).contains(&step)));
+    }
+}

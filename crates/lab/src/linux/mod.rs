@@ -1,0 +1,291 @@
+//! Jobs of a real Linux kernel on the drive: `strobe linux`.
+
+mod file_system;
+mod result;
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+use strobe_linux::job::{Job, Run, Step};
+use strobe_linux::kernel::{self, KernelError, KernelInfo};
+use strobe_linux::{Clock, LinuxError, Machine, Outcome, PoweredDrive, Recorder, Root, Stream};
+use strobe_ssd::{DataMode, DriveConfig, Simulated};
+use strobe_types::SimTime;
+
+pub use file_system::FileSystem;
+pub use result::LinuxResult;
+
+use crate::machine::Stopwatch;
+use crate::{Experiment, RunError, runner};
+
+/// The marks around the measured window.
+pub const BEGIN: &str = "begin";
+/// See [`BEGIN`].
+pub const END: &str = "end";
+/// The mark behind the unmount, which waits for what the file system does in the background.
+pub const UNMOUNTED: &str = "unmounted";
+
+/// What a drive for a guest always has, as keys of an experiment: it keeps what is written, also over a power cut.
+pub const DRIVE_SETS: [&str; 2] = ["drive.nand.data=bytes", "drive.ftl.durable_map=true"];
+
+/// [`DRIVE_SETS`] on `drive`.
+pub fn keep_data(drive: &mut DriveConfig) {
+    (drive.nand.data, drive.ftl.durable_map) = (DataMode::Bytes, true);
+}
+
+/// Why a job was not done.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LinuxRunError {
+    /// The drive cannot be built.
+    #[error(transparent)]
+    Drive(#[from] RunError),
+    /// The kernel cannot be used.
+    #[error(transparent)]
+    Kernel(#[from] KernelError),
+    /// The guest.
+    #[error(transparent)]
+    Guest(#[from] LinuxError),
+    /// A step before or after the command failed.
+    #[error("{0}")]
+    Step(String),
+}
+
+impl LinuxRunError {
+    /// Whether the request was wrong, rather than its execution.
+    pub fn is_bad_request(&self) -> bool {
+        match self {
+            Self::Drive(error) => error.is_bad_request(),
+            Self::Kernel(_) => true,
+            Self::Guest(error) => matches!(
+                error,
+                LinuxError::Missing(_)
+                    | LinuxError::Library { .. }
+                    | LinuxError::Start { .. }
+                    | LinuxError::NoSharedCalendar
+            ),
+            Self::Step(_) => false,
+        }
+    }
+}
+
+/// A command on a file system on a drive.
+#[derive(Clone, Debug)]
+pub struct LinuxRun {
+    /// Drive and seed.
+    pub experiment: Experiment,
+    /// The machine; its seed is that of the experiment.
+    pub machine: Machine,
+    /// What is made on the drive and mounted.
+    pub file_system: FileSystem,
+    /// Whether it is on the drive already.
+    pub is_made: bool,
+    /// More arguments for mkfs.
+    pub mkfs_options: Vec<String>,
+    /// Options of the mount, separated by commas.
+    pub mount_options: String,
+    /// What else to do before the measured window, on the mounted file system.
+    pub setup: Vec<Step>,
+    /// The command.
+    pub command: Vec<String>,
+    /// Whether to check the file system after it is unmounted.
+    pub fsck: bool,
+    /// Files, folders and programs that the guest needs beside those that the command names.
+    pub with: Vec<String>,
+}
+
+impl LinuxRun {
+    /// Looks at the kernel: can it do what is asked?
+    pub fn check_kernel(&self) -> Result<KernelInfo, KernelError> {
+        let path = &self.machine.kernel;
+        let info = kernel::inspect(path)?;
+        let (shown, version) = (|| path.display().to_string(), info.version.clone());
+        if self.machine.clock == Clock::Virtual && !info.time_travel {
+            return Err(KernelError::NoTimeTravel { path: shown(), version });
+        }
+        match self.file_system.kernel_name() {
+            Some(kind) if !info.has_file_system(kind) && kernel::modules_of(&info).is_none() => {
+                Err(KernelError::NoFileSystem { path: shown(), version, kind: kind.to_owned() })
+            }
+            _ => Ok(info),
+        }
+    }
+
+    /// The steps, and which of them is the command.
+    fn job(&self, command: Vec<String>, modules: &[PathBuf]) -> (Job, usize) {
+        let seed = self.experiment.seed;
+        let mut steps: Vec<_> =
+            modules.iter().map(|module| Step::Module(module.display().to_string())).collect();
+        if let Some(kind) = self.file_system.kernel_name() {
+            if !self.is_made {
+                steps.push(Run::tool(self.file_system.mkfs(seed, &self.mkfs_options)));
+            }
+            steps.push(Step::Mount { kind: kind.to_owned(), options: self.mount_options.clone() });
+        }
+        steps.extend(self.setup.iter().cloned());
+        steps.push(Step::Mark(BEGIN.into()));
+        let at = steps.len();
+        steps.push(Run::program(command));
+        steps.extend([Step::Sync, Step::Mark(END.into())]);
+        if self.file_system != FileSystem::None {
+            steps.extend([Step::Unmount, Step::Mark(UNMOUNTED.into())]);
+            if self.fsck {
+                steps.extend(self.file_system.fsck().map(Run::tool));
+            }
+        }
+        (Job { steps, environment: environment(seed) }, at)
+    }
+
+    /// The guest's root, and the command as the guest knows it.
+    fn root(&self, modules: &[PathBuf]) -> Result<(Root, Vec<String>), LinuxError> {
+        let mut root = new_root()?;
+        for module in modules {
+            root.tree(module)?;
+        }
+        if self.file_system != FileSystem::None {
+            root.program(&self.file_system.mkfs(0, &[])[0])?;
+            if self.fsck
+                && let Some(fsck) = self.file_system.fsck()
+            {
+                root.program(&fsck[0])?;
+            }
+        }
+        for extra in &self.with {
+            match (extra.contains('/'), strobe_linux::find_program(extra)) {
+                (true, Err(_)) => root.tree(Path::new(extra)).map_err(|error| named(extra, error))?,
+                _ => drop(add_program(&mut root, extra)?),
+            }
+        }
+        for step in &self.setup {
+            if let Step::Run(run) = step {
+                add_command(&mut root, &run.argv)?;
+            }
+        }
+        let command = add_command(&mut root, &self.command)?;
+        Ok((root, command))
+    }
+
+    /// Runs the command on a new drive. `hears` gets what the guest prints, `recorder` what it asks of its disk in
+    /// the whole session; setting `stop` ends it.
+    pub fn run(
+        &self,
+        recorder: Option<Recorder>,
+        stop: &AtomicBool,
+        hears: &mut dyn FnMut(Stream, &[u8]),
+    ) -> Result<LinuxResult, LinuxRunError> {
+        let watch = Stopwatch::start();
+        let kernel = self.check_kernel()?;
+        let mut drive = PoweredDrive::new(self.new_drive()?, SimTime::ZERO);
+        drive.recorder = recorder;
+        let (outcome, step) = self.run_on(&kernel, drive, stop, hears)?;
+        self.result(&kernel, &outcome, step, &watch)
+    }
+
+    /// A new drive.
+    pub fn new_drive(&self) -> Result<Box<dyn Simulated>, LinuxRunError> {
+        runner::check_memory(&self.experiment)?;
+        let seed = self.experiment.seed;
+        Ok(strobe_ssd::build(&self.experiment.drive, true, seed).map_err(RunError::from)?)
+    }
+
+    /// Runs the command on `drive`; what came of it, and which step it was. All steps have succeeded.
+    pub fn run_on(
+        &self,
+        kernel: &KernelInfo,
+        drive: PoweredDrive,
+        stop: &AtomicBool,
+        hears: &mut dyn FnMut(Stream, &[u8]),
+    ) -> Result<(Outcome, usize), LinuxRunError> {
+        let drivers = [Some("virtio_blk"), self.file_system.kernel_name()];
+        let drivers: Vec<_> = drivers.into_iter().flatten().collect();
+        let modules = kernel::needed_modules(kernel, &drivers).map_err(KernelError::from)?;
+        let (root, command) = self.root(&modules)?;
+        let (job, step) = self.job(command, &modules);
+        let machine = Machine { seed: self.experiment.seed, ..self.machine.clone() };
+        let outcome = machine.run(&root, &job, drive, stop, hears)?;
+        match &outcome.failed {
+            None => Ok((outcome, step)),
+            Some((_, reason)) => {
+                let drive = outcome.drive_error.iter().map(|error| format!("\nthe drive: {error}"));
+                Err(LinuxRunError::Step(drive.fold(reason.trim_end().to_owned(), |all, more| all + &more)))
+            }
+        }
+    }
+
+    fn result(
+        &self,
+        kernel: &KernelInfo,
+        outcome: &Outcome,
+        step: usize,
+        watch: &Stopwatch,
+    ) -> Result<LinuxResult, LinuxRunError> {
+        match (outcome.mark(BEGIN), outcome.mark(END), outcome.exit_code(step)) {
+            (Some(begin), Some(end), Some(exit_code)) => {
+                Ok(LinuxResult::of(self, kernel, outcome, (begin, end), exit_code, watch))
+            }
+            _ => Err(LinuxRunError::Step("the guest went down before the command was done".into())),
+        }
+    }
+}
+
+fn named(path: &str, error: LinuxError) -> LinuxError {
+    match error {
+        LinuxError::Io(error) => std::io::Error::new(error.kind(), format!("--with {path}: {error}")).into(),
+        other => other,
+    }
+}
+
+/// A root whose first process is this program.
+fn new_root() -> Result<Root, LinuxError> {
+    let mut root = Root::new(&std::env::current_exe()?)?;
+    root.link("usr/bin/strobe", "/init");
+    Ok(root)
+}
+
+/// What programs find in their environment: the same on every host.
+pub fn environment(seed: u64) -> Vec<(String, String)> {
+    [
+        ("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin".to_owned()),
+        ("HOME", "/tmp".to_owned()),
+        ("LC_ALL", "C".to_owned()),
+        ("TZ", "UTC".to_owned()),
+        ("STROBE_SEED", seed.to_string()),
+    ]
+    .map(|(name, value)| (name.to_owned(), value))
+    .into()
+}
+
+/// Adds `program`, which may be this one.
+fn add_program(root: &mut Root, program: &str) -> Result<String, LinuxError> {
+    match program {
+        "strobe" => Ok("/usr/bin/strobe".into()),
+        _ => Ok(root.program(program)?.display().to_string()),
+    }
+}
+
+/// Adds what a command needs: its program; what a script given to a shell names; and files among its
+/// arguments, if they are written with a slash. Returns the command as the guest knows it.
+fn add_command(root: &mut Root, argv: &[String]) -> Result<Vec<String>, LinuxError> {
+    let Some((program, arguments)) = argv.split_first() else { return Ok(Vec::new()) };
+    let mut command = vec![add_program(root, program)?];
+    let is_shell = ["sh", "dash", "bash"].iter().any(|shell| Path::new(program).ends_with(shell));
+    for argument in arguments {
+        let file = std::path::absolute(argument).ok().filter(|file| argument.contains('/') && file.is_file());
+        match file.as_deref().and_then(Path::to_str) {
+            Some(file) => {
+                root.tree(Path::new(file))?;
+                if is_shell {
+                    root.programs_named_in(&String::from_utf8_lossy(&std::fs::read(file)?))?;
+                }
+                command.push(file.to_owned());
+            }
+            None => {
+                if is_shell {
+                    root.programs_named_in(argument)?;
+                }
+                command.push(argument.clone());
+            }
+        }
+    }
+    Ok(command)
+}

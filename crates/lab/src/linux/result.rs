@@ -1,0 +1,176 @@
+//! What `strobe linux --json` prints.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use strobe_linux::kernel::KernelInfo;
+use strobe_linux::{Clock, Mark, Outcome};
+use strobe_nand::NandOp;
+use strobe_ssd::DriveConfig;
+use strobe_ssd::Requests;
+
+use super::LinuxRun;
+use crate::machine::Stopwatch;
+use crate::numbers::ratio;
+use crate::result::{
+    CopyResult, GcResult, HostResult, Job, MergeResult, NandResult, NvramResult, SCHEMA_VERSION,
+    TranslationResult, WearResult,
+};
+
+/// The result of a command in a guest. Counters cover the measured window: from the start of the command
+/// until all that it wrote is on the drive (sync).
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct LinuxResult {
+    /// Version of this layout.
+    pub schema_version: u32,
+    /// Version of Strobe that made it.
+    pub strobe_version: String,
+    /// Seed of everything random.
+    pub seed: u64,
+    /// The complete drive.
+    pub drive: DriveConfig,
+    /// The guest and its command.
+    pub guest: GuestResult,
+    /// Requests of the guest's block layer.
+    pub requests: Requests,
+    /// Host commands, as the drive counts them.
+    pub host: HostResult,
+    /// Flash operations.
+    pub nand: NandResult,
+    /// Mapping units programmed for any cause per mapping unit written by the host; null if the host wrote
+    /// nothing.
+    pub waf: Option<f64>,
+    /// Garbage collection.
+    pub gc: GcResult,
+    /// Copy commands; not there without any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub copy: Option<CopyResult>,
+    /// Non-volatile write cache; not there if the drive has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nvram: Option<NvramResult>,
+    /// Merges, of a drive with log or replacement blocks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub merges: Option<MergeResult>,
+    /// Demand paging of the map, of a drive that does it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub translation: Option<TranslationResult>,
+    /// Wear of the drive at the end.
+    pub wear: WearResult,
+    /// Time.
+    pub time: LinuxTime,
+    /// Throughput and latency of the drive under fio's names.
+    pub jobs: Vec<Job>,
+}
+
+/// The guest and its command.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct GuestResult {
+    /// Version of its kernel.
+    pub kernel: String,
+    /// "virtual" or "real".
+    pub clock: String,
+    /// Memory in MiB.
+    pub memory_mib: u32,
+    /// How the file system was made; null without one.
+    pub mkfs: Option<Vec<String>>,
+    /// File system that was mounted.
+    pub file_system: Option<String>,
+    /// Options of the mount.
+    pub mount_options: String,
+    /// The command.
+    pub command: Vec<String>,
+    /// Its exit code; 128 and the number of the signal that ended it.
+    pub exit_code: i32,
+    /// Ranges that one discard could have.
+    pub discard_segments: u32,
+    /// Whether copies within the drive were offered.
+    pub copy: bool,
+    /// Whether the drive was offered with a volatile write cache.
+    pub write_cache: bool,
+    /// The first error of the drive that the guest has seen.
+    pub drive_error: Option<String>,
+    /// Messages about time between guest and drive, from power-on to power-off.
+    pub time_messages: u64,
+    /// Interrupts by the drive, from power-on to power-off.
+    pub interrupts: u64,
+}
+
+/// Time.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct LinuxTime {
+    /// Time of the measured window in ns, by the guest's clock. Its processor takes none.
+    pub virtual_ns: u64,
+    /// Time from power-on to power-off in ns.
+    pub session_ns: u64,
+    /// Wall time in seconds; null with --reproducible.
+    pub wall_s: Option<f64>,
+    /// CPU time of the simulator, without the guest's, in seconds; null with --reproducible.
+    pub cpu_s: Option<f64>,
+}
+
+impl LinuxResult {
+    pub(super) fn of(
+        run: &LinuxRun,
+        kernel: &KernelInfo,
+        outcome: &Outcome,
+        (begin, end): (&Mark, &Mark),
+        exit_code: i32,
+        watch: &Stopwatch,
+    ) -> Self {
+        let stats = end.stats.since(&begin.stats);
+        let geometry = outcome.drive.geometry();
+        let units_per_page = u64::from(geometry.units_per_page());
+        let programmed = stats.nand.total(NandOp::Program) * units_per_page;
+        let virtual_ns = end.at_ns.saturating_sub(begin.at_ns);
+        let name = run.command.first().map_or("", |program| program.as_str());
+        let kind = run.file_system.kernel_name();
+        Self {
+            schema_version: SCHEMA_VERSION,
+            strobe_version: env!("CARGO_PKG_VERSION").to_owned(),
+            seed: run.experiment.seed,
+            drive: run.experiment.drive.clone(),
+            guest: GuestResult {
+                kernel: kernel.version.clone(),
+                clock: match run.machine.clock {
+                    Clock::Virtual => "virtual".into(),
+                    Clock::Real => "real".into(),
+                },
+                memory_mib: run.machine.memory_mib,
+                mkfs: kind.map(|_| run.file_system.mkfs(run.experiment.seed, &run.mkfs_options)),
+                file_system: kind.map(str::to_owned),
+                mount_options: run.mount_options.clone(),
+                command: run.command.clone(),
+                exit_code,
+                discard_segments: run.machine.disk.discard_segments,
+                copy: run.machine.disk.copy,
+                write_cache: run.machine.disk.write_cache,
+                drive_error: outcome.drive_error.clone(),
+                time_messages: outcome.ended.time_messages,
+                interrupts: outcome.ended.interrupts,
+            },
+            requests: end.requests.since(&begin.requests),
+            host: HostResult::of(&stats),
+            nand: NandResult::of(&stats.nand),
+            waf: ratio(programmed, stats.host.units_written),
+            gc: GcResult::of(&stats),
+            copy: CopyResult::of(&stats),
+            nvram: stats.nvram.map(NvramResult::from),
+            merges: stats.merges.map(MergeResult::from),
+            translation: stats.translation.map(TranslationResult::from),
+            wear: WearResult::of(outcome.drive.wear(), None),
+            time: LinuxTime {
+                virtual_ns,
+                session_ns: outcome.ended.guest_ns,
+                wall_s: Some(watch.wall_s()),
+                cpu_s: Some(watch.cpu_s()),
+            },
+            jobs: vec![Job::of(name, &stats, &end.latency, virtual_ns)],
+        }
+    }
+
+    /// Without what differs from run to run: what the simulation itself took.
+    #[must_use]
+    pub fn reproducible(mut self) -> Self {
+        (self.time.wall_s, self.time.cpu_s) = (None, None);
+        self
+    }
+}

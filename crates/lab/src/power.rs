@@ -1,0 +1,235 @@
+//! Power cuts during a run: when they come, what recovery took, and whether the drive kept its promise.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use strobe_ssd::{DataMode, DriveConfig, KeyError, Recovery, Simulated, Verdict};
+use strobe_types::SimTime;
+
+use crate::RunError;
+
+/// When power fails. Flash operations are programs and erases, counted from the first one of the drive;
+/// the one that is cut short leaves a page, or a block, that holds nothing. After each cut the drive is
+/// recovered, its every mapping unit is compared with what it may read as, and the run goes on. Needs
+/// drive.ftl.durable_map = true and drive.nand.data = "stamp" or "bytes".
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct PowerConfig {
+    /// Flash operations during which power fails, in ascending order. Default none.
+    #[schemars(inner(range(min = 1, max = 9_223_372_036_854_775_807u64)))]
+    pub cut_at: Vec<u64>,
+    /// Power also fails each time the measurement has done so many flash operations since it began or
+    /// since the last cut. 0 (default): not.
+    #[schemars(range(min = 0, max = 9_223_372_036_854_775_807u64))]
+    pub cut_every: u64,
+}
+
+impl PowerConfig {
+    /// Whether power never fails.
+    pub fn is_steady(&self) -> bool {
+        self.cut_at.is_empty() && self.cut_every == 0
+    }
+
+    /// Whether `drive` can be cut like that.
+    pub(crate) fn check(&self, drive: &DriveConfig) -> Result<(), KeyError> {
+        let wrong = |key: &str, given: &str, allowed: &str| Err(KeyError::value(key, given, allowed, ""));
+        if self.is_steady() {
+            return Ok(());
+        }
+        if !drive.ftl.durable_map {
+            return wrong("drive.ftl.durable_map", "false", "true, as power is cut ([power], --cut)");
+        }
+        if drive.nand.data == DataMode::None {
+            let allowed =
+                "\"stamp\" or \"bytes\", as power is cut and what is on flash then is to be verified";
+            return wrong("drive.nand.data", "\"none\"", allowed);
+        }
+        if !self.cut_at.is_sorted_by(|a, b| a < b) {
+            let given = format!("{:?}", self.cut_at);
+            return wrong("power.cut_at", &given, "operations in ascending order, each once");
+        }
+        Ok(())
+    }
+}
+
+/// One power cut.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct PowerCutResult {
+    /// The flash operation that was cut short.
+    pub operation: u64,
+    /// Host commands completed before it.
+    pub host_commands: u64,
+    /// Virtual time at which power was back.
+    pub virtual_ns: u64,
+    /// How the map was found again.
+    pub recovery: RecoveryResult,
+    /// What the drive read as then.
+    pub verified: VerifiedResult,
+}
+
+/// What a recovery did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct RecoveryResult {
+    /// Virtual time until the drive took commands again, in ns.
+    pub time_ns: u64,
+    /// Pages of the map's log that were read.
+    pub log_pages: u64,
+    /// Checkpoint segments among them.
+    pub segments: u64,
+    /// Epochs of the journal that were replayed.
+    pub epochs: u64,
+    /// Data pages behind the last epoch that were read for their out-of-band area.
+    pub scanned_pages: u64,
+    /// Mapping units found there.
+    pub units_found: u64,
+    /// Pages, of either kind, that held nothing legible.
+    pub illegible_pages: u64,
+    /// Blocks erased.
+    pub blocks_erased: u64,
+}
+
+impl RecoveryResult {
+    /// What `recovery` did.
+    pub fn of(recovery: &Recovery) -> Self {
+        Self {
+            time_ns: recovery.duration_ns(),
+            log_pages: recovery.log_pages,
+            segments: recovery.segments,
+            epochs: recovery.epochs,
+            scanned_pages: recovery.scanned_pages,
+            units_found: recovery.units_found,
+            illegible_pages: recovery.illegible_pages,
+            blocks_erased: recovery.blocks_erased,
+        }
+    }
+}
+
+/// Every mapping unit against what it may read as after a cut: what it held at the last flush, or anything
+/// it held since.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct VerifiedResult {
+    /// Mapping units compared: all.
+    pub units: u64,
+    /// Units changed since the last flush.
+    pub unflushed: u64,
+    /// Of these, units that kept their newest content.
+    pub newest: u64,
+    /// Of these, units that fell back to an older content, as they may.
+    pub older: u64,
+    /// Units that read as anything else. More than 0 is a bug in Strobe, and the run fails.
+    pub wrong: u64,
+}
+
+impl VerifiedResult {
+    fn of(verdict: &Verdict) -> Self {
+        Self {
+            units: verdict.units,
+            unflushed: verdict.unflushed,
+            newest: verdict.newest,
+            older: verdict.older,
+            wrong: verdict.wrong.len() as u64,
+        }
+    }
+}
+
+/// Cuts power during a run.
+pub(crate) struct PowerSwitch {
+    config: PowerConfig,
+    /// Operations of `cut_at` to come, the next one last.
+    at: Vec<u64>,
+    /// Whether `cut_every` counts.
+    is_measuring: bool,
+    next: Option<u64>,
+    pub(crate) cuts: Vec<PowerCutResult>,
+}
+
+impl PowerSwitch {
+    /// A switch for `drive`, if power is to be cut at all.
+    pub(crate) fn new(config: &PowerConfig, drive: &mut dyn Simulated) -> Option<Self> {
+        if config.is_steady() {
+            return None;
+        }
+        drive.watch();
+        let at = config.cut_at.iter().rev().copied().collect();
+        let mut switch =
+            Self { config: config.clone(), at, is_measuring: false, next: None, cuts: Vec::new() };
+        switch.plan(drive);
+        Some(switch)
+    }
+
+    /// The measurement begins.
+    pub(crate) fn begin_measuring(&mut self, drive: &mut dyn Simulated) {
+        self.is_measuring = true;
+        self.plan(drive);
+    }
+
+    fn plan(&mut self, drive: &mut dyn Simulated) {
+        let done = drive.operations();
+        // Those that a recovery has passed over cannot come any more.
+        while self.at.last().is_some_and(|&at| at <= done) {
+            self.at.pop();
+        }
+        let every = match self.config.cut_every {
+            every if every > 0 && self.is_measuring => Some(done + every),
+            _ => None,
+        };
+        self.next = self.at.last().copied().into_iter().chain(every).min();
+        if let Some(next) = self.next {
+            drive.plan_cut(next);
+        }
+    }
+
+    /// What of the plan did not come about in a run of `operations` flash operations, and what to do.
+    pub(crate) fn missed(&self, operations: u64) -> Option<String> {
+        let was_cut = |at: &&u64| self.cuts.iter().any(|cut| cut.operation == **at);
+        let missed: Vec<u64> = self.config.cut_at.iter().filter(|at| !was_cut(at)).copied().collect();
+        let Some(&first) = missed.first() else {
+            let none = self.config.cut_every > 0 && self.cuts.is_empty();
+            return none.then(|| {
+                format!(
+                    "power was to fail every {} flash operations (power.cut_every), but the measurement had fewer: use a \
+                     longer run.measure or a smaller number",
+                    self.config.cut_every
+                )
+            });
+        };
+        let others = match missed.len() - 1 {
+            0 => String::new(),
+            more => format!(" and at {more} more"),
+        };
+        Some(match first > operations {
+            true => format!(
+                "power was never cut at flash operation {first}{others} (power.cut_at, --cut): the run had only \
+                 {operations}; use a longer run.measure or a smaller number"
+            ),
+            false => format!(
+                "power was never cut at flash operation {first}{others} (power.cut_at, --cut): it was one of a \
+                 recovery; use another number"
+            ),
+        })
+    }
+
+    /// If the last command was cut short: the drive when power is back, checked.
+    pub(crate) fn after_command(
+        &mut self,
+        drive: &mut Box<dyn Simulated>,
+        host_commands: u64,
+    ) -> Result<Option<SimTime>, RunError> {
+        let Some(operation) = self.next.filter(|_| drive.was_cut()) else { return Ok(None) };
+        let (mut back, recovery) = drive.freeze().restart(SimTime::ZERO)?;
+        back.check()?;
+        let verdict = back.verify().unwrap_or_default();
+        self.cuts.push(PowerCutResult {
+            operation,
+            host_commands,
+            virtual_ns: recovery.started.as_ns(),
+            recovery: RecoveryResult::of(&recovery),
+            verified: VerifiedResult::of(&verdict),
+        });
+        if let Some(&unit) = verdict.wrong.first() {
+            return Err(RunError::Lost { operation, units: verdict.wrong.len(), unit: unit.get() });
+        }
+        *drive = back;
+        self.plan(drive.as_mut());
+        Ok(Some(recovery.finished))
+    }
+}

@@ -1,0 +1,134 @@
+//! What the translation layer and the non-volatile cache did.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use strobe_ftl::CopyStats;
+use strobe_ssd::{CommandKind, DriveStats, MergeStats, NvramStats, TranslationStats};
+
+use crate::numbers::ratio;
+
+/// A result that consists of the counters of `$stats`, under the same names.
+macro_rules! counters_of {
+    ($stats:ident, $(#[$about:meta])* pub struct $name:ident { $($(#[$doc:meta])* pub $field:ident: u64,)+ }) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+        pub struct $name { $($(#[$doc])* pub $field: u64,)+ }
+
+        impl From<$stats> for $name {
+            fn from($stats { $($field),+ }: $stats) -> Self {
+                Self { $($field),+ }
+            }
+        }
+    };
+}
+
+/// Garbage collection.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct GcResult {
+    /// Calls.
+    pub runs: u64,
+    /// Blocks emptied.
+    pub victims: u64,
+    /// Mapping units moved.
+    pub units_moved: u64,
+    /// Mapping units moved per block emptied.
+    pub copies_per_erase: Option<f64>,
+    /// Virtual time from the start of each call to its last erase, summed, in ns.
+    pub time_ns: u64,
+    /// Programs that failed and were repeated elsewhere.
+    pub program_failures: u64,
+    /// Blocks emptied by static wear levelling; not among `victims`.
+    pub wear_blocks: u64,
+    /// Mapping units moved by static wear levelling; not among `units_moved`.
+    pub wear_units_moved: u64,
+}
+
+counters_of! {
+    TranslationStats,
+    /// Demand paging of the map.
+    pub struct TranslationResult {
+        /// Uses of a map entry for the host that found it cached.
+        pub hits: u64,
+        /// Those that did not.
+        pub misses: u64,
+        /// Entries that had to make room.
+        pub evictions: u64,
+        /// Of these, those that had changed and so cost a program.
+        pub dirty_evictions: u64,
+        /// Translation pages read.
+        pub tp_reads: u64,
+        /// Translation pages programmed, but for those that garbage collection moved as they were.
+        pub tp_programs: u64,
+        /// Of these, because garbage collection had moved units whose entries were not cached.
+        pub gc_tp_updates: u64,
+    }
+}
+
+counters_of! {
+    MergeStats,
+    /// Merges of log or replacement blocks.
+    pub struct MergeResult {
+        /// A log block became the data block as it was.
+        pub switched: u64,
+        /// A log or replacement block became the data block after the rest was copied to it.
+        pub partial: u64,
+        /// Everything was copied to an erased block.
+        pub full: u64,
+        /// Sectors copied.
+        pub units_copied: u64,
+        /// Blocks erased, or given up instead.
+        pub blocks_erased: u64,
+    }
+}
+
+counters_of! {
+    NvramStats,
+    /// Non-volatile write cache, in mapping units.
+    pub struct NvramResult {
+        /// Units written that it took; they are among the host's `pages_written`.
+        pub write_units: u64,
+        /// Those of them that replaced a version already there.
+        pub hits: u64,
+        /// Units that host reads found there.
+        pub read_hits: u64,
+        /// Units written back to flash, to make room or before a copy.
+        pub evicted_units: u64,
+    }
+}
+
+counters_of! {
+    CopyStats,
+    /// What became of copy commands, in mapping units that were copied whole.
+    pub struct CopyResult {
+        /// Units copied by the map alone.
+        pub logical_units: u64,
+        /// Units copied by reading and programming.
+        pub physical_units: u64,
+        /// Of these, because the source had two owners already.
+        pub third_owner_units: u64,
+        /// Of these, because the virtual map was full.
+        pub map_full_units: u64,
+    }
+}
+
+impl GcResult {
+    pub(crate) fn of(stats: &DriveStats) -> Self {
+        let gc = &stats.gc;
+        Self {
+            runs: gc.runs,
+            victims: gc.victims,
+            units_moved: gc.units_moved,
+            copies_per_erase: ratio(gc.units_moved, gc.victims),
+            time_ns: gc.time_ns,
+            program_failures: gc.program_failures,
+            wear_blocks: gc.wear_blocks,
+            wear_units_moved: gc.wear_units_moved,
+        }
+    }
+}
+
+impl CopyResult {
+    pub(crate) fn of(stats: &DriveStats) -> Option<Self> {
+        (stats.host.commands(CommandKind::Copy) > 0).then(|| stats.copies.into())
+    }
+}

@@ -1,0 +1,53 @@
+//! What the host asked for.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use strobe_ssd::{CommandKind, DriveStats};
+
+/// Host commands by kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct HostResult {
+    /// Reads.
+    pub read: HostOp,
+    /// Writes.
+    pub write: HostOp,
+    /// Deallocations.
+    pub trim: HostOp,
+    /// Copies by the drive.
+    pub copy: HostOp,
+    /// Flushes.
+    pub flush: HostOp,
+    /// Ranges overwritten with zeros that the host did not send.
+    pub write_zeroes: HostOp,
+    /// Mapping units written, partial ones included. Those overwritten by write zeroes and those merged
+    /// by a copy count; those copied whole and those unmapped do not.
+    pub pages_written: u64,
+    /// Partially written units, merged with what they held before.
+    pub read_modify_writes: u64,
+}
+
+/// Commands of one kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct HostOp {
+    /// How many.
+    pub commands: u64,
+    /// Bytes covered.
+    pub bytes: u64,
+}
+
+impl HostResult {
+    pub(crate) fn of(stats: &DriveStats) -> Self {
+        let of =
+            |kind: CommandKind| HostOp { commands: stats.host.commands(kind), bytes: stats.host.bytes(kind) };
+        Self {
+            read: of(CommandKind::Read),
+            write: of(CommandKind::Write),
+            trim: of(CommandKind::Trim),
+            copy: of(CommandKind::Copy),
+            flush: of(CommandKind::Flush),
+            write_zeroes: of(CommandKind::WriteZeroes),
+            pages_written: stats.host.units_written,
+            read_modify_writes: stats.host.read_modify_writes,
+        }
+    }
+}

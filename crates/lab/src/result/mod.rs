@@ -1,0 +1,164 @@
+//! What a run returns: the contract behind `--json`.
+
+mod ftl;
+mod host;
+mod jobs;
+mod nand;
+mod wear;
+
+pub use ftl::{CopyResult, GcResult, MergeResult, NvramResult, TranslationResult};
+pub use host::{HostOp, HostResult};
+pub use jobs::{Clat, Job, JobOp, JobSync};
+pub use nand::{ByCause, Causes, NandResult};
+pub use wear::{Smart, WearResult};
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use strobe_ssd::Recovery;
+
+use crate::experiment::Experiment;
+use crate::fit::Changes;
+use crate::lifetime::EndedBy;
+use crate::power::{PowerCutResult, RecoveryResult};
+use crate::series::{Sample, SteadyState};
+use crate::verdict::{CapacityResult, LoadResult, WindowResult};
+
+/// Version of the result's layout. Fields are only added within a version.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// The result of one run. All counters cover the measured window only, except `wear` and `smart`,
+/// which describe the drive at the end, and `series`, which covers warm-up and measurement.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct RunResult {
+    /// Version of this layout.
+    pub schema_version: u32,
+    /// Version of Strobe that made it.
+    pub strobe_version: String,
+    /// Seed of everything random.
+    pub seed: u64,
+    /// Start of the SHA-256 of the configuration without the seed.
+    pub config_hash: String,
+    /// The complete configuration.
+    pub config: Experiment,
+    /// True if the run was stopped before its end: the numbers cover what was done until then.
+    pub partial: bool,
+    /// Why it was stopped, if it was.
+    pub stopped_by: Option<String>,
+    /// What ended the run. A run that reached the end it was to reach is not partial.
+    pub ended_by: EndedBy,
+    /// Flash, and what is offered of it; null only for a drive made by hand whose configuration is none.
+    pub capacity: Option<CapacityResult>,
+    /// What the measured window covers.
+    pub window: WindowResult,
+    /// Whether the drive kept up with requests that come at their own pace; null if they wait for the drive, or
+    /// without time.
+    pub load: Option<LoadResult>,
+    /// What somebody should know before believing the numbers, the gravest first.
+    pub notes: Vec<String>,
+    /// Host commands within the measured window.
+    pub host: HostResult,
+    /// Flash operations within the measured window.
+    pub nand: NandResult,
+    /// Write amplification: mapping units programmed for any cause, padding included, per mapping
+    /// unit written by the host, within the measured window. A partially written unit counts as
+    /// one; trims do not count. Null if the host wrote nothing.
+    pub waf: Option<f64>,
+    /// The same in bytes: bytes programmed per byte the host sent. Larger than `waf` when the
+    /// host writes less than whole mapping units.
+    pub waf_bytes: Option<f64>,
+    /// Garbage collection within the measured window.
+    pub gc: GcResult,
+    /// Copy commands within the measured window; not there without any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub copy: Option<CopyResult>,
+    /// Non-volatile write cache within the measured window; not there if the drive has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nvram: Option<NvramResult>,
+    /// Merges, of a drive with log or replacement blocks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub merges: Option<MergeResult>,
+    /// Demand paging of the map, of a drive that does it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub translation: Option<TranslationResult>,
+    /// Wear of the drive at the end.
+    pub wear: WearResult,
+    /// Counters under the names nvme-cli uses, since the drive was new or its image was opened.
+    pub smart: Smart,
+    /// Virtual time of the measured window, and what the simulation cost.
+    pub time: TimeResult,
+    /// Speed of the simulator.
+    pub sim: SimResult,
+    /// Throughput and latency of the measured window under fio's names.
+    pub jobs: Vec<Job>,
+    /// Write amplification over the run.
+    pub series: Vec<Sample>,
+    /// Whether write amplification had settled; null if there were too few intervals to tell.
+    pub steady_state: Option<SteadyState>,
+    /// What was read from the trace, for trace workloads.
+    pub trace: Option<TraceResult>,
+    /// The image that holds the drive; not there without.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub image: Option<ImageResult>,
+    /// Power cuts, in order, of the whole run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub power_cuts: Vec<PowerCutResult>,
+}
+
+impl RunResult {
+    /// Removes what differs from machine to machine and run to run: the simulator's own wall and
+    /// CPU time and speed. What is left is the same bytes wherever and whenever it is made.
+    #[must_use]
+    pub fn reproducible(mut self) -> Self {
+        (self.time.wall_s, self.time.cpu_s, self.sim.host_pages_per_cpu_s) = (None, None, None);
+        self
+    }
+}
+
+/// A drive whose flash is a file (`--image`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct ImageResult {
+    /// How the drive that was there was found again; null if the image is new.
+    pub recovery: Option<RecoveryResult>,
+}
+
+impl ImageResult {
+    pub(crate) fn of(recovery: Option<&Recovery>) -> Self {
+        Self { recovery: recovery.map(RecoveryResult::of) }
+    }
+}
+
+/// Time.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct TimeResult {
+    /// Virtual time of the measured window in ns; 0 when only counting.
+    pub virtual_ns: u64,
+    /// Wall time of the whole run in seconds; null with --reproducible.
+    pub wall_s: Option<f64>,
+    /// CPU time of the whole run in seconds; null with --reproducible.
+    pub cpu_s: Option<f64>,
+}
+
+/// Speed of the simulator.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct SimResult {
+    /// Host pages (read, written or trimmed) simulated per CPU second over the whole run; null
+    /// with --reproducible.
+    pub host_pages_per_cpu_s: Option<f64>,
+}
+
+/// What a trace contained.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+pub struct TraceResult {
+    /// Requests replayed, by kind, over all repetitions.
+    pub requests: std::collections::BTreeMap<String, u64>,
+    /// Records left out on purpose, by reason, over all repetitions.
+    pub skipped: std::collections::BTreeMap<String, u64>,
+    /// What had to be changed to fit the drive.
+    pub changes: Changes,
+    /// End of the last byte any request touched.
+    pub span_bytes: u64,
+    /// Time from the first to the last record, in ns.
+    pub duration_ns: u64,
+    /// Times the trace was replayed to its end.
+    pub repetitions: u32,
+}

@@ -1,0 +1,108 @@
+//! Why a run ends without a result.
+
+use strobe_ssd::{BuildError, CommandError};
+use strobe_workload::synthetic::WorkloadError;
+use strobe_workload::trace::TraceError;
+
+use crate::fit::FitError;
+
+/// Why a run ended without a result.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// The configuration describes no drive that works.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    /// The drive does not fit into memory.
+    #[error(
+        "the drive needs {:.2} GiB of memory, {:.2} GiB are available; use fewer blocks, a larger \
+         mapping_unit_bytes, or drive.nand.data = \"none\"",
+        *needed as f64 / GIB, *available as f64 / GIB
+    )]
+    Memory {
+        /// Bytes needed.
+        needed: u64,
+        /// Bytes available.
+        available: u64,
+    },
+    /// The workload cannot be generated.
+    #[error("workload.{0}")]
+    Workload(#[from] WorkloadError),
+    /// The trace cannot be read.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+    /// A trace request does not fit.
+    #[error("{path}, {place} {position}: {error}")]
+    Fit {
+        /// The trace.
+        path: String,
+        /// "line" or "record".
+        place: &'static str,
+        /// Line or record number.
+        position: u64,
+        /// What is wrong.
+        error: FitError,
+    },
+    /// The trace held nothing to replay.
+    #[error("{path}: no requests to replay{hint}")]
+    EmptyTrace {
+        /// The trace.
+        path: String,
+        /// What was left out and how to change that.
+        hint: String,
+    },
+    /// Standard input is gone once it is read.
+    #[error("workload.repeat (--repeat): standard input can be read only once; write the trace to a file")]
+    StdinTwice,
+    /// Virtual time has come to its end.
+    #[error(
+        "virtual time has reached its end, 584 years: use shorter times in [drive], a shorter run, or \
+         for a trace with a gap in its timestamps --closed-loop"
+    )]
+    EndOfTime,
+    /// The drive refused a command.
+    #[error("{0}")]
+    Command(CommandError),
+    /// Power cuts leave the drive in memory.
+    #[error(
+        "[power] or --cut with --image: power cuts are simulated on copies in memory; without --image they \
+         work, and with it the real thing does: kill the process"
+    )]
+    PowerOnImage,
+    /// After a power cut the drive could not find its map again.
+    #[error("after a power cut: {0}")]
+    Recovery(#[from] strobe_ssd::RecoveryError),
+    /// After a power cut the drive read as it must not.
+    #[error(
+        "after the power cut at flash operation {operation}, {units} mapping units, {unit} the first, read as \
+         nothing they held since the last flush; this is a bug in Strobe, please report it with the \
+         experiment file and the seed"
+    )]
+    Lost {
+        /// The operation.
+        operation: u64,
+        /// Wrong units.
+        units: usize,
+        /// The first of them.
+        unit: u32,
+    },
+    /// The whole-state checker found a broken invariant.
+    #[error("{0}; this is a bug in Strobe, please report it with the experiment file and the seed")]
+    Check(#[from] strobe_ftl::CheckError),
+}
+
+const GIB: f64 = (1u64 << 30) as f64;
+
+impl RunError {
+    /// Whether the request was wrong, rather than the run having failed.
+    pub fn is_bad_request(&self) -> bool {
+        !matches!(
+            self,
+            RunError::Command(_)
+                | RunError::Check(_)
+                | RunError::EndOfTime
+                | RunError::Recovery(_)
+                | RunError::Lost { .. }
+        )
+    }
+}

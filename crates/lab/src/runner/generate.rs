@@ -1,0 +1,82 @@
+//! Requests that are made up: the prefill, and those of a generator.
+
+use strobe_ssd::DriveConfig;
+use strobe_types::{Lba, Op, Request, SECTOR_BYTES};
+use strobe_workload::synthetic::{Synthetic, SyntheticConfig, Workload as _, WorkloadError};
+
+use super::host::{BATCH, BATCH_PAGES, Host, Stop};
+
+/// Writes the whole drive once, a flash page of data at a time.
+pub(super) fn prefill(host: &mut Host<'_>) -> Result<(), Stop> {
+    let step = u64::from(host.drive.geometry().page_bytes()) / SECTOR_BYTES;
+    let mut batch = Vec::with_capacity(BATCH);
+    let sectors = host.drive.sectors();
+    let mut lba = 0;
+    while lba < sectors {
+        batch.clear();
+        while batch.len() < BATCH && lba < sectors {
+            let count = step.min(sectors - lba);
+            batch.push(Request::new(Op::Write, Lba::new(lba), count as u32));
+            lba += count;
+        }
+        host.issue(&batch, &[])?;
+    }
+    Ok(())
+}
+
+/// A generator, with flushes between its requests.
+pub(super) struct Generator {
+    requests: Synthetic,
+    pages_per_request: f64,
+    /// A flush follows so many requests; 0: none does.
+    flush_every: u32,
+    /// Requests since the last flush.
+    unflushed: u32,
+}
+
+impl Generator {
+    /// The generator that `config` describes, on `drive`.
+    pub(super) fn new(
+        config: &SyntheticConfig,
+        flush_every: u32,
+        drive: &DriveConfig,
+        seed: u64,
+    ) -> Result<Self, WorkloadError> {
+        Ok(Self {
+            requests: config.build(drive.logical_bytes(), seed)?,
+            pages_per_request: f64::from(config.block_bytes) / f64::from(drive.ftl.mapping_unit_bytes),
+            flush_every,
+            unflushed: 0,
+        })
+    }
+
+    /// Requests of `pages` host pages in all, or as many as it takes the drive to stop.
+    pub(super) fn issue(&mut self, host: &mut Host<'_>, pages: u64) -> Result<(), Stop> {
+        let mut left = (pages as f64 / self.pages_per_request).ceil() as u64;
+        let most = ((BATCH_PAGES as f64 / self.pages_per_request) as u64).clamp(1, BATCH as u64);
+        let mut batch = Vec::with_capacity(BATCH);
+        while left > 0 {
+            let count = left.min(most);
+            self.requests.fill(&mut batch, count as usize);
+            self.add_flushes(&mut batch);
+            host.issue(&batch, &[])?;
+            left -= count;
+        }
+        Ok(())
+    }
+
+    /// Puts a flush behind every so many requests.
+    fn add_flushes(&mut self, batch: &mut Vec<Request>) {
+        if self.flush_every == 0 {
+            return;
+        }
+        for request in std::mem::take(batch) {
+            batch.push(request);
+            self.unflushed += 1;
+            if self.unflushed >= self.flush_every {
+                self.unflushed = 0;
+                batch.push(Request::new(Op::Flush, Lba::new(0), 0));
+            }
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! The host's side of a run: hands requests to the drive, takes samples, reports.
+
+use strobe_ssd::{CommandError, DriveStats, HostQueue, Pacing, Simulated};
+use strobe_types::{Request, SimTime};
+
+use super::{Observer, Progress};
+use crate::experiment::HostConfig;
+use crate::lifetime::BadBlockWatch;
+use crate::power::PowerSwitch;
+use crate::series::Series;
+use crate::{Experiment, RunError};
+
+/// Requests handed to the drive at a time: enough to hide memory latency, few enough to stay in
+/// the first-level cache.
+pub(super) const BATCH: usize = 1024;
+/// Host pages of a batch, about, so that long requests do not make long batches.
+pub(super) const BATCH_PAGES: u64 = 1 << 16;
+/// Batches between two calls of the observer.
+const BATCHES_PER_PROGRESS: u32 = 16;
+/// Host pages after which it is called in any case.
+const PAGES_PER_PROGRESS: u64 = 1 << 18;
+
+/// Why a phase ended before its end.
+pub(super) enum Stop {
+    Observer,
+    /// As many blocks have gone bad as the run was to wait for.
+    BadBlocks,
+    Drive(CommandError),
+    Failed(RunError),
+}
+
+impl<E: Into<RunError>> From<E> for Stop {
+    fn from(error: E) -> Self {
+        Stop::Failed(error.into())
+    }
+}
+
+/// A part of a run.
+pub(super) struct Phase {
+    name: &'static str,
+    /// Host pages of it, if known.
+    total: Option<u64>,
+    /// Host pages requested so far.
+    pub(super) pages: u64,
+}
+
+/// What watches a run, and how far it knows.
+struct Reports<'a> {
+    observer: &'a mut dyn Observer,
+    batches: u32,
+    /// Host pages of the run at the last call of the observer.
+    pages: u64,
+}
+
+/// A host and its drive.
+pub(super) struct Host<'a> {
+    pub(super) drive: Box<dyn Simulated>,
+    pub(super) queue: HostQueue,
+    pub(super) power: Option<PowerSwitch>,
+    pub(super) phase: Phase,
+    /// Counters and time at the start of the measured window, once it has begun.
+    pub(super) window_start: Option<(DriveStats, SimTime)>,
+    /// Host pages of all phases.
+    pub(super) pages: u64,
+    pub(super) series: Series,
+    /// Requests executed.
+    requests: u64,
+    bad_blocks: Option<BadBlockWatch>,
+    reports: Reports<'a>,
+    /// Whether the whole-state checker runs at each sample.
+    checks: bool,
+}
+
+impl<'a> Host<'a> {
+    pub(super) fn new(
+        experiment: &Experiment,
+        mut drive: Box<dyn Simulated>,
+        observer: &'a mut dyn Observer,
+    ) -> Self {
+        let interval = u64::from(drive.logical_units()) / 8;
+        Self {
+            queue: HostQueue::new(closed(HostConfig::default()), SimTime::ZERO),
+            power: PowerSwitch::new(&experiment.power, drive.as_mut()),
+            phase: Phase { name: "prefill", total: None, pages: 0 },
+            window_start: None,
+            pages: 0,
+            series: Series::new(interval, drive.stats(), drive.geometry().units_per_page()),
+            requests: 0,
+            bad_blocks: BadBlockWatch::new(experiment),
+            reports: Reports { observer, batches: 0, pages: 0 },
+            checks: experiment.run.check,
+            drive,
+        }
+    }
+
+    /// Whether the measured window has begun.
+    pub(super) fn is_measuring(&self) -> bool {
+        self.window_start.is_some()
+    }
+
+    pub(super) fn begin(&mut self, name: &'static str, total: Option<u64>) {
+        self.phase = Phase { name, total, pages: 0 };
+    }
+
+    /// What comes next is paced like this, and begins when all that came before is complete.
+    pub(super) fn set_pacing(&mut self, pacing: Pacing) {
+        self.queue = HostQueue::new(pacing, self.queue.finished());
+    }
+
+    pub(super) fn begin_measuring(&mut self, total: Option<u64>) -> Result<(), Stop> {
+        self.begin("measure", total);
+        self.sample()?;
+        // What went before must not be paid for within the window.
+        let settled = self.settle()?;
+        self.queue = HostQueue::new(closed(HostConfig::default()), settled.max(self.queue.finished()));
+        if let Some(power) = &mut self.power {
+            power.begin_measuring(self.drive.as_mut());
+        }
+        self.drive.clear_latency();
+        self.window_start = Some((self.drive.stats(), self.queue.finished()));
+        Ok(())
+    }
+
+    /// Writes back what is left in the write buffer; returns when that is done. No request waits for it.
+    pub(super) fn settle(&mut self) -> Result<SimTime, Stop> {
+        self.drive.settle(self.queue.finished()).map_err(Stop::Drive)
+    }
+
+    /// Runs the whole-state checker. It reads everything, and so may be the first to meet damage, which is
+    /// no bug.
+    pub(super) fn check_drive(&self) -> Result<(), RunError> {
+        let checked = self.drive.check();
+        match self.drive.failure() {
+            Some(reason) => Err(RunError::Command(CommandError::Medium(reason.to_owned()))),
+            None => Ok(checked?),
+        }
+    }
+
+    /// Mapping units that a request covers, if it is aligned to them.
+    pub(super) fn pages_of(&self, request: &Request) -> u64 {
+        let shift = self.drive.geometry().unit_shift();
+        (u64::from(request.sectors) + ((1u64 << shift) - 1)) >> shift
+    }
+
+    /// Hands a batch to the drive; with power cuts ahead one request at a time, as what has been completed
+    /// matters then. Also returns how many requests were executed.
+    fn run_batch(&mut self, batch: &[Request], arrivals: &[SimTime]) -> (usize, Result<(), Stop>) {
+        let Some(power) = &mut self.power else {
+            return match self.drive.run(batch, arrivals, &mut self.queue) {
+                Ok(()) => (batch.len(), Ok(())),
+                Err((failed, error)) => (failed, Err(Stop::Drive(error))),
+            };
+        };
+        for (at, request) in batch.iter().enumerate() {
+            let arrivals = arrivals.get(at..=at).unwrap_or_default();
+            if let Err((_, error)) = self.drive.run(std::slice::from_ref(request), arrivals, &mut self.queue)
+            {
+                return (at, Err(Stop::Drive(error)));
+            }
+            match power.after_command(&mut self.drive, self.requests + at as u64) {
+                Ok(Some(back)) => self.queue = self.queue.restarted(back),
+                Ok(None) => {}
+                Err(error) => return (at, Err(error.into())),
+            }
+        }
+        (batch.len(), Ok(()))
+    }
+
+    /// Hands a batch to the drive, then samples and reports as due.
+    pub(super) fn issue(&mut self, batch: &[Request], arrivals: &[SimTime]) -> Result<(), Stop> {
+        let (ran, result) = self.run_batch(batch, arrivals);
+        self.requests += ran as u64;
+        let pages: u64 = batch[..ran].iter().map(|request| self.pages_of(request)).sum();
+        self.phase.pages += pages;
+        self.pages += pages;
+        if self.drive.stats().host.units_written >= self.series.due() {
+            self.sample()?;
+        }
+        if self.queue.finished() == SimTime::from_ns(u64::MAX) {
+            return Err(RunError::EndOfTime.into());
+        }
+        self.report()?;
+        if self.bad_blocks.as_mut().is_some_and(|watch| watch.reached(&*self.drive)) {
+            return Err(Stop::BadBlocks);
+        }
+        result
+    }
+
+    /// Tells the observer how far the run is, if that is due; it may stop the run.
+    fn report(&mut self) -> Result<(), Stop> {
+        let reports = &mut self.reports;
+        reports.batches += 1;
+        let is_due = self.pages - reports.pages >= PAGES_PER_PROGRESS;
+        if !is_due && !reports.batches.is_multiple_of(BATCHES_PER_PROGRESS) {
+            return Ok(());
+        }
+        reports.pages = self.pages;
+        let &Phase { name, total, pages } = &self.phase;
+        let progress =
+            Progress { phase: name, done: pages, total, virtual_ns: self.queue.finished().as_ns() };
+        if reports.observer.progress(progress).is_break() { Err(Stop::Observer) } else { Ok(()) }
+    }
+
+    /// Ends an interval of the series, after the prefill.
+    pub(super) fn sample(&mut self) -> Result<(), Stop> {
+        if self.phase.name != "prefill" {
+            if self.checks {
+                self.check_drive()?;
+            }
+            let virtual_ns = self.queue.finished().as_ns();
+            self.series.sample(self.drive.stats(), self.drive.free_blocks(), virtual_ns, self.is_measuring());
+        }
+        Ok(())
+    }
+}
+
+/// As fast as the drive takes requests, so many outstanding and no more than so many per second.
+pub(super) fn closed(host: HostConfig) -> Pacing {
+    let interval_ns = match host.rate_iops {
+        0 => 0,
+        rate => 1_000_000_000 / u64::from(rate),
+    };
+    Pacing::Closed { depth: host.queue_depth, interval_ns }
+}

@@ -1,0 +1,110 @@
+//! Runs an experiment: prefill, warm-up, measurement.
+
+mod generate;
+mod host;
+mod outcome;
+mod phases;
+mod replay;
+
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use strobe_ssd::{Simulated, build, build_on_image, image_memory_bytes, memory_bytes};
+
+use crate::RunError;
+use crate::experiment::{Experiment, SyntheticWorkload, WorkloadConfig};
+use crate::machine::available_bytes;
+use crate::result::{ImageResult, RunResult};
+use phases::{Runner, Source};
+
+/// What the run is doing, for whoever watches.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Progress {
+    /// "prefill", "warm-up" or "measure".
+    pub phase: &'static str,
+    /// Host pages done in this phase.
+    pub done: u64,
+    /// Host pages of this phase, if known.
+    pub total: Option<u64>,
+    /// Virtual time.
+    pub virtual_ns: u64,
+}
+
+/// Watches a run; may stop it, which gives a partial result.
+pub trait Observer {
+    /// Called every few thousand requests.
+    fn progress(&mut self, progress: Progress) -> ControlFlow<()>;
+}
+
+/// Watches nothing.
+impl Observer for () {
+    fn progress(&mut self, _: Progress) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+}
+
+/// Runs `experiment` from a fresh drive. A run stopped by the observer, or by the drive's end of
+/// life unless it was to go on until then, gives a result marked `partial`.
+pub fn run(experiment: &Experiment, observer: &mut dyn Observer) -> Result<RunResult, RunError> {
+    check_memory(experiment)?;
+    let drive = build(&experiment.drive, experiment.run.timing, experiment.seed)?;
+    run_on(experiment, drive, observer)
+}
+
+/// Runs `experiment` on a fresh drive that you have built yourself, for example with a victim
+/// policy of your own by [`strobe_ssd::build_with`].
+pub fn run_on(
+    experiment: &Experiment,
+    drive: Box<dyn Simulated>,
+    observer: &mut dyn Observer,
+) -> Result<RunResult, RunError> {
+    let source = Source::open(experiment)?;
+    Runner::new(experiment, drive, observer).run(source)
+}
+
+/// Runs `experiment` on the drive in the image at `path`, which is made if there is none. A drive that is
+/// there already goes on as it is: unless `run.prefill` says so, it is not written first.
+pub fn run_on_image(
+    experiment: &Experiment,
+    path: &Path,
+    observer: &mut dyn Observer,
+) -> Result<RunResult, RunError> {
+    if !experiment.power.is_steady() {
+        return Err(RunError::PowerOnImage);
+    }
+    fit_memory(experiment, image_memory_bytes(&experiment.drive)?)?;
+    let source = Source::open(experiment)?;
+    let (drive, recovery) = build_on_image(&experiment.drive, experiment.run.timing, experiment.seed, path)?;
+    let mut runner = Runner::new(experiment, drive, observer);
+    if let Some(recovery) = &recovery {
+        runner.host.queue = runner.host.queue.restarted(recovery.finished);
+    }
+    runner.image = Some(ImageResult::of(recovery.as_ref()));
+    runner.run(source)
+}
+
+/// Refuses what [`run`] would refuse, without running.
+pub fn check(experiment: &Experiment) -> Result<(), RunError> {
+    check_memory(experiment)?;
+    build(&experiment.drive, false, experiment.seed)?;
+    Source::open(experiment).map(drop)
+}
+
+/// Refuses an experiment whose drive needs more memory than there is.
+pub(crate) fn check_memory(experiment: &Experiment) -> Result<(), RunError> {
+    fit_memory(experiment, memory_bytes(&experiment.drive)?)
+}
+
+/// Refuses a run whose drive needs `needed` bytes, if they are not there.
+fn fit_memory(experiment: &Experiment, mut needed: u64) -> Result<(), RunError> {
+    if let WorkloadConfig::Synthetic(SyntheticWorkload { generator, .. }) = &experiment.workload
+        && generator.trim_fraction > 0.0
+    {
+        // Trims follow which slots are in use.
+        needed += 8 * experiment.drive.logical_bytes() / u64::from(generator.block_bytes.max(512));
+    }
+    match available_bytes().filter(|&available| needed > available) {
+        Some(available) => Err(RunError::Memory { needed, available }),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,148 @@
+//! The phases of a run, and what ended it.
+
+use std::path::Path;
+
+use strobe_ssd::{CommandError, Pacing, Simulated};
+use strobe_workload::synthetic::SyntheticConfig;
+
+use super::Observer;
+use super::generate::{Generator, prefill};
+use super::host::{Host, Stop, closed};
+use super::replay::{Replayed, open_trace, replay};
+use crate::RunError;
+use crate::experiment::{Amount, Experiment, TraceConfig, WorkloadConfig};
+use crate::lifetime::EndedBy;
+use crate::machine::Stopwatch;
+use crate::result::{ImageResult, RunResult};
+use crate::verdict::cause_of_death;
+
+/// Where the measured requests come from, made before anything runs: what is wrong with it should
+/// not come to light after an hour of warm-up.
+pub(super) enum Source<'a> {
+    Synthetic(Box<Generator>, Pacing),
+    Trace(&'a TraceConfig),
+}
+
+impl<'a> Source<'a> {
+    pub(super) fn open(experiment: &'a Experiment) -> Result<Self, RunError> {
+        match &experiment.workload {
+            WorkloadConfig::Synthetic(workload) => {
+                let flush_every = workload.host.flush_every;
+                let generator =
+                    Generator::new(&workload.generator, flush_every, &experiment.drive, experiment.seed)?;
+                Ok(Source::Synthetic(Box::new(generator), closed(workload.host)))
+            }
+            WorkloadConfig::Trace(config) => {
+                // A pipe can be opened only once.
+                let is_stdin = config.path == "-";
+                if is_stdin && config.repeat > 1 {
+                    return Err(RunError::StdinTwice);
+                }
+                if !is_stdin && (!Path::new(&config.path).exists() || Path::new(&config.path).is_file()) {
+                    open_trace(config)?;
+                }
+                Ok(Source::Trace(config))
+            }
+        }
+    }
+}
+
+/// A run.
+pub(super) struct Runner<'a> {
+    pub(super) experiment: &'a Experiment,
+    pub(super) host: Host<'a>,
+    /// What the trace had, for trace workloads.
+    pub(super) trace: Option<Replayed>,
+    pub(super) image: Option<ImageResult>,
+}
+
+impl<'a> Runner<'a> {
+    pub(super) fn new(
+        experiment: &'a Experiment,
+        drive: Box<dyn Simulated>,
+        observer: &'a mut dyn Observer,
+    ) -> Self {
+        Self { experiment, host: Host::new(experiment, drive, observer), trace: None, image: None }
+    }
+
+    pub(super) fn run(mut self, source: Source<'_>) -> Result<RunResult, RunError> {
+        let watch = Stopwatch::start();
+        let end = self.phases(source);
+        if self.host.is_measuring() && matches!(end, Err(Stop::BadBlocks)) {
+            // Should the drive die of it, the blocks asked for have gone bad nevertheless.
+            let _ = self.host.settle();
+        }
+        let (ended_by, stopped_by) = match end {
+            Ok(ended_by) => (ended_by, None),
+            Err(Stop::Observer) => (EndedBy::Interrupted, Some("interrupted".to_owned())),
+            Err(Stop::BadBlocks) => (EndedBy::BadBlocks, self.came_early("the blocks went bad")),
+            // The drive wore out: that is what the run was to find out.
+            Err(Stop::Drive(CommandError::Ftl(error))) => {
+                let ended_by = EndedBy::refusal(&error);
+                let wanted = self.experiment.run.until_end_of_life && ended_by == EndedBy::EndOfLife;
+                let death =
+                    cause_of_death(self.experiment, self.host.drive.geometry(), &self.host.drive.stats());
+                let reason = format!("{error}{death}");
+                (ended_by, if wanted { self.came_early(&reason) } else { Some(reason) })
+            }
+            Err(Stop::Drive(error)) => return Err(RunError::Command(error)),
+            Err(Stop::Failed(error)) => return Err(error),
+        };
+        if self.experiment.run.check {
+            self.host.check_drive()?;
+        }
+        // A run that was to cut power and did not has not done what was asked.
+        let missed = self.host.power.as_ref().and_then(|power| power.missed(self.host.drive.operations()));
+        let stopped_by = stopped_by.or(missed);
+        Ok(self.result(ended_by, stopped_by, watch))
+    }
+
+    /// Why the end that the run was waiting for leaves a partial result nevertheless, if it does.
+    fn came_early(&self, what: &str) -> Option<String> {
+        (!self.host.is_measuring()).then(|| {
+            format!("{what}, before anything was measured; use a shorter run.warmup or more endurance")
+        })
+    }
+
+    fn phases(&mut self, source: Source<'_>) -> Result<EndedBy, Stop> {
+        let (run, host) = (&self.experiment.run, &mut self.host);
+        let capacity = host.drive.logical_units();
+        let is_trace = matches!(source, Source::Trace(_));
+        let is_reopened = self.image.is_some_and(|image| image.recovery.is_some());
+        if run.prefill.unwrap_or(!is_trace && !is_reopened) {
+            host.begin("prefill", Some(u64::from(capacity)));
+            prefill(host)?;
+        }
+        let warmup = run.warmup.pages(capacity);
+        match source {
+            Source::Synthetic(mut generator, pacing) => {
+                host.begin("warm-up", Some(warmup));
+                host.set_pacing(pacing);
+                generator.issue(host, warmup)?;
+                let default = (!run.until_worn()).then_some(Amount::Capacities(1.0));
+                let measure = run.measure.or(default).map(|amount| amount.pages(capacity));
+                host.begin_measuring(measure)?;
+                host.set_pacing(pacing);
+                generator.issue(host, measure.unwrap_or(u64::MAX))?;
+                host.settle()?;
+                Ok(EndedBy::Measure)
+            }
+            Source::Trace(trace) => {
+                if warmup > 0 {
+                    host.begin("warm-up", Some(warmup));
+                    let unit = host.drive.geometry().unit_bytes();
+                    let config = SyntheticConfig { block_bytes: unit, ..SyntheticConfig::default() };
+                    let drive = &self.experiment.drive;
+                    Generator::new(&config, 0, drive, self.experiment.seed)?.issue(host, warmup)?;
+                }
+                let limit = run.measure.map(|amount| amount.pages(capacity));
+                host.begin_measuring(limit)?;
+                let replayed = self.trace.insert(Replayed::default());
+                replay(host, trace, limit, replayed)?;
+                host.settle()?;
+                let reached = limit.is_some_and(|limit| host.phase.pages >= limit);
+                Ok(if reached { EndedBy::Measure } else { EndedBy::Trace })
+            }
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Runs of papers that need a real kernel on the drive.
+
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use strobe_lab::linux::{FileSystem, LinuxRun, LinuxRunError, keep_data};
+use strobe_lab::{Experiment, SyntheticWorkload, WorkloadConfig};
+use strobe_linux::job::Step;
+use strobe_linux::kernel::{self, KernelInfo};
+use strobe_linux::{DiskOptions, Machine, Outcome, PoweredDrive, Recorder};
+use strobe_ssd::{DriveConfig, Simulated};
+use strobe_types::SimTime;
+
+use super::{Options, PaperError};
+
+/// Why a figure has no numbers.
+pub(super) const NO_KERNEL: &str =
+    "there is no kernel for guests on this machine: `strobe linux build-kernel` makes one";
+
+/// A kernel for guests.
+#[derive(Clone, Debug)]
+pub(super) struct Kernel {
+    machine: Machine,
+    info: KernelInfo,
+}
+
+impl Kernel {
+    /// The one that is installed, if there is one.
+    pub(super) fn find() -> Option<Self> {
+        let path = kernel::installed().ok()?;
+        let info = kernel::inspect(&path).ok()?;
+        let machine = Machine { stall_limit: Duration::from_secs(600), ..Machine::new(path) };
+        Some(Self { machine, info })
+    }
+
+    /// Its version.
+    pub(super) fn version(&self) -> &str {
+        &self.info.version
+    }
+}
+
+/// A command in a guest, without its drive.
+#[derive(Clone, Debug)]
+pub(super) struct Task {
+    /// For errors.
+    pub(super) name: String,
+    pub(super) file_system: FileSystem,
+    pub(super) mkfs_options: Vec<String>,
+    pub(super) mount_options: String,
+    /// Steps before the measured window.
+    pub(super) setup: Vec<Step>,
+    pub(super) command: Vec<String>,
+    pub(super) disk: DiskOptions,
+    pub(super) memory_mib: u32,
+}
+
+/// A drive, and its time.
+pub(super) struct Aged {
+    drive: Box<dyn Simulated>,
+    at: SimTime,
+}
+
+impl Aged {
+    /// A copy of it.
+    pub(super) fn freeze(&self) -> Self {
+        Self { drive: self.drive.freeze(), at: self.at }
+    }
+
+    pub(super) fn of(outcome: Outcome) -> Self {
+        // A moment of peace between two guests.
+        Self { at: outcome.at + 1_000_000_000, drive: outcome.drive }
+    }
+}
+
+/// A guest's drive: that of `preset`, with what is different about it.
+pub(super) fn experiment(
+    preset: &str,
+    change: impl FnOnce(&mut DriveConfig),
+    options: &Options,
+) -> Result<Experiment, PaperError> {
+    let mut drive = super::drive(preset, change)?;
+    keep_data(&mut drive);
+    let workload = WorkloadConfig::Synthetic(SyntheticWorkload::default());
+    Ok(Experiment { seed: options.seed, ..Experiment::new(drive, workload) })
+}
+
+/// Runs `task` on a new drive, or on one that has its file system already. The command has succeeded; what it
+/// printed comes with the outcome.
+pub(super) fn run(
+    kernel: &Kernel,
+    task: &Task,
+    experiment: &Experiment,
+    drive: Option<Aged>,
+) -> Result<(Outcome, String), PaperError> {
+    run_recorded(kernel, task, experiment, drive, None)
+}
+
+/// [`run`] with a record of the guest's requests.
+pub(super) fn run_recorded(
+    kernel: &Kernel,
+    task: &Task,
+    experiment: &Experiment,
+    drive: Option<Aged>,
+    recorder: Option<Recorder>,
+) -> Result<(Outcome, String), PaperError> {
+    let failed = |error: LinuxRunError| PaperError::Guest { run: task.name.clone(), error: Box::new(error) };
+    let job = LinuxRun {
+        experiment: experiment.clone(),
+        machine: Machine { disk: task.disk.clone(), memory_mib: task.memory_mib, ..kernel.machine.clone() },
+        file_system: task.file_system,
+        is_made: drive.is_some(),
+        mkfs_options: task.mkfs_options.clone(),
+        mount_options: task.mount_options.clone(),
+        setup: task.setup.clone(),
+        command: task.command.clone(),
+        fsck: false,
+        with: Vec::new(),
+    };
+    let mut drive = match drive {
+        Some(aged) => PoweredDrive::new(aged.drive, aged.at),
+        None => PoweredDrive::new(job.new_drive().map_err(failed)?, SimTime::ZERO),
+    };
+    drive.recorder = recorder;
+    let mut said = Vec::new();
+    let mut hears = |stream, bytes: &[u8]| {
+        if matches!(stream, strobe_linux::Stream::Output | strobe_linux::Stream::Error) {
+            said.extend_from_slice(bytes);
+        }
+    };
+    let (outcome, step) =
+        job.run_on(&kernel.info, drive, &AtomicBool::new(false), &mut hears).map_err(failed)?;
+    let said = String::from_utf8_lossy(&said).into_owned();
+    match outcome.exit_code(step) {
+        Some(0) => Ok((outcome, said)),
+        code => {
+            let what = format!("{} ended with {code:?}: {}", task.command.join(" "), said.trim_end());
+            Err(failed(LinuxRunError::Step(what)))
+        }
+    }
+}
+
+/// A program of this one's file workloads.
+pub(super) fn workload(program: &str, settings: &[(&str, String)], folder: &str, seed: u64) -> Vec<String> {
+    let mut command: Vec<String> =
+        ["strobe", "files", program, "--buffered", "--directory", folder, "--seed"].map(str::to_owned).into();
+    command.push(seed.to_string());
+    for (key, value) in settings {
+        command.extend(["--set".to_owned(), format!("{key}={value}")]);
+    }
+    command
+}

@@ -1,0 +1,279 @@
+//! What is done to each file system, and what it costs.
+
+use strobe_lab::RunError;
+use strobe_nand::{Cause, NandOp};
+use strobe_ssd::{DriveConfig, DriveStats, Simulated, build};
+use strobe_types::SimTime;
+
+use super::lfs::{Counts, Layout, Lfs, UPDATE_BLOCKS};
+use super::{Options, PaperError, Phase, Scale, Setup, Watch};
+
+/// The size of everything. A smaller drive has as many blocks and segments, but shorter ones: their
+/// numbers decide how much of the spare space is at hand.
+#[derive(Clone, Copy, Debug)]
+struct Size {
+    /// Blocks and segments are this much smaller than in full.
+    share: u32,
+    /// Blocks per plane that the host's data takes.
+    blocks: u32,
+    /// Blocks per plane beyond that and the spare ones.
+    more_blocks: u32,
+}
+
+/// Of the Jasmine preset, with its 4 GiB and 7 % in full.
+const PLANES: u32 = 8;
+const BLOCKS: u32 = 512;
+const PAGES_PER_BLOCK: u32 = 128;
+const UNITS_PER_PAGE: u32 = 2;
+/// Of 4 KiB: 2 MiB, as in F2FS.
+const SEGMENT_BLOCKS: u32 = 512;
+const MIB_BLOCKS: u32 = 256;
+/// A few tables and the two blocks of a checkpoint itself.
+const CHECKPOINT_BLOCKS: u32 = 8;
+
+impl Size {
+    fn of(scale: Scale) -> Self {
+        match scale {
+            Scale::Full => Self { share: 1, blocks: BLOCKS, more_blocks: 0 },
+            Scale::Quick => Self { share: 4, blocks: BLOCKS, more_blocks: 0 },
+            Scale::Tiny => Self { share: 16, blocks: 16, more_blocks: 8 },
+        }
+    }
+
+    fn pages_per_block(self) -> u32 {
+        PAGES_PER_BLOCK / self.share
+    }
+
+    /// Blocks of 4 KiB that the drive offers.
+    fn logical_blocks(self) -> u32 {
+        PLANES * self.blocks * self.pages_per_block() * UNITS_PER_PAGE
+    }
+
+    /// Blocks updated within one window: 100 MiB in full, as by the paper's Tiobench.
+    fn window_blocks(self) -> u32 {
+        self.logical_blocks() / 40
+    }
+
+    /// What goes with a batch of cleaning, in blocks. The less is cleaned before a checkpoint, the more
+    /// often the drive runs dry: on the smaller drive it is as much as in full, unless that is all of it.
+    fn of_batch(self, blocks: u32) -> u32 {
+        if self.blocks == BLOCKS { blocks } else { blocks / self.share }
+    }
+
+    fn layout(self, setup: &Setup) -> Layout {
+        let segment_blocks = SEGMENT_BLOCKS / self.share;
+        Layout {
+            segments: self.logical_blocks() / segment_blocks,
+            segment_blocks,
+            checkpoint_blocks: CHECKPOINT_BLOCKS,
+            batch: self.of_batch(setup.batch_mib * MIB_BLOCKS).div_ceil(segment_blocks),
+            cleaning: setup.mode.cleaning,
+            told: setup.told,
+        }
+    }
+
+    fn drive(self, setup: &Setup) -> Result<DriveConfig, PaperError> {
+        crate::drive("jasmine-4g", |drive| {
+            let (nand, ftl) = (&mut drive.nand, &mut drive.ftl);
+            nand.blocks_per_plane =
+                self.blocks + self.more_blocks + setup.spare.blocks * self.blocks / BLOCKS;
+            nand.pages_per_block = self.pages_per_block();
+            nand.endurance_pe = 0;
+            ftl.logical_pages = Some(self.logical_blocks());
+            ftl.copy_mode = setup.mode.copy_mode;
+            ftl.virtual_map_entries = self.of_batch(setup.entries);
+            // The paper's drive writes its map to flash at flushes and when a block is full; so does this one.
+            ftl.durable_map = true;
+        })
+    }
+}
+
+/// What became of one file system.
+#[derive(Debug)]
+pub(super) struct Measured {
+    pub(super) setup: Setup,
+    /// Share of the file system's blocks that files take.
+    pub(super) utilisation: f64,
+    /// One behind the other.
+    pub(super) windows: Vec<Window>,
+}
+
+/// What happened within a window.
+#[derive(Debug)]
+pub(super) struct Window {
+    stats: DriveStats,
+    ns: u64,
+    counts: Counts,
+}
+
+impl Window {
+    /// Pages programmed for `cause`, per page of new data.
+    pub(super) fn programs(&self, cause: Cause) -> f64 {
+        self.per_page(self.stats.nand.get(NandOp::Program, cause))
+    }
+
+    pub(super) fn all_programs(&self) -> f64 {
+        self.per_page(self.stats.nand.total(NandOp::Program))
+    }
+
+    fn per_page(&self, pages: u64) -> f64 {
+        pages as f64 * f64::from(UNITS_PER_PAGE) / self.counts.written as f64
+    }
+
+    /// Virtual time per block of new data.
+    pub(super) fn us(&self) -> f64 {
+        self.ns as f64 / 1e3 / self.counts.written as f64
+    }
+
+    /// Live share of the segments that were cleaned.
+    pub(super) fn victims_live(&self) -> Option<f64> {
+        let Counts { cleaned, moved, .. } = self.counts;
+        (cleaned > 0).then(|| moved as f64 / cleaned as f64)
+    }
+
+    /// Share of the copies for which there was no place in the virtual map.
+    pub(super) fn map_full(&self) -> Option<f64> {
+        let copies = &self.stats.copies;
+        let all = copies.logical_units + copies.physical_units;
+        (all > 0).then(|| copies.map_full_units as f64 / all as f64)
+    }
+}
+
+/// Files that give victims of the live share `setup.victims`, in blocks. Updates hit all blocks alike
+/// and the oldest segments are cleaned, so that a segment of age a in updates per file block is to
+/// exp(−a) live.
+fn file_blocks(setup: &Setup, log_blocks: u32) -> u32 {
+    let age = -libm::log(setup.victims);
+    let share = match setup.phase {
+        // The oldest segment saw all updates that there was room for: a = (1 − share) / share.
+        Phase::Aged => 1.0 / (1.0 + age),
+        // The log goes round once while (1 − victims) × its blocks are updated.
+        Phase::Sustained => (1.0 - setup.victims) / age,
+    };
+    (share * f64::from(log_blocks)) as u32
+}
+
+pub(super) fn measure(setup: &Setup, options: &Options, watch: &dyn Watch) -> Result<Measured, PaperError> {
+    let run = || format!("{} of victims {} live", setup.mode.name, setup.victims);
+    let failed = |error: RunError| PaperError::Run { run: run(), error: Box::new(error) };
+    let size = Size::of(options.scale);
+    let config = size.drive(setup)?;
+    let drive = build(&config, true, options.seed).map_err(|error| failed(error.into()))?;
+    let command = |error| failed(RunError::Command(error));
+    let layout = size.layout(setup);
+    let file_blocks = file_blocks(setup, layout.log_blocks());
+    let mut lfs = Lfs::new(drive, layout, file_blocks, options.seed).map_err(command)?;
+    lfs.age().map_err(command)?;
+    let update = |lfs: &mut Lfs<Box<dyn Simulated>>, blocks: u32| {
+        for done in 0..blocks / UPDATE_BLOCKS {
+            if done % 1024 == 0 && watch.stopped() {
+                return Err(PaperError::Interrupted);
+            }
+            lfs.update_at_random().map_err(command)?;
+        }
+        lfs.checkpoint(&[]).map_err(command)
+    };
+    let (blocks, windows) = match setup.phase {
+        Phase::Aged => (size.window_blocks(), setup.windows()),
+        Phase::Sustained => {
+            update(&mut lfs, file_blocks)?;
+            (file_blocks, 1)
+        }
+    };
+    let mut measured = Vec::new();
+    for _ in 0..windows {
+        let before = Snapshot::of(&lfs);
+        update(&mut lfs, blocks)?;
+        measured.push(before.until(&Snapshot::of(&lfs)));
+    }
+    let utilisation = f64::from(file_blocks) / f64::from(layout.segments * layout.segment_blocks);
+    Ok(Measured { setup: *setup, utilisation, windows: measured })
+}
+
+/// Where a run stands.
+struct Snapshot {
+    stats: DriveStats,
+    now: SimTime,
+    counts: Counts,
+}
+
+impl Snapshot {
+    fn of(lfs: &Lfs<Box<dyn Simulated>>) -> Self {
+        Self { stats: lfs.disk().stats(), now: lfs.now(), counts: lfs.counts }
+    }
+
+    fn until(self, later: &Self) -> Window {
+        let (a, b) = (&self.counts, &later.counts);
+        Window {
+            stats: later.stats.since(&self.stats),
+            ns: later.now.since(self.now),
+            counts: Counts {
+                written: b.written - a.written,
+                cleaned: b.cleaned - a.cleaned,
+                moved: b.moved - a.moved,
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use strobe_ssd::{Command, CommandError, Hint, HostQueue};
+
+    use super::*;
+    use crate::logical_copy::lfs::{Cleaning, Disk, Told};
+    use crate::logical_copy::{READ_WRITE, VICTIMS};
+
+    /// Counts the sectors written.
+    struct Counter(u64);
+
+    impl Disk for Counter {
+        fn send(&mut self, queue: &mut HostQueue, command: &Command<'_>) -> Result<(), CommandError> {
+            if let Command::Write { range, hint: Hint::None, .. } = command {
+                self.0 += u64::from(range.sectors);
+            }
+            let now = queue.issue(None);
+            queue.complete(now);
+            Ok(())
+        }
+    }
+
+    const LAYOUT: Layout = Layout {
+        segments: 300,
+        segment_blocks: 64,
+        checkpoint_blocks: 1,
+        batch: 2,
+        cleaning: Cleaning::ReadWrite,
+        told: Told::EveryBlock,
+    };
+
+    #[test]
+    fn victims_are_as_live_as_asked_for_and_cost_what_theory_says() {
+        for (phase, victims) in VICTIMS.into_iter().flat_map(|u| [(Phase::Aged, u), (Phase::Sustained, u)]) {
+            let file_blocks = file_blocks(&Setup::new(phase, victims, READ_WRITE), LAYOUT.log_blocks());
+            let mut lfs = Lfs::new(Counter(0), LAYOUT, file_blocks, 1).expect("nothing fails");
+            lfs.age().expect("nothing fails");
+            let updates = |share: u32| file_blocks / UPDATE_BLOCKS * share / 100;
+            let (before, after) = match phase {
+                Phase::Aged => (0, updates(3)),
+                Phase::Sustained => (updates(100), updates(100)),
+            };
+            (0..before).for_each(|_| lfs.update_at_random().expect("nothing fails"));
+            let (start, start_sectors) = (lfs.counts, lfs.disk().0);
+            (0..after).for_each(|_| lfs.update_at_random().expect("nothing fails"));
+            let cleaned = (lfs.counts.cleaned - start.cleaned) as f64;
+            let live = (lfs.counts.moved - start.moved) as f64 / cleaned;
+            // A short window ends long after the last cleaning or just behind it, and its updates make
+            // victims emptier than they were when it began.
+            let (of_live, of_written) = if phase == Phase::Aged { (0.03, 0.1) } else { (0.01, 0.02) };
+            assert!((live - victims).abs() < of_live, "{phase:?}, {victims}: {live}");
+            let written =
+                (lfs.disk().0 - start_sectors) as f64 / 8.0 / (lfs.counts.written - start.written) as f64;
+            let expected = 1.0 / (1.0 - live);
+            assert!(
+                (written / expected - 1.0).abs() < of_written,
+                "{phase:?}, {victims}: {written} for {expected}"
+            );
+        }
+    }
+}

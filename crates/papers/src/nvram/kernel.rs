@@ -1,0 +1,134 @@
+//! The same programs on the VFAT of a real kernel, beside those on the FAT of this project.
+
+use std::io::{Read as _, Seek as _};
+
+use strobe_lab::linux::{BEGIN, END, FileSystem, LinuxRunError};
+use strobe_linux::{DiskOptions, Recorder, TraceForm};
+use strobe_ssd::DriveConfig;
+use strobe_types::{Lba, SECTOR_BYTES, SimTime};
+use strobe_workload::files::postmark::PostmarkConfig;
+
+use super::Workload;
+use super::pattern::{Pattern, camera, postmark};
+use crate::guest::{self, Kernel, NO_KERNEL, Task};
+use crate::{Figure, Options, PaperError, Row, Scale, View, Watch, pool};
+
+/// Writes of one program.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Writes {
+    requests: u64,
+    bytes: u64,
+    /// Requests to the tables, the root directory and what lies before them.
+    fixed: u64,
+}
+
+fn of_pattern(pattern: &Pattern) -> Writes {
+    let mut writes = Writes::default();
+    for write in pattern.writes() {
+        writes.requests += 1;
+        writes.bytes += u64::from(write.count) * SECTOR_BYTES;
+        writes.fixed += u64::from(write.sector < pattern.data_start);
+    }
+    writes
+}
+
+fn settings(config: &impl serde::Serialize) -> Vec<String> {
+    let text = toml::to_string(config).unwrap_or_default();
+    text.lines().flat_map(|line| ["--set".to_owned(), line.replace(' ', "")]).collect()
+}
+
+fn on_kernel(workload: Workload, kernel: &Kernel, options: &Options) -> Result<Writes, PaperError> {
+    // A guest's drive keeps its map on flash, which takes blocks of its own.
+    // The disk stays as large as on the board.
+    let board = |drive: &mut DriveConfig| {
+        (drive.nand.blocks_per_plane, drive.ftl.logical_pages) = (2400, Some(65_536));
+    };
+    let experiment = guest::experiment("ez-x5-32m", board, options)?;
+    let (program, set, seed) = match workload {
+        Workload::Camera => ("camera", settings(&camera(options.scale)), options.seed),
+        Workload::PostMark => ("postmark", settings(&postmark(options.scale)), PostmarkConfig::SEED),
+    };
+    let mut command = guest::workload(program, &[], ".", seed);
+    command.extend(set);
+    let task = Task {
+        name: format!("{} on vfat", workload.label()),
+        file_system: FileSystem::Vfat,
+        mkfs_options: ["-F", "16", "-s", "4", "-r", "512"].map(str::to_owned).into(),
+        // The mount is synchronous, so the program need not be.
+        mount_options: "sync".into(),
+        setup: Vec::new(),
+        command,
+        disk: DiskOptions { discard_segments: 0, ..DiskOptions::default() },
+        memory_mib: 256,
+    };
+    let failed = |error: std::io::Error| {
+        let error = LinuxRunError::Guest(error.into());
+        PaperError::Guest { run: task.name.clone(), error: Box::new(error) }
+    };
+    let mut trace = tempfile::tempfile().map_err(failed)?;
+    let recorded = trace.try_clone().map_err(failed)?;
+    let recorder = Recorder::new(recorded, TraceForm::Fio, SimTime::ZERO).map_err(failed)?;
+    let (mut outcome, _) = guest::run_recorded(kernel, &task, &experiment, None, Some(recorder))?;
+    let mut text = String::new();
+    trace.rewind().and_then(|()| trace.read_to_string(&mut text)).map_err(failed)?;
+    // Where the first cluster is, from the boot sector.
+    let mut boot = [0; SECTOR_BYTES as usize];
+    let _ = outcome.drive.read_bytes(outcome.at, Lba::new(0), &mut boot);
+    let word = |at: usize| u64::from(u16::from_le_bytes([boot[at], boot[at + 1]]));
+    let data_start = word(14) + u64::from(boot[16]) * word(22) + word(17) * 32 / SECTOR_BYTES;
+    let (begin, end) = (outcome.mark(BEGIN), outcome.mark(END));
+    let (Some(begin), Some(end)) = (begin, end) else { return Err(PaperError::Interrupted) };
+    // What was written to make the file system comes first, what the unmount writes last.
+    let lines = text.lines().filter_map(|line| line.split_once(" write ")).map(|(_, what)| what);
+    let mut writes = Writes::default();
+    for line in
+        lines.skip(begin.requests.write as usize).take((end.requests.write - begin.requests.write) as usize)
+    {
+        let Some((offset, bytes)) = line.split_once(' ') else { continue };
+        let (offset, bytes): (u64, u64) = (offset.parse().unwrap_or(0), bytes.parse().unwrap_or(0));
+        writes.requests += 1;
+        writes.bytes += bytes;
+        writes.fixed += u64::from(offset < data_start * SECTOR_BYTES);
+    }
+    Ok(writes)
+}
+
+/// The comparison, and what holds for it.
+pub(super) fn figures(
+    patterns: &[Pattern],
+    options: &Options,
+    watch: &dyn Watch,
+) -> Result<(Vec<Figure>, Vec<String>), PaperError> {
+    if options.scale == Scale::Tiny {
+        return Ok((Vec::new(), Vec::new()));
+    }
+    let Some(kernel) = Kernel::find() else {
+        return Ok((Vec::new(), vec![format!("the kernel's own VFAT is not measured: {NO_KERNEL}")]));
+    };
+    let measured =
+        pool::in_parallel(&Workload::ALL, watch, |&workload| on_kernel(workload, &kernel, options))?;
+    let mut rows = Vec::new();
+    for (workload, linux) in Workload::ALL.into_iter().zip(measured) {
+        let Some(pattern) = patterns.iter().find(|pattern| pattern.workload == workload) else { continue };
+        let ours = of_pattern(pattern);
+        let share = |of: Writes| 100.0 * of.fixed as f64 / of.requests as f64;
+        for (name, of) in [("fatfs", ours), ("Linux VFAT", linux)] {
+            let at = |unit| [("workload", workload.label()), ("file system", name), ("unit", unit)];
+            rows.push(Row::shown(&at("write requests"), Some(of.requests as f64)));
+            rows.push(Row::shown(&at("MB written"), Some(of.bytes as f64 / 1e6)));
+            rows.push(Row::shown(&at("% of requests to tables and root"), Some(share(of))));
+        }
+    }
+    let notes = vec![format!(
+        "figure vfat: the same programs on the VFAT of Linux {}, mounted sync, on a volume of the same shape",
+        kernel.version()
+    )];
+    let figure = Figure {
+        figure: "vfat".into(),
+        title: "the kernel's own VFAT beside the FAT of these runs".into(),
+        note: None,
+        rows,
+        view: View::Table { down: &["workload", "unit"], across: "file system" },
+    };
+    Ok((vec![figure], notes))
+}

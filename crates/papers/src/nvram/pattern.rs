@@ -1,0 +1,92 @@
+//! What the workloads write: recorded once on a disk in memory, as the file system does not care how long
+//! the drive takes.
+
+use std::collections::BTreeSet;
+
+use strobe_workload::files::camera::CameraConfig;
+use strobe_workload::files::fat::{Class, FatFormat, FatVolume, MemoryDisk, MountOptions, Recorded};
+use strobe_workload::files::postmark::PostmarkConfig;
+use strobe_workload::files::{FileWorkload, FileWorkloadError};
+
+use super::Workload;
+use crate::{Options, PaperError, Scale};
+
+/// The requests of a workload.
+#[derive(Debug)]
+pub(super) struct Pattern {
+    pub(super) workload: Workload,
+    /// Those that format the volume, then those of the workload.
+    log: Vec<Recorded>,
+    formatted: usize,
+    /// Bytes that the program has written to files.
+    pub(super) bytes: u64,
+    /// The first sector behind all metadata with a fixed place.
+    pub(super) data_start: u64,
+}
+
+impl Pattern {
+    /// The requests that format the volume.
+    pub(super) fn format(&self) -> &[Recorded] {
+        &self.log[..self.formatted]
+    }
+
+    /// The requests of the workload.
+    pub(super) fn writes(&self) -> &[Recorded] {
+        &self.log[self.formatted..]
+    }
+
+    pub(super) fn metadata_writes(&self) -> usize {
+        self.writes().iter().filter(|write| is_metadata(write)).count()
+    }
+
+    /// Different sectors of metadata.
+    pub(super) fn metadata_sectors(&self) -> usize {
+        self.writes()
+            .iter()
+            .filter(|write| is_metadata(write))
+            .map(|write| write.sector)
+            .collect::<BTreeSet<_>>()
+            .len()
+    }
+}
+
+pub(super) fn is_metadata(write: &Recorded) -> bool {
+    matches!(write.class, Class::Metadata(_))
+}
+
+/// Runs `workload` on a fresh volume.
+pub(super) fn record(workload: Workload, options: &Options) -> Result<Pattern, PaperError> {
+    recorded(workload, options)
+        .map_err(|error| PaperError::Files { run: workload.label().to_owned(), error: Box::new(error) })
+}
+
+fn recorded(workload: Workload, options: &Options) -> Result<Pattern, FileWorkloadError> {
+    let format = FatFormat::default();
+    let mut volume = FatVolume::format(MemoryDisk::new(format.volume_sectors).recorded(), &format)?;
+    let formatted = volume.with_device(|disk| disk.log().len());
+    let data_start = volume.data_start();
+    let tally = {
+        let mut mount = volume.mount(MountOptions::default());
+        match workload {
+            Workload::Camera => camera(options.scale).run(&mut mount, options.seed, &mut ())?,
+            // The seed is part of what makes its bytes those of the paper.
+            Workload::PostMark => postmark(options.scale).run(&mut mount, PostmarkConfig::SEED, &mut ())?,
+        }
+    };
+    let log = volume.unmount()?.log().to_vec();
+    Ok(Pattern { workload, log, formatted, bytes: tally.bytes_written, data_start })
+}
+
+pub(super) fn camera(scale: Scale) -> CameraConfig {
+    match scale {
+        Scale::Tiny => CameraConfig { transactions: 1, photos: 2, ..CameraConfig::default() },
+        _ => CameraConfig::default(),
+    }
+}
+
+pub(super) fn postmark(scale: Scale) -> PostmarkConfig {
+    match scale {
+        Scale::Tiny => PostmarkConfig { files: 20, transactions: 50, ..PostmarkConfig::hot_metadata() },
+        _ => PostmarkConfig::hot_metadata(),
+    }
+}

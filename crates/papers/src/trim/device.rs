@@ -1,0 +1,167 @@
+//! What is done to each drive, and how long it takes.
+
+use strobe_ssd::{Command, HostQueue, Pacing, Range, Simulated, build};
+use strobe_types::{Lba, Op, Prng, Request, SECTOR_BYTES, SimTime};
+
+use super::{Environment, Model, RANGE_KIB, RANGES, SIZES_KIB};
+use crate::{PaperError, Watch};
+use strobe_lab::RunError;
+
+/// How the ranges of commands with one range lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Shape {
+    pub(super) size_kib: u64,
+    /// The first sector is a multiple of the size; otherwise it is the next one.
+    pub(super) aligned: bool,
+    /// Each range begins where the last one ended; otherwise they come in random order.
+    pub(super) continuous: bool,
+}
+
+/// Commands and the time from the first to the end of the last.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Took {
+    pub(super) commands: u64,
+    pub(super) ns: u64,
+}
+
+/// Everything measured on one drive.
+#[derive(Debug)]
+pub(super) struct Measured {
+    pub(super) model: Model,
+    /// One range per command.
+    pub(super) shapes: Vec<(Shape, Took)>,
+    /// Ranges of 16 KiB, several per command.
+    pub(super) ranges: Vec<(u32, Took)>,
+}
+
+impl Measured {
+    /// Mean time of a command in µs.
+    pub(super) fn us(&self, shape: Shape) -> Option<f64> {
+        let (_, took) = self.shapes.iter().find(|(of, _)| *of == shape)?;
+        (took.commands > 0).then(|| took.ns as f64 / took.commands as f64 / 1e3)
+    }
+
+    /// Time for everything with so many ranges per command, in s.
+    pub(super) fn seconds(&self, ranges: u32) -> Option<f64> {
+        self.ranges.iter().find(|(of, _)| *of == ranges).map(|(_, took)| took.ns as f64 / 1e9)
+    }
+}
+
+pub(super) fn measure(
+    model: &Model,
+    environment: &Environment,
+    watch: &dyn Watch,
+) -> Result<Measured, PaperError> {
+    let failed = |error: RunError| PaperError::Run { run: model.preset.to_owned(), error: Box::new(error) };
+    let (drive, start) = written(model, environment)?;
+    let trial = |size_kib, aligned, order: Order, per_command| {
+        if watch.stopped() {
+            return Err(PaperError::Interrupted);
+        }
+        let ranges = ranges(environment, size_kib, aligned, order);
+        trim_all(drive.freeze(), start, &ranges, per_command).map_err(failed)
+    };
+    let (mut shapes, mut by_ranges) = (Vec::new(), Vec::new());
+    for aligned in [true, false] {
+        for continuous in [true, false] {
+            let order = if continuous { Order::Continuous } else { Order::Random };
+            for size_kib in SIZES_KIB {
+                let took = trial(size_kib, aligned, order, 1)?;
+                shapes.push((Shape { size_kib, aligned, continuous }, took));
+            }
+        }
+    }
+    for per_command in RANGES {
+        by_ranges.push((per_command, trial(RANGE_KIB, true, Order::Continuous, per_command)?));
+    }
+    Ok(Measured { model: *model, shapes, ranges: by_ranges })
+}
+
+/// The drive with its region written, and when that is done.
+fn written(model: &Model, environment: &Environment) -> Result<(Box<dyn Simulated>, SimTime), PaperError> {
+    let failed = |error: RunError| PaperError::Run { run: model.preset.to_owned(), error: Box::new(error) };
+    let config = crate::drive(model.preset, |_| {})?;
+    let mut drive = build(&config, true, environment.seed).map_err(|error| failed(error.into()))?;
+    const SECTORS: u32 = 256;
+    let writes: Vec<Request> = (0..environment.region_bytes / SECTOR_BYTES / u64::from(SECTORS))
+        .map(|n| Request::new(Op::Write, Lba::new(n * u64::from(SECTORS)), SECTORS))
+        .collect();
+    let mut queue = HostQueue::new(Pacing::Closed { depth: 32, interval_ns: 0 }, SimTime::ZERO);
+    drive.run(&writes, &[], &mut queue).map_err(|(_, error)| failed(RunError::Command(error)))?;
+    let start = drive.settle(queue.finished()).map_err(|error| failed(RunError::Command(error)))?;
+    Ok((drive, start))
+}
+
+#[derive(Clone, Copy)]
+enum Order {
+    Continuous,
+    Random,
+}
+
+/// The whole region in ranges of one size, each once.
+fn ranges(environment: &Environment, size_kib: u64, aligned: bool, order: Order) -> Vec<Range> {
+    let sectors = size_kib * 1024 / SECTOR_BYTES;
+    let shift = u64::from(!aligned);
+    let mut ranges: Vec<Range> = (0..environment.region_bytes / SECTOR_BYTES / sectors)
+        .map(|n| Range::new(Lba::new(n * sectors + shift), sectors as u32))
+        .collect();
+    if let Order::Random = order {
+        let mut rng = Prng::derive(environment.seed, "trim-order");
+        for at in (1..ranges.len()).rev() {
+            ranges.swap(at, rng.below_u64(at as u64 + 1) as usize);
+        }
+    }
+    ranges
+}
+
+/// Trims `ranges`, so many per command, one command after the other.
+fn trim_all(
+    mut drive: Box<dyn Simulated>,
+    start: SimTime,
+    ranges: &[Range],
+    per_command: u32,
+) -> Result<Took, RunError> {
+    let before = drive.stats().host.commands(Op::Trim);
+    let mut now = start;
+    for ranges in ranges.chunks(per_command as usize) {
+        now = drive.execute(now, &Command::Deallocate(ranges)).map_err(RunError::Command)?;
+    }
+    Ok(Took { commands: drive.stats().host.commands(Op::Trim) - before, ns: now.since(start) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trim::MODELS;
+
+    const SMALL: Environment = Environment { region_bytes: 4 << 20, seed: 3 };
+
+    #[test]
+    fn every_trial_trims_everything_once() {
+        for (size_kib, aligned, order) in
+            [(4, true, Order::Continuous), (16, false, Order::Random), (128, true, Order::Random)]
+        {
+            let mut ranges = ranges(&SMALL, size_kib, aligned, order);
+            assert_eq!(ranges.len() as u64, 4096 / size_kib);
+            ranges.sort_by_key(|range| range.lba);
+            for (n, range) in (0..).zip(ranges) {
+                let sectors = size_kib * 2;
+                let expected = Range::new(Lba::new(n * sectors + u64::from(!aligned)), sectors as u32);
+                assert_eq!(range, expected);
+            }
+        }
+    }
+
+    #[test]
+    fn a_command_takes_what_its_preset_says() {
+        let [_, _, jasmine] = &MODELS;
+        let measured = measure(jasmine, &SMALL, &()).expect("runs");
+        assert_eq!((measured.shapes.len(), measured.ranges.len()), (24, 4));
+        // 176 µs per command; per range 9.5 µs, 140.8 µs per MiB, 8.8 µs for the only jump, the first.
+        let range_ns = 9500 + 140_800 / 64;
+        for &(ranges, took) in &measured.ranges {
+            assert_eq!(took.commands, 256 / u64::from(ranges));
+            assert_eq!(took.ns, took.commands * 176_000 + 256 * range_ns + 8800, "{ranges} ranges");
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! A software SSD: flash chips, translation layer and controller, simulated exactly, deterministically and fast.
+//!
+//! ```
+//! use strobe_sim::{Command, DriveConfig, Hint, Lba, Range, SimTime, build};
+//!
+//! let mut config = DriveConfig::preset("jasmine-4g")?;
+//! config.ftl.gc.victim = "cost-benefit".to_owned();
+//! let mut drive = build(&config, true, 1)?;
+//! let range = Range::new(Lba::new(0), 64);
+//! let write = Command::Write { range, fua: false, hint: Hint::None };
+//! let written = drive.command(SimTime::ZERO, &write)?;
+//! let read = drive.command(written, &Command::Read { range })?;
+//! println!("written after {} ns, read {} ns later", written.as_ns(), read.since(written));
+//! assert_eq!(drive.stats().host.units_written, 8);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # The drive
+//!
+//! A drive is layers, each of which knows the one below by its contract only:
+//!
+//! | Layer | Crate | What it does |
+//! |---|---|---|
+//! | controller | `strobe-ssd` | takes [`Command`]s of 512-byte sectors, splits them into mapping units, keeps the write caches, charges firmware and link |
+//! | translation | `strobe-ftl` | knows where each unit lies on flash, collects garbage, levels wear, finds the map again after a power cut |
+//! | flash | `strobe-nand` | enforces the rules of NAND (erase before program, pages in order), times dies and buses, wears blocks out, keeps data if asked to |
+//!
+//! A [`DriveConfig`] describes all of it: geometry and times of the flash, mapping scheme, capacity, victim policy,
+//! caches, limits of commands. [`presets`] has complete drives by name. Every key has a documented unit, range and
+//! default, and [`build`] refuses a drive with a value outside its range, as well as one that could not work: when
+//! collection starts there is always something to gain and room to move it to.
+//!
+//! # Time
+//!
+//! Time is virtual, in nanoseconds, and an argument: a command says when it is issued and returns when it is complete.
+//! Nothing waits and nothing reads a clock. Dies and buses are resources with reservations; what runs side by side on a
+//! real drive overlaps here too. [`HostQueue`] issues batches of [`Request`]s as a host does: with so many outstanding,
+//! at a rate, or at times of their own. Built with `timing = false` a drive only counts, several times as fast.
+//!
+//! # What is counted
+//!
+//! [`DriveStats`] has what the host asked for and every operation on flash, once, under its one cause: host,
+//! collection, merge, map, wear levelling, copy, cache, recovery, padding. Two of them make a window:
+//! `later.since(&earlier)`. Write amplification is mapping units programmed, for whatever cause, per mapping unit that
+//! the host wrote.
+//!
+//! # Experiments
+//!
+//! An [`Experiment`] is a drive, a workload (a generator or a block trace), and what to run: fill the drive, warm it up,
+//! measure. [`runner::run`] carries it out and returns a [`RunResult`], which serialises to the JSON that the `strobe`
+//! program prints.
+//!
+//! ```
+//! use strobe_sim::{Experiment, runner};
+//!
+//! let experiment = Experiment::from_toml(
+//!     r#"
+//!     [drive]
+//!     preset = "generic-8g"
+//!     nand.blocks_per_plane = 64
+//!     [workload]
+//!     kind = "zipf"
+//!     [run]
+//!     warmup = "3x"
+//!     "#,
+//! )?;
+//! let result = runner::run(&experiment, &mut ())?;
+//! assert!(result.waf.is_some_and(|waf| (1.0..4.0).contains(&waf)));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! In Rust, [`Experiment::new`] does without text. [`runner::run_on`] takes a drive that you have built, for example
+//! with a victim policy of your own ([`build_with`], [`VictimPolicy`]), and an [`Observer`](runner::Observer) watches a
+//! run and may stop it.
+//!
+//! # Deterministic
+//!
+//! The same configuration, seed and commands give the same bytes, on every machine and in every build: results, times,
+//! what is on flash. There is no thread, clock, hash order or mathematics of the platform in the engine; all chance
+//! comes from the seed. So a result can be compared bit by bit, and a failure found once can be found again. Only what
+//! the simulation itself cost differs, and [`RunResult::reproducible`] leaves that out.
+
+#[doc(no_inline)]
+pub use strobe_ftl::gc::{BlockView, VictimPolicy};
+#[doc(no_inline)]
+pub use strobe_lab::{
+    ConfigError, Experiment, RunConfig, RunError, RunResult, WorkloadConfig, result, runner,
+};
+#[doc(no_inline)]
+pub use strobe_nand::{Cause, NandOp, OpCounts};
+#[doc(no_inline)]
+pub use strobe_ssd::{
+    BuildError, Command, CommandError, CommandKind, DriveConfig, DriveStats, Hint, HostQueue, KeyError,
+    Latency, Pacing, Range, Recovery, Simulated, build, build_on_image, build_with, memory_bytes, presets,
+};
+#[doc(no_inline)]
+pub use strobe_types::{BlockId, Geometry, Lba, Op, Ppa, Prng, Request, SECTOR_BYTES, SimTime};
+#[doc(no_inline)]
+pub use strobe_workload as workload;

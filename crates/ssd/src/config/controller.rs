@@ -1,0 +1,63 @@
+//! The `[drive.controller]` table: firmware, link, write buffer, what trims cost.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::nvram::NvramConfig;
+use crate::limits::LimitsConfig;
+
+/// Firmware, host link and write buffer. All zero: an ideal controller that costs no time.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ControllerConfig {
+    /// Firmware time per command in ns; one command is handled at a time.
+    #[schemars(range(min = 0, max = 1_000_000_000_000u64))]
+    pub command_ns: u64,
+    /// Firmware time per address range of a command in ns.
+    #[schemars(range(min = 0, max = 1_000_000_000_000u64))]
+    pub range_ns: u64,
+    /// Host link rate in MB/s, each way; 0: transfers take no time.
+    #[schemars(range(min = 0, max = 1_000_000))]
+    pub link_mb_s: u32,
+    /// Volatile write buffer in bytes, rounded up to whole mapping units and at least one flash
+    /// page. 0: no buffer, writes complete when they are on flash. Default 0.
+    #[schemars(range(min = 0, max = 1_099_511_627_776u64))]
+    pub write_buffer_bytes: u64,
+    /// What trims cost beyond other commands.
+    pub trim: TrimConfig,
+    /// The largest commands that the drive takes.
+    pub limits: LimitsConfig,
+    /// Non-volatile write cache.
+    #[serde(skip_serializing_if = "NvramConfig::is_default")]
+    pub nvram: NvramConfig,
+}
+
+/// Firmware time of a trim beyond that of other commands: t = command + ranges × range, and for each
+/// range what its place and its size cost. Together with `command_ns` and `range_ns` of the controller
+/// this is the model that the measurements of Son, Lee, Kim and Kim 2015 call for: t = t_cmd + n·t_range,
+/// larger and aligned ranges cheaper for their size, contiguous ones cheaper on some drives and dearer
+/// on others. All zero: a trim costs what any command does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct TrimConfig {
+    /// Firmware time per trim in ns, beyond the controller's command_ns. Default 0.
+    #[schemars(range(min = 0, max = 1_000_000_000_000u64))]
+    pub command_ns: u64,
+    /// Firmware time per range of a trim in ns, beyond the controller's range_ns. Default 0.
+    #[schemars(range(min = 0, max = 1_000_000_000_000u64))]
+    pub range_ns: u64,
+    /// Firmware time per mapping unit of which a range covers a part only, in ns: up to two for a
+    /// range. Default 0.
+    #[schemars(range(min = 0, max = 1_000_000_000_000u64))]
+    pub partial_ns: u64,
+    /// Firmware time of a range that does not begin where the range before it ended, in ns, also
+    /// across commands. Default 0.
+    #[schemars(range(min = 0, max = 1_000_000_000_000u64))]
+    pub jump_ns: u64,
+    /// Firmware time of a range that begins where the range before it ended, in ns. Default 0.
+    #[schemars(range(min = 0, max = 1_000_000_000_000u64))]
+    pub adjacent_ns: u64,
+    /// Firmware time per MiB that the ranges of a trim cover, in ns. Default 0.
+    #[schemars(range(min = 0, max = 1_000_000_000_000u64))]
+    pub mib_ns: u64,
+}

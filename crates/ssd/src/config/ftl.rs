@@ -1,0 +1,174 @@
+//! The `[drive.ftl]` table: mapping, capacity, allocation, wear levelling.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::gc::GcConfig;
+
+/// Flash translation layer: mapping, capacity, garbage collection.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FtlConfig {
+    /// Mapping scheme; see `strobe list mappings`.
+    #[serde(default = "page")]
+    pub mapping: String,
+    /// Bytes that one map entry stands for: a power of two from 512, dividing page_bytes.
+    #[schemars(range(min = 512, max = 1_048_576))]
+    pub mapping_unit_bytes: u32,
+    /// Mapping units offered to the host. Give this or over_provisioning; if both are there, this
+    /// counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 4_294_967_294u32))]
+    pub logical_pages: Option<u32>,
+    /// Spare share of flash, (physical − logical) / logical. Give this or logical_pages; without
+    /// either it is 0.07.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0.0, max = 1000.0))]
+    pub over_provisioning: Option<f64>,
+    /// Which erased block is opened next: fifo, least-erased or adaptive. Default fifo.
+    #[serde(default)]
+    pub allocation: AllocationName,
+    /// How copy commands are done: physical or logical. Default physical.
+    #[serde(default)]
+    pub copy_mode: CopyMode,
+    /// Entries of the virtual map of logical copies, each a mapping unit that two addresses share;
+    /// copies beyond it are physical. RAM: 16 bytes each, and 4 per flash unit. Default 65,536.
+    #[serde(default = "virtual_map_entries")]
+    #[schemars(range(min = 1, max = 268_435_456))]
+    pub virtual_map_entries: u32,
+    /// Whether the map survives a power cut. It is then kept on flash, as a journal with checkpoints in
+    /// blocks of its own (causes map and meta), written at every flush, before a block is opened and
+    /// before garbage is erased. Default false: the map is in memory only and costs nothing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub durable_map: bool,
+    /// Good blocks reserved for the durable map, if that is more than it needs, which is eight times the
+    /// map and three blocks. Default 0.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    #[schemars(range(min = 0, max = 16_777_216))]
+    pub map_blocks: u32,
+    /// Log or replacement blocks of a block-mapped scheme (replacement-block, log-block, fast). Default 64.
+    #[serde(default = "log_blocks", skip_serializing_if = "is_default_log_blocks")]
+    #[schemars(range(min = 2, max = 16_777_216))]
+    pub log_blocks: u32,
+    /// Demand paging of the map; only dftl has it.
+    #[serde(default, skip_serializing_if = "TranslationTable::is_default")]
+    pub translation: TranslationTable,
+    /// Garbage collection.
+    #[serde(default)]
+    pub gc: GcConfig,
+    /// Static wear levelling.
+    #[serde(default)]
+    pub wear_leveling: WearLevelingConfig,
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+fn page() -> String {
+    "page".to_owned()
+}
+
+fn log_blocks() -> u32 {
+    64
+}
+
+fn is_default_log_blocks(number: &u32) -> bool {
+    *number == log_blocks()
+}
+
+fn virtual_map_entries() -> u32 {
+    1 << 16
+}
+
+/// Demand paging of the map (DFTL): the whole map is on flash, in translation pages, and the drive's memory
+/// holds the entries in use.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct TranslationTable {
+    /// Map entries cached, about 8 bytes of the drive's memory each. Default 4096.
+    #[schemars(range(min = 1, max = 4_294_967_294u32))]
+    pub cached_entries: u32,
+    /// Whether a translation page that is programmed takes all its changed entries along, not only the one
+    /// that has to go. Default true.
+    pub batched_eviction: bool,
+    /// Entries that come into the cache with one read: the missing one and those behind it. Default 1.
+    #[schemars(range(min = 1, max = 65_536))]
+    pub fetched_entries: u32,
+}
+
+impl Default for TranslationTable {
+    fn default() -> Self {
+        Self { cached_entries: 4096, batched_eviction: true, fetched_entries: 1 }
+    }
+}
+
+impl TranslationTable {
+    pub(super) fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// How the drive copies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum CopyMode {
+    /// By reading and programming.
+    #[default]
+    Physical,
+    /// By pointing both addresses to the same flash unit (logical copy: Kang, Han & Shin).
+    Logical,
+}
+
+/// Which erased block is opened next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum AllocationName {
+    /// The one erased first.
+    #[default]
+    Fifo,
+    /// The one erased least often: dynamic wear levelling.
+    LeastErased,
+    /// The most worn one for cold data, the least worn one for all other data (FeGC).
+    Adaptive,
+}
+
+/// Ways of static wear levelling.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum WearLevelingName {
+    /// None.
+    #[default]
+    None,
+    /// Hot-cold swap: when the erase counts of the most and the least worn block differ by more
+    /// than `threshold`, the data of the least worn one moves to a most worn one.
+    Swap,
+    /// Dual-pool (Chang & Du 2009): blocks for hot and for cold data, exchanged when their wear
+    /// differs by more than `threshold`.
+    DualPool,
+    /// SW Leveler (Chang, Hsieh & Kuo 2007): sets of `set_blocks` blocks that have not been erased
+    /// for long are emptied when there were `threshold` erases per set that has.
+    SwLeveler,
+}
+
+/// Static wear levelling: moves data that nobody rewrites, so that the blocks below it wear too.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct WearLevelingConfig {
+    /// none, swap, dual-pool or sw-leveler. Default none.
+    pub kind: WearLevelingName,
+    /// Difference of erase counts, or erases per set, that calls for action. Below the spread that
+    /// chance alone makes (some ten erases) it costs more than it brings. Default 16.
+    #[schemars(range(min = 1, max = 4_294_967_295u32))]
+    pub threshold: u32,
+    /// Blocks of a set of sw-leveler. Larger sets need less memory in a real drive but level less: one
+    /// hot block speaks for the cold ones of its set. Default 1.
+    #[schemars(range(min = 1, max = 65_536))]
+    pub set_blocks: u32,
+}
+
+impl Default for WearLevelingConfig {
+    fn default() -> Self {
+        Self { kind: WearLevelingName::None, threshold: 16, set_blocks: 1 }
+    }
+}

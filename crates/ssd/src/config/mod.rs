@@ -1,0 +1,147 @@
+//! The `[drive]` table: every knob of the drive, with unit, range and default.
+//!
+//! The doc comments here are what `strobe schema drive` prints and what error messages quote;
+//! ranges given as schema attributes are checked before anything is built.
+
+mod controller;
+mod ftl;
+mod gc;
+mod names;
+mod nand;
+mod nvram;
+
+pub use controller::{ControllerConfig, TrimConfig};
+pub use ftl::{AllocationName, CopyMode, FtlConfig, TranslationTable, WearLevelingConfig, WearLevelingName};
+pub use gc::{GcConfig, GcStreamName, MigrationName, TemperatureName};
+pub(crate) use names::block_scheme;
+pub use names::{MAPPINGS, Mapping, MappingInfo, POLICIES, PolicyInfo, Victim};
+pub use nand::{DataMode, NandConfig};
+pub use nvram::{NVRAM_RANGES_MAX, NvramConfig, NvramError, NvramPolicyName, SectorRange};
+
+use std::sync::OnceLock;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
+use strobe_ftl::gc::Formula;
+use toml::Table;
+
+use crate::schema::{self, KeyError, nearest};
+
+/// A drive. Start from a preset and override what differs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DriveConfig {
+    /// Name of the preset that fills all keys not given here; see `strobe list presets`.
+    /// Default: generic-8g.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preset: Option<String>,
+    /// The flash chips.
+    pub nand: NandConfig,
+    /// The flash translation layer.
+    pub ftl: FtlConfig,
+    /// Firmware, link and write buffer.
+    pub controller: ControllerConfig,
+}
+
+/// Where the `[drive]` table is in an experiment: messages name keys as they would be written there.
+const PATH: &str = "drive";
+
+impl DriveConfig {
+    /// The drive of the preset called `name`, one of [`presets::PRESETS`](crate::presets::PRESETS).
+    pub fn preset(name: &str) -> Result<Self, KeyError> {
+        Self::over_preset(Table::from_iter([("preset".to_owned(), name.into())]))
+    }
+
+    /// The drive of the `[drive]` table `given`: its keys over those of the preset that it names. A drive of another
+    /// size keeps the preset's over-provisioning.
+    pub fn over_preset(given: Table) -> Result<Self, KeyError> {
+        Self::from_table(crate::presets::complete(given)?)
+    }
+
+    /// The drive of the complete `[drive]` table `table`: its preset is only a name here.
+    pub fn from_table(table: Table) -> Result<Self, KeyError> {
+        let config: Self = schema::read(table, Self::schema(), PATH)?;
+        check_victim(&config.ftl.gc.victim)?;
+        config.mapping()?;
+        Ok(config)
+    }
+
+    /// Refuses keys and values of a complete `[drive]` table that its schema does not know.
+    pub fn check_table(table: &mut Table) -> Result<(), KeyError> {
+        schema::check(table, Self::schema(), PATH)
+    }
+
+    /// Refuses values outside the ranges that the schema documents. No drive is built of what does not pass.
+    pub fn check(&self) -> Result<(), KeyError> {
+        let refused =
+            |error: toml::ser::Error| KeyError::Table { path: PATH.into(), reason: error.to_string() };
+        Self::check_table(&mut Table::try_from(self).map_err(refused)?)
+    }
+
+    /// The mapping scheme that it names.
+    pub fn mapping(&self) -> Result<Mapping, KeyError> {
+        let names: Vec<&str> = MAPPINGS.iter().map(|mapping| mapping.name).collect();
+        let at = schema::check_name("drive.ftl.mapping", &self.ftl.mapping, &names)?;
+        Ok(MAPPINGS[at].mapping)
+    }
+
+    /// The schema that keys are checked against.
+    fn schema() -> &'static Json {
+        static SCHEMA: OnceLock<Json> = OnceLock::new();
+        SCHEMA.get_or_init(schema::of::<Self>)
+    }
+
+    /// Mapping units offered to the host, from whichever of the two keys is given.
+    pub fn logical_units(&self) -> u64 {
+        if let Some(pages) = self.ftl.logical_pages {
+            return u64::from(pages);
+        }
+        let nand = &self.nand;
+        let pages = [
+            nand.channels,
+            nand.dies_per_channel,
+            nand.planes_per_die,
+            nand.blocks_per_plane,
+            nand.pages_per_block,
+        ]
+        .iter()
+        .fold(1.0, |product, &factor| product * f64::from(factor));
+        let units = pages * f64::from(nand.page_bytes / self.ftl.mapping_unit_bytes.max(1));
+        (units / (1.0 + self.ftl.over_provisioning.unwrap_or(0.07))).floor() as u64
+    }
+
+    /// Bytes offered to the host.
+    pub fn logical_bytes(&self) -> u64 {
+        self.logical_units() * u64::from(self.ftl.mapping_unit_bytes)
+    }
+}
+
+/// A victim policy is a name or a formula.
+fn check_victim(given: &str) -> Result<(), KeyError> {
+    let policies: Vec<&str> = POLICIES.iter().map(|policy| policy.name).collect();
+    if policies.contains(&given) {
+        return Ok(());
+    }
+    let Err(error) = Formula::check(given) else { return Ok(()) };
+    let key = "drive.ftl.gc.victim";
+    let formula = |reason: String| Err(KeyError::Formula { key: key.to_owned(), reason });
+    if given.trim().is_empty() {
+        let example = "or a formula such as \"age * (1-u) / (1+u)^2\"";
+        return formula(format!(
+            "it is empty; it must be one of the policies {}, {example}",
+            policies.join(", ")
+        ));
+    }
+    // A single word that is close to a policy, or to nothing, was probably meant as the name of one.
+    let variables = error.known_names();
+    let is_word = given.starts_with(|c: char| c.is_ascii_alphabetic())
+        && given.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c))
+        && !given.split('-').any(|part| variables.contains(&part));
+    let meant = nearest(given, policies.iter().chain(&variables).copied());
+    if is_word && meant.is_none_or(|name| policies.contains(&name)) {
+        return schema::check_name(key, given, &policies).map(drop);
+    }
+    let meant = error.unknown_name().and_then(|name| nearest(name, variables.iter().copied()));
+    formula(meant.map_or_else(|| error.to_string(), |name| error.with_nearest(name)))
+}

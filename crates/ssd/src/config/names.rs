@@ -1,0 +1,188 @@
+//! What victim policies and mapping schemes are called: the one table of their names.
+
+use strobe_ftl::BlockScheme;
+use strobe_ftl::gc::{LinearScore, ScataAge};
+
+/// A victim policy that has a name; any other is a formula.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Victim {
+    /// The fewest valid units, of all blocks or of the `window` closed first.
+    Greedy {
+        /// Whether the window counts.
+        windowed: bool,
+    },
+    /// The largest of a family of exact scores.
+    Score(LinearScore),
+    /// SCATA.
+    Scata(ScataAge),
+    /// The block closed first.
+    Fifo,
+    /// Any block.
+    Random,
+    /// The fewest valid units among `choices` drawn at random.
+    DChoices,
+}
+
+impl Victim {
+    /// The policy called `name`.
+    pub fn named(name: &str) -> Option<Self> {
+        POLICIES.iter().find(|policy| policy.name == name).map(|policy| policy.victim)
+    }
+}
+
+/// A victim policy, for `strobe list policies`.
+#[derive(Clone, Copy, Debug)]
+pub struct PolicyInfo {
+    /// Which it is.
+    pub victim: Victim,
+    /// Name used in configurations.
+    pub name: &'static str,
+    /// What it picks.
+    pub picks: &'static str,
+    /// Where it comes from.
+    pub source: &'static str,
+}
+
+/// Every victim policy.
+pub const POLICIES: &[PolicyInfo] = &[
+    PolicyInfo {
+        victim: Victim::Greedy { windowed: false },
+        name: "greedy",
+        picks: "min valid; ties: closed first",
+        source: "GA: Wu & Zwaenepoel 1994 (eNVy)",
+    },
+    PolicyInfo {
+        victim: Victim::Greedy { windowed: true },
+        name: "windowed-greedy",
+        picks: "min valid among the `window` blocks closed first",
+        source: "Hu et al. 2009 (SYSTOR)",
+    },
+    PolicyInfo {
+        victim: Victim::Score(LinearScore::CostBenefit),
+        name: "cost-benefit",
+        picks: "max age·(1−u)/2u, age since the last invalidation",
+        source: "CB: Kawaguchi, Nishioka & Motoda 1995",
+    },
+    PolicyInfo {
+        victim: Victim::Score(LinearScore::Lfs),
+        name: "lfs",
+        picks: "max age·(1−u)/(1+u), age since the block was filled",
+        source: "LFS: Rosenblum & Ousterhout 1992",
+    },
+    PolicyInfo {
+        victim: Victim::Score(LinearScore::Cat),
+        name: "cat",
+        picks: "min u/(1−u) · 1/age · (EC+1), age since the block was opened",
+        source: "CAT: Chiang & Chang 1999",
+    },
+    PolicyInfo {
+        victim: Victim::Score(LinearScore::FeGc),
+        name: "fegc",
+        picks: "max Σ age over invalid units, each since it became invalid",
+        source: "FeGC: Kwon et al. 2011",
+    },
+    PolicyInfo {
+        victim: Victim::Score(LinearScore::CaPi),
+        name: "capi",
+        picks: "max age·(1−u)/(1+u)², age since the block was opened",
+        source: "CAPi: Hwang & Kwak 2016, eq. 1",
+    },
+    PolicyInfo {
+        victim: Victim::Scata(ScataAge::OldestInvalid),
+        name: "scata",
+        picks: "max age_i·est·(1−u)/((EC+1)(1+u)), ages since the oldest invalidation and the newest valid write",
+        source: "SCATA: Lin 2011, table",
+    },
+    PolicyInfo {
+        victim: Victim::Scata(ScataAge::NewestInvalid),
+        name: "scata-newest",
+        picks: "the same with age_i since the newest invalidation",
+        source: "SCATA: Lin 2011, prose",
+    },
+    PolicyInfo {
+        victim: Victim::Fifo,
+        name: "fifo",
+        picks: "the block closed first",
+        source: "a circular log, or LRU cleaning; Menon 1995",
+    },
+    PolicyInfo {
+        victim: Victim::Random,
+        name: "random",
+        picks: "any closed block",
+        source: "Van Houdt 2013, d = 1",
+    },
+    PolicyInfo {
+        victim: Victim::DChoices,
+        name: "d-choices",
+        picks: "min valid of `choices` blocks drawn at random",
+        source: "Van Houdt 2013",
+    },
+];
+
+/// A mapping scheme.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Mapping {
+    /// The whole page map in memory.
+    Page,
+    /// The page map on flash, entries in use cached.
+    Dftl,
+    /// A block-mapped scheme.
+    Blocks(BlockScheme),
+}
+
+impl Mapping {
+    /// The scheme called `name`.
+    pub fn named(name: &str) -> Option<Self> {
+        MAPPINGS.iter().find(|mapping| mapping.name == name).map(|mapping| mapping.mapping)
+    }
+}
+
+/// A mapping scheme, for `strobe list mappings`.
+#[derive(Clone, Copy, Debug)]
+pub struct MappingInfo {
+    /// Which it is.
+    pub mapping: Mapping,
+    /// Name used in configurations.
+    pub name: &'static str,
+    /// How it maps.
+    pub summary: &'static str,
+}
+
+/// Every mapping scheme.
+pub const MAPPINGS: &[MappingInfo] = &[
+    MappingInfo {
+        mapping: Mapping::Page,
+        name: "page",
+        summary: "full map in RAM: any unit anywhere, 4 bytes per unit",
+    },
+    MappingInfo {
+        mapping: Mapping::Dftl,
+        name: "dftl",
+        summary: "the page map on flash, entries in use cached: translation.cached_entries (Gupta et al. 2009)",
+    },
+    MappingInfo {
+        mapping: Mapping::Blocks(BlockScheme::ReplacementBlock),
+        name: BlockScheme::ReplacementBlock.name(),
+        summary: "NFTL: chains of blocks with each sector at its offset, folded; needs any_page_order (Ban 1995)",
+    },
+    MappingInfo {
+        mapping: Mapping::Blocks(BlockScheme::LogBlock),
+        name: BlockScheme::LogBlock.name(),
+        summary: "BAST: a log block per data block; switch, partial and full merges (Kim et al. 2002)",
+    },
+    MappingInfo {
+        mapping: Mapping::Blocks(BlockScheme::Fast),
+        name: BlockScheme::Fast.name(),
+        summary: "log blocks shared by all data blocks, one for sequential writes (Lee et al. 2007)",
+    },
+];
+
+/// The block-mapped scheme that a configuration names, if it names one.
+pub(crate) fn block_scheme(mapping: &str) -> Option<BlockScheme> {
+    match Mapping::named(mapping) {
+        Some(Mapping::Blocks(scheme)) => Some(scheme),
+        _ => None,
+    }
+}

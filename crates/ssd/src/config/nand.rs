@@ -1,0 +1,80 @@
+//! The `[drive.nand]` table: geometry, timing, wear.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What stored pages hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum DataMode {
+    /// Nothing: the run only counts and times. Smallest and fastest.
+    #[default]
+    None,
+    /// An 8-byte stamp per mapping unit: enough to verify that every read returns the newest
+    /// version.
+    Stamp,
+    /// Every byte, in memory.
+    Bytes,
+}
+
+/// Flash chips: geometry, timing, wear.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NandConfig {
+    /// Channels (independent buses).
+    #[schemars(range(min = 1, max = 256))]
+    pub channels: u32,
+    /// Dies (LUNs) on each channel.
+    #[schemars(range(min = 1, max = 256))]
+    pub dies_per_channel: u32,
+    /// Planes in each die; operations on the same page number of several planes run together.
+    #[schemars(range(min = 1, max = 64))]
+    pub planes_per_die: u32,
+    /// Erase blocks in each plane.
+    #[schemars(range(min = 1, max = 16_777_216))]
+    pub blocks_per_plane: u32,
+    /// Flash pages in each block.
+    #[schemars(range(min = 1, max = 65_536))]
+    pub pages_per_block: u32,
+    /// Whether the pages of a block may be programmed in any order, as on small-page single-level chips;
+    /// replacement-block needs it. Default false: in order.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub any_page_order: bool,
+    /// Data bytes of a flash page, a multiple of the mapping unit.
+    #[schemars(range(min = 512, max = 1_048_576))]
+    pub page_bytes: u32,
+    /// Spare (out-of-band) bytes of a page; each mapping unit carries its share over the bus.
+    /// Default 0.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 65_536))]
+    pub spare_bytes: u32,
+    /// Array read time tR in ns.
+    #[schemars(range(min = 0, max = 1_000_000_000_000u64))]
+    pub read_ns: u64,
+    /// Page program time tPROG in ns.
+    #[schemars(range(min = 0, max = 1_000_000_000_000u64))]
+    pub program_ns: u64,
+    /// Block erase time tBERS in ns.
+    #[schemars(range(min = 0, max = 1_000_000_000_000u64))]
+    pub erase_ns: u64,
+    /// Bus rate of a channel in MB/s (10⁶ bytes per second); 0: transfers take no time.
+    #[schemars(range(min = 0, max = 1_000_000))]
+    pub channel_mb_s: u32,
+    /// Cache program: transfer the next page while the array programs the last. Default false.
+    #[serde(default)]
+    pub cache_program: bool,
+    /// Erases that a block survives; the next one fails and the block is bad. 0: unlimited.
+    #[schemars(range(min = 0, max = 4_294_967_295u32))]
+    pub endurance_pe: u32,
+    /// Blocks that are bad from the factory, placed at random by the seed. Default 0.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 16_777_216))]
+    pub factory_bad_blocks: u32,
+    /// Probability that a page program fails and costs its block. Default 0.
+    #[serde(default)]
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub program_fail_rate: f64,
+    /// What stored pages hold: none, stamp or bytes. Default none.
+    #[serde(default)]
+    pub data: DataMode,
+}

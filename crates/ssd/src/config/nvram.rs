@@ -1,0 +1,110 @@
+//! The `[drive.controller.nvram]` table: the non-volatile write cache.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Which writes go to the non-volatile write cache.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum NvramPolicyName {
+    /// All.
+    #[default]
+    Lru,
+    /// Those into `ranges`: where a file system keeps its metadata, such as the FATs of VFAT.
+    LbaRange,
+    /// Those whose command says that they are metadata; generators and traces say nothing.
+    Hint,
+}
+
+/// A run of sectors of the drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SectorRange {
+    /// First sector of 512 bytes.
+    #[schemars(range(min = 0, max = 9_223_372_036_854_775_807u64))]
+    pub first_sector: u64,
+    /// How many sectors.
+    #[schemars(range(min = 1, max = 9_223_372_036_854_775_807u64))]
+    pub sectors: u64,
+}
+
+/// Ranges that [`NvramConfig::ranges`] may have.
+pub const NVRAM_RANGES_MAX: usize = 64;
+
+/// Non-volatile write cache (NVRAM) in front of the write buffer. What it holds survives a power cut, so
+/// a write that goes to it is complete when it is there, a flush need not empty it, and what is written
+/// often costs flash nothing. If it is full, what was read or written least recently goes to flash.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct NvramConfig {
+    /// Size in bytes, rounded up to whole mapping units. 0: none. Default 0.
+    #[schemars(range(min = 0, max = 1_099_511_627_776u64))]
+    pub bytes: u64,
+    /// Which writes go to it: lru (all), lba-range (those into ranges) or hint (those marked as
+    /// metadata). Writes to a unit that it holds go to it whatever the policy. Default lru.
+    pub policy: NvramPolicyName,
+    /// Sectors whose writes go to it: up to 64 ranges. A mapping unit that a range touches belongs to it.
+    /// Only lba-range looks at them, and it needs one at least. Default none.
+    #[schemars(length(max = 64))]
+    pub ranges: Vec<SectorRange>,
+    /// Time that a host read of a mapping unit takes there, in ns; one access at a time. Default 0.
+    #[schemars(range(min = 0, max = 1_000_000_000_000u64))]
+    pub read_ns: u64,
+    /// Time that the write of a mapping unit takes there, in ns; one access at a time. Default 0.
+    #[schemars(range(min = 0, max = 1_000_000_000_000u64))]
+    pub write_ns: u64,
+}
+
+/// Why `[drive.controller.nvram]` makes no sense.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NvramError {
+    /// lba-range without ranges.
+    #[error(
+        "policy is \"lba-range\", but ranges is empty: add ranges such as \
+         [{{ first_sector = 0, sectors = 256 }}], or choose lru or hint"
+    )]
+    NoRanges,
+    /// Too many ranges.
+    #[error("ranges has {0} entries, at most {max} are possible: join some", max = NVRAM_RANGES_MAX)]
+    ManyRanges(usize),
+    /// A range that is empty or leaves the drive.
+    #[error(
+        "ranges has {sectors} sectors from sector {first_sector} on: give 1 sector or more, all below \
+         {drive_sectors}, the sectors of the drive"
+    )]
+    Range {
+        /// First sector.
+        first_sector: u64,
+        /// How many.
+        sectors: u64,
+        /// Sectors of the drive.
+        drive_sectors: u64,
+    },
+}
+
+impl NvramConfig {
+    pub(super) fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Whether a drive of `drive_sectors` can have this cache. A size of 0 does not excuse the rest: it may
+    /// be what a sweep begins with.
+    pub(crate) fn check(&self, drive_sectors: u64) -> Result<(), NvramError> {
+        match self.ranges.len() {
+            0 if self.policy == NvramPolicyName::LbaRange => return Err(NvramError::NoRanges),
+            count if count > NVRAM_RANGES_MAX => return Err(NvramError::ManyRanges(count)),
+            _ => {}
+        }
+        let is_inside = |range: &&SectorRange| {
+            let end = range.first_sector.checked_add(range.sectors);
+            range.sectors > 0 && end.is_some_and(|end| end <= drive_sectors)
+        };
+        match self.ranges.iter().find(|range| !is_inside(range)) {
+            None => Ok(()),
+            Some(&SectorRange { first_sector, sectors }) => {
+                Err(NvramError::Range { first_sector, sectors, drive_sectors })
+            }
+        }
+    }
+}

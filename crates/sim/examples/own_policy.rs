@@ -1,5 +1,5 @@
 //! A victim policy of your own in thirty lines of Rust, beside greedy on the same workload.
-//! Explained in docs/your-own-policy.md; run with `cargo run --release --example own_policy`.
+//! Explained in docs/your-own-policy.md; run with `cargo run --release -p strobe-sim --example own_policy`.
 
 use strobe_sim::{
     BlockId, BlockView, ConfigError, Experiment, Ppa, Prng, RunResult, VictimPolicy, build_with, runner,

@@ -4,6 +4,8 @@ use std::fmt::Write as _;
 
 use strobe_papers::{Figure, Row, View};
 
+use super::paper::values;
+
 /// A map: how much there is in each cell, lines from above.
 struct Map {
     title: String,
@@ -16,28 +18,12 @@ struct Map {
 /// The maps of a figure; none if it is shown otherwise.
 fn maps(figure: &Figure) -> Vec<Map> {
     let View::Map { of, across, up } = figure.view else { return Vec::new() };
-    let mut titles: Vec<String> = Vec::new();
-    for row in &figure.rows {
-        let title = row.coordinate(of);
-        if !titles.contains(&title) {
-            titles.push(title);
-        }
-    }
-    titles.into_iter().map(|title| map(figure, title, of, across, up)).collect()
+    values(&figure.rows, of).into_iter().map(|title| map(figure, title, of, across, up)).collect()
 }
 
 fn map(figure: &Figure, title: String, of: &str, across: &str, up: &str) -> Map {
     let rows: Vec<&Row> = figure.rows.iter().filter(|row| row.coordinate(of) == title).collect();
-    let axis = |name: &str| {
-        let mut values: Vec<String> = Vec::new();
-        for value in rows.iter().map(|row| row.coordinate(name)) {
-            if !values.contains(&value) {
-                values.push(value);
-            }
-        }
-        values
-    };
-    let (columns, heights) = (axis(across), axis(up));
+    let (columns, heights) = (values(rows.iter().copied(), across), values(rows.iter().copied(), up));
     let mut lines = vec![vec![0.0; columns.len()]; heights.len()];
     for row in &rows {
         let x = columns.iter().position(|value| *value == row.coordinate(across));

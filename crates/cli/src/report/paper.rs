@@ -76,9 +76,9 @@ fn with_coordinate<'a>(figure: &'a Figure, name: &str) -> (Vec<&'a Row>, Vec<&'a
 }
 
 /// The different values of a coordinate, in order of appearance.
-fn values(rows: &[&Row], name: &str) -> Vec<String> {
+pub(super) fn values<'a>(rows: impl IntoIterator<Item = &'a Row>, name: &str) -> Vec<String> {
     let mut values = Vec::new();
-    for value in rows.iter().map(|row| row.coordinate(name)) {
+    for value in rows.into_iter().map(|row| row.coordinate(name)) {
         if !values.contains(&value) {
             values.push(value);
         }
@@ -87,7 +87,7 @@ fn values(rows: &[&Row], name: &str) -> Vec<String> {
 }
 
 fn pivot(rows: &[&Row], down: &[&str], across: &str) -> String {
-    let columns = values(rows, across);
+    let columns = values(rows.iter().copied(), across);
     let mut lines: Vec<(Vec<String>, Vec<String>)> = Vec::new();
     for row in rows {
         let mut key: Vec<String> = down.iter().map(|name| row.coordinate(name)).collect();
@@ -122,7 +122,7 @@ fn curves(rows: &[&Row], of: &str, over: &str) -> String {
     let positions = || rows.iter().filter_map(|row| x(row));
     let (from, to) = (positions().fold(f64::MAX, f64::min), positions().fold(f64::MIN, f64::max));
     let mut out = String::new();
-    for curve in values(rows, of) {
+    for curve in values(rows.iter().copied(), of) {
         let points: Vec<(f64, f64)> = rows
             .iter()
             .filter(|row| row.coordinate(of) == curve)

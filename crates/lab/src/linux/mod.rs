@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 
 use strobe_linux::job::{Job, Run, Step};
 use strobe_linux::kernel::{self, KernelError, KernelInfo};
-use strobe_linux::{Clock, LinuxError, Machine, Outcome, PoweredDrive, Recorder, Root, Stream};
+use strobe_linux::{Clock, LinuxError, Machine, Mark, Outcome, PoweredDrive, Recorder, Root, Stream};
 use strobe_ssd::{DataMode, DriveConfig, Simulated};
 use strobe_types::SimTime;
 
@@ -19,11 +19,15 @@ use crate::machine::Stopwatch;
 use crate::{Experiment, RunError, runner};
 
 /// The marks around the measured window.
-pub const BEGIN: &str = "begin";
-/// See [`BEGIN`].
-pub const END: &str = "end";
+const BEGIN: &str = "begin";
+const END: &str = "end";
 /// The mark behind the unmount, which waits for what the file system does in the background.
-pub const UNMOUNTED: &str = "unmounted";
+const UNMOUNTED: &str = "unmounted";
+
+/// Beginning and end of the measured window, if the guest got so far.
+pub fn window(outcome: &Outcome) -> Option<(&Mark, &Mark)> {
+    outcome.mark(BEGIN).zip(outcome.mark(END))
+}
 
 /// What a drive for a guest always has, as keys of an experiment: it keeps what is written, also over a power cut.
 pub const DRIVE_SETS: [&str; 2] = ["drive.nand.data=bytes", "drive.ftl.durable_map=true"];
@@ -219,9 +223,9 @@ impl LinuxRun {
         step: usize,
         watch: &Stopwatch,
     ) -> Result<LinuxResult, LinuxRunError> {
-        match (outcome.mark(BEGIN), outcome.mark(END), outcome.exit_code(step)) {
-            (Some(begin), Some(end), Some(exit_code)) => {
-                Ok(LinuxResult::of(self, kernel, outcome, (begin, end), exit_code, watch))
+        match (window(outcome), outcome.exit_code(step)) {
+            (Some(window), Some(exit_code)) => {
+                Ok(LinuxResult::of(self, kernel, outcome, window, exit_code, watch))
             }
             _ => Err(LinuxRunError::Step("the guest went down before the command was done".into())),
         }

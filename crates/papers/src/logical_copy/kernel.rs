@@ -1,7 +1,7 @@
 //! Figures 3 and 4: ext4 and F2FS of a real kernel, after ageing, under four benchmarks.
 
 use strobe_lab::Experiment;
-use strobe_lab::linux::{BEGIN, END, FileSystem, LinuxRunError};
+use strobe_lab::linux::{FileSystem, LinuxRunError, window};
 use strobe_linux::DiskOptions;
 use strobe_linux::job::{Run, Step};
 use strobe_nand::{Cause, NandOp, OpCounts};
@@ -260,9 +260,7 @@ impl Runs<'_> {
         let name = format!("{} at {utilisation}", bench.name());
         let task = self.task(mode, &name, setup, command);
         let (outcome, said) = guest::run(self.kernel, &task, &self.experiment, Some(drive))?;
-        let (Some(begin), Some(end)) = (outcome.mark(BEGIN), outcome.mark(END)) else {
-            return Err(PaperError::Interrupted);
-        };
+        let (begin, end) = window(&outcome).ok_or(PaperError::Interrupted)?;
         let stats = end.stats.since(&begin.stats);
         let seconds = (end.at_ns - begin.at_ns) as f64 / 1e9;
         // dbench runs for a time, the others until they are done.

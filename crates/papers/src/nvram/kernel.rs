@@ -2,7 +2,7 @@
 
 use std::io::{Read as _, Seek as _};
 
-use strobe_lab::linux::{BEGIN, END, FileSystem, LinuxRunError};
+use strobe_lab::linux::{FileSystem, LinuxRunError, window};
 use strobe_linux::{DiskOptions, Recorder, TraceForm};
 use strobe_ssd::DriveConfig;
 use strobe_types::{Lba, SECTOR_BYTES, SimTime};
@@ -76,8 +76,7 @@ fn on_kernel(workload: Workload, kernel: &Kernel, options: &Options) -> Result<W
     let _ = outcome.drive.read_bytes(outcome.at, Lba::new(0), &mut boot);
     let word = |at: usize| u64::from(u16::from_le_bytes([boot[at], boot[at + 1]]));
     let data_start = word(14) + u64::from(boot[16]) * word(22) + word(17) * 32 / SECTOR_BYTES;
-    let (begin, end) = (outcome.mark(BEGIN), outcome.mark(END));
-    let (Some(begin), Some(end)) = (begin, end) else { return Err(PaperError::Interrupted) };
+    let (begin, end) = window(&outcome).ok_or(PaperError::Interrupted)?;
     // What was written to make the file system comes first, what the unmount writes last.
     let lines = text.lines().filter_map(|line| line.split_once(" write ")).map(|(_, what)| what);
     let mut writes = Writes::default();

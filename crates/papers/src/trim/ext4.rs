@@ -1,6 +1,6 @@
 //! What ext4 gains: PostMark and file deletion on a real kernel.
 
-use strobe_lab::linux::{BEGIN, END, FileSystem};
+use strobe_lab::linux::{FileSystem, window};
 use strobe_linux::DiskOptions;
 use strobe_linux::job::{Run, Step};
 
@@ -188,9 +188,7 @@ fn measure(case: Case, kernel: &Kernel, options: &Options) -> Result<Measured, P
     for more in 0..case.work.seeds() {
         let task = task(case, options, options.seed.wrapping_add(more));
         let (outcome, _) = guest::run(kernel, &task, &experiment, None)?;
-        let (Some(begin), Some(end)) = (outcome.mark(BEGIN), outcome.mark(END)) else {
-            return Err(PaperError::Interrupted);
-        };
+        let (begin, end) = window(&outcome).ok_or(PaperError::Interrupted)?;
         let requests = end.requests.since(&begin.requests);
         sum.ns += (end.at_ns - begin.at_ns) as f64 / runs;
         sum.commands += requests.discard as f64 / runs;

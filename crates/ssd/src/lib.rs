@@ -14,7 +14,6 @@ mod controller;
 mod device;
 mod drive;
 mod error;
-mod image;
 mod limits;
 mod nvram;
 mod places;
@@ -26,7 +25,10 @@ mod stats;
 mod target;
 mod witness;
 
-pub use build::{BuildError, build, build_with, memory_bytes};
+pub use build::{
+    BuildError, Examined, ImageDrive, ImageProblem, build, build_on_image, build_with, examine, image_config,
+    image_memory_bytes, memory_bytes,
+};
 pub use command::{Command, CommandKind, Hint, RANGES_MAX, Range};
 pub use config::{
     AllocationName, ControllerConfig, CopyMode, DataMode, DriveConfig, FtlConfig, GcConfig, GcStreamName,
@@ -37,9 +39,6 @@ pub use config::{
 pub use device::{Completion, Device, Inspect, Simulated};
 pub use drive::Drive;
 pub use error::{CommandError, Limit, Status};
-pub use image::{
-    Examined, ImageDrive, ImageProblem, build_on_image, examine, image_config, image_memory_bytes,
-};
 pub use limits::LimitsConfig;
 pub use nvram::Nvram;
 pub use queue::{HostQueue, Pacing};

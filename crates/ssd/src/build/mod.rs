@@ -1,96 +1,31 @@
 //! From a configuration to a running drive: the one place where names become types.
 
-use strobe_ftl::gc::{
-    AnyPolicy, Formula, FormulaError, Greedy, Kinetic, LinearScore, Sampled, Sampling, Scata, VictimPolicy,
-};
+mod error;
+mod image;
+mod memory;
+
+use strobe_ftl::gc::{AnyPolicy, Formula, Greedy, Kinetic, LinearScore, Sampled, Sampling, VictimPolicy};
 use strobe_ftl::wear::Leveling;
 use strobe_ftl::{
-    Allocation, BlockMap, BlockMapConfig, BlockMapError, CapacityError, GcStream, Migration, PageMap,
-    PageMapConfig, Recovery, RecoveryError, Temperature, TranslationConfig,
+    Allocation, BlockMap, BlockMapConfig, GcStream, Migration, PageMap, PageMapConfig, Recovery, Temperature,
+    TranslationConfig,
 };
 use strobe_nand::{
     ArrayTiming, ByteMedium, Chip, Medium, Nand as _, NoMedium, StampMedium, SwitchedTiming, Timing,
     TimingConfig, Untimed, WearConfig,
 };
-use strobe_types::{Geometry, GeometryError, GeometrySpec, SimTime};
+use strobe_types::{Geometry, GeometrySpec, SimTime};
 
 use crate::config::{
-    AllocationName, CopyMode, DataMode, DriveConfig, GcConfig, GcStreamName, Mapping, MigrationName,
-    NvramError, TemperatureName, TranslationTable, Victim, WearLevelingConfig, WearLevelingName,
-    block_scheme,
+    AllocationName, CopyMode, DataMode, DriveConfig, GcStreamName, Mapping, MigrationName, TemperatureName,
+    TranslationTable, Victim, WearLevelingConfig, WearLevelingName, block_scheme,
 };
 use crate::device::Simulated;
 use crate::drive::Drive;
-use crate::image::ImageProblem;
-use crate::schema::KeyError;
 
-/// Why a configuration describes no drive that works.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum BuildError {
-    /// The geometry is impossible.
-    #[error("drive.nand: {0}")]
-    Geometry(#[from] GeometryError),
-    /// Garbage collection could not make progress.
-    #[error("{0}")]
-    Capacity(#[from] CapacityError),
-    /// A block-mapped scheme could not work.
-    #[error("drive.ftl.mapping: {0}")]
-    BlockMap(#[from] BlockMapError),
-    /// A name is not known, or a value outside its documented range.
-    #[error("{0}")]
-    Key(Box<KeyError>),
-    /// Logical copy needs the page map.
-    #[error(
-        "drive.ftl.copy_mode is \"logical\", which drive.ftl.mapping = \"{0}\" cannot do: only \"page\" can"
-    )]
-    LogicalCopy(String),
-    /// No good block is left.
-    #[error("drive.nand.factory_bad_blocks is {bad}, but the drive has only {blocks} blocks")]
-    AllBad {
-        /// Bad blocks asked for.
-        bad: u32,
-        /// Blocks of the drive.
-        blocks: u32,
-    },
-    /// The victim policy is neither a name nor a formula.
-    #[error("drive.ftl.gc.victim: {0}; policies with a name are {names}", names = policy_names())]
-    Victim(#[from] FormulaError),
-    /// Scores of this policy might not fit their integers.
-    #[error(
-        "a block has {0} mapping units; this victim policy takes at most {max}: use a larger \
-         mapping_unit_bytes, fewer pages_per_block, or greedy, fifo, random or d-choices",
-        max = Kinetic::UNITS_PER_BLOCK_MAX
-    )]
-    BlockTooLarge(u32),
-    /// The non-volatile write cache makes no sense.
-    #[error("drive.controller.nvram: {0}")]
-    Nvram(#[from] NvramError),
-    /// The image cannot be used, or not for this drive.
-    #[error("image {path}: {error}")]
-    Image {
-        /// The file.
-        path: String,
-        /// What is wrong.
-        error: ImageProblem,
-    },
-    /// The drive could not be found again on its flash.
-    #[error(transparent)]
-    Recovery(#[from] RecoveryError),
-    /// The drive offers no space, or more than it can number.
-    #[error("drive.ftl.logical_pages is {0}, it must be between 1 and {max}", max = u32::MAX - 1)]
-    LogicalPages(u64),
-}
-
-impl From<KeyError> for BuildError {
-    fn from(error: KeyError) -> Self {
-        Self::Key(Box::new(error))
-    }
-}
-
-fn policy_names() -> String {
-    crate::POLICIES.iter().map(|policy| policy.name).collect::<Vec<_>>().join(", ")
-}
+pub use self::error::{BuildError, ImageProblem};
+pub use self::image::{Examined, ImageDrive, build_on_image, examine, image_config, image_memory_bytes};
+pub use self::memory::memory_bytes;
 
 /// Builds a fresh drive. `timing = false` counts operations only; `seed` decides bad blocks,
 /// program failures and the chance of policies.
@@ -132,56 +67,6 @@ where
 
 /// A drive, and how it was found again if it is not new.
 pub(crate) type Built = (Box<dyn Simulated>, Option<Recovery>);
-
-/// Host memory that a drive needs, in bytes, before building it.
-pub fn memory_bytes(config: &DriveConfig) -> Result<u64, BuildError> {
-    let (geometry, logical) = checked(config)?;
-    let chip = match config.nand.data {
-        DataMode::None => Chip::<Untimed, NoMedium>::memory_bytes(&geometry),
-        DataMode::Stamp => Chip::<Untimed, StampMedium>::memory_bytes(&geometry),
-        DataMode::Bytes => Chip::<Untimed, ByteMedium>::memory_bytes(&geometry),
-    };
-    let order = if config.nand.any_page_order { u64::from(geometry.pages()) } else { 0 };
-    Ok(chip + order + memory_beside_chip(config, &geometry, logical))
-}
-
-/// Host memory that a drive needs beside its chip.
-pub(crate) fn memory_beside_chip(config: &DriveConfig, geometry: &Geometry, logical: u32) -> u64 {
-    let map = match block_map_config(config, geometry, logical) {
-        Some(block_map) => block_map.memory_bytes(geometry),
-        None => {
-            map_config(config, geometry, logical, 0).memory_bytes(geometry)
-                + policy_bytes(&config.ftl.gc, geometry)
-        }
-    };
-    let unit_bytes = u64::from(geometry.unit_bytes());
-    let content = match config.nand.data {
-        DataMode::Bytes => 32 + unit_bytes,
-        _ => 0,
-    };
-    // A tree node and a queue entry per buffered unit, two tree nodes per unit of the non-volatile
-    // cache, and its content if that is kept.
-    let controller = &config.controller;
-    let buffered = controller.write_buffer_bytes.div_ceil(unit_bytes);
-    let non_volatile = controller.nvram.bytes.div_ceil(unit_bytes).min(logical.into());
-    map + buffered * (64 + content) + non_volatile * (128 + content)
-}
-
-/// Memory of the victim policy.
-fn policy_bytes(gc: &GcConfig, geometry: &Geometry) -> u64 {
-    let victim = Victim::named(&gc.victim);
-    let per_block = match victim {
-        Some(Victim::Greedy { .. }) => Greedy::bytes_per_block(),
-        Some(Victim::Fifo | Victim::Random | Victim::DChoices) => Sampled::bytes_per_block(),
-        Some(Victim::Scata(_)) => Kinetic::<Scata>::bytes_per_block(),
-        Some(Victim::Score(_)) => Kinetic::<LinearScore>::bytes_per_block(),
-        None => Formula::bytes_per_block(),
-    };
-    // These keep the tick at which each unit was written, and whether it is valid.
-    let by_unit = matches!(victim, Some(Victim::Scata(_))) || gc.victim.contains("age_newest_valid");
-    let per_unit = if by_unit { 9 } else { 0 };
-    u64::from(geometry.blocks()) * per_block + u64::from(geometry.units()) * per_unit
-}
 
 pub(crate) fn checked(config: &DriveConfig) -> Result<(Geometry, u32), BuildError> {
     let nand = &config.nand;

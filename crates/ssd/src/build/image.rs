@@ -8,36 +8,11 @@ use strobe_ftl::{PageMap, Recovery, RecoveryError};
 use strobe_nand::{Access, Chip, Image, ImageError, ImageInfo, ImageMedium, Nand, Scan, SwitchedTiming};
 use strobe_types::{BlockId, SimTime};
 
-use crate::build::{BuildError, Built, Plan, checked, memory_beside_chip};
+use super::memory::memory_beside_chip;
+use super::{BuildError, Built, ImageProblem, Plan, checked};
 use crate::config::{DataMode, DriveConfig};
 use crate::device::Simulated;
 use crate::drive::Drive;
-
-/// Why an image cannot be used for a drive.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ImageProblem {
-    /// The file itself.
-    #[error(transparent)]
-    File(#[from] ImageError),
-    /// A key has a value that rules an image out.
-    #[error("{key} must be {needed} for a drive on an image")]
-    Key {
-        /// The configuration key.
-        key: &'static str,
-        /// What it must be, and why.
-        needed: &'static str,
-    },
-    /// The image holds a drive of another kind.
-    #[error("it holds another drive: {0}")]
-    Unlike(String),
-    /// The configuration in the image is not one that this version knows.
-    #[error("the configuration in it cannot be read: {0}")]
-    Config(String),
-    /// Nothing can be kept in it any more.
-    #[error("{0}")]
-    Failed(String),
-}
 
 /// Keys, below `drive`, that decide what lies on flash; those of the geometry and the capacity apart.
 const KEPT: [&str; 9] = [

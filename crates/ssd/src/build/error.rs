@@ -1,0 +1,103 @@
+//! Why there is no drive.
+
+use strobe_ftl::gc::{FormulaError, Kinetic};
+use strobe_ftl::{BlockMapError, CapacityError, RecoveryError};
+use strobe_nand::ImageError;
+use strobe_types::GeometryError;
+
+use crate::config::{NvramError, POLICIES};
+use crate::schema::KeyError;
+
+/// Why a configuration describes no drive that works.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// The geometry is impossible.
+    #[error("drive.nand: {0}")]
+    Geometry(#[from] GeometryError),
+    /// Garbage collection could not make progress.
+    #[error("{0}")]
+    Capacity(#[from] CapacityError),
+    /// A block-mapped scheme could not work.
+    #[error("drive.ftl.mapping: {0}")]
+    BlockMap(#[from] BlockMapError),
+    /// A name is not known, or a value outside its documented range.
+    #[error("{0}")]
+    Key(Box<KeyError>),
+    /// Logical copy needs the page map.
+    #[error(
+        "drive.ftl.copy_mode is \"logical\", which drive.ftl.mapping = \"{0}\" cannot do: only \"page\" can"
+    )]
+    LogicalCopy(String),
+    /// No good block is left.
+    #[error("drive.nand.factory_bad_blocks is {bad}, but the drive has only {blocks} blocks")]
+    AllBad {
+        /// Bad blocks asked for.
+        bad: u32,
+        /// Blocks of the drive.
+        blocks: u32,
+    },
+    /// The victim policy is neither a name nor a formula.
+    #[error("drive.ftl.gc.victim: {0}; policies with a name are {names}", names = policy_names())]
+    Victim(#[from] FormulaError),
+    /// Scores of this policy might not fit their integers.
+    #[error(
+        "a block has {0} mapping units; this victim policy takes at most {max}: use a larger \
+         mapping_unit_bytes, fewer pages_per_block, or greedy, fifo, random or d-choices",
+        max = Kinetic::UNITS_PER_BLOCK_MAX
+    )]
+    BlockTooLarge(u32),
+    /// The non-volatile write cache makes no sense.
+    #[error("drive.controller.nvram: {0}")]
+    Nvram(#[from] NvramError),
+    /// The image cannot be used, or not for this drive.
+    #[error("image {path}: {error}")]
+    Image {
+        /// The file.
+        path: String,
+        /// What is wrong.
+        error: ImageProblem,
+    },
+    /// The drive could not be found again on its flash.
+    #[error(transparent)]
+    Recovery(#[from] RecoveryError),
+    /// The drive offers no space, or more than it can number.
+    #[error("drive.ftl.logical_pages is {0}, it must be between 1 and {max}", max = u32::MAX - 1)]
+    LogicalPages(u64),
+}
+
+impl From<KeyError> for BuildError {
+    fn from(error: KeyError) -> Self {
+        Self::Key(Box::new(error))
+    }
+}
+
+fn policy_names() -> String {
+    POLICIES.iter().map(|policy| policy.name).collect::<Vec<_>>().join(", ")
+}
+
+/// Why an image cannot be used for a drive.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ImageProblem {
+    /// The file itself.
+    #[error(transparent)]
+    File(#[from] ImageError),
+    /// A key has a value that rules an image out.
+    #[error("{key} must be {needed} for a drive on an image")]
+    Key {
+        /// The configuration key.
+        key: &'static str,
+        /// What it must be, and why.
+        needed: &'static str,
+    },
+    /// The image holds a drive of another kind.
+    #[error("it holds another drive: {0}")]
+    Unlike(String),
+    /// The configuration in the image is not one that this version knows.
+    #[error("the configuration in it cannot be read: {0}")]
+    Config(String),
+    /// Nothing can be kept in it any more.
+    #[error("{0}")]
+    Failed(String),
+}

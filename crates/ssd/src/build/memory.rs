@@ -1,0 +1,58 @@
+//! What a drive costs its host, before it is built.
+
+use strobe_ftl::gc::{Formula, Greedy, Kinetic, LinearScore, Sampled, Scata, VictimPolicy as _};
+use strobe_nand::{ByteMedium, Chip, NoMedium, StampMedium, Untimed};
+use strobe_types::Geometry;
+
+use super::{BuildError, block_map_config, checked, map_config};
+use crate::config::{DataMode, DriveConfig, GcConfig, Victim};
+
+/// Host memory that a drive needs, in bytes, before building it.
+pub fn memory_bytes(config: &DriveConfig) -> Result<u64, BuildError> {
+    let (geometry, logical) = checked(config)?;
+    let chip = match config.nand.data {
+        DataMode::None => Chip::<Untimed, NoMedium>::memory_bytes(&geometry),
+        DataMode::Stamp => Chip::<Untimed, StampMedium>::memory_bytes(&geometry),
+        DataMode::Bytes => Chip::<Untimed, ByteMedium>::memory_bytes(&geometry),
+    };
+    let order = if config.nand.any_page_order { u64::from(geometry.pages()) } else { 0 };
+    Ok(chip + order + memory_beside_chip(config, &geometry, logical))
+}
+
+/// Host memory that a drive needs beside its chip.
+pub(super) fn memory_beside_chip(config: &DriveConfig, geometry: &Geometry, logical: u32) -> u64 {
+    let map = match block_map_config(config, geometry, logical) {
+        Some(block_map) => block_map.memory_bytes(geometry),
+        None => {
+            map_config(config, geometry, logical, 0).memory_bytes(geometry)
+                + policy_bytes(&config.ftl.gc, geometry)
+        }
+    };
+    let unit_bytes = u64::from(geometry.unit_bytes());
+    let content = match config.nand.data {
+        DataMode::Bytes => 32 + unit_bytes,
+        _ => 0,
+    };
+    // A tree node and a queue entry per buffered unit, two tree nodes per unit of the non-volatile
+    // cache, and its content if that is kept.
+    let controller = &config.controller;
+    let buffered = controller.write_buffer_bytes.div_ceil(unit_bytes);
+    let non_volatile = controller.nvram.bytes.div_ceil(unit_bytes).min(logical.into());
+    map + buffered * (64 + content) + non_volatile * (128 + content)
+}
+
+/// Memory of the victim policy.
+fn policy_bytes(gc: &GcConfig, geometry: &Geometry) -> u64 {
+    let victim = Victim::named(&gc.victim);
+    let per_block = match victim {
+        Some(Victim::Greedy { .. }) => Greedy::bytes_per_block(),
+        Some(Victim::Fifo | Victim::Random | Victim::DChoices) => Sampled::bytes_per_block(),
+        Some(Victim::Scata(_)) => Kinetic::<Scata>::bytes_per_block(),
+        Some(Victim::Score(_)) => Kinetic::<LinearScore>::bytes_per_block(),
+        None => Formula::bytes_per_block(),
+    };
+    // These keep the tick at which each unit was written, and whether it is valid.
+    let by_unit = matches!(victim, Some(Victim::Scata(_))) || gc.victim.contains("age_newest_valid");
+    let per_unit = if by_unit { 9 } else { 0 };
+    u64::from(geometry.blocks()) * per_block + u64::from(geometry.units()) * per_unit
+}

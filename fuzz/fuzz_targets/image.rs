@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use libfuzzer_sys::fuzz_target;
-use strobe_ftl::MappingScheme;
+use strobe_ftl::Inspectable;
 use strobe_nand::UnitBytes;
 use strobe_ssd::{
     Access, Command, DataMode, DriveConfig, Engine, Hint, Image, Range, build_on_image, examine, presets,

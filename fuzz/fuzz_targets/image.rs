@@ -88,7 +88,8 @@ fuzz_target!(|input: &[u8]| {
         for unit in 0..UNITS {
             let _ = drive.command(T0, &Command::Read { range: Range::new(Lba::new(unit.into()), 1) });
         }
-        let _ = drive.command(T0, &Command::Write { range: Range::new(Lba::new(0), 8), fua: true, hint: Hint::None });
+        let _ = drive
+            .command(T0, &Command::Write { range: Range::new(Lba::new(0), 8), fua: true, hint: Hint::None });
         let _ = drive.settle(T0);
     }
 });

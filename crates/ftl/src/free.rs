@@ -34,7 +34,8 @@ enum Plane {
     /// In order of arrival, with their erase counts. Looking for a worn one is a scan, which only
     /// static wear levelling over first-in-first-out allocation asks for.
     Queue(VecDeque<(BlockId, u32)>),
-    /// By erase count, then arrival. Looking for the one erased first is a scan, which nobody asks for.
+    /// By erase count, then arrival. Looking for the one erased first is a scan, but
+    /// then it is never wanted.
     ByWear(BTreeSet<(u32, u64, BlockId)>),
 }
 

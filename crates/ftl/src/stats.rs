@@ -21,9 +21,7 @@ counters! {
         /// Valid units moved by static wear levelling; not among `units_moved`.
         pub wear_units_moved: u64,
     }
-}
 
-counters! {
     /// How copy commands were carried out.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct CopyStats {
@@ -36,9 +34,7 @@ counters! {
         /// Of these, because the virtual map was full.
         pub map_full_units: u64,
     }
-}
 
-counters! {
     /// Merges by kind.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct MergeStats {
@@ -53,9 +49,7 @@ counters! {
         /// Blocks erased, or given up instead.
         pub blocks_erased: u64,
     }
-}
 
-counters! {
     /// What demand paging has cost.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct TranslationStats {

@@ -1,10 +1,34 @@
 //! Making trace requests fit the drive, and counting every change.
 
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use strobe_types::{Lba, Op, Request, SECTOR_BYTES};
 use strobe_workload::trace::TraceRecord;
 
-use crate::experiment::{Fit, Late};
+/// What to do with trace requests that do not fit the drive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Fit {
+    /// Stop with an error that names the line.
+    #[default]
+    Refuse,
+    /// Take offsets modulo the capacity; round misaligned requests outward to sectors, drop empty
+    /// ones. Everything changed is counted.
+    Wrap,
+    /// Cut off what lies beyond the drive; otherwise like wrap.
+    Clip,
+}
+
+/// What to do with trace requests that come later in the file than their time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Late {
+    /// Stop with an error that names the line.
+    #[default]
+    Refuse,
+    /// Issue them at once, when their turn comes. They are counted.
+    Issue,
+}
 
 /// What had to be changed about a trace's requests so that they fit the drive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]

@@ -24,10 +24,10 @@ mod verdict;
 
 pub use config_error::ConfigError;
 pub use experiment::{
-    Amount, Experiment, Fit, HostConfig, Ignored, Late, PacingName, RunConfig, SyntheticWorkload,
-    TraceConfig, WorkloadConfig,
+    Amount, Experiment, HostConfig, Ignored, PacingName, RunConfig, SyntheticWorkload, TraceConfig,
+    WorkloadConfig,
 };
-pub use fit::{Changes, FitError};
+pub use fit::{Changes, Fit, FitError, Late};
 pub use lifetime::{BadBlockPoint, EndedBy};
 pub use preset::load_drive_table;
 pub use result::{RunResult, SCHEMA_VERSION};

@@ -57,9 +57,7 @@ counters! {
         /// Units written back to flash, to make room or before a copy.
         pub evicted_units: u64,
     }
-}
 
-counters! {
     /// All counters of a drive at one moment; two of them make a measurement window.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct DriveStats {

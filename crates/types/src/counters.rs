@@ -30,9 +30,9 @@ impl<C: Counters + Default> Counters for Option<C> {
     }
 }
 
-/// A struct of counters, written once: each field is a `u64` or other [`Counters`].
+/// Structs of counters, written once: each field is a `u64` or other [`Counters`].
 ///
-/// It is declared as written, and gets two methods: what was added `since` an earlier copy, and both together (`and`).
+/// Each is declared as written, and gets two methods: what was added `since` an earlier copy, and both together (`and`).
 /// A counter that has gone back, because a power cut has reset it, counts as nothing; sums stay below 2⁶⁴.
 ///
 /// ```
@@ -45,16 +45,15 @@ impl<C: Counters + Default> Counters for Option<C> {
 /// }
 /// let (start, end) = (CacheStats { hits: 3, misses: 1 }, CacheStats { hits: 7, misses: 1 });
 /// assert_eq!(end.since(&start), CacheStats { hits: 4, misses: 0 });
-/// assert_eq!(end.and(&start).hits, 10);
 /// ```
 #[macro_export]
 macro_rules! counters {
-    (
+    ($(
         $(#[$about:meta])*
         $visibility:vis struct $name:ident {
             $($(#[$field_about:meta])* $field_visibility:vis $field:ident: $counted:ty,)+
         }
-    ) => {
+    )+) => {$(
         $(#[$about])*
         $visibility struct $name {
             $($(#[$field_about])* $field_visibility $field: $counted,)+
@@ -79,5 +78,5 @@ macro_rules! counters {
                 $crate::Counters::combine(self, other, u64::saturating_add)
             }
         }
-    };
+    )+};
 }

@@ -4,8 +4,6 @@ use std::fmt::Write as _;
 
 use strobe_papers::{Figure, Row, View};
 
-use super::paper::values;
-
 /// A map: how much there is in each cell, lines from above.
 struct Map {
     title: String,
@@ -121,6 +119,17 @@ pub fn svg(figure: &Figure) -> Option<String> {
 
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+/// The different values of a coordinate, in order of appearance.
+pub(super) fn values<'a>(rows: impl IntoIterator<Item = &'a Row>, name: &str) -> Vec<String> {
+    let mut values = Vec::new();
+    for value in rows.into_iter().map(|row| row.coordinate(name)) {
+        if !values.contains(&value) {
+            values.push(value);
+        }
+    }
+    values
 }
 
 #[cfg(test)]

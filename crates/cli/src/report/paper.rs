@@ -6,7 +6,8 @@ use comfy_table::{Cell, CellAlignment, Table};
 
 use strobe_papers::{Figure, PaperResult, Row, Verdict, View};
 
-use super::{map, row, table};
+use super::map::{self, values};
+use super::{row, table};
 use crate::chart::bars;
 
 /// Columns of the picture of a curve.
@@ -73,17 +74,6 @@ fn figure_text(figure: &Figure) -> String {
 
 fn with_coordinate<'a>(figure: &'a Figure, name: &str) -> (Vec<&'a Row>, Vec<&'a Row>) {
     figure.rows.iter().partition(|row| row.at.contains_key(name))
-}
-
-/// The different values of a coordinate, in order of appearance.
-pub(super) fn values<'a>(rows: impl IntoIterator<Item = &'a Row>, name: &str) -> Vec<String> {
-    let mut values = Vec::new();
-    for value in rows.into_iter().map(|row| row.coordinate(name)) {
-        if !values.contains(&value) {
-            values.push(value);
-        }
-    }
-    values
 }
 
 fn pivot(rows: &[&Row], down: &[&str], across: &str) -> String {

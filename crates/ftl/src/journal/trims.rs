@@ -1,8 +1,8 @@
-//! Which logical units are trimmed, on flash: for schemes that find all else in the out-of-band areas.
+//! Which logical units are trimmed, kept on flash: for schemes that find everything else in the out-of-band areas.
 //!
-//! A page says whose it is, and its sequence number which of several versions is the newest; but nothing
-//! on flash says that the newest is not wanted any more. So trims go into a log, one bit a unit. A bit that
-//! an epoch has counts for pages older than the epoch: what was written later is there.
+//! A page says which unit it holds, and its sequence number which of several versions is the newest. But no page
+//! says that its unit has been trimmed since. So trims go into a log, one bit for each unit. A set bit hides the
+//! pages that are older than the epoch it belongs to, not those written later.
 
 use strobe_nand::Nand;
 use strobe_types::{Geometry, Lpn, SimTime};
@@ -19,7 +19,7 @@ const BITS: u32 = 31;
 pub(crate) struct Trims {
     words: Vec<u32>,
     pub(crate) journal: Box<Journal>,
-    /// Whether there are trims that no epoch has.
+    /// Whether there are trims that are in no epoch yet.
     pending: bool,
 }
 

@@ -11,9 +11,7 @@ mod workload;
 pub use amount::Amount;
 pub use effect::Ignored;
 pub use run::RunConfig;
-pub use workload::{
-    Fit, HostConfig, Late, PacingName, SyntheticWorkload, TraceConfig, TraceKind, WorkloadConfig,
-};
+pub use workload::{HostConfig, PacingName, SyntheticWorkload, TraceConfig, TraceKind, WorkloadConfig};
 
 use std::path::Path;
 

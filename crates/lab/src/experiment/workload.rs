@@ -11,6 +11,7 @@ use strobe_workload::trace;
 use toml::{Table, Value};
 
 use super::fio_names::accept_fio_names;
+use crate::fit::{Fit, Late};
 
 /// How many requests are outstanding, and how fast they come.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -59,31 +60,6 @@ pub enum PacingName {
     Open,
     /// As fast as the drive takes them, `queue_depth` outstanding.
     Closed,
-}
-
-/// What to do with trace requests that do not fit the drive.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Fit {
-    /// Stop with an error that names the line.
-    #[default]
-    Refuse,
-    /// Take offsets modulo the capacity; round misaligned requests outward to sectors, drop empty
-    /// ones. Everything changed is counted.
-    Wrap,
-    /// Cut off what lies beyond the drive; otherwise like wrap.
-    Clip,
-}
-
-/// What to do with trace requests that come later in the file than their time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Late {
-    /// Stop with an error that names the line.
-    #[default]
-    Refuse,
-    /// Issue them at once, when their turn comes. They are counted.
-    Issue,
 }
 
 /// The only kind a trace workload has.

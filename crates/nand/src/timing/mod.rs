@@ -53,8 +53,8 @@ impl Timing for Untimed {
     }
 }
 
-/// Times, or none, as decided when the flash is made: one type for drives whose speed in runs that only count is
-/// not worth a type of its own.
+/// Timed or not, as decided when the flash is made. It spares a type of its own (and its compile time) to drives
+/// whose speed in counting runs does not matter.
 #[derive(Clone, Debug)]
 pub struct SwitchedTiming(Option<ArrayTiming>);
 

@@ -140,7 +140,8 @@ impl Fast {
         self.merge_full(sectors, now, logical, new)
     }
 
-    /// Writes where something is in the way: the first sector of a logical block begins a sequential log.
+    /// Writes a sector whose place in the data block is taken: to the sequential log, which the first sector of a
+    /// logical block begins, or to the log for any order.
     fn overwrite<N: Nand>(
         &mut self,
         sectors: &mut Sectors<N>,

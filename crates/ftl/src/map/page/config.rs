@@ -20,7 +20,7 @@ pub struct PageMapConfig {
     /// Where garbage collection moves valid units.
     pub gc_stream: GcStream,
     /// Garbage collection starts when fewer erased blocks are left. `None`: the least that is
-    /// safe (see [`PageMap::new`]).
+    /// safe (see [`PageMapConfig::least_free_blocks`]).
     pub min_free_blocks: Option<u32>,
     /// Erased blocks kept beyond that least, for programs that fail.
     pub fault_reserve: u32,

@@ -129,7 +129,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         Ok(())
     }
 
-    /// Every owner of a shared unit says so, and nobody else.
+    /// The map entries that hold a virtual number are those of the owners that the virtual map names.
     fn check_entries(&self) -> Result<(), RecoveryError> {
         let Some(sharing) = &self.map.sharing else { return Ok(()) };
         let mut owners = 0;

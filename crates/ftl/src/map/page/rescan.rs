@@ -20,7 +20,7 @@ use crate::{Recovery, RecoveryError};
 enum Kind {
     Host,
     Translation,
-    /// Not one is legible.
+    /// None of its pages is legible.
     Unknown,
 }
 
@@ -69,7 +69,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let mut newest: Vec<Option<(u64, Ppa)>> = vec![None; self.map.count() as usize];
         for found in units {
             let known = &mut newest[found.lpn.index()];
-            // The last one of a page that has it twice.
+            // If a page has the unit twice, the later place counts.
             *known = (*known).max(Some((found.sequence, found.ppa)));
         }
         for (lpn, found) in (0..).map(Lpn::new).zip(&newest) {

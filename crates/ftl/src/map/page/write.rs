@@ -179,7 +179,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             }
             let plane = self.streams[stream].wanted_plane();
             let Some(block) = self.blocks.free.take(plane, self.wanted(stream)) else {
-                // Only media faults can eat the reserve: each cost a block that gave none back.
+                // The reserve suffices unless media fail: then blocks leave service without being replaced.
                 return Err(self.end_of_life.insert(FtlError::OutOfBlocks).clone());
             };
             self.blocks.states[block.index()] = BlockState::Open;

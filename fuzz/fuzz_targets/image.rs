@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use libfuzzer_sys::fuzz_target;
-use strobe_ftl::Inspectable;
+use strobe_ftl::MappingScheme;
 use strobe_nand::UnitBytes;
 use strobe_ssd::{
     Access, Command, DataMode, DriveConfig, Engine, Hint, Image, Range, build_on_image, examine, presets,
@@ -88,8 +88,7 @@ fuzz_target!(|input: &[u8]| {
         for unit in 0..UNITS {
             let _ = drive.command(T0, &Command::Read { range: Range::new(Lba::new(unit.into()), 1) });
         }
-        let _ = drive
-            .command(T0, &Command::Write { range: Range::new(Lba::new(0), 8), fua: true, hint: Hint::None });
+        let _ = drive.command(T0, &Command::Write { range: Range::new(Lba::new(0), 8), fua: true, hint: Hint::None });
         let _ = drive.settle(T0);
     }
 });

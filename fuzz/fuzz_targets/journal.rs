@@ -7,7 +7,7 @@ use arbitrary::{Result, Unstructured};
 use libfuzzer_sys::fuzz_target;
 use strobe_ftl::gc::Greedy;
 use strobe_ftl::journal::format::{Clock, Content, LogPage, Record};
-use strobe_ftl::{Inspectable, MappingScheme, PageMap, PageMapConfig};
+use strobe_ftl::{MappingScheme, PageMap, PageMapConfig};
 use strobe_nand::{Cause, Chip, Nand, StampMedium, Unit, Untimed, WearConfig};
 use strobe_types::{BlockId, Geometry, GeometrySpec, Lpn, SimTime};
 
@@ -64,7 +64,7 @@ fn recover(u: &mut Unstructured<'_>) -> Result<()> {
     found.check().expect("what was believed is sound");
     for n in 0..60 {
         let unit = Unit { lpn: Lpn::new(n % UNITS), payload: u64::from(n) };
-        if found.write(T0, &[unit], Cause::Host).and_then(|_| found.flush(T0)).is_err() {
+        if found.write(T0, &[unit]).and_then(|_| found.flush(T0)).is_err() {
             break;
         }
     }

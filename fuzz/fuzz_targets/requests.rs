@@ -6,10 +6,7 @@ use arbitrary::{Arbitrary, Unstructured};
 use libfuzzer_sys::fuzz_target;
 use strobe_ftl::gc::{Formula, Greedy, Kinetic, LinearScore, Sampled, Sampling, ScataAge, VictimPolicy};
 use strobe_ftl::wear::Leveling;
-use strobe_ftl::{
-    Allocation, GcStream, Inspectable, MappingScheme, Migration, PageMap, PageMapConfig, Recoverable,
-    Temperature,
-};
+use strobe_ftl::{Allocation, GcStream, MappingScheme, Migration, PageMap, PageMapConfig, Temperature};
 use strobe_nand::{ArrayTiming, ByteMedium, Chip, Timing, TimingConfig, Untimed, WearConfig};
 use strobe_ssd::{CommandError, ControllerConfig, Drive, Engine};
 use strobe_types::{Geometry, GeometrySpec, Lba, Op, Request, SECTOR_BYTES, SimTime};
@@ -216,7 +213,7 @@ struct Bench<F: MappingScheme> {
 
 impl<F> Bench<F>
 where
-    F: Inspectable<Payload = strobe_nand::UnitBytes> + Recoverable + Clone + Send + 'static,
+    F: MappingScheme<Payload = strobe_nand::UnitBytes> + Clone + Send + 'static,
     F::Nand: Clone,
 {
     fn exercise(mut self, commands: &[Command]) {

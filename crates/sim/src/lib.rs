@@ -1,17 +1,22 @@
 //! A software SSD: flash chips, translation layer and controller, simulated exactly, deterministically and fast.
 //!
 //! ```
-//! use strobe_sim::{Command, DriveConfig, Hint, Lba, Range, SimTime, build};
+//! use strobe_sim::{Command, DriveConfig, Lba, Range, SimTime, build};
 //!
 //! let mut config = DriveConfig::preset("jasmine-4g")?;
 //! config.ftl.gc.victim = "cost-benefit".to_owned();
 //! let mut drive = build(&config, true, 1)?;
-//! let range = Range::new(Lba::new(0), 64);
-//! let write = Command::Write { range, fua: false, hint: Hint::None };
-//! let written = drive.command(SimTime::ZERO, &write)?;
-//! let read = drive.command(written, &Command::Read { range })?;
-//! println!("written after {} ns, read {} ns later", written.as_ns(), read.since(written));
-//! assert_eq!(drive.stats().host.units_written, 8);
+//! // Eight writes at once, each with a tag of ours; then time passes until all of them are complete.
+//! for tag in 0..8 {
+//!     let range = Range::new(Lba::new(64 * tag), 64);
+//!     drive.submit(SimTime::ZERO, tag, &Command::write(range), None);
+//! }
+//! let mut done = Vec::new();
+//! while let Some(next) = drive.next_event() {
+//!     drive.advance(next, &mut done);
+//! }
+//! println!("the last, {}, took {} ns", done[7].tag, done[7].at.as_ns());
+//! assert_eq!(drive.stats().host.units_written, 8 * 8);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
@@ -32,10 +37,16 @@
 //!
 //! # Time
 //!
-//! Time is virtual, in nanoseconds, and an argument: a command says when it is issued and returns when it is complete.
-//! Nothing waits and nothing reads a clock. Dies and buses are resources with reservations; what runs side by side on a
-//! real drive overlaps here too. [`HostQueue`] issues batches of [`Request`]s as a host does: with so many outstanding,
-//! at a rate, or at times of their own. Built with `timing = false` a drive only counts, several times as fast.
+//! Time is virtual, in nanoseconds, and an argument: a command is submitted at a time, and its [`Completion`] says when it
+//! was done. Nothing waits and nothing reads a clock. Dies and buses are resources with reservations; what runs side by
+//! side on a real drive overlaps here too. Built with `timing = false` a drive only counts, several times as fast.
+//!
+//! There is one door, [`Device`]: [`submit`](Device::submit) hands a command over, [`next_event`](Device::next_event) says
+//! when something happens next, and [`advance`](Device::advance) lets time pass and hands out what is complete.
+//! [`execute`](Device::execute), [`write_bytes`](Device::write_bytes) and [`read_bytes`](Device::read_bytes) do one command
+//! alone; [`run`](Device::run) does many [`Request`]s, issued by a [`HostQueue`] as a host does: with so many outstanding,
+//! at a rate, or at times of their own. [`Inspect`] is for what can be seen from outside, [`Simulated`] for what no real
+//! drive can: a copy of the whole drive, a power cut at a chosen flash operation.
 //!
 //! # What is counted
 //!

@@ -30,7 +30,7 @@ pub struct Completion {
 /// time, of submission. Commands that are outstanding together have no order among themselves, as in NVMe;
 /// a read that is submitted after a write has completed finds what that has stored.
 ///
-/// ```ignore
+/// ```
 /// use strobe_ssd::{Command, DriveConfig, Range, build};
 /// use strobe_types::{Lba, SimTime};
 ///

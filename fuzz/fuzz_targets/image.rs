@@ -8,11 +8,7 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use libfuzzer_sys::fuzz_target;
-<<<<<<< HEAD
 use strobe_ftl::Inspectable as _;
-=======
-use strobe_ftl::Inspectable;
->>>>>>> wt-flash
 use strobe_nand::UnitBytes;
 use strobe_ssd::{
     Access, Command, DataMode, DriveConfig, Hint, Image, Inspect as _, Range, build_on_image, examine, presets,
@@ -92,12 +88,7 @@ fuzz_target!(|input: &[u8]| {
         for unit in 0..UNITS {
             let _ = drive.execute(T0, &Command::Read { range: Range::new(Lba::new(unit.into()), 1) });
         }
-<<<<<<< HEAD
         let _ = drive.execute(T0, &Command::Write { range: Range::new(Lba::new(0), 8), fua: true, hint: Hint::None });
-=======
-        let _ = drive
-            .command(T0, &Command::Write { range: Range::new(Lba::new(0), 8), fua: true, hint: Hint::None });
->>>>>>> wt-flash
         let _ = drive.settle(T0);
     }
 });

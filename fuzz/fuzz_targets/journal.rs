@@ -7,11 +7,7 @@ use arbitrary::{Result, Unstructured};
 use libfuzzer_sys::fuzz_target;
 use strobe_ftl::gc::Greedy;
 use strobe_ftl::journal::format::{Clock, Content, LogPage, Record};
-<<<<<<< HEAD
 use strobe_ftl::{Inspectable as _, MappingScheme, PageMap, PageMapConfig};
-=======
-use strobe_ftl::{Inspectable, MappingScheme, PageMap, PageMapConfig};
->>>>>>> wt-flash
 use strobe_nand::{Cause, Chip, Nand, StampMedium, Unit, Untimed, WearConfig};
 use strobe_types::{BlockId, Geometry, GeometrySpec, Lpn, SimTime};
 

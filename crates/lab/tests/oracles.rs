@@ -1,7 +1,7 @@
 //! Correctness oracles: drives whose write amplification is known on paper, and facts that need
 //! no formula.
 //!
-//! The formulas (ALGORITHMS.md §7) must be met within 1 % on at least 4096 blocks, over at least
+//! The formulas (docs/MODEL.md, section 7) must be met within 1 % on at least 4096 blocks, over at least
 //! 10 drive sizes of writes after 12 of warm-up (40 under hot/cold traffic). Blocks are small here
 //! to be quick; `oracles_full.rs` has the whole table. `oracle_support` says what counts as ρ.
 

@@ -148,7 +148,7 @@ enum Source {
 }
 
 /// What became of the guest when a message was served.
-type Step = Result<Option<End>, LinuxError>;
+type Turn = Result<Option<End>, LinuxError>;
 
 impl Session<'_> {
     /// The guest's time.
@@ -242,7 +242,7 @@ impl Session<'_> {
     }
 
     /// Serves one message about time.
-    fn serve_time(&mut self) -> Step {
+    fn serve_time(&mut self) -> Turn {
         match (&mut self.calendar, &self.sockets.time) {
             (Some(calendar), _) => match calendar.serve()? {
                 Served::Nothing => {}
@@ -339,7 +339,7 @@ impl Session<'_> {
     }
 
     /// Serves one message to the disk.
-    fn serve_disk(&mut self) -> Step {
+    fn serve_disk(&mut self) -> Turn {
         let Some(link) = &mut self.disk_link else {
             self.disk_link = Some(self.sockets.disk.accept()?.0);
             return Ok(None);
@@ -393,7 +393,7 @@ impl Session<'_> {
         }
     }
 
-    fn answer(&mut self, message: &[u8]) -> Step {
+    fn answer(&mut self, message: &[u8]) -> Turn {
         match &mut self.disk_link {
             Some(link) => link.write_all(message).map_err(gone).map(|()| None),
             None => Ok(None),

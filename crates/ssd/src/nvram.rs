@@ -16,7 +16,7 @@ use std::ops::Range;
 
 use strobe_ftl::{CheckError, FtlError, MappingScheme};
 use strobe_nand::{Bus, Cause, Payload, Unit};
-use strobe_types::{Geometry, Lpn, SimTime};
+use strobe_types::{Geometry, Lba, Lpn, SimTime};
 
 use crate::command::Hint;
 use crate::config::{NvramConfig, NvramPolicyName};
@@ -71,15 +71,14 @@ impl<P: Payload> Nvram<P> {
     /// An empty cache; `None` if `config` wants none.
     pub(crate) fn new(config: &NvramConfig, geometry: &Geometry) -> Option<Self> {
         let capacity = config.bytes.div_ceil(u64::from(geometry.unit_bytes())) as usize;
-        let per_unit = u64::from(geometry.sectors_per_unit());
         let admission = match config.policy {
             NvramPolicyName::Lru => Admission::All,
             NvramPolicyName::Hint => Admission::Metadata,
             NvramPolicyName::LbaRange => {
-                let units = config.ranges.iter().map(|range| {
-                    let end = range.first_sector.saturating_add(range.sectors);
-                    range.first_sector / per_unit..end.div_ceil(per_unit)
-                });
+                let units = config
+                    .ranges
+                    .iter()
+                    .map(|range| geometry.units_touched(Lba::new(range.first_sector), range.sectors));
                 Admission::Units(units.collect())
             }
         };

@@ -1,6 +1,8 @@
 //! How blocks, pages and mapping units are numbered, and where they lie.
 
-use crate::{BlockId, ChannelId, DieId, Divisor, Lpn, Ppa, Ppn, SECTOR_BYTES};
+use std::ops::Range;
+
+use crate::{BlockId, ChannelId, DieId, Divisor, Lba, Lpn, Ppa, Ppn, SECTOR_BYTES};
 
 /// The numbers that define a [`Geometry`], as they appear in a configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -242,8 +244,45 @@ impl Geometry {
 
     /// The mapping unit that holds sector `lba`, for a sector inside the drive.
     #[inline(always)]
-    pub fn lpn_of(&self, lba: crate::Lba) -> Lpn {
+    pub fn lpn_of(&self, lba: Lba) -> Lpn {
         Lpn::new((lba.get() >> self.unit_shift) as u32)
+    }
+
+    /// The first sector of a mapping unit.
+    #[inline(always)]
+    pub fn first_sector(&self, lpn: Lpn) -> Lba {
+        Lba::new(u64::from(lpn.get()) << self.unit_shift)
+    }
+
+    /// Where in its mapping unit sector `lba` lies: 0 is the first.
+    #[inline(always)]
+    pub fn sector_in_unit(&self, lba: Lba) -> u32 {
+        lba.get() as u32 & (self.sectors_per_unit() - 1)
+    }
+
+    /// The numbers of the mapping units that `sectors` sectors from `lba` on touch; they may leave the drive.
+    pub fn units_touched(&self, lba: Lba, sectors: u64) -> Range<u64> {
+        let end = lba.get().saturating_add(sectors);
+        lba.get() >> self.unit_shift..end.div_ceil(self.sectors_per_unit().into())
+    }
+
+    /// The mapping units that lie inside `sectors` sectors from `lba` on completely, all of them inside the drive: the
+    /// first and how many; `None` if there is none.
+    pub fn whole_units(&self, lba: Lba, sectors: u32) -> Option<(Lpn, u32)> {
+        let first = lba.get().div_ceil(self.sectors_per_unit().into());
+        let end = lba.get().saturating_add(sectors.into()) >> self.unit_shift;
+        (first < end).then(|| (Lpn::new(first as u32), (end - first) as u32))
+    }
+
+    /// The mapping units that `sectors` sectors from `lba` on touch, inside the drive: each with its first sector that is
+    /// meant and how many of it are.
+    #[inline]
+    pub fn parts(&self, lba: Lba, sectors: u32) -> impl Iterator<Item = (Lpn, u32, u32)> + use<> {
+        let (shift, start, end) = (self.unit_shift, lba.get(), lba.get() + u64::from(sectors));
+        self.units_touched(lba, sectors.into()).map(move |unit| {
+            let (from, upto) = (start.max(unit << shift), end.min((unit + 1) << shift));
+            (Lpn::new(unit as u32), (from - (unit << shift)) as u32, (upto - from) as u32)
+        })
     }
 
     /// The block that holds a unit.
@@ -380,7 +419,28 @@ mod tests {
         }
         assert_eq!(g.units(), ppa);
         assert_eq!(g.raw_bytes(), u64::from(ppa) * 4096);
-        assert_eq!(g.lpn_of(crate::Lba::new(17)), Lpn::new(2));
+        assert_eq!(g.lpn_of(Lba::new(17)), Lpn::new(2));
+    }
+
+    #[test]
+    fn sectors_and_units_convert_as_sector_by_sector() {
+        let g = Geometry::new(spec()).expect("valid");
+        for (start, count) in (0..40_u64).flat_map(|start| (0..40_u32).map(move |count| (start, count))) {
+            let lba = Lba::new(start);
+            let sectors: Vec<u64> = (start..start + u64::from(count)).collect();
+            let of = |unit: u64| sectors.iter().filter(|&&sector| sector / 8 == unit).count() as u32;
+            let whole: Vec<u64> = (0..10).filter(|&unit| of(unit) == 8).collect();
+            let expected = whole.first().map(|&first| (Lpn::new(first as u32), whole.len() as u32));
+            assert_eq!(g.whole_units(lba, count), expected, "{start}, {count}");
+            let parts: Vec<(Lpn, u32, u32)> = g.parts(lba, count).filter(|(.., count)| *count > 0).collect();
+            let first = |unit: u64| sectors.iter().find(|&&sector| sector / 8 == unit).map_or(0, |s| s % 8);
+            let touched = (0..10).filter(|&unit| of(unit) > 0);
+            let expected = touched.map(|unit| (Lpn::new(unit as u32), first(unit) as u32, of(unit)));
+            assert!(parts.into_iter().eq(expected), "{start}, {count}");
+            assert_eq!(u64::from(g.sector_in_unit(lba)), start % 8);
+            assert_eq!(g.first_sector(g.lpn_of(lba)).get(), start / 8 * 8);
+        }
+        assert_eq!(g.units_touched(Lba::new(u64::MAX - 3), 9).start, (u64::MAX - 3) / 8);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The result contract: every field of DESIGN.md §2, with its type, and sums that add up.
+//! The result contract: every field of `strobe schema result`, with its type, and sums that add up.
 
 use serde_json::Value as Json;
 

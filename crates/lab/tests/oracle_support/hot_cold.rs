@@ -2,7 +2,7 @@
 //!
 //! No formula says how far a policy gets, but none can do better than two drives of their own, one
 //! for hot and one for cold data, with the spare space divided in the best way, and none should do
-//! worse than a plain log with greedy victims, which mixes them (ALGORITHMS.md §7).
+//! worse than a plain log with greedy victims, which mixes them (docs/MODEL.md, section 7).
 
 use std::fmt::Write as _;
 

@@ -90,8 +90,8 @@ const SCHEMES: [Scheme; 5] = [
 const NVRAM_SECTORS: usize = 256;
 
 /// Time that a request costs the host beside the drive, in ns: system call, VFAT, block layer and MTD on a
-/// 400 MHz PXA255. The paper does not give it; 0.46 ms makes replacement-block gain the 30 times it reports
-/// on Camera-MS500, and the other schemes are then foretold.
+/// 400 MHz PXA255. The paper does not give it. Fitted: 0.46 ms was chosen so that replacement-block gains
+/// what it reports on Camera-MS500; the gains of the other schemes are predicted with it.
 const HOST_NS: u64 = 460_000;
 
 /// Sectors of an erase block of the board's flash: so many partition offsets differ.

@@ -78,10 +78,8 @@ impl<F: Inspectable> Drive<F> {
         let mut units = std::mem::take(&mut self.units);
         units.clear();
         for request in requests {
-            let lba = request.lba.get();
-            let whole =
-                request.op == Op::Write && request.sectors == per_unit && lba % u64::from(per_unit) == 0;
-            if !whole || lba >= self.drive_sectors {
+            let whole = request.sectors == per_unit && self.geometry.sector_in_unit(request.lba) == 0;
+            if request.op != Op::Write || !whole || request.lba.get() >= self.drive_sectors {
                 break;
             }
             let payload = self.next_stamp();

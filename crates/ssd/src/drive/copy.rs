@@ -69,9 +69,10 @@ impl<F: MappingScheme> Drive<F> {
             while from < source_end {
                 let left = source_end - from;
                 let sectors = if (from | to).is_multiple_of(per_unit) && left >= per_unit {
-                    let done = self.copy_units(now, from / per_unit, to / per_unit, left / per_unit)?;
-                    merge.done = merge.done.max(done);
-                    left / per_unit * per_unit
+                    let [first, into] = [from, to].map(|sector| self.geometry.lpn_of(Lba::new(sector)));
+                    let count = left / per_unit;
+                    merge.done = merge.done.max(self.copy_units(now, first, into, count as u32)?);
+                    count * per_unit
                 } else {
                     let sectors = left.min(per_unit - to % per_unit);
                     self.merge_sectors(&mut merge, now, (from, to, sectors), end)?;
@@ -86,9 +87,8 @@ impl<F: MappingScheme> Drive<F> {
         Ok(merge.done)
     }
 
-    /// Copies whole units, given by their numbers, within the mapping scheme.
-    fn copy_units(&mut self, now: SimTime, from: u64, to: u64, count: u64) -> Result<SimTime, FtlError> {
-        let (from, to, count) = (Lpn::new(from as u32), Lpn::new(to as u32), count as u32);
+    /// Copies whole units within the mapping scheme.
+    fn copy_units(&mut self, now: SimTime, from: Lpn, to: Lpn, count: u32) -> Result<SimTime, FtlError> {
         let mut written = now;
         if let Some(nvram) = &mut self.nvram {
             // The destination too: the copy need not survive a power cut, what is there must.
@@ -143,7 +143,7 @@ impl<F: MappingScheme> Drive<F> {
                     Unit { lpn: source, payload }
                 }
             };
-            let (at, into) = ((from % per_unit) as u32, (to % per_unit) as u32);
+            let [at, into] = [from, to].map(|sector| self.geometry.sector_in_unit(Lba::new(sector)));
             payload = payload.splice(&found.payload, at, into, count as u32, self.geometry.unit_bytes());
             merge.source = Some(found);
             (from, to, sectors) = (from + count, to + count, sectors - count);

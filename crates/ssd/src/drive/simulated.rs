@@ -151,10 +151,9 @@ impl<F: Inspectable> Drive<F> {
     }
 
     fn note_range(&self, witness: &mut Witness<F::Payload>, range: Range, is_durable: bool) {
-        let per_unit = u64::from(self.geometry.sectors_per_unit());
-        let (start, end) = (range.lba.get(), range.lba.get().saturating_add(u64::from(range.sectors)));
-        let units = start / per_unit..end.div_ceil(per_unit).min(u64::from(self.ftl.logical_units()));
-        for lpn in units.map(|unit| Lpn::new(unit as u32)) {
+        let touched = self.geometry.units_touched(range.lba, range.sectors.into());
+        for unit in touched.start..touched.end.min(self.ftl.logical_units().into()) {
+            let lpn = Lpn::new(unit as u32);
             witness.holds(lpn, self.peek(lpn), is_durable);
         }
     }

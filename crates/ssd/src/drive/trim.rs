@@ -2,7 +2,7 @@
 
 use strobe_ftl::{FtlError, MappingScheme};
 use strobe_nand::Payload;
-use strobe_types::{Lba, Lpn, SECTOR_BYTES, SimTime};
+use strobe_types::{Lpn, SECTOR_BYTES, SimTime};
 
 use super::Drive;
 use crate::command::{CommandKind, Hint, Range};
@@ -31,7 +31,7 @@ impl<F: MappingScheme> Drive<F> {
         let accepted = self.controller.accept_trim(now, ranges, self.geometry.sectors_per_unit());
         let (mut done, mut sectors) = (accepted, 0);
         for &range in ranges {
-            if let Some((first, count)) = self.whole_units(range) {
+            if let Some((first, count)) = self.geometry.whole_units(range.lba, range.sectors) {
                 done = done.max(self.discard_units(accepted, first, count)?);
             }
             sectors += u64::from(range.sectors);
@@ -49,14 +49,6 @@ impl<F: MappingScheme> Drive<F> {
         Ok(done)
     }
 
-    /// The mapping units that lie inside `range` completely: the first and how many.
-    fn whole_units(&self, range: Range) -> Option<(Lpn, u32)> {
-        let per_unit = u64::from(self.geometry.sectors_per_unit());
-        let first = range.lba.get().div_ceil(per_unit);
-        let end = (range.lba.get().saturating_add(u64::from(range.sectors))) / per_unit;
-        (range.sectors > 0 && first < end).then(|| (Lpn::new(first as u32), (end - first) as u32))
-    }
-
     /// Makes `range` read as zeros; with `deallocate` its whole units are unmapped.
     pub(super) fn write_zeroes(
         &mut self,
@@ -68,17 +60,15 @@ impl<F: MappingScheme> Drive<F> {
         self.check_range(CommandKind::WriteZeroes, lba, sectors)?;
         let accepted = self.controller.accept(now, 1);
         let zero = |_| F::Payload::zero();
-        let done = match self.whole_units(range) {
+        let done = match self.geometry.whole_units(range.lba, range.sectors) {
             Some((first, count)) if deallocate => {
                 let unmapped = self.discard_units(accepted, first, count)?;
                 // The parts of units before and behind them.
-                let per_unit = u64::from(self.geometry.sectors_per_unit());
-                let start = u64::from(first.get()) * per_unit;
-                let end = start + u64::from(count) * per_unit;
-                let (head, tail) = (start - lba.get(), lba.get() + u64::from(sectors) - end);
+                let [start, end] = [first, first.plus(count)].map(|lpn| self.geometry.first_sector(lpn));
+                let (head, tail) = (start.get() - lba.get(), lba.get() + u64::from(sectors) - end.get());
                 self.units.clear();
                 let mut ready = accepted;
-                for (at, part) in [(lba, head), (Lba::new(end), tail)] {
+                for (at, part) in [(lba, head), (end, tail)] {
                     if part > 0 {
                         ready = ready.max(self.gather(accepted, at, part as u32, zero));
                     }

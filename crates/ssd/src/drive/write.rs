@@ -2,7 +2,7 @@
 
 use strobe_ftl::{FtlError, MappingScheme};
 use strobe_nand::{Cause, Payload, Unit};
-use strobe_types::{Geometry, Lba, Lpn, SECTOR_BYTES, SimTime};
+use strobe_types::{Lba, Lpn, SECTOR_BYTES, SimTime};
 
 use super::Drive;
 use crate::command::{CommandKind, Hint, Range};
@@ -24,10 +24,9 @@ impl<F: MappingScheme> Drive<F> {
         self.check_range(CommandKind::Write, lba, sectors)?;
         let bytes = u64::from(sectors) * SECTOR_BYTES;
         let received = self.receive(now, bytes);
-        let per_unit = self.geometry.sectors_per_unit();
-        let aligned = lba.get() & u64::from(per_unit - 1) == 0;
+        let is_unit = sectors == self.geometry.sectors_per_unit() && self.geometry.sector_in_unit(lba) == 0;
         // The common case, one whole unit and no cache, without detours.
-        let done = if sectors == per_unit && aligned && !self.has_cache() {
+        let done = if is_unit && !self.has_cache() {
             let lpn = self.geometry.lpn_of(lba);
             let done = self.ftl.write(received, &[Unit { lpn, payload: content(lpn) }], Cause::Host)?;
             self.host.units_written += 1;
@@ -94,7 +93,7 @@ impl<F: MappingScheme> Drive<F> {
         content: impl Fn(Lpn) -> F::Payload,
     ) -> SimTime {
         let mut ready = now;
-        for (lpn, first, count) in split(&self.geometry, lba, sectors) {
+        for (lpn, first, count) in self.geometry.parts(lba, sectors) {
             let mut payload = content(lpn);
             if count < self.geometry.sectors_per_unit() {
                 self.host.read_modify_writes += 1;
@@ -187,16 +186,4 @@ impl<F: MappingScheme> Drive<F> {
             buffer.drop_units(now, first, count);
         }
     }
-}
-
-/// The mapping units that a sector range touches: each with its first sector within the unit and
-/// how many sectors of it are meant.
-fn split(geometry: &Geometry, lba: Lba, sectors: u32) -> impl Iterator<Item = (Lpn, u32, u32)> + use<> {
-    let per_unit = u64::from(geometry.sectors_per_unit());
-    let (start, end) = (lba.get(), lba.get() + u64::from(sectors));
-    (start / per_unit..end.div_ceil(per_unit)).map(move |unit| {
-        let from = start.max(unit * per_unit);
-        let upto = end.min((unit + 1) * per_unit);
-        (Lpn::new(unit as u32), (from - unit * per_unit) as u32, (upto - from) as u32)
-    })
 }

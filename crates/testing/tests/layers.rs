@@ -105,26 +105,26 @@ fn the_engine_uses_what_is_listed() {
     }
 }
 
-/// All sources of a crate that are not tests, by path below `crates`.
-fn sources(name: &str) -> BTreeMap<String, String> {
-    fn walk(folder: &Path, into: &mut Vec<PathBuf>) {
-        for entry in fs::read_dir(folder).expect("a folder") {
-            let path = entry.expect("readable").path();
-            match path.is_dir() {
-                true => walk(&path, into),
-                false => into.push(path),
-            }
+/// Every Rust file below a folder, by path below `crates`, with its text.
+fn files(folder: &Path) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("readable").path();
+        if path.is_dir() {
+            found.extend(files(&path));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let below = path.strip_prefix(crates()).expect("below").to_string_lossy().replace('\\', "/");
+            found.insert(below, fs::read_to_string(&path).unwrap_or_default());
         }
     }
-    let mut paths = Vec::new();
-    walk(&crates().join(name).join("src"), &mut paths);
-    let named = paths.into_iter().map(|path| {
-        let below = path.strip_prefix(crates()).expect("below").to_string_lossy().replace('\\', "/");
-        (below, fs::read_to_string(&path).unwrap_or_default())
-    });
-    let is_source =
-        |path: &str| path.ends_with(".rs") && !path.contains("/tests") && !path.ends_with("testing.rs");
-    named.filter(|(path, _)| is_source(path)).map(|(path, text)| (path, without_tests(&text))).collect()
+    found
+}
+
+/// All sources of a crate that are not tests, by path below `crates`.
+fn sources(name: &str) -> BTreeMap<String, String> {
+    let is_source = |path: &str| !path.contains("/tests") && !path.ends_with("testing.rs");
+    let all = files(&crates().join(name).join("src")).into_iter();
+    all.filter(|(path, _)| is_source(path)).map(|(path, text)| (path, without_tests(&text))).collect()
 }
 
 /// The code itself: no comments, no tests at the end of a file.
@@ -308,6 +308,20 @@ fn no_modules_of_one_folder_know_each_other() {
         }
     }
     assert!(circles.is_empty(), "circles:\n{}", circles.join("\n"));
+}
+
+/// Lines that a file may have; one that has more says at its head why.
+const LINES_MAX: usize = 500;
+
+#[test]
+fn files_can_be_held_in_the_head() {
+    for (name, _) in LAYERS {
+        for (path, text) in files(&crates().join(name)) {
+            let lines = text.lines().count();
+            let reason = text.lines().take(12).any(|line| line.starts_with("//! Long because"));
+            assert!(lines <= LINES_MAX || reason, "{path} has {lines} lines: split it by duty");
+        }
+    }
 }
 
 #[test]

@@ -23,16 +23,48 @@ pub(crate) struct Restored {
     pub(crate) counts: OpCounts,
 }
 
+/// A [`BlockState`] in 8 bytes: every read of a page looks at one.
+#[derive(Clone, Copy, Debug)]
+struct Block {
+    pages_programmed: u32,
+    /// Erases above two bits: is it bad, is it half erased?
+    history: u32,
+}
+
+impl Block {
+    const BAD: u32 = 1;
+    const HALF_ERASED: u32 = 2;
+
+    fn state(self) -> BlockState {
+        BlockState {
+            erase_count: self.history >> 2,
+            pages_programmed: self.pages_programmed,
+            bad: self.history & Self::BAD != 0,
+            half_erased: self.history & Self::HALF_ERASED != 0,
+        }
+    }
+}
+
+impl From<BlockState> for Block {
+    fn from(state: BlockState) -> Self {
+        let flags = u32::from(state.bad) * Self::BAD + u32::from(state.half_erased) * Self::HALF_ERASED;
+        Self {
+            pages_programmed: state.pages_programmed,
+            history: state.erase_count.min(u32::MAX >> 2) << 2 | flags,
+        }
+    }
+}
+
 /// An exact model of a flash array in memory.
 ///
-/// Memory: 4 bytes per mapping unit for the out-of-band LPN, 12 bytes per block, plus what
+/// Memory: 4 bytes per mapping unit for the out-of-band LPN, 8 bytes per block, plus what
 /// `medium` keeps.
 #[derive(Clone, Debug)]
 pub struct Chip<T, M> {
     geometry: Geometry,
     /// LPN of each programmed unit; [`PADDING`] in unused places of a page.
     oob_lpn: Vec<u32>,
-    blocks: Vec<BlockState>,
+    blocks: Vec<Block>,
     counts: OpCounts,
     wear: WearConfig,
     faults: Prng,
@@ -80,7 +112,7 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         let Restored { oob_lpn, blocks, counts } = restored;
         Self {
             oob_lpn,
-            blocks,
+            blocks: blocks.into_iter().map(Block::from).collect(),
             programmed: None,
             page_by_page: wear.program_fail_rate > 0.0,
             wear,
@@ -109,7 +141,7 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         let (per_unit, per_page) = M::footprint(geometry);
         u64::from(geometry.units()) * (4 + per_unit)
             + u64::from(geometry.pages()) * per_page
-            + u64::from(geometry.blocks()) * std::mem::size_of::<BlockState>() as u64
+            + u64::from(geometry.blocks()) * std::mem::size_of::<Block>() as u64
     }
 
     /// Pages that `units` units fill, the last one perhaps in part; none at all are a page of padding.
@@ -164,7 +196,7 @@ impl<T: Timing, M: Medium> Chip<T, M> {
 
     /// Tells the medium what has become of block `id`; `erase` is the cause of an erase.
     fn keep_state(&mut self, id: BlockId, erase: Option<Cause>) {
-        self.medium.set_block(id, self.blocks[id.index()], erase);
+        self.medium.set_block(id, self.block(id), erase);
     }
 
     /// The next page of the block, which `pages` programs are about to use.
@@ -172,7 +204,7 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         let id = self.geometry.block_of_page(first);
         let page = first.get() - id.get() * self.geometry.pages_per_block();
         let block = &mut self.blocks[id.index()];
-        debug_assert!(!block.half_erased, "flash rule broken: program of half-erased {id}");
+        debug_assert!(!block.state().half_erased, "flash rule broken: program of half-erased {id}");
         if let Some(programmed) = &mut self.programmed {
             let pages = &mut programmed[first.get() as usize..(first.get() + pages) as usize];
             assert!(
@@ -220,6 +252,7 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         Ok(done)
     }
 
+    #[inline(always)]
     fn assert_readable(&self, ppn: Ppn) {
         let block = self.geometry.block_of_page(ppn);
         let page = ppn.get() - block.get() * self.geometry.pages_per_block();
@@ -308,19 +341,19 @@ impl<T: Timing, M: Medium> Nand for Chip<T, M> {
     }
 
     fn erase(&mut self, now: SimTime, id: BlockId, cause: Cause) -> Result<SimTime, EraseFailed> {
-        assert!(!self.blocks[id.index()].bad, "flash rule broken: erase of bad block {id}");
+        assert!(!self.block(id).bad, "flash rule broken: erase of bad block {id}");
         if self.cuts.is_planned() {
             self.cut(|flash| flash.tear_block(id));
         }
         self.counts.add(NandOp::Erase, cause);
         let done = self.timing.erase(now, || self.geometry.place_of_block(id));
-        let block = &mut self.blocks[id.index()];
-        if self.wear.endurance_pe.is_some_and(|limit| block.erase_count >= limit) {
-            block.bad = true;
+        let erases = self.block(id).erase_count;
+        if self.wear.endurance_pe.is_some_and(|limit| erases >= limit) {
+            self.blocks[id.index()].history |= Block::BAD;
             self.keep_state(id, Some(cause));
             return Err(EraseFailed { at: done });
         }
-        *block = BlockState { erase_count: block.erase_count + 1, ..BlockState::default() };
+        self.blocks[id.index()] = BlockState { erase_count: erases + 1, ..BlockState::default() }.into();
         if let Some(programmed) = &mut self.programmed {
             let pages = self.geometry.pages_per_block() as usize;
             programmed[id.index() * pages..(id.index() + 1) * pages].fill(false);
@@ -338,6 +371,7 @@ impl<T: Timing, M: Medium> Nand for Chip<T, M> {
         }
     }
 
+    #[inline(always)]
     fn payload(&self, ppa: Ppa) -> M::Payload {
         self.medium.load(ppa)
     }
@@ -347,7 +381,7 @@ impl<T: Timing, M: Medium> Nand for Chip<T, M> {
     }
 
     fn block(&self, id: BlockId) -> BlockState {
-        self.blocks[id.index()]
+        self.blocks[id.index()].state()
     }
 
     fn is_programmed(&self, ppn: Ppn) -> bool {
@@ -365,7 +399,7 @@ impl<T: Timing, M: Medium> Nand for Chip<T, M> {
     }
 
     fn mark_bad(&mut self, block: BlockId) {
-        self.blocks[block.index()].bad = true;
+        self.blocks[block.index()].history |= Block::BAD;
         self.keep_state(block, None);
     }
 

@@ -2,7 +2,7 @@
 
 use strobe_types::{BlockId, Ppn};
 
-use super::{Chip, PADDING};
+use super::{Block, Chip, PADDING};
 use crate::cut::{CutPlan, Cuts, PowerCuts, Snapshot};
 use crate::{Cause, Medium, NandOp, Timing};
 
@@ -43,7 +43,7 @@ impl<T: Timing, M: Medium> Chip<T, M> {
     pub(super) fn tear_block(&mut self, block: BlockId) {
         let (first, units) = (self.geometry.first_unit(block), self.geometry.units_per_block());
         self.oob_lpn[first.index()..first.index() + units as usize].fill(PADDING);
-        self.blocks[block.index()].half_erased = true;
+        self.blocks[block.index()].history |= Block::HALF_ERASED;
         self.keep_state(block, None);
         self.medium.erase(first, units);
     }

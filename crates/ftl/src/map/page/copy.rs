@@ -38,6 +38,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
 
     /// Points whoever owns the unit at `from` to its copy at `to`. The caller notes what has changed in the
     /// map.
+    #[inline(always)]
     pub(super) fn remap(&mut self, lpn: Lpn, from: Ppa, to: Ppa) {
         if let Some(sharing) = &mut self.map.sharing {
             if let Owner::Two(vpn) = sharing.owner(from) {
@@ -47,8 +48,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             }
             sharing.written(to, lpn);
         }
-        let held = self.map.set(lpn, to);
-        assert!(held == Some(from), "FTL bug: {lpn:?} is not at {from:?}");
+        assert!(self.map.moved(lpn, from, to), "FTL bug: {lpn:?} is not at {from:?}");
     }
 
     fn note_shared(&mut self, vpn: Vpn) {

@@ -47,6 +47,13 @@ impl Entries {
         std::mem::replace(&mut self.entries[lpn.index()], PackedPpa::some(place)).get()
     }
 
+    /// Sets the entry of `lpn`; returns whether it held `from`.
+    #[inline(always)]
+    pub(super) fn moved(&mut self, lpn: Lpn, from: Ppa, to: Ppa) -> bool {
+        let held = std::mem::replace(&mut self.entries[lpn.index()], PackedPpa::some(to));
+        held == PackedPpa::some(from)
+    }
+
     /// Empties the entry of `lpn`; returns what it held.
     pub(super) fn unset(&mut self, lpn: Lpn) -> Option<Ppa> {
         std::mem::replace(&mut self.entries[lpn.index()], PackedPpa::NONE).get()
@@ -62,7 +69,7 @@ impl Entries {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn prefetch(&self, lpn: Lpn) {
         prefetch_write(&self.entries, lpn.index());
     }

@@ -210,7 +210,11 @@ impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
         if self.end_of_life.is_some() {
             self.refuse_at_end_of_life()?;
         }
-        self.write_host(now, cause, units, Self::settle_host)
+        // Two closures, so that what each write does is part of the loop that it is done in.
+        match self.store.is_paged() {
+            true => self.write_paged(now, cause, units, |ftl, run, first| ftl.settle_host(run, first)),
+            false => self.write_pages(now, HOST, cause, units, |ftl, run, first| ftl.settle_host(run, first)),
+        }
     }
 
     fn read(&mut self, now: SimTime, first: Lpn, count: u32, out: &mut Vec<N::Payload>) -> SimTime {

@@ -4,10 +4,11 @@ CARGO ?= cargo
 export RUSTFLAGS ?=
 export RUSTDOCFLAGS = -D warnings
 
-.PHONY: help build install demo test lint docs examples kernel test-linux test-long papers bench fuzz
+.PHONY: help build install demo test lint docs examples kernel test-linux test-long papers bench fuzz \
+	publish-check release
 
 help:           ## This list
-	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 16
 
 build:          ## The strobe program, optimised in full (about 4 minutes): target/dist/strobe
 	$(CARGO) build --profile dist
@@ -53,3 +54,9 @@ bench:          ## Speed beside this machine's memory floor
 
 fuzz:           ## 60 seconds of each fuzz target (needs a nightly toolchain and cargo-fuzz)
 	sh scripts/fuzz.sh 60
+
+publish-check:  ## Packages all crates and builds each from its package, as publishing would (needs a clean tree)
+	$(CARGO) publish --dry-run --locked --workspace
+
+release:        ## Archives for Linux on x86-64 and aarch64, with pages and completions: target/release-files/
+	sh scripts/release.sh

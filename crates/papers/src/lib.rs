@@ -115,6 +115,16 @@ struct Made {
     figures: Vec<Figure>,
 }
 
+#[cfg(target_os = "linux")]
+impl Made {
+    /// Together with what was measured on a kernel.
+    fn and(mut self, (figures, notes): (Vec<Figure>, Vec<String>)) -> Self {
+        self.figures.extend(figures);
+        self.notes.extend(notes);
+        self
+    }
+}
+
 /// Every paper.
 pub const PAPERS: &[Paper] = &[capi::PAPER, logical_copy::PAPER, nvram::PAPER, trim::PAPER];
 

@@ -80,6 +80,7 @@ enum Failure {
     /// A partial result has been printed: exit 1.
     Partial(String),
     /// A command of the user's ended with this code, which is ours.
+    #[cfg(target_os = "linux")]
     Command(u8),
 }
 
@@ -134,6 +135,7 @@ pub(crate) fn main() -> ExitCode {
         Ok(()) => return ExitCode::SUCCESS,
         Err(Failure::Request(error)) => (format!("{error:#}"), 2),
         Err(Failure::Run(error)) => (format!("{error:#}"), 1),
+        #[cfg(target_os = "linux")]
         Err(Failure::Command(code)) => (format!("the command ended with exit code {code}"), code),
         Err(Failure::Partial(reason)) => (format!("the result is partial: {reason}"), 1),
     };

@@ -26,7 +26,8 @@ pub(crate) fn interrupt_flag() -> Arc<AtomicBool> {
     interrupted
 }
 
-/// Whether this process was started with `signal` ignored; if the system does not tell, it is taken to be.
+/// Whether this process was started with `signal` ignored. Only Linux tells; elsewhere it is taken to be, so that the
+/// signal does what it did before.
 fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

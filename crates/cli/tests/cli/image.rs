@@ -1,10 +1,10 @@
 //! `--image` and `strobe fsck`: the drive in a file outlives the process, whatever ends it.
 
 use std::fs;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::Duration;
 
-use super::{Ended, Folder, assert_causes_add_up, finish};
+use super::{Ended, Folder, assert_causes_add_up};
 
 /// [`super::TINY`] with room for a map on flash.
 const DRIVE: [&str; 2] = ["--set", "drive.nand.blocks_per_plane=64"];
@@ -135,10 +135,11 @@ fn a_full_disk_fails_the_run_and_leaves_a_whole_drive() {
     run(&folder, &["--set", "run.prefill=false", "--set", "run.warmup=0", "--set", "run.measure=20"]).ok();
     // Files may not grow beyond a megabyte, in blocks of 512 bytes; without the trap it would be a signal.
     let script = r#"trap '' XFSZ; ulimit -f 2000; exec "$0" "$@""#;
-    let mut command = Command::new("sh");
+    let mut command = std::process::Command::new("sh");
     command.args(["-c", script, env!("CARGO_BIN_EXE_strobe"), "run", "tiny.toml", "--image", "a.img"]);
     command.args(DRIVE).current_dir(folder.path()).stdin(Stdio::null());
-    let ended = finish(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("sh starts"));
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let ended = super::finish(child.expect("sh starts"));
     assert_eq!((ended.code, ended.out.as_str()), (1, ""), "{ended:?}");
     ended.says(&["the drive has failed: cannot write the image: ", "too large"]);
     let checked = folder.strobe(&["fsck", "a.img"]).ok();

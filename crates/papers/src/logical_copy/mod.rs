@@ -132,13 +132,9 @@ fn setups() -> Vec<Setup> {
 
 fn make(options: &Options, watch: &dyn Watch) -> Result<Made, PaperError> {
     let measured = pool::in_parallel(&setups(), watch, |setup| measure::measure(setup, options, watch))?;
-    let mut made = Made { notes: notes(options.scale), figures: figures::all(&measured) };
+    let made = Made { notes: notes(options.scale), figures: figures::all(&measured) };
     #[cfg(target_os = "linux")]
-    {
-        let (figures, notes) = kernel::figures(options, watch)?;
-        made.figures.extend(figures);
-        made.notes.extend(notes);
-    }
+    let made = made.and(kernel::figures(options, watch)?);
     Ok(made)
 }
 

@@ -114,14 +114,9 @@ fn make(options: &Options, watch: &dyn Watch) -> Result<Made, PaperError> {
         let pattern = patterns.iter().find(|pattern| pattern.workload == cell.workload);
         measure::run(cell, pattern.unwrap_or(&patterns[0]), options, watch)
     })?;
-    let mut made =
-        Made { notes: notes(&patterns, options.scale), figures: figures::all(&patterns, &measured) };
+    let made = Made { notes: notes(&patterns, options.scale), figures: figures::all(&patterns, &measured) };
     #[cfg(target_os = "linux")]
-    {
-        let (figures, notes) = kernel::figures(&patterns, options, watch)?;
-        made.figures.extend(figures);
-        made.notes.extend(notes);
-    }
+    let made = made.and(kernel::figures(&patterns, options, watch)?);
     Ok(made)
 }
 

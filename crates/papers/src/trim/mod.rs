@@ -82,13 +82,9 @@ fn make(options: &Options, watch: &dyn Watch) -> Result<Made, PaperError> {
     let environment = Environment::new(options);
     let measured = pool::in_parallel(&MODELS, watch, |model| device::measure(model, &environment, watch))?;
     let full = options.scale == Scale::Full;
-    let mut made = Made { notes: notes(&environment, options.scale), figures: figures::all(&measured, full) };
+    let made = Made { notes: notes(&environment, options.scale), figures: figures::all(&measured, full) };
     #[cfg(target_os = "linux")]
-    {
-        let (figures, notes) = ext4::figures(options, watch)?;
-        made.figures.extend(figures);
-        made.notes.extend(notes);
-    }
+    let made = made.and(ext4::figures(options, watch)?);
     Ok(made)
 }
 

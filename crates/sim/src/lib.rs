@@ -48,12 +48,37 @@
 //! at a rate, or at times of their own. [`Inspect`] is for what can be seen from outside, [`Simulated`] for what no real
 //! drive can: a copy of the whole drive, a power cut at a chosen flash operation.
 //!
+//! # Data, and power cuts
+//!
+//! With `nand.data = DataMode::Bytes` a drive keeps what is written, and completions of reads carry it. With
+//! `ftl.durable_map` it is found again after a power cut:
+//!
+//! ```
+//! use strobe_sim::{DataMode, DriveConfig, Lba, SimTime, build};
+//!
+//! let mut config = DriveConfig::preset("generic-8g")?;
+//! (config.nand.blocks_per_plane, config.nand.data, config.ftl.durable_map) = (64, DataMode::Bytes, true);
+//! let mut drive = build(&config, true, 1)?;
+//! let mut now = drive.write_bytes(SimTime::ZERO, Lba::new(0), &[7; 4096])?;
+//! drive.watch();
+//! drive.plan_cut(drive.operations() + 3);
+//! while !drive.was_cut() {
+//!     now = drive.write_bytes(now, Lba::new(800), &[8; 4096])?;
+//! }
+//! let (mut drive, recovery) = drive.restart(now)?;
+//! assert!(drive.verify().expect("watched").wrong.is_empty());
+//! let mut found = [0; 4096];
+//! drive.read_bytes(recovery.finished, Lba::new(0), &mut found)?;
+//! assert_eq!(found, [7; 4096]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! # What is counted
 //!
 //! [`DriveStats`] has what the host asked for and every operation on flash, once, under its one cause: host,
 //! collection, merge, map, wear levelling, copy, cache, recovery, padding. Two of them make a window:
-//! `later.since(&earlier)`. Write amplification is mapping units programmed, for whatever cause, per mapping unit that
-//! the host wrote.
+//! `later.since(&earlier)`. Flash operations count pages; write amplification is what they hold in mapping
+//! units, for whatever cause, per mapping unit that the host wrote: [`DriveStats::waf`].
 //!
 //! # Experiments
 //!
@@ -101,8 +126,9 @@ pub use strobe_lab::{
 pub use strobe_nand::{Cause, NandOp, OpCounts};
 #[doc(no_inline)]
 pub use strobe_ssd::{
-    BuildError, Command, CommandError, CommandKind, DriveConfig, DriveStats, Hint, HostQueue, KeyError,
-    Latency, Pacing, Range, Recovery, Simulated, build, build_on_image, build_with, memory_bytes, presets,
+    BuildError, Command, CommandError, CommandKind, Completion, DataMode, Device, DriveConfig, DriveStats,
+    Hint, HostQueue, Inspect, KeyError, Latency, Pacing, Range, Recovery, RecoveryError, Simulated, Verdict,
+    build, build_on_image, build_with, memory_bytes, presets,
 };
 #[doc(no_inline)]
 pub use strobe_types::{BlockId, Geometry, Lba, Op, Ppa, Prng, Request, SECTOR_BYTES, SimTime};

@@ -112,7 +112,7 @@ pub enum CommandKind {
 
 impl CommandKind {
     /// Every kind, in the order of their numbers.
-    pub const ALL: [CommandKind; 6] = [
+    pub const ALL: [CommandKind; CommandKind::WriteZeroes as usize + 1] = [
         CommandKind::Read,
         CommandKind::Write,
         CommandKind::Trim,

@@ -2,8 +2,8 @@
 
 use hdrhistogram::Histogram;
 use strobe_ftl::{CopyStats, GcStats, MergeStats, TranslationStats};
-use strobe_nand::OpCounts;
-use strobe_types::{Op, counters};
+use strobe_nand::{NandOp, OpCounts};
+use strobe_types::{Geometry, Op, counters};
 
 use crate::command::CommandKind;
 
@@ -75,6 +75,15 @@ counters! {
         pub copies: CopyStats,
         /// Non-volatile write cache; `None` if the drive has none.
         pub nvram: Option<NvramStats>,
+    }
+}
+
+impl DriveStats {
+    /// Write amplification on a drive of this shape: mapping units programmed, for whatever cause and with padding, per
+    /// mapping unit that the host wrote; `None` if it wrote none.
+    pub fn waf(&self, geometry: &Geometry) -> Option<f64> {
+        let programmed = self.nand.total(NandOp::Program) * u64::from(geometry.units_per_page());
+        (self.host.units_written > 0).then(|| programmed as f64 / self.host.units_written as f64)
     }
 }
 

@@ -40,6 +40,11 @@ pub enum BuildError {
     /// The victim policy is neither a name nor a formula.
     #[error("drive.ftl.gc.victim: {0}; policies with a name are {names}", names = policy_names())]
     Victim(#[from] FormulaError),
+    /// A victim policy was given to a scheme that has no use for one.
+    #[error(
+        "drive.ftl.mapping is \"{0}\", which merges blocks and asks no victim policy: only \"page\" and \"dftl\" do"
+    )]
+    NoVictims(String),
     /// Scores of this policy might not fit their integers.
     #[error(
         "a block has {0} mapping units; this victim policy takes at most {max}: use a larger \

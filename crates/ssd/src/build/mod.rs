@@ -58,6 +58,9 @@ where
     V: VictimPolicy + Clone + Send + 'static,
 {
     let plan = Plan::new(config, seed)?;
+    if block_scheme(&config.ftl.mapping).is_some() {
+        return Err(BuildError::NoVictims(config.ftl.mapping.clone()));
+    }
     let policy = AnyPolicy::new(policy(&plan.geometry));
     if plan.only_counts(timing) {
         return plan.page_mapped(plan.chip::<_, NoMedium>(Untimed), policy).map(|(drive, _)| drive);

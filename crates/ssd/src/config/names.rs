@@ -183,6 +183,7 @@ pub const MAPPINGS: &[MappingInfo] = &[
 pub(crate) fn block_scheme(mapping: &str) -> Option<BlockScheme> {
     match Mapping::named(mapping) {
         Some(Mapping::Blocks(scheme)) => Some(scheme),
-        _ => None,
+        // The page map has both; a scheme of another kind needs a case of its own in `Plan::build`.
+        Some(Mapping::Page | Mapping::Dftl) | None => None,
     }
 }

@@ -266,3 +266,12 @@ fn transfers_follow_the_channel_rate() {
         assert_eq!(queue.finished().as_ns(), transfer);
     }
 }
+
+#[test]
+fn a_policy_that_would_never_be_asked_is_refused() {
+    let mut config = config();
+    config.ftl.mapping = "fast".to_owned();
+    let policy = |geometry: &Geometry| Greedy::new(geometry.blocks());
+    let Err(error) = build_with(&config, false, 1, policy) else { panic!("it is built") };
+    assert!(matches!(&error, BuildError::NoVictims(mapping) if mapping == "fast"), "{error}");
+}

@@ -1,6 +1,6 @@
 //! Power cuts at every flash operation of every command, through the whole drive: all commands, write
 //! buffer, non-volatile cache, logical copies. The drive keeps account of what each mapping unit may read
-//! as (`Drive::watch`).
+//! as (`Simulated::watch`).
 
 use strobe_ssd::{
     Command, CopyMode, DataMode, DriveConfig, Hint, NvramPolicyName, Range, RecoveryError, SectorRange,

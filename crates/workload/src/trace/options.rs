@@ -26,7 +26,7 @@ pub struct TraceOptions {
     /// The device whose records are read, named as the trace names it: `254,0` (blkparse,
     /// blktrace), `hostname.disk` (msr), the file name (fio), otherwise the device column.
     /// `all` merges the records of all devices, whose addresses then overlap. `None` takes the
-    /// only device, and fails with [`TraceError::SeveralDevices`] if there is a second one.
+    /// only device, and fails with [`TraceError::SeveralDevices`](super::TraceError::SeveralDevices) if there is a second one.
     pub device: Option<String>,
     /// Only blkparse and blktrace. `None` means [`Action::Issue`].
     pub action: Option<Action>,

@@ -39,7 +39,7 @@ pub struct BlockMapConfig {
     pub log_blocks: u32,
     /// Blocks kept beyond what is needed, for media faults.
     pub fault_reserve: u32,
-    /// Whether trims survive a power cut. Written data does in any case.
+    /// Whether the drive can be found again after a power cut, and a log on flash keeps the trims.
     pub durable: bool,
 }
 

@@ -3,30 +3,21 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
+use strobe_types::named;
 
-/// How a measurement compares with the paper.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Verdict {
-    /// Within the band, like the paper's number.
-    Reproduced,
-    /// Within the band, which the paper's own number is outside of: as foretold, but not as printed.
-    NotReached,
-    /// Outside the band, or not to be measured.
-    Missed,
-    /// There is nothing to compare with.
-    Shown,
-}
-
-impl Verdict {
-    /// The name in JSON and CSV.
-    pub fn name(self) -> &'static str {
-        match self {
-            Verdict::Reproduced => "reproduced",
-            Verdict::NotReached => "not-reached",
-            Verdict::Missed => "missed",
-            Verdict::Shown => "shown",
-        }
+named! {
+    /// How a measurement compares with the paper.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Verdict {
+        /// Within the band, like the paper's number.
+        Reproduced => "reproduced",
+        /// Within the band, which the paper's own number is outside of: as foretold, but not as printed.
+        NotReached => "not-reached",
+        /// Outside the band, or not to be measured.
+        Missed => "missed",
+        /// There is nothing to compare with.
+        Shown => "shown",
     }
 }
 

@@ -1,27 +1,20 @@
 //! How commands are refused, and what an NVMe drive answers then.
 
 use strobe_ftl::FtlError;
+use strobe_types::named;
 
 use crate::command::{CommandKind, RANGES_MAX};
 
-/// A limit that a command can exceed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Limit {
-    /// Ranges of a command (DMRL, MSRC).
-    Ranges,
-    /// Sectors of one range (DMRSL, MSSRL).
-    RangeSectors,
-    /// Sectors of all ranges (DMSL, MCL).
-    Sectors,
-}
-
-impl Limit {
-    fn text(self) -> &'static str {
-        match self {
-            Limit::Ranges => "ranges",
-            Limit::RangeSectors => "sectors in one range",
-            Limit::Sectors => "sectors in all ranges",
-        }
+named! {
+    /// A limit that a command can exceed.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Limit {
+        /// Ranges of a command (DMRL, MSRC).
+        Ranges => "ranges",
+        /// Sectors of one range (DMRSL, MSSRL).
+        RangeSectors => "sectors in one range",
+        /// Sectors of all ranges (DMSL, MCL).
+        Sectors => "sectors in all ranges",
     }
 }
 
@@ -79,7 +72,7 @@ pub enum CommandError {
         ranges: usize,
     },
     /// A limit of the drive is exceeded.
-    #[error("{op} with {given} {what}; this drive takes at most {allowed}", op = .op.name(), what = .limit.text())]
+    #[error("{op} with {given} {what}; this drive takes at most {allowed}", op = .op.name(), what = .limit.name())]
     TooLarge {
         /// The command.
         op: CommandKind,

@@ -6,34 +6,26 @@ use strobe_linux::DiskOptions;
 use strobe_linux::job::{Run, Step};
 use strobe_nand::{Cause, NandOp, OpCounts};
 use strobe_ssd::{CopyMode, DriveConfig};
+use strobe_types::named;
 
 use crate::guest::{self, Aged, Kernel, NO_KERNEL, Task};
 use crate::{Figure, Options, PaperError, Row, Scale, View, Watch, pool};
 
-/// A file system, and how it makes room.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Mode {
-    Ext4,
-    /// F2FS as it comes: it fills holes in old segments rather than clean them.
-    Org,
-    /// F2FS that only writes to clean segments, and cleans by reading and writing.
-    NlRw,
-    /// The same, cleaning by logical copy.
-    NlLc,
+named! {
+    /// A file system, and how it makes room.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    enum Mode {
+        Ext4 => "EXT4",
+        /// F2FS as it comes: it fills holes in old segments rather than clean them.
+        Org => "ORG",
+        /// F2FS that only writes to clean segments, and cleans by reading and writing.
+        NlRw => "NL-RW",
+        /// The same, cleaning by logical copy.
+        NlLc => "NL-LC",
+    }
 }
 
 impl Mode {
-    const ALL: [Mode; 4] = [Mode::Ext4, Mode::Org, Mode::NlRw, Mode::NlLc];
-
-    fn name(self) -> &'static str {
-        match self {
-            Mode::Ext4 => "EXT4",
-            Mode::Org => "ORG",
-            Mode::NlRw => "NL-RW",
-            Mode::NlLc => "NL-LC",
-        }
-    }
-
     fn file_system(self) -> FileSystem {
         if self == Mode::Ext4 { FileSystem::Ext4 } else { FileSystem::F2fs }
     }
@@ -57,24 +49,13 @@ impl Mode {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Bench {
-    Tiobench,
-    CopyTar,
-    Varmail,
-    Dbench,
-}
-
-impl Bench {
-    const ALL: [Bench; 4] = [Bench::Tiobench, Bench::CopyTar, Bench::Varmail, Bench::Dbench];
-
-    fn name(self) -> &'static str {
-        match self {
-            Bench::Tiobench => "Tiobench",
-            Bench::CopyTar => "Copy&tar",
-            Bench::Varmail => "Varmail",
-            Bench::Dbench => "Dbench",
-        }
+named! {
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    enum Bench {
+        Tiobench => "Tiobench",
+        CopyTar => "Copy&tar",
+        Varmail => "Varmail",
+        Dbench => "Dbench",
     }
 }
 

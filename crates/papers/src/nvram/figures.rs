@@ -80,7 +80,7 @@ fn pattern(pattern: &Pattern) -> Figure {
             let request = (at % columns * total / columns).to_string();
             let block = (at / columns * blocks / lines).to_string();
             let at = [
-                ("metadata", absorbed.label()),
+                ("metadata", absorbed.name()),
                 ("request", request.as_str()),
                 ("logical_block", block.as_str()),
                 ("unit", "writes"),
@@ -96,7 +96,7 @@ fn pattern(pattern: &Pattern) -> Figure {
         figure: name.to_owned(),
         title: format!(
             "write references of {}, before and after metadata is absorbed",
-            pattern.workload.label()
+            pattern.workload.name()
         ),
         note: Some("writes by request number (across) and logical block of 16 KB (up)".to_owned()),
         rows,
@@ -108,7 +108,7 @@ fn pattern(pattern: &Pattern) -> Figure {
 fn written(patterns: &[Pattern]) -> Figure {
     let mut rows = Vec::new();
     for pattern in patterns {
-        let workload = pattern.workload.label();
+        let workload = pattern.workload.name();
         for class in Class::ALL {
             let count = pattern.writes().iter().filter(|write| write.class == class).count();
             let at = [("workload", workload), ("requests", class.name()), ("unit", "requests")];
@@ -116,7 +116,7 @@ fn written(patterns: &[Pattern]) -> Figure {
         }
     }
     for pattern in patterns {
-        let (paper, workload) = (pattern.workload.paper_mb(), pattern.workload.label());
+        let (paper, workload) = (pattern.workload.paper_mb(), pattern.workload.name());
         let (unit, name) = match pattern.workload {
             Workload::Camera => (1e6, "MB"),
             Workload::PostMark => (f64::from(1 << 20), "MiB"),
@@ -158,7 +158,7 @@ fn operations(results: &Results<'_>, workload: Workload) -> Figure {
             let base = count("replacement-block");
             for scheme in SCHEMES {
                 let at = [
-                    ("metadata", absorbed.label()),
+                    ("metadata", absorbed.name()),
                     ("operation", name),
                     ("scheme", scheme.label),
                     ("unit", "ratio"),
@@ -167,7 +167,7 @@ fn operations(results: &Results<'_>, workload: Workload) -> Figure {
                 rows.push(Row::shown(&at, ratio.map(|(count, base)| count / base)));
             }
             let at = [
-                ("metadata", absorbed.label()),
+                ("metadata", absorbed.name()),
                 ("operation", name),
                 ("scheme", "replacement, count"),
                 ("unit", "ratio"),
@@ -181,10 +181,7 @@ fn operations(results: &Results<'_>, workload: Workload) -> Figure {
     };
     Figure {
         figure: name.to_owned(),
-        title: format!(
-            "flash operations of {}, by scheme, normalised to replacement-block",
-            workload.label()
-        ),
+        title: format!("flash operations of {}, by scheme, normalised to replacement-block", workload.name()),
         note: Some(
             "reads are of pages and of out-of-band areas, which replacement-block follows its chains by"
                 .into(),
@@ -206,7 +203,7 @@ fn times(results: &Results<'_>, workload: Workload) -> Figure {
         {
             for scheme in SCHEMES {
                 let at = [
-                    ("metadata", absorbed.label()),
+                    ("metadata", absorbed.name()),
                     ("quantity", quantity),
                     ("scheme", scheme.label),
                     ("unit", "s"),
@@ -229,7 +226,7 @@ fn times(results: &Results<'_>, workload: Workload) -> Figure {
     };
     Figure {
         figure: name.to_owned(),
-        title: format!("execution time of {}, by scheme", workload.label()),
+        title: format!("execution time of {}, by scheme", workload.name()),
         note: Some(
             "before: everything goes to flash; after: metadata stays in 128 KB of the file system's; by address: \
              the drive keeps what lies before the first cluster, and the host pays for every request"

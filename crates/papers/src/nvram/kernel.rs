@@ -51,7 +51,7 @@ fn on_kernel(workload: Workload, kernel: &Kernel, options: &Options) -> Result<W
     let mut command = guest::workload(program, &[], ".", seed);
     command.extend(set);
     let task = Task {
-        name: format!("{} on vfat", workload.label()),
+        name: format!("{} on vfat", workload.name()),
         file_system: FileSystem::Vfat,
         mkfs_options: ["-F", "16", "-s", "4", "-r", "512"].map(str::to_owned).into(),
         // The mount is synchronous, so the program need not be.
@@ -112,7 +112,7 @@ pub(super) fn figures(
         let ours = of_pattern(pattern);
         let share = |of: Writes| 100.0 * of.fixed as f64 / of.requests as f64;
         for (name, of) in [("fatfs", ours), ("Linux VFAT", linux)] {
-            let at = |unit| [("workload", workload.label()), ("file system", name), ("unit", unit)];
+            let at = |unit| [("workload", workload.name()), ("file system", name), ("unit", unit)];
             rows.push(Row::shown(&at("write requests"), Some(of.requests as f64)));
             rows.push(Row::shown(&at("MB written"), Some(of.bytes as f64 / 1e6)));
             rows.push(Row::shown(&at("% of requests to tables and root"), Some(share(of))));

@@ -5,55 +5,39 @@ use strobe_linux::DiskOptions;
 use strobe_linux::job::{Run, Step};
 
 use strobe_ssd::DriveConfig;
-use strobe_types::Op;
+use strobe_types::{Op, named};
 
 use super::RANGES;
 use crate::guest::{self, Kernel, NO_KERNEL, Task};
 use crate::{Figure, Options, PaperError, Row, Scale, View, Watch, pool};
 
-/// What runs on the file system.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Work {
-    /// PostMark with 45,000 files.
-    PmA,
-    /// PostMark with 60,000 files.
-    PmB,
-    /// Deletion of 30,000 files.
-    Delete,
-}
-
-impl Work {
-    const ALL: [Work; 3] = [Work::PmA, Work::PmB, Work::Delete];
-
-    fn name(self) -> &'static str {
-        match self {
-            Work::PmA => "PM-A",
-            Work::PmB => "PM-B",
-            Work::Delete => "filemicro_delete",
-        }
+named! {
+    /// What runs on the file system.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    enum Work {
+        /// PostMark with 45,000 files.
+        PmA => "PM-A",
+        /// PostMark with 60,000 files.
+        PmB => "PM-B",
+        /// Deletion of 30,000 files.
+        Delete => "filemicro_delete",
     }
 }
 
-/// How ext4 sends discards.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Sends {
-    /// Gathered, and the commit of the journal waits for them, as in the paper.
-    AtCommit,
-    /// Gathered, in the background.
-    Gathered,
-    /// One by one, in the background: Linux 6.12 as it is.
-    Stock,
+named! {
+    /// How ext4 sends discards.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    enum Sends {
+        /// Gathered, and the commit of the journal waits for them, as in the paper.
+        AtCommit => "patched, at commit",
+        /// Gathered, in the background.
+        Gathered => "patched, in the background",
+        /// One by one, in the background: Linux 6.12 as it is.
+        Stock => "stock 6.12, in the background",
+    }
 }
 
 impl Sends {
-    fn name(self) -> &'static str {
-        match self {
-            Sends::AtCommit => "patched, at commit",
-            Sends::Gathered => "patched, in the background",
-            Sends::Stock => "stock 6.12, in the background",
-        }
-    }
-
     /// The switches of `/sys/fs/ext4/vda`.
     fn switches(self) -> [(&'static str, &'static str); 2] {
         let batch = if self == Sends::Stock { "1" } else { "64" };

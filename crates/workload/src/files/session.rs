@@ -1,50 +1,23 @@
 //! The account of a run: every call a workload makes passes through here.
 
 use super::{FileError, FileId, FileSystem};
+use strobe_types::named;
 
-/// Kinds of file system calls.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-#[expect(missing_docs, reason = "named as the calls of FileSystem")]
-pub enum Operation {
-    MakeDir,
-    RemoveDir,
-    Create,
-    Open,
-    Read,
-    Write,
-    Sync,
-    Close,
-    Remove,
-}
-
-impl Operation {
-    /// All kinds, in the order of their numbers.
-    pub const ALL: [Self; 9] = [
-        Self::MakeDir,
-        Self::RemoveDir,
-        Self::Create,
-        Self::Open,
-        Self::Read,
-        Self::Write,
-        Self::Sync,
-        Self::Close,
-        Self::Remove,
-    ];
-
-    /// The name used in results.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::MakeDir => "make_dir",
-            Self::RemoveDir => "remove_dir",
-            Self::Create => "create",
-            Self::Open => "open",
-            Self::Read => "read",
-            Self::Write => "write",
-            Self::Sync => "sync",
-            Self::Close => "close",
-            Self::Remove => "remove",
-        }
+named! {
+    /// Kinds of file system calls.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[repr(u8)]
+    #[expect(missing_docs, reason = "named as the calls of FileSystem")]
+    pub enum Operation {
+        MakeDir => "make_dir",
+        RemoveDir => "remove_dir",
+        Create => "create",
+        Open => "open",
+        Read => "read",
+        Write => "write",
+        Sync => "sync",
+        Close => "close",
+        Remove => "remove",
     }
 }
 

@@ -1,30 +1,21 @@
 //! The choices of a block-mapped drive, and whether they work.
 
 use strobe_nand::Nand;
-use strobe_types::{BlockId, Geometry};
+use strobe_types::{BlockId, Geometry, named};
 
 use crate::journal::Trims;
 
-/// A block-mapped scheme.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BlockScheme {
-    /// Chains of blocks with each sector at the same offset, as in NFTL (Ban 1995). Needs a chip that takes
-    /// the pages of a block in any order.
-    ReplacementBlock,
-    /// One log block per data block, as in BAST (Kim et al. 2002), with fill-up and switch.
-    LogBlock,
-    /// Log blocks shared by all data blocks, one of them for sequential writes (FAST, Lee et al. 2007).
-    Fast,
-}
-
-impl BlockScheme {
-    /// Its name in configurations.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::ReplacementBlock => "replacement-block",
-            Self::LogBlock => "log-block",
-            Self::Fast => "fast",
-        }
+named! {
+    /// A block-mapped scheme.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum BlockScheme {
+        /// Chains of blocks with each sector at the same offset, as in NFTL (Ban 1995). Needs a chip that takes
+        /// the pages of a block in any order.
+        ReplacementBlock => "replacement-block",
+        /// One log block per data block, as in BAST (Kim et al. 2002), with fill-up and switch.
+        LogBlock => "log-block",
+        /// Log blocks shared by all data blocks, one of them for sequential writes (FAST, Lee et al. 2007).
+        Fast => "fast",
     }
 }
 

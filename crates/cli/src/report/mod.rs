@@ -16,8 +16,7 @@ pub use strobe_lab::numbers::{bytes, count, duration, trimmed};
 use strobe_lab::numbers::{rate, times};
 use strobe_lab::power::{PowerCutResult, RecoveryResult};
 use strobe_lab::result::{
-    ByCause, Causes, CopyResult, Job, JobOp, MergeResult, NandResult, RunResult, TranslationResult,
-    WearResult,
+    ByCause, CopyResult, Job, JobOp, MergeResult, NandResult, RunResult, TranslationResult, WearResult,
 };
 use strobe_lab::{Sample, WindowVerdict, WorkloadConfig};
 
@@ -230,22 +229,9 @@ fn flash_table(nand: &NandResult) -> Table {
 }
 
 fn causes(op: &ByCause) -> String {
-    let Causes { host, gc, merge, map, meta, wear, copy, cache, recovery, pad } = op.by_cause;
-    let named = [
-        ("host", host),
-        ("gc", gc),
-        ("merge", merge),
-        ("map", map),
-        ("meta", meta),
-        ("wear", wear),
-        ("copy", copy),
-        ("cache", cache),
-        ("recovery", recovery),
-        ("pad", pad),
-    ];
     let share = |n: u64| 100.0 * n as f64 / op.total.max(1) as f64;
-    let parts: Vec<String> =
-        named.iter().filter(|(_, n)| *n > 0).map(|(name, n)| format!("{name} {:.1} %", share(*n))).collect();
+    let some = op.by_cause.named().into_iter().filter(|&(_, n)| n > 0);
+    let parts: Vec<String> = some.map(|(name, n)| format!("{name} {:.1} %", share(n))).collect();
     parts.join(", ")
 }
 

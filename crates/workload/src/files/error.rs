@@ -73,3 +73,17 @@ pub(super) fn check_range<T: PartialOrd + Display>(
     let allowed = format!("from {} to {}", range.start(), range.end());
     Err(FileWorkloadError::OutOfRange { key, value: value.to_string(), allowed })
 }
+
+/// Refuses `value` unless it is a multiple of `unit`, from that to `max`.
+pub(super) fn check_multiple(
+    key: &'static str,
+    value: u32,
+    unit: u32,
+    max: u32,
+) -> Result<(), FileWorkloadError> {
+    if (unit..=max).contains(&value) && value.is_multiple_of(unit) {
+        return Ok(());
+    }
+    let allowed = format!("a multiple of {unit} from {unit} to {max}");
+    Err(FileWorkloadError::OutOfRange { key, value: value.to_string(), allowed })
+}

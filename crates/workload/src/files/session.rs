@@ -55,7 +55,7 @@ impl Observer for () {}
 
 /// A file system as the workloads see it: it counts, tells the observer, and writes and reads files
 /// in blocks.
-pub(super) struct Session<'a> {
+pub struct Session<'a> {
     fs: &'a mut dyn FileSystem,
     observer: &'a mut dyn Observer,
     pub(super) tally: Tally,

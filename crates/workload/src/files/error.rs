@@ -11,29 +11,17 @@ pub enum FileError {
     #[error("no space left on the volume")]
     NoSpace,
     /// No file or directory of that name.
-    #[error("{path} does not exist")]
-    NotFound {
-        /// The path given.
-        path: String,
-    },
+    #[error("{0} does not exist")]
+    NotFound(String),
     /// The name is taken.
-    #[error("{path} exists already")]
-    Exists {
-        /// The path given.
-        path: String,
-    },
+    #[error("{0} exists already")]
+    Exists(String),
     /// The directory to be removed is not empty.
-    #[error("{path} is not empty")]
-    NotEmpty {
-        /// The path given.
-        path: String,
-    },
+    #[error("{0} is not empty")]
+    NotEmpty(String),
     /// The file is open and can be neither opened again nor removed.
-    #[error("{path} is open")]
-    Busy {
-        /// The path given.
-        path: String,
-    },
+    #[error("{0} is open")]
+    Busy(String),
     /// The handle names no open file.
     #[error("the file handle is not open")]
     NotOpen,

@@ -20,7 +20,7 @@
 use super::error::check_range;
 use super::mersenne::Mersenne;
 use super::session::Session;
-use super::{FileSystem, FileWorkload, FileWorkloadError, Observer, Space, Tally};
+use super::{FileWorkload, FileWorkloadError, Space, Tally};
 
 settings! {
     /// PostMark's settings, with its own defaults. Its seed is 42 by default; it is given apart.
@@ -53,17 +53,17 @@ settings! {
 
 /// What PostMark prints at the end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PostmarkReport {
+struct PostmarkReport {
     /// Files created, before and during the transactions.
-    pub created: u64,
+    created: u64,
     /// Files deleted by transactions.
-    pub deleted: u64,
+    deleted: u64,
     /// Files deleted at the end.
-    pub deleted_at_end: u64,
+    deleted_at_end: u64,
     /// Files read as a whole.
-    pub read: u64,
+    read: u64,
     /// Files appended to.
-    pub appended: u64,
+    appended: u64,
 }
 
 impl PostmarkConfig {
@@ -81,16 +81,7 @@ impl PostmarkConfig {
         }
     }
 
-    /// Like [`FileWorkload::run`], with the numbers that PostMark prints. `seed` is below 2^32.
-    pub fn run_reported<'a>(
-        &'a self,
-        fs: &'a mut dyn FileSystem,
-        seed: u64,
-        observer: &'a mut dyn Observer,
-    ) -> Result<(Tally, PostmarkReport), FileWorkloadError> {
-        self.play_reported(Session::new(fs, observer), seed)
-    }
-
+    /// [`FileWorkload::play`] with the numbers that PostMark prints. `seed` is below 2^32.
     fn play_reported<'a>(
         &'a self,
         session: Session<'a>,
@@ -281,7 +272,8 @@ mod tests {
     #[track_caller]
     fn assert_report(config: &PostmarkConfig, files: [u64; 5], bytes_written: u64, bytes_read: u64) {
         let mut fs = NullFileSystem::new();
-        let (tally, report) = config.run_reported(&mut fs, PostmarkConfig::SEED, &mut ()).expect("runs");
+        let (tally, report) =
+            config.play_reported(Session::new(&mut fs, &mut ()), PostmarkConfig::SEED).expect("runs");
         let [created, deleted, deleted_at_end, read, appended] = files;
         assert_eq!(report, PostmarkReport { created, deleted, deleted_at_end, read, appended });
         assert_eq!((tally.bytes_written, tally.bytes_read), (bytes_written, bytes_read));
@@ -311,7 +303,7 @@ mod tests {
     fn biases_of_minus_one_switch_off() {
         let config = PostmarkConfig { read_bias: -1, create_bias: -1, ..PostmarkConfig::default() };
         let mut fs = NullFileSystem::new();
-        let (_, report) = config.run_reported(&mut fs, 42, &mut ()).expect("runs");
+        let (_, report) = config.play_reported(Session::new(&mut fs, &mut ()), 42).expect("runs");
         assert_eq!((report.created, report.read, report.appended, report.deleted), (500, 0, 0, 0));
     }
 

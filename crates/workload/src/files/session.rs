@@ -77,27 +77,19 @@ impl<'a> Session<'a> {
     }
 
     pub(super) fn make_dir(&mut self, path: &str) -> Result<(), FileError> {
-        self.fs.make_dir(path)?;
-        self.done(Operation::MakeDir, 0);
-        Ok(())
+        self.fs.make_dir(path).inspect(|()| self.done(Operation::MakeDir, 0))
     }
 
     pub(super) fn remove_dir(&mut self, path: &str) -> Result<(), FileError> {
-        self.fs.remove_dir(path)?;
-        self.done(Operation::RemoveDir, 0);
-        Ok(())
+        self.fs.remove_dir(path).inspect(|()| self.done(Operation::RemoveDir, 0))
     }
 
     pub(super) fn create(&mut self, path: &str) -> Result<FileId, FileError> {
-        let file = self.fs.create(path)?;
-        self.done(Operation::Create, 0);
-        Ok(file)
+        self.fs.create(path).inspect(|_| self.done(Operation::Create, 0))
     }
 
     pub(super) fn open(&mut self, path: &str) -> Result<FileId, FileError> {
-        let file = self.fs.open(path)?;
-        self.done(Operation::Open, 0);
-        Ok(file)
+        self.fs.open(path).inspect(|_| self.done(Operation::Open, 0))
     }
 
     pub(super) fn size(&mut self, file: FileId) -> Result<u64, FileError> {
@@ -183,21 +175,15 @@ impl<'a> Session<'a> {
     }
 
     pub(super) fn sync(&mut self, file: FileId) -> Result<(), FileError> {
-        self.fs.sync(file)?;
-        self.done(Operation::Sync, 0);
-        Ok(())
+        self.fs.sync(file).inspect(|()| self.done(Operation::Sync, 0))
     }
 
     pub(super) fn close(&mut self, file: FileId) -> Result<(), FileError> {
-        self.fs.close(file)?;
-        self.done(Operation::Close, 0);
-        Ok(())
+        self.fs.close(file).inspect(|()| self.done(Operation::Close, 0))
     }
 
     pub(super) fn remove(&mut self, path: &str) -> Result<(), FileError> {
-        self.fs.remove(path)?;
-        self.done(Operation::Remove, 0);
-        Ok(())
+        self.fs.remove(path).inspect(|()| self.done(Operation::Remove, 0))
     }
 }
 

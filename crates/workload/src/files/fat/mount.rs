@@ -59,7 +59,7 @@ impl<'v, D: SectorDevice> FatMount<'v, D> {
 
     fn check_closed(&self, path: &str) -> Result<(), FileError> {
         if self.files.iter().flatten().any(|open| open.path.eq_ignore_ascii_case(path)) {
-            return Err(FileError::Busy { path: path.into() });
+            return Err(FileError::Busy(path.into()));
         }
         Ok(())
     }
@@ -71,7 +71,7 @@ impl<'v, D: SectorDevice> FatMount<'v, D> {
         operation: impl FnOnce(&'v fatfs::FileSystem<Stream<D>>) -> io::Result<T>,
     ) -> Result<T, FileError> {
         match self.atomically(path, Order::Grow, operation) {
-            Ok((_, before)) if before.is_empty() => Err(FileError::Exists { path: path.into() }),
+            Ok((_, before)) if before.is_empty() => Err(FileError::Exists(path.into())),
             Ok((made, _)) => Ok(made),
             Err(FileError::NoSpace) => Err(FileError::NoSpace),
             Err(refused) => Err(self.check_new(path).err().unwrap_or(refused)),
@@ -85,7 +85,7 @@ impl<'v, D: SectorDevice> FatMount<'v, D> {
             None => contains(&root, path),
         };
         if found.map_err(|e| error(path, e))? {
-            return Err(FileError::Exists { path: path.into() });
+            return Err(FileError::Exists(path.into()));
         }
         Ok(())
     }
@@ -191,9 +191,9 @@ pub(super) fn error(path: &str, error: io::Error) -> FileError {
     }
     match (error.kind(), error.to_string().as_str()) {
         (ErrorKind::WriteZero, _) | (_, "No space left on device") => FileError::NoSpace,
-        (ErrorKind::NotFound, _) => FileError::NotFound { path: path.into() },
-        (ErrorKind::AlreadyExists, _) => FileError::Exists { path: path.into() },
-        (_, "Directory not empty") => FileError::NotEmpty { path: path.into() },
+        (ErrorKind::NotFound, _) => FileError::NotFound(path.into()),
+        (ErrorKind::AlreadyExists, _) => FileError::Exists(path.into()),
+        (_, "Directory not empty") => FileError::NotEmpty(path.into()),
         (_, text) if path.is_empty() => FileError::Io(text.into()),
         (_, text) => FileError::Io(format!("{path}: {text}")),
     }

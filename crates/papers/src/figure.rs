@@ -133,6 +133,15 @@ pub struct Figure {
 }
 
 impl Figure {
+    pub(crate) fn new(name: impl Into<String>, title: impl Into<String>, view: View, rows: Vec<Row>) -> Self {
+        Self { figure: name.into(), title: title.into(), note: None, rows, view }
+    }
+
+    /// The same with what to know before comparing.
+    pub(crate) fn noted(self, note: impl Into<String>) -> Self {
+        Self { note: Some(note.into()), ..self }
+    }
+
     /// Names of all coordinates, in the order in which they first appear.
     pub fn coordinates(&self) -> Vec<&str> {
         let mut names: Vec<&str> = Vec::new();

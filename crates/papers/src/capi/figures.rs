@@ -32,13 +32,12 @@ fn data_sets(shares: &[f64]) -> Figure {
         let at = [("cold_hot", set.name), ("unit", "% of pages hot")];
         Row::judged(&at, Some(nominal), Some(100.0 * share), [Some(nominal - 1.0), Some(nominal + 1.0)])
     };
-    Figure {
-        figure: "3".to_owned(),
-        title: "data sets: pages written more often than the average page".to_owned(),
-        note: None,
-        rows: DATA_SETS.iter().zip(shares).map(row).collect(),
-        view: View::List,
-    }
+    Figure::new(
+        "3",
+        "data sets: pages written more often than the average page",
+        View::List,
+        DATA_SETS.iter().zip(shares).map(row).collect(),
+    )
 }
 
 /// A figure of bars: a group of them for each data set, one for each scheme.
@@ -60,13 +59,13 @@ fn bars(metric: &Metric, paper: &Group<'_>, fair: &Group<'_>) -> Figure {
     for group in [paper, fair] {
         rows.extend(metric.claims.iter().map(|claim| average(metric, group, claim)));
     }
-    Figure {
-        figure: metric.figure.to_owned(),
-        title: metric.title.to_owned(),
-        note: Some(metric.note.to_owned()),
+    Figure::new(
+        metric.figure,
+        metric.title,
+        View::Table { down: &["mode", "cold_hot"], across: "policy" },
         rows,
-        view: View::Table { down: &["mode", "cold_hot"], across: "policy" },
-    }
+    )
+    .noted(metric.note)
 }
 
 fn bar(metric: &Metric, group: &Group<'_>, results: &[&RunResult], place: usize) -> Option<f64> {
@@ -173,13 +172,12 @@ fn deaths(curves: &[(&'static Scheme, &RunResult)]) -> Figure {
             _ => Row::shown(&at, span(scheme.label)),
         });
     }
-    Figure {
-        figure: "5".to_owned(),
-        title: "bad blocks over host pages written, at 7:3, until the drive cannot hold its data".to_owned(),
-        note: None,
+    Figure::new(
+        "5",
+        "bad blocks over host pages written, at 7:3, until the drive cannot hold its data",
+        View::Curves { of: "policy", over: "million_host_pages" },
         rows,
-        view: View::Curves { of: "policy", over: "million_host_pages" },
-    }
+    )
 }
 
 /// Which combination lives longest.
@@ -211,17 +209,16 @@ fn combinations(beyond: &Group<'_>) -> Figure {
         }
     }
     rows.extend(gains_over_capi(beyond));
-    Figure {
-        figure: "beyond".to_owned(),
-        title: "combinations that the paper does not consider".to_owned(),
-        note: Some(
-            "CAPi+: CAPi with net_blocks = 4 and adaptive allocation. Ideal lifetime: all blocks wear alike at \
-             this write amplification, (endurance + 1) × pages / write amplification"
-                .to_owned(),
-        ),
+    Figure::new(
+        "beyond",
+        "combinations that the paper does not consider",
+        View::Table { down: &["cold_hot", "quantity"], across: "policy" },
         rows,
-        view: View::Table { down: &["cold_hot", "quantity"], across: "policy" },
-    }
+    )
+    .noted(
+        "CAPi+: CAPi with net_blocks = 4 and adaptive allocation. Ideal lifetime: all blocks wear alike at \
+             this write amplification, (endurance + 1) × pages / write amplification",
+    )
 }
 
 /// How much longer than CAPi the combinations live: on average, and where each gains least. One of

@@ -410,20 +410,20 @@ fn draw(measured: &[Measured]) -> Vec<Figure> {
         [("claim", "flash writes, NL-LC against NL-RW, the most of Tiobench and Copy&tar"), ("unit", "%")];
     writes.push(Row::judged(&at, Some(-80.0), most, [Some(-85.0), Some(-60.0)]).because(why));
     vec![
-        Figure {
-            figure: "3".into(),
-            title: "performance after ageing".into(),
-            note: Some("u: share of what an empty F2FS offers that the ageing files take".into()),
-            rows: speed,
-            view: View::Table { down: &["benchmark", "mode", "unit"], across: "u" },
-        },
-        Figure {
-            figure: "4".into(),
-            title: "flash writes by cause".into(),
-            note: Some("MB programmed per run; of Dbench per MB that it moves".into()),
-            rows: writes,
-            view: View::Table { down: &["benchmark", "mode", "cause", "unit"], across: "u" },
-        },
+        Figure::new(
+            "3",
+            "performance after ageing",
+            View::Table { down: &["benchmark", "mode", "unit"], across: "u" },
+            speed,
+        )
+        .noted("u: share of what an empty F2FS offers that the ageing files take"),
+        Figure::new(
+            "4",
+            "flash writes by cause",
+            View::Table { down: &["benchmark", "mode", "cause", "unit"], across: "u" },
+            writes,
+        )
+        .noted("MB programmed per run; of Dbench per MB that it moves"),
     ]
 }
 

@@ -92,16 +92,13 @@ fn pattern(pattern: &Pattern) -> Figure {
         Workload::Camera => "1a",
         Workload::PostMark => "1b",
     };
-    Figure {
-        figure: name.to_owned(),
-        title: format!(
-            "write references of {}, before and after metadata is absorbed",
-            pattern.workload.name()
-        ),
-        note: Some("writes by request number (across) and logical block of 16 KB (up)".to_owned()),
+    Figure::new(
+        name,
+        format!("write references of {}, before and after metadata is absorbed", pattern.workload.name()),
+        View::Map { of: "metadata", across: "request", up: "logical_block" },
         rows,
-        view: View::Map { of: "metadata", across: "request", up: "logical_block" },
-    }
+    )
+    .noted("writes by request number (across) and logical block of 16 KB (up)")
 }
 
 /// What is written, beside what the paper says.
@@ -136,16 +133,13 @@ fn written(patterns: &[Pattern]) -> Figure {
             Workload::PostMark => Row::shown(&at, Some(share)),
         });
     }
-    Figure {
-        figure: "written".to_owned(),
-        title: "write requests by what the file system writes".to_owned(),
-        note: Some(
-            "PostMark's bytes are those of its seed; Camera-MS500's sizes are drawn, as the paper's were"
-                .to_owned(),
-        ),
+    Figure::new(
+        "written",
+        "write requests by what the file system writes",
+        View::Table { down: &["workload"], across: "requests" },
         rows,
-        view: View::Table { down: &["workload"], across: "requests" },
-    }
+    )
+    .noted("PostMark's bytes are those of its seed; Camera-MS500's sizes are drawn, as the paper's were")
 }
 
 /// Figure 2: flash operations, normalised to replacement-block.
@@ -179,16 +173,13 @@ fn operations(results: &Results<'_>, workload: Workload) -> Figure {
         Workload::Camera => "2a",
         Workload::PostMark => "2b",
     };
-    Figure {
-        figure: name.to_owned(),
-        title: format!("flash operations of {}, by scheme, normalised to replacement-block", workload.name()),
-        note: Some(
-            "reads are of pages and of out-of-band areas, which replacement-block follows its chains by"
-                .into(),
-        ),
+    Figure::new(
+        name,
+        format!("flash operations of {}, by scheme, normalised to replacement-block", workload.name()),
+        View::Table { down: &["metadata", "operation"], across: "scheme" },
         rows,
-        view: View::Table { down: &["metadata", "operation"], across: "scheme" },
-    }
+    )
+    .noted("reads are of pages and of out-of-band areas, which replacement-block follows its chains by")
 }
 
 /// A time of a run.
@@ -224,17 +215,16 @@ fn times(results: &Results<'_>, workload: Workload) -> Figure {
         Workload::Camera => "3a",
         Workload::PostMark => "3b",
     };
-    Figure {
-        figure: name.to_owned(),
-        title: format!("execution time of {}, by scheme", workload.name()),
-        note: Some(
-            "before: everything goes to flash; after: metadata stays in 128 KB of the file system's; by address: \
-             the drive keeps what lies before the first cluster, and the host pays for every request"
-                .into(),
-        ),
+    Figure::new(
+        name,
+        format!("execution time of {}, by scheme", workload.name()),
+        View::Table { down: &["metadata", "quantity"], across: "scheme" },
         rows,
-        view: View::Table { down: &["metadata", "quantity"], across: "scheme" },
-    }
+    )
+    .noted(
+        "before: everything goes to flash; after: metadata stays in 128 KB of the file system's; by address: \
+             the drive keeps what lies before the first cluster, and the host pays for every request",
+    )
 }
 
 fn camera_claims(results: &Results<'_>) -> Vec<Row> {
@@ -344,15 +334,14 @@ fn offsets(results: &Results<'_>) -> Figure {
             rows.push(Row::shown(&at, gains.iter().copied().reduce(pick)));
         }
     }
-    Figure {
-        figure: "offsets".to_owned(),
-        title: "execution time of Camera-MS500 by the partition's offset in an erase block, in sectors".to_owned(),
-        note: Some(
-            "FAST closes its sequential log with every write to the first sector of a block: where a hot sector \
-             lies there, it merges for nothing"
-                .into(),
-        ),
+    Figure::new(
+        "offsets",
+        "execution time of Camera-MS500 by the partition's offset in an erase block, in sectors",
+        View::Table { down: &["offset"], across: "run" },
         rows,
-        view: View::Table { down: &["offset"], across: "run" },
-    }
+    )
+    .noted(
+        "FAST closes its sequential log with every write to the first sector of a block: where a hot sector \
+             lies there, it merges for nothing",
+    )
 }

@@ -122,12 +122,11 @@ pub(super) fn figures(
         "figure vfat: the same programs on the VFAT of Linux {}, mounted sync, on a volume of the same shape",
         kernel.version()
     )];
-    let figure = Figure {
-        figure: "vfat".into(),
-        title: "the kernel's own VFAT beside the FAT of these runs".into(),
-        note: None,
+    let figure = Figure::new(
+        "vfat",
+        "the kernel's own VFAT beside the FAT of these runs",
+        View::Table { down: &["workload", "unit"], across: "file system" },
         rows,
-        view: View::Table { down: &["workload", "unit"], across: "file system" },
-    };
+    );
     Ok((vec![figure], notes))
 }

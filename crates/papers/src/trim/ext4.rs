@@ -302,13 +302,12 @@ fn draw(measured: &[Measured], scale: Scale) -> Vec<Figure> {
             let at = claim("commands of stock 6.12 over those of gathered ones, in the background", "times");
             rows.push(Row::shown(&at, ratio));
         }
-        figures.push(Figure {
-            figure: figure.into(),
-            title: title.into(),
-            note: None,
+        figures.push(Figure::new(
+            figure,
+            title,
+            View::Table { down: &["workload", "ext4", "unit"], across: "ranges" },
             rows,
-            view: View::Table { down: &["workload", "ext4", "unit"], across: "ranges" },
-        });
+        ));
     }
     figures
 }

@@ -77,13 +77,13 @@ fn by_shape(measured: &Measured) -> Figure {
              preset"
         }
     };
-    Figure {
-        figure: model.figure.to_owned(),
-        title: format!("time per TRIM command of one range, {} ({})", model.label, model.preset),
-        note: Some(note.to_owned()),
+    Figure::new(
+        model.figure,
+        format!("time per TRIM command of one range, {} ({})", model.label, model.preset),
+        View::Table { down: &["alignment", "order"], across: "size" },
         rows,
-        view: View::Table { down: &["alignment", "order"], across: "size" },
-    }
+    )
+    .noted(note)
 }
 
 /// The smallest of the values that `of` gives for the shapes it wants; nothing if one is missing.
@@ -116,13 +116,8 @@ fn commands(measured: &[Measured], full: bool) -> Figure {
             false => Row::shown(&at, counted),
         });
     }
-    Figure {
-        figure: "table-2".to_owned(),
-        title: "TRIM commands by ranges per command".to_owned(),
-        note: Some(format!("ranges of {RANGE_KIB} KB, which follows from 2 GB in 131,072 commands of one")),
-        rows,
-        view: View::List,
-    }
+    Figure::new("table-2", "TRIM commands by ranges per command", View::List, rows)
+        .noted(format!("ranges of {RANGE_KIB} KB, which follows from 2 GB in 131,072 commands of one"))
 }
 
 /// Figure 3: the same amount in fewer commands.
@@ -163,17 +158,16 @@ fn by_ranges(measured: &[Measured]) -> Figure {
         let least = steps.collect::<Option<Vec<f64>>>().and_then(|all| all.into_iter().reduce(f64::min));
         rows.push(Row::judged(&at, None, least, [Some(DIFFERENCE), None]));
     }
-    Figure {
-        figure: "3".to_owned(),
-        title: format!("time to trim everything in ranges of {RANGE_KIB} KB, by ranges per command"),
-        note: Some(
-            "Jasmine's t_range was chosen for its gain at 64 ranges; the other drives' is assumed, and how much \
-             they gain is not known"
-                .to_owned(),
-        ),
+    Figure::new(
+        "3",
+        format!("time to trim everything in ranges of {RANGE_KIB} KB, by ranges per command"),
+        View::Table { down: &["drive", "quantity"], across: "ranges" },
         rows,
-        view: View::Table { down: &["drive", "quantity"], across: "ranges" },
-    }
+    )
+    .noted(
+        "Jasmine's t_range was chosen for its gain at 64 ranges; the other drives' is assumed, and how much \
+             they gain is not known",
+    )
 }
 
 /// How much longer than with one range per command it takes, in percent.

@@ -86,7 +86,7 @@ impl<N: Nand> MappingScheme for BlockMap<N> {
         self.sectors.refuse_at_end_of_life()?;
         let mut done = now;
         for unit in units {
-            done = done.max(self.scheme.write(&mut self.sectors, now, unit, cause)?);
+            done = done.max(self.scheme.write(&mut self.sectors, now, (unit, cause))?);
             self.sectors.stats.host_units_written += 1;
             self.sectors.commit_if_full(done)?;
         }
@@ -142,7 +142,7 @@ impl<N: Nand> MappingScheme for BlockMap<N> {
             let page = self.sectors.nand.geometry().page_of(ppa);
             let arrived = self.sectors.nand.read(found, page, 1, Cause::Copy);
             let unit = Unit { lpn: destination, payload: self.sectors.nand.payload(ppa) };
-            done = done.max(self.scheme.write(&mut self.sectors, arrived, &unit, Cause::Copy)?);
+            done = done.max(self.scheme.write(&mut self.sectors, arrived, (&unit, Cause::Copy))?);
             self.sectors.commit_if_full(done)?;
             self.sectors.stats.copies.physical_units += 1;
         }

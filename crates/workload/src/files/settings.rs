@@ -9,16 +9,12 @@ macro_rules! settings {
             $($(#[$key_about:meta])* pub $key:ident: $type:ty = $default:expr $(, $min:literal..=$max:literal)?;)+
         }
     ) => {
-        $(#[$about])*
-        #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
-        #[serde(deny_unknown_fields, default)]
-        pub struct $name {
-            $($(#[$key_about])* $(#[schemars(range(min = $min, max = $max))])? pub $key: $type,)+
-        }
-
-        impl Default for $name {
-            fn default() -> Self {
-                Self { $($key: $default,)+ }
+        strobe_types::defaults! {
+            $(#[$about])*
+            #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+            #[serde(deny_unknown_fields, default)]
+            pub struct $name {
+                $($(#[$key_about])* $(#[schemars(range(min = $min, max = $max))])? pub $key: $type = $default;)+
             }
         }
 

@@ -8,25 +8,22 @@ use crate::files::{FileError, FileId, FileSystem, Mode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
+use strobe_types::defaults;
 
-/// How a FAT volume is mounted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct MountOptions {
-    /// When changes are written: "sync" or "buffered". Default "sync".
-    pub mode: Mode,
-    /// Whether clusters that become free are trimmed, as with mount option `discard`. Default false.
-    /// In synchronous mode that is after the tables are written, otherwise at once.
-    pub discard: bool,
-    /// Most sectors of file contents in one request of synchronous mode. 1, a request per sector as in the
-    /// NVRAM paper, to 256 (larger counts as that); 0 counts as 1. Default 1.
-    #[schemars(range(min = 1, max = 256))]
-    pub sync_request_sectors: u32,
-}
-
-impl Default for MountOptions {
-    fn default() -> Self {
-        Self { mode: Mode::Sync, discard: false, sync_request_sectors: 1 }
+defaults! {
+    /// How a FAT volume is mounted.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields, default)]
+    pub struct MountOptions {
+        /// When changes are written: "sync" or "buffered". Default "sync".
+        pub mode: Mode = Mode::Sync;
+        /// Whether clusters that become free are trimmed, as with mount option `discard`. Default false.
+        /// In synchronous mode that is after the tables are written, otherwise at once.
+        pub discard: bool = false;
+        /// Most sectors of file contents in one request of synchronous mode. 1, a request per sector as in the
+        /// NVRAM paper, to 256 (larger counts as that); 0 counts as 1. Default 1.
+        #[schemars(range(min = 1, max = 256))]
+        pub sync_request_sectors: u32 = 1;
     }
 }
 

@@ -135,10 +135,8 @@ fn with<C: FileWorkload + Default + Serialize + DeserializeOwned>(
     let config: C = toml::from_str(&lines)
         .map_err(|error| Failure::Request(anyhow!("--set: {} (see --help-settings)", error.message())))?;
     let mode = if args.buffered { Mode::Buffered } else { Mode::Sync };
-    let failed = |error: FileWorkloadError| match error {
-        FileWorkloadError::OutOfRange { .. } => Failure::request(&error),
-        FileWorkloadError::File(_) => Failure::Run(anyhow!("{error}")),
-        other => Failure::Run(anyhow!("{other}")),
+    let failed = |error: FileWorkloadError| {
+        Failure::judged(matches!(error, FileWorkloadError::OutOfRange { .. }), &error)
     };
     let (tally, written) = match &args.directory {
         Some(folder) => (in_directory(&config, folder, mode, args)?, None),

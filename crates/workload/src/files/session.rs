@@ -40,6 +40,11 @@ impl Tally {
 
 /// Is told how a run proceeds. All methods do nothing by default; `()` is an observer.
 pub trait Observer {
+    /// A call is about to be made.
+    fn begins(&mut self, operation: Operation) {
+        let _ = operation;
+    }
+
     /// A call has succeeded. `bytes` are those written or read, otherwise 0.
     fn operation(&mut self, operation: Operation, bytes: u64) {
         let _ = (operation, bytes);
@@ -71,25 +76,35 @@ impl<'a> Session<'a> {
         self.observer.progress(done, total);
     }
 
+    /// A call that moves no bytes.
+    fn call<T>(
+        &mut self,
+        operation: Operation,
+        call: impl FnOnce(&mut dyn FileSystem) -> Result<T, FileError>,
+    ) -> Result<T, FileError> {
+        self.observer.begins(operation);
+        call(self.fs).inspect(|_| self.done(operation, 0))
+    }
+
     fn done(&mut self, operation: Operation, bytes: u64) {
         self.tally.calls[operation as usize] += 1;
         self.observer.operation(operation, bytes);
     }
 
     pub(super) fn make_dir(&mut self, path: &str) -> Result<(), FileError> {
-        self.fs.make_dir(path).inspect(|()| self.done(Operation::MakeDir, 0))
+        self.call(Operation::MakeDir, |fs| fs.make_dir(path))
     }
 
     pub(super) fn remove_dir(&mut self, path: &str) -> Result<(), FileError> {
-        self.fs.remove_dir(path).inspect(|()| self.done(Operation::RemoveDir, 0))
+        self.call(Operation::RemoveDir, |fs| fs.remove_dir(path))
     }
 
     pub(super) fn create(&mut self, path: &str) -> Result<FileId, FileError> {
-        self.fs.create(path).inspect(|_| self.done(Operation::Create, 0))
+        self.call(Operation::Create, |fs| fs.create(path))
     }
 
     pub(super) fn open(&mut self, path: &str) -> Result<FileId, FileError> {
-        self.fs.open(path).inspect(|_| self.done(Operation::Open, 0))
+        self.call(Operation::Open, |fs| fs.open(path))
     }
 
     pub(super) fn size(&mut self, file: FileId) -> Result<u64, FileError> {
@@ -98,6 +113,7 @@ impl<'a> Session<'a> {
 
     /// One write call.
     pub(super) fn write_at(&mut self, file: FileId, offset: u64, bytes: &[u8]) -> Result<(), FileError> {
+        self.observer.begins(Operation::Write);
         self.fs.write_at(file, offset, bytes)?;
         self.tally.bytes_written += bytes.len() as u64;
         self.done(Operation::Write, bytes.len() as u64);
@@ -151,6 +167,7 @@ impl<'a> Session<'a> {
         offset: u64,
         buffer: &mut [u8],
     ) -> Result<usize, FileError> {
+        self.observer.begins(Operation::Read);
         let size = self.fs.read_at(file, offset, buffer)?;
         self.tally.bytes_read += size as u64;
         self.done(Operation::Read, size as u64);
@@ -175,15 +192,15 @@ impl<'a> Session<'a> {
     }
 
     pub(super) fn sync(&mut self, file: FileId) -> Result<(), FileError> {
-        self.fs.sync(file).inspect(|()| self.done(Operation::Sync, 0))
+        self.call(Operation::Sync, |fs| fs.sync(file))
     }
 
     pub(super) fn close(&mut self, file: FileId) -> Result<(), FileError> {
-        self.fs.close(file).inspect(|()| self.done(Operation::Close, 0))
+        self.call(Operation::Close, |fs| fs.close(file))
     }
 
     pub(super) fn remove(&mut self, path: &str) -> Result<(), FileError> {
-        self.fs.remove(path).inspect(|()| self.done(Operation::Remove, 0))
+        self.call(Operation::Remove, |fs| fs.remove(path))
     }
 }
 

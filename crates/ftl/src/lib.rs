@@ -50,13 +50,10 @@ pub enum FtlError {
     /// Garbage collection ran for long without freeing a block. The capacity check before the
     /// run makes this impossible for a policy that ever picks a block with invalid units.
     #[error(
-        "garbage collection makes no progress: {victims} victims in a row freed nothing; \
+        "garbage collection makes no progress: {0} victims in a row freed nothing; \
          the victim policy keeps choosing blocks without invalid data"
     )]
-    NoProgress {
-        /// Consecutive victims without gain.
-        victims: u64,
-    },
+    NoProgress(u64),
     /// No erased block is left: more flash operations failed in one collection than the reserve
     /// covers.
     #[error(

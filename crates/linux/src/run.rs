@@ -106,7 +106,7 @@ impl Machine {
         };
         let ended = session::boot(self, file.path(), &mut disk, &mut notes, stop)?;
         if ended.end == End::Off && !notes.is_done && notes.failed.is_none() {
-            return Err(LinuxError::Ended { log: notes.log });
+            return Err(LinuxError::Ended(notes.log));
         }
         if let Some(recorder) = disk.take_recorder() {
             recorder.finish()?;

@@ -94,7 +94,7 @@ pub fn boot(
     let heard = session.hear_everything();
     match end {
         // A kernel that panics may take the rest with it in any way.
-        _ if session.log_says("Kernel panic") => Err(LinuxError::Panic { log: session.last_words() }),
+        _ if session.log_says("Kernel panic") => Err(LinuxError::Panic(session.last_words())),
         Ok(end) => heard.map(|()| Ended {
             end,
             guest_ns: session.now(),
@@ -324,7 +324,7 @@ impl Session<'_> {
             }
             let [acknowledged, time] = fds.map(|fd| !fd.revents().is_empty());
             if time && self.serve_time()? == Some(End::Off) {
-                return Err(LinuxError::Ended { log: self.last_words() });
+                return Err(LinuxError::Ended(self.last_words()));
             }
             if acknowledged {
                 let mut ack = [0; vhost::ACK_BYTES];
@@ -382,7 +382,7 @@ impl Session<'_> {
                 return self.answer(&vhost::config_reply(&message, &space));
             }
             Request::SetConfig { offset, bytes } => self.disk.set_config(offset, &bytes),
-            Request::Kick { .. } => {
+            Request::Kick(_) => {
                 self.kicked()?;
                 if self.disk.target().drive().was_cut() {
                     return Ok(Some(End::PowerCut));

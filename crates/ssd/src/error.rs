@@ -102,11 +102,8 @@ pub enum CommandError {
     #[error("the drive does not know this command")]
     Unsupported,
     /// A command that is to run alone, while others are outstanding.
-    #[error("a command alone while {commands} are outstanding: submit it, or take their completions first")]
-    Busy {
-        /// Commands outstanding.
-        commands: usize,
-    },
+    #[error("a command alone while {0} are outstanding: submit it, or take their completions first")]
+    Busy(usize),
     /// The drive does not keep what is written.
     #[error("this drive keeps no contents: set drive.nand.data = \"bytes\"")]
     NoContent,
@@ -154,7 +151,7 @@ impl CommandError {
             | CommandError::Length { .. }
             | CommandError::DataLength { .. }
             | CommandError::Ranges { .. }
-            | CommandError::Busy { .. }
+            | CommandError::Busy(_)
             | CommandError::NoContent => Status::INVALID_FIELD,
             CommandError::Unsupported => Status::INVALID_OPCODE,
             CommandError::TooLarge { .. } => Status::SIZE_LIMIT_EXCEEDED,

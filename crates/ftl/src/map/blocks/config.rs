@@ -68,10 +68,10 @@ impl BlockMapConfig {
     pub(super) fn check<N: Nand>(&self, nand: &N) -> Result<(), BlockMapError> {
         let (scheme, geometry) = (self.scheme.name(), nand.geometry());
         if geometry.units_per_page() != 1 {
-            return Err(BlockMapError::UnitIsNoPage { scheme });
+            return Err(BlockMapError::UnitIsNoPage(scheme));
         }
         if self.scheme == BlockScheme::ReplacementBlock && !nand.takes_any_order() {
-            return Err(BlockMapError::InOrder { scheme });
+            return Err(BlockMapError::InOrder(scheme));
         }
         if self.log_blocks < 2 {
             return Err(BlockMapError::FewLogBlocks { scheme, given: self.log_blocks });
@@ -123,20 +123,14 @@ pub enum BlockMapError {
         room: u32,
     },
     /// Sectors are smaller than pages.
-    #[error("{scheme} maps whole flash pages: drive.ftl.mapping_unit_bytes must equal drive.nand.page_bytes")]
-    UnitIsNoPage {
-        /// Name of the scheme.
-        scheme: &'static str,
-    },
+    #[error("{0} maps whole flash pages: drive.ftl.mapping_unit_bytes must equal drive.nand.page_bytes")]
+    UnitIsNoPage(&'static str),
     /// The scheme programs pages out of order.
     #[error(
-        "{scheme} writes the pages of a block in any order, which this chip does not allow; small-page SLC \
+        "{0} writes the pages of a block in any order, which this chip does not allow; small-page SLC \
          does: drive.nand.any_page_order = true"
     )]
-    InOrder {
-        /// Name of the scheme.
-        scheme: &'static str,
-    },
+    InOrder(&'static str),
     /// Not enough log blocks to work with.
     #[error("{scheme} needs at least 2 log or replacement blocks, drive.ftl.log_blocks is {given}")]
     FewLogBlocks {

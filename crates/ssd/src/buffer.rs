@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use strobe_ftl::{FtlError, MappingScheme};
+use strobe_ftl::{Done, FtlError, MappingScheme};
 use strobe_nand::{Cause, Payload, Unit};
 use strobe_types::{Lpn, SimTime};
 
@@ -78,7 +78,7 @@ impl<P: Payload> WriteBuffer<P> {
         lpn: Lpn,
         payload: P,
         ftl: &mut impl MappingScheme<Payload = P>,
-    ) -> Result<SimTime, FtlError> {
+    ) -> Done {
         if let Some(waiting) = self.dirty.get_mut(&lpn) {
             *waiting = payload;
             return Ok(now);
@@ -125,7 +125,7 @@ impl<P: Payload> WriteBuffer<P> {
         first: Lpn,
         count: u32,
         ftl: &mut impl MappingScheme<Payload = P>,
-    ) -> Result<SimTime, FtlError> {
+    ) -> Done {
         let dirty = self.dirty.range(first..first.plus(count));
         self.batch.clear();
         self.batch.extend(dirty.map(|(&lpn, payload)| Unit { lpn, payload: payload.clone() }));
@@ -148,11 +148,7 @@ impl<P: Payload> WriteBuffer<P> {
     }
 
     /// Writes everything back; returns when all of it is on flash.
-    pub(crate) fn flush(
-        &mut self,
-        now: SimTime,
-        ftl: &mut impl MappingScheme<Payload = P>,
-    ) -> Result<SimTime, FtlError> {
+    pub(crate) fn flush(&mut self, now: SimTime, ftl: &mut impl MappingScheme<Payload = P>) -> Done {
         while !self.dirty.is_empty() {
             self.write_back(now, ftl)?;
         }

@@ -14,7 +14,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use strobe_ftl::{CheckError, FtlError, MappingScheme};
+use strobe_ftl::{CheckError, Done, FtlError, MappingScheme};
 use strobe_nand::{Bus, Cause, Payload, Unit};
 use strobe_types::{Geometry, Lpn, SimTime};
 
@@ -163,7 +163,7 @@ impl<P: Payload> Nvram<P> {
         lpn: Lpn,
         payload: P,
         ftl: &mut impl MappingScheme<Payload = P>,
-    ) -> Result<SimTime, FtlError> {
+    ) -> Done {
         let mut at = now;
         if let Some(entry) = self.entries.get_mut(&lpn) {
             entry.payload = Some(payload);
@@ -208,7 +208,7 @@ impl<P: Payload> Nvram<P> {
         first: Lpn,
         count: u32,
         ftl: &mut impl MappingScheme<Payload = P>,
-    ) -> Result<SimTime, FtlError> {
+    ) -> Done {
         let range = first..first.plus(count);
         let (mut done, mut has_tombstone) = (now, false);
         self.batch.clear();
@@ -228,11 +228,7 @@ impl<P: Payload> Nvram<P> {
     }
 
     /// Writes the batch to flash and lets go of it then.
-    fn write_batch_back(
-        &mut self,
-        now: SimTime,
-        ftl: &mut impl MappingScheme<Payload = P>,
-    ) -> Result<SimTime, FtlError> {
+    fn write_batch_back(&mut self, now: SimTime, ftl: &mut impl MappingScheme<Payload = P>) -> Done {
         let done = ftl.write(now.max(self.merged), &self.batch, Cause::Cache)?;
         self.stats.evicted_units += self.batch.len() as u64;
         self.places.give(done, self.batch.len());
@@ -252,11 +248,7 @@ impl<P: Payload> Nvram<P> {
 
     /// Flushes the mapping scheme; returns when that is done. Then it knows of the trims, and the tombstones
     /// are gone.
-    pub(crate) fn flush(
-        &mut self,
-        now: SimTime,
-        ftl: &mut impl MappingScheme<Payload = P>,
-    ) -> Result<SimTime, FtlError> {
+    pub(crate) fn flush(&mut self, now: SimTime, ftl: &mut impl MappingScheme<Payload = P>) -> Done {
         let mut trimmed = now;
         for &lpn in &self.trimmed {
             // Once more, as a power cut may have brought the unit back.

@@ -9,8 +9,8 @@ use super::found::Found;
 use super::log_block::LogBlock;
 use super::replacement::ReplacementBlock;
 use super::scheme::Scheme;
-use super::sectors::{Done, New, Sectors};
-use crate::{CheckError, Recovery, RecoveryError};
+use super::sectors::{New, Sectors};
+use crate::{CheckError, Done, Recovery, RecoveryError};
 
 /// The scheme of a drive.
 #[derive(Clone, Debug)]

@@ -9,9 +9,9 @@ use strobe_types::{BlockId, Lpn, SimTime};
 
 use super::found::{Found, FoundBlock};
 use super::scheme::Scheme;
-use super::sectors::{Done, New, Sectors};
+use super::sectors::{New, Sectors};
 use crate::recovery::damaged;
-use crate::{CheckError, Recovery, RecoveryError};
+use crate::{CheckError, Done, Recovery, RecoveryError};
 
 /// The log block for sequential writes: it holds the first sectors of one logical block, in order.
 #[derive(Clone, Copy, Debug)]

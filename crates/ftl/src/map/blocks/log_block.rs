@@ -7,9 +7,9 @@ use strobe_types::{BlockId, SimTime};
 
 use super::found::Found;
 use super::scheme::Scheme;
-use super::sectors::{Done, New, Sectors};
+use super::sectors::{New, Sectors};
 use crate::recovery::damaged;
-use crate::{CheckError, FtlError, Recovery, RecoveryError};
+use crate::{CheckError, Done, FtlError, Recovery, RecoveryError};
 
 /// The log of one logical block.
 #[derive(Clone, Copy, Debug)]

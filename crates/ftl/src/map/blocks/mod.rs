@@ -20,9 +20,7 @@ mod sectors;
 use strobe_nand::{Cause, Nand, Payload, PowerCuts, Unit};
 use strobe_types::{Lpn, SimTime};
 
-use crate::{
-    CheckError, FtlError, FtlStats, Inspectable, MappingScheme, Recoverable, Recovery, RecoveryError,
-};
+use crate::{CheckError, Done, FtlStats, Inspectable, MappingScheme, Recoverable, Recovery, RecoveryError};
 
 use any_scheme::AnyScheme;
 pub use config::{BlockMapConfig, BlockMapError, BlockScheme};
@@ -82,7 +80,7 @@ impl<N: Nand> MappingScheme for BlockMap<N> {
         &self.sectors.stats
     }
 
-    fn write(&mut self, now: SimTime, units: &[Unit<N::Payload>], cause: Cause) -> Result<SimTime, FtlError> {
+    fn write(&mut self, now: SimTime, units: &[Unit<N::Payload>], cause: Cause) -> Done {
         self.sectors.refuse_at_end_of_life()?;
         let mut done = now;
         for unit in units {
@@ -112,7 +110,7 @@ impl<N: Nand> MappingScheme for BlockMap<N> {
         finished
     }
 
-    fn trim(&mut self, now: SimTime, first: Lpn, count: u32) -> Result<SimTime, FtlError> {
+    fn trim(&mut self, now: SimTime, first: Lpn, count: u32) -> Done {
         let mut done = now;
         for lpn in (0..count).map(|at| first.plus(at)) {
             self.sectors.unmap(lpn);
@@ -121,11 +119,11 @@ impl<N: Nand> MappingScheme for BlockMap<N> {
         Ok(done)
     }
 
-    fn flush(&mut self, now: SimTime) -> Result<SimTime, FtlError> {
+    fn flush(&mut self, now: SimTime) -> Done {
         self.sectors.commit(now)
     }
 
-    fn copy(&mut self, now: SimTime, from: Lpn, to: Lpn, count: u32) -> Result<SimTime, FtlError> {
+    fn copy(&mut self, now: SimTime, from: Lpn, to: Lpn, count: u32) -> Done {
         self.sectors.refuse_at_end_of_life()?;
         let mut done = now;
         for at in 0..count {

@@ -9,9 +9,9 @@ use strobe_types::{BlockId, Lpn, SimTime};
 
 use super::found::Found;
 use super::scheme::Scheme;
-use super::sectors::{Done, New, Sectors};
+use super::sectors::{New, Sectors};
 use crate::recovery::damaged;
-use crate::{CheckError, Recovery, RecoveryError};
+use crate::{CheckError, Done, Recovery, RecoveryError};
 
 /// NFTL: an overwrite goes to the first block of the chain whose page at the sector's offset is free, and
 /// the chain grows when there is none.

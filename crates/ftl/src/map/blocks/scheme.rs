@@ -4,8 +4,8 @@ use strobe_nand::Nand;
 use strobe_types::{Lpn, SimTime};
 
 use super::found::Found;
-use super::sectors::{Done, New, Sectors};
-use crate::{CheckError, Recovery, RecoveryError};
+use super::sectors::{New, Sectors};
+use crate::{CheckError, Done, Recovery, RecoveryError};
 
 /// Where writes go, and what is merged when.
 ///

@@ -8,7 +8,7 @@ use super::config::BlockMapConfig;
 use crate::free::{FreePool, Want};
 use crate::journal::Trims;
 use crate::scan::COPIED;
-use crate::{FtlError, FtlStats, MergeStats};
+use crate::{Done, FtlError, FtlStats, MergeStats};
 
 /// What a block is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,9 +24,6 @@ pub(super) enum State {
 
 /// A sector to be written, and why.
 pub(super) type New<'a, N> = (&'a Unit<<N as Nand>::Payload>, Cause);
-
-/// When it is done.
-pub(super) type Done = Result<SimTime, FtlError>;
 
 /// A program that failed: when that was known.
 pub(super) struct Failed {

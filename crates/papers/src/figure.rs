@@ -172,6 +172,20 @@ impl Figure {
     }
 }
 
+/// All `values` put together by `with`; nothing if one is missing.
+pub(crate) fn reduced(
+    values: impl IntoIterator<Item = Option<f64>>,
+    with: fn(f64, f64) -> f64,
+) -> Option<f64> {
+    values.into_iter().collect::<Option<Vec<f64>>>()?.into_iter().reduce(with)
+}
+
+/// The mean of `values`; nothing if one is missing.
+pub(crate) fn mean(values: impl IntoIterator<Item = Option<f64>>) -> Option<f64> {
+    let values = values.into_iter().collect::<Option<Vec<f64>>>()?;
+    Some(values.iter().sum::<f64>() / values.len() as f64)
+}
+
 /// A CSV field after RFC 4180.
 fn field(text: &str) -> String {
     match text.contains([',', '"', '\n']) {

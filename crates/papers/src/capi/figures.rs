@@ -3,6 +3,7 @@
 use super::metrics::{COPIES, Claim, ERASES, FIRST_FAILURE, GC_TIME, Metric, ratio};
 use super::schemes::CAPI;
 use super::{DATA_SETS, Group, Scheme};
+use crate::figure::{mean, reduced};
 use crate::{Figure, Row, View};
 use strobe_lab::RunResult;
 
@@ -114,8 +115,7 @@ fn with_orders(mut figure: Figure, paper: &Group<'_>) -> Figure {
         let leads = ranking.windows(2).map(|pair| {
             lifetime(pair[0], place).zip(lifetime(pair[1], place)).map(|(a, b)| percent_more(a, b))
         });
-        let smallest =
-            leads.collect::<Option<Vec<f64>>>().map(|leads| leads.into_iter().fold(f64::MAX, f64::min));
+        let smallest = reduced(leads, f64::min);
         let text = format!("{}: smallest lead over the next", ranking.join(" > "));
         let at = [("mode", "paper"), ("cold_hot", set.name), ("claim", text.as_str()), ("unit", "%")];
         figure.rows.push(match set.hot_share >= 0.3 {
@@ -143,8 +143,7 @@ fn largest_change(group: &Group<'_>, metric: &Metric, from: usize) -> Option<f64
     let change = |(_, of): &(&Scheme, [&RunResult; DATA_SETS.len()])| {
         Some(percent_more((metric.of)(of[DATA_SETS.len() - 1])?, (metric.of)(of[from])?))
     };
-    let changes = group.schemes.iter().map(change).collect::<Option<Vec<f64>>>()?;
-    changes.into_iter().reduce(f64::max)
+    reduced(group.schemes.iter().map(change), f64::max)
 }
 
 /// Figure 5: how the blocks die.
@@ -230,9 +229,8 @@ fn gains_over_capi(beyond: &Group<'_>) -> Vec<Row> {
     let mut best: Option<(f64, &str)> = None;
     for label in beyond.schemes.iter().map(|(scheme, _)| scheme.label).filter(|&label| label != CAPI) {
         let gain = |set| Some(percent_more(lifetime(label, set)?, lifetime(CAPI, set)?));
-        let gains = (0..DATA_SETS.len()).map(gain).collect::<Option<Vec<f64>>>();
-        let mean = gains.as_ref().map(|gains| gains.iter().sum::<f64>() / gains.len() as f64);
-        let least = gains.map(|gains| gains.into_iter().fold(f64::MAX, f64::min));
+        let (mean, least) =
+            (mean((0..DATA_SETS.len()).map(gain)), reduced((0..DATA_SETS.len()).map(gain), f64::min));
         rows.push(row_of(format!("lifetime of {label} against {CAPI}, mean of the data sets"), mean));
         rows.push(row_of(format!("lifetime of {label} against {CAPI}, where it gains least"), least));
         if let Some(least) = least.filter(|&least| best.is_none_or(|(most, _)| least > most)) {

@@ -8,6 +8,7 @@ use strobe_nand::{Cause, NandOp, OpCounts};
 use strobe_ssd::{CopyMode, DriveConfig};
 use strobe_types::named;
 
+use crate::figure::reduced;
 use crate::guest::{self, Aged, Kernel, NO_KERNEL, Task};
 use crate::{Figure, Options, PaperError, Row, Scale, View, Watch, pool};
 
@@ -156,7 +157,7 @@ impl Room {
             disk: DiskOptions::default(),
             memory_mib: 256,
         };
-        let (_, said) = guest::run(kernel, &task, experiment, None)?;
+        let (_, said) = guest::run(kernel, &task, experiment, None, None)?;
         Self::parse(&said).ok_or_else(|| PaperError::Guest {
             run: task.name,
             error: Box::new(LinuxRunError::Step(format!("F2FS says {}", said.trim_end()))),
@@ -208,7 +209,7 @@ impl Runs<'_> {
         ];
         let name = format!("ageing to {utilisation}");
         let task = self.task(mode, &name, Vec::new(), self.workload("ageing", &settings, "age"));
-        Ok(Aged::of(guest::run(self.kernel, &task, &self.experiment, None)?.0))
+        Ok(Aged::of(guest::run(self.kernel, &task, &self.experiment, None, None)?.0))
     }
 
     fn bench(&self, mode: Mode, utilisation: f64, bench: Bench, drive: Aged) -> Result<Measured, PaperError> {
@@ -240,7 +241,7 @@ impl Runs<'_> {
         setup.push(Step::DropCaches);
         let name = format!("{} at {utilisation}", bench.name());
         let task = self.task(mode, &name, setup, command);
-        let (outcome, said) = guest::run(self.kernel, &task, &self.experiment, Some(drive))?;
+        let (outcome, said) = guest::run(self.kernel, &task, &self.experiment, Some(drive), None)?;
         let (begin, end) = window(&outcome).ok_or(PaperError::Interrupted)?;
         let stats = end.stats.since(&begin.stats);
         let seconds = (end.at_ns - begin.at_ns) as f64 / 1e9;
@@ -376,10 +377,8 @@ fn draw(measured: &[Measured]) -> Vec<Figure> {
         let all = UTILISATIONS.map(|u| faster(bench, Mode::NlRw, u));
         let at = claim(bench, "NL-LC over NL-RW at u = 0.8", "times");
         speed.push(Row::judged(&at, Some(paper), faster(bench, Mode::NlRw, JUDGED), band).because(why));
-        let least =
-            all.into_iter().collect::<Option<Vec<_>>>().and_then(|all| all.into_iter().reduce(f64::min));
         let at = claim(bench, "NL-LC over NL-RW, the least of all u", "times");
-        speed.push(Row::judged(&at, None, least, [Some(EQUAL), None]).because(why));
+        speed.push(Row::judged(&at, None, reduced(all, f64::min), [Some(EQUAL), None]).because(why));
     }
     let grows = faster(Bench::Tiobench, Mode::NlRw, JUDGED)
         .zip(faster(Bench::Tiobench, Mode::NlRw, UTILISATIONS[0]))
@@ -392,8 +391,7 @@ fn draw(measured: &[Measured]) -> Vec<Figure> {
     let at = claim(Bench::CopyTar, "EXT4 over the fastest F2FS at u = 0.8", "times");
     let f2fs =
         [Mode::Org, Mode::NlRw, Mode::NlLc].map(|mode| Some(find(Bench::CopyTar, mode, JUDGED)?.speed));
-    let fastest =
-        f2fs.into_iter().collect::<Option<Vec<_>>>().and_then(|all| all.into_iter().reduce(f64::max));
+    let fastest = reduced(f2fs, f64::max);
     let ext4 = find(Bench::CopyTar, Mode::Ext4, JUDGED).zip(fastest).map(|(ext4, f2fs)| ext4.speed / f2fs);
     speed.push(Row::judged(&at, None, ext4, [Some(1.0), None]).because(why));
     let change = |bench| {

@@ -88,12 +88,8 @@ fn pattern(pattern: &Pattern) -> Figure {
             rows.push(Row::shown(&at, Some(count as f64)));
         }
     }
-    let name = match pattern.workload {
-        Workload::Camera => "1a",
-        Workload::PostMark => "1b",
-    };
     Figure::new(
-        name,
+        format!("1{}", pattern.workload.part()),
         format!("write references of {}, before and after metadata is absorbed", pattern.workload.name()),
         View::Map { of: "metadata", across: "request", up: "logical_block" },
         rows,
@@ -169,12 +165,8 @@ fn operations(results: &Results<'_>, workload: Workload) -> Figure {
             rows.push(Row::shown(&at, base));
         }
     }
-    let name = match workload {
-        Workload::Camera => "2a",
-        Workload::PostMark => "2b",
-    };
     Figure::new(
-        name,
+        format!("2{}", workload.part()),
         format!("flash operations of {}, by scheme, normalised to replacement-block", workload.name()),
         View::Table { down: &["metadata", "operation"], across: "scheme" },
         rows,
@@ -211,12 +203,8 @@ fn times(results: &Results<'_>, workload: Workload) -> Figure {
         Workload::Camera => camera_claims(results),
         Workload::PostMark => postmark_claims(results),
     });
-    let name = match workload {
-        Workload::Camera => "3a",
-        Workload::PostMark => "3b",
-    };
     Figure::new(
-        name,
+        format!("3{}", workload.part()),
         format!("execution time of {}, by scheme", workload.name()),
         View::Table { down: &["metadata", "quantity"], across: "scheme" },
         rows,

@@ -32,6 +32,14 @@ named! {
 }
 
 impl Workload {
+    /// Which part of each figure it is.
+    const fn part(self) -> char {
+        match self {
+            Self::Camera => 'a',
+            Self::PostMark => 'b',
+        }
+    }
+
     /// What the paper says is written, in MB: 10⁶ bytes for Camera-MS500, 2²⁰ for PostMark, whose number
     /// fits to the byte.
     const fn paper_mb(self) -> f64 {

@@ -8,6 +8,7 @@ use strobe_ssd::DriveConfig;
 use strobe_types::{Op, named};
 
 use super::RANGES;
+use crate::figure::reduced;
 use crate::guest::{self, Kernel, NO_KERNEL, Task};
 use crate::{Figure, Options, PaperError, Row, Scale, View, Watch, pool};
 
@@ -171,7 +172,7 @@ fn measure(case: Case, kernel: &Kernel, options: &Options) -> Result<Measured, P
     let runs = case.work.seeds() as f64;
     for more in 0..case.work.seeds() {
         let task = task(case, options, options.seed.wrapping_add(more));
-        let (outcome, _) = guest::run(kernel, &task, &experiment, None)?;
+        let (outcome, _) = guest::run(kernel, &task, &experiment, None, None)?;
         let (begin, end) = window(&outcome).ok_or(PaperError::Interrupted)?;
         let requests = end.requests.since(&begin.requests);
         sum.ns += (end.at_ns - begin.at_ns) as f64 / runs;
@@ -293,7 +294,7 @@ fn draw(measured: &[Measured], scale: Scale) -> Vec<Figure> {
             }
             let grows = RANGES.map(|ranges| seconds(find(work, ranges, Sends::AtCommit)));
             let monotone = grows.windows(2).map(|pair| Some(100.0 * (pair[0]? / pair[1]? - 1.0)));
-            let least = monotone.collect::<Option<Vec<_>>>().and_then(|all| all.into_iter().reduce(f64::min));
+            let least = reduced(monotone, f64::min);
             let at = claim("least gain from one number of ranges to the next", "%");
             // PostMark writes more than it deletes; when the drive collects is not the same in each run.
             let low = if work == Work::Delete { -0.5 } else { -3.0 };

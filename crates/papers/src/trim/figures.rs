@@ -2,6 +2,7 @@
 
 use super::device::{Measured, Shape};
 use super::{JASMINE, RANGE_KIB, RANGES, SIZES_KIB};
+use crate::figure::{mean, reduced};
 use crate::{Figure, Row, View};
 
 /// Every figure, in the order of the paper. `full` if as much was trimmed as in the paper.
@@ -36,8 +37,7 @@ fn by_shape(measured: &Measured) -> Figure {
     }
     if let Some((level, [low, high])) = model.level {
         let at = [("claim", "mean of all bars"), ("unit", "µs")];
-        let times = shapes().map(|shape| measured.us(shape)).collect::<Option<Vec<f64>>>();
-        let mean = times.map(|times| times.iter().sum::<f64>() / times.len() as f64);
+        let mean = mean(shapes().map(|shape| measured.us(shape)));
         rows.push(Row::judged(&at, Some(level), mean, [Some(low), Some(high)]));
     }
     let order = match model.likes_continuous {
@@ -88,8 +88,7 @@ fn by_shape(measured: &Measured) -> Figure {
 
 /// The smallest of the values that `of` gives for the shapes it wants; nothing if one is missing.
 fn least(of: impl Fn(Shape) -> Option<Option<f64>>) -> Option<f64> {
-    let values = shapes().filter_map(of).collect::<Option<Vec<f64>>>()?;
-    values.into_iter().reduce(f64::min)
+    reduced(shapes().filter_map(of), f64::min)
 }
 
 /// How much less `a` is than `b`, in percent.
@@ -155,8 +154,7 @@ fn by_ranges(measured: &[Measured]) -> Figure {
         let claim = format!("{}, more ranges per command: least time saved by a step", of.model.label);
         let at = [("claim", claim.as_str()), ("unit", "%")];
         let steps = RANGES.windows(2).map(|pair| saved(of.seconds(pair[1]), of.seconds(pair[0])));
-        let least = steps.collect::<Option<Vec<f64>>>().and_then(|all| all.into_iter().reduce(f64::min));
-        rows.push(Row::judged(&at, None, least, [Some(DIFFERENCE), None]));
+        rows.push(Row::judged(&at, None, reduced(steps, f64::min), [Some(DIFFERENCE), None]));
     }
     Figure::new(
         "3",

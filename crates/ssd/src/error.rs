@@ -1,7 +1,7 @@
 //! How commands are refused, and what an NVMe drive answers then.
 
 use strobe_ftl::FtlError;
-use strobe_types::named;
+use strobe_types::{SimTime, named};
 
 use crate::command::{CommandKind, RANGES_MAX};
 
@@ -17,6 +17,9 @@ named! {
         Sectors => "sectors in all ranges",
     }
 }
+
+/// When a command is complete, or why it was refused.
+pub(crate) type Completed = Result<SimTime, CommandError>;
 
 /// Why a command was refused. The drive is unchanged, except that after an error of the mapping scheme
 /// flash operations already done for an earlier part of the command stay done.

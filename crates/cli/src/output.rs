@@ -67,6 +67,11 @@ impl OutputError {
     }
 }
 
+fn no_file(option: &str, target: &str, reason: &str) -> OutputError {
+    let [option, target, reason] = [option, target, reason].map(str::to_owned);
+    OutputError::NoFile { option, target, reason }
+}
+
 /// Links that are followed before a chain of them is taken to have no end.
 const LINKS_MAX: usize = 40;
 
@@ -91,11 +96,7 @@ impl Output {
     /// The output that `given`, the value of `option`, names. It must be writable and none of `inputs`.
     pub fn new(option: &str, given: &str, inputs: &[&Path]) -> Result<Self, OutputError> {
         let output = |target| Self { option: option.to_owned(), given: given.to_owned(), target };
-        let refuse = |reason: &str| OutputError::NoFile {
-            option: option.to_owned(),
-            target: given.to_owned(),
-            reason: reason.to_owned(),
-        };
+        let refuse = |reason: &str| no_file(option, given, reason);
         if given == "-" {
             return Ok(output(Target::Stdout));
         }
@@ -149,11 +150,7 @@ impl Output {
             Target::Stream(path) if is_pipe(path) => Ok(()),
             Target::Stream(path) => OpenOptions::new().write(true).open(path).map(drop),
         };
-        tried.map_err(|error| OutputError::NoFile {
-            option: self.option.clone(),
-            target: self.given.clone(),
-            reason: error.to_string(),
-        })
+        tried.map_err(|error| no_file(&self.option, &self.given, &error.to_string()))
     }
 
     /// Refuses two outputs that are one file.

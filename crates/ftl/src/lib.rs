@@ -29,6 +29,9 @@ pub use wear::WearSummary;
 use strobe_nand::{Cause, Nand, Payload, PowerCuts, Unit};
 use strobe_types::{Lpn, SimTime};
 
+/// When an operation is done, or why it cannot be.
+pub type Done = Result<SimTime, FtlError>;
+
 /// Why a mapping scheme could not do what it was asked. The state is unchanged but for
 /// operations already done on flash.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -50,13 +53,10 @@ pub enum FtlError {
     /// Garbage collection ran for long without freeing a block. The capacity check before the
     /// run makes this impossible for a policy that ever picks a block with invalid units.
     #[error(
-        "garbage collection makes no progress: {victims} victims in a row freed nothing; \
+        "garbage collection makes no progress: {0} victims in a row freed nothing; \
          the victim policy keeps choosing blocks without invalid data"
     )]
-    NoProgress {
-        /// Consecutive victims without gain.
-        victims: u64,
-    },
+    NoProgress(u64),
     /// No erased block is left: more flash operations failed in one collection than the reserve
     /// covers.
     #[error(
@@ -111,12 +111,7 @@ pub trait MappingScheme {
     /// Writes whole units, a page at a time; a page that the last ones do not fill is padded.
     /// Returns when the last page is on flash. `cause` is [`Cause::Host`], or [`Cause::Cache`] for what a
     /// non-volatile cache gives up.
-    fn write(
-        &mut self,
-        now: SimTime,
-        units: &[Unit<Self::Payload>],
-        cause: Cause,
-    ) -> Result<SimTime, FtlError>;
+    fn write(&mut self, now: SimTime, units: &[Unit<Self::Payload>], cause: Cause) -> Done;
 
     /// Reads `count` units from `first` on and appends their content to `out`. Unmapped units
     /// read as zeros and cost nothing.
@@ -124,16 +119,16 @@ pub trait MappingScheme {
 
     /// Unmaps `count` units from `first` on. That survives a power cut only after the next
     /// [`MappingScheme::flush`].
-    fn trim(&mut self, now: SimTime, first: Lpn, count: u32) -> Result<SimTime, FtlError>;
+    fn trim(&mut self, now: SimTime, first: Lpn, count: u32) -> Done;
 
     /// Makes everything done so far survive a power cut; returns when it does. A scheme whose map is
     /// not kept on flash has nothing to do.
-    fn flush(&mut self, now: SimTime) -> Result<SimTime, FtlError>;
+    fn flush(&mut self, now: SimTime) -> Done;
 
     /// Makes `count` units from `to` on hold what those from `from` on hold, as a command of the
     /// drive: nothing crosses the host link. Unmapped sources leave their destinations unmapped.
     /// The ranges must not overlap. Returns when all of it is on flash.
-    fn copy(&mut self, now: SimTime, from: Lpn, to: Lpn, count: u32) -> Result<SimTime, FtlError>;
+    fn copy(&mut self, now: SimTime, from: Lpn, to: Lpn, count: u32) -> Done;
 
     /// Units that can be programmed in parallel in one step: one page on every lane of the host
     /// stream. A buffer above should hand over as many at a time.

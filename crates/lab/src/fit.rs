@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use strobe_types::{Lba, Op, Request, SECTOR_BYTES};
+use strobe_types::{Lba, Op, Request, SECTOR_BYTES, counters};
 use strobe_workload::trace::TraceRecord;
 
 /// What to do with trace requests that do not fit the drive.
@@ -30,37 +30,28 @@ pub enum Late {
     Issue,
 }
 
-/// What had to be changed about a trace's requests so that they fit the drive.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
-pub struct Changes {
-    /// Requests whose offset was taken modulo the capacity.
-    pub wrapped: u64,
-    /// Requests shortened because they crossed the end of the drive.
-    pub shortened: u64,
-    /// Requests dropped because they lay wholly beyond the end of the drive.
-    pub dropped: u64,
-    /// Requests rounded outward (trims: inward) to whole sectors.
-    pub rounded: u64,
-    /// Requests of zero bytes, dropped.
-    pub empty: u64,
-    /// Requests that came later in the file than their time, issued at once (open loop only).
-    pub late: u64,
-    /// Reads and writes longer than 1 GiB, and trims longer than 2 TiB, that became several requests.
-    pub split: u64,
+counters! {
+    /// What had to be changed about a trace's requests so that they fit the drive.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+    pub struct Changes {
+        /// Requests whose offset was taken modulo the capacity.
+        pub wrapped: u64,
+        /// Requests shortened because they crossed the end of the drive.
+        pub shortened: u64,
+        /// Requests dropped because they lay wholly beyond the end of the drive.
+        pub dropped: u64,
+        /// Requests rounded outward (trims: inward) to whole sectors.
+        pub rounded: u64,
+        /// Requests of zero bytes, dropped.
+        pub empty: u64,
+        /// Requests that came later in the file than their time, issued at once (open loop only).
+        pub late: u64,
+        /// Reads and writes longer than 1 GiB, and trims longer than 2 TiB, that became several requests.
+        pub split: u64,
+    }
 }
 
 impl Changes {
-    /// Adds those of another repetition.
-    pub(crate) fn add(&mut self, other: &Self) {
-        self.wrapped += other.wrapped;
-        self.shortened += other.shortened;
-        self.dropped += other.dropped;
-        self.rounded += other.rounded;
-        self.empty += other.empty;
-        self.late += other.late;
-        self.split += other.split;
-    }
-
     /// Whether nothing was changed.
     pub fn none(&self) -> bool {
         *self == Self::default()

@@ -30,7 +30,7 @@ pub enum EndedBy {
 impl EndedBy {
     pub(crate) fn refusal(error: &FtlError) -> Self {
         match error {
-            FtlError::NoProgress { .. } => EndedBy::NoProgress,
+            FtlError::NoProgress(_) => EndedBy::NoProgress,
             _ => EndedBy::EndOfLife,
         }
     }

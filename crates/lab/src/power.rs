@@ -90,15 +90,18 @@ pub struct RecoveryResult {
 impl RecoveryResult {
     /// What `recovery` did.
     pub fn of(recovery: &Recovery) -> Self {
+        let time_ns = recovery.duration_ns();
+        let Recovery { log_pages, segments, epochs, scanned_pages, .. } = *recovery;
+        let Recovery { units_found, illegible_pages, blocks_erased, .. } = *recovery;
         Self {
-            time_ns: recovery.duration_ns(),
-            log_pages: recovery.log_pages,
-            segments: recovery.segments,
-            epochs: recovery.epochs,
-            scanned_pages: recovery.scanned_pages,
-            units_found: recovery.units_found,
-            illegible_pages: recovery.illegible_pages,
-            blocks_erased: recovery.blocks_erased,
+            time_ns,
+            log_pages,
+            segments,
+            epochs,
+            scanned_pages,
+            units_found,
+            illegible_pages,
+            blocks_erased,
         }
     }
 }
@@ -121,13 +124,8 @@ pub struct VerifiedResult {
 
 impl VerifiedResult {
     fn of(verdict: &Verdict) -> Self {
-        Self {
-            units: verdict.units,
-            unflushed: verdict.unflushed,
-            newest: verdict.newest,
-            older: verdict.older,
-            wrong: verdict.wrong.len() as u64,
-        }
+        let &Verdict { units, unflushed, newest, older, .. } = verdict;
+        Self { units, unflushed, newest, older, wrong: verdict.wrong.len() as u64 }
     }
 }
 

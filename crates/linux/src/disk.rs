@@ -8,7 +8,7 @@ use std::io::Read;
 use std::ops::Deref;
 
 use strobe_ssd::{Command, CommandError, CommandKind, Hint, Range, Simulated, Target};
-use strobe_types::{Lba, SECTOR_BYTES, SimTime};
+use strobe_types::{Lba, SECTOR_BYTES, SimTime, defaults};
 use virtio_queue::DescriptorChain;
 use vm_memory::{Bytes as _, GuestAddress, GuestMemoryBackend as _, GuestMemoryMmap, GuestMemoryRegion as _};
 
@@ -60,21 +60,17 @@ const DISCARD_SECTORS_MAX: u32 = (2 << 30) / SECTOR_BYTES as u32;
 /// Where the byte that turns the write cache on and off is in the configuration space.
 const WCE_OFFSET: u32 = 32;
 
-/// What the guest is offered.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DiskOptions {
-    /// Ranges that one discard may have, 1 to 256; 0: no discard at all. The drive may take fewer.
-    pub discard_segments: u32,
-    /// Whether to offer copies within the device.
-    pub copy: bool,
-    /// Whether writes may wait in a volatile cache until the guest flushes. Otherwise each is durable
-    /// when it completes. The guest can change its mind.
-    pub write_cache: bool,
-}
-
-impl Default for DiskOptions {
-    fn default() -> Self {
-        Self { discard_segments: 64, copy: true, write_cache: true }
+defaults! {
+    /// What the guest is offered.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct DiskOptions {
+        /// Ranges that one discard may have, 1 to 256; 0: no discard at all. The drive may take fewer.
+        pub discard_segments: u32 = 64;
+        /// Whether to offer copies within the device.
+        pub copy: bool = true;
+        /// Whether writes may wait in a volatile cache until the guest flushes. Otherwise each is durable
+        /// when it completes. The guest can change its mind.
+        pub write_cache: bool = true;
     }
 }
 

@@ -36,17 +36,11 @@ pub enum LinuxError {
     )]
     NoSharedCalendar,
     /// The guest ended before its work was done.
-    #[error("the guest ended before its work was done{}", quoted(.log))]
-    Ended {
-        /// What the kernel said last.
-        log: String,
-    },
+    #[error("the guest ended before its work was done{}", quoted(.0))]
+    Ended(String),
     /// The kernel panicked.
-    #[error("the guest's kernel panicked{}", quoted(.log))]
-    Panic {
-        /// What it said last.
-        log: String,
-    },
+    #[error("the guest's kernel panicked{}", quoted(.0))]
+    Panic(String),
     /// Nobody has anything to do any more.
     #[error(
         "deadlock at {} of virtual time: the guest waits for ever and the drive has nothing to do{}", seconds(*.at_ns),

@@ -64,21 +64,21 @@ pub struct Run {
 impl Run {
     /// A tool that has to succeed and whose output nobody wants.
     pub fn tool<S: Into<String>>(argv: impl IntoIterator<Item = S>) -> Step {
-        Step::Run(Self { argv: argv.into_iter().map(Into::into).collect(), quiet: true, allowed: vec![0] })
+        Self::step(argv, true, vec![0])
     }
 
     /// A program whose output is the user's, and that has to succeed.
     pub fn must_succeed<S: Into<String>>(argv: impl IntoIterator<Item = S>) -> Step {
-        Step::Run(Self { argv: argv.into_iter().map(Into::into).collect(), quiet: false, allowed: vec![0] })
+        Self::step(argv, false, vec![0])
     }
 
     /// A program whose output and exit code are the user's.
     pub fn program<S: Into<String>>(argv: impl IntoIterator<Item = S>) -> Step {
-        Step::Run(Self {
-            argv: argv.into_iter().map(Into::into).collect(),
-            quiet: false,
-            allowed: Vec::new(),
-        })
+        Self::step(argv, false, Vec::new())
+    }
+
+    fn step<S: Into<String>>(argv: impl IntoIterator<Item = S>, quiet: bool, allowed: Vec<i32>) -> Step {
+        Step::Run(Self { argv: argv.into_iter().map(Into::into).collect(), quiet, allowed })
     }
 }
 

@@ -14,7 +14,7 @@ use crate::vhost::Header;
 pub(crate) fn gone(error: io::Error) -> LinuxError {
     match error.kind() {
         io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset | io::ErrorKind::UnexpectedEof => {
-            LinuxError::Ended { log: String::new() }
+            LinuxError::Ended(String::new())
         }
         _ => error.into(),
     }

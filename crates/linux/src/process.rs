@@ -7,46 +7,15 @@ use std::os::unix::net::UnixListener;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
 use command_fds::{CommandFdExt, FdMapping};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
 use crate::LinuxError;
+use crate::machine::{Clock, Machine};
 use crate::pin::Pinned;
 use crate::program::find_program;
-
-/// What time is for a guest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Clock {
-    /// Virtual: the guest's processor takes no time, its disk what the drive's model says.
-    Virtual,
-    /// The host's own clock, for kernels without time travel. Requests take as long as the model says, and
-    /// what the host needs for them.
-    Real,
-}
-
-/// How to boot a guest.
-#[derive(Clone, Debug)]
-pub struct Boot {
-    /// The kernel: an executable, User-Mode Linux.
-    pub kernel: PathBuf,
-    /// Its root, a cpio archive.
-    pub initramfs: PathBuf,
-    /// Memory in MiB.
-    pub memory_mib: u32,
-    /// What time is.
-    pub clock: Clock,
-    /// Seed of the kernel's random numbers.
-    pub seed: u64,
-    /// More arguments of the kernel.
-    pub arguments: Vec<String>,
-    /// Virtual time that the guest may take, in ns.
-    pub time_limit_ns: u64,
-    /// Wall time that may pass without a sign of life.
-    pub stall_limit: Duration,
-}
 
 /// The time of day at virtual time 0: a fixed one, 2025-01-01 00:00 UTC, in ns since 1970.
 pub const EPOCH_NS: u64 = 1_735_689_600_000_000_000;
@@ -94,23 +63,26 @@ pub(crate) struct Guest {
 }
 
 impl Guest {
-    pub(crate) fn start(boot: &Boot) -> Result<(Self, Sockets, Vec<Pipe>), LinuxError> {
-        let failed = |error| LinuxError::Start { path: boot.kernel.display().to_string(), error };
+    pub(crate) fn start(
+        machine: &Machine,
+        initramfs: &Path,
+    ) -> Result<(Self, Sockets, Vec<Pipe>), LinuxError> {
+        let failed = |error| LinuxError::Start { path: machine.kernel.display().to_string(), error };
         let folder = tempfile::Builder::new().prefix("strobe-linux-").tempdir()?;
         let path = folder.path();
-        let time = match boot.clock {
+        let time = match machine.clock {
             Clock::Virtual => Some(UnixListener::bind(path.join(TIME_SOCKET))?),
             Clock::Real => None,
         };
         let sockets = Sockets { disk: UnixListener::bind(path.join(DISK_SOCKET))?, time };
 
-        std::os::unix::fs::symlink(std::path::absolute(&boot.initramfs)?, path.join(ROOT))?;
-        let mut command = mortal(&std::path::absolute(&boot.kernel)?);
+        std::os::unix::fs::symlink(std::path::absolute(initramfs)?, path.join(ROOT))?;
+        let mut command = mortal(&std::path::absolute(&machine.kernel)?);
         command
             .current_dir(path)
-            .args(arguments(boot))
+            .args(arguments(machine))
             .env_clear()
-            .env("TMPDIR", memory_folder(path, boot.memory_mib));
+            .env("TMPDIR", memory_folder(path, machine.memory_mib));
         // A group of its own: the guest has a process for each of its address spaces.
         command.env("HOME", path).stdin(Stdio::null()).process_group(0);
         let (mut pipes, mut mappings) = (Vec::new(), Vec::new());
@@ -174,9 +146,9 @@ fn memory_folder(folder: &Path, memory_mib: u32) -> PathBuf {
 
 /// The kernel's command line, the same in every run: the kernel takes it for a part of its entropy, too. Files are in
 /// the folder in which it is started.
-fn arguments(boot: &Boot) -> Vec<String> {
+fn arguments(machine: &Machine) -> Vec<String> {
     let mut arguments = vec![
-        format!("mem={}M", boot.memory_mib),
+        format!("mem={}M", machine.memory_mib),
         format!("initrd={ROOT}"),
         format!("virtio_uml.device={DISK_SOCKET}:2"),
         "uml_dir=uml".into(),
@@ -188,14 +160,14 @@ fn arguments(boot: &Boot) -> Vec<String> {
         "con3=null,fd:5".into(),
         // Addresses are an entropy of their own.
         "norandmaps".into(),
-        format!("rng_seed={}", boot.seed),
+        format!("rng_seed={}", machine.seed),
         "panic=-1".into(),
     ];
-    if boot.clock == Clock::Virtual {
+    if machine.clock == Clock::Virtual {
         arguments.push(format!("time-travel=ext:1:{TIME_SOCKET}"));
         arguments.push(format!("time-travel-start={EPOCH_NS}"));
     }
-    arguments.extend(boot.arguments.iter().cloned());
+    arguments.extend(machine.arguments.iter().cloned());
     arguments
 }
 

@@ -1,56 +1,18 @@
 //! A job on a drive: boot, listen, and what came of it.
 
 use std::io::Write as _;
-use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
 use strobe_ssd::{DriveStats, Latency, Requests, Simulated};
 use strobe_types::SimTime;
 
-use crate::disk::{Disk, DiskOptions};
+use crate::disk::Disk;
 use crate::job::{Job, Report};
-use crate::process::{Boot, Clock, Stream};
+use crate::machine::Machine;
+use crate::process::Stream;
 use crate::record::Recorder;
 use crate::session::{self, End, Ended, Listener};
 use crate::{LinuxError, Root};
-
-/// The machine that a job runs on.
-#[derive(Clone, Debug)]
-pub struct Machine {
-    /// The kernel.
-    pub kernel: PathBuf,
-    /// Memory in MiB.
-    pub memory_mib: u32,
-    /// What time is.
-    pub clock: Clock,
-    /// Seed of the kernel's random numbers.
-    pub seed: u64,
-    /// Virtual time that a job may take, in ns.
-    pub time_limit_ns: u64,
-    /// Wall time without a sign of life after which a job has failed.
-    pub stall_limit: Duration,
-    /// What the guest is offered of the drive.
-    pub disk: DiskOptions,
-    /// More arguments of the kernel.
-    pub arguments: Vec<String>,
-}
-
-impl Machine {
-    /// A machine with `kernel` in virtual time.
-    pub fn new(kernel: PathBuf) -> Self {
-        Self {
-            kernel,
-            memory_mib: 512,
-            clock: Clock::Virtual,
-            seed: 1,
-            time_limit_ns: 24 * 3_600_000_000_000,
-            stall_limit: Duration::from_secs(300),
-            disk: DiskOptions::default(),
-            arguments: Vec::new(),
-        }
-    }
-}
 
 /// A [`Step::Mark`](crate::job::Step::Mark) that was reached.
 #[derive(Clone, Debug)]
@@ -129,16 +91,6 @@ impl Machine {
     ) -> Result<Outcome, LinuxError> {
         let mut file = tempfile::Builder::new().prefix("strobe-root-").tempfile()?;
         file.write_all(&root.archive(job)?)?;
-        let boot = Boot {
-            kernel: self.kernel.clone(),
-            initramfs: file.path().to_owned(),
-            memory_mib: self.memory_mib,
-            clock: self.clock,
-            seed: self.seed,
-            arguments: self.arguments.clone(),
-            time_limit_ns: self.time_limit_ns,
-            stall_limit: self.stall_limit,
-        };
         let mut disk = Disk::new(drive.drive, drive.start, self.disk.clone());
         if let Some(recorder) = drive.recorder {
             disk.record(recorder);
@@ -152,9 +104,9 @@ impl Machine {
             is_done: false,
             log: String::new(),
         };
-        let ended = session::boot(&boot, &mut disk, &mut notes, stop)?;
+        let ended = session::boot(self, file.path(), &mut disk, &mut notes, stop)?;
         if ended.end == End::Off && !notes.is_done && notes.failed.is_none() {
-            return Err(LinuxError::Ended { log: notes.log });
+            return Err(LinuxError::Ended(notes.log));
         }
         if let Some(recorder) = disk.take_recorder() {
             recorder.finish()?;

@@ -6,6 +6,7 @@
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -15,7 +16,8 @@ use crate::LinuxError;
 use crate::calendar::{Calendar, Served};
 use crate::disk::Disk;
 use crate::link::{gone, receive};
-use crate::process::{Boot, Clock, EPOCH_NS, Guest, Pipe, Sockets, Stream};
+use crate::machine::{Clock, Machine};
+use crate::process::{EPOCH_NS, Guest, Pipe, Sockets, Stream};
 use crate::ring::Ring;
 use crate::vhost::{self, Request};
 
@@ -59,21 +61,22 @@ const RING: u32 = 0;
 /// whether its time is up.
 const QUANTUM_NS: u64 = 1_000_000_000;
 
-/// Boots a guest on `disk`; returns when it has ended. Setting `stop` ends it.
+/// Boots a guest with `root`, a cpio archive, on `disk`; returns when it has ended. Setting `stop` ends it.
 pub fn boot(
-    boot: &Boot,
+    machine: &Machine,
+    root: &Path,
     disk: &mut Disk,
     listener: &mut dyn Listener,
     stop: &AtomicBool,
 ) -> Result<Ended, LinuxError> {
-    let (guest, sockets, pipes) = Guest::start(boot)?;
+    let (guest, sockets, pipes) = Guest::start(machine, root)?;
     let mut session = Session {
         disk,
         listener,
         pipes,
         sockets,
         calendar: None,
-        clock: boot.clock,
+        clock: machine.clock,
         started: RealTime::start(),
         disk_link: None,
         backend: None,
@@ -82,8 +85,8 @@ pub fn boot(
         interrupts: 0,
         log: Vec::new(),
         stop,
-        time_limit_ns: boot.time_limit_ns,
-        stall_limit: boot.stall_limit,
+        time_limit_ns: machine.time_limit_ns,
+        stall_limit: machine.stall_limit,
     };
     let end = session.run(guest.exit.as_fd());
     drop(guest);
@@ -91,7 +94,7 @@ pub fn boot(
     let heard = session.hear_everything();
     match end {
         // A kernel that panics may take the rest with it in any way.
-        _ if session.log_says("Kernel panic") => Err(LinuxError::Panic { log: session.last_words() }),
+        _ if session.log_says("Kernel panic") => Err(LinuxError::Panic(session.last_words())),
         Ok(end) => heard.map(|()| Ended {
             end,
             guest_ns: session.now(),
@@ -321,7 +324,7 @@ impl Session<'_> {
             }
             let [acknowledged, time] = fds.map(|fd| !fd.revents().is_empty());
             if time && self.serve_time()? == Some(End::Off) {
-                return Err(LinuxError::Ended { log: self.last_words() });
+                return Err(LinuxError::Ended(self.last_words()));
             }
             if acknowledged {
                 let mut ack = [0; vhost::ACK_BYTES];
@@ -379,7 +382,7 @@ impl Session<'_> {
                 return self.answer(&vhost::config_reply(&message, &space));
             }
             Request::SetConfig { offset, bytes } => self.disk.set_config(offset, &bytes),
-            Request::Kick { .. } => {
+            Request::Kick(_) => {
                 self.kicked()?;
                 if self.disk.target().drive().was_cut() {
                     return Ok(Some(End::PowerCut));

@@ -1,29 +1,33 @@
 //! Messages of User-Mode Linux's time-travel protocol (`include/uapi/linux/um_timetravel.h`).
 
-/// What a message says. Numbers are those of the protocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u32)]
-pub enum TimeOp {
-    /// Reply; carries the sequence number of what it answers.
-    Ack = 0,
-    /// The guest is there; the time is the identity it was given on its command line.
-    Start = 1,
-    /// The guest wants to run at a time.
-    Request = 2,
-    /// The guest has nothing to do until it is told to run.
-    Wait = 3,
-    /// What time is it?
-    Get = 4,
-    /// It is this time at the guest.
-    Update = 5,
-    /// Run, at this time.
-    Run = 6,
-    /// No need to ask before this time.
-    FreeUntil = 7,
-    /// What is the time of day?
-    GetTimeOfDay = 8,
-    /// A message of one guest to all.
-    Broadcast = 9,
+use strobe_types::named;
+
+named! {
+    /// What a message says. Numbers and names are those of the protocol.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[repr(u32)]
+    pub enum TimeOp {
+        /// Reply; carries the sequence number of what it answers.
+        Ack = 0 => "ACK",
+        /// The guest is there; the time is the identity it was given on its command line.
+        Start = 1 => "START",
+        /// The guest wants to run at a time.
+        Request = 2 => "REQUEST",
+        /// The guest has nothing to do until it is told to run.
+        Wait = 3 => "WAIT",
+        /// What time is it?
+        Get = 4 => "GET",
+        /// It is this time at the guest.
+        Update = 5 => "UPDATE",
+        /// Run, at this time.
+        Run = 6 => "RUN",
+        /// No need to ask before this time.
+        FreeUntil = 7 => "FREE_UNTIL",
+        /// What is the time of day?
+        GetTimeOfDay = 8 => "GET_TOD",
+        /// A message of one guest to all.
+        Broadcast = 9 => "BROADCAST",
+    }
 }
 
 /// One message.
@@ -49,19 +53,8 @@ impl TimeMessage {
     /// Reads a message. Guest and host are one machine, so its order of bytes is ours.
     pub fn from_bytes(bytes: [u8; Self::BYTES]) -> Self {
         let [a, b, c, d, e, f, g, h, time @ ..] = bytes;
-        let op = match u32::from_ne_bytes([a, b, c, d]) {
-            0 => Ok(TimeOp::Ack),
-            1 => Ok(TimeOp::Start),
-            2 => Ok(TimeOp::Request),
-            3 => Ok(TimeOp::Wait),
-            4 => Ok(TimeOp::Get),
-            5 => Ok(TimeOp::Update),
-            6 => Ok(TimeOp::Run),
-            7 => Ok(TimeOp::FreeUntil),
-            8 => Ok(TimeOp::GetTimeOfDay),
-            9 => Ok(TimeOp::Broadcast),
-            other => Err(other),
-        };
+        let number = u32::from_ne_bytes([a, b, c, d]);
+        let op = TimeOp::ALL.get(number as usize).copied().ok_or(number);
         Self { op, seq: u32::from_ne_bytes([e, f, g, h]), time: u64::from_ne_bytes(time) }
     }
 

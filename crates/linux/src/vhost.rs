@@ -135,10 +135,7 @@ pub enum Request {
         bytes: Vec<u8>,
     },
     /// There is something to do in a ring.
-    Kick {
-        /// Ring.
-        index: u32,
-    },
+    Kick(u32),
 }
 
 /// Bytes before the contents of a configuration message.
@@ -185,7 +182,7 @@ impl Request {
                 let bytes = contents.get(..word(4)? as usize).ok_or_else(short)?.to_vec();
                 Self::SetConfig { offset: word(0)?, bytes }
             }
-            35 => Self::Kick { index: word(0)? },
+            35 => Self::Kick(word(0)?),
             other => return Err(format!("vhost-user message {other}, which this disk does not know")),
         })
     }

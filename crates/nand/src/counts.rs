@@ -1,88 +1,46 @@
 //! Operation counters.
 
-use strobe_types::counters;
+use strobe_types::{counters, named};
 
-/// Why a flash operation was done. Every operation has exactly one cause.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum Cause {
-    /// A host command, including the read of a read-modify-write.
-    Host,
-    /// Garbage collection in a page-mapped scheme.
-    Gc,
-    /// Merge or fold in a block-mapped or hybrid scheme.
-    Merge,
-    /// Translation pages and map journal.
-    Map,
-    /// Other persistent metadata of the FTL.
-    Meta,
-    /// Wear levelling.
-    Wear,
-    /// Physical copy for a host copy command.
-    Copy,
-    /// Write-back of a non-volatile cache.
-    Cache,
-    /// Recovery after a power cut.
-    Recovery,
-    /// Pages that hold nothing but padding.
-    Pad,
-}
-
-impl Cause {
-    /// Every cause, in the order of the result schema.
-    pub const ALL: [Cause; 10] = [
-        Cause::Host,
-        Cause::Gc,
-        Cause::Merge,
-        Cause::Map,
-        Cause::Meta,
-        Cause::Wear,
-        Cause::Copy,
-        Cause::Cache,
-        Cause::Recovery,
-        Cause::Pad,
-    ];
-
-    /// The name used in results.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Cause::Host => "host",
-            Cause::Gc => "gc",
-            Cause::Merge => "merge",
-            Cause::Map => "map",
-            Cause::Meta => "meta",
-            Cause::Wear => "wear",
-            Cause::Copy => "copy",
-            Cause::Cache => "cache",
-            Cause::Recovery => "recovery",
-            Cause::Pad => "pad",
-        }
+named! {
+    /// Why a flash operation was done. Every operation has exactly one cause.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    #[repr(u8)]
+    pub enum Cause {
+        /// A host command, including the read of a read-modify-write.
+        Host => "host",
+        /// Garbage collection in a page-mapped scheme.
+        Gc => "gc",
+        /// Merge or fold in a block-mapped or hybrid scheme.
+        Merge => "merge",
+        /// Translation pages and map journal.
+        Map => "map",
+        /// Other persistent metadata of the FTL.
+        Meta => "meta",
+        /// Wear levelling.
+        Wear => "wear",
+        /// Physical copy for a host copy command.
+        Copy => "copy",
+        /// Write-back of a non-volatile cache.
+        Cache => "cache",
+        /// Recovery after a power cut.
+        Recovery => "recovery",
+        /// Pages that hold nothing but padding.
+        Pad => "pad",
     }
 }
 
-/// The three things flash can do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum NandOp {
-    /// Page program.
-    Program,
-    /// Page read.
-    Read,
-    /// Block erase.
-    Erase,
-}
-
-impl NandOp {
-    /// Every operation, in the order of the result schema.
-    pub const ALL: [NandOp; 3] = [NandOp::Program, NandOp::Read, NandOp::Erase];
-
-    /// The name used in results.
-    pub const fn name(self) -> &'static str {
-        match self {
-            NandOp::Program => "program",
-            NandOp::Read => "read",
-            NandOp::Erase => "erase",
-        }
+named! {
+    /// The three things flash can do.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[repr(u8)]
+    pub enum NandOp {
+        /// Page program.
+        Program => "program",
+        /// Page read.
+        Read => "read",
+        /// Block erase.
+        Erase => "erase",
     }
 }
 

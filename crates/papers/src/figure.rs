@@ -3,30 +3,21 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
+use strobe_types::named;
 
-/// How a measurement compares with the paper.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Verdict {
-    /// Within the band, like the paper's number.
-    Reproduced,
-    /// Within the band, which the paper's own number is outside of: as foretold, but not as printed.
-    NotReached,
-    /// Outside the band, or not to be measured.
-    Missed,
-    /// There is nothing to compare with.
-    Shown,
-}
-
-impl Verdict {
-    /// The name in JSON and CSV.
-    pub fn name(self) -> &'static str {
-        match self {
-            Verdict::Reproduced => "reproduced",
-            Verdict::NotReached => "not-reached",
-            Verdict::Missed => "missed",
-            Verdict::Shown => "shown",
-        }
+named! {
+    /// How a measurement compares with the paper.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Verdict {
+        /// Within the band, like the paper's number.
+        Reproduced => "reproduced",
+        /// Within the band, which the paper's own number is outside of: as foretold, but not as printed.
+        NotReached => "not-reached",
+        /// Outside the band, or not to be measured.
+        Missed => "missed",
+        /// There is nothing to compare with.
+        Shown => "shown",
     }
 }
 
@@ -142,6 +133,15 @@ pub struct Figure {
 }
 
 impl Figure {
+    pub(crate) fn new(name: impl Into<String>, title: impl Into<String>, view: View, rows: Vec<Row>) -> Self {
+        Self { figure: name.into(), title: title.into(), note: None, rows, view }
+    }
+
+    /// The same with what to know before comparing.
+    pub(crate) fn noted(self, note: impl Into<String>) -> Self {
+        Self { note: Some(note.into()), ..self }
+    }
+
     /// Names of all coordinates, in the order in which they first appear.
     pub fn coordinates(&self) -> Vec<&str> {
         let mut names: Vec<&str> = Vec::new();
@@ -170,6 +170,20 @@ impl Figure {
         }
         out
     }
+}
+
+/// All `values` put together by `with`; nothing if one is missing.
+pub(crate) fn reduced(
+    values: impl IntoIterator<Item = Option<f64>>,
+    with: fn(f64, f64) -> f64,
+) -> Option<f64> {
+    values.into_iter().collect::<Option<Vec<f64>>>()?.into_iter().reduce(with)
+}
+
+/// The mean of `values`; nothing if one is missing.
+pub(crate) fn mean(values: impl IntoIterator<Item = Option<f64>>) -> Option<f64> {
+    let values = values.into_iter().collect::<Option<Vec<f64>>>()?;
+    Some(values.iter().sum::<f64>() / values.len() as f64)
 }
 
 /// A CSV field after RFC 4180.

@@ -84,19 +84,9 @@ pub(super) fn experiment(
     Ok(Experiment { seed: options.seed, ..Experiment::new(drive, workload) })
 }
 
-/// Runs `task` on a new drive, or on one that has its file system already. The command has succeeded; what it
-/// printed comes with the outcome.
+/// Runs `task` on a new drive, or on one that has its file system already; `recorder` notes the guest's requests. The
+/// command has succeeded; what it printed comes with the outcome.
 pub(super) fn run(
-    kernel: &Kernel,
-    task: &Task,
-    experiment: &Experiment,
-    drive: Option<Aged>,
-) -> Result<(Outcome, String), PaperError> {
-    run_recorded(kernel, task, experiment, drive, None)
-}
-
-/// [`run`] with a record of the guest's requests.
-pub(super) fn run_recorded(
     kernel: &Kernel,
     task: &Task,
     experiment: &Experiment,

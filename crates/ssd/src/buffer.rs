@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use strobe_ftl::{FtlError, MappingScheme};
+use strobe_ftl::{Done, FtlError, MappingScheme};
 use strobe_nand::{Cause, Payload, Unit};
 use strobe_types::{Lpn, SimTime};
 
@@ -72,16 +72,13 @@ impl<P: Payload> WriteBuffer<P> {
     }
 
     /// Takes a unit; returns when there was a place for it. If flash fails, the unit is not taken.
-    pub(crate) fn put<F>(
+    pub(crate) fn put(
         &mut self,
         now: SimTime,
         lpn: Lpn,
         payload: P,
-        ftl: &mut F,
-    ) -> Result<SimTime, FtlError>
-    where
-        F: MappingScheme<Payload = P>,
-    {
+        ftl: &mut impl MappingScheme<Payload = P>,
+    ) -> Done {
         if let Some(waiting) = self.dirty.get_mut(&lpn) {
             *waiting = payload;
             return Ok(now);
@@ -122,16 +119,13 @@ impl<P: Payload> WriteBuffer<P> {
 
     /// Writes back what is here of the `count` units from `first` on, and nothing else; returns when
     /// that is on flash. If flash fails, it stays here.
-    pub(crate) fn write_back_units<F>(
+    pub(crate) fn write_back_units(
         &mut self,
         now: SimTime,
         first: Lpn,
         count: u32,
-        ftl: &mut F,
-    ) -> Result<SimTime, FtlError>
-    where
-        F: MappingScheme<Payload = P>,
-    {
+        ftl: &mut impl MappingScheme<Payload = P>,
+    ) -> Done {
         let dirty = self.dirty.range(first..first.plus(count));
         self.batch.clear();
         self.batch.extend(dirty.map(|(&lpn, payload)| Unit { lpn, payload: payload.clone() }));
@@ -154,10 +148,7 @@ impl<P: Payload> WriteBuffer<P> {
     }
 
     /// Writes everything back; returns when all of it is on flash.
-    pub(crate) fn flush<F>(&mut self, now: SimTime, ftl: &mut F) -> Result<SimTime, FtlError>
-    where
-        F: MappingScheme<Payload = P>,
-    {
+    pub(crate) fn flush(&mut self, now: SimTime, ftl: &mut impl MappingScheme<Payload = P>) -> Done {
         while !self.dirty.is_empty() {
             self.write_back(now, ftl)?;
         }
@@ -166,10 +157,11 @@ impl<P: Payload> WriteBuffer<P> {
 
     /// Writes back the oldest dirty units: as many whole pages as a stripe takes, or all of a
     /// last partial page.
-    fn write_back<F>(&mut self, now: SimTime, ftl: &mut F) -> Result<(), FtlError>
-    where
-        F: MappingScheme<Payload = P>,
-    {
+    fn write_back(
+        &mut self,
+        now: SimTime,
+        ftl: &mut impl MappingScheme<Payload = P>,
+    ) -> Result<(), FtlError> {
         self.batch.clear();
         let ready = (ftl.stripe_units() as usize).min(self.dirty.len());
         let wanted = if ready < self.page_units { ready } else { ready - ready % self.page_units };

@@ -3,7 +3,7 @@
 //! They are those of the NVM command set of NVMe. Front ends translate their own into them: ATA's DATA
 //! SET MANAGEMENT with its TRIM bit set, for one, is a [`Command::Deallocate`].
 
-use strobe_types::{Lba, Op};
+use strobe_types::{Lba, Op, named};
 
 /// A run of sectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,68 +91,37 @@ pub enum Hint {
     Metadata,
 }
 
-/// The kind of a command: those that a [`Request`](strobe_types::Request) can be, and those only a
-/// [`Command`] can.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-#[repr(u8)]
-pub enum CommandKind {
-    /// Read.
-    Read = Op::Read as u8,
-    /// Write.
-    Write = Op::Write as u8,
-    /// Deallocate.
-    Trim = Op::Trim as u8,
-    /// Flush.
-    Flush = Op::Flush as u8,
-    /// Copy.
-    Copy,
-    /// Write zeroes.
-    WriteZeroes,
+named! {
+    /// The kind of a command: those that a [`Request`](strobe_types::Request) can be, and those only a
+    /// [`Command`] can.
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+    #[repr(u8)]
+    pub enum CommandKind {
+        /// Read.
+        Read = Op::Read as u8 => Op::Read.name(),
+        /// Write.
+        Write = Op::Write as u8 => Op::Write.name(),
+        /// Deallocate.
+        Trim = Op::Trim as u8 => Op::Trim.name(),
+        /// Flush.
+        Flush = Op::Flush as u8 => Op::Flush.name(),
+        /// Copy.
+        Copy => "copy",
+        /// Write zeroes.
+        WriteZeroes => "write zeroes",
+    }
 }
 
 impl CommandKind {
-    /// Every kind, in the order of their numbers.
-    pub const ALL: [CommandKind; CommandKind::WriteZeroes as usize + 1] = [
-        CommandKind::Read,
-        CommandKind::Write,
-        CommandKind::Trim,
-        CommandKind::Flush,
-        CommandKind::Copy,
-        CommandKind::WriteZeroes,
-    ];
-
     /// What a request of this kind is; `None` for those that only a [`Command`] can be.
-    pub const fn op(self) -> Option<Op> {
-        match self {
-            CommandKind::Read => Some(Op::Read),
-            CommandKind::Write => Some(Op::Write),
-            CommandKind::Trim => Some(Op::Trim),
-            CommandKind::Flush => Some(Op::Flush),
-            CommandKind::Copy | CommandKind::WriteZeroes => None,
-        }
-    }
-
-    /// The name used in results and messages.
-    pub const fn name(self) -> &'static str {
-        match self {
-            CommandKind::Read => Op::Read.name(),
-            CommandKind::Write => Op::Write.name(),
-            CommandKind::Trim => Op::Trim.name(),
-            CommandKind::Flush => Op::Flush.name(),
-            CommandKind::Copy => "copy",
-            CommandKind::WriteZeroes => "write zeroes",
-        }
+    pub fn op(self) -> Option<Op> {
+        Op::ALL.get(self as usize).copied()
     }
 }
 
 impl From<Op> for CommandKind {
     fn from(op: Op) -> Self {
-        match op {
-            Op::Read => CommandKind::Read,
-            Op::Write => CommandKind::Write,
-            Op::Trim => CommandKind::Trim,
-            Op::Flush => CommandKind::Flush,
-        }
+        Self::ALL[op as usize]
     }
 }
 

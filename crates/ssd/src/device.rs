@@ -180,7 +180,7 @@ fn alone<D: Device + ?Sized>(
 ) -> Result<(SimTime, Vec<u8>), CommandError> {
     match device.outstanding() {
         0 => device.submit(now, 0, command, data),
-        commands => return Err(CommandError::Busy { commands }),
+        commands => return Err(CommandError::Busy(commands)),
     }
     let (mut done, mut until) = (Vec::new(), now);
     loop {

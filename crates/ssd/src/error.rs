@@ -1,29 +1,25 @@
 //! How commands are refused, and what an NVMe drive answers then.
 
 use strobe_ftl::FtlError;
+use strobe_types::{SimTime, named};
 
 use crate::command::{CommandKind, RANGES_MAX};
 
-/// A limit that a command can exceed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Limit {
-    /// Ranges of a command (DMRL, MSRC).
-    Ranges,
-    /// Sectors of one range (DMRSL, MSSRL).
-    RangeSectors,
-    /// Sectors of all ranges (DMSL, MCL).
-    Sectors,
-}
-
-impl Limit {
-    fn text(self) -> &'static str {
-        match self {
-            Limit::Ranges => "ranges",
-            Limit::RangeSectors => "sectors in one range",
-            Limit::Sectors => "sectors in all ranges",
-        }
+named! {
+    /// A limit that a command can exceed.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Limit {
+        /// Ranges of a command (DMRL, MSRC).
+        Ranges => "ranges",
+        /// Sectors of one range (DMRSL, MSSRL).
+        RangeSectors => "sectors in one range",
+        /// Sectors of all ranges (DMSL, MCL).
+        Sectors => "sectors in all ranges",
     }
 }
+
+/// When a command is complete, or why it was refused.
+pub(crate) type Completed = Result<SimTime, CommandError>;
 
 /// Why a command was refused. The drive is unchanged, except that after an error of the mapping scheme
 /// flash operations already done for an earlier part of the command stay done.
@@ -79,7 +75,7 @@ pub enum CommandError {
         ranges: usize,
     },
     /// A limit of the drive is exceeded.
-    #[error("{op} with {given} {what}; this drive takes at most {allowed}", op = .op.name(), what = .limit.text())]
+    #[error("{op} with {given} {what}; this drive takes at most {allowed}", op = .op.name(), what = .limit.name())]
     TooLarge {
         /// The command.
         op: CommandKind,
@@ -109,11 +105,8 @@ pub enum CommandError {
     #[error("the drive does not know this command")]
     Unsupported,
     /// A command that is to run alone, while others are outstanding.
-    #[error("a command alone while {commands} are outstanding: submit it, or take their completions first")]
-    Busy {
-        /// Commands outstanding.
-        commands: usize,
-    },
+    #[error("a command alone while {0} are outstanding: submit it, or take their completions first")]
+    Busy(usize),
     /// The drive does not keep what is written.
     #[error("this drive keeps no contents: set drive.nand.data = \"bytes\"")]
     NoContent,
@@ -161,7 +154,7 @@ impl CommandError {
             | CommandError::Length { .. }
             | CommandError::DataLength { .. }
             | CommandError::Ranges { .. }
-            | CommandError::Busy { .. }
+            | CommandError::Busy(_)
             | CommandError::NoContent => Status::INVALID_FIELD,
             CommandError::Unsupported => Status::INVALID_OPCODE,
             CommandError::TooLarge { .. } => Status::SIZE_LIMIT_EXCEEDED,

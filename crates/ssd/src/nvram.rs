@@ -14,7 +14,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use strobe_ftl::{CheckError, FtlError, MappingScheme};
+use strobe_ftl::{CheckError, Done, FtlError, MappingScheme};
 use strobe_nand::{Bus, Cause, Payload, Unit};
 use strobe_types::{Geometry, Lba, Lpn, SimTime};
 
@@ -156,16 +156,13 @@ impl<P: Payload> Nvram<P> {
     }
 
     /// Takes a unit; returns when it is here. If flash fails while room is made, nothing changes.
-    pub(crate) fn put<F>(
+    pub(crate) fn put(
         &mut self,
         now: SimTime,
         lpn: Lpn,
         payload: P,
-        ftl: &mut F,
-    ) -> Result<SimTime, FtlError>
-    where
-        F: MappingScheme<Payload = P>,
-    {
+        ftl: &mut impl MappingScheme<Payload = P>,
+    ) -> Done {
         let mut at = now;
         if let Some(entry) = self.entries.get_mut(&lpn) {
             entry.payload = Some(payload);
@@ -187,10 +184,7 @@ impl<P: Payload> Nvram<P> {
     }
 
     /// Lets go of what was used least recently.
-    fn make_room<F>(&mut self, now: SimTime, ftl: &mut F) -> Result<(), FtlError>
-    where
-        F: MappingScheme<Payload = P>,
-    {
+    fn make_room(&mut self, now: SimTime, ftl: &mut impl MappingScheme<Payload = P>) -> Result<(), FtlError> {
         let oldest = self.order.values().next();
         if oldest.is_some_and(|lpn| self.trimmed.contains(lpn)) {
             return self.flush(now, ftl).map(|_| ());
@@ -207,16 +201,13 @@ impl<P: Payload> Nvram<P> {
 
     /// Writes back what is here of the `count` units from `first` on, so that the mapping scheme has all
     /// of it; returns when that is on flash. If flash fails, it stays here.
-    pub(crate) fn write_back_units<F>(
+    pub(crate) fn write_back_units(
         &mut self,
         now: SimTime,
         first: Lpn,
         count: u32,
-        ftl: &mut F,
-    ) -> Result<SimTime, FtlError>
-    where
-        F: MappingScheme<Payload = P>,
-    {
+        ftl: &mut impl MappingScheme<Payload = P>,
+    ) -> Done {
         let range = first..first.plus(count);
         let (mut done, mut has_tombstone) = (now, false);
         self.batch.clear();
@@ -236,10 +227,7 @@ impl<P: Payload> Nvram<P> {
     }
 
     /// Writes the batch to flash and lets go of it then.
-    fn write_batch_back<F>(&mut self, now: SimTime, ftl: &mut F) -> Result<SimTime, FtlError>
-    where
-        F: MappingScheme<Payload = P>,
-    {
+    fn write_batch_back(&mut self, now: SimTime, ftl: &mut impl MappingScheme<Payload = P>) -> Done {
         let done = ftl.write(now.max(self.merged), &self.batch, Cause::Cache)?;
         self.stats.evicted_units += self.batch.len() as u64;
         self.places.give(done, self.batch.len());
@@ -259,10 +247,7 @@ impl<P: Payload> Nvram<P> {
 
     /// Flushes the mapping scheme; returns when that is done. Then it knows of the trims, and the tombstones
     /// are gone.
-    pub(crate) fn flush<F>(&mut self, now: SimTime, ftl: &mut F) -> Result<SimTime, FtlError>
-    where
-        F: MappingScheme<Payload = P>,
-    {
+    pub(crate) fn flush(&mut self, now: SimTime, ftl: &mut impl MappingScheme<Payload = P>) -> Done {
         let mut trimmed = now;
         for &lpn in &self.trimmed {
             // Once more, as a power cut may have brought the unit back.

@@ -4,58 +4,43 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use strobe_types::SimTime;
+use strobe_types::{SimTime, counters};
 
 use crate::command::{Command, CommandKind};
 use crate::device::{Completion, Simulated};
 use crate::error::CommandError;
 
-/// What a host has sent, by kind; requests that were refused too.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Requests {
-    /// Reads.
-    pub read: u64,
-    /// Writes.
-    pub write: u64,
-    /// Flushes.
-    pub flush: u64,
-    /// Discards.
-    pub discard: u64,
-    /// Ranges of all discards.
-    pub discard_ranges: u64,
-    /// Write-zeroes requests.
-    pub write_zeroes: u64,
-    /// Copy requests.
-    pub copy: u64,
-    /// Ranges of all copies.
-    pub copy_ranges: u64,
-    /// Others: the serial number, and what this disk does not know.
-    pub other: u64,
-    /// Refused or failed.
-    pub failed: u64,
+counters! {
+    /// What a host has sent, by kind; requests that were refused too.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+    pub struct Requests {
+        /// Reads.
+        pub read: u64,
+        /// Writes.
+        pub write: u64,
+        /// Flushes.
+        pub flush: u64,
+        /// Discards.
+        pub discard: u64,
+        /// Ranges of all discards.
+        pub discard_ranges: u64,
+        /// Write-zeroes requests.
+        pub write_zeroes: u64,
+        /// Copy requests.
+        pub copy: u64,
+        /// Ranges of all copies.
+        pub copy_ranges: u64,
+        /// Others: the serial number, and what this disk does not know.
+        pub other: u64,
+        /// Refused or failed.
+        pub failed: u64,
+    }
 }
 
 impl Requests {
     /// All of them.
     pub fn total(&self) -> u64 {
         self.read + self.write + self.flush + self.discard + self.write_zeroes + self.copy + self.other
-    }
-
-    /// What was added since `earlier`.
-    #[must_use]
-    pub fn since(&self, earlier: &Self) -> Self {
-        Self {
-            read: self.read - earlier.read,
-            write: self.write - earlier.write,
-            flush: self.flush - earlier.flush,
-            discard: self.discard - earlier.discard,
-            discard_ranges: self.discard_ranges - earlier.discard_ranges,
-            write_zeroes: self.write_zeroes - earlier.write_zeroes,
-            copy: self.copy - earlier.copy,
-            copy_ranges: self.copy_ranges - earlier.copy_ranges,
-            other: self.other - earlier.other,
-            failed: self.failed - earlier.failed,
-        }
     }
 
     fn add(&mut self, commands: &[Command<'_>]) {

@@ -33,17 +33,11 @@ impl GeometrySpec {
 #[non_exhaustive]
 pub enum GeometryError {
     /// A count is zero.
-    #[error("{key} is 0, it must be at least 1")]
-    Zero {
-        /// Configuration key.
-        key: &'static str,
-    },
+    #[error("{0} is 0, it must be at least 1")]
+    Zero(&'static str),
     /// The mapping unit is not a power of two of at least one sector.
-    #[error("mapping_unit_bytes is {bytes}, it must be a power of two from 512 on")]
-    UnitSize {
-        /// The value given.
-        bytes: u32,
-    },
+    #[error("mapping_unit_bytes is {0}, it must be a power of two from 512 on")]
+    UnitSize(u32),
     /// Mapping units do not fill a flash page exactly.
     #[error("page_bytes is {page_bytes}, it must be a multiple of mapping_unit_bytes = {unit_bytes}")]
     PageSize {
@@ -54,14 +48,11 @@ pub enum GeometryError {
     },
     /// More mapping units in a block than victim policies can rank.
     #[error(
-        "a block has {units} mapping units, at most {max} are supported; use fewer pages_per_block or a \
+        "a block has {0} mapping units, at most {max} are supported; use fewer pages_per_block or a \
          larger mapping_unit_bytes",
         max = GeometrySpec::UNITS_PER_BLOCK_MAX
     )]
-    BlockTooLarge {
-        /// Mapping units in a block.
-        units: u64,
-    },
+    BlockTooLarge(u64),
     /// More mapping units than four-byte map entries can number.
     #[error(
         "the drive has {units} mapping units of {unit_bytes} bytes, at most {} are supported; \
@@ -122,11 +113,11 @@ impl Geometry {
             ("page_bytes", spec.page_bytes),
         ] {
             if value == 0 {
-                return Err(GeometryError::Zero { key });
+                return Err(GeometryError::Zero(key));
             }
         }
         if !spec.unit_bytes.is_power_of_two() || u64::from(spec.unit_bytes) < SECTOR_BYTES {
-            return Err(GeometryError::UnitSize { bytes: spec.unit_bytes });
+            return Err(GeometryError::UnitSize(spec.unit_bytes));
         }
         if !spec.page_bytes.is_multiple_of(spec.unit_bytes) {
             return Err(GeometryError::PageSize { page_bytes: spec.page_bytes, unit_bytes: spec.unit_bytes });
@@ -134,7 +125,7 @@ impl Geometry {
         let units_per_page = spec.page_bytes / spec.unit_bytes;
         let per_block = u64::from(units_per_page) * u64::from(spec.pages_per_block);
         if per_block > u64::from(GeometrySpec::UNITS_PER_BLOCK_MAX) {
-            return Err(GeometryError::BlockTooLarge { units: per_block });
+            return Err(GeometryError::BlockTooLarge(per_block));
         }
         let units = [
             spec.channels,
@@ -446,13 +437,13 @@ mod tests {
     #[test]
     fn impossible_geometry_is_refused_with_the_key() {
         let zero = GeometrySpec { planes_per_die: 0, ..spec() };
-        assert_eq!(Geometry::new(zero), Err(GeometryError::Zero { key: "planes_per_die" }));
+        assert_eq!(Geometry::new(zero), Err(GeometryError::Zero("planes_per_die")));
         let unit = GeometrySpec { unit_bytes: 3000, ..spec() };
-        assert_eq!(Geometry::new(unit), Err(GeometryError::UnitSize { bytes: 3000 }));
+        assert_eq!(Geometry::new(unit), Err(GeometryError::UnitSize(3000)));
         let page = GeometrySpec { page_bytes: 6144, ..spec() };
         assert!(matches!(Geometry::new(page), Err(GeometryError::PageSize { .. })));
         let long = GeometrySpec { pages_per_block: 1 << 19, ..spec() };
-        assert_eq!(Geometry::new(long), Err(GeometryError::BlockTooLarge { units: 1 << 21 }));
+        assert_eq!(Geometry::new(long), Err(GeometryError::BlockTooLarge(1 << 21)));
         let huge = GeometrySpec { blocks_per_plane: u32::MAX, pages_per_block: 1 << 10, ..spec() };
         assert!(matches!(Geometry::new(huge), Err(GeometryError::TooLarge { .. })));
     }

@@ -4,12 +4,15 @@
 //! [`BlockId`], [`DieId`], [`ChannelId`]), so a logical number cannot be used as a physical one
 //! by accident. [`Geometry`] is the only place where one kind of address becomes another.
 //! [`SimTime`] is virtual time in nanoseconds; nothing in the engine reads a clock. [`Prng`] is
-//! the only source of chance, always seeded. [`counters!`] writes a struct of counters.
+//! the only source of chance, always seeded. [`counters!`] writes a struct of counters,
+//! [`named!`] an enum whose variants have names, [`defaults!`] a struct whose fields have defaults.
 
 mod addr;
 mod counters;
+mod defaults;
 mod divide;
 mod geometry;
+mod named;
 mod packed;
 mod prefetch;
 mod prng;

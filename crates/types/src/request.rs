@@ -1,33 +1,20 @@
 //! What a host asks of the drive: the small record that generators and traces hand over.
 
-use crate::Lba;
+use crate::{Lba, named};
 
-/// The kind of a host request.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-#[repr(u8)]
-pub enum Op {
-    /// Read sectors.
-    Read,
-    /// Write sectors.
-    Write,
-    /// Deallocate sectors (TRIM, discard, DSM).
-    Trim,
-    /// Make all completed writes durable. Carries no range.
-    Flush,
-}
-
-impl Op {
-    /// Every kind, in the order results are printed.
-    pub const ALL: [Op; 4] = [Op::Read, Op::Write, Op::Trim, Op::Flush];
-
-    /// The name used in results and messages.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Op::Read => "read",
-            Op::Write => "write",
-            Op::Trim => "trim",
-            Op::Flush => "flush",
-        }
+named! {
+    /// The kind of a host request.
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+    #[repr(u8)]
+    pub enum Op {
+        /// Read sectors.
+        Read => "read",
+        /// Write sectors.
+        Write => "write",
+        /// Deallocate sectors (TRIM, discard, DSM).
+        Trim => "trim",
+        /// Make all completed writes durable. Carries no range.
+        Flush => "flush",
     }
 }
 

@@ -23,7 +23,7 @@ use strobe_workload::files::postmark::PostmarkConfig;
 use strobe_workload::files::tiobench::TiobenchConfig;
 use strobe_workload::files::varmail::VarmailConfig;
 use strobe_workload::files::{
-    FileError, FileId, FileSystem, FileWorkload, FileWorkloadError, Mode, Operation, Space, Tally,
+    FileError, FileWorkload, FileWorkloadError, Mode, Observer, Operation, Space, Tally,
 };
 
 use super::{Failure, output};
@@ -135,10 +135,8 @@ fn with<C: FileWorkload + Default + Serialize + DeserializeOwned>(
     let config: C = toml::from_str(&lines)
         .map_err(|error| Failure::Request(anyhow!("--set: {} (see --help-settings)", error.message())))?;
     let mode = if args.buffered { Mode::Buffered } else { Mode::Sync };
-    let failed = |error: FileWorkloadError| match error {
-        FileWorkloadError::OutOfRange { .. } => Failure::request(&error),
-        FileWorkloadError::File(_) => Failure::Run(anyhow!("{error}")),
-        other => Failure::Run(anyhow!("{other}")),
+    let failed = |error: FileWorkloadError| {
+        Failure::judged(matches!(error, FileWorkloadError::OutOfRange { .. }), &error)
     };
     let (tally, written) = match &args.directory {
         Some(folder) => (in_directory(&config, folder, mode, args)?, None),
@@ -170,69 +168,23 @@ fn in_directory(
     if config.begins_empty() && entries.next().is_some() {
         return Err(refuse("it is not empty".into()));
     }
-    let fs = PosixFileSystem::new(folder, mode).map_err(|error| refuse(error.to_string()))?;
+    let mut fs = PosixFileSystem::new(folder, mode).map_err(|error| refuse(error.to_string()))?;
     if args.call_ns > 0 {
         // Otherwise timers of ordinary processes come up to 50 us late.
         let _ = std::fs::write("/proc/self/timerslack_ns", "1");
     }
-    let mut fs = Paced { fs, call: Duration::from_nanos(args.call_ns) };
-    config.run(&mut fs, args.seed, &mut ()).map_err(|error| Failure::Run(anyhow!("{error}")))
+    let mut paced = Paced(Duration::from_nanos(args.call_ns));
+    config.run(&mut fs, args.seed, &mut paced).map_err(|error| Failure::Run(anyhow!("{error}")))
 }
 
-/// A file system whose calls take their time.
-struct Paced {
-    fs: PosixFileSystem,
-    call: Duration,
-}
+/// Has each call take its time, but for a close.
+struct Paced(Duration);
 
-impl Paced {
-    fn call(&mut self) -> &mut PosixFileSystem {
-        if !self.call.is_zero() {
-            std::thread::sleep(self.call);
+impl Observer for Paced {
+    fn begins(&mut self, operation: Operation) {
+        if operation != Operation::Close && !self.0.is_zero() {
+            std::thread::sleep(self.0);
         }
-        &mut self.fs
-    }
-}
-
-impl FileSystem for Paced {
-    fn make_dir(&mut self, path: &str) -> Result<(), FileError> {
-        self.call().make_dir(path)
-    }
-
-    fn remove_dir(&mut self, path: &str) -> Result<(), FileError> {
-        self.call().remove_dir(path)
-    }
-
-    fn create(&mut self, path: &str) -> Result<FileId, FileError> {
-        self.call().create(path)
-    }
-
-    fn open(&mut self, path: &str) -> Result<FileId, FileError> {
-        self.call().open(path)
-    }
-
-    fn size(&mut self, file: FileId) -> Result<u64, FileError> {
-        self.fs.size(file)
-    }
-
-    fn write_at(&mut self, file: FileId, offset: u64, bytes: &[u8]) -> Result<(), FileError> {
-        self.call().write_at(file, offset, bytes)
-    }
-
-    fn read_at(&mut self, file: FileId, offset: u64, buffer: &mut [u8]) -> Result<usize, FileError> {
-        self.call().read_at(file, offset, buffer)
-    }
-
-    fn sync(&mut self, file: FileId) -> Result<(), FileError> {
-        self.call().sync(file)
-    }
-
-    fn close(&mut self, file: FileId) -> Result<(), FileError> {
-        self.fs.close(file)
-    }
-
-    fn remove(&mut self, path: &str) -> Result<(), FileError> {
-        self.call().remove(path)
     }
 }
 

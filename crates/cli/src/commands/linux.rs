@@ -195,10 +195,7 @@ impl FsName {
 
 impl From<LinuxRunError> for Failure {
     fn from(error: LinuxRunError) -> Self {
-        match error.is_bad_request() {
-            true => Failure::request(&error),
-            false => Failure::Run(anyhow!("{error}")),
-        }
+        Failure::judged(error.is_bad_request(), &error)
     }
 }
 
@@ -237,10 +234,10 @@ fn build_kernel(args: &BuildArgs) -> Result<(), Failure> {
     }
     match built {
         Ok(path) => output::print(&format!("the guest's kernel: {}", path.display())),
-        Err(error @ (KernelError::Failed { .. } | KernelError::Io(_))) => {
-            Err(Failure::Run(anyhow!("{error}")))
+        Err(error) => {
+            let has_run = matches!(error, KernelError::Failed { .. } | KernelError::Io(_));
+            Err(Failure::judged(!has_run, &error))
         }
-        Err(error) => Err(Failure::request(&error)),
     }
 }
 

@@ -87,7 +87,13 @@ enum Failure {
 impl Failure {
     /// A wrong request. The text of `error` already says what its sources say.
     fn request(error: &impl std::error::Error) -> Self {
-        Failure::Request(anyhow::Error::msg(error.to_string()))
+        Failure::judged(true, error)
+    }
+
+    /// A wrong request, or one that went wrong.
+    fn judged(is_bad_request: bool, error: &impl std::error::Error) -> Self {
+        let error = anyhow::Error::msg(error.to_string());
+        if is_bad_request { Failure::Request(error) } else { Failure::Run(error) }
     }
 }
 
@@ -99,10 +105,7 @@ impl From<strobe_lab::ConfigError> for Failure {
 
 impl From<strobe_lab::RunError> for Failure {
     fn from(error: strobe_lab::RunError) -> Self {
-        if error.is_bad_request() {
-            return Failure::request(&error);
-        }
-        Failure::Run(anyhow::Error::msg(error.to_string()))
+        Failure::judged(error.is_bad_request(), &error)
     }
 }
 

@@ -10,10 +10,7 @@ use super::Failure;
 
 impl From<OutputError> for Failure {
     fn from(error: OutputError) -> Self {
-        match error.is_bad_request() {
-            true => Failure::request(&error),
-            false => Failure::Run(anyhow::Error::msg(error.to_string())),
-        }
+        Failure::judged(error.is_bad_request(), &error)
     }
 }
 

@@ -80,10 +80,8 @@ fn find(name: &str) -> Result<&'static Paper, Failure> {
 }
 
 fn failure(error: PaperError) -> Failure {
-    match &error {
-        PaperError::Run { error: cause, .. } if cause.is_bad_request() => Failure::request(&error),
-        _ => Failure::Run(anyhow::Error::msg(error.to_string())),
-    }
+    let is_bad_request = matches!(&error, PaperError::Run { error: cause, .. } if cause.is_bad_request());
+    Failure::judged(is_bad_request, &error)
 }
 
 fn write_csv(result: &PaperResult, folder: &Path) -> Result<(), Failure> {

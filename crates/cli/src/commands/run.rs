@@ -166,23 +166,16 @@ pub(crate) fn replay(args: &ReplayArgs) -> Result<(), Failure> {
     if args.closed_loop {
         put("pacing", "closed".into());
     }
-    if let Some(depth) = args.queue_depth {
-        put("queue_depth", i64::from(depth).into());
-    }
-    if let Some(repeat) = args.repeat {
-        put("repeat", i64::from(repeat).into());
-    }
-    if let Some(late) = &args.late {
-        put("late", late.as_str().into());
-    }
-    if let Some(device) = &args.device {
-        put("device", device.as_str().into());
-    }
-    if let Some(action) = &args.action {
-        put("action", action.as_str().into());
-    }
-    if let Some(ns) = args.time_unit_ns {
-        put("time_unit_ns", i64::try_from(ns).unwrap_or(i64::MAX).into());
+    let whole = |number: u64| Value::Integer(i64::try_from(number).unwrap_or(i64::MAX));
+    for (key, value) in [
+        ("queue_depth", args.queue_depth.map(u64::from).map(whole)),
+        ("repeat", args.repeat.map(u64::from).map(whole)),
+        ("late", args.late.clone().map(Value::String)),
+        ("device", args.device.clone().map(Value::String)),
+        ("action", args.action.clone().map(Value::String)),
+        ("time_unit_ns", args.time_unit_ns.map(whole)),
+    ] {
+        value.into_iter().for_each(|value| put(key, value));
     }
     let mut table = Table::new();
     table.insert("workload".to_owned(), workload.into());

@@ -16,8 +16,7 @@ pub use strobe_lab::numbers::{bytes, count, duration, trimmed};
 use strobe_lab::numbers::{rate, times};
 use strobe_lab::power::{PowerCutResult, RecoveryResult};
 use strobe_lab::result::{
-    ByCause, Causes, CopyResult, Job, JobOp, MergeResult, NandResult, RunResult, TranslationResult,
-    WearResult,
+    ByCause, CopyResult, Job, JobOp, MergeResult, NandResult, RunResult, TranslationResult, WearResult,
 };
 use strobe_lab::{Sample, WindowVerdict, WorkloadConfig};
 
@@ -42,31 +41,20 @@ pub fn summary(result: &RunResult) -> String {
     if [&jobs.read, &jobs.write, &jobs.trim].iter().any(|op| op.clat_ns.n > 0) || jobs.sync.lat_ns.n > 0 {
         let _ = writeln!(out, "\n{}", latency_table(jobs, result.time.virtual_ns));
     }
-    if let Some(picture) = latency_picture(jobs) {
-        let _ = writeln!(out, "\n{picture}");
-    }
-    let _ = writeln!(out, "\n{}", flash_table(&result.nand));
-    if let Some(copy) = &result.copy {
-        let _ = writeln!(out, "\n{}", copy_line(copy));
-    }
-    if let Some(merges) = &result.merges {
-        let _ = writeln!(out, "\n{}", merge_line(merges));
-    }
-    if let Some(paging) = &result.translation {
-        let _ = writeln!(out, "\n{}", translation_line(paging));
-    }
-    let _ = writeln!(out, "\n{}", wear_picture(&result.wear, result.config.drive.nand.endurance_pe));
-    if let Some(picture) = lifetime_picture(&result.wear) {
-        let _ = writeln!(out, "\n{picture}");
-    }
-    if let Some(picture) = series_picture(result) {
-        let _ = writeln!(out, "\n{picture}");
-    }
-    if let Some(cuts) = power_cuts(&result.power_cuts) {
-        let _ = writeln!(out, "\n{cuts}");
-    }
-    for hint in hints(result) {
-        let _ = writeln!(out, "\nnote: {hint}");
+    let parts = [
+        latency_picture(jobs),
+        Some(flash_table(&result.nand).to_string()),
+        result.copy.as_ref().map(copy_line),
+        result.merges.as_ref().map(merge_line),
+        result.translation.as_ref().map(translation_line),
+        Some(wear_picture(&result.wear, result.config.drive.nand.endurance_pe)),
+        lifetime_picture(&result.wear),
+        series_picture(result),
+        power_cuts(&result.power_cuts),
+    ];
+    let hints = hints(result).into_iter().map(|hint| format!("note: {hint}"));
+    for part in parts.into_iter().flatten().chain(hints) {
+        let _ = writeln!(out, "\n{part}");
     }
     let _ = write!(out, "\n{}", footer(result));
     trimmed(&out)
@@ -230,22 +218,9 @@ fn flash_table(nand: &NandResult) -> Table {
 }
 
 fn causes(op: &ByCause) -> String {
-    let Causes { host, gc, merge, map, meta, wear, copy, cache, recovery, pad } = op.by_cause;
-    let named = [
-        ("host", host),
-        ("gc", gc),
-        ("merge", merge),
-        ("map", map),
-        ("meta", meta),
-        ("wear", wear),
-        ("copy", copy),
-        ("cache", cache),
-        ("recovery", recovery),
-        ("pad", pad),
-    ];
     let share = |n: u64| 100.0 * n as f64 / op.total.max(1) as f64;
-    let parts: Vec<String> =
-        named.iter().filter(|(_, n)| *n > 0).map(|(name, n)| format!("{name} {:.1} %", share(*n))).collect();
+    let some = op.by_cause.named().into_iter().filter(|&(_, n)| n > 0);
+    let parts: Vec<String> = some.map(|(name, n)| format!("{name} {:.1} %", share(n))).collect();
     parts.join(", ")
 }
 

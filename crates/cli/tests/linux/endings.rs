@@ -146,7 +146,7 @@ fn a_panic_of_the_kernel_is_quoted() {
         &mut |_, _| {},
     );
     match ended {
-        Err(LinuxError::Panic { log }) => assert!(log.contains("Kernel panic"), "{log}"),
+        Err(LinuxError::Panic(log)) => assert!(log.contains("Kernel panic"), "{log}"),
         Err(other) => panic!("{other}"),
         Ok(_) => panic!("nothing was there to run"),
     }

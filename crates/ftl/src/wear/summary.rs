@@ -62,10 +62,8 @@ impl WearSummary {
             erase_mean: mean,
             erase_max: max,
             erase_stddev: variance.sqrt(),
-            bad_blocks: 0,
-            first_bad_block_host_writes: None,
-            bad_block_host_writes: Vec::new(),
             histogram,
+            ..Self::default()
         }
     }
 }

@@ -4,49 +4,38 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strobe_ssd::KeyError;
 use strobe_ssd::schema;
+use strobe_types::defaults;
 use toml::{Table, Value};
 
 use super::{Amount, Experiment, WorkloadConfig};
 
-/// What to run and what to measure.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct RunConfig {
-    /// Write the whole drive once, in order, before anything else. Default: true for generators,
-    /// false for traces.
-    pub prefill: Option<bool>,
-    /// Run the workload for this long before measuring: host pages (mapping units read, written or
-    /// trimmed), or "12x" capacities. Default 0. For traces: overwrite the drive at random for
-    /// this long.
-    pub warmup: Amount,
-    /// Measure this long: host pages (mapping units read, written or trimmed), or "10x" capacities.
-    /// Default "1x"; for traces: to the end; with one of the until keys: without limit.
-    pub measure: Option<Amount>,
-    /// End the run when this many blocks have gone bad in use, at most 1024 requests later. A trace
-    /// ends after `repeat` times in any case. Default: not.
-    #[schemars(range(min = 1, max = 4_294_967_295u32))]
-    pub until_bad_blocks: Option<u32>,
-    /// Go on until the drive refuses writes because too many blocks have gone bad. A trace ends
-    /// after `repeat` times in any case. With until_bad_blocks, what comes first ends the run.
-    /// Default false.
-    pub until_end_of_life: bool,
-    /// Simulate time; false: count operations only. Default true.
-    pub timing: bool,
-    /// Run the whole-state checker after each phase and at each sample. Default false.
-    pub check: bool,
-}
-
-impl Default for RunConfig {
-    fn default() -> Self {
-        Self {
-            prefill: None,
-            warmup: Amount::Pages(0),
-            measure: None,
-            until_bad_blocks: None,
-            until_end_of_life: false,
-            timing: true,
-            check: false,
-        }
+defaults! {
+    /// What to run and what to measure.
+    #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields, default)]
+    pub struct RunConfig {
+        /// Write the whole drive once, in order, before anything else. Default: true for generators,
+        /// false for traces.
+        pub prefill: Option<bool> = None;
+        /// Run the workload for this long before measuring: host pages (mapping units read, written or
+        /// trimmed), or "12x" capacities. Default 0. For traces: overwrite the drive at random for
+        /// this long.
+        pub warmup: Amount = Amount::Pages(0);
+        /// Measure this long: host pages (mapping units read, written or trimmed), or "10x" capacities.
+        /// Default "1x"; for traces: to the end; with one of the until keys: without limit.
+        pub measure: Option<Amount> = None;
+        /// End the run when this many blocks have gone bad in use, at most 1024 requests later. A trace
+        /// ends after `repeat` times in any case. Default: not.
+        #[schemars(range(min = 1, max = 4_294_967_295u32))]
+        pub until_bad_blocks: Option<u32> = None;
+        /// Go on until the drive refuses writes because too many blocks have gone bad. A trace ends
+        /// after `repeat` times in any case. With until_bad_blocks, what comes first ends the run.
+        /// Default false.
+        pub until_end_of_life: bool = false;
+        /// Simulate time; false: count operations only. Default true.
+        pub timing: bool = true;
+        /// Run the whole-state checker after each phase and at each sample. Default false.
+        pub check: bool = false;
     }
 }
 

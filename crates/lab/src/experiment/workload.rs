@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strobe_ssd::KeyError;
 use strobe_ssd::schema::{self, check_name};
+use strobe_types::defaults;
 use strobe_workload::synthetic::SyntheticConfig;
 use strobe_workload::trace;
 use toml::{Table, Value};
@@ -13,31 +14,27 @@ use toml::{Table, Value};
 use super::fio_names::accept_fio_names;
 use crate::fit::{Fit, Late};
 
-/// How many requests are outstanding, and how fast they come.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default)]
-pub struct HostConfig {
-    /// Requests outstanding at any time (fio: iodepth). Default 1.
-    #[schemars(range(min = 1, max = 65_536))]
-    pub queue_depth: u32,
-    /// Most requests per second (fio: rate_iops). 0 (default): no limit.
-    #[schemars(range(min = 0, max = 1_000_000_000))]
-    pub rate_iops: u32,
-    /// A flush after every so many requests of a generator (fio: fsync, which counts writes only). Traces
-    /// bring their own. 0 (default): never.
-    #[serde(skip_serializing_if = "is_zero")]
-    #[schemars(range(min = 0, max = 4_294_967_295u32))]
-    pub flush_every: u32,
+defaults! {
+    /// How many requests are outstanding, and how fast they come.
+    #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+    #[serde(default)]
+    pub struct HostConfig {
+        /// Requests outstanding at any time (fio: iodepth). Default 1.
+        #[schemars(range(min = 1, max = 65_536))]
+        pub queue_depth: u32 = 1;
+        /// Most requests per second (fio: rate_iops). 0 (default): no limit.
+        #[schemars(range(min = 0, max = 1_000_000_000))]
+        pub rate_iops: u32 = 0;
+        /// A flush after every so many requests of a generator (fio: fsync, which counts writes only). Traces
+        /// bring their own. 0 (default): never.
+        #[serde(skip_serializing_if = "is_zero")]
+        #[schemars(range(min = 0, max = 4_294_967_295u32))]
+        pub flush_every: u32 = 0;
+    }
 }
 
 fn is_zero(number: &u32) -> bool {
     *number == 0
-}
-
-impl Default for HostConfig {
-    fn default() -> Self {
-        Self { queue_depth: 1, rate_iops: 0, flush_every: 0 }
-    }
 }
 
 /// A synthetic workload and its host.

@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use strobe_ftl::CopyStats;
+use strobe_ftl::{CopyStats, GcStats};
 use strobe_ssd::{CommandKind, DriveStats, MergeStats, NvramStats, TranslationStats};
 
 use crate::numbers::ratio;
@@ -113,16 +113,18 @@ counters_of! {
 
 impl GcResult {
     pub(crate) fn of(stats: &DriveStats) -> Self {
-        let gc = &stats.gc;
+        let GcStats { runs, victims, units_moved, time_ns, program_failures, wear_blocks, wear_units_moved } =
+            stats.gc;
+        let copies_per_erase = ratio(units_moved, victims);
         Self {
-            runs: gc.runs,
-            victims: gc.victims,
-            units_moved: gc.units_moved,
-            copies_per_erase: ratio(gc.units_moved, gc.victims),
-            time_ns: gc.time_ns,
-            program_failures: gc.program_failures,
-            wear_blocks: gc.wear_blocks,
-            wear_units_moved: gc.wear_units_moved,
+            runs,
+            victims,
+            units_moved,
+            copies_per_erase,
+            time_ns,
+            program_failures,
+            wear_blocks,
+            wear_units_moved,
         }
     }
 }

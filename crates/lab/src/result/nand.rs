@@ -24,51 +24,52 @@ pub struct ByCause {
     pub by_cause: Causes,
 }
 
-/// One count per cause.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Causes {
+/// One count for each cause, under its name.
+macro_rules! causes {
+    ($($(#[$about:meta])* $field:ident: $cause:ident,)+) => {
+        /// One count per cause.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+        pub struct Causes { $($(#[$about])* pub $field: u64,)+ }
+
+        impl Causes {
+            fn of(counts: &OpCounts, op: NandOp) -> Self {
+                Self { $($field: counts.get(op, Cause::$cause),)+ }
+            }
+
+            /// Each count with the name of its cause.
+            pub fn named(&self) -> [(&'static str, u64); Cause::ALL.len()] {
+                [$((Cause::$cause.name(), self.$field)),+]
+            }
+        }
+    };
+}
+
+causes! {
     /// Host commands, reads of read-modify-writes included.
-    pub host: u64,
+    host: Host,
     /// Garbage collection.
-    pub gc: u64,
+    gc: Gc,
     /// Merges of block-mapped schemes.
-    pub merge: u64,
+    merge: Merge,
     /// Translation pages and map journal.
-    pub map: u64,
+    map: Map,
     /// Other metadata.
-    pub meta: u64,
+    meta: Meta,
     /// Wear levelling.
-    pub wear: u64,
+    wear: Wear,
     /// Physical copies for copy commands.
-    pub copy: u64,
+    copy: Copy,
     /// Write-back of a non-volatile cache.
-    pub cache: u64,
+    cache: Cache,
     /// Recovery.
-    pub recovery: u64,
+    recovery: Recovery,
     /// Pages of padding only.
-    pub pad: u64,
+    pad: Pad,
 }
 
 impl NandResult {
     pub(crate) fn of(counts: &OpCounts) -> Self {
-        let by_cause = |op| {
-            let get = |cause| counts.get(op, cause);
-            ByCause {
-                total: counts.total(op),
-                by_cause: Causes {
-                    host: get(Cause::Host),
-                    gc: get(Cause::Gc),
-                    merge: get(Cause::Merge),
-                    map: get(Cause::Map),
-                    meta: get(Cause::Meta),
-                    wear: get(Cause::Wear),
-                    copy: get(Cause::Copy),
-                    cache: get(Cause::Cache),
-                    recovery: get(Cause::Recovery),
-                    pad: get(Cause::Pad),
-                },
-            }
-        };
+        let by_cause = |op| ByCause { total: counts.total(op), by_cause: Causes::of(counts, op) };
         Self {
             program: by_cause(NandOp::Program),
             read: by_cause(NandOp::Read),

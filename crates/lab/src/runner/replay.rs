@@ -114,7 +114,7 @@ fn replay_once(
     for (reason, count) in reader.skipped().iter() {
         *summary.skipped.entry(reason.name().to_owned()).or_default() += count;
     }
-    summary.changes.add(&fitter.changes);
+    summary.changes = summary.changes.and(&fitter.changes);
     if is_open_loop {
         let finished = host.queue.finished();
         waits.get_or_insert_default().add(arrived, start, last, finished);

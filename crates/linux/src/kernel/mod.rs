@@ -10,6 +10,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use sha2::{Digest as _, Sha256};
+use strobe_types::named;
 
 pub use self::build::{BuildOptions, BuildProgress, build, find_source, missing_tools};
 pub use self::error::KernelError;
@@ -23,27 +24,18 @@ const SOURCE_FOLDER: &str = "/usr/src";
 /// What is switched on; everything else is off.
 const CONFIG: &str = include_str!("../../kernel/kernel.config");
 
-/// What a kernel can have besides, at the price of a longer build.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Extra {
-    /// The largest of the file systems.
-    Xfs,
-    /// The newest way to asynchronous I/O.
-    IoUring,
+named! {
+    /// What a kernel can have besides, at the price of a longer build.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Extra {
+        /// The largest of the file systems.
+        Xfs => "xfs",
+        /// The newest way to asynchronous I/O.
+        IoUring => "io-uring",
+    }
 }
 
 impl Extra {
-    /// All there are.
-    pub const ALL: [Self; 2] = [Self::Xfs, Self::IoUring];
-
-    /// Its name for users.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Xfs => "xfs",
-            Self::IoUring => "io-uring",
-        }
-    }
-
     /// What it adds to the configuration.
     fn config(self) -> &'static str {
         match self {

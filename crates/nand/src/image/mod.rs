@@ -62,11 +62,8 @@ pub enum ImageError {
     #[error("it is blank: not an image, or one whose creation was cut short")]
     Blank,
     /// A version this program does not know.
-    #[error("it has format version {found}, this program reads version {VERSION} only")]
-    Version {
-        /// The version found.
-        found: u32,
-    },
+    #[error("it has format version {0}, this program reads version {VERSION} only")]
+    Version(u32),
     /// The header cannot be trusted.
     #[error("its header is damaged: {0}")]
     Header(String),
@@ -186,7 +183,7 @@ impl Image {
         };
         let found = u32::from_le_bytes(*version);
         if found != VERSION {
-            return Err(ImageError::Version { found });
+            return Err(ImageError::Version(found));
         }
         if length < ALIGN {
             return Err(ImageError::Truncated { length, expected: ALIGN });

@@ -3,6 +3,7 @@
 use super::metrics::{COPIES, Claim, ERASES, FIRST_FAILURE, GC_TIME, Metric, ratio};
 use super::schemes::CAPI;
 use super::{DATA_SETS, Group, Scheme};
+use crate::figure::{mean, reduced};
 use crate::{Figure, Row, View};
 use strobe_lab::RunResult;
 
@@ -32,13 +33,12 @@ fn data_sets(shares: &[f64]) -> Figure {
         let at = [("cold_hot", set.name), ("unit", "% of pages hot")];
         Row::judged(&at, Some(nominal), Some(100.0 * share), [Some(nominal - 1.0), Some(nominal + 1.0)])
     };
-    Figure {
-        figure: "3".to_owned(),
-        title: "data sets: pages written more often than the average page".to_owned(),
-        note: None,
-        rows: DATA_SETS.iter().zip(shares).map(row).collect(),
-        view: View::List,
-    }
+    Figure::new(
+        "3",
+        "data sets: pages written more often than the average page",
+        View::List,
+        DATA_SETS.iter().zip(shares).map(row).collect(),
+    )
 }
 
 /// A figure of bars: a group of them for each data set, one for each scheme.
@@ -60,13 +60,13 @@ fn bars(metric: &Metric, paper: &Group<'_>, fair: &Group<'_>) -> Figure {
     for group in [paper, fair] {
         rows.extend(metric.claims.iter().map(|claim| average(metric, group, claim)));
     }
-    Figure {
-        figure: metric.figure.to_owned(),
-        title: metric.title.to_owned(),
-        note: Some(metric.note.to_owned()),
+    Figure::new(
+        metric.figure,
+        metric.title,
+        View::Table { down: &["mode", "cold_hot"], across: "policy" },
         rows,
-        view: View::Table { down: &["mode", "cold_hot"], across: "policy" },
-    }
+    )
+    .noted(metric.note)
 }
 
 fn bar(metric: &Metric, group: &Group<'_>, results: &[&RunResult], place: usize) -> Option<f64> {
@@ -115,8 +115,7 @@ fn with_orders(mut figure: Figure, paper: &Group<'_>) -> Figure {
         let leads = ranking.windows(2).map(|pair| {
             lifetime(pair[0], place).zip(lifetime(pair[1], place)).map(|(a, b)| percent_more(a, b))
         });
-        let smallest =
-            leads.collect::<Option<Vec<f64>>>().map(|leads| leads.into_iter().fold(f64::MAX, f64::min));
+        let smallest = reduced(leads, f64::min);
         let text = format!("{}: smallest lead over the next", ranking.join(" > "));
         let at = [("mode", "paper"), ("cold_hot", set.name), ("claim", text.as_str()), ("unit", "%")];
         figure.rows.push(match set.hot_share >= 0.3 {
@@ -144,8 +143,7 @@ fn largest_change(group: &Group<'_>, metric: &Metric, from: usize) -> Option<f64
     let change = |(_, of): &(&Scheme, [&RunResult; DATA_SETS.len()])| {
         Some(percent_more((metric.of)(of[DATA_SETS.len() - 1])?, (metric.of)(of[from])?))
     };
-    let changes = group.schemes.iter().map(change).collect::<Option<Vec<f64>>>()?;
-    changes.into_iter().reduce(f64::max)
+    reduced(group.schemes.iter().map(change), f64::max)
 }
 
 /// Figure 5: how the blocks die.
@@ -173,13 +171,12 @@ fn deaths(curves: &[(&'static Scheme, &RunResult)]) -> Figure {
             _ => Row::shown(&at, span(scheme.label)),
         });
     }
-    Figure {
-        figure: "5".to_owned(),
-        title: "bad blocks over host pages written, at 7:3, until the drive cannot hold its data".to_owned(),
-        note: None,
+    Figure::new(
+        "5",
+        "bad blocks over host pages written, at 7:3, until the drive cannot hold its data",
+        View::Curves { of: "policy", over: "million_host_pages" },
         rows,
-        view: View::Curves { of: "policy", over: "million_host_pages" },
-    }
+    )
 }
 
 /// Which combination lives longest.
@@ -211,17 +208,16 @@ fn combinations(beyond: &Group<'_>) -> Figure {
         }
     }
     rows.extend(gains_over_capi(beyond));
-    Figure {
-        figure: "beyond".to_owned(),
-        title: "combinations that the paper does not consider".to_owned(),
-        note: Some(
-            "CAPi+: CAPi with net_blocks = 4 and adaptive allocation. Ideal lifetime: all blocks wear alike at \
-             this write amplification, (endurance + 1) × pages / write amplification"
-                .to_owned(),
-        ),
+    Figure::new(
+        "beyond",
+        "combinations that the paper does not consider",
+        View::Table { down: &["cold_hot", "quantity"], across: "policy" },
         rows,
-        view: View::Table { down: &["cold_hot", "quantity"], across: "policy" },
-    }
+    )
+    .noted(
+        "CAPi+: CAPi with net_blocks = 4 and adaptive allocation. Ideal lifetime: all blocks wear alike at \
+             this write amplification, (endurance + 1) × pages / write amplification",
+    )
 }
 
 /// How much longer than CAPi the combinations live: on average, and where each gains least. One of
@@ -233,9 +229,8 @@ fn gains_over_capi(beyond: &Group<'_>) -> Vec<Row> {
     let mut best: Option<(f64, &str)> = None;
     for label in beyond.schemes.iter().map(|(scheme, _)| scheme.label).filter(|&label| label != CAPI) {
         let gain = |set| Some(percent_more(lifetime(label, set)?, lifetime(CAPI, set)?));
-        let gains = (0..DATA_SETS.len()).map(gain).collect::<Option<Vec<f64>>>();
-        let mean = gains.as_ref().map(|gains| gains.iter().sum::<f64>() / gains.len() as f64);
-        let least = gains.map(|gains| gains.into_iter().fold(f64::MAX, f64::min));
+        let (mean, least) =
+            (mean((0..DATA_SETS.len()).map(gain)), reduced((0..DATA_SETS.len()).map(gain), f64::min));
         rows.push(row_of(format!("lifetime of {label} against {CAPI}, mean of the data sets"), mean));
         rows.push(row_of(format!("lifetime of {label} against {CAPI}, where it gains least"), least));
         if let Some(least) = least.filter(|&least| best.is_none_or(|(most, _)| least > most)) {

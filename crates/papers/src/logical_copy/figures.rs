@@ -110,13 +110,7 @@ fn cleaning(runs: &Runs, phase: Phase, figure: &str, title: &str, note: &str) ->
         let setup = Setup::new(phase, victims, LOGICAL);
         rows.extend(gains(runs, setup));
     }
-    Figure {
-        figure: figure.to_owned(),
-        title: title.to_owned(),
-        note: Some(note.to_owned()),
-        rows,
-        view: View::Table { down: &["u", "quantity"], across: "cleaning" },
-    }
+    Figure::new(figure, title, View::Table { down: &["u", "quantity"], across: "cleaning" }, rows).noted(note)
 }
 
 /// What logical copy saves, judged where the bands hold.
@@ -160,18 +154,17 @@ fn over_time(runs: &Runs) -> Figure {
             rows.push(row);
         }
     }
-    Figure {
-        figure: "over-time".to_owned(),
-        title: format!("flash programs from the end of ageing on; first victims {JUDGED} live"),
-        note: Some(
-            "a window is what the paper's Tiobench updates, 1/40 of the drive. Victims become emptier with time, \
-             so that read and write needs fewer programs; logical copy needs more as soon as the spare space \
-             is used up"
-                .to_owned(),
-        ),
+    Figure::new(
+        "over-time",
+        format!("flash programs from the end of ageing on; first victims {JUDGED} live"),
+        View::Curves { of: "cleaning", over: "windows_since_ageing" },
         rows,
-        view: View::Curves { of: "cleaning", over: "windows_since_ageing" },
-    }
+    )
+    .noted(
+        "a window is what the paper's Tiobench updates, 1/40 of the drive. Victims become emptier with time, \
+             so that read and write needs fewer programs; logical copy needs more as soon as the spare space \
+             is used up",
+    )
 }
 
 /// Name, unit and value of what a table shows of one setup.
@@ -201,17 +194,16 @@ fn spare(runs: &Runs) -> Figure {
             }
         }
     }
-    Figure {
-        figure: "spare".to_owned(),
-        title: "logical copy against read and write by the drive's spare space, sustained".to_owned(),
-        note: Some(
-            "spare space is flash beyond the 4 GiB offered; 100 %: half of the flash is used. Read and write does not \
-             depend on it, as the drive has nothing to move"
-                .to_owned(),
-        ),
+    Figure::new(
+        "spare",
+        "logical copy against read and write by the drive's spare space, sustained",
+        View::Table { down: &["u", "quantity"], across: "spare" },
         rows,
-        view: View::Table { down: &["u", "quantity"], across: "spare" },
-    }
+    )
+    .noted(
+        "spare space is flash beyond the 4 GiB offered; 100 %: half of the flash is used. Read and write \
+         does not depend on it, as the drive has nothing to move",
+    )
 }
 
 /// What it is worth that the drive hears of every dead block.
@@ -228,17 +220,16 @@ fn told(runs: &Runs) -> Figure {
             }
         }
     }
-    Figure {
-        figure: "trims".to_owned(),
-        title: format!("logical copy against read and write by what is trimmed, sustained, u = {JUDGED}"),
-        note: Some(
-            "the paper trims the blocks that have become invalid at each checkpoint; a file system that trims whole \
-             segments only leaves the drive with what is dead in all others"
-                .to_owned(),
-        ),
+    Figure::new(
+        "trims",
+        format!("logical copy against read and write by what is trimmed, sustained, u = {JUDGED}"),
+        View::Table { down: &["trimmed", "quantity"], across: "spare" },
         rows,
-        view: View::Table { down: &["trimmed", "quantity"], across: "spare" },
-    }
+    )
+    .noted(
+        "the paper trims the blocks that have become invalid at each checkpoint; a file system that trims \
+         whole segments only leaves the drive with what is dead in all others",
+    )
 }
 
 /// How many copies the virtual map has to hold between two checkpoints.
@@ -271,17 +262,16 @@ fn virtual_map(runs: &Runs) -> Figure {
             }
         }
     }
-    Figure {
-        figure: "virtual-map".to_owned(),
-        title: format!("segments cleaned per checkpoint and entries of the virtual map, sustained, u = {JUDGED}"),
-        note: Some(
-            "an entry is in use from the copy to the trim after the next checkpoint; copies that find none are read \
-             and programmed"
-                .to_owned(),
-        ),
+    Figure::new(
+        "virtual-map",
+        format!("segments cleaned per checkpoint and entries of the virtual map, sustained, u = {JUDGED}"),
+        View::Table { down: &["cleaning", "quantity"], across: "per checkpoint" },
         rows,
-        view: View::Table { down: &["cleaning", "quantity"], across: "per checkpoint" },
-    }
+    )
+    .noted(
+        "an entry is in use from the copy to the trim after the next checkpoint; copies that find none are \
+         read and programmed",
+    )
 }
 
 /// What the paper's text says, and the nearest that was measured.
@@ -303,17 +293,15 @@ fn paper(runs: &Runs) -> Figure {
     ];
     let row =
         |(claim, unit, paper, value)| Row { paper, ..Row::shown(&[("claim", claim), ("unit", unit)], value) };
-    Figure {
-        figure: "paper".to_owned(),
-        title: "what the text says of figures 3 and 4, F2FS under benchmarks, and the microworkload"
-            .to_owned(),
-        note: Some(
-            "ours is nothing but cleaning, down to victims 0.9 live; the paper's also has the time of the \
+    Figure::new(
+        "paper",
+        "what the text says of figures 3 and 4, F2FS under benchmarks, and the microworkload",
+        View::List,
+        rows.map(row).into(),
+    )
+    .noted(
+        "ours is nothing but cleaning, down to victims 0.9 live; the paper's also has the time of the \
              processor and the file system, whose writes no copy saves. Its utilisations are not legible in \
-             the copy at hand"
-                .to_owned(),
-        ),
-        rows: rows.map(row).into(),
-        view: View::List,
-    }
+             the copy at hand",
+    )
 }

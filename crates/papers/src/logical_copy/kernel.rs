@@ -6,34 +6,27 @@ use strobe_linux::DiskOptions;
 use strobe_linux::job::{Run, Step};
 use strobe_nand::{Cause, NandOp, OpCounts};
 use strobe_ssd::{CopyMode, DriveConfig};
+use strobe_types::named;
 
+use crate::figure::reduced;
 use crate::guest::{self, Aged, Kernel, NO_KERNEL, Task};
 use crate::{Figure, Options, PaperError, Row, Scale, View, Watch, pool};
 
-/// A file system, and how it makes room.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Mode {
-    Ext4,
-    /// F2FS as it comes: it fills holes in old segments rather than clean them.
-    Org,
-    /// F2FS that only writes to clean segments, and cleans by reading and writing.
-    NlRw,
-    /// The same, cleaning by logical copy.
-    NlLc,
+named! {
+    /// A file system, and how it makes room.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    enum Mode {
+        Ext4 => "EXT4",
+        /// F2FS as it comes: it fills holes in old segments rather than clean them.
+        Org => "ORG",
+        /// F2FS that only writes to clean segments, and cleans by reading and writing.
+        NlRw => "NL-RW",
+        /// The same, cleaning by logical copy.
+        NlLc => "NL-LC",
+    }
 }
 
 impl Mode {
-    const ALL: [Mode; 4] = [Mode::Ext4, Mode::Org, Mode::NlRw, Mode::NlLc];
-
-    fn name(self) -> &'static str {
-        match self {
-            Mode::Ext4 => "EXT4",
-            Mode::Org => "ORG",
-            Mode::NlRw => "NL-RW",
-            Mode::NlLc => "NL-LC",
-        }
-    }
-
     fn file_system(self) -> FileSystem {
         if self == Mode::Ext4 { FileSystem::Ext4 } else { FileSystem::F2fs }
     }
@@ -57,24 +50,13 @@ impl Mode {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Bench {
-    Tiobench,
-    CopyTar,
-    Varmail,
-    Dbench,
-}
-
-impl Bench {
-    const ALL: [Bench; 4] = [Bench::Tiobench, Bench::CopyTar, Bench::Varmail, Bench::Dbench];
-
-    fn name(self) -> &'static str {
-        match self {
-            Bench::Tiobench => "Tiobench",
-            Bench::CopyTar => "Copy&tar",
-            Bench::Varmail => "Varmail",
-            Bench::Dbench => "Dbench",
-        }
+named! {
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    enum Bench {
+        Tiobench => "Tiobench",
+        CopyTar => "Copy&tar",
+        Varmail => "Varmail",
+        Dbench => "Dbench",
     }
 }
 
@@ -175,7 +157,7 @@ impl Room {
             disk: DiskOptions::default(),
             memory_mib: 256,
         };
-        let (_, said) = guest::run(kernel, &task, experiment, None)?;
+        let (_, said) = guest::run(kernel, &task, experiment, None, None)?;
         Self::parse(&said).ok_or_else(|| PaperError::Guest {
             run: task.name,
             error: Box::new(LinuxRunError::Step(format!("F2FS says {}", said.trim_end()))),
@@ -227,7 +209,7 @@ impl Runs<'_> {
         ];
         let name = format!("ageing to {utilisation}");
         let task = self.task(mode, &name, Vec::new(), self.workload("ageing", &settings, "age"));
-        Ok(Aged::of(guest::run(self.kernel, &task, &self.experiment, None)?.0))
+        Ok(Aged::of(guest::run(self.kernel, &task, &self.experiment, None, None)?.0))
     }
 
     fn bench(&self, mode: Mode, utilisation: f64, bench: Bench, drive: Aged) -> Result<Measured, PaperError> {
@@ -259,7 +241,7 @@ impl Runs<'_> {
         setup.push(Step::DropCaches);
         let name = format!("{} at {utilisation}", bench.name());
         let task = self.task(mode, &name, setup, command);
-        let (outcome, said) = guest::run(self.kernel, &task, &self.experiment, Some(drive))?;
+        let (outcome, said) = guest::run(self.kernel, &task, &self.experiment, Some(drive), None)?;
         let (begin, end) = window(&outcome).ok_or(PaperError::Interrupted)?;
         let stats = end.stats.since(&begin.stats);
         let seconds = (end.at_ns - begin.at_ns) as f64 / 1e9;
@@ -395,10 +377,8 @@ fn draw(measured: &[Measured]) -> Vec<Figure> {
         let all = UTILISATIONS.map(|u| faster(bench, Mode::NlRw, u));
         let at = claim(bench, "NL-LC over NL-RW at u = 0.8", "times");
         speed.push(Row::judged(&at, Some(paper), faster(bench, Mode::NlRw, JUDGED), band).because(why));
-        let least =
-            all.into_iter().collect::<Option<Vec<_>>>().and_then(|all| all.into_iter().reduce(f64::min));
         let at = claim(bench, "NL-LC over NL-RW, the least of all u", "times");
-        speed.push(Row::judged(&at, None, least, [Some(EQUAL), None]).because(why));
+        speed.push(Row::judged(&at, None, reduced(all, f64::min), [Some(EQUAL), None]).because(why));
     }
     let grows = faster(Bench::Tiobench, Mode::NlRw, JUDGED)
         .zip(faster(Bench::Tiobench, Mode::NlRw, UTILISATIONS[0]))
@@ -411,8 +391,7 @@ fn draw(measured: &[Measured]) -> Vec<Figure> {
     let at = claim(Bench::CopyTar, "EXT4 over the fastest F2FS at u = 0.8", "times");
     let f2fs =
         [Mode::Org, Mode::NlRw, Mode::NlLc].map(|mode| Some(find(Bench::CopyTar, mode, JUDGED)?.speed));
-    let fastest =
-        f2fs.into_iter().collect::<Option<Vec<_>>>().and_then(|all| all.into_iter().reduce(f64::max));
+    let fastest = reduced(f2fs, f64::max);
     let ext4 = find(Bench::CopyTar, Mode::Ext4, JUDGED).zip(fastest).map(|(ext4, f2fs)| ext4.speed / f2fs);
     speed.push(Row::judged(&at, None, ext4, [Some(1.0), None]).because(why));
     let change = |bench| {
@@ -429,20 +408,20 @@ fn draw(measured: &[Measured]) -> Vec<Figure> {
         [("claim", "flash writes, NL-LC against NL-RW, the most of Tiobench and Copy&tar"), ("unit", "%")];
     writes.push(Row::judged(&at, Some(-80.0), most, [Some(-85.0), Some(-60.0)]).because(why));
     vec![
-        Figure {
-            figure: "3".into(),
-            title: "performance after ageing".into(),
-            note: Some("u: share of what an empty F2FS offers that the ageing files take".into()),
-            rows: speed,
-            view: View::Table { down: &["benchmark", "mode", "unit"], across: "u" },
-        },
-        Figure {
-            figure: "4".into(),
-            title: "flash writes by cause".into(),
-            note: Some("MB programmed per run; of Dbench per MB that it moves".into()),
-            rows: writes,
-            view: View::Table { down: &["benchmark", "mode", "cause", "unit"], across: "u" },
-        },
+        Figure::new(
+            "3",
+            "performance after ageing",
+            View::Table { down: &["benchmark", "mode", "unit"], across: "u" },
+            speed,
+        )
+        .noted("u: share of what an empty F2FS offers that the ageing files take"),
+        Figure::new(
+            "4",
+            "flash writes by cause",
+            View::Table { down: &["benchmark", "mode", "cause", "unit"], across: "u" },
+            writes,
+        )
+        .noted("MB programmed per run; of Dbench per MB that it moves"),
     ]
 }
 

@@ -203,15 +203,10 @@ impl Snapshot {
     }
 
     fn until(self, later: &Self) -> Window {
-        let (a, b) = (&self.counts, &later.counts);
         Window {
             stats: later.stats.since(&self.stats),
             ns: later.now.since(self.now),
-            counts: Counts {
-                written: b.written - a.written,
-                cleaned: b.cleaned - a.cleaned,
-                moved: b.moved - a.moved,
-            },
+            counts: later.counts.since(&self.counts),
         }
     }
 }

@@ -80,7 +80,7 @@ fn pattern(pattern: &Pattern) -> Figure {
             let request = (at % columns * total / columns).to_string();
             let block = (at / columns * blocks / lines).to_string();
             let at = [
-                ("metadata", absorbed.label()),
+                ("metadata", absorbed.name()),
                 ("request", request.as_str()),
                 ("logical_block", block.as_str()),
                 ("unit", "writes"),
@@ -88,27 +88,20 @@ fn pattern(pattern: &Pattern) -> Figure {
             rows.push(Row::shown(&at, Some(count as f64)));
         }
     }
-    let name = match pattern.workload {
-        Workload::Camera => "1a",
-        Workload::PostMark => "1b",
-    };
-    Figure {
-        figure: name.to_owned(),
-        title: format!(
-            "write references of {}, before and after metadata is absorbed",
-            pattern.workload.label()
-        ),
-        note: Some("writes by request number (across) and logical block of 16 KB (up)".to_owned()),
+    Figure::new(
+        format!("1{}", pattern.workload.part()),
+        format!("write references of {}, before and after metadata is absorbed", pattern.workload.name()),
+        View::Map { of: "metadata", across: "request", up: "logical_block" },
         rows,
-        view: View::Map { of: "metadata", across: "request", up: "logical_block" },
-    }
+    )
+    .noted("writes by request number (across) and logical block of 16 KB (up)")
 }
 
 /// What is written, beside what the paper says.
 fn written(patterns: &[Pattern]) -> Figure {
     let mut rows = Vec::new();
     for pattern in patterns {
-        let workload = pattern.workload.label();
+        let workload = pattern.workload.name();
         for class in Class::ALL {
             let count = pattern.writes().iter().filter(|write| write.class == class).count();
             let at = [("workload", workload), ("requests", class.name()), ("unit", "requests")];
@@ -116,7 +109,7 @@ fn written(patterns: &[Pattern]) -> Figure {
         }
     }
     for pattern in patterns {
-        let (paper, workload) = (pattern.workload.paper_mb(), pattern.workload.label());
+        let (paper, workload) = (pattern.workload.paper_mb(), pattern.workload.name());
         let (unit, name) = match pattern.workload {
             Workload::Camera => (1e6, "MB"),
             Workload::PostMark => (f64::from(1 << 20), "MiB"),
@@ -136,16 +129,13 @@ fn written(patterns: &[Pattern]) -> Figure {
             Workload::PostMark => Row::shown(&at, Some(share)),
         });
     }
-    Figure {
-        figure: "written".to_owned(),
-        title: "write requests by what the file system writes".to_owned(),
-        note: Some(
-            "PostMark's bytes are those of its seed; Camera-MS500's sizes are drawn, as the paper's were"
-                .to_owned(),
-        ),
+    Figure::new(
+        "written",
+        "write requests by what the file system writes",
+        View::Table { down: &["workload"], across: "requests" },
         rows,
-        view: View::Table { down: &["workload"], across: "requests" },
-    }
+    )
+    .noted("PostMark's bytes are those of its seed; Camera-MS500's sizes are drawn, as the paper's were")
 }
 
 /// Figure 2: flash operations, normalised to replacement-block.
@@ -158,7 +148,7 @@ fn operations(results: &Results<'_>, workload: Workload) -> Figure {
             let base = count("replacement-block");
             for scheme in SCHEMES {
                 let at = [
-                    ("metadata", absorbed.label()),
+                    ("metadata", absorbed.name()),
                     ("operation", name),
                     ("scheme", scheme.label),
                     ("unit", "ratio"),
@@ -167,7 +157,7 @@ fn operations(results: &Results<'_>, workload: Workload) -> Figure {
                 rows.push(Row::shown(&at, ratio.map(|(count, base)| count / base)));
             }
             let at = [
-                ("metadata", absorbed.label()),
+                ("metadata", absorbed.name()),
                 ("operation", name),
                 ("scheme", "replacement, count"),
                 ("unit", "ratio"),
@@ -175,23 +165,13 @@ fn operations(results: &Results<'_>, workload: Workload) -> Figure {
             rows.push(Row::shown(&at, base));
         }
     }
-    let name = match workload {
-        Workload::Camera => "2a",
-        Workload::PostMark => "2b",
-    };
-    Figure {
-        figure: name.to_owned(),
-        title: format!(
-            "flash operations of {}, by scheme, normalised to replacement-block",
-            workload.label()
-        ),
-        note: Some(
-            "reads are of pages and of out-of-band areas, which replacement-block follows its chains by"
-                .into(),
-        ),
+    Figure::new(
+        format!("2{}", workload.part()),
+        format!("flash operations of {}, by scheme, normalised to replacement-block", workload.name()),
+        View::Table { down: &["metadata", "operation"], across: "scheme" },
         rows,
-        view: View::Table { down: &["metadata", "operation"], across: "scheme" },
-    }
+    )
+    .noted("reads are of pages and of out-of-band areas, which replacement-block follows its chains by")
 }
 
 /// A time of a run.
@@ -206,7 +186,7 @@ fn times(results: &Results<'_>, workload: Workload) -> Figure {
         {
             for scheme in SCHEMES {
                 let at = [
-                    ("metadata", absorbed.label()),
+                    ("metadata", absorbed.name()),
                     ("quantity", quantity),
                     ("scheme", scheme.label),
                     ("unit", "s"),
@@ -223,21 +203,16 @@ fn times(results: &Results<'_>, workload: Workload) -> Figure {
         Workload::Camera => camera_claims(results),
         Workload::PostMark => postmark_claims(results),
     });
-    let name = match workload {
-        Workload::Camera => "3a",
-        Workload::PostMark => "3b",
-    };
-    Figure {
-        figure: name.to_owned(),
-        title: format!("execution time of {}, by scheme", workload.label()),
-        note: Some(
-            "before: everything goes to flash; after: metadata stays in 128 KB of the file system's; by address: \
-             the drive keeps what lies before the first cluster, and the host pays for every request"
-                .into(),
-        ),
+    Figure::new(
+        format!("3{}", workload.part()),
+        format!("execution time of {}, by scheme", workload.name()),
+        View::Table { down: &["metadata", "quantity"], across: "scheme" },
         rows,
-        view: View::Table { down: &["metadata", "quantity"], across: "scheme" },
-    }
+    )
+    .noted(
+        "before: everything goes to flash; after: metadata stays in 128 KB of the file system's; by address: \
+             the drive keeps what lies before the first cluster, and the host pays for every request",
+    )
 }
 
 fn camera_claims(results: &Results<'_>) -> Vec<Row> {
@@ -347,15 +322,14 @@ fn offsets(results: &Results<'_>) -> Figure {
             rows.push(Row::shown(&at, gains.iter().copied().reduce(pick)));
         }
     }
-    Figure {
-        figure: "offsets".to_owned(),
-        title: "execution time of Camera-MS500 by the partition's offset in an erase block, in sectors".to_owned(),
-        note: Some(
-            "FAST closes its sequential log with every write to the first sector of a block: where a hot sector \
-             lies there, it merges for nothing"
-                .into(),
-        ),
+    Figure::new(
+        "offsets",
+        "execution time of Camera-MS500 by the partition's offset in an erase block, in sectors",
+        View::Table { down: &["offset"], across: "run" },
         rows,
-        view: View::Table { down: &["offset"], across: "run" },
-    }
+    )
+    .noted(
+        "FAST closes its sequential log with every write to the first sector of a block: where a hot sector \
+             lies there, it merges for nothing",
+    )
 }

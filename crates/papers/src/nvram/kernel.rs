@@ -51,7 +51,7 @@ fn on_kernel(workload: Workload, kernel: &Kernel, options: &Options) -> Result<W
     let mut command = guest::workload(program, &[], ".", seed);
     command.extend(set);
     let task = Task {
-        name: format!("{} on vfat", workload.label()),
+        name: format!("{} on vfat", workload.name()),
         file_system: FileSystem::Vfat,
         mkfs_options: ["-F", "16", "-s", "4", "-r", "512"].map(str::to_owned).into(),
         // The mount is synchronous, so the program need not be.
@@ -68,7 +68,7 @@ fn on_kernel(workload: Workload, kernel: &Kernel, options: &Options) -> Result<W
     let mut trace = tempfile::tempfile().map_err(failed)?;
     let recorded = trace.try_clone().map_err(failed)?;
     let recorder = Recorder::new(recorded, TraceForm::Fio, SimTime::ZERO).map_err(failed)?;
-    let (mut outcome, _) = guest::run_recorded(kernel, &task, &experiment, None, Some(recorder))?;
+    let (mut outcome, _) = guest::run(kernel, &task, &experiment, None, Some(recorder))?;
     let mut text = String::new();
     trace.rewind().and_then(|()| trace.read_to_string(&mut text)).map_err(failed)?;
     // Where the first cluster is, from the boot sector.
@@ -112,7 +112,7 @@ pub(super) fn figures(
         let ours = of_pattern(pattern);
         let share = |of: Writes| 100.0 * of.fixed as f64 / of.requests as f64;
         for (name, of) in [("fatfs", ours), ("Linux VFAT", linux)] {
-            let at = |unit| [("workload", workload.label()), ("file system", name), ("unit", unit)];
+            let at = |unit| [("workload", workload.name()), ("file system", name), ("unit", unit)];
             rows.push(Row::shown(&at("write requests"), Some(of.requests as f64)));
             rows.push(Row::shown(&at("MB written"), Some(of.bytes as f64 / 1e6)));
             rows.push(Row::shown(&at("% of requests to tables and root"), Some(share(of))));
@@ -122,12 +122,11 @@ pub(super) fn figures(
         "figure vfat: the same programs on the VFAT of Linux {}, mounted sync, on a volume of the same shape",
         kernel.version()
     )];
-    let figure = Figure {
-        figure: "vfat".into(),
-        title: "the kernel's own VFAT beside the FAT of these runs".into(),
-        note: None,
+    let figure = Figure::new(
+        "vfat",
+        "the kernel's own VFAT beside the FAT of these runs",
+        View::Table { down: &["workload", "unit"], across: "file system" },
         rows,
-        view: View::Table { down: &["workload", "unit"], across: "file system" },
-    };
+    );
     Ok((vec![figure], notes))
 }

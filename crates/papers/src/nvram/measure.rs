@@ -44,7 +44,7 @@ impl Cell {
 
     fn name(&self) -> String {
         let Self { workload, scheme, absorbed, offset } = self;
-        format!("{} on {}, {}, offset {offset}", workload.label(), scheme.mapping, absorbed.label())
+        format!("{} on {}, {}, offset {offset}", workload.name(), scheme.mapping, absorbed.name())
     }
 }
 

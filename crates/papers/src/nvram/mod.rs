@@ -7,6 +7,7 @@ mod measure;
 mod pattern;
 
 use super::{Made, Options, Paper, PaperError, Scale, Watch, pool};
+use strobe_types::named;
 
 use measure::Cell;
 use pattern::Pattern;
@@ -21,20 +22,21 @@ pub(super) const PAPER: Paper = Paper {
     make,
 };
 
-/// A workload of the paper.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Workload {
-    Camera,
-    PostMark,
+named! {
+    /// A workload of the paper.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    enum Workload {
+        Camera => "Camera-MS500",
+        PostMark => "PostMark",
+    }
 }
 
 impl Workload {
-    const ALL: [Self; 2] = [Self::Camera, Self::PostMark];
-
-    const fn label(self) -> &'static str {
+    /// Which part of each figure it is.
+    const fn part(self) -> char {
         match self {
-            Self::Camera => "Camera-MS500",
-            Self::PostMark => "PostMark",
+            Self::Camera => 'a',
+            Self::PostMark => 'b',
         }
     }
 
@@ -48,24 +50,16 @@ impl Workload {
     }
 }
 
-/// Where metadata is kept from flash.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Absorbed {
-    /// Nowhere.
-    No,
-    /// In the file system, as in the paper: the drive never sees it.
-    FileSystem,
-    /// In the drive, which knows only addresses: everything before the first cluster.
-    Device,
-}
-
-impl Absorbed {
-    const fn label(self) -> &'static str {
-        match self {
-            Self::No => "before",
-            Self::FileSystem => "after",
-            Self::Device => "by address",
-        }
+named! {
+    /// Where metadata is kept from flash.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    enum Absorbed {
+        /// Nowhere.
+        No => "before",
+        /// In the file system, as in the paper: the drive never sees it.
+        FileSystem => "after",
+        /// In the drive, which knows only addresses: everything before the first cluster.
+        Device => "by address",
     }
 }
 
@@ -138,7 +132,7 @@ fn notes(patterns: &[Pattern], scale: Scale) -> Vec<String> {
     for pattern in patterns {
         notes.push(format!(
             "{}: {} write requests, {} of them metadata on {} sectors",
-            pattern.workload.label(),
+            pattern.workload.name(),
             pattern.writes().len(),
             pattern.metadata_writes(),
             pattern.metadata_sectors()

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use strobe_workload::files::camera::CameraConfig;
-use strobe_workload::files::fat::{Class, FatFormat, FatVolume, MemoryDisk, MountOptions, Recorded};
+use strobe_workload::files::fat::{FatFormat, FatVolume, MemoryDisk, MountOptions, Recorded};
 use strobe_workload::files::postmark::PostmarkConfig;
 use strobe_workload::files::{FileWorkload, FileWorkloadError};
 
@@ -51,13 +51,13 @@ impl Pattern {
 }
 
 pub(super) fn is_metadata(write: &Recorded) -> bool {
-    matches!(write.class, Class::Metadata(_))
+    write.class.is_metadata()
 }
 
 /// Runs `workload` on a fresh volume.
 pub(super) fn record(workload: Workload, options: &Options) -> Result<Pattern, PaperError> {
     recorded(workload, options)
-        .map_err(|error| PaperError::Files { run: workload.label().to_owned(), error: Box::new(error) })
+        .map_err(|error| PaperError::Files { run: workload.name().to_owned(), error: Box::new(error) })
 }
 
 fn recorded(workload: Workload, options: &Options) -> Result<Pattern, FileWorkloadError> {

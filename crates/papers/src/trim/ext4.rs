@@ -5,55 +5,40 @@ use strobe_linux::DiskOptions;
 use strobe_linux::job::{Run, Step};
 
 use strobe_ssd::DriveConfig;
-use strobe_types::Op;
+use strobe_types::{Op, named};
 
 use super::RANGES;
+use crate::figure::reduced;
 use crate::guest::{self, Kernel, NO_KERNEL, Task};
 use crate::{Figure, Options, PaperError, Row, Scale, View, Watch, pool};
 
-/// What runs on the file system.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Work {
-    /// PostMark with 45,000 files.
-    PmA,
-    /// PostMark with 60,000 files.
-    PmB,
-    /// Deletion of 30,000 files.
-    Delete,
-}
-
-impl Work {
-    const ALL: [Work; 3] = [Work::PmA, Work::PmB, Work::Delete];
-
-    fn name(self) -> &'static str {
-        match self {
-            Work::PmA => "PM-A",
-            Work::PmB => "PM-B",
-            Work::Delete => "filemicro_delete",
-        }
+named! {
+    /// What runs on the file system.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    enum Work {
+        /// PostMark with 45,000 files.
+        PmA => "PM-A",
+        /// PostMark with 60,000 files.
+        PmB => "PM-B",
+        /// Deletion of 30,000 files.
+        Delete => "filemicro_delete",
     }
 }
 
-/// How ext4 sends discards.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Sends {
-    /// Gathered, and the commit of the journal waits for them, as in the paper.
-    AtCommit,
-    /// Gathered, in the background.
-    Gathered,
-    /// One by one, in the background: Linux 6.12 as it is.
-    Stock,
+named! {
+    /// How ext4 sends discards.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    enum Sends {
+        /// Gathered, and the commit of the journal waits for them, as in the paper.
+        AtCommit => "patched, at commit",
+        /// Gathered, in the background.
+        Gathered => "patched, in the background",
+        /// One by one, in the background: Linux 6.12 as it is.
+        Stock => "stock 6.12, in the background",
+    }
 }
 
 impl Sends {
-    fn name(self) -> &'static str {
-        match self {
-            Sends::AtCommit => "patched, at commit",
-            Sends::Gathered => "patched, in the background",
-            Sends::Stock => "stock 6.12, in the background",
-        }
-    }
-
     /// The switches of `/sys/fs/ext4/vda`.
     fn switches(self) -> [(&'static str, &'static str); 2] {
         let batch = if self == Sends::Stock { "1" } else { "64" };
@@ -187,7 +172,7 @@ fn measure(case: Case, kernel: &Kernel, options: &Options) -> Result<Measured, P
     let runs = case.work.seeds() as f64;
     for more in 0..case.work.seeds() {
         let task = task(case, options, options.seed.wrapping_add(more));
-        let (outcome, _) = guest::run(kernel, &task, &experiment, None)?;
+        let (outcome, _) = guest::run(kernel, &task, &experiment, None, None)?;
         let (begin, end) = window(&outcome).ok_or(PaperError::Interrupted)?;
         let requests = end.requests.since(&begin.requests);
         sum.ns += (end.at_ns - begin.at_ns) as f64 / runs;
@@ -309,7 +294,7 @@ fn draw(measured: &[Measured], scale: Scale) -> Vec<Figure> {
             }
             let grows = RANGES.map(|ranges| seconds(find(work, ranges, Sends::AtCommit)));
             let monotone = grows.windows(2).map(|pair| Some(100.0 * (pair[0]? / pair[1]? - 1.0)));
-            let least = monotone.collect::<Option<Vec<_>>>().and_then(|all| all.into_iter().reduce(f64::min));
+            let least = reduced(monotone, f64::min);
             let at = claim("least gain from one number of ranges to the next", "%");
             // PostMark writes more than it deletes; when the drive collects is not the same in each run.
             let low = if work == Work::Delete { -0.5 } else { -3.0 };
@@ -318,13 +303,12 @@ fn draw(measured: &[Measured], scale: Scale) -> Vec<Figure> {
             let at = claim("commands of stock 6.12 over those of gathered ones, in the background", "times");
             rows.push(Row::shown(&at, ratio));
         }
-        figures.push(Figure {
-            figure: figure.into(),
-            title: title.into(),
-            note: None,
+        figures.push(Figure::new(
+            figure,
+            title,
+            View::Table { down: &["workload", "ext4", "unit"], across: "ranges" },
             rows,
-            view: View::Table { down: &["workload", "ext4", "unit"], across: "ranges" },
-        });
+        ));
     }
     figures
 }

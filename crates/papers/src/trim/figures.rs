@@ -2,6 +2,7 @@
 
 use super::device::{Measured, Shape};
 use super::{JASMINE, RANGE_KIB, RANGES, SIZES_KIB};
+use crate::figure::{mean, reduced};
 use crate::{Figure, Row, View};
 
 /// Every figure, in the order of the paper. `full` if as much was trimmed as in the paper.
@@ -36,8 +37,7 @@ fn by_shape(measured: &Measured) -> Figure {
     }
     if let Some((level, [low, high])) = model.level {
         let at = [("claim", "mean of all bars"), ("unit", "µs")];
-        let times = shapes().map(|shape| measured.us(shape)).collect::<Option<Vec<f64>>>();
-        let mean = times.map(|times| times.iter().sum::<f64>() / times.len() as f64);
+        let mean = mean(shapes().map(|shape| measured.us(shape)));
         rows.push(Row::judged(&at, Some(level), mean, [Some(low), Some(high)]));
     }
     let order = match model.likes_continuous {
@@ -77,19 +77,18 @@ fn by_shape(measured: &Measured) -> Figure {
              preset"
         }
     };
-    Figure {
-        figure: model.figure.to_owned(),
-        title: format!("time per TRIM command of one range, {} ({})", model.label, model.preset),
-        note: Some(note.to_owned()),
+    Figure::new(
+        model.figure,
+        format!("time per TRIM command of one range, {} ({})", model.label, model.preset),
+        View::Table { down: &["alignment", "order"], across: "size" },
         rows,
-        view: View::Table { down: &["alignment", "order"], across: "size" },
-    }
+    )
+    .noted(note)
 }
 
 /// The smallest of the values that `of` gives for the shapes it wants; nothing if one is missing.
 fn least(of: impl Fn(Shape) -> Option<Option<f64>>) -> Option<f64> {
-    let values = shapes().filter_map(of).collect::<Option<Vec<f64>>>()?;
-    values.into_iter().reduce(f64::min)
+    reduced(shapes().filter_map(of), f64::min)
 }
 
 /// How much less `a` is than `b`, in percent.
@@ -116,13 +115,8 @@ fn commands(measured: &[Measured], full: bool) -> Figure {
             false => Row::shown(&at, counted),
         });
     }
-    Figure {
-        figure: "table-2".to_owned(),
-        title: "TRIM commands by ranges per command".to_owned(),
-        note: Some(format!("ranges of {RANGE_KIB} KB, which follows from 2 GB in 131,072 commands of one")),
-        rows,
-        view: View::List,
-    }
+    Figure::new("table-2", "TRIM commands by ranges per command", View::List, rows)
+        .noted(format!("ranges of {RANGE_KIB} KB, which follows from 2 GB in 131,072 commands of one"))
 }
 
 /// Figure 3: the same amount in fewer commands.
@@ -160,20 +154,18 @@ fn by_ranges(measured: &[Measured]) -> Figure {
         let claim = format!("{}, more ranges per command: least time saved by a step", of.model.label);
         let at = [("claim", claim.as_str()), ("unit", "%")];
         let steps = RANGES.windows(2).map(|pair| saved(of.seconds(pair[1]), of.seconds(pair[0])));
-        let least = steps.collect::<Option<Vec<f64>>>().and_then(|all| all.into_iter().reduce(f64::min));
-        rows.push(Row::judged(&at, None, least, [Some(DIFFERENCE), None]));
+        rows.push(Row::judged(&at, None, reduced(steps, f64::min), [Some(DIFFERENCE), None]));
     }
-    Figure {
-        figure: "3".to_owned(),
-        title: format!("time to trim everything in ranges of {RANGE_KIB} KB, by ranges per command"),
-        note: Some(
-            "Jasmine's t_range was chosen for its gain at 64 ranges; the other drives' is assumed, and how much \
-             they gain is not known"
-                .to_owned(),
-        ),
+    Figure::new(
+        "3",
+        format!("time to trim everything in ranges of {RANGE_KIB} KB, by ranges per command"),
+        View::Table { down: &["drive", "quantity"], across: "ranges" },
         rows,
-        view: View::Table { down: &["drive", "quantity"], across: "ranges" },
-    }
+    )
+    .noted(
+        "Jasmine's t_range was chosen for its gain at 64 ranges; the other drives' is assumed, and how much \
+             they gain is not known",
+    )
 }
 
 /// How much longer than with one range per command it takes, in percent.

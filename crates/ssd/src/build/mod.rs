@@ -17,8 +17,8 @@ use strobe_nand::{
 use strobe_types::{Geometry, GeometrySpec, SimTime};
 
 use crate::config::{
-    AllocationName, CopyMode, DataMode, DriveConfig, GcStreamName, Mapping, MigrationName, TemperatureName,
-    TranslationTable, Victim, WearLevelingConfig, WearLevelingName, block_scheme,
+    AllocationName, CopyMode, DataMode, DriveConfig, GcStreamName, Mapping, MigrationName, NandConfig,
+    TemperatureName, TranslationTable, Victim, WearLevelingConfig, WearLevelingName, block_scheme,
 };
 use crate::device::Simulated;
 use crate::drive::Drive;
@@ -239,15 +239,9 @@ impl<'a> Plan<'a> {
     }
 
     fn array_timing(&self) -> ArrayTiming {
-        let nand = &self.config.nand;
-        let config = TimingConfig {
-            read_ns: nand.read_ns,
-            program_ns: nand.program_ns,
-            erase_ns: nand.erase_ns,
-            channel_mb_s: nand.channel_mb_s,
-            spare_bytes: nand.spare_bytes,
-            cache_program: nand.cache_program,
-        };
+        let &NandConfig { read_ns, program_ns, erase_ns, channel_mb_s, spare_bytes, cache_program, .. } =
+            &self.config.nand;
+        let config = TimingConfig { read_ns, program_ns, erase_ns, channel_mb_s, spare_bytes, cache_program };
         ArrayTiming::new(config, &self.geometry)
     }
 

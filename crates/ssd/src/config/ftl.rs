@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use strobe_types::defaults;
 
 use super::gc::GcConfig;
 
@@ -81,25 +82,21 @@ fn virtual_map_entries() -> u32 {
     1 << 16
 }
 
-/// Demand paging of the map (DFTL): the whole map is on flash, in translation pages, and the drive's memory
-/// holds the entries in use.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct TranslationTable {
-    /// Map entries cached, about 8 bytes of the drive's memory each. Default 4096.
-    #[schemars(range(min = 1, max = 4_294_967_294u32))]
-    pub cached_entries: u32,
-    /// Whether a translation page that is programmed takes all its changed entries along, not only the one
-    /// that has to go. Default true.
-    pub batched_eviction: bool,
-    /// Entries that come into the cache with one read: the missing one and those behind it. Default 1.
-    #[schemars(range(min = 1, max = 65_536))]
-    pub fetched_entries: u32,
-}
-
-impl Default for TranslationTable {
-    fn default() -> Self {
-        Self { cached_entries: 4096, batched_eviction: true, fetched_entries: 1 }
+defaults! {
+    /// Demand paging of the map (DFTL): the whole map is on flash, in translation pages, and the drive's memory
+    /// holds the entries in use.
+    #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields, default)]
+    pub struct TranslationTable {
+        /// Map entries cached, about 8 bytes of the drive's memory each. Default 4096.
+        #[schemars(range(min = 1, max = 4_294_967_294u32))]
+        pub cached_entries: u32 = 4096;
+        /// Whether a translation page that is programmed takes all its changed entries along, not only the one
+        /// that has to go. Default true.
+        pub batched_eviction: bool = true;
+        /// Entries that come into the cache with one read: the missing one and those behind it. Default 1.
+        #[schemars(range(min = 1, max = 65_536))]
+        pub fetched_entries: u32 = 1;
     }
 }
 
@@ -151,24 +148,20 @@ pub enum WearLevelingName {
     SwLeveler,
 }
 
-/// Static wear levelling: moves data that nobody rewrites, so that the blocks below it wear too.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct WearLevelingConfig {
-    /// none, swap, dual-pool or sw-leveler. Default none.
-    pub kind: WearLevelingName,
-    /// Difference of erase counts, or erases per set, that calls for action. Below the spread that
-    /// chance alone makes (some ten erases) it costs more than it brings. Default 16.
-    #[schemars(range(min = 1, max = 4_294_967_295u32))]
-    pub threshold: u32,
-    /// Blocks of a set of sw-leveler. Larger sets need less memory in a real drive but level less: one
-    /// hot block speaks for the cold ones of its set. Default 1.
-    #[schemars(range(min = 1, max = 65_536))]
-    pub set_blocks: u32,
-}
-
-impl Default for WearLevelingConfig {
-    fn default() -> Self {
-        Self { kind: WearLevelingName::None, threshold: 16, set_blocks: 1 }
+defaults! {
+    /// Static wear levelling: moves data that nobody rewrites, so that the blocks below it wear too.
+    #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields, default)]
+    pub struct WearLevelingConfig {
+        /// none, swap, dual-pool or sw-leveler. Default none.
+        pub kind: WearLevelingName = WearLevelingName::None;
+        /// Difference of erase counts, or erases per set, that calls for action. Below the spread that
+        /// chance alone makes (some ten erases) it costs more than it brings. Default 16.
+        #[schemars(range(min = 1, max = 4_294_967_295u32))]
+        pub threshold: u32 = 16;
+        /// Blocks of a set of sw-leveler. Larger sets need less memory in a real drive but level less: one
+        /// hot block speaks for the cold ones of its set. Default 1.
+        #[schemars(range(min = 1, max = 65_536))]
+        pub set_blocks: u32 = 1;
     }
 }

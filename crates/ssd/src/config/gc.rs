@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use strobe_types::defaults;
 
 /// Where garbage collection moves valid data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -42,46 +43,33 @@ pub enum TemperatureName {
     LastWrite,
 }
 
-/// Garbage collection.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct GcConfig {
-    /// Victim policy: a name, or a formula such as "age * (1-u) / (1+u)^2", of which the block with
-    /// the largest value is collected; see `strobe list policies` for both. Default greedy.
-    pub victim: String,
-    /// Blocks that the d-choices policy draws. Default 10.
-    #[schemars(range(min = 1, max = 65_536))]
-    pub choices: u32,
-    /// Blocks, the ones closed first, among which windowed-greedy picks. Default 1000.
-    #[schemars(range(min = 1, max = 16_777_216))]
-    pub window: u32,
-    /// How valid data is sorted before it is moved: none, hot-cold or sorted. Default none.
-    pub migration: MigrationName,
-    /// What makes a unit hot, for migration: update-count, update-rate or last-write. Default
-    /// update-count.
-    pub temperature: TemperatureName,
-    /// Where valid data goes: own or host. Default own.
-    pub stream: GcStreamName,
-    /// Collection starts when fewer erased blocks are left. Raised to the least that is safe, one
-    /// per plane and two more, if it is lower. Default 0.
-    #[schemars(range(min = 0, max = 16_777_216))]
-    pub min_free_blocks: u32,
-    /// Blocks that one call gains at least. Default 1.
-    #[schemars(range(min = 1, max = 16_777_216))]
-    pub net_blocks: u32,
-}
-
-impl Default for GcConfig {
-    fn default() -> Self {
-        Self {
-            victim: "greedy".to_owned(),
-            choices: 10,
-            window: 1000,
-            migration: MigrationName::None,
-            temperature: TemperatureName::UpdateCount,
-            stream: GcStreamName::Own,
-            min_free_blocks: 0,
-            net_blocks: 1,
-        }
+defaults! {
+    /// Garbage collection.
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields, default)]
+    pub struct GcConfig {
+        /// Victim policy: a name, or a formula such as "age * (1-u) / (1+u)^2", of which the block with
+        /// the largest value is collected; see `strobe list policies` for both. Default greedy.
+        pub victim: String = "greedy".to_owned();
+        /// Blocks that the d-choices policy draws. Default 10.
+        #[schemars(range(min = 1, max = 65_536))]
+        pub choices: u32 = 10;
+        /// Blocks, the ones closed first, among which windowed-greedy picks. Default 1000.
+        #[schemars(range(min = 1, max = 16_777_216))]
+        pub window: u32 = 1000;
+        /// How valid data is sorted before it is moved: none, hot-cold or sorted. Default none.
+        pub migration: MigrationName = MigrationName::None;
+        /// What makes a unit hot, for migration: update-count, update-rate or last-write. Default
+        /// update-count.
+        pub temperature: TemperatureName = TemperatureName::UpdateCount;
+        /// Where valid data goes: own or host. Default own.
+        pub stream: GcStreamName = GcStreamName::Own;
+        /// Collection starts when fewer erased blocks are left. Raised to the least that is safe, one
+        /// per plane and two more, if it is lower. Default 0.
+        #[schemars(range(min = 0, max = 16_777_216))]
+        pub min_free_blocks: u32 = 0;
+        /// Blocks that one call gains at least. Default 1.
+        #[schemars(range(min = 1, max = 16_777_216))]
+        pub net_blocks: u32 = 1;
     }
 }

@@ -6,7 +6,7 @@ use strobe_types::{Op, Request, SimTime};
 
 use super::Drive;
 use crate::command::{Command, CommandKind, Range};
-use crate::error::CommandError;
+use crate::error::{CommandError, Completed};
 use crate::queue::HostQueue;
 
 /// Requests ahead for which the map entry, then the rest, is fetched into the cache.
@@ -48,7 +48,7 @@ impl<F: Inspectable> Drive<F> {
     }
 
     #[inline(always)]
-    fn run_one(&mut self, now: SimTime, request: Request) -> Result<SimTime, CommandError> {
+    fn run_one(&mut self, now: SimTime, request: Request) -> Completed {
         let range = [Range::new(request.lba, request.sectors)];
         let command = Command::of_request(request.op, &range);
         self.accounted(&command, |drive| drive.execute_request(now, request))

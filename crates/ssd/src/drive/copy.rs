@@ -8,7 +8,7 @@ use strobe_types::{Lba, Lpn, SECTOR_BYTES, SimTime};
 
 use super::Drive;
 use crate::command::{CommandKind, Hint, Range};
-use crate::error::CommandError;
+use crate::error::{CommandError, Completed};
 use crate::limits::check_overlap;
 
 /// Merged units of a copy that are written together.
@@ -28,12 +28,7 @@ struct Merge<P> {
 
 impl<F: MappingScheme> Drive<F> {
     /// Copies `sources`, one behind the other, to the sectors from `destination` on.
-    pub(super) fn copy(
-        &mut self,
-        now: SimTime,
-        destination: Lba,
-        sources: &[Range],
-    ) -> Result<SimTime, CommandError> {
+    pub(super) fn copy(&mut self, now: SimTime, destination: Lba, sources: &[Range]) -> Completed {
         let kind = CommandKind::Copy;
         let sectors = self.limits.of_copy().check(kind, sources)?;
         for source in sources {

@@ -9,7 +9,7 @@ use strobe_types::{Geometry, Lpn, Request, SECTOR_BYTES, SimTime};
 use super::Drive;
 use crate::command::{Command, CommandKind, Range};
 use crate::device::{Completion, Device};
-use crate::error::CommandError;
+use crate::error::{CommandError, Completed};
 use crate::limits::LimitsConfig;
 use crate::queue::HostQueue;
 
@@ -78,7 +78,7 @@ where
         self.write_cache = enabled;
     }
 
-    fn settle(&mut self, now: SimTime) -> Result<SimTime, CommandError> {
+    fn settle(&mut self, now: SimTime) -> Completed {
         self.accounted(&Command::Flush, |drive| {
             let durable = drive.make_durable(now)?;
             drive.ftl.nand_mut().sync();

@@ -23,7 +23,7 @@ use crate::buffer::WriteBuffer;
 use crate::command::{Command, CommandKind, Range};
 use crate::config::ControllerConfig;
 use crate::controller::Controller;
-use crate::error::CommandError;
+use crate::error::{CommandError, Completed};
 use crate::limits::LimitsConfig;
 use crate::nvram::Nvram;
 use crate::stats::{HostCounts, Latency};
@@ -125,12 +125,7 @@ impl<F: MappingScheme> Drive<F> {
 impl<F: Inspectable> Drive<F> {
     /// Executes one command issued at `now`; returns when it is complete. Every command that does not come in a
     /// batch takes this path.
-    fn perform(
-        &mut self,
-        now: SimTime,
-        command: &Command<'_>,
-        data: Option<&[u8]>,
-    ) -> Result<SimTime, CommandError> {
+    fn perform(&mut self, now: SimTime, command: &Command<'_>, data: Option<&[u8]>) -> Completed {
         let command = &self.as_cached(command);
         let done = self.accounted(command, |drive| drive.carry_out(now, command, data))?;
         if self.is_timed()
@@ -144,11 +139,7 @@ impl<F: Inspectable> Drive<F> {
     /// Does what `command` asks for, by `work`, with all that goes on around a command: the state that a power cut
     /// would go back to, the medium below, the account of what may be read afterwards.
     #[inline(always)]
-    fn accounted(
-        &mut self,
-        command: &Command<'_>,
-        work: impl FnOnce(&mut Self) -> Result<SimTime, CommandError>,
-    ) -> Result<SimTime, CommandError> {
+    fn accounted(&mut self, command: &Command<'_>, work: impl FnOnce(&mut Self) -> Completed) -> Completed {
         self.begin_command();
         let result = self.on_medium(work);
         self.note(command, result.is_ok());
@@ -185,12 +176,7 @@ impl<F: Inspectable> Drive<F> {
         }
     }
 
-    fn carry_out(
-        &mut self,
-        now: SimTime,
-        command: &Command<'_>,
-        data: Option<&[u8]>,
-    ) -> Result<SimTime, CommandError> {
+    fn carry_out(&mut self, now: SimTime, command: &Command<'_>, data: Option<&[u8]>) -> Completed {
         match (*command, data) {
             (Command::Write { range, fua, hint }, Some(data)) => {
                 let content = self.content(range, data)?;
@@ -220,13 +206,13 @@ impl<F: Inspectable> Drive<F> {
     }
 
     /// Without a write cache the host sends no flushes: then what is complete at `now` is made durable.
-    fn unless_cached(&mut self, now: SimTime) -> Result<SimTime, CommandError> {
+    fn unless_cached(&mut self, now: SimTime) -> Completed {
         if self.write_cache { Ok(now) } else { Ok(self.make_durable(now)?) }
     }
 
     /// Executes one request issued at `now`; writes store content made from a running stamp.
     #[inline(always)]
-    fn execute_request(&mut self, now: SimTime, request: Request) -> Result<SimTime, CommandError> {
+    fn execute_request(&mut self, now: SimTime, request: Request) -> Completed {
         let range = Range::new(request.lba, request.sectors);
         match request.op {
             Op::Write => {

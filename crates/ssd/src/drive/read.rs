@@ -6,15 +6,11 @@ use strobe_types::{Lpn, SECTOR_BYTES, SimTime};
 
 use super::Drive;
 use crate::command::{CommandKind, Range};
-use crate::error::CommandError;
+use crate::error::Completed;
 
 impl<F: MappingScheme> Drive<F> {
     /// Reads `range`; what its units hold is in `self.read` then.
-    pub(super) fn read(
-        &mut self,
-        now: SimTime,
-        Range { lba, sectors }: Range,
-    ) -> Result<SimTime, CommandError> {
+    pub(super) fn read(&mut self, now: SimTime, Range { lba, sectors }: Range) -> Completed {
         self.check_range(CommandKind::Read, lba, sectors)?;
         let accepted = self.controller.accept(now, 1);
         let first = self.geometry.lpn_of(lba);

@@ -6,18 +6,18 @@ use strobe_types::{Lpn, SECTOR_BYTES, SimTime};
 
 use super::Drive;
 use crate::command::{CommandKind, Hint, Range};
-use crate::error::CommandError;
+use crate::error::Completed;
 
 impl<F: MappingScheme> Drive<F> {
     /// Deallocates the whole mapping units inside `range`, of any size; partial ones at its ends keep their
     /// data, as NVMe and ATA allow.
-    pub(super) fn trim(&mut self, now: SimTime, range: Range) -> Result<SimTime, CommandError> {
+    pub(super) fn trim(&mut self, now: SimTime, range: Range) -> Completed {
         self.check_range(CommandKind::Trim, range.lba, range.sectors)?;
         Ok(self.discard(now, &[range])?)
     }
 
     /// Deallocates several ranges, within the limits of the drive.
-    pub(super) fn deallocate(&mut self, now: SimTime, ranges: &[Range]) -> Result<SimTime, CommandError> {
+    pub(super) fn deallocate(&mut self, now: SimTime, ranges: &[Range]) -> Completed {
         self.limits.of_trim().check(CommandKind::Trim, ranges)?;
         for range in ranges.iter().filter(|range| range.sectors > 0) {
             self.check_range(CommandKind::Trim, range.lba, range.sectors)?;
@@ -50,12 +50,7 @@ impl<F: MappingScheme> Drive<F> {
     }
 
     /// Makes `range` read as zeros; with `deallocate` its whole units are unmapped.
-    pub(super) fn write_zeroes(
-        &mut self,
-        now: SimTime,
-        range: Range,
-        deallocate: bool,
-    ) -> Result<SimTime, CommandError> {
+    pub(super) fn write_zeroes(&mut self, now: SimTime, range: Range, deallocate: bool) -> Completed {
         let Range { lba, sectors } = range;
         self.check_range(CommandKind::WriteZeroes, lba, sectors)?;
         let accepted = self.controller.accept(now, 1);

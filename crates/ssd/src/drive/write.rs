@@ -6,7 +6,7 @@ use strobe_types::{Lba, Lpn, SECTOR_BYTES, SimTime};
 
 use super::Drive;
 use crate::command::{CommandKind, Hint, Range};
-use crate::error::CommandError;
+use crate::error::Completed;
 
 impl<F: MappingScheme> Drive<F> {
     /// Writes `range`; `content` gives the new content of each mapping unit, of which only the sectors inside the
@@ -19,7 +19,7 @@ impl<F: MappingScheme> Drive<F> {
         fua: bool,
         hint: Hint,
         content: impl Fn(Lpn) -> F::Payload,
-    ) -> Result<SimTime, CommandError> {
+    ) -> Completed {
         let Range { lba, sectors } = range;
         self.check_range(CommandKind::Write, lba, sectors)?;
         let bytes = u64::from(sectors) * SECTOR_BYTES;
@@ -56,7 +56,7 @@ impl<F: MappingScheme> Drive<F> {
         Range { lba, sectors }: Range,
         hint: Hint,
         content: impl Fn(Lpn) -> F::Payload,
-    ) -> Result<SimTime, CommandError> {
+    ) -> Completed {
         self.units.clear();
         let ready = self.gather(now, lba, sectors, content);
         Ok(self.store(now, ready, hint)?)
@@ -68,7 +68,7 @@ impl<F: MappingScheme> Drive<F> {
         range: Range,
         hint: Hint,
         content: impl Fn(Lpn) -> F::Payload,
-    ) -> Result<SimTime, CommandError> {
+    ) -> Completed {
         let Some(buffer) = &self.buffer else { return self.write_units(now, range, hint, content) };
         let merged = buffer.merged();
         self.units.clear();
@@ -159,7 +159,7 @@ impl<F: MappingScheme> Drive<F> {
     }
 
     /// Completes when all writes completed before are on flash, or in the non-volatile cache.
-    pub(super) fn flush(&mut self, now: SimTime) -> Result<SimTime, CommandError> {
+    pub(super) fn flush(&mut self, now: SimTime) -> Completed {
         let accepted = self.controller.accept(now, 0);
         let done = self.make_durable(accepted)?;
         self.host.add(CommandKind::Flush, 0);

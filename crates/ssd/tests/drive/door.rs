@@ -160,7 +160,7 @@ fn a_command_alone_is_refused_while_others_are_outstanding() {
     let mut drive = build(&config(), true, 1).expect("a drive");
     drive.submit(T0, 1, &Command::write(unit(0)), None);
     let stats = drive.stats();
-    assert_eq!(drive.execute(T0, &Command::Flush), Err(CommandError::Busy { commands: 1 }));
+    assert_eq!(drive.execute(T0, &Command::Flush), Err(CommandError::Busy(1)));
     assert_eq!(drive.stats(), stats);
     let mut done = Vec::new();
     drive.advance(drive.next_event().expect("the write"), &mut done);

@@ -87,7 +87,7 @@ impl SectorDevice for DriveDisk {
         let range = Self::range(sector, bytes.len())?;
         let hint = match class {
             Class::Data => Hint::None,
-            Class::Metadata(_) => Hint::Metadata,
+            _ => Hint::Metadata,
         };
         self.send(&Command::Write { range, fua: false, hint }, Some(bytes))
     }

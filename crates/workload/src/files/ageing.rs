@@ -6,32 +6,21 @@
 
 use super::error::check_range;
 use super::session::Session;
-use super::{FileSystem, FileWorkload, FileWorkloadError, Observer, Space, Tally};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use super::{FileWorkload, FileWorkloadError, Space, Tally};
 use strobe_types::Prng;
 
-/// Settings of ageing.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct AgeingConfig {
-    /// Files made. 1 to 100,000, default 1000.
-    #[schemars(range(min = 1, max = 100_000))]
-    pub files: u32,
-    /// Bytes of each, in whole blocks. At least a block, at most 2^32, default 1 MiB.
-    #[schemars(range(min = 1, max = 4_294_967_296_u64))]
-    pub file_bytes: u64,
-    /// Bytes updated in all. 0 to 2^44, default 256 MiB.
-    #[schemars(range(max = 17_592_186_044_416_u64))]
-    pub update_bytes: u64,
-    /// Bytes of an update. 512 to 2^20, default 16,384.
-    #[schemars(range(min = 512, max = 1_048_576))]
-    pub block_bytes: u32,
-}
-
-impl Default for AgeingConfig {
-    fn default() -> Self {
-        Self { files: 1000, file_bytes: 1 << 20, update_bytes: 256 << 20, block_bytes: 16_384 }
+settings! {
+    /// Settings of ageing.
+    pub struct AgeingConfig {
+        /// Files made. 1 to 100,000, default 1000.
+        pub files: u32 = 1000, 1..=100_000;
+        /// Bytes of each, in whole blocks. At least a block, at most 2^32, default 1 MiB.
+        #[schemars(range(min = 1, max = 4_294_967_296_u64))]
+        pub file_bytes: u64 = 1 << 20;
+        /// Bytes updated in all. 0 to 2^44, default 256 MiB.
+        pub update_bytes: u64 = 256 << 20, 0..=17_592_186_044_416_u64;
+        /// Bytes of an update. 512 to 2^20, default 16,384.
+        pub block_bytes: u32 = 16_384, 512..=1_048_576;
     }
 }
 
@@ -44,17 +33,9 @@ impl FileWorkload for AgeingConfig {
         Space { bytes: files.saturating_mul(self.file_bytes), files, topmost: files }
     }
 
-    fn run(
-        &self,
-        fs: &mut dyn FileSystem,
-        seed: u64,
-        observer: &mut dyn Observer,
-    ) -> Result<Tally, FileWorkloadError> {
-        check_range("files", self.files, 1..=100_000)?;
-        check_range("block_bytes", self.block_bytes, 512..=1 << 20)?;
+    fn play<'a>(&'a self, mut session: Session<'a>, seed: u64) -> Result<Tally, FileWorkloadError> {
+        self.check_ranges()?;
         check_range("file_bytes", self.file_bytes, u64::from(self.block_bytes)..=1 << 32)?;
-        check_range("update_bytes", self.update_bytes, 0..=1 << 44)?;
-        let mut session = Session::new(fs, observer);
         let mut rng = Prng::derive(seed, "ageing");
         let block = u64::from(self.block_bytes);
         let (blocks, updates) = (self.file_bytes / block, self.update_bytes / block);

@@ -16,68 +16,31 @@
 //! - Two generators derived from the seed, `"camera size"` and `"camera delete"`, draw sizes (one number per
 //!   photo) and what is deleted (ten per transaction, by partial shuffle of the twenty).
 
-use super::error::check_range;
+use super::error::{check_multiple, check_range};
 use super::session::Session;
-use super::{FileError, FileId, FileSystem, FileWorkload, FileWorkloadError, Observer, Space, Tally};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use super::{FileError, FileId, FileWorkload, FileWorkloadError, Space, Tally};
 use strobe_types::Prng;
 
 const INDEX: &str = "INDEX.DAT";
 const RECORD: usize = 64;
 
-/// Settings of Camera-MS500, by default those of the study.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct CameraConfig {
-    /// Transactions. 1 to 1,000,000, default 10.
-    #[schemars(range(min = 1, max = 1_000_000))]
-    pub transactions: u32,
-    /// Photos taken per transaction, half of which are deleted. 1 to 1000, default 20.
-    #[schemars(range(min = 1, max = 1000))]
-    pub photos: u32,
-    /// Smallest photo. 1 to 2^30, default 300,000.
-    #[schemars(range(min = 1, max = 1_073_741_824))]
-    pub photo_min_bytes: u32,
-    /// Largest photo. `photo_min_bytes` to 2^30, default 500,000.
-    #[schemars(range(min = 1, max = 1_073_741_824))]
-    pub photo_max_bytes: u32,
-    /// With more photos than this, all are deleted. 0 to 100,000, default 60.
-    #[schemars(range(max = 100_000))]
-    pub photos_kept_max: u32,
-    /// Bytes per write call. A multiple of 64 from 64 to 65,536, default 512.
-    #[schemars(range(min = 64, max = 65536), extend("multipleOf" = 64))]
-    pub write_bytes: u32,
-}
-
-impl Default for CameraConfig {
-    fn default() -> Self {
-        Self {
-            transactions: 10,
-            photos: 20,
-            photo_min_bytes: 300_000,
-            photo_max_bytes: 500_000,
-            photos_kept_max: 60,
-            write_bytes: 512,
-        }
-    }
-}
-
-impl CameraConfig {
-    fn check(&self) -> Result<(), FileWorkloadError> {
-        check_range("transactions", self.transactions, 1..=1_000_000)?;
-        check_range("photos", self.photos, 1..=1000)?;
-        check_range("photo_min_bytes", self.photo_min_bytes, 1..=1 << 30)?;
-        check_range("photo_max_bytes", self.photo_max_bytes, self.photo_min_bytes..=1 << 30)?;
-        check_range("photos_kept_max", self.photos_kept_max, 0..=100_000)?;
-        if self.write_bytes == 0 || self.write_bytes > 65_536 || !self.write_bytes.is_multiple_of(64) {
-            return Err(FileWorkloadError::OutOfRange {
-                key: "write_bytes",
-                value: self.write_bytes.to_string(),
-                allowed: "a multiple of 64 from 64 to 65536".into(),
-            });
-        }
-        Ok(())
+settings! {
+    /// Settings of Camera-MS500, by default those of the study.
+    pub struct CameraConfig {
+        /// Transactions. 1 to 1,000,000, default 10.
+        pub transactions: u32 = 10, 1..=1_000_000;
+        /// Photos taken per transaction, half of which are deleted. 1 to 1000, default 20.
+        pub photos: u32 = 20, 1..=1000;
+        /// Smallest photo. 1 to 2^30, default 300,000.
+        pub photo_min_bytes: u32 = 300_000, 1..=1_073_741_824;
+        /// Largest photo. `photo_min_bytes` to 2^30, default 500,000.
+        #[schemars(range(min = 1, max = 1_073_741_824))]
+        pub photo_max_bytes: u32 = 500_000;
+        /// With more photos than this, all are deleted. 0 to 100,000, default 60.
+        pub photos_kept_max: u32 = 60, 0..=100_000;
+        /// Bytes per write call. A multiple of 64 from 64 to 65,536, default 512.
+        #[schemars(range(min = 64, max = 65536), extend("multipleOf" = 64))]
+        pub write_bytes: u32 = 512;
     }
 }
 
@@ -89,14 +52,10 @@ impl FileWorkload for CameraConfig {
         Space { bytes: files.saturating_mul(mean), files, topmost: 1 }
     }
 
-    fn run(
-        &self,
-        fs: &mut dyn FileSystem,
-        seed: u64,
-        observer: &mut dyn Observer,
-    ) -> Result<Tally, FileWorkloadError> {
-        self.check()?;
-        let mut session = Session::new(fs, observer);
+    fn play<'a>(&'a self, mut session: Session<'a>, seed: u64) -> Result<Tally, FileWorkloadError> {
+        self.check_ranges()?;
+        check_range("photo_max_bytes", self.photo_max_bytes, self.photo_min_bytes..=1 << 30)?;
+        check_multiple("write_bytes", self.write_bytes, RECORD as u32, 65_536)?;
         let index = session.create(INDEX)?;
         let mut run = Run {
             config: self,
@@ -204,7 +163,7 @@ impl Run<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::files::{NullFileSystem, Operation};
+    use crate::files::{NullFileSystem, Observer, Operation};
 
     /// The study gives 79.67 MB for its one run.
     #[test]

@@ -6,12 +6,10 @@
 //! gamma-distributed with shape 1 (many small, few large). The archive is POSIX ustar (IEEE 1003.1-1988) that
 //! `tar` lists; unpacking believes what it reads back, so a drive that loses data is found out.
 
-use super::error::check_range;
+use super::error::check_multiple;
 use super::file_set::gamma;
 use super::session::Session;
-use super::{FileError, FileId, FileSystem, FileWorkload, FileWorkloadError, Observer, Space, Tally};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use super::{FileError, FileId, FileWorkload, FileWorkloadError, Space, Tally};
 use strobe_types::Prng;
 
 const ARCHIVE: &str = "archive.tar";
@@ -19,46 +17,20 @@ const ARCHIVE: &str = "archive.tar";
 /// tar's unit: a header is one, contents are filled up to whole ones.
 const BLOCK: usize = 512;
 
-/// Settings of copy and unpack.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct CopyTarConfig {
-    /// Bytes of the archive; the file that crosses the limit is the last. 1 to 2^32 - 1, default 150 MiB.
-    /// The drive needs a little more than twice that.
-    #[schemars(range(min = 1, max = 4_294_967_295_u64))]
-    pub archive_bytes: u64,
-    /// Mean size of a file in it. 1 to 2^24, default 32,768.
-    #[schemars(range(min = 1, max = 16_777_216))]
-    pub file_mean_bytes: u32,
-    /// Files per directory. 1 to 10,000, default 50.
-    #[schemars(range(min = 1, max = 10_000))]
-    pub directory_width: u32,
-    /// Bytes per call, writing the archive and reading it. A multiple of 512 to 2^20, default 10,240, which
-    /// is what tar does.
-    #[schemars(range(min = 512, max = 1_048_576), extend("multipleOf" = 512))]
-    pub block_bytes: u32,
-}
-
-impl Default for CopyTarConfig {
-    fn default() -> Self {
-        Self { archive_bytes: 150 << 20, file_mean_bytes: 32_768, directory_width: 50, block_bytes: 10_240 }
-    }
-}
-
-impl CopyTarConfig {
-    fn check(&self) -> Result<(), FileWorkloadError> {
-        check_range("archive_bytes", self.archive_bytes, 1..=u64::from(u32::MAX))?;
-        check_range("file_mean_bytes", self.file_mean_bytes, 1..=1 << 24)?;
-        check_range("directory_width", self.directory_width, 1..=10_000)?;
-        let block = self.block_bytes as usize;
-        if block == 0 || block > 1 << 20 || !block.is_multiple_of(BLOCK) {
-            return Err(FileWorkloadError::OutOfRange {
-                key: "block_bytes",
-                value: block.to_string(),
-                allowed: "a multiple of 512 from 512 to 1048576".into(),
-            });
-        }
-        Ok(())
+settings! {
+    /// Settings of copy and unpack.
+    pub struct CopyTarConfig {
+        /// Bytes of the archive; the file that crosses the limit is the last. 1 to 2^32 - 1, default 150 MiB.
+        /// The drive needs a little more than twice that.
+        pub archive_bytes: u64 = 150 << 20, 1..=4_294_967_295_u64;
+        /// Mean size of a file in it. 1 to 2^24, default 32,768.
+        pub file_mean_bytes: u32 = 32_768, 1..=16_777_216;
+        /// Files per directory. 1 to 10,000, default 50.
+        pub directory_width: u32 = 50, 1..=10_000;
+        /// Bytes per call, writing the archive and reading it. A multiple of 512 to 2^20, default 10,240, which
+        /// is what tar does.
+        #[schemars(range(min = 512, max = 1_048_576), extend("multipleOf" = 512))]
+        pub block_bytes: u32 = 10_240;
     }
 }
 
@@ -73,14 +45,9 @@ impl FileWorkload for CopyTarConfig {
         }
     }
 
-    fn run(
-        &self,
-        fs: &mut dyn FileSystem,
-        seed: u64,
-        observer: &mut dyn Observer,
-    ) -> Result<Tally, FileWorkloadError> {
-        self.check()?;
-        let mut session = Session::new(fs, observer);
+    fn play<'a>(&'a self, mut session: Session<'a>, seed: u64) -> Result<Tally, FileWorkloadError> {
+        self.check_ranges()?;
+        check_multiple("block_bytes", self.block_bytes, BLOCK as u32, 1 << 20)?;
         let size = self.copy(&mut session, seed)?;
         let file = session.open(ARCHIVE)?;
         let block = self.block_bytes as usize;

@@ -11,29 +11,17 @@ pub enum FileError {
     #[error("no space left on the volume")]
     NoSpace,
     /// No file or directory of that name.
-    #[error("{path} does not exist")]
-    NotFound {
-        /// The path given.
-        path: String,
-    },
+    #[error("{0} does not exist")]
+    NotFound(String),
     /// The name is taken.
-    #[error("{path} exists already")]
-    Exists {
-        /// The path given.
-        path: String,
-    },
+    #[error("{0} exists already")]
+    Exists(String),
     /// The directory to be removed is not empty.
-    #[error("{path} is not empty")]
-    NotEmpty {
-        /// The path given.
-        path: String,
-    },
+    #[error("{0} is not empty")]
+    NotEmpty(String),
     /// The file is open and can be neither opened again nor removed.
-    #[error("{path} is open")]
-    Busy {
-        /// The path given.
-        path: String,
-    },
+    #[error("{0} is open")]
+    Busy(String),
     /// The handle names no open file.
     #[error("the file handle is not open")]
     NotOpen,
@@ -71,5 +59,19 @@ pub(super) fn check_range<T: PartialOrd + Display>(
         return Ok(());
     }
     let allowed = format!("from {} to {}", range.start(), range.end());
+    Err(FileWorkloadError::OutOfRange { key, value: value.to_string(), allowed })
+}
+
+/// Refuses `value` unless it is a multiple of `unit`, from that to `max`.
+pub(super) fn check_multiple(
+    key: &'static str,
+    value: u32,
+    unit: u32,
+    max: u32,
+) -> Result<(), FileWorkloadError> {
+    if (unit..=max).contains(&value) && value.is_multiple_of(unit) {
+        return Ok(());
+    }
+    let allowed = format!("a multiple of {unit} from {unit} to {max}");
     Err(FileWorkloadError::OutOfRange { key, value: value.to_string(), allowed })
 }

@@ -7,50 +7,29 @@
 use super::error::check_range;
 use super::file_set::FileSet;
 use super::session::Session;
-use super::{FileSystem, FileWorkload, FileWorkloadError, Observer, Space, Tally};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use super::{FileWorkload, FileWorkloadError, Space, Tally};
 use strobe_types::Prng;
 
-/// Settings of filemicro_delete, by default those of the personality.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct FilemicroDeleteConfig {
-    /// Files made. 1 to 1,000,000, default 5000.
-    #[schemars(range(min = 1, max = 1_000_000))]
-    pub files: u32,
-    /// Bytes of each. 0 to 2^24, default 16,384.
-    #[schemars(range(max = 16_777_216))]
-    pub file_bytes: u32,
-    /// Files per directory. 1 to 1,000,000, default 100.
-    #[schemars(range(min = 1, max = 1_000_000))]
-    pub directory_width: u32,
-    /// Files removed. 0 to `files`, default 1000.
-    #[schemars(range(max = 1_000_000))]
-    pub deletes: u32,
-    /// Bytes per write call at most. 1 to 2^20, which is the default.
-    #[schemars(range(min = 1, max = 1_048_576))]
-    pub write_bytes: u32,
-    /// Bytes of a file made behind each of the files, in the same directory, which stays: so the files removed
-    /// are no neighbours on the drive, as in a file system that has been used. 0 to 2^24, default 0: none.
-    #[schemars(range(max = 16_777_216))]
-    pub spacer_bytes: u32,
-    /// Whether to make the files. Otherwise they are there already, all of them, from a run with `deletes =
-    /// 0`. Default true.
-    pub fill: bool,
-}
-
-impl Default for FilemicroDeleteConfig {
-    fn default() -> Self {
-        Self {
-            files: 5000,
-            file_bytes: 16_384,
-            directory_width: 100,
-            deletes: 1000,
-            write_bytes: 1 << 20,
-            spacer_bytes: 0,
-            fill: true,
-        }
+settings! {
+    /// Settings of filemicro_delete, by default those of the personality.
+    pub struct FilemicroDeleteConfig {
+        /// Files made. 1 to 1,000,000, default 5000.
+        pub files: u32 = 5000, 1..=1_000_000;
+        /// Bytes of each. 0 to 2^24, default 16,384.
+        pub file_bytes: u32 = 16_384, 0..=16_777_216;
+        /// Files per directory. 1 to 1,000,000, default 100.
+        pub directory_width: u32 = 100, 1..=1_000_000;
+        /// Files removed. 0 to `files`, default 1000.
+        #[schemars(range(max = 1_000_000))]
+        pub deletes: u32 = 1000;
+        /// Bytes per write call at most. 1 to 2^20, which is the default.
+        pub write_bytes: u32 = 1 << 20, 1..=1_048_576;
+        /// Bytes of a file made behind each of the files, in the same directory, which stays: so the files removed
+        /// are no neighbours on the drive, as in a file system that has been used. 0 to 2^24, default 0: none.
+        pub spacer_bytes: u32 = 0, 0..=16_777_216;
+        /// Whether to make the files. Otherwise they are there already, all of them, from a run with `deletes =
+        /// 0`. Default true.
+        pub fill: bool = true;
     }
 }
 
@@ -66,19 +45,9 @@ impl FileWorkload for FilemicroDeleteConfig {
         self.fill
     }
 
-    fn run(
-        &self,
-        fs: &mut dyn FileSystem,
-        seed: u64,
-        observer: &mut dyn Observer,
-    ) -> Result<Tally, FileWorkloadError> {
-        check_range("files", self.files, 1..=1_000_000)?;
-        check_range("file_bytes", self.file_bytes, 0..=1 << 24)?;
-        check_range("directory_width", self.directory_width, 1..=1_000_000)?;
+    fn play<'a>(&'a self, mut session: Session<'a>, seed: u64) -> Result<Tally, FileWorkloadError> {
+        self.check_ranges()?;
         check_range("deletes", self.deletes, 0..=self.files)?;
-        check_range("write_bytes", self.write_bytes, 1..=1 << 20)?;
-        check_range("spacer_bytes", self.spacer_bytes, 0..=1 << 24)?;
-        let mut session = Session::new(fs, observer);
         let mut set = FileSet::new(self.files, self.directory_width);
         let mut rng = Prng::derive(seed, "filemicro_delete");
         let key = rng.bits();

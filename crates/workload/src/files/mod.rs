@@ -20,6 +20,9 @@
 //! that the calls make sense. Threads of the original programs are flows whose steps a seeded
 //! generator interleaves, so that a run is the same on every machine.
 
+#[macro_use]
+mod settings;
+
 pub mod ageing;
 pub mod camera;
 pub mod copy_tar;
@@ -38,7 +41,7 @@ pub mod varmail;
 
 pub use error::{FileError, FileWorkloadError};
 pub use null::NullFileSystem;
-pub use session::{Observer, Operation, Tally};
+pub use session::{Observer, Operation, Session, Tally};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -122,12 +125,17 @@ pub trait FileWorkload {
     /// What it may have on the file system at a time, about; never less by more than a quarter.
     fn space(&self) -> Space;
 
-    /// Checks the configuration, then runs the program to its end on an empty file system. The
-    /// same arguments cause the same calls on every machine.
+    /// Checks the configuration, then does in `session` what the program does, to its end. The same seed causes
+    /// the same calls on every machine.
+    fn play<'a>(&'a self, session: Session<'a>, seed: u64) -> Result<Tally, FileWorkloadError>;
+
+    /// Runs the program on a file system, which is empty if it has to be.
     fn run(
         &self,
         fs: &mut dyn FileSystem,
         seed: u64,
         observer: &mut dyn Observer,
-    ) -> Result<Tally, FileWorkloadError>;
+    ) -> Result<Tally, FileWorkloadError> {
+        self.play(Session::new(fs, observer), seed)
+    }
 }

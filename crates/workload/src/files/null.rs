@@ -30,11 +30,11 @@ impl NullFileSystem {
 
     fn check_new(&self, path: &str) -> Result<(), FileError> {
         if self.sizes.contains_key(path) || self.directories.contains(path) {
-            return Err(FileError::Exists { path: path.into() });
+            return Err(FileError::Exists(path.into()));
         }
         match path.rsplit_once('/') {
             Some((parent, _)) if !self.directories.contains(parent) => {
-                Err(FileError::NotFound { path: parent.into() })
+                Err(FileError::NotFound(parent.into()))
             }
             _ => Ok(()),
         }
@@ -42,7 +42,7 @@ impl NullFileSystem {
 
     fn check_closed(&self, path: &str) -> Result<(), FileError> {
         if self.open.iter().flatten().any(|open| open == path) {
-            return Err(FileError::Busy { path: path.into() });
+            return Err(FileError::Busy(path.into()));
         }
         Ok(())
     }
@@ -75,10 +75,10 @@ impl FileSystem for NullFileSystem {
         if first_from(self.sizes.range(inside.clone()..).next().map(|(name, _)| name))
             || first_from(self.directories.range(inside.clone()..).next())
         {
-            return Err(FileError::NotEmpty { path: path.into() });
+            return Err(FileError::NotEmpty(path.into()));
         }
         if !self.directories.remove(path) {
-            return Err(FileError::NotFound { path: path.into() });
+            return Err(FileError::NotFound(path.into()));
         }
         Ok(())
     }
@@ -91,7 +91,7 @@ impl FileSystem for NullFileSystem {
 
     fn open(&mut self, path: &str) -> Result<FileId, FileError> {
         if !self.sizes.contains_key(path) {
-            return Err(FileError::NotFound { path: path.into() });
+            return Err(FileError::NotFound(path.into()));
         }
         self.check_closed(path)?;
         Ok(self.add_handle(path))
@@ -128,6 +128,6 @@ impl FileSystem for NullFileSystem {
 
     fn remove(&mut self, path: &str) -> Result<(), FileError> {
         self.check_closed(path)?;
-        self.sizes.remove(path).map(|_| ()).ok_or_else(|| FileError::NotFound { path: path.into() })
+        self.sizes.remove(path).map(|_| ()).ok_or_else(|| FileError::NotFound(path.into()))
     }
 }

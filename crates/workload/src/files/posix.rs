@@ -23,7 +23,7 @@ impl PosixFileSystem {
     pub fn new(root: impl Into<PathBuf>, mode: Mode) -> Result<Self, FileError> {
         let root = root.into();
         if !root.is_dir() {
-            return Err(FileError::NotFound { path: root.display().to_string() });
+            return Err(FileError::NotFound(root.display().to_string()));
         }
         Ok(Self { root, mode, open: Vec::new() })
     }
@@ -37,7 +37,7 @@ impl PosixFileSystem {
 
     fn check_closed(&self, name: &str, path: &Path) -> Result<(), FileError> {
         if self.open.iter().flatten().any(|(open, _)| open == path) {
-            return Err(FileError::Busy { path: name.into() });
+            return Err(FileError::Busy(name.into()));
         }
         Ok(())
     }
@@ -77,9 +77,9 @@ impl PosixFileSystem {
 
 fn named(path: &str, error: &io::Error) -> FileError {
     match error.kind() {
-        ErrorKind::NotFound => FileError::NotFound { path: path.into() },
-        ErrorKind::AlreadyExists => FileError::Exists { path: path.into() },
-        ErrorKind::DirectoryNotEmpty => FileError::NotEmpty { path: path.into() },
+        ErrorKind::NotFound => FileError::NotFound(path.into()),
+        ErrorKind::AlreadyExists => FileError::Exists(path.into()),
+        ErrorKind::DirectoryNotEmpty => FileError::NotEmpty(path.into()),
         _ => unnamed(error),
     }
 }

@@ -20,75 +20,50 @@
 use super::error::check_range;
 use super::mersenne::Mersenne;
 use super::session::Session;
-use super::{FileSystem, FileWorkload, FileWorkloadError, Observer, Space, Tally};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use super::{FileWorkload, FileWorkloadError, Space, Tally};
 
-/// PostMark's settings, with its own defaults. Its seed is 42 by default; it is given apart.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct PostmarkConfig {
-    /// Files that exist at the start of the transactions (`set number`). 1 to 1,000,000, default 500.
-    #[schemars(range(min = 1, max = 1_000_000))]
-    pub files: u32,
-    /// Smallest size of a new file (`set size`, first). 1 to 2^24, default 500.
-    #[schemars(range(min = 1, max = 16_777_216))]
-    pub size_min_bytes: u32,
-    /// Largest size of a file (`set size`, second); new ones are smaller. More than `size_min_bytes`, at most
-    /// 2^24, default 10,000.
-    #[schemars(range(min = 2, max = 16_777_216))]
-    pub size_max_bytes: u32,
-    /// Transactions (`set transactions`). Default 500.
-    pub transactions: u32,
-    /// Directories that files are spread over (`set subdirectories`); 0 and 1 put them in the root.
-    /// At most 1000, default 0.
-    #[schemars(range(max = 1000))]
-    pub subdirectories: u32,
-    /// Bytes per read call (`set read`). 1 to 2^20, default 512.
-    #[schemars(range(min = 1, max = 1_048_576))]
-    pub read_bytes: u32,
-    /// Bytes per write call (`set write`). 1 to 2^20, default 512.
-    #[schemars(range(min = 1, max = 1_048_576))]
-    pub write_bytes: u32,
-    /// Tenths of the transactions that read rather than append (`set bias read`). -1 does neither; at most
-    /// 10, default 5.
-    #[schemars(range(min = -1, max = 10))]
-    pub read_bias: i32,
-    /// Tenths of the transactions that create rather than delete (`set bias create`). -1 does neither; at
-    /// most 10, default 5.
-    #[schemars(range(min = -1, max = 10))]
-    pub create_bias: i32,
-}
-
-impl Default for PostmarkConfig {
-    fn default() -> Self {
-        Self {
-            files: 500,
-            size_min_bytes: 500,
-            size_max_bytes: 10_000,
-            transactions: 500,
-            subdirectories: 0,
-            read_bytes: 512,
-            write_bytes: 512,
-            read_bias: 5,
-            create_bias: 5,
-        }
+settings! {
+    /// PostMark's settings, with its own defaults. Its seed is 42 by default; it is given apart.
+    pub struct PostmarkConfig {
+        /// Files that exist at the start of the transactions (`set number`). 1 to 1,000,000, default 500.
+        pub files: u32 = 500, 1..=1_000_000;
+        /// Smallest size of a new file (`set size`, first). 1 to 2^24, default 500.
+        #[schemars(range(min = 1, max = 16_777_216))]
+        pub size_min_bytes: u32 = 500;
+        /// Largest size of a file (`set size`, second); new ones are smaller. More than `size_min_bytes`, at most
+        /// 2^24, default 10,000.
+        pub size_max_bytes: u32 = 10_000, 2..=16_777_216;
+        /// Transactions (`set transactions`). Default 500.
+        pub transactions: u32 = 500;
+        /// Directories that files are spread over (`set subdirectories`); 0 and 1 put them in the root.
+        /// At most 1000, default 0.
+        pub subdirectories: u32 = 0, 0..=1000;
+        /// Bytes per read call (`set read`). 1 to 2^20, default 512.
+        pub read_bytes: u32 = 512, 1..=1_048_576;
+        /// Bytes per write call (`set write`). 1 to 2^20, default 512.
+        pub write_bytes: u32 = 512, 1..=1_048_576;
+        /// Tenths of the transactions that read rather than append (`set bias read`). -1 does neither; at most
+        /// 10, default 5.
+        pub read_bias: i32 = 5, -1..=10;
+        /// Tenths of the transactions that create rather than delete (`set bias create`). -1 does neither; at
+        /// most 10, default 5.
+        pub create_bias: i32 = 5, -1..=10;
     }
 }
 
 /// What PostMark prints at the end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PostmarkReport {
+struct PostmarkReport {
     /// Files created, before and during the transactions.
-    pub created: u64,
+    created: u64,
     /// Files deleted by transactions.
-    pub deleted: u64,
+    deleted: u64,
     /// Files deleted at the end.
-    pub deleted_at_end: u64,
+    deleted_at_end: u64,
     /// Files read as a whole.
-    pub read: u64,
+    read: u64,
     /// Files appended to.
-    pub appended: u64,
+    appended: u64,
 }
 
 impl PostmarkConfig {
@@ -106,29 +81,16 @@ impl PostmarkConfig {
         }
     }
 
-    fn check(&self, seed: u64) -> Result<u32, FileWorkloadError> {
-        const SIZE_MAX: u32 = 1 << 24;
-        check_range("files", self.files, 1..=1_000_000)?;
-        check_range("size_max_bytes", self.size_max_bytes, 2..=SIZE_MAX)?;
-        check_range("size_min_bytes", self.size_min_bytes, 1..=self.size_max_bytes - 1)?;
-        check_range("subdirectories", self.subdirectories, 0..=1000)?;
-        check_range("read_bytes", self.read_bytes, 1..=1 << 20)?;
-        check_range("write_bytes", self.write_bytes, 1..=1 << 20)?;
-        check_range("read_bias", self.read_bias, -1..=10)?;
-        check_range("create_bias", self.create_bias, -1..=10)?;
-        check_range("seed", seed, 0..=u64::from(u32::MAX))?;
-        Ok(seed as u32)
-    }
-
-    /// Like [`FileWorkload::run`], with the numbers that PostMark prints. `seed` is below 2^32.
-    pub fn run_reported(
-        &self,
-        fs: &mut dyn FileSystem,
+    /// [`FileWorkload::play`] with the numbers that PostMark prints. `seed` is below 2^32.
+    fn play_reported<'a>(
+        &'a self,
+        session: Session<'a>,
         seed: u64,
-        observer: &mut dyn Observer,
     ) -> Result<(Tally, PostmarkReport), FileWorkloadError> {
-        let seed = self.check(seed)?;
-        let mut run = Run::new(self, seed, Session::new(fs, observer));
+        self.check_ranges()?;
+        check_range("size_min_bytes", self.size_min_bytes, 1..=self.size_max_bytes - 1)?;
+        check_range("seed", seed, 0..=u64::from(u32::MAX))?;
+        let mut run = Run::new(self, seed as u32, session);
         run.run()?;
         Ok((run.session.tally, run.report))
     }
@@ -143,13 +105,8 @@ impl FileWorkload for PostmarkConfig {
         Space { bytes: files.saturating_mul(mean), files, topmost }
     }
 
-    fn run(
-        &self,
-        fs: &mut dyn FileSystem,
-        seed: u64,
-        observer: &mut dyn Observer,
-    ) -> Result<Tally, FileWorkloadError> {
-        self.run_reported(fs, seed, observer).map(|(tally, _)| tally)
+    fn play<'a>(&'a self, session: Session<'a>, seed: u64) -> Result<Tally, FileWorkloadError> {
+        self.play_reported(session, seed).map(|(tally, _)| tally)
     }
 }
 
@@ -315,7 +272,8 @@ mod tests {
     #[track_caller]
     fn assert_report(config: &PostmarkConfig, files: [u64; 5], bytes_written: u64, bytes_read: u64) {
         let mut fs = NullFileSystem::new();
-        let (tally, report) = config.run_reported(&mut fs, PostmarkConfig::SEED, &mut ()).expect("runs");
+        let (tally, report) =
+            config.play_reported(Session::new(&mut fs, &mut ()), PostmarkConfig::SEED).expect("runs");
         let [created, deleted, deleted_at_end, read, appended] = files;
         assert_eq!(report, PostmarkReport { created, deleted, deleted_at_end, read, appended });
         assert_eq!((tally.bytes_written, tally.bytes_read), (bytes_written, bytes_read));
@@ -345,7 +303,7 @@ mod tests {
     fn biases_of_minus_one_switch_off() {
         let config = PostmarkConfig { read_bias: -1, create_bias: -1, ..PostmarkConfig::default() };
         let mut fs = NullFileSystem::new();
-        let (_, report) = config.run_reported(&mut fs, 42, &mut ()).expect("runs");
+        let (_, report) = config.play_reported(Session::new(&mut fs, &mut ()), 42).expect("runs");
         assert_eq!((report.created, report.read, report.appended, report.deleted), (500, 0, 0, 0));
     }
 

@@ -1,50 +1,23 @@
 //! The account of a run: every call a workload makes passes through here.
 
 use super::{FileError, FileId, FileSystem};
+use strobe_types::named;
 
-/// Kinds of file system calls.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-#[expect(missing_docs, reason = "named as the calls of FileSystem")]
-pub enum Operation {
-    MakeDir,
-    RemoveDir,
-    Create,
-    Open,
-    Read,
-    Write,
-    Sync,
-    Close,
-    Remove,
-}
-
-impl Operation {
-    /// All kinds, in the order of their numbers.
-    pub const ALL: [Self; 9] = [
-        Self::MakeDir,
-        Self::RemoveDir,
-        Self::Create,
-        Self::Open,
-        Self::Read,
-        Self::Write,
-        Self::Sync,
-        Self::Close,
-        Self::Remove,
-    ];
-
-    /// The name used in results.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::MakeDir => "make_dir",
-            Self::RemoveDir => "remove_dir",
-            Self::Create => "create",
-            Self::Open => "open",
-            Self::Read => "read",
-            Self::Write => "write",
-            Self::Sync => "sync",
-            Self::Close => "close",
-            Self::Remove => "remove",
-        }
+named! {
+    /// Kinds of file system calls.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[repr(u8)]
+    #[expect(missing_docs, reason = "named as the calls of FileSystem")]
+    pub enum Operation {
+        MakeDir => "make_dir",
+        RemoveDir => "remove_dir",
+        Create => "create",
+        Open => "open",
+        Read => "read",
+        Write => "write",
+        Sync => "sync",
+        Close => "close",
+        Remove => "remove",
     }
 }
 
@@ -67,6 +40,11 @@ impl Tally {
 
 /// Is told how a run proceeds. All methods do nothing by default; `()` is an observer.
 pub trait Observer {
+    /// A call is about to be made.
+    fn begins(&mut self, operation: Operation) {
+        let _ = operation;
+    }
+
     /// A call has succeeded. `bytes` are those written or read, otherwise 0.
     fn operation(&mut self, operation: Operation, bytes: u64) {
         let _ = (operation, bytes);
@@ -82,7 +60,7 @@ impl Observer for () {}
 
 /// A file system as the workloads see it: it counts, tells the observer, and writes and reads files
 /// in blocks.
-pub(super) struct Session<'a> {
+pub struct Session<'a> {
     fs: &'a mut dyn FileSystem,
     observer: &'a mut dyn Observer,
     pub(super) tally: Tally,
@@ -98,33 +76,35 @@ impl<'a> Session<'a> {
         self.observer.progress(done, total);
     }
 
+    /// A call that moves no bytes.
+    fn call<T>(
+        &mut self,
+        operation: Operation,
+        call: impl FnOnce(&mut dyn FileSystem) -> Result<T, FileError>,
+    ) -> Result<T, FileError> {
+        self.observer.begins(operation);
+        call(self.fs).inspect(|_| self.done(operation, 0))
+    }
+
     fn done(&mut self, operation: Operation, bytes: u64) {
         self.tally.calls[operation as usize] += 1;
         self.observer.operation(operation, bytes);
     }
 
     pub(super) fn make_dir(&mut self, path: &str) -> Result<(), FileError> {
-        self.fs.make_dir(path)?;
-        self.done(Operation::MakeDir, 0);
-        Ok(())
+        self.call(Operation::MakeDir, |fs| fs.make_dir(path))
     }
 
     pub(super) fn remove_dir(&mut self, path: &str) -> Result<(), FileError> {
-        self.fs.remove_dir(path)?;
-        self.done(Operation::RemoveDir, 0);
-        Ok(())
+        self.call(Operation::RemoveDir, |fs| fs.remove_dir(path))
     }
 
     pub(super) fn create(&mut self, path: &str) -> Result<FileId, FileError> {
-        let file = self.fs.create(path)?;
-        self.done(Operation::Create, 0);
-        Ok(file)
+        self.call(Operation::Create, |fs| fs.create(path))
     }
 
     pub(super) fn open(&mut self, path: &str) -> Result<FileId, FileError> {
-        let file = self.fs.open(path)?;
-        self.done(Operation::Open, 0);
-        Ok(file)
+        self.call(Operation::Open, |fs| fs.open(path))
     }
 
     pub(super) fn size(&mut self, file: FileId) -> Result<u64, FileError> {
@@ -133,6 +113,7 @@ impl<'a> Session<'a> {
 
     /// One write call.
     pub(super) fn write_at(&mut self, file: FileId, offset: u64, bytes: &[u8]) -> Result<(), FileError> {
+        self.observer.begins(Operation::Write);
         self.fs.write_at(file, offset, bytes)?;
         self.tally.bytes_written += bytes.len() as u64;
         self.done(Operation::Write, bytes.len() as u64);
@@ -186,6 +167,7 @@ impl<'a> Session<'a> {
         offset: u64,
         buffer: &mut [u8],
     ) -> Result<usize, FileError> {
+        self.observer.begins(Operation::Read);
         let size = self.fs.read_at(file, offset, buffer)?;
         self.tally.bytes_read += size as u64;
         self.done(Operation::Read, size as u64);
@@ -210,21 +192,15 @@ impl<'a> Session<'a> {
     }
 
     pub(super) fn sync(&mut self, file: FileId) -> Result<(), FileError> {
-        self.fs.sync(file)?;
-        self.done(Operation::Sync, 0);
-        Ok(())
+        self.call(Operation::Sync, |fs| fs.sync(file))
     }
 
     pub(super) fn close(&mut self, file: FileId) -> Result<(), FileError> {
-        self.fs.close(file)?;
-        self.done(Operation::Close, 0);
-        Ok(())
+        self.call(Operation::Close, |fs| fs.close(file))
     }
 
     pub(super) fn remove(&mut self, path: &str) -> Result<(), FileError> {
-        self.fs.remove(path)?;
-        self.done(Operation::Remove, 0);
-        Ok(())
+        self.call(Operation::Remove, |fs| fs.remove(path))
     }
 }
 

@@ -8,49 +8,29 @@
 
 use super::error::check_range;
 use super::session::Session;
-use super::{FileError, FileId, FileSystem, FileWorkload, FileWorkloadError, Observer, Space, Tally};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use super::{FileError, FileId, FileWorkload, FileWorkloadError, Space, Tally};
 use strobe_types::Prng;
 
-/// Settings of Tiobench.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct TiobenchConfig {
-    /// Threads. 1 to 1000, default 4.
-    #[schemars(range(min = 1, max = 1000))]
-    pub flows: u32,
-    /// Bytes of all files together; each flow's share is rounded down to whole blocks. At least a block per
-    /// flow, at most 2^40, default 100 MiB.
-    #[schemars(range(min = 1, max = 1_099_511_627_776_u64))]
-    pub file_bytes: u64,
-    /// Bytes overwritten at random places, in whole blocks. 0 to 2^40, default 25 MiB.
-    #[schemars(range(max = 1_099_511_627_776_u64))]
-    pub random_write_bytes: u64,
-    /// Bytes read at random places, in whole blocks. 0 to 2^40, default 0.
-    #[schemars(range(max = 1_099_511_627_776_u64))]
-    pub random_read_bytes: u64,
-    /// Whether the files are also read from start to end. Default false.
-    pub sequential_read: bool,
-    /// Bytes of a block, which is what one call writes or reads. 1 to 2^20, default 4096.
-    #[schemars(range(min = 1, max = 1_048_576))]
-    pub block_bytes: u32,
-    /// Whether to write the files from start to end. Otherwise they are there, from a run with
-    /// `random_write_bytes = 0`. Default true.
-    pub fill: bool,
-}
-
-impl Default for TiobenchConfig {
-    fn default() -> Self {
-        Self {
-            flows: 4,
-            file_bytes: 100 << 20,
-            random_write_bytes: 25 << 20,
-            random_read_bytes: 0,
-            sequential_read: false,
-            block_bytes: 4096,
-            fill: true,
-        }
+settings! {
+    /// Settings of Tiobench.
+    pub struct TiobenchConfig {
+        /// Threads. 1 to 1000, default 4.
+        pub flows: u32 = 4, 1..=1000;
+        /// Bytes of all files together; each flow's share is rounded down to whole blocks. At least a block per
+        /// flow, at most 2^40, default 100 MiB.
+        #[schemars(range(min = 1, max = 1_099_511_627_776_u64))]
+        pub file_bytes: u64 = 100 << 20;
+        /// Bytes overwritten at random places, in whole blocks. 0 to 2^40, default 25 MiB.
+        pub random_write_bytes: u64 = 25 << 20, 0..=1_099_511_627_776_u64;
+        /// Bytes read at random places, in whole blocks. 0 to 2^40, default 0.
+        pub random_read_bytes: u64 = 0, 0..=1_099_511_627_776_u64;
+        /// Whether the files are also read from start to end. Default false.
+        pub sequential_read: bool = false;
+        /// Bytes of a block, which is what one call writes or reads. 1 to 2^20, default 4096.
+        pub block_bytes: u32 = 4096, 1..=1_048_576;
+        /// Whether to write the files from start to end. Otherwise they are there, from a run with
+        /// `random_write_bytes = 0`. Default true.
+        pub fill: bool = true;
     }
 }
 
@@ -64,20 +44,10 @@ impl FileWorkload for TiobenchConfig {
         self.fill
     }
 
-    fn run(
-        &self,
-        fs: &mut dyn FileSystem,
-        seed: u64,
-        observer: &mut dyn Observer,
-    ) -> Result<Tally, FileWorkloadError> {
-        const MAX: u64 = 1 << 40;
-        check_range("flows", self.flows, 1..=1000)?;
-        check_range("block_bytes", self.block_bytes, 1..=1 << 20)?;
+    fn play<'a>(&'a self, mut session: Session<'a>, seed: u64) -> Result<Tally, FileWorkloadError> {
+        self.check_ranges()?;
         let least = u64::from(self.block_bytes) * u64::from(self.flows);
-        check_range("file_bytes", self.file_bytes, least..=MAX)?;
-        check_range("random_write_bytes", self.random_write_bytes, 0..=MAX)?;
-        check_range("random_read_bytes", self.random_read_bytes, 0..=MAX)?;
-        let mut session = Session::new(fs, observer);
+        check_range("file_bytes", self.file_bytes, least..=1 << 40)?;
         let mut files = Vec::new();
         for flow in 0..self.flows {
             let name = format!("tio{flow:03}");

@@ -6,73 +6,33 @@
 //! flow"`) picks the flow that takes it. Steps that find no message to work on are passed over, with the ones
 //! that belong to them.
 
-use super::error::check_range;
 use super::file_set::{FileSet, gamma};
 use super::session::Session;
-use super::{FileError, FileId, FileSystem, FileWorkload, FileWorkloadError, Observer, Space, Tally};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use super::{FileError, FileId, FileWorkload, FileWorkloadError, Space, Tally};
 use strobe_types::Prng;
 
-/// Settings of varmail, by default those of the personality.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct VarmailConfig {
-    /// Messages in the set, existing or not. 2 to 1,000,000, default 1000.
-    #[schemars(range(min = 2, max = 1_000_000))]
-    pub files: u32,
-    /// Mean size of a message at the start; sizes are gamma-distributed. 1 to 2^24, default 16,384.
-    #[schemars(range(min = 1, max = 16_777_216))]
-    pub file_mean_bytes: u32,
-    /// Shape of that distribution. 1 to 1000, default 1.5.
-    #[schemars(range(min = 1.0, max = 1000.0))]
-    pub gamma_shape: f64,
-    /// Share of the messages that exist at the start. 0 to 1, default 0.8.
-    #[schemars(range(min = 0.0, max = 1.0))]
-    pub existing_share: f64,
-    /// Files per directory. 1 to 1,000,000, which is the default.
-    #[schemars(range(min = 1, max = 1_000_000))]
-    pub directory_width: u32,
-    /// An append has 0 to this many bytes, all equally likely but the last, which does not occur. 1 to 2^24,
-    /// default 16,384.
-    #[schemars(range(min = 1, max = 16_777_216))]
-    pub append_bytes: u32,
-    /// Users at the same time. 1 to 1000, default 16.
-    #[schemars(range(min = 1, max = 1000))]
-    pub flows: u32,
-    /// Steps of all users together. Default 50,000.
-    pub steps: u64,
-    /// Bytes per write call at most. 1 to 2^20, which is the default.
-    #[schemars(range(min = 1, max = 1_048_576))]
-    pub write_bytes: u32,
-}
-
-impl Default for VarmailConfig {
-    fn default() -> Self {
-        Self {
-            files: 1000,
-            file_mean_bytes: 16_384,
-            gamma_shape: 1.5,
-            existing_share: 0.8,
-            directory_width: 1_000_000,
-            append_bytes: 16_384,
-            flows: 16,
-            steps: 50_000,
-            write_bytes: 1 << 20,
-        }
-    }
-}
-
-impl VarmailConfig {
-    fn check(&self) -> Result<(), FileWorkloadError> {
-        check_range("files", self.files, 2..=1_000_000)?;
-        check_range("file_mean_bytes", self.file_mean_bytes, 1..=1 << 24)?;
-        check_range("gamma_shape", self.gamma_shape, 1.0..=1000.0)?;
-        check_range("existing_share", self.existing_share, 0.0..=1.0)?;
-        check_range("directory_width", self.directory_width, 1..=1_000_000)?;
-        check_range("append_bytes", self.append_bytes, 1..=1 << 24)?;
-        check_range("flows", self.flows, 1..=1000)?;
-        check_range("write_bytes", self.write_bytes, 1..=1 << 20)
+settings! {
+    /// Settings of varmail, by default those of the personality.
+    pub struct VarmailConfig {
+        /// Messages in the set, existing or not. 2 to 1,000,000, default 1000.
+        pub files: u32 = 1000, 2..=1_000_000;
+        /// Mean size of a message at the start; sizes are gamma-distributed. 1 to 2^24, default 16,384.
+        pub file_mean_bytes: u32 = 16_384, 1..=16_777_216;
+        /// Shape of that distribution. 1 to 1000, default 1.5.
+        pub gamma_shape: f64 = 1.5, 1.0..=1000.0;
+        /// Share of the messages that exist at the start. 0 to 1, default 0.8.
+        pub existing_share: f64 = 0.8, 0.0..=1.0;
+        /// Files per directory. 1 to 1,000,000, which is the default.
+        pub directory_width: u32 = 1_000_000, 1..=1_000_000;
+        /// An append has 0 to this many bytes, all equally likely but the last, which does not occur. 1 to 2^24,
+        /// default 16,384.
+        pub append_bytes: u32 = 16_384, 1..=16_777_216;
+        /// Users at the same time. 1 to 1000, default 16.
+        pub flows: u32 = 16, 1..=1000;
+        /// Steps of all users together. Default 50,000.
+        pub steps: u64 = 50_000;
+        /// Bytes per write call at most. 1 to 2^20, which is the default.
+        pub write_bytes: u32 = 1 << 20, 1..=1_048_576;
     }
 }
 
@@ -131,16 +91,11 @@ impl FileWorkload for VarmailConfig {
         }
     }
 
-    fn run(
-        &self,
-        fs: &mut dyn FileSystem,
-        seed: u64,
-        observer: &mut dyn Observer,
-    ) -> Result<Tally, FileWorkloadError> {
-        self.check()?;
+    fn play<'a>(&'a self, session: Session<'a>, seed: u64) -> Result<Tally, FileWorkloadError> {
+        self.check_ranges()?;
         let mut run = Run {
             config: self,
-            session: Session::new(fs, observer),
+            session,
             set: FileSet::new(self.files, self.directory_width),
             rng: Prng::derive(seed, "varmail"),
             contents: Prng::derive(seed, "varmail contents").bits(),

@@ -8,81 +8,64 @@ use super::kind::Kind;
 use super::zipf::Zipf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use strobe_types::{Op, SECTOR_BYTES};
+use strobe_types::{Op, SECTOR_BYTES, defaults};
 
-/// A synthetic workload: which addresses, which operations.
-///
-/// Keys that belong to another `kind` have no effect here, but must still be in range; experiments refuse those that
-/// were set by hand. The seed is given apart from the configuration.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct SyntheticConfig {
-    /// How addresses are distributed. Default "uniform". fio: `rw`, `random_distribution`.
-    pub kind: Kind,
-    /// Share of writes among the requests that are not trims; the rest are reads. 0 to 1,
-    /// default 1. fio: `rwmixwrite` / 100.
-    #[schemars(range(min = 0.0, max = 1.0))]
-    pub write_fraction: f64,
-    /// Share of requests that trim a slot in use, chosen at random. 0 to 1, default 0. The drive
-    /// is expected to be prefilled. From 0.5 on, uniform writes cannot keep up and nearly nothing
-    /// stays in use. Costs 8 bytes of memory per slot.
-    #[schemars(range(min = 0.0, max = 1.0))]
-    pub trim_fraction: f64,
-    /// Bytes of every request, also the alignment of its address within the range. A multiple of
-    /// 512 from 512 on, default 4096. fio: `bs`.
-    #[schemars(range(min = 512), extend("multipleOf" = 512))]
-    pub block_bytes: u32,
-    /// Bytes from the start of the drive to the range used. A multiple of 512, default 0. fio:
-    /// `offset`.
-    #[schemars(extend("multipleOf" = 512))]
-    pub offset_bytes: u64,
-    /// Bytes of the range used; a remainder smaller than `block_bytes` is left alone. At least
-    /// `block_bytes`, at most the rest of the drive, which is the default. fio: `size`.
-    #[schemars(range(min = 512))]
-    pub size_bytes: Option<u64>,
-    /// Exponent of "zipf": 0 is kind "uniform", the larger the more skewed. 0 to 100, default 1.1.
-    /// fio: `random_distribution=zipf:theta`.
-    #[schemars(range(min = 0.0, max = 100.0))]
-    pub theta: f64,
-    /// Share of the slots that are hot under "hotcold", rounded to whole slots. Between 0 and 1,
-    /// both excluded, default 0.2. fio: the second number of a `zoned` pair / 100.
-    #[schemars(extend("exclusiveMinimum" = 0.0, "exclusiveMaximum" = 1.0))]
-    pub hot_fraction: f64,
-    /// Share of the requests, reads as well as writes, that the hot slots of "hotcold" receive.
-    /// 0 to 1, default 0.8. fio: the first number of a `zoned` pair / 100.
-    #[schemars(range(min = 0.0, max = 1.0))]
-    pub hot_write_share: f64,
-    /// Standard deviation of "gaussian" as a share of the range. Greater than 0, at most 1. Not
-    /// together with `hot_share`. fio: `random_distribution=normal:deviation`, in per cent.
-    #[schemars(range(max = 1.0), extend("exclusiveMinimum" = 0.0))]
-    pub sigma: Option<f64>,
-    /// The deviation of "gaussian" given by its effect: the share of the slots that are requested
-    /// more often than the average slot. Greater than 0, at most 0.48. Default 0.2 unless `sigma`
-    /// is given.
-    #[schemars(range(max = 0.48), extend("exclusiveMinimum" = 0.0))]
-    pub hot_share: Option<f64>,
-    /// Whether the popular slots of "zipf" and "hotcold" are spread evenly over the range; if
-    /// not, they lie at its start, the most popular first. Default true. fio spreads `zipf`
-    /// and never `zoned`.
-    pub scatter: bool,
-}
-
-impl Default for SyntheticConfig {
-    fn default() -> Self {
-        Self {
-            kind: Kind::Uniform,
-            write_fraction: 1.0,
-            trim_fraction: 0.0,
-            block_bytes: 4096,
-            offset_bytes: 0,
-            size_bytes: None,
-            theta: 1.1,
-            hot_fraction: 0.2,
-            hot_write_share: 0.8,
-            sigma: None,
-            hot_share: None,
-            scatter: true,
-        }
+defaults! {
+    /// A synthetic workload: which addresses, which operations.
+    ///
+    /// Keys that belong to another `kind` have no effect here, but must still be in range; experiments refuse those that
+    /// were set by hand. The seed is given apart from the configuration.
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields, default)]
+    pub struct SyntheticConfig {
+        /// How addresses are distributed. Default "uniform". fio: `rw`, `random_distribution`.
+        pub kind: Kind = Kind::Uniform;
+        /// Share of writes among the requests that are not trims; the rest are reads. 0 to 1,
+        /// default 1. fio: `rwmixwrite` / 100.
+        #[schemars(range(min = 0.0, max = 1.0))]
+        pub write_fraction: f64 = 1.0;
+        /// Share of requests that trim a slot in use, chosen at random. 0 to 1, default 0. The drive
+        /// is expected to be prefilled. From 0.5 on, uniform writes cannot keep up and nearly nothing
+        /// stays in use. Costs 8 bytes of memory per slot.
+        #[schemars(range(min = 0.0, max = 1.0))]
+        pub trim_fraction: f64 = 0.0;
+        /// Bytes of every request, also the alignment of its address within the range. A multiple of
+        /// 512 from 512 on, default 4096. fio: `bs`.
+        #[schemars(range(min = 512), extend("multipleOf" = 512))]
+        pub block_bytes: u32 = 4096;
+        /// Bytes from the start of the drive to the range used. A multiple of 512, default 0. fio:
+        /// `offset`.
+        #[schemars(extend("multipleOf" = 512))]
+        pub offset_bytes: u64 = 0;
+        /// Bytes of the range used; a remainder smaller than `block_bytes` is left alone. At least
+        /// `block_bytes`, at most the rest of the drive, which is the default. fio: `size`.
+        #[schemars(range(min = 512))]
+        pub size_bytes: Option<u64> = None;
+        /// Exponent of "zipf": 0 is kind "uniform", the larger the more skewed. 0 to 100, default 1.1.
+        /// fio: `random_distribution=zipf:theta`.
+        #[schemars(range(min = 0.0, max = 100.0))]
+        pub theta: f64 = 1.1;
+        /// Share of the slots that are hot under "hotcold", rounded to whole slots. Between 0 and 1,
+        /// both excluded, default 0.2. fio: the second number of a `zoned` pair / 100.
+        #[schemars(extend("exclusiveMinimum" = 0.0, "exclusiveMaximum" = 1.0))]
+        pub hot_fraction: f64 = 0.2;
+        /// Share of the requests, reads as well as writes, that the hot slots of "hotcold" receive.
+        /// 0 to 1, default 0.8. fio: the first number of a `zoned` pair / 100.
+        #[schemars(range(min = 0.0, max = 1.0))]
+        pub hot_write_share: f64 = 0.8;
+        /// Standard deviation of "gaussian" as a share of the range. Greater than 0, at most 1. Not
+        /// together with `hot_share`. fio: `random_distribution=normal:deviation`, in per cent.
+        #[schemars(range(max = 1.0), extend("exclusiveMinimum" = 0.0))]
+        pub sigma: Option<f64> = None;
+        /// The deviation of "gaussian" given by its effect: the share of the slots that are requested
+        /// more often than the average slot. Greater than 0, at most 0.48. Default 0.2 unless `sigma`
+        /// is given.
+        #[schemars(range(max = 0.48), extend("exclusiveMinimum" = 0.0))]
+        pub hot_share: Option<f64> = None;
+        /// Whether the popular slots of "zipf" and "hotcold" are spread evenly over the range; if
+        /// not, they lie at its start, the most popular first. Default true. fio spreads `zipf`
+        /// and never `zoned`.
+        pub scatter: bool = true;
     }
 }
 

@@ -2,35 +2,25 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use strobe_types::named;
 
-/// How addresses are distributed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Kind {
-    /// Every slot equally likely (fio `rw=randwrite`).
-    #[default]
-    Uniform,
-    /// One slot after the other, from the start again at the end (fio `rw=write`).
-    Sequential,
-    /// The k-th most popular slot with probability proportional to 1/k^theta (fio
-    /// `random_distribution=zipf:theta`, but exact).
-    Zipf,
-    /// The share `hot_fraction` of the slots receives the share `hot_write_share` of the
-    /// requests (fio `random_distribution=zoned:80/20:20/80`).
-    Hotcold,
-    /// A bell around the middle of the range (fio `random_distribution=normal`).
-    Gaussian,
-}
-
-impl Kind {
-    /// The value of `kind` in a configuration.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Uniform => "uniform",
-            Self::Sequential => "sequential",
-            Self::Zipf => "zipf",
-            Self::Hotcold => "hotcold",
-            Self::Gaussian => "gaussian",
-        }
+named! {
+    /// How addresses are distributed.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Kind {
+        /// Every slot equally likely (fio `rw=randwrite`).
+        #[default]
+        Uniform => "uniform",
+        /// One slot after the other, from the start again at the end (fio `rw=write`).
+        Sequential => "sequential",
+        /// The k-th most popular slot with probability proportional to 1/k^theta (fio
+        /// `random_distribution=zipf:theta`, but exact).
+        Zipf => "zipf",
+        /// The share `hot_fraction` of the slots receives the share `hot_write_share` of the
+        /// requests (fio `random_distribution=zoned:80/20:20/80`).
+        Hotcold => "hotcold",
+        /// A bell around the middle of the range (fio `random_distribution=normal`).
+        Gaussian => "gaussian",
     }
 }

@@ -1,49 +1,26 @@
 //! What a reader left out on purpose.
 
 use std::fmt;
+use strobe_types::named;
 
-/// Why a well-formed part of a trace gave no record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SkipReason {
-    /// blkparse, blktrace: another step of a request than the one chosen.
-    OtherAction,
-    /// The record of a device that was not chosen.
-    OtherDevice,
-    /// fio: a file was added, opened or closed.
-    FileEvent,
-    /// blkparse, blktrace: a command passed through to the device (SCSI, NVMe admin).
-    Passthrough,
-    /// blkparse, blktrace: neither data nor a flush.
-    NoData,
-    /// blkparse, blktrace: a message, a process name or a clock reading.
-    Note,
-    /// blkparse: a line of the summary.
-    Summary,
-}
-
-impl SkipReason {
-    /// Every reason, in the order they are printed.
-    pub const ALL: [SkipReason; 7] = [
-        SkipReason::OtherAction,
-        SkipReason::OtherDevice,
-        SkipReason::FileEvent,
-        SkipReason::Passthrough,
-        SkipReason::NoData,
-        SkipReason::Note,
-        SkipReason::Summary,
-    ];
-
-    /// What was skipped, in the plural.
-    pub const fn name(self) -> &'static str {
-        match self {
-            SkipReason::OtherAction => "other actions",
-            SkipReason::OtherDevice => "records of other devices",
-            SkipReason::FileEvent => "file events",
-            SkipReason::Passthrough => "passthrough commands",
-            SkipReason::NoData => "requests without data",
-            SkipReason::Note => "notes",
-            SkipReason::Summary => "summary lines",
-        }
+named! {
+    /// Why a well-formed part of a trace gave no record.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum SkipReason {
+        /// blkparse, blktrace: another step of a request than the one chosen.
+        OtherAction => "other actions",
+        /// The record of a device that was not chosen.
+        OtherDevice => "records of other devices",
+        /// fio: a file was added, opened or closed.
+        FileEvent => "file events",
+        /// blkparse, blktrace: a command passed through to the device (SCSI, NVMe admin).
+        Passthrough => "passthrough commands",
+        /// blkparse, blktrace: neither data nor a flush.
+        NoData => "requests without data",
+        /// blkparse, blktrace: a message, a process name or a clock reading.
+        Note => "notes",
+        /// blkparse: a line of the summary.
+        Summary => "summary lines",
     }
 }
 

@@ -53,7 +53,7 @@ fn take(model: &mut Model<'_>, step: &Step) -> Result<(), FileError> {
         }
         Step::Write { name, at, bytes, fill } => {
             let file = match model.create(&path(name)) {
-                Err(FileError::Exists { .. }) => model.open(&path(name))?,
+                Err(FileError::Exists(_)) => model.open(&path(name))?,
                 other => other?,
             };
             let size = model.size(file)?;

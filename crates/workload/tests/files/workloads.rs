@@ -3,7 +3,7 @@
 use super::support::{Model, Tree, assert_clean, tree_of_directory, tree_of_volume};
 use strobe_workload::files::camera::CameraConfig;
 use strobe_workload::files::copy_tar::CopyTarConfig;
-use strobe_workload::files::fat::{Class, FatFormat, FatVolume, MemoryDisk, MetadataKind, MountOptions};
+use strobe_workload::files::fat::{Class, FatFormat, FatVolume, MemoryDisk, MountOptions};
 use strobe_workload::files::filemicro_delete::FilemicroDeleteConfig;
 use strobe_workload::files::postmark::PostmarkConfig;
 use strobe_workload::files::tiobench::TiobenchConfig;
@@ -140,7 +140,7 @@ fn metadata_takes_the_share_that_the_study_found() {
         let share = 1.0 - counts[0] as f64 / counts.iter().sum::<u64>() as f64;
         assert!((0.57..0.61).contains(&share), "{counts:?}: {share}");
     }
-    assert_eq!(camera[Class::Metadata(MetadataKind::Directory).index()], 0, "all photos lie in the root");
+    assert_eq!(camera[Class::Directory as usize], 0, "all photos lie in the root");
 }
 
 /// What is on the device is read from there after a new mount, and only then.

@@ -1,6 +1,6 @@
 //! The scheme of a drive, chosen when it is built.
 
-use strobe_nand::{Cause, Nand, Unit};
+use strobe_nand::Nand;
 use strobe_types::{Lpn, SimTime};
 
 use super::config::BlockScheme;
@@ -9,8 +9,8 @@ use super::found::Found;
 use super::log_block::LogBlock;
 use super::replacement::ReplacementBlock;
 use super::scheme::Scheme;
-use super::sectors::Sectors;
-use crate::{CheckError, FtlError, Recovery, RecoveryError};
+use super::sectors::{New, Sectors};
+use crate::{CheckError, Done, Recovery, RecoveryError};
 
 /// The scheme of a drive.
 #[derive(Clone, Debug)]
@@ -41,14 +41,8 @@ impl<N: Nand> Scheme<N> for AnyScheme {
     }
 
     #[inline]
-    fn write(
-        &mut self,
-        sectors: &mut Sectors<N>,
-        now: SimTime,
-        unit: &Unit<N::Payload>,
-        cause: Cause,
-    ) -> Result<SimTime, FtlError> {
-        each!(self, scheme => scheme.write(sectors, now, unit, cause))
+    fn write(&mut self, sectors: &mut Sectors<N>, now: SimTime, new: New<'_, N>) -> Done {
+        each!(self, scheme => scheme.write(sectors, now, new))
     }
 
     fn look_up(&self, sectors: &mut Sectors<N>, now: SimTime, lpn: Lpn) -> SimTime {

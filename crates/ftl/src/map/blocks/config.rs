@@ -1,30 +1,21 @@
 //! The choices of a block-mapped drive, and whether they work.
 
 use strobe_nand::Nand;
-use strobe_types::{BlockId, Geometry};
+use strobe_types::{BlockId, Geometry, named};
 
 use crate::journal::Trims;
 
-/// A block-mapped scheme.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BlockScheme {
-    /// Chains of blocks with each sector at the same offset, as in NFTL (Ban 1995). Needs a chip that takes
-    /// the pages of a block in any order.
-    ReplacementBlock,
-    /// One log block per data block, as in BAST (Kim et al. 2002), with fill-up and switch.
-    LogBlock,
-    /// Log blocks shared by all data blocks, one of them for sequential writes (FAST, Lee et al. 2007).
-    Fast,
-}
-
-impl BlockScheme {
-    /// Its name in configurations.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::ReplacementBlock => "replacement-block",
-            Self::LogBlock => "log-block",
-            Self::Fast => "fast",
-        }
+named! {
+    /// A block-mapped scheme.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum BlockScheme {
+        /// Chains of blocks with each sector at the same offset, as in NFTL (Ban 1995). Needs a chip that takes
+        /// the pages of a block in any order.
+        ReplacementBlock => "replacement-block",
+        /// One log block per data block, as in BAST (Kim et al. 2002), with fill-up and switch.
+        LogBlock => "log-block",
+        /// Log blocks shared by all data blocks, one of them for sequential writes (FAST, Lee et al. 2007).
+        Fast => "fast",
     }
 }
 
@@ -77,10 +68,10 @@ impl BlockMapConfig {
     pub(super) fn check<N: Nand>(&self, nand: &N) -> Result<(), BlockMapError> {
         let (scheme, geometry) = (self.scheme.name(), nand.geometry());
         if geometry.units_per_page() != 1 {
-            return Err(BlockMapError::UnitIsNoPage { scheme });
+            return Err(BlockMapError::UnitIsNoPage(scheme));
         }
         if self.scheme == BlockScheme::ReplacementBlock && !nand.takes_any_order() {
-            return Err(BlockMapError::InOrder { scheme });
+            return Err(BlockMapError::InOrder(scheme));
         }
         if self.log_blocks < 2 {
             return Err(BlockMapError::FewLogBlocks { scheme, given: self.log_blocks });
@@ -132,20 +123,14 @@ pub enum BlockMapError {
         room: u32,
     },
     /// Sectors are smaller than pages.
-    #[error("{scheme} maps whole flash pages: drive.ftl.mapping_unit_bytes must equal drive.nand.page_bytes")]
-    UnitIsNoPage {
-        /// Name of the scheme.
-        scheme: &'static str,
-    },
+    #[error("{0} maps whole flash pages: drive.ftl.mapping_unit_bytes must equal drive.nand.page_bytes")]
+    UnitIsNoPage(&'static str),
     /// The scheme programs pages out of order.
     #[error(
-        "{scheme} writes the pages of a block in any order, which this chip does not allow; small-page SLC \
+        "{0} writes the pages of a block in any order, which this chip does not allow; small-page SLC \
          does: drive.nand.any_page_order = true"
     )]
-    InOrder {
-        /// Name of the scheme.
-        scheme: &'static str,
-    },
+    InOrder(&'static str),
     /// Not enough log blocks to work with.
     #[error("{scheme} needs at least 2 log or replacement blocks, drive.ftl.log_blocks is {given}")]
     FewLogBlocks {

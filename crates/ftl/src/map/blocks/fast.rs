@@ -4,14 +4,14 @@
 
 use std::collections::VecDeque;
 
-use strobe_nand::{Cause, Nand, Unit};
+use strobe_nand::{Cause, Nand};
 use strobe_types::{BlockId, Lpn, SimTime};
 
 use super::found::{Found, FoundBlock};
 use super::scheme::Scheme;
-use super::sectors::Sectors;
+use super::sectors::{New, Sectors};
 use crate::recovery::damaged;
-use crate::{CheckError, FtlError, Recovery, RecoveryError};
+use crate::{CheckError, Done, Recovery, RecoveryError};
 
 /// The log block for sequential writes: it holds the first sectors of one logical block, in order.
 #[derive(Clone, Copy, Debug)]
@@ -39,13 +39,7 @@ pub(super) struct Fast {
 
 impl Fast {
     /// Writes to the log for any order.
-    fn append<N: Nand>(
-        &mut self,
-        sectors: &mut Sectors<N>,
-        now: SimTime,
-        unit: &Unit<N::Payload>,
-        cause: Cause,
-    ) -> Result<SimTime, FtlError> {
+    fn append<N: Nand>(&mut self, sectors: &mut Sectors<N>, now: SimTime, new: New<'_, N>) -> Done {
         let mut now = now;
         loop {
             let newest = match self.random.back() {
@@ -62,7 +56,7 @@ impl Fast {
             };
             let page = self.next;
             self.next += 1;
-            match sectors.program(now, newest, page, unit, cause) {
+            match sectors.program(now, newest, page, new) {
                 Ok(done) => return Ok(done),
                 Err(failed) => now = failed.at,
             }
@@ -76,7 +70,7 @@ impl Fast {
     }
 
     /// Empties the oldest log block: whoever has newest versions there is merged.
-    fn reclaim<N: Nand>(&mut self, sectors: &mut Sectors<N>, now: SimTime) -> Result<SimTime, FtlError> {
+    fn reclaim<N: Nand>(&mut self, sectors: &mut Sectors<N>, now: SimTime) -> Done {
         let Some(oldest) = self.random.front().copied() else { return Ok(now) };
         sectors.stats.gc.runs += 1;
         let mut done = now;
@@ -102,8 +96,8 @@ impl Fast {
         sectors: &mut Sectors<N>,
         now: SimTime,
         logical: u32,
-        new: Option<(&Unit<N::Payload>, Cause)>,
-    ) -> Result<SimTime, FtlError> {
+        new: Option<New<'_, N>>,
+    ) -> Done {
         let (target, done) = sectors.rebuild(now, logical, new)?;
         let old = std::mem::replace(&mut self.data[logical as usize], target);
         let log = self.sequential.take_if(|log| log.logical == logical).map(|log| log.block);
@@ -111,12 +105,7 @@ impl Fast {
     }
 
     /// Makes the sequential log block, with `new` where it belongs, the data block of its logical block.
-    fn close<N: Nand>(
-        &mut self,
-        sectors: &mut Sectors<N>,
-        now: SimTime,
-        new: Option<(&Unit<N::Payload>, Cause)>,
-    ) -> Result<SimTime, FtlError> {
+    fn close<N: Nand>(&mut self, sectors: &mut Sectors<N>, now: SimTime, new: Option<New<'_, N>>) -> Done {
         let Some(Sequential { logical, block, next }) = self.sequential else { return Ok(now) };
         sectors.stats.gc.runs += 1;
         let behind = new.is_some_and(|(unit, _)| sectors.split(unit.lpn).1 < next);
@@ -142,44 +131,32 @@ impl Fast {
 
     /// Writes a sector whose place in the data block is taken: to the sequential log, which the first sector of a
     /// logical block begins, or to the log for any order.
-    fn overwrite<N: Nand>(
-        &mut self,
-        sectors: &mut Sectors<N>,
-        now: SimTime,
-        unit: &Unit<N::Payload>,
-        cause: Cause,
-    ) -> Result<SimTime, FtlError> {
-        let (logical, offset) = sectors.split(unit.lpn);
+    fn overwrite<N: Nand>(&mut self, sectors: &mut Sectors<N>, now: SimTime, new: New<'_, N>) -> Done {
+        let (logical, offset) = sectors.split(new.0.lpn);
         if offset == 0 {
             let now = self.close(sectors, now, None)?;
-            return self.begin(sectors, now, unit, cause);
+            return self.begin(sectors, now, new);
         }
         let Some(log) = self.sequential.as_mut().filter(|log| log.logical == logical) else {
-            return self.append(sectors, now, unit, cause);
+            return self.append(sectors, now, new);
         };
         if log.next != offset {
-            return self.close(sectors, now, Some((unit, cause)));
+            return self.close(sectors, now, Some(new));
         }
         log.next += 1;
-        match sectors.program(now, log.block, offset, unit, cause) {
+        match sectors.program(now, log.block, offset, new) {
             Ok(done) => Ok(done),
-            Err(failed) => self.close(sectors, failed.at, Some((unit, cause))),
+            Err(failed) => self.close(sectors, failed.at, Some(new)),
         }
     }
 
     /// Opens a sequential log block with the first sector of a logical block.
-    fn begin<N: Nand>(
-        &mut self,
-        sectors: &mut Sectors<N>,
-        now: SimTime,
-        unit: &Unit<N::Payload>,
-        cause: Cause,
-    ) -> Result<SimTime, FtlError> {
-        let logical = sectors.split(unit.lpn).0;
+    fn begin<N: Nand>(&mut self, sectors: &mut Sectors<N>, now: SimTime, new: New<'_, N>) -> Done {
+        let logical = sectors.split(new.0.lpn).0;
         let mut now = now;
         loop {
             let block = sectors.take_block(logical)?;
-            match sectors.program(now, block, 0, unit, cause) {
+            match sectors.program(now, block, 0, new) {
                 Ok(done) => {
                     self.sequential = Some(Sequential { logical, block, next: 1 });
                     return Ok(done);
@@ -196,31 +173,16 @@ impl<N: Nand> Scheme<N> for Fast {
         Self { data, sequential: None, random: VecDeque::new(), next: sectors.per_block }
     }
 
-    fn write(
-        &mut self,
-        sectors: &mut Sectors<N>,
-        now: SimTime,
-        unit: &Unit<N::Payload>,
-        cause: Cause,
-    ) -> Result<SimTime, FtlError> {
-        let (logical, offset) = sectors.split(unit.lpn);
+    fn write(&mut self, sectors: &mut Sectors<N>, now: SimTime, new: New<'_, N>) -> Done {
+        let (logical, offset) = sectors.split(new.0.lpn);
         let mut now = now;
-        let data = match self.data[logical as usize] {
-            // On a chip that takes pages in order, a block must begin with the first.
-            None if sectors.any_order || offset == 0 => {
-                let block = sectors.take_block(logical)?;
-                self.data[logical as usize] = Some(block);
-                Some(block)
-            }
-            data => data,
-        };
-        if let Some(block) = data.filter(|&block| sectors.is_open_at(block, offset)) {
-            match sectors.program(now, block, offset, unit, cause) {
+        if let Some(block) = sectors.open_data(&mut self.data[logical as usize], logical, offset)? {
+            match sectors.program(now, block, offset, new) {
                 Ok(done) => return Ok(done),
                 Err(failed) => now = failed.at,
             }
         }
-        self.overwrite(sectors, now, unit, cause)
+        self.overwrite(sectors, now, new)
     }
 
     fn restore(sectors: &mut Sectors<N>, found: Found, report: &mut Recovery) -> Result<Self, RecoveryError> {

@@ -2,14 +2,14 @@
 //! for CompactFlash systems", IEEE Trans. Consumer Electronics 48(2), 2002). As there, a log block that holds the
 //! first sectors in order is filled up from the data block and takes its place.
 
-use strobe_nand::{Cause, Nand, Unit};
+use strobe_nand::Nand;
 use strobe_types::{BlockId, SimTime};
 
 use super::found::Found;
 use super::scheme::Scheme;
-use super::sectors::Sectors;
+use super::sectors::{New, Sectors};
 use crate::recovery::damaged;
-use crate::{CheckError, FtlError, Recovery, RecoveryError};
+use crate::{CheckError, Done, FtlError, Recovery, RecoveryError};
 
 /// The log of one logical block.
 #[derive(Clone, Copy, Debug)]
@@ -42,27 +42,21 @@ impl LogBlock {
         sectors: &mut Sectors<N>,
         now: SimTime,
         at: u32,
-        unit: &Unit<N::Payload>,
-        cause: Cause,
+        new: New<'_, N>,
     ) -> Result<SimTime, SimTime> {
         let log = &mut self.logs[at as usize];
         let offset = log.next;
-        let is_its_place = unit.lpn.get() % sectors.per_block == offset;
+        let is_its_place = new.0.lpn.get() % sectors.per_block == offset;
         (log.next, log.used) = (offset + 1, self.writes);
         log.in_order &= is_its_place;
-        sectors.program(now, log.block, offset, unit, cause).map_err(|failed| {
+        sectors.program(now, log.block, offset, new).map_err(|failed| {
             log.in_order = false;
             failed.at
         })
     }
 
     /// Merges the log at `at` with its data block.
-    fn merge<N: Nand>(
-        &mut self,
-        sectors: &mut Sectors<N>,
-        now: SimTime,
-        at: u32,
-    ) -> Result<SimTime, FtlError> {
+    fn merge<N: Nand>(&mut self, sectors: &mut Sectors<N>, now: SimTime, at: u32) -> Done {
         sectors.stats.gc.runs += 1;
         let Log { logical, block, next, in_order, .. } = self.logs[at as usize];
         let mut done = now;
@@ -117,15 +111,9 @@ impl<N: Nand> Scheme<N> for LogBlock {
         Self { data: vec![None; blocks], log_of: vec![None; blocks], logs: Vec::new(), writes: 0 }
     }
 
-    fn write(
-        &mut self,
-        sectors: &mut Sectors<N>,
-        now: SimTime,
-        unit: &Unit<N::Payload>,
-        cause: Cause,
-    ) -> Result<SimTime, FtlError> {
+    fn write(&mut self, sectors: &mut Sectors<N>, now: SimTime, new: New<'_, N>) -> Done {
         self.writes += 1;
-        let (logical, offset) = sectors.split(unit.lpn);
+        let (logical, offset) = sectors.split(new.0.lpn);
         let mut now = now;
         loop {
             if let Some(at) = self.log_of[logical as usize] {
@@ -133,24 +121,15 @@ impl<N: Nand> Scheme<N> for LogBlock {
                     now = self.merge(sectors, now, at)?;
                     continue;
                 }
-                match self.append(sectors, now, at, unit, cause) {
+                match self.append(sectors, now, at, new) {
                     Ok(done) => return Ok(done),
                     Err(failed) => now = failed,
                 }
                 continue;
             }
-            let data = match self.data[logical as usize] {
-                Some(block) => Some(block),
-                // On a chip that takes pages in order, a block must begin with the first.
-                None if sectors.any_order || offset == 0 => {
-                    let block = sectors.take_block(logical)?;
-                    self.data[logical as usize] = Some(block);
-                    Some(block)
-                }
-                None => None,
-            };
-            if let Some(block) = data.filter(|&block| sectors.is_open_at(block, offset)) {
-                match sectors.program(now, block, offset, unit, cause) {
+            let data = &mut self.data[logical as usize];
+            if let Some(block) = sectors.open_data(data, logical, offset)? {
+                match sectors.program(now, block, offset, new) {
                     Ok(done) => return Ok(done),
                     Err(failed) => now = failed.at,
                 }

@@ -3,7 +3,7 @@
 use strobe_nand::{Cause, Nand, Unit};
 use strobe_types::{BlockId, SimTime};
 
-use super::sectors::{Failed, Sectors};
+use super::sectors::{Failed, New, Sectors};
 use crate::FtlError;
 use crate::scan::COPIED;
 
@@ -16,7 +16,7 @@ impl<N: Nand> Sectors<N> {
         logical: u32,
         block: BlockId,
         from: u32,
-        new: Option<(&Unit<N::Payload>, Cause)>,
+        new: Option<New<'_, N>>,
         mark: u64,
     ) -> Result<SimTime, Failed> {
         let mut done = now;
@@ -38,14 +38,14 @@ impl<N: Nand> Sectors<N> {
             }
             skipped = 0;
             let result = match (new, old) {
-                (Some((unit, cause)), _) => self.program_marked(now, block, offset, unit, cause, mark),
+                (Some(new), _) => self.program_marked(now, block, offset, new, mark),
                 (None, Some(ppa)) => {
                     let page = self.nand.geometry().page_of(ppa);
                     let arrived = self.nand.read(now, page, 1, Cause::Merge);
                     let unit = Unit { lpn, payload: self.nand.payload(ppa) };
                     self.stats.gc.units_moved += 1;
                     self.stats.merges().units_copied += 1;
-                    self.program_marked(arrived, block, offset, &unit, Cause::Merge, mark)
+                    self.program_marked(arrived, block, offset, (&unit, Cause::Merge), mark)
                 }
                 (None, None) => Ok(now),
             };
@@ -71,7 +71,7 @@ impl<N: Nand> Sectors<N> {
         &mut self,
         now: SimTime,
         logical: u32,
-        new: Option<(&Unit<N::Payload>, Cause)>,
+        new: Option<New<'_, N>>,
     ) -> Result<(Option<BlockId>, SimTime), FtlError> {
         if new.is_none() && self.mapped_in(logical) == 0 {
             return Ok((None, now));

@@ -20,9 +20,7 @@ mod sectors;
 use strobe_nand::{Cause, Nand, Payload, PowerCuts, Unit};
 use strobe_types::{Lpn, SimTime};
 
-use crate::{
-    CheckError, FtlError, FtlStats, Inspectable, MappingScheme, Recoverable, Recovery, RecoveryError,
-};
+use crate::{CheckError, Done, FtlStats, Inspectable, MappingScheme, Recoverable, Recovery, RecoveryError};
 
 use any_scheme::AnyScheme;
 pub use config::{BlockMapConfig, BlockMapError, BlockScheme};
@@ -82,11 +80,11 @@ impl<N: Nand> MappingScheme for BlockMap<N> {
         &self.sectors.stats
     }
 
-    fn write(&mut self, now: SimTime, units: &[Unit<N::Payload>], cause: Cause) -> Result<SimTime, FtlError> {
+    fn write(&mut self, now: SimTime, units: &[Unit<N::Payload>], cause: Cause) -> Done {
         self.sectors.refuse_at_end_of_life()?;
         let mut done = now;
         for unit in units {
-            done = done.max(self.scheme.write(&mut self.sectors, now, unit, cause)?);
+            done = done.max(self.scheme.write(&mut self.sectors, now, (unit, cause))?);
             self.sectors.stats.host_units_written += 1;
             self.sectors.commit_if_full(done)?;
         }
@@ -112,7 +110,7 @@ impl<N: Nand> MappingScheme for BlockMap<N> {
         finished
     }
 
-    fn trim(&mut self, now: SimTime, first: Lpn, count: u32) -> Result<SimTime, FtlError> {
+    fn trim(&mut self, now: SimTime, first: Lpn, count: u32) -> Done {
         let mut done = now;
         for lpn in (0..count).map(|at| first.plus(at)) {
             self.sectors.unmap(lpn);
@@ -121,11 +119,11 @@ impl<N: Nand> MappingScheme for BlockMap<N> {
         Ok(done)
     }
 
-    fn flush(&mut self, now: SimTime) -> Result<SimTime, FtlError> {
+    fn flush(&mut self, now: SimTime) -> Done {
         self.sectors.commit(now)
     }
 
-    fn copy(&mut self, now: SimTime, from: Lpn, to: Lpn, count: u32) -> Result<SimTime, FtlError> {
+    fn copy(&mut self, now: SimTime, from: Lpn, to: Lpn, count: u32) -> Done {
         self.sectors.refuse_at_end_of_life()?;
         let mut done = now;
         for at in 0..count {
@@ -142,7 +140,7 @@ impl<N: Nand> MappingScheme for BlockMap<N> {
             let page = self.sectors.nand.geometry().page_of(ppa);
             let arrived = self.sectors.nand.read(found, page, 1, Cause::Copy);
             let unit = Unit { lpn: destination, payload: self.sectors.nand.payload(ppa) };
-            done = done.max(self.scheme.write(&mut self.sectors, arrived, &unit, Cause::Copy)?);
+            done = done.max(self.scheme.write(&mut self.sectors, arrived, (&unit, Cause::Copy))?);
             self.sectors.commit_if_full(done)?;
             self.sectors.stats.copies.physical_units += 1;
         }

@@ -4,14 +4,14 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-use strobe_nand::{Cause, Nand, Unit};
+use strobe_nand::{Cause, Nand};
 use strobe_types::{BlockId, Lpn, SimTime};
 
 use super::found::Found;
 use super::scheme::Scheme;
-use super::sectors::Sectors;
+use super::sectors::{New, Sectors};
 use crate::recovery::damaged;
-use crate::{CheckError, FtlError, Recovery, RecoveryError};
+use crate::{CheckError, Done, Recovery, RecoveryError};
 
 /// NFTL: an overwrite goes to the first block of the chain whose page at the sector's offset is free, and
 /// the chain grows when there is none.
@@ -48,12 +48,7 @@ impl ReplacementBlock {
     }
 
     /// Adds an erased block to the chain of `logical`; folds another chain first if that is one too many.
-    fn extend<N: Nand>(
-        &mut self,
-        sectors: &mut Sectors<N>,
-        now: SimTime,
-        logical: u32,
-    ) -> Result<SimTime, FtlError> {
+    fn extend<N: Nand>(&mut self, sectors: &mut Sectors<N>, now: SimTime, logical: u32) -> Done {
         let is_first = self.chains[logical as usize].is_empty();
         let mut now = now;
         if !is_first && self.replacements >= sectors.config.log_blocks {
@@ -88,7 +83,7 @@ impl ReplacementBlock {
     }
 
     /// Folds the longest chain, of equals the first.
-    fn fold_longest<N: Nand>(&mut self, sectors: &mut Sectors<N>, now: SimTime) -> Result<SimTime, FtlError> {
+    fn fold_longest<N: Nand>(&mut self, sectors: &mut Sectors<N>, now: SimTime) -> Done {
         match self.by_length.first() {
             Some(&(_, longest)) => self.fold(sectors, now, longest),
             None => Ok(now),
@@ -97,12 +92,7 @@ impl ReplacementBlock {
 
     /// Brings the newest versions of `logical` together in one block: its last one, if that has them or has
     /// room for them, else an erased one. The others are erased.
-    fn fold<N: Nand>(
-        &mut self,
-        sectors: &mut Sectors<N>,
-        now: SimTime,
-        logical: u32,
-    ) -> Result<SimTime, FtlError> {
+    fn fold<N: Nand>(&mut self, sectors: &mut Sectors<N>, now: SimTime, logical: u32) -> Done {
         sectors.stats.gc.runs += 1;
         let chain = self.clear(logical);
         let (mut done, mut target) = (now, None);
@@ -164,23 +154,17 @@ impl<N: Nand> Scheme<N> for ReplacementBlock {
         Self { chains, replacements: 0, by_length: BTreeSet::new() }
     }
 
-    fn write(
-        &mut self,
-        sectors: &mut Sectors<N>,
-        now: SimTime,
-        unit: &Unit<N::Payload>,
-        cause: Cause,
-    ) -> Result<SimTime, FtlError> {
-        let (logical, offset) = sectors.split(unit.lpn);
+    fn write(&mut self, sectors: &mut Sectors<N>, now: SimTime, new: New<'_, N>) -> Done {
+        let (logical, offset) = sectors.split(new.0.lpn);
         let mut now = now;
         loop {
-            let (open, known) = self.walk(sectors, now, logical, offset, cause);
+            let (open, known) = self.walk(sectors, now, logical, offset, new.1);
             now = known;
             let Some(block) = open else {
                 now = self.extend(sectors, now, logical)?;
                 continue;
             };
-            match sectors.program(now, block, offset, unit, cause) {
+            match sectors.program(now, block, offset, new) {
                 Ok(done) => return Ok(done),
                 Err(failed) => now = failed.at,
             }

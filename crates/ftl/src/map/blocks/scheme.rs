@@ -1,11 +1,11 @@
 //! What a block-mapped scheme decides.
 
-use strobe_nand::{Cause, Nand, Unit};
+use strobe_nand::Nand;
 use strobe_types::{Lpn, SimTime};
 
 use super::found::Found;
-use super::sectors::Sectors;
-use crate::{CheckError, FtlError, Recovery, RecoveryError};
+use super::sectors::{New, Sectors};
+use crate::{CheckError, Done, Recovery, RecoveryError};
 
 /// Where writes go, and what is merged when.
 ///
@@ -17,13 +17,7 @@ pub(super) trait Scheme<N: Nand>: Sized {
     fn new(sectors: &Sectors<N>) -> Self;
 
     /// Writes one sector; returns when it, and the merges it took, are on flash.
-    fn write(
-        &mut self,
-        sectors: &mut Sectors<N>,
-        now: SimTime,
-        unit: &Unit<N::Payload>,
-        cause: Cause,
-    ) -> Result<SimTime, FtlError>;
+    fn write(&mut self, sectors: &mut Sectors<N>, now: SimTime, new: New<'_, N>) -> Done;
 
     /// What it takes on flash to find out where `lpn` lies; returns when it is known.
     fn look_up(&self, _sectors: &mut Sectors<N>, now: SimTime, _lpn: Lpn) -> SimTime {

@@ -8,7 +8,7 @@ use super::config::BlockMapConfig;
 use crate::free::{FreePool, Want};
 use crate::journal::Trims;
 use crate::scan::COPIED;
-use crate::{FtlError, FtlStats, MergeStats};
+use crate::{Done, FtlError, FtlStats, MergeStats};
 
 /// What a block is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +21,9 @@ pub(super) enum State {
     /// Reserved for the log of trims.
     Meta,
 }
+
+/// A sector to be written, and why.
+pub(super) type New<'a, N> = (&'a Unit<<N as Nand>::Payload>, Cause);
 
 /// A program that failed: when that was known.
 pub(super) struct Failed {
@@ -151,10 +154,9 @@ impl<N: Nand> Sectors<N> {
         now: SimTime,
         block: BlockId,
         offset: u32,
-        unit: &Unit<N::Payload>,
-        cause: Cause,
+        new: New<'_, N>,
     ) -> Result<SimTime, Failed> {
-        self.program_marked(now, block, offset, unit, cause, 0)
+        self.program_marked(now, block, offset, new, 0)
     }
 
     pub(super) fn program_marked(
@@ -162,10 +164,10 @@ impl<N: Nand> Sectors<N> {
         now: SimTime,
         block: BlockId,
         offset: u32,
-        unit: &Unit<N::Payload>,
-        cause: Cause,
+        new: New<'_, N>,
         mark: u64,
     ) -> Result<SimTime, Failed> {
+        let (unit, cause) = new;
         let ppn = self.page(block, offset);
         let sequence = self.sequence | mark;
         self.sequence += 1;
@@ -236,6 +238,20 @@ impl<N: Nand> Sectors<N> {
         Ok(block)
     }
 
+    /// The data block of `logical`, which is `data`, if `offset` can be programmed there; an erased one if it has none.
+    pub(super) fn open_data(
+        &mut self,
+        data: &mut Option<BlockId>,
+        logical: u32,
+        offset: u32,
+    ) -> Result<Option<BlockId>, FtlError> {
+        // On a chip that takes pages in order, a block must begin with the first.
+        if data.is_none() && (self.any_order || offset == 0) {
+            *data = Some(self.take_block(logical)?);
+        }
+        Ok(data.filter(|&block| self.is_open_at(block, offset)))
+    }
+
     fn put_free(&mut self, block: BlockId) {
         self.states[block.index()] = State::Free;
         let plane = self.nand.geometry().plane_of(block);
@@ -244,7 +260,7 @@ impl<N: Nand> Sectors<N> {
 
     /// Erases `block`, which holds no newest version; trims that have made it so are made durable first,
     /// as older versions could come back. Returns when it is done.
-    pub(super) fn erase(&mut self, now: SimTime, block: BlockId, cause: Cause) -> Result<SimTime, FtlError> {
+    pub(super) fn erase(&mut self, now: SimTime, block: BlockId, cause: Cause) -> Done {
         assert_eq!(self.valid[block.index()], 0, "FTL bug: {block:?} holds newest versions");
         let now = self.commit(now)?;
         if cause == Cause::Merge {
@@ -268,11 +284,7 @@ impl<N: Nand> Sectors<N> {
     }
 
     /// Erases `blocks` after a merge that is complete at `now`; returns when all of it is done.
-    pub(super) fn erase_merged(
-        &mut self,
-        now: SimTime,
-        blocks: impl IntoIterator<Item = BlockId>,
-    ) -> Result<SimTime, FtlError> {
+    pub(super) fn erase_merged(&mut self, now: SimTime, blocks: impl IntoIterator<Item = BlockId>) -> Done {
         let mut done = now;
         for block in blocks {
             done = done.max(self.erase(now, block, Cause::Merge)?);
@@ -293,11 +305,9 @@ impl<N: Nand> Sectors<N> {
         let count = |wanted: State| self.states.iter().filter(|&&state| state == wanted).count() as u32;
         // The log of trims has a reserve of its own.
         let usable = count(State::Free) + count(State::Used);
-        let needed = BlockMapConfig { durable: false, fault_reserve: 0, ..self.config }
-            .blocks_needed(self.nand.geometry());
-        if usable < needed && self.end_of_life.is_none() {
-            let room = BlockMapConfig { durable: false, fault_reserve: 0, ..self.config }
-                .room_units(self.nand.geometry(), usable);
+        let config = BlockMapConfig { durable: false, fault_reserve: 0, ..self.config };
+        if usable < config.blocks_needed(self.nand.geometry()) && self.end_of_life.is_none() {
+            let room = config.room_units(self.nand.geometry(), usable);
             self.end_of_life = Some(FtlError::EndOfLife {
                 bad_blocks: count(State::Bad),
                 room_units: room.into(),
@@ -311,7 +321,7 @@ impl<N: Nand> Sectors<N> {
     }
 
     /// Makes trims survive a power cut; returns when they do.
-    pub(super) fn commit(&mut self, now: SimTime) -> Result<SimTime, FtlError> {
+    pub(super) fn commit(&mut self, now: SimTime) -> Done {
         let Some(trims) = &mut self.trims else { return Ok(now) };
         if let Some(FtlError::MapWornOut) = self.end_of_life {
             return Err(FtlError::MapWornOut);
@@ -320,7 +330,7 @@ impl<N: Nand> Sectors<N> {
         done.map_err(|_| self.end_of_life.insert(FtlError::MapWornOut).clone())
     }
 
-    pub(super) fn commit_if_full(&mut self, now: SimTime) -> Result<SimTime, FtlError> {
+    pub(super) fn commit_if_full(&mut self, now: SimTime) -> Done {
         match self.trims.as_ref().is_some_and(|trims| trims.journal.is_full()) {
             true => self.commit(now),
             false => Ok(now),

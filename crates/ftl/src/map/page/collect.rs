@@ -70,7 +70,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             let is_gain = valid < victims * self.nand.geometry().units_per_block();
             fruitless = if is_gain { 0 } else { fruitless + 1 };
             if victims == 0 || fruitless > patience {
-                return Err(FtlError::NoProgress { victims: fruitless });
+                return Err(FtlError::NoProgress(fruitless));
             }
             let copied = self.empty(now, Cause::Gc, scratch)?;
             let copied = self.commit_copies(copied, scratch)?;

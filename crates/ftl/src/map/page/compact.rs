@@ -4,7 +4,7 @@ use strobe_nand::{Cause, Nand};
 use strobe_types::{BlockId, Geometry, Ppa, SimTime};
 
 use super::{BlockState, PageMap, PageMapConfig, Scratch};
-use crate::FtlError;
+use crate::Done;
 use crate::frontier::Frontier;
 use crate::gc::VictimPolicy;
 
@@ -43,7 +43,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         now: SimTime,
         wanted: u32,
         scratch: &mut Scratch<N::Payload>,
-    ) -> Result<SimTime, FtlError> {
+    ) -> Done {
         let mut finished = now;
         while self.blocks.free.count() < wanted.max(self.blocks_for_a_victim()) {
             let units = self.nand.geometry().units_per_block();

@@ -5,7 +5,7 @@ use strobe_types::{Lpn, Ppa, SimTime};
 
 use super::sharing::{Owner, Vpn};
 use super::{MapStore, PageMap};
-use crate::FtlError;
+use crate::Done;
 use crate::gc::VictimPolicy;
 
 /// Why a unit cannot be shared.
@@ -69,13 +69,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     }
 
     /// Copies unit by unit: shared if that is possible, else read and programmed.
-    pub(super) fn copy_units(
-        &mut self,
-        now: SimTime,
-        from: Lpn,
-        to: Lpn,
-        count: u32,
-    ) -> Result<SimTime, FtlError> {
+    pub(super) fn copy_units(&mut self, now: SimTime, from: Lpn, to: Lpn, count: u32) -> Done {
         self.refuse_at_end_of_life()?;
         let mut finished = now;
         let mut arrived = now;
@@ -123,7 +117,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// Units read before they are programmed.
     const COPY_UNITS: usize = 256;
 
-    fn write_copied(&mut self, now: SimTime, units: &mut Vec<Unit<N::Payload>>) -> Result<SimTime, FtlError> {
+    fn write_copied(&mut self, now: SimTime, units: &mut Vec<Unit<N::Payload>>) -> Done {
         let done = self.write_host(now, Cause::Copy, units, Self::settle);
         units.clear();
         done

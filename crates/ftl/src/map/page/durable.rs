@@ -5,11 +5,11 @@ use strobe_types::{BlockId, Geometry, Lpn, Ppa, SimTime};
 
 use super::entries::Entries;
 use super::{MapStore, PageMap};
-use crate::FtlError;
 use crate::frontier::Frontier;
 use crate::gc::VictimPolicy;
 use crate::journal::Journal;
 use crate::journal::format::{Clock, Record};
+use crate::{Done, FtlError};
 
 impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// Notes that `units` lie at `first` and behind it now. Shared units are left out: their map entries hold a
@@ -24,7 +24,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     }
 
     /// Ends the epoch if much has changed since the last one.
-    pub(super) fn commit_if_full(&mut self, now: SimTime) -> Result<SimTime, FtlError> {
+    pub(super) fn commit_if_full(&mut self, now: SimTime) -> Done {
         match self.store.journal().is_some_and(Journal::is_full) {
             true => self.commit(now),
             false => Ok(now),
@@ -32,7 +32,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     }
 
     /// Makes the map as it is now survive a power cut; returns when it does.
-    pub(super) fn commit(&mut self, now: SimTime) -> Result<SimTime, FtlError> {
+    pub(super) fn commit(&mut self, now: SimTime) -> Done {
         if let (Some(FtlError::MapWornOut), true) = (&self.end_of_life, self.store.journal().is_some()) {
             // The changes of the epoch that failed are nowhere but in memory.
             return Err(FtlError::MapWornOut);

@@ -36,7 +36,7 @@ use crate::heat::HeatTable;
 use crate::journal::{Journal, Log, Trims, region_for};
 use crate::wear::Leveler;
 use crate::{
-    CheckError, FtlError, FtlStats, Inspectable, MappingScheme, Recoverable, Recovery, RecoveryError,
+    CheckError, Done, FtlError, FtlStats, Inspectable, MappingScheme, Recoverable, Recovery, RecoveryError,
 };
 
 use blocks::{BlockState, Blocks};
@@ -206,7 +206,7 @@ impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
     }
 
     #[inline]
-    fn write(&mut self, now: SimTime, units: &[Unit<N::Payload>], cause: Cause) -> Result<SimTime, FtlError> {
+    fn write(&mut self, now: SimTime, units: &[Unit<N::Payload>], cause: Cause) -> Done {
         if self.end_of_life.is_some() {
             self.refuse_at_end_of_life()?;
         }
@@ -243,7 +243,7 @@ impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
         finished
     }
 
-    fn trim(&mut self, now: SimTime, first: Lpn, count: u32) -> Result<SimTime, FtlError> {
+    fn trim(&mut self, now: SimTime, first: Lpn, count: u32) -> Done {
         let mut done = now;
         for lpn in (0..count).map(|at| first.plus(at)) {
             done = done.max(self.look_up(now, lpn, 1));
@@ -253,13 +253,13 @@ impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
         Ok(done)
     }
 
-    fn flush(&mut self, now: SimTime) -> Result<SimTime, FtlError> {
+    fn flush(&mut self, now: SimTime) -> Done {
         let written = self.flush_entries(now);
         let done = self.commit(now)?;
         written.map(|at| at.max(done))
     }
 
-    fn copy(&mut self, now: SimTime, from: Lpn, to: Lpn, count: u32) -> Result<SimTime, FtlError> {
+    fn copy(&mut self, now: SimTime, from: Lpn, to: Lpn, count: u32) -> Done {
         self.copy_units(now, from, to, count)
     }
 

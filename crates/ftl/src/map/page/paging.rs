@@ -4,8 +4,8 @@ use strobe_nand::{Cause, Nand, Payload, Unit};
 use strobe_types::{Lpn, Ppa, SimTime};
 
 use super::{HOST, PageMap};
-use crate::FtlError;
 use crate::gc::VictimPolicy;
+use crate::{Done, FtlError};
 
 /// Which entries a program of a translation page brings up to date.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +28,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         cause: Cause,
         units: &[Unit<N::Payload>],
         mut settle: impl FnMut(&mut Self, &[Unit<N::Payload>], Ppa),
-    ) -> Result<SimTime, FtlError> {
+    ) -> Done {
         let per_page = self.nand.geometry().units_per_page() as usize;
         let mut finished = now;
         for (at, page) in (0..).step_by(per_page).zip(units.chunks(per_page)) {
@@ -67,7 +67,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     }
 
     /// Uses the map entry of `lpn` for the host; returns when it is cached.
-    fn use_entry(&mut self, now: SimTime, lpn: Lpn) -> Result<SimTime, FtlError> {
+    fn use_entry(&mut self, now: SimTime, lpn: Lpn) -> Done {
         if self.store.translation().cmt.hit(lpn) {
             self.stats.translation().hits += 1;
             return Ok(now);
@@ -78,7 +78,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
 
     /// Reads the entry of `lpn`, and those that come with it, when there is room for them.
     #[inline(never)]
-    fn fetch(&mut self, now: SimTime, lpn: Lpn) -> Result<SimTime, FtlError> {
+    fn fetch(&mut self, now: SimTime, lpn: Lpn) -> Done {
         let mut ready = self.make_room(now)?;
         ready = self.read_translation(ready, lpn);
         let translation = self.store.translation();
@@ -99,7 +99,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     }
 
     /// Evicts an entry if none more fits; returns when that is done.
-    fn make_room(&mut self, now: SimTime) -> Result<SimTime, FtlError> {
+    fn make_room(&mut self, now: SimTime) -> Done {
         let cmt = &self.store.translation().cmt;
         let Some(oldest) = cmt.oldest().filter(|_| cmt.is_full()) else { return Ok(now) };
         let mut ready = now;
@@ -138,7 +138,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
 
     /// Brings the translation page with the entry of `lpn` up to date: reads and programs it.
     #[inline(never)]
-    fn write_translation(&mut self, now: SimTime, update: Update, lpn: Lpn) -> Result<SimTime, FtlError> {
+    fn write_translation(&mut self, now: SimTime, update: Update, lpn: Lpn) -> Done {
         let ready = self.read_translation(now, lpn);
         let translation = self.store.translation();
         let page = translation.page_of(lpn);
@@ -184,7 +184,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
 
     /// Tells the translation pages, if there are any, where units that collection has moved are now, each page
     /// once. Nothing is erased before.
-    pub(super) fn update_moved(&mut self, now: SimTime) -> Result<SimTime, FtlError> {
+    pub(super) fn update_moved(&mut self, now: SimTime) -> Done {
         let mut finished = now;
         while self.store.is_paged()
             && let translation = self.store.translation()
@@ -203,7 +203,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     }
 
     /// Programs every translation page with dirty entries or, if those are wanted, one that is stale.
-    pub(super) fn write_back_entries(&mut self, now: SimTime, stale: bool) -> Result<SimTime, FtlError> {
+    pub(super) fn write_back_entries(&mut self, now: SimTime, stale: bool) -> Done {
         let is_due = |ftl: &mut Self, page: u32| {
             let translation = ftl.store.translation();
             translation.cmt.has_dirty(page) || (stale && translation.is_stale[page as usize])
@@ -225,7 +225,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     }
 
     /// Programs the translation pages, if there are any, that have dirty entries.
-    pub(super) fn flush_entries(&mut self, now: SimTime) -> Result<SimTime, FtlError> {
+    pub(super) fn flush_entries(&mut self, now: SimTime) -> Done {
         // At the end of life nothing more can be programmed; what was written is found without them.
         match self.store.is_paged() && self.end_of_life.is_none() {
             true => self.write_back_entries(now, false),

@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 
 use strobe_ssd::{Command, CommandError, Hint, HostQueue, Pacing, Range, Simulated};
-use strobe_types::{Lba, Prng, SimTime};
+use strobe_types::{Lba, Prng, SimTime, counters};
 
 /// Sectors of a file system block of 4 KiB.
 const BLOCK_SECTORS: u32 = 8;
@@ -117,15 +117,17 @@ pub(super) struct Lfs<D> {
     pub(super) counts: Counts,
 }
 
-/// What has been done, in blocks.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Counts {
-    /// Written by the application.
-    pub(super) written: u64,
-    /// Of segments cleaned.
-    pub(super) cleaned: u64,
-    /// Live among them.
-    pub(super) moved: u64,
+counters! {
+    /// What has been done, in blocks.
+    #[derive(Clone, Copy, Debug, Default)]
+    pub(super) struct Counts {
+        /// Written by the application.
+        pub(super) written: u64,
+        /// Of segments cleaned.
+        pub(super) cleaned: u64,
+        /// Live among them.
+        pub(super) moved: u64,
+    }
 }
 
 impl<D: Disk> Lfs<D> {

@@ -1,6 +1,6 @@
 //! The volume in memory: what was read stays, what was written waits until it is settled.
 
-use super::device::{Class, MetadataKind, SectorDevice};
+use super::device::{Class, SectorDevice};
 use super::layout::Layout;
 use crate::files::FileError;
 use std::ops::Range;
@@ -168,7 +168,7 @@ impl<D: SectorDevice> SectorCache<D> {
         let state = &mut self.states[sector as usize];
         // The mark of an unclean volume is no part of the operation during which it is set.
         if let Some(before) = &mut self.before
-            && class != Class::Metadata(MetadataKind::Boot)
+            && class != Class::Boot
             && !before.iter().any(|known| known.sector == sector)
         {
             let mut bytes = [0; SECTOR];
@@ -257,13 +257,11 @@ impl<D: SectorDevice> SectorCache<D> {
         let second_fat = self.layout.fat(1).start;
         dirty.sort_by_key(|dirty| {
             let (rank, sector) = match dirty.class {
-                Class::Metadata(MetadataKind::Boot) => (0, dirty.sector),
-                Class::Metadata(MetadataKind::Fat) => {
-                    (if dirty.sector < second_fat { 2 } else { 3 }, dirty.sector)
-                }
+                Class::Boot => (0, dirty.sector),
+                Class::Fat => (if dirty.sector < second_fat { 2 } else { 3 }, dirty.sector),
                 Class::Data => (4, dirty.sector),
                 // In the order they became dirty: a new directory before the entry that names it.
-                Class::Metadata(_) => (if order == Order::Grow { 5 } else { 1 }, 0),
+                Class::RootDirectory | Class::Directory => (if order == Order::Grow { 5 } else { 1 }, 0),
             };
             (rank, sector)
         });

@@ -1,61 +1,30 @@
 //! What a FAT volume lies on: sectors of 512 bytes, written with the reason why.
 
 use crate::files::FileError;
-use strobe_types::SECTOR_BYTES;
+use strobe_types::{SECTOR_BYTES, named};
 
-/// Which part of a FAT volume a write belongs to, exactly as the file system knows it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Class {
-    /// Contents of a file.
-    Data,
-    /// What the file system needs to find them again. The NVRAM paper keeps this, and only
-    /// this, in non-volatile memory.
-    Metadata(MetadataKind),
-}
-
-/// Kinds of FAT metadata.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum MetadataKind {
-    /// The boot sector with the mark of an unclean volume, and anything else before the first table.
-    Boot,
-    /// Either copy of the file allocation table.
-    Fat,
-    /// The root directory, which has a fixed place.
-    RootDirectory,
-    /// A directory in the data area.
-    Directory,
+named! {
+    /// Which part of a FAT volume a write belongs to, exactly as the file system knows it.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum Class {
+        /// Contents of a file.
+        Data => "data",
+        /// The boot sector with the mark of an unclean volume, and anything else before the first table.
+        Boot => "boot",
+        /// Either copy of the file allocation table.
+        Fat => "fat",
+        /// The root directory, which has a fixed place.
+        RootDirectory => "root_directory",
+        /// A directory in the data area.
+        Directory => "directory",
+    }
 }
 
 impl Class {
-    /// All classes, in the order of [`Self::index`].
-    pub const ALL: [Self; 5] = [
-        Self::Data,
-        Self::Metadata(MetadataKind::Boot),
-        Self::Metadata(MetadataKind::Fat),
-        Self::Metadata(MetadataKind::RootDirectory),
-        Self::Metadata(MetadataKind::Directory),
-    ];
-
-    /// A small number for tables.
-    pub const fn index(self) -> usize {
-        match self {
-            Self::Data => 0,
-            Self::Metadata(MetadataKind::Boot) => 1,
-            Self::Metadata(MetadataKind::Fat) => 2,
-            Self::Metadata(MetadataKind::RootDirectory) => 3,
-            Self::Metadata(MetadataKind::Directory) => 4,
-        }
-    }
-
-    /// The name used in results.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Data => "data",
-            Self::Metadata(MetadataKind::Boot) => "boot",
-            Self::Metadata(MetadataKind::Fat) => "fat",
-            Self::Metadata(MetadataKind::RootDirectory) => "root_directory",
-            Self::Metadata(MetadataKind::Directory) => "directory",
-        }
+    /// Whether it is what the file system needs to find contents again. The NVRAM paper keeps this, and only
+    /// this, in non-volatile memory.
+    pub fn is_metadata(self) -> bool {
+        self != Self::Data
     }
 }
 
@@ -169,7 +138,7 @@ impl MemoryDisk {
 
     /// Writes of one class.
     pub fn written(&self, class: Class) -> ClassCount {
-        self.written[class.index()]
+        self.written[class as usize]
     }
 
     /// Sectors read.
@@ -218,7 +187,7 @@ impl SectorDevice for MemoryDisk {
         let range = self.range(sector, bytes.len())?;
         self.bytes[range].copy_from_slice(bytes);
         let count = (bytes.len() as u64 / SECTOR_BYTES) as u32;
-        let written = &mut self.written[class.index()];
+        let written = &mut self.written[class as usize];
         written.requests += 1;
         written.sectors += u64::from(count);
         if let Some(log) = &mut self.log {

@@ -4,39 +4,30 @@ use crate::files::FileWorkloadError;
 use crate::files::error::check_range;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use strobe_types::defaults;
 
-/// Sizes of a FAT16 volume. The default is that of the NVRAM paper: 32 MiB in clusters of
-/// 2 KiB, so two tables of 64 sectors and 32 sectors of root directory, about 80 KB of metadata.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct FatFormat {
-    /// Sectors of the volume. 4,200 to 4,194,304 (2 GiB), default 65,536. There must be 4,085 to 65,524
-    /// clusters, which is what makes it FAT16.
-    #[schemars(range(min = 4200, max = 4_194_304))]
-    pub volume_sectors: u32,
-    /// Sectors of a cluster: a power of two from 1 to 64, default 4.
-    #[schemars(range(min = 1, max = 64))]
-    pub cluster_sectors: u32,
-    /// Slots of the root directory; a file or directory takes two, or more if its name is longer than 13
-    /// characters. A multiple of 16 from 16 to 65,520, default 512.
-    #[schemars(range(min = 16, max = 65520), extend("multipleOf" = 16))]
-    pub root_slots: u16,
-    /// Sectors of the device before the volume, the partition offset. Default 0. With less than the sectors
-    /// of an erase block it varies how clusters are aligned to erase blocks.
-    pub offset_sectors: u32,
-    /// Serial number in the boot sector. Default 0x5354524f.
-    pub volume_id: u32,
-}
-
-impl Default for FatFormat {
-    fn default() -> Self {
-        Self {
-            volume_sectors: 65_536,
-            cluster_sectors: 4,
-            root_slots: 512,
-            offset_sectors: 0,
-            volume_id: 0x5354_524f,
-        }
+defaults! {
+    /// Sizes of a FAT16 volume. The default is that of the NVRAM paper: 32 MiB in clusters of
+    /// 2 KiB, so two tables of 64 sectors and 32 sectors of root directory, about 80 KB of metadata.
+    #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields, default)]
+    pub struct FatFormat {
+        /// Sectors of the volume. 4,200 to 4,194,304 (2 GiB), default 65,536. There must be 4,085 to 65,524
+        /// clusters, which is what makes it FAT16.
+        #[schemars(range(min = 4200, max = 4_194_304))]
+        pub volume_sectors: u32 = 65_536;
+        /// Sectors of a cluster: a power of two from 1 to 64, default 4.
+        #[schemars(range(min = 1, max = 64))]
+        pub cluster_sectors: u32 = 4;
+        /// Slots of the root directory; a file or directory takes two, or more if its name is longer than 13
+        /// characters. A multiple of 16 from 16 to 65,520, default 512.
+        #[schemars(range(min = 16, max = 65520), extend("multipleOf" = 16))]
+        pub root_slots: u16 = 512;
+        /// Sectors of the device before the volume, the partition offset. Default 0. With less than the sectors
+        /// of an erase block it varies how clusters are aligned to erase blocks.
+        pub offset_sectors: u32 = 0;
+        /// Serial number in the boot sector. Default 0x5354524f.
+        pub volume_id: u32 = 0x5354_524f;
     }
 }
 

@@ -1,6 +1,6 @@
 //! Where the parts of a FAT16 volume lie, read from its boot sector.
 
-use super::device::{Class, MetadataKind};
+use super::device::Class;
 use crate::files::FileError;
 use std::ops::Range;
 
@@ -71,14 +71,12 @@ impl Layout {
     /// file, or of a directory.
     pub(super) fn class(&self, sector: u32, payload: bool) -> Class {
         if sector >= self.data_start {
-            return if payload { Class::Data } else { Class::Metadata(MetadataKind::Directory) };
+            return if payload { Class::Data } else { Class::Directory };
         }
-        Class::Metadata(if sector < self.fats_start {
-            MetadataKind::Boot
-        } else if sector < self.root_start {
-            MetadataKind::Fat
-        } else {
-            MetadataKind::RootDirectory
-        })
+        match sector {
+            _ if sector < self.fats_start => Class::Boot,
+            _ if sector < self.root_start => Class::Fat,
+            _ => Class::RootDirectory,
+        }
     }
 }

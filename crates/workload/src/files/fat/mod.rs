@@ -50,7 +50,7 @@ mod stream;
 #[cfg(test)]
 mod tests;
 
-pub use device::{Class, ClassCount, MemoryDisk, MetadataKind, Recorded, SectorDevice};
+pub use device::{Class, ClassCount, MemoryDisk, Recorded, SectorDevice};
 pub use format::FatFormat;
 pub use mount::{FatMount, MountOptions};
 

@@ -8,25 +8,22 @@ use crate::files::{FileError, FileId, FileSystem, Mode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
+use strobe_types::defaults;
 
-/// How a FAT volume is mounted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct MountOptions {
-    /// When changes are written: "sync" or "buffered". Default "sync".
-    pub mode: Mode,
-    /// Whether clusters that become free are trimmed, as with mount option `discard`. Default false.
-    /// In synchronous mode that is after the tables are written, otherwise at once.
-    pub discard: bool,
-    /// Most sectors of file contents in one request of synchronous mode. 1, a request per sector as in the
-    /// NVRAM paper, to 256 (larger counts as that); 0 counts as 1. Default 1.
-    #[schemars(range(min = 1, max = 256))]
-    pub sync_request_sectors: u32,
-}
-
-impl Default for MountOptions {
-    fn default() -> Self {
-        Self { mode: Mode::Sync, discard: false, sync_request_sectors: 1 }
+defaults! {
+    /// How a FAT volume is mounted.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields, default)]
+    pub struct MountOptions {
+        /// When changes are written: "sync" or "buffered". Default "sync".
+        pub mode: Mode = Mode::Sync;
+        /// Whether clusters that become free are trimmed, as with mount option `discard`. Default false.
+        /// In synchronous mode that is after the tables are written, otherwise at once.
+        pub discard: bool = false;
+        /// Most sectors of file contents in one request of synchronous mode. 1, a request per sector as in the
+        /// NVRAM paper, to 256 (larger counts as that); 0 counts as 1. Default 1.
+        #[schemars(range(min = 1, max = 256))]
+        pub sync_request_sectors: u32 = 1;
     }
 }
 
@@ -59,7 +56,7 @@ impl<'v, D: SectorDevice> FatMount<'v, D> {
 
     fn check_closed(&self, path: &str) -> Result<(), FileError> {
         if self.files.iter().flatten().any(|open| open.path.eq_ignore_ascii_case(path)) {
-            return Err(FileError::Busy { path: path.into() });
+            return Err(FileError::Busy(path.into()));
         }
         Ok(())
     }
@@ -71,7 +68,7 @@ impl<'v, D: SectorDevice> FatMount<'v, D> {
         operation: impl FnOnce(&'v fatfs::FileSystem<Stream<D>>) -> io::Result<T>,
     ) -> Result<T, FileError> {
         match self.atomically(path, Order::Grow, operation) {
-            Ok((_, before)) if before.is_empty() => Err(FileError::Exists { path: path.into() }),
+            Ok((_, before)) if before.is_empty() => Err(FileError::Exists(path.into())),
             Ok((made, _)) => Ok(made),
             Err(FileError::NoSpace) => Err(FileError::NoSpace),
             Err(refused) => Err(self.check_new(path).err().unwrap_or(refused)),
@@ -85,7 +82,7 @@ impl<'v, D: SectorDevice> FatMount<'v, D> {
             None => contains(&root, path),
         };
         if found.map_err(|e| error(path, e))? {
-            return Err(FileError::Exists { path: path.into() });
+            return Err(FileError::Exists(path.into()));
         }
         Ok(())
     }
@@ -191,9 +188,9 @@ pub(super) fn error(path: &str, error: io::Error) -> FileError {
     }
     match (error.kind(), error.to_string().as_str()) {
         (ErrorKind::WriteZero, _) | (_, "No space left on device") => FileError::NoSpace,
-        (ErrorKind::NotFound, _) => FileError::NotFound { path: path.into() },
-        (ErrorKind::AlreadyExists, _) => FileError::Exists { path: path.into() },
-        (_, "Directory not empty") => FileError::NotEmpty { path: path.into() },
+        (ErrorKind::NotFound, _) => FileError::NotFound(path.into()),
+        (ErrorKind::AlreadyExists, _) => FileError::Exists(path.into()),
+        (_, "Directory not empty") => FileError::NotEmpty(path.into()),
         (_, text) if path.is_empty() => FileError::Io(text.into()),
         (_, text) => FileError::Io(format!("{path}: {text}")),
     }

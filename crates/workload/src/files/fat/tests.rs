@@ -3,10 +3,10 @@
 use super::*;
 use crate::files::{FileSystem, Mode};
 
-const BOOT: Class = Class::Metadata(MetadataKind::Boot);
-const FAT: Class = Class::Metadata(MetadataKind::Fat);
-const ROOT: Class = Class::Metadata(MetadataKind::RootDirectory);
-const DIRECTORY: Class = Class::Metadata(MetadataKind::Directory);
+const BOOT: Class = Class::Boot;
+const FAT: Class = Class::Fat;
+const ROOT: Class = Class::RootDirectory;
+const DIRECTORY: Class = Class::Directory;
 
 /// First sectors of the parts of the default format: boot sector, 64 sectors per table, 32 of root.
 const FAT1: u64 = 1;

@@ -1,0 +1,53 @@
+//! The machine that a guest runs on.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::disk::DiskOptions;
+
+/// What time is for a guest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clock {
+    /// Virtual: the guest's processor takes no time, its disk what the drive's model says.
+    Virtual,
+    /// The host's own clock, for kernels without time travel. Requests take as long as the model says, and
+    /// what the host needs for them.
+    Real,
+}
+
+/// The machine that a job runs on.
+#[derive(Clone, Debug)]
+pub struct Machine {
+    /// The kernel: an executable, User-Mode Linux.
+    pub kernel: PathBuf,
+    /// Memory in MiB.
+    pub memory_mib: u32,
+    /// What time is.
+    pub clock: Clock,
+    /// Seed of the kernel's random numbers.
+    pub seed: u64,
+    /// Virtual time that a job may take, in ns.
+    pub time_limit_ns: u64,
+    /// Wall time without a sign of life after which a job has failed.
+    pub stall_limit: Duration,
+    /// What the guest is offered of the drive.
+    pub disk: DiskOptions,
+    /// More arguments of the kernel.
+    pub arguments: Vec<String>,
+}
+
+impl Machine {
+    /// A machine with `kernel` in virtual time.
+    pub fn new(kernel: PathBuf) -> Self {
+        Self {
+            kernel,
+            memory_mib: 512,
+            clock: Clock::Virtual,
+            seed: 1,
+            time_limit_ns: 24 * 3_600_000_000_000,
+            stall_limit: Duration::from_secs(300),
+            disk: DiskOptions::default(),
+            arguments: Vec::new(),
+        }
+    }
+}

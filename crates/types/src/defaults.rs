@@ -1,0 +1,34 @@
+//! Structs whose fields have defaults.
+
+/// A struct with the default of each field beside it.
+///
+/// ```
+/// strobe_types::defaults! {
+///     #[derive(Debug, PartialEq)]
+///     pub struct Range {
+///         pub first: u64 = 0;
+///         pub sectors: u32 = 8;
+///     }
+/// }
+/// assert_eq!(Range::default(), Range { first: 0, sectors: 8 });
+/// ```
+#[macro_export]
+macro_rules! defaults {
+    (
+        $(#[$about:meta])*
+        $visibility:vis struct $name:ident {
+            $($(#[$field_about:meta])* $field_visibility:vis $field:ident: $type:ty = $default:expr;)+
+        }
+    ) => {
+        $(#[$about])*
+        $visibility struct $name {
+            $($(#[$field_about])* $field_visibility $field: $type,)+
+        }
+
+        impl Default for $name {
+            fn default() -> Self {
+                Self { $($field: $default,)+ }
+            }
+        }
+    };
+}

@@ -1,0 +1,28 @@
+//! Settings of programs.
+
+/// The settings of a program, each with its default and, where that is all there is to say, the values that it may
+/// have: they go into the schema, and `check_ranges` holds the settings to them, in the order written.
+macro_rules! settings {
+    (
+        $(#[$about:meta])*
+        pub struct $name:ident {
+            $($(#[$key_about:meta])* pub $key:ident: $type:ty = $default:expr $(, $min:literal..=$max:literal)?;)+
+        }
+    ) => {
+        strobe_types::defaults! {
+            $(#[$about])*
+            #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+            #[serde(deny_unknown_fields, default)]
+            pub struct $name {
+                $($(#[$key_about])* $(#[schemars(range(min = $min, max = $max))])? pub $key: $type = $default;)+
+            }
+        }
+
+        impl $name {
+            fn check_ranges(&self) -> Result<(), super::FileWorkloadError> {
+                $($(super::error::check_range(stringify!($key), self.$key, $min..=$max)?;)?)+
+                Ok(())
+            }
+        }
+    };
+}

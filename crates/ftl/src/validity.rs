@@ -24,7 +24,7 @@ impl Validity {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn set(&mut self, ppa: Ppa) {
         self.words[ppa.index() / 64] |= 1 << (ppa.get() % 64);
     }
@@ -42,7 +42,7 @@ impl Validity {
         self.words[ppa.index() / 64] >> (ppa.get() % 64) & 1 == 1
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn prefetch(&self, ppa: Ppa) {
         prefetch_write(&self.words, ppa.index() / 64);
     }

@@ -57,7 +57,8 @@
 //! use strobe_sim::{DataMode, DriveConfig, Lba, SimTime, build};
 //!
 //! let mut config = DriveConfig::preset("generic-8g")?;
-//! (config.nand.blocks_per_plane, config.nand.data, config.ftl.durable_map) = (64, DataMode::Bytes, true);
+//! (config.nand.blocks_per_plane, config.ftl.logical_pages) = (64, Some(8000));
+//! (config.nand.data, config.ftl.durable_map) = (DataMode::Bytes, true);
 //! let mut drive = build(&config, true, 1)?;
 //! let mut now = drive.write_bytes(SimTime::ZERO, Lba::new(0), &[7; 4096])?;
 //! drive.watch();

@@ -339,6 +339,9 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         }
     }
 
+    /// Programs a chunk and points its owners to the copies. Apart from the loop that reads: together they have more at
+    /// hand than the processor has registers.
+    #[inline(never)]
     fn write_copies(
         &mut self,
         now: SimTime,

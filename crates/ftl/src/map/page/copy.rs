@@ -17,6 +17,7 @@ enum Unshared {
 
 impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// The logical unit to which a valid flash unit belongs; of two, the one that had it first.
+    #[inline(always)]
     pub(super) fn owner_of(&self, ppa: Ppa) -> Lpn {
         match &self.map.sharing {
             None => self.nand.lpn(ppa).unwrap_or_else(|| panic!("FTL bug: valid unit {ppa} is padding")),

@@ -1,81 +1,62 @@
-//! Dies and channels as resources in virtual time.
+//! Dies and channels in virtual time, event by event.
+//!
+//! At one instant, first everything ends that ends then: dies and buses in the order of their numbers, dies first.
+//! Then what waited for a time comes, in the order of issue; whoever watches is told, and may issue more. Last, what
+//! can start does: dies choose in the order of their numbers, then free buses.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
 use strobe_types::{Geometry, Place, SimTime};
 
-use super::Timing;
-use super::schedule::Schedule;
+use super::channel::Channel;
+use super::config::{Class, TimingConfig};
+use super::die::{Die, Group, Next, Phase, Suspended};
+use super::ops::{Kind, NONE, Op, Ops, State, Ticket, UNWATCHED};
+use super::race::{NEVER, Race};
+use super::{Occupancy, Timing, When};
 
-/// Array and bus times of the chips.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TimingConfig {
-    /// tR: array to page register, in ns.
-    pub read_ns: u64,
-    /// tPROG: page register to array, in ns.
-    pub program_ns: u64,
-    /// tBERS: block erase, in ns.
-    pub erase_ns: u64,
-    /// Bus rate of a channel in MB/s (10⁶ bytes); 0 means transfers take no time.
-    pub channel_mb_s: u32,
-    /// Spare bytes of a page; each mapping unit carries its share over the bus.
-    pub spare_bytes: u32,
-    /// Cache program: the next page may be transferred while the array programs the last one.
-    pub cache_program: bool,
+/// What is on its way on one block.
+#[derive(Clone, Copy, Debug, Default)]
+struct Block {
+    /// The last program or erase.
+    writer: Option<Ticket>,
+    /// Programs.
+    programs: u32,
+    /// Operations issued since the erase that waits, or all of them.
+    others: u32,
+    /// Operations that the erase waits for.
+    before_erase: u32,
+    erase: Option<Ticket>,
 }
 
-/// Dies and channels with their reservations.
+/// Dies and channels with what they do and what waits for them.
 ///
-/// A die does one array operation at a time and a channel carries one transfer at a time. An
-/// operation takes the first gap in which it fits: one that has been booked for later (a copy that
-/// waits for its read) leaves the time until then to others. Only operations on the same block keep
-/// their order: pages are programmed in order, a read waits for the programs booked before it, an
-/// erase for everything. Operations of the same kind on different planes of one die, issued at the
-/// same instant at the same page number, share one array time (multi-plane command).
+/// A die does one thing at a time: reads of one page on each of some of its planes, which share the time of the array
+/// and are then sent over the bus one after the other; programs, which come over the bus and then share the time of
+/// the array; or erases. It is held from the start of the first transfer to the end of the last.
 #[derive(Clone, Debug)]
 pub struct ArrayTiming {
     config: TimingConfig,
     page_transfer_ns: u64,
     unit_transfer_ns: u64,
+    now: SimTime,
+    ops: Ops,
     dies: Vec<Die>,
-    buses: Vec<Schedule>,
-    blocks: Vec<BlockTimes>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ArrayOp {
-    Read,
-    Program,
-    Erase,
-}
-
-/// The array operation booked last on a die, as long as further planes can join it.
-#[derive(Clone, Copy, Debug)]
-struct Group {
-    op: ArrayOp,
-    issued: SimTime,
-    page: u32,
-    planes: u64,
-    /// When the registers of all planes are free for this operation.
-    registers: SimTime,
-    /// When the array starts, and when the die is free again.
-    start: SimTime,
-    end: SimTime,
-}
-
-#[derive(Clone, Debug, Default)]
-struct Die {
-    array: Schedule,
-    /// The register that receives transfers, where it is apart from the array (cache program).
-    register: Schedule,
-    last: Option<Group>,
-}
-
-/// Until when a block is spoken for.
-#[derive(Clone, Copy, Debug, Default)]
-struct BlockTimes {
-    /// End of the last program or erase.
-    written: SimTime,
-    /// End of the last operation of any kind.
-    used: SimTime,
+    channels: Vec<Channel>,
+    /// When dies, then channels, are done with what they do.
+    race: Race,
+    /// Operations that may not start before some time.
+    later: BinaryHeap<Reverse<(SimTime, u64, u32)>>,
+    blocks: Vec<Block>,
+    /// Operations that wait for nothing more.
+    ready: Vec<u32>,
+    reported: Vec<u64>,
+    /// Dies and channels to be looked at.
+    noted_dies: Vec<u32>,
+    noted_channels: Vec<u32>,
+    busy_dies: u32,
+    occupancy: Occupancy,
 }
 
 impl ArrayTiming {
@@ -87,172 +68,653 @@ impl ArrayTiming {
         };
         let spec = geometry.spec();
         let spare_per_unit = config.spare_bytes / (spec.page_bytes / spec.unit_bytes);
+        let dies = (0..geometry.dies()).map(|die| Die::new(die / spec.dies_per_channel)).collect();
         Self {
             config,
             page_transfer_ns: transfer_ns(u64::from(spec.page_bytes) + u64::from(config.spare_bytes)),
             unit_transfer_ns: transfer_ns(u64::from(spec.unit_bytes) + u64::from(spare_per_unit)),
-            dies: vec![Die::default(); geometry.dies() as usize],
-            buses: vec![Schedule::default(); spec.channels as usize],
-            blocks: vec![BlockTimes::default(); geometry.blocks() as usize],
+            now: SimTime::ZERO,
+            ops: Ops::default(),
+            dies,
+            channels: vec![Channel::default(); spec.channels as usize],
+            race: Race::new((geometry.dies() + spec.channels) as usize),
+            later: BinaryHeap::new(),
+            blocks: vec![Block::default(); geometry.blocks() as usize],
+            ready: Vec::new(),
+            reported: Vec::new(),
+            noted_dies: Vec::new(),
+            noted_channels: Vec::new(),
+            busy_dies: 0,
+            occupancy: Occupancy::default(),
         }
     }
-}
 
-impl Die {
-    /// The last operation, if one issued `now` at `place` can share its array time.
-    #[inline]
-    fn joins(&self, op: ArrayOp, now: SimTime, place: Place) -> Option<Group> {
-        let group = self.last?;
-        let same = group.op == op && group.issued == now && group.page == place.page;
-        (same && group.planes & plane_bit(place) == 0).then_some(group)
+    fn idle(&self) -> Self {
+        let dies = self.dies.iter().map(|die| Die::new(die.channel)).collect::<Vec<_>>();
+        Self {
+            config: self.config,
+            page_transfer_ns: self.page_transfer_ns,
+            unit_transfer_ns: self.unit_transfer_ns,
+            now: self.now,
+            ops: Ops::default(),
+            race: Race::new(dies.len() + self.channels.len()),
+            dies,
+            channels: vec![Channel::default(); self.channels.len()],
+            later: BinaryHeap::new(),
+            blocks: vec![Block::default(); self.blocks.len()],
+            ready: Vec::new(),
+            reported: Vec::new(),
+            noted_dies: Vec::new(),
+            noted_channels: Vec::new(),
+            busy_dies: 0,
+            occupancy: self.occupancy,
+        }
     }
-}
 
-fn plane_bit(place: Place) -> u64 {
-    1 << (place.plane & 63)
+    #[inline]
+    fn issue(&mut self, after: When, kind: Kind, class: Class, place: Place) -> u32 {
+        let slot = self.ops.issue(kind, class);
+        let op = &mut self.ops[slot];
+        op.plane = 1 << (place.plane & 63);
+        (op.die, op.block, op.page) = (place.die.get(), place.block.get(), place.page);
+        self.wait_until(slot, after);
+        slot
+    }
+
+    #[inline]
+    fn wait_until(&mut self, op: u32, after: When) {
+        match after {
+            When::At(time) if time > self.now => {
+                self.ops.hold(op);
+                self.later.push(Reverse((time, self.ops[op].number, op)));
+            }
+            When::At(_) => {}
+            When::With(ticket) => {
+                if let Some(other) = self.ops.find(ticket) {
+                    self.ops.wait_for(op, other);
+                }
+            }
+        }
+    }
+
+    /// All that `op` waits for is known.
+    #[inline]
+    fn issued(&mut self, op: u32) -> When {
+        let ticket = self.ops.ticket(op);
+        if self.ops.release(op) {
+            self.ready.push(op);
+            self.let_ready_go();
+        }
+        When::With(ticket)
+    }
+
+    /// Queues the operations that wait for nothing more.
+    #[inline]
+    fn let_ready_go(&mut self) {
+        let mut at = 0;
+        while let Some(&op) = self.ready.get(at) {
+            at += 1;
+            let kind = self.ops[op].kind;
+            if kind == Kind::Join {
+                let token = self.ops.done(op, &mut self.ready);
+                self.report(token);
+                continue;
+            }
+            let now = self.now;
+            let entry = &mut self.ops[op];
+            entry.ready_at = now;
+            let die = entry.die;
+            self.dies[die as usize].push(&mut self.ops, op);
+            self.ops.queued(op, &mut self.ready);
+            self.note_die(die);
+        }
+        self.ready.clear();
+    }
+
+    #[inline]
+    fn report(&mut self, token: u64) {
+        if token != UNWATCHED {
+            self.reported.push(token);
+        }
+    }
+
+    #[inline]
+    fn note_die(&mut self, die: u32) {
+        let entry = &mut self.dies[die as usize];
+        if !entry.is_noted {
+            entry.is_noted = true;
+            self.noted_dies.push(die);
+        }
+    }
+
+    #[inline]
+    fn note_channel(&mut self, channel: u32) {
+        let entry = &mut self.channels[channel as usize];
+        if !entry.is_noted {
+            entry.is_noted = true;
+            self.noted_channels.push(channel);
+        }
+    }
+
+    /// `op` is complete.
+    #[inline]
+    fn complete(&mut self, op: u32) {
+        let Block { programs, others, before_erase, erase, .. } =
+            &mut self.blocks[self.ops[op].block as usize];
+        *programs -= u32::from(self.ops[op].kind == Kind::Program);
+        let waiting = erase.and_then(|erase| self.ops.find(erase));
+        match waiting.filter(|&erase| self.ops[op].number < self.ops[erase].number) {
+            Some(waiting) => {
+                *before_erase -= 1;
+                if *before_erase == 0 {
+                    *erase = None;
+                    if self.ops.release(waiting) {
+                        self.ready.push(waiting);
+                    }
+                }
+            }
+            None => *others -= 1,
+        }
+        let token = self.ops.done(op, &mut self.ready);
+        self.report(token);
+        self.let_ready_go();
+    }
+
+    /// The die goes over to `phase`, which ends at `due` if that is known.
+    #[inline]
+    fn set_phase(&mut self, die: u32, phase: Phase, due: SimTime) {
+        let entry = &mut self.dies[die as usize];
+        let held = entry.current.or(entry.suspended.map(|suspended| suspended.group));
+        if let Some(group) = held.filter(|_| entry.phase != Phase::Idle) {
+            self.occupancy.held_ns[group.class as usize] += self.now.since(entry.since);
+        }
+        let is_busy = |phase: Phase| u32::from(phase != Phase::Idle);
+        self.busy_dies = self.busy_dies + is_busy(phase) - is_busy(entry.phase);
+        (entry.phase, entry.since) = (phase, self.now);
+        self.race.set(die as usize, due);
+    }
+
+    /// The die has nothing more to do with what it did.
+    #[inline]
+    fn free(&mut self, die: u32) {
+        self.set_phase(die, Phase::Idle, NEVER);
+        self.dies[die as usize].current = None;
+        self.note_die(die);
+    }
+
+    /// Lets the page `die.on_bus` go over the bus.
+    #[inline]
+    fn request_bus(&mut self, die: u32, class: Class) {
+        let channel = self.dies[die as usize].channel;
+        self.channels[channel as usize].request(die, class);
+        self.note_channel(channel);
+    }
+
+    /// The array of `die` begins with `group`.
+    #[inline]
+    fn begin_array(&mut self, die: u32, group: Group) {
+        let duration = match group.kind {
+            Kind::Erase => self.config.erase_ns,
+            _ => self.config.program_ns,
+        };
+        let until = self.now + duration;
+        self.set_phase(die, Phase::Array { until }, until);
+        let entry = &mut self.dies[die as usize];
+        (entry.current, entry.suspends) = (Some(group), 0);
+        if entry.has_urgent_read() || self.config.cache_program {
+            self.note_die(die);
+        }
+    }
+
+    /// What `die` did until now is over.
+    fn end(&mut self, die: u32) {
+        let entry = &mut self.dies[die as usize];
+        match (entry.phase, entry.current) {
+            (Phase::Sensing, Some(group)) => {
+                if self.ops[group.first].transfer_ns == 0 {
+                    self.complete_group(group);
+                    return self.free(die);
+                }
+                entry.on_bus = group.first;
+                self.set_phase(die, Phase::Sending, NEVER);
+                self.request_bus(die, group.class);
+            }
+            (Phase::Array { .. }, Some(group)) => {
+                let next = entry.next.take();
+                self.complete_group(group);
+                match next {
+                    None => self.free(die),
+                    Some(Next { group, is_loaded: true }) => self.begin_array(die, group),
+                    Some(Next { group, is_loaded: false }) => {
+                        self.set_phase(die, Phase::Loading, NEVER);
+                        self.dies[die as usize].current = Some(group);
+                    }
+                }
+            }
+            (Phase::Suspending, _) => {
+                self.set_phase(die, Phase::Idle, NEVER);
+                self.note_die(die);
+            }
+            (Phase::Resuming, _) => {
+                let Some(Suspended { group, left_ns }) = entry.suspended else { return };
+                let until = self.now + left_ns;
+                self.set_phase(die, Phase::Array { until }, until);
+                let entry = &mut self.dies[die as usize];
+                (entry.current, entry.suspended) = (Some(group), None);
+                self.note_die(die);
+            }
+            (phase, _) => unreachable!("timing bug: {phase:?} has no end of its own"),
+        }
+    }
+
+    fn complete_group(&mut self, group: Group) {
+        let mut op = group.first;
+        while op != NONE {
+            let next = self.ops[op].next;
+            self.complete(op);
+            op = next;
+        }
+    }
+
+    /// The page on the bus of `channel` has arrived.
+    fn transferred(&mut self, channel: u32) {
+        self.race.set(self.dies.len() + channel as usize, NEVER);
+        self.note_channel(channel);
+        let Some(die) = self.channels[channel as usize].carries.take() else { return };
+        let entry = &mut self.dies[die as usize];
+        let op = entry.on_bus;
+        let following = self.ops[op].next;
+        entry.on_bus = following;
+        if let Some(next) = &mut entry.next
+            && !next.is_loaded
+        {
+            next.is_loaded = following == NONE;
+            let class = next.group.class;
+            if following != NONE {
+                self.request_bus(die, class);
+            }
+            return;
+        }
+        let Some(group) = entry.current else { return };
+        let is_read = group.kind == Kind::Read;
+        if is_read {
+            self.complete(op);
+        }
+        match (following, is_read) {
+            (NONE, true) => self.free(die),
+            (NONE, false) => self.begin_array(die, group),
+            _ => self.request_bus(die, group.class),
+        }
+    }
+
+    /// Lets `die` do what it can do now.
+    fn look_at_die(&mut self, die: u32) {
+        let entry = &mut self.dies[die as usize];
+        entry.is_noted = false;
+        match entry.phase {
+            Phase::Idle => {
+                let class = match entry.suspended {
+                    Some(_) if entry.has_urgent_read() => Some(Class::HostRead),
+                    Some(_) => {
+                        let due = self.now + self.config.suspend.resume_ns;
+                        return self.set_phase(die, Phase::Resuming, due);
+                    }
+                    None => entry.choice(&self.ops, &self.config.patience_ns),
+                };
+                if let Some(class) = class {
+                    let group = entry.take(&mut self.ops, class);
+                    self.begin(die, group);
+                }
+            }
+            Phase::Array { until } => {
+                let suspend = self.config.suspend;
+                let may_suspend = entry.suspends < suspend.most
+                    && until.since(self.now) > suspend.least_left_ns
+                    && entry.next.is_none_or(|next| next.is_loaded);
+                if may_suspend && entry.has_urgent_read() {
+                    return self.suspend(die, until);
+                }
+                self.load_ahead(die);
+            }
+            _ => {}
+        }
+    }
+
+    fn suspend(&mut self, die: u32, until: SimTime) {
+        self.occupancy.suspends += 1;
+        self.set_phase(die, Phase::Suspending, self.now + self.config.suspend.suspend_ns);
+        let entry = &mut self.dies[die as usize];
+        entry.suspends += 1;
+        let left_ns = until.since(self.now);
+        entry.suspended = entry.current.take().map(|group| Suspended { group, left_ns });
+    }
+
+    /// Cache program: loads the next page while the array programs.
+    fn load_ahead(&mut self, die: u32) {
+        let entry = &mut self.dies[die as usize];
+        let is_program = entry.current.is_some_and(|group| group.kind == Kind::Program);
+        if !self.config.cache_program || !is_program || entry.next.is_some() {
+            return;
+        }
+        let choice = entry.choice(&self.ops, &self.config.patience_ns);
+        let Some(class) =
+            choice.filter(|class| matches!(class, Class::HostProgram | Class::BackgroundProgram))
+        else {
+            return;
+        };
+        let group = entry.take(&mut self.ops, class);
+        self.run_group(group);
+        let is_loaded = self.page_transfer_ns == 0;
+        let entry = &mut self.dies[die as usize];
+        entry.next = Some(Next { group, is_loaded });
+        entry.on_bus = group.first;
+        if !is_loaded {
+            self.request_bus(die, class);
+        }
+    }
+
+    fn run_group(&mut self, group: Group) {
+        let mut op = group.first;
+        while op != NONE {
+            self.ops[op].state = State::Running;
+            op = self.ops[op].next;
+        }
+    }
+
+    /// `die`, which is idle, begins with `group`.
+    fn begin(&mut self, die: u32, group: Group) {
+        self.run_group(group);
+        match group.kind {
+            Kind::Read => {
+                let due = self.now + self.config.read_ns;
+                self.set_phase(die, Phase::Sensing, due);
+                self.dies[die as usize].current = Some(group);
+            }
+            Kind::Program if self.page_transfer_ns > 0 => {
+                self.set_phase(die, Phase::Loading, NEVER);
+                let entry = &mut self.dies[die as usize];
+                (entry.current, entry.on_bus) = (Some(group), group.first);
+                self.request_bus(die, group.class);
+            }
+            _ => self.begin_array(die, group),
+        }
+    }
+
+    /// Lets the bus of `channel` carry something, if it is free and somebody waits.
+    fn look_at_channel(&mut self, channel: u32) {
+        let entry = &mut self.channels[channel as usize];
+        entry.is_noted = false;
+        if entry.carries.is_some() {
+            return;
+        }
+        let Some(die) = entry.next() else { return };
+        entry.carries = Some(die);
+        let op = self.dies[die as usize].on_bus;
+        let due = self.now + self.ops[op].transfer_ns;
+        self.race.set(self.dies.len() + channel as usize, due);
+    }
+
+    /// The next instant at which something ends or comes.
+    #[inline]
+    fn next_instant(&self) -> SimTime {
+        let first = self.race.first().1;
+        self.later.peek().map_or(first, |Reverse((time, ..))| first.min(*time))
+    }
+
+    /// Goes on to `time`, at which something ends or comes.
+    fn pass(&mut self, time: SimTime) {
+        self.now = time;
+        loop {
+            let (first, due) = self.race.first();
+            if due > time {
+                break;
+            }
+            match first.checked_sub(self.dies.len()) {
+                None => self.end(first as u32),
+                Some(channel) => self.transferred(channel as u32),
+            }
+        }
+        while let Some(&Reverse((due, _, op))) = self.later.peek()
+            && due <= time
+        {
+            self.later.pop();
+            if self.ops.release(op) {
+                self.ready.push(op);
+                self.let_ready_go();
+            }
+        }
+    }
 }
 
 impl Timing for ArrayTiming {
     const TIMED: bool = true;
 
-    fn idle_at(&self) -> SimTime {
-        self.dies.iter().map(|die| die.array.idle_at()).max().unwrap_or_default()
-    }
-
     #[inline]
-    fn read(&mut self, now: SimTime, units: u32, place: impl FnOnce() -> Place) -> SimTime {
+    fn read(&mut self, after: When, class: Class, units: u32, place: impl FnOnce() -> Place) -> When {
         let place = place();
-        let (die, bus) = (&mut self.dies[place.die.index()], &mut self.buses[place.channel.index()]);
+        let op = self.issue(after, Kind::Read, class, place);
+        self.ops[op].transfer_ns = self.unit_transfer_ns * u64::from(units);
         let block = &mut self.blocks[place.block.index()];
-        let (read_ns, transfer_ns) = (self.config.read_ns, self.unit_transfer_ns * u64::from(units));
-
-        if let Some(joined) = die.joins(ArrayOp::Read, now, place)
-            && block.written <= joined.start
+        block.others += 1;
+        if let Some(writer) = block.writer.and_then(|writer| self.ops.find(writer))
+            && self.ops[writer].kind == Kind::Erase
         {
-            let sent = bus.next_fit(joined.start + read_ns, transfer_ns);
-            let end = joined.end.max(sent + transfer_ns);
-            if die.array.extend(joined.end, end) {
-                bus.book(sent, transfer_ns);
-                block.used = block.used.max(sent + transfer_ns);
-                die.last = Some(Group { planes: joined.planes | plane_bit(place), end, ..joined });
-                return sent + transfer_ns;
+            self.ops.wait_for(op, writer);
+        }
+        self.issued(op)
+    }
+
+    #[inline]
+    fn program(&mut self, after: When, class: Class, place: impl FnOnce() -> Place) -> When {
+        let place = place();
+        let op = self.issue(after, Kind::Program, class, place);
+        self.ops[op].transfer_ns = self.page_transfer_ns;
+        let block = &mut self.blocks[place.block.index()];
+        block.others += 1;
+        block.programs += 1;
+        let writer = block.writer.replace(self.ops.ticket(op)).and_then(|writer| self.ops.find(writer));
+        if let Some(writer) = writer {
+            let &Op { kind, state, class, .. } = &self.ops[writer];
+            match (kind, state) {
+                (Kind::Erase, _) => self.ops.wait_for(op, writer),
+                // Pages are programmed in order: this one has its turn behind the other, in the same queue.
+                (_, State::Waiting) => {
+                    self.ops[op].class = class;
+                    self.ops.queue_behind(op, writer);
+                }
+                (_, State::Queued) => self.ops[op].class = class,
+                (_, State::Running) => {}
             }
         }
-        // The page goes over the bus as soon as it is sensed: find a time that suits both.
-        let mut start = now.max(block.written);
+        self.issued(op)
+    }
+
+    #[inline]
+    fn erase(&mut self, after: When, class: Class, place: impl FnOnce() -> Place) -> When {
+        let place = place();
+        let op = self.issue(after, Kind::Erase, class, place);
+        let block = &mut self.blocks[place.block.index()];
+        let writer = block.writer.replace(self.ops.ticket(op)).and_then(|writer| self.ops.find(writer));
+        let is_waiting = block.erase.is_some_and(|erase| self.ops.find(erase).is_some());
+        if is_waiting {
+            // Erased twice in a row: behind whatever was last.
+            if let Some(writer) = writer {
+                self.ops.wait_for(op, writer);
+            }
+        } else if block.others > 0 {
+            (block.before_erase, block.others) = (block.others, 0);
+            block.erase = Some(self.ops.ticket(op));
+            self.ops.hold(op);
+        }
+        self.blocks[place.block.index()].others += 1;
+        self.issued(op)
+    }
+
+    #[inline]
+    fn both(&mut self, a: When, b: When) -> When {
+        match (a, b) {
+            (When::At(a), When::At(b)) => return When::At(a.max(b)),
+            _ if a == b => return a,
+            _ => {}
+        }
+        // What is complete, or was to be by now, is nothing to wait for.
+        let is_past = |ops: &Ops, when: When| match when {
+            When::At(time) => time <= self.now,
+            When::With(ticket) => ops.find(ticket).is_none(),
+        };
+        match (is_past(&self.ops, a), is_past(&self.ops, b)) {
+            (true, _) => b,
+            (_, true) => a,
+            _ => {
+                let join = self.ops.issue(Kind::Join, Class::HostRead);
+                self.wait_until(join, a);
+                self.wait_until(join, b);
+                self.issued(join)
+            }
+        }
+    }
+
+    fn watch(&mut self, when: When, token: u64) {
+        if let Some(op) = self.ops.awaited(when)
+            && self.ops.watch(op, token)
+        {
+            return;
+        }
+        let join = self.ops.issue(Kind::Join, Class::HostRead);
+        self.ops.watch(join, token);
+        self.wait_until(join, when);
+        self.issued(join);
+    }
+
+    fn now(&self) -> SimTime {
+        self.now
+    }
+
+    fn next_event(&self) -> Option<SimTime> {
+        if !self.reported.is_empty() || !self.noted_dies.is_empty() || !self.noted_channels.is_empty() {
+            return Some(self.now);
+        }
+        Some(self.next_instant()).filter(|&time| time < NEVER)
+    }
+
+    fn run(&mut self, until: SimTime) -> bool {
+        while self.reported.is_empty() {
+            self.start();
+            let next = self.next_instant();
+            if next > until || next == NEVER {
+                if until < NEVER {
+                    self.now = self.now.max(until);
+                }
+                return false;
+            }
+            self.pass(next);
+        }
+        true
+    }
+
+    fn reported(&mut self, tokens: &mut Vec<u64>) {
+        tokens.append(&mut self.reported);
+    }
+
+    fn start(&mut self) {
+        while !self.noted_dies.is_empty() || !self.noted_channels.is_empty() {
+            let mut noted = std::mem::take(&mut self.noted_dies);
+            noted.sort_unstable();
+            for &die in &noted {
+                self.look_at_die(die);
+            }
+            noted.clear();
+            // What was noted meanwhile is looked at in the next round.
+            noted.append(&mut self.noted_dies);
+            self.noted_dies = noted;
+            let mut noted = std::mem::take(&mut self.noted_channels);
+            noted.sort_unstable();
+            for &channel in &noted {
+                self.look_at_channel(channel);
+            }
+            noted.clear();
+            noted.append(&mut self.noted_channels);
+            self.noted_channels = noted;
+        }
+    }
+
+    fn finish(&mut self, when: When) -> SimTime {
+        let ticket = match when {
+            When::At(time) => {
+                if time > self.now {
+                    self.pass_until(time);
+                }
+                return time;
+            }
+            When::With(ticket) => ticket,
+        };
+        while self.ops.find(ticket).is_some() {
+            self.start();
+            let next = self.next_instant();
+            assert!(next < NEVER, "timing bug: an operation waits for nothing that is on its way");
+            self.pass(next);
+        }
+        self.now
+    }
+
+    fn drain(&mut self) -> SimTime {
+        while self.ops.live() > 0 {
+            self.start();
+            let next = self.next_instant();
+            assert!(next < NEVER, "timing bug: an operation waits for nothing that is on its way");
+            self.pass(next);
+        }
+        self.now
+    }
+
+    fn programs_ahead(&self, place: impl FnOnce() -> Place) -> u32 {
+        self.blocks[place().block.index()].programs
+    }
+
+    fn last_program(&self, place: impl FnOnce() -> Place) -> When {
+        self.blocks[place().block.index()].writer.map_or(When::START, When::With)
+    }
+
+    fn has_begun(&self, when: When) -> Option<bool> {
+        self.ops.awaited(when).map(|op| self.ops[op].state == State::Running)
+    }
+
+    fn at_rest(&self) -> Self {
+        self.idle()
+    }
+
+    fn backlog(&self, die: u32) -> u32 {
+        let die = &self.dies[die as usize];
+        die.waiting + u32::from(die.phase != Phase::Idle)
+    }
+
+    fn busy_dies(&self) -> u32 {
+        self.busy_dies
+    }
+
+    fn occupancy(&self) -> Occupancy {
+        let mut occupancy = self.occupancy;
+        for die in self.dies.iter().filter(|die| die.phase != Phase::Idle) {
+            let held = die.current.or(die.suspended.map(|suspended| suspended.group));
+            if let Some(group) = held {
+                occupancy.held_ns[group.class as usize] += self.now.since(die.since);
+            }
+        }
+        occupancy
+    }
+}
+
+impl ArrayTiming {
+    /// Lets time pass until `time`, whatever is reported.
+    fn pass_until(&mut self, time: SimTime) {
         loop {
-            start = die.array.next_fit(start, read_ns + transfer_ns);
-            let sent = bus.next_fit(start + read_ns, transfer_ns);
-            if sent == start + read_ns {
-                break;
+            self.start();
+            let next = self.next_instant();
+            if next > time {
+                self.now = time;
+                return;
             }
-            start = start + sent.since(start + read_ns);
+            self.pass(next);
         }
-        die.array.book(start, read_ns + transfer_ns);
-        bus.book(start + read_ns, transfer_ns);
-        let end = start + (read_ns + transfer_ns);
-        let planes = plane_bit(place);
-        die.last = Some(Group {
-            op: ArrayOp::Read,
-            issued: now,
-            page: place.page,
-            planes,
-            registers: start,
-            start,
-            end,
-        });
-        block.used = block.used.max(end);
-        end
-    }
-
-    #[inline]
-    fn program(&mut self, now: SimTime, place: impl FnOnce() -> Place) -> SimTime {
-        let place = place();
-        let (die, bus) = (&mut self.dies[place.die.index()], &mut self.buses[place.channel.index()]);
-        let block = &mut self.blocks[place.block.index()];
-        let (program_ns, transfer_ns) = (self.config.program_ns, self.page_transfer_ns);
-
-        if let Some(joined) = die.joins(ArrayOp::Program, now, place) {
-            let loading = bus.next_fit(joined.registers, transfer_ns);
-            let start = joined.start.max(loading + transfer_ns);
-            let end = start + program_ns;
-            if block.written <= start && die.array.extend(joined.end, end) {
-                bus.book(loading, transfer_ns);
-                (block.written, block.used) = (end, block.used.max(end));
-                die.last = Some(Group { planes: joined.planes | plane_bit(place), start, end, ..joined });
-                return end;
-            }
-        }
-        let (loading, start) = if self.config.cache_program {
-            let mut loading = now;
-            loop {
-                loading = bus.next_fit(loading, transfer_ns);
-                let start = die.array.next_fit(block.written.max(loading + transfer_ns), program_ns);
-                // The register is taken until the array has the page.
-                let held_ns = start.since(loading);
-                let free = die.register.next_fit(loading, held_ns);
-                if free == loading {
-                    die.register.book(loading, held_ns);
-                    die.array.book(start, program_ns);
-                    break (loading, start);
-                }
-                loading = free;
-            }
-        } else {
-            let mut loading = now.max(block.written);
-            loop {
-                loading = die.array.next_fit(loading, transfer_ns + program_ns);
-                let free = bus.next_fit(loading, transfer_ns);
-                if free == loading {
-                    break;
-                }
-                loading = free;
-            }
-            die.array.book(loading, transfer_ns + program_ns);
-            (loading, loading + transfer_ns)
-        };
-        bus.book(loading, transfer_ns);
-        let end = start + program_ns;
-        (block.written, block.used) = (end, block.used.max(end));
-        die.last = Some(Group {
-            op: ArrayOp::Program,
-            issued: now,
-            page: place.page,
-            planes: plane_bit(place),
-            registers: loading,
-            start,
-            end,
-        });
-        end
-    }
-
-    #[inline]
-    fn erase(&mut self, now: SimTime, place: impl FnOnce() -> Place) -> SimTime {
-        let place = place();
-        let die = &mut self.dies[place.die.index()];
-        let block = &mut self.blocks[place.block.index()];
-        let earliest = now.max(block.used);
-        let joined = die.joins(ArrayOp::Erase, now, place).filter(|group| earliest <= group.start);
-        let start = match joined {
-            Some(group) => group.start,
-            None => {
-                let start = die.array.next_fit(earliest, self.config.erase_ns);
-                die.array.book(start, self.config.erase_ns);
-                start
-            }
-        };
-        let end = start + self.config.erase_ns;
-        let planes = joined.map_or(0, |group| group.planes) | plane_bit(place);
-        die.last = Some(Group {
-            op: ArrayOp::Erase,
-            issued: now,
-            page: place.page,
-            planes,
-            registers: start,
-            start,
-            end,
-        });
-        (block.written, block.used) = (end, end);
-        end
     }
 }

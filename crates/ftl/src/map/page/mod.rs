@@ -26,7 +26,7 @@ mod store;
 mod translation;
 mod write;
 
-use strobe_nand::{Cause, Nand, Payload, PowerCuts, Unit};
+use strobe_nand::{Cause, Nand, Payload, PowerCuts, Unit, When};
 use strobe_types::{BlockId, Lpn, Ppa, Prng, SimTime};
 
 use crate::capacity::{Capacity, CapacityError};
@@ -206,7 +206,7 @@ impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
     }
 
     #[inline]
-    fn write(&mut self, now: SimTime, units: &[Unit<N::Payload>], cause: Cause) -> Done {
+    fn write(&mut self, now: When, units: &[Unit<N::Payload>], cause: Cause) -> Done {
         if self.end_of_life.is_some() {
             self.refuse_at_end_of_life()?;
         }
@@ -217,7 +217,7 @@ impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
         }
     }
 
-    fn read(&mut self, now: SimTime, first: Lpn, count: u32, out: &mut Vec<N::Payload>) -> SimTime {
+    fn read(&mut self, now: When, first: Lpn, count: u32, out: &mut Vec<N::Payload>) -> When {
         let now = self.look_up(now, first, count);
         let mut finished = now;
         let mut at = 0;
@@ -238,28 +238,30 @@ impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
                 at += 1;
             }
             let done = self.nand.read(now, page, (out.len() - from) as u32, Cause::Host);
-            finished = finished.max(done);
+            finished = self.nand.both(finished, done);
         }
         finished
     }
 
-    fn trim(&mut self, now: SimTime, first: Lpn, count: u32) -> Done {
+    fn trim(&mut self, now: When, first: Lpn, count: u32) -> Done {
         let mut done = now;
         for lpn in (0..count).map(|at| first.plus(at)) {
-            done = done.max(self.look_up(now, lpn, 1));
+            let next = self.look_up(now, lpn, 1);
+            done = self.nand.both(done, next);
             self.unmap(lpn);
             done = self.commit_if_full(done)?;
         }
         Ok(done)
     }
 
-    fn flush(&mut self, now: SimTime) -> Done {
+    fn flush(&mut self, now: When) -> Done {
         let written = self.flush_entries(now);
         let done = self.commit(now)?;
-        written.map(|at| at.max(done))
+        let written = written?;
+        Ok(self.nand.both(written, done))
     }
 
-    fn copy(&mut self, now: SimTime, from: Lpn, to: Lpn, count: u32) -> Done {
+    fn copy(&mut self, now: When, from: Lpn, to: Lpn, count: u32) -> Done {
         self.copy_units(now, from, to, count)
     }
 

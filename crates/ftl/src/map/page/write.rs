@@ -1,7 +1,7 @@
 //! Filling blocks: where units go, and what happens to their old versions.
 
-use strobe_nand::{Cause, Nand, Unit};
-use strobe_types::{BlockId, Lpn, Ppa, Ppn, SimTime};
+use strobe_nand::{Cause, Nand, Unit, When};
+use strobe_types::{BlockId, Lpn, Ppa, Ppn};
 
 use super::{BlockState, HOST, MapStore, PageMap};
 use crate::free::Want;
@@ -17,11 +17,11 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     #[inline(always)]
     pub(super) fn write_host(
         &mut self,
-        now: SimTime,
+        now: When,
         cause: Cause,
         units: &[Unit<N::Payload>],
         settle: impl FnMut(&mut Self, &[Unit<N::Payload>], Ppa),
-    ) -> Result<SimTime, FtlError> {
+    ) -> Result<When, FtlError> {
         match self.store.is_paged() {
             true => self.write_paged(now, cause, units, settle),
             false => self.write_pages(now, HOST, cause, units, settle),
@@ -33,12 +33,12 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     #[inline(always)]
     pub(super) fn write_pages(
         &mut self,
-        now: SimTime,
+        now: When,
         stream: usize,
         cause: Cause,
         units: &[Unit<N::Payload>],
         mut settle: impl FnMut(&mut Self, &[Unit<N::Payload>], Ppa),
-    ) -> Result<SimTime, FtlError> {
+    ) -> Result<When, FtlError> {
         let per_page = self.nand.geometry().units_per_page() as usize;
         let (mut now, mut finished) = (now, now);
         let mut rest = units;
@@ -66,7 +66,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             rest = &rest[written..];
             let done = match result {
                 Ok(done) => {
-                    finished = finished.max(done);
+                    finished = self.nand.both(finished, done);
                     if self.streams[stream].advance(pages) {
                         self.close(block);
                     }
@@ -78,7 +78,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
                     failed.at
                 }
             };
-            self.store.data_programmed(done);
+            self.store.data_programmed(&mut self.nand, done);
             if self.store.is_journaled() {
                 // The host does not wait for it; a flush will.
                 self.commit_if_full(now)?;
@@ -161,12 +161,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// Makes sure the lane whose turn it is has an open block, collecting garbage first if the
     /// host needs it; returns the next pages, and when they may be programmed.
     #[inline(never)]
-    fn open_block(
-        &mut self,
-        now: SimTime,
-        stream: usize,
-        cause: Cause,
-    ) -> Result<((Ppn, u32), SimTime), FtlError> {
+    fn open_block(&mut self, now: When, stream: usize, cause: Cause) -> Result<((Ppn, u32), When), FtlError> {
         let mut ready = now;
         let for_host = matches!(cause, Cause::Host | Cause::Copy | Cause::Cache);
         if for_host && self.must_collect() {

@@ -21,13 +21,16 @@ pub mod wear;
 pub use capacity::{Capacity, CapacityError, Demand};
 pub use gc::{Allocation, GcStream, Migration, Temperature};
 pub use map::blocks::{BlockMap, BlockMapConfig, BlockMapError, BlockScheme};
-pub use map::page::{PageMap, PageMapConfig, TranslationConfig};
+pub use map::page::{Marks, PageMap, PageMapConfig, TranslationConfig};
 pub use recovery::{Recovery, RecoveryError};
 pub use stats::{CopyStats, FtlStats, GcStats, MergeStats, TranslationStats};
 pub use wear::WearSummary;
 
 use strobe_nand::{Cause, Nand, Payload, PowerCuts, Unit, When};
 use strobe_types::{Lpn, SimTime};
+
+/// Tokens of the mapping scheme's own work are this and above, below those of flash itself.
+pub const BACKGROUND: u64 = 1 << 60;
 
 /// When an operation is done, or why it cannot be.
 pub type Done = Result<When, FtlError>;
@@ -129,6 +132,15 @@ pub trait MappingScheme {
     /// drive: nothing crosses the host link. Unmapped sources leave their destinations unmapped.
     /// The ranges must not overlap. Returns when all of it is on flash.
     fn copy(&mut self, now: When, from: Lpn, to: Lpn, count: u32) -> Done;
+
+    /// Whether host data can be written now without waiting for garbage collection that runs in the background. Whoever
+    /// writes nevertheless has it collect on the spot.
+    fn may_write(&self) -> bool {
+        true
+    }
+
+    /// Goes on with work in the background: flash has reported `token`, one of the scheme's own.
+    fn go_on(&mut self, _token: u64) {}
 
     /// Units that can be programmed in parallel in one step: one page on every lane of the host
     /// stream. A buffer above should hand over as many at a time.

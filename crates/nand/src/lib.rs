@@ -195,6 +195,11 @@ pub trait Nand {
         ahead > 0 && place.page + ahead >= self.block(place.block).pages_programmed
     }
 
+    /// Whether a planned power cut has happened, and nobody has asked for what it has left.
+    fn was_cut(&self) -> bool {
+        false
+    }
+
     /// Asks the processor to bring the out-of-band records that start at `ppa` into its cache.
     fn prefetch_oob(&self, _ppa: Ppa) {}
 

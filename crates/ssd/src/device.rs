@@ -84,9 +84,12 @@ pub trait Device: Send {
     fn settle(&mut self, now: SimTime) -> Result<SimTime, CommandError>;
 
     /// Runs `requests` in order, paced by `queue`; `arrivals` are their own times in open loop (as many as
-    /// requests), else empty. Stops at the first error, which comes with the index of the failing request.
+    /// requests), else empty. Stops at the first error of a request that has completed by then, with the number of
+    /// requests issued before it was known. The last requests may be outstanding still: [`HostQueue::finish`] waits
+    /// for them.
     ///
-    /// The same as submitting them one by one, and much faster where nobody looks at single completions.
+    /// The same as [`HostQueue::send`] for one after the other, and much faster where nobody looks at single
+    /// completions.
     fn run(
         &mut self,
         requests: &[Request],
@@ -99,7 +102,7 @@ pub trait Device: Send {
             let arrival = arrivals.get(index).copied();
             queue.send(self, arrival, &command).map_err(|error| (index, error))?;
         }
-        queue.finish(self).map_err(|error| (requests.len() - 1, error))
+        Ok(())
     }
 
     /// Executes one command alone, issued at `now`; returns when it is complete. Refused while others are

@@ -16,7 +16,6 @@ mod drive;
 mod error;
 mod limits;
 mod nvram;
-mod places;
 pub mod presets;
 mod queue;
 mod room;
@@ -31,10 +30,11 @@ pub use build::{
 };
 pub use command::{Command, CommandKind, Hint, RANGES_MAX, Range};
 pub use config::{
-    AllocationName, ControllerConfig, CopyMode, DataMode, DriveConfig, FtlConfig, GcConfig, GcStreamName,
-    MAPPINGS, Mapping, MappingInfo, MigrationName, NVRAM_RANGES_MAX, NandConfig, NvramConfig, NvramError,
-    NvramPolicyName, POLICIES, PolicyInfo, SectorRange, TemperatureName, TranslationTable, TrimConfig,
-    Victim, WearLevelingConfig, WearLevelingName,
+    AllocationName, ControllerConfig, CopyMode, DataMode, DriveConfig, FtlConfig, GcConfig, GcMode,
+    GcStreamName, MAPPINGS, Mapping, MappingInfo, MigrationName, NVRAM_RANGES_MAX, NandConfig, NvramConfig,
+    NvramError, NvramPolicyName, POLICIES, PlacementName, PolicyInfo, ScheduleTable, SectorRange,
+    SuspendTable, TemperatureName, TranslationTable, TrimConfig, Victim, WearLevelingConfig,
+    WearLevelingName,
 };
 pub use device::{Completion, Device, Inspect, Simulated};
 pub use drive::Drive;

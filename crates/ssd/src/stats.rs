@@ -2,7 +2,7 @@
 
 use hdrhistogram::Histogram;
 use strobe_ftl::{CopyStats, GcStats, MergeStats, TranslationStats};
-use strobe_nand::{NandOp, OpCounts};
+use strobe_nand::{Class, NandOp, Occupancy, OpCounts};
 use strobe_types::{Geometry, Op, counters};
 
 use crate::command::CommandKind;
@@ -31,6 +31,12 @@ impl HostCounts {
     pub(crate) fn add_many(&mut self, kind: CommandKind, commands: u64, bytes: u64) {
         self.commands[kind as usize] += commands;
         self.bytes[kind as usize] += bytes;
+    }
+
+    /// Takes back a command that was counted and is refused.
+    pub(crate) fn take_back(&mut self, kind: CommandKind, bytes: u64) {
+        self.commands[kind as usize] -= 1;
+        self.bytes[kind as usize] -= bytes;
     }
 
     /// Commands of a kind.
@@ -75,10 +81,19 @@ counters! {
         pub copies: CopyStats,
         /// Non-volatile write cache; `None` if the drive has none.
         pub nvram: Option<NvramStats>,
+        /// What dies' time went to.
+        pub occupancy: Occupancy,
     }
 }
 
 impl DriveStats {
+    /// Time for which dies were held by what nobody waits for: garbage collection, merges, wear levelling, erases;
+    /// added up over all dies, in ns.
+    pub fn background_ns(&self) -> u64 {
+        let classes = [Class::BackgroundRead, Class::BackgroundProgram, Class::Erase];
+        classes.iter().map(|&class| self.occupancy.of(class)).sum()
+    }
+
     /// Write amplification on a drive of this shape: mapping units programmed, for whatever cause and with padding, per
     /// mapping unit that the host wrote; `None` if it wrote none.
     pub fn waf(&self, geometry: &Geometry) -> Option<f64> {

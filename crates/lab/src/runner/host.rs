@@ -103,8 +103,15 @@ impl<'a> Host<'a> {
     }
 
     /// What comes next is paced like this, and begins when all that came before is complete.
-    pub(super) fn set_pacing(&mut self, pacing: Pacing) {
+    pub(super) fn set_pacing(&mut self, pacing: Pacing) -> Result<(), Stop> {
+        self.finish()?;
         self.queue = HostQueue::new(pacing, self.queue.finished());
+        Ok(())
+    }
+
+    /// Waits until all requests issued are complete.
+    pub(super) fn finish(&mut self) -> Result<(), Stop> {
+        self.queue.finish(&mut *self.drive).map_err(Stop::Drive)
     }
 
     pub(super) fn begin_measuring(&mut self, total: Option<u64>) -> Result<(), Stop> {
@@ -123,6 +130,7 @@ impl<'a> Host<'a> {
 
     /// Writes back what is left in the write buffer; returns when that is done. No request waits for it.
     pub(super) fn settle(&mut self) -> Result<SimTime, Stop> {
+        self.finish()?;
         self.drive.settle(self.queue.finished()).map_err(Stop::Drive)
     }
 

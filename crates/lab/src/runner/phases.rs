@@ -117,12 +117,12 @@ impl<'a> Runner<'a> {
         match source {
             Source::Synthetic(mut generator, pacing) => {
                 host.begin("warm-up", Some(warmup));
-                host.set_pacing(pacing);
+                host.set_pacing(pacing)?;
                 generator.issue(host, warmup)?;
                 let default = (!run.until_worn()).then_some(Amount::Capacities(1.0));
                 let measure = run.measure.or(default).map(|amount| amount.pages(capacity));
                 host.begin_measuring(measure)?;
-                host.set_pacing(pacing);
+                host.set_pacing(pacing)?;
                 generator.issue(host, measure.unwrap_or(u64::MAX))?;
                 host.settle()?;
                 Ok(EndedBy::Measure)

@@ -448,6 +448,10 @@ impl<T: Timing, M: Medium> Nand for Chip<T, M> {
         &self.counts
     }
 
+    fn was_cut(&self) -> bool {
+        !self.cuts.taken.is_empty()
+    }
+
     #[inline(always)]
     fn prefetch_oob(&self, ppa: Ppa) {
         prefetch_write(&self.oob_lpn, ppa.index());

@@ -675,6 +675,11 @@ impl Timing for ArrayTiming {
         self.blocks[place().block.index()].writer.map_or(When::START, When::With)
     }
 
+    fn last_class(&self, place: impl FnOnce() -> Place) -> Option<Class> {
+        let writer = self.ops.find(self.blocks[place().block.index()].writer?)?;
+        Some(self.ops[writer].class)
+    }
+
     fn has_begun(&self, when: When) -> Option<bool> {
         self.ops.awaited(when).map(|op| self.ops[op].state == State::Running)
     }

@@ -20,7 +20,7 @@ pub use config::{Class, SuspendConfig, TimingConfig};
 pub use link::Bus;
 pub use ops::Ticket;
 
-use strobe_types::{Place, SimTime};
+use strobe_types::{Place, SimTime, counters};
 
 /// When something is done: at a time that is known, or together with an operation that is still on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,17 +43,24 @@ impl From<SimTime> for When {
     }
 }
 
-/// What has been done with dies' time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Occupancy {
-    /// Time for which dies were held, by class of what held them, added up over all dies, in ns. A suspended operation
-    /// does not hold its die; suspending and resuming count as its own time.
-    pub held_ns: [u64; Class::ALL.len()],
-    /// Operations that were suspended, counted each time.
-    pub suspends: u64,
+counters! {
+    /// What has been done with dies' time.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct Occupancy {
+        /// Time for which dies were held, by class of what held them, added up over all dies, in ns. A suspended
+        /// operation does not hold its die; suspending and resuming count as its own time.
+        pub held_ns: [u64; Class::ALL.len()],
+        /// Operations that were suspended, counted each time.
+        pub suspends: u64,
+    }
 }
 
 impl Occupancy {
+    /// The same for one class.
+    pub fn of(&self, class: Class) -> u64 {
+        self.held_ns[class as usize]
+    }
+
     /// Time for which dies were held, in ns, added up over all dies.
     pub fn total_ns(&self) -> u64 {
         self.held_ns.iter().sum()
@@ -124,6 +131,11 @@ pub trait Timing: Clone {
     /// When the program of `place`'s block that was issued last is complete.
     fn last_program(&self, _place: impl FnOnce() -> Place) -> When {
         When::START
+    }
+
+    /// The class of that program, if it is not complete.
+    fn last_class(&self, _place: impl FnOnce() -> Place) -> Option<Class> {
+        None
     }
 
     /// Whether flash has begun with what `when` stands for; `None` if it is complete.
@@ -304,6 +316,10 @@ impl Timing for SwitchedTiming {
 
     fn last_program(&self, place: impl FnOnce() -> Place) -> When {
         either!(self, timing => timing.last_program(place))
+    }
+
+    fn last_class(&self, place: impl FnOnce() -> Place) -> Option<Class> {
+        either!(self, timing => timing.last_class(place))
     }
 
     fn has_begun(&self, when: When) -> Option<bool> {

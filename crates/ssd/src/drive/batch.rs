@@ -1,12 +1,12 @@
 //! Many requests at a time, as a generator or a trace has them: the path that decides how fast a run is.
 
 use strobe_ftl::Inspectable;
-use strobe_nand::{Cause, Unit};
+use strobe_nand::{Cause, Unit, When};
 use strobe_types::{Op, Request, SimTime};
 
 use super::Drive;
-use crate::command::{Command, CommandKind, Range};
-use crate::error::{CommandError, Completed};
+use crate::command::CommandKind;
+use crate::error::CommandError;
 use crate::queue::HostQueue;
 
 /// Requests ahead for which the map entry, then the rest, is fetched into the cache.
@@ -34,24 +34,35 @@ impl<F: Inspectable> Drive<F> {
                 }
             }
             self.prefetch(requests, at);
-            if self.is_timed() {
-                let issued = queue.issue(arrivals.get(at).copied());
-                let done = self.run_one(issued, request).map_err(|e| (at, e))?;
-                self.latency.record(request.op, done.since(issued));
-                queue.complete(done);
-            } else {
-                self.run_one(SimTime::ZERO, request).map_err(|e| (at, e))?;
+            while queue.must_wait() {
+                let next = self.next_instant().expect("a command that is outstanding completes");
+                self.pass(next);
+                self.hand_over(next, queue).map_err(|e| (at, e))?;
             }
+            let now = queue.issue(arrivals.get(at).copied());
+            self.pass(now);
+            self.hand_over(now, queue).map_err(|e| (at, e))?;
+            match self.work_of_request(request) {
+                Ok(work) => self.take_up(now, 0, work),
+                Err(error) => self.refuse_at_once(now, 0, error),
+            }
+            self.hand_over(now, queue).map_err(|e| (at, e))?;
             at += 1;
         }
         Ok(())
     }
 
-    #[inline(always)]
-    fn run_one(&mut self, now: SimTime, request: Request) -> Completed {
-        let range = [Range::new(request.lba, request.sectors)];
-        let command = Command::of_request(request.op, &range);
-        self.accounted(&command, |drive| drive.execute_request(now, request))
+    /// Tells the queue of all that is complete by `until`.
+    #[inline]
+    fn hand_over(&mut self, until: SimTime, queue: &mut HostQueue) -> Result<(), CommandError> {
+        let mut refused = Ok(());
+        while let Some((at, _, answer)) = self.take_completion(until) {
+            queue.complete(at);
+            if let Err(error) = answer {
+                refused = Err(error);
+            }
+        }
+        refused
     }
 
     #[inline(always)]
@@ -90,7 +101,7 @@ impl<F: Inspectable> Drive<F> {
             return Ok(0);
         }
         let before = self.ftl.stats().host_units_written;
-        let result = self.ftl.write(SimTime::ZERO, &units, Cause::Host);
+        let result = self.ftl.write(When::START, &units, Cause::Host);
         let written = self.ftl.stats().host_units_written - before;
         self.host.units_written += written;
         self.host.add_many(CommandKind::Write, written, written * u64::from(self.geometry.unit_bytes()));

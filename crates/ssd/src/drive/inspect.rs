@@ -1,7 +1,7 @@
 //! What can be seen of a drive.
 
 use strobe_ftl::{CheckError, Inspectable, WearSummary};
-use strobe_nand::Nand;
+use strobe_nand::{Nand, Timing};
 
 use super::Drive;
 use crate::device::Inspect;
@@ -30,6 +30,7 @@ impl<F: Inspectable> Inspect for Drive<F> {
             translation: self.ftl.stats().translation,
             copies: self.ftl.stats().copies,
             nvram: self.nvram.as_ref().map(Nvram::stats),
+            occupancy: self.ftl.nand().timing().occupancy(),
         }
     }
 

@@ -15,6 +15,10 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// Frees blocks until enough are at hand, then levels wear. Erases wait for the copies they
     /// depend on; nothing here waits for the host.
     pub(super) fn collect(&mut self, now: When) -> Result<(), FtlError> {
+        self.finish_background()?;
+        if !self.must_collect() {
+            return Ok(());
+        }
         self.stats.gc.runs += 1;
         let mut scratch = std::mem::take(&mut self.scratch);
         let result = self.collect_with(now, &mut scratch);
@@ -53,8 +57,18 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// Collects until `net_blocks` more, and at least `min_free_blocks`, are erased. Returns when
     /// the last erase is done.
     fn gain_blocks(&mut self, now: When, scratch: &mut Scratch<N::Payload>) -> Result<When, FtlError> {
-        let patience = 4 * u64::from(self.nand.geometry().blocks()) + 1000;
         let target = self.min_free_blocks.max(self.blocks.free.count() + self.config.net_blocks.max(1));
+        self.gain_to(target, now, scratch)
+    }
+
+    /// Collects until `target` blocks are erased. Returns when the last erase is done.
+    pub(super) fn gain_to(
+        &mut self,
+        target: u32,
+        now: When,
+        scratch: &mut Scratch<N::Payload>,
+    ) -> Result<When, FtlError> {
+        let patience = 4 * u64::from(self.nand.geometry().blocks()) + 1000;
         let mut fruitless = 0;
         let mut finished = now;
         let mut compaction = Compaction::new(self.blocks.free.count());
@@ -167,7 +181,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     }
 
     /// Moves what little-worn blocks hold, one block for each collection.
-    fn level(&mut self, now: When, scratch: &mut Scratch<N::Payload>) -> Result<When, FtlError> {
+    pub(super) fn level(&mut self, now: When, scratch: &mut Scratch<N::Payload>) -> Result<When, FtlError> {
         let Some(block) = self.leveler.as_mut().and_then(|leveler| leveler.choose()) else {
             return Ok(now);
         };
@@ -193,7 +207,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
 
     /// Moves the valid units of `scratch.victims` elsewhere. Returns when the last copy is on
     /// flash. If that fails, what has not been moved stays valid where it is.
-    fn empty(
+    pub(super) fn empty(
         &mut self,
         now: When,
         cause: Cause,
@@ -329,7 +343,11 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
 
     /// Makes the copies of what the victims hold, to which the last epoch refers, what the map on flash
     /// refers to. If that fails, the victims stay as they are.
-    fn commit_copies(&mut self, copied: When, scratch: &Scratch<N::Payload>) -> Result<When, FtlError> {
+    pub(super) fn commit_copies(
+        &mut self,
+        copied: When,
+        scratch: &Scratch<N::Payload>,
+    ) -> Result<When, FtlError> {
         let done = self.update_moved(copied).and_then(|updated| self.commit(updated));
         if done.is_err() {
             self.keep_victims(scratch);
@@ -389,7 +407,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     }
 
     #[cold]
-    fn take_out_of_service(&mut self, block: BlockId) {
+    pub(super) fn take_out_of_service(&mut self, block: BlockId) {
         self.nand.mark_bad(block);
         self.blocks.states[block.index()] = BlockState::Bad;
         self.store.block_left(block);

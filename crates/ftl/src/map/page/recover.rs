@@ -253,7 +253,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
                 report.blocks_erased += 1;
             }
             BlockState::Free => self.blocks.put_free(block, geometry, erases),
-            BlockState::Closed => {
+            BlockState::Closed | BlockState::Emptying => {
                 self.tell_policy(block, geometry);
                 self.close(block);
             }

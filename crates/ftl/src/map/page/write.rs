@@ -1,6 +1,6 @@
 //! Filling blocks: where units go, and what happens to their old versions.
 
-use strobe_nand::{Cause, Nand, Unit, When};
+use strobe_nand::{Cause, Nand, Timing, Unit, When};
 use strobe_types::{BlockId, Lpn, Ppa, Ppn};
 
 use super::{BlockState, HOST, MapStore, PageMap};
@@ -43,6 +43,9 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let (mut now, mut finished) = (now, now);
         let mut rest = units;
         while !rest.is_empty() {
+            if N::TIMED && self.is_free_first {
+                self.turn_to_free_die(stream);
+            }
             let (first, pages) = match self.streams[stream].next_pages() {
                 Some(run) => run,
                 None => {
@@ -155,7 +158,28 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     pub(super) fn invalidate(&mut self, ppa: Ppa) {
         let block = self.nand.geometry().block_of(ppa);
         let valid = self.blocks.invalidate(ppa, block);
+        // Policies know nothing more of blocks that are being emptied.
+        if !self.background.is_idle() && self.blocks.state(block) == BlockState::Emptying {
+            return;
+        }
         self.policy.invalidated(ppa, block, valid, self.tick);
+    }
+
+    /// Gives the turn to the die with the least work waiting, of equal ones to the one whose turn it would be, unless
+    /// the planes of a die are being filled.
+    fn turn_to_free_die(&mut self, stream: usize) {
+        let frontier = &mut self.streams[stream];
+        let dies = self.nand.geometry().dies();
+        if dies == 1 || !frontier.begins_row() {
+            return;
+        }
+        let timing = self.nand.timing();
+        let first = frontier.die_in_turn();
+        let order = (0..dies).map(|at| (first + at) % dies);
+        let least = order.min_by_key(|&at| timing.backlog(frontier.die_at(at, self.nand.geometry())));
+        if let Some(die) = least {
+            frontier.turn_to(die);
+        }
     }
 
     /// Makes sure the lane whose turn it is has an open block, collecting garbage first if the

@@ -451,7 +451,6 @@ fn used_drive(config: &Config, seed: u64) -> Result<(Box<dyn Simulated>, SimTime
     writes.extend((0..units / 3).map(|_| write(rng.below(units), 1)));
     let mut queue = HostQueue::new(Pacing::Closed { depth: 32, interval_ns: 0 }, SimTime::ZERO);
     drive.run(&writes, &[], &mut queue).map_err(|(_, error)| RunError::Command(error))?;
-    queue.finish(&mut *drive).map_err(RunError::Command)?;
     let start = drive.settle(queue.finished()).map_err(RunError::Command)?;
     Ok((drive, start))
 }

@@ -71,6 +71,11 @@ pub trait Device: Send {
     /// When something happens next that a host could notice, if anything does.
     fn next_event(&self) -> Option<SimTime>;
 
+    /// Whether a completion by `until` is known already: [`Device::advance`] would hand it over without time passing.
+    fn has_completion(&self, until: SimTime) -> bool {
+        self.next_event().is_some_and(|next| next <= until)
+    }
+
     /// Lets time pass until `until` and adds what is complete by then to `completions`.
     fn advance(&mut self, until: SimTime, completions: &mut Vec<Completion>);
 
@@ -83,14 +88,24 @@ pub trait Device: Send {
     /// far are complete. What the non-volatile cache holds stays there.
     fn settle(&mut self, now: SimTime) -> Result<SimTime, CommandError>;
 
-    /// Runs `requests` in order, paced by `queue`; `arrivals` are their own times in open loop (as many as
-    /// requests), else empty. Stops at the first error of a request that has completed by then, with the number of
-    /// requests issued before it was known. The last requests may be outstanding still: [`HostQueue::finish`] waits
-    /// for them.
+    /// Runs `requests` in order, paced by `queue`, until all of them are complete; `arrivals` are their own times in open
+    /// loop (as many as requests), else empty. Stops at the first error, which comes with the index of the request that
+    /// was issued last when it was known: that of the failing request, unless it was refused while it waited.
     ///
-    /// The same as [`HostQueue::send`] for one after the other, and much faster where nobody looks at single
-    /// completions.
+    /// The same as submitting them one by one, and much faster where nobody looks at single completions.
     fn run(
+        &mut self,
+        requests: &[Request],
+        arrivals: &[SimTime],
+        queue: &mut HostQueue,
+    ) -> Result<(), (usize, CommandError)> {
+        let result = self.issue(requests, arrivals, queue);
+        let finished = queue.finish(self).map_err(|error| (requests.len().saturating_sub(1), error));
+        result.and(finished)
+    }
+
+    /// Issues `requests` like [`Device::run`], but does not wait for the last ones: more may follow.
+    fn issue(
         &mut self,
         requests: &[Request],
         arrivals: &[SimTime],
@@ -144,7 +159,7 @@ impl HostQueue {
         }
         let now = self.issue(arrival);
         device.submit(now, 0, command, None);
-        self.take_completions(device, now)
+        if device.has_completion(now) { self.take_completions(device, now) } else { Ok(()) }
     }
 
     /// Waits until all commands sent are complete.

@@ -42,6 +42,14 @@ struct Entry<P> {
     used: u64,
 }
 
+/// Units on their way to flash.
+#[derive(Clone, Debug)]
+struct Leaving<P> {
+    /// When they are there.
+    arrive: When,
+    units: Vec<(Lpn, Option<P>)>,
+}
+
 /// The non-volatile write cache with its content.
 ///
 /// A place is taken until the unit in it is on flash: when all are, a write waits until
@@ -63,7 +71,7 @@ pub struct Nvram<P> {
     /// The tombstones among the entries.
     trimmed: BTreeSet<Lpn>,
     /// What is on its way to flash, by number of departure; it takes its places until it is there.
-    leaving: BTreeMap<u64, Vec<(Lpn, Option<P>)>>,
+    leaving: BTreeMap<u64, Leaving<P>>,
     leaving_units: usize,
     departures: u64,
     /// When the last read for a partially written unit has arrived; nothing is written back before.
@@ -241,11 +249,11 @@ impl<P: Payload> Nvram<P> {
         let done = ftl.write(ready, &self.batch, Cause::Cache)?;
         self.stats.evicted_units += self.batch.len() as u64;
         let units: Vec<Lpn> = self.batch.drain(..).map(|unit| unit.lpn).collect();
-        Ok((done, self.depart(&units)))
+        Ok((done, self.depart(done, &units)))
     }
 
     /// `units` are on their way to flash; returns the number of their departure.
-    fn depart(&mut self, units: &[Lpn]) -> u64 {
+    fn depart(&mut self, arrive: When, units: &[Lpn]) -> u64 {
         let gone = |lpn: &Lpn| {
             let entry = self.entries.remove(lpn)?;
             self.order.remove(&entry.used);
@@ -254,13 +262,20 @@ impl<P: Payload> Nvram<P> {
         let units: Vec<_> = units.iter().filter_map(gone).collect();
         self.departures += 1;
         self.leaving_units += units.len();
-        self.leaving.insert(self.departures, units);
+        self.leaving.insert(self.departures, Leaving { arrive, units });
         self.departures
     }
 
     /// What departed as `number` is on flash.
     pub(crate) fn arrived(&mut self, number: u64) {
-        self.leaving_units -= self.leaving.remove(&number).map_or(0, |units| units.len());
+        self.leaving_units -= self.leaving.remove(&number).map_or(0, |leaving| leaving.units.len());
+    }
+
+    /// Gives the places of what departed first away before it has arrived; returns when they are free.
+    pub(crate) fn give_away(&mut self) -> Option<When> {
+        let (_, leaving) = self.leaving.pop_first()?;
+        self.leaving_units -= leaving.units.len();
+        Some(leaving.arrive)
     }
 
     /// This cache as a power cut would leave it now: what is on its way to flash is still here.
@@ -269,7 +284,7 @@ impl<P: Payload> Nvram<P> {
         let leaving = std::mem::take(&mut left.leaving);
         left.leaving_units = 0;
         // The newest version of what left twice.
-        for (lpn, payload) in leaving.into_values().rev().flatten() {
+        for (lpn, payload) in leaving.into_values().rev().flat_map(|leaving| leaving.units) {
             if left.entries.contains_key(&lpn) {
                 continue;
             }
@@ -303,7 +318,7 @@ impl<P: Payload> Nvram<P> {
         }
         let done = ftl.flush(trimmed)?;
         let trimmed: Vec<Lpn> = std::mem::take(&mut self.trimmed).into_iter().collect();
-        Ok((done, self.depart(&trimmed)))
+        Ok((done, self.depart(done, &trimmed)))
     }
 
     /// Checks that the tables agree with each other. Cost: a pass over all entries.
@@ -316,7 +331,7 @@ impl<P: Payload> Nvram<P> {
         } else if !self.trimmed.iter().all(|lpn| self.holds(*lpn)) {
             "a tombstone is no entry"
         } else if self.entries.len() + self.leaving_units > self.capacity
-            || self.leaving.values().map(Vec::len).sum::<usize>() != self.leaving_units
+            || self.leaving.values().map(|leaving| leaving.units.len()).sum::<usize>() != self.leaving_units
         {
             "entries and what is on its way to flash are more than the capacity, or wrongly counted"
         } else {

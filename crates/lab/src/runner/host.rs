@@ -154,14 +154,15 @@ impl<'a> Host<'a> {
     /// matters then. Also returns how many requests were executed.
     fn run_batch(&mut self, batch: &[Request], arrivals: &[SimTime]) -> (usize, Result<(), Stop>) {
         let Some(power) = &mut self.power else {
-            return match self.drive.run(batch, arrivals, &mut self.queue) {
+            return match self.drive.issue(batch, arrivals, &mut self.queue) {
                 Ok(()) => (batch.len(), Ok(())),
                 Err((failed, error)) => (failed, Err(Stop::Drive(error))),
             };
         };
         for (at, request) in batch.iter().enumerate() {
             let arrivals = arrivals.get(at..=at).unwrap_or_default();
-            if let Err((_, error)) = self.drive.run(std::slice::from_ref(request), arrivals, &mut self.queue)
+            if let Err((_, error)) =
+                self.drive.issue(std::slice::from_ref(request), arrivals, &mut self.queue)
             {
                 return (at, Err(Stop::Drive(error)));
             }

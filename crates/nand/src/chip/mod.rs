@@ -186,8 +186,8 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         let mut done = after;
         for page in 0..pages {
             let ppn = first.plus(page);
-            let programmed = self.timing.program(after, program_class(cause), || self.geometry.place(ppn));
-            done = if page == 0 { programmed } else { self.timing.both(done, programmed) };
+            // Pages of a block are programmed in order: when the last one is there all are.
+            done = self.timing.program(after, program_class(cause), || self.geometry.place(ppn));
             let from = (page * per_page) as usize;
             let content = &units[from..units.len().min(from + per_page as usize)];
             self.medium.store(
@@ -253,7 +253,7 @@ impl<T: Timing, M: Medium> Chip<T, M> {
             self.write_oob(self.geometry.first_unit_of_page(ppn), content, 1);
             let stored = self.store(after, ppn, content, 1, sequence + u64::from(page), cause);
             self.track_program(stored, ppn, cause);
-            done = if page == 0 { stored } else { self.timing.both(done, stored) };
+            done = stored;
             if failed {
                 return Err(ProgramFailed { programmed: page, at: done });
             }

@@ -1,6 +1,7 @@
 //! Dies and channels in virtual time, event by event.
 //!
-//! At one instant, first everything ends that ends then: dies and buses in the order of their numbers, dies first.
+//! At one instant, first everything ends that ends then, in the order of the dies' numbers; of one die what its array
+//! does, then what is on the bus for it.
 //! Then what waited for a time comes, in the order of issue; whoever watches is told, and may issue more. Last, what
 //! can start does: dies choose in the order of their numbers, then free buses.
 
@@ -40,11 +41,15 @@ pub struct ArrayTiming {
     config: TimingConfig,
     page_transfer_ns: u64,
     unit_transfer_ns: u64,
+    /// Whether each die has its bus to itself, and nothing is loaded ahead: then all times of an operation are known
+    /// when it begins.
+    owns_bus: bool,
+    may_suspend: bool,
     now: SimTime,
     ops: Ops,
     dies: Vec<Die>,
     channels: Vec<Channel>,
-    /// When dies, then channels, are done with what they do.
+    /// For each die, when it is done with what it does, and when its page on the bus has arrived.
     race: Race,
     /// Operations that may not start before some time.
     later: BinaryHeap<Reverse<(SimTime, u64, u32)>>,
@@ -73,11 +78,13 @@ impl ArrayTiming {
             config,
             page_transfer_ns: transfer_ns(u64::from(spec.page_bytes) + u64::from(config.spare_bytes)),
             unit_transfer_ns: transfer_ns(u64::from(spec.unit_bytes) + u64::from(spare_per_unit)),
+            owns_bus: spec.dies_per_channel == 1 && !config.cache_program,
+            may_suspend: config.suspend.most > 0,
             now: SimTime::ZERO,
             ops: Ops::default(),
             dies,
             channels: vec![Channel::default(); spec.channels as usize],
-            race: Race::new((geometry.dies() + spec.channels) as usize),
+            race: Race::new(2 * geometry.dies() as usize),
             later: BinaryHeap::new(),
             blocks: vec![Block::default(); geometry.blocks() as usize],
             ready: Vec::new(),
@@ -95,9 +102,11 @@ impl ArrayTiming {
             config: self.config,
             page_transfer_ns: self.page_transfer_ns,
             unit_transfer_ns: self.unit_transfer_ns,
+            owns_bus: self.owns_bus,
+            may_suspend: self.may_suspend,
             now: self.now,
             ops: Ops::default(),
-            race: Race::new(dies.len() + self.channels.len()),
+            race: Race::new(2 * dies.len()),
             dies,
             channels: vec![Channel::default(); self.channels.len()],
             later: BinaryHeap::new(),
@@ -166,7 +175,7 @@ impl ArrayTiming {
             let die = entry.die;
             self.dies[die as usize].push(&mut self.ops, op);
             self.ops.queued(op, &mut self.ready);
-            self.note_die(die);
+            self.note_arrival(die);
         }
         self.ready.clear();
     }
@@ -184,6 +193,19 @@ impl ArrayTiming {
         if !entry.is_noted {
             entry.is_noted = true;
             self.noted_dies.push(die);
+        }
+    }
+
+    /// Something waits for `die`: does that change what it does?
+    #[inline]
+    fn note_arrival(&mut self, die: u32) {
+        let matters = match self.dies[die as usize].phase {
+            Phase::Idle => true,
+            Phase::Array { .. } => self.may_suspend || self.config.cache_program,
+            _ => false,
+        };
+        if matters {
+            self.note_die(die);
         }
     }
 
@@ -231,7 +253,7 @@ impl ArrayTiming {
         let is_busy = |phase: Phase| u32::from(phase != Phase::Idle);
         self.busy_dies = self.busy_dies + is_busy(phase) - is_busy(entry.phase);
         (entry.phase, entry.since) = (phase, self.now);
-        self.race.set(die as usize, due);
+        self.race.set(2 * die as usize, due);
     }
 
     /// The die has nothing more to do with what it did.
@@ -258,10 +280,10 @@ impl ArrayTiming {
             _ => self.config.program_ns,
         };
         let until = self.now + duration;
-        self.set_phase(die, Phase::Array { until }, until);
+        self.set_phase(die, Phase::Array { from: self.now, until }, until);
         let entry = &mut self.dies[die as usize];
         (entry.current, entry.suspends) = (Some(group), 0);
-        if entry.has_urgent_read() || self.config.cache_program {
+        if self.config.cache_program || (self.may_suspend && entry.has_urgent_read()) {
             self.note_die(die);
         }
     }
@@ -278,6 +300,15 @@ impl ArrayTiming {
                 entry.on_bus = group.first;
                 self.set_phase(die, Phase::Sending, NEVER);
                 self.request_bus(die, group.class);
+            }
+            (Phase::Reading, Some(group)) => {
+                self.complete(group.first);
+                self.free(die);
+            }
+            (Phase::Array { until, .. }, Some(_)) if self.now < until => {
+                // The transfer is over, and a read waits.
+                self.race.set(2 * die as usize, until);
+                self.note_die(die);
             }
             (Phase::Array { .. }, Some(group)) => {
                 let next = entry.next.take();
@@ -298,7 +329,7 @@ impl ArrayTiming {
             (Phase::Resuming, _) => {
                 let Some(Suspended { group, left_ns }) = entry.suspended else { return };
                 let until = self.now + left_ns;
-                self.set_phase(die, Phase::Array { until }, until);
+                self.set_phase(die, Phase::Array { from: self.now, until }, until);
                 let entry = &mut self.dies[die as usize];
                 (entry.current, entry.suspended) = (Some(group), None);
                 self.note_die(die);
@@ -316,11 +347,12 @@ impl ArrayTiming {
         }
     }
 
-    /// The page on the bus of `channel` has arrived.
-    fn transferred(&mut self, channel: u32) {
-        self.race.set(self.dies.len() + channel as usize, NEVER);
+    /// The page of `die` that is on the bus has arrived.
+    fn transferred(&mut self, die: u32) {
+        self.race.set(2 * die as usize + 1, NEVER);
+        let channel = self.dies[die as usize].channel;
+        self.channels[channel as usize].is_busy = false;
         self.note_channel(channel);
-        let Some(die) = self.channels[channel as usize].carries.take() else { return };
         let entry = &mut self.dies[die as usize];
         let op = entry.on_bus;
         let following = self.ops[op].next;
@@ -366,15 +398,23 @@ impl ArrayTiming {
                     self.begin(die, group);
                 }
             }
-            Phase::Array { until } => {
-                let suspend = self.config.suspend;
-                let may_suspend = entry.suspends < suspend.most
-                    && until.since(self.now) > suspend.least_left_ns
-                    && entry.next.is_none_or(|next| next.is_loaded);
-                if may_suspend && entry.has_urgent_read() {
-                    return self.suspend(die, until);
+            Phase::Array { from, until } => {
+                if self.may_suspend && entry.has_urgent_read() {
+                    let suspend = self.config.suspend;
+                    let may_suspend = entry.suspends < suspend.most
+                        && until.since(self.now.max(from)) > suspend.least_left_ns
+                        && entry.next.is_none_or(|next| next.is_loaded);
+                    if may_suspend && self.now < from {
+                        // As soon as its page is loaded.
+                        return self.race.set(2 * die as usize, from);
+                    }
+                    if may_suspend {
+                        return self.suspend(die, until);
+                    }
                 }
-                self.load_ahead(die);
+                if self.config.cache_program {
+                    self.load_ahead(die);
+                }
             }
             _ => {}
         }
@@ -393,7 +433,7 @@ impl ArrayTiming {
     fn load_ahead(&mut self, die: u32) {
         let entry = &mut self.dies[die as usize];
         let is_program = entry.current.is_some_and(|group| group.kind == Kind::Program);
-        if !self.config.cache_program || !is_program || entry.next.is_some() {
+        if !is_program || entry.next.is_some() {
             return;
         }
         let choice = entry.choice(&self.ops, &self.config.patience_ns);
@@ -424,6 +464,9 @@ impl ArrayTiming {
     /// `die`, which is idle, begins with `group`.
     fn begin(&mut self, die: u32, group: Group) {
         self.run_group(group);
+        if self.owns_bus && self.ops[group.first].next == NONE {
+            return self.begin_alone(die, group);
+        }
         match group.kind {
             Kind::Read => {
                 let due = self.now + self.config.read_ns;
@@ -440,18 +483,41 @@ impl ArrayTiming {
         }
     }
 
+    /// [`ArrayTiming::begin`] of a single operation of a die that has its bus to itself: when it ends is known at once.
+    fn begin_alone(&mut self, die: u32, group: Group) {
+        let transfer_ns = self.ops[group.first].transfer_ns;
+        let (phase, due) = match group.kind {
+            Kind::Read => {
+                let until = self.now + self.config.read_ns + transfer_ns;
+                (Phase::Reading, until)
+            }
+            Kind::Erase => return self.begin_array(die, group),
+            _ => {
+                let from = self.now + transfer_ns;
+                let until = from + self.config.program_ns;
+                (Phase::Array { from, until }, until)
+            }
+        };
+        self.set_phase(die, phase, due);
+        let entry = &mut self.dies[die as usize];
+        (entry.current, entry.suspends) = (Some(group), 0);
+        if group.kind != Kind::Read && self.may_suspend && entry.has_urgent_read() {
+            self.note_die(die);
+        }
+    }
+
     /// Lets the bus of `channel` carry something, if it is free and somebody waits.
     fn look_at_channel(&mut self, channel: u32) {
         let entry = &mut self.channels[channel as usize];
         entry.is_noted = false;
-        if entry.carries.is_some() {
+        if entry.is_busy {
             return;
         }
         let Some(die) = entry.next() else { return };
-        entry.carries = Some(die);
+        entry.is_busy = true;
         let op = self.dies[die as usize].on_bus;
         let due = self.now + self.ops[op].transfer_ns;
-        self.race.set(self.dies.len() + channel as usize, due);
+        self.race.set(2 * die as usize + 1, due);
     }
 
     /// The next instant at which something ends or comes.
@@ -469,9 +535,9 @@ impl ArrayTiming {
             if due > time {
                 break;
             }
-            match first.checked_sub(self.dies.len()) {
-                None => self.end(first as u32),
-                Some(channel) => self.transferred(channel as u32),
+            match first % 2 {
+                0 => self.end((first / 2) as u32),
+                _ => self.transferred((first / 2) as u32),
             }
         }
         while let Some(&Reverse((due, _, op))) = self.later.peek()
@@ -616,10 +682,13 @@ impl Timing for ArrayTiming {
         tokens.append(&mut self.reported);
     }
 
+    #[inline]
     fn start(&mut self) {
         while !self.noted_dies.is_empty() || !self.noted_channels.is_empty() {
             let mut noted = std::mem::take(&mut self.noted_dies);
-            noted.sort_unstable();
+            if noted.len() > 1 {
+                noted.sort_unstable();
+            }
             for &die in &noted {
                 self.look_at_die(die);
             }
@@ -627,8 +696,13 @@ impl Timing for ArrayTiming {
             // What was noted meanwhile is looked at in the next round.
             noted.append(&mut self.noted_dies);
             self.noted_dies = noted;
+            if self.noted_channels.is_empty() {
+                continue;
+            }
             let mut noted = std::mem::take(&mut self.noted_channels);
-            noted.sort_unstable();
+            if noted.len() > 1 {
+                noted.sort_unstable();
+            }
             for &channel in &noted {
                 self.look_at_channel(channel);
             }

@@ -12,8 +12,8 @@ struct Request {
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Channel {
-    /// The die whose page is on it.
-    pub(super) carries: Option<u32>,
+    /// Whether a page is on it.
+    pub(super) is_busy: bool,
     /// In the order in which they came.
     requests: Vec<Request>,
     came: u64,

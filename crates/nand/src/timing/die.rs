@@ -22,8 +22,12 @@ pub(super) enum Phase {
     Sending,
     /// Programs: one page after the other comes over the bus.
     Loading,
-    /// Programs and erases: the array is at work until then.
+    /// Both, of a read alone on a bus of its own.
+    Reading,
+    /// Programs and erases: the array is at work between these times. Before the first, the page of a program alone comes
+    /// over a bus of its own.
     Array {
+        from: SimTime,
         until: SimTime,
     },
     /// From the suspend until the die can read.
@@ -123,19 +127,21 @@ impl Die {
         self.queues[Class::HostRead as usize].head != NONE
     }
 
-    /// The class whose turn it is: that of the operation whose patience runs out first, of equal ones the more urgent.
+    /// The class whose turn it is: that of the operation whose patience runs out first, of equal ones the one issued
+    /// first.
     #[inline]
     pub(super) fn choice(&self, ops: &Ops, patience_ns: &[u64; Class::ALL.len()]) -> Option<Class> {
-        let mut best: Option<(SimTime, Class)> = None;
+        let mut best: Option<(SimTime, u64, Class)> = None;
         for (class, queue) in Class::ALL.into_iter().zip(&self.queues) {
             if queue.head != NONE {
-                let runs_out = ops[queue.head].ready_at + patience_ns[class as usize];
-                if best.is_none_or(|(earliest, _)| runs_out < earliest) {
-                    best = Some((runs_out, class));
+                let head = &ops[queue.head];
+                let runs_out = (head.ready_at + patience_ns[class as usize], head.number);
+                if best.is_none_or(|(earliest, number, _)| runs_out < (earliest, number)) {
+                    best = Some((runs_out.0, runs_out.1, class));
                 }
             }
         }
-        best.map(|(_, class)| class)
+        best.map(|(_, _, class)| class)
     }
 
     /// Takes the first operation of `class` out of its queue, with those directly behind it that can share its array

@@ -88,7 +88,6 @@ fn written(model: &Model, environment: &Environment) -> Result<(Box<dyn Simulate
         .collect();
     let mut queue = HostQueue::new(Pacing::Closed { depth: 32, interval_ns: 0 }, SimTime::ZERO);
     drive.run(&writes, &[], &mut queue).map_err(|(_, error)| failed(RunError::Command(error)))?;
-    queue.finish(&mut *drive).map_err(|error| failed(RunError::Command(error)))?;
     let start = drive.settle(queue.finished()).map_err(|error| failed(RunError::Command(error)))?;
     Ok((drive, start))
 }

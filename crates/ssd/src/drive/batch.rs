@@ -14,14 +14,16 @@ const ENTRY_AHEAD: usize = 24;
 const STATE_AHEAD: usize = 10;
 
 impl<F: Inspectable> Drive<F> {
-    /// See [`Device::run`](crate::Device::run).
-    pub(super) fn run_batch(
+    /// See [`Device::issue`](crate::Device::issue).
+    pub(super) fn issue_batch(
         &mut self,
         requests: &[Request],
         arrivals: &[SimTime],
         queue: &mut HostQueue,
     ) -> Result<(), (usize, CommandError)> {
         let gather = self.can_gather();
+        // Tags say which batch a request belongs to, and its place there.
+        self.batches = self.batches.wrapping_add(1);
         let mut at = 0;
         while let Some(&request) = requests.get(at) {
             if gather && request.op == Op::Write {
@@ -37,16 +39,17 @@ impl<F: Inspectable> Drive<F> {
             while queue.must_wait() {
                 let next = self.next_instant().expect("a command that is outstanding completes");
                 self.pass(next);
-                self.hand_over(next, queue).map_err(|e| (at, e))?;
+                self.hand_over(next, queue)?;
             }
             let now = queue.issue(arrivals.get(at).copied());
-            self.pass(now);
-            self.hand_over(now, queue).map_err(|e| (at, e))?;
+            self.catch_up(now);
+            self.hand_over(now, queue)?;
+            let tag = u64::from(self.batches) << 32 | at as u64;
             match self.work_of_request(request) {
-                Ok(work) => self.take_up(now, 0, work),
-                Err(error) => self.refuse_at_once(now, 0, error),
+                Ok(work) => self.take_up(now, tag, work),
+                Err(error) => self.refuse_at_once(now, tag, error),
             }
-            self.hand_over(now, queue).map_err(|e| (at, e))?;
+            self.hand_over(now, queue)?;
             at += 1;
         }
         Ok(())
@@ -54,12 +57,15 @@ impl<F: Inspectable> Drive<F> {
 
     /// Tells the queue of all that is complete by `until`.
     #[inline]
-    fn hand_over(&mut self, until: SimTime, queue: &mut HostQueue) -> Result<(), CommandError> {
+    fn hand_over(&mut self, until: SimTime, queue: &mut HostQueue) -> Result<(), (usize, CommandError)> {
         let mut refused = Ok(());
-        while let Some((at, _, answer)) = self.take_completion(until) {
+        while let Some((at, tag, answer)) = self.take_completion(until) {
             queue.complete(at);
-            if let Err(error) = answer {
-                refused = Err(error);
+            if let Err(error) = answer
+                && refused.is_ok()
+            {
+                let is_of_this = tag >> 32 == u64::from(self.batches);
+                refused = Err((if is_of_this { tag as u32 as usize } else { 0 }, error));
             }
         }
         refused

@@ -32,7 +32,7 @@ where
     }
 
     fn submit(&mut self, now: SimTime, tag: u64, command: &Command<'_>, data: Option<&[u8]>) {
-        self.pass(now);
+        self.catch_up(now);
         match self.work(command, data) {
             Ok(work) => self.take_up(now, tag, work),
             Err(error) => self.refuse_at_once(now, tag, error),
@@ -47,8 +47,15 @@ where
         self.next_instant()
     }
 
+    fn has_completion(&self, until: SimTime) -> bool {
+        self.flights.first().is_some_and(|first| first <= until)
+    }
+
     fn advance(&mut self, until: SimTime, completions: &mut Vec<Completion>) {
-        self.pass(until);
+        // What is known already is handed over before dies begin anything more.
+        if until > self.events_now() || !self.has_completion(until) {
+            self.pass(until);
+        }
         while let Some((at, tag, result)) = self.take_completion(until) {
             completions.push(Completion { tag, at, result });
         }
@@ -60,6 +67,7 @@ where
 
     fn settle(&mut self, now: SimTime) -> Completed {
         self.pass(now);
+        self.begin_command();
         self.check_medium()?;
         self.write_all_back()?;
         let written = self.buffer.as_ref().map_or(self.at_once(), |buffer| buffer.programmed_at());
@@ -71,13 +79,13 @@ where
         Ok(self.events_now())
     }
 
-    fn run(
+    fn issue(
         &mut self,
         requests: &[Request],
         arrivals: &[SimTime],
         queue: &mut HostQueue,
     ) -> Result<(), (usize, CommandError)> {
-        self.run_batch(requests, arrivals, queue)
+        self.issue_batch(requests, arrivals, queue)
     }
 }
 

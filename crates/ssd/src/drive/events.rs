@@ -11,6 +11,7 @@ use strobe_nand::{Nand, Timing, When};
 use strobe_types::SimTime;
 
 use super::{Drive, Progress, Step, Work};
+use crate::command::CommandKind;
 use crate::error::CommandError;
 
 /// The bytes of a read, or why a command was refused.
@@ -120,6 +121,14 @@ impl<F: Inspectable> Drive<F> {
     pub(super) fn refuse(&mut self, slot: u32, error: CommandError) {
         let now = self.events.now;
         let flight = self.flights.get(slot);
+        // Commands that are refused are not counted; others are counted when they are done.
+        match flight.work {
+            Work::Write { range, .. } if flight.has_begun => {
+                self.host.take_back(CommandKind::Write, range.bytes());
+            }
+            Work::Flush if flight.has_begun => self.host.take_back(CommandKind::Flush, 0),
+            _ => {}
+        }
         flight.result = Err(error);
         let at = flight.issued.max(now);
         self.flights.complete(slot, at);
@@ -195,8 +204,14 @@ impl<F: Inspectable> Drive<F> {
             due.clear();
             self.events.spare = due;
         }
-        if self.is_timed() {
-            self.ftl.nand_mut().timing_mut().start();
+    }
+
+    /// Lets time pass until `now`, if it has not come yet. At an instant that has come, dies begin nothing before time
+    /// goes on: commands that come together are looked at together.
+    #[inline]
+    pub(super) fn catch_up(&mut self, now: SimTime) {
+        if now > self.events.now {
+            self.pass(now);
         }
     }
 
@@ -278,10 +293,11 @@ impl<F: Inspectable> Drive<F> {
                     // Nobody who waits for a place, or for flash, will get what it waits for.
                     let stalled = std::mem::take(&mut self.events.stalled);
                     let draining = std::mem::take(&mut self.events.draining);
+                    let has_refused = !stalled.is_empty() || !draining.is_empty();
                     for slot in stalled.into_iter().chain(draining) {
                         self.refuse(slot, error.clone().into());
                     }
-                    return true;
+                    return has_refused;
                 }
             }
             has_gone = true;

@@ -58,6 +58,8 @@ pub struct Drive<F: MappingScheme> {
     /// Commands that are on their way.
     flights: Flights<F::Payload>,
     events: Events,
+    /// Batches so far.
+    batches: u32,
     power: Option<Box<PlannedCut<F::Payload>>>,
     witness: Option<Box<Witness<F::Payload>>>,
     /// What flash had done before the drive was built on it.
@@ -87,6 +89,7 @@ impl<F: MappingScheme> Drive<F> {
             read: Vec::new(),
             flights: Flights::default(),
             events: Events::default(),
+            batches: 0,
             power: None,
             witness: None,
             before: OpCounts::default(),

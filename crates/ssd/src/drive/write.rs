@@ -27,35 +27,17 @@ impl<F: Inspectable> Drive<F> {
             let lpn = self.geometry.lpn_of(range.lba);
             let unit = Unit { lpn, payload: content.of(lpn, range, &self.geometry) };
             let done = self.ftl.write(self.at_once(), &[unit], Cause::Host);
-            return self.counted(range, done.map(Progress::Done));
+            let done = done?;
+            self.host.units_written += 1;
+            return Ok(Progress::Done(done));
         }
         self.units.clear();
         let geometry = self.geometry.clone();
         let ready = self.gather(range.lba, range.sectors, |lpn| content.of(lpn, range, &geometry));
-        let step = match fua && self.buffer.is_some() {
+        match fua && self.buffer.is_some() {
             true => self.write_through(slot, ready, hint),
             false => self.store(slot, ready, hint),
-        };
-        self.uncounted_if_refused(range, step)
-    }
-
-    #[inline(always)]
-    fn counted(&mut self, range: Range, done: Result<Progress, FtlError>) -> Step {
-        match done {
-            Ok(progress) => {
-                self.host.units_written += 1;
-                Ok(progress)
-            }
-            Err(error) => self.uncounted_if_refused(range, Err(error.into())),
         }
-    }
-
-    /// Commands that are refused are not counted.
-    fn uncounted_if_refused(&mut self, range: Range, step: Step) -> Step {
-        if step.is_err() {
-            self.host.take_back(CommandKind::Write, range.bytes());
-        }
-        step
     }
 
     /// Writes the units gathered past the buffer, but to the non-volatile cache if they belong there.
@@ -174,6 +156,10 @@ impl<F: Inspectable> Drive<F> {
         let is_new = buffer.get(lpn).is_none();
         buffer.merge_until(ready, &mut self.ftl);
         buffer.put(lpn, unit.payload);
+        if !is_new {
+            self.host.units_written += 1;
+            return Ok(());
+        }
         while let Some(buffer) = &mut self.buffer
             && buffer.is_crowded()
             && self.ftl.may_write()
@@ -181,9 +167,7 @@ impl<F: Inspectable> Drive<F> {
             match buffer.write_back(&mut self.ftl) {
                 Ok(departed) => self.when_programmed(departed),
                 Err(error) => {
-                    if is_new {
-                        buffer.drop_units(lpn, 1);
-                    }
+                    buffer.drop_units(lpn, 1);
                     return Err(error);
                 }
             }
@@ -246,11 +230,12 @@ impl<F: Inspectable> Drive<F> {
             while let Some(nvram) = &mut self.nvram
                 && !nvram.has_place(unit.lpn)
             {
-                let departed = nvram.make_room(&mut self.ftl)?;
-                done = self.both(done, departed.0);
+                if !nvram.is_making_room() {
+                    nvram.make_room(&mut self.ftl)?;
+                }
                 // Whoever does not wait takes the place before it is free: the command waits for it instead.
-                if let Some(nvram) = &mut self.nvram {
-                    nvram.arrived(departed.1);
+                if let Some(free) = nvram.give_away() {
+                    done = self.both(done, free);
                 }
             }
             let at = self.absorb(unit, ready);
@@ -284,11 +269,7 @@ impl<F: Inspectable> Drive<F> {
     /// Completes when all writes completed before are on flash, or in the non-volatile cache.
     pub(super) fn flush(&mut self, slot: u32) -> Step {
         self.host.add(CommandKind::Flush, 0);
-        let step = self.drain(slot);
-        if step.is_err() {
-            self.host.take_back(CommandKind::Flush, 0);
-        }
-        step
+        self.drain(slot)
     }
 
     /// Waits until what the buffer held when the command began has been written back, then makes all that the mapping

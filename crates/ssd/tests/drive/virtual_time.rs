@@ -1,7 +1,7 @@
 //! Completion times against closed forms, to the nanosecond.
 
 use strobe_nand::{Cause, NandOp, NoMedium};
-use strobe_ssd::{DriveConfig, HostQueue, Inspect, Pacing, build};
+use strobe_ssd::{Command, Device, DriveConfig, HostQueue, Inspect, Pacing, Range, build};
 use strobe_types::{Lba, Op, Prng, Request, SimTime};
 
 use crate::setup::{
@@ -126,10 +126,17 @@ fn the_link_carries_one_transfer_at_a_time_in_each_direction() {
     let mut config = config();
     config.controller.link_mb_s = 1_000;
     let mut drive = timed::<NoMedium>(&config);
-    assert_eq!(drive.request(T0, read_unit(0)), Ok(ns(LINK)));
-    assert_eq!(drive.request(T0, read_unit(0)), Ok(ns(2 * LINK)));
+    let unit = Range::new(Lba::new(0), UNIT);
     // The other direction is free.
-    assert_eq!(drive.request(T0, write_unit(0)), Ok(ns(LINK + TRANSFER + PROGRAM)));
+    for (tag, command) in
+        (0..).zip([Command::Read { range: unit }, Command::Read { range: unit }, Command::write(unit)])
+    {
+        drive.submit(T0, tag, &command, None);
+    }
+    let mut done = Vec::new();
+    drive.advance(ns(1_000_000_000), &mut done);
+    let at: Vec<SimTime> = done.iter().map(|completion| completion.at).collect();
+    assert_eq!(at, [ns(LINK), ns(2 * LINK), ns(LINK + TRANSFER + PROGRAM)]);
 }
 
 #[test]
@@ -386,7 +393,7 @@ fn garbage_collection_lengthens_the_latency_of_the_write_that_needs_it() {
             + work.nand.total(NandOp::Program) * (TRANSFER + PROGRAM)
             + work.nand.total(NandOp::Erase) * ERASE;
         assert_eq!(done.since(now), expected, "the latency of each write is its own work");
-        assert_eq!(work.gc.time_ns, expected - (TRANSFER + PROGRAM));
+        assert_eq!(work.background_ns(), expected - (TRANSFER + PROGRAM));
         longest = longest.max(done.since(now));
         now = done;
     }

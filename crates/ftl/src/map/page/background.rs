@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 
 use strobe_nand::{Cause, Nand, Timing, Unit, When};
-use strobe_types::{BlockId, Ppa};
+use strobe_types::{BlockId, Geometry, Ppa};
 
 use super::{BlockState, PageMap};
 use crate::gc::{BlockView, Migration, VictimPolicy};
@@ -52,10 +52,12 @@ struct Victim {
 /// A program of copies on its way.
 #[derive(Clone, Debug)]
 struct Copies {
-    /// Where they go.
-    first: Ppa,
-    /// Where they come from, and whose victims they are of.
-    sources: Vec<(Ppa, u64)>,
+    /// Where they go: runs of units.
+    runs: Vec<(Ppa, u32)>,
+    /// Where they come from, one after the other.
+    sources: Vec<Ppa>,
+    /// The victims they are of.
+    of: Vec<u64>,
 }
 
 /// What goes on in the background.
@@ -73,8 +75,13 @@ pub(super) struct Background {
     earned: u64,
     /// There was nothing to gain when a victim was last looked for, at this tick.
     nothing_at: Option<u64>,
-    /// Whole victims at a time: when their erase is done this is the token.
+    /// Whole victims are being collected, until the token of their erase.
     is_collecting_whole: bool,
+    /// Pages of a victim that are read at a time.
+    read_pages: u32,
+    /// Units of a row: a page on each plane of a die.
+    row_units: u32,
+    spare: Vec<(Ppa, u32)>,
 }
 
 /// What a token stands for.
@@ -85,9 +92,18 @@ const ERASED: u64 = BACKGROUND + (3 << 58);
 const KIND: u64 = BACKGROUND | 3 << 58;
 
 impl Background {
-    pub(super) fn new(marks: Option<Marks>) -> Self {
-        Self { marks, ..Self::default() }
+    pub(super) fn new(marks: Option<Marks>, geometry: &Geometry) -> Self {
+        let planes = geometry.spec().planes_per_die;
+        Self {
+            marks,
+            read_pages: Self::READ_PAGES.max(2 * planes),
+            row_units: planes * geometry.units_per_page(),
+            ..Self::default()
+        }
     }
+
+    /// Pages of a victim that are read at a time, at least.
+    const READ_PAGES: u32 = 8;
 
     /// Whether units of blocks that are being emptied are still valid.
     #[inline(always)]
@@ -103,18 +119,21 @@ impl Background {
     /// Where the copy that is on its way to `ppa` comes from.
     pub(super) fn source_of(&self, ppa: Ppa) -> Option<Ppa> {
         self.copies.values().find_map(|copies| {
-            let at = ppa.get().checked_sub(copies.first.get())?;
-            copies.sources.get(at as usize).map(|&(source, _)| source)
+            let mut before = 0;
+            for &(first, count) in &copies.runs {
+                match ppa.get().checked_sub(first.get()) {
+                    Some(at) if at < count => return copies.sources.get((before + at) as usize).copied(),
+                    _ => before += count,
+                }
+            }
+            None
         })
     }
 }
 
 impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
-    /// Pages of a victim that are read at a time.
-    const READ_PAGES: u32 = 4;
-
     /// Programs of a victim's units on their way beyond which no more of it is read.
-    const PROGRAMS_AHEAD: u32 = 16;
+    const PROGRAMS_AHEAD: u32 = 4;
 
     /// Room in units: erased blocks, what is left of open ones, and what victims under way have earned so far.
     fn room(&self) -> u64 {
@@ -232,18 +251,15 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let mut reading = std::mem::take(&mut victim.reading);
         let per_page = self.nand.geometry().units_per_page();
         let (mut pages, mut arrived) = (0, None);
-        while next < end && pages < Self::READ_PAGES {
+        while next < end && pages < self.background.read_pages {
             let from = reading.len();
             reading
                 .extend((0..per_page).map(|at| next.plus(at)).filter(|&ppa| self.blocks.validity.get(ppa)));
             let units = (reading.len() - from) as u32;
             if units > 0 {
                 let page = self.nand.geometry().page_of(next);
-                let read = self.nand.read(When::START, page, units, Cause::Gc);
-                arrived = Some(match arrived {
-                    Some(before) => self.nand.both(before, read),
-                    None => read,
-                });
+                // Reads of one block come in the order of their issue: when the last one is there all are.
+                arrived = Some(self.nand.read(When::START, page, units, Cause::Gc));
                 pages += 1;
             }
             next = next.plus(per_page);
@@ -280,80 +296,101 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         self.read_on(number);
     }
 
-    /// Programs the units that have been read, whole pages of them; the last partial one, too, if it is `to_the_end`.
+    /// Programs the units that have been read: whole rows of pages, one on each plane of a die, so that the planes
+    /// share the time of the array; the rest, too, if it is `to_the_end`.
     fn program_carried(&mut self, to_the_end: bool) -> Result<(), FtlError> {
-        let per_page = self.nand.geometry().units_per_page() as usize;
-        let stream = self.roles.hot;
+        let row = self.background.row_units as usize;
+        if !to_the_end && self.background.carried.len() < row {
+            return Ok(());
+        }
         let mut carried = std::mem::take(&mut self.background.carried);
         // What the host has overwritten meanwhile need not be moved.
-        let (blocks, background) = (&self.blocks, &mut self.background);
+        let (blocks, victims) = (&self.blocks, &mut self.background.victims);
+        let mut spared: Vec<u64> = Vec::new();
         carried.retain(|&(ppa, number)| {
             let is_valid = blocks.validity.get(ppa);
-            if !is_valid && let Some(victim) = background.victims.get_mut(&number) {
+            if !is_valid && let Some(victim) = victims.get_mut(&number) {
                 victim.carried -= 1;
+                spared.push(number);
             }
             is_valid
         });
-        let mut result = Ok(());
-        let whole = carried.len() - carried.len() % per_page;
-        let count = if to_the_end { carried.len() } else { whole };
-        let mut programmed = 0;
-        for page in carried[..count].chunks(per_page) {
-            result = self.program_page(stream, page);
-            if result.is_err() {
-                break;
-            }
-            programmed += page.len();
+        let count = if to_the_end { carried.len() } else { carried.len() - carried.len() % row };
+        let result = self.program_copies(&carried[..count]);
+        match result {
+            Ok(()) => drop(carried.drain(..count)),
+            // The end of life: nothing more is moved.
+            Err(_) => carried.clear(),
         }
-        carried.drain(..programmed);
-        // Collecting may have been finished on the spot meanwhile: then nothing is carried any more.
-        if result.is_ok() {
-            self.background.carried.splice(..0, carried);
+        self.background.carried = carried;
+        // That may have been all that was left of a victim.
+        for number in spared {
+            self.finish_victim(number);
         }
         result
     }
 
-    fn program_page(&mut self, stream: usize, page: &[(Ppa, u64)]) -> Result<(), FtlError> {
-        let unit = |&(ppa, _): &(Ppa, u64)| Unit { lpn: self.owner_of(ppa), payload: self.nand.payload(ppa) };
-        let units: Vec<Unit<N::Payload>> = page.iter().map(unit).collect();
-        let mut sources = page.iter();
-        let mut first = None;
-        let done = self.write_pages(When::START, stream, Cause::Gc, &units, |ftl, run, to| {
-            first.get_or_insert(to);
+    fn program_copies(&mut self, copies: &[(Ppa, u64)]) -> Result<(), FtlError> {
+        if copies.is_empty() {
+            return Ok(());
+        }
+        let mut units = std::mem::take(&mut self.scratch.chunk);
+        units.clear();
+        for &(ppa, _) in copies {
+            units.push(Unit { lpn: self.owner_of(ppa), payload: self.nand.payload(ppa) });
+        }
+        let mut sources = copies.iter();
+        let mut runs = std::mem::take(&mut self.background.spare);
+        let done = self.write_pages(When::START, self.roles.hot, Cause::Gc, &units, |ftl, run, to| {
             for (at, (unit, &(source, _))) in (0..).zip(run.iter().zip(&mut sources)) {
                 ftl.remap(unit.lpn, source, to.plus(at));
                 let block = ftl.nand.geometry().block_of(source);
                 ftl.blocks.invalidate(source, block);
                 ftl.policy.written(to.plus(at), ftl.tick);
             }
+            runs.push((to, run.len() as u32));
             if ftl.store.is_journaled() {
                 ftl.note_run(run, to);
             }
         });
+        units.clear();
+        self.scratch.chunk = units;
         let done = done?;
-        self.stats.gc.units_moved += page.len() as u64;
+        self.stats.gc.units_moved += copies.len() as u64;
         let number = self.background.number();
-        for &(_, of) in page {
-            let Some(victim) = self.background.victims.get_mut(&of) else { continue };
-            victim.carried -= 1;
-            victim.programs += 1;
-            let before = victim.copied;
-            let both = if before == done { done } else { self.nand.both(before, done) };
-            if let Some(victim) = self.background.victims.get_mut(&of) {
-                victim.copied = both;
+        let mut of: Vec<u64> = Vec::new();
+        for &(_, victim) in copies {
+            if let Some(entry) = self.background.victims.get_mut(&victim) {
+                entry.carried -= 1;
+                if of.last() != Some(&victim) {
+                    of.push(victim);
+                }
             }
-            self.note_earned(of);
         }
-        if let Some(first) = first {
-            self.background.copies.insert(number, Copies { first, sources: page.to_vec() });
+        of.sort_unstable();
+        of.dedup();
+        for &victim in &of {
+            let Some(entry) = self.background.victims.get_mut(&victim) else { continue };
+            entry.programs += 1;
+            let before = entry.copied;
+            let copied = self.nand.both(before, done);
+            if let Some(entry) = self.background.victims.get_mut(&victim) {
+                entry.copied = copied;
+            }
+            self.note_earned(victim);
         }
+        let sources = copies.iter().map(|&(ppa, _)| ppa).collect();
+        self.background.copies.insert(number, Copies { runs, sources, of });
         self.nand.timing_mut().watch(done, PROGRAMMED + number);
         Ok(())
     }
 
     fn has_programmed(&mut self, number: u64) {
         let Some(copies) = self.background.copies.remove(&number) else { return };
-        for (_, of) in copies.sources {
+        let Copies { mut runs, of, .. } = copies;
+        runs.clear();
+        self.background.spare = runs;
+        for of in of {
             let Some(victim) = self.background.victims.get_mut(&of) else { continue };
             victim.programs -= 1;
             if victim.next < victim.end {
@@ -461,6 +498,8 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     pub(super) fn finish_background(&mut self) -> Result<(), FtlError> {
         self.background.carried.clear();
         self.background.is_collecting_whole = false;
+        // Their blocks are erased, as far as anybody here can tell: who wants to read a copy waits for its program.
+        self.background.copies.clear();
         self.background.earned = 0;
         // One that fails stays as it is, and keeps what it holds.
         while let Some((_, victim)) = self.background.victims.pop_first() {

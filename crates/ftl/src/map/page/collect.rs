@@ -13,18 +13,18 @@ use crate::gc::{BlockView, Migration, VictimPolicy};
 
 impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// Frees blocks until enough are at hand, then levels wear. Erases wait for the copies they
-    /// depend on; nothing here waits for the host.
-    pub(super) fn collect(&mut self, now: When) -> Result<(), FtlError> {
+    /// depend on; nothing here waits for the host. Returns when the last erase is done.
+    pub(super) fn collect(&mut self, now: When) -> Result<When, FtlError> {
         self.finish_background()?;
         if !self.must_collect() {
-            return Ok(());
+            return Ok(now);
         }
         self.stats.gc.runs += 1;
         let mut scratch = std::mem::take(&mut self.scratch);
         let result = self.collect_with(now, &mut scratch);
         self.scratch = scratch;
-        result?;
-        self.refuse_at_end_of_life()
+        let finished = result?;
+        self.refuse_at_end_of_life().map(|()| finished)
     }
 
     fn collect_with(&mut self, now: When, scratch: &mut Scratch<N::Payload>) -> Result<When, FtlError> {

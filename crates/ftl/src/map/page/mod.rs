@@ -162,7 +162,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             sequence: u64::from(store.is_paged()),
             stats: FtlStats { translation, ..FtlStats::default() },
             is_free_first,
-            background: Background::new(config.marks.filter(|_| nand.is_timed())),
+            background: Background::new(config.marks.filter(|_| nand.is_timed()), geometry),
             end_of_life: None,
             scratch: Scratch::default(),
             blocks,

@@ -106,10 +106,10 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let Some(oldest) = cmt.oldest().filter(|_| cmt.is_full()) else { return Ok(now) };
         let mut ready = now;
         if cmt.is_dirty(oldest) {
-            self.make_room_on_flash(now)?;
+            ready = self.make_room_on_flash(now)?;
             // A collection may have had reason to program the same page.
             if self.store.translation().cmt.is_dirty(oldest) {
-                ready = self.write_translation(now, Update::Evicted(oldest), oldest)?;
+                ready = self.write_translation(ready, Update::Evicted(oldest), oldest)?;
             }
         }
         self.stats.translation().evictions += 1;
@@ -119,13 +119,10 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
 
     /// Collects garbage if the next translation page needs a block: programs of translation pages must not
     /// do so themselves, as collection is what many of them are for.
-    fn make_room_on_flash(&mut self, now: When) -> Result<(), FtlError> {
+    fn make_room_on_flash(&mut self, now: When) -> Result<When, FtlError> {
         self.refuse_at_end_of_life()?;
         let has_room = self.streams[self.roles.translation].next_pages().is_some();
-        if !has_room && self.must_collect() {
-            self.collect(now)?;
-        }
-        Ok(())
+        if !has_room && self.must_collect() { self.collect(now) } else { Ok(now) }
     }
 
     /// Reads the translation page with the entry of `lpn`, if there is one.
@@ -215,7 +212,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             if !is_due(self, page) {
                 continue;
             }
-            self.make_room_on_flash(now)?;
+            let now = self.make_room_on_flash(now)?;
             let first = self.store.translation().entries(page).next();
             if let Some(lpn) = first
                 && is_due(self, page)

@@ -189,7 +189,8 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let mut ready = now;
         let for_host = matches!(cause, Cause::Host | Cause::Copy | Cause::Cache);
         if for_host && self.must_collect() {
-            self.collect(now)?;
+            // The world stands still until it is done.
+            ready = self.collect(now)?;
         }
         loop {
             // Collection may have written to this very stream, and passed the turn on.
@@ -212,7 +213,8 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
                 MapStore::Journaled(journal) => {
                     // Recovery looks for pages in the blocks that the last epoch has named.
                     journal.blocks_changed();
-                    ready = self.commit(now)?;
+                    let committed = self.commit(now)?;
+                    ready = self.nand.both(ready, committed);
                 }
                 MapStore::Paged(translation) => {
                     if stream == self.roles.translation {

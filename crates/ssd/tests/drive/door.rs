@@ -45,6 +45,9 @@ impl Device for OneByOne {
     fn next_event(&self) -> Option<SimTime> {
         self.0.next_event()
     }
+    fn has_completion(&self, until: SimTime) -> bool {
+        self.0.has_completion(until)
+    }
     fn advance(&mut self, until: SimTime, completions: &mut Vec<Completion>) {
         self.0.advance(until, completions);
     }

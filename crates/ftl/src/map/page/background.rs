@@ -116,6 +116,18 @@ impl Background {
         self.next
     }
 
+    /// The block of the units from `first` to `end` is about to be erased: copies that come from there, or go there, are
+    /// found on their way no more.
+    pub(super) fn forget(&mut self, first: Ppa, end: Ppa) {
+        let is_there = |ppa: Ppa| ppa >= first && ppa < end;
+        for copies in self.copies.values_mut() {
+            let goes = copies.runs.iter().any(|&(to, _)| is_there(to));
+            if goes || copies.sources.iter().any(|&from| is_there(from)) {
+                copies.runs.clear();
+            }
+        }
+    }
+
     /// Where the copy that is on its way to `ppa` comes from.
     pub(super) fn source_of(&self, ppa: Ppa) -> Option<Ppa> {
         self.copies.values().find_map(|copies| {

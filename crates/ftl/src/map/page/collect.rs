@@ -390,6 +390,11 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
 
     pub(super) fn erase(&mut self, now: When, block: BlockId, cause: Cause) -> When {
         self.store.block_left(block);
+        if N::TIMED {
+            let geometry = self.nand.geometry();
+            let first = geometry.first_unit(block);
+            self.background.forget(first, first.plus(geometry.units_per_block()));
+        }
         match self.nand.erase(now, block, cause) {
             Ok(done) => {
                 let erases = self.nand.block(block).erase_count;

@@ -188,12 +188,13 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         }
     }
 
-    /// Reads `units` units from `ppa` on, on a page that is not on flash yet: what the host has sent is still at hand;
+    /// Reads `count` units from `first` on, all of a page that is not on flash yet: what the host has sent is still at hand;
     /// a copy is read where it comes from, or after its program if it is there no more.
     #[cold]
-    fn read_on_its_way(&mut self, now: When, ppa: Ppa, units: u32) -> When {
+    fn read_on_its_way(&mut self, now: When, first: Lpn, count: u32) -> When {
         let mut finished = now;
-        for unit in (0..units).map(|at| ppa.plus(at)) {
+        for lpn in (0..count).map(|at| first.plus(at)) {
+            let Some(unit) = self.map.locate(lpn) else { continue };
             let page = self.nand.geometry().page_of(unit);
             let done = match self.background.source_of(unit) {
                 Some(source) => {
@@ -277,7 +278,7 @@ impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
             let units = (out.len() - from) as u32;
             let done = match self.nand.is_on_its_way(page) {
                 false => self.nand.read(now, page, units, Cause::Host),
-                true => self.read_on_its_way(now, ppa, units),
+                true => self.read_on_its_way(now, first.plus(at - units), units),
             };
             finished = self.nand.both(finished, done);
         }

@@ -312,13 +312,8 @@ impl ArrayTiming {
         let entry = &mut self.dies[die as usize];
         match (entry.phase, entry.current) {
             (Phase::Sensing, Some(group)) => {
-                if self.ops[group.first].transfer_ns == 0 {
-                    self.complete_group(group);
-                    return self.free(die);
-                }
-                entry.on_bus = group.first;
                 self.set_phase(die, Phase::Sending, NEVER);
-                self.request_bus(die, group.class);
+                self.send(die, group.first, group.class);
             }
             (Phase::Array { .. }, Some(group)) => {
                 let next = entry.next.take();
@@ -346,6 +341,20 @@ impl ArrayTiming {
             }
             (phase, _) => unreachable!("timing bug: {phase:?} has no end of its own"),
         }
+    }
+
+    /// Sends the pages of a read from `page` on, as far as that needs no bus; then asks for it.
+    fn send(&mut self, die: u32, mut page: u32, class: Class) {
+        while page != NONE && self.ops[page].transfer_ns == 0 {
+            let next = self.ops[page].next;
+            self.complete(page);
+            page = next;
+        }
+        if page == NONE {
+            return self.free(die);
+        }
+        self.dies[die as usize].on_bus = page;
+        self.request_bus(die, class);
     }
 
     fn complete_group(&mut self, group: Group) {
@@ -377,14 +386,13 @@ impl ArrayTiming {
             return;
         }
         let Some(group) = entry.current else { return };
-        let is_read = group.kind == Kind::Read;
-        if is_read {
+        if group.kind == Kind::Read {
             self.complete(op);
-        }
-        match (following, is_read) {
-            (NONE, true) => self.free(die),
-            (NONE, false) => self.begin_array(die, group),
-            _ => self.request_bus(die, group.class),
+            self.send(die, following, group.class);
+        } else if following == NONE {
+            self.begin_array(die, group);
+        } else {
+            self.request_bus(die, group.class);
         }
     }
 

@@ -380,8 +380,10 @@ impl ArrayTiming {
         {
             next.is_loaded = following == NONE;
             let class = next.group.class;
-            if following != NONE {
-                self.request_bus(die, class);
+            match following {
+                // A host read may wait for the suspend that had to wait for this.
+                NONE => self.note_die(die),
+                _ => self.request_bus(die, class),
             }
             return;
         }

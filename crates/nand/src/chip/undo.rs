@@ -162,9 +162,15 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         let on_their_way = std::mem::take(&mut self.on_their_way);
         let mut flash = self.clone();
         flash.page_by_page = self.wear.program_fail_rate > 0.0;
+        let cut = on_their_way.changes.iter().find(|change| change.operation == last);
+        let block = cut.map(|change| self.block_of(change));
         for change in on_their_way.changes.iter().rev() {
             let has_begun = match change.operation == last {
                 true => Some(begun),
+                // Pages of a block are programmed in order, though the next may be loaded meanwhile.
+                false if change.operation > last && Some(self.block_of(change)) == block => {
+                    Some(begun && self.timing.has_begun(change.when).unwrap_or(true))
+                }
                 false => self.timing.has_begun(change.when),
             };
             if let Some(has_begun) = has_begun {
@@ -175,6 +181,13 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         std::mem::swap(&mut self.cuts, &mut cuts);
         self.on_their_way = on_their_way;
         flash
+    }
+
+    fn block_of(&self, change: &Change<M::Payload>) -> BlockId {
+        match &change.what {
+            What::Program { ppn } => self.geometry.block_of_page(*ppn),
+            What::Erase { block, .. } => *block,
+        }
     }
 
     /// Takes back what `change` has done; if it `has_begun` it leaves its traces.

@@ -42,7 +42,7 @@ struct Change<P> {
 /// The operations that are not complete, in the order of their issue.
 #[derive(Clone, Debug)]
 pub(super) struct OnTheirWay<P> {
-    /// Whether they are kept: a cut is planned, and operations take time.
+    /// Whether there is something, or will be: a cut is planned, and operations take time.
     pub(super) is_kept: bool,
     changes: Vec<Change<P>>,
     /// Tokens of others.
@@ -56,22 +56,28 @@ impl<P> Default for OnTheirWay<P> {
 }
 
 impl<T: Timing, M: Medium> Chip<T, M> {
-    /// Keeps what a cut would undo, if one is planned. What was issued before the plan counts as done.
+    /// Keeps what a cut would undo, if one is planned. What was issued before the plan counts as done; what is kept
+    /// already stays so until it is complete, as it is still to be reported.
     pub(super) fn keep_on_their_way(&mut self) {
-        let is_kept = self.cuts.is_planned() && self.timing.is_timed();
-        let reported = std::mem::take(&mut self.on_their_way.reported);
-        self.on_their_way = OnTheirWay { is_kept, changes: Vec::new(), reported };
+        let OnTheirWay { changes, reported, .. } = &self.on_their_way;
+        let is_kept = self.is_tracked() || !changes.is_empty() || !reported.is_empty();
+        self.on_their_way.is_kept = is_kept;
+    }
+
+    /// Whether operations that are issued now are kept.
+    fn is_tracked(&self) -> bool {
+        self.cuts.is_planned() && self.timing.is_timed()
     }
 
     pub(super) fn track_program(&mut self, when: When, ppn: Ppn, cause: Cause) {
-        if self.on_their_way.is_kept {
+        if self.is_tracked() {
             self.track(when, cause, What::Program { ppn });
         }
     }
 
     /// Notes an erase that is about to change the tables.
     pub(super) fn track_erase(&mut self, when: When, block: BlockId, cause: Cause) {
-        if !self.on_their_way.is_kept {
+        if !self.is_tracked() {
             return;
         }
         let state = crate::Nand::block(self, block);
@@ -125,6 +131,7 @@ impl<T: Timing, M: Medium> Chip<T, M> {
             kept.append(&mut self.on_their_way.reported);
         }
         self.on_their_way.reported = kept;
+        self.keep_on_their_way();
     }
 
     pub(super) fn finish_tracked(&mut self, when: When) -> SimTime {
@@ -138,6 +145,7 @@ impl<T: Timing, M: Medium> Chip<T, M> {
             kept.append(&mut news);
         }
         self.on_their_way.reported = kept;
+        self.keep_on_their_way();
         match when {
             When::At(time) => time,
             When::With(_) => self.timing.now(),
@@ -153,6 +161,7 @@ impl<T: Timing, M: Medium> Chip<T, M> {
             }
         }
         self.on_their_way.changes.retain(|change| change.operation != operation);
+        self.keep_on_their_way();
     }
 
     /// The flash if power failed now, with `last` as the operation that is just about to be complete or, unless

@@ -317,3 +317,27 @@ fn plans_come_and_go_while_operations_are_on_their_way() {
     assert_eq!(tokens, [1, 2, 3]);
     assert!(chip.take_snapshots().is_empty());
 }
+
+/// Nor is a report lost that nobody has taken when the last operation of a plan is complete.
+#[test]
+fn what_is_reported_stays_reported_until_it_is_taken() {
+    for at_once in [false, true] {
+        let mut chip = small();
+        chip.plan_cuts(CutPlan::Everywhere);
+        let first = program(&mut chip, 0, 0);
+        chip.timing_mut().watch(first, 1);
+        chip.run(SimTime::from_ns(5));
+        chip.plan_cuts(CutPlan::Never);
+        if at_once {
+            chip.drain();
+        }
+        for _ in 0..3 {
+            assert!(chip.run(SimTime::from_ns(1000)));
+            assert_eq!(chip.timing().now().as_ns(), 10);
+        }
+        let mut tokens = Vec::new();
+        chip.reported(&mut tokens);
+        assert_eq!(tokens, [1]);
+        assert!(!chip.run(SimTime::from_ns(1000)));
+    }
+}

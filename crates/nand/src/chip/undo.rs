@@ -120,6 +120,7 @@ impl<T: Timing, M: Medium> Chip<T, M> {
                     _ => self.completed(token & !TOKEN),
                 }
             }
+            self.keep_on_their_way();
         }
         true
     }
@@ -161,7 +162,6 @@ impl<T: Timing, M: Medium> Chip<T, M> {
             }
         }
         self.on_their_way.changes.retain(|change| change.operation != operation);
-        self.keep_on_their_way();
     }
 
     /// The flash if power failed now, with `last` as the operation that is just about to be complete or, unless

@@ -18,7 +18,7 @@ struct Case {
 impl Case {
     fn chip(&self) -> TestChip {
         let geometry = Geometry::new(self.spec).expect("valid geometry");
-        let chip = Chip::new(geometry, self.wear, Untimed, self.seed);
+        let chip = Chip::new(geometry, self.wear, Untimed::default(), self.seed);
         if self.any_order { chip.in_any_order() } else { chip }
     }
 }

@@ -55,7 +55,7 @@ impl Subject for Case {
     }
 
     fn fresh(&self) -> Self::Ftl {
-        let chip = Chip::new(self.geometry(), self.wear, Untimed, self.config.seed);
+        let chip = Chip::new(self.geometry(), self.wear, Untimed::default(), self.config.seed);
         PageMap::new(chip, self.policy(), self.config).expect("room")
     }
 

@@ -8,10 +8,10 @@
 use std::fmt::Debug;
 
 use strobe_ftl::{Inspectable, MappingScheme, Recoverable, RecoveryError};
-use strobe_nand::{Cause, Chip, CutPlan, PowerCuts, Snapshot, StampMedium, Unit, Untimed};
-use strobe_types::{Lpn, Prng, SimTime};
+use strobe_nand::{Cause, Chip, CutPlan, PowerCuts, Snapshot, StampMedium, Unit, Untimed, When};
+use strobe_types::{Lpn, Prng};
 
-const T0: SimTime = SimTime::ZERO;
+const T0: When = When::START;
 
 pub(crate) type TestChip = Chip<Untimed, StampMedium>;
 

@@ -153,7 +153,8 @@ pub trait Nand {
     /// Erases `block`.
     fn erase(&mut self, after: When, block: BlockId, cause: Cause) -> Result<When, EraseFailed>;
 
-    /// Takes `block` out of service for good (after a failed program).
+    /// Takes `block` out of service for good (after a failed program). A power cut finds it so when everything issued
+    /// before is complete.
     fn mark_bad(&mut self, block: BlockId);
 
     /// The logical page recorded in the out-of-band area of a programmed unit; `None` for

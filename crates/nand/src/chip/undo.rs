@@ -26,13 +26,24 @@ struct Page<P> {
 
 #[derive(Clone, Debug)]
 enum What<P> {
-    Program { ppn: Ppn },
-    Erase { block: BlockId, state: BlockState, pages: Vec<Page<P>> },
+    /// A block is out of service from the moment when everything issued before is complete.
+    Mark {
+        block: BlockId,
+    },
+    Program {
+        ppn: Ppn,
+    },
+    Erase {
+        block: BlockId,
+        state: BlockState,
+        pages: Vec<Page<P>>,
+    },
 }
 
-/// An operation that is not complete.
+/// An operation that is not complete, or a mark that waits for some.
 #[derive(Clone, Debug)]
 struct Change<P> {
+    /// Its number; that of a mark is 0.
     operation: u64,
     when: When,
     cause: Cause,
@@ -100,6 +111,14 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         self.track(when, cause, What::Erase { block, state, pages });
     }
 
+    /// Notes that `block`, which was good, is marked bad.
+    pub(super) fn track_mark(&mut self, block: BlockId) {
+        if self.is_tracked() && !self.on_their_way.changes.is_empty() {
+            let (when, cause, what) = (When::START, Cause::Meta, What::Mark { block });
+            self.on_their_way.changes.push(Change { operation: 0, when, cause, what });
+        }
+    }
+
     fn track(&mut self, when: When, cause: Cause, what: What<M::Payload>) {
         let operation = self.counts.changes();
         self.on_their_way.changes.push(Change { operation, when, cause, what });
@@ -161,7 +180,11 @@ impl<T: Timing, M: Medium> Chip<T, M> {
                 self.cuts.taken.push(Snapshot { operation, begun, flash });
             }
         }
-        self.on_their_way.changes.retain(|change| change.operation != operation);
+        let changes = &mut self.on_their_way.changes;
+        changes.retain(|change| change.operation != operation);
+        while changes.first().is_some_and(|change| matches!(change.what, What::Mark { .. })) {
+            changes.remove(0);
+        }
     }
 
     /// The flash if power failed now, with `last` as the operation that is just about to be complete or, unless
@@ -176,6 +199,7 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         for change in on_their_way.changes.iter().rev() {
             let has_begun = match change.operation == last {
                 true => Some(begun),
+                false if change.operation == 0 => Some(false),
                 // Pages of a block are programmed in order, though the next may be loaded meanwhile.
                 false if change.operation > last && Some(self.block_of(change)) == block => {
                     Some(begun && self.timing.has_begun(change.when).unwrap_or(true))
@@ -195,13 +219,14 @@ impl<T: Timing, M: Medium> Chip<T, M> {
     fn block_of(&self, change: &Change<M::Payload>) -> BlockId {
         match &change.what {
             What::Program { ppn } => self.geometry.block_of_page(*ppn),
-            What::Erase { block, .. } => *block,
+            What::Erase { block, .. } | What::Mark { block } => *block,
         }
     }
 
     /// Takes back what `change` has done; if it `has_begun` it leaves its traces.
     fn undo(&mut self, change: &Change<M::Payload>, has_begun: bool) {
         match &change.what {
+            What::Mark { block } => self.blocks[block.index()].history &= !Block::BAD,
             What::Program { ppn } => {
                 let first = self.geometry.first_unit_of_page(*ppn);
                 let per_page = self.geometry.units_per_page();

@@ -1,6 +1,6 @@
 //! Filling blocks: where units go, and what happens to their old versions.
 
-use strobe_nand::{Cause, Nand, Unit, When};
+use strobe_nand::{Cause, Nand, Timing, Unit, When};
 use strobe_types::{BlockId, Lpn, Ppa, Ppn};
 
 use super::{BlockState, HOST, MapStore, PageMap};
@@ -182,6 +182,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
                 leveler.left(block);
             }
             self.policy.opened(block, self.nand.block(block).erase_count, self.tick);
+            let last = self.streams[stream].last_block(self.nand.geometry());
             self.streams[stream].open(block, self.nand.geometry());
             match &mut self.store {
                 MapStore::Memory => {}
@@ -191,6 +192,12 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
                     ready = self.commit(now)?;
                 }
                 MapStore::Paged(translation) => {
+                    // Recovery goes on in blocks that are not full, no more than there are lanes.
+                    if let Some(last) = last {
+                        let full =
+                            self.nand.timing().last_program(|| self.nand.geometry().place_of_block(last));
+                        ready = self.nand.both(ready, full);
+                    }
                     if stream == self.roles.translation {
                         translation.blocks.push(block);
                     }

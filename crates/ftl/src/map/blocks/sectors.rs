@@ -50,6 +50,9 @@ pub(super) struct Sectors<N: Nand> {
     /// Only with a durable map.
     pub(super) trims: Option<Trims>,
     pub(super) sequence: u64,
+    /// When all blocks that have been given up so far are erased. The first page of another waits for that: schemes
+    /// have only so many blocks of a kind, and recovery finds no more.
+    emptied: When,
     pub(super) stats: FtlStats,
     pub(super) end_of_life: Option<FtlError>,
 }
@@ -81,6 +84,7 @@ impl<N: Nand> Sectors<N> {
             free: FreePool::new(geometry, false),
             trims,
             sequence: 1,
+            emptied: When::START,
             stats: FtlStats { merges: Some(MergeStats::default()), ..FtlStats::default() },
             end_of_life: None,
             states,
@@ -171,6 +175,7 @@ impl<N: Nand> Sectors<N> {
         let ppn = self.page(block, offset);
         let sequence = self.sequence | mark;
         self.sequence += 1;
+        let now = self.turn_of(now, block);
         let result = self.nand.program(now, ppn, std::slice::from_ref(unit), sequence, cause);
         let at = match &result {
             Ok(done) => *done,
@@ -189,6 +194,14 @@ impl<N: Nand> Sectors<N> {
             self.written(unit.lpn);
         }
         Ok(at)
+    }
+
+    /// When `block` can take a page that is there at `now`.
+    pub(super) fn turn_of(&mut self, now: When, block: BlockId) -> When {
+        match self.nand.block(block).pages_programmed {
+            0 => self.nand.both(now, self.emptied),
+            _ => now,
+        }
     }
 
     #[cold]
@@ -267,20 +280,23 @@ impl<N: Nand> Sectors<N> {
             self.stats.merges().blocks_erased += 1;
             self.stats.gc.victims += 1;
         }
-        if self.failing[block.index()] {
+        let done = if self.failing[block.index()] {
             self.take_out_of_service(block);
-            return Ok(now);
-        }
-        match self.nand.erase(now, block, cause) {
-            Ok(done) => {
-                self.put_free(block);
-                Ok(done)
+            now
+        } else {
+            match self.nand.erase(now, block, cause) {
+                Ok(done) => {
+                    self.put_free(block);
+                    done
+                }
+                Err(failed) => {
+                    self.take_out_of_service(block);
+                    failed.at
+                }
             }
-            Err(failed) => {
-                self.take_out_of_service(block);
-                Ok(failed.at)
-            }
-        }
+        };
+        self.emptied = self.nand.both(self.emptied, done);
+        Ok(done)
     }
 
     /// Erases `blocks` after a merge that is complete at `now`; returns when all of it is done.

@@ -50,9 +50,9 @@ pub(super) struct Sectors<N: Nand> {
     /// Only with a durable map.
     pub(super) trims: Option<Trims>,
     pub(super) sequence: u64,
-    /// When all blocks that have been given up so far are erased. The first page of another waits for that: schemes
-    /// have only so many blocks of a kind, and recovery finds no more.
-    emptied: When,
+    /// When all blocks that have been given up so far are erased. Programs wait for that, as those who wrote firmware
+    /// for one chip did: schemes have only so many blocks of a kind, and recovery finds no more.
+    pub(super) emptied: When,
     pub(super) stats: FtlStats,
     pub(super) end_of_life: Option<FtlError>,
 }
@@ -175,7 +175,7 @@ impl<N: Nand> Sectors<N> {
         let ppn = self.page(block, offset);
         let sequence = self.sequence | mark;
         self.sequence += 1;
-        let now = self.turn_of(now, block);
+        let now = self.nand.both(now, self.emptied);
         let result = self.nand.program(now, ppn, std::slice::from_ref(unit), sequence, cause);
         let at = match &result {
             Ok(done) => *done,
@@ -194,14 +194,6 @@ impl<N: Nand> Sectors<N> {
             self.written(unit.lpn);
         }
         Ok(at)
-    }
-
-    /// When `block` can take a page that is there at `now`.
-    pub(super) fn turn_of(&mut self, now: When, block: BlockId) -> When {
-        match self.nand.block(block).pages_programmed {
-            0 => self.nand.both(now, self.emptied),
-            _ => now,
-        }
     }
 
     #[cold]

@@ -185,7 +185,8 @@ pub trait Nand {
     /// Everything that has been done, by operation and cause.
     fn counts(&self) -> &OpCounts;
 
-    /// Whether the program of page `ppn` is still on its way: its content is at hand, but not on flash.
+    /// Whether the program of page `ppn` is still on its way: its content is at hand, but not on flash. Where pages are
+    /// programmed in any order, whether one of its block is.
     #[inline(always)]
     fn is_on_its_way(&self, ppn: Ppn) -> bool {
         if !Self::TIMED {
@@ -193,7 +194,8 @@ pub trait Nand {
         }
         let place = self.geometry().place(ppn);
         let ahead = self.timing().programs_ahead(|| place);
-        ahead > 0 && place.page + ahead >= self.block(place.block).pages_programmed
+        let is_last = || place.page + ahead >= self.block(place.block).pages_programmed;
+        ahead > 0 && (self.takes_any_order() || is_last())
     }
 
     /// Asks the processor to bring the out-of-band records that start at `ppa` into its cache.

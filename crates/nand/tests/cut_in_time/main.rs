@@ -341,3 +341,21 @@ fn what_is_reported_stays_reported_until_it_is_taken() {
         assert!(!chip.run(SimTime::from_ns(1000)));
     }
 }
+
+/// A read of a page that is still on its way waits for it, also where the last page is not the highest.
+#[test]
+fn reads_wait_for_the_program_of_their_page() {
+    for (any_order, pages) in [(false, [0, 1, 2]), (true, [2, 1, 0])] {
+        let mut chip = if any_order { small().in_any_order() } else { small() };
+        for page in pages {
+            // The others are complete when the last is issued.
+            chip.drain();
+            program(&mut chip, 0, page);
+        }
+        let last = chip.geometry().page(BlockId::new(0), pages[2]);
+        assert!(chip.is_on_its_way(last));
+        let read = chip.read(When::START, last, 1, Cause::Host);
+        assert_eq!(chip.finish(read).as_ns(), 3 * 10 + 3);
+        assert!(!chip.is_on_its_way(last));
+    }
+}

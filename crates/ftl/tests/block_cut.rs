@@ -117,6 +117,13 @@ fn block_maps_lose_nothing_durable_while_operations_are_on_their_way() {
     torture_until::<ArrayTiming>(BlockScheme::Fast, 6_000, 2000);
 }
 
+/// A sector went into the block that a merge had made while what was merged was still to be erased: three blocks of
+/// one logical block.
+#[test]
+fn a_merged_block_takes_nothing_before_the_others_are_erased() {
+    torture_until::<ArrayTiming>(BlockScheme::LogBlock, 1, 3_000_028);
+}
+
 #[test]
 #[ignore = "minutes long: make test-long"]
 fn block_maps_lose_nothing_durable_in_a_million_cuts_in_time() {

@@ -38,6 +38,9 @@ struct Watched {
     /// Pages of the log that are not complete, and pages of epochs.
     log: Vec<When>,
     epoch: Vec<When>,
+    /// The last page of the last epoch, and the last erase of each block.
+    last_epoch: When,
+    erased: Vec<When>,
     /// The program of the last version of each logical unit.
     newest: BTreeMap<Lpn, When>,
     /// Blocks in use by the log.
@@ -59,6 +62,8 @@ impl Watched {
             host_data: Vec::new(),
             log: Vec::new(),
             epoch: Vec::new(),
+            last_epoch: When::START,
+            erased: vec![When::START; blocks],
             newest: BTreeMap::new(),
             log_blocks: vec![false; blocks],
             epochs_name_blocks: true,
@@ -185,6 +190,9 @@ impl Nand for Watched {
             if self.epochs_name_blocks && self.chip.geometry().page_in_block(ppn) == 0 {
                 let epoch = self.epoch.clone();
                 self.ensure(done, false, &epoch, "a block is written before the epoch that names it");
+                let erased = self.erased[self.chip.geometry().block_of_page(ppn).index()];
+                let what = "an epoch opens a block before it is erased";
+                self.ensure(self.last_epoch, false, &[erased], what);
             }
             if result.is_err() {
                 return Err(ProgramFailed { programmed: number, at: self.chip.both(all, done) });
@@ -211,6 +219,7 @@ impl Nand for Watched {
         // Byte 12 says what the page carries; 0: part of an epoch.
         if bytes[12] == 0 {
             self.epoch.push(done);
+            self.last_epoch = done;
         }
         let block = self.chip.geometry().block_of_page(ppn);
         self.log_blocks[block.index()] = true;
@@ -227,6 +236,7 @@ impl Nand for Watched {
             .collect();
         let result = self.chip.erase(after, block, cause);
         let done = result.as_ref().map_or_else(|failed| failed.at, |&done| done);
+        self.erased[block.index()] = done;
         if self.log_blocks[block.index()] {
             let log = self.log.clone();
             self.ensure(done, false, &log, "a block of the log is erased before it can be spared");

@@ -320,7 +320,7 @@ fn flash(planes: [u32; 2], unit_bytes: u32, wear: WearConfig) -> Watched {
 fn use_it(drive: &mut impl Inspectable<Payload = u64, Nand = Watched>, seed: u64) {
     let mut rng = Prng::new(seed);
     let units = drive.logical_units();
-    for number in 0..4000u64 {
+    for number in 0..2500u64 {
         let first = rng.below(units);
         let most = [3, 40][rng.below(2) as usize];
         let count = 1 + rng.below((units - first).min(most));

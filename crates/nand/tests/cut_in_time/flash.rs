@@ -45,7 +45,8 @@ enum Page<P> {
 struct Block<P> {
     pages: Vec<Page<P>>,
     erases: u32,
-    is_bad: bool,
+    /// Unknown where a mark waits for what ends at this very instant.
+    is_bad: Option<bool>,
     is_half_erased: bool,
 }
 
@@ -59,11 +60,13 @@ pub(crate) struct Expected<P> {
 pub(crate) struct Model<P> {
     geometry: Geometry,
     pub(crate) issued: Vec<Issued<P>>,
+    /// Blocks marked bad, with the number of operations issued before.
+    pub(crate) marks: Vec<(usize, BlockId)>,
 }
 
 impl<P: Payload> Model<P> {
     pub(crate) fn new(geometry: Geometry) -> Self {
-        Self { geometry, issued: Vec::new() }
+        Self { geometry, issued: Vec::new(), marks: Vec::new() }
     }
 
     fn block_of(&self, what: &What<P>) -> BlockId {
@@ -88,10 +91,10 @@ impl<P: Payload> Model<P> {
             .collect()
     }
 
-    /// What the operations lead to, one after the other.
-    pub(crate) fn after(&self, statuses: &[Status]) -> Expected<P> {
+    /// What the operations lead to, one after the other; those of the numbers `ended` have ended only now.
+    pub(crate) fn after(&self, statuses: &[Status], ended: &[u64]) -> Expected<P> {
         let pages = vec![Page::Erased; self.geometry.pages_per_block() as usize];
-        let fresh = Block { pages, erases: 0, is_bad: false, is_half_erased: false };
+        let fresh = Block { pages, erases: 0, is_bad: Some(false), is_half_erased: false };
         let blocks = vec![fresh; self.geometry.blocks() as usize];
         let mut expected = Expected { blocks, programs: 0, erases: 0 };
         for (issued, status) in self.issued.iter().zip(statuses) {
@@ -111,13 +114,20 @@ impl<P: Payload> Model<P> {
                 (What::Erase { .. }, Status::Begun) => block.is_half_erased = true,
                 (What::Erase { fails: true, .. }, _) => {
                     // It may have failed, but what was there is still there.
-                    (block.is_bad, expected.erases) = (true, expected.erases + 1);
+                    (block.is_bad, expected.erases) = (Some(true), expected.erases + 1);
                 }
                 (What::Erase { .. }, _) => {
                     block.pages.fill(Page::Erased);
                     (block.erases, block.is_half_erased) = (block.erases + 1, false);
                     expected.erases += 1;
                 }
+            }
+        }
+        // A mark is there when everything issued before it is complete.
+        for &(before, block) in &self.marks {
+            if statuses[..before].iter().all(|&status| status == Status::Complete) {
+                let is_settled = ended.iter().all(|&number| number > before as u64);
+                expected.blocks[block.index()].is_bad = is_settled.then_some(true);
             }
         }
         expected
@@ -131,7 +141,8 @@ impl<P: Payload> Expected<P> {
         for (block, id) in self.blocks.iter().zip((0..).map(BlockId::new)) {
             let state = flash.block(id);
             let programmed = block.pages.iter().filter(|page| !matches!(page, Page::Erased)).count() as u32;
-            let expected = (block.erases, block.is_bad, block.is_half_erased, programmed);
+            let is_bad = block.is_bad.unwrap_or(state.bad);
+            let expected = (block.erases, is_bad, block.is_half_erased, programmed);
             let found = (state.erase_count, state.bad, state.half_erased, state.pages_programmed);
             assert_eq!(found, expected, "{what}: {id}");
             for (page, number) in block.pages.iter().zip(0..) {

@@ -103,6 +103,11 @@ impl<M: Medium> Bench<M> {
         let unused: Vec<u32> = (0..geometry.pages_per_block())
             .filter(|&page| !self.chip.is_programmed(geometry.page(block, page)))
             .collect();
+        if self.rng.below(60) == 0 && !state.bad {
+            self.chip.mark_bad(block);
+            self.model.marks.push((self.model.issued.len(), block));
+            return;
+        }
         let when = match self.rng.below(10) {
             0 if !state.bad => {
                 let result = self.chip.erase(after, block, cause);
@@ -180,19 +185,19 @@ impl<M: Medium> Bench<M> {
         sorted.sort_unstable();
         assert_eq!(sorted, expected, "{}: snapshots at {time:?}", self.what);
         for snapshot in snapshots {
-            self.verify(snapshot, time);
+            self.verify(snapshot, time, &ended);
         }
         true
     }
 
-    fn verify(&mut self, snapshot: Snapshot<Chip<ArrayTiming, M>>, time: SimTime) {
+    fn verify(&mut self, snapshot: Snapshot<Chip<ArrayTiming, M>>, time: SimTime, ended: &[u64]) {
         let Snapshot { operation, begun, mut flash } = snapshot;
         let place = format!("{}: cut {operation}, begun {begun}, at {time:?}", self.what);
         self.snapshots += 1;
         let statuses = self.model.statuses(operation, begun);
         self.torn += statuses.iter().filter(|&&status| status == Status::Begun).count() as u64;
         self.undone += statuses.iter().filter(|&&status| status == Status::Waiting).count() as u64;
-        let expected = self.model.after(&statuses);
+        let expected = self.model.after(&statuses, ended);
         expected.compare(&flash, &place);
         assert_eq!(flash.timing().now(), time, "{place}");
         assert_eq!(flash.timing().next_event(), None, "{place}");
@@ -201,7 +206,8 @@ impl<M: Medium> Bench<M> {
         let geometry = flash.geometry().clone();
         for block in (0..geometry.blocks()).map(BlockId::new) {
             let page = flash.block(block).pages_programmed;
-            let usable = !flash.block(block).half_erased && !flash.takes_any_order();
+            let usable =
+                !flash.block(block).half_erased && !flash.block(block).bad && !flash.takes_any_order();
             if usable && page < geometry.pages_per_block() {
                 let unit = Unit { lpn: Lpn::new(3), payload: M::Payload::synthetic(77, 512) };
                 let first = geometry.first_unit_of_page(geometry.page(block, page));
@@ -224,7 +230,7 @@ fn torture<M: Medium>(seeds: std::ops::Range<u64>) {
         while bench.step() {}
         assert!(bench.model.issued.iter().all(|issued| issued.status == Status::Complete));
         let statuses = vec![Status::Complete; bench.model.issued.len()];
-        bench.model.after(&statuses).compare(&bench.chip, &bench.what);
+        bench.model.after(&statuses, &[]).compare(&bench.chip, &bench.what);
         snapshots += bench.snapshots;
         torn += bench.torn;
         undone += bench.undone;

@@ -110,6 +110,11 @@ impl Frontier {
         self.current.plane
     }
 
+    /// The block that was open last on the lane whose turn it is.
+    pub(crate) fn last_block(&self, geometry: &Geometry) -> Option<BlockId> {
+        self.current.end.checked_sub(1).map(|page| geometry.block_of_page(Ppn::new(page)))
+    }
+
     /// Opens `block` on the lane whose turn it is.
     pub(crate) fn open(&mut self, block: BlockId, geometry: &Geometry) {
         let lane = &mut self.current;

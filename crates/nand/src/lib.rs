@@ -153,7 +153,8 @@ pub trait Nand {
     /// Erases `block`.
     fn erase(&mut self, after: When, block: BlockId, cause: Cause) -> Result<When, EraseFailed>;
 
-    /// Takes `block` out of service for good (after a failed program).
+    /// Takes `block` out of service for good (after a failed program). A power cut finds it so when everything issued
+    /// before is complete.
     fn mark_bad(&mut self, block: BlockId);
 
     /// The logical page recorded in the out-of-band area of a programmed unit; `None` for
@@ -184,7 +185,8 @@ pub trait Nand {
     /// Everything that has been done, by operation and cause.
     fn counts(&self) -> &OpCounts;
 
-    /// Whether the program of page `ppn` is still on its way: its content is at hand, but not on flash.
+    /// Whether the program of page `ppn` is still on its way: its content is at hand, but not on flash. Where pages are
+    /// programmed in any order, whether one of its block is.
     #[inline(always)]
     fn is_on_its_way(&self, ppn: Ppn) -> bool {
         if !Self::TIMED {
@@ -192,7 +194,8 @@ pub trait Nand {
         }
         let place = self.geometry().place(ppn);
         let ahead = self.timing().programs_ahead(|| place);
-        ahead > 0 && place.page + ahead >= self.block(place.block).pages_programmed
+        let is_last = || place.page + ahead >= self.block(place.block).pages_programmed;
+        ahead > 0 && (self.takes_any_order() || is_last())
     }
 
     /// Whether a planned power cut has happened, and nobody has asked for what it has left.

@@ -440,6 +440,9 @@ impl<T: Timing, M: Medium> Nand for Chip<T, M> {
     }
 
     fn mark_bad(&mut self, block: BlockId) {
+        if !self.block(block).bad {
+            self.track_mark(block);
+        }
         self.blocks[block.index()].history |= Block::BAD;
         self.keep_state(block, None);
     }

@@ -26,13 +26,24 @@ struct Page<P> {
 
 #[derive(Clone, Debug)]
 enum What<P> {
-    Program { ppn: Ppn },
-    Erase { block: BlockId, state: BlockState, pages: Vec<Page<P>> },
+    /// A block is out of service from the moment when everything issued before is complete.
+    Mark {
+        block: BlockId,
+    },
+    Program {
+        ppn: Ppn,
+    },
+    Erase {
+        block: BlockId,
+        state: BlockState,
+        pages: Vec<Page<P>>,
+    },
 }
 
-/// An operation that is not complete.
+/// An operation that is not complete, or a mark that waits for some.
 #[derive(Clone, Debug)]
 struct Change<P> {
+    /// Its number; that of a mark is 0.
     operation: u64,
     when: When,
     cause: Cause,
@@ -42,7 +53,7 @@ struct Change<P> {
 /// The operations that are not complete, in the order of their issue.
 #[derive(Clone, Debug)]
 pub(super) struct OnTheirWay<P> {
-    /// Whether they are kept: a cut is planned, and operations take time.
+    /// Whether there is something, or will be: a cut is planned, and operations take time.
     pub(super) is_kept: bool,
     changes: Vec<Change<P>>,
     /// Tokens of others.
@@ -56,22 +67,28 @@ impl<P> Default for OnTheirWay<P> {
 }
 
 impl<T: Timing, M: Medium> Chip<T, M> {
-    /// Keeps what a cut would undo, if one is planned. What was issued before the plan counts as done.
+    /// Keeps what a cut would undo, if one is planned. What was issued before the plan counts as done; what is kept
+    /// already stays so until it is complete, as it is still to be reported.
     pub(super) fn keep_on_their_way(&mut self) {
-        let is_kept = self.cuts.is_planned() && self.timing.is_timed();
-        let reported = std::mem::take(&mut self.on_their_way.reported);
-        self.on_their_way = OnTheirWay { is_kept, changes: Vec::new(), reported };
+        let OnTheirWay { changes, reported, .. } = &self.on_their_way;
+        let is_kept = self.is_tracked() || !changes.is_empty() || !reported.is_empty();
+        self.on_their_way.is_kept = is_kept;
+    }
+
+    /// Whether operations that are issued now are kept.
+    fn is_tracked(&self) -> bool {
+        self.cuts.is_planned() && self.timing.is_timed()
     }
 
     pub(super) fn track_program(&mut self, when: When, ppn: Ppn, cause: Cause) {
-        if self.on_their_way.is_kept {
+        if self.is_tracked() {
             self.track(when, cause, What::Program { ppn });
         }
     }
 
     /// Notes an erase that is about to change the tables.
     pub(super) fn track_erase(&mut self, when: When, block: BlockId, cause: Cause) {
-        if !self.on_their_way.is_kept {
+        if !self.is_tracked() {
             return;
         }
         let state = crate::Nand::block(self, block);
@@ -94,6 +111,14 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         self.track(when, cause, What::Erase { block, state, pages });
     }
 
+    /// Notes that `block`, which was good, is marked bad.
+    pub(super) fn track_mark(&mut self, block: BlockId) {
+        if self.is_tracked() && !self.on_their_way.changes.is_empty() {
+            let (when, cause, what) = (When::START, Cause::Meta, What::Mark { block });
+            self.on_their_way.changes.push(Change { operation: 0, when, cause, what });
+        }
+    }
+
     fn track(&mut self, when: When, cause: Cause, what: What<M::Payload>) {
         let operation = self.counts.changes();
         self.on_their_way.changes.push(Change { operation, when, cause, what });
@@ -114,6 +139,7 @@ impl<T: Timing, M: Medium> Chip<T, M> {
                     _ => self.completed(token & !TOKEN),
                 }
             }
+            self.keep_on_their_way();
         }
         true
     }
@@ -125,6 +151,7 @@ impl<T: Timing, M: Medium> Chip<T, M> {
             kept.append(&mut self.on_their_way.reported);
         }
         self.on_their_way.reported = kept;
+        self.keep_on_their_way();
     }
 
     pub(super) fn finish_tracked(&mut self, when: When) -> SimTime {
@@ -138,6 +165,7 @@ impl<T: Timing, M: Medium> Chip<T, M> {
             kept.append(&mut news);
         }
         self.on_their_way.reported = kept;
+        self.keep_on_their_way();
         match when {
             When::At(time) => time,
             When::With(_) => self.timing.now(),
@@ -152,7 +180,11 @@ impl<T: Timing, M: Medium> Chip<T, M> {
                 self.cuts.taken.push(Snapshot { operation, begun, flash });
             }
         }
-        self.on_their_way.changes.retain(|change| change.operation != operation);
+        let changes = &mut self.on_their_way.changes;
+        changes.retain(|change| change.operation != operation);
+        while changes.first().is_some_and(|change| matches!(change.what, What::Mark { .. })) {
+            changes.remove(0);
+        }
     }
 
     /// The flash if power failed now, with `last` as the operation that is just about to be complete or, unless
@@ -162,9 +194,16 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         let on_their_way = std::mem::take(&mut self.on_their_way);
         let mut flash = self.clone();
         flash.page_by_page = self.wear.program_fail_rate > 0.0;
+        let cut = on_their_way.changes.iter().find(|change| change.operation == last);
+        let block = cut.map(|change| self.block_of(change));
         for change in on_their_way.changes.iter().rev() {
             let has_begun = match change.operation == last {
                 true => Some(begun),
+                false if change.operation == 0 => Some(false),
+                // Pages of a block are programmed in order, though the next may be loaded meanwhile.
+                false if change.operation > last && Some(self.block_of(change)) == block => {
+                    Some(begun && self.timing.has_begun(change.when).unwrap_or(true))
+                }
                 false => self.timing.has_begun(change.when),
             };
             if let Some(has_begun) = has_begun {
@@ -177,9 +216,17 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         flash
     }
 
+    fn block_of(&self, change: &Change<M::Payload>) -> BlockId {
+        match &change.what {
+            What::Program { ppn } => self.geometry.block_of_page(*ppn),
+            What::Erase { block, .. } | What::Mark { block } => *block,
+        }
+    }
+
     /// Takes back what `change` has done; if it `has_begun` it leaves its traces.
     fn undo(&mut self, change: &Change<M::Payload>, has_begun: bool) {
         match &change.what {
+            What::Mark { block } => self.blocks[block.index()].history &= !Block::BAD,
             What::Program { ppn } => {
                 let first = self.geometry.first_unit_of_page(*ppn);
                 let per_page = self.geometry.units_per_page();

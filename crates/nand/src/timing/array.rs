@@ -24,11 +24,20 @@ struct Block {
     writer: Option<Ticket>,
     /// Programs.
     programs: u32,
-    /// Operations issued since the erase that waits, or all of them.
+    /// Operations issued since the last erase that waits, or all of them.
     others: u32,
-    /// Operations that the erase waits for.
+    /// Operations that `erase` waits for; 0: it does not wait, or is complete.
     before_erase: u32,
+    /// The last erase, but for those in [`ArrayTiming::more_erases`].
     erase: Option<Ticket>,
+}
+
+/// An erase that waits for its block behind another one, and for how many operations issued between them.
+#[derive(Clone, Copy, Debug)]
+struct MoreErase {
+    block: u32,
+    op: u32,
+    before: u32,
 }
 
 /// Dies and channels with what they do and what waits for them.
@@ -54,6 +63,8 @@ pub struct ArrayTiming {
     /// Operations that may not start before some time.
     later: BinaryHeap<Reverse<(SimTime, u64, u32)>>,
     blocks: Vec<Block>,
+    /// Erases of blocks for which another one waits already, in the order of their issue: rarely any.
+    more_erases: Vec<MoreErase>,
     /// Operations that wait for nothing more.
     ready: Vec<u32>,
     reported: Vec<u64>,
@@ -87,6 +98,7 @@ impl ArrayTiming {
             race: Race::new(2 * geometry.dies() as usize),
             later: BinaryHeap::new(),
             blocks: vec![Block::default(); geometry.blocks() as usize],
+            more_erases: Vec::new(),
             ready: Vec::new(),
             reported: Vec::new(),
             noted_dies: Vec::new(),
@@ -111,6 +123,7 @@ impl ArrayTiming {
             channels: vec![Channel::default(); self.channels.len()],
             later: BinaryHeap::new(),
             blocks: vec![Block::default(); self.blocks.len()],
+            more_erases: Vec::new(),
             ready: Vec::new(),
             reported: Vec::new(),
             noted_dies: Vec::new(),
@@ -221,25 +234,53 @@ impl ArrayTiming {
     /// `op` is complete.
     #[inline]
     fn complete(&mut self, op: u32) {
-        let Block { programs, others, before_erase, erase, .. } =
-            &mut self.blocks[self.ops[op].block as usize];
-        *programs -= u32::from(self.ops[op].kind == Kind::Program);
-        let waiting = erase.and_then(|erase| self.ops.find(erase));
-        match waiting.filter(|&erase| self.ops[op].number < self.ops[erase].number) {
-            Some(waiting) => {
-                *before_erase -= 1;
-                if *before_erase == 0 {
-                    *erase = None;
-                    if self.ops.release(waiting) {
-                        self.ready.push(waiting);
-                    }
-                }
-            }
-            None => *others -= 1,
-        }
+        let Op { kind, block, .. } = self.ops[op];
+        self.blocks[block as usize].programs -= u32::from(kind == Kind::Program);
+        let waiting = self.leave_block(op);
         let token = self.ops.done(op, &mut self.ready);
+        if let Some(erase) = waiting {
+            // Of what waited for one thing, that issued first comes first.
+            let number = self.ops[erase].number;
+            let at = self.ready.partition_point(|&other| self.ops[other].number < number);
+            self.ready.insert(at, erase);
+        }
         self.report(token);
         self.let_ready_go();
+    }
+
+    /// `op` is in the way of no erase of its block any more; returns the erase that waited for nothing else.
+    #[inline]
+    fn leave_block(&mut self, op: u32) -> Option<u32> {
+        let Op { block: id, number, .. } = self.ops[op];
+        let block = &mut self.blocks[id as usize];
+        if block.before_erase > 0 {
+            let erase = block.erase.and_then(|erase| self.ops.find(erase));
+            if let Some(erase) = erase.filter(|&erase| number < self.ops[erase].number) {
+                block.before_erase -= 1;
+                return (block.before_erase == 0 && self.ops.release(erase)).then_some(erase);
+            }
+        }
+        let is_before = |more: &MoreErase| more.block == id && number < self.ops[more.op].number;
+        let Some(at) = self.more_erases.iter().position(is_before) else {
+            block.others -= 1;
+            return None;
+        };
+        let more = &mut self.more_erases[at];
+        more.before -= 1;
+        if more.before > 0 {
+            return None;
+        }
+        let erase = self.more_erases.remove(at).op;
+        // All before it are complete.
+        block.erase = Some(self.ops.ticket(erase));
+        self.ops.release(erase).then_some(erase)
+    }
+
+    /// The last erase of `block`, if it is not complete.
+    #[inline]
+    fn last_erase(&self, block: usize) -> Option<u32> {
+        let more = self.more_erases.iter().rev().find(|more| more.block as usize == block);
+        more.map(|more| more.op).or_else(|| self.blocks[block].erase.and_then(|erase| self.ops.find(erase)))
     }
 
     /// The die goes over to `phase`, which ends at `due` if that is known.
@@ -293,13 +334,8 @@ impl ArrayTiming {
         let entry = &mut self.dies[die as usize];
         match (entry.phase, entry.current) {
             (Phase::Sensing, Some(group)) => {
-                if self.ops[group.first].transfer_ns == 0 {
-                    self.complete_group(group);
-                    return self.free(die);
-                }
-                entry.on_bus = group.first;
                 self.set_phase(die, Phase::Sending, NEVER);
-                self.request_bus(die, group.class);
+                self.send(die, group.first, group.class);
             }
             (Phase::Reading, Some(group)) => {
                 self.complete(group.first);
@@ -338,6 +374,20 @@ impl ArrayTiming {
         }
     }
 
+    /// Sends the pages of a read from `page` on, as far as that needs no bus; then asks for it.
+    fn send(&mut self, die: u32, mut page: u32, class: Class) {
+        while page != NONE && self.ops[page].transfer_ns == 0 {
+            let next = self.ops[page].next;
+            self.complete(page);
+            page = next;
+        }
+        if page == NONE {
+            return self.free(die);
+        }
+        self.dies[die as usize].on_bus = page;
+        self.request_bus(die, class);
+    }
+
     fn complete_group(&mut self, group: Group) {
         let mut op = group.first;
         while op != NONE {
@@ -362,20 +412,21 @@ impl ArrayTiming {
         {
             next.is_loaded = following == NONE;
             let class = next.group.class;
-            if following != NONE {
-                self.request_bus(die, class);
+            match following {
+                // A host read may wait for the suspend that had to wait for this.
+                NONE => self.note_die(die),
+                _ => self.request_bus(die, class),
             }
             return;
         }
         let Some(group) = entry.current else { return };
-        let is_read = group.kind == Kind::Read;
-        if is_read {
+        if group.kind == Kind::Read {
             self.complete(op);
-        }
-        match (following, is_read) {
-            (NONE, true) => self.free(die),
-            (NONE, false) => self.begin_array(die, group),
-            _ => self.request_bus(die, group.class),
+            self.send(die, following, group.class);
+        } else if following == NONE {
+            self.begin_array(die, group);
+        } else {
+            self.request_bus(die, group.class);
         }
     }
 
@@ -560,12 +611,9 @@ impl Timing for ArrayTiming {
         let place = place();
         let op = self.issue(after, Kind::Read, class, place);
         self.ops[op].transfer_ns = self.unit_transfer_ns * u64::from(units);
-        let block = &mut self.blocks[place.block.index()];
-        block.others += 1;
-        if let Some(writer) = block.writer.and_then(|writer| self.ops.find(writer))
-            && self.ops[writer].kind == Kind::Erase
-        {
-            self.ops.wait_for(op, writer);
+        self.blocks[place.block.index()].others += 1;
+        if let Some(erase) = self.last_erase(place.block.index()) {
+            self.ops.wait_for(op, erase);
         }
         self.issued(op)
     }
@@ -599,20 +647,20 @@ impl Timing for ArrayTiming {
     fn erase(&mut self, after: When, class: Class, place: impl FnOnce() -> Place) -> When {
         let place = place();
         let op = self.issue(after, Kind::Erase, class, place);
-        let block = &mut self.blocks[place.block.index()];
-        let writer = block.writer.replace(self.ops.ticket(op)).and_then(|writer| self.ops.find(writer));
-        let is_waiting = block.erase.is_some_and(|erase| self.ops.find(erase).is_some());
-        if is_waiting {
-            // Erased twice in a row: behind whatever was last.
-            if let Some(writer) = writer {
-                self.ops.wait_for(op, writer);
-            }
-        } else if block.others > 0 {
-            (block.before_erase, block.others) = (block.others, 0);
-            block.erase = Some(self.ops.ticket(op));
+        let id = place.block.get();
+        let block = &mut self.blocks[id as usize];
+        let ticket = self.ops.ticket(op);
+        block.writer = Some(ticket);
+        let before = std::mem::replace(&mut block.others, 1);
+        if block.before_erase > 0 || self.more_erases.iter().any(|more| more.block == id) {
+            self.more_erases.push(MoreErase { block: id, op, before });
             self.ops.hold(op);
+        } else {
+            (block.erase, block.before_erase) = (Some(ticket), before);
+            if before > 0 {
+                self.ops.hold(op);
+            }
         }
-        self.blocks[place.block.index()].others += 1;
         self.issued(op)
     }
 

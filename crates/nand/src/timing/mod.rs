@@ -128,7 +128,7 @@ pub trait Timing: Clone {
         0
     }
 
-    /// When the program of `place`'s block that was issued last is complete.
+    /// When the program or erase of `place`'s block that was issued last is complete.
     fn last_program(&self, _place: impl FnOnce() -> Place) -> When {
         When::START
     }

@@ -60,6 +60,7 @@ impl<N: Nand> Sectors<N> {
         if self.nand.block(block).pages_programmed > offset {
             return Ok(now);
         }
+        let now = self.nand.both(now, self.emptied);
         self.nand.program(now, self.page(block, offset), &[], 0, Cause::Pad).map_err(|failed| {
             self.note_failure(block);
             Failed { at: failed.at }

@@ -50,6 +50,9 @@ pub(super) struct Sectors<N: Nand> {
     /// Only with a durable map.
     pub(super) trims: Option<Trims>,
     pub(super) sequence: u64,
+    /// When all blocks that have been given up so far are erased. Programs wait for that, as those who wrote firmware
+    /// for one chip did: schemes have only so many blocks of a kind, and recovery finds no more.
+    pub(super) emptied: When,
     pub(super) stats: FtlStats,
     pub(super) end_of_life: Option<FtlError>,
 }
@@ -81,6 +84,7 @@ impl<N: Nand> Sectors<N> {
             free: FreePool::new(geometry, false),
             trims,
             sequence: 1,
+            emptied: When::START,
             stats: FtlStats { merges: Some(MergeStats::default()), ..FtlStats::default() },
             end_of_life: None,
             states,
@@ -171,6 +175,7 @@ impl<N: Nand> Sectors<N> {
         let ppn = self.page(block, offset);
         let sequence = self.sequence | mark;
         self.sequence += 1;
+        let now = self.nand.both(now, self.emptied);
         let result = self.nand.program(now, ppn, std::slice::from_ref(unit), sequence, cause);
         let at = match &result {
             Ok(done) => *done,
@@ -267,20 +272,23 @@ impl<N: Nand> Sectors<N> {
             self.stats.merges().blocks_erased += 1;
             self.stats.gc.victims += 1;
         }
-        if self.failing[block.index()] {
+        let done = if self.failing[block.index()] {
             self.take_out_of_service(block);
-            return Ok(now);
-        }
-        match self.nand.erase(now, block, cause) {
-            Ok(done) => {
-                self.put_free(block);
-                Ok(done)
+            now
+        } else {
+            match self.nand.erase(now, block, cause) {
+                Ok(done) => {
+                    self.put_free(block);
+                    done
+                }
+                Err(failed) => {
+                    self.take_out_of_service(block);
+                    failed.at
+                }
             }
-            Err(failed) => {
-                self.take_out_of_service(block);
-                Ok(failed.at)
-            }
-        }
+        };
+        self.emptied = self.nand.both(self.emptied, done);
+        Ok(done)
     }
 
     /// Erases `blocks` after a merge that is complete at `now`; returns when all of it is done.

@@ -201,10 +201,10 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
 
     /// Programs stale translation pages again.
     fn refresh(&mut self, report: &mut Recovery) {
-        if self.end_of_life.is_none() {
-            if let Err(error) = self.write_back_entries(report.now(), true) {
-                self.end_of_life = Some(error);
-            }
+        if self.end_of_life.is_none()
+            && let Err(error) = self.write_back_entries(report.now(), true)
+        {
+            self.end_of_life = Some(error);
         }
         report.wait(&mut self.nand);
     }

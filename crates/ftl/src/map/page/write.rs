@@ -207,16 +207,24 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
                 leveler.left(block);
             }
             self.policy.opened(block, self.nand.block(block).erase_count, self.tick);
+            let place = |block| self.nand.geometry().place_of_block(block);
+            let erased = self.nand.timing().last_program(|| place(block));
+            let last = self.streams[stream].last_block(self.nand.geometry());
+            let full = last.map_or(When::START, |last| self.nand.timing().last_program(|| place(last)));
             self.streams[stream].open(block, self.nand.geometry());
             match &mut self.store {
                 MapStore::Memory => {}
                 MapStore::Journaled(journal) => {
-                    // Recovery looks for pages in the blocks that the last epoch has named.
+                    // Recovery looks for pages in the blocks that the last epoch has named, and takes all that it finds
+                    // there for new.
                     journal.blocks_changed();
-                    let committed = self.commit(now)?;
+                    let named = self.nand.both(now, erased);
+                    let committed = self.commit(named)?;
                     ready = self.nand.both(ready, committed);
                 }
                 MapStore::Paged(translation) => {
+                    // Recovery goes on in blocks that are not full, no more than there are lanes.
+                    ready = self.nand.both(ready, full);
                     if stream == self.roles.translation {
                         translation.blocks.push(block);
                     }

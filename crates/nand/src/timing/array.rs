@@ -551,8 +551,12 @@ impl ArrayTiming {
         };
         self.set_phase(die, phase, due);
         let entry = &mut self.dies[die as usize];
-        (entry.current, entry.suspends) = (Some(group), 0);
-        if group.kind != Kind::Read && self.may_suspend && entry.has_urgent_read() {
+        entry.current = Some(group);
+        if group.kind == Kind::Read {
+            return;
+        }
+        entry.suspends = 0;
+        if self.may_suspend && entry.has_urgent_read() {
             self.note_die(die);
         }
     }

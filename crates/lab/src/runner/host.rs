@@ -185,7 +185,7 @@ impl<'a> Host<'a> {
         if self.drive.stats().host.units_written >= self.series.due() {
             self.sample()?;
         }
-        if self.queue.finished() == SimTime::from_ns(u64::MAX) {
+        if self.queue.finished() >= SimTime::from_ns(u64::MAX - 1) {
             return Err(RunError::EndOfTime.into());
         }
         self.report()?;

@@ -14,7 +14,7 @@ use super::channel::Channel;
 use super::config::{Class, TimingConfig};
 use super::die::{Die, Group, Next, Phase, Suspended};
 use super::ops::{Kind, NONE, Op, Ops, State, Ticket, UNWATCHED};
-use super::race::{NEVER, Race};
+use super::race::{LAST, NEVER, Race};
 use super::{Occupancy, Timing, When};
 
 /// What is on its way on one block.
@@ -143,10 +143,17 @@ impl ArrayTiming {
         slot
     }
 
+    /// The time `ns` from now; never later than the end of time, which is a time like others.
+    #[inline]
+    fn at(&self, ns: u64) -> SimTime {
+        (self.now + ns).min(LAST)
+    }
+
     #[inline]
     fn wait_until(&mut self, op: u32, after: When) {
         match after {
-            When::At(time) if time > self.now => {
+            When::At(time) if time.min(LAST) > self.now => {
+                let time = time.min(LAST);
                 self.ops.hold(op);
                 self.later.push(Reverse((time, self.ops[op].number, op)));
             }
@@ -320,7 +327,7 @@ impl ArrayTiming {
             Kind::Erase => self.config.erase_ns,
             _ => self.config.program_ns,
         };
-        let until = self.now + duration;
+        let until = self.at(duration);
         self.set_phase(die, Phase::Array { from: self.now, until }, until);
         let entry = &mut self.dies[die as usize];
         (entry.current, entry.suspends) = (Some(group), 0);
@@ -364,7 +371,7 @@ impl ArrayTiming {
             }
             (Phase::Resuming, _) => {
                 let Some(Suspended { group, left_ns }) = entry.suspended else { return };
-                let until = self.now + left_ns;
+                let until = self.at(left_ns);
                 self.set_phase(die, Phase::Array { from: self.now, until }, until);
                 let entry = &mut self.dies[die as usize];
                 (entry.current, entry.suspended) = (Some(group), None);
@@ -439,7 +446,7 @@ impl ArrayTiming {
                 let class = match entry.suspended {
                     Some(_) if entry.has_urgent_read() => Some(Class::HostRead),
                     Some(_) => {
-                        let due = self.now + self.config.suspend.resume_ns;
+                        let due = self.at(self.config.suspend.resume_ns);
                         return self.set_phase(die, Phase::Resuming, due);
                     }
                     None => entry.choice(&self.ops, &self.config.patience_ns),
@@ -473,7 +480,7 @@ impl ArrayTiming {
 
     fn suspend(&mut self, die: u32, until: SimTime) {
         self.occupancy.suspends += 1;
-        self.set_phase(die, Phase::Suspending, self.now + self.config.suspend.suspend_ns);
+        self.set_phase(die, Phase::Suspending, self.at(self.config.suspend.suspend_ns));
         let entry = &mut self.dies[die as usize];
         entry.suspends += 1;
         let left_ns = until.since(self.now);
@@ -520,7 +527,7 @@ impl ArrayTiming {
         }
         match group.kind {
             Kind::Read => {
-                let due = self.now + self.config.read_ns;
+                let due = self.at(self.config.read_ns);
                 self.set_phase(die, Phase::Sensing, due);
                 self.dies[die as usize].current = Some(group);
             }
@@ -539,13 +546,13 @@ impl ArrayTiming {
         let transfer_ns = self.ops[group.first].transfer_ns;
         let (phase, due) = match group.kind {
             Kind::Read => {
-                let until = self.now + self.config.read_ns + transfer_ns;
+                let until = self.at(self.config.read_ns.saturating_add(transfer_ns));
                 (Phase::Reading, until)
             }
             Kind::Erase => return self.begin_array(die, group),
             _ => {
-                let from = self.now + transfer_ns;
-                let until = from + self.config.program_ns;
+                let from = self.at(transfer_ns);
+                let until = (from + self.config.program_ns).min(LAST);
                 (Phase::Array { from, until }, until)
             }
         };
@@ -571,7 +578,7 @@ impl ArrayTiming {
         let Some(die) = entry.next() else { return };
         entry.is_busy = true;
         let op = self.dies[die as usize].on_bus;
-        let due = self.now + self.ops[op].transfer_ns;
+        let due = self.at(self.ops[op].transfer_ns);
         self.race.set(2 * die as usize + 1, due);
     }
 

@@ -5,6 +5,9 @@ use strobe_types::SimTime;
 /// A time that never comes.
 pub(super) const NEVER: SimTime = SimTime::from_ns(u64::MAX);
 
+/// The last time that comes: where virtual time ends, everything happens at once.
+pub(super) const LAST: SimTime = SimTime::from_ns(u64::MAX - 1);
+
 /// The times of many runners, each with one; the earliest is known at once, of equal ones that of the lowest number.
 /// Setting one costs a comparison for each of log₂ n rounds.
 #[derive(Clone, Debug)]

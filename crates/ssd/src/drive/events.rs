@@ -84,6 +84,7 @@ impl Events {
     }
 
     fn set(&mut self, at: SimTime, token: u64) {
+        let at = at.min(SimTime::from_ns(u64::MAX - 1));
         self.set += 1;
         self.timers.push(Reverse((at, self.set, token)));
     }
@@ -109,7 +110,7 @@ impl<F: Inspectable> Drive<F> {
     pub(super) fn take_up(&mut self, now: SimTime, tag: u64, work: Work<F::Payload>) {
         let accepted = self.accept(now, &work);
         let slot = self.flights.add(tag, now, work);
-        if accepted > self.events.now {
+        if accepted.min(SimTime::from_ns(u64::MAX - 1)) > self.events.now {
             self.events.set(accepted, Event::Begins(slot).token());
         } else {
             self.step(slot);
@@ -166,7 +167,7 @@ impl<F: Inspectable> Drive<F> {
     #[inline]
     fn when_there(&mut self, when: When, event: Event) {
         match when {
-            When::At(at) if at > self.events.now => self.events.set(at, event.token()),
+            When::At(at) if at.min(SimTime::from_ns(u64::MAX - 1)) > self.events.now => self.events.set(at, event.token()),
             When::At(_) => self.events.due.push(event.token()),
             When::With(_) => self.ftl.nand_mut().timing_mut().watch(when, event.token()),
         }
@@ -210,6 +211,7 @@ impl<F: Inspectable> Drive<F> {
     /// goes on: commands that come together are looked at together.
     #[inline]
     pub(super) fn catch_up(&mut self, now: SimTime) {
+        let now = now.min(SimTime::from_ns(u64::MAX - 1));
         if now > self.events.now {
             self.pass(now);
         }

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use strobe_nand::{Cause, Nand, Timing, Unit, When};
 use strobe_types::{BlockId, Geometry, Ppa};
 
-use super::{BlockState, PageMap};
+use super::{BlockState, PageMap, Scratch};
 use crate::gc::{BlockView, Migration, VictimPolicy};
 use crate::{BACKGROUND, FtlError};
 
@@ -202,8 +202,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
                 return;
             };
             let valid = self.blocks.valid[block.index()];
-            if valid == units_per_block {
-                // There is nothing to gain, and nobody waits.
+            if valid + self.least_gain() > units_per_block {
                 self.background.nothing_at = Some(self.tick);
                 return;
             }
@@ -544,19 +543,50 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         if self.background.is_collecting_whole {
             return;
         }
-        let before = self.stats.gc.victims;
         let mut scratch = std::mem::take(&mut self.scratch);
-        self.stats.gc.runs += 1;
-        let target = self.blocks.free.count() + 1;
-        let result = self.gain_to(target, When::START, &mut scratch);
+        let result = self.collect_round(&mut scratch);
         self.scratch = scratch;
-        if let Ok(done) = result
-            && self.stats.gc.victims > before
-        {
-            self.background.is_collecting_whole = true;
-            self.nand.timing_mut().watch(done, ERASED);
-        } else {
-            self.background.nothing_at = Some(self.tick);
+        match result {
+            Ok(Some(done)) => {
+                self.background.is_collecting_whole = true;
+                self.nand.timing_mut().watch(done, ERASED);
+            }
+            // An error is the end of life, which whoever writes next is told.
+            Ok(None) | Err(_) => self.background.nothing_at = Some(self.tick),
         }
+    }
+
+    /// One round of it: the victims that are moved together. `None` if there is too little to gain.
+    fn collect_round(&mut self, scratch: &mut Scratch<N::Payload>) -> Result<Option<When>, FtlError> {
+        if self.store.is_paged() {
+            self.compact_translation(When::START, 0, scratch)?;
+        }
+        let target = self.blocks.free.count() + 1;
+        let valid = self.choose_victims(target, &mut scratch.victims);
+        let victims = scratch.victims.len() as u32;
+        if valid + victims * self.least_gain() > victims * self.nand.geometry().units_per_block() {
+            for &victim in &scratch.victims {
+                self.close(victim);
+            }
+            return Ok(None);
+        }
+        if victims == 0 {
+            return Ok(None);
+        }
+        self.stats.gc.runs += 1;
+        let copied = self.empty(When::START, Cause::Gc, scratch)?;
+        let copied = self.commit_copies(copied, scratch)?;
+        let mut finished = copied;
+        for &victim in &scratch.victims {
+            let erased = self.erase(copied, victim, Cause::Gc);
+            finished = self.nand.both(finished, erased);
+        }
+        Ok(Some(finished))
+    }
+
+    /// Units that a victim must gain at least to be worth moving while nobody needs its block: a sixteenth of it, and
+    /// more than what is lost where its last page is not full.
+    fn least_gain(&self) -> u32 {
+        (self.nand.geometry().units_per_block() / 16).max(self.background.row_units)
     }
 }

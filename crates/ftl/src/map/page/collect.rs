@@ -87,6 +87,9 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             let is_gain = valid < victims * self.nand.geometry().units_per_block();
             fruitless = if is_gain { 0 } else { fruitless + 1 };
             if victims == 0 || fruitless > patience {
+                for &victim in &scratch.victims {
+                    self.close(victim);
+                }
                 return Err(FtlError::NoProgress(fruitless));
             }
             let copied = self.empty(now, Cause::Gc, scratch)?;
@@ -112,7 +115,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// Takes the next victim; if units are to be sorted over several, as many as it takes to have
     /// `target` erased blocks, or as can be written to the erased blocks at hand. Returns the
     /// number of their valid units.
-    fn choose_victims(&mut self, target: u32, victims: &mut Vec<BlockId>) -> u32 {
+    pub(super) fn choose_victims(&mut self, target: u32, victims: &mut Vec<BlockId>) -> u32 {
         victims.clear();
         let units_per_block = self.nand.geometry().units_per_block();
         let sorted = self.config.migration == Migration::Sorted;

@@ -12,6 +12,8 @@ use strobe_workload::trace;
 use toml::{Table, Value};
 
 use super::fio_names::accept_fio_names;
+use super::jobs::JobConfig;
+use super::pace::PaceConfig;
 use crate::fit::{Fit, Late};
 
 defaults! {
@@ -19,10 +21,13 @@ defaults! {
     #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
     #[serde(default)]
     pub struct HostConfig {
-        /// Requests outstanding at any time (fio: iodepth). Default 1.
+        /// Most requests outstanding at any time (fio: iodepth); without a rate that many always are. Default 1.
         #[schemars(range(min = 1, max = 65_536))]
         pub queue_depth: u32 = 1;
-        /// Most requests per second (fio: rate_iops). 0 (default): no limit.
+        /// Requests per second (fio: rate_iops), which arrive by rate_process whatever the drive does. One that arrives
+        /// while queue_depth are outstanding is issued as soon as there is a place, so that a delay is caught up with;
+        /// latency is counted from its issue (clat_ns) and from its arrival (lat_ns). For traces at the drive's own pace:
+        /// at most so many, and nothing is caught up with. 0 (default): no limit, as fast as the drive takes them.
         #[schemars(range(min = 0, max = 1_000_000_000))]
         pub rate_iops: u32 = 0;
         /// A flush after every so many requests of a generator (fio: fsync, which counts writes only). Traces
@@ -46,6 +51,21 @@ pub struct SyntheticWorkload {
     /// The host.
     #[serde(flatten)]
     pub host: HostConfig,
+    /// When requests come, beyond a constant rate.
+    #[serde(flatten)]
+    pub pace: PaceConfig,
+}
+
+impl SyntheticWorkload {
+    /// Whether requests come at their own times, be the drive ready or not.
+    pub fn is_open_loop(&self) -> bool {
+        self.host.rate_iops > 0 || !self.pace.rate_points.is_empty()
+    }
+
+    /// Refuses what does not go together, in the table found under `path`.
+    pub(super) fn check(&self, path: &str) -> Result<(), KeyError> {
+        self.pace.check(self.host.rate_iops, path)
+    }
 }
 
 /// When the requests of a trace are issued.
@@ -124,6 +144,9 @@ pub enum WorkloadConfig {
     Synthetic(SyntheticWorkload),
     /// A block trace.
     Trace(TraceConfig),
+    /// Several generators side by side: `[[jobs]]`.
+    #[schemars(skip)]
+    Jobs(Vec<JobConfig>),
 }
 
 impl WorkloadConfig {
@@ -141,12 +164,33 @@ impl WorkloadConfig {
             }
             return Ok(Self::Trace(config));
         }
-        accept_fio_names(&mut table)?;
+        accept_fio_names(&mut table, "workload")?;
+        PaceConfig::check_table(&table, "workload")?;
         let mut schema = schema::of::<SyntheticWorkload>();
         // An unknown kind should be answered with every kind there is.
         if let Some(kinds) = schema["$defs"]["Kind"]["oneOf"].as_array_mut() {
             kinds.push(serde_json::json!({ "const": "trace" }));
         }
         Ok(Self::Synthetic(schema::read(table, &schema, "workload")?))
+    }
+
+    /// Refuses what does not go together.
+    pub(super) fn check(&self) -> Result<(), KeyError> {
+        match self {
+            Self::Synthetic(workload) => workload.check("workload"),
+            Self::Jobs(jobs) => JobConfig::check_all(jobs),
+            Self::Trace(_) => Ok(()),
+        }
+    }
+
+    /// The generators, each with its path in the file.
+    pub(crate) fn generators(&self) -> Vec<(String, &SyntheticWorkload)> {
+        match self {
+            Self::Synthetic(workload) => vec![("workload".to_owned(), workload)],
+            Self::Jobs(jobs) => {
+                jobs.iter().enumerate().map(|(at, job)| (format!("jobs[{at}]"), &job.workload)).collect()
+            }
+            Self::Trace(_) => Vec::new(),
+        }
     }
 }

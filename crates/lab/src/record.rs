@@ -80,8 +80,13 @@ impl Record {
         (self.begin, self.before) = (begin, (arrived, issued));
     }
 
-    pub(crate) fn end(&mut self, end: SimTime, arrived: u64, issued: u64, behind_ns: u64) {
-        self.end = end.max(self.begin);
+    /// The window ends; a job that has ended before keeps its end.
+    pub(crate) fn end(&mut self, end: SimTime) {
+        self.end = self.end.min(end).max(self.begin);
+    }
+
+    /// So many requests had arrived, and were issued, since the beginning.
+    pub(crate) fn offered(&mut self, arrived: u64, issued: u64, behind_ns: u64) {
         let waiting = self.before.0.saturating_sub(self.before.1);
         self.offered = Some(Offered {
             arrived: arrived.saturating_sub(self.before.1),

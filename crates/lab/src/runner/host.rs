@@ -60,8 +60,8 @@ pub(super) struct Host<'a> {
     pub(super) phase: Phase,
     /// Counters and time at the start of the measured window, once it has begun.
     pub(super) window_start: Option<(DriveStats, SimTime)>,
-    /// Counters at its end, if something that does not belong to it came after.
-    pub(super) window_end: Option<DriveStats>,
+    /// The same at its end, if something that does not belong to it came after.
+    pub(super) window_end: Option<(DriveStats, SimTime)>,
     /// Host pages of all phases.
     pub(super) pages: u64,
     pub(super) series: Series,
@@ -127,9 +127,9 @@ impl<'a> Host<'a> {
         Ok(())
     }
 
-    /// What comes now does not count any more.
-    pub(super) fn close_window(&mut self) {
-        self.window_end = Some(self.drive.stats());
+    /// The measured window has ended at `end`.
+    pub(super) fn close_window(&mut self, end: SimTime) {
+        self.window_end = Some((self.drive.stats(), end));
     }
 
     fn open_window(&mut self, now: SimTime) {

@@ -30,8 +30,9 @@ impl Runner<'_> {
     ) -> RunResult {
         let _ = self.host.sample();
         let Self { experiment, host, trace, jobs, steady, image } = self;
-        let (drive, finished) = (&host.drive, host.finished());
-        let end = host.window_end.clone().unwrap_or_else(|| host.drive.stats());
+        let drive = &host.drive;
+        let window_end = host.window_end.clone();
+        let (end, finished) = window_end.unwrap_or_else(|| (drive.stats(), host.finished()));
         let is_measuring = host.is_measuring();
         let (start, started) = host.window_start.unwrap_or_else(|| (end.clone(), finished));
         let window = end.since(&start);
@@ -130,7 +131,7 @@ impl Runner<'_> {
 
 /// Each job, and their sum if there are several.
 fn of_jobs(records: &[Record], virtual_ns: u64) -> (Vec<Job>, Option<Job>) {
-    // One job has all of the window, with what it waits for at its end.
+    // One job has all of the window.
     let [record] = records else {
         let total = Record::total(records).map(|total| Job::of(&total, virtual_ns));
         return (records.iter().map(|record| Job::of(record, record.span_ns())).collect(), total);

@@ -201,8 +201,7 @@ impl<'a> Runner<'a> {
         host.begin_measuring_at(jobs.now(), measure.pages)?;
         jobs.measure(host);
         let ended = jobs.run(host, measure);
-        let finished = jobs.finish(host);
-        host.close_window();
+        let finished = jobs.finish(host, matches!(ended, Ok(true)));
         ended?;
         finished?;
         host.settle()?;

@@ -175,12 +175,13 @@ impl Job {
 
     /// The measured window ends, and the job with it.
     pub(super) fn finish(&mut self, now: SimTime) {
+        self.record.end = if self.end < now { self.end } else { NEVER };
         let arrived = self.arrived(now);
         // The oldest that waits.
         let waits_since = self.next_arrival().filter(|&next| next < now && next < self.end);
         let behind_ns = waits_since.map_or(0, |next| now.since(next));
-        self.record.end(self.end.min(now), arrived, self.issued(), behind_ns);
-        self.end = now;
+        self.record.offered(arrived, self.issued(), behind_ns);
+        self.end = self.end.min(now);
     }
 
     /// Requests that have arrived before `now` and were not issued.

@@ -143,8 +143,8 @@ impl Jobs {
         self.jobs.iter_mut().for_each(|job| job.measure(now));
     }
 
-    /// Goes on up to `limit`.
-    pub(super) fn run(&mut self, host: &mut Host<'_>, limit: Limit) -> Result<(), Stop> {
+    /// Goes on up to `limit`; says whether it was time that ran out.
+    pub(super) fn run(&mut self, host: &mut Host<'_>, limit: Limit) -> Result<bool, Stop> {
         let end = limit.ns.map_or(NEVER, |ns| self.now + ns);
         self.needs_time = limit.pages.is_none();
         while limit.pages.is_none_or(|pages| host.phase.pages < pages) {
@@ -153,7 +153,8 @@ impl Jobs {
             let event_at = host.drive.next_event().unwrap_or(NEVER);
             let stop_at = self.timeline.as_ref().map_or(end, |timeline| timeline.due().min(end));
             if due == NEVER && self.outstanding == 0 {
-                return self.ended(end);
+                self.ended(end)?;
+                break;
             }
             if stop_at <= issue_at.min(event_at) && stop_at != NEVER {
                 self.now = self.now.max(stop_at);
@@ -161,7 +162,8 @@ impl Jobs {
                     self.close_interval(host);
                 }
                 if stop_at == end {
-                    break;
+                    self.look(host)?;
+                    return Ok(true);
                 }
             } else if event_at <= issue_at {
                 if event_at == NEVER {
@@ -173,7 +175,8 @@ impl Jobs {
                 self.issue(host, job)?;
             }
         }
-        self.look(host)
+        self.look(host)?;
+        Ok(false)
     }
 
     /// No job has anything to do any more.
@@ -183,11 +186,11 @@ impl Jobs {
         if has_more && end == NEVER { Err(RunError::EndOfTime.into()) } else { Ok(()) }
     }
 
-    /// Waits until all that was issued is complete. The measured window ends here, and with it the series.
-    pub(super) fn finish(&mut self, host: &mut Host<'_>) -> Result<(), Stop> {
+    /// Issues nothing more and waits until all is complete. The series ends now, and the measured window if its time has
+    /// run out, else with the last completion.
+    pub(super) fn finish(&mut self, host: &mut Host<'_>, time_is_over: bool) -> Result<(), Stop> {
         self.close_interval(host);
         let now = self.now;
-        host.completed(now);
         self.jobs.iter_mut().for_each(|job| job.finish(now));
         let timeline = self.timeline.take();
         while self.outstanding > 0 {
@@ -195,6 +198,9 @@ impl Jobs {
             self.advance(host, next)?;
         }
         self.timeline = timeline;
+        let end = if time_is_over { now } else { self.now };
+        host.close_window(end);
+        self.jobs.iter_mut().for_each(|job| job.record.end(end));
         self.look(host)
     }
 

@@ -148,11 +148,10 @@ impl Jobs {
         let end = limit.ns.map_or(NEVER, |ns| self.now + ns);
         self.needs_time = limit.pages.is_none();
         while limit.pages.is_none_or(|pages| host.phase.pages < pages) {
-            let (job, due) = earliest(&self.due);
-            let issue_at = due.max(self.now);
+            let (job, issue_at) = earliest(&self.due, self.now);
             let event_at = host.drive.next_event().unwrap_or(NEVER);
             let stop_at = self.timeline.as_ref().map_or(end, |timeline| timeline.due().min(end));
-            if due == NEVER && self.outstanding == 0 {
+            if issue_at == NEVER && self.outstanding == 0 {
                 self.ended(end)?;
                 break;
             }
@@ -331,11 +330,13 @@ impl Jobs {
     }
 }
 
-/// The first of the earliest times, and where it is. There are few jobs: a look at each is quicker than a heap.
+/// The first of those who can issue soonest, and when that is; what was due before `now` is due now. There are few jobs: a
+/// look at each is quicker than a heap.
 #[inline]
-fn earliest(due: &[SimTime]) -> (usize, SimTime) {
+fn earliest(due: &[SimTime], now: SimTime) -> (usize, SimTime) {
     let mut first = (0, NEVER);
     for (at, &time) in due.iter().enumerate() {
+        let time = time.max(now);
         if time < first.1 {
             first = (at, time);
         }

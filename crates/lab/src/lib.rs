@@ -29,8 +29,8 @@ mod verdict;
 
 pub use config_error::ConfigError;
 pub use experiment::{
-    Amount, Experiment, HostConfig, Ignored, JobConfig, PaceConfig, PacingName, RateAt, RunConfig, SteadyMetric,
-    SyntheticWorkload, Time, TraceConfig, WorkloadConfig,
+    Amount, Experiment, HostConfig, Ignored, JobConfig, PaceConfig, PacingName, RateAt, RunConfig,
+    SteadyMetric, SyntheticWorkload, Time, TraceConfig, WorkloadConfig,
 };
 pub use fit::{Changes, Fit, FitError, Late};
 pub use lifetime::{BadBlockPoint, EndedBy};

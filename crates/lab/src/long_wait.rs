@@ -44,7 +44,8 @@ impl LongWait {
         let limit_ns = u64::from(experiment.run.long_wait).saturating_mul(slowest_ns);
         let of = |job: &'_ Record, op: Op| job.ops[op as usize].latency.extremes().1;
         let all = jobs.iter().flat_map(|job| Op::ALL.map(|op| (job, op)));
-        let longer = |one: (_, _), other: (_, _)| if of(other.0, other.1) > of(one.0, one.1) { other } else { one };
+        let longer =
+            |one: (_, _), other: (_, _)| if of(other.0, other.1) > of(one.0, one.1) { other } else { one };
         let (job, op) = all.reduce(longer)?;
         let latency_ns = of(job, op);
         if limit_ns == 0 || latency_ns <= limit_ns {

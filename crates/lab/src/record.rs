@@ -14,6 +14,14 @@ pub(crate) struct OpRecord {
     pub(crate) latency: Latencies,
     /// From arrival to completion; empty in closed loop, where both are the same.
     pub(crate) from_arrival: Latencies,
+    /// Latencies of requests that were issued when they arrived, and so are both; until the window ends.
+    prompt: Latencies,
+}
+
+impl OpRecord {
+    fn new(requests: u64, bytes: u64, latency: Latencies) -> Self {
+        Self { requests, bytes, latency, from_arrival: Latencies::new(), prompt: Latencies::new() }
+    }
 }
 
 /// Requests that came at their own times.
@@ -47,15 +55,9 @@ pub(crate) struct Record {
 
 impl Record {
     pub(crate) fn new(name: String, is_open_loop: bool, depth: u32) -> Self {
-        let none = || OpRecord {
-            requests: 0,
-            bytes: 0,
-            latency: Latencies::new(),
-            from_arrival: Latencies::new(),
-        };
         Self {
             name,
-            ops: Op::ALL.map(|_| none()),
+            ops: Op::ALL.map(|_| OpRecord::new(0, 0, Latencies::new())),
             is_open_loop,
             begin: SimTime::ZERO,
             end: SimTime::ZERO,
@@ -67,11 +69,9 @@ impl Record {
 
     /// The only job of a drive, which has counted for it.
     pub(crate) fn of_drive(name: &str, stats: &DriveStats, latency: &Latency) -> Self {
-        let op = |op: Op| OpRecord {
-            requests: stats.host.commands(op),
-            bytes: stats.host.bytes(op),
-            latency: Latencies::of(latency, op),
-            from_arrival: Latencies::new(),
+        let op = |op: Op| {
+            let latency = Latencies::of(latency, op);
+            OpRecord::new(stats.host.commands(op), stats.host.bytes(op), latency)
         };
         Self { ops: Op::ALL.map(op), ..Self::new(name.to_owned(), false, 0) }
     }
@@ -83,6 +83,13 @@ impl Record {
     /// The window ends; a job that has ended before keeps its end.
     pub(crate) fn end(&mut self, end: SimTime) {
         self.end = self.end.min(end).max(self.begin);
+        for record in &mut self.ops {
+            record.latency.add(&record.prompt);
+            if self.is_open_loop {
+                record.from_arrival.add(&record.prompt);
+            }
+            record.prompt.clear();
+        }
     }
 
     /// So many requests had arrived, and were issued, since the beginning.
@@ -106,8 +113,11 @@ impl Record {
     #[inline]
     pub(crate) fn complete(&mut self, op: Op, latency_ns: u64, from_arrival_ns: u64) {
         let record = &mut self.ops[op as usize];
-        record.latency.record(latency_ns);
-        if self.is_open_loop {
+        // Mostly one histogram instead of two.
+        if latency_ns == from_arrival_ns {
+            record.prompt.record(latency_ns);
+        } else {
+            record.latency.record(latency_ns);
             record.from_arrival.record(from_arrival_ns);
         }
     }

@@ -90,8 +90,8 @@ impl SteadyRounds {
         }
         let judged = self.values.last_chunk::<5>().map(judge);
         let collects = window.nand.total(NandOp::Erase) > 0;
-        self.reached = judged.is_some_and(|judged| judged.is_steady())
-            && (collects || self.metric != SteadyMetric::Waf);
+        self.reached =
+            judged.is_some_and(|judged| judged.is_steady()) && (collects || self.metric != SteadyMetric::Waf);
         (self.mean, self.range_pct, self.slope_pct) = match judged {
             Some(Judged { mean, range_pct, slope_pct }) => (Some(mean), Some(range_pct), Some(slope_pct)),
             None => (None, None, None),

@@ -166,8 +166,8 @@ impl Timeline {
         let length_ns = now.since(self.start);
         if length_ns > 0 {
             let window = at_end.stats.since(&self.before);
-            let [read, write, trim, sync] =
-                [Op::Read, Op::Write, Op::Trim, Op::Flush].map(|op| IntervalOp::of(&self.ops[op as usize], length_ns));
+            let [read, write, trim, sync] = [Op::Read, Op::Write, Op::Trim, Op::Flush]
+                .map(|op| IntervalOp::of(&self.ops[op as usize], length_ns));
             self.intervals.push(Interval {
                 start_ns: self.start.as_ns(),
                 end_ns: now.as_ns(),
@@ -208,16 +208,14 @@ impl Timeline {
 pub fn csv(intervals: &[Interval]) -> String {
     let mut out = "start_ns,end_ns,measured".to_owned();
     for op in ["read", "write", "trim", "sync"] {
-        let _ = write!(
-            out,
-            ",{op}_iops,{op}_bw_bytes,{op}_p50_ns,{op}_p99_ns,{op}_p99_9_ns,{op}_max_ns"
-        );
+        let _ = write!(out, ",{op}_iops,{op}_bw_bytes,{op}_p50_ns,{op}_p99_ns,{op}_p99_9_ns,{op}_max_ns");
     }
     out += ",queue_depth,backlog,waf,free_blocks,busy_dies,collecting\n";
     let whole = |value: Option<u64>| value.map_or(String::new(), |value| value.to_string());
     let real = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
     for interval in intervals {
-        let Interval { start_ns, end_ns, measured, queue_depth, backlog, waf, free_blocks, engine, .. } = interval;
+        let Interval { start_ns, end_ns, measured, queue_depth, backlog, waf, free_blocks, engine, .. } =
+            interval;
         let _ = write!(out, "{start_ns},{end_ns},{measured}");
         for op in [&interval.read, &interval.write, &interval.trim, &interval.sync] {
             let [p50, p99, p99_9, max] = [op.p50_ns, op.p99_ns, op.p99_9_ns, op.max_ns].map(whole);

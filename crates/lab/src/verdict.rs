@@ -108,7 +108,8 @@ pub struct JobLoad {
 impl JobLoad {
     /// What became of the requests of an open loop; `None` for another.
     pub(crate) fn of(record: &Record) -> Option<Self> {
-        let Offered { arrived, waiting, issued, behind_ns } = record.offered.filter(|_| record.is_open_loop)?;
+        let Offered { arrived, waiting, issued, behind_ns } =
+            record.offered.filter(|_| record.is_open_loop)?;
         let (offered, backlog) = (arrived.saturating_sub(waiting), arrived.saturating_sub(issued));
         let span_ns = record.span_ns();
         let is_served = issued as f64 >= 0.95 * offered as f64 || backlog <= u64::from(record.depth);
@@ -136,10 +137,10 @@ pub struct LoadResult {
     /// closed loop.
     pub behind_ns: Option<u64>,
     /// Requests that had arrived at the end and were not issued; not there for traces.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backlog: Option<u64>,
-    /// The jobs that fell behind.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    /// The jobs that fell behind; not there without any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub late_jobs: Vec<String>,
     /// False if the drive was behind by more than a tenth of the trace's time and more than 100 ms, if less
     /// than 95 % of the rate came about, or if the trace has no times; for jobs, if one of them says so. Latencies are then those of a queue that grows without end.

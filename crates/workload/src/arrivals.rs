@@ -52,14 +52,21 @@ pub struct Arrivals {
 #[derive(Clone, Debug)]
 enum Clock {
     /// The same rate for ever: exact for equal distances, however many there are.
-    Constant { iops: u32, fraction: f64, ns: u64 },
+    Constant {
+        iops: u32,
+        mean_gap_ns: f64,
+        fraction: f64,
+        ns: u64,
+    },
     Curve(Curve),
 }
 
 impl Arrivals {
     /// Arrivals from `start` on at `iops` per second, more than 0.
     pub fn constant(process: RateProcess, iops: u32, start: SimTime, gaps: Prng) -> Self {
-        Self::new(process, Clock::Constant { iops: iops.max(1), fraction: 0.0, ns: 0 }, start, gaps)
+        let iops = iops.max(1);
+        let mean_gap_ns = NS_PER_S / f64::from(iops);
+        Self::new(process, Clock::Constant { iops, mean_gap_ns, fraction: 0.0, ns: 0 }, start, gaps)
     }
 
     /// Arrivals from `start` on at a rate on straight lines through `points`, whose times ascend; two at one time are a
@@ -135,9 +142,9 @@ impl Arrivals {
     #[inline]
     fn after(&mut self, requests: f64) -> Option<SimTime> {
         match &mut self.clock {
-            Clock::Constant { iops, fraction, ns } => {
+            Clock::Constant { mean_gap_ns, fraction, ns, .. } => {
                 // Whole nanoseconds apart from the rest of one, so that nothing is lost late in a long run.
-                let gap = *fraction + requests * NS_PER_S / f64::from(*iops);
+                let gap = *fraction + requests * *mean_gap_ns;
                 let whole = gap as u64;
                 (*ns, *fraction) = (ns.saturating_add(whole), gap - whole as f64);
                 Some(self.start + *ns)

@@ -50,7 +50,7 @@ struct Common {
   strobe run examples/steady-state.toml --set drive.nand.blocks_per_plane=1024
   strobe run mine.toml --set drive.ftl.gc.victim=\"age * (1-u) / (1+u)^2\" --json out.json
   strobe run mine.toml --seed 7 --quiet --json - | jq .waf
-  strobe run examples/latency-under-load.toml --set jobs.load.rate_iops=600 --series load.csv
+  strobe run examples/latency-under-load.toml --set run.interval=100ms --series load.csv
   strobe show preset tlc-nvme-1t > mine-drive.toml      # then: [drive] preset = \"mine-drive.toml\"
 
 Every key: `strobe schema experiment --markdown`. What an experiment comes to: `strobe check FILE`.")]

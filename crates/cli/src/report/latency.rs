@@ -44,7 +44,14 @@ pub(super) fn by_kind(job: &Job, virtual_ns: u64) -> Table {
     let sync_rate = if seconds > 0.0 { job.sync.total_ios as f64 / seconds } else { 0.0 };
     let bandwidth = |op: &JobOp| format!("{:.1}", op.bw_bytes as f64 / 1e6);
     let rows = [
-        ("read", job.read.total_ios, job.read.iops, bandwidth(&job.read), &job.read.clat_ns, &job.read.lat_ns),
+        (
+            "read",
+            job.read.total_ios,
+            job.read.iops,
+            bandwidth(&job.read),
+            &job.read.clat_ns,
+            &job.read.lat_ns,
+        ),
         (
             "write",
             job.write.total_ios,
@@ -105,7 +112,8 @@ pub(super) fn by_job(jobs: &[Job]) -> Option<String> {
         .collect();
     let mut before = String::new();
     for (name, kind, op) in lines.iter().take(LINES_MAX) {
-        let shown: String = if *name == before { String::new() } else { name.chars().take(NAME_MAX).collect() };
+        let shown: String =
+            if *name == before { String::new() } else { name.chars().take(NAME_MAX).collect() };
         let cells = [(*kind).to_owned(), rate(op.iops)].into_iter();
         table.add_row(row(&shown, cells.chain(times(&op.clat_ns).into_iter().skip(1))));
         before.clone_from(name);

@@ -13,8 +13,8 @@ use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, Table, Tab
 
 use crate::chart::{self, WIDTH, bars};
 use overview::{drive_line, headline, trace_line, workload_line};
-pub use strobe_lab::numbers::{bytes, count, duration, trimmed};
 use strobe_lab::numbers::times;
+pub use strobe_lab::numbers::{bytes, count, duration, trimmed};
 use strobe_lab::power::{PowerCutResult, RecoveryResult};
 use strobe_lab::result::{
     ByCause, CopyResult, MergeResult, NandResult, RunResult, TranslationResult, WearResult,

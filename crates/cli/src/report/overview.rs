@@ -6,7 +6,8 @@ use strobe_ssd::DriveConfig;
 
 use strobe_lab::numbers::{bytes, count, duration, times};
 use strobe_lab::{
-    CapacityResult, HostConfig, JobConfig, PacingName, RunResult, SyntheticWorkload, WindowVerdict, WorkloadConfig,
+    CapacityResult, HostConfig, JobConfig, PacingName, RunResult, SyntheticWorkload, WindowVerdict,
+    WorkloadConfig,
 };
 use strobe_workload::arrivals::RateProcess;
 

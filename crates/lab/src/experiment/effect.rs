@@ -56,7 +56,9 @@ fn note(table: &Table, path: &str, given: &mut BTreeMap<String, Place>) {
         match value {
             Value::Table(inner) => note(inner, &key, given),
             Value::Array(items) => {
-                for (at, item) in items.iter().enumerate().filter_map(|(at, item)| Some((at, item.as_table()?))) {
+                for (at, item) in
+                    items.iter().enumerate().filter_map(|(at, item)| Some((at, item.as_table()?)))
+                {
                     note(item, &format!("{key}[{at}]"), given);
                 }
             }

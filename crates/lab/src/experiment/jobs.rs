@@ -118,10 +118,46 @@ impl JobConfig {
             }
             job.workload.check(&path)?;
         }
+        Self::check_trims(jobs)?;
         let count: u64 = jobs.iter().map(|job| u64::from(job.numjobs)).sum();
         if count > JOBS_MAX {
             let allowed = format!("at most {JOBS_MAX} together, copies (numjobs) included");
             return Err(KeyError::value("jobs", format!("{count} jobs"), allowed, ""));
+        }
+        Ok(())
+    }
+
+    /// A job that trims knows which of its blocks are in use: nobody else may change them. Apart from that jobs may share
+    /// what they like.
+    fn check_trims(jobs: &[Self]) -> Result<(), KeyError> {
+        let region = |job: &Self| {
+            let generator = &job.workload.generator;
+            let size = generator.size_bytes.unwrap_or(u64::MAX);
+            (generator.offset_bytes, generator.offset_bytes.saturating_add(size))
+        };
+        let changes = |job: &Self| {
+            let generator = &job.workload.generator;
+            generator.write_fraction > 0.0 || generator.trim_fraction > 0.0
+        };
+        for (at, job) in jobs.iter().enumerate() {
+            if job.workload.generator.trim_fraction == 0.0 {
+                continue;
+            }
+            let wrong = |what: String| {
+                let allowed = format!("0, or a region (offset_bytes, size_bytes) for the job alone: {what}");
+                let given = job.workload.generator.trim_fraction.to_string();
+                Err(KeyError::value(format!("jobs[{at}].trim_fraction"), given, allowed, ""))
+            };
+            if job.numjobs > 1 {
+                return wrong("copies (numjobs) share theirs".to_owned());
+            }
+            let (start, end) = region(job);
+            let overlaps = |other: &Self| region(other).0 < end && start < region(other).1;
+            let others = jobs.iter().enumerate().filter(|(other, _)| *other != at);
+            if let Some((_, other)) = others.into_iter().find(|(_, other)| changes(other) && overlaps(other))
+            {
+                return wrong(format!("job {} changes some of it, too", other.name));
+            }
         }
         Ok(())
     }

@@ -61,11 +61,11 @@ struct InFile<'a> {
     /// The drive.
     drive: &'a DriveConfig,
     /// The workload. With [[jobs]]: what all of them share, but for keys that every job has itself.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "WorkloadConfig")]
     workload: Option<&'a WorkloadConfig>,
-    /// Jobs that run on the drive side by side, each with statistics of its own: every key of a generator under
-    /// [workload], and these. Default: one job, which [workload] describes.
+    /// Jobs that run on the drive side by side, each with statistics of its own; write [[jobs]] before each. Beside keys
+    /// of their own they have those of a generator under [workload]. Default: one job, which [workload] describes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Vec<JobConfig>")]
     jobs: Option<&'a [JobConfig]>,

@@ -105,7 +105,11 @@ impl PaceConfig {
         };
         let leads_in = self.rate_points[0].at.as_ns() > 0 && self.rate_points[0].iops > 0;
         if !leads_in && !(0..self.rate_points.len()).any(comes) {
-            return wrong("rate_points", "no requests at any time".to_owned(), "a rate above 0 for some time");
+            return wrong(
+                "rate_points",
+                "no requests at any time".to_owned(),
+                "a rate above 0 for some time",
+            );
         }
         match self.rate_repeat {
             Some(repeat) if repeat <= last.at => {

@@ -120,8 +120,7 @@ impl RunConfig {
             if let Some(Value::String(text)) = table.get(key)
                 && Amount::parse(text).is_none()
             {
-                let allowed =
-                    "a count of host pages such as 1000000, capacities such as \"12x\", or a time such as \"60s\"";
+                let allowed = "a count of host pages such as 1000000, capacities such as \"12x\", or a time such as \"60s\"";
                 return Err(KeyError::value(format!("run.{key}"), format!("\"{text}\""), allowed, ""));
             }
         }
@@ -175,6 +174,22 @@ pub(super) fn check_times(experiment: &Experiment) -> Result<(), KeyError> {
         let allowed = "left out with a trace: it cannot go on until something is steady";
         return Err(KeyError::value("run.until_steady", "given", allowed, ""));
     }
+    if let WorkloadConfig::Jobs(jobs) = &experiment.workload {
+        for (at, job) in jobs.iter().enumerate() {
+            let delay = job.startdelay.unwrap_or_default();
+            let ends = delay.as_ns().checked_add(job.runtime.unwrap_or_default().as_ns());
+            // Half of all time, so that a run before it fits, too.
+            if ends.is_none_or(|ends| ends > u64::MAX / 2) {
+                let allowed = "earlier: the job would not end before virtual time does, after 584 years";
+                return Err(KeyError::value(
+                    format!("jobs[{at}].startdelay"),
+                    format!("\"{delay}\""),
+                    allowed,
+                    "",
+                ));
+            }
+        }
+    }
     let Some(interval) = run.interval else { return Ok(()) };
     if is_trace {
         let allowed = "left out with a trace: the series over time is for generators";
@@ -187,7 +202,8 @@ pub(super) fn check_times(experiment: &Experiment) -> Result<(), KeyError> {
     let known = known.fold(0, u64::saturating_add);
     if known / interval.as_ns() > INTERVALS_MAX {
         let least = Time::from_ns(known.div_ceil(INTERVALS_MAX));
-        let allowed = format!("at least \"{least}\": run.warmup and run.measure have {INTERVALS_MAX} of those");
+        let allowed =
+            format!("at least \"{least}\": run.warmup and run.measure have {INTERVALS_MAX} of those");
         return Err(KeyError::value("run.interval", format!("\"{interval}\""), allowed, ""));
     }
     Ok(())

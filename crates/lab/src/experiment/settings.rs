@@ -71,11 +71,12 @@ pub(super) fn canonical(table: &Table, path: &str) -> String {
 
 /// What stands at `key` of `table`, in which `jobs[2]` is the third of `[[jobs]]`.
 pub(super) fn find<'a>(table: &'a Table, key: &str) -> Option<&'a Value> {
-    let step = |name: &str, get: &dyn Fn(&str) -> Option<&'a Value>| {
-        match name.strip_suffix(']').and_then(|element| element.split_once('[')) {
-            Some((list, at)) => get(list)?.get(at.parse::<usize>().ok()?),
-            None => get(name),
-        }
+    let step = |name: &str, get: &dyn Fn(&str) -> Option<&'a Value>| match name
+        .strip_suffix(']')
+        .and_then(|element| element.split_once('['))
+    {
+        Some((list, at)) => get(list)?.get(at.parse::<usize>().ok()?),
+        None => get(name),
     };
     let mut names = key.split('.');
     let first = step(names.next()?, &|name| table.get(name))?;

@@ -75,6 +75,7 @@ pub struct Clat {
     /// With run.latency_bins: each latency in ns, exact to three digits, with the number of requests that had it, as in
     /// fio's json+.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<std::collections::BTreeMap<String, u64>>")]
     pub bins: Option<std::collections::BTreeMap<u64, u64>>,
     /// Latencies in ns, exact to three digits, and how many requests had each.
     #[serde(skip)]
@@ -90,7 +91,7 @@ impl Job {
     pub(crate) fn of(record: &Record, virtual_ns: u64) -> Self {
         let seconds = virtual_ns as f64 / 1e9;
         let op = |op: Op| {
-            let OpRecord { requests, bytes, latency, from_arrival } = &record.ops[op as usize];
+            let OpRecord { requests, bytes, latency, from_arrival, .. } = &record.ops[op as usize];
             let rate = |amount: u64| if virtual_ns > 0 { amount as f64 / seconds } else { 0.0 };
             JobOp {
                 io_bytes: *bytes,

@@ -253,8 +253,7 @@ impl<'a> Host<'a> {
         }
         reports.pages = self.pages;
         let &Phase { name, total, pages } = &self.phase;
-        let progress =
-            Progress { phase: name, done: pages, total, virtual_ns };
+        let progress = Progress { phase: name, done: pages, total, virtual_ns };
         if reports.observer.progress(progress).is_break() { Err(Stop::Observer) } else { Ok(()) }
     }
 

@@ -59,7 +59,10 @@ impl Runner<'_> {
         let (jobs, total) = of_jobs(&records, virtual_ns);
         let (intervals, is_longer) = timeline.map_or((Vec::new(), false), Timeline::into_intervals);
         let longer = is_longer.then(|| {
-            format!("the run was longer than {} intervals (run.interval): the last ones are longer", count(INTERVALS_MAX))
+            format!(
+                "the run was longer than {} intervals (run.interval): the last ones are longer",
+                count(INTERVALS_MAX)
+            )
         });
         let long_wait = LongWait::of(experiment, &records, &window, virtual_ns).filter(|_| virtual_ns > 0);
         let load = match arrivals.filter(|_| experiment.run.timing) {

@@ -21,7 +21,8 @@ const SERVICE_NS: u64 = 60_000;
 fn experiment(text: &str) -> Experiment {
     // Without time there is no bus to switch off.
     let counts = text.contains("timing = false");
-    let text = format!("{}{text}", if counts { SERVER.replace("channel_mb_s = 0", "") } else { SERVER.to_owned() });
+    let text =
+        format!("{}{text}", if counts { SERVER.replace("channel_mb_s = 0", "") } else { SERVER.to_owned() });
     Experiment::from_toml(&text).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
@@ -74,7 +75,8 @@ fn a_deeper_queue_moves_the_waiting_to_the_drive_and_no_more() {
 #[test]
 fn a_burst_is_caught_up_with() {
     // For 10 ms thrice as much as the drive can do, then a third of it.
-    let points = "[{ at = \"0s\", iops = 50_000 }, { at = \"10ms\", iops = 50_000 }, { at = \"10ms\", iops = 5000 }]";
+    let points =
+        "[{ at = \"0s\", iops = 50_000 }, { at = \"10ms\", iops = 50_000 }, { at = \"10ms\", iops = 5000 }]";
     let text = format!(
         "[workload]\nrw = \"randread\"\niodepth = 4\nrate_points = {points}\nrate_repeat = \"100ms\"\n\
          [run]\nmeasure = \"10s\"\ninterval = \"5ms\""
@@ -258,7 +260,8 @@ fn rounds_go_on_until_something_is_steady() {
 
 #[test]
 fn amounts_of_time_are_kept_to_the_nanosecond() {
-    let result = run("[workload]\nrw = \"randread\"\nrate_iops = 1000\n[run]\nwarmup = \"1500ms\"\nmeasure = \"2s\"");
+    let result =
+        run("[workload]\nrw = \"randread\"\nrate_iops = 1000\n[run]\nwarmup = \"1500ms\"\nmeasure = \"2s\"");
     assert_eq!(result.time.virtual_ns, 2_000_000_000);
     assert_eq!(result.jobs[0].read.total_ios, 2000);
     assert_eq!(result.config.run.measure.and_then(|amount| amount.ns()), Some(2_000_000_000));

@@ -55,7 +55,8 @@ fn jobs_are_served_as_by_a_naive_host() {
         let count = 400;
         // Each job ends with its last arrival, so that none is cut off.
         for (number, (rate, ..)) in jobs.iter().enumerate() {
-            let runtime = format!("runtime = \"{}s\"\nname = \"job{number}\"", 100 + count / u64::from(*rate));
+            let runtime =
+                format!("runtime = \"{}s\"\nname = \"job{number}\"", 100 + count / u64::from(*rate));
             text = text.replace(&format!("name = \"job{number}\""), &runtime);
         }
         let result = run(&format!("{text}[run]\nmeasure = \"200ms\"\ninterval = \"200ms\""));

@@ -3,7 +3,8 @@
 use strobe_ftl::{CheckError, Recovery, RecoveryError, WearSummary};
 use strobe_lab::runner;
 use strobe_ssd::{
-    Command, CommandError, Completion, Device, DriveStats, Inspect, Latency, LimitsConfig, Simulated, Verdict, build,
+    Command, CommandError, Completion, Device, DriveStats, Inspect, Latency, LimitsConfig, Simulated,
+    Verdict, build,
 };
 use strobe_types::{Geometry, SimTime};
 

@@ -51,10 +51,19 @@ fn sizes_leave_addresses_and_operations_as_they_are() {
 #[test]
 fn wrong_splits_are_refused() {
     for (shares, message) in [
-        (&[(4096, 50.0), (8192, 40.0)][..], "block_split.percent is 90 in all, it must be 100 for all sizes together"),
-        (&[(4096, 0.0), (8192, 100.0)], "block_split.percent is 0, it must be greater than 0 and at most 100"),
+        (
+            &[(4096, 50.0), (8192, 40.0)][..],
+            "block_split.percent is 90 in all, it must be 100 for all sizes together",
+        ),
+        (
+            &[(4096, 0.0), (8192, 100.0)],
+            "block_split.percent is 0, it must be greater than 0 and at most 100",
+        ),
         (&[(1000, 100.0)], "block_split.block_bytes is 1000, it must be a multiple of 512, at least 512"),
-        (&[(512, 50.0), (2 << 20, 50.0)], "block_split.block_bytes is 2097152, it must be at most the 1048576 bytes of the range"),
+        (
+            &[(512, 50.0), (2 << 20, 50.0)],
+            "block_split.block_bytes is 2097152, it must be at most the 1048576 bytes of the range",
+        ),
     ] {
         let config = SyntheticConfig { block_split: split(shares), ..config(Kind::Uniform) };
         assert_eq!(config.build(1 << 20, 1).expect_err("wrong").to_string(), message);

@@ -110,6 +110,12 @@ impl Record {
         record.bytes += bytes;
     }
 
+    /// The drive has refused a request.
+    pub(crate) fn refused(&mut self, op: Op, bytes: u64) {
+        let record = &mut self.ops[op as usize];
+        (record.requests, record.bytes) = (record.requests - 1, record.bytes - bytes);
+    }
+
     #[inline]
     pub(crate) fn complete(&mut self, op: Op, latency_ns: u64, from_arrival_ns: u64) {
         let record = &mut self.ops[op as usize];

@@ -113,9 +113,32 @@ impl Arrivals {
         }
     }
 
-    /// Goes on to the first arrival at `time` or later, so that [`Arrivals::count`] are those before.
-    pub fn advance_to(&mut self, time: SimTime) {
+    /// Goes on to the first arrival at `time` or later, so that [`Arrivals::count`] are those before. Only `most` of them
+    /// are gone through one by one; how many more come is taken from the rate.
+    pub fn advance_to(&mut self, time: SimTime, most: u64) {
+        if self.next.is_none_or(|next| next >= time) {
+            return;
+        }
+        let ns = time.since(self.start);
+        if let (RateProcess::Linear, Clock::Constant { iops, .. }) = (self.process, &self.clock) {
+            let count = (u128::from(ns) * u128::from(*iops)).div_ceil(1_000_000_000);
+            self.count = u64::try_from(count).unwrap_or(u64::MAX);
+            self.next = self.step();
+            return;
+        }
+        let last = self.count.saturating_add(most);
         while self.next.is_some_and(|next| next < time) {
+            if self.count >= last {
+                let expected = match &mut self.clock {
+                    Clock::Constant { mean_gap_ns, fraction, ns: at, .. } => {
+                        let expected = ns.saturating_sub(*at) as f64 / *mean_gap_ns;
+                        (*at, *fraction) = (ns, 0.0);
+                        expected
+                    }
+                    Clock::Curve(curve) => curve.expected_to(ns),
+                };
+                self.count = self.count.saturating_add(expected as u64);
+            }
             self.advance();
         }
     }
@@ -167,8 +190,12 @@ impl Piece {
     /// Requests expected from `into_ns` within the piece to its end.
     #[inline]
     fn requests_from(self, into_ns: f64) -> f64 {
-        let left = self.length_ns - into_ns;
-        (self.rate + self.slope * (into_ns + left / 2.0)) * left
+        self.requests_between(into_ns, self.length_ns)
+    }
+
+    #[inline]
+    fn requests_between(self, from_ns: f64, to_ns: f64) -> f64 {
+        (self.rate + self.slope * (from_ns + to_ns) / 2.0) * (to_ns - from_ns)
     }
 }
 
@@ -244,6 +271,32 @@ impl Curve {
     }
 }
 
+impl Curve {
+    /// Goes on to `ns` since the start; returns the requests expected until then.
+    fn expected_to(&mut self, ns: u64) -> f64 {
+        let mut expected = 0.0;
+        loop {
+            let piece = self.pieces[self.at];
+            let into_ns = ns.saturating_sub(self.round_ns.saturating_add(self.starts[self.at])) as f64;
+            if into_ns < piece.length_ns {
+                expected += piece.requests_between(self.into_ns, into_ns.max(self.into_ns));
+                self.into_ns = into_ns.max(self.into_ns);
+                return expected;
+            }
+            expected += piece.requests_from(self.into_ns);
+            (self.at, self.into_ns) = (self.at + 1, 0.0);
+            if self.at == self.pieces.len() {
+                self.at = 0;
+                let Some(repeat_ns) = self.repeat_ns else { return expected };
+                self.round_ns = self.round_ns.saturating_add(repeat_ns);
+                let rounds = ns.saturating_sub(self.round_ns) / repeat_ns;
+                self.round_ns = self.round_ns.saturating_add(rounds.saturating_mul(repeat_ns));
+                expected += rounds as f64 * self.in_round;
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -271,7 +324,16 @@ mod tests {
         let start = SimTime::from_ns(5);
         let three = Arrivals::constant(RateProcess::Linear, 3, start, gaps());
         assert_eq!(times(three.clone(), 4), [5, 333_333_338, 666_666_671, 1_000_000_005]);
-        let mut late = three;
+        let mut late = three.clone();
+        for ns in (0..2_000_000_000).step_by(111_111_111) {
+            let mut counted = three.clone();
+            counted.advance_to(SimTime::from_ns(ns), 0);
+            assert_eq!(
+                counted.count(),
+                (0..9).filter(|k| 5 + k * 1_000_000_000 / 3 < ns).count() as u64,
+                "{ns}"
+            );
+        }
         (0..3_000_000).for_each(|_| late.advance());
         assert_eq!(late.next(), Some(SimTime::from_ns(1_000_000_000_000_005)));
     }
@@ -357,12 +419,31 @@ mod tests {
         let mut counts = Vec::new();
         for second in 1..=20 {
             let before = counter.count();
-            counter.advance_to(SimTime::from_ns(second * 1_000_000_000));
+            counter.advance_to(SimTime::from_ns(second * 1_000_000_000), u64::MAX);
             counts.push(counter.count() - before);
         }
         let (busy, calm): (u64, u64) = counts.chunks(2).fold((0, 0), |sum, c| (sum.0 + c[0], sum.1 + c[1]));
         assert!((busy as f64 / 500_000.0 - 1.0).abs() < 0.01, "{busy}");
         assert!((calm as f64 / 100_000.0 - 1.0).abs() < 0.02, "{calm}");
+    }
+
+    #[test]
+    fn endless_backlogs_are_counted_by_their_rate() {
+        let second = SimTime::from_ns(1_000_000_000);
+        let ramp = [point(0, 1e9), point(500, 0.0), point(600, 5e8), point(600, 1e8)];
+        for process in RateProcess::ALL {
+            let mut constant = Arrivals::constant(process, 1_000_000_000, SimTime::from_ns(7), gaps());
+            constant.advance_to(second, 1000);
+            assert!(constant.count().abs_diff(1_000_000_000) < 20_000, "{}", constant.count());
+            assert!(constant.next() >= Some(second));
+            for (repeat_ns, expected) in [(None, 315_000_000), (Some(700_000_000), 285_000_000 + 210_000_000)]
+            {
+                let mut curve = Arrivals::curve(process, &ramp, repeat_ns, SimTime::ZERO, gaps());
+                curve.advance_to(second, 1000);
+                assert!(curve.count().abs_diff(expected) < 20_000, "{} {repeat_ns:?}", curve.count());
+                assert!(curve.next() >= Some(second));
+            }
+        }
     }
 
     #[test]

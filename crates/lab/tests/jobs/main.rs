@@ -276,6 +276,27 @@ fn a_drive_that_takes_no_time_does_not_hold_up_a_run_of_seconds() {
 }
 
 #[test]
+fn a_drive_that_wears_out_under_jobs_leaves_what_was_measured() {
+    let result = run("endurance_pe = 8\n[workload]\niodepth = 8\n\
+                      [[jobs]]\nname = \"a\"\nrate_iops = 3000\n[[jobs]]\nname = \"b\"\nrwmixread = 50\n\
+                      [run]\nuntil_end_of_life = true");
+    assert_eq!((result.ended_by, result.partial), (strobe_lab::EndedBy::EndOfLife, false));
+    let writes = result.total.as_ref().map(|total| (total.write.total_ios, total.write.clat_ns.n));
+    let done = result.host.write.commands;
+    assert_eq!(writes, Some((done, done)));
+    assert!(done > 10_000 && !result.wear.bad_block_curve.is_empty());
+}
+
+#[test]
+fn a_hopeless_rate_is_counted_and_ends() {
+    let result = run("[workload]\nrw = \"randread\"\nrate_iops = 1000000000\nrate_process = \"poisson\"\n\
+                      [run]\nmeasure = \"2s\"\ninterval = \"10ms\"");
+    let load = result.jobs[0].load.expect("an open loop");
+    assert_near("offered", load.offered as f64, 2e9, 0.001);
+    assert!(!load.kept_up && load.served < 40_000);
+}
+
+#[test]
 fn power_cuts_meet_jobs_and_nothing_is_lost() {
     let result = run("data = \"stamp\"\n[drive.ftl]\ndurable_map = true\nlogical_pages = 8000\n\
                       [workload]\niodepth = 8\n[[jobs]]\nname = \"a\"\nrate_iops = 800\nflush_every = 50\n\

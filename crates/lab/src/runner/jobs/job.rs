@@ -9,6 +9,10 @@ use crate::experiment::{Experiment, JobConfig, PaceConfig};
 use crate::record::Record;
 use crate::runner::generate::Generator;
 
+/// Waiting requests that are counted one by one; of more than that, which only a hopelessly late drive has, the number is
+/// taken from the rate.
+const COUNTED_MAX: u64 = 1 << 20;
+
 /// The seed of the job with this number. The first has the seed of the run itself.
 pub(super) fn seed(seed: u64, number: usize) -> u64 {
     match number {
@@ -206,7 +210,8 @@ impl Job {
         if counted.count() < arrivals.count() {
             counted.clone_from(arrivals);
         }
-        counted.advance_to(until);
+        let waiting = counted.count() - arrivals.count();
+        counted.advance_to(until, COUNTED_MAX.saturating_sub(waiting));
         counted.count()
     }
 

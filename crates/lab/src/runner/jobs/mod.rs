@@ -192,14 +192,17 @@ impl Jobs {
         let now = self.now;
         self.jobs.iter_mut().for_each(|job| job.finish(now));
         let timeline = self.timeline.take();
+        // Of a drive that refuses commands, too, all that were issued are waited for.
+        let mut result = Ok(());
         while self.outstanding > 0 {
             let next = host.drive.next_event().expect("a command that is outstanding completes");
-            self.advance(host, next)?;
+            result = result.and(self.advance(host, next));
         }
         self.timeline = timeline;
         let end = if time_is_over { now } else { self.now };
         host.close_window(end);
         self.jobs.iter_mut().for_each(|job| job.record.end(end));
+        result?;
         self.look(host)
     }
 
@@ -265,18 +268,25 @@ impl Jobs {
             self.outstanding -= 1;
             let (number, latency_ns) = (usize::from(slot.job), completion.at.since(slot.issued));
             let job = &mut self.jobs[number];
-            if slot.measured {
-                job.record.complete(slot.op, latency_ns, completion.at.since(slot.arrival));
-            }
+            let bytes = u64::from(slot.sectors) * SECTOR_BYTES;
             if let Some(timeline) = &mut self.timeline {
                 timeline.outstanding(completion.at, self.outstanding);
-                timeline.complete(slot.op, u64::from(slot.sectors) * SECTOR_BYTES, latency_ns);
             }
             job.complete(completion.at);
             self.due[number] = job.due();
             host.completed(completion.at);
             if let Err(error) = completion.result {
                 refused.get_or_insert(error);
+                if slot.measured {
+                    job.record.refused(slot.op, bytes);
+                }
+                continue;
+            }
+            if slot.measured {
+                job.record.complete(slot.op, latency_ns, completion.at.since(slot.arrival));
+            }
+            if let Some(timeline) = &mut self.timeline {
+                timeline.complete(slot.op, bytes, latency_ns);
             }
         }
         self.completions = completions;

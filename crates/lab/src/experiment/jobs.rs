@@ -12,8 +12,8 @@ use toml::{Table, Value};
 
 use super::fio_names::accept_fio_names;
 use super::pace::PaceConfig;
+use super::synthetic::SyntheticWorkload;
 use super::time::Time;
-use super::workload::SyntheticWorkload;
 
 /// Most jobs of a run, copies included.
 const JOBS_MAX: u64 = 256;

@@ -9,6 +9,7 @@ mod pace;
 mod rules;
 mod run;
 mod settings;
+mod synthetic;
 mod time;
 mod workload;
 
@@ -18,8 +19,9 @@ pub use jobs::JobConfig;
 pub use pace::{PaceConfig, RateAt};
 pub(crate) use run::INTERVALS_MAX;
 pub use run::{RunConfig, SteadyMetric};
+pub use synthetic::{HostConfig, SyntheticWorkload};
 pub use time::Time;
-pub use workload::{HostConfig, PacingName, SyntheticWorkload, TraceConfig, TraceKind, WorkloadConfig};
+pub use workload::{PacingName, TraceConfig, TraceKind, WorkloadConfig};
 
 use std::path::Path;
 

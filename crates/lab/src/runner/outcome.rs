@@ -50,8 +50,8 @@ impl Runner<'_> {
         let measured_pages = if is_measuring { host.phase.pages } else { 0 };
         let (summary, arrivals) = trace.map_or((None, None), |trace| (Some(trace.summary), trace.arrivals));
         let (records, timeline) = match jobs {
-            Some(jobs) if is_measuring => jobs.into_records(),
-            _ => {
+            Some(jobs) => jobs.into_records(),
+            None => {
                 let name = workload_name(&experiment.workload);
                 (vec![Record::of_drive(name, &window, latency)], None)
             }

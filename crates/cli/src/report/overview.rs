@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use strobe_ssd::DriveConfig;
 
+use crate::chart::WIDTH;
 use strobe_lab::numbers::{bytes, count, duration, times};
 use strobe_lab::{
     CapacityResult, HostConfig, JobConfig, PacingName, RunResult, SyntheticWorkload, WindowVerdict,
@@ -59,7 +60,9 @@ pub(super) fn workload_line(result: &RunResult) -> String {
         text
     };
     match &result.config.workload {
-        WorkloadConfig::Synthetic(workload) => format!("workload  {}", generator_text(workload, host)),
+        WorkloadConfig::Synthetic(workload) => {
+            wrapped(&format!("workload  {}", generator_text(workload, host)))
+        }
         WorkloadConfig::Jobs(jobs) => {
             const SHOWN: usize = 8;
             let line = |job: &JobConfig| {
@@ -73,7 +76,8 @@ pub(super) fn workload_line(result: &RunResult) -> String {
                 }
                 line
             };
-            let mut lines: Vec<String> = jobs.iter().take(SHOWN).map(line).collect();
+            let of = |job| wrapped(&format!("          {}", line(job))).trim_start().to_owned();
+            let mut lines: Vec<String> = jobs.iter().take(SHOWN).map(of).collect();
             if jobs.len() > SHOWN {
                 lines.push(format!("and {} more", jobs.len() - SHOWN));
             }
@@ -87,6 +91,23 @@ pub(super) fn workload_line(result: &RunResult) -> String {
             format!("workload  {} ({}), {pace}", trace.path, trace.format)
         }
     }
+}
+
+/// A line that goes on below its tenth column where it is too wide, broken behind a comma.
+fn wrapped(line: &str) -> String {
+    let (mut out, mut column) = (String::new(), 0);
+    for (at, part) in line.split(", ").enumerate() {
+        let length = part.chars().count() + 2;
+        if at > 0 && column + length > WIDTH {
+            out += ",\n          ";
+            column = 10;
+        } else if at > 0 {
+            out += ", ";
+        }
+        out += part;
+        column += length;
+    }
+    out
 }
 
 /// What a generator does, and how fast; `host` says how deep its queue is.

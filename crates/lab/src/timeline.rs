@@ -40,7 +40,7 @@ pub struct Interval {
     pub engine: EngineInterval,
 }
 
-/// What only the engine knows of an interval: filled in [`EngineInterval::between`], null until it tells.
+/// What only the engine knows of an interval; null until it tells.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct EngineInterval {
     /// Dies at work, in the mean over time; null if the engine does not tell.

@@ -46,6 +46,15 @@ assert all(cut["verified"]["wrong"] == 0 for cut in cuts), cuts
 assert sum(cut["recovery"]["units_found"] for cut in cuts) > 0
 print("power cut: %d times, %d units at stake, none lost" % (len(cuts), sum(cut["verified"]["unflushed"] for cut in cuts)))'
 
+"$strobe" run examples/latency-under-load.toml --quiet --json - | python3 -c '
+import json, sys
+r = json.load(sys.stdin)
+assert len(r["jobs"]) == 7 and r["jobs"][0]["jobname"] == "probe", [j["jobname"] for j in r["jobs"]]
+assert r["load"]["kept_up"] and abs(r["load"]["offered_iops"] / 1000 - 1) < 0.05, r["load"]
+for op in "read", "write":
+    assert sum(j[op]["total_ios"] for j in r["jobs"]) == r["total"][op]["total_ios"] == r["host"][op]["commands"]
+print("latency under load: the probe read in %.0f us" % (r["jobs"][0]["read"]["lat_ns"]["percentile"]["50.000000"] / 1000))'
+
 STROBE=$strobe examples/sweep-over-provisioning.sh
 
 "$(sh scripts/program.sh own_policy)"

@@ -8,29 +8,36 @@ pub mod bench;
 mod config_error;
 pub mod experiment;
 mod fit;
+mod latency;
 mod lifetime;
 #[cfg(target_os = "linux")]
 pub mod linux;
+mod long_wait;
 pub mod machine;
 pub mod numbers;
 pub mod power;
 pub mod preset;
+mod record;
 pub mod result;
 mod run_error;
 pub mod runner;
 mod series;
+mod steady;
 mod syntax;
+pub mod timeline;
 mod verdict;
 
 pub use config_error::ConfigError;
 pub use experiment::{
-    Amount, Experiment, HostConfig, Ignored, PacingName, RunConfig, SyntheticWorkload, TraceConfig,
-    WorkloadConfig,
+    Amount, Experiment, HostConfig, Ignored, JobConfig, PaceConfig, PacingName, RateAt, RunConfig,
+    SteadyMetric, SyntheticWorkload, Time, TraceConfig, WorkloadConfig,
 };
 pub use fit::{Changes, Fit, FitError, Late};
 pub use lifetime::{BadBlockPoint, EndedBy};
+pub use long_wait::LongWait;
 pub use preset::load_drive_table;
 pub use result::{RunResult, SCHEMA_VERSION};
 pub use run_error::RunError;
 pub use series::{Sample, SteadyState};
-pub use verdict::{CapacityResult, LoadResult, WindowResult, WindowVerdict};
+pub use steady::SteadyRounds;
+pub use verdict::{CapacityResult, JobLoad, LoadResult, WindowResult, WindowVerdict};

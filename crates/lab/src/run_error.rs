@@ -28,6 +28,16 @@ pub enum RunError {
     /// The workload cannot be generated.
     #[error("workload.{0}")]
     Workload(#[from] WorkloadError),
+    /// The workload of a job cannot be generated.
+    #[error("jobs[{at}].{error} (job {name})")]
+    Job {
+        /// The number of its table, from 0.
+        at: usize,
+        /// Its name.
+        name: String,
+        /// What is wrong.
+        error: WorkloadError,
+    },
     /// The trace cannot be read.
     #[error(transparent)]
     Trace(#[from] TraceError),
@@ -60,6 +70,13 @@ pub enum RunError {
          for a trace with a gap in its timestamps --closed-loop"
     )]
     EndOfTime,
+    /// A run that time is to end, on a drive that takes none.
+    #[error(
+        "millions of requests have taken no virtual time at all, and the run is to go on for some: give the drive \
+         times (drive.nand.read_ns, drive.controller.command_ns, ...), the workload a rate (workload.rate_iops), or \
+         run.warmup and run.measure in host pages or capacities"
+    )]
+    NoTime,
     /// The drive refused a command.
     #[error("{0}")]
     Command(CommandError),
@@ -94,6 +111,14 @@ pub enum RunError {
 const GIB: f64 = (1u64 << 30) as f64;
 
 impl RunError {
+    /// The same, said of the job whose table has this number.
+    pub(crate) fn of_job(self, at: usize, name: &str) -> Self {
+        match self {
+            RunError::Workload(error) => RunError::Job { at, name: name.to_owned(), error },
+            other => other,
+        }
+    }
+
     /// Whether the request was wrong, rather than the run having failed.
     pub fn is_bad_request(&self) -> bool {
         !matches!(

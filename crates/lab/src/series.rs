@@ -125,16 +125,37 @@ impl SteadyState {
     /// Judges the measured part of a series; `None` if it has fewer than five intervals.
     pub(crate) fn of(samples: &[Sample], has_collected: bool) -> Option<Self> {
         let measured: Vec<f64> = samples.iter().filter(|s| s.measured).filter_map(|s| s.waf).collect();
-        let last = measured.last_chunk::<5>()?;
-        let mean = last.iter().sum::<f64>() / 5.0;
-        let spread =
-            last.iter().copied().fold(f64::MIN, f64::max) - last.iter().copied().fold(f64::MAX, f64::min);
-        // Least squares over x = -2..2, whose squares add up to 10.
-        let slope = last.iter().zip([-2.0, -1.0, 0.0, 1.0, 2.0]).map(|(y, x)| x * y).sum::<f64>() / 10.0;
-        let (range_pct, slope_pct) = (100.0 * spread / mean, 100.0 * (4.0 * slope).abs() / mean);
-        let reached = has_collected && range_pct <= 20.0 && slope_pct <= 10.0;
-        Some(Self { reached, waf_mean: mean, range_pct, slope_pct })
+        let judged = judge(measured.last_chunk::<5>()?);
+        let Judged { mean, range_pct, slope_pct } = judged;
+        Some(Self { reached: has_collected && judged.is_steady(), waf_mean: mean, range_pct, slope_pct })
     }
+}
+
+/// Five values in a row.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Judged {
+    pub(crate) mean: f64,
+    /// (largest − smallest) / mean, in percent.
+    pub(crate) range_pct: f64,
+    /// Change along the fitted line / mean, in percent.
+    pub(crate) slope_pct: f64,
+}
+
+impl Judged {
+    /// By the rule of SNIA's performance test specification.
+    pub(crate) fn is_steady(self) -> bool {
+        self.range_pct <= 20.0 && self.slope_pct <= 10.0
+    }
+}
+
+/// How much five values in a row differ, and how much they change.
+pub(crate) fn judge(last: &[f64; 5]) -> Judged {
+    let mean = last.iter().sum::<f64>() / 5.0;
+    let spread =
+        last.iter().copied().fold(f64::MIN, f64::max) - last.iter().copied().fold(f64::MAX, f64::min);
+    // Least squares over x = -2..2, whose squares add up to 10.
+    let slope = last.iter().zip([-2.0, -1.0, 0.0, 1.0, 2.0]).map(|(y, x)| x * y).sum::<f64>() / 10.0;
+    Judged { mean, range_pct: 100.0 * spread / mean, slope_pct: 100.0 * (4.0 * slope).abs() / mean }
 }
 
 #[cfg(test)]

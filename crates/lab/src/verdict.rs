@@ -8,6 +8,7 @@ use strobe_types::{Geometry, SimTime};
 use crate::Experiment;
 use crate::lifetime::EndedBy;
 use crate::numbers::{count, duration, ratio};
+use crate::record::{Offered, Record};
 use crate::series::SteadyState;
 
 /// Flash, and what the drive offers of it.
@@ -84,18 +85,65 @@ impl WindowResult {
     }
 }
 
-/// Requests that come at their own pace, and whether the drive kept up with it.
+/// The requests of a job that came at their own times, and whether the drive kept up with them.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct JobLoad {
+    /// Requests that arrived within the measured window.
+    pub offered: u64,
+    /// Requests that were issued within it.
+    pub served: u64,
+    /// Requests that arrived per second, in the time that the job had of the window.
+    pub offered_iops: f64,
+    /// Requests that were issued per second.
+    pub completed_iops: f64,
+    /// Requests that had arrived when the window ended and were not issued.
+    pub backlog: u64,
+    /// Time for which the oldest of them had waited, in ns.
+    pub behind_ns: u64,
+    /// False if more waited at the end than the queue holds and less than 95 % were served, or if the oldest had waited for
+    /// more than a tenth of the window and more than 100 ms. Latencies are then those of a queue that grows without end.
+    pub kept_up: bool,
+}
+
+impl JobLoad {
+    /// What became of the requests of an open loop; `None` for another.
+    pub(crate) fn of(record: &Record) -> Option<Self> {
+        let Offered { arrived, waiting, issued, behind_ns } =
+            record.offered.filter(|_| record.is_open_loop)?;
+        let (offered, backlog) = (arrived.saturating_sub(waiting), arrived.saturating_sub(issued));
+        let span_ns = record.span_ns();
+        let is_served = issued as f64 >= 0.95 * offered as f64 || backlog <= u64::from(record.depth);
+        Some(Self {
+            offered,
+            served: issued,
+            offered_iops: per_second(offered, span_ns),
+            completed_iops: per_second(issued, span_ns),
+            backlog,
+            behind_ns,
+            kept_up: is_served && behind_ns <= BEHIND_NS_MIN.max(span_ns / 10),
+        })
+    }
+}
+
+/// Requests that come at their own pace, and whether the drive kept up with it.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct LoadResult {
-    /// Requests per second that were to come: the mean of the trace, or `workload.rate_iops`.
+    /// Requests per second that were to come: the mean of the trace, or what arrived in all jobs with a rate.
     pub offered_iops: f64,
     /// Requests per second that were completed.
     pub completed_iops: f64,
     /// Virtual time from the arrival of the last request until all were complete, in ns, added up over the
-    /// repetitions of the trace; null in closed loop.
+    /// repetitions of the trace; for jobs the time for which the oldest request had waited at the end; null for a trace in
+    /// closed loop.
     pub behind_ns: Option<u64>,
+    /// Requests that had arrived at the end and were not issued; not there for traces.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backlog: Option<u64>,
+    /// The jobs that fell behind; not there without any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub late_jobs: Vec<String>,
     /// False if the drive was behind by more than a tenth of the trace's time and more than 100 ms, if less
-    /// than 95 % of the rate came about, or if the trace has no times. Latencies are then those of a queue that grows without end.
+    /// than 95 % of the rate came about, or if the trace has no times; for jobs, if one of them says so. Latencies are then those of a queue that grows without end.
     pub kept_up: bool,
 }
 
@@ -130,20 +178,46 @@ impl LoadResult {
         let &Arrivals { span_ns, behind_ns, requests } = arrivals;
         if span_ns == 0 && requests > 1 {
             let completed_iops = per_second(requests, behind_ns);
-            return Self { offered_iops: 0.0, completed_iops, behind_ns: Some(behind_ns), kept_up: false };
+            return Self {
+                offered_iops: 0.0,
+                completed_iops,
+                behind_ns: Some(behind_ns),
+                backlog: None,
+                late_jobs: Vec::new(),
+                kept_up: false,
+            };
         }
         Self {
             offered_iops: per_second(requests, span_ns),
             completed_iops: per_second(requests, span_ns.saturating_add(behind_ns)),
             behind_ns: Some(behind_ns),
+            backlog: None,
+            late_jobs: Vec::new(),
             kept_up: behind_ns <= BEHIND_NS_MIN.max(span_ns / 10),
         }
+    }
+
+    /// All jobs with a rate together, in a window of `window_ns`; `None` if there are none.
+    pub(crate) fn of_jobs(jobs: &[Record], window_ns: u64) -> Option<Self> {
+        let load = |job| JobLoad::of(job).map(|load| (job.name.as_str(), load));
+        let loads: Vec<(&str, JobLoad)> = jobs.iter().filter_map(load).collect();
+        let sum = |of: fn(&JobLoad) -> u64| loads.iter().map(|(_, load)| of(load)).sum();
+        let late = loads.iter().filter(|(_, load)| !load.kept_up).map(|(name, _)| (*name).to_owned());
+        let late_jobs: Vec<String> = late.collect();
+        (!loads.is_empty()).then(|| Self {
+            offered_iops: per_second(sum(|load| load.offered), window_ns),
+            completed_iops: per_second(sum(|load| load.served), window_ns),
+            behind_ns: loads.iter().map(|(_, load)| load.behind_ns).max(),
+            backlog: Some(sum(|load| load.backlog)),
+            kept_up: late_jobs.is_empty(),
+            late_jobs,
+        })
     }
 
     pub(crate) fn of_rate(rate_iops: u32, requests: u64, virtual_ns: u64) -> Self {
         let (offered_iops, completed_iops) = (f64::from(rate_iops), per_second(requests, virtual_ns));
         let kept_up = completed_iops >= 0.95 * offered_iops;
-        Self { offered_iops, completed_iops, behind_ns: None, kept_up }
+        Self { offered_iops, completed_iops, behind_ns: None, backlog: None, late_jobs: Vec::new(), kept_up }
     }
 
     fn warning(&self) -> Option<String> {
@@ -160,19 +234,39 @@ impl LoadResult {
             count(self.offered_iops.round() as u64),
             count(self.completed_iops.round() as u64)
         );
-        Some(match self.behind_ns {
-            Some(behind) => format!(
+        Some(match (self.behind_ns, self.backlog) {
+            (behind, Some(backlog)) => format!(
+                "THE DRIVE DID NOT KEEP UP: {rates} ({}). At the end {} requests were waiting, the oldest for {}. \
+                 Latencies from arrival (lat_ns) are those of a queue that grows with the run's length",
+                behind_of(&self.late_jobs),
+                count(backlog),
+                duration(behind.unwrap_or(0) as f64)
+            ),
+            (Some(behind), None) => format!(
                 "THE DRIVE DID NOT KEEP UP: {rates}, and when the last request had come it took {} until all were \
                  done. Latencies are those of a queue that grows with the trace's length; --closed-loop \
                  (workload.pacing) replays it at the drive's own pace",
                 duration(behind as f64)
             ),
-            None => format!(
+            (None, None) => format!(
                 "THE DRIVE DID NOT KEEP UP: {rates}. With a larger workload.queue_depth more requests wait at \
                  the drive"
             ),
         })
     }
+}
+
+/// Names that a message has at most.
+const NAMES_MAX: usize = 8;
+
+/// Which jobs fell behind.
+fn behind_of(jobs: &[String]) -> String {
+    let names = jobs.iter().take(NAMES_MAX).map(String::as_str).collect::<Vec<_>>().join(", ");
+    let more = match jobs.len().saturating_sub(NAMES_MAX) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("behind: {names}{more}")
 }
 
 /// A window whose victims are so much fuller than the average block that the policy must have been meant otherwise.
@@ -223,7 +317,7 @@ pub(crate) fn notes(
     experiment: &Experiment,
     ended_by: EndedBy,
     load: Option<&LoadResult>,
-    sign: Option<String>,
+    others: impl IntoIterator<Item = String>,
 ) -> Vec<String> {
     let load = load.and_then(LoadResult::warning);
     let waited_for = match (experiment.run.until_bad_blocks, experiment.run.until_end_of_life) {
@@ -235,5 +329,5 @@ pub(crate) fn notes(
     let bound = if ended_by == EndedBy::Trace { "the trace" } else { "run.measure" };
     let not_worn = waited_for.map(|key| format!("what {key} waits for did not come: {bound} ended first"));
     let ignored = experiment.ignored.iter().map(ToString::to_string);
-    load.into_iter().chain(not_worn).chain(sign).chain(ignored).collect()
+    load.into_iter().chain(not_worn).chain(others).chain(ignored).collect()
 }

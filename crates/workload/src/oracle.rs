@@ -17,11 +17,13 @@
 
 mod greedy;
 mod hot_cold;
+mod queue;
 #[cfg(test)]
 mod tests;
 
 pub use greedy::{d_choices, greedy, greedy_desnoyers};
 pub use hot_cold::{Separation, hot_cold_fifo, hot_cold_separated_fifo, hot_cold_separated_greedy};
+pub use queue::md1_wait_ns;
 
 /// The double nearest to 1/e; it lies a hair above, so it bounds the domain of [`lambert_w0`].
 const ONE_OVER_E: f64 = 0.367_879_441_171_442_33;

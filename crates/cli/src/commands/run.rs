@@ -8,9 +8,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Args;
 use indicatif::ProgressBar;
+use strobe_cli::output::Output;
 use strobe_cli::report;
 use strobe_lab::runner::{self, Observer, Progress};
-use strobe_lab::{Experiment, WorkloadConfig, load_drive_table};
+use strobe_lab::{Experiment, WorkloadConfig, load_drive_table, timeline};
 use toml::{Table, Value};
 
 use super::options::Options;
@@ -49,6 +50,7 @@ struct Common {
   strobe run examples/steady-state.toml --set drive.nand.blocks_per_plane=1024
   strobe run mine.toml --set drive.ftl.gc.victim=\"age * (1-u) / (1+u)^2\" --json out.json
   strobe run mine.toml --seed 7 --quiet --json - | jq .waf
+  strobe run examples/latency-under-load.toml --set run.interval=100ms --series load.csv
   strobe show preset tlc-nvme-1t > mine-drive.toml      # then: [drive] preset = \"mine-drive.toml\"
 
 Every key: `strobe schema experiment --markdown`. What an experiment comes to: `strobe check FILE`.")]
@@ -60,6 +62,9 @@ pub(crate) struct RunArgs {
     /// drive), recover, verify, go on; repeatable, in ascending order
     #[arg(long = "cut", value_name = "N")]
     cuts: Vec<u64>,
+    /// Write the series over time (run.interval) as CSV to FILE, or to standard output with "-"
+    #[arg(long, value_name = "FILE|-")]
+    series: Option<String>,
     #[command(flatten)]
     common: Common,
 }
@@ -132,7 +137,12 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
         options.set(format!("power.cut_at={:?}", args.cuts), given.join(" "));
     }
     let experiment = options.told(Experiment::load(&args.file, options.sets()))?;
-    execute(&experiment, &args.file, &args.common)
+    if let (Some(_), None) = (&args.series, experiment.run.interval) {
+        let cure = "--series: the run has no series over time; say how long an interval is, for example with \
+                    --set run.interval=100ms";
+        return Err(Failure::Request(anyhow::Error::msg(cure)));
+    }
+    execute(&experiment, &args.file, &args.common, args.series.as_deref())
 }
 
 pub(crate) fn check(args: &CheckArgs) -> Result<(), Failure> {
@@ -184,7 +194,7 @@ pub(crate) fn replay(args: &ReplayArgs) -> Result<(), Failure> {
         table.insert("run".to_owned(), Table::from_iter([("prefill".to_owned(), true.into())]).into());
     }
     let experiment = options.told(Experiment::from_table(table, options.sets(), Path::new("")))?;
-    execute(&experiment, Path::new(&args.drive), &args.common)
+    execute(&experiment, Path::new(&args.drive), &args.common, None)
 }
 
 /// `--seed`, `--check` and `--image` stand for keys.
@@ -204,17 +214,25 @@ fn with_options(common: &Common) -> Options {
     options
 }
 
-/// Runs `experiment`, which was read from `file`.
-fn execute(experiment: &Experiment, file: &Path, common: &Common) -> Result<(), Failure> {
+/// Runs `experiment`, which was read from `file`; its series over time goes to `series`.
+fn execute(
+    experiment: &Experiment,
+    file: &Path,
+    common: &Common,
+    series: Option<&str>,
+) -> Result<(), Failure> {
     let trace = match &experiment.workload {
         WorkloadConfig::Trace(trace) => Path::new(&trace.path),
-        WorkloadConfig::Synthetic(_) => file,
+        WorkloadConfig::Synthetic(_) | WorkloadConfig::Jobs(_) => file,
     };
     let image = common.image.as_deref();
     let folder = file.parent().unwrap_or(Path::new(""));
     let preset = experiment.drive.preset.as_ref().map(|name| folder.join(name));
     let inputs = [Some(file), Some(trace), image, preset.as_deref()];
-    let json = output::json_output(&common.json, &inputs.into_iter().flatten().collect::<Vec<_>>())?;
+    let inputs: Vec<&Path> = inputs.into_iter().flatten().collect();
+    let json = output::json_output(&common.json, &inputs)?;
+    let series = series.map(|given| Output::new("--series", given, &inputs)).transpose()?;
+    Output::all_differ(&[&json, &series].into_iter().flatten().collect::<Vec<_>>())?;
     let interrupted = progress::interrupt_flag();
     let show = !common.quiet && std::io::stderr().is_terminal();
     let mut watcher = Watcher { interrupted, bar: show.then(ProgressBar::new_spinner), phase: "" };
@@ -225,10 +243,13 @@ fn execute(experiment: &Experiment, file: &Path, common: &Common) -> Result<(), 
     watcher.clear();
     let result = result?;
     let result = if common.reproducible { result.reproducible() } else { result };
-    if !common.quiet && !output::takes_stdout([&json]) {
+    if !common.quiet && !output::takes_stdout([&json, &series]) {
         output::print(&report::summary(&result))?;
     }
     output::json(&result, json.as_ref())?;
+    if let Some(series) = &series {
+        series.write(timeline::csv(&result.intervals).trim_end())?;
+    }
     match &result.stopped_by {
         Some(reason) => Err(Failure::Partial(reason.clone())),
         None => Ok(()),

@@ -1,5 +1,6 @@
 //! The summary a person reads in the terminal.
 
+mod latency;
 pub mod map;
 mod overview;
 pub mod paper;
@@ -10,15 +11,15 @@ use std::fmt::Write as _;
 
 use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
 
-use crate::chart::{self, Distribution, WIDTH, bars};
+use crate::chart::{self, WIDTH, bars};
 use overview::{drive_line, headline, trace_line, workload_line};
+use strobe_lab::numbers::times;
 pub use strobe_lab::numbers::{bytes, count, duration, trimmed};
-use strobe_lab::numbers::{rate, times};
 use strobe_lab::power::{PowerCutResult, RecoveryResult};
 use strobe_lab::result::{
-    ByCause, CopyResult, Job, JobOp, MergeResult, NandResult, RunResult, TranslationResult, WearResult,
+    ByCause, CopyResult, MergeResult, NandResult, RunResult, TranslationResult, WearResult,
 };
-use strobe_lab::{Sample, WindowVerdict, WorkloadConfig};
+use strobe_lab::{Sample, SteadyRounds, WindowVerdict, WorkloadConfig};
 
 /// The summary of a run as text.
 pub fn summary(result: &RunResult) -> String {
@@ -37,12 +38,13 @@ pub fn summary(result: &RunResult) -> String {
         let _ = writeln!(out, "\nnote: {note}");
     }
     let _ = writeln!(out, "\n{}", headline(result));
-    let jobs = &result.jobs[0];
-    if [&jobs.read, &jobs.write, &jobs.trim].iter().any(|op| op.clat_ns.n > 0) || jobs.sync.lat_ns.n > 0 {
-        let _ = writeln!(out, "\n{}", latency_table(jobs, result.time.virtual_ns));
+    let jobs = result.total.as_ref().unwrap_or(&result.jobs[0]);
+    if latency::is_measured(jobs) {
+        let _ = writeln!(out, "\n{}", latency::by_kind(jobs, result.time.virtual_ns));
     }
     let parts = [
-        latency_picture(jobs),
+        latency::by_job(&result.jobs),
+        latency::picture(jobs),
         Some(flash_table(&result.nand).to_string()),
         result.copy.as_ref().map(copy_line),
         result.merges.as_ref().map(merge_line),
@@ -50,6 +52,7 @@ pub fn summary(result: &RunResult) -> String {
         Some(wear_picture(&result.wear, result.config.drive.nand.endurance_pe)),
         lifetime_picture(&result.wear),
         series_picture(result),
+        result.until_steady.as_ref().map(steady_line),
         power_cuts(&result.power_cuts),
     ];
     let hints = hints(result).into_iter().map(|hint| format!("note: {hint}"));
@@ -74,7 +77,7 @@ pub fn linux_summary(result: &strobe_lab::linux::LinuxResult) -> String {
         guest.clock,
     );
     let job = &result.jobs[0];
-    let _ = writeln!(out, "\n{}", latency_table(job, result.time.virtual_ns));
+    let _ = writeln!(out, "\n{}", latency::by_kind(job, result.time.virtual_ns));
     if requests.discard > 0 {
         let (ranges, commands) = (requests.discard_ranges, requests.discard);
         let each = ranges as f64 / commands as f64;
@@ -104,7 +107,7 @@ pub fn linux_summary(result: &strobe_lab::linux::LinuxResult) -> String {
 /// What a person should know before believing the numbers.
 fn hints(result: &RunResult) -> Vec<&'static str> {
     let is_reopened = result.image.is_some_and(|image| image.recovery.is_some());
-    let is_synthetic = matches!(result.config.workload, WorkloadConfig::Synthetic(_));
+    let is_synthetic = !matches!(result.config.workload, WorkloadConfig::Trace(_));
     let was_filled = result.config.run.prefill.unwrap_or(is_synthetic && !is_reopened);
     let mut hints = Vec::new();
     if result.host.read.commands > 0 && result.nand.read.by_cause.host == 0 {
@@ -123,31 +126,6 @@ fn hints(result: &RunResult) -> Vec<&'static str> {
         });
     }
     hints
-}
-
-/// How long requests took.
-fn latency_picture(job: &Job) -> Option<String> {
-    let kinds = [
-        ("read", &job.read.clat_ns),
-        ("write", &job.write.clat_ns),
-        ("trim", &job.trim.clat_ns),
-        ("flush", &job.sync.lat_ns),
-    ];
-    let shown: Vec<Distribution<'_>> = kinds
-        .iter()
-        .filter(|(_, latency)| latency.max > 0)
-        .map(|&(name, latency)| {
-            let at = |key: &str| latency.percentile.get(key).copied().unwrap_or(0);
-            let marks = vec![
-                ("p50", at("50.000000")),
-                ("p99", at("99.000000")),
-                ("p99.9", at("99.900000")),
-                ("max", latency.max),
-            ];
-            Distribution { name, counts: &latency.counts, marks }
-        })
-        .collect();
-    chart::latencies(&shown)
 }
 
 /// A line below the header and no other: nine columns of numbers fit the width of a terminal.
@@ -172,39 +150,6 @@ pub fn table(header: &[&str]) -> Table {
 pub fn row(first: &str, rest: impl IntoIterator<Item = String>) -> Vec<Cell> {
     let rest = rest.into_iter().map(|text| Cell::new(text).set_alignment(CellAlignment::Right));
     std::iter::once(Cell::new(first)).chain(rest).collect()
-}
-
-fn latency_table(job: &Job, virtual_ns: u64) -> Table {
-    let mut table = table(&["host", "requests", "IOPS", "MB/s", "mean", "p50", "p99", "p99.9", "max"]);
-    let seconds = virtual_ns as f64 / 1e9;
-    let sync_rate = if seconds > 0.0 { job.sync.total_ios as f64 / seconds } else { 0.0 };
-    let bandwidth = |op: &JobOp| format!("{:.1}", op.bw_bytes as f64 / 1e6);
-    let rows = [
-        ("read", job.read.total_ios, job.read.iops, bandwidth(&job.read), &job.read.clat_ns),
-        ("write", job.write.total_ios, job.write.iops, bandwidth(&job.write), &job.write.clat_ns),
-        ("trim", job.trim.total_ios, job.trim.iops, "-".to_owned(), &job.trim.clat_ns),
-        ("flush", job.sync.total_ios, sync_rate, "-".to_owned(), &job.sync.lat_ns),
-    ];
-    for (name, total, iops, bandwidth, latency) in rows {
-        if total == 0 {
-            continue;
-        }
-        let percentile = |key| duration(latency.percentile.get(key).copied().unwrap_or(0) as f64);
-        table.add_row(row(
-            name,
-            [
-                count(total),
-                rate(iops),
-                bandwidth,
-                duration(latency.mean),
-                percentile("50.000000"),
-                percentile("99.000000"),
-                percentile("99.900000"),
-                duration(latency.max as f64),
-            ],
-        ));
-    }
-    table
 }
 
 fn flash_table(nand: &NandResult) -> Table {
@@ -357,6 +302,22 @@ fn series_picture(result: &RunResult) -> Option<String> {
         );
     }
     Some(text)
+}
+
+/// What the rounds before the measurement came to.
+fn steady_line(steady: &SteadyRounds) -> String {
+    let state = if steady.reached { "was steady" } else { "was NOT steady" };
+    let mut line = format!(
+        "{} {state} after {} rounds of {}",
+        steady.metric.name(),
+        count(steady.rounds.into()),
+        steady.interval
+    );
+    if let (Some(mean), Some(range), Some(slope)) = (steady.mean, steady.range_pct, steady.slope_pct) {
+        let mean = if mean < 100.0 { format!("{mean:.3}") } else { count(mean.round() as u64) };
+        let _ = write!(line, ": last five {mean} on average, range {range:.1} %, slope {slope:.1} %");
+    }
+    line
 }
 
 /// How a drive was found again.

@@ -4,8 +4,13 @@ use std::fmt::Write as _;
 
 use strobe_ssd::DriveConfig;
 
+use crate::chart::WIDTH;
 use strobe_lab::numbers::{bytes, count, duration, times};
-use strobe_lab::{CapacityResult, HostConfig, PacingName, RunResult, WindowVerdict, WorkloadConfig};
+use strobe_lab::{
+    CapacityResult, HostConfig, JobConfig, PacingName, RunResult, SyntheticWorkload, WindowVerdict,
+    WorkloadConfig,
+};
+use strobe_workload::arrivals::RateProcess;
 
 /// The drive in one line: which, how much of it is offered, how it maps and collects.
 pub(super) fn drive_line(result: &RunResult) -> String {
@@ -56,22 +61,27 @@ pub(super) fn workload_line(result: &RunResult) -> String {
     };
     match &result.config.workload {
         WorkloadConfig::Synthetic(workload) => {
-            let generator = &workload.generator;
-            let mix = match generator.write_fraction {
-                1.0 => "writes".to_owned(),
-                0.0 => "reads".to_owned(),
-                share => format!("{:.4} % writes", 100.0 * share).replace(".0000", ""),
+            wrapped(&format!("workload  {}", generator_text(workload, host)))
+        }
+        WorkloadConfig::Jobs(jobs) => {
+            const SHOWN: usize = 8;
+            let line = |job: &JobConfig| {
+                let copies = if job.numjobs > 1 { format!("{} × ", job.numjobs) } else { String::new() };
+                let mut line = format!("{copies}{}: {}", job.name, generator_text(&job.workload, host));
+                if let Some(delay) = job.startdelay {
+                    let _ = write!(line, ", from {delay} on");
+                }
+                if let Some(runtime) = job.runtime {
+                    let _ = write!(line, ", for {runtime}");
+                }
+                line
             };
-            let mut line = format!(
-                "workload  {} {mix} of {}, {}",
-                generator.kind.name(),
-                bytes(f64::from(generator.block_bytes)),
-                host(&workload.host)
-            );
-            if generator.trim_fraction > 0.0 {
-                let _ = write!(line, ", {:.1} % trims", 100.0 * generator.trim_fraction);
+            let of = |job| wrapped(&format!("          {}", line(job))).trim_start().to_owned();
+            let mut lines: Vec<String> = jobs.iter().take(SHOWN).map(of).collect();
+            if jobs.len() > SHOWN {
+                lines.push(format!("and {} more", jobs.len() - SHOWN));
             }
-            line
+            format!("jobs      {}", lines.join("\n          "))
         }
         WorkloadConfig::Trace(trace) => {
             let pace = match trace.pacing {
@@ -81,6 +91,59 @@ pub(super) fn workload_line(result: &RunResult) -> String {
             format!("workload  {} ({}), {pace}", trace.path, trace.format)
         }
     }
+}
+
+/// A line that goes on below its tenth column where it is too wide, broken behind a comma.
+fn wrapped(line: &str) -> String {
+    let (mut out, mut column) = (String::new(), 0);
+    for (at, part) in line.split(", ").enumerate() {
+        let length = part.chars().count() + 2;
+        if at > 0 && column + length > WIDTH {
+            out += ",\n          ";
+            column = 10;
+        } else if at > 0 {
+            out += ", ";
+        }
+        out += part;
+        column += length;
+    }
+    out
+}
+
+/// What a generator does, and how fast; `host` says how deep its queue is.
+fn generator_text(workload: &SyntheticWorkload, host: impl Fn(&HostConfig) -> String) -> String {
+    let SyntheticWorkload { generator, host: queue, pace } = workload;
+    let mix = match generator.write_fraction {
+        1.0 => "writes".to_owned(),
+        0.0 => "reads".to_owned(),
+        share => format!("{:.4} % writes", 100.0 * share).replace(".0000", ""),
+    };
+    let size = match generator.block_split[..] {
+        [] => bytes(f64::from(generator.block_bytes)),
+        ref split => {
+            let sizes = split.iter().map(|share| bytes(f64::from(share.block_bytes)));
+            sizes.collect::<Vec<_>>().join(", ")
+        }
+    };
+    let mut line = format!("{} {mix} of {size}, {}", generator.kind.name(), host(queue));
+    if !pace.rate_points.is_empty() {
+        let most = pace.rate_points.iter().map(|point| point.iops).max().unwrap_or(0);
+        let _ = write!(line, ", up to {} requests/s", count(most.into()));
+    }
+    if pace.rate_process == RateProcess::Poisson {
+        line += " at random";
+    }
+    if let Some(pause) = pace.thinktime {
+        let blocks = match pace.thinktime_blocks {
+            1 => "each".to_owned(),
+            blocks => format!("every {}", count(blocks.into())),
+        };
+        let _ = write!(line, ", a pause of {pause} after {blocks}");
+    }
+    if generator.trim_fraction > 0.0 {
+        let _ = write!(line, ", {:.1} % trims", 100.0 * generator.trim_fraction);
+    }
+    line
 }
 
 pub(super) fn headline(result: &RunResult) -> String {

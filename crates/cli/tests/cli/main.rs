@@ -10,6 +10,7 @@ mod files;
 mod first_hour;
 mod hostile;
 mod image;
+mod jobs;
 mod nvram;
 mod outputs;
 mod paper;

@@ -5,27 +5,43 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// An amount of work: a number of host pages (mapping units), or "12x" for twelve times the
-/// logical capacity.
+use super::time::Time;
+
+/// An amount of work: a number of host pages (mapping units), "12x" for twelve times the logical capacity, or "60s" for
+/// what comes in that virtual time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Amount {
     /// Mapping units.
     Pages(u64),
     /// Multiples of the logical capacity.
     Capacities(f64),
+    /// Virtual time.
+    Time(Time),
 }
 
 impl Amount {
-    /// The amount in mapping units for a drive of `logical_units`.
-    pub fn pages(self, logical_units: u32) -> u64 {
+    /// The amount in mapping units for a drive of `logical_units`; `None` if it is a time.
+    pub fn pages(self, logical_units: u32) -> Option<u64> {
         match self {
-            Amount::Pages(pages) => pages,
-            Amount::Capacities(times) => (times * f64::from(logical_units)).round() as u64,
+            Amount::Pages(pages) => Some(pages),
+            Amount::Capacities(times) => Some((times * f64::from(logical_units)).round() as u64),
+            Amount::Time(_) => None,
         }
     }
 
-    /// Reads "12x", "1.5x" or a whole number.
+    /// The amount in nanoseconds, if it is a time.
+    pub fn ns(self) -> Option<u64> {
+        match self {
+            Amount::Time(time) => Some(time.as_ns()),
+            Amount::Pages(_) | Amount::Capacities(_) => None,
+        }
+    }
+
+    /// Reads "12x", "1.5x", a whole number, or a time such as "60s".
     pub fn parse(text: &str) -> Option<Self> {
+        if let Some(time) = Time::parse(text) {
+            return Some(Amount::Time(time));
+        }
         let text = text.trim().replace('_', "");
         match text.strip_suffix(['x', 'X']) {
             Some(times) => {
@@ -43,6 +59,7 @@ impl fmt::Display for Amount {
         match self {
             Amount::Pages(pages) => write!(f, "{pages}"),
             Amount::Capacities(times) => write!(f, "{times}x"),
+            Amount::Time(time) => time.fmt(f),
         }
     }
 }
@@ -51,7 +68,7 @@ impl Serialize for Amount {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Amount::Pages(pages) => serializer.serialize_u64(*pages),
-            Amount::Capacities(_) => serializer.collect_str(self),
+            Amount::Capacities(_) | Amount::Time(_) => serializer.collect_str(self),
         }
     }
 }
@@ -81,7 +98,7 @@ impl JsonSchema for Amount {
         schemars::json_schema!({
             "type": ["string", "integer"],
             "minimum": 0,
-            "description": "a count of host pages, or \"12x\" for twelve logical capacities",
+            "description": "a count of host pages, \"12x\" for twelve logical capacities, or \"60s\" of virtual time",
         })
     }
 }

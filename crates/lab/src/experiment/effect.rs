@@ -7,11 +7,11 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use strobe_ssd::{CopyMode, MigrationName, NvramPolicyName, WearLevelingName};
-use strobe_workload::synthetic::Kind;
 use toml::{Table, Value};
 
-use crate::experiment::{PacingName, TraceConfig, WorkloadConfig};
+use super::rules::{RULES, Rule};
+use super::settings::canonical;
+use crate::experiment::WorkloadConfig;
 use crate::{ConfigError, Experiment};
 
 /// Where a key was given; later ones win.
@@ -33,8 +33,7 @@ impl Given {
         let mut given = BTreeMap::new();
         note(file, "", &mut given);
         for set in sets {
-            let key = set.split('=').next().unwrap_or_default();
-            let key = key.split('.').map(str::trim).collect::<Vec<_>>().join(".");
+            let key = canonical(file, set.split('=').next().unwrap_or_default());
             given.insert(key, Place::CommandLine);
         }
         Self(given)
@@ -54,217 +53,20 @@ impl Given {
 fn note(table: &Table, path: &str, given: &mut BTreeMap<String, Place>) {
     for (key, value) in table {
         let key = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
-        if let Value::Table(inner) = value {
-            note(inner, &key, given);
+        match value {
+            Value::Table(inner) => note(inner, &key, given),
+            Value::Array(items) => {
+                for (at, item) in
+                    items.iter().enumerate().filter_map(|(at, item)| Some((at, item.as_table()?)))
+                {
+                    note(item, &format!("{key}[{at}]"), given);
+                }
+            }
+            _ => {}
         }
         given.insert(key, Place::File);
     }
 }
-
-/// Keys that share what makes them count.
-struct Rule {
-    keys: &'static [&'static str],
-    /// The key that decides; the first that was given highest.
-    switches: &'static [&'static str],
-    /// What makes them count, as it would be written.
-    wants: &'static str,
-    counts: fn(&Experiment) -> bool,
-}
-
-fn kind(experiment: &Experiment) -> Option<Kind> {
-    match &experiment.workload {
-        WorkloadConfig::Synthetic(workload) => Some(workload.generator.kind),
-        WorkloadConfig::Trace(_) => None,
-    }
-}
-
-fn trace(experiment: &Experiment) -> Option<&TraceConfig> {
-    match &experiment.workload {
-        WorkloadConfig::Trace(trace) => Some(trace),
-        WorkloadConfig::Synthetic(_) => None,
-    }
-}
-
-fn is_open_loop(experiment: &Experiment) -> bool {
-    trace(experiment).is_some_and(|trace| trace.pacing == PacingName::Open)
-}
-
-fn maps_blocks(experiment: &Experiment) -> bool {
-    !matches!(experiment.drive.ftl.mapping.as_str(), "page" | "dftl")
-}
-
-/// What fio calls the key that decides about addresses.
-const KIND: &[&str] = &["workload.kind", "workload.rw", "workload.random_distribution"];
-const TIMING: &[&str] = &["run.timing"];
-
-const RULES: &[Rule] = &[
-    Rule {
-        keys: &["workload.theta"],
-        switches: KIND,
-        wants: "workload.kind = \"zipf\"",
-        counts: |e| kind(e) == Some(Kind::Zipf),
-    },
-    Rule {
-        keys: &["workload.hot_fraction", "workload.hot_write_share"],
-        switches: KIND,
-        wants: "workload.kind = \"hotcold\"",
-        counts: |e| kind(e) == Some(Kind::Hotcold),
-    },
-    Rule {
-        keys: &["workload.sigma", "workload.hot_share"],
-        switches: KIND,
-        wants: "workload.kind = \"gaussian\"",
-        counts: |e| kind(e) == Some(Kind::Gaussian),
-    },
-    Rule {
-        keys: &["workload.scatter"],
-        switches: KIND,
-        wants: "workload.kind = \"zipf\" or \"hotcold\"",
-        counts: |e| matches!(kind(e), Some(Kind::Zipf | Kind::Hotcold)),
-    },
-    Rule {
-        keys: &["workload.flush_every"],
-        switches: KIND,
-        wants: "a workload other than \"trace\" (a trace brings its own flushes)",
-        counts: |e| kind(e).is_some(),
-    },
-    Rule {
-        keys: &["workload.queue_depth", "workload.iodepth", "workload.rate_iops"],
-        switches: &["workload.pacing", "workload.kind"],
-        wants: "workload.pacing = \"closed\" (--closed-loop); in open loop the trace's own times decide",
-        counts: |e| !is_open_loop(e),
-    },
-    Rule {
-        keys: &["workload.late"],
-        switches: &["workload.pacing", "workload.kind"],
-        wants: "workload.pacing = \"open\" (without --closed-loop)",
-        counts: is_open_loop,
-    },
-    Rule {
-        keys: &["workload.queue_depth", "workload.iodepth", "workload.rate_iops", "workload.pacing"],
-        switches: TIMING,
-        wants: "run.timing = true; without time requests are only counted",
-        counts: |e| e.run.timing,
-    },
-    Rule {
-        keys: &[
-            "drive.nand.read_ns",
-            "drive.nand.program_ns",
-            "drive.nand.erase_ns",
-            "drive.nand.channel_mb_s",
-            "drive.nand.cache_program",
-            "drive.nand.spare_bytes",
-            "drive.controller.command_ns",
-            "drive.controller.range_ns",
-            "drive.controller.link_mb_s",
-            "drive.controller.trim.command_ns",
-            "drive.controller.trim.range_ns",
-            "drive.controller.trim.partial_ns",
-            "drive.controller.trim.jump_ns",
-            "drive.controller.trim.adjacent_ns",
-            "drive.controller.trim.mib_ns",
-            "drive.controller.nvram.read_ns",
-            "drive.controller.nvram.write_ns",
-        ],
-        switches: TIMING,
-        wants: "run.timing = true; without time operations are only counted",
-        counts: |e| e.run.timing,
-    },
-    Rule {
-        keys: &[
-            "drive.controller.nvram.policy",
-            "drive.controller.nvram.ranges",
-            "drive.controller.nvram.read_ns",
-            "drive.controller.nvram.write_ns",
-        ],
-        switches: &["drive.controller.nvram.bytes"],
-        wants: "drive.controller.nvram.bytes above 0",
-        counts: |e| e.drive.controller.nvram.bytes > 0,
-    },
-    Rule {
-        keys: &["drive.controller.nvram.ranges"],
-        switches: &["drive.controller.nvram.policy"],
-        wants: "drive.controller.nvram.policy = \"lba-range\"",
-        counts: |e| e.drive.controller.nvram.policy == NvramPolicyName::LbaRange,
-    },
-    Rule {
-        keys: &["drive.ftl.log_blocks"],
-        switches: &["drive.ftl.mapping"],
-        wants: "drive.ftl.mapping = \"replacement-block\", \"log-block\" or \"fast\"",
-        counts: maps_blocks,
-    },
-    Rule {
-        keys: &[
-            "drive.ftl.translation.cached_entries",
-            "drive.ftl.translation.batched_eviction",
-            "drive.ftl.translation.fetched_entries",
-        ],
-        switches: &["drive.ftl.mapping"],
-        wants: "drive.ftl.mapping = \"dftl\"",
-        counts: |e| e.drive.ftl.mapping == "dftl",
-    },
-    Rule {
-        keys: &[
-            "drive.ftl.allocation",
-            "drive.ftl.wear_leveling.kind",
-            "drive.ftl.wear_leveling.threshold",
-            "drive.ftl.wear_leveling.set_blocks",
-            "drive.ftl.gc.victim",
-            "drive.ftl.gc.choices",
-            "drive.ftl.gc.window",
-            "drive.ftl.gc.migration",
-            "drive.ftl.gc.temperature",
-            "drive.ftl.gc.stream",
-            "drive.ftl.gc.min_free_blocks",
-            "drive.ftl.gc.net_blocks",
-        ],
-        switches: &["drive.ftl.mapping"],
-        wants: "drive.ftl.mapping = \"page\" or \"dftl\"; block-mapped schemes merge instead of collecting",
-        counts: |e| !maps_blocks(e),
-    },
-    Rule {
-        keys: &["drive.ftl.gc.choices"],
-        switches: &["drive.ftl.gc.victim"],
-        wants: "drive.ftl.gc.victim = \"d-choices\"",
-        counts: |e| e.drive.ftl.gc.victim == "d-choices",
-    },
-    Rule {
-        keys: &["drive.ftl.gc.window"],
-        switches: &["drive.ftl.gc.victim"],
-        wants: "drive.ftl.gc.victim = \"windowed-greedy\"",
-        counts: |e| e.drive.ftl.gc.victim == "windowed-greedy",
-    },
-    Rule {
-        keys: &["drive.ftl.gc.temperature"],
-        switches: &["drive.ftl.gc.migration"],
-        wants: "drive.ftl.gc.migration = \"hot-cold\" or \"sorted\"",
-        counts: |e| e.drive.ftl.gc.migration != MigrationName::None,
-    },
-    Rule {
-        keys: &["drive.ftl.wear_leveling.threshold"],
-        switches: &["drive.ftl.wear_leveling.kind"],
-        wants: "drive.ftl.wear_leveling.kind other than \"none\"",
-        counts: |e| e.drive.ftl.wear_leveling.kind != WearLevelingName::None,
-    },
-    Rule {
-        keys: &["drive.ftl.wear_leveling.set_blocks"],
-        switches: &["drive.ftl.wear_leveling.kind"],
-        wants: "drive.ftl.wear_leveling.kind = \"sw-leveler\"",
-        counts: |e| e.drive.ftl.wear_leveling.kind == WearLevelingName::SwLeveler,
-    },
-    Rule {
-        keys: &["drive.ftl.virtual_map_entries"],
-        switches: &["drive.ftl.copy_mode"],
-        wants: "drive.ftl.copy_mode = \"logical\"",
-        counts: |e| e.drive.ftl.copy_mode == CopyMode::Logical,
-    },
-    Rule {
-        keys: &["drive.ftl.map_blocks"],
-        switches: &["drive.ftl.durable_map"],
-        wants: "drive.ftl.durable_map = true",
-        counts: |e| e.drive.ftl.durable_map,
-    },
-];
 
 /// A key of the file that the command line has switched off.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -290,22 +92,55 @@ pub(crate) fn check(
     without: impl Fn(&str) -> Option<Experiment>,
 ) -> Result<Vec<Ignored>, ConfigError> {
     let mut ignored: Vec<Ignored> = Vec::new();
-    for rule in RULES.iter().filter(|rule| !(rule.counts)(experiment)) {
-        for key in rule.keys {
-            let place = given.place(key);
-            if place == Place::Default || without(key).is_some_and(|other| other == *experiment) {
+    for rule in RULES {
+        for (key, switches) in idle_keys(rule, experiment, given) {
+            let place = given.place(&key);
+            if place == Place::Default || without(&key).is_some_and(|other| other == *experiment) {
                 continue;
             }
-            let switched = rule.switches.iter().map(|switch| given.place(switch)).max();
+            let switched = switches.iter().map(|switch| given.place(switch)).max();
             if switched.unwrap_or(Place::Default) <= place {
-                return Err(ConfigError::NoEffect { key: (*key).to_owned(), wants: rule.wants.to_owned() });
+                return Err(ConfigError::NoEffect { key, wants: rule.wants.to_owned() });
             }
-            if !ignored.iter().any(|ignored| ignored.key == *key) {
-                ignored.push(Ignored { key: (*key).to_owned(), wants: rule.wants.to_owned() });
+            if !ignored.iter().any(|ignored| ignored.key == key) {
+                ignored.push(Ignored { key, wants: rule.wants.to_owned() });
             }
         }
     }
     Ok(ignored)
+}
+
+/// The keys of `rule` that do not count, each with the keys that decide about that.
+fn idle_keys(rule: &Rule, experiment: &Experiment, given: &Given) -> Vec<(String, Vec<String>)> {
+    let owned = |keys: &[&str]| keys.iter().map(|key| (*key).to_owned()).collect::<Vec<_>>();
+    let WorkloadConfig::Jobs(jobs) = &experiment.workload else {
+        let keys = if (rule.counts)(experiment) { Vec::new() } else { owned(rule.keys) };
+        return keys.into_iter().map(|key| (key, owned(rule.switches))).collect();
+    };
+    // Each job is looked at as if it were alone.
+    let is_idle: Vec<bool> = jobs
+        .iter()
+        .map(|job| {
+            let workload = WorkloadConfig::Synthetic(job.workload.clone());
+            !(rule.counts)(&Experiment { workload, ..experiment.clone() })
+        })
+        .collect();
+    let of_job = |at: usize, key: &str| key.strip_prefix("workload.").map(|key| format!("jobs[{at}].{key}"));
+    let mut idle = Vec::new();
+    for key in rule.keys {
+        let own = |at| of_job(at, key).filter(|own| given.place(own) != Place::Default);
+        for at in (0..jobs.len()).filter(|&at| is_idle[at]) {
+            if let Some(own) = own(at) {
+                let switches = rule.switches.iter().filter_map(|switch| of_job(at, switch));
+                idle.push((own, switches.chain(owned(rule.switches)).collect()));
+            }
+        }
+        // What the jobs share counts if it counts for one of those that do not say otherwise.
+        if (0..jobs.len()).all(|at| is_idle[at] || own(at).is_some()) && is_idle.contains(&true) {
+            idle.push(((*key).to_owned(), owned(rule.switches)));
+        }
+    }
+    idle
 }
 
 #[cfg(test)]

@@ -4,14 +4,17 @@ use strobe_ssd::KeyError;
 use strobe_ssd::schema::parse_size;
 use toml::{Table, Value};
 
-/// Rewrites keys that carry fio's name for a knob into ours.
-pub(crate) fn accept_fio_names(table: &mut Table) -> Result<(), KeyError> {
+/// Rewrites keys that carry fio's name for a knob into ours, in the table found under `path`.
+pub(crate) fn accept_fio_names(table: &mut Table, path: &str) -> Result<(), KeyError> {
     let bad = |key: &str, given: &Value, allowed: &str| {
-        KeyError::value(format!("workload.{key}"), given.to_string(), allowed, "fio's name for this knob.")
+        KeyError::value(format!("{path}.{key}"), given.to_string(), allowed, "fio's name for this knob.")
     };
     // Two names for one knob: whichever won, somebody would be surprised.
     for (one, other) in [
         ("bs", "block_bytes"),
+        ("bssplit", "bs"),
+        ("bssplit", "block_bytes"),
+        ("bssplit", "block_split"),
         ("size", "size_bytes"),
         ("offset", "offset_bytes"),
         ("iodepth", "queue_depth"),
@@ -20,7 +23,7 @@ pub(crate) fn accept_fio_names(table: &mut Table) -> Result<(), KeyError> {
         ("rwmixwrite", "write_fraction"),
     ] {
         if let (Some(value), true) = (table.get(one), table.contains_key(other)) {
-            return Err(bad(one, value, &format!("left out, or workload.{other} left out")));
+            return Err(bad(one, value, &format!("left out, or {path}.{other} left out")));
         }
     }
     for (fio, ours) in [
@@ -34,6 +37,11 @@ pub(crate) fn accept_fio_names(table: &mut Table) -> Result<(), KeyError> {
             let size = size.ok_or_else(|| bad(fio, &value, "a number such as 4096 or \"4k\""))?;
             table.insert(ours.to_owned(), Value::Integer(size));
         }
+    }
+    if let Some(value) = table.remove("bssplit") {
+        let allowed = "sizes with their percentages, such as \"4k/60:64k/40\", the same for reads and writes";
+        let split = value.as_str().and_then(block_split).ok_or_else(|| bad("bssplit", &value, allowed))?;
+        table.insert("block_split".to_owned(), split);
     }
     for (fio, sign, base) in [("rwmixwrite", 1.0, 0.0), ("rwmixread", -1.0, 1.0)] {
         if let Some(value) = table.remove(fio) {
@@ -75,6 +83,26 @@ pub(crate) fn accept_fio_names(table: &mut Table) -> Result<(), KeyError> {
         }
     }
     Ok(())
+}
+
+/// The sizes of fio's `SIZE/PERCENT:SIZE/PERCENT`; what has no percentage shares the rest.
+fn block_split(text: &str) -> Option<Value> {
+    let mut shares = Vec::new();
+    for part in text.split(':') {
+        let (size, percent) = part.split_once('/').unwrap_or((part, ""));
+        let size = parse_size(size).filter(|&size| size > 0)?;
+        let percent = if percent.trim().is_empty() { None } else { Some(number(percent)?) };
+        shares.push((size, percent));
+    }
+    let given: f64 = shares.iter().filter_map(|(_, percent)| *percent).sum();
+    let open = shares.iter().filter(|(_, percent)| percent.is_none()).count();
+    let rest = (100.0 - given) / open.max(1) as f64;
+    let share = |(size, percent): (i64, Option<f64>)| {
+        let percent = Value::Float(percent.unwrap_or(rest));
+        let keys = [("block_bytes", Value::Integer(size)), ("percent", percent)];
+        Value::Table(keys.map(|(key, value)| (key.to_owned(), value)).into_iter().collect())
+    };
+    Some(Value::Array(shares.into_iter().map(share).collect()))
 }
 
 fn number(text: &str) -> Option<f64> {

@@ -1,7 +1,8 @@
 //! Who gave a key that is refused: the file, or an option of the command line.
 
-use toml::{Table, Value};
+use toml::Table;
 
+use super::settings::{canonical, find};
 use crate::ConfigError;
 
 impl ConfigError {
@@ -39,12 +40,13 @@ impl ConfigError {
         sets: &'a [String],
         refusal: impl Fn(&[String]) -> Option<Self>,
     ) -> Option<&'a str> {
-        // An element of a list is as good as the list.
-        let key = self.key()?.split('[').next().unwrap_or_default();
-        let is_there = holds(table, key);
+        // An element of a list is as good as the list, unless it is a table with keys.
+        let key = self.key()?;
+        let is_plain_element = key.rsplit('.').next().is_some_and(|last| last.contains('['));
+        let key = if is_plain_element { &key[..key.rfind('[').unwrap_or(key.len())] } else { key };
+        let is_there = find(table, key).is_some();
         let names = |set: &&String| {
-            let path = set.split('=').next().unwrap_or_default();
-            let path = path.split('.').map(str::trim).collect::<Vec<_>>().join(".");
+            let path = canonical(table, set.split('=').next().unwrap_or_default());
             is_at_or_below(key, &path) || (!is_there && is_at_or_below(&path, key))
         };
         if let Some(set) = sets.iter().rfind(names) {
@@ -91,12 +93,6 @@ impl ConfigError {
 /// Whether the key `inner` is `outer` or lies in the table `outer`.
 fn is_at_or_below(inner: &str, outer: &str) -> bool {
     inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-}
-
-fn holds(table: &Table, key: &str) -> bool {
-    let mut names = key.split('.');
-    let first = names.next().and_then(|name| table.get(name));
-    names.fold(first, |value, name| value.and_then(Value::as_table)?.get(name)).is_some()
 }
 
 #[cfg(test)]

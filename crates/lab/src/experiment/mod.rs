@@ -4,14 +4,24 @@ mod amount;
 mod effect;
 mod fio_names;
 mod given;
+mod jobs;
+mod pace;
+mod rules;
 mod run;
 mod settings;
+mod synthetic;
+mod time;
 mod workload;
 
 pub use amount::Amount;
 pub use effect::Ignored;
-pub use run::RunConfig;
-pub use workload::{HostConfig, PacingName, SyntheticWorkload, TraceConfig, TraceKind, WorkloadConfig};
+pub use jobs::JobConfig;
+pub use pace::{PaceConfig, RateAt};
+pub(crate) use run::INTERVALS_MAX;
+pub use run::{RunConfig, SteadyMetric};
+pub use synthetic::{HostConfig, SyntheticWorkload};
+pub use time::Time;
+pub use workload::{PacingName, TraceConfig, TraceKind, WorkloadConfig};
 
 use std::path::Path;
 
@@ -28,22 +38,67 @@ use effect::Given;
 use settings::{apply_set, remove, sub_table};
 
 /// A complete, checked experiment.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Experiment {
     /// Seed of everything random. Default 1.
     pub seed: u64,
     /// The drive.
     pub drive: DriveConfig,
-    /// The workload.
+    /// The workload, or the jobs.
     pub workload: WorkloadConfig,
     /// The run.
     pub run: RunConfig,
     /// When power fails.
-    #[serde(default, skip_serializing_if = "PowerConfig::is_steady")]
     pub power: PowerConfig,
     /// Keys of the file that the command line has switched off.
-    #[serde(skip)]
     pub ignored: Vec<Ignored>,
+}
+
+/// An experiment as files have it: `[workload]` or `[[jobs]]`.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Experiment", description = "A complete, checked experiment.")]
+struct InFile<'a> {
+    /// Seed of everything random. Default 1.
+    seed: u64,
+    /// The drive.
+    drive: &'a DriveConfig,
+    /// The workload. With [[jobs]]: what all of them share, but for keys that every job has itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "WorkloadConfig")]
+    workload: Option<&'a WorkloadConfig>,
+    /// Jobs that run on the drive side by side, each with statistics of its own; write [[jobs]] before each. Beside keys
+    /// of their own they have those of a generator under [workload]. Default: one job, which [workload] describes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Vec<JobConfig>")]
+    jobs: Option<&'a [JobConfig]>,
+    /// The run.
+    run: &'a RunConfig,
+    /// When power fails.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "PowerConfig")]
+    power: Option<&'a PowerConfig>,
+}
+
+impl Serialize for Experiment {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { seed, drive, workload, run, power, ignored: _ } = self;
+        let (workload, jobs) = match workload {
+            WorkloadConfig::Jobs(jobs) => (None, Some(jobs.as_slice())),
+            workload => (Some(workload), None),
+        };
+        let power = Some(power).filter(|power| !power.is_steady());
+        InFile { seed: *seed, drive, workload, jobs, run, power }.serialize(serializer)
+    }
+}
+
+impl JsonSchema for Experiment {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        InFile::schema_name()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        InFile::json_schema(generator)
+    }
 }
 
 impl Experiment {
@@ -89,7 +144,7 @@ impl Experiment {
 
     /// What `table` comes to; presets and traces are looked for in these two folders.
     fn resolved(table: &Table, (presets, traces): (&Path, &Path)) -> Result<Self, ConfigError> {
-        let valid = ["seed", "drive", "workload", "run", "power"];
+        let valid = ["seed", "drive", "workload", "jobs", "run", "power"];
         if let Some(key) = table.keys().find(|key| !valid.contains(&key.as_str())) {
             if ["nand", "ftl", "controller"].contains(&key.as_str()) {
                 return Err(ConfigError::IsDrive);
@@ -113,7 +168,10 @@ impl Experiment {
         let experiment = Self {
             seed,
             drive: preset::drive(sub_table(table, "drive")?, presets)?,
-            workload: WorkloadConfig::read(sub_table(table, "workload")?, traces)?,
+            workload: match (table.get("jobs"), sub_table(table, "workload")?) {
+                (Some(jobs), shared) => WorkloadConfig::Jobs(JobConfig::read_all(shared, jobs)?),
+                (None, workload) => WorkloadConfig::read(workload, traces)?,
+            },
             run: RunConfig::read(sub_table(table, "run")?)?,
             power: schema::read(sub_table(table, "power")?, &schema::of::<PowerConfig>(), "power")?,
             ignored: Vec::new(),
@@ -128,11 +186,32 @@ impl Experiment {
         Self { seed: 1, drive, workload, run, power, ignored: Vec::new() }
     }
 
-    /// Refuses what does not go together: power cuts of a drive that forgets its map, a run that waits for wear
-    /// that never comes. Experiments from files are checked already.
+    /// Refuses what does not go together: power cuts of a drive that forgets its map, rates that say two things, times
+    /// without timing, a run that waits for wear that never comes. Experiments from files are checked already.
     pub fn check(&self) -> Result<(), KeyError> {
         self.power.check(&self.drive)?;
+        self.workload.check()?;
+        run::check_times(self)?;
         run::check_end(self)
+    }
+
+    /// Whether the requests of its generators go through the loop for jobs: several, at times of their own, with pauses,
+    /// or looked at in time. The others are issued in batches, which is quicker.
+    pub(crate) fn has_jobs(&self) -> bool {
+        let run = &self.run;
+        let amounts = [Some(run.warmup), run.measure, run.steady_interval];
+        match &self.workload {
+            WorkloadConfig::Trace(_) => false,
+            WorkloadConfig::Jobs(_) => true,
+            WorkloadConfig::Synthetic(workload) => {
+                let in_time = amounts.into_iter().flatten().any(|amount| amount.ns().is_some());
+                run.timing
+                    && (workload.is_open_loop()
+                        || !workload.pace.is_plain()
+                        || run.interval.is_some()
+                        || in_time)
+            }
+        }
     }
 
     /// It as TOML that means the same, every default filled in; without keys that have no effect.

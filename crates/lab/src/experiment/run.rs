@@ -4,10 +4,27 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strobe_ssd::KeyError;
 use strobe_ssd::schema;
-use strobe_types::defaults;
+use strobe_types::{defaults, named};
 use toml::{Table, Value};
 
+use super::time::{TIME_TEXT, Time};
 use super::{Amount, Experiment, WorkloadConfig};
+
+named! {
+    /// What is to be steady before the measurement begins.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum SteadyMetric {
+        /// Write amplification.
+        Waf => "waf",
+        /// Requests per second, of all kinds.
+        Iops => "iops",
+        /// Bytes per second, read and written.
+        Bandwidth => "bandwidth",
+        /// Mean latency of all requests, from their issue.
+        Latency => "latency",
+    }
+}
 
 defaults! {
     /// What to run and what to measure.
@@ -17,12 +34,17 @@ defaults! {
         /// Write the whole drive once, in order, before anything else. Default: true for generators,
         /// false for traces.
         pub prefill: Option<bool> = None;
+        /// Then overwrite it at random, a mapping unit at a time and as fast as the drive takes it, for this long: host
+        /// pages or capacities, "3x". What comes then finds a drive in use. Default 0.
+        #[serde(skip_serializing_if = "is_nothing")]
+        pub precondition: Amount = Amount::Pages(0);
         /// Run the workload for this long before measuring: host pages (mapping units read, written or
-        /// trimmed), or "12x" capacities. Default 0. For traces: overwrite the drive at random for
-        /// this long.
+        /// trimmed), "12x" capacities, or "10s" of virtual time. Default 0. For traces: overwrite the drive at random
+        /// for this long (no time).
         pub warmup: Amount = Amount::Pages(0);
-        /// Measure this long: host pages (mapping units read, written or trimmed), or "10x" capacities.
-        /// Default "1x"; for traces: to the end; with one of the until keys: without limit.
+        /// Measure this long: host pages (mapping units read, written or trimmed), "10x" capacities, or "60s" of virtual
+        /// time. Default "1x"; for traces: to the end (no time); with one of the until keys: without limit; without
+        /// limit, too, if every job has a runtime.
         pub measure: Option<Amount> = None;
         /// End the run when this many blocks have gone bad in use, at most 1024 requests later. A trace
         /// ends after `repeat` times in any case. Default: not.
@@ -32,6 +54,33 @@ defaults! {
         /// after `repeat` times in any case. With until_bad_blocks, what comes first ends the run.
         /// Default false.
         pub until_end_of_life: bool = false;
+        /// After the warm-up, go on in rounds until this is steady by the rule of SNIA's performance test specification:
+        /// over the last five rounds it spans at most 20 % of its mean, and a straight line through them changes by at
+        /// most 10 %. Then the measurement begins. Default: not. Generators only.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub until_steady: Option<SteadyMetric> = None;
+        /// A round of until_steady: host pages, capacities, or virtual time. Default "1x".
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub steady_interval: Option<Amount> = None;
+        /// Most rounds of until_steady. What is not steady then is measured nevertheless, and the result says so.
+        /// Default 25.
+        #[serde(skip_serializing_if = "is_default_rounds")]
+        #[schemars(range(min = 5, max = 1_000_000))]
+        pub steady_rounds: u32 = 25;
+        /// Record a series of throughput, latencies and more, one line for each interval of this length, from the
+        /// warm-up on; a run longer than 10,000 intervals has longer ones towards its end. Default: none. Generators
+        /// only.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub interval: Option<Time> = None;
+        /// Whether the JSON has every latency that was measured, exact to three digits, with the number of requests that
+        /// had it, as fio's json+ has (clat_ns.bins). Default false.
+        #[serde(skip_serializing_if = "is_false")]
+        pub latency_bins: bool = false;
+        /// Warn when a request took longer than this many times the slowest operation of the flash. 0: never. Default
+        /// 10.
+        #[serde(skip_serializing_if = "is_default_wait")]
+        #[schemars(range(min = 0, max = 1_000_000))]
+        pub long_wait: u32 = LONG_WAIT;
         /// Simulate time; false: count operations only. Default true.
         pub timing: bool = true;
         /// Run the whole-state checker after each phase and at each sample. Default false.
@@ -39,19 +88,43 @@ defaults! {
     }
 }
 
+const LONG_WAIT: u32 = 10;
+
+// Keys at their default are not printed, so that experiments without them keep their hash.
+
+fn is_nothing(amount: &Amount) -> bool {
+    *amount == Amount::Pages(0)
+}
+
+fn is_false(given: &bool) -> bool {
+    !given
+}
+
+fn is_default_rounds(rounds: &u32) -> bool {
+    *rounds == RunConfig::default().steady_rounds
+}
+
+fn is_default_wait(times: &u32) -> bool {
+    *times == LONG_WAIT
+}
+
+/// Intervals that a run of known length may have; one of unknown length has longer ones behind them.
+pub(crate) const INTERVALS_MAX: u64 = 10_000;
+
 impl RunConfig {
     /// The run that `table` describes.
     pub(super) fn read(mut table: Table) -> Result<Self, KeyError> {
         let schema = schema::of::<Self>();
         schema::check(&mut table, &schema, "run")?;
-        for key in ["warmup", "measure"] {
+        for key in ["warmup", "measure", "precondition", "steady_interval"] {
             if let Some(Value::String(text)) = table.get(key)
                 && Amount::parse(text).is_none()
             {
-                let allowed = "a count of host pages such as 1000000, or capacities such as \"12x\"";
+                let allowed = "a count of host pages such as 1000000, capacities such as \"12x\", or a time such as \"60s\"";
                 return Err(KeyError::value(format!("run.{key}"), format!("\"{text}\""), allowed, ""));
             }
         }
+        Time::check(&table, &["interval"], "run")?;
         schema::read(table, &schema, "run")
     }
 
@@ -59,13 +132,88 @@ impl RunConfig {
     pub fn until_worn(&self) -> bool {
         self.until_bad_blocks.is_some() || self.until_end_of_life
     }
+
+    /// Every amount, with its key.
+    fn amounts(&self) -> [(&'static str, Option<Amount>); 4] {
+        [
+            ("run.precondition", Some(self.precondition)),
+            ("run.warmup", Some(self.warmup)),
+            ("run.measure", self.measure),
+            ("run.steady_interval", self.steady_interval),
+        ]
+    }
+}
+
+/// Refuses amounts of time where there is none, and series that would have no end.
+pub(super) fn check_times(experiment: &Experiment) -> Result<(), KeyError> {
+    let run = &experiment.run;
+    let is_trace = matches!(experiment.workload, WorkloadConfig::Trace(_));
+    for (key, amount) in run.amounts() {
+        let Some(time) = amount.filter(|amount| amount.ns().is_some()) else { continue };
+        let why = match (run.timing, is_trace, key) {
+            (false, ..) => "as run.timing = false: nothing has a time",
+            (_, true, _) => "as a trace has its own times",
+            (_, _, "run.precondition") => "as it goes as fast as the drive takes it",
+            _ => continue,
+        };
+        let allowed = format!("host pages such as 1000000 or capacities such as \"3x\", {why}");
+        return Err(KeyError::value(key, format!("\"{time}\""), allowed, ""));
+    }
+    if matches!(experiment.workload, WorkloadConfig::Jobs(_)) && !run.timing {
+        let allowed = "true with [[jobs]]: without time nobody knows whose request comes next";
+        return Err(KeyError::value("run.timing", "false", allowed, ""));
+    }
+    if let Some(metric) = run.until_steady
+        && metric != SteadyMetric::Waf
+        && !run.timing
+    {
+        let allowed = "\"waf\" with run.timing = false: nothing else can be told without time";
+        return Err(KeyError::value("run.until_steady", format!("\"{}\"", metric.name()), allowed, ""));
+    }
+    if run.until_steady.is_some() && is_trace {
+        let allowed = "left out with a trace: it cannot go on until something is steady";
+        return Err(KeyError::value("run.until_steady", "given", allowed, ""));
+    }
+    if let WorkloadConfig::Jobs(jobs) = &experiment.workload {
+        for (at, job) in jobs.iter().enumerate() {
+            let delay = job.startdelay.unwrap_or_default();
+            let ends = delay.as_ns().checked_add(job.runtime.unwrap_or_default().as_ns());
+            // Half of all time, so that a run before it fits, too.
+            if ends.is_none_or(|ends| ends > u64::MAX / 2) {
+                let allowed = "earlier: the job would not end before virtual time does, after 584 years";
+                return Err(KeyError::value(
+                    format!("jobs[{at}].startdelay"),
+                    format!("\"{delay}\""),
+                    allowed,
+                    "",
+                ));
+            }
+        }
+    }
+    let Some(interval) = run.interval else { return Ok(()) };
+    if is_trace {
+        let allowed = "left out with a trace: the series over time is for generators";
+        return Err(KeyError::value("run.interval", format!("\"{interval}\""), allowed, ""));
+    }
+    if interval.as_ns() == 0 {
+        return Err(KeyError::value("run.interval", "\"0s\"", format!("{TIME_TEXT}, longer than 0"), ""));
+    }
+    let known = [Some(run.warmup), run.measure].into_iter().flatten().filter_map(Amount::ns);
+    let known = known.fold(0, u64::saturating_add);
+    if known / interval.as_ns() > INTERVALS_MAX {
+        let least = Time::from_ns(known.div_ceil(INTERVALS_MAX));
+        let allowed =
+            format!("at least \"{least}\": run.warmup and run.measure have {INTERVALS_MAX} of those");
+        return Err(KeyError::value("run.interval", format!("\"{interval}\""), allowed, ""));
+    }
+    Ok(())
 }
 
 /// Refuses a run that waits for wear that never comes.
 pub(super) fn check_end(experiment: &Experiment) -> Result<(), KeyError> {
     let Experiment { drive, workload, run, .. } = experiment;
-    let WorkloadConfig::Synthetic(workload) = workload else { return Ok(()) };
-    if !run.until_worn() || run.measure.is_some() {
+    let generators = workload.generators();
+    if generators.is_empty() || !run.until_worn() || run.measure.is_some() {
         return Ok(());
     }
     let (key, given) = match run.until_bad_blocks {
@@ -80,7 +228,7 @@ pub(super) fn check_end(experiment: &Experiment) -> Result<(), KeyError> {
         let cure = "drive.nand.endurance_pe or drive.nand.program_fail_rate above 0";
         return refuse(cure, "Otherwise no block ever goes bad and the run never ends.");
     }
-    if workload.generator.write_fraction == 0.0 {
+    if generators.iter().all(|(_, workload)| workload.generator.write_fraction == 0.0) {
         return refuse("workload.write_fraction above 0", "Reads wear nothing out: the run would never end.");
     }
     Ok(())

@@ -6,47 +6,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strobe_ssd::KeyError;
 use strobe_ssd::schema::{self, check_name};
-use strobe_types::defaults;
-use strobe_workload::synthetic::SyntheticConfig;
 use strobe_workload::trace;
 use toml::{Table, Value};
 
 use super::fio_names::accept_fio_names;
+use super::jobs::JobConfig;
+use super::pace::PaceConfig;
+use super::synthetic::{HostConfig, SyntheticWorkload};
 use crate::fit::{Fit, Late};
-
-defaults! {
-    /// How many requests are outstanding, and how fast they come.
-    #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-    #[serde(default)]
-    pub struct HostConfig {
-        /// Requests outstanding at any time (fio: iodepth). Default 1.
-        #[schemars(range(min = 1, max = 65_536))]
-        pub queue_depth: u32 = 1;
-        /// Most requests per second (fio: rate_iops). 0 (default): no limit.
-        #[schemars(range(min = 0, max = 1_000_000_000))]
-        pub rate_iops: u32 = 0;
-        /// A flush after every so many requests of a generator (fio: fsync, which counts writes only). Traces
-        /// bring their own. 0 (default): never.
-        #[serde(skip_serializing_if = "is_zero")]
-        #[schemars(range(min = 0, max = 4_294_967_295u32))]
-        pub flush_every: u32 = 0;
-    }
-}
-
-fn is_zero(number: &u32) -> bool {
-    *number == 0
-}
-
-/// A synthetic workload and its host.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct SyntheticWorkload {
-    /// The generator.
-    #[serde(flatten)]
-    pub generator: SyntheticConfig,
-    /// The host.
-    #[serde(flatten)]
-    pub host: HostConfig,
-}
 
 /// When the requests of a trace are issued.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -124,6 +91,9 @@ pub enum WorkloadConfig {
     Synthetic(SyntheticWorkload),
     /// A block trace.
     Trace(TraceConfig),
+    /// Several generators side by side: `[[jobs]]`.
+    #[schemars(skip)]
+    Jobs(Vec<JobConfig>),
 }
 
 impl WorkloadConfig {
@@ -141,12 +111,33 @@ impl WorkloadConfig {
             }
             return Ok(Self::Trace(config));
         }
-        accept_fio_names(&mut table)?;
+        accept_fio_names(&mut table, "workload")?;
+        PaceConfig::check_table(&table, "workload")?;
         let mut schema = schema::of::<SyntheticWorkload>();
         // An unknown kind should be answered with every kind there is.
         if let Some(kinds) = schema["$defs"]["Kind"]["oneOf"].as_array_mut() {
             kinds.push(serde_json::json!({ "const": "trace" }));
         }
         Ok(Self::Synthetic(schema::read(table, &schema, "workload")?))
+    }
+
+    /// Refuses what does not go together.
+    pub(super) fn check(&self) -> Result<(), KeyError> {
+        match self {
+            Self::Synthetic(workload) => workload.check("workload"),
+            Self::Jobs(jobs) => JobConfig::check_all(jobs),
+            Self::Trace(_) => Ok(()),
+        }
+    }
+
+    /// The generators, each with its path in the file.
+    pub(crate) fn generators(&self) -> Vec<(String, &SyntheticWorkload)> {
+        match self {
+            Self::Synthetic(workload) => vec![("workload".to_owned(), workload)],
+            Self::Jobs(jobs) => {
+                jobs.iter().enumerate().map(|(at, job)| (format!("jobs[{at}]"), &job.workload)).collect()
+            }
+            Self::Trace(_) => Vec::new(),
+        }
     }
 }

@@ -11,6 +11,7 @@ use strobe_ssd::Requests;
 use super::LinuxRun;
 use crate::machine::Stopwatch;
 use crate::numbers::ratio;
+use crate::record::Record;
 use crate::result::{
     CopyResult, GcResult, HostResult, Job, MergeResult, NandResult, NvramResult, SCHEMA_VERSION,
     TranslationResult, WearResult,
@@ -163,7 +164,7 @@ impl LinuxResult {
                 wall_s: Some(watch.wall_s()),
                 cpu_s: Some(watch.cpu_s()),
             },
-            jobs: vec![Job::of(name, &stats, &end.latency, virtual_ns)],
+            jobs: vec![Job::of(&Record::of_drive(name, &stats, &end.latency), virtual_ns)],
         }
     }
 

@@ -19,8 +19,11 @@ use strobe_ssd::Recovery;
 use crate::experiment::Experiment;
 use crate::fit::Changes;
 use crate::lifetime::EndedBy;
+use crate::long_wait::LongWait;
 use crate::power::{PowerCutResult, RecoveryResult};
 use crate::series::{Sample, SteadyState};
+use crate::steady::SteadyRounds;
+use crate::timeline::Interval;
 use crate::verdict::{CapacityResult, LoadResult, WindowResult};
 
 /// Version of the result's layout. Fields are only added within a version.
@@ -53,6 +56,9 @@ pub struct RunResult {
     /// Whether the drive kept up with requests that come at their own pace; null if they wait for the drive, or
     /// without time.
     pub load: Option<LoadResult>,
+    /// The longest wait, if it was longer than run.long_wait allows; not there otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub long_wait: Option<LongWait>,
     /// What somebody should know before believing the numbers, the gravest first.
     pub notes: Vec<String>,
     /// Host commands within the measured window.
@@ -90,6 +96,15 @@ pub struct RunResult {
     pub sim: SimResult,
     /// Throughput and latency of the measured window under fio's names.
     pub jobs: Vec<Job>,
+    /// All jobs together; not there for one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub total: Option<Job>,
+    /// The run in intervals of run.interval, warm-up and measurement; not there without.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub intervals: Vec<Interval>,
+    /// The rounds of run.until_steady; not there without.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub until_steady: Option<SteadyRounds>,
     /// Write amplification over the run.
     pub series: Vec<Sample>,
     /// Whether write amplification had settled; null if there were too few intervals to tell.

@@ -32,7 +32,12 @@ pub(super) struct Generator {
     flush_every: u32,
     /// Requests since the last flush.
     unflushed: u32,
+    /// Requests made for [`Generator::next`], and how many of them it has given.
+    ready: (Vec<Request>, usize),
 }
+
+/// Requests made at a time when they are taken one by one.
+const READY: usize = 256;
 
 impl Generator {
     /// The generator that `config` describes, on `drive`.
@@ -44,9 +49,10 @@ impl Generator {
     ) -> Result<Self, WorkloadError> {
         Ok(Self {
             requests: config.build(drive.logical_bytes(), seed)?,
-            pages_per_request: f64::from(config.block_bytes) / f64::from(drive.ftl.mapping_unit_bytes),
+            pages_per_request: config.mean_bytes() / f64::from(drive.ftl.mapping_unit_bytes),
             flush_every,
             unflushed: 0,
+            ready: (Vec::new(), 0),
         })
     }
 
@@ -63,6 +69,33 @@ impl Generator {
             left -= count;
         }
         Ok(())
+    }
+
+    /// The next request, alone.
+    #[inline]
+    pub(super) fn next(&mut self) -> Request {
+        self.make_ready();
+        let (ready, given) = &mut self.ready;
+        *given += 1;
+        ready[*given - 1]
+    }
+
+    /// Whether [`Generator::next`] is a flush.
+    #[inline]
+    pub(super) fn next_is_flush(&self) -> bool {
+        let (ready, given) = &self.ready;
+        ready.get(*given).is_some_and(|request| request.op == Op::Flush)
+    }
+
+    /// Makes requests if none is left. A flush is never the first of those: it stands behind another request.
+    #[inline]
+    fn make_ready(&mut self) {
+        if self.ready.1 == self.ready.0.len() {
+            let mut batch = std::mem::take(&mut self.ready.0);
+            self.requests.fill(&mut batch, READY);
+            self.add_flushes(&mut batch);
+            self.ready = (batch, 0);
+        }
     }
 
     /// Puts a flush behind every so many requests.

@@ -60,9 +60,13 @@ pub(super) struct Host<'a> {
     pub(super) phase: Phase,
     /// Counters and time at the start of the measured window, once it has begun.
     pub(super) window_start: Option<(DriveStats, SimTime)>,
+    /// The same at its end, if something that does not belong to it came after.
+    pub(super) window_end: Option<(DriveStats, SimTime)>,
     /// Host pages of all phases.
     pub(super) pages: u64,
     pub(super) series: Series,
+    /// When the last request of a job was complete; [`HostQueue::finished`] knows of the others.
+    completed: SimTime,
     /// Requests executed.
     requests: u64,
     bad_blocks: Option<BadBlockWatch>,
@@ -83,8 +87,10 @@ impl<'a> Host<'a> {
             power: PowerSwitch::new(&experiment.power, drive.as_mut()),
             phase: Phase { name: "prefill", total: None, pages: 0 },
             window_start: None,
+            window_end: None,
             pages: 0,
             series: Series::new(interval, drive.stats(), drive.geometry().units_per_page()),
+            completed: SimTime::ZERO,
             requests: 0,
             bad_blocks: BadBlockWatch::new(experiment),
             reports: Reports { observer, batches: 0, pages: 0 },
@@ -102,10 +108,15 @@ impl<'a> Host<'a> {
         self.phase = Phase { name, total, pages: 0 };
     }
 
+    /// When all that was issued is complete.
+    pub(super) fn finished(&self) -> SimTime {
+        self.queue.finished().max(self.completed)
+    }
+
     /// What comes next is paced like this, and begins when all that came before is complete.
     pub(super) fn set_pacing(&mut self, pacing: Pacing) -> Result<(), Stop> {
         self.finish()?;
-        self.queue = HostQueue::new(pacing, self.queue.finished());
+        self.queue = HostQueue::new(pacing, self.finished());
         Ok(())
     }
 
@@ -114,24 +125,42 @@ impl<'a> Host<'a> {
         self.queue.finish(&mut *self.drive).map_err(Stop::Drive)
     }
 
+    /// The measured window begins at `now`, in the midst of what goes on.
+    pub(super) fn begin_measuring_at(&mut self, now: SimTime, total: Option<u64>) -> Result<(), Stop> {
+        self.begin("measure", total);
+        self.completed(now);
+        self.sample()?;
+        self.open_window(now);
+        Ok(())
+    }
+
+    /// The measured window has ended at `end`.
+    pub(super) fn close_window(&mut self, end: SimTime) {
+        self.window_end = Some((self.drive.stats(), end));
+    }
+
+    fn open_window(&mut self, now: SimTime) {
+        if let Some(power) = &mut self.power {
+            power.begin_measuring(self.drive.as_mut());
+        }
+        self.drive.clear_latency();
+        self.window_start = Some((self.drive.stats(), now));
+    }
+
     pub(super) fn begin_measuring(&mut self, total: Option<u64>) -> Result<(), Stop> {
         self.begin("measure", total);
         self.sample()?;
         // What went before must not be paid for within the window.
         let settled = self.settle()?;
-        self.queue = HostQueue::new(closed(HostConfig::default()), settled.max(self.queue.finished()));
-        if let Some(power) = &mut self.power {
-            power.begin_measuring(self.drive.as_mut());
-        }
-        self.drive.clear_latency();
-        self.window_start = Some((self.drive.stats(), self.queue.finished()));
+        self.queue = HostQueue::new(closed(HostConfig::default()), settled.max(self.finished()));
+        self.open_window(self.queue.finished());
         Ok(())
     }
 
     /// Writes back what is left in the write buffer; returns when that is done. No request waits for it.
     pub(super) fn settle(&mut self) -> Result<SimTime, Stop> {
         self.finish()?;
-        self.drive.settle(self.queue.finished()).map_err(Stop::Drive)
+        self.drive.settle(self.finished()).map_err(Stop::Drive)
     }
 
     /// Runs the whole-state checker. It reads everything, and so may be the first to meet damage, which is
@@ -178,25 +207,53 @@ impl<'a> Host<'a> {
     /// Hands a batch to the drive, then samples and reports as due.
     pub(super) fn issue(&mut self, batch: &[Request], arrivals: &[SimTime]) -> Result<(), Stop> {
         let (ran, result) = self.run_batch(batch, arrivals);
-        self.requests += ran as u64;
-        let pages: u64 = batch[..ran].iter().map(|request| self.pages_of(request)).sum();
+        self.count(ran as u64, batch[..ran].iter().map(|request| self.pages_of(request)).sum());
+        self.keep_house()?;
+        result
+    }
+
+    /// So many more requests were issued, of so many host pages together.
+    #[inline]
+    pub(super) fn count(&mut self, requests: u64, pages: u64) {
+        self.requests += requests;
         self.phase.pages += pages;
         self.pages += pages;
+    }
+
+    /// Something was complete at `at`.
+    #[inline]
+    pub(super) fn completed(&mut self, at: SimTime) {
+        self.completed = self.completed.max(at);
+    }
+
+    /// If the power was cut: when it is back. What was outstanding is lost.
+    pub(super) fn after_power_cut(&mut self) -> Result<Option<SimTime>, Stop> {
+        let Some(power) = &mut self.power else { return Ok(None) };
+        let back = power.after_command(&mut self.drive, self.requests)?;
+        if let Some(back) = back {
+            self.completed(back);
+        }
+        Ok(back)
+    }
+
+    /// Samples and reports as due, and looks whether the run should go on.
+    pub(super) fn keep_house(&mut self) -> Result<(), Stop> {
         if self.drive.stats().host.units_written >= self.series.due() {
             self.sample()?;
         }
-        if self.queue.finished() >= SimTime::from_ns(u64::MAX - 1) {
+        if self.finished() >= SimTime::from_ns(u64::MAX - 1) {
             return Err(RunError::EndOfTime.into());
         }
         self.report()?;
         if self.bad_blocks.as_mut().is_some_and(|watch| watch.reached(&*self.drive)) {
             return Err(Stop::BadBlocks);
         }
-        result
+        Ok(())
     }
 
     /// Tells the observer how far the run is, if that is due; it may stop the run.
     fn report(&mut self) -> Result<(), Stop> {
+        let virtual_ns = self.finished().as_ns();
         let reports = &mut self.reports;
         reports.batches += 1;
         let is_due = self.pages - reports.pages >= PAGES_PER_PROGRESS;
@@ -205,8 +262,7 @@ impl<'a> Host<'a> {
         }
         reports.pages = self.pages;
         let &Phase { name, total, pages } = &self.phase;
-        let progress =
-            Progress { phase: name, done: pages, total, virtual_ns: self.queue.finished().as_ns() };
+        let progress = Progress { phase: name, done: pages, total, virtual_ns };
         if reports.observer.progress(progress).is_break() { Err(Stop::Observer) } else { Ok(()) }
     }
 
@@ -216,7 +272,7 @@ impl<'a> Host<'a> {
             if self.checks {
                 self.check_drive()?;
             }
-            let virtual_ns = self.queue.finished().as_ns();
+            let virtual_ns = self.finished().as_ns();
             self.series.sample(self.drive.stats(), self.drive.free_blocks(), virtual_ns, self.is_measuring());
         }
         Ok(())

@@ -2,6 +2,7 @@
 
 mod generate;
 mod host;
+mod jobs;
 mod outcome;
 mod phases;
 mod replay;
@@ -12,7 +13,7 @@ use std::path::Path;
 use strobe_ssd::{Simulated, build, build_on_image, image_memory_bytes, memory_bytes};
 
 use crate::RunError;
-use crate::experiment::{Experiment, SyntheticWorkload, WorkloadConfig};
+use crate::experiment::{Experiment, SyntheticWorkload};
 use crate::machine::available_bytes;
 use crate::result::{ImageResult, RunResult};
 use phases::{Runner, Source};
@@ -97,11 +98,11 @@ pub(crate) fn check_memory(experiment: &Experiment) -> Result<(), RunError> {
 
 /// Refuses a run whose drive needs `needed` bytes, if they are not there.
 fn fit_memory(experiment: &Experiment, mut needed: u64) -> Result<(), RunError> {
-    if let WorkloadConfig::Synthetic(SyntheticWorkload { generator, .. }) = &experiment.workload
-        && generator.trim_fraction > 0.0
-    {
-        // Trims follow which slots are in use.
-        needed += 8 * experiment.drive.logical_bytes() / u64::from(generator.block_bytes.max(512));
+    for (_, SyntheticWorkload { generator, .. }) in experiment.workload.generators() {
+        if generator.trim_fraction > 0.0 {
+            // Trims follow which slots are in use.
+            needed += 8 * experiment.drive.logical_bytes() / u64::from(generator.block_bytes.max(512));
+        }
     }
     match available_bytes().filter(|&available| needed > available) {
         Some(available) => Err(RunError::Memory { needed, available }),

@@ -5,15 +5,19 @@ use strobe_ssd::Latency;
 use strobe_types::Op;
 
 use super::phases::Runner;
-use crate::experiment::{PacingName, WorkloadConfig};
+use crate::experiment::{INTERVALS_MAX, PacingName, WorkloadConfig};
 use crate::lifetime::{EndedBy, ideal_host_pages};
+use crate::long_wait::LongWait;
 use crate::machine::Stopwatch;
-use crate::numbers::ratio;
+use crate::numbers::{count, ratio};
+use crate::record::Record;
 use crate::result::{
     CopyResult, GcResult, HostResult, Job, MergeResult, NandResult, NvramResult, RunResult, SCHEMA_VERSION,
     SimResult, Smart, TimeResult, TranslationResult, WearResult,
 };
 use crate::series::SteadyState;
+use crate::steady::SteadyRounds;
+use crate::timeline::Timeline;
 use crate::verdict::{CapacityResult, LoadResult, WindowResult, notes, wrong_sign};
 
 impl Runner<'_> {
@@ -25,8 +29,10 @@ impl Runner<'_> {
         watch: Stopwatch,
     ) -> RunResult {
         let _ = self.host.sample();
-        let Self { experiment, host, trace, image } = self;
-        let (drive, end, finished) = (&host.drive, host.drive.stats(), host.queue.finished());
+        let Self { experiment, host, trace, jobs, steady, image } = self;
+        let drive = &host.drive;
+        let window_end = host.window_end.clone();
+        let (end, finished) = window_end.unwrap_or_else(|| (drive.stats(), host.finished()));
         let is_measuring = host.is_measuring();
         let (start, started) = host.window_start.unwrap_or_else(|| (end.clone(), finished));
         let window = end.since(&start);
@@ -43,14 +49,42 @@ impl Runner<'_> {
         let steady_state = SteadyState::of(&series, has_collected);
         let measured_pages = if is_measuring { host.phase.pages } else { 0 };
         let (summary, arrivals) = trace.map_or((None, None), |trace| (Some(trace.summary), trace.arrivals));
+        let (records, timeline) = match jobs {
+            Some(jobs) => jobs.into_records(),
+            None => {
+                let name = workload_name(&experiment.workload);
+                (vec![Record::of_drive(name, &window, latency)], None)
+            }
+        };
+        let (jobs, total) = of_jobs(&records, virtual_ns);
+        let (intervals, is_longer) = timeline.map_or((Vec::new(), false), Timeline::into_intervals);
+        let longer = is_longer.then(|| {
+            format!(
+                "the run was longer than {} intervals (run.interval): the last ones are longer",
+                count(INTERVALS_MAX)
+            )
+        });
+        let long_wait = LongWait::of(experiment, &records, &window, virtual_ns).filter(|_| virtual_ns > 0);
         let load = match arrivals.filter(|_| experiment.run.timing) {
             Some(arrivals) => Some(LoadResult::of_arrivals(&arrivals)),
+            None if experiment.has_jobs() => LoadResult::of_jobs(&records, virtual_ns),
             None => rate_of(&experiment.workload).filter(|_| virtual_ns > 0).map(|rate| {
                 let commands = Op::ALL.iter().map(|&op| window.host.commands(op)).sum();
                 LoadResult::of_rate(rate, commands, virtual_ns)
             }),
         };
         let sign = wrong_sign(experiment, geometry, &window);
+        let others = [
+            steady.as_ref().and_then(SteadyRounds::warning),
+            long_wait.as_ref().map(|wait| wait.warning(experiment.run.long_wait)),
+            sign,
+            longer,
+        ];
+        let notes = notes(experiment, ended_by, load.as_ref(), others.into_iter().flatten());
+        let jobs = match experiment.run.latency_bins {
+            true => jobs.into_iter().map(Job::with_bins).collect(),
+            false => jobs,
+        };
         let cpu_s = watch.cpu_s();
         RunResult {
             schema_version: SCHEMA_VERSION,
@@ -70,7 +104,8 @@ impl Runner<'_> {
                 steady_state.as_ref(),
             ),
             load,
-            notes: notes(experiment, ended_by, load.as_ref(), sign),
+            long_wait,
+            notes,
             host: HostResult::of(&window),
             nand: NandResult::of(&window.nand),
             waf,
@@ -80,11 +115,14 @@ impl Runner<'_> {
             nvram: window.nvram.map(NvramResult::from),
             merges: window.merges.map(MergeResult::from),
             translation: window.translation.map(TranslationResult::from),
-            smart: Smart::of(&end, &wear, geometry, experiment),
+            smart: Smart::of(&drive.stats(), &wear, geometry, experiment),
             wear,
             time: TimeResult { virtual_ns, wall_s: Some(watch.wall_s()), cpu_s: Some(cpu_s) },
             sim: SimResult { host_pages_per_cpu_s: (cpu_s > 0.0).then(|| host.pages as f64 / cpu_s) },
-            jobs: vec![Job::of(workload_name(&experiment.workload), &window, latency, virtual_ns)],
+            jobs,
+            total,
+            intervals,
+            until_steady: steady,
             steady_state,
             series,
             trace: summary,
@@ -94,10 +132,20 @@ impl Runner<'_> {
     }
 }
 
-/// The rate at which requests of a closed loop are to come, if there is one.
+/// Each job, and their sum if there are several.
+fn of_jobs(records: &[Record], virtual_ns: u64) -> (Vec<Job>, Option<Job>) {
+    // One job has all of the window.
+    let [record] = records else {
+        let total = Record::total(records).map(|total| Job::of(&total, virtual_ns));
+        return (records.iter().map(|record| Job::of(record, record.span_ns())).collect(), total);
+    };
+    (vec![Job::of(record, virtual_ns)], None)
+}
+
+/// The rate at which requests of a trace at the drive's own pace are to come, if there is one.
 fn rate_of(workload: &WorkloadConfig) -> Option<u32> {
     let rate = match workload {
-        WorkloadConfig::Synthetic(workload) => workload.host.rate_iops,
+        WorkloadConfig::Synthetic(_) | WorkloadConfig::Jobs(_) => 0,
         WorkloadConfig::Trace(trace) if trace.pacing == PacingName::Closed => trace.host.rate_iops,
         WorkloadConfig::Trace(_) => 0,
     };
@@ -108,5 +156,6 @@ fn workload_name(workload: &WorkloadConfig) -> &str {
     match workload {
         WorkloadConfig::Synthetic(workload) => workload.generator.kind.name(),
         WorkloadConfig::Trace(trace) => &trace.path,
+        WorkloadConfig::Jobs(_) => "jobs",
     }
 }

@@ -8,24 +8,33 @@ use strobe_workload::synthetic::SyntheticConfig;
 use super::Observer;
 use super::generate::{Generator, prefill};
 use super::host::{Host, Stop, closed};
+use super::jobs::{Jobs, Limit};
 use super::replay::{Replayed, open_trace, replay};
 use crate::RunError;
 use crate::experiment::{Amount, Experiment, TraceConfig, WorkloadConfig};
 use crate::lifetime::EndedBy;
 use crate::machine::Stopwatch;
 use crate::result::{ImageResult, RunResult};
+use crate::steady::{RoundStart, SteadyRounds};
 use crate::verdict::cause_of_death;
 
 /// Where the measured requests come from, made before anything runs: what is wrong with it should
 /// not come to light after an hour of warm-up.
 pub(super) enum Source<'a> {
     Synthetic(Box<Generator>, Pacing),
+    Jobs(Box<Jobs>),
     Trace(&'a TraceConfig),
 }
 
 impl<'a> Source<'a> {
     pub(super) fn open(experiment: &'a Experiment) -> Result<Self, RunError> {
+        if experiment.has_jobs()
+            && let Some(jobs) = Jobs::new(experiment)?
+        {
+            return Ok(Source::Jobs(Box::new(jobs)));
+        }
         match &experiment.workload {
+            WorkloadConfig::Jobs(_) => unreachable!("jobs have their own source"),
             WorkloadConfig::Synthetic(workload) => {
                 let flush_every = workload.host.flush_every;
                 let generator =
@@ -53,6 +62,10 @@ pub(super) struct Runner<'a> {
     pub(super) host: Host<'a>,
     /// What the trace had, for trace workloads.
     pub(super) trace: Option<Replayed>,
+    /// The jobs, when there are any.
+    pub(super) jobs: Option<Box<Jobs>>,
+    /// The rounds until something was steady.
+    pub(super) steady: Option<SteadyRounds>,
     pub(super) image: Option<ImageResult>,
 }
 
@@ -62,12 +75,16 @@ impl<'a> Runner<'a> {
         drive: Box<dyn Simulated>,
         observer: &'a mut dyn Observer,
     ) -> Self {
-        Self { experiment, host: Host::new(experiment, drive, observer), trace: None, image: None }
+        let host = Host::new(experiment, drive, observer);
+        let steady = SteadyRounds::new(&experiment.run);
+        Self { experiment, host, trace: None, jobs: None, steady, image: None }
     }
 
     pub(super) fn run(mut self, source: Source<'_>) -> Result<RunResult, RunError> {
         let watch = Stopwatch::start();
         let end = self.phases(source);
+        // What was issued before a run was stopped counts with its latency; why it was stopped counts more than an error.
+        let _ = self.host.finish();
         if self.host.is_measuring() && matches!(end, Err(Stop::BadBlocks)) {
             // Should the drive die of it, the blocks asked for have gone bad nevertheless.
             let _ = self.host.settle();
@@ -113,36 +130,101 @@ impl<'a> Runner<'a> {
             host.begin("prefill", Some(u64::from(capacity)));
             prefill(host)?;
         }
-        let warmup = run.warmup.pages(capacity);
+        let precondition = run.precondition.pages(capacity).unwrap_or(0);
+        if precondition > 0 {
+            host.begin("precondition", Some(precondition));
+            self.overwrite(precondition)?;
+        }
         match source {
-            Source::Synthetic(mut generator, pacing) => {
-                host.begin("warm-up", Some(warmup));
-                host.set_pacing(pacing)?;
-                generator.issue(host, warmup)?;
-                let default = (!run.until_worn()).then_some(Amount::Capacities(1.0));
-                let measure = run.measure.or(default).map(|amount| amount.pages(capacity));
-                host.begin_measuring(measure)?;
-                host.set_pacing(pacing)?;
-                generator.issue(host, measure.unwrap_or(u64::MAX))?;
-                host.settle()?;
-                Ok(EndedBy::Measure)
-            }
-            Source::Trace(trace) => {
-                if warmup > 0 {
-                    host.begin("warm-up", Some(warmup));
-                    let unit = host.drive.geometry().unit_bytes();
-                    let config = SyntheticConfig { block_bytes: unit, ..SyntheticConfig::default() };
-                    let drive = &self.experiment.drive;
-                    Generator::new(&config, 0, drive, self.experiment.seed)?.issue(host, warmup)?;
-                }
-                let limit = run.measure.map(|amount| amount.pages(capacity));
-                host.begin_measuring(limit)?;
-                let replayed = self.trace.insert(Replayed::default());
-                replay(host, trace, limit, replayed)?;
-                host.settle()?;
-                let reached = limit.is_some_and(|limit| host.phase.pages >= limit);
-                Ok(if reached { EndedBy::Measure } else { EndedBy::Trace })
+            Source::Synthetic(generator, pacing) => self.generate(*generator, pacing),
+            Source::Jobs(jobs) => self.run_jobs(jobs),
+            Source::Trace(trace) => self.replay(trace),
+        }
+    }
+
+    /// Overwrites the drive at random, a mapping unit at a time, as fast as it can.
+    fn overwrite(&mut self, pages: u64) -> Result<(), Stop> {
+        let unit = self.host.drive.geometry().unit_bytes();
+        let config = SyntheticConfig { block_bytes: unit, ..SyntheticConfig::default() };
+        let (drive, seed) = (&self.experiment.drive, self.experiment.seed);
+        Generator::new(&config, 0, drive, seed)?.issue(&mut self.host, pages)
+    }
+
+    /// One generator in a closed loop: in batches.
+    fn generate(&mut self, mut generator: Generator, pacing: Pacing) -> Result<EndedBy, Stop> {
+        let (run, host) = (&self.experiment.run, &mut self.host);
+        let capacity = host.drive.logical_units();
+        let warmup = run.warmup.pages(capacity).unwrap_or(0);
+        host.begin("warm-up", Some(warmup));
+        host.set_pacing(pacing)?;
+        generator.issue(host, warmup)?;
+        if let Some(steady) = &mut self.steady {
+            let round = steady.interval.pages(capacity).unwrap_or(0).max(1);
+            while !steady.reached && steady.rounds < run.steady_rounds {
+                host.begin("settling", Some(round));
+                let start = RoundStart::of(&*host.drive, host.finished());
+                generator.issue(host, round)?;
+                steady.add(&start, &*host.drive, host.finished());
             }
         }
+        let default = (!run.until_worn()).then_some(Amount::Capacities(1.0));
+        let measure = run.measure.or(default).and_then(|amount| amount.pages(capacity));
+        host.begin_measuring(measure)?;
+        host.set_pacing(pacing)?;
+        generator.issue(host, measure.unwrap_or(u64::MAX))?;
+        host.settle()?;
+        Ok(EndedBy::Measure)
+    }
+
+    /// Jobs, which go on without a break from the warm-up to the end.
+    fn run_jobs(&mut self, jobs: Box<Jobs>) -> Result<EndedBy, Stop> {
+        let (run, host) = (&self.experiment.run, &mut self.host);
+        let capacity = host.drive.logical_units();
+        let limit = |amount: Amount| Limit { ns: amount.ns(), pages: amount.pages(capacity) };
+        let jobs = self.jobs.insert(jobs);
+        // What went before must not be paid for by the jobs.
+        let start = host.settle()?.max(host.finished());
+        jobs.start(host, start, run.interval.map(|interval| interval.as_ns()));
+        let warmup = limit(run.warmup);
+        host.begin("warm-up", warmup.pages);
+        jobs.run(host, warmup)?;
+        if let Some(steady) = &mut self.steady {
+            let round = limit(steady.interval);
+            while !steady.reached && steady.rounds < run.steady_rounds {
+                host.begin("settling", round.pages);
+                let start = RoundStart::of(&*host.drive, jobs.now());
+                jobs.run(host, round)?;
+                steady.add(&start, &*host.drive, jobs.now());
+            }
+        }
+        let is_bounded = run.until_worn() || jobs.have_ends();
+        let default = (!is_bounded).then_some(Amount::Capacities(1.0));
+        let measure = run.measure.or(default).map_or(Limit::default(), limit);
+        host.begin_measuring_at(jobs.now(), measure.pages)?;
+        jobs.measure(host);
+        let ended = jobs.run(host, measure);
+        let finished = jobs.finish(host, matches!(ended, Ok(true)));
+        ended?;
+        finished?;
+        host.settle()?;
+        Ok(EndedBy::Measure)
+    }
+
+    fn replay(&mut self, trace: &TraceConfig) -> Result<EndedBy, Stop> {
+        let run = &self.experiment.run;
+        let capacity = self.host.drive.logical_units();
+        let warmup = run.warmup.pages(capacity).unwrap_or(0);
+        if warmup > 0 {
+            self.host.begin("warm-up", Some(warmup));
+            self.overwrite(warmup)?;
+        }
+        let host = &mut self.host;
+        let limit = run.measure.and_then(|amount| amount.pages(capacity));
+        host.begin_measuring(limit)?;
+        let replayed = self.trace.insert(Replayed::default());
+        replay(host, trace, limit, replayed)?;
+        host.settle()?;
+        let reached = limit.is_some_and(|limit| host.phase.pages >= limit);
+        Ok(if reached { EndedBy::Measure } else { EndedBy::Trace })
     }
 }

@@ -8,7 +8,7 @@ mod schemes;
 use std::collections::BTreeMap;
 
 use strobe_lab::runner::{self, Observer, Progress};
-use strobe_lab::{Amount, Experiment, HostConfig, RunConfig, RunResult, SyntheticWorkload, WorkloadConfig};
+use strobe_lab::{Experiment, RunConfig, RunResult, SyntheticWorkload, WorkloadConfig};
 use strobe_ssd::{GcConfig, WearLevelingName};
 use strobe_workload::synthetic::{Kind, SyntheticConfig};
 
@@ -106,26 +106,26 @@ impl Environment {
         })?;
         let (kind, block_bytes, hot_share) = (Kind::Gaussian, 8192, Some(set.hot_share));
         let generator = SyntheticConfig { kind, block_bytes, hot_share, ..SyntheticConfig::default() };
-        let workload = SyntheticWorkload { generator, host: HostConfig::default() };
+        let workload = SyntheticWorkload { generator, ..SyntheticWorkload::default() };
         let experiment = Experiment::new(drive, WorkloadConfig::Synthetic(workload));
         Ok(Experiment { seed: self.seed, run, ..experiment })
     }
 }
 
 /// Runs without time.
-const COUNTED: RunConfig = RunConfig {
-    prefill: None,
-    warmup: Amount::Pages(0),
-    measure: None,
-    until_bad_blocks: None,
-    until_end_of_life: false,
-    timing: false,
-    check: false,
-};
+fn counted() -> RunConfig {
+    RunConfig { timing: false, ..RunConfig::default() }
+}
+
 /// Ends a run with the first bad block: what figures 4, 6, 7 and 8 count.
-const TO_FIRST_FAILURE: RunConfig = RunConfig { until_bad_blocks: Some(1), ..COUNTED };
+fn to_first_failure() -> RunConfig {
+    RunConfig { until_bad_blocks: Some(1), ..counted() }
+}
+
 /// Ends a run with the drive: figure 5.
-const TO_THE_END: RunConfig = RunConfig { until_end_of_life: true, ..COUNTED };
+fn to_the_end() -> RunConfig {
+    RunConfig { until_end_of_life: true, ..counted() }
+}
 
 /// Experiments to run, each once however many figures want it.
 #[derive(Debug, Default)]
@@ -160,7 +160,7 @@ impl Plan {
         for scheme in schemes {
             let mut of_scheme = [0; DATA_SETS.len()];
             for (place, set) in of_scheme.iter_mut().zip(&DATA_SETS) {
-                *place = self.want(environment, scheme, set, TO_FIRST_FAILURE)?;
+                *place = self.want(environment, scheme, set, to_first_failure())?;
             }
             places.push((scheme, of_scheme));
         }
@@ -228,7 +228,7 @@ fn make(options: &Options, watch: &dyn Watch) -> Result<Made, PaperError> {
     ];
     let mut curves = Vec::new();
     for scheme in schemes::PAPER {
-        let place = plan.want(&environment, scheme, &DATA_SETS[CURVE_SET], TO_THE_END)?;
+        let place = plan.want(&environment, scheme, &DATA_SETS[CURVE_SET], to_the_end())?;
         curves.push((scheme, place));
     }
     let runs = plan.experiments.iter().map(|(name, experiment)| Task::Run(name, experiment));

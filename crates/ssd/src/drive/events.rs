@@ -167,7 +167,9 @@ impl<F: Inspectable> Drive<F> {
     #[inline]
     fn when_there(&mut self, when: When, event: Event) {
         match when {
-            When::At(at) if at.min(SimTime::from_ns(u64::MAX - 1)) > self.events.now => self.events.set(at, event.token()),
+            When::At(at) if at.min(SimTime::from_ns(u64::MAX - 1)) > self.events.now => {
+                self.events.set(at, event.token())
+            }
             When::At(_) => self.events.due.push(event.token()),
             When::With(_) => self.ftl.nand_mut().timing_mut().watch(when, event.token()),
         }

@@ -5,6 +5,7 @@ use super::gaussian::{Gaussian, HOT_SHARE_MAX, gaussian_sigma};
 use super::generator::{Distribution, Layout, Mix, Synthetic};
 use super::in_use::InUse;
 use super::kind::Kind;
+use super::sizes::{BlockShare, Sizes};
 use super::zipf::Zipf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -33,6 +34,11 @@ defaults! {
         /// 512 from 512 on, default 4096. fio: `bs`.
         #[schemars(range(min = 512), extend("multipleOf" = 512))]
         pub block_bytes: u32 = 4096;
+        /// Requests of several sizes: a list of sizes, each with its share. Slots have the smallest size, requests begin
+        /// at a slot, and one that would leave the range ends with it. Instead of `block_bytes`, and not with trims.
+        /// Default none. fio: `bssplit`.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        pub block_split: Vec<BlockShare> = Vec::new();
         /// Bytes from the start of the drive to the range used. A multiple of 512, default 0. fio:
         /// `offset`.
         #[schemars(extend("multipleOf" = 512))]
@@ -113,14 +119,72 @@ impl SyntheticConfig {
     /// Checks the configuration for a drive of `drive_bytes` and starts the workload. The same
     /// arguments give the same requests on every machine.
     pub fn build(&self, drive_bytes: u64, seed: u64) -> Result<Synthetic, WorkloadError> {
+        self.check_split()?;
         let layout = self.layout(drive_bytes)?;
         let distribution = self.distribution(layout.slots)?;
         let mix = self.mix(layout.slots)?;
-        Ok(Synthetic::new(self.kind, layout, distribution, mix, seed))
+        let sizes = self.sizes(drive_bytes, seed)?;
+        Ok(Synthetic::new(self.kind, layout, distribution, mix, sizes, seed))
+    }
+
+    /// Bytes of a slot: of every request, or of the smallest.
+    pub fn slot_bytes(&self) -> u32 {
+        self.block_split.iter().map(|share| share.block_bytes).min().unwrap_or(self.block_bytes)
+    }
+
+    /// Bytes of a request in the mean.
+    pub fn mean_bytes(&self) -> f64 {
+        match self.block_split[..] {
+            [] => f64::from(self.block_bytes),
+            ref split => split.iter().map(|s| f64::from(s.block_bytes) * s.percent / 100.0).sum(),
+        }
+    }
+
+    fn check_split(&self) -> Result<(), WorkloadError> {
+        let shares = &self.block_split;
+        if shares.is_empty() {
+            return Ok(());
+        }
+        let is_sector = |share: &&BlockShare| u64::from(share.block_bytes).is_multiple_of(SECTOR_BYTES);
+        if let Some(share) = shares.iter().find(|share| share.block_bytes == 0 || !is_sector(share)) {
+            return Err(out_of_range(
+                "block_split.block_bytes",
+                share.block_bytes,
+                "a multiple of 512, at least 512",
+            ));
+        }
+        if let Some(share) = shares.iter().find(|share| !(share.percent > 0.0 && share.percent <= 100.0)) {
+            return Err(out_of_range("block_split.percent", share.percent, above_zero_text(100.0)));
+        }
+        let sum: f64 = shares.iter().map(|share| share.percent).sum();
+        if (sum - 100.0).abs() > 1e-6 {
+            let allowed = "100 for all sizes together";
+            return Err(out_of_range("block_split.percent", format!("{sum} in all"), allowed));
+        }
+        if self.trim_fraction > 0.0 {
+            let allowed = "0 with block_split: trims are of slots, which have one size";
+            return Err(out_of_range("trim_fraction", self.trim_fraction, allowed));
+        }
+        Ok(())
+    }
+
+    fn sizes(&self, drive_bytes: u64, seed: u64) -> Result<Option<Sizes>, WorkloadError> {
+        let Some(largest) = self.block_split.iter().map(|share| share.block_bytes).max() else {
+            return Ok(None);
+        };
+        let rest = drive_bytes - self.offset_bytes;
+        let size = self.size_bytes.unwrap_or(rest) / SECTOR_BYTES * SECTOR_BYTES;
+        if u64::from(largest) > size {
+            let allowed = format!("at most the {size} bytes of the range");
+            return Err(out_of_range("block_split.block_bytes", largest, allowed));
+        }
+        let first = self.offset_bytes / SECTOR_BYTES;
+        let range = (first, first + size / SECTOR_BYTES);
+        Ok(Some(Sizes::new(&self.block_split, range, self.kind == Kind::Sequential, seed)))
     }
 
     fn layout(&self, drive_bytes: u64) -> Result<Layout, WorkloadError> {
-        let block = u64::from(self.block_bytes);
+        let block = u64::from(self.slot_bytes());
         if block == 0 || !block.is_multiple_of(SECTOR_BYTES) {
             return Err(out_of_range("block_bytes", block, "a multiple of 512, at least 512"));
         }

@@ -5,6 +5,7 @@ use super::draw::{Draw, HotCold, Scattered, Sequential, Uniform};
 use super::gaussian::Gaussian;
 use super::in_use::InUse;
 use super::kind::Kind;
+use super::sizes::Sizes;
 use super::zipf::Zipf;
 use strobe_types::{Lba, Op, Prng, Request, SECTOR_BYTES};
 
@@ -15,6 +16,7 @@ pub struct Synthetic {
     layout: Layout,
     distribution: Distribution,
     mix: Mix,
+    sizes: Option<Sizes>,
     addresses: Prng,
     operations: Prng,
 }
@@ -62,12 +64,20 @@ pub(super) enum Mix {
 }
 
 impl Synthetic {
-    pub(super) fn new(kind: Kind, layout: Layout, distribution: Distribution, mix: Mix, seed: u64) -> Self {
+    pub(super) fn new(
+        kind: Kind,
+        layout: Layout,
+        distribution: Distribution,
+        mix: Mix,
+        sizes: Option<Sizes>,
+        seed: u64,
+    ) -> Self {
         Self {
             kind,
             layout,
             distribution,
             mix,
+            sizes,
             addresses: Prng::derive(seed, "workload address"),
             operations: Prng::derive(seed, "workload operation"),
         }
@@ -111,6 +121,9 @@ impl Workload for Synthetic {
             Distribution::HotCold(draw) => emit.run(draw),
             Distribution::ScatteredHotCold(draw) => emit.run(draw),
             Distribution::Gaussian(draw) => emit.run(draw),
+        }
+        if let Some(sizes) = &mut self.sizes {
+            sizes.apply(batch);
         }
     }
 

@@ -36,6 +36,9 @@
 //!    `hotcold` one `chance(hot_write_share)` and one `below`; `zipf` one `unit` per attempt, and
 //!    with a theta of 0 what `uniform` takes; `gaussian` pairs of `unit`, each accepted pair yielding two draws.
 //!
+//! With `block_split` each request also takes one `unit` from a third generator, `"workload size"`: the first size of the
+//! list for which the shares up to it exceed that number.
+//!
 //! # Trims
 //!
 //! With `trim_fraction` > 0 the workload keeps track of the slots in use: those not trimmed
@@ -51,6 +54,7 @@ mod gaussian;
 mod generator;
 mod in_use;
 mod kind;
+mod sizes;
 mod zipf;
 
 #[cfg(test)]
@@ -60,6 +64,7 @@ pub use config::{SyntheticConfig, WorkloadError};
 pub use gaussian::gaussian_sigma;
 pub use generator::Synthetic;
 pub use kind::Kind;
+pub use sizes::BlockShare;
 
 use strobe_types::Request;
 

@@ -2,6 +2,7 @@
 
 mod distributions;
 mod errors;
+mod sizes;
 mod streams;
 
 use super::*;

@@ -151,22 +151,32 @@ fn any_config() -> impl Strategy<Value = SyntheticConfig> {
         Just(Kind::Gaussian),
     ];
     let block = prop_oneof![4 => (1u32..40).prop_map(|sectors| sectors * 512), 1 => any::<u32>()];
+    let shared = |block_bytes, percent| BlockShare { block_bytes, percent };
+    let split = prop_oneof![
+        5 => Just(Vec::new()),
+        2 => (1u32..40, 1u32..40, 1u8..100).prop_map(move |(one, other, percent)| vec![
+            shared(one * 512, f64::from(percent)), shared(other * 512, f64::from(100 - percent)),
+        ]),
+        1 => (any::<u32>(), any::<f64>()).prop_map(move |(bytes, percent)| vec![shared(bytes, percent)]),
+    ];
     let offset = prop_oneof![4 => (0u64..1000).prop_map(|sectors| sectors * 512), 1 => any::<u64>()];
     let size = prop_oneof![2 => Just(None), 4 => (0u64..1 << 20).prop_map(Some), 1 => any::<Option<u64>>()];
     let theta = prop_oneof![4 => 0.0..4.0f64, 1 => 0.0..=100.0f64, 1 => any::<f64>()];
     let width = || prop_oneof![2 => Just(None), 3 => (0.0..0.5f64).prop_map(Some), 1 => any::<Option<f64>>()];
     (
-        (kind, share(), share(), block, offset, size),
+        (kind, share(), share(), block, offset, size, split),
         (theta, share(), share(), width(), width(), any::<bool>()),
     )
         .prop_map(|(first, second)| {
-            let (kind, write_fraction, trim_fraction, block_bytes, offset_bytes, size_bytes) = first;
+            let (kind, write_fraction, trim_fraction, block_bytes, offset_bytes, size_bytes, block_split) =
+                first;
             let (theta, hot_fraction, hot_write_share, sigma, hot_share, scatter) = second;
             SyntheticConfig {
                 kind,
                 write_fraction,
                 trim_fraction,
                 block_bytes,
+                block_split,
                 offset_bytes,
                 size_bytes,
                 theta,
@@ -180,8 +190,8 @@ fn any_config() -> impl Strategy<Value = SyntheticConfig> {
 }
 
 proptest! {
-    // Those that are refused do not count, and one in ten must not be.
-    #![proptest_config(ProptestConfig { max_global_rejects: 18_000, ..ProptestConfig::with_cases(2000) })]
+    // Those that are refused do not count, and one in nineteen must not be.
+    #![proptest_config(ProptestConfig { max_global_rejects: 36_000, ..ProptestConfig::with_cases(2000) })]
 
     #[test]
     fn any_configuration_is_refused_or_stays_in_its_range(
@@ -201,9 +211,13 @@ proptest! {
             for request in &batch {
                 let start = request.lba.get() * SECTOR_BYTES;
                 let length = u64::from(request.sectors) * SECTOR_BYTES;
-                prop_assert_eq!(length, u64::from(config.block_bytes));
                 prop_assert!(start >= config.offset_bytes && start + length <= end);
-                prop_assert_eq!((start - config.offset_bytes) % length, 0);
+                if config.block_split.is_empty() {
+                    prop_assert_eq!(length, u64::from(config.block_bytes));
+                    prop_assert_eq!((start - config.offset_bytes) % length, 0);
+                } else {
+                    prop_assert!(config.block_split.iter().any(|s| u64::from(s.block_bytes) == length));
+                }
                 prop_assert!(request.op != Op::Flush);
             }
         }

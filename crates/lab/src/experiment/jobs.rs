@@ -1,0 +1,172 @@
+//! The `[[jobs]]` tables: several workloads on one drive.
+//!
+//! `[workload]` says what all of them share, as fio's `[global]` does; each job adds to it or says otherwise.
+
+use std::collections::BTreeSet;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use strobe_ssd::KeyError;
+use strobe_ssd::schema;
+use toml::{Table, Value};
+
+use super::fio_names::accept_fio_names;
+use super::pace::PaceConfig;
+use super::synthetic::SyntheticWorkload;
+use super::time::Time;
+
+/// Most jobs of a run, copies included.
+const JOBS_MAX: u64 = 256;
+
+/// A job: a workload with a name, and when it runs. It has statistics of its own.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct JobConfig {
+    /// Its name in results; no two have the same. Not a number and without dots, so that `--set jobs.NAME.KEY=VALUE`
+    /// finds it.
+    pub name: String,
+    /// So many copies of the job run side by side, each with random numbers and statistics of its own, called NAME.0,
+    /// NAME.1 and so on. Default 1. fio: `numjobs`.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    #[schemars(range(min = 1, max = 256))]
+    pub numjobs: u32,
+    /// The job begins so long after the first request of the run's warm-up, or of its measurement without one. Default
+    /// at once. fio: `startdelay`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub startdelay: Option<Time>,
+    /// The job issues requests for so long. Default: to the end of the run. fio: `runtime`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runtime: Option<Time>,
+    /// What it does.
+    #[serde(flatten)]
+    pub workload: SyntheticWorkload,
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn is_one(number: &u32) -> bool {
+    *number == 1
+}
+
+impl JobConfig {
+    /// The jobs that `[[jobs]]`, the value `given`, describes beside what they `shared`.
+    pub(super) fn read_all(mut shared: Table, given: &Value) -> Result<Vec<Self>, KeyError> {
+        let meaning = "The jobs that run on the drive side by side.";
+        let tables = given.as_array().filter(|tables| !tables.is_empty());
+        let tables = tables.ok_or_else(|| {
+            KeyError::value("jobs", given.to_string(), "tables: write [[jobs]] before each", meaning)
+        })?;
+        if let Some(kind) = shared.get("kind").filter(|kind| kind.as_str() == Some("trace")) {
+            let allowed = "a generator beside [[jobs]]: a trace runs alone";
+            return Err(KeyError::value("workload.kind", kind.to_string(), allowed, ""));
+        }
+        accept_fio_names(&mut shared, "workload")?;
+        PaceConfig::check_table(&shared, "workload")?;
+        schema::check(&mut shared, &schema::of::<SyntheticWorkload>(), "workload")?;
+        let mut owns = Vec::new();
+        for (at, table) in tables.iter().enumerate() {
+            let path = format!("jobs[{at}]");
+            let own = table.as_table().cloned();
+            let mut own = own.ok_or_else(|| KeyError::value(&path, table.to_string(), "a table", meaning))?;
+            accept_fio_names(&mut own, &path)?;
+            Time::check(&own, &["startdelay", "runtime"], &path)?;
+            PaceConfig::check_table(&own, &path)?;
+            schema::check(&mut own, &schema::of::<Self>(), &path)?;
+            owns.push(own);
+        }
+        if let Some(key) = shared.keys().find(|key| owns.iter().all(|own| own.contains_key(*key))) {
+            let allowed = "left out: every job has its own";
+            return Err(KeyError::value(format!("workload.{key}"), shared[key].to_string(), allowed, ""));
+        }
+        let jobs = owns.into_iter().enumerate().map(|(at, own)| {
+            let mut table = shared.clone();
+            // Two ways to say one thing: the job's own counts.
+            for (one, other) in [("rate_iops", "rate_points"), ("block_bytes", "block_split")] {
+                for (own_key, shared_key) in [(one, other), (other, one)] {
+                    if own.contains_key(own_key) {
+                        table.remove(shared_key);
+                    }
+                }
+            }
+            table.extend(own);
+            schema::read(table, &schema::of::<Self>(), &format!("jobs[{at}]"))
+        });
+        jobs.collect()
+    }
+
+    /// Refuses jobs that cannot run side by side.
+    pub(super) fn check_all(jobs: &[Self]) -> Result<(), KeyError> {
+        let mut names = BTreeSet::new();
+        for (at, job) in jobs.iter().enumerate() {
+            let path = format!("jobs[{at}]");
+            let is_name = !job.name.is_empty()
+                && !job.name.contains(['.', '=', '[', ']'])
+                && job.name.parse::<u64>().is_err();
+            if !is_name || !names.insert(&job.name) {
+                let allowed = "a name that no other job has, not a number and without dots, brackets and =";
+                return Err(KeyError::value(
+                    format!("{path}.name"),
+                    format!("\"{}\"", job.name),
+                    allowed,
+                    "",
+                ));
+            }
+            if job.runtime.is_some_and(|runtime| runtime.as_ns() == 0) {
+                let allowed = "longer than 0, or left out";
+                return Err(KeyError::value(format!("{path}.runtime"), "\"0s\"", allowed, ""));
+            }
+            job.workload.check(&path)?;
+        }
+        Self::check_trims(jobs)?;
+        let count: u64 = jobs.iter().map(|job| u64::from(job.numjobs)).sum();
+        if count > JOBS_MAX {
+            let allowed = format!("at most {JOBS_MAX} together, copies (numjobs) included");
+            return Err(KeyError::value("jobs", format!("{count} jobs"), allowed, ""));
+        }
+        Ok(())
+    }
+
+    /// A job that trims knows which of its blocks are in use: nobody else may change them. Apart from that jobs may share
+    /// what they like.
+    fn check_trims(jobs: &[Self]) -> Result<(), KeyError> {
+        let region = |job: &Self| {
+            let generator = &job.workload.generator;
+            let size = generator.size_bytes.unwrap_or(u64::MAX);
+            (generator.offset_bytes, generator.offset_bytes.saturating_add(size))
+        };
+        let changes = |job: &Self| {
+            let generator = &job.workload.generator;
+            generator.write_fraction > 0.0 || generator.trim_fraction > 0.0
+        };
+        for (at, job) in jobs.iter().enumerate() {
+            if job.workload.generator.trim_fraction == 0.0 {
+                continue;
+            }
+            let wrong = |what: String| {
+                let allowed = format!("0, or a region (offset_bytes, size_bytes) for the job alone: {what}");
+                let given = job.workload.generator.trim_fraction.to_string();
+                Err(KeyError::value(format!("jobs[{at}].trim_fraction"), given, allowed, ""))
+            };
+            if job.numjobs > 1 {
+                return wrong("copies (numjobs) share theirs".to_owned());
+            }
+            let (start, end) = region(job);
+            let overlaps = |other: &Self| region(other).0 < end && start < region(other).1;
+            let others = jobs.iter().enumerate().filter(|(other, _)| *other != at);
+            if let Some((_, other)) = others.into_iter().find(|(_, other)| changes(other) && overlaps(other))
+            {
+                return wrong(format!("job {} changes some of it, too", other.name));
+            }
+        }
+        Ok(())
+    }
+
+    /// The names of its copies.
+    pub fn names(&self) -> impl Iterator<Item = String> + '_ {
+        (0..self.numjobs).map(|copy| match self.numjobs {
+            1 => self.name.clone(),
+            _ => format!("{}.{copy}", self.name),
+        })
+    }
+}

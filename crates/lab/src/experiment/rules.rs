@@ -1,0 +1,262 @@
+//! Which keys count only beside which others.
+
+use strobe_ssd::{CopyMode, MigrationName, NvramPolicyName, WearLevelingName};
+use strobe_workload::synthetic::Kind;
+
+use crate::Experiment;
+use crate::experiment::{PacingName, SyntheticWorkload, TraceConfig, WorkloadConfig};
+
+/// Keys that share what makes them count.
+pub(super) struct Rule {
+    pub(super) keys: &'static [&'static str],
+    /// The key that decides; the first that was given highest.
+    pub(super) switches: &'static [&'static str],
+    /// What makes them count, as it would be written.
+    pub(super) wants: &'static str,
+    pub(super) counts: fn(&Experiment) -> bool,
+}
+
+fn kind(experiment: &Experiment) -> Option<Kind> {
+    match &experiment.workload {
+        WorkloadConfig::Synthetic(workload) => Some(workload.generator.kind),
+        WorkloadConfig::Trace(_) | WorkloadConfig::Jobs(_) => None,
+    }
+}
+
+/// Whether something of the generator is as `is` says; a trace has none.
+fn generator(experiment: &Experiment, is: impl Fn(&SyntheticWorkload) -> bool) -> bool {
+    matches!(&experiment.workload, WorkloadConfig::Synthetic(workload) if is(workload))
+}
+
+fn trace(experiment: &Experiment) -> Option<&TraceConfig> {
+    match &experiment.workload {
+        WorkloadConfig::Trace(trace) => Some(trace),
+        WorkloadConfig::Synthetic(_) | WorkloadConfig::Jobs(_) => None,
+    }
+}
+
+fn is_open_loop(experiment: &Experiment) -> bool {
+    trace(experiment).is_some_and(|trace| trace.pacing == PacingName::Open)
+}
+
+fn maps_blocks(experiment: &Experiment) -> bool {
+    !matches!(experiment.drive.ftl.mapping.as_str(), "page" | "dftl")
+}
+
+/// What fio calls the key that decides about addresses.
+const KIND: &[&str] = &["workload.kind", "workload.rw", "workload.random_distribution"];
+const RATE: &[&str] = &["workload.rate_iops", "workload.rate_points"];
+const TIMING: &[&str] = &["run.timing"];
+
+/// Keys of `[workload]` are those of `[[jobs]]`, too; then each job is looked at as if it were alone.
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        keys: &["workload.theta"],
+        switches: KIND,
+        wants: "workload.kind = \"zipf\"",
+        counts: |e| kind(e) == Some(Kind::Zipf),
+    },
+    Rule {
+        keys: &["workload.hot_fraction", "workload.hot_write_share"],
+        switches: KIND,
+        wants: "workload.kind = \"hotcold\"",
+        counts: |e| kind(e) == Some(Kind::Hotcold),
+    },
+    Rule {
+        keys: &["workload.sigma", "workload.hot_share"],
+        switches: KIND,
+        wants: "workload.kind = \"gaussian\"",
+        counts: |e| kind(e) == Some(Kind::Gaussian),
+    },
+    Rule {
+        keys: &["workload.scatter"],
+        switches: KIND,
+        wants: "workload.kind = \"zipf\" or \"hotcold\"",
+        counts: |e| matches!(kind(e), Some(Kind::Zipf | Kind::Hotcold)),
+    },
+    Rule {
+        keys: &["workload.flush_every"],
+        switches: KIND,
+        wants: "a workload other than \"trace\" (a trace brings its own flushes)",
+        counts: |e| kind(e).is_some(),
+    },
+    Rule {
+        keys: &["workload.queue_depth", "workload.iodepth", "workload.rate_iops"],
+        switches: &["workload.pacing", "workload.kind"],
+        wants: "workload.pacing = \"closed\" (--closed-loop); in open loop the trace's own times decide",
+        counts: |e| !is_open_loop(e),
+    },
+    Rule {
+        keys: &["workload.late"],
+        switches: &["workload.pacing", "workload.kind"],
+        wants: "workload.pacing = \"open\" (without --closed-loop)",
+        counts: is_open_loop,
+    },
+    Rule {
+        keys: &[
+            "workload.queue_depth",
+            "workload.iodepth",
+            "workload.rate_iops",
+            "workload.rate_points",
+            "workload.rate_process",
+            "workload.rate_repeat",
+            "workload.thinktime",
+            "workload.thinktime_blocks",
+            "workload.pacing",
+            "run.interval",
+            "run.latency_bins",
+            "run.long_wait",
+        ],
+        switches: TIMING,
+        wants: "run.timing = true; without time requests are only counted",
+        counts: |e| e.run.timing,
+    },
+    Rule {
+        keys: &["workload.rate_process"],
+        switches: RATE,
+        wants: "workload.rate_iops or workload.rate_points",
+        counts: |e| generator(e, SyntheticWorkload::is_open_loop),
+    },
+    Rule {
+        keys: &["workload.rate_repeat"],
+        switches: RATE,
+        wants: "workload.rate_points",
+        counts: |e| generator(e, |workload| !workload.pace.rate_points.is_empty()),
+    },
+    Rule {
+        keys: &["workload.thinktime_blocks"],
+        switches: &["workload.thinktime"],
+        wants: "workload.thinktime",
+        counts: |e| generator(e, |workload| workload.pace.thinktime.is_some()),
+    },
+    Rule {
+        keys: &["workload.block_bytes", "workload.bs"],
+        switches: &["workload.block_split", "workload.bssplit"],
+        wants: "neither workload.block_split nor workload.bssplit, which say the sizes",
+        counts: |e| !generator(e, |workload| !workload.generator.block_split.is_empty()),
+    },
+    Rule {
+        keys: &["run.steady_interval", "run.steady_rounds"],
+        switches: &["run.until_steady"],
+        wants: "run.until_steady",
+        counts: |e| e.run.until_steady.is_some(),
+    },
+    Rule {
+        keys: &[
+            "drive.nand.read_ns",
+            "drive.nand.program_ns",
+            "drive.nand.erase_ns",
+            "drive.nand.channel_mb_s",
+            "drive.nand.cache_program",
+            "drive.nand.spare_bytes",
+            "drive.controller.command_ns",
+            "drive.controller.range_ns",
+            "drive.controller.link_mb_s",
+            "drive.controller.trim.command_ns",
+            "drive.controller.trim.range_ns",
+            "drive.controller.trim.partial_ns",
+            "drive.controller.trim.jump_ns",
+            "drive.controller.trim.adjacent_ns",
+            "drive.controller.trim.mib_ns",
+            "drive.controller.nvram.read_ns",
+            "drive.controller.nvram.write_ns",
+        ],
+        switches: TIMING,
+        wants: "run.timing = true; without time operations are only counted",
+        counts: |e| e.run.timing,
+    },
+    Rule {
+        keys: &[
+            "drive.controller.nvram.policy",
+            "drive.controller.nvram.ranges",
+            "drive.controller.nvram.read_ns",
+            "drive.controller.nvram.write_ns",
+        ],
+        switches: &["drive.controller.nvram.bytes"],
+        wants: "drive.controller.nvram.bytes above 0",
+        counts: |e| e.drive.controller.nvram.bytes > 0,
+    },
+    Rule {
+        keys: &["drive.controller.nvram.ranges"],
+        switches: &["drive.controller.nvram.policy"],
+        wants: "drive.controller.nvram.policy = \"lba-range\"",
+        counts: |e| e.drive.controller.nvram.policy == NvramPolicyName::LbaRange,
+    },
+    Rule {
+        keys: &["drive.ftl.log_blocks"],
+        switches: &["drive.ftl.mapping"],
+        wants: "drive.ftl.mapping = \"replacement-block\", \"log-block\" or \"fast\"",
+        counts: maps_blocks,
+    },
+    Rule {
+        keys: &[
+            "drive.ftl.translation.cached_entries",
+            "drive.ftl.translation.batched_eviction",
+            "drive.ftl.translation.fetched_entries",
+        ],
+        switches: &["drive.ftl.mapping"],
+        wants: "drive.ftl.mapping = \"dftl\"",
+        counts: |e| e.drive.ftl.mapping == "dftl",
+    },
+    Rule {
+        keys: &[
+            "drive.ftl.allocation",
+            "drive.ftl.wear_leveling.kind",
+            "drive.ftl.wear_leveling.threshold",
+            "drive.ftl.wear_leveling.set_blocks",
+            "drive.ftl.gc.victim",
+            "drive.ftl.gc.choices",
+            "drive.ftl.gc.window",
+            "drive.ftl.gc.migration",
+            "drive.ftl.gc.temperature",
+            "drive.ftl.gc.stream",
+            "drive.ftl.gc.min_free_blocks",
+            "drive.ftl.gc.net_blocks",
+        ],
+        switches: &["drive.ftl.mapping"],
+        wants: "drive.ftl.mapping = \"page\" or \"dftl\"; block-mapped schemes merge instead of collecting",
+        counts: |e| !maps_blocks(e),
+    },
+    Rule {
+        keys: &["drive.ftl.gc.choices"],
+        switches: &["drive.ftl.gc.victim"],
+        wants: "drive.ftl.gc.victim = \"d-choices\"",
+        counts: |e| e.drive.ftl.gc.victim == "d-choices",
+    },
+    Rule {
+        keys: &["drive.ftl.gc.window"],
+        switches: &["drive.ftl.gc.victim"],
+        wants: "drive.ftl.gc.victim = \"windowed-greedy\"",
+        counts: |e| e.drive.ftl.gc.victim == "windowed-greedy",
+    },
+    Rule {
+        keys: &["drive.ftl.gc.temperature"],
+        switches: &["drive.ftl.gc.migration"],
+        wants: "drive.ftl.gc.migration = \"hot-cold\" or \"sorted\"",
+        counts: |e| e.drive.ftl.gc.migration != MigrationName::None,
+    },
+    Rule {
+        keys: &["drive.ftl.wear_leveling.threshold"],
+        switches: &["drive.ftl.wear_leveling.kind"],
+        wants: "drive.ftl.wear_leveling.kind other than \"none\"",
+        counts: |e| e.drive.ftl.wear_leveling.kind != WearLevelingName::None,
+    },
+    Rule {
+        keys: &["drive.ftl.wear_leveling.set_blocks"],
+        switches: &["drive.ftl.wear_leveling.kind"],
+        wants: "drive.ftl.wear_leveling.kind = \"sw-leveler\"",
+        counts: |e| e.drive.ftl.wear_leveling.kind == WearLevelingName::SwLeveler,
+    },
+    Rule {
+        keys: &["drive.ftl.virtual_map_entries"],
+        switches: &["drive.ftl.copy_mode"],
+        wants: "drive.ftl.copy_mode = \"logical\"",
+        counts: |e| e.drive.ftl.copy_mode == CopyMode::Logical,
+    },
+    Rule {
+        keys: &["drive.ftl.map_blocks"],
+        switches: &["drive.ftl.durable_map"],
+        wants: "drive.ftl.durable_map = true",
+        counts: |e| e.drive.ftl.durable_map,
+    },
+];

@@ -1,0 +1,61 @@
+//! A generator and its host: what `[workload]` and each of `[[jobs]]` may say.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use strobe_ssd::KeyError;
+use strobe_types::defaults;
+use strobe_workload::synthetic::SyntheticConfig;
+
+use super::pace::PaceConfig;
+
+defaults! {
+    /// How many requests are outstanding, and how fast they come.
+    #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+    #[serde(default)]
+    pub struct HostConfig {
+        /// Most requests outstanding at any time (fio: iodepth); without a rate that many always are. Default 1.
+        #[schemars(range(min = 1, max = 65_536))]
+        pub queue_depth: u32 = 1;
+        /// Requests per second (fio: rate_iops), which arrive by rate_process whatever the drive does. One that arrives
+        /// while queue_depth are outstanding is issued as soon as there is a place, so that a delay is caught up with;
+        /// latency is counted from its issue (clat_ns) and from its arrival (lat_ns). For traces at the drive's own pace:
+        /// at most so many, and nothing is caught up with. 0 (default): no limit, as fast as the drive takes them.
+        #[schemars(range(min = 0, max = 1_000_000_000))]
+        pub rate_iops: u32 = 0;
+        /// A flush after every so many requests of a generator (fio: fsync, which counts writes only). Traces
+        /// bring their own. 0 (default): never.
+        #[serde(skip_serializing_if = "is_zero")]
+        #[schemars(range(min = 0, max = 4_294_967_295u32))]
+        pub flush_every: u32 = 0;
+    }
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+/// A synthetic workload and its host.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SyntheticWorkload {
+    /// The generator.
+    #[serde(flatten)]
+    pub generator: SyntheticConfig,
+    /// The host.
+    #[serde(flatten)]
+    pub host: HostConfig,
+    /// When requests come, beyond a constant rate.
+    #[serde(flatten)]
+    pub pace: PaceConfig,
+}
+
+impl SyntheticWorkload {
+    /// Whether requests come at their own times, be the drive ready or not.
+    pub fn is_open_loop(&self) -> bool {
+        self.host.rate_iops > 0 || !self.pace.rate_points.is_empty()
+    }
+
+    /// Refuses what does not go together, in the table found under `path`.
+    pub(super) fn check(&self, path: &str) -> Result<(), KeyError> {
+        self.pace.check(self.host.rate_iops, path)
+    }
+}

@@ -1,0 +1,221 @@
+//! One job: its requests, when it issues them, and what was measured of it.
+
+use strobe_types::{Op, Prng, Request, SimTime};
+use strobe_workload::arrivals::Arrivals;
+
+use super::NEVER;
+use crate::RunError;
+use crate::experiment::{Experiment, JobConfig, PaceConfig};
+use crate::record::Record;
+use crate::runner::generate::Generator;
+
+/// Waiting requests that are counted one by one; of more than that, which only a hopelessly late drive has, the number is
+/// taken from the rate.
+const COUNTED_MAX: u64 = 1 << 20;
+
+/// The seed of the job with this number. The first has the seed of the run itself.
+pub(super) fn seed(seed: u64, number: usize) -> u64 {
+    match number {
+        0 => seed,
+        _ => Prng::derive(seed, &format!("job {number}")).bits(),
+    }
+}
+
+pub(super) struct Job {
+    requests: Generator,
+    depth: u32,
+    outstanding: u32,
+    rate_iops: u32,
+    pace: PaceConfig,
+    delay_ns: u64,
+    runtime_ns: Option<u64>,
+    gaps: Prng,
+    /// The arrivals of an open loop; the second has come as far as somebody has counted.
+    arrivals: Option<(Arrivals, Arrivals)>,
+    /// Arrival of the request issued last: a flush comes with the one before it.
+    arrival: SimTime,
+    begin: SimTime,
+    end: SimTime,
+    think: Think,
+    pub(super) record: Record,
+}
+
+/// Pauses.
+#[derive(Clone, Copy, Debug)]
+struct Think {
+    ns: u64,
+    blocks: u32,
+    /// Requests since the last pause.
+    issued: u32,
+    /// Whether the pause begins when all is complete.
+    is_due: bool,
+    until: SimTime,
+}
+
+impl Job {
+    pub(super) fn new(
+        name: String,
+        config: &JobConfig,
+        experiment: &Experiment,
+        seed: u64,
+    ) -> Result<Self, RunError> {
+        let workload = &config.workload;
+        let requests =
+            Generator::new(&workload.generator, workload.host.flush_every, &experiment.drive, seed)?;
+        let pace = workload.pace.clone();
+        Ok(Self {
+            requests,
+            depth: workload.host.queue_depth.max(1),
+            outstanding: 0,
+            rate_iops: workload.host.rate_iops,
+            delay_ns: config.startdelay.map_or(0, |delay| delay.as_ns()),
+            runtime_ns: config.runtime.map(|runtime| runtime.as_ns()),
+            gaps: Prng::derive(seed, "workload arrival"),
+            arrivals: None,
+            arrival: SimTime::ZERO,
+            begin: NEVER,
+            end: NEVER,
+            think: Think {
+                ns: pace.thinktime.map_or(0, |time| time.as_ns()),
+                blocks: pace.thinktime_blocks,
+                issued: 0,
+                is_due: false,
+                until: SimTime::ZERO,
+            },
+            pace,
+            record: Record::new(name, workload.is_open_loop(), workload.host.queue_depth),
+        })
+    }
+
+    /// The run begins at `now`, and the job after its delay.
+    pub(super) fn start(&mut self, now: SimTime) {
+        self.begin = now + self.delay_ns;
+        self.end = self.runtime_ns.map_or(NEVER, |ns| self.begin + ns);
+        let (process, points) = (self.pace.rate_process, self.pace.points());
+        let gaps = self.gaps.clone();
+        let arrivals = match (self.rate_iops, points.is_empty()) {
+            (0, true) => None,
+            (iops, true) => Some(Arrivals::constant(process, iops, self.begin, gaps)),
+            (_, false) => {
+                let repeat_ns = self.pace.rate_repeat.map(|repeat| repeat.as_ns());
+                Some(Arrivals::curve(process, &points, repeat_ns, self.begin, gaps))
+            }
+        };
+        self.arrivals = arrivals.map(|arrivals| (arrivals.clone(), arrivals));
+    }
+
+    /// When it issues no more.
+    #[inline]
+    pub(super) fn end(&self) -> SimTime {
+        self.end
+    }
+
+    /// When its next request comes, in open loop.
+    pub(super) fn next_arrival(&self) -> Option<SimTime> {
+        self.arrivals.as_ref().and_then(|(arrivals, _)| arrivals.next())
+    }
+
+    /// When it can issue its next request; what lies in the past means now, `NEVER` not before something is complete.
+    #[inline]
+    pub(super) fn due(&self) -> SimTime {
+        if self.outstanding >= self.depth || self.think.is_due {
+            return NEVER;
+        }
+        let ready = match &self.arrivals {
+            // A flush comes with the request before it.
+            Some(_) if self.requests.next_is_flush() => self.begin,
+            Some((arrivals, _)) => arrivals.next().unwrap_or(NEVER),
+            None => self.begin,
+        };
+        let due = ready.max(self.think.until);
+        if due < self.end { due } else { NEVER }
+    }
+
+    /// The request that it issues at `now`, and when that arrived.
+    #[inline]
+    pub(super) fn take(&mut self, now: SimTime) -> (Request, SimTime) {
+        let request = self.requests.next();
+        match &mut self.arrivals {
+            Some((arrivals, _)) if request.op != Op::Flush => {
+                self.arrival = arrivals.next().unwrap_or(now);
+                arrivals.advance();
+            }
+            Some(_) => {}
+            None => self.arrival = now,
+        }
+        self.outstanding += 1;
+        let think = &mut self.think;
+        if think.ns > 0 {
+            think.issued += 1;
+            think.is_due = think.issued >= think.blocks;
+        }
+        (request, self.arrival)
+    }
+
+    /// A request of it is complete.
+    #[inline]
+    pub(super) fn complete(&mut self, now: SimTime) {
+        self.outstanding -= 1;
+        if self.outstanding == 0 && self.think.is_due {
+            let think = &mut self.think;
+            (think.is_due, think.issued, think.until) = (false, 0, now + think.ns);
+        }
+    }
+
+    /// Power was cut: nothing is outstanding any more.
+    pub(super) fn lost(&mut self, now: SimTime) {
+        self.outstanding = 0;
+        if self.think.is_due {
+            let think = &mut self.think;
+            (think.is_due, think.issued, think.until) = (false, 0, now + think.ns);
+        }
+    }
+
+    /// The measured window begins.
+    pub(super) fn measure(&mut self, now: SimTime) {
+        let arrived = self.arrived(now);
+        self.record.begin(self.begin.max(now), arrived, self.issued());
+    }
+
+    /// The measured window ends, and the job with it.
+    pub(super) fn finish(&mut self, now: SimTime) {
+        self.record.end = if self.end < now { self.end } else { NEVER };
+        let arrived = self.arrived(now);
+        // The oldest that waits.
+        let waits_since = self.next_arrival().filter(|&next| next < now && next < self.end);
+        let behind_ns = waits_since.map_or(0, |next| now.since(next));
+        self.record.offered(arrived, self.issued(), behind_ns);
+        self.end = self.end.min(now);
+    }
+
+    /// Requests that have arrived before `now` and were not issued.
+    pub(super) fn backlog(&mut self, now: SimTime) -> u64 {
+        let arrived = self.arrived(now);
+        arrived.saturating_sub(self.issued())
+    }
+
+    /// Requests issued of those that arrived.
+    fn issued(&self) -> u64 {
+        self.arrivals.as_ref().map_or(0, |(arrivals, _)| arrivals.count())
+    }
+
+    /// Requests that have arrived before `now`. Where the drive does not keep up they are gone through once, not each time
+    /// that somebody asks.
+    fn arrived(&mut self, now: SimTime) -> u64 {
+        let until = now.min(self.end);
+        let Some((arrivals, counted)) = &mut self.arrivals else { return 0 };
+        if arrivals.next().is_none_or(|next| next >= until) {
+            return arrivals.count();
+        }
+        if counted.count() < arrivals.count() {
+            counted.clone_from(arrivals);
+        }
+        let waiting = counted.count() - arrivals.count();
+        counted.advance_to(until, COUNTED_MAX.saturating_sub(waiting));
+        counted.count()
+    }
+
+    pub(super) fn into_record(self) -> Record {
+        self.record
+    }
+}

@@ -1,0 +1,355 @@
+//! Several jobs, or one that does not simply wait for the drive: one loop over all that happens, in order of time.
+//!
+//! Everything goes through the drive's door. What happens at the same time happens in this order:
+//!
+//! 1. an interval of the series, or the run itself, comes to its end;
+//! 2. the drive does what it does, and hands out what is complete;
+//! 3. jobs issue requests, the one with the lowest number first; each issues one, then the loop looks again.
+//!
+//! So a place that becomes free is taken at once, and results depend on nothing but the experiment. A request that has
+//! arrived waits in its generator, which knows the next arrival only: an overloaded run needs no more memory than another.
+
+mod job;
+
+use strobe_ssd::{Command, Completion, Range};
+use strobe_types::{Op, SECTOR_BYTES, SimTime};
+
+use self::job::Job;
+use super::host::{Host, Stop};
+use crate::RunError;
+use crate::experiment::{Experiment, JobConfig, WorkloadConfig};
+use crate::record::Record;
+use crate::timeline::{AtEnd, Timeline};
+
+/// Stands for a time that does not come.
+const NEVER: SimTime = SimTime::from_ns(u64::MAX);
+
+/// Requests after which samples are taken, limits looked at and the observer is called.
+const REQUESTS_PER_LOOK: u32 = 1024;
+
+/// Such looks without any time having passed: the drive takes no time at all, and a run of so many seconds has no end.
+const LOOKS_WITHOUT_TIME: u32 = 4096;
+
+/// How far to go: to a time, to so many host pages of the phase at hand, or until no job has anything to do.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Limit {
+    pub(super) ns: Option<u64>,
+    pub(super) pages: Option<u64>,
+}
+
+/// A request that the drive has.
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    issued: SimTime,
+    arrival: SimTime,
+    sectors: u32,
+    job: u16,
+    op: Op,
+    /// Whether it was issued within the measured window.
+    measured: bool,
+}
+
+/// The jobs of a run.
+pub(super) struct Jobs {
+    jobs: Vec<Job>,
+    /// When each can issue its next request.
+    due: Vec<SimTime>,
+    /// Requests outstanding, by tag, and tags that are free.
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    outstanding: u32,
+    now: SimTime,
+    completions: Vec<Completion>,
+    pub(super) timeline: Option<Timeline>,
+    measuring: bool,
+    /// Requests since the last look.
+    unseen: u32,
+    /// Looks since time went on, and what it was then.
+    idle_looks: (u32, SimTime),
+    /// Whether only time ends the run.
+    needs_time: bool,
+}
+
+impl Jobs {
+    /// The jobs of `experiment`, made before anything runs; `None` if its workload is a trace.
+    pub(super) fn new(experiment: &Experiment) -> Result<Option<Self>, RunError> {
+        let mut jobs = Vec::new();
+        match &experiment.workload {
+            WorkloadConfig::Trace(_) => return Ok(None),
+            WorkloadConfig::Synthetic(workload) => {
+                let name = workload.generator.kind.name().to_owned();
+                let alone = JobConfig {
+                    name: name.clone(),
+                    numjobs: 1,
+                    startdelay: None,
+                    runtime: None,
+                    workload: workload.clone(),
+                };
+                jobs.push(Job::new(name, &alone, experiment, experiment.seed)?);
+            }
+            WorkloadConfig::Jobs(configs) => {
+                for (at, config) in configs.iter().enumerate() {
+                    for name in config.names() {
+                        // The first job has the numbers of a run in which it is alone.
+                        let seed = job::seed(experiment.seed, jobs.len());
+                        let job = Job::new(name, config, experiment, seed);
+                        jobs.push(job.map_err(|error| error.of_job(at, &config.name))?);
+                    }
+                }
+            }
+        }
+        let due = vec![NEVER; jobs.len()];
+        Ok(Some(Self {
+            jobs,
+            due,
+            slots: Vec::new(),
+            free: Vec::new(),
+            outstanding: 0,
+            now: SimTime::ZERO,
+            completions: Vec::new(),
+            timeline: None,
+            measuring: false,
+            unseen: 0,
+            idle_looks: (0, SimTime::ZERO),
+            needs_time: false,
+        }))
+    }
+
+    /// All jobs begin at `now`, each with its own delay, and with them a series of intervals, if there is to be one.
+    pub(super) fn start(&mut self, host: &Host<'_>, now: SimTime, interval_ns: Option<u64>) {
+        self.now = now;
+        for (job, due) in self.jobs.iter_mut().zip(&mut self.due) {
+            job.start(now);
+            *due = job.due();
+        }
+        self.timeline = interval_ns.map(|length_ns| Timeline::new(length_ns, now, host.drive.stats()));
+    }
+
+    /// Whether every job comes to an end by itself.
+    pub(super) fn have_ends(&self) -> bool {
+        self.jobs.iter().all(|job| job.end() != NEVER)
+    }
+
+    /// When the last thing happened.
+    pub(super) fn now(&self) -> SimTime {
+        self.now
+    }
+
+    /// From now on requests that are issued count.
+    pub(super) fn measure(&mut self, host: &Host<'_>) {
+        self.close_interval(host);
+        self.measuring = true;
+        let now = self.now;
+        self.jobs.iter_mut().for_each(|job| job.measure(now));
+    }
+
+    /// Goes on up to `limit`; says whether it was time that ran out.
+    pub(super) fn run(&mut self, host: &mut Host<'_>, limit: Limit) -> Result<bool, Stop> {
+        let end = limit.ns.map_or(NEVER, |ns| self.now + ns);
+        self.needs_time = limit.pages.is_none();
+        while limit.pages.is_none_or(|pages| host.phase.pages < pages) {
+            let (job, issue_at) = earliest(&self.due, self.now);
+            let event_at = host.drive.next_event().unwrap_or(NEVER);
+            let stop_at = self.timeline.as_ref().map_or(end, |timeline| timeline.due().min(end));
+            if issue_at == NEVER && self.outstanding == 0 {
+                self.ended(end)?;
+                break;
+            }
+            if stop_at <= issue_at.min(event_at) && stop_at != NEVER {
+                self.now = self.now.max(stop_at);
+                if self.timeline.as_ref().is_some_and(|timeline| timeline.due() == stop_at) {
+                    self.close_interval(host);
+                }
+                if stop_at == end {
+                    self.look(host)?;
+                    return Ok(true);
+                }
+            } else if event_at <= issue_at {
+                if event_at == NEVER {
+                    return Err(RunError::EndOfTime.into());
+                }
+                self.advance(host, event_at)?;
+            } else {
+                self.now = issue_at;
+                self.issue(host, job)?;
+            }
+        }
+        self.look(host)?;
+        Ok(false)
+    }
+
+    /// No job has anything to do any more.
+    fn ended(&self, end: SimTime) -> Result<(), Stop> {
+        // Those whose next arrival lies behind the end of time have not ended: time has.
+        let has_more = self.jobs.iter().any(|job| job.next_arrival() == Some(NEVER));
+        if has_more && end == NEVER { Err(RunError::EndOfTime.into()) } else { Ok(()) }
+    }
+
+    /// Issues nothing more and waits until all is complete. The series ends now, and the measured window if its time has
+    /// run out, else with the last completion.
+    pub(super) fn finish(&mut self, host: &mut Host<'_>, time_is_over: bool) -> Result<(), Stop> {
+        self.close_interval(host);
+        let now = self.now;
+        self.jobs.iter_mut().for_each(|job| job.finish(now));
+        let timeline = self.timeline.take();
+        // Of a drive that refuses commands, too, all that were issued are waited for.
+        let mut result = Ok(());
+        while self.outstanding > 0 {
+            let next = host.drive.next_event().expect("a command that is outstanding completes");
+            result = result.and(self.advance(host, next));
+        }
+        self.timeline = timeline;
+        let end = if time_is_over { now } else { self.now };
+        host.close_window(end);
+        self.jobs.iter_mut().for_each(|job| job.record.end(end));
+        result?;
+        self.look(host)
+    }
+
+    /// What was measured of each job.
+    pub(super) fn into_records(self) -> (Vec<Record>, Option<Timeline>) {
+        (self.jobs.into_iter().map(Job::into_record).collect(), self.timeline)
+    }
+
+    /// Hands the next request of a job to the drive.
+    fn issue(&mut self, host: &mut Host<'_>, number: usize) -> Result<(), Stop> {
+        let (now, job) = (self.now, &mut self.jobs[number]);
+        if now >= job.end() {
+            self.due[number] = NEVER;
+            return Ok(());
+        }
+        let (request, arrival) = job.take(now);
+        let op = request.op;
+        let slot = Slot {
+            issued: now,
+            arrival,
+            sectors: request.sectors,
+            job: number as u16,
+            op,
+            measured: self.measuring,
+        };
+        if self.measuring {
+            job.record.issued(op, u64::from(request.sectors) * SECTOR_BYTES);
+        }
+        self.due[number] = job.due();
+        let tag = match self.free.pop() {
+            Some(tag) => {
+                self.slots[tag as usize] = slot;
+                tag
+            }
+            None => {
+                self.slots.push(slot);
+                (self.slots.len() - 1) as u32
+            }
+        };
+        self.outstanding += 1;
+        if let Some(timeline) = &mut self.timeline {
+            timeline.outstanding(now, self.outstanding);
+        }
+        let range = [Range::new(request.lba, request.sectors)];
+        host.drive.submit(now, u64::from(tag), &Command::of_request(op, &range), None);
+        host.count(1, host.pages_of(&request));
+        if host.power.is_some() {
+            self.after_power_cut(host)?;
+        }
+        self.unseen += 1;
+        if self.unseen >= REQUESTS_PER_LOOK { self.look(host) } else { Ok(()) }
+    }
+
+    /// Lets the drive work until `event_at`, when something happens in it.
+    fn advance(&mut self, host: &mut Host<'_>, event_at: SimTime) -> Result<(), Stop> {
+        self.now = self.now.max(event_at);
+        let mut completions = std::mem::take(&mut self.completions);
+        host.drive.advance(event_at, &mut completions);
+        let mut refused = None;
+        for completion in completions.drain(..) {
+            let slot = self.slots[completion.tag as usize];
+            self.free.push(completion.tag as u32);
+            self.outstanding -= 1;
+            let (number, latency_ns) = (usize::from(slot.job), completion.at.since(slot.issued));
+            let job = &mut self.jobs[number];
+            let bytes = u64::from(slot.sectors) * SECTOR_BYTES;
+            if let Some(timeline) = &mut self.timeline {
+                timeline.outstanding(completion.at, self.outstanding);
+            }
+            job.complete(completion.at);
+            self.due[number] = job.due();
+            host.completed(completion.at);
+            if let Err(error) = completion.result {
+                refused.get_or_insert(error);
+                if slot.measured {
+                    job.record.refused(slot.op, bytes);
+                }
+                continue;
+            }
+            if slot.measured {
+                job.record.complete(slot.op, latency_ns, completion.at.since(slot.arrival));
+            }
+            if let Some(timeline) = &mut self.timeline {
+                timeline.complete(slot.op, bytes, latency_ns);
+            }
+        }
+        self.completions = completions;
+        match refused {
+            Some(error) => Err(Stop::Drive(error)),
+            None if host.power.is_some() => self.after_power_cut(host),
+            None => Ok(()),
+        }
+    }
+
+    /// If power was cut: what was outstanding is lost, and jobs go on when it is back.
+    fn after_power_cut(&mut self, host: &mut Host<'_>) -> Result<(), Stop> {
+        let Some(back) = host.after_power_cut()? else { return Ok(()) };
+        self.now = self.now.max(back);
+        self.slots.clear();
+        self.free.clear();
+        self.outstanding = 0;
+        if let Some(timeline) = &mut self.timeline {
+            timeline.outstanding(self.now, 0);
+        }
+        for (job, due) in self.jobs.iter_mut().zip(&mut self.due) {
+            job.lost(self.now);
+            *due = job.due();
+        }
+        Ok(())
+    }
+
+    /// Takes samples and looks whether the run should go on.
+    fn look(&mut self, host: &mut Host<'_>) -> Result<(), Stop> {
+        self.unseen = 0;
+        let (looks, at) = &mut self.idle_looks;
+        (*looks, *at) = if *at == self.now { (*looks + 1, *at) } else { (0, self.now) };
+        if self.needs_time && *looks > LOOKS_WITHOUT_TIME {
+            return Err(RunError::NoTime.into());
+        }
+        host.completed(self.now);
+        host.keep_house()
+    }
+
+    fn close_interval(&mut self, host: &Host<'_>) {
+        let now = self.now;
+        let Some(timeline) = &mut self.timeline else { return };
+        let at_end = AtEnd {
+            stats: host.drive.stats(),
+            geometry: host.drive.geometry(),
+            free_blocks: host.drive.free_blocks(),
+            backlog: self.jobs.iter_mut().map(|job| job.backlog(now)).sum(),
+            measured: self.measuring,
+        };
+        timeline.close(now, at_end);
+    }
+}
+
+/// The first of those who can issue soonest, and when that is; what was due before `now` is due now. There are few jobs: a
+/// look at each is quicker than a heap.
+#[inline]
+fn earliest(due: &[SimTime], now: SimTime) -> (usize, SimTime) {
+    let mut first = (0, NEVER);
+    for (at, &time) in due.iter().enumerate() {
+        let time = time.max(now);
+        if time < first.1 {
+            first = (at, time);
+        }
+    }
+    first
+}

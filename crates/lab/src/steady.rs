@@ -1,0 +1,112 @@
+//! Rounds until something is steady (`run.until_steady`).
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use strobe_nand::NandOp;
+use strobe_ssd::{DriveStats, Simulated};
+use strobe_types::{Op, SimTime};
+
+use crate::experiment::{Amount, RunConfig, SteadyMetric};
+use crate::numbers::ratio;
+use crate::series::{Judged, judge};
+
+/// The rounds between warm-up and measurement, and whether what was to be steady was so at their end.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct SteadyRounds {
+    /// What was to be steady.
+    pub metric: SteadyMetric,
+    /// Length of a round.
+    pub interval: Amount,
+    /// Rounds that it took.
+    pub rounds: u32,
+    /// Whether it was steady: over the last five rounds within 20 % of their mean, and a change along a straight line of at
+    /// most 10 %. Write amplification is that of a drive that collects garbage: without it nothing is steady.
+    pub reached: bool,
+    /// The last five rounds.
+    pub values: Vec<f64>,
+    /// Their mean; null if there were fewer, as the following two.
+    pub mean: Option<f64>,
+    /// (largest − smallest) / mean, in percent.
+    pub range_pct: Option<f64>,
+    /// Change along the fitted line / mean, in percent.
+    pub slope_pct: Option<f64>,
+}
+
+/// What a drive had done when a round began.
+pub(crate) struct RoundStart {
+    stats: DriveStats,
+    now: SimTime,
+    latency: (f64, u64),
+}
+
+impl RoundStart {
+    pub(crate) fn of(drive: &dyn Simulated, now: SimTime) -> Self {
+        let latency = drive.latency();
+        let sum = Op::ALL.map(|op| latency.mean_ns(op) * latency.of(op).len() as f64).iter().sum();
+        let count = Op::ALL.map(|op| latency.of(op).len()).iter().sum();
+        Self { stats: drive.stats(), now, latency: (sum, count) }
+    }
+}
+
+impl SteadyRounds {
+    /// No round yet; `None` if the run does not wait for anything.
+    pub(crate) fn new(run: &RunConfig) -> Option<Self> {
+        run.until_steady.map(|metric| Self {
+            metric,
+            interval: run.steady_interval.unwrap_or(Amount::Capacities(1.0)),
+            rounds: 0,
+            reached: false,
+            values: Vec::new(),
+            mean: None,
+            range_pct: None,
+            slope_pct: None,
+        })
+    }
+
+    /// A round that began at `start` is over.
+    pub(crate) fn add(&mut self, start: &RoundStart, drive: &dyn Simulated, now: SimTime) {
+        let end = RoundStart::of(drive, now);
+        let (window, ns) = (end.stats.since(&start.stats), end.now.since(start.now));
+        let commands: u64 = Op::ALL.map(|op| window.host.commands(op)).iter().sum();
+        let value = match self.metric {
+            SteadyMetric::Waf => window.waf(drive.geometry()),
+            SteadyMetric::Iops => ratio(commands, ns).map(|rate| rate * 1e9),
+            SteadyMetric::Bandwidth => {
+                ratio(window.host.bytes(Op::Read) + window.host.bytes(Op::Write), ns).map(|rate| rate * 1e9)
+            }
+            SteadyMetric::Latency => {
+                let count = end.latency.1.saturating_sub(start.latency.1);
+                (count > 0).then(|| (end.latency.0 - start.latency.0) / count as f64)
+            }
+        };
+        self.rounds += 1;
+        match value {
+            Some(value) => self.values.push(value),
+            // A round that says nothing is not one of five in a row.
+            None => self.values.clear(),
+        }
+        if self.values.len() > 5 {
+            self.values.remove(0);
+        }
+        let judged = self.values.last_chunk::<5>().map(judge);
+        let collects = window.nand.total(NandOp::Erase) > 0;
+        self.reached =
+            judged.is_some_and(|judged| judged.is_steady()) && (collects || self.metric != SteadyMetric::Waf);
+        (self.mean, self.range_pct, self.slope_pct) = match judged {
+            Some(Judged { mean, range_pct, slope_pct }) => (Some(mean), Some(range_pct), Some(slope_pct)),
+            None => (None, None, None),
+        };
+    }
+
+    /// What somebody should know who reads the measurement.
+    pub(crate) fn warning(&self) -> Option<String> {
+        let metric = self.metric.name();
+        (!self.reached).then(|| {
+            format!(
+                "NOT STEADY: after {} rounds of {} {metric} was still changing (run.until_steady); the measurement began \
+                 nevertheless. More of run.steady_rounds, or a longer run.steady_interval, may help",
+                self.rounds, self.interval
+            )
+        })
+    }
+}

@@ -1,0 +1,228 @@
+//! A run over time: throughput, latencies and the state of the drive in intervals of equal length.
+
+use std::fmt::Write as _;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use strobe_ssd::DriveStats;
+use strobe_types::{Geometry, Op, SimTime};
+
+use crate::experiment::INTERVALS_MAX;
+use crate::latency::Latencies;
+
+/// What happened in an interval of virtual time. Requests belong to the one in which they are complete.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Interval {
+    /// Its begin, in ns since the start of the simulation.
+    pub start_ns: u64,
+    /// Its end; what happens then belongs to the next one.
+    pub end_ns: u64,
+    /// Whether it belongs to the measured window.
+    pub measured: bool,
+    /// Reads.
+    pub read: IntervalOp,
+    /// Writes.
+    pub write: IntervalOp,
+    /// Trims.
+    pub trim: IntervalOp,
+    /// Flushes.
+    pub sync: IntervalOp,
+    /// Requests outstanding, in the mean over time.
+    pub queue_depth: f64,
+    /// Requests that had arrived at its end and were not issued: they wait for a place in their job's queue.
+    pub backlog: u64,
+    /// Write amplification within it; null if the host wrote nothing.
+    pub waf: Option<f64>,
+    /// Erased blocks at its end.
+    pub free_blocks: u32,
+    /// What the engine can tell besides.
+    #[serde(flatten)]
+    pub engine: EngineInterval,
+}
+
+/// What only the engine knows of an interval; null until it tells.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
+pub struct EngineInterval {
+    /// Dies at work, in the mean over time; null if the engine does not tell.
+    pub busy_dies: Option<f64>,
+    /// Share of the time in which garbage was collected; null if the engine does not tell.
+    pub collecting: Option<f64>,
+}
+
+impl EngineInterval {
+    /// What `window`, the counters of an interval of `length_ns`, tells of dies and collection. This is the one place to
+    /// fill in once the counters have times of work.
+    fn between(_window: &DriveStats, _length_ns: u64) -> Self {
+        Self::default()
+    }
+}
+
+/// Requests of one kind within an interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
+pub struct IntervalOp {
+    /// Requests per second.
+    pub iops: f64,
+    /// Bytes per second.
+    pub bw_bytes: u64,
+    /// Half of them took at most so long from their issue, in ns; null without any, as all of these.
+    pub p50_ns: Option<u64>,
+    /// 99 %.
+    pub p99_ns: Option<u64>,
+    /// 99.9 %.
+    pub p99_9_ns: Option<u64>,
+    /// All.
+    pub max_ns: Option<u64>,
+}
+
+impl IntervalOp {
+    fn of(measured: &Measured, length_ns: u64) -> Self {
+        let rate = |amount: u64| amount as f64 * 1e9 / length_ns as f64;
+        let latency = &measured.latency;
+        let at = |percent: f64| (latency.count() > 0).then(|| latency.percentile(percent));
+        Self {
+            iops: rate(latency.count()),
+            bw_bytes: rate(measured.bytes) as u64,
+            p50_ns: at(50.0),
+            p99_ns: at(99.0),
+            p99_9_ns: at(99.9),
+            max_ns: at(100.0),
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Measured {
+    bytes: u64,
+    latency: Latencies,
+}
+
+/// Collects intervals while a run goes on.
+#[derive(Clone, Debug)]
+pub(crate) struct Timeline {
+    length_ns: u64,
+    start: SimTime,
+    /// When the interval at hand ends.
+    end: SimTime,
+    ops: [Measured; Op::ALL.len()],
+    /// Requests outstanding times ns, until `depth_at`.
+    depth_ns: u128,
+    depth_at: SimTime,
+    outstanding: u32,
+    before: DriveStats,
+    intervals: Vec<Interval>,
+    /// Rows after which intervals become twice as long.
+    longer_at: usize,
+}
+
+/// What the drive was like at the end of an interval.
+pub(crate) struct AtEnd<'a> {
+    pub(crate) stats: DriveStats,
+    pub(crate) geometry: &'a Geometry,
+    pub(crate) free_blocks: u32,
+    pub(crate) backlog: u64,
+    pub(crate) measured: bool,
+}
+
+impl Timeline {
+    pub(crate) fn new(length_ns: u64, start: SimTime, before: DriveStats) -> Self {
+        Self {
+            length_ns,
+            start,
+            end: start + length_ns,
+            ops: Op::ALL.map(|_| Measured { bytes: 0, latency: Latencies::new() }),
+            depth_ns: 0,
+            depth_at: start,
+            outstanding: 0,
+            before,
+            intervals: Vec::new(),
+            longer_at: INTERVALS_MAX as usize + 1,
+        }
+    }
+
+    /// When the interval at hand ends.
+    #[inline]
+    pub(crate) fn due(&self) -> SimTime {
+        self.end
+    }
+
+    /// From `now` on so many are outstanding.
+    #[inline]
+    pub(crate) fn outstanding(&mut self, now: SimTime, outstanding: u32) {
+        self.depth_ns += u128::from(self.outstanding) * u128::from(now.since(self.depth_at));
+        (self.depth_at, self.outstanding) = (now, outstanding);
+    }
+
+    /// A request is complete.
+    #[inline]
+    pub(crate) fn complete(&mut self, op: Op, bytes: u64, latency_ns: u64) {
+        let measured = &mut self.ops[op as usize];
+        measured.bytes += bytes;
+        measured.latency.record(latency_ns);
+    }
+
+    /// Ends the interval at hand at `now`, which is its end or before, and begins the next.
+    pub(crate) fn close(&mut self, now: SimTime, at_end: AtEnd<'_>) {
+        self.outstanding(now, self.outstanding);
+        let length_ns = now.since(self.start);
+        if length_ns > 0 {
+            let window = at_end.stats.since(&self.before);
+            let [read, write, trim, sync] = [Op::Read, Op::Write, Op::Trim, Op::Flush]
+                .map(|op| IntervalOp::of(&self.ops[op as usize], length_ns));
+            self.intervals.push(Interval {
+                start_ns: self.start.as_ns(),
+                end_ns: now.as_ns(),
+                measured: at_end.measured,
+                read,
+                write,
+                trim,
+                sync,
+                queue_depth: self.depth_ns as f64 / length_ns as f64,
+                backlog: at_end.backlog,
+                waf: window.waf(at_end.geometry),
+                free_blocks: at_end.free_blocks,
+                engine: EngineInterval::between(&window, length_ns),
+            });
+            for measured in &mut self.ops {
+                measured.bytes = 0;
+                if measured.latency.count() > 0 {
+                    measured.latency.clear();
+                }
+            }
+            (self.depth_ns, self.before) = (0, at_end.stats);
+        }
+        if self.intervals.len() >= self.longer_at {
+            self.length_ns = self.length_ns.saturating_mul(2);
+            self.longer_at += INTERVALS_MAX as usize / 2;
+        }
+        (self.start, self.end) = (now, now + self.length_ns);
+    }
+
+    /// The intervals, and whether the last of them are longer than was asked for.
+    pub(crate) fn into_intervals(self) -> (Vec<Interval>, bool) {
+        let is_longer = self.longer_at > INTERVALS_MAX as usize + 1;
+        (self.intervals, is_longer)
+    }
+}
+
+/// The intervals as CSV: a line of names, then one for each interval. What is not known is left empty.
+pub fn csv(intervals: &[Interval]) -> String {
+    let mut out = "start_ns,end_ns,measured".to_owned();
+    for op in ["read", "write", "trim", "sync"] {
+        let _ = write!(out, ",{op}_iops,{op}_bw_bytes,{op}_p50_ns,{op}_p99_ns,{op}_p99_9_ns,{op}_max_ns");
+    }
+    out += ",queue_depth,backlog,waf,free_blocks,busy_dies,collecting\n";
+    let whole = |value: Option<u64>| value.map_or(String::new(), |value| value.to_string());
+    let real = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
+    for interval in intervals {
+        let Interval { start_ns, end_ns, measured, queue_depth, backlog, waf, free_blocks, engine, .. } =
+            interval;
+        let _ = write!(out, "{start_ns},{end_ns},{measured}");
+        for op in [&interval.read, &interval.write, &interval.trim, &interval.sync] {
+            let [p50, p99, p99_9, max] = [op.p50_ns, op.p99_ns, op.p99_9_ns, op.max_ns].map(whole);
+            let _ = write!(out, ",{},{},{p50},{p99},{p99_9},{max}", op.iops, op.bw_bytes);
+        }
+        let [waf, busy, collecting] = [*waf, engine.busy_dies, engine.collecting].map(real);
+        let _ = writeln!(out, ",{queue_depth},{backlog},{waf},{free_blocks},{busy},{collecting}");
+    }
+    out
+}

@@ -122,7 +122,11 @@ impl<'a> Host<'a> {
 
     /// Waits until all requests issued are complete.
     pub(super) fn finish(&mut self) -> Result<(), Stop> {
-        self.queue.finish(&mut *self.drive).map_err(Stop::Drive)
+        self.queue.finish(&mut *self.drive).map_err(Stop::Drive)?;
+        match self.finished() >= SimTime::from_ns(u64::MAX - 1) {
+            true => Err(RunError::EndOfTime.into()),
+            false => Ok(()),
+        }
     }
 
     /// The measured window begins at `now`, in the midst of what goes on.

@@ -232,7 +232,7 @@ impl<F: Inspectable> Drive<F> {
         let is_first = !std::mem::replace(&mut flight.has_begun, true);
         let empty = Work::Read { range: Range::new(Lba::new(0), 0) };
         let mut work = std::mem::replace(&mut flight.work, empty);
-        let step = if is_first { self.begin(slot, &mut work) } else { self.go_on(slot) };
+        let step = if is_first { self.begin(slot, &mut work) } else { self.go_on(slot, &work) };
         self.note(&work.as_command());
         // What comes while a flush is under way is not durable when it is complete.
         if self.witness.is_some() && (is_first || !matches!(work, Work::Flush)) {
@@ -272,10 +272,10 @@ impl<F: Inspectable> Drive<F> {
     }
 
     /// Goes on with a command that had to wait.
-    fn go_on(&mut self, slot: u32) -> Step {
-        match self.flights.get(slot).rest.is_empty() {
-            true => self.drain(slot),
-            false => self.store_rest(slot),
+    fn go_on(&mut self, slot: u32, work: &Work<F::Payload>) -> Step {
+        match *work {
+            Work::Write { hint, .. } => self.store_units(slot, hint),
+            _ => self.drain(slot),
         }
     }
 

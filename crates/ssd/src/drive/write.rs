@@ -7,6 +7,9 @@ use strobe_types::{Lba, Lpn};
 use super::{Content, Drive, Progress, Step};
 use crate::command::{CommandKind, Hint, Range};
 
+/// Units that are about to be written.
+type Units<P> = Vec<Unit<P>>;
+
 impl<F: Inspectable> Drive<F> {
     /// Writes `range`; `content` gives the new content of each mapping unit, of which only the sectors inside the
     /// range are used. With `fua` (forced unit access) it goes past the write buffer.
@@ -88,16 +91,8 @@ impl<F: Inspectable> Drive<F> {
         self.store_units(slot, hint)
     }
 
-    /// Goes on with a write that had no place for all its units.
-    pub(super) fn store_rest(&mut self, slot: u32) -> Step {
-        let hint = match self.flights.get(slot).work {
-            super::Work::Write { hint, .. } => hint,
-            _ => Hint::None,
-        };
-        self.store_units(slot, hint)
-    }
-
-    fn store_units(&mut self, slot: u32, hint: Hint) -> Step {
+    /// The same, or goes on with it: the units that have no place yet.
+    pub(super) fn store_units(&mut self, slot: u32, hint: Hint) -> Step {
         let flight = self.flights.get(slot);
         let (mut rest, ready, mut done) = (std::mem::take(&mut flight.rest), flight.ready, flight.done);
         // Units for the non-volatile cache, one by one: room for the one may be made by writing the next back.
@@ -220,7 +215,7 @@ impl<F: Inspectable> Drive<F> {
 
     /// Moves those of the units gathered that belong there into the non-volatile cache, which makes room at once;
     /// returns when they are there, and the others.
-    fn absorb_all(&mut self, ready: When, hint: Hint) -> Result<(When, Vec<Unit<F::Payload>>), FtlError> {
+    fn absorb_all(&mut self, ready: When, hint: Hint) -> Result<(When, Units<F::Payload>), FtlError> {
         let (mut done, mut others) = (self.at_once(), Vec::new());
         for unit in std::mem::take(&mut self.units) {
             if !self.nvram.as_ref().is_some_and(|nvram| nvram.takes(unit.lpn, hint)) {

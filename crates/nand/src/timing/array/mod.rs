@@ -239,58 +239,6 @@ impl ArrayTiming {
             self.noted_channels.push(channel);
         }
     }
-
-    /// `op` is complete.
-    #[inline]
-    fn complete(&mut self, op: u32) {
-        let Op { kind, block, .. } = self.ops[op];
-        self.blocks[block as usize].programs -= u32::from(kind == Kind::Program);
-        let waiting = self.leave_block(op);
-        let token = self.ops.done(op, &mut self.ready);
-        if let Some(erase) = waiting {
-            // Of what waited for one thing, that issued first comes first.
-            let number = self.ops[erase].number;
-            let at = self.ready.partition_point(|&other| self.ops[other].number < number);
-            self.ready.insert(at, erase);
-        }
-        self.report(token);
-        self.let_ready_go();
-    }
-
-    /// `op` is in the way of no erase of its block any more; returns the erase that waited for nothing else.
-    #[inline]
-    fn leave_block(&mut self, op: u32) -> Option<u32> {
-        let Op { block: id, number, .. } = self.ops[op];
-        let block = &mut self.blocks[id as usize];
-        if block.before_erase > 0 {
-            let erase = block.erase.and_then(|erase| self.ops.find(erase));
-            if let Some(erase) = erase.filter(|&erase| number < self.ops[erase].number) {
-                block.before_erase -= 1;
-                return (block.before_erase == 0 && self.ops.release(erase)).then_some(erase);
-            }
-        }
-        let is_before = |more: &MoreErase| more.block == id && number < self.ops[more.op].number;
-        let Some(at) = self.more_erases.iter().position(is_before) else {
-            block.others -= 1;
-            return None;
-        };
-        let more = &mut self.more_erases[at];
-        more.before -= 1;
-        if more.before > 0 {
-            return None;
-        }
-        let erase = self.more_erases.remove(at).op;
-        // All before it are complete.
-        block.erase = Some(self.ops.ticket(erase));
-        self.ops.release(erase).then_some(erase)
-    }
-
-    /// The last erase of `block`, if it is not complete.
-    #[inline]
-    fn last_erase(&self, block: usize) -> Option<u32> {
-        let more = self.more_erases.iter().rev().find(|more| more.block as usize == block);
-        more.map(|more| more.op).or_else(|| self.blocks[block].erase.and_then(|erase| self.ops.find(erase)))
-    }
 }
 
 impl Timing for ArrayTiming {

@@ -498,12 +498,4 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             self.scratch = scratch;
         }
     }
-
-    fn block_is_erased(&mut self, block: BlockId) {
-        let erases = self.nand.block(block).erase_count;
-        self.blocks.put_free(block, self.nand.geometry(), erases);
-        if let Some(leveler) = &mut self.leveler {
-            leveler.erased(block, erases);
-        }
-    }
 }

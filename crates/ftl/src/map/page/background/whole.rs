@@ -2,6 +2,7 @@
 //! on the spot what is under way.
 
 use strobe_nand::{Cause, Nand, Timing, When};
+use strobe_types::BlockId;
 
 use super::super::{BlockState, PageMap, Scratch};
 use super::ERASED;
@@ -92,5 +93,13 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// more than what is lost where its last page is not full.
     pub(super) fn least_gain(&self) -> u32 {
         (self.nand.geometry().units_per_block() / 16).max(self.background.row_units)
+    }
+
+    pub(super) fn block_is_erased(&mut self, block: BlockId) {
+        let erases = self.nand.block(block).erase_count;
+        self.blocks.put_free(block, self.nand.geometry(), erases);
+        if let Some(leveler) = &mut self.leveler {
+            leveler.erased(block, erases);
+        }
     }
 }

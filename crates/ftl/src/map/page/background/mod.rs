@@ -158,10 +158,6 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             + self.background.earned
     }
 
-    fn room_of(&self, blocks: u32) -> u64 {
-        u64::from(blocks) * u64::from(self.nand.geometry().units_per_block())
-    }
-
     /// Whether the host may write now, rather than wait for what collection is about to earn.
     #[inline]
     pub(super) fn has_room_for_host(&self) -> bool {

@@ -102,4 +102,9 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             leveler.erased(block, erases);
         }
     }
+
+    /// Units of so many blocks.
+    pub(super) fn room_of(&self, blocks: u32) -> u64 {
+        u64::from(blocks) * u64::from(self.nand.geometry().units_per_block())
+    }
 }

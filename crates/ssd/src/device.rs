@@ -5,9 +5,10 @@ use strobe_types::{Geometry, Lba, Op, Request, SECTOR_BYTES, SimTime};
 
 use crate::command::{Command, CommandKind, Hint, Range};
 use crate::error::CommandError;
+use crate::latency::Latency;
 use crate::limits::LimitsConfig;
 use crate::queue::HostQueue;
-use crate::stats::{DriveStats, Latency};
+use crate::stats::DriveStats;
 use crate::witness::Verdict;
 
 /// A command that is complete.

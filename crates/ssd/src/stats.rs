@@ -1,9 +1,8 @@
 //! What a drive has done, as plain numbers.
 
-use hdrhistogram::Histogram;
 use strobe_ftl::{CopyStats, GcStats, MergeStats, TranslationStats};
 use strobe_nand::{Class, NandOp, Occupancy, OpCounts};
-use strobe_types::{Geometry, Op, counters};
+use strobe_types::{Geometry, counters};
 
 use crate::command::CommandKind;
 
@@ -99,69 +98,5 @@ impl DriveStats {
     pub fn waf(&self, geometry: &Geometry) -> Option<f64> {
         let programmed = self.nand.total(NandOp::Program) * u64::from(geometry.units_per_page());
         (self.host.units_written > 0).then(|| programmed as f64 / self.host.units_written as f64)
-    }
-}
-
-/// Completion latencies in ns, one histogram per command kind, exact to three digits.
-#[derive(Clone, Debug)]
-pub struct Latency {
-    histograms: Vec<Histogram<u64>>,
-    sums: [u128; Op::ALL.len()],
-    /// Shortest and longest, exact where the histogram rounds.
-    extremes: [(u64, u64); Op::ALL.len()],
-}
-
-impl Latency {
-    /// Empty histograms.
-    pub fn new() -> Self {
-        // They grow with what they see, up to the end of virtual time: a kind that never comes costs 16 KiB,
-        // not half a megabyte.
-        let empty = Histogram::new(3).expect("three digits are possible");
-        Self {
-            histograms: vec![empty; Op::ALL.len()],
-            sums: [0; Op::ALL.len()],
-            extremes: [(u64::MAX, 0); Op::ALL.len()],
-        }
-    }
-
-    #[inline]
-    pub(crate) fn record(&mut self, op: Op, ns: u64) {
-        let recorded = self.histograms[op as usize].record(ns);
-        debug_assert!(recorded.is_ok(), "a growing histogram takes every value");
-        self.sums[op as usize] += u128::from(ns);
-        let (min, max) = &mut self.extremes[op as usize];
-        (*min, *max) = ((*min).min(ns), (*max).max(ns));
-    }
-
-    /// Shortest and longest in ns, exact; `None` if there are none.
-    pub fn extremes_ns(&self, op: Op) -> Option<(u64, u64)> {
-        let (min, max) = self.extremes[op as usize];
-        (min <= max).then_some((min, max))
-    }
-
-    /// The latencies of one kind.
-    pub fn of(&self, op: Op) -> &Histogram<u64> {
-        &self.histograms[op as usize]
-    }
-
-    /// Exact mean in ns, 0 if there are none.
-    pub fn mean_ns(&self, op: Op) -> f64 {
-        match self.of(op).len() {
-            0 => 0.0,
-            n => self.sums[op as usize] as f64 / n as f64,
-        }
-    }
-
-    /// Forgets everything, for a new measurement window.
-    pub fn clear(&mut self) {
-        self.histograms.iter_mut().for_each(Histogram::reset);
-        self.sums = [0; Op::ALL.len()];
-        self.extremes = [(u64::MAX, 0); Op::ALL.len()];
-    }
-}
-
-impl Default for Latency {
-    fn default() -> Self {
-        Self::new()
     }
 }

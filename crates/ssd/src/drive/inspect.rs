@@ -5,8 +5,9 @@ use strobe_nand::{Nand, Timing};
 
 use super::Drive;
 use crate::device::Inspect;
+use crate::latency::Latency;
 use crate::nvram::Nvram;
-use crate::stats::{DriveStats, Latency};
+use crate::stats::DriveStats;
 
 impl<F: Inspectable> Inspect for Drive<F> {
     fn logical_units(&self) -> u32 {

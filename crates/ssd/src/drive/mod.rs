@@ -27,9 +27,10 @@ use crate::command::{Command, CommandKind, Hint, Range};
 use crate::config::ControllerConfig;
 use crate::controller::Controller;
 use crate::error::CommandError;
+use crate::latency::Latency;
 use crate::limits::LimitsConfig;
 use crate::nvram::Nvram;
-use crate::stats::{HostCounts, Latency};
+use crate::stats::HostCounts;
 use crate::witness::Witness;
 
 /// A drive: controller and write caches over a mapping scheme. Its methods are those of

@@ -68,7 +68,7 @@ fn outcome(engine: &dyn Simulated, queue: &HostQueue) -> Outcome {
         mapped_units: engine.mapped_units(),
         free_blocks: engine.free_blocks(),
         finished: queue.finished(),
-        mean_latency_ns: Op::ALL.iter().map(|&op| engine.latency().mean_ns(op)).collect(),
+        mean_latency_ns: Op::ALL.iter().map(|&op| engine.latency().of(op).mean()).collect(),
     }
 }
 

@@ -35,26 +35,11 @@ pub struct Interval {
     pub waf: Option<f64>,
     /// Erased blocks at its end.
     pub free_blocks: u32,
-    /// What the engine can tell besides.
-    #[serde(flatten)]
-    pub engine: EngineInterval,
-}
-
-/// What only the engine knows of an interval; null until it tells.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
-pub struct EngineInterval {
-    /// Dies at work, in the mean over time; null if the engine does not tell.
-    pub busy_dies: Option<f64>,
-    /// Share of the time in which garbage was collected; null if the engine does not tell.
-    pub collecting: Option<f64>,
-}
-
-impl EngineInterval {
-    /// What `window`, the counters of an interval of `length_ns`, tells of dies and collection. This is the one place to
-    /// fill in once the counters have times of work.
-    fn between(_window: &DriveStats, _length_ns: u64) -> Self {
-        Self::default()
-    }
+    /// Dies at work, in the mean over time.
+    pub busy_dies: f64,
+    /// Share of all dies' time that went to what nobody waits for: copies and erases of garbage collection, merges and
+    /// wear levelling.
+    pub collecting: f64,
 }
 
 /// Requests of one kind within an interval.
@@ -166,6 +151,7 @@ impl Timeline {
         let length_ns = now.since(self.start);
         if length_ns > 0 {
             let window = at_end.stats.since(&self.before);
+            let die_ns = length_ns as f64 * f64::from(at_end.geometry.dies());
             let [read, write, trim, sync] = [Op::Read, Op::Write, Op::Trim, Op::Flush]
                 .map(|op| IntervalOp::of(&self.ops[op as usize], length_ns));
             self.intervals.push(Interval {
@@ -180,7 +166,8 @@ impl Timeline {
                 backlog: at_end.backlog,
                 waf: window.waf(at_end.geometry),
                 free_blocks: at_end.free_blocks,
-                engine: EngineInterval::between(&window, length_ns),
+                busy_dies: window.occupancy.total_ns() as f64 / length_ns as f64,
+                collecting: window.background_ns() as f64 / die_ns,
             });
             for measured in &mut self.ops {
                 measured.bytes = 0;
@@ -212,16 +199,15 @@ pub fn csv(intervals: &[Interval]) -> String {
     }
     out += ",queue_depth,backlog,waf,free_blocks,busy_dies,collecting\n";
     let whole = |value: Option<u64>| value.map_or(String::new(), |value| value.to_string());
-    let real = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
     for interval in intervals {
-        let Interval { start_ns, end_ns, measured, queue_depth, backlog, waf, free_blocks, engine, .. } =
-            interval;
+        let Interval { start_ns, end_ns, measured, queue_depth, backlog, waf, free_blocks, .. } = interval;
         let _ = write!(out, "{start_ns},{end_ns},{measured}");
         for op in [&interval.read, &interval.write, &interval.trim, &interval.sync] {
             let [p50, p99, p99_9, max] = [op.p50_ns, op.p99_ns, op.p99_9_ns, op.max_ns].map(whole);
             let _ = write!(out, ",{},{},{p50},{p99},{p99_9},{max}", op.iops, op.bw_bytes);
         }
-        let [waf, busy, collecting] = [*waf, engine.busy_dies, engine.collecting].map(real);
+        let waf = waf.map_or(String::new(), |waf| waf.to_string());
+        let (busy, collecting) = (interval.busy_dies, interval.collecting);
         let _ = writeln!(out, ",{queue_depth},{backlog},{waf},{free_blocks},{busy},{collecting}");
     }
     out

@@ -17,7 +17,7 @@ use strobe_lab::numbers::times;
 pub use strobe_lab::numbers::{bytes, count, duration, trimmed};
 use strobe_lab::power::{PowerCutResult, RecoveryResult};
 use strobe_lab::result::{
-    ByCause, CopyResult, MergeResult, NandResult, RunResult, TranslationResult, WearResult,
+    ByCause, CopyResult, DiesResult, MergeResult, NandResult, RunResult, TranslationResult, WearResult,
 };
 use strobe_lab::{Sample, SteadyRounds, WindowVerdict, WorkloadConfig};
 
@@ -46,6 +46,7 @@ pub fn summary(result: &RunResult) -> String {
         latency::by_job(&result.jobs),
         latency::picture(jobs),
         Some(flash_table(&result.nand).to_string()),
+        result.dies.as_ref().and_then(dies_line),
         result.copy.as_ref().map(copy_line),
         result.merges.as_ref().map(merge_line),
         result.translation.as_ref().map(translation_line),
@@ -85,6 +86,7 @@ pub fn linux_summary(result: &strobe_lab::linux::LinuxResult) -> String {
     }
     let _ = writeln!(out, "\n{}", flash_table(&result.nand));
     let lines = [
+        dies_line(&result.dies),
         result.copy.as_ref().map(copy_line),
         result.merges.as_ref().map(merge_line),
         result.translation.as_ref().map(translation_line),
@@ -167,6 +169,28 @@ fn causes(op: &ByCause) -> String {
     let some = op.by_cause.named().into_iter().filter(|&(_, n)| n > 0);
     let parts: Vec<String> = some.map(|(name, n)| format!("{name} {:.1} %", share(n))).collect();
     parts.join(", ")
+}
+
+/// What the dies' time went to.
+fn dies_line(dies: &DiesResult) -> Option<String> {
+    let busy = dies.busy?;
+    let some = dies.by_class.named().into_iter().filter(|&(_, ns)| ns > 0);
+    let parts: Vec<String> = some
+        .map(|(name, ns)| format!("{name} {:.1} %", 100.0 * busy * ns as f64 / dies.held_ns as f64))
+        .collect();
+    let dies_are = if dies.count == 1 {
+        "the die is".to_owned()
+    } else {
+        format!("{} dies are", count(dies.count.into()))
+    };
+    let mut line = format!("{dies_are} busy for {:.1} % of the time", 100.0 * busy);
+    if !parts.is_empty() {
+        let _ = write!(line, ": {}", parts.join(", "));
+    }
+    if dies.suspends > 0 {
+        let _ = write!(line, "; {} suspends", count(dies.suspends));
+    }
+    Some(line)
 }
 
 /// What became of copy commands.

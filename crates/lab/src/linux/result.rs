@@ -13,7 +13,7 @@ use crate::machine::Stopwatch;
 use crate::numbers::ratio;
 use crate::record::Record;
 use crate::result::{
-    CopyResult, GcResult, HostResult, Job, MergeResult, NandResult, NvramResult, SCHEMA_VERSION,
+    CopyResult, DiesResult, GcResult, HostResult, Job, MergeResult, NandResult, NvramResult, SCHEMA_VERSION,
     TranslationResult, WearResult,
 };
 
@@ -37,6 +37,8 @@ pub struct LinuxResult {
     pub host: HostResult,
     /// Flash operations.
     pub nand: NandResult,
+    /// What the dies' time went to.
+    pub dies: DiesResult,
     /// Mapping units programmed for any cause per mapping unit written by the host; null if the host wrote
     /// nothing.
     pub waf: Option<f64>,
@@ -151,6 +153,7 @@ impl LinuxResult {
             requests: end.requests.since(&begin.requests),
             host: HostResult::of(&stats),
             nand: NandResult::of(&stats.nand),
+            dies: DiesResult::of(&stats.occupancy, outcome.drive.geometry().dies(), virtual_ns),
             waf: ratio(programmed, stats.host.units_written),
             gc: GcResult::of(&stats),
             copy: CopyResult::of(&stats),

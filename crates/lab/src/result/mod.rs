@@ -1,11 +1,13 @@
 //! What a run returns: the contract behind `--json`.
 
+mod dies;
 mod ftl;
 mod host;
 mod jobs;
 mod nand;
 mod wear;
 
+pub use dies::{DiesResult, HeldBy};
 pub use ftl::{CopyResult, GcResult, MergeResult, NvramResult, TranslationResult};
 pub use host::{HostOp, HostResult};
 pub use jobs::{Clat, Job, JobOp, JobSync};
@@ -65,6 +67,9 @@ pub struct RunResult {
     pub host: HostResult,
     /// Flash operations within the measured window.
     pub nand: NandResult,
+    /// What the dies' time went to within the measured window; not there without times (run.timing = false).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dies: Option<DiesResult>,
     /// Write amplification: mapping units programmed for any cause, padding included, per mapping
     /// unit written by the host, within the measured window. A partially written unit counts as
     /// one; trims do not count. Null if the host wrote nothing.

@@ -12,8 +12,8 @@ use crate::machine::Stopwatch;
 use crate::numbers::{count, ratio};
 use crate::record::Record;
 use crate::result::{
-    CopyResult, GcResult, HostResult, Job, MergeResult, NandResult, NvramResult, RunResult, SCHEMA_VERSION,
-    SimResult, Smart, TimeResult, TranslationResult, WearResult,
+    CopyResult, DiesResult, GcResult, HostResult, Job, MergeResult, NandResult, NvramResult, RunResult,
+    SCHEMA_VERSION, SimResult, Smart, TimeResult, TranslationResult, WearResult,
 };
 use crate::series::SteadyState;
 use crate::steady::SteadyRounds;
@@ -108,6 +108,8 @@ impl Runner<'_> {
             notes,
             host: HostResult::of(&window),
             nand: NandResult::of(&window.nand),
+            dies: (experiment.run.timing)
+                .then(|| DiesResult::of(&window.occupancy, geometry.dies(), virtual_ns)),
             waf,
             waf_bytes: ratio(programs * u64::from(geometry.page_bytes()), window.host.bytes(Op::Write)),
             gc: GcResult::of(&window),

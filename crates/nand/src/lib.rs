@@ -100,6 +100,12 @@ pub trait Nand {
         self.timing_mut().run(until)
     }
 
+    /// See [`Timing::has_reported`].
+    #[inline(always)]
+    fn has_reported(&self) -> bool {
+        self.timing().has_reported()
+    }
+
     /// See [`Timing::reported`].
     fn reported(&mut self, tokens: &mut Vec<u64>) {
         self.timing_mut().reported(tokens);

@@ -58,6 +58,10 @@ impl Nand for Watched {
         self.chip.run(until)
     }
 
+    fn has_reported(&self) -> bool {
+        self.chip.has_reported()
+    }
+
     fn reported(&mut self, tokens: &mut Vec<u64>) {
         self.chip.reported(tokens);
     }

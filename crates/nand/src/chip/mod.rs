@@ -294,6 +294,11 @@ impl<T: Timing, M: Medium> Nand for Chip<T, M> {
         if self.on_their_way.is_kept { self.run_tracked(until) } else { self.timing.run(until) }
     }
 
+    #[inline(always)]
+    fn has_reported(&self) -> bool {
+        self.timing.has_reported() || !self.on_their_way.reported.is_empty()
+    }
+
     fn reported(&mut self, tokens: &mut Vec<u64>) {
         tokens.append(&mut self.on_their_way.reported);
         self.timing.reported(tokens);

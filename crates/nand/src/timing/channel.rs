@@ -17,8 +17,6 @@ pub(super) struct Channel {
     /// In the order in which they came.
     requests: Vec<Request>,
     came: u64,
-    /// Whether it has to be looked at.
-    pub(super) is_noted: bool,
 }
 
 impl Channel {

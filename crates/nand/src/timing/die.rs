@@ -62,10 +62,14 @@ pub(super) struct Next {
 #[derive(Clone, Debug)]
 pub(super) struct Die {
     pub(super) channel: u32,
+    /// A bit for each class whose queue is not empty.
+    queued: u32,
     queues: [Queue; Class::ALL.len()],
     pub(super) waiting: u32,
     pub(super) phase: Phase,
     pub(super) since: SimTime,
+    /// For what it is held, unless it is idle.
+    pub(super) class: Class,
     /// What it does, unless it is idle.
     pub(super) current: Option<Group>,
     pub(super) next: Option<Next>,
@@ -74,33 +78,32 @@ pub(super) struct Die {
     pub(super) suspended: Option<Suspended>,
     /// How often the program or erase at hand has been suspended.
     pub(super) suspends: u32,
-    /// Whether it has to be looked at: something has come, or it is free.
-    pub(super) is_noted: bool,
 }
 
 impl Die {
     pub(super) fn new(channel: u32) -> Self {
         Self {
             channel,
+            queued: 0,
             queues: [Queue { head: NONE, tail: NONE }; Class::ALL.len()],
             waiting: 0,
             phase: Phase::Idle,
             since: SimTime::ZERO,
+            class: Class::HostRead,
             current: None,
             next: None,
             on_bus: NONE,
             suspended: None,
             suspends: 0,
-            is_noted: false,
         }
     }
 
-    /// `op` is ready and waits for its turn.
-    #[inline]
-    pub(super) fn push(&mut self, ops: &mut Ops, op: u32) {
-        let queue = &mut self.queues[ops[op].class as usize];
-        ops[op].next = NONE;
-        if queue.tail == NONE {
+    /// `op` of `class` is ready and waits for its turn.
+    #[inline(always)]
+    pub(super) fn push(&mut self, ops: &mut Ops, op: u32, class: Class) {
+        let queue = &mut self.queues[class as usize];
+        if self.queued & 1 << class as u32 == 0 {
+            self.queued |= 1 << class as u32;
             queue.head = op;
         } else {
             ops[queue.tail].next = op;
@@ -109,39 +112,48 @@ impl Die {
         self.waiting += 1;
     }
 
-    #[inline]
+    #[inline(always)]
     fn pop(&mut self, ops: &Ops, class: Class) -> u32 {
         let queue = &mut self.queues[class as usize];
         let op = queue.head;
         queue.head = ops[op].next;
         if queue.head == NONE {
-            queue.tail = NONE;
+            self.queued &= !(1 << class as u32);
         }
         self.waiting -= 1;
         op
     }
 
     /// Whether a read waits for which programs and erases are suspended.
-    #[inline]
+    #[inline(always)]
     pub(super) fn has_urgent_read(&self) -> bool {
-        self.queues[Class::HostRead as usize].head != NONE
+        self.queued & 1 << Class::HostRead as u32 != 0
     }
 
     /// The class whose turn it is: that of the operation whose patience runs out first, of equal ones the one issued
     /// first.
-    #[inline]
+    #[inline(always)]
     pub(super) fn choice(&self, ops: &Ops, patience_ns: &[u64; Class::ALL.len()]) -> Option<Class> {
-        let mut best: Option<(SimTime, u64, Class)> = None;
-        for (class, queue) in Class::ALL.into_iter().zip(&self.queues) {
-            if queue.head != NONE {
-                let head = &ops[queue.head];
-                let runs_out = (head.ready_at + patience_ns[class as usize], head.number);
-                if best.is_none_or(|(earliest, number, _)| runs_out < (earliest, number)) {
-                    best = Some((runs_out.0, runs_out.1, class));
-                }
+        match self.queued {
+            0 => None,
+            one if one.is_power_of_two() => Some(Class::ALL[one.trailing_zeros() as usize]),
+            several => Some(self.choice_of(several, ops, patience_ns)),
+        }
+    }
+
+    fn choice_of(&self, mut queued: u32, ops: &Ops, patience_ns: &[u64; Class::ALL.len()]) -> Class {
+        let mut best = (SimTime::from_ns(u64::MAX), u64::MAX);
+        let mut chosen = Class::HostRead;
+        while queued != 0 {
+            let class = queued.trailing_zeros() as usize;
+            queued &= queued - 1;
+            let head = &ops[self.queues[class].head];
+            let runs_out = (head.ready_at + patience_ns[class], head.number());
+            if runs_out < best {
+                (best, chosen) = (runs_out, Class::ALL[class]);
             }
         }
-        best.map(|(_, _, class)| class)
+        chosen
     }
 
     /// Takes the first operation of `class` out of its queue, with those directly behind it that can share its array
@@ -149,17 +161,17 @@ impl Die {
     pub(super) fn take(&mut self, ops: &mut Ops, class: Class) -> Group {
         let first = self.pop(ops, class);
         let (kind, page) = (ops[first].kind, ops[first].page);
-        let (mut last, mut planes) = (first, ops[first].plane);
+        let (mut last, mut planes) = (first, ops[first].plane_bit());
         loop {
             let head = self.queues[class as usize].head;
             if head == NONE {
                 break;
             }
             let op = &ops[head];
-            if op.kind != kind || op.page != page || planes & op.plane != 0 {
+            if op.page != page || op.kind != kind || planes & op.plane_bit() != 0 {
                 break;
             }
-            planes |= op.plane;
+            planes |= op.plane_bit();
             let op = self.pop(ops, class);
             ops[last].next = op;
             last = op;

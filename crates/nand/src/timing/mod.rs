@@ -3,13 +3,14 @@
 //! [`Timing`] is the contract: operations are issued, time is let pass, and what somebody watches is reported when it
 //! is complete. [`ArrayTiming`] (`array.rs`) is the event-driven model of dies and channels: `ops.rs` has the
 //! operations that are on their way and what waits for what, `die.rs` one die, `channel.rs` one bus, `race.rs` finds
-//! what happens next. [`Untimed`] takes no time at all; [`SwitchedTiming`] is either of them.
+//! what happens next, `noted.rs` who is to be looked at. [`Untimed`] takes no time at all; [`SwitchedTiming`] is either of them.
 
 mod array;
 mod channel;
 mod config;
 mod die;
 mod link;
+mod noted;
 mod ops;
 mod race;
 #[cfg(test)]
@@ -108,6 +109,9 @@ pub trait Timing: Clone {
 
     /// Lets time pass until something watched is there, but no further than `until`. True if something is.
     fn run(&mut self, until: SimTime) -> bool;
+
+    /// Whether [`Timing::reported`] would give anything.
+    fn has_reported(&self) -> bool;
 
     /// What [`Timing::watch`] has reported since this was called last, in the order of the events.
     fn reported(&mut self, tokens: &mut Vec<u64>);
@@ -210,6 +214,11 @@ impl Timing for Untimed {
         !self.reported.is_empty()
     }
 
+    #[inline(always)]
+    fn has_reported(&self) -> bool {
+        !self.reported.is_empty()
+    }
+
     fn reported(&mut self, tokens: &mut Vec<u64>) {
         tokens.append(&mut self.reported);
     }
@@ -292,6 +301,10 @@ impl Timing for SwitchedTiming {
 
     fn run(&mut self, until: SimTime) -> bool {
         either!(self, timing => timing.run(until))
+    }
+
+    fn has_reported(&self) -> bool {
+        either!(self, timing => timing.has_reported())
     }
 
     fn reported(&mut self, tokens: &mut Vec<u64>) {

@@ -53,30 +53,52 @@ pub(super) enum State {
     Running,
 }
 
+/// Where an operation takes place: the plane within its die.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Spot {
+    pub(super) die: u32,
+    pub(super) plane: u8,
+    pub(super) block: u32,
+    pub(super) page: u32,
+}
+
+/// A cache line.
 #[derive(Clone, Debug)]
 pub(super) struct Op {
     ticket: Ticket,
-    pub(super) kind: Kind,
-    pub(super) state: State,
-    pub(super) class: Class,
-    /// Bit of the plane within its die.
-    pub(super) plane: u64,
+    /// Time on the bus.
+    pub(super) transfer_ns: u64,
+    pub(super) ready_at: SimTime,
+    token: u64,
     pub(super) die: u32,
     pub(super) block: u32,
     pub(super) page: u32,
-    /// Time on the bus.
-    pub(super) transfer_ns: u64,
-    /// Position in the order of issue.
-    pub(super) number: u64,
-    pub(super) ready_at: SimTime,
     /// What it still waits for.
     unmet: u32,
-    /// The next one in the queue of its die, or of those that run together with it.
+    /// The next one in the queue of its die, or of those that run together with it; of a slot that is not in use, the
+    /// next such slot.
     pub(super) next: u32,
     /// Those that wait until this is complete, and those that wait until it has its turn in the queue.
     on_done: u32,
     on_queued: u32,
-    token: u64,
+    plane: u8,
+    pub(super) kind: Kind,
+    pub(super) state: State,
+    pub(super) class: Class,
+}
+
+impl Op {
+    /// Position in the order of issue.
+    #[inline(always)]
+    pub(super) fn number(&self) -> u64 {
+        self.ticket.0 >> SLOT_BITS
+    }
+
+    /// Bit of the plane within its die.
+    #[inline(always)]
+    pub(super) fn plane_bit(&self) -> u64 {
+        1 << (self.plane & 63)
+    }
 }
 
 /// That one operation waits for another.
@@ -87,14 +109,21 @@ struct Edge {
 }
 
 /// All operations on their way.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Ops {
     ops: Vec<Op>,
-    unused: Vec<u32>,
+    /// The first slot that is not in use.
+    unused: u32,
     edges: Vec<Edge>,
     unused_edge: Vec<u32>,
     issued: u64,
     live: u32,
+}
+
+impl Default for Ops {
+    fn default() -> Self {
+        Self { ops: Vec::new(), unused: NONE, edges: Vec::new(), unused_edge: Vec::new(), issued: 0, live: 0 }
+    }
 }
 
 impl std::ops::Index<u32> for Ops {
@@ -120,41 +149,45 @@ impl Ops {
     }
 
     /// A new operation, which waits for one thing: for its issue to be over.
-    #[inline]
-    pub(super) fn issue(&mut self, kind: Kind, class: Class) -> u32 {
+    #[inline(always)]
+    pub(super) fn issue(&mut self, kind: Kind, class: Class, spot: Spot, transfer_ns: u64) -> u32 {
         self.issued += 1;
         self.live += 1;
-        let number = self.issued;
-        let slot = match self.unused.pop() {
-            Some(slot) => slot,
-            None => {
-                let slot = self.ops.len() as u32;
-                assert!(slot < 1 << SLOT_BITS, "timing bug: {slot} operations on their way");
-                self.ops.push(Op {
-                    ticket: Ticket::new(slot, number),
-                    kind,
-                    state: State::Waiting,
-                    class,
-                    plane: 0,
-                    die: 0,
-                    block: 0,
-                    page: 0,
-                    transfer_ns: 0,
-                    number,
-                    ready_at: SimTime::ZERO,
-                    unmet: 1,
-                    next: NONE,
-                    on_done: NONE,
-                    on_queued: NONE,
-                    token: UNWATCHED,
-                });
-                return slot;
-            }
+        let slot = self.unused;
+        let Spot { die, plane, block, page } = spot;
+        let op = Op {
+            ticket: Ticket::new(slot, self.issued),
+            transfer_ns,
+            ready_at: SimTime::ZERO,
+            token: UNWATCHED,
+            die,
+            block,
+            page,
+            unmet: 1,
+            next: NONE,
+            on_done: NONE,
+            on_queued: NONE,
+            plane,
+            kind,
+            state: State::Waiting,
+            class,
         };
-        let op = &mut self.ops[slot as usize];
-        op.ticket = Ticket::new(slot, number);
-        (op.kind, op.class, op.state, op.number) = (kind, class, State::Waiting, number);
-        (op.unmet, op.next, op.token, op.transfer_ns) = (1, NONE, UNWATCHED, 0);
+        match self.ops.get_mut(slot as usize) {
+            Some(entry) => {
+                self.unused = entry.next;
+                *entry = op;
+                slot
+            }
+            None => self.add(op),
+        }
+    }
+
+    #[cold]
+    fn add(&mut self, mut op: Op) -> u32 {
+        let slot = self.ops.len() as u32;
+        assert!(slot < 1 << SLOT_BITS, "timing bug: {slot} operations on their way");
+        op.ticket = Ticket::new(slot, self.issued);
+        self.ops.push(op);
         slot
     }
 
@@ -233,28 +266,32 @@ impl Ops {
             list = next;
         }
         if ready.len() - from > 1 {
-            ready[from..].sort_unstable_by_key(|&op| self.ops[op as usize].number);
+            ready[from..].sort_unstable_by_key(|&op| self.ops[op as usize].ticket.0);
         }
     }
 
-    /// `op` has its turn in the queue.
-    #[inline]
+    /// Those that waited until `op` has its turn in the queue are `ready`, if they wait for nothing more.
+    #[inline(always)]
     pub(super) fn queued(&mut self, op: u32, ready: &mut Vec<u32>) {
-        self[op].state = State::Queued;
-        let list = std::mem::replace(&mut self[op].on_queued, NONE);
-        self.let_go(list, ready);
+        let list = self[op].on_queued;
+        if list != NONE {
+            self[op].on_queued = NONE;
+            self.let_go(list, ready);
+        }
     }
 
     /// `op` is complete; returns who watched it.
-    #[inline]
+    #[inline(always)]
     pub(super) fn done(&mut self, op: u32, ready: &mut Vec<u32>) -> u64 {
-        let list = std::mem::replace(&mut self[op].on_done, NONE);
-        self.let_go(list, ready);
+        let unused = std::mem::replace(&mut self.unused, op);
+        self.live -= 1;
         let entry = &mut self[op];
         entry.ticket = COMPLETE;
-        let token = entry.token;
-        self.unused.push(op);
-        self.live -= 1;
+        entry.next = unused;
+        let (list, token) = (entry.on_done, entry.token);
+        if list != NONE {
+            self.let_go(list, ready);
+        }
         token
     }
 

@@ -8,46 +8,54 @@ pub(super) const NEVER: SimTime = SimTime::from_ns(u64::MAX);
 /// The last time that comes: where virtual time ends, everything happens at once.
 pub(super) const LAST: SimTime = SimTime::from_ns(u64::MAX - 1);
 
+/// A runner and its time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Runner {
+    time: SimTime,
+    number: u32,
+}
+
 /// The times of many runners, each with one; the earliest is known at once, of equal ones that of the lowest number.
-/// Setting one costs a comparison for each of log₂ n rounds.
+/// Setting one costs a comparison for each round that it changes, of log₂ n.
 #[derive(Clone, Debug)]
 pub(super) struct Race {
-    /// `winners[1]` is the winner of all; the rounds before it below, the runners' own times at `runners` and behind.
-    times: Vec<SimTime>,
-    winners: Vec<u32>,
-    leaves: usize,
+    /// `winners[1]` is the winner of all; the rounds before it below, the runners themselves from the middle on.
+    winners: Vec<Runner>,
 }
 
 impl Race {
     pub(super) fn new(runners: usize) -> Self {
-        let leaves = runners.next_power_of_two();
-        let mut winners = vec![0; 2 * leaves];
+        let leaves = runners.next_power_of_two().max(2);
+        let mut winners = vec![Runner { time: NEVER, number: 0 }; 2 * leaves];
         for at in 0..leaves {
-            winners[leaves + at] = at as u32;
+            winners[leaves + at].number = at as u32;
         }
         for at in (1..leaves).rev() {
             winners[at] = winners[2 * at];
         }
-        Self { times: vec![NEVER; leaves], winners, leaves }
+        Self { winners }
     }
 
     #[inline]
     pub(super) fn set(&mut self, runner: usize, time: SimTime) {
-        self.times[runner] = time;
-        let mut at = (self.leaves + runner) / 2;
-        while at > 0 {
-            let (left, right) = (self.winners[2 * at], self.winners[2 * at + 1]);
-            let is_left = self.times[left as usize] <= self.times[right as usize];
-            self.winners[at] = if is_left { left } else { right };
+        let mut at = self.winners.len() / 2 + runner;
+        self.winners[at].time = time;
+        while at > 1 {
+            let (left, right) = (self.winners[at & !1], self.winners[at | 1]);
+            let winner = if left.time <= right.time { left } else { right };
             at /= 2;
+            if self.winners[at] == winner {
+                return;
+            }
+            self.winners[at] = winner;
         }
     }
 
     /// The earliest runner and its time, which may be [`NEVER`].
-    #[inline]
+    #[inline(always)]
     pub(super) fn first(&self) -> (usize, SimTime) {
-        let winner = self.winners[1.min(self.winners.len() - 1)] as usize;
-        (winner, self.times[winner])
+        let Runner { time, number } = self.winners[1];
+        (number as usize, time)
     }
 }
 

@@ -37,9 +37,8 @@ impl<F: Inspectable> Drive<F> {
             }
             self.prefetch(requests, at);
             while queue.must_wait() {
-                let next = self.next_instant().expect("a command that is outstanding completes");
-                self.pass(next);
-                self.hand_over(next, queue)?;
+                let now = self.pass_to_completion();
+                self.hand_over(now, queue)?;
             }
             let now = queue.issue(arrivals.get(at).copied());
             self.catch_up(now);
@@ -56,8 +55,15 @@ impl<F: Inspectable> Drive<F> {
     }
 
     /// Tells the queue of all that is complete by `until`.
-    #[inline]
+    #[inline(always)]
     fn hand_over(&mut self, until: SimTime, queue: &mut HostQueue) -> Result<(), (usize, CommandError)> {
+        match self.flights.first() {
+            Some(first) if first <= until => self.hand_all_over(until, queue),
+            _ => Ok(()),
+        }
+    }
+
+    fn hand_all_over(&mut self, until: SimTime, queue: &mut HostQueue) -> Result<(), (usize, CommandError)> {
         let mut refused = Ok(());
         while let Some((at, tag, answer)) = self.take_completion(until) {
             queue.complete(at);

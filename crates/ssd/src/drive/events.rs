@@ -10,9 +10,13 @@ use strobe_ftl::{BACKGROUND, Inspectable};
 use strobe_nand::{Nand, Timing, When};
 use strobe_types::SimTime;
 
+use super::flight::Landed;
 use super::{Drive, Progress, Step, Work};
 use crate::command::CommandKind;
 use crate::error::CommandError;
+
+/// A time that never comes.
+const NEVER: SimTime = SimTime::from_ns(u64::MAX);
 
 /// The bytes of a read, or why a command was refused.
 type Answer = Result<Vec<u8>, CommandError>;
@@ -188,8 +192,19 @@ impl<F: Inspectable> Drive<F> {
     }
 
     /// Lets everything happen that happens now.
-    #[inline]
+    #[inline(always)]
     pub(super) fn settle_instant(&mut self) {
+        let is_over = self.events.due.is_empty()
+            && self.events.stalled.is_empty()
+            && self.events.draining.is_empty()
+            && self.buffer.as_ref().is_none_or(|buffer| !buffer.is_crowded())
+            && !self.ftl.nand().has_reported();
+        if !is_over {
+            self.settle_all();
+        }
+    }
+
+    fn settle_all(&mut self) {
         loop {
             let mut due = std::mem::take(&mut self.events.spare);
             self.ftl.nand_mut().reported(&mut due);
@@ -310,31 +325,49 @@ impl<F: Inspectable> Drive<F> {
     }
 
     /// Lets time pass until `until`.
-    #[inline]
     pub(super) fn pass(&mut self, until: SimTime) {
-        loop {
-            let timer = self.events.next().unwrap_or(SimTime::from_ns(u64::MAX));
-            let has_news = self.ftl.nand_mut().run(until.min(timer));
-            if self.power.is_some() {
-                self.keep_nvram_of_cut();
-            }
-            if has_news {
-                self.events.now = self.events.now.max(self.ftl.nand().timing().now());
-            } else if timer <= until && timer < SimTime::from_ns(u64::MAX) {
-                self.events.now = self.events.now.max(timer);
-                while let Some(&Reverse((at, _, token))) = self.events.timers.peek()
-                    && at <= timer
-                {
-                    self.events.timers.pop();
-                    self.events.due.push(token);
-                }
-            } else {
-                break;
-            }
-            self.settle_instant();
-        }
-        if until < SimTime::from_ns(u64::MAX) {
+        while self.pass_to_news(until) {}
+        if until < NEVER {
             self.events.now = self.events.now.max(until);
+        }
+    }
+
+    /// Lets time pass until something happens that is not the flash's own business, but no further than `until`; false
+    /// if nothing does.
+    #[inline]
+    fn pass_to_news(&mut self, until: SimTime) -> bool {
+        let timer = self.events.next().unwrap_or(NEVER);
+        let has_news = self.ftl.nand_mut().run(until.min(timer));
+        if self.power.is_some() {
+            self.keep_nvram_of_cut();
+        }
+        if has_news {
+            self.events.now = self.events.now.max(self.ftl.nand().timing().now());
+        } else if timer <= until && timer < NEVER {
+            self.events.now = self.events.now.max(timer);
+            while let Some(&Reverse((at, _, token))) = self.events.timers.peek()
+                && at <= timer
+            {
+                self.events.timers.pop();
+                self.events.due.push(token);
+            }
+        } else {
+            return false;
+        }
+        self.settle_instant();
+        true
+    }
+
+    /// Lets time pass until a command is complete, and all has happened that happens then; returns that time.
+    pub(super) fn pass_to_completion(&mut self) -> SimTime {
+        loop {
+            let known = self.flights.first().unwrap_or(NEVER);
+            let goes_on = known > self.events.now && self.pass_to_news(known);
+            if !goes_on {
+                assert!(known < NEVER, "drive bug: a command that is outstanding never completes");
+                self.pass(known);
+                return known.max(self.events.now);
+            }
         }
     }
 
@@ -371,14 +404,14 @@ impl<F: Inspectable> Drive<F> {
     /// The first completion by `until`: when it was, its tag, and the answer.
     #[inline]
     pub(super) fn take_completion(&mut self, until: SimTime) -> Option<(SimTime, u64, Answer)> {
-        let (at, flight) = self.flights.take(until)?;
+        let Landed { at, tag, issued, kind, result } = self.flights.take(until)?;
         if self.is_timed()
-            && flight.result.is_ok()
-            && let Some(op) = flight.work.kind().op()
+            && result.is_ok()
+            && let Some(op) = kind.op()
         {
-            self.latency.record(op, at.since(flight.issued));
+            self.latency.record(op, at.since(issued));
         }
-        Some((at, flight.tag, flight.result))
+        Some((at, tag, result))
     }
 
     /// A command that is refused as it comes: nothing has been done for it.

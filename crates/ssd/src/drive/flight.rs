@@ -58,8 +58,14 @@ pub(super) enum Work<P> {
 }
 
 impl<P> Work<P> {
+    #[inline(always)]
     pub(super) fn kind(&self) -> CommandKind {
-        self.as_command().kind()
+        match self {
+            Work::Read { .. } => CommandKind::Read,
+            Work::Write { .. } => CommandKind::Write,
+            Work::Flush => CommandKind::Flush,
+            other => other.as_command().kind(),
+        }
     }
 
     /// The command that asked for it.
@@ -96,10 +102,38 @@ pub(super) struct Flight<P> {
     pub(super) has_begun: bool,
 }
 
+impl<P> Flight<P> {
+    /// A slot that no command has.
+    fn unused() -> Self {
+        Self {
+            tag: 0,
+            issued: SimTime::ZERO,
+            work: Work::Flush,
+            result: Ok(Vec::new()),
+            rest: Vec::new(),
+            ready: When::START,
+            done: When::START,
+            youngest: 0,
+            seen: 0,
+            has_begun: false,
+        }
+    }
+}
+
+/// What is left of a command that is complete.
+#[derive(Debug)]
+pub(super) struct Landed {
+    pub(super) at: SimTime,
+    pub(super) tag: u64,
+    pub(super) issued: SimTime,
+    pub(super) kind: CommandKind,
+    pub(super) result: Result<Vec<u8>, CommandError>,
+}
+
 /// The commands on their way, and those that are complete, by time.
 #[derive(Clone, Debug)]
 pub(super) struct Flights<P> {
-    slots: Vec<Option<Flight<P>>>,
+    slots: Vec<Flight<P>>,
     unused: Vec<u32>,
     /// By the time of their completion, then in the order in which that became known.
     complete: BinaryHeap<Reverse<(SimTime, u64, u32)>>,
@@ -116,34 +150,24 @@ impl<P> Default for Flights<P> {
 impl<P> Flights<P> {
     #[inline]
     pub(super) fn add(&mut self, tag: u64, issued: SimTime, work: Work<P>) -> u32 {
-        let flight = Flight {
-            tag,
-            issued,
-            work,
-            result: Ok(Vec::new()),
-            rest: Vec::new(),
-            ready: When::START,
-            done: When::START,
-            youngest: 0,
-            seen: 0,
-            has_begun: false,
-        };
         self.live += 1;
-        match self.unused.pop() {
-            Some(slot) => {
-                self.slots[slot as usize] = Some(flight);
-                slot
-            }
+        let slot = match self.unused.pop() {
+            Some(slot) => slot,
             None => {
-                self.slots.push(Some(flight));
+                self.slots.push(Flight::unused());
                 self.slots.len() as u32 - 1
             }
-        }
+        };
+        let flight = &mut self.slots[slot as usize];
+        (flight.tag, flight.issued, flight.work) = (tag, issued, work);
+        (flight.ready, flight.done) = (When::START, When::START);
+        (flight.youngest, flight.seen, flight.has_begun) = (0, 0, false);
+        slot
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn get(&mut self, slot: u32) -> &mut Flight<P> {
-        self.slots[slot as usize].as_mut().expect("a command on its way")
+        &mut self.slots[slot as usize]
     }
 
     /// The command is complete at `at`, now or later.
@@ -159,20 +183,28 @@ impl<P> Flights<P> {
     }
 
     /// When the first of those that are complete is so.
-    #[inline]
+    #[inline(always)]
     pub(super) fn first(&self) -> Option<SimTime> {
         self.complete.peek().map(|&Reverse((at, ..))| at)
     }
 
     /// Hands over the first that is complete by `until`.
     #[inline]
-    pub(super) fn take(&mut self, until: SimTime) -> Option<(SimTime, Flight<P>)> {
+    pub(super) fn take(&mut self, until: SimTime) -> Option<Landed> {
         if self.first()? > until {
             return None;
         }
         let Reverse((at, _, slot)) = self.complete.pop()?;
         self.live -= 1;
         self.unused.push(slot);
-        self.slots[slot as usize].take().map(|flight| (at, flight))
+        let flight = self.get(slot);
+        let kind = flight.work.kind();
+        if kind != CommandKind::Read {
+            // What it held is not kept until the slot is used again.
+            flight.work = Work::Flush;
+        }
+        flight.rest.clear();
+        let result = std::mem::replace(&mut flight.result, Ok(Vec::new()));
+        Some(Landed { at, tag: flight.tag, issued: flight.issued, kind, result })
     }
 }

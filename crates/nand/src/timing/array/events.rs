@@ -9,35 +9,45 @@ use std::cmp::Reverse;
 
 impl ArrayTiming {
     /// `op` is complete.
-    #[inline]
+    #[inline(always)]
     fn complete(&mut self, op: u32) {
-        let Op { kind, block, .. } = self.ops[op];
-        self.blocks[block as usize].programs -= u32::from(kind == Kind::Program);
+        let &Op { kind, block, .. } = &self.ops[op];
+        let entry = &mut self.blocks[block as usize];
+        entry.programs -= u32::from(kind == Kind::Program);
+        if entry.before_erase == 0 && self.more_erases.is_empty() {
+            entry.others -= 1;
+            let token = self.ops.done(op, &mut self.ready);
+            self.report(token);
+        } else {
+            self.complete_before_erase(op);
+        }
+        self.let_ready_go();
+    }
+
+    fn complete_before_erase(&mut self, op: u32) {
         let waiting = self.leave_block(op);
         let token = self.ops.done(op, &mut self.ready);
         if let Some(erase) = waiting {
             // Of what waited for one thing, that issued first comes first.
-            let number = self.ops[erase].number;
-            let at = self.ready.partition_point(|&other| self.ops[other].number < number);
+            let number = self.ops[erase].number();
+            let at = self.ready.partition_point(|&other| self.ops[other].number() < number);
             self.ready.insert(at, erase);
         }
         self.report(token);
-        self.let_ready_go();
     }
 
     /// `op` is in the way of no erase of its block any more; returns the erase that waited for nothing else.
-    #[inline]
     fn leave_block(&mut self, op: u32) -> Option<u32> {
-        let Op { block: id, number, .. } = self.ops[op];
+        let (id, number) = (self.ops[op].block, self.ops[op].number());
         let block = &mut self.blocks[id as usize];
         if block.before_erase > 0 {
             let erase = block.erase.and_then(|erase| self.ops.find(erase));
-            if let Some(erase) = erase.filter(|&erase| number < self.ops[erase].number) {
+            if let Some(erase) = erase.filter(|&erase| number < self.ops[erase].number()) {
                 block.before_erase -= 1;
                 return (block.before_erase == 0 && self.ops.release(erase)).then_some(erase);
             }
         }
-        let is_before = |more: &MoreErase| more.block == id && number < self.ops[more.op].number;
+        let is_before = |more: &MoreErase| more.block == id && number < self.ops[more.op].number();
         let Some(at) = self.more_erases.iter().position(is_before) else {
             block.others -= 1;
             return None;
@@ -60,24 +70,24 @@ impl ArrayTiming {
         more.map(|more| more.op).or_else(|| self.blocks[block].erase.and_then(|erase| self.ops.find(erase)))
     }
 
-    /// The die goes over to `phase`, which ends at `due` if that is known.
-    #[inline]
-    fn set_phase(&mut self, die: u32, phase: Phase, due: SimTime) {
+    /// The die goes over to `phase`, which ends at `due` if that is known; if it is not idle then, it is held for
+    /// `class`.
+    #[inline(always)]
+    fn set_phase(&mut self, die: u32, phase: Phase, class: Class, due: SimTime) {
         let entry = &mut self.dies[die as usize];
-        let held = entry.current.or(entry.suspended.map(|suspended| suspended.group));
-        if let Some(group) = held.filter(|_| entry.phase != Phase::Idle) {
-            self.occupancy.held_ns[group.class as usize] += self.now.since(entry.since);
+        let (was_busy, is_busy) = (entry.phase != Phase::Idle, phase != Phase::Idle);
+        if was_busy {
+            self.occupancy.held_ns[entry.class as usize] += self.now.since(entry.since);
         }
-        let is_busy = |phase: Phase| u32::from(phase != Phase::Idle);
-        self.busy_dies = self.busy_dies + is_busy(phase) - is_busy(entry.phase);
-        (entry.phase, entry.since) = (phase, self.now);
+        self.busy_dies = self.busy_dies + u32::from(is_busy) - u32::from(was_busy);
+        (entry.phase, entry.class, entry.since) = (phase, class, self.now);
         self.race.set(2 * die as usize, due);
     }
 
     /// The die has nothing more to do with what it did.
-    #[inline]
+    #[inline(always)]
     fn free(&mut self, die: u32) {
-        self.set_phase(die, Phase::Idle, NEVER);
+        self.set_phase(die, Phase::Idle, Class::HostRead, NEVER);
         self.dies[die as usize].current = None;
         self.note_die(die);
     }
@@ -98,7 +108,7 @@ impl ArrayTiming {
             _ => self.config.program_ns,
         };
         let until = self.at(duration);
-        self.set_phase(die, Phase::Array { from: self.now, until }, until);
+        self.set_phase(die, Phase::Array { from: self.now, until }, group.class, until);
         let entry = &mut self.dies[die as usize];
         (entry.current, entry.suspends) = (Some(group), 0);
         if self.config.cache_program || (self.may_suspend && entry.has_urgent_read()) {
@@ -111,7 +121,7 @@ impl ArrayTiming {
         let entry = &mut self.dies[die as usize];
         match (entry.phase, entry.current) {
             (Phase::Sensing, Some(group)) => {
-                self.set_phase(die, Phase::Sending, NEVER);
+                self.set_phase(die, Phase::Sending, group.class, NEVER);
                 self.send(die, group.first, group.class);
             }
             (Phase::Reading, Some(group)) => {
@@ -130,19 +140,19 @@ impl ArrayTiming {
                     None => self.free(die),
                     Some(Next { group, is_loaded: true }) => self.begin_array(die, group),
                     Some(Next { group, is_loaded: false }) => {
-                        self.set_phase(die, Phase::Loading, NEVER);
+                        self.set_phase(die, Phase::Loading, group.class, NEVER);
                         self.dies[die as usize].current = Some(group);
                     }
                 }
             }
             (Phase::Suspending, _) => {
-                self.set_phase(die, Phase::Idle, NEVER);
+                self.set_phase(die, Phase::Idle, Class::HostRead, NEVER);
                 self.note_die(die);
             }
             (Phase::Resuming, _) => {
                 let Some(Suspended { group, left_ns }) = entry.suspended else { return };
                 let until = self.at(left_ns);
-                self.set_phase(die, Phase::Array { from: self.now, until }, until);
+                self.set_phase(die, Phase::Array { from: self.now, until }, group.class, until);
                 let entry = &mut self.dies[die as usize];
                 (entry.current, entry.suspended) = (Some(group), None);
                 self.note_die(die);
@@ -210,14 +220,13 @@ impl ArrayTiming {
     /// Lets `die` do what it can do now.
     pub(super) fn look_at_die(&mut self, die: u32) {
         let entry = &mut self.dies[die as usize];
-        entry.is_noted = false;
         match entry.phase {
             Phase::Idle => {
                 let class = match entry.suspended {
                     Some(_) if entry.has_urgent_read() => Some(Class::HostRead),
-                    Some(_) => {
+                    Some(Suspended { group, .. }) => {
                         let due = self.at(self.config.suspend.resume_ns);
-                        return self.set_phase(die, Phase::Resuming, due);
+                        return self.set_phase(die, Phase::Resuming, group.class, due);
                     }
                     None => entry.choice(&self.ops, &self.config.patience_ns),
                 };
@@ -250,7 +259,8 @@ impl ArrayTiming {
 
     fn suspend(&mut self, die: u32, until: SimTime) {
         self.occupancy.suspends += 1;
-        self.set_phase(die, Phase::Suspending, self.at(self.config.suspend.suspend_ns));
+        let (class, due) = (self.dies[die as usize].class, self.at(self.config.suspend.suspend_ns));
+        self.set_phase(die, Phase::Suspending, class, due);
         let entry = &mut self.dies[die as usize];
         entry.suspends += 1;
         let left_ns = until.since(self.now);
@@ -298,11 +308,11 @@ impl ArrayTiming {
         match group.kind {
             Kind::Read => {
                 let due = self.at(self.config.read_ns);
-                self.set_phase(die, Phase::Sensing, due);
+                self.set_phase(die, Phase::Sensing, group.class, due);
                 self.dies[die as usize].current = Some(group);
             }
             Kind::Program if self.page_transfer_ns > 0 => {
-                self.set_phase(die, Phase::Loading, NEVER);
+                self.set_phase(die, Phase::Loading, group.class, NEVER);
                 let entry = &mut self.dies[die as usize];
                 (entry.current, entry.on_bus) = (Some(group), group.first);
                 self.request_bus(die, group.class);
@@ -326,7 +336,7 @@ impl ArrayTiming {
                 (Phase::Array { from, until }, until)
             }
         };
-        self.set_phase(die, phase, due);
+        self.set_phase(die, phase, group.class, due);
         let entry = &mut self.dies[die as usize];
         entry.current = Some(group);
         if group.kind == Kind::Read {
@@ -341,7 +351,6 @@ impl ArrayTiming {
     /// Lets the bus of `channel` carry something, if it is free and somebody waits.
     pub(super) fn look_at_channel(&mut self, channel: u32) {
         let entry = &mut self.channels[channel as usize];
-        entry.is_noted = false;
         if entry.is_busy {
             return;
         }
@@ -378,7 +387,7 @@ impl ArrayTiming {
             self.later.pop();
             if self.ops.release(op) {
                 self.ready.push(op);
-                self.let_ready_go();
+                self.let_all_ready_go();
             }
         }
     }

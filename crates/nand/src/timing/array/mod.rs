@@ -15,7 +15,8 @@ use strobe_types::{Geometry, Place, SimTime};
 use super::channel::Channel;
 use super::config::{Class, TimingConfig};
 use super::die::{Die, Group, Next, Phase, Suspended};
-use super::ops::{Kind, NONE, Op, Ops, State, Ticket, UNWATCHED};
+use super::noted::Noted;
+use super::ops::{Kind, NONE, Op, Ops, Spot, State, Ticket, UNWATCHED};
 use super::race::{LAST, NEVER, Race};
 use super::{Occupancy, Timing, When};
 
@@ -71,8 +72,8 @@ pub struct ArrayTiming {
     ready: Vec<u32>,
     reported: Vec<u64>,
     /// Dies and channels to be looked at.
-    noted_dies: Vec<u32>,
-    noted_channels: Vec<u32>,
+    noted_dies: Noted,
+    noted_channels: Noted,
     busy_dies: u32,
     occupancy: Occupancy,
 }
@@ -86,7 +87,7 @@ impl ArrayTiming {
         };
         let spec = geometry.spec();
         let spare_per_unit = config.spare_bytes / (spec.page_bytes / spec.unit_bytes);
-        let dies = (0..geometry.dies()).map(|die| Die::new(die / spec.dies_per_channel)).collect();
+        let dies: Vec<_> = (0..geometry.dies()).map(|die| Die::new(die / spec.dies_per_channel)).collect();
         Self {
             config,
             page_transfer_ns: transfer_ns(u64::from(spec.page_bytes) + u64::from(config.spare_bytes)),
@@ -95,6 +96,8 @@ impl ArrayTiming {
             may_suspend: config.suspend.most > 0,
             now: SimTime::ZERO,
             ops: Ops::default(),
+            noted_dies: Noted::new(dies.len()),
+            noted_channels: Noted::new(spec.channels as usize),
             dies,
             channels: vec![Channel::default(); spec.channels as usize],
             race: Race::new(2 * geometry.dies() as usize),
@@ -103,8 +106,6 @@ impl ArrayTiming {
             more_erases: Vec::new(),
             ready: Vec::new(),
             reported: Vec::new(),
-            noted_dies: Vec::new(),
-            noted_channels: Vec::new(),
             busy_dies: 0,
             occupancy: Occupancy::default(),
         }
@@ -128,21 +129,26 @@ impl ArrayTiming {
             more_erases: Vec::new(),
             ready: Vec::new(),
             reported: Vec::new(),
-            noted_dies: Vec::new(),
-            noted_channels: Vec::new(),
+            noted_dies: Noted::new(self.dies.len()),
+            noted_channels: Noted::new(self.channels.len()),
             busy_dies: 0,
             occupancy: self.occupancy,
         }
     }
 
-    #[inline]
-    fn issue(&mut self, after: When, kind: Kind, class: Class, place: Place) -> u32 {
-        let slot = self.ops.issue(kind, class);
-        let op = &mut self.ops[slot];
-        op.plane = 1 << (place.plane & 63);
-        (op.die, op.block, op.page) = (place.die.get(), place.block.get(), place.page);
-        self.wait_until(slot, after);
-        slot
+    #[inline(always)]
+    fn issue(&mut self, after: When, kind: Kind, class: Class, place: Place, transfer_ns: u64) -> u32 {
+        let Place { block, die, plane, page, .. } = place;
+        let spot = Spot { die: die.get(), plane: plane as u8, block: block.get(), page };
+        let op = self.ops.issue(kind, class, spot, transfer_ns);
+        self.wait_until(op, after);
+        op
+    }
+
+    /// A new operation that takes place nowhere.
+    fn issue_join(&mut self) -> u32 {
+        let nowhere = Spot { die: 0, plane: 0, block: 0, page: 0 };
+        self.ops.issue(Kind::Join, Class::HostRead, nowhere, 0)
     }
 
     /// The time `ns` from now; never later than the end of time, which is a time like others.
@@ -157,7 +163,7 @@ impl ArrayTiming {
             When::At(time) if time.min(LAST) > self.now => {
                 let time = time.min(LAST);
                 self.ops.hold(op);
-                self.later.push(Reverse((time, self.ops[op].number, op)));
+                self.later.push(Reverse((time, self.ops[op].number(), op)));
             }
             When::At(_) => {}
             When::With(ticket) => {
@@ -169,35 +175,45 @@ impl ArrayTiming {
     }
 
     /// All that `op` waits for is known.
-    #[inline]
+    #[inline(always)]
     fn issued(&mut self, op: u32) -> When {
         let ticket = self.ops.ticket(op);
         if self.ops.release(op) {
-            self.ready.push(op);
-            self.let_ready_go();
+            self.queue(op);
         }
         When::With(ticket)
     }
 
-    /// Queues the operations that wait for nothing more.
-    #[inline]
+    /// `op`, which takes place somewhere, waits for nothing more: it gets its turn.
+    #[inline(always)]
+    fn queue(&mut self, op: u32) {
+        let now = self.now;
+        let entry = &mut self.ops[op];
+        (entry.ready_at, entry.state) = (now, State::Queued);
+        let (die, class) = (entry.die, entry.class);
+        self.dies[die as usize].push(&mut self.ops, op, class);
+        self.ops.queued(op, &mut self.ready);
+        self.note_arrival(die);
+    }
+
+    /// Goes on with the operations that wait for nothing more.
+    #[inline(always)]
     fn let_ready_go(&mut self) {
+        if !self.ready.is_empty() {
+            self.let_all_ready_go();
+        }
+    }
+
+    fn let_all_ready_go(&mut self) {
         let mut at = 0;
         while let Some(&op) = self.ready.get(at) {
             at += 1;
-            let kind = self.ops[op].kind;
-            if kind == Kind::Join {
+            if self.ops[op].kind == Kind::Join {
                 let token = self.ops.done(op, &mut self.ready);
                 self.report(token);
-                continue;
+            } else {
+                self.queue(op);
             }
-            let now = self.now;
-            let entry = &mut self.ops[op];
-            entry.ready_at = now;
-            let die = entry.die;
-            self.dies[die as usize].push(&mut self.ops, op);
-            self.ops.queued(op, &mut self.ready);
-            self.note_arrival(die);
         }
         self.ready.clear();
     }
@@ -209,17 +225,13 @@ impl ArrayTiming {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn note_die(&mut self, die: u32) {
-        let entry = &mut self.dies[die as usize];
-        if !entry.is_noted {
-            entry.is_noted = true;
-            self.noted_dies.push(die);
-        }
+        self.noted_dies.add(die);
     }
 
     /// Something waits for `die`: does that change what it does?
-    #[inline]
+    #[inline(always)]
     fn note_arrival(&mut self, die: u32) {
         let matters = match self.dies[die as usize].phase {
             Phase::Idle => true,
@@ -231,12 +243,28 @@ impl ArrayTiming {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn note_channel(&mut self, channel: u32) {
-        let entry = &mut self.channels[channel as usize];
-        if !entry.is_noted {
-            entry.is_noted = true;
-            self.noted_channels.push(channel);
+        self.noted_channels.add(channel);
+    }
+
+    /// Lets dies, then channels, do what they can, until there is nothing more to look at.
+    fn look_at_noted(&mut self) {
+        while !self.noted_dies.is_empty() || !self.noted_channels.is_empty() {
+            // What is noted meanwhile is looked at in the next round.
+            for word in 0..self.noted_dies.begin() {
+                for die in self.noted_dies.take(word) {
+                    self.look_at_die(die);
+                }
+            }
+            if self.noted_channels.is_empty() {
+                continue;
+            }
+            for word in 0..self.noted_channels.begin() {
+                for channel in self.noted_channels.take(word) {
+                    self.look_at_channel(channel);
+                }
+            }
         }
     }
 }
@@ -247,8 +275,7 @@ impl Timing for ArrayTiming {
     #[inline]
     fn read(&mut self, after: When, class: Class, units: u32, place: impl FnOnce() -> Place) -> When {
         let place = place();
-        let op = self.issue(after, Kind::Read, class, place);
-        self.ops[op].transfer_ns = self.unit_transfer_ns * u64::from(units);
+        let op = self.issue(after, Kind::Read, class, place, self.unit_transfer_ns * u64::from(units));
         self.blocks[place.block.index()].others += 1;
         if let Some(erase) = self.last_erase(place.block.index()) {
             self.ops.wait_for(op, erase);
@@ -259,8 +286,7 @@ impl Timing for ArrayTiming {
     #[inline]
     fn program(&mut self, after: When, class: Class, place: impl FnOnce() -> Place) -> When {
         let place = place();
-        let op = self.issue(after, Kind::Program, class, place);
-        self.ops[op].transfer_ns = self.page_transfer_ns;
+        let op = self.issue(after, Kind::Program, class, place, self.page_transfer_ns);
         let block = &mut self.blocks[place.block.index()];
         block.others += 1;
         block.programs += 1;
@@ -284,7 +310,7 @@ impl Timing for ArrayTiming {
     #[inline]
     fn erase(&mut self, after: When, class: Class, place: impl FnOnce() -> Place) -> When {
         let place = place();
-        let op = self.issue(after, Kind::Erase, class, place);
+        let op = self.issue(after, Kind::Erase, class, place, 0);
         let id = place.block.get();
         let block = &mut self.blocks[id as usize];
         let ticket = self.ops.ticket(op);
@@ -318,10 +344,12 @@ impl Timing for ArrayTiming {
             (true, _) => b,
             (_, true) => a,
             _ => {
-                let join = self.ops.issue(Kind::Join, Class::HostRead);
+                let join = self.issue_join();
                 self.wait_until(join, a);
                 self.wait_until(join, b);
-                self.issued(join)
+                // One of them is to come.
+                self.ops.release(join);
+                When::With(self.ops.ticket(join))
             }
         }
     }
@@ -332,10 +360,13 @@ impl Timing for ArrayTiming {
         {
             return;
         }
-        let join = self.ops.issue(Kind::Join, Class::HostRead);
+        let join = self.issue_join();
         self.ops.watch(join, token);
         self.wait_until(join, when);
-        self.issued(join);
+        if self.ops.release(join) {
+            self.ready.push(join);
+            self.let_all_ready_go();
+        }
     }
 
     fn now(&self) -> SimTime {
@@ -364,37 +395,19 @@ impl Timing for ArrayTiming {
         true
     }
 
+    #[inline(always)]
+    fn has_reported(&self) -> bool {
+        !self.reported.is_empty()
+    }
+
     fn reported(&mut self, tokens: &mut Vec<u64>) {
         tokens.append(&mut self.reported);
     }
 
-    #[inline]
+    #[inline(always)]
     fn start(&mut self) {
-        while !self.noted_dies.is_empty() || !self.noted_channels.is_empty() {
-            let mut noted = std::mem::take(&mut self.noted_dies);
-            if noted.len() > 1 {
-                noted.sort_unstable();
-            }
-            for &die in &noted {
-                self.look_at_die(die);
-            }
-            noted.clear();
-            // What was noted meanwhile is looked at in the next round.
-            noted.append(&mut self.noted_dies);
-            self.noted_dies = noted;
-            if self.noted_channels.is_empty() {
-                continue;
-            }
-            let mut noted = std::mem::take(&mut self.noted_channels);
-            if noted.len() > 1 {
-                noted.sort_unstable();
-            }
-            for &channel in &noted {
-                self.look_at_channel(channel);
-            }
-            noted.clear();
-            noted.append(&mut self.noted_channels);
-            self.noted_channels = noted;
+        if !self.noted_dies.is_empty() || !self.noted_channels.is_empty() {
+            self.look_at_noted();
         }
     }
 
@@ -460,10 +473,7 @@ impl Timing for ArrayTiming {
     fn occupancy(&self) -> Occupancy {
         let mut occupancy = self.occupancy;
         for die in self.dies.iter().filter(|die| die.phase != Phase::Idle) {
-            let held = die.current.or(die.suspended.map(|suspended| suspended.group));
-            if let Some(group) = held {
-                occupancy.held_ns[group.class as usize] += self.now.since(die.since);
-            }
+            occupancy.held_ns[die.class as usize] += self.now.since(die.since);
         }
         occupancy
     }

@@ -1,0 +1,60 @@
+//! A set of dies or channels that have to be looked at.
+
+/// Small numbers, taken out in their order.
+#[derive(Clone, Debug)]
+pub(super) struct Noted {
+    words: Vec<u64>,
+    is_empty: bool,
+}
+
+impl Noted {
+    /// None of `count`.
+    pub(super) fn new(count: usize) -> Self {
+        Self { words: vec![0; count.div_ceil(64)], is_empty: true }
+    }
+
+    #[inline(always)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.is_empty
+    }
+
+    #[inline(always)]
+    pub(super) fn add(&mut self, number: u32) {
+        self.words[number as usize / 64] |= 1 << (number % 64);
+        self.is_empty = false;
+    }
+
+    /// Begins to take out all: what is added from now on makes the set one that is not empty.
+    #[inline(always)]
+    pub(super) fn begin(&mut self) -> usize {
+        self.is_empty = true;
+        self.words.len()
+    }
+
+    /// Takes out the `word`th 64 numbers.
+    #[inline(always)]
+    pub(super) fn take(&mut self, word: usize) -> Numbers {
+        Numbers { bits: std::mem::take(&mut self.words[word]), first: 64 * word as u32 }
+    }
+}
+
+/// Numbers in their order.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Numbers {
+    bits: u64,
+    first: u32,
+}
+
+impl Iterator for Numbers {
+    type Item = u32;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<u32> {
+        if self.bits == 0 {
+            return None;
+        }
+        let number = self.first + self.bits.trailing_zeros();
+        self.bits &= self.bits - 1;
+        Some(number)
+    }
+}

@@ -22,13 +22,46 @@ pub(crate) struct Frontier {
     current: Lane,
     lanes: Vec<Lane>,
     turn: usize,
+    /// Lanes from one turn to the next: one, or as many as there are dies where the planes of a die take turns.
+    step: usize,
+    /// Pages left in all open blocks.
+    room: u32,
 }
 
 impl Frontier {
-    pub(crate) fn new(geometry: &Geometry) -> Self {
+    /// A stream without an open block. `by_die`: the planes of a die come one behind the other, then
+    /// [`Frontier::turn_to`] may choose the next die.
+    pub(crate) fn new(geometry: &Geometry, by_die: bool) -> Self {
         let lanes: Vec<Lane> =
             geometry.striped_planes().map(|plane| Lane { plane, next: 0, end: 0 }).collect();
-        Self { current: lanes[0], lanes, turn: 0 }
+        let step = if by_die { geometry.dies() as usize } else { 1 };
+        Self { current: lanes[0], lanes, turn: 0, step, room: 0 }
+    }
+
+    /// Whether the turn is with the first plane of a die.
+    #[inline]
+    pub(crate) fn begins_row(&self) -> bool {
+        self.turn < self.step
+    }
+
+    /// The die whose turn it is, in the order of lanes.
+    #[inline]
+    pub(crate) fn die_in_turn(&self) -> u32 {
+        (self.turn % self.step) as u32
+    }
+
+    /// The die at place `at` of that order.
+    #[inline]
+    pub(crate) fn die_at(&self, at: u32, geometry: &Geometry) -> u32 {
+        self.lanes[at as usize].plane / geometry.spec().planes_per_die
+    }
+
+    /// Gives the turn to the first plane of the die at place `at`.
+    #[inline]
+    pub(crate) fn turn_to(&mut self, at: u32) {
+        self.lanes[self.turn] = self.current;
+        self.turn = at as usize;
+        self.current = self.lanes[self.turn];
     }
 
     /// Open blocks a stream may have on `geometry`.
@@ -39,6 +72,18 @@ impl Frontier {
     /// Pages that can be programmed before the lane whose turn it is needs another block.
     pub(crate) fn pages_left(&self) -> u32 {
         self.current.end - self.current.next
+    }
+
+    /// Pages that are left in open blocks, on all lanes together.
+    #[inline(always)]
+    pub(crate) fn room_pages(&self) -> u32 {
+        self.room
+    }
+
+    /// Lanes that have no open block.
+    pub(crate) fn lanes_without_room(&self) -> u32 {
+        let full = |lane: &Lane| u32::from(lane.end == lane.next);
+        self.lanes.iter().map(full).sum::<u32>() - full(&self.lanes[self.turn]) + full(&self.current)
     }
 
     /// Open blocks this stream may have.
@@ -65,12 +110,18 @@ impl Frontier {
         self.current.plane
     }
 
+    /// The block that was open last on the lane whose turn it is.
+    pub(crate) fn last_block(&self, geometry: &Geometry) -> Option<BlockId> {
+        self.current.end.checked_sub(1).map(|page| geometry.block_of_page(Ppn::new(page)))
+    }
+
     /// Opens `block` on the lane whose turn it is.
     pub(crate) fn open(&mut self, block: BlockId, geometry: &Geometry) {
         let lane = &mut self.current;
         debug_assert_eq!(lane.next, lane.end, "lane has an open block");
         lane.next = geometry.page(block, 0).get();
         lane.end = lane.next + geometry.pages_per_block();
+        self.room += geometry.pages_per_block();
     }
 
     /// Notes that `pages` of [`Frontier::next_pages`] have been programmed and passes the turn.
@@ -78,12 +129,14 @@ impl Frontier {
     #[inline(always)]
     pub(crate) fn advance(&mut self, pages: u32) -> bool {
         self.current.next += pages;
+        self.room -= pages;
         let full = self.current.next == self.current.end;
         if self.lanes.len() > 1 {
             self.lanes[self.turn] = self.current;
-            self.turn += 1;
-            if self.turn == self.lanes.len() {
-                self.turn = 0;
+            self.turn += self.step;
+            if self.turn >= self.lanes.len() {
+                // The next die of the row before, or the first lane.
+                self.turn = (self.turn + 1) % self.step;
             }
             self.current = self.lanes[self.turn];
         }
@@ -92,6 +145,7 @@ impl Frontier {
 
     /// Gives up the open block of the lane whose turn it is (its last program failed).
     pub(crate) fn abandon(&mut self) {
+        self.room -= self.current.end - self.current.next;
         self.current.next = self.current.end;
     }
 
@@ -124,6 +178,7 @@ impl Frontier {
         }
         let first = geometry.page(block, 0).get();
         (lane_at.next, lane_at.end) = (first + pages, first + geometry.pages_per_block());
+        self.room += geometry.pages_per_block() - pages;
         true
     }
 

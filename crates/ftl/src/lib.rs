@@ -21,16 +21,19 @@ pub mod wear;
 pub use capacity::{Capacity, CapacityError, Demand};
 pub use gc::{Allocation, GcStream, Migration, Temperature};
 pub use map::blocks::{BlockMap, BlockMapConfig, BlockMapError, BlockScheme};
-pub use map::page::{PageMap, PageMapConfig, TranslationConfig};
+pub use map::page::{Marks, PageMap, PageMapConfig, TranslationConfig};
 pub use recovery::{Recovery, RecoveryError};
 pub use stats::{CopyStats, FtlStats, GcStats, MergeStats, TranslationStats};
 pub use wear::WearSummary;
 
-use strobe_nand::{Cause, Nand, Payload, PowerCuts, Unit};
+use strobe_nand::{Cause, Nand, Payload, PowerCuts, Unit, When};
 use strobe_types::{Lpn, SimTime};
 
+/// Tokens of the mapping scheme's own work are this and above, below those of flash itself.
+pub const BACKGROUND: u64 = 1 << 60;
+
 /// When an operation is done, or why it cannot be.
-pub type Done = Result<SimTime, FtlError>;
+pub type Done = Result<When, FtlError>;
 
 /// Why a mapping scheme could not do what it was asked. The state is unchanged but for
 /// operations already done on flash.
@@ -111,24 +114,33 @@ pub trait MappingScheme {
     /// Writes whole units, a page at a time; a page that the last ones do not fill is padded.
     /// Returns when the last page is on flash. `cause` is [`Cause::Host`], or [`Cause::Cache`] for what a
     /// non-volatile cache gives up.
-    fn write(&mut self, now: SimTime, units: &[Unit<Self::Payload>], cause: Cause) -> Done;
+    fn write(&mut self, now: When, units: &[Unit<Self::Payload>], cause: Cause) -> Done;
 
     /// Reads `count` units from `first` on and appends their content to `out`. Unmapped units
     /// read as zeros and cost nothing.
-    fn read(&mut self, now: SimTime, first: Lpn, count: u32, out: &mut Vec<Self::Payload>) -> SimTime;
+    fn read(&mut self, now: When, first: Lpn, count: u32, out: &mut Vec<Self::Payload>) -> When;
 
     /// Unmaps `count` units from `first` on. That survives a power cut only after the next
     /// [`MappingScheme::flush`].
-    fn trim(&mut self, now: SimTime, first: Lpn, count: u32) -> Done;
+    fn trim(&mut self, now: When, first: Lpn, count: u32) -> Done;
 
     /// Makes everything done so far survive a power cut; returns when it does. A scheme whose map is
     /// not kept on flash has nothing to do.
-    fn flush(&mut self, now: SimTime) -> Done;
+    fn flush(&mut self, now: When) -> Done;
 
     /// Makes `count` units from `to` on hold what those from `from` on hold, as a command of the
     /// drive: nothing crosses the host link. Unmapped sources leave their destinations unmapped.
     /// The ranges must not overlap. Returns when all of it is on flash.
-    fn copy(&mut self, now: SimTime, from: Lpn, to: Lpn, count: u32) -> Done;
+    fn copy(&mut self, now: When, from: Lpn, to: Lpn, count: u32) -> Done;
+
+    /// Whether host data can be written now without waiting for garbage collection that runs in the background. Whoever
+    /// writes nevertheless has it collect on the spot.
+    fn may_write(&self) -> bool {
+        true
+    }
+
+    /// Goes on with work in the background: flash has reported `token`, one of the scheme's own.
+    fn go_on(&mut self, _token: u64) {}
 
     /// Units that can be programmed in parallel in one step: one page on every lane of the host
     /// stream. A buffer above should hand over as many at a time.

@@ -1,5 +1,6 @@
 //! What finding the map again after a power cut took.
 
+use strobe_nand::{Nand, When};
 use strobe_types::SimTime;
 
 /// What a recovery has found and done, and how long it took.
@@ -24,13 +25,11 @@ pub struct Recovery {
     pub illegible_pages: u64,
     /// Blocks erased, because their erase had been cut short or to have enough erased ones at hand.
     pub blocks_erased: u64,
-    /// When what is read in parallel has arrived.
-    arrived: SimTime,
 }
 
 impl Recovery {
     pub(crate) fn new(now: SimTime) -> Self {
-        Self { started: now, finished: now, arrived: now, ..Self::default() }
+        Self { started: now, finished: now, ..Self::default() }
     }
 
     /// How long it took, in ns of virtual time.
@@ -38,19 +37,14 @@ impl Recovery {
         self.finished.since(self.started)
     }
 
-    /// The time to issue the next operation at.
-    pub(crate) fn now(&self) -> SimTime {
-        self.finished
+    /// When the next operation can be issued.
+    pub(crate) fn now(&self) -> When {
+        When::At(self.finished)
     }
 
-    /// Notes an operation that runs beside others.
-    pub(crate) fn read(&mut self, arrived: SimTime) {
-        self.arrived = self.arrived.max(arrived);
-    }
-
-    /// Waits for the operations noted so far.
-    pub(crate) fn wait(&mut self) {
-        self.finished = self.finished.max(self.arrived);
+    /// Waits until all operations on `nand` are complete.
+    pub(crate) fn wait(&mut self, nand: &mut impl Nand) {
+        self.finished = self.finished.max(nand.drain());
     }
 }
 

@@ -53,7 +53,7 @@ pub(crate) fn scan<N: Nand>(
             if !nand.is_programmed(ppn) {
                 continue;
             }
-            report.read(nand.read(report.now(), ppn, transferred, Cause::Recovery));
+            nand.read(report.now(), ppn, transferred, Cause::Recovery);
             report.scanned_pages += 1;
             let Some(record) = nand.record(ppn) else { return Err(RecoveryError::NoContents) };
             if record.sequence > LogPage::COUNTER_MAX {
@@ -77,6 +77,6 @@ pub(crate) fn scan<N: Nand>(
             }
         }
     }
-    report.wait();
+    report.wait(nand);
     Ok(scanned)
 }

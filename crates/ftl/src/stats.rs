@@ -12,8 +12,6 @@ counters! {
         pub victims: u64,
         /// Valid units moved.
         pub units_moved: u64,
-        /// Virtual time from the start of each call to its last erase, summed, in ns.
-        pub time_ns: u64,
         /// Programs that failed and were repeated elsewhere.
         pub program_failures: u64,
         /// Blocks emptied by static wear levelling; not among `victims`.

@@ -1,30 +1,32 @@
 //! Power cuts at every flash operation of the block-mapped schemes.
 
 use strobe_ftl::{BlockMap, BlockMapConfig, BlockScheme, RecoveryError};
-use strobe_nand::{Chip, Untimed, WearConfig};
+use strobe_nand::{ArrayTiming, Chip, TimingConfig, Untimed, WearConfig};
 use strobe_types::{Geometry, GeometrySpec, Prng, SimTime};
 
-use crate::torture::{Subject, TestChip, torture};
+use crate::torture::{Pace, Subject, TestChip, any_times, torture};
 
 #[derive(Debug)]
 struct Case {
     spec: GeometrySpec,
     config: BlockMapConfig,
     wear: WearConfig,
+    times: TimingConfig,
     any_order: bool,
     seed: u64,
 }
 
 impl Case {
-    fn chip(&self) -> TestChip {
+    fn chip<T: Pace>(&self) -> TestChip<T> {
         let geometry = Geometry::new(self.spec).expect("valid geometry");
-        let chip = Chip::new(geometry, self.wear, Untimed, self.seed);
+        let timing = T::of(self.times, &geometry);
+        let chip = Chip::new(geometry, self.wear, timing, self.seed);
         if self.any_order { chip.in_any_order() } else { chip }
     }
 }
 
-impl Subject for Case {
-    type Ftl = BlockMap<TestChip>;
+impl<T: Pace> Subject<T> for Case {
+    type Ftl = BlockMap<TestChip<T>>;
 
     fn units(&self) -> u32 {
         self.config.logical_units
@@ -38,7 +40,7 @@ impl Subject for Case {
         BlockMap::new(self.chip(), self.config).expect("room")
     }
 
-    fn restart(&self, flash: TestChip) -> Result<Self::Ftl, RecoveryError> {
+    fn restart(&self, flash: TestChip<T>) -> Result<Self::Ftl, RecoveryError> {
         BlockMap::restart(flash, self.config, SimTime::ZERO).map(|(ftl, _)| ftl)
     }
 }
@@ -74,17 +76,18 @@ fn any_case(scheme: BlockScheme, rng: &mut Prng) -> Option<Case> {
     // The last logical block is whole or not.
     let logical_units = room.checked_sub(rng.below(spec.pages_per_block)).filter(|&units| units > 0)?;
     let config = BlockMapConfig { logical_units, ..config };
-    Some(Case { spec, config, wear, any_order, seed: rng.bits() })
+    let seed = rng.bits();
+    Some(Case { spec, config, wear, times: any_times(rng), any_order, seed })
 }
 
 /// Tortures drives until there were `cuts` cuts.
-fn torture_until(scheme: BlockScheme, cuts: u64, first_seed: u64) {
+fn torture_until<T: Pace>(scheme: BlockScheme, cuts: u64, first_seed: u64) {
     let mut seed = first_seed;
     let mut done = 0;
     while done < cuts {
         let mut rng = Prng::new(seed);
         if let Some(case) = any_case(scheme, &mut rng) {
-            done += torture(&case, seed, 60, 23);
+            done += torture::<T, _>(&case, seed, 60, 23);
         }
         seed += 1;
     }
@@ -93,23 +96,46 @@ fn torture_until(scheme: BlockScheme, cuts: u64, first_seed: u64) {
 
 #[test]
 fn replacement_blocks_lose_nothing_durable_wherever_the_power_is_cut() {
-    torture_until(BlockScheme::ReplacementBlock, 50_000, 1);
+    torture_until::<Untimed>(BlockScheme::ReplacementBlock, 50_000, 1);
 }
 
 #[test]
 fn log_blocks_lose_nothing_durable_wherever_the_power_is_cut() {
-    torture_until(BlockScheme::LogBlock, 50_000, 1);
+    torture_until::<Untimed>(BlockScheme::LogBlock, 50_000, 1);
 }
 
 #[test]
 fn fast_loses_nothing_durable_wherever_the_power_is_cut() {
-    torture_until(BlockScheme::Fast, 50_000, 1);
+    torture_until::<Untimed>(BlockScheme::Fast, 50_000, 1);
+}
+
+/// Where operations take time, and commands overlap.
+#[test]
+fn block_maps_lose_nothing_durable_while_operations_are_on_their_way() {
+    torture_until::<ArrayTiming>(BlockScheme::ReplacementBlock, 6_000, 2000);
+    torture_until::<ArrayTiming>(BlockScheme::LogBlock, 6_000, 2000);
+    torture_until::<ArrayTiming>(BlockScheme::Fast, 6_000, 2000);
+}
+
+/// A sector went into the block that a merge had made while what was merged was still to be erased: three blocks of
+/// one logical block.
+#[test]
+fn a_merged_block_takes_nothing_before_the_others_are_erased() {
+    torture_until::<ArrayTiming>(BlockScheme::LogBlock, 1, 3_000_028);
+}
+
+#[test]
+#[ignore = "minutes long: make test-long"]
+fn block_maps_lose_nothing_durable_in_a_million_cuts_in_time() {
+    torture_until::<ArrayTiming>(BlockScheme::ReplacementBlock, 300_000, 3_000_000);
+    torture_until::<ArrayTiming>(BlockScheme::LogBlock, 300_000, 3_000_000);
+    torture_until::<ArrayTiming>(BlockScheme::Fast, 300_000, 3_000_000);
 }
 
 #[test]
 #[ignore = "minutes long: make test-long"]
 fn nothing_durable_is_lost_in_millions_of_cuts() {
-    torture_until(BlockScheme::ReplacementBlock, 1_000_000, 1_000_000);
-    torture_until(BlockScheme::LogBlock, 1_000_000, 1_000_000);
-    torture_until(BlockScheme::Fast, 1_000_000, 1_000_000);
+    torture_until::<Untimed>(BlockScheme::ReplacementBlock, 1_000_000, 1_000_000);
+    torture_until::<Untimed>(BlockScheme::LogBlock, 1_000_000, 1_000_000);
+    torture_until::<Untimed>(BlockScheme::Fast, 1_000_000, 1_000_000);
 }

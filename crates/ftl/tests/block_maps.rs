@@ -4,10 +4,10 @@ use strobe_ftl::BlockScheme::{Fast, LogBlock, ReplacementBlock};
 use strobe_ftl::{
     BlockMap, BlockMapConfig, BlockMapError, BlockScheme, Inspectable, MappingScheme, MergeStats,
 };
-use strobe_nand::{Cause, Chip, Nand, NandOp, StampMedium, Unit, Untimed, WearConfig};
-use strobe_types::{Geometry, GeometrySpec, Lpn, Prng, SimTime};
+use strobe_nand::{Cause, Chip, Nand, NandOp, StampMedium, Unit, Untimed, WearConfig, When};
+use strobe_types::{Geometry, GeometrySpec, Lpn, Prng};
 
-const T0: SimTime = SimTime::ZERO;
+const T0: When = When::START;
 
 type TestChip = Chip<Untimed, StampMedium>;
 
@@ -30,12 +30,12 @@ fn config(scheme: BlockScheme, logical_units: u32, log_blocks: u32) -> BlockMapC
 
 /// 16 logical blocks of 8 sectors, 3 log blocks, on a chip for programs in any order.
 fn drive(scheme: BlockScheme) -> BlockMap<TestChip> {
-    let chip = Chip::new(geometry(24, 8), WearConfig::default(), Untimed, 1).in_any_order();
+    let chip = Chip::new(geometry(24, 8), WearConfig::default(), Untimed::default(), 1).in_any_order();
     BlockMap::new(chip, config(scheme, 128, 3)).expect("room")
 }
 
 fn in_order(scheme: BlockScheme) -> BlockMap<TestChip> {
-    let chip = Chip::new(geometry(24, 8), WearConfig::default(), Untimed, 1);
+    let chip = Chip::new(geometry(24, 8), WearConfig::default(), Untimed::default(), 1);
     BlockMap::new(chip, config(scheme, 128, 3)).expect("room")
 }
 
@@ -219,7 +219,7 @@ fn trimmed_sectors_are_not_copied() {
 
 #[test]
 fn what_cannot_work_is_refused_with_what_would() {
-    let chip = || TestChip::new(geometry(24, 8), WearConfig::default(), Untimed, 1);
+    let chip = || TestChip::new(geometry(24, 8), WearConfig::default(), Untimed::default(), 1);
     let refused = |config| BlockMap::new(chip(), config).expect_err("refused");
     let error = refused(config(LogBlock, 8 * 20, 3));
     assert_eq!(
@@ -237,7 +237,8 @@ fn what_cannot_work_is_refused_with_what_would() {
 fn the_log_of_trims_goes_round_for_ever() {
     for scheme in [ReplacementBlock, LogBlock, Fast] {
         let config = BlockMapConfig { durable: true, ..config(scheme, 32_000, 8) };
-        let chip = TestChip::new(geometry(1300, 32), WearConfig::default(), Untimed, 1).in_any_order();
+        let chip =
+            TestChip::new(geometry(1300, 32), WearConfig::default(), Untimed::default(), 1).in_any_order();
         let mut map = BlockMap::new(chip, config).expect("room");
         for round in 0..12 {
             // What the writes change is in no epoch until the next trim.
@@ -279,7 +280,7 @@ fn agrees_with_a_model(scheme: BlockScheme, seed: u64) {
     let config =
         BlockMapConfig { logical_units: choices.room_units(&geometry, geometry.blocks()), ..choices };
     assert!(config.logical_units > 0, "{config:?}");
-    let chip: TestChip = Chip::new(geometry, wear, Untimed, seed);
+    let chip: TestChip = Chip::new(geometry, wear, Untimed::default(), seed);
     let chip = if scheme == ReplacementBlock || rng.below(2) == 0 { chip.in_any_order() } else { chip };
     let mut map = BlockMap::new(chip, config).expect("room");
     let units = config.logical_units;
@@ -327,7 +328,8 @@ fn every_scheme_agrees_with_a_plain_array() {
 
 /// The paper's geometry: 2048 data blocks of 32 sectors, 64 log blocks, every sector written once.
 fn full_drive(scheme: BlockScheme) -> Counting {
-    let chip = Chip::new(geometry(2048 + 64 + 2, 32), WearConfig::default(), Untimed, 1).in_any_order();
+    let chip =
+        Chip::new(geometry(2048 + 64 + 2, 32), WearConfig::default(), Untimed::default(), 1).in_any_order();
     let mut map = BlockMap::new(chip, config(scheme, 2048 * 32, 64)).expect("room");
     for lpn in 0..2048 * 32 {
         map.write(T0, &[Unit { lpn: Lpn::new(lpn), payload: () }], Cause::Host).expect("writes");

@@ -7,10 +7,10 @@ use strobe_ftl::{
     Allocation, GcStream, Inspectable, MappingScheme, Migration, PageMap, PageMapConfig, Temperature,
     TranslationConfig, TranslationStats,
 };
-use strobe_nand::{Cause, Chip, Nand, NandOp, NoMedium, StampMedium, Unit, Untimed, WearConfig};
-use strobe_types::{Geometry, GeometrySpec, Lpn, Prng, SimTime};
+use strobe_nand::{Cause, Chip, Nand, NandOp, NoMedium, StampMedium, Unit, Untimed, WearConfig, When};
+use strobe_types::{Geometry, GeometrySpec, Lpn, Prng};
 
-const T0: SimTime = SimTime::ZERO;
+const T0: When = When::START;
 
 type TestChip = Chip<Untimed, StampMedium>;
 type TestMap = PageMap<TestChip, AnyPolicy>;
@@ -31,7 +31,7 @@ fn spec(blocks: u32) -> GeometrySpec {
 
 fn counting(blocks: u32, config: PageMapConfig) -> CountingMap {
     let geometry = Geometry::new(spec(blocks)).expect("valid");
-    let chip = Chip::new(geometry, WearConfig::default(), Untimed, 1);
+    let chip = Chip::new(geometry, WearConfig::default(), Untimed::default(), 1);
     PageMap::new(chip, Greedy::new(blocks), config).expect("room")
 }
 
@@ -283,7 +283,7 @@ fn any_full_drive(seed: u64) -> Option<TestMap> {
         _ => AnyPolicy::new(Sampled::new(blocks, Sampling::Choices(1))),
     };
     let logical_units = most_units(&geometry, choices, blocks - wear.factory_bad_blocks)?;
-    let chip = Chip::new(geometry, wear, Untimed, seed);
+    let chip = Chip::new(geometry, wear, Untimed::default(), seed);
     Some(PageMap::new(chip, policy, PageMapConfig { logical_units, ..choices }).expect("there is room"))
 }
 
@@ -310,7 +310,7 @@ fn too_little_spare_is_refused_with_the_arithmetic() {
     // One more open block, two more of the reserve, one full of translation pages.
     assert_eq!((whole, most), ((64 - 2 - 2) * 32 - 1, (64 - 3 - 4 - 1) * 32 - 1));
     let build = |logical_units| {
-        let chip: TestChip = Chip::new(geometry.clone(), WearConfig::default(), Untimed, 1);
+        let chip: TestChip = Chip::new(geometry.clone(), WearConfig::default(), Untimed::default(), 1);
         PageMap::new(chip, Greedy::new(64), PageMapConfig { logical_units, ..choices }).map(drop)
     };
     build(most).expect("fits");

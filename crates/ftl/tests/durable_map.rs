@@ -6,11 +6,11 @@ use strobe_ftl::{
 };
 use strobe_nand::{
     ArrayTiming, Cause, Chip, CutPlan, Nand, NandOp, NoMedium, PowerCuts, StampMedium, TimingConfig, Unit,
-    Untimed, WearConfig,
+    Untimed, WearConfig, When,
 };
 use strobe_types::{BlockId, Geometry, GeometrySpec, Lpn, SimTime};
 
-const T0: SimTime = SimTime::ZERO;
+const T0: When = When::START;
 const UNITS: u32 = 64;
 
 type TestChip = Chip<Untimed, StampMedium>;
@@ -38,7 +38,8 @@ fn policy() -> Greedy {
 }
 
 fn drive() -> Map {
-    PageMap::new(Chip::new(geometry(), WearConfig::default(), Untimed, 1), policy(), config()).expect("room")
+    PageMap::new(Chip::new(geometry(), WearConfig::default(), Untimed::default(), 1), policy(), config())
+        .expect("room")
 }
 
 fn write(map: &mut Map, lpn: u32, payload: u64) {
@@ -67,7 +68,7 @@ fn cut(map: &Map) -> Map {
 }
 
 fn try_cut(map: &Map) -> Result<(Map, Recovery), RecoveryError> {
-    let (map, report) = PageMap::restart(map.nand().clone(), policy(), config(), T0)?;
+    let (map, report) = PageMap::restart(map.nand().clone(), policy(), config(), SimTime::ZERO)?;
     map.check().expect("state");
     Ok((map, report))
 }
@@ -201,21 +202,21 @@ fn pages_with_entries_of_the_virtual_map_are_charged_to_meta() {
 #[test]
 fn without_a_durable_map_nothing_is_written_and_nothing_can_be_found() {
     let volatile = PageMapConfig { durable: false, ..config() };
-    let chip: TestChip = Chip::new(geometry(), WearConfig::default(), Untimed, 1);
+    let chip: TestChip = Chip::new(geometry(), WearConfig::default(), Untimed::default(), 1);
     let mut map = PageMap::new(chip, policy(), volatile).expect("room");
     write(&mut map, 1, 1);
     flush(&mut map);
     assert_eq!(map.nand().counts().total(NandOp::Program), 1);
-    let refused = PageMap::restart(map.nand().clone(), policy(), volatile, T0).err();
+    let refused = PageMap::restart(map.nand().clone(), policy(), volatile, SimTime::ZERO).err();
     assert_eq!(refused, Some(RecoveryError::Volatile));
 }
 
 #[test]
 fn flash_that_keeps_no_contents_is_refused() {
-    let chip: Chip<Untimed, NoMedium> = Chip::new(geometry(), WearConfig::default(), Untimed, 1);
+    let chip: Chip<Untimed, NoMedium> = Chip::new(geometry(), WearConfig::default(), Untimed::default(), 1);
     let mut map = PageMap::new(chip, policy(), config()).expect("room");
     map.write(T0, &[Unit { lpn: Lpn::new(1), payload: () }], Cause::Host).expect("writes");
-    let refused = PageMap::restart(map.nand().clone(), policy(), config(), T0).err();
+    let refused = PageMap::restart(map.nand().clone(), policy(), config(), SimTime::ZERO).err();
     assert_eq!(refused, Some(RecoveryError::NoContents));
 }
 
@@ -241,21 +242,15 @@ fn the_log_goes_round_for_ever() {
 
 #[test]
 fn recovery_takes_time_and_is_charged_to_its_cause() {
-    let timing = TimingConfig {
-        read_ns: 1000,
-        program_ns: 50_000,
-        erase_ns: 700_000,
-        channel_mb_s: 0,
-        spare_bytes: 0,
-        cache_program: false,
-    };
+    let timing =
+        TimingConfig { read_ns: 1000, program_ns: 50_000, erase_ns: 700_000, ..TimingConfig::default() };
     let chip: Chip<ArrayTiming, StampMedium> =
         Chip::new(geometry(), WearConfig::default(), ArrayTiming::new(timing, &geometry()), 1);
     let mut map = PageMap::new(chip, policy(), config()).expect("room");
     for lpn in 0..20 {
         map.write(T0, &[Unit { lpn: Lpn::new(lpn), payload: 1 }], Cause::Host).expect("writes");
     }
-    let off = map.nand().idle_at();
+    let off = map.nand_mut().drain();
     let (map, report) = PageMap::restart(map.nand().clone(), policy(), config(), off).expect("recovers");
     let reads = map.nand().counts().get(NandOp::Read, Cause::Recovery);
     assert_eq!(reads, report.log_pages + report.scanned_pages);
@@ -274,7 +269,7 @@ fn a_log_with_a_page_missing_is_damaged_not_half_believed() {
         for block in 0..config().map_blocks(&geometry()) {
             let mut flash = map.nand().clone();
             flash.erase(T0, BlockId::new(block), Cause::Host).expect("erases");
-            match PageMap::restart(flash, policy(), config(), T0) {
+            match PageMap::restart(flash, policy(), config(), SimTime::ZERO) {
                 Err(RecoveryError::Damaged(_)) => refused += 1,
                 Err(error) => panic!("{error}"),
                 // What is not needed may go, and what can be found in the open block.
@@ -288,7 +283,7 @@ fn a_log_with_a_page_missing_is_damaged_not_half_believed() {
     for block in 0..config().map_blocks(&geometry()) {
         flash.erase(T0, BlockId::new(block), Cause::Host).expect("erases");
     }
-    let error = PageMap::restart(flash, policy(), config(), T0).expect_err("damaged");
+    let error = PageMap::restart(flash, policy(), config(), SimTime::ZERO).expect_err("damaged");
     assert!(error.to_string().contains("after all that is left of the log"), "{error}");
 }
 
@@ -299,7 +294,7 @@ fn a_drive_of_another_size_is_damaged_not_misread() {
     flush(&mut map);
     for logical in [40, 80] {
         let other = PageMapConfig { logical_units: logical, ..config() };
-        let result = PageMap::restart(map.nand().clone(), policy(), other, T0);
+        let result = PageMap::restart(map.nand().clone(), policy(), other, SimTime::ZERO);
         assert!(matches!(result, Err(RecoveryError::Damaged(_))), "{logical} units");
     }
 }
@@ -307,7 +302,7 @@ fn a_drive_of_another_size_is_damaged_not_misread() {
 #[test]
 fn failing_blocks_of_the_log_are_replaced_until_there_is_none() {
     let wear = WearConfig { endurance_pe: Some(30), ..WearConfig::default() };
-    let chip: TestChip = Chip::new(geometry(), wear, Untimed, 1);
+    let chip: TestChip = Chip::new(geometry(), wear, Untimed::default(), 1);
     let mut map = PageMap::new(chip, policy(), config()).expect("room");
     let error = loop {
         if let Err(error) =
@@ -331,7 +326,7 @@ fn a_failed_commit_during_collection_leaves_a_sound_drive_that_recovers() {
     let wear = WearConfig { endurance_pe: Some(12), ..WearConfig::default() };
     let mut worn_out = 0;
     for seed in 0..20 {
-        let chip: TestChip = Chip::new(geometry(), wear, Untimed, 1);
+        let chip: TestChip = Chip::new(geometry(), wear, Untimed::default(), 1);
         let mut map = PageMap::new(chip, policy(), PageMapConfig { seed, ..config() }).expect("room");
         let mut rng = strobe_types::Prng::new(seed);
         let mut payload = 0;
@@ -346,7 +341,8 @@ fn a_failed_commit_during_collection_leaves_a_sound_drive_that_recovers() {
         map.check().unwrap_or_else(|broken| panic!("seed {seed}, {error}: {broken}"));
         let flash = map.nand().clone();
         let before: Vec<u64> = (0..UNITS).map(|lpn| read(&map, lpn)).collect();
-        let (after, _) = map.recover(T0, flash).unwrap_or_else(|broken| panic!("seed {seed}: {broken}"));
+        let (after, _) =
+            map.recover(SimTime::ZERO, flash).unwrap_or_else(|broken| panic!("seed {seed}: {broken}"));
         after.check().expect("state");
         for other in (0..UNITS).filter(|&other| other != lpn) {
             assert_eq!(read(&after, other), before[other as usize], "seed {seed} unit {other}");
@@ -369,7 +365,7 @@ fn the_log_bears_one_cut_after_the_other() {
                 flush(&mut map);
             }
             let snapshot = map.nand_mut().take_snapshots().pop().expect("a cut");
-            (map, _) = PageMap::restart(snapshot.flash, policy(), config(), T0).expect("recovers");
+            (map, _) = PageMap::restart(snapshot.flash, policy(), config(), SimTime::ZERO).expect("recovers");
             map.check().expect("state");
             (10..60).for_each(|lpn| assert_eq!(read(&map, lpn), 1));
         }
@@ -381,7 +377,7 @@ fn the_log_bears_one_cut_after_the_other() {
 #[test]
 fn a_recovered_drive_goes_on_whatever_its_policy() {
     let fifo = || Sampled::new(geometry().blocks(), Sampling::Fifo);
-    let chip: TestChip = Chip::new(geometry(), WearConfig::default(), Untimed, 1);
+    let chip: TestChip = Chip::new(geometry(), WearConfig::default(), Untimed::default(), 1);
     let mut map = PageMap::new(chip, fifo(), config()).expect("room");
     map.nand_mut().plan_cuts(CutPlan::Never);
     for round in 0..40u64 {
@@ -390,7 +386,7 @@ fn a_recovered_drive_goes_on_whatever_its_policy() {
         }
         let flash = map.nand().clone();
         let before = map.stats().gc;
-        (map, _) = map.recover(T0, flash).expect("recovers");
+        (map, _) = map.recover(SimTime::ZERO, flash).expect("recovers");
         map.check().expect("state");
         assert_eq!(map.stats().gc, before, "statistics go on");
         (0..60).for_each(|lpn| assert_eq!(map.peek(Lpn::new(lpn)), round));

@@ -2,10 +2,10 @@
 
 use strobe_ftl::gc::{Sampled, Sampling};
 use strobe_ftl::{CopyStats, Inspectable, MappingScheme, PageMap, PageMapConfig};
-use strobe_nand::{Cause, Chip, Nand, NandOp, StampMedium, Unit, Untimed, WearConfig};
-use strobe_types::{Geometry, GeometrySpec, Lpn, SimTime};
+use strobe_nand::{Cause, Chip, Nand, NandOp, StampMedium, Unit, Untimed, WearConfig, When};
+use strobe_types::{Geometry, GeometrySpec, Lpn};
 
-const T0: SimTime = SimTime::ZERO;
+const T0: When = When::START;
 const UNITS: u32 = 64;
 
 type Map = PageMap<Chip<Untimed, StampMedium>, Sampled>;
@@ -25,7 +25,7 @@ fn drive(virtual_map_entries: u32) -> Map {
     // First in, first out: every block gets collected, full or not.
     let policy = Sampled::new(geometry.blocks(), Sampling::Fifo);
     let config = PageMapConfig { virtual_map_entries, ..PageMapConfig::new(UNITS) };
-    let nand = Chip::new(geometry, WearConfig::default(), Untimed, 1);
+    let nand = Chip::new(geometry, WearConfig::default(), Untimed::default(), 1);
     let mut map = PageMap::new(nand, policy, config).expect("room");
     for lpn in 0..60 {
         write(&mut map, lpn, 100 + u64::from(lpn));

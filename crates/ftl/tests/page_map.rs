@@ -7,10 +7,10 @@ use strobe_ftl::{
     Allocation, FtlError, GcStream, Inspectable, MappingScheme, Migration, PageMap, PageMapConfig,
     Temperature,
 };
-use strobe_nand::{Cause, Chip, Nand, NandOp, StampMedium, Unit, Untimed, WearConfig};
-use strobe_types::{Geometry, GeometrySpec, Lpn, Prng, SimTime};
+use strobe_nand::{Cause, Chip, Nand, NandOp, StampMedium, Unit, Untimed, WearConfig, When};
+use strobe_types::{Geometry, GeometrySpec, Lpn, Prng};
 
-const T0: SimTime = SimTime::ZERO;
+const T0: When = When::START;
 
 type TestChip = Chip<Untimed, StampMedium>;
 type TestMap = PageMap<TestChip, AnyPolicy>;
@@ -74,7 +74,7 @@ fn full_drive(spec: GeometrySpec, kind: Policy, choices: PageMapConfig, wear: We
         return None;
     }
     let policy = policy(kind, &geometry);
-    let nand = Chip::new(geometry, wear, Untimed, choices.seed);
+    let nand = Chip::new(geometry, wear, Untimed::default(), choices.seed);
     let config = PageMapConfig { logical_units: room as u32, ..choices };
     Some(PageMap::new(nand, policy, config).expect("capacity was computed"))
 }
@@ -168,7 +168,7 @@ fn capacity_that_cannot_progress_is_refused() {
     let geometry = Geometry::new(spec()).expect("valid");
     let blocks = geometry.blocks();
     let config = PageMapConfig { seed: 0, ..PageMapConfig::new(48) };
-    let chip: TestChip = Chip::new(geometry, WearConfig::default(), Untimed, 0);
+    let chip: TestChip = Chip::new(geometry, WearConfig::default(), Untimed::default(), 0);
     let refused = PageMap::new(chip, Greedy::new(blocks), config).expect_err("too full");
     assert!(refused.to_string().contains("logical_pages to at most 31"), "{refused}");
 }
@@ -180,7 +180,7 @@ fn failed_programs_lose_nothing() {
         let wear = WearConfig { program_fail_rate: 0.0005, ..WearConfig::default() };
         let geometry = Geometry::new(big).expect("valid");
         let policy = policy(kind, &geometry);
-        let nand = Chip::new(geometry, wear, Untimed, 5);
+        let nand = Chip::new(geometry, wear, Untimed::default(), 5);
         let config = PageMapConfig { seed: 5, ..PageMapConfig::new(100) };
         let mut ftl: TestMap = PageMap::new(nand, policy, config).expect("fits");
         exercise(&mut ftl, 6, 3000, 7);
@@ -196,7 +196,7 @@ fn a_worn_out_drive_refuses_writes_and_still_reads() {
         let big = GeometrySpec { blocks_per_plane: 24, ..spec() };
         let geometry = Geometry::new(big).expect("valid");
         let policy = policy(kind, &geometry);
-        let nand = Chip::new(geometry, wear, Untimed, 5);
+        let nand = Chip::new(geometry, wear, Untimed::default(), 5);
         let config = PageMapConfig { seed: 5, ..PageMapConfig::new(48) };
         let mut ftl: TestMap = PageMap::new(nand, policy, config).expect("fits");
         let mut model = Model::new(48);
@@ -223,7 +223,7 @@ fn a_clone_goes_its_own_way() {
         full_drive(spec(), Policy::Greedy, stream(GcStream::Own), WearConfig::default()).expect("room");
     // Boxed policies cannot be cloned; a static one can.
     let geometry = ftl.nand().geometry().clone();
-    let chip: TestChip = Chip::new(geometry.clone(), WearConfig::default(), Untimed, 1);
+    let chip: TestChip = Chip::new(geometry.clone(), WearConfig::default(), Untimed::default(), 1);
     let config = PageMapConfig { seed: 1, ..PageMapConfig::new(20) };
     let mut a = PageMap::new(chip, Greedy::new(geometry.blocks()), config).expect("fits");
     let unit = |lpn, payload| [Unit { lpn: Lpn::new(lpn), payload }];

@@ -8,7 +8,6 @@ pub mod bench;
 mod config_error;
 pub mod experiment;
 mod fit;
-mod latency;
 mod lifetime;
 #[cfg(target_os = "linux")]
 pub mod linux;

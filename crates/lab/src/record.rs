@@ -3,7 +3,7 @@
 use strobe_ssd::{DriveStats, Latency};
 use strobe_types::{Op, SimTime};
 
-use crate::latency::Latencies;
+use strobe_ssd::Latencies;
 
 /// Requests of one kind.
 #[derive(Clone, Debug)]
@@ -69,10 +69,8 @@ impl Record {
 
     /// The only job of a drive, which has counted for it.
     pub(crate) fn of_drive(name: &str, stats: &DriveStats, latency: &Latency) -> Self {
-        let op = |op: Op| {
-            let latency = Latencies::of(latency, op);
-            OpRecord::new(stats.host.commands(op), stats.host.bytes(op), latency)
-        };
+        let op =
+            |op: Op| OpRecord::new(stats.host.commands(op), stats.host.bytes(op), latency.of(op).clone());
         Self { ops: Op::ALL.map(op), ..Self::new(name.to_owned(), false, 0) }
     }
 

@@ -42,8 +42,8 @@ pub(crate) struct RoundStart {
 impl RoundStart {
     pub(crate) fn of(drive: &dyn Simulated, now: SimTime) -> Self {
         let latency = drive.latency();
-        let sum = Op::ALL.map(|op| latency.mean_ns(op) * latency.of(op).len() as f64).iter().sum();
-        let count = Op::ALL.map(|op| latency.of(op).len()).iter().sum();
+        let sum = Op::ALL.map(|op| latency.of(op).mean() * latency.of(op).count() as f64).iter().sum();
+        let count = Op::ALL.map(|op| latency.of(op).count()).iter().sum();
         Self { stats: drive.stats(), now, latency: (sum, count) }
     }
 }

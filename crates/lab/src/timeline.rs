@@ -8,7 +8,7 @@ use strobe_ssd::DriveStats;
 use strobe_types::{Geometry, Op, SimTime};
 
 use crate::experiment::INTERVALS_MAX;
-use crate::latency::Latencies;
+use strobe_ssd::Latencies;
 
 /// What happened in an interval of virtual time. Requests belong to the one in which they are complete.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]

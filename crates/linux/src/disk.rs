@@ -372,6 +372,16 @@ impl Disk {
         });
         returned.collect()
     }
+
+    /// Lets time pass until `guest_ns` while the guest has no ring, before its driver has begun: the drive may have work
+    /// of its own from before. What completes was asked for in a ring that is no more.
+    pub(crate) fn advance_alone(&mut self, guest_ns: u64) {
+        let mut answers = Vec::new();
+        self.target.advance(self.time(guest_ns), &mut answers);
+        for answer in answers {
+            self.rooms.remove(&answer.tag);
+        }
+    }
 }
 
 /// A request as it lies in the guest's memory.

@@ -65,6 +65,11 @@ impl OpCounts {
         self.done[op as usize][cause as usize] += count;
     }
 
+    /// Takes back one operation that was counted and has not happened.
+    pub(crate) fn take_back(&mut self, op: NandOp, cause: Cause) {
+        self.done[op as usize][cause as usize] -= 1;
+    }
+
     /// Operations of one kind and cause.
     pub fn get(&self, op: NandOp, cause: Cause) -> u64 {
         self.done[op as usize][cause as usize]

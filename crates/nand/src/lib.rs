@@ -24,7 +24,10 @@ pub use image::{Access, Damage, Image, ImageError, ImageInfo, ImageMedium, Scan}
 pub use medium::{
     BlockState, ByteMedium, Medium, NoMedium, OobRecord, Payload, StampMedium, Unit, UnitBytes,
 };
-pub use timing::{ArrayTiming, Bus, SwitchedTiming, Timing, TimingConfig, Untimed};
+pub use timing::{
+    ArrayTiming, Bus, Class, Occupancy, SuspendConfig, SwitchedTiming, Ticket, Timing, TimingConfig, Untimed,
+    When,
+};
 pub use wear::WearConfig;
 
 use std::sync::Arc;
@@ -40,16 +43,16 @@ use medium::page_checksum;
 pub struct ProgramFailed {
     /// Pages of the same call that were programmed before the one that failed.
     pub programmed: u32,
-    /// When the failure was known.
-    pub at: SimTime,
+    /// When the failure is known.
+    pub at: When,
 }
 
 /// An erase reported failure: the block is bad from now on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("erase failed, block worn out")]
 pub struct EraseFailed {
-    /// When the failure was known.
-    pub at: SimTime,
+    /// When the failure is known.
+    pub at: When,
 }
 
 /// A drive's flash array.
@@ -57,33 +60,68 @@ pub struct EraseFailed {
 /// **The caller promises** to program the pages of a block in order, unless [`Nand::takes_any_order`],
 /// each once between erases;
 /// to read the data of programmed pages only; to leave bad blocks alone; and to order operations that depend
-/// on each other by passing the completion time of one as `now` of the next. Operations on one
-/// block are served in the order of the calls.
+/// on each other by passing what one returns as `after` of the next.
 ///
 /// **The implementer promises** that a page reads back exactly as programmed until its block is
-/// erased, that every operation is counted under its cause, and that a returned time is never
-/// earlier than `now`.
+/// erased, that every operation is counted under its cause, and that operations on one block keep the order of the
+/// calls as far as flash asks for it (see [`Timing`]). What a call does to the content is visible at once, to whoever
+/// asks for it; on flash it is when the operation is complete, and a power cut before that finds it undone.
 ///
 /// What only experiments need is apart: [`PowerCuts`] for cuts, [`verify_page`] for checkers.
 pub trait Nand {
     /// What a unit holds on this medium.
     type Payload: Payload;
 
-    /// Whether returned times may mean anything. False: the run only counts.
-    const TIMED: bool;
+    /// When its operations happen.
+    type Timing: Timing;
 
-    /// Whether they do: some flash decides that when it is made.
+    /// Whether times may mean anything. False: the run only counts.
+    const TIMED: bool = Self::Timing::TIMED;
+
+    /// When its operations happen.
+    fn timing(&self) -> &Self::Timing;
+
+    /// When its operations happen. To let time pass there is [`Nand::run`], as the flash has to know of it.
+    fn timing_mut(&mut self) -> &mut Self::Timing;
+
+    /// Whether times mean anything: some flash decides that when it is made.
     fn is_timed(&self) -> bool {
-        Self::TIMED
+        self.timing().is_timed()
+    }
+
+    /// When both are done.
+    #[inline(always)]
+    fn both(&mut self, a: When, b: When) -> When {
+        self.timing_mut().both(a, b)
+    }
+
+    /// See [`Timing::run`].
+    fn run(&mut self, until: SimTime) -> bool {
+        self.timing_mut().run(until)
+    }
+
+    /// See [`Timing::reported`].
+    fn reported(&mut self, tokens: &mut Vec<u64>) {
+        self.timing_mut().reported(tokens);
+    }
+
+    /// See [`Timing::finish`].
+    fn finish(&mut self, when: When) -> SimTime {
+        self.timing_mut().finish(when)
+    }
+
+    /// See [`Timing::drain`].
+    fn drain(&mut self) -> SimTime {
+        self.timing_mut().drain()
     }
 
     /// The shape of the array.
     fn geometry(&self) -> &Geometry;
 
-    /// Reads page `ppn` and transfers `units` of its mapping units. Returns when they have
+    /// Reads page `ppn`, not before `after`, and transfers `units` of its mapping units. Returns when they have
     /// arrived; their content is then available from [`Nand::lpn`] and [`Nand::payload`]. With no unit at all
     /// it is the out-of-band area that is read, of a page programmed or not.
-    fn read(&mut self, now: SimTime, ppn: Ppn, units: u32, cause: Cause) -> SimTime;
+    fn read(&mut self, after: When, ppn: Ppn, units: u32, cause: Cause) -> When;
 
     /// Programs consecutive pages of one block from `first` on with `units`, a page's worth each;
     /// the last page may be padded, and no unit at all is a page of padding. Pages are issued together, in
@@ -91,31 +129,32 @@ pub trait Nand {
     /// page failed; pages before that one are programmed, those after it untouched.
     fn program(
         &mut self,
-        now: SimTime,
+        after: When,
         first: Ppn,
         units: &[Unit<Self::Payload>],
         sequence: u64,
         cause: Cause,
-    ) -> Result<SimTime, ProgramFailed>;
+    ) -> Result<When, ProgramFailed>;
 
     /// Programs page `ppn` with `bytes`, at most a page's worth, of the drive's own tables; like
     /// [`Nand::program`] of one page, but its units belong to no logical page.
     fn program_meta(
         &mut self,
-        now: SimTime,
+        after: When,
         ppn: Ppn,
         bytes: &[u8],
         cause: Cause,
-    ) -> Result<SimTime, ProgramFailed>;
+    ) -> Result<When, ProgramFailed>;
 
     /// Reads a programmed page of the drive's own tables. `None` if it holds none: its program was
     /// cut short or failed, or the medium keeps nothing.
-    fn read_meta(&mut self, now: SimTime, ppn: Ppn, cause: Cause) -> (SimTime, Option<Arc<[u8]>>);
+    fn read_meta(&mut self, after: When, ppn: Ppn, cause: Cause) -> (When, Option<Arc<[u8]>>);
 
     /// Erases `block`.
-    fn erase(&mut self, now: SimTime, block: BlockId, cause: Cause) -> Result<SimTime, EraseFailed>;
+    fn erase(&mut self, after: When, block: BlockId, cause: Cause) -> Result<When, EraseFailed>;
 
-    /// Takes `block` out of service for good (after a failed program).
+    /// Takes `block` out of service for good (after a failed program). A power cut finds it so when everything issued
+    /// before is complete.
     fn mark_bad(&mut self, block: BlockId);
 
     /// The logical page recorded in the out-of-band area of a programmed unit; `None` for
@@ -146,8 +185,23 @@ pub trait Nand {
     /// Everything that has been done, by operation and cause.
     fn counts(&self) -> &OpCounts;
 
-    /// When all operations issued so far are complete.
-    fn idle_at(&self) -> SimTime;
+    /// Whether the program of page `ppn` is still on its way: its content is at hand, but not on flash. Where pages are
+    /// programmed in any order, whether one of its block is.
+    #[inline(always)]
+    fn is_on_its_way(&self, ppn: Ppn) -> bool {
+        if !Self::TIMED {
+            return false;
+        }
+        let place = self.geometry().place(ppn);
+        let ahead = self.timing().programs_ahead(|| place);
+        let is_last = || place.page + ahead >= self.block(place.block).pages_programmed;
+        ahead > 0 && (self.takes_any_order() || is_last())
+    }
+
+    /// Whether a planned power cut has happened, and nobody has asked for what it has left.
+    fn was_cut(&self) -> bool {
+        false
+    }
 
     /// Asks the processor to bring the out-of-band records that start at `ppa` into its cache.
     fn prefetch_oob(&self, _ppa: Ppa) {}

@@ -3,16 +3,14 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use strobe_ftl::{Done, FtlError, MappingScheme};
-use strobe_nand::{Cause, Payload, Unit};
-use strobe_types::{Lpn, SimTime};
-
-use crate::places::Places;
+use strobe_nand::{Cause, Nand, Payload, Unit, When};
+use strobe_types::Lpn;
 
 /// Units that the host has been told are written, on their way to flash.
 ///
 /// A unit waits as *dirty*, where a newer version replaces it for free, and occupies its place
-/// until its program is complete. Write-back starts when half of the buffer is dirty, a stripe at
-/// a time, oldest first; a write that finds no place waits for the next program to complete.
+/// until its program is complete. Units are written back while more than half of the buffer is dirty, a stripe at
+/// a time, oldest first; a write that finds no place waits until a program is complete.
 #[derive(Clone, Debug)]
 pub(crate) struct WriteBuffer<P> {
     capacity: usize,
@@ -20,14 +18,15 @@ pub(crate) struct WriteBuffer<P> {
     /// Write back while more units than this are dirty.
     high_water: usize,
     dirty: BTreeMap<Lpn, P>,
-    /// Dirty units, oldest first. Units trimmed meanwhile may linger; they are skipped.
-    order: VecDeque<Lpn>,
-    /// Places that hold no dirty unit.
-    places: Places,
-    /// When the last program so far completes.
-    programmed: SimTime,
+    /// Dirty units, oldest first, by number of arrival. Units trimmed meanwhile may linger; they are skipped.
+    order: VecDeque<(u64, Lpn)>,
+    arrivals: u64,
+    /// Places of units that are being programmed.
+    leaving: usize,
+    /// When all that has been written back is on flash.
+    programmed: When,
     /// When the last read for a partially written unit has arrived; nothing is written back before.
-    merged: SimTime,
+    merged: When,
     batch: Vec<Unit<P>>,
 }
 
@@ -46,16 +45,17 @@ impl<P: Payload> WriteBuffer<P> {
             high_water: (capacity / 2).max(page_units.min(capacity) - 1),
             dirty: BTreeMap::new(),
             order: VecDeque::new(),
-            places: Places::new(capacity),
-            programmed: SimTime::ZERO,
-            merged: SimTime::ZERO,
+            arrivals: 0,
+            leaving: 0,
+            programmed: When::START,
+            merged: When::START,
             batch: Vec::new(),
         }
     }
 
     /// Notes that the old content of a partially written unit arrives at `then`.
-    pub(crate) fn merge_until(&mut self, then: SimTime) {
-        self.merged = self.merged.max(then);
+    pub(crate) fn merge_until(&mut self, then: When, ftl: &mut impl MappingScheme) {
+        self.merged = ftl.nand_mut().both(self.merged, then);
     }
 
     pub(crate) fn get(&self, lpn: Lpn) -> Option<&P> {
@@ -71,117 +71,129 @@ impl<P: Payload> WriteBuffer<P> {
         self.dirty.len()
     }
 
-    /// Takes a unit; returns when there was a place for it. If flash fails, the unit is not taken.
-    pub(crate) fn put(
-        &mut self,
-        now: SimTime,
-        lpn: Lpn,
-        payload: P,
-        ftl: &mut impl MappingScheme<Payload = P>,
-    ) -> Done {
-        if let Some(waiting) = self.dirty.get_mut(&lpn) {
-            *waiting = payload;
-            return Ok(now);
+    /// Whether there is a place for `lpn`.
+    pub(crate) fn has_place(&self, lpn: Lpn) -> bool {
+        self.dirty.len() + self.leaving < self.capacity || self.dirty.contains_key(&lpn)
+    }
+
+    /// Takes a unit, for which there is a place.
+    pub(crate) fn put(&mut self, lpn: Lpn, payload: P) {
+        if self.dirty.insert(lpn, payload).is_none() {
+            self.arrivals += 1;
+            self.order.push_back((self.arrivals, lpn));
         }
-        let place = self.places.take().expect("the high-water mark is below the capacity");
-        let now = now.max(place);
-        self.dirty.insert(lpn, payload);
-        self.order.push_back(lpn);
-        while self.dirty.len() > self.high_water {
-            if let Err(error) = self.write_back(now, ftl) {
-                self.drop_units(now, lpn, 1);
-                return Err(error);
-            }
-        }
-        Ok(now)
+        debug_assert!(self.dirty.len() + self.leaving <= self.capacity);
     }
 
     /// Forgets `count` units from `first` on, which the host has trimmed.
-    pub(crate) fn drop_units(&mut self, now: SimTime, first: Lpn, count: u32) {
+    pub(crate) fn drop_units(&mut self, first: Lpn, count: u32) {
         let end = first.plus(count);
-        let before = self.dirty.len();
         while let Some((&lpn, _)) = self.dirty.range(first..end).next() {
             self.dirty.remove(&lpn);
         }
-        let dropped = before - self.dirty.len();
-        if dropped > 0 {
-            self.places.give(now, dropped);
-            self.shorten_order();
-        }
+        self.shorten_order();
     }
 
     /// Without this, a host that only writes and trims would grow the queue for ever.
     fn shorten_order(&mut self) {
         if self.order.len() > 2 * self.capacity {
-            self.order.retain(|lpn| self.dirty.contains_key(lpn));
+            self.order.retain(|(_, lpn)| self.dirty.contains_key(lpn));
         }
     }
 
+    /// Number of the youngest unit here: [`WriteBuffer::holds_until`] asks for those up to it.
+    pub(crate) fn youngest(&self) -> u64 {
+        self.arrivals
+    }
+
+    /// Whether a unit is here that had arrived by `arrival`.
+    pub(crate) fn holds_until(&mut self, arrival: u64) -> bool {
+        while let Some((_, lpn)) = self.order.front()
+            && !self.dirty.contains_key(lpn)
+        {
+            self.order.pop_front();
+        }
+        self.order.front().is_some_and(|&(first, _)| first <= arrival)
+    }
+
+    /// Whether more is dirty than should be.
+    pub(crate) fn is_crowded(&self) -> bool {
+        self.dirty.len() > self.high_water
+    }
+
+    /// `count` units that were written back are on flash.
+    pub(crate) fn programmed(&mut self, count: usize) {
+        self.leaving -= count;
+    }
+
+    /// When all that has been written back so far is on flash.
+    pub(crate) fn programmed_at(&self) -> When {
+        self.programmed
+    }
+
+    /// When what the units here were merged with has arrived.
+    pub(crate) fn merged(&self) -> When {
+        self.merged
+    }
+
     /// Writes back what is here of the `count` units from `first` on, and nothing else; returns when
-    /// that is on flash. If flash fails, it stays here.
+    /// that is on flash, and how many places are free then. If flash fails, it stays here.
     pub(crate) fn write_back_units(
         &mut self,
-        now: SimTime,
+        now: When,
         first: Lpn,
         count: u32,
         ftl: &mut impl MappingScheme<Payload = P>,
-    ) -> Done {
+    ) -> Result<(When, usize), FtlError> {
         let dirty = self.dirty.range(first..first.plus(count));
         self.batch.clear();
         self.batch.extend(dirty.map(|(&lpn, payload)| Unit { lpn, payload: payload.clone() }));
         if self.batch.is_empty() {
-            return Ok(now);
+            return Ok((now, 0));
         }
-        let done = ftl.write(now.max(self.merged), &self.batch, Cause::Host)?;
+        let done = self.program(now, ftl)?;
         for unit in &self.batch {
             self.dirty.remove(&unit.lpn);
         }
-        self.places.give(done, self.batch.len());
-        self.programmed = self.programmed.max(done);
+        self.leaving += self.batch.len();
         self.shorten_order();
+        Ok((done, self.batch.len()))
+    }
+
+    fn program(&mut self, now: When, ftl: &mut impl MappingScheme<Payload = P>) -> Done {
+        let ready = ftl.nand_mut().both(now, self.merged);
+        let done = ftl.write(ready, &self.batch, Cause::Host)?;
+        self.programmed = ftl.nand_mut().both(self.programmed, done);
         Ok(done)
     }
 
-    /// When what the units here were merged with has arrived.
-    pub(crate) fn merged(&self) -> SimTime {
-        self.merged
-    }
-
-    /// Writes everything back; returns when all of it is on flash.
-    pub(crate) fn flush(&mut self, now: SimTime, ftl: &mut impl MappingScheme<Payload = P>) -> Done {
-        while !self.dirty.is_empty() {
-            self.write_back(now, ftl)?;
-        }
-        Ok(now.max(self.programmed))
-    }
-
     /// Writes back the oldest dirty units: as many whole pages as a stripe takes, or all of a
-    /// last partial page.
-    fn write_back(
+    /// last partial page. Returns when they are on flash, and how many they are.
+    pub(crate) fn write_back(
         &mut self,
-        now: SimTime,
         ftl: &mut impl MappingScheme<Payload = P>,
-    ) -> Result<(), FtlError> {
+    ) -> Result<(When, usize), FtlError> {
         self.batch.clear();
         let ready = (ftl.stripe_units() as usize).min(self.dirty.len());
         let wanted = if ready < self.page_units { ready } else { ready - ready % self.page_units };
+        let mut arrivals = Vec::with_capacity(wanted);
         while self.batch.len() < wanted
-            && let Some(lpn) = self.order.pop_front()
+            && let Some((arrival, lpn)) = self.order.pop_front()
         {
             if let Some(payload) = self.dirty.remove(&lpn) {
                 self.batch.push(Unit { lpn, payload });
+                arrivals.push(arrival);
             }
         }
-        match ftl.write(now.max(self.merged), &self.batch, Cause::Host) {
+        match self.program(When::START, ftl) {
             Ok(done) => {
-                self.places.give(done, self.batch.len());
-                self.programmed = self.programmed.max(done);
-                Ok(())
+                self.leaving += self.batch.len();
+                Ok((done, self.batch.len()))
             }
             Err(error) => {
                 // What could not be written stays readable here.
-                for unit in self.batch.drain(..).rev() {
-                    self.order.push_front(unit.lpn);
+                for (unit, arrival) in self.batch.drain(..).zip(arrivals).rev() {
+                    self.order.push_front((arrival, unit.lpn));
                     self.dirty.insert(unit.lpn, unit.payload);
                 }
                 Err(error)

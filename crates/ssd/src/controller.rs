@@ -37,6 +37,17 @@ impl Controller {
         }
     }
 
+    /// The same with nothing to do: after a power cut.
+    pub(crate) fn at_rest(&self) -> Self {
+        Self {
+            trim_end: None,
+            firmware_free: SimTime::ZERO,
+            to_drive: Bus::default(),
+            to_host: Bus::default(),
+            ..self.clone()
+        }
+    }
+
     /// The firmware takes up a command with `ranges` address ranges; returns when it is done
     /// with it.
     #[inline]
@@ -70,13 +81,13 @@ impl Controller {
     #[inline]
     pub(crate) fn receive(&mut self, now: SimTime, bytes: u64) -> SimTime {
         let duration = self.transfer_ns(bytes);
-        self.to_drive.reserve(now, duration) + duration
+        self.to_drive.reserve(now, duration)
     }
 
     #[inline]
     pub(crate) fn send(&mut self, now: SimTime, bytes: u64) -> SimTime {
         let duration = self.transfer_ns(bytes);
-        self.to_host.reserve(now, duration) + duration
+        self.to_host.reserve(now, duration)
     }
 
     #[inline]

@@ -5,9 +5,10 @@ use strobe_types::{Geometry, Lba, Op, Request, SECTOR_BYTES, SimTime};
 
 use crate::command::{Command, CommandKind, Hint, Range};
 use crate::error::CommandError;
+use crate::latency::Latency;
 use crate::limits::LimitsConfig;
 use crate::queue::HostQueue;
-use crate::stats::{DriveStats, Latency};
+use crate::stats::DriveStats;
 use crate::witness::Verdict;
 
 /// A command that is complete.
@@ -71,6 +72,11 @@ pub trait Device: Send {
     /// When something happens next that a host could notice, if anything does.
     fn next_event(&self) -> Option<SimTime>;
 
+    /// Whether a completion by `until` is known already: [`Device::advance`] would hand it over without time passing.
+    fn has_completion(&self, until: SimTime) -> bool {
+        self.next_event().is_some_and(|next| next <= until)
+    }
+
     /// Lets time pass until `until` and adds what is complete by then to `completions`.
     fn advance(&mut self, until: SimTime, completions: &mut Vec<Completion>);
 
@@ -83,11 +89,24 @@ pub trait Device: Send {
     /// far are complete. What the non-volatile cache holds stays there.
     fn settle(&mut self, now: SimTime) -> Result<SimTime, CommandError>;
 
-    /// Runs `requests` in order, paced by `queue`; `arrivals` are their own times in open loop (as many as
-    /// requests), else empty. Stops at the first error, which comes with the index of the failing request.
+    /// Runs `requests` in order, paced by `queue`, until all of them are complete; `arrivals` are their own times in open
+    /// loop (as many as requests), else empty. Stops at the first error, which comes with the index of the request that
+    /// was issued last when it was known: that of the failing request, unless it was refused while it waited.
     ///
     /// The same as submitting them one by one, and much faster where nobody looks at single completions.
     fn run(
+        &mut self,
+        requests: &[Request],
+        arrivals: &[SimTime],
+        queue: &mut HostQueue,
+    ) -> Result<(), (usize, CommandError)> {
+        let result = self.issue(requests, arrivals, queue);
+        let finished = queue.finish(self).map_err(|error| (requests.len().saturating_sub(1), error));
+        result.and(finished)
+    }
+
+    /// Issues `requests` like [`Device::run`], but does not wait for the last ones: more may follow.
+    fn issue(
         &mut self,
         requests: &[Request],
         arrivals: &[SimTime],
@@ -99,7 +118,7 @@ pub trait Device: Send {
             let arrival = arrivals.get(index).copied();
             queue.send(self, arrival, &command).map_err(|error| (index, error))?;
         }
-        queue.finish(self).map_err(|error| (requests.len() - 1, error))
+        Ok(())
     }
 
     /// Executes one command alone, issued at `now`; returns when it is complete. Refused while others are
@@ -141,7 +160,7 @@ impl HostQueue {
         }
         let now = self.issue(arrival);
         device.submit(now, 0, command, None);
-        self.take_completions(device, now)
+        if device.has_completion(now) { self.take_completions(device, now) } else { Ok(()) }
     }
 
     /// Waits until all commands sent are complete.

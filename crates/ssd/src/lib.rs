@@ -14,9 +14,9 @@ mod controller;
 mod device;
 mod drive;
 mod error;
+mod latency;
 mod limits;
 mod nvram;
-mod places;
 pub mod presets;
 mod queue;
 mod room;
@@ -31,20 +31,22 @@ pub use build::{
 };
 pub use command::{Command, CommandKind, Hint, RANGES_MAX, Range};
 pub use config::{
-    AllocationName, ControllerConfig, CopyMode, DataMode, DriveConfig, FtlConfig, GcConfig, GcStreamName,
-    MAPPINGS, Mapping, MappingInfo, MigrationName, NVRAM_RANGES_MAX, NandConfig, NvramConfig, NvramError,
-    NvramPolicyName, POLICIES, PolicyInfo, SectorRange, TemperatureName, TranslationTable, TrimConfig,
-    Victim, WearLevelingConfig, WearLevelingName,
+    AllocationName, ControllerConfig, CopyMode, DataMode, DriveConfig, FtlConfig, GcConfig, GcMode,
+    GcStreamName, MAPPINGS, Mapping, MappingInfo, MigrationName, NVRAM_RANGES_MAX, NandConfig, NvramConfig,
+    NvramError, NvramPolicyName, POLICIES, PlacementName, PolicyInfo, ScheduleTable, SectorRange,
+    SuspendTable, TemperatureName, TranslationTable, TrimConfig, Victim, WearLevelingConfig,
+    WearLevelingName,
 };
 pub use device::{Completion, Device, Inspect, Simulated};
 pub use drive::Drive;
 pub use error::{CommandError, Limit, Status};
+pub use latency::{Latencies, Latency};
 pub use limits::LimitsConfig;
 pub use nvram::Nvram;
 pub use queue::{HostQueue, Pacing};
 pub use room::Room;
 pub use schema::KeyError;
-pub use stats::{DriveStats, HostCounts, Latency, NvramStats};
+pub use stats::{DriveStats, HostCounts, NvramStats};
 pub use strobe_ftl::{MergeStats, Recovery, RecoveryError, TranslationStats};
 pub use strobe_nand::{Access, Damage, Image, ImageError, ImageInfo, Scan};
 pub use target::{Requests, Target};

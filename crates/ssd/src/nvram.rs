@@ -9,19 +9,21 @@
 //! - A unit trimmed here stays as a *tombstone*, which reads as zeros, until a flush of the mapping
 //!   scheme has made the trim durable. Without it flash would give back the version before this one.
 //!
-//! So its content at the start of a command is right after a power cut anywhere inside that command.
+//! So its content at any moment, with what is on its way to flash, is right after a power cut at that moment.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use strobe_ftl::{CheckError, Done, FtlError, MappingScheme};
-use strobe_nand::{Bus, Cause, Payload, Unit};
+use strobe_ftl::{CheckError, FtlError, MappingScheme};
+use strobe_nand::{Bus, Cause, Nand, Payload, Unit, When};
 use strobe_types::{Geometry, Lba, Lpn, SimTime};
 
 use crate::command::Hint;
 use crate::config::{NvramConfig, NvramPolicyName};
-use crate::places::Places;
 use crate::stats::NvramStats;
+
+/// When something is on flash, and the number of its departure.
+pub(crate) type Departed = Result<(When, u64), FtlError>;
 
 /// Which writes come here.
 #[derive(Clone, Debug)]
@@ -40,9 +42,17 @@ struct Entry<P> {
     used: u64,
 }
 
+/// Units on their way to flash.
+#[derive(Clone, Debug)]
+struct Leaving<P> {
+    /// When they are there.
+    arrive: When,
+    units: Vec<(Lpn, Option<P>)>,
+}
+
 /// The non-volatile write cache with its content.
 ///
-/// A place is taken until the unit in it has been written to flash: when all are, a write waits until
+/// A place is taken until the unit in it is on flash: when all are, a write waits until
 /// the units used least recently are there, as many whole pages of them as a stripe takes, but no more
 /// than a quarter of the cache.
 #[derive(Clone, Debug)]
@@ -60,9 +70,12 @@ pub struct Nvram<P> {
     uses: u64,
     /// The tombstones among the entries.
     trimmed: BTreeSet<Lpn>,
-    places: Places,
+    /// What is on its way to flash, by number of departure; it takes its places until it is there.
+    leaving: BTreeMap<u64, Leaving<P>>,
+    leaving_units: usize,
+    departures: u64,
     /// When the last read for a partially written unit has arrived; nothing is written back before.
-    merged: SimTime,
+    merged: When,
     batch: Vec<Unit<P>>,
     stats: NvramStats,
 }
@@ -93,8 +106,10 @@ impl<P: Payload> Nvram<P> {
             order: BTreeMap::new(),
             uses: 0,
             trimmed: BTreeSet::new(),
-            places: Places::new(capacity),
-            merged: SimTime::ZERO,
+            leaving: BTreeMap::new(),
+            leaving_units: 0,
+            departures: 0,
+            merged: When::START,
             batch: Vec::new(),
             stats: NvramStats::default(),
         })
@@ -138,7 +153,7 @@ impl<P: Payload> Nvram<P> {
     }
 
     fn access(&mut self, now: SimTime, duration_ns: u64) -> SimTime {
-        self.port.reserve(now, duration_ns) + duration_ns
+        self.port.reserve(now, duration_ns)
     }
 
     fn touch(&mut self, lpn: Lpn) {
@@ -151,43 +166,40 @@ impl<P: Payload> Nvram<P> {
     }
 
     /// Notes that the old content of a partially written unit arrives at `then`.
-    pub(crate) fn merge_until(&mut self, then: SimTime) {
-        self.merged = self.merged.max(then);
+    pub(crate) fn merge_until(&mut self, then: When, ftl: &mut impl MappingScheme) {
+        self.merged = ftl.nand_mut().both(self.merged, then);
     }
 
-    /// Takes a unit; returns when it is here. If flash fails while room is made, nothing changes.
-    pub(crate) fn put(
-        &mut self,
-        now: SimTime,
-        lpn: Lpn,
-        payload: P,
-        ftl: &mut impl MappingScheme<Payload = P>,
-    ) -> Done {
-        let mut at = now;
+    /// Whether there is a place for `lpn`.
+    pub(crate) fn has_place(&self, lpn: Lpn) -> bool {
+        self.entries.len() + self.leaving_units < self.capacity || self.holds(lpn)
+    }
+
+    /// Whether something is on its way to flash, whose places are free soon.
+    pub(crate) fn is_making_room(&self) -> bool {
+        self.leaving_units > 0
+    }
+
+    /// Takes a unit, for which there is a place; returns when it is here.
+    pub(crate) fn put(&mut self, now: SimTime, lpn: Lpn, payload: P) -> SimTime {
         if let Some(entry) = self.entries.get_mut(&lpn) {
             entry.payload = Some(payload);
             self.trimmed.remove(&lpn);
             self.stats.hits += 1;
         } else {
-            let free = loop {
-                match self.places.take() {
-                    Some(free) => break free,
-                    None => self.make_room(now, ftl)?,
-                }
-            };
-            at = now.max(free);
+            debug_assert!(self.has_place(lpn));
             self.entries.insert(lpn, Entry { payload: Some(payload), used: 0 });
         }
         self.touch(lpn);
         self.stats.write_units += 1;
-        Ok(self.access(at, self.write_ns))
+        self.access(now, self.write_ns)
     }
 
-    /// Lets go of what was used least recently.
-    fn make_room(&mut self, now: SimTime, ftl: &mut impl MappingScheme<Payload = P>) -> Result<(), FtlError> {
+    /// Lets go of what was used least recently. If flash fails, nothing changes.
+    pub(crate) fn make_room(&mut self, ftl: &mut impl MappingScheme<Payload = P>) -> Departed {
         let oldest = self.order.values().next();
         if oldest.is_some_and(|lpn| self.trimmed.contains(lpn)) {
-            return self.flush(now, ftl).map(|_| ());
+            return self.flush(When::START, ftl);
         }
         let most = (ftl.stripe_units() as usize).min(self.capacity / 4).max(self.page_units);
         let ready = most.min(self.entries.len() - self.trimmed.len());
@@ -196,20 +208,21 @@ impl<P: Payload> Nvram<P> {
         let units = self.order.values().filter_map(|lpn| Some(Unit { lpn: *lpn, payload: payload(lpn)? }));
         self.batch.clear();
         self.batch.extend(units.take(wanted));
-        self.write_batch_back(now, ftl).map(|_| ())
+        self.write_batch_back(When::START, ftl)
     }
 
     /// Writes back what is here of the `count` units from `first` on, so that the mapping scheme has all
-    /// of it; returns when that is on flash. If flash fails, it stays here.
+    /// of it; returns when it is on flash. If flash fails, it stays here.
     pub(crate) fn write_back_units(
         &mut self,
-        now: SimTime,
+        now: When,
         first: Lpn,
         count: u32,
         ftl: &mut impl MappingScheme<Payload = P>,
-    ) -> Done {
+    ) -> Result<(When, Vec<(When, u64)>), FtlError> {
         let range = first..first.plus(count);
         let (mut done, mut has_tombstone) = (now, false);
+        let mut departures = Vec::new();
         self.batch.clear();
         for (&lpn, entry) in self.entries.range(range) {
             match &entry.payload {
@@ -218,23 +231,72 @@ impl<P: Payload> Nvram<P> {
             }
         }
         if !self.batch.is_empty() {
-            done = self.write_batch_back(now, ftl)?;
+            let departed = self.write_batch_back(now, ftl)?;
+            done = departed.0;
+            departures.push(departed);
         }
         if has_tombstone {
-            done = self.flush(done, ftl)?;
+            let departed = self.flush(done, ftl)?;
+            done = departed.0;
+            departures.push(departed);
         }
-        Ok(done)
+        Ok((done, departures))
     }
 
-    /// Writes the batch to flash and lets go of it then.
-    fn write_batch_back(&mut self, now: SimTime, ftl: &mut impl MappingScheme<Payload = P>) -> Done {
-        let done = ftl.write(now.max(self.merged), &self.batch, Cause::Cache)?;
+    /// Writes the batch to flash and lets go of it when it is there.
+    fn write_batch_back(&mut self, now: When, ftl: &mut impl MappingScheme<Payload = P>) -> Departed {
+        let ready = ftl.nand_mut().both(now, self.merged);
+        let done = ftl.write(ready, &self.batch, Cause::Cache)?;
         self.stats.evicted_units += self.batch.len() as u64;
-        self.places.give(done, self.batch.len());
-        for unit in std::mem::take(&mut self.batch) {
-            self.remove(unit.lpn);
+        let units: Vec<Lpn> = self.batch.drain(..).map(|unit| unit.lpn).collect();
+        Ok((done, self.depart(done, &units)))
+    }
+
+    /// `units` are on their way to flash; returns the number of their departure.
+    fn depart(&mut self, arrive: When, units: &[Lpn]) -> u64 {
+        let gone = |lpn: &Lpn| {
+            let entry = self.entries.remove(lpn)?;
+            self.order.remove(&entry.used);
+            Some((*lpn, entry.payload))
+        };
+        let units: Vec<_> = units.iter().filter_map(gone).collect();
+        self.departures += 1;
+        self.leaving_units += units.len();
+        self.leaving.insert(self.departures, Leaving { arrive, units });
+        self.departures
+    }
+
+    /// What departed as `number` is on flash.
+    pub(crate) fn arrived(&mut self, number: u64) {
+        self.leaving_units -= self.leaving.remove(&number).map_or(0, |leaving| leaving.units.len());
+    }
+
+    /// Gives the places of what departed first away before it has arrived; returns when they are free.
+    pub(crate) fn give_away(&mut self) -> Option<When> {
+        let (_, leaving) = self.leaving.pop_first()?;
+        self.leaving_units -= leaving.units.len();
+        Some(leaving.arrive)
+    }
+
+    /// This cache as a power cut would leave it now: what is on its way to flash is still here.
+    pub(crate) fn after_cut(&self) -> Self {
+        let mut left = self.clone();
+        let leaving = std::mem::take(&mut left.leaving);
+        left.leaving_units = 0;
+        // The newest version of what left twice.
+        for (lpn, payload) in leaving.into_values().rev().flat_map(|leaving| leaving.units) {
+            if left.entries.contains_key(&lpn) {
+                continue;
+            }
+            if payload.is_none() {
+                left.trimmed.insert(lpn);
+            }
+            left.entries.insert(lpn, Entry { payload, used: 0 });
+            left.touch(lpn);
         }
-        Ok(done)
+        left.port = Bus::default();
+        left.merged = When::START;
+        left
     }
 
     /// Turns what is here of the `count` units from `first` on into tombstones.
@@ -247,24 +309,16 @@ impl<P: Payload> Nvram<P> {
 
     /// Flushes the mapping scheme; returns when that is done. Then it knows of the trims, and the tombstones
     /// are gone.
-    pub(crate) fn flush(&mut self, now: SimTime, ftl: &mut impl MappingScheme<Payload = P>) -> Done {
+    pub(crate) fn flush(&mut self, now: When, ftl: &mut impl MappingScheme<Payload = P>) -> Departed {
         let mut trimmed = now;
         for &lpn in &self.trimmed {
             // Once more, as a power cut may have brought the unit back.
-            trimmed = trimmed.max(ftl.trim(now, lpn, 1)?);
+            let done = ftl.trim(now, lpn, 1)?;
+            trimmed = ftl.nand_mut().both(trimmed, done);
         }
         let done = ftl.flush(trimmed)?;
-        self.places.give(done, self.trimmed.len());
-        for lpn in std::mem::take(&mut self.trimmed) {
-            self.remove(lpn);
-        }
-        Ok(done)
-    }
-
-    fn remove(&mut self, lpn: Lpn) {
-        if let Some(entry) = self.entries.remove(&lpn) {
-            self.order.remove(&entry.used);
-        }
+        let trimmed: Vec<Lpn> = std::mem::take(&mut self.trimmed).into_iter().collect();
+        Ok((done, self.depart(done, &trimmed)))
     }
 
     /// Checks that the tables agree with each other. Cost: a pass over all entries.
@@ -276,8 +330,10 @@ impl<P: Payload> Nvram<P> {
             "order or tombstones differ from the entries"
         } else if !self.trimmed.iter().all(|lpn| self.holds(*lpn)) {
             "a tombstone is no entry"
-        } else if self.entries.len() + self.places.count() != self.capacity {
-            "entries and free places are not the capacity"
+        } else if self.entries.len() + self.leaving_units > self.capacity
+            || self.leaving.values().map(|leaving| leaving.units.len()).sum::<usize>() != self.leaving_units
+        {
+            "entries and what is on its way to flash are more than the capacity, or wrongly counted"
         } else {
             return Ok(());
         };

@@ -1,9 +1,8 @@
 //! What a drive has done, as plain numbers.
 
-use hdrhistogram::Histogram;
 use strobe_ftl::{CopyStats, GcStats, MergeStats, TranslationStats};
-use strobe_nand::{NandOp, OpCounts};
-use strobe_types::{Geometry, Op, counters};
+use strobe_nand::{Class, NandOp, Occupancy, OpCounts};
+use strobe_types::{Geometry, counters};
 
 use crate::command::CommandKind;
 
@@ -31,6 +30,12 @@ impl HostCounts {
     pub(crate) fn add_many(&mut self, kind: CommandKind, commands: u64, bytes: u64) {
         self.commands[kind as usize] += commands;
         self.bytes[kind as usize] += bytes;
+    }
+
+    /// Takes back a command that was counted and is refused.
+    pub(crate) fn take_back(&mut self, kind: CommandKind, bytes: u64) {
+        self.commands[kind as usize] -= 1;
+        self.bytes[kind as usize] -= bytes;
     }
 
     /// Commands of a kind.
@@ -75,78 +80,23 @@ counters! {
         pub copies: CopyStats,
         /// Non-volatile write cache; `None` if the drive has none.
         pub nvram: Option<NvramStats>,
+        /// What dies' time went to.
+        pub occupancy: Occupancy,
     }
 }
 
 impl DriveStats {
+    /// Time for which dies were held by what nobody waits for: garbage collection, merges, wear levelling, erases;
+    /// added up over all dies, in ns.
+    pub fn background_ns(&self) -> u64 {
+        let classes = [Class::BackgroundRead, Class::BackgroundProgram, Class::Erase];
+        classes.iter().map(|&class| self.occupancy.of(class)).sum()
+    }
+
     /// Write amplification on a drive of this shape: mapping units programmed, for whatever cause and with padding, per
     /// mapping unit that the host wrote; `None` if it wrote none.
     pub fn waf(&self, geometry: &Geometry) -> Option<f64> {
         let programmed = self.nand.total(NandOp::Program) * u64::from(geometry.units_per_page());
         (self.host.units_written > 0).then(|| programmed as f64 / self.host.units_written as f64)
-    }
-}
-
-/// Completion latencies in ns, one histogram per command kind, exact to three digits.
-#[derive(Clone, Debug)]
-pub struct Latency {
-    histograms: Vec<Histogram<u64>>,
-    sums: [u128; Op::ALL.len()],
-    /// Shortest and longest, exact where the histogram rounds.
-    extremes: [(u64, u64); Op::ALL.len()],
-}
-
-impl Latency {
-    /// Empty histograms.
-    pub fn new() -> Self {
-        // They grow with what they see, up to the end of virtual time: a kind that never comes costs 16 KiB,
-        // not half a megabyte.
-        let empty = Histogram::new(3).expect("three digits are possible");
-        Self {
-            histograms: vec![empty; Op::ALL.len()],
-            sums: [0; Op::ALL.len()],
-            extremes: [(u64::MAX, 0); Op::ALL.len()],
-        }
-    }
-
-    #[inline]
-    pub(crate) fn record(&mut self, op: Op, ns: u64) {
-        let recorded = self.histograms[op as usize].record(ns);
-        debug_assert!(recorded.is_ok(), "a growing histogram takes every value");
-        self.sums[op as usize] += u128::from(ns);
-        let (min, max) = &mut self.extremes[op as usize];
-        (*min, *max) = ((*min).min(ns), (*max).max(ns));
-    }
-
-    /// Shortest and longest in ns, exact; `None` if there are none.
-    pub fn extremes_ns(&self, op: Op) -> Option<(u64, u64)> {
-        let (min, max) = self.extremes[op as usize];
-        (min <= max).then_some((min, max))
-    }
-
-    /// The latencies of one kind.
-    pub fn of(&self, op: Op) -> &Histogram<u64> {
-        &self.histograms[op as usize]
-    }
-
-    /// Exact mean in ns, 0 if there are none.
-    pub fn mean_ns(&self, op: Op) -> f64 {
-        match self.of(op).len() {
-            0 => 0.0,
-            n => self.sums[op as usize] as f64 / n as f64,
-        }
-    }
-
-    /// Forgets everything, for a new measurement window.
-    pub fn clear(&mut self) {
-        self.histograms.iter_mut().for_each(Histogram::reset);
-        self.sums = [0; Op::ALL.len()];
-        self.extremes = [(u64::MAX, 0); Op::ALL.len()];
-    }
-}
-
-impl Default for Latency {
-    fn default() -> Self {
-        Self::new()
     }
 }

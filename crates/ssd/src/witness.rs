@@ -1,6 +1,7 @@
 //! What a host may expect to read after a power cut, and whether it does.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use strobe_nand::Payload;
 use strobe_types::Lpn;
@@ -11,7 +12,9 @@ use strobe_types::Lpn;
 pub(crate) struct Witness<P> {
     durable: Vec<P>,
     /// Everything that units changed since the last flush have held since, the newest last.
-    since: BTreeMap<Lpn, Vec<P>>,
+    since: BTreeMap<Lpn, Vec<(u64, P)>>,
+    /// Changes noted: each has its number.
+    seen: u64,
 }
 
 /// What a drive reads as after a power cut, against what it may.
@@ -33,27 +36,38 @@ pub struct Verdict {
 impl<P: Payload> Witness<P> {
     /// A witness of units that hold `contents`, all of which is durable.
     pub(crate) fn new(contents: Vec<P>) -> Self {
-        Self { durable: contents, since: BTreeMap::new() }
+        Self { durable: contents, since: BTreeMap::new(), seen: 0 }
     }
 
-    /// Notes that a unit holds `content` now, durably or until power is cut.
-    pub(crate) fn holds(&mut self, lpn: Lpn, content: P, is_durable: bool) {
-        if is_durable {
-            self.since.remove(&lpn);
-            self.durable[lpn.index()] = content;
-        } else if self.since.get(&lpn).and_then(|since| since.last()).unwrap_or(&self.durable[lpn.index()])
-            != &content
-        {
-            self.since.entry(lpn).or_default().push(content);
+    /// Changes noted so far.
+    pub(crate) fn seen(&self) -> u64 {
+        self.seen
+    }
+
+    /// Notes that a unit holds `content` now, until power is cut.
+    pub(crate) fn holds(&mut self, lpn: Lpn, content: P) {
+        let since = self.since.get(&lpn).and_then(|since| since.last());
+        if since.map_or(&self.durable[lpn.index()], |(_, newest)| newest) != &content {
+            self.seen += 1;
+            self.since.entry(lpn).or_default().push((self.seen, content));
         }
     }
 
-    /// Notes that everything that the units hold now is durable.
-    pub(crate) fn flushed(&mut self) {
-        for (lpn, since) in std::mem::take(&mut self.since) {
-            if let Some(content) = since.into_iter().next_back() {
+    /// Notes that what the units of `range`, or all of them, held at change number `seen` is durable.
+    pub(crate) fn durable(&mut self, range: Option<Range<Lpn>>, seen: u64) {
+        let range = range.unwrap_or(Lpn::new(0)..Lpn::new(u32::MAX));
+        let mut emptied = Vec::new();
+        for (&lpn, since) in self.since.range_mut(range) {
+            let known = since.partition_point(|&(number, _)| number <= seen);
+            if let Some((_, content)) = since.drain(..known).next_back() {
                 self.durable[lpn.index()] = content;
             }
+            if since.is_empty() {
+                emptied.push(lpn);
+            }
+        }
+        for lpn in emptied {
+            self.since.remove(&lpn);
         }
     }
 
@@ -69,8 +83,10 @@ impl<P: Payload> Witness<P> {
             };
             verdict.unflushed += 1;
             match since.last() {
-                Some(newest) if newest == content => verdict.newest += 1,
-                _ if content == durable || since.contains(content) => verdict.older += 1,
+                Some((_, newest)) if newest == content => verdict.newest += 1,
+                _ if content == durable || since.iter().any(|(_, held)| held == content) => {
+                    verdict.older += 1
+                }
                 _ => verdict.wrong.push(lpn),
             }
         }
@@ -87,7 +103,11 @@ mod tests {
 
     /// Unit 0 has not changed since the last flush, unit 1 has been 11, then 12.
     fn witness() -> Witness<u64> {
-        Witness { durable: vec![5, 10], since: BTreeMap::from([(Lpn::new(1), vec![11, 12])]) }
+        Witness {
+            durable: vec![5, 10],
+            since: BTreeMap::from([(Lpn::new(1), vec![(1, 11), (2, 12)])]),
+            seen: 2,
+        }
     }
 
     #[test]

@@ -141,7 +141,10 @@ fn checking_does_not_change_the_result() {
 #[test]
 fn counting_and_timing_do_the_same_flash_operations() {
     let folder = Folder::new();
-    let run = |timing: &str| folder.tiny(&[timing, "drive.ftl.gc.victim=fifo"]).ok().json();
+    let run = |timing: &str| {
+        let sets = [timing, "drive.ftl.gc.victim=fifo", "drive.ftl.gc.mode=stop-the-world"];
+        folder.tiny(&sets).ok().json()
+    };
     let (counted, timed) = (run("run.timing=false"), run("run.timing=true"));
     assert_eq!(counted["nand"], timed["nand"]);
     assert_eq!(counted["host"], timed["host"]);

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use strobe_nand::{Cause, Nand};
-use strobe_types::{BlockId, Geometry, SimTime};
+use strobe_nand::{Cause, Nand, When};
+use strobe_types::{BlockId, Geometry};
 
 use super::format::LogPage;
 use crate::recovery::damaged;
@@ -36,7 +36,7 @@ pub(crate) struct Log {
     pub(crate) base: u64,
     /// When the newest page is on flash. The next one waits for it: recovery believes in no page behind
     /// one that is missing.
-    written: SimTime,
+    written: When,
 }
 
 /// The block at place `at` of the region's order: planes take turns, so that it is spread over the drive.
@@ -67,7 +67,7 @@ impl Log {
             pages_per_block: geometry.pages_per_block(),
             next: 1,
             base: 0,
-            written: SimTime::ZERO,
+            written: When::START,
         }
     }
 
@@ -89,13 +89,13 @@ impl Log {
     pub(crate) fn append<N: Nand>(
         &mut self,
         nand: &mut N,
-        now: SimTime,
+        now: When,
         page: &LogPage,
         cause: Cause,
-    ) -> Result<SimTime, LogWornOut> {
+    ) -> Result<When, LogWornOut> {
         debug_assert_eq!(page.lsn, self.next);
         let bytes = page.encode();
-        let mut now = now.max(self.written);
+        let mut now = nand.both(now, self.written);
         loop {
             let at = match self.head.filter(|&at| self.has_room(nand, at)) {
                 Some(at) => at,
@@ -129,7 +129,7 @@ impl Log {
     }
 
     /// Makes the next block of the ring that holds nothing needed ready to be written.
-    fn open_next<N: Nand>(&mut self, nand: &mut N, now: SimTime) -> Result<(usize, SimTime), LogWornOut> {
+    fn open_next<N: Nand>(&mut self, nand: &mut N, now: When) -> Result<(usize, When), LogWornOut> {
         let length = self.ring.len();
         let start = self.head.map_or(0, |head| head + 1);
         for at in (start..start + length).map(|at| at % length) {
@@ -175,12 +175,12 @@ impl Log {
             }
             at += 1;
         }
-        report.wait();
+        report.wait(nand);
         let mut log = Self::new(&geometry, region);
         firsts.sort_unstable();
         let Some(&(_, head)) = firsts.last() else { return Ok((log, Vec::new(), 0)) };
         let (newest, mut illegible) = pages_of(nand, member_at(&geometry, head), report);
-        report.wait();
+        report.wait(nand);
         let Some(last) = newest.last() else { return damaged("the newest page of the log is gone".into()) };
         (log.base, log.next) = (last.base, last.lsn + 1);
         let mut live = Vec::new();
@@ -200,7 +200,7 @@ impl Log {
                 }
             }
         }
-        report.wait();
+        report.wait(nand);
         live.retain(|page| page.lsn >= log.base.max(1));
         for (expected, page) in (log.base.max(1)..).zip(&live) {
             if page.lsn != expected {
@@ -233,8 +233,7 @@ fn pages_of<N: Nand>(nand: &mut N, block: BlockId, report: &mut Recovery) -> (Ve
 
 fn read<N: Nand>(nand: &mut N, block: BlockId, page: u32, report: &mut Recovery) -> Option<LogPage> {
     let ppn = nand.geometry().page(block, page);
-    let (arrived, bytes): (SimTime, Option<Arc<[u8]>>) = nand.read_meta(report.now(), ppn, Cause::Recovery);
-    report.read(arrived);
+    let (_, bytes): (When, Option<Arc<[u8]>>) = nand.read_meta(report.now(), ppn, Cause::Recovery);
     let page = bytes.and_then(|bytes| LogPage::decode(&bytes));
     report.log_pages += 1;
     report.illegible_pages += u64::from(page.is_none());

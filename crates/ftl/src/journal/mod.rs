@@ -15,8 +15,8 @@ pub(crate) use log::{Log, LogWornOut, region_for};
 pub(crate) use replay::Tables;
 pub(crate) use trims::Trims;
 
-use strobe_nand::{Cause, Nand};
-use strobe_types::{Geometry, SimTime};
+use strobe_nand::{Cause, Nand, When};
+use strobe_types::Geometry;
 
 use format::{Clock, Content, HEADER, LogPage, Record, paginate};
 
@@ -125,9 +125,9 @@ pub(crate) struct Journal {
     /// Journal pages that no segment has followed yet.
     owed: u32,
     /// When the last data page so far is on flash: what the map refers to must be there first.
-    programmed: SimTime,
+    programmed: When,
     /// When the last epoch is on flash.
-    durable_at: SimTime,
+    durable_at: When,
 }
 
 impl Journal {
@@ -148,8 +148,8 @@ impl Journal {
             next_segment: 0,
             round_began: 0,
             owed: 0,
-            programmed: SimTime::ZERO,
-            durable_at: SimTime::ZERO,
+            programmed: When::START,
+            durable_at: When::START,
         }
     }
 
@@ -176,8 +176,8 @@ impl Journal {
     }
 
     #[inline]
-    pub(crate) fn data_programmed(&mut self, done: SimTime) {
-        self.programmed = self.programmed.max(done);
+    pub(crate) fn data_programmed<N: Nand>(&mut self, nand: &mut N, done: When) {
+        self.programmed = nand.both(self.programmed, done);
     }
 
     /// Whether the epoch should end before more changes.
@@ -186,13 +186,13 @@ impl Journal {
     }
 
     /// When the last epoch is on flash.
-    pub(crate) fn durable_at(&self) -> SimTime {
+    pub(crate) fn durable_at(&self) -> When {
         self.durable_at
     }
 
     /// When the last epoch and all data programmed so far are on flash.
-    pub(crate) fn settled_at(&self) -> SimTime {
-        self.durable_at.max(self.programmed)
+    pub(crate) fn settled_at<N: Nand>(&self, nand: &mut N) -> When {
+        nand.both(self.durable_at, self.programmed)
     }
 
     /// Whether nothing has changed since the last epoch.
@@ -211,13 +211,13 @@ impl Journal {
     pub(crate) fn end_epoch<N: Nand>(
         &mut self,
         nand: &mut N,
-        now: SimTime,
+        now: When,
         records: Vec<Record>,
         clock: Clock,
         words: &dyn Fn(u64) -> u32,
-    ) -> Result<SimTime, LogWornOut> {
+    ) -> Result<When, LogWornOut> {
         let payload = LogDemand::payload(nand.geometry());
-        let mut done = now.max(self.programmed);
+        let mut done = nand.both(now, self.programmed);
         self.epoch += 1;
         let pages = paginate(records, payload);
         let count = pages.len() as u32;
@@ -282,10 +282,10 @@ impl Journal {
     fn write_segment<N: Nand>(
         &mut self,
         nand: &mut N,
-        now: SimTime,
+        now: When,
         clock: Clock,
         words: &dyn Fn(u64) -> u32,
-    ) -> Result<SimTime, LogWornOut> {
+    ) -> Result<When, LogWornOut> {
         let number = self.next_segment;
         let segments = self.segments();
         if number == 0 {

@@ -4,8 +4,8 @@
 //! says that its unit has been trimmed since. So trims go into a log, one bit for each unit. A set bit hides the
 //! pages that are older than the epoch it belongs to, not those written later.
 
-use strobe_nand::Nand;
-use strobe_types::{Geometry, Lpn, SimTime};
+use strobe_nand::{Nand, When};
+use strobe_types::{Geometry, Lpn};
 
 use super::format::{Clock, Record};
 use super::{Journal, Log, LogDemand, LogWornOut, Tables, region_for};
@@ -117,13 +117,14 @@ impl Trims {
     pub(crate) fn commit<N: Nand>(
         &mut self,
         nand: &mut N,
-        now: SimTime,
+        now: When,
         sequence: u64,
         host_units: u64,
-    ) -> Result<SimTime, LogWornOut> {
+    ) -> Result<When, LogWornOut> {
         // Also bits that writes have cleared take room in the next epoch.
         if !self.pending && !self.journal.is_full() {
-            return Ok(now.max(self.journal.settled_at()));
+            let settled = self.journal.settled_at(nand);
+            return Ok(nand.both(now, settled));
         }
         self.pending = false;
         let (changed, _) = self.journal.take_changes();

@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use strobe_ftl::{GcStream, Inspectable, MappingScheme, PageMap, PageMapConfig, Temperature};
-use strobe_nand::{Cause, Chip, Nand, Unit, Untimed, WearConfig};
-use strobe_types::{BlockId, Geometry, GeometrySpec, Lpn, Ppa, Prng, SimTime};
+use strobe_nand::{Cause, Chip, Nand, Unit, Untimed, WearConfig, When};
+use strobe_types::{BlockId, Geometry, GeometrySpec, Lpn, Ppa, Prng};
 
 use super::ledger::{Ledger, Ranking};
 use super::watched::{Event, Log, Spy, Watched};
 
-const T0: SimTime = SimTime::ZERO;
+const T0: When = When::START;
 /// Blocks that were emptied together.
 pub(super) struct Round {
     /// How things stood before.
@@ -57,7 +57,7 @@ impl Bench {
         let geometry = Geometry::new(spec).expect("valid geometry");
         let log = Log::default();
         let spy = Spy { policy: ranking.policy(&geometry), log: Rc::clone(&log) };
-        let chip = Chip::new(geometry.clone(), wear, Untimed, config.seed);
+        let chip = Chip::new(geometry.clone(), wear, Untimed::default(), config.seed);
         let nand = Watched { chip, log: Rc::clone(&log) };
         Self {
             ftl: PageMap::new(nand, spy, config).expect("the drive is not too full"),

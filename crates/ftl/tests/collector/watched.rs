@@ -7,7 +7,7 @@ use std::sync::Arc;
 use strobe_ftl::gc::{AnyPolicy, BlockView, VictimPolicy};
 use strobe_nand::{
     BlockState, Cause, Chip, EraseFailed, Nand, OobRecord, OpCounts, ProgramFailed, StampMedium, Unit,
-    Untimed,
+    Untimed, When,
 };
 use strobe_types::{BlockId, Geometry, Lpn, Ppa, Ppn, Prng, SimTime};
 /// One call to the flash or to the victim policy.
@@ -44,25 +44,49 @@ impl Watched {
 impl Nand for Watched {
     type Payload = u64;
 
-    const TIMED: bool = false;
+    type Timing = Untimed;
+
+    fn timing(&self) -> &Untimed {
+        self.chip.timing()
+    }
+
+    fn timing_mut(&mut self) -> &mut Untimed {
+        self.chip.timing_mut()
+    }
+
+    fn run(&mut self, until: SimTime) -> bool {
+        self.chip.run(until)
+    }
+
+    fn reported(&mut self, tokens: &mut Vec<u64>) {
+        self.chip.reported(tokens);
+    }
+
+    fn finish(&mut self, when: When) -> SimTime {
+        self.chip.finish(when)
+    }
+
+    fn drain(&mut self) -> SimTime {
+        self.chip.drain()
+    }
 
     fn geometry(&self) -> &Geometry {
         self.chip.geometry()
     }
 
-    fn read(&mut self, now: SimTime, ppn: Ppn, units: u32, cause: Cause) -> SimTime {
-        self.chip.read(now, ppn, units, cause)
+    fn read(&mut self, after: When, ppn: Ppn, units: u32, cause: Cause) -> When {
+        self.chip.read(after, ppn, units, cause)
     }
 
     fn program(
         &mut self,
-        now: SimTime,
+        after: When,
         page: Ppn,
         units: &[Unit<u64>],
         sequence: u64,
         cause: Cause,
-    ) -> Result<SimTime, ProgramFailed> {
-        let result = self.chip.program(now, page, units, sequence, cause);
+    ) -> Result<When, ProgramFailed> {
+        let result = self.chip.program(after, page, units, sequence, cause);
         let written = match result {
             Ok(_) => units.len(),
             Err(failed) => (failed.programmed * self.geometry().units_per_page()) as usize,
@@ -77,24 +101,24 @@ impl Nand for Watched {
 
     fn program_meta(
         &mut self,
-        now: SimTime,
+        after: When,
         ppn: Ppn,
         bytes: &[u8],
         cause: Cause,
-    ) -> Result<SimTime, ProgramFailed> {
-        self.chip.program_meta(now, ppn, bytes, cause)
+    ) -> Result<When, ProgramFailed> {
+        self.chip.program_meta(after, ppn, bytes, cause)
     }
 
-    fn read_meta(&mut self, now: SimTime, ppn: Ppn, cause: Cause) -> (SimTime, Option<Arc<[u8]>>) {
-        self.chip.read_meta(now, ppn, cause)
+    fn read_meta(&mut self, after: When, ppn: Ppn, cause: Cause) -> (When, Option<Arc<[u8]>>) {
+        self.chip.read_meta(after, ppn, cause)
     }
 
     fn record(&self, ppn: Ppn) -> Option<OobRecord> {
         self.chip.record(ppn)
     }
 
-    fn erase(&mut self, now: SimTime, block: BlockId, cause: Cause) -> Result<SimTime, EraseFailed> {
-        let done = self.chip.erase(now, block, cause)?;
+    fn erase(&mut self, after: When, block: BlockId, cause: Cause) -> Result<When, EraseFailed> {
+        let done = self.chip.erase(after, block, cause)?;
         self.note(Event::Erased(block, cause));
         Ok(done)
     }
@@ -118,10 +142,6 @@ impl Nand for Watched {
 
     fn counts(&self) -> &OpCounts {
         self.chip.counts()
-    }
-
-    fn idle_at(&self) -> SimTime {
-        self.chip.idle_at()
     }
 }
 

@@ -225,6 +225,6 @@ impl Cell {
     }
 
     fn run_batch(&mut self) -> Result<(), RunError> {
-        self.drive.run(&self.batch, &[], &mut self.queue).map_err(|(_, error)| RunError::Command(error))
+        self.drive.issue(&self.batch, &[], &mut self.queue).map_err(|(_, error)| RunError::Command(error))
     }
 }

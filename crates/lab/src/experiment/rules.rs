@@ -1,6 +1,6 @@
 //! Which keys count only beside which others.
 
-use strobe_ssd::{CopyMode, MigrationName, NvramPolicyName, WearLevelingName};
+use strobe_ssd::{CopyMode, GcMode, MigrationName, NvramPolicyName, WearLevelingName};
 use strobe_workload::synthetic::Kind;
 
 use crate::Experiment;
@@ -160,10 +160,37 @@ pub(super) const RULES: &[Rule] = &[
             "drive.controller.trim.mib_ns",
             "drive.controller.nvram.read_ns",
             "drive.controller.nvram.write_ns",
+            "drive.controller.schedule.host_program_ns",
+            "drive.controller.schedule.background_read_ns",
+            "drive.controller.schedule.background_program_ns",
+            "drive.controller.schedule.erase_ns",
+            "drive.nand.suspend.most",
+            "drive.nand.suspend.suspend_ns",
+            "drive.nand.suspend.resume_ns",
+            "drive.nand.suspend.least_left_ns",
+            "drive.ftl.gc.soft_blocks",
+            "drive.ftl.gc.pace_blocks",
+            "drive.ftl.gc.victims",
         ],
         switches: TIMING,
         wants: "run.timing = true; without time operations are only counted",
         counts: |e| e.run.timing,
+    },
+    Rule {
+        keys: &["drive.ftl.gc.soft_blocks", "drive.ftl.gc.pace_blocks", "drive.ftl.gc.victims"],
+        switches: &["drive.ftl.gc.mode"],
+        wants: "drive.ftl.gc.mode = \"background\"",
+        counts: |e| e.drive.ftl.gc.mode == GcMode::Background,
+    },
+    Rule {
+        keys: &[
+            "drive.nand.suspend.suspend_ns",
+            "drive.nand.suspend.resume_ns",
+            "drive.nand.suspend.least_left_ns",
+        ],
+        switches: &["drive.nand.suspend.most"],
+        wants: "drive.nand.suspend.most above 0",
+        counts: |e| e.drive.nand.suspend.most > 0,
     },
     Rule {
         keys: &[

@@ -33,7 +33,7 @@ pub struct GcResult {
     pub units_moved: u64,
     /// Mapping units moved per block emptied.
     pub copies_per_erase: Option<f64>,
-    /// Virtual time from the start of each call to its last erase, summed, in ns.
+    /// Time for which dies were held by collection, merges, wear levelling and erases, added up over all dies, in ns.
     pub time_ns: u64,
     /// Programs that failed and were repeated elsewhere.
     pub program_failures: u64,
@@ -113,7 +113,7 @@ counters_of! {
 
 impl GcResult {
     pub(crate) fn of(stats: &DriveStats) -> Self {
-        let GcStats { runs, victims, units_moved, time_ns, program_failures, wear_blocks, wear_units_moved } =
+        let GcStats { runs, victims, units_moved, program_failures, wear_blocks, wear_units_moved } =
             stats.gc;
         let copies_per_erase = ratio(units_moved, victims);
         Self {
@@ -121,7 +121,7 @@ impl GcResult {
             victims,
             units_moved,
             copies_per_erase,
-            time_ns,
+            time_ns: stats.background_ns(),
             program_failures,
             wear_blocks,
             wear_units_moved,

@@ -4,9 +4,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use strobe_types::Op;
 
-use crate::latency::Latencies;
 use crate::record::{OpRecord, Record};
 use crate::verdict::JobLoad;
+use strobe_ssd::Latencies;
 
 /// One job with fio's names.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]

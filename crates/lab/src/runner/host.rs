@@ -114,8 +114,19 @@ impl<'a> Host<'a> {
     }
 
     /// What comes next is paced like this, and begins when all that came before is complete.
-    pub(super) fn set_pacing(&mut self, pacing: Pacing) {
+    pub(super) fn set_pacing(&mut self, pacing: Pacing) -> Result<(), Stop> {
+        self.finish()?;
         self.queue = HostQueue::new(pacing, self.finished());
+        Ok(())
+    }
+
+    /// Waits until all requests issued are complete.
+    pub(super) fn finish(&mut self) -> Result<(), Stop> {
+        self.queue.finish(&mut *self.drive).map_err(Stop::Drive)?;
+        match self.finished() >= SimTime::from_ns(u64::MAX - 1) {
+            true => Err(RunError::EndOfTime.into()),
+            false => Ok(()),
+        }
     }
 
     /// The measured window begins at `now`, in the midst of what goes on.
@@ -152,6 +163,7 @@ impl<'a> Host<'a> {
 
     /// Writes back what is left in the write buffer; returns when that is done. No request waits for it.
     pub(super) fn settle(&mut self) -> Result<SimTime, Stop> {
+        self.finish()?;
         self.drive.settle(self.finished()).map_err(Stop::Drive)
     }
 
@@ -175,14 +187,15 @@ impl<'a> Host<'a> {
     /// matters then. Also returns how many requests were executed.
     fn run_batch(&mut self, batch: &[Request], arrivals: &[SimTime]) -> (usize, Result<(), Stop>) {
         let Some(power) = &mut self.power else {
-            return match self.drive.run(batch, arrivals, &mut self.queue) {
+            return match self.drive.issue(batch, arrivals, &mut self.queue) {
                 Ok(()) => (batch.len(), Ok(())),
                 Err((failed, error)) => (failed, Err(Stop::Drive(error))),
             };
         };
         for (at, request) in batch.iter().enumerate() {
             let arrivals = arrivals.get(at..=at).unwrap_or_default();
-            if let Err((_, error)) = self.drive.run(std::slice::from_ref(request), arrivals, &mut self.queue)
+            if let Err((_, error)) =
+                self.drive.issue(std::slice::from_ref(request), arrivals, &mut self.queue)
             {
                 return (at, Err(Stop::Drive(error)));
             }
@@ -232,7 +245,7 @@ impl<'a> Host<'a> {
         if self.drive.stats().host.units_written >= self.series.due() {
             self.sample()?;
         }
-        if self.finished() == SimTime::from_ns(u64::MAX) {
+        if self.finished() >= SimTime::from_ns(u64::MAX - 1) {
             return Err(RunError::EndOfTime.into());
         }
         self.report()?;

@@ -83,6 +83,8 @@ impl<'a> Runner<'a> {
     pub(super) fn run(mut self, source: Source<'_>) -> Result<RunResult, RunError> {
         let watch = Stopwatch::start();
         let end = self.phases(source);
+        // What was issued before a run was stopped counts with its latency; why it was stopped counts more than an error.
+        let _ = self.host.finish();
         if self.host.is_measuring() && matches!(end, Err(Stop::BadBlocks)) {
             // Should the drive die of it, the blocks asked for have gone bad nevertheless.
             let _ = self.host.settle();
@@ -154,7 +156,7 @@ impl<'a> Runner<'a> {
         let capacity = host.drive.logical_units();
         let warmup = run.warmup.pages(capacity).unwrap_or(0);
         host.begin("warm-up", Some(warmup));
-        host.set_pacing(pacing);
+        host.set_pacing(pacing)?;
         generator.issue(host, warmup)?;
         if let Some(steady) = &mut self.steady {
             let round = steady.interval.pages(capacity).unwrap_or(0).max(1);
@@ -168,7 +170,7 @@ impl<'a> Runner<'a> {
         let default = (!run.until_worn()).then_some(Amount::Capacities(1.0));
         let measure = run.measure.or(default).and_then(|amount| amount.pages(capacity));
         host.begin_measuring(measure)?;
-        host.set_pacing(pacing);
+        host.set_pacing(pacing)?;
         generator.issue(host, measure.unwrap_or(u64::MAX))?;
         host.settle()?;
         Ok(EndedBy::Measure)

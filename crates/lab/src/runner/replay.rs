@@ -46,7 +46,7 @@ pub(super) fn replay(
     let pacing = if is_open_loop { Pacing::Open } else { closed(config.host) };
     for _ in 0..config.repeat {
         let before: u64 = replayed.summary.requests.values().sum();
-        host.set_pacing(pacing);
+        host.set_pacing(pacing)?;
         replay_once(host, config, limit, replayed)?;
         if limit.is_some_and(|limit| host.phase.pages >= limit) {
             break;
@@ -115,6 +115,7 @@ fn replay_once(
         *summary.skipped.entry(reason.name().to_owned()).or_default() += count;
     }
     summary.changes = summary.changes.and(&fitter.changes);
+    result = result.and_then(|()| host.finish());
     if is_open_loop {
         let finished = host.queue.finished();
         waits.get_or_insert_default().add(arrived, start, last, finished);

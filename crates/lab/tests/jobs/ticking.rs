@@ -43,6 +43,10 @@ impl Device for Ticking {
         let tick = SimTime::from_ns((self.now.as_ns() / TICK_NS + 1) * TICK_NS);
         self.inner.next_event().map(|event| event.min(tick))
     }
+    fn has_completion(&self, until: SimTime) -> bool {
+        self.inner.has_completion(until)
+    }
+
     fn advance(&mut self, until: SimTime, completions: &mut Vec<Completion>) {
         assert!(until >= self.now, "time goes back from {:?} to {until:?}", self.now);
         self.now = until;

@@ -3,6 +3,7 @@
 mod tear;
 #[cfg(test)]
 mod tests;
+mod undo;
 
 use std::sync::Arc;
 
@@ -11,9 +12,10 @@ use strobe_types::{BlockId, Geometry, Lpn, Ppa, Ppn, Prng, SimTime, prefetch_wri
 use crate::cut::Cuts;
 use crate::wear::factory_bad;
 use crate::{
-    BlockState, Cause, EraseFailed, Medium, Nand, NandOp, OobRecord, OpCounts, ProgramFailed, Timing, Unit,
-    WearConfig,
+    BlockState, Cause, Class, EraseFailed, Medium, Nand, NandOp, OobRecord, OpCounts, ProgramFailed, Timing,
+    Unit, WearConfig, When,
 };
+use undo::OnTheirWay;
 
 /// What a chip knows beside what its medium keeps, as read back from an image.
 pub(crate) struct Restored {
@@ -60,7 +62,7 @@ impl From<BlockState> for Block {
 /// Memory: 4 bytes per mapping unit for the out-of-band LPN, 8 bytes per block, plus what
 /// `medium` keeps.
 #[derive(Clone, Debug)]
-pub struct Chip<T, M> {
+pub struct Chip<T, M: Medium> {
     geometry: Geometry,
     /// LPN of each programmed unit; [`PADDING`] in unused places of a page.
     oob_lpn: Vec<u32>,
@@ -73,6 +75,8 @@ pub struct Chip<T, M> {
     /// Whether programs can fail or power can be cut: then they go page by page.
     page_by_page: bool,
     cuts: Cuts<Self>,
+    /// What a power cut would undo, where one is planned and operations take time.
+    on_their_way: OnTheirWay<M::Payload>,
     timing: T,
     medium: M,
 }
@@ -120,6 +124,7 @@ impl<T: Timing, M: Medium> Chip<T, M> {
             faults: Prng::derive(seed.wrapping_add(counts.changes()), "program-fail"),
             counts,
             cuts: Cuts::default(),
+            on_their_way: OnTheirWay::default(),
             timing,
             medium,
             geometry,
@@ -170,18 +175,19 @@ impl<T: Timing, M: Medium> Chip<T, M> {
     #[inline(always)]
     fn store(
         &mut self,
-        now: SimTime,
+        after: When,
         first: Ppn,
         units: &[Unit<M::Payload>],
         pages: u32,
         sequence: u64,
         cause: Cause,
-    ) -> SimTime {
+    ) -> When {
         let per_page = self.geometry.units_per_page();
-        let mut done = now;
+        let mut done = after;
         for page in 0..pages {
             let ppn = first.plus(page);
-            done = done.max(self.timing.program(now, || self.geometry.place(ppn)));
+            // Pages of a block are programmed in order: when the last one is there all are.
+            done = self.timing.program(after, program_class(cause), || self.geometry.place(ppn));
             let from = (page * per_page) as usize;
             let content = &units[from..units.len().min(from + per_page as usize)];
             self.medium.store(
@@ -229,13 +235,13 @@ impl<T: Timing, M: Medium> Chip<T, M> {
     #[cold]
     fn program_by_page(
         &mut self,
-        now: SimTime,
+        after: When,
         first: Ppn,
         units: &[Unit<M::Payload>],
         sequence: u64,
         cause: Cause,
-    ) -> Result<SimTime, ProgramFailed> {
-        let mut done = now;
+    ) -> Result<When, ProgramFailed> {
+        let mut done = after;
         let mut contents = units.chunks(self.geometry.units_per_page() as usize);
         for page in 0..self.pages_for(units.len()) {
             let (ppn, content) = (first.plus(page), contents.next().unwrap_or_default());
@@ -245,7 +251,9 @@ impl<T: Timing, M: Medium> Chip<T, M> {
             let content = if failed { &[] } else { content };
             self.counts.add(NandOp::Program, cause);
             self.write_oob(self.geometry.first_unit_of_page(ppn), content, 1);
-            done = done.max(self.store(now, ppn, content, 1, sequence + u64::from(page), cause));
+            let stored = self.store(after, ppn, content, 1, sequence + u64::from(page), cause);
+            self.track_program(stored, ppn, cause);
+            done = stored;
             if failed {
                 return Err(ProgramFailed { programmed: page, at: done });
             }
@@ -272,10 +280,34 @@ impl<T: Timing, M: Medium> Chip<T, M> {
 impl<T: Timing, M: Medium> Nand for Chip<T, M> {
     type Payload = M::Payload;
 
-    const TIMED: bool = T::TIMED;
+    type Timing = T;
 
-    fn is_timed(&self) -> bool {
-        self.timing.is_timed()
+    fn timing(&self) -> &T {
+        &self.timing
+    }
+
+    fn timing_mut(&mut self) -> &mut T {
+        &mut self.timing
+    }
+
+    fn run(&mut self, until: SimTime) -> bool {
+        if self.on_their_way.is_kept { self.run_tracked(until) } else { self.timing.run(until) }
+    }
+
+    fn reported(&mut self, tokens: &mut Vec<u64>) {
+        tokens.append(&mut self.on_their_way.reported);
+        self.timing.reported(tokens);
+    }
+
+    fn finish(&mut self, when: When) -> SimTime {
+        if self.on_their_way.is_kept { self.finish_tracked(when) } else { self.timing.finish(when) }
+    }
+
+    fn drain(&mut self) -> SimTime {
+        if self.on_their_way.is_kept {
+            self.run_tracked_to_the_end();
+        }
+        self.timing.drain()
     }
 
     fn geometry(&self) -> &Geometry {
@@ -283,38 +315,43 @@ impl<T: Timing, M: Medium> Nand for Chip<T, M> {
     }
 
     #[inline(always)]
-    fn read(&mut self, now: SimTime, ppn: Ppn, units: u32, cause: Cause) -> SimTime {
+    fn read(&mut self, after: When, ppn: Ppn, units: u32, cause: Cause) -> When {
         self.assert_readable(ppn, units);
         self.counts.add(NandOp::Read, cause);
-        self.timing.read(now, units, || self.geometry.place(ppn))
+        let mut after = after;
+        if self.is_on_its_way(ppn) {
+            let programmed = self.timing.last_program(|| self.geometry.place(ppn));
+            after = self.timing.both(after, programmed);
+        }
+        self.timing.read(after, read_class(cause), units, || self.geometry.place(ppn))
     }
 
     #[inline(always)]
     fn program(
         &mut self,
-        now: SimTime,
+        after: When,
         first: Ppn,
         units: &[Unit<M::Payload>],
         sequence: u64,
         cause: Cause,
-    ) -> Result<SimTime, ProgramFailed> {
+    ) -> Result<When, ProgramFailed> {
         if self.page_by_page {
-            return self.program_by_page(now, first, units, sequence, cause);
+            return self.program_by_page(after, first, units, sequence, cause);
         }
         let pages = self.pages_for(units.len());
         self.take_pages(first, pages);
         self.counts.add_many(NandOp::Program, cause, u64::from(pages));
         self.write_oob(self.geometry.first_unit_of_page(first), units, pages);
-        Ok(self.store(now, first, units, pages, sequence, cause))
+        Ok(self.store(after, first, units, pages, sequence, cause))
     }
 
     fn program_meta(
         &mut self,
-        now: SimTime,
+        after: When,
         ppn: Ppn,
         bytes: &[u8],
         cause: Cause,
-    ) -> Result<SimTime, ProgramFailed> {
+    ) -> Result<When, ProgramFailed> {
         assert!(
             bytes.len() <= self.geometry.page_bytes() as usize,
             "flash rule broken: program of {} bytes to page {ppn}",
@@ -328,25 +365,29 @@ impl<T: Timing, M: Medium> Nand for Chip<T, M> {
         self.counts.add(NandOp::Program, cause);
         self.write_oob(self.geometry.first_unit_of_page(ppn), &[], 1);
         if failed {
-            let at = self.store(now, ppn, &[], 1, 0, cause);
+            let at = self.store(after, ppn, &[], 1, 0, cause);
+            self.track_program(at, ppn, cause);
             return Err(ProgramFailed { programmed: 0, at });
         }
         self.medium.store_meta(ppn, bytes, cause);
-        Ok(now.max(self.timing.program(now, || self.geometry.place(ppn))))
+        let done = self.timing.program(after, program_class(cause), || self.geometry.place(ppn));
+        self.track_program(done, ppn, cause);
+        Ok(done)
     }
 
-    fn read_meta(&mut self, now: SimTime, ppn: Ppn, cause: Cause) -> (SimTime, Option<Arc<[u8]>>) {
-        let arrived = self.read(now, ppn, self.geometry.units_per_page(), cause);
+    fn read_meta(&mut self, after: When, ppn: Ppn, cause: Cause) -> (When, Option<Arc<[u8]>>) {
+        let arrived = self.read(after, ppn, self.geometry.units_per_page(), cause);
         (arrived, self.medium.load_meta(ppn))
     }
 
-    fn erase(&mut self, now: SimTime, id: BlockId, cause: Cause) -> Result<SimTime, EraseFailed> {
+    fn erase(&mut self, after: When, id: BlockId, cause: Cause) -> Result<When, EraseFailed> {
         assert!(!self.block(id).bad, "flash rule broken: erase of bad block {id}");
         if self.cuts.is_planned() {
             self.cut(|flash| flash.tear_block(id));
         }
         self.counts.add(NandOp::Erase, cause);
-        let done = self.timing.erase(now, || self.geometry.place_of_block(id));
+        let done = self.timing.erase(after, Class::Erase, || self.geometry.place_of_block(id));
+        self.track_erase(done, id, cause);
         let erases = self.block(id).erase_count;
         if self.wear.endurance_pe.is_some_and(|limit| erases >= limit) {
             self.blocks[id.index()].history |= Block::BAD;
@@ -399,6 +440,9 @@ impl<T: Timing, M: Medium> Nand for Chip<T, M> {
     }
 
     fn mark_bad(&mut self, block: BlockId) {
+        if !self.block(block).bad {
+            self.track_mark(block);
+        }
         self.blocks[block.index()].history |= Block::BAD;
         self.keep_state(block, None);
     }
@@ -407,8 +451,8 @@ impl<T: Timing, M: Medium> Nand for Chip<T, M> {
         &self.counts
     }
 
-    fn idle_at(&self) -> SimTime {
-        self.timing.idle_at()
+    fn was_cut(&self) -> bool {
+        !self.cuts.taken.is_empty()
     }
 
     #[inline(always)]
@@ -422,5 +466,23 @@ impl<T: Timing, M: Medium> Nand for Chip<T, M> {
 
     fn sync(&mut self) {
         self.medium.sync();
+    }
+}
+
+/// How urgent a read is: somebody waits for those of the host, and for those that find where its data is.
+#[inline(always)]
+fn read_class(cause: Cause) -> Class {
+    match cause {
+        Cause::Host | Cause::Map | Cause::Recovery => Class::HostRead,
+        _ => Class::BackgroundRead,
+    }
+}
+
+/// How urgent a program is: nobody waits for moved data.
+#[inline(always)]
+fn program_class(cause: Cause) -> Class {
+    match cause {
+        Cause::Gc | Cause::Merge | Cause::Wear => Class::BackgroundProgram,
+        _ => Class::HostProgram,
     }
 }

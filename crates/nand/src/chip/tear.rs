@@ -8,8 +8,11 @@ use crate::{Cause, Medium, NandOp, Timing};
 
 impl<T: Timing, M: Medium> Chip<T, M> {
     /// Takes the snapshots planned for the next operation; `tear` does to a copy of the array what the
-    /// operation does when it is cut short.
+    /// operation does when it is cut short. Where operations take time they are taken when they do (`undo.rs`).
     pub(super) fn cut(&mut self, tear: impl FnOnce(&mut Self)) {
+        if self.on_their_way.is_kept {
+            return;
+        }
         let operation = self.counts.changes() + 1;
         let (before, during) = self.cuts.wanted(operation);
         if !before && !during {
@@ -52,6 +55,7 @@ impl<T: Timing, M: Medium> Chip<T, M> {
 impl<T: Timing, M: Medium> PowerCuts for Chip<T, M> {
     fn plan_cuts(&mut self, plan: CutPlan) {
         self.cuts = Cuts::new(plan);
+        self.keep_on_their_way();
         self.page_by_page = self.wear.program_fail_rate > 0.0 || self.cuts.is_planned();
     }
 

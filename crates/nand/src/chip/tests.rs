@@ -18,14 +18,14 @@ fn chip(wear: WearConfig) -> TestChip {
         unit_bytes: 4096,
     })
     .expect("valid");
-    Chip::new(geometry, wear, Untimed, 1)
+    Chip::new(geometry, wear, Untimed::default(), 1)
 }
 
 fn unit(lpn: u32, stamp: u64) -> Unit<u64> {
     Unit { lpn: Lpn::new(lpn), payload: stamp }
 }
 
-const T0: SimTime = SimTime::ZERO;
+const T0: When = When::START;
 
 #[test]
 fn a_page_reads_back_as_programmed_until_erased() {

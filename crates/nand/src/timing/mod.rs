@@ -1,93 +1,347 @@
 //! When flash operations happen.
 //!
-//! [`Timing`] is the contract. [`ArrayTiming`] (`array.rs`) books dies and channels in virtual time, each of them
-//! a schedule of its own (`schedule.rs`); [`Untimed`] takes no time at all; [`SwitchedTiming`] is either of them.
+//! [`Timing`] is the contract: operations are issued, time is let pass, and what somebody watches is reported when it
+//! is complete. [`ArrayTiming`] (`array.rs`) is the event-driven model of dies and channels: `ops.rs` has the
+//! operations that are on their way and what waits for what, `die.rs` one die, `channel.rs` one bus, `race.rs` finds
+//! what happens next. [`Untimed`] takes no time at all; [`SwitchedTiming`] is either of them.
 
 mod array;
-mod schedule;
+mod channel;
+mod config;
+mod die;
+mod link;
+mod ops;
+mod race;
 #[cfg(test)]
 mod tests;
 
-pub use array::{ArrayTiming, TimingConfig};
-pub use schedule::Bus;
+pub use array::ArrayTiming;
+pub use config::{Class, SuspendConfig, TimingConfig};
+pub use link::Bus;
+pub use ops::Ticket;
 
-use strobe_types::{Place, SimTime};
+use strobe_types::{Place, SimTime, counters};
 
-/// Tells when an operation on flash is complete.
+/// When something is done: at a time that is known, or together with an operation that is still on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum When {
+    /// At this time.
+    At(SimTime),
+    /// When this is complete; at once if it is.
+    With(Ticket),
+}
+
+impl When {
+    /// At once.
+    pub const START: Self = When::At(SimTime::ZERO);
+}
+
+impl From<SimTime> for When {
+    #[inline(always)]
+    fn from(time: SimTime) -> Self {
+        When::At(time)
+    }
+}
+
+counters! {
+    /// What has been done with dies' time.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct Occupancy {
+        /// Time for which dies were held, by class of what held them, added up over all dies, in ns. A suspended
+        /// operation does not hold its die; suspending and resuming count as its own time.
+        pub held_ns: [u64; Class::ALL.len()],
+        /// Operations that were suspended, counted each time.
+        pub suspends: u64,
+    }
+}
+
+impl Occupancy {
+    /// The same for one class.
+    pub fn of(&self, class: Class) -> u64 {
+        self.held_ns[class as usize]
+    }
+
+    /// Time for which dies were held, in ns, added up over all dies.
+    pub fn total_ns(&self) -> u64 {
+        self.held_ns.iter().sum()
+    }
+}
+
+/// Lets operations on flash take their time.
+///
+/// **The caller promises** to issue operations in the order in which they may depend on each other: a program after
+/// what it waits for, an erase after the programs and reads of its block. It lets time pass with [`Timing::run`] and
+/// never asks for a time that has passed.
+///
+/// **The implementer promises** that operations on one block keep the order of their issue as far as flash asks for
+/// it: pages are programmed in order, nothing is read or programmed before an erase issued earlier is complete, and an
+/// erase waits for everything issued before it.
 pub trait Timing: Clone {
-    /// Whether returned times may mean anything.
+    /// Whether times may mean anything.
     const TIMED: bool;
+
     /// Whether they do.
     fn is_timed(&self) -> bool {
         Self::TIMED
     }
-    /// A page read that transfers `units` mapping units.
-    fn read(&mut self, now: SimTime, units: u32, place: impl FnOnce() -> Place) -> SimTime;
-    /// A page program.
-    fn program(&mut self, now: SimTime, place: impl FnOnce() -> Place) -> SimTime;
-    /// A block erase.
-    fn erase(&mut self, now: SimTime, place: impl FnOnce() -> Place) -> SimTime;
-    /// When everything issued so far is complete.
-    fn idle_at(&self) -> SimTime;
+
+    /// A page read that transfers `units` mapping units, not before `after`.
+    fn read(&mut self, after: When, class: Class, units: u32, place: impl FnOnce() -> Place) -> When;
+
+    /// A page program, not before `after`.
+    fn program(&mut self, after: When, class: Class, place: impl FnOnce() -> Place) -> When;
+
+    /// A block erase, not before `after`.
+    fn erase(&mut self, after: When, class: Class, place: impl FnOnce() -> Place) -> When;
+
+    /// When both are done.
+    fn both(&mut self, a: When, b: When) -> When;
+
+    /// Reports `token` when `when` is there: to be found with [`Timing::reported`].
+    fn watch(&mut self, when: When, token: u64);
+
+    /// The time.
+    fn now(&self) -> SimTime;
+
+    /// When something happens next, if anything is on its way.
+    fn next_event(&self) -> Option<SimTime>;
+
+    /// Lets time pass until something watched is there, but no further than `until`. True if something is.
+    fn run(&mut self, until: SimTime) -> bool;
+
+    /// What [`Timing::watch`] has reported since this was called last, in the order of the events.
+    fn reported(&mut self, tokens: &mut Vec<u64>);
+
+    /// Lets what was issued start where it can. Until then nothing that was issued at this instant has begun, so that
+    /// operations issued together can share an array time.
+    fn start(&mut self);
+
+    /// The time when `when` is there; lets time pass until then, if it is to come. For whoever is alone with the
+    /// flash: what others watch meanwhile is kept for them.
+    fn finish(&mut self, when: When) -> SimTime;
+
+    /// Lets time pass until everything issued is complete; returns when that is.
+    fn drain(&mut self) -> SimTime;
+
+    /// Programs of `place`'s block that are not complete, the last ones issued.
+    fn programs_ahead(&self, _place: impl FnOnce() -> Place) -> u32 {
+        0
+    }
+
+    /// When the program or erase of `place`'s block that was issued last is complete.
+    fn last_program(&self, _place: impl FnOnce() -> Place) -> When {
+        When::START
+    }
+
+    /// The class of that program, if it is not complete.
+    fn last_class(&self, _place: impl FnOnce() -> Place) -> Option<Class> {
+        None
+    }
+
+    /// Whether flash has begun with what `when` stands for; `None` if it is complete.
+    fn has_begun(&self, _when: When) -> Option<bool> {
+        None
+    }
+
+    /// The same with nothing on its way: after a power cut.
+    #[must_use]
+    fn at_rest(&self) -> Self {
+        self.clone()
+    }
+
+    /// Operations that wait for the die `die` or are being done there.
+    fn backlog(&self, _die: u32) -> u32 {
+        0
+    }
+
+    /// Dies that are doing something.
+    fn busy_dies(&self) -> u32 {
+        0
+    }
+
+    /// What has been done with dies' time until now.
+    fn occupancy(&self) -> Occupancy {
+        Occupancy::default()
+    }
 }
 
 /// Everything is instant: for runs that only count operations.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Untimed;
+#[derive(Clone, Debug, Default)]
+pub struct Untimed {
+    reported: Vec<u64>,
+}
 
 impl Timing for Untimed {
     const TIMED: bool = false;
 
-    fn idle_at(&self) -> SimTime {
+    #[inline(always)]
+    fn read(&mut self, after: When, _class: Class, _units: u32, _place: impl FnOnce() -> Place) -> When {
+        after
+    }
+
+    #[inline(always)]
+    fn program(&mut self, after: When, _class: Class, _place: impl FnOnce() -> Place) -> When {
+        after
+    }
+
+    #[inline(always)]
+    fn erase(&mut self, after: When, _class: Class, _place: impl FnOnce() -> Place) -> When {
+        after
+    }
+
+    #[inline(always)]
+    fn both(&mut self, a: When, _b: When) -> When {
+        a
+    }
+
+    fn watch(&mut self, _when: When, token: u64) {
+        self.reported.push(token);
+    }
+
+    fn now(&self) -> SimTime {
         SimTime::ZERO
     }
 
-    fn read(&mut self, now: SimTime, _units: u32, _place: impl FnOnce() -> Place) -> SimTime {
-        now
+    fn next_event(&self) -> Option<SimTime> {
+        (!self.reported.is_empty()).then_some(SimTime::ZERO)
     }
-    fn program(&mut self, now: SimTime, _place: impl FnOnce() -> Place) -> SimTime {
-        now
+
+    fn run(&mut self, _until: SimTime) -> bool {
+        !self.reported.is_empty()
     }
-    fn erase(&mut self, now: SimTime, _place: impl FnOnce() -> Place) -> SimTime {
-        now
+
+    fn reported(&mut self, tokens: &mut Vec<u64>) {
+        tokens.append(&mut self.reported);
+    }
+
+    fn start(&mut self) {}
+
+    fn finish(&mut self, when: When) -> SimTime {
+        match when {
+            When::At(time) => time,
+            When::With(_) => SimTime::ZERO,
+        }
+    }
+
+    fn drain(&mut self) -> SimTime {
+        SimTime::ZERO
     }
 }
 
 /// Timed or not, as decided when the flash is made. It spares a type of its own (and its compile time) to drives
 /// whose speed in counting runs does not matter.
 #[derive(Clone, Debug)]
-pub struct SwitchedTiming(Option<ArrayTiming>);
+pub enum SwitchedTiming {
+    /// With times.
+    On(Box<ArrayTiming>),
+    /// Everything is instant.
+    Off(Untimed),
+}
 
 impl SwitchedTiming {
     /// The times of `timing`; without it everything is instant.
     pub fn new(timing: Option<ArrayTiming>) -> Self {
-        Self(timing)
+        timing.map_or_else(|| Self::Off(Untimed::default()), |timing| Self::On(Box::new(timing)))
     }
+}
+
+/// Asks whichever it is.
+macro_rules! either {
+    ($self:ident, $timing:ident => $what:expr) => {
+        match $self {
+            SwitchedTiming::On($timing) => $what,
+            SwitchedTiming::Off($timing) => $what,
+        }
+    };
 }
 
 impl Timing for SwitchedTiming {
     const TIMED: bool = true;
 
     fn is_timed(&self) -> bool {
-        self.0.is_some()
+        matches!(self, Self::On(_))
     }
 
-    fn idle_at(&self) -> SimTime {
-        self.0.as_ref().map_or(SimTime::ZERO, Timing::idle_at)
+    fn read(&mut self, after: When, class: Class, units: u32, place: impl FnOnce() -> Place) -> When {
+        either!(self, timing => timing.read(after, class, units, place))
     }
 
-    #[inline]
-    fn read(&mut self, now: SimTime, units: u32, place: impl FnOnce() -> Place) -> SimTime {
-        self.0.as_mut().map_or(now, |timing| timing.read(now, units, place))
+    fn program(&mut self, after: When, class: Class, place: impl FnOnce() -> Place) -> When {
+        either!(self, timing => timing.program(after, class, place))
     }
 
-    #[inline]
-    fn program(&mut self, now: SimTime, place: impl FnOnce() -> Place) -> SimTime {
-        self.0.as_mut().map_or(now, |timing| timing.program(now, place))
+    fn erase(&mut self, after: When, class: Class, place: impl FnOnce() -> Place) -> When {
+        either!(self, timing => timing.erase(after, class, place))
     }
 
-    #[inline]
-    fn erase(&mut self, now: SimTime, place: impl FnOnce() -> Place) -> SimTime {
-        self.0.as_mut().map_or(now, |timing| timing.erase(now, place))
+    fn both(&mut self, a: When, b: When) -> When {
+        either!(self, timing => timing.both(a, b))
+    }
+
+    fn watch(&mut self, when: When, token: u64) {
+        either!(self, timing => timing.watch(when, token));
+    }
+
+    fn now(&self) -> SimTime {
+        either!(self, timing => timing.now())
+    }
+
+    fn next_event(&self) -> Option<SimTime> {
+        either!(self, timing => timing.next_event())
+    }
+
+    fn run(&mut self, until: SimTime) -> bool {
+        either!(self, timing => timing.run(until))
+    }
+
+    fn reported(&mut self, tokens: &mut Vec<u64>) {
+        either!(self, timing => timing.reported(tokens));
+    }
+
+    fn start(&mut self) {
+        either!(self, timing => timing.start());
+    }
+
+    fn finish(&mut self, when: When) -> SimTime {
+        either!(self, timing => timing.finish(when))
+    }
+
+    fn drain(&mut self) -> SimTime {
+        either!(self, timing => timing.drain())
+    }
+
+    fn programs_ahead(&self, place: impl FnOnce() -> Place) -> u32 {
+        either!(self, timing => timing.programs_ahead(place))
+    }
+
+    fn last_program(&self, place: impl FnOnce() -> Place) -> When {
+        either!(self, timing => timing.last_program(place))
+    }
+
+    fn last_class(&self, place: impl FnOnce() -> Place) -> Option<Class> {
+        either!(self, timing => timing.last_class(place))
+    }
+
+    fn has_begun(&self, when: When) -> Option<bool> {
+        either!(self, timing => timing.has_begun(when))
+    }
+
+    fn at_rest(&self) -> Self {
+        match self {
+            Self::On(timing) => Self::On(Box::new(timing.at_rest())),
+            Self::Off(timing) => Self::Off(timing.at_rest()),
+        }
+    }
+
+    fn backlog(&self, die: u32) -> u32 {
+        either!(self, timing => timing.backlog(die))
+    }
+
+    fn busy_dies(&self) -> u32 {
+        either!(self, timing => timing.busy_dies())
+    }
+
+    fn occupancy(&self) -> Occupancy {
+        either!(self, timing => timing.occupancy())
     }
 }

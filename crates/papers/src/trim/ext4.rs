@@ -178,7 +178,7 @@ fn measure(case: Case, kernel: &Kernel, options: &Options) -> Result<Measured, P
         sum.ns += (end.at_ns - begin.at_ns) as f64 / runs;
         sum.commands += requests.discard as f64 / runs;
         sum.ranges += requests.discard_ranges as f64 / runs;
-        sum.trim_ns += end.latency.of(Op::Trim).len() as f64 * end.latency.mean_ns(Op::Trim) / runs;
+        sum.trim_ns += end.latency.of(Op::Trim).count() as f64 * end.latency.of(Op::Trim).mean() / runs;
     }
     Ok(sum)
 }

@@ -37,6 +37,41 @@ pub enum BuildError {
         /// Blocks of the drive.
         blocks: u32,
     },
+    /// Suspending takes longer than what is suspended.
+    #[error(
+        "drive.nand.suspend: suspend_ns + resume_ns is {given} ns, a program takes {program} ns and an erase {erase} \
+         ns: suspending must take less than either, or be off (drive.nand.suspend.most = 0)"
+    )]
+    Suspend {
+        /// Time of a suspend and a resume, in ns.
+        given: u64,
+        /// That of a program.
+        program: u64,
+        /// That of an erase.
+        erase: u64,
+    },
+    /// The host would wait when there is nothing to wait for.
+    #[error(
+        "drive.ftl.gc.pace_blocks is {pace}, it must be more than the {least} erased blocks that are always kept \
+         (drive.ftl.gc.min_free_blocks, or one per plane and two more); 0 lets the drive choose"
+    )]
+    Pace {
+        /// The mark given.
+        pace: u32,
+        /// Blocks that are kept.
+        least: u32,
+    },
+    /// Collection would begin after the host has begun to wait for it.
+    #[error(
+        "drive.ftl.gc.soft_blocks is {soft}, it must be more than the {pace} blocks of room below which the host waits \
+         (drive.ftl.gc.pace_blocks); 0 lets the drive choose"
+    )]
+    Soft {
+        /// The mark given.
+        soft: u32,
+        /// The mark below it.
+        pace: u32,
+    },
     /// The victim policy is neither a name nor a formula.
     #[error("drive.ftl.gc.victim: {0}; policies with a name are {names}", names = policy_names())]
     Victim(#[from] FormulaError),

@@ -7,18 +7,19 @@ mod memory;
 use strobe_ftl::gc::{AnyPolicy, Formula, Greedy, Kinetic, LinearScore, Sampled, Sampling, VictimPolicy};
 use strobe_ftl::wear::Leveling;
 use strobe_ftl::{
-    Allocation, BlockMap, BlockMapConfig, GcStream, Migration, PageMap, PageMapConfig, Recovery, Temperature,
-    TranslationConfig,
+    Allocation, BlockMap, BlockMapConfig, GcStream, Marks, Migration, PageMap, PageMapConfig, Recovery,
+    Temperature, TranslationConfig,
 };
 use strobe_nand::{
-    ArrayTiming, ByteMedium, Chip, Medium, Nand as _, NoMedium, StampMedium, SwitchedTiming, Timing,
-    TimingConfig, Untimed, WearConfig,
+    ArrayTiming, ByteMedium, Chip, Class, Medium, Nand as _, NoMedium, StampMedium, SuspendConfig,
+    SwitchedTiming, Timing, TimingConfig, Untimed, WearConfig,
 };
 use strobe_types::{Geometry, GeometrySpec, SimTime};
 
 use crate::config::{
-    AllocationName, CopyMode, DataMode, DriveConfig, GcStreamName, Mapping, MigrationName, NandConfig,
-    TemperatureName, TranslationTable, Victim, WearLevelingConfig, WearLevelingName, block_scheme,
+    AllocationName, CopyMode, DataMode, DriveConfig, GcMode, GcStreamName, Mapping, MigrationName,
+    NandConfig, PlacementName, ScheduleTable, SuspendTable, TemperatureName, TranslationTable, Victim,
+    WearLevelingConfig, WearLevelingName, block_scheme,
 };
 use crate::device::Simulated;
 use crate::drive::Drive;
@@ -35,7 +36,7 @@ pub fn build(config: &DriveConfig, timing: bool, seed: u64) -> Result<Box<dyn Si
     let plan = Plan::new(config, seed)?;
     // Runs that only count are worth a type of their own for the policies that most of them use.
     if plan.only_counts(timing) {
-        let chip = plan.chip::<Untimed, NoMedium>(Untimed);
+        let chip = plan.chip::<Untimed, NoMedium>(Untimed::default());
         return match Victim::named(&config.ftl.gc.victim) {
             Some(Victim::Greedy { windowed }) => plan.page_mapped(chip, plan.greedy(windowed)),
             Some(Victim::Score(score)) => plan.page_mapped(chip, plan.kinetic(score)?),
@@ -63,7 +64,9 @@ where
     }
     let policy = AnyPolicy::new(policy(&plan.geometry));
     if plan.only_counts(timing) {
-        return plan.page_mapped(plan.chip::<_, NoMedium>(Untimed), policy).map(|(drive, _)| drive);
+        return plan
+            .page_mapped(plan.chip::<_, NoMedium>(Untimed::default()), policy)
+            .map(|(drive, _)| drive);
     }
     plan.build(timing, || Ok(policy))
 }
@@ -89,6 +92,7 @@ pub(crate) fn checked(config: &DriveConfig) -> Result<(Geometry, u32), BuildErro
     if nand.factory_bad_blocks >= geometry.blocks() {
         return Err(BuildError::AllBad { bad: nand.factory_bad_blocks, blocks: geometry.blocks() });
     }
+    check_time(config, &geometry)?;
     let logical = config.logical_units();
     match u32::try_from(logical) {
         Ok(units) if units > 0 && units < u32::MAX => {
@@ -98,6 +102,29 @@ pub(crate) fn checked(config: &DriveConfig) -> Result<(Geometry, u32), BuildErro
             Ok((geometry, units))
         }
         _ => Err(BuildError::LogicalPages(logical)),
+    }
+}
+
+/// Refuses marks and times that contradict each other.
+fn check_time(config: &DriveConfig, geometry: &Geometry) -> Result<(), BuildError> {
+    let (nand, gc) = (&config.nand, &config.ftl.gc);
+    let suspend = &nand.suspend;
+    let shortest = nand.program_ns.min(nand.erase_ns);
+    if suspend.most > 0 && suspend.suspend_ns.saturating_add(suspend.resume_ns) >= shortest {
+        let (given, program, erase) =
+            (suspend.suspend_ns + suspend.resume_ns, nand.program_ns, nand.erase_ns);
+        return Err(BuildError::Suspend { given, program, erase });
+    }
+    let given = |blocks: u32| (blocks > 0).then_some(blocks);
+    let least = gc.min_free_blocks.max(geometry.planes() + 2);
+    if let Some(pace) = given(gc.pace_blocks).filter(|&pace| pace <= least) {
+        return Err(BuildError::Pace { pace, least });
+    }
+    match (given(gc.soft_blocks), given(gc.pace_blocks)) {
+        (Some(soft), pace) if soft <= pace.unwrap_or(least) => {
+            Err(BuildError::Soft { soft, pace: pace.unwrap_or(least) })
+        }
+        _ => Ok(()),
     }
 }
 
@@ -156,10 +183,30 @@ pub(crate) fn map_config(
         },
         translation: (Mapping::named(&config.ftl.mapping) == Some(Mapping::Dftl))
             .then(|| translation(config)),
+        marks: (gc.mode == GcMode::Background).then(|| marks(config, geometry, logical_units)),
+        free_first: config.ftl.placement == PlacementName::FreeFirst,
         durable: config.ftl.durable_map,
         map_blocks: config.ftl.map_blocks,
         seed,
     }
+}
+
+/// When collection in the background begins, and when the host waits for it.
+///
+/// Where nothing else is said, the host waits when the erased blocks are down to the least that is safe and, on average,
+/// every open block is full: then it never waits for a block. Little spare makes little room: an eighth of it at most
+/// is kept.
+fn marks(config: &DriveConfig, geometry: &Geometry, logical_units: u32) -> Marks {
+    let gc = &config.ftl.gc;
+    let blocks = geometry.blocks() - config.nand.factory_bad_blocks;
+    let spare = blocks.saturating_sub(logical_units.div_ceil(geometry.units_per_block()));
+    let most = (spare / 8).max(1);
+    let lanes = geometry.planes();
+    let least = gc.min_free_blocks.max(lanes + 2);
+    let or = |given: u32, automatic: u32| if given > 0 { given } else { automatic };
+    let pace = or(gc.pace_blocks, least + (2 * lanes).min(most));
+    let soft = or(gc.soft_blocks, pace + (lanes / 2 + 2).min(most));
+    Marks { soft, pace, victims: or(gc.victims, geometry.dies()) }
 }
 
 fn translation(config: &DriveConfig) -> TranslationConfig {
@@ -241,8 +288,28 @@ impl<'a> Plan<'a> {
     fn array_timing(&self) -> ArrayTiming {
         let &NandConfig { read_ns, program_ns, erase_ns, channel_mb_s, spare_bytes, cache_program, .. } =
             &self.config.nand;
-        let config = TimingConfig { read_ns, program_ns, erase_ns, channel_mb_s, spare_bytes, cache_program };
+        let config = TimingConfig {
+            read_ns,
+            program_ns,
+            erase_ns,
+            channel_mb_s,
+            spare_bytes,
+            cache_program,
+            patience_ns: self.patience_ns(),
+            suspend: self.suspend(),
+        };
         ArrayTiming::new(config, &self.geometry)
+    }
+
+    fn patience_ns(&self) -> [u64; Class::ALL.len()] {
+        let ScheduleTable { host_program_ns, background_read_ns, background_program_ns, erase_ns } =
+            self.config.controller.schedule;
+        [0, host_program_ns, background_read_ns, background_program_ns, erase_ns]
+    }
+
+    fn suspend(&self) -> SuspendConfig {
+        let SuspendTable { most, suspend_ns, resume_ns, least_left_ns } = self.config.nand.suspend;
+        SuspendConfig { most, suspend_ns, resume_ns, least_left_ns }
     }
 
     /// The times of a drive whose type leaves open whether it has any.

@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use strobe_types::defaults;
 
 use super::nvram::NvramConfig;
 use crate::limits::LimitsConfig;
@@ -23,6 +24,8 @@ pub struct ControllerConfig {
     /// page. 0: no buffer, writes complete when they are on flash. Default 0.
     #[schemars(range(min = 0, max = 1_099_511_627_776u64))]
     pub write_buffer_bytes: u64,
+    /// What a die does first.
+    pub schedule: ScheduleTable,
     /// What trims cost beyond other commands.
     pub trim: TrimConfig,
     /// The largest commands that the drive takes.
@@ -30,6 +33,28 @@ pub struct ControllerConfig {
     /// Non-volatile write cache.
     #[serde(skip_serializing_if = "NvramConfig::is_default")]
     pub nvram: NvramConfig,
+}
+
+defaults! {
+    /// What a die does first: that for which its patience runs out first. Patience is how long an operation of its class
+    /// may wait for others that came later, in ns; reads that a host waits for have none. All zero: first come, first
+    /// served.
+    #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields, default)]
+    pub struct ScheduleTable {
+        /// Of programs of what the host has sent, or of what a flush waits for. Default 5,000,000.
+        #[schemars(range(min = 0, max = 1_000_000_000_000u64))]
+        pub host_program_ns: u64 = 5_000_000;
+        /// Of reads of garbage collection. Default 10,000,000.
+        #[schemars(range(min = 0, max = 1_000_000_000_000u64))]
+        pub background_read_ns: u64 = 10_000_000;
+        /// Of programs of garbage collection. Default 20,000,000.
+        #[schemars(range(min = 0, max = 1_000_000_000_000u64))]
+        pub background_program_ns: u64 = 20_000_000;
+        /// Of erases. Default 40,000,000.
+        #[schemars(range(min = 0, max = 1_000_000_000_000u64))]
+        pub erase_ns: u64 = 40_000_000;
+    }
 }
 
 /// Firmware time of a trim beyond that of other commands: t = command + ranges × range, and for each

@@ -29,6 +29,9 @@ pub struct FtlConfig {
     /// Which erased block is opened next: fifo, least-erased or adaptive. Default fifo.
     #[serde(default)]
     pub allocation: AllocationName,
+    /// On which die the next pages are written: free-first or stripe. Default free-first.
+    #[serde(default)]
+    pub placement: PlacementName,
     /// How copy commands are done: physical or logical. Default physical.
     #[serde(default)]
     pub copy_mode: CopyMode,
@@ -104,6 +107,17 @@ impl TranslationTable {
     pub(super) fn is_default(&self) -> bool {
         *self == Self::default()
     }
+}
+
+/// On which die the next pages are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PlacementName {
+    /// The one with the least work waiting, on all its planes. A run without times stripes.
+    #[default]
+    FreeFirst,
+    /// One after the other: channels first, then dies, then planes.
+    Stripe,
 }
 
 /// How the drive copies.

@@ -43,6 +43,18 @@ pub enum TemperatureName {
     LastWrite,
 }
 
+/// When garbage collection is done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum GcMode {
+    /// In steps beside the host's work, paced so that the host gets the room that collection earns. A run without
+    /// times, in which nothing can happen beside anything else, stops the world.
+    #[default]
+    Background,
+    /// All at once when the host needs a block and too few are erased.
+    StopTheWorld,
+}
+
 defaults! {
     /// Garbage collection.
     #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -68,6 +80,19 @@ defaults! {
         /// per plane and two more, if it is lower. Default 0.
         #[schemars(range(min = 0, max = 16_777_216))]
         pub min_free_blocks: u32 = 0;
+        /// When collection is done: background or stop-the-world. Default background.
+        pub mode: GcMode = GcMode::Background;
+        /// In the background, victims are chosen while there is room for fewer blocks than this: erased ones, and what
+        /// is left of open ones. 0: as many as suit the drive. Default 0.
+        #[schemars(range(min = 0, max = 16_777_216))]
+        pub soft_blocks: u32 = 0;
+        /// In the background, host writes wait for what collection earns while there is room for fewer blocks than this.
+        /// 0: as many as suit the drive. Default 0.
+        #[schemars(range(min = 0, max = 16_777_216))]
+        pub pace_blocks: u32 = 0;
+        /// Victims that are emptied in the background at once. 0: one for each die. Default 0.
+        #[schemars(range(min = 0, max = 65_536))]
+        pub victims: u32 = 0;
         /// Blocks that one call gains at least. Default 1.
         #[schemars(range(min = 1, max = 16_777_216))]
         pub net_blocks: u32 = 1;

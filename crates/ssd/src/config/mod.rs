@@ -10,12 +10,15 @@ mod names;
 mod nand;
 mod nvram;
 
-pub use controller::{ControllerConfig, TrimConfig};
-pub use ftl::{AllocationName, CopyMode, FtlConfig, TranslationTable, WearLevelingConfig, WearLevelingName};
-pub use gc::{GcConfig, GcStreamName, MigrationName, TemperatureName};
+pub use controller::{ControllerConfig, ScheduleTable, TrimConfig};
+pub use ftl::{
+    AllocationName, CopyMode, FtlConfig, PlacementName, TranslationTable, WearLevelingConfig,
+    WearLevelingName,
+};
+pub use gc::{GcConfig, GcMode, GcStreamName, MigrationName, TemperatureName};
 pub(crate) use names::block_scheme;
 pub use names::{MAPPINGS, Mapping, MappingInfo, POLICIES, PolicyInfo, Victim};
-pub use nand::{DataMode, NandConfig};
+pub use nand::{DataMode, NandConfig, SuspendTable};
 pub use nvram::{NVRAM_RANGES_MAX, NvramConfig, NvramError, NvramPolicyName, SectorRange};
 
 use std::sync::OnceLock;

@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use strobe_types::defaults;
 
 /// What stored pages hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -63,6 +64,9 @@ pub struct NandConfig {
     /// Cache program: transfer the next page while the array programs the last. Default false.
     #[serde(default)]
     pub cache_program: bool,
+    /// Interrupting programs and erases for reads that a host waits for.
+    #[serde(default, skip_serializing_if = "SuspendTable::is_default")]
+    pub suspend: SuspendTable,
     /// Erases that a block survives; the next one fails and the block is bad. 0: unlimited.
     #[schemars(range(min = 0, max = 4_294_967_295u32))]
     pub endurance_pe: u32,
@@ -77,4 +81,30 @@ pub struct NandConfig {
     /// What stored pages hold: none, stamp or bytes. Default none.
     #[serde(default)]
     pub data: DataMode,
+}
+
+defaults! {
+    /// Suspend and resume: a read that a host waits for interrupts the program or erase that its die is busy with.
+    #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields, default)]
+    pub struct SuspendTable {
+        /// How often one program or erase can be suspended; 0: never. Default 0.
+        #[schemars(range(min = 0, max = 1_000_000))]
+        pub most: u32 = 0;
+        /// Time from the suspend until the die can read, in ns. Default 5000.
+        #[schemars(range(min = 0, max = 1_000_000_000_000u64))]
+        pub suspend_ns: u64 = 5_000;
+        /// Time from the resume until the operation goes on, in ns. Default 5000.
+        #[schemars(range(min = 0, max = 1_000_000_000_000u64))]
+        pub resume_ns: u64 = 5_000;
+        /// An operation with no more than this left is not suspended, in ns. Default 20,000.
+        #[schemars(range(min = 0, max = 1_000_000_000_000u64))]
+        pub least_left_ns: u64 = 20_000;
+    }
+}
+
+impl SuspendTable {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }

@@ -1,12 +1,12 @@
 //! Many requests at a time, as a generator or a trace has them: the path that decides how fast a run is.
 
 use strobe_ftl::Inspectable;
-use strobe_nand::{Cause, Unit};
+use strobe_nand::{Cause, Unit, When};
 use strobe_types::{Op, Request, SimTime};
 
 use super::Drive;
-use crate::command::{Command, CommandKind, Range};
-use crate::error::{CommandError, Completed};
+use crate::command::CommandKind;
+use crate::error::CommandError;
 use crate::queue::HostQueue;
 
 /// Requests ahead for which the map entry, then the rest, is fetched into the cache.
@@ -14,14 +14,16 @@ const ENTRY_AHEAD: usize = 24;
 const STATE_AHEAD: usize = 10;
 
 impl<F: Inspectable> Drive<F> {
-    /// See [`Device::run`](crate::Device::run).
-    pub(super) fn run_batch(
+    /// See [`Device::issue`](crate::Device::issue).
+    pub(super) fn issue_batch(
         &mut self,
         requests: &[Request],
         arrivals: &[SimTime],
         queue: &mut HostQueue,
     ) -> Result<(), (usize, CommandError)> {
         let gather = self.can_gather();
+        // Tags say which batch a request belongs to, and its place there.
+        self.batches = self.batches.wrapping_add(1);
         let mut at = 0;
         while let Some(&request) = requests.get(at) {
             if gather && request.op == Op::Write {
@@ -34,24 +36,39 @@ impl<F: Inspectable> Drive<F> {
                 }
             }
             self.prefetch(requests, at);
-            if self.is_timed() {
-                let issued = queue.issue(arrivals.get(at).copied());
-                let done = self.run_one(issued, request).map_err(|e| (at, e))?;
-                self.latency.record(request.op, done.since(issued));
-                queue.complete(done);
-            } else {
-                self.run_one(SimTime::ZERO, request).map_err(|e| (at, e))?;
+            while queue.must_wait() {
+                let next = self.next_instant().expect("a command that is outstanding completes");
+                self.pass(next);
+                self.hand_over(next, queue)?;
             }
+            let now = queue.issue(arrivals.get(at).copied());
+            self.catch_up(now);
+            self.hand_over(now, queue)?;
+            let tag = u64::from(self.batches) << 32 | at as u64;
+            match self.work_of_request(request) {
+                Ok(work) => self.take_up(now, tag, work),
+                Err(error) => self.refuse_at_once(now, tag, error),
+            }
+            self.hand_over(now, queue)?;
             at += 1;
         }
         Ok(())
     }
 
-    #[inline(always)]
-    fn run_one(&mut self, now: SimTime, request: Request) -> Completed {
-        let range = [Range::new(request.lba, request.sectors)];
-        let command = Command::of_request(request.op, &range);
-        self.accounted(&command, |drive| drive.execute_request(now, request))
+    /// Tells the queue of all that is complete by `until`.
+    #[inline]
+    fn hand_over(&mut self, until: SimTime, queue: &mut HostQueue) -> Result<(), (usize, CommandError)> {
+        let mut refused = Ok(());
+        while let Some((at, tag, answer)) = self.take_completion(until) {
+            queue.complete(at);
+            if let Err(error) = answer
+                && refused.is_ok()
+            {
+                let is_of_this = tag >> 32 == u64::from(self.batches);
+                refused = Err((if is_of_this { tag as u32 as usize } else { 0 }, error));
+            }
+        }
+        refused
     }
 
     #[inline(always)]
@@ -90,7 +107,7 @@ impl<F: Inspectable> Drive<F> {
             return Ok(0);
         }
         let before = self.ftl.stats().host_units_written;
-        let result = self.ftl.write(SimTime::ZERO, &units, Cause::Host);
+        let result = self.ftl.write(When::START, &units, Cause::Host);
         let written = self.ftl.stats().host_units_written - before;
         self.host.units_written += written;
         self.host.add_many(CommandKind::Write, written, written * u64::from(self.geometry.unit_bytes()));

@@ -2,13 +2,13 @@
 //!
 //! Everything that can be refused is checked before anything changes.
 
-use strobe_ftl::{FtlError, MappingScheme};
-use strobe_nand::{Payload, Unit};
-use strobe_types::{Lba, Lpn, SECTOR_BYTES, SimTime};
+use strobe_ftl::{FtlError, Inspectable};
+use strobe_nand::{Payload, Unit, When};
+use strobe_types::{Lba, Lpn, SECTOR_BYTES};
 
 use super::Drive;
-use crate::command::{CommandKind, Hint, Range};
-use crate::error::{CommandError, Completed};
+use crate::command::{CommandKind, Range};
+use crate::error::CommandError;
 use crate::limits::check_overlap;
 
 /// Merged units of a copy that are written together.
@@ -21,14 +21,14 @@ struct Merge<P> {
     /// The source read last: misaligned copies need each twice.
     source: Option<Unit<P>>,
     /// When everything read so far is at hand.
-    ready: SimTime,
+    ready: When,
     /// When everything written so far is done.
-    done: SimTime,
+    done: When,
 }
 
-impl<F: MappingScheme> Drive<F> {
-    /// Copies `sources`, one behind the other, to the sectors from `destination` on.
-    pub(super) fn copy(&mut self, now: SimTime, destination: Lba, sources: &[Range]) -> Completed {
+impl<F: Inspectable> Drive<F> {
+    /// Refuses a copy beyond the drive or its limits, or onto its own sources.
+    pub(super) fn check_copy(&self, destination: Lba, sources: &[Range]) -> Result<(), CommandError> {
         let kind = CommandKind::Copy;
         let sectors = self.limits.of_copy().check(kind, sources)?;
         for source in sources {
@@ -38,23 +38,23 @@ impl<F: MappingScheme> Drive<F> {
         if lba.checked_add(sectors).is_none_or(|end| end > drive_sectors) {
             return Err(CommandError::OutOfRange { op: kind, lba, sectors, drive_sectors });
         }
-        check_overlap(destination, sectors, sources)?;
-        let accepted = self.controller.accept(now, sources.len() as u64);
-        let done = self.copy_ranges(accepted, lba, lba + sectors, sources)?;
-        self.host.add(kind, sectors * SECTOR_BYTES);
+        check_overlap(destination, sectors, sources)
+    }
+
+    /// Copies `sources`, one behind the other, to the sectors from `destination` on.
+    pub(super) fn copy(&mut self, destination: Lba, sources: &[Range]) -> Result<When, FtlError> {
+        let sectors: u64 = sources.iter().map(|source| u64::from(source.sectors)).sum();
+        let lba = destination.get();
+        let done = self.copy_ranges(lba, lba + sectors, sources)?;
+        self.host.add(CommandKind::Copy, sectors * SECTOR_BYTES);
         Ok(done)
     }
 
     /// Copies `sources` to the sectors from `to` up to `end`: whole units where they lie alike at both
     /// places, the rest merged sector by sector. As no source overlaps the destination, the order in
     /// which this happens does not matter.
-    fn copy_ranges(
-        &mut self,
-        now: SimTime,
-        mut to: u64,
-        end: u64,
-        sources: &[Range],
-    ) -> Result<SimTime, FtlError> {
+    fn copy_ranges(&mut self, mut to: u64, end: u64, sources: &[Range]) -> Result<When, FtlError> {
+        let now = self.at_once();
         let per_unit = u64::from(self.geometry.sectors_per_unit());
         let mut merge = Merge { unit: None, source: None, ready: now, done: now };
         self.units.clear();
@@ -66,11 +66,12 @@ impl<F: MappingScheme> Drive<F> {
                 let sectors = if (from | to).is_multiple_of(per_unit) && left >= per_unit {
                     let [first, into] = [from, to].map(|sector| self.geometry.lpn_of(Lba::new(sector)));
                     let count = left / per_unit;
-                    merge.done = merge.done.max(self.copy_units(now, first, into, count as u32)?);
+                    let copied = self.copy_units(first, into, count as u32)?;
+                    merge.done = self.both(merge.done, copied);
                     count * per_unit
                 } else {
                     let sectors = left.min(per_unit - to % per_unit);
-                    self.merge_sectors(&mut merge, now, (from, to, sectors), end)?;
+                    self.merge_sectors(&mut merge, (from, to, sectors), end)?;
                     sectors
                 };
                 from += sectors;
@@ -78,24 +79,29 @@ impl<F: MappingScheme> Drive<F> {
             }
         }
         self.units.extend(merge.unit.take());
-        self.store_merged(&mut merge, now)?;
+        self.store_merged(&mut merge)?;
         Ok(merge.done)
     }
 
     /// Copies whole units within the mapping scheme.
-    fn copy_units(&mut self, now: SimTime, from: Lpn, to: Lpn, count: u32) -> Result<SimTime, FtlError> {
-        let mut written = now;
-        if let Some(nvram) = &mut self.nvram {
-            // The destination too: the copy need not survive a power cut, what is there must.
-            for first in [from, to] {
-                written = written.max(nvram.write_back_units(now, first, count, &mut self.ftl)?);
-            }
+    fn copy_units(&mut self, from: Lpn, to: Lpn, count: u32) -> Result<When, FtlError> {
+        let mut written = self.at_once();
+        // The destination too: the copy need not survive a power cut, what is there must.
+        for first in [from, to] {
+            let now = self.at_once();
+            let Some(nvram) = &mut self.nvram else { break };
+            let (done, departures) = nvram.write_back_units(now, first, count, &mut self.ftl)?;
+            departures.into_iter().for_each(|departed| self.when_arrived(departed));
+            written = self.both(written, done);
         }
+        let now = self.at_once();
         if let Some(buffer) = &mut self.buffer {
-            written = written.max(buffer.write_back_units(now, from, count, &mut self.ftl)?);
+            let departed = buffer.write_back_units(now, from, count, &mut self.ftl)?;
+            self.when_programmed(departed);
+            written = self.both(written, departed.0);
         }
         let done = self.ftl.copy(written, from, to, count)?;
-        self.drop_buffered(now, to, count);
+        self.drop_buffered(to, count);
         Ok(done)
     }
 
@@ -104,7 +110,6 @@ impl<F: MappingScheme> Drive<F> {
     fn merge_sectors(
         &mut self,
         merge: &mut Merge<F::Payload>,
-        now: SimTime,
         (mut from, mut to, mut sectors): (u64, u64, u64),
         end: u64,
     ) -> Result<(), FtlError> {
@@ -115,14 +120,14 @@ impl<F: MappingScheme> Drive<F> {
             other => {
                 self.units.extend(other);
                 if self.units.len() >= MERGED_UNITS {
-                    self.store_merged(merge, now)?;
+                    self.store_merged(merge)?;
                 }
                 if to.is_multiple_of(per_unit) && end - to >= per_unit {
                     F::Payload::zero() // nothing of it will remain
                 } else {
                     self.host.read_modify_writes += 1;
-                    let (old, arrived) = self.current(now, lpn);
-                    merge.ready = merge.ready.max(arrived);
+                    let (old, arrived) = self.current(lpn);
+                    merge.ready = self.both(merge.ready, arrived);
                     old
                 }
             }
@@ -133,8 +138,8 @@ impl<F: MappingScheme> Drive<F> {
             let found = match merge.source.take() {
                 Some(unit) if unit.lpn == source => unit,
                 _ => {
-                    let (payload, arrived) = self.current(now, source);
-                    merge.ready = merge.ready.max(arrived);
+                    let (payload, arrived) = self.current(source);
+                    merge.ready = self.both(merge.ready, arrived);
                     Unit { lpn: source, payload }
                 }
             };
@@ -147,11 +152,12 @@ impl<F: MappingScheme> Drive<F> {
         Ok(())
     }
 
-    fn store_merged(&mut self, merge: &mut Merge<F::Payload>, now: SimTime) -> Result<(), FtlError> {
+    fn store_merged(&mut self, merge: &mut Merge<F::Payload>) -> Result<(), FtlError> {
         if !self.units.is_empty() {
             // Nothing of it comes from the host: the buffer has it no sooner than flash has given it.
-            let done = self.store(now, merge.ready, Hint::None)?;
-            merge.done = merge.done.max(done).max(merge.ready);
+            let done = self.store_at_once(merge.ready)?;
+            let done = self.both(done, merge.ready);
+            merge.done = self.both(merge.done, done);
             self.units.clear();
         }
         Ok(())

@@ -1,31 +1,15 @@
 //! Commands in, completions out, and the bytes that go with them.
 
-use std::collections::BTreeMap;
-
 use strobe_ftl::{Inspectable, MappingScheme};
 use strobe_nand::{Nand, Payload};
-use strobe_types::{Geometry, Lpn, Request, SECTOR_BYTES, SimTime};
+use strobe_types::{Geometry, Request, SECTOR_BYTES, SimTime};
 
 use super::Drive;
-use crate::command::{Command, CommandKind, Range};
+use crate::command::{Command, Range};
 use crate::device::{Completion, Device};
 use crate::error::{CommandError, Completed};
 use crate::limits::LimitsConfig;
 use crate::queue::HostQueue;
-
-/// Commands on their way to the host: by the time of their completion, then by number of submission.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Pending {
-    completions: BTreeMap<(SimTime, u64), Completion>,
-    submitted: u64,
-}
-
-impl Pending {
-    fn add(&mut self, completion: Completion) {
-        self.completions.insert((completion.at, self.submitted), completion);
-        self.submitted += 1;
-    }
-}
 
 impl<F> Device for Drive<F>
 where
@@ -48,29 +32,32 @@ where
     }
 
     fn submit(&mut self, now: SimTime, tag: u64, command: &Command<'_>, data: Option<&[u8]>) {
-        let (at, result) = match self.perform(now, command, data) {
-            Ok(done) => match *command {
-                Command::Read { range } => (done, Ok(self.bytes_read(range))),
-                _ => (done, Ok(Vec::new())),
-            },
-            Err(error) => (now, Err(error)),
-        };
-        self.pending.add(Completion { tag, at, result });
+        self.catch_up(now);
+        match self.work(command, data) {
+            Ok(work) => self.take_up(now, tag, work),
+            Err(error) => self.refuse_at_once(now, tag, error),
+        }
     }
 
     fn outstanding(&self) -> usize {
-        self.pending.completions.len()
+        self.flights.outstanding()
     }
 
     fn next_event(&self) -> Option<SimTime> {
-        self.pending.completions.keys().next().map(|(at, _)| *at)
+        self.next_instant()
+    }
+
+    fn has_completion(&self, until: SimTime) -> bool {
+        self.flights.first().is_some_and(|first| first <= until)
     }
 
     fn advance(&mut self, until: SimTime, completions: &mut Vec<Completion>) {
-        while let Some(first) = self.pending.completions.first_entry()
-            && first.key().0 <= until
-        {
-            completions.push(first.remove());
+        // What is known already is handed over before dies begin anything more.
+        if until > self.events_now() || !self.has_completion(until) {
+            self.pass(until);
+        }
+        while let Some((at, tag, result)) = self.take_completion(until) {
+            completions.push(Completion { tag, at, result });
         }
     }
 
@@ -79,58 +66,32 @@ where
     }
 
     fn settle(&mut self, now: SimTime) -> Completed {
-        self.accounted(&Command::Flush, |drive| {
-            let durable = drive.make_durable(now)?;
-            drive.ftl.nand_mut().sync();
-            Ok(durable.max(drive.ftl.nand().idle_at()))
-        })
+        self.pass(now);
+        self.begin_command();
+        self.check_medium()?;
+        self.write_all_back()?;
+        let written = self.buffer.as_ref().map_or(self.at_once(), |buffer| buffer.programmed_at());
+        self.make_durable(written)?;
+        self.ftl.nand_mut().sync();
+        self.check_medium()?;
+        self.come_to_rest();
+        self.note_settled();
+        Ok(self.events_now())
     }
 
-    fn run(
+    fn issue(
         &mut self,
         requests: &[Request],
         arrivals: &[SimTime],
         queue: &mut HostQueue,
     ) -> Result<(), (usize, CommandError)> {
-        self.run_batch(requests, arrivals, queue)
+        self.issue_batch(requests, arrivals, queue)
     }
 }
 
 impl<F: MappingScheme> Drive<F> {
-    /// What each mapping unit gets of `data`, the bytes of a write of `range`. The range may leave the drive: then
-    /// nobody asks.
-    pub(super) fn content<'a>(
-        &self,
-        range: Range,
-        data: &'a [u8],
-    ) -> Result<impl Fn(Lpn) -> F::Payload + use<'a, F>, CommandError> {
-        if u64::from(range.sectors) * SECTOR_BYTES != data.len() as u64 {
-            let (op, bytes) = (CommandKind::Write, data.len() as u64);
-            return Err(CommandError::DataLength { op, sectors: range.sectors, bytes });
-        }
-        if !F::Payload::KEEPS_BYTES {
-            return Err(CommandError::NoContent);
-        }
-        let unit_bytes = u64::from(self.geometry.unit_bytes());
-        let start = range.lba.get().saturating_mul(SECTOR_BYTES);
-        Ok(move |lpn: Lpn| {
-            // The part of `data` that falls into this unit, and where in the unit it lies.
-            let unit_start = u64::from(lpn.get()) * unit_bytes;
-            let into_unit = start.saturating_sub(unit_start) as usize;
-            let from = unit_start.saturating_sub(start) as usize;
-            let length = (unit_bytes as usize - into_unit).min(data.len() - from);
-            let part = &data[from..from + length];
-            if part.len() as u64 == unit_bytes {
-                return F::Payload::from_bytes(part);
-            }
-            let mut unit = vec![0; unit_bytes as usize];
-            unit[into_unit..into_unit + length].copy_from_slice(part);
-            F::Payload::from_bytes(&unit)
-        })
-    }
-
     /// The bytes of `range`, which has just been read, if the medium keeps any.
-    fn bytes_read(&self, range: Range) -> Vec<u8> {
+    pub(super) fn bytes_read(&self, range: Range) -> Vec<u8> {
         if !F::Payload::KEEPS_BYTES {
             return Vec::new();
         }

@@ -1,12 +1,13 @@
 //! What can be seen of a drive.
 
 use strobe_ftl::{CheckError, Inspectable, WearSummary};
-use strobe_nand::Nand;
+use strobe_nand::{Nand, Timing};
 
 use super::Drive;
 use crate::device::Inspect;
+use crate::latency::Latency;
 use crate::nvram::Nvram;
-use crate::stats::{DriveStats, Latency};
+use crate::stats::DriveStats;
 
 impl<F: Inspectable> Inspect for Drive<F> {
     fn logical_units(&self) -> u32 {
@@ -30,6 +31,7 @@ impl<F: Inspectable> Inspect for Drive<F> {
             translation: self.ftl.stats().translation,
             copies: self.ftl.stats().copies,
             nvram: self.nvram.as_ref().map(Nvram::stats),
+            occupancy: self.ftl.nand().timing().occupancy(),
         }
     }
 

@@ -1,12 +1,14 @@
 //! The drive itself: one path for every command, from the checks to the account of what it has done.
 //!
 //! What a command does is in [`write`], [`read`], [`trim`] and [`copy`]; how it comes in and goes out is in [`door`],
-//! many requests at a time in [`batch`]; what can be seen from outside in [`inspect`], and what only a simulation can
-//! do in [`simulated`].
+//! what happens meanwhile, as time passes, in [`events`]; many requests at a time are in [`batch`]. What can be seen
+//! from outside is in [`inspect`], what only a simulation can do in [`simulated`].
 
 mod batch;
 mod copy;
 mod door;
+mod events;
+mod flight;
 mod inspect;
 mod read;
 mod simulated;
@@ -14,19 +16,21 @@ mod trim;
 mod write;
 
 use strobe_ftl::{Inspectable, MappingScheme};
-use strobe_nand::{Nand, NandOp, OpCounts, Payload, Unit};
-use strobe_types::{Geometry, Lba, Op, Request, SimTime};
+use strobe_nand::{Nand, NandOp, OpCounts, Payload, Unit, When};
+use strobe_types::{Geometry, Lba, Request, SimTime};
 
-use self::door::Pending;
+use self::events::Events;
+use self::flight::{Content, Flights, Work};
 use self::simulated::PlannedCut;
 use crate::buffer::WriteBuffer;
-use crate::command::{Command, CommandKind, Range};
+use crate::command::{Command, CommandKind, Hint, Range};
 use crate::config::ControllerConfig;
 use crate::controller::Controller;
-use crate::error::{CommandError, Completed};
+use crate::error::CommandError;
+use crate::latency::Latency;
 use crate::limits::LimitsConfig;
 use crate::nvram::Nvram;
-use crate::stats::{HostCounts, Latency};
+use crate::stats::HostCounts;
 use crate::witness::Witness;
 
 /// A drive: controller and write caches over a mapping scheme. Its methods are those of
@@ -53,7 +57,10 @@ pub struct Drive<F: MappingScheme> {
     /// What the command at hand, or the one before, has read.
     read: Vec<F::Payload>,
     /// Commands that are on their way.
-    pending: Pending,
+    flights: Flights<F::Payload>,
+    events: Events,
+    /// Batches so far.
+    batches: u32,
     power: Option<Box<PlannedCut<F::Payload>>>,
     witness: Option<Box<Witness<F::Payload>>>,
     /// What flash had done before the drive was built on it.
@@ -81,7 +88,9 @@ impl<F: MappingScheme> Drive<F> {
             stamp: 0,
             units: Vec::new(),
             read: Vec::new(),
-            pending: Pending::default(),
+            flights: Flights::default(),
+            events: Events::default(),
+            batches: 0,
             power: None,
             witness: None,
             before: OpCounts::default(),
@@ -122,40 +131,153 @@ impl<F: MappingScheme> Drive<F> {
     }
 }
 
+/// What has become of a command so far.
+enum Progress {
+    /// It is done then.
+    Done(When),
+    /// It waits for a place, in the order in which commands came.
+    Stalled,
+    /// It waits until the write buffer has been written back.
+    Draining,
+}
+
+/// How far a command has come, or why it is refused.
+type Step = Result<Progress, CommandError>;
+
 impl<F: Inspectable> Drive<F> {
-    /// Executes one command issued at `now`; returns when it is complete. Every command that does not come in a
-    /// batch takes this path.
-    fn perform(&mut self, now: SimTime, command: &Command<'_>, data: Option<&[u8]>) -> Completed {
-        let command = &self.as_cached(command);
-        let done = self.accounted(command, |drive| drive.carry_out(now, command, data))?;
-        if self.is_timed()
-            && let Some(op) = command.kind().op()
-        {
-            self.latency.record(op, done.since(now));
+    /// What `command` comes to: with the write cache as it is, and with its data. Refused if it cannot be done.
+    fn work(&mut self, command: &Command<'_>, data: Option<&[u8]>) -> Result<Work<F::Payload>, CommandError> {
+        Ok(match (*command, data) {
+            (Command::Write { range, fua, hint }, data) => {
+                let content = match data {
+                    Some(data) => Content::Bytes(self.checked_data(range, data)?),
+                    None => Content::Same(F::Payload::zero()),
+                };
+                self.check_range(CommandKind::Write, range.lba, range.sectors)?;
+                let content = match content {
+                    Content::Same(_) => Content::Same(self.next_stamp()),
+                    bytes => bytes,
+                };
+                Work::Write { range, fua: fua || !self.write_cache, hint, content }
+            }
+            (_, Some(data)) => {
+                let (op, bytes) = (command.kind(), data.len() as u64);
+                return Err(CommandError::DataLength { op, sectors: 0, bytes });
+            }
+            (Command::Read { range }, None) => {
+                self.check_range(CommandKind::Read, range.lba, range.sectors)?;
+                Work::Read { range }
+            }
+            (Command::Flush, None) => Work::Flush,
+            (Command::Deallocate(ranges), None) => {
+                self.check_deallocate(ranges)?;
+                Work::Deallocate(ranges.to_vec())
+            }
+            (Command::WriteZeroes { range, deallocate }, None) => {
+                self.check_range(CommandKind::WriteZeroes, range.lba, range.sectors)?;
+                Work::WriteZeroes { range, deallocate }
+            }
+            (Command::Copy { destination, sources }, None) => {
+                self.check_copy(destination, sources)?;
+                Work::Copy { destination, sources: sources.to_vec() }
+            }
+        })
+    }
+
+    /// What a request comes to. A trim may be larger than the commands that the drive takes.
+    #[inline(always)]
+    fn work_of_request(&mut self, request: Request) -> Result<Work<F::Payload>, CommandError> {
+        let range = Range::new(request.lba, request.sectors);
+        match request.op {
+            strobe_types::Op::Write => {
+                self.check_range(CommandKind::Write, range.lba, range.sectors)?;
+                let content = Content::Same(self.next_stamp());
+                Ok(Work::Write { range, fua: !self.write_cache, hint: Hint::None, content })
+            }
+            strobe_types::Op::Read => {
+                self.check_range(CommandKind::Read, range.lba, range.sectors)?;
+                Ok(Work::Read { range })
+            }
+            strobe_types::Op::Trim => {
+                self.check_range(CommandKind::Trim, range.lba, range.sectors)?;
+                Ok(Work::Deallocate(vec![range]))
+            }
+            strobe_types::Op::Flush => Ok(Work::Flush),
         }
-        Ok(done)
     }
 
-    /// Does what `command` asks for, by `work`, with all that goes on around a command: the state that a power cut
-    /// would go back to, the medium below, the account of what may be read afterwards.
+    /// When the firmware, and the link for the data of a write, are done with taking up `work` at `now`.
     #[inline(always)]
-    fn accounted(&mut self, command: &Command<'_>, work: impl FnOnce(&mut Self) -> Completed) -> Completed {
+    fn accept(&mut self, now: SimTime, work: &Work<F::Payload>) -> SimTime {
+        let per_unit = self.geometry.sectors_per_unit();
+        match work {
+            Work::Read { .. } | Work::WriteZeroes { .. } => self.controller.accept(now, 1),
+            Work::Write { .. } if !self.is_timed() => now,
+            Work::Write { range, .. } => {
+                let accepted = self.controller.accept(now, 1);
+                self.controller.receive(accepted, range.bytes())
+            }
+            Work::Flush => self.controller.accept(now, 0),
+            Work::Deallocate(ranges) => self.controller.accept_trim(now, ranges, per_unit),
+            Work::Copy { sources, .. } => self.controller.accept(now, sources.len() as u64),
+        }
+    }
+
+    /// Does what the command in `slot` asks for, or goes on with it, as far as that is possible now. Every command
+    /// takes this path, with all that goes on around it: the state that a power cut would go back to, the medium
+    /// below, the account of what may be read afterwards.
+    fn carry_out(&mut self, slot: u32) -> Step {
         self.begin_command();
-        let result = self.on_medium(work);
-        self.note(command, result.is_ok());
-        result
+        self.check_medium()?;
+        let flight = self.flights.get(slot);
+        let is_first = !std::mem::replace(&mut flight.has_begun, true);
+        let empty = Work::Read { range: Range::new(Lba::new(0), 0) };
+        let mut work = std::mem::replace(&mut flight.work, empty);
+        let step = if is_first { self.begin(slot, &mut work) } else { self.go_on(slot, &work) };
+        self.note(&work.as_command());
+        // What comes while a flush is under way is not durable when it is complete.
+        if self.witness.is_some() && (is_first || !matches!(work, Work::Flush)) {
+            self.flights.get(slot).seen = self.seen();
+        }
+        self.flights.get(slot).work = work;
+        self.check_medium()?;
+        step
     }
 
-    /// Executes `work`, which counts as done only if the medium has not failed before or meanwhile.
-    #[inline(always)]
-    fn on_medium<T>(
-        &mut self,
-        work: impl FnOnce(&mut Self) -> Result<T, CommandError>,
-    ) -> Result<T, CommandError> {
-        self.check_medium()?;
-        let result = work(self);
-        self.check_medium()?;
-        result
+    fn begin(&mut self, slot: u32, work: &mut Work<F::Payload>) -> Step {
+        let now = self.events.now();
+        let done = match work {
+            Work::Read { range } => {
+                let arrived = self.read(*range);
+                self.flights.get(slot).result = Ok(self.bytes_read(*range));
+                arrived
+            }
+            Work::Write { range, fua, hint, content } => {
+                return self.write(slot, *range, *fua, *hint, content);
+            }
+            Work::Flush => return self.flush(slot),
+            Work::Deallocate(ranges) => self.discard(ranges)?,
+            Work::WriteZeroes { range, deallocate } => self.write_zeroes(*range, *deallocate)?,
+            Work::Copy { destination, sources } => self.copy(*destination, sources)?,
+        };
+        let makes_durable = matches!(work, Work::WriteZeroes { .. } | Work::Copy { .. }) && !self.write_cache;
+        debug_assert!(now == self.events.now());
+        match makes_durable {
+            // Without a write cache the host sends no flushes: then what is complete is durable.
+            true => {
+                self.flights.get(slot).done = done;
+                self.drain(slot)
+            }
+            false => Ok(Progress::Done(done)),
+        }
+    }
+
+    /// Goes on with a command that had to wait.
+    fn go_on(&mut self, slot: u32, work: &Work<F::Payload>) -> Step {
+        match *work {
+            Work::Write { hint, .. } => self.store_units(slot, hint),
+            _ => self.drain(slot),
+        }
     }
 
     #[inline(always)]
@@ -166,64 +288,27 @@ impl<F: Inspectable> Drive<F> {
         }
     }
 
-    /// What `command` comes to with the write cache as it is.
-    fn as_cached<'a>(&self, command: &Command<'a>) -> Command<'a> {
-        match *command {
-            Command::Write { range, fua, hint } => {
-                Command::Write { range, fua: fua || !self.write_cache, hint }
-            }
-            other => other,
+    /// The bytes of a write of `range`, if they are as many and the drive keeps them.
+    fn checked_data(&self, range: Range, data: &[u8]) -> Result<Vec<u8>, CommandError> {
+        if range.bytes() != data.len() as u64 {
+            let (op, bytes) = (CommandKind::Write, data.len() as u64);
+            return Err(CommandError::DataLength { op, sectors: range.sectors, bytes });
         }
-    }
-
-    fn carry_out(&mut self, now: SimTime, command: &Command<'_>, data: Option<&[u8]>) -> Completed {
-        match (*command, data) {
-            (Command::Write { range, fua, hint }, Some(data)) => {
-                let content = self.content(range, data)?;
-                self.write(now, range, fua, hint, content)
-            }
-            (_, Some(data)) => {
-                let (op, bytes) = (command.kind(), data.len() as u64);
-                Err(CommandError::DataLength { op, sectors: 0, bytes })
-            }
-            (Command::Write { range, fua, hint }, None) => {
-                self.check_range(CommandKind::Write, range.lba, range.sectors)?;
-                let payload = self.next_stamp();
-                self.write(now, range, fua, hint, |_| payload.clone())
-            }
-            (Command::Read { range }, None) => self.read(now, range),
-            (Command::Flush, None) => self.flush(now),
-            (Command::Deallocate(ranges), None) => self.deallocate(now, ranges),
-            (Command::WriteZeroes { range, deallocate }, None) => {
-                let done = self.write_zeroes(now, range, deallocate)?;
-                self.unless_cached(done)
-            }
-            (Command::Copy { destination, sources }, None) => {
-                let done = self.copy(now, destination, sources)?;
-                self.unless_cached(done)
-            }
+        if !F::Payload::KEEPS_BYTES {
+            return Err(CommandError::NoContent);
         }
+        Ok(data.to_vec())
     }
 
-    /// Without a write cache the host sends no flushes: then what is complete at `now` is made durable.
-    fn unless_cached(&mut self, now: SimTime) -> Completed {
-        if self.write_cache { Ok(now) } else { Ok(self.make_durable(now)?) }
-    }
-
-    /// Executes one request issued at `now`; writes store content made from a running stamp.
     #[inline(always)]
-    fn execute_request(&mut self, now: SimTime, request: Request) -> Completed {
-        let range = Range::new(request.lba, request.sectors);
-        match request.op {
-            Op::Write => {
-                self.check_range(CommandKind::Write, range.lba, range.sectors)?;
-                let payload = self.next_stamp();
-                self.write(now, range, !self.write_cache, crate::Hint::None, |_| payload.clone())
-            }
-            Op::Read => self.read(now, range),
-            Op::Trim => self.trim(now, range),
-            Op::Flush => self.flush(now),
-        }
+    fn both(&mut self, a: When, b: When) -> When {
+        self.ftl.nand_mut().both(a, b)
+    }
+
+    /// Now, for operations that wait for nothing.
+    #[inline(always)]
+    fn at_once(&self) -> When {
+        When::At(self.events.now())
     }
 }
 

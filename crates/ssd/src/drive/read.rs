@@ -1,29 +1,25 @@
 //! Reads: each unit from where its newest version is.
 
-use strobe_ftl::MappingScheme;
-use strobe_nand::Payload;
-use strobe_types::{Lpn, SECTOR_BYTES, SimTime};
+use strobe_ftl::Inspectable;
+use strobe_nand::{Payload, When};
+use strobe_types::Lpn;
 
 use super::Drive;
 use crate::command::{CommandKind, Range};
-use crate::error::Completed;
 
-impl<F: MappingScheme> Drive<F> {
+impl<F: Inspectable> Drive<F> {
     /// Reads `range`; what its units hold is in `self.read` then.
-    pub(super) fn read(&mut self, now: SimTime, Range { lba, sectors }: Range) -> Completed {
-        self.check_range(CommandKind::Read, lba, sectors)?;
-        let accepted = self.controller.accept(now, 1);
+    pub(super) fn read(&mut self, range: Range) -> When {
+        let Range { lba, sectors } = range;
         let first = self.geometry.lpn_of(lba);
         let last = self.geometry.lpn_of(lba.plus(u64::from(sectors) - 1));
         let count = last.get() - first.get() + 1;
         self.read.clear();
-        let arrived = match self.caches_are_empty() {
-            true => self.ftl.read(accepted, first, count, &mut self.read),
-            false => self.read_past_caches(accepted, first, last),
-        };
-        let bytes = u64::from(sectors) * SECTOR_BYTES;
-        self.host.add(CommandKind::Read, bytes);
-        Ok(self.controller.send(arrived, bytes))
+        self.host.add(CommandKind::Read, range.bytes());
+        match self.caches_are_empty() {
+            true => self.ftl.read(self.at_once(), first, count, &mut self.read),
+            false => self.read_past_caches(first, last),
+        }
     }
 
     fn caches_are_empty(&self) -> bool {
@@ -32,13 +28,14 @@ impl<F: MappingScheme> Drive<F> {
     }
 
     /// Reads the units from `first` to `last`. Runs of units that no cache holds come from flash together.
-    fn read_past_caches(&mut self, now: SimTime, first: Lpn, last: Lpn) -> SimTime {
-        let mut arrived = now;
+    fn read_past_caches(&mut self, first: Lpn, last: Lpn) -> When {
+        let now = self.events.now();
+        let mut arrived = When::At(now);
         let mut lpn = first;
         while lpn <= last {
             if let Some((payload, at)) = self.nvram.as_mut().and_then(|nvram| nvram.read(now, lpn)) {
                 self.read.push(payload);
-                arrived = arrived.max(at);
+                arrived = self.both(arrived, When::At(at));
                 lpn = lpn.plus(1);
                 continue;
             }
@@ -54,14 +51,16 @@ impl<F: MappingScheme> Drive<F> {
             while lpn.plus(run) <= last && !is_cached(lpn.plus(run)) {
                 run += 1;
             }
-            arrived = arrived.max(self.ftl.read(now, lpn, run, &mut self.read));
+            let read = self.ftl.read(When::At(now), lpn, run, &mut self.read);
+            arrived = self.both(arrived, read);
             lpn = lpn.plus(run);
         }
         arrived
     }
 
     /// The current content of a unit, to be merged with a newer part, and when it is at hand.
-    pub(super) fn current(&mut self, now: SimTime, lpn: Lpn) -> (F::Payload, SimTime) {
+    pub(super) fn current(&mut self, lpn: Lpn) -> (F::Payload, When) {
+        let now = self.at_once();
         if let Some(payload) = self.nvram.as_ref().and_then(|nvram| nvram.get(lpn)) {
             return (payload, now);
         }

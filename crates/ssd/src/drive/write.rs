@@ -1,189 +1,316 @@
 //! Writes: through the caches, or past them, to whole mapping units.
 
-use strobe_ftl::{FtlError, MappingScheme};
-use strobe_nand::{Cause, Payload, Unit};
-use strobe_types::{Lba, Lpn, SECTOR_BYTES, SimTime};
+use strobe_ftl::{FtlError, Inspectable};
+use strobe_nand::{Cause, Payload, Unit, When};
+use strobe_types::{Lba, Lpn};
 
-use super::Drive;
+use super::{Content, Drive, Progress, Step};
 use crate::command::{CommandKind, Hint, Range};
-use crate::error::Completed;
 
-impl<F: MappingScheme> Drive<F> {
+/// Units that are about to be written.
+type Units<P> = Vec<Unit<P>>;
+
+impl<F: Inspectable> Drive<F> {
     /// Writes `range`; `content` gives the new content of each mapping unit, of which only the sectors inside the
     /// range are used. With `fua` (forced unit access) it goes past the write buffer.
     #[inline(always)]
     pub(super) fn write(
         &mut self,
-        now: SimTime,
+        slot: u32,
         range: Range,
         fua: bool,
         hint: Hint,
-        content: impl Fn(Lpn) -> F::Payload,
-    ) -> Completed {
-        let Range { lba, sectors } = range;
-        self.check_range(CommandKind::Write, lba, sectors)?;
-        let bytes = u64::from(sectors) * SECTOR_BYTES;
-        let received = self.receive(now, bytes);
-        let is_unit = sectors == self.geometry.sectors_per_unit() && self.geometry.sector_in_unit(lba) == 0;
+        content: &Content<F::Payload>,
+    ) -> Step {
+        self.host.add(CommandKind::Write, range.bytes());
+        let is_unit =
+            range.sectors == self.geometry.sectors_per_unit() && self.geometry.sector_in_unit(range.lba) == 0;
         // The common case, one whole unit and no cache, without detours.
-        let done = if is_unit && !self.has_cache() {
-            let lpn = self.geometry.lpn_of(lba);
-            let done = self.ftl.write(received, &[Unit { lpn, payload: content(lpn) }], Cause::Host)?;
+        if is_unit && !self.has_cache() && self.ftl.may_write() {
+            let lpn = self.geometry.lpn_of(range.lba);
+            let unit = Unit { lpn, payload: content.of(lpn, range, &self.geometry) };
+            let done = self.ftl.write(self.at_once(), &[unit], Cause::Host);
+            let done = done?;
             self.host.units_written += 1;
-            done
-        } else if fua {
-            self.write_through(received, range, hint, content)?
-        } else {
-            self.write_units(received, range, hint, content)?
+            return Ok(Progress::Done(done));
+        }
+        self.units.clear();
+        let geometry = self.geometry.clone();
+        let ready = self.gather(range.lba, range.sectors, |lpn| content.of(lpn, range, &geometry));
+        match fua && self.buffer.is_some() {
+            true => self.write_through(slot, ready, hint),
+            false => self.store(slot, ready, hint),
+        }
+    }
+
+    /// Writes the units gathered past the buffer, but to the non-volatile cache if they belong there.
+    fn write_through(&mut self, slot: u32, ready: When, hint: Hint) -> Step {
+        let merged = self.buffer.as_ref().map_or(When::START, |buffer| buffer.merged());
+        let range = match &self.units[..] {
+            [first, .., last] => (first.lpn, last.lpn.get() - first.lpn.get() + 1),
+            [only] => (only.lpn, 1),
+            [] => return Ok(Progress::Done(ready)),
         };
-        self.host.add(CommandKind::Write, bytes);
-        Ok(done)
-    }
-
-    /// Takes up a command that brings `bytes` along; returns when they have arrived.
-    #[inline(always)]
-    fn receive(&mut self, now: SimTime, bytes: u64) -> SimTime {
-        if !self.is_timed() {
-            return now;
-        }
-        let accepted = self.controller.accept(now, 1);
-        self.controller.receive(accepted, bytes)
-    }
-
-    pub(super) fn write_units(
-        &mut self,
-        now: SimTime,
-        Range { lba, sectors }: Range,
-        hint: Hint,
-        content: impl Fn(Lpn) -> F::Payload,
-    ) -> Completed {
-        self.units.clear();
-        let ready = self.gather(now, lba, sectors, content);
-        Ok(self.store(now, ready, hint)?)
-    }
-
-    fn write_through(
-        &mut self,
-        now: SimTime,
-        range: Range,
-        hint: Hint,
-        content: impl Fn(Lpn) -> F::Payload,
-    ) -> Completed {
-        let Some(buffer) = &self.buffer else { return self.write_units(now, range, hint, content) };
-        let merged = buffer.merged();
-        self.units.clear();
-        let ready = self.gather(now, range.lba, range.sectors, content);
-        let mut done = self.absorb(now, ready, hint)?;
-        if let [first, .., last] | [first @ last] = &self.units[..] {
-            let (first, count) = (first.lpn, last.lpn.get() - first.lpn.get() + 1);
-            done = done.max(self.store_on_flash(ready.max(merged))?);
-            // What waits in the buffer is older.
-            self.drop_buffered(now, first, count);
-        }
-        Ok(done)
+        let (absorbed, others) = self.absorb_all(ready, hint)?;
+        self.units = others;
+        let ready = self.both(ready, merged);
+        let stored = match self.units.is_empty() {
+            true => self.at_once(),
+            false => self.store_on_flash(ready)?,
+        };
+        // What waits in the buffer is older.
+        self.drop_buffered(range.0, range.1);
+        self.flights.get(slot).done = stored;
+        Ok(Progress::Done(self.both(absorbed, stored)))
     }
 
     /// Adds the mapping units of a write to those about to be written, partial ones merged with what
     /// they hold; returns when that is at hand.
-    pub(super) fn gather(
-        &mut self,
-        now: SimTime,
-        lba: Lba,
-        sectors: u32,
-        content: impl Fn(Lpn) -> F::Payload,
-    ) -> SimTime {
-        let mut ready = now;
+    pub(super) fn gather(&mut self, lba: Lba, sectors: u32, content: impl Fn(Lpn) -> F::Payload) -> When {
+        let mut ready = self.at_once();
         for (lpn, first, count) in self.geometry.parts(lba, sectors) {
             let mut payload = content(lpn);
             if count < self.geometry.sectors_per_unit() {
                 self.host.read_modify_writes += 1;
-                let (old, arrived) = self.current(now, lpn);
+                let (old, arrived) = self.current(lpn);
                 payload = old.merge(&payload, first, count, self.geometry.unit_bytes());
-                ready = ready.max(arrived);
+                ready = self.both(ready, arrived);
             }
             self.units.push(Unit { lpn, payload });
         }
         ready
     }
 
-    /// Writes the units gathered. What the host sent is there at `now`, everything at `ready`.
-    pub(super) fn store(&mut self, now: SimTime, ready: SimTime, hint: Hint) -> Result<SimTime, FtlError> {
-        let absorbed = self.absorb(now, ready, hint)?;
-        let stored = match &mut self.buffer {
-            _ if self.units.is_empty() => now,
-            None => self.store_on_flash(ready)?,
-            Some(buffer) => {
-                // The host's part is safe in the buffer; only the write-back waits for the rest.
-                buffer.merge_until(ready);
-                self.units.drain(..).try_fold(now, |at, unit| {
-                    let at = buffer.put(at, unit.lpn, unit.payload, &mut self.ftl)?;
-                    self.host.units_written += 1;
-                    Ok::<_, FtlError>(at)
-                })?
+    /// Writes the units gathered for the command in `slot`, as far as there are places. What they were merged with is
+    /// there at `ready`.
+    fn store(&mut self, slot: u32, ready: When, hint: Hint) -> Step {
+        let mut rest = std::mem::take(&mut self.units);
+        rest.reverse();
+        let flight = self.flights.get(slot);
+        (flight.rest, flight.ready) = (rest, ready);
+        self.store_units(slot, hint)
+    }
+
+    /// The same, or goes on with it: the units that have no place yet.
+    pub(super) fn store_units(&mut self, slot: u32, hint: Hint) -> Step {
+        let flight = self.flights.get(slot);
+        let (mut rest, ready, mut done) = (std::mem::take(&mut flight.rest), flight.ready, flight.done);
+        // Units for the non-volatile cache, one by one: room for the one may be made by writing the next back.
+        if self.nvram.is_some() {
+            let mut others = Vec::new();
+            while let Some(unit) = rest.pop() {
+                if !self.nvram.as_ref().is_some_and(|nvram| nvram.takes(unit.lpn, hint)) {
+                    others.push(unit);
+                    continue;
+                }
+                if !self.make_place_in_nvram(unit.lpn)? {
+                    rest.push(unit);
+                    rest.extend(others.into_iter().rev());
+                    let flight = self.flights.get(slot);
+                    (flight.rest, flight.done) = (rest, done);
+                    return Ok(Progress::Stalled);
+                }
+                let at = self.absorb(unit, ready);
+                done = self.both(done, at);
             }
-        };
-        Ok(stored.max(absorbed))
+            others.reverse();
+            rest = others;
+        }
+        if self.buffer.is_some() {
+            while let Some(unit) = rest.pop() {
+                let lpn = unit.lpn;
+                if !self.buffer.as_ref().is_some_and(|buffer| buffer.has_place(lpn)) {
+                    rest.push(unit);
+                    let flight = self.flights.get(slot);
+                    (flight.rest, flight.done) = (rest, done);
+                    return Ok(Progress::Stalled);
+                }
+                self.put_in_buffer(unit, ready)?;
+            }
+            return Ok(Progress::Done(done));
+        }
+        if rest.is_empty() {
+            return Ok(Progress::Done(done));
+        }
+        if !self.ftl.may_write() {
+            let flight = self.flights.get(slot);
+            (flight.rest, flight.done) = (rest, done);
+            return Ok(Progress::Stalled);
+        }
+        rest.reverse();
+        self.units = rest;
+        let stored = self.store_on_flash(ready)?;
+        Ok(Progress::Done(self.both(done, stored)))
+    }
+
+    /// Takes a unit into the buffer, which has a place for it. The host's part is safe there; only the write-back
+    /// waits for the rest.
+    fn put_in_buffer(&mut self, unit: Unit<F::Payload>, ready: When) -> Result<(), FtlError> {
+        let Some(buffer) = &mut self.buffer else { return Ok(()) };
+        let lpn = unit.lpn;
+        let is_new = buffer.get(lpn).is_none();
+        buffer.merge_until(ready, &mut self.ftl);
+        buffer.put(lpn, unit.payload);
+        if !is_new {
+            self.host.units_written += 1;
+            return Ok(());
+        }
+        while let Some(buffer) = &mut self.buffer
+            && buffer.is_crowded()
+            && self.ftl.may_write()
+        {
+            match buffer.write_back(&mut self.ftl) {
+                Ok(departed) => self.when_programmed(departed),
+                Err(error) => {
+                    buffer.drop_units(lpn, 1);
+                    return Err(error);
+                }
+            }
+        }
+        self.host.units_written += 1;
+        Ok(())
     }
 
     /// Writes the units gathered past the caches.
-    fn store_on_flash(&mut self, ready: SimTime) -> Result<SimTime, FtlError> {
+    pub(super) fn store_on_flash(&mut self, ready: When) -> Result<When, FtlError> {
         let before = self.ftl.stats().host_units_written;
         let done = self.ftl.write(ready, &self.units, Cause::Host);
         self.host.units_written += self.ftl.stats().host_units_written - before;
         done
     }
 
-    /// Moves those of the units gathered that belong there into the non-volatile cache; returns when they
-    /// are there. What the host sent is there at `now`, everything at `ready`.
-    fn absorb(&mut self, now: SimTime, ready: SimTime, hint: Hint) -> Result<SimTime, FtlError> {
-        let Some(nvram) = &mut self.nvram else { return Ok(now) };
+    /// Sees to a place for `lpn` in the non-volatile cache; false if there is none yet.
+    fn make_place_in_nvram(&mut self, lpn: Lpn) -> Result<bool, FtlError> {
+        while let Some(nvram) = &mut self.nvram {
+            if nvram.has_place(lpn) {
+                return Ok(true);
+            }
+            if nvram.is_making_room() {
+                return Ok(false);
+            }
+            let departed = nvram.make_room(&mut self.ftl)?;
+            self.when_arrived(departed);
+        }
+        Ok(true)
+    }
+
+    /// Takes a unit into the non-volatile cache, which has a place for it; returns when it is there.
+    fn absorb(&mut self, unit: Unit<F::Payload>, ready: When) -> When {
+        let now = self.events.now();
         // A unit merged with what waits in the buffer is complete when the buffer has it.
-        let merged = self.buffer.as_ref().map_or(ready, |buffer| ready.max(buffer.merged()));
-        let mut done = now;
-        let mut others = Vec::new();
+        let merged = match self.buffer.as_ref().map(|buffer| buffer.merged()) {
+            Some(merged) => self.both(ready, merged),
+            None => ready,
+        };
+        let Some(nvram) = &mut self.nvram else { return ready };
+        let lpn = unit.lpn;
+        let done = nvram.put(now, lpn, unit.payload);
+        nvram.merge_until(merged, &mut self.ftl);
+        self.host.units_written += 1;
+        if let Some(buffer) = &mut self.buffer {
+            buffer.drop_units(lpn, 1);
+        }
+        When::At(done)
+    }
+
+    /// Moves those of the units gathered that belong there into the non-volatile cache, which makes room at once;
+    /// returns when they are there, and the others.
+    fn absorb_all(&mut self, ready: When, hint: Hint) -> Result<(When, Units<F::Payload>), FtlError> {
+        let (mut done, mut others) = (self.at_once(), Vec::new());
         for unit in std::mem::take(&mut self.units) {
-            // Asked one by one: room for the one may be made by writing the next back.
-            if !nvram.takes(unit.lpn, hint) {
+            if !self.nvram.as_ref().is_some_and(|nvram| nvram.takes(unit.lpn, hint)) {
                 others.push(unit);
                 continue;
             }
-            done = nvram.put(done, unit.lpn, unit.payload, &mut self.ftl)?;
-            nvram.merge_until(merged);
-            self.host.units_written += 1;
-            if let Some(buffer) = &mut self.buffer {
-                buffer.drop_units(now, unit.lpn, 1);
+            while let Some(nvram) = &mut self.nvram
+                && !nvram.has_place(unit.lpn)
+            {
+                if !nvram.is_making_room() {
+                    nvram.make_room(&mut self.ftl)?;
+                }
+                // Whoever does not wait takes the place before it is free: the command waits for it instead.
+                if let Some(free) = nvram.give_away() {
+                    done = self.both(done, free);
+                }
+            }
+            let at = self.absorb(unit, ready);
+            done = self.both(done, at);
+        }
+        Ok((done, others))
+    }
+
+    /// Writes the units gathered, whatever they have to wait for; returns when they are in the caches or on flash.
+    pub(super) fn store_at_once(&mut self, ready: When) -> Result<When, FtlError> {
+        let (absorbed, others) = self.absorb_all(ready, Hint::None)?;
+        self.units = others;
+        if self.units.is_empty() {
+            return Ok(absorbed);
+        }
+        let mut past_buffer = Vec::new();
+        for unit in std::mem::take(&mut self.units) {
+            match self.buffer.as_ref().is_some_and(|buffer| buffer.has_place(unit.lpn)) {
+                true => self.put_in_buffer(unit, ready)?,
+                false => past_buffer.push(unit),
             }
         }
-        self.units = others;
-        Ok(done)
+        self.units = past_buffer;
+        if self.units.is_empty() {
+            return Ok(absorbed);
+        }
+        let stored = self.store_on_flash(ready)?;
+        Ok(self.both(absorbed, stored))
     }
 
     /// Completes when all writes completed before are on flash, or in the non-volatile cache.
-    pub(super) fn flush(&mut self, now: SimTime) -> Completed {
-        let accepted = self.controller.accept(now, 0);
-        let done = self.make_durable(accepted)?;
+    pub(super) fn flush(&mut self, slot: u32) -> Step {
         self.host.add(CommandKind::Flush, 0);
-        Ok(done)
+        self.drain(slot)
     }
 
-    /// Writes back what the buffer holds and makes all that the mapping scheme has done survive a power cut;
-    /// returns when it does.
-    pub(super) fn make_durable(&mut self, now: SimTime) -> Result<SimTime, FtlError> {
-        let written = match &mut self.buffer {
-            Some(buffer) => buffer.flush(now, &mut self.ftl)?,
-            None => now,
-        };
-        match &mut self.nvram {
-            Some(nvram) => nvram.flush(written, &mut self.ftl),
-            None => self.ftl.flush(written),
+    /// Waits until what the buffer held when the command began has been written back, then makes all that the mapping
+    /// scheme has done survive a power cut.
+    pub(super) fn drain(&mut self, slot: u32) -> Step {
+        let before = self.flights.get(slot).done;
+        while let Some(buffer) = &mut self.buffer {
+            let flight = self.flights.get(slot);
+            if flight.youngest == 0 {
+                flight.youngest = buffer.youngest();
+            }
+            if !buffer.holds_until(flight.youngest) {
+                break;
+            }
+            if !self.ftl.may_write() {
+                return Ok(Progress::Draining);
+            }
+            let departed = buffer.write_back(&mut self.ftl)?;
+            self.when_programmed(departed);
         }
+        let written = match &self.buffer {
+            Some(buffer) => buffer.programmed_at(),
+            None => self.at_once(),
+        };
+        let durable = self.make_durable(written)?;
+        Ok(Progress::Done(self.both(before, durable)))
     }
 
-    pub(super) fn drop_buffered(&mut self, now: SimTime, first: Lpn, count: u32) {
+    /// Makes all that the mapping scheme has done survive a power cut; returns when it does.
+    pub(super) fn make_durable(&mut self, written: When) -> Result<When, FtlError> {
+        let done = match &mut self.nvram {
+            Some(nvram) => {
+                let departed = nvram.flush(written, &mut self.ftl)?;
+                self.when_arrived(departed);
+                departed.0
+            }
+            None => self.ftl.flush(written)?,
+        };
+        Ok(self.both(written, done))
+    }
+
+    pub(super) fn drop_buffered(&mut self, first: Lpn, count: u32) {
         if let Some(buffer) = &mut self.buffer
             && buffer.dirty_units() > 0
         {
-            buffer.drop_units(now, first, count);
+            buffer.drop_units(first, count);
         }
     }
 }

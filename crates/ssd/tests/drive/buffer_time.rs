@@ -1,7 +1,7 @@
 //! When the write buffer lets the host go on.
 
 use strobe_nand::{NandOp, NoMedium, StampMedium};
-use strobe_ssd::{Device, DriveConfig, Inspect, build};
+use strobe_ssd::{Command, Device, DriveConfig, Inspect, Range, build};
 use strobe_types::{Lba, Op, Request, SimTime};
 
 use crate::setup::{
@@ -112,7 +112,7 @@ fn a_flush_waits_for_every_program() {
         assert_eq!(drive.stats().nand.total(NandOp::Program), waiting);
         let again = 100_000_000;
         assert_eq!(drive.request(ns(again), Request::FLUSH), Ok(ns(again + 1_000)), "nothing is left");
-        assert_eq!(drive.settle(ns(again)), Ok(ns(again)));
+        assert_eq!(drive.settle(ns(again + 1_000)), Ok(ns(again + 1_000)));
     }
 }
 
@@ -129,13 +129,21 @@ fn a_flush_also_waits_for_programs_that_are_under_way_already() {
 #[test]
 fn writes_beside_a_flush_wait_for_the_places_it_frees() {
     let mut drive = timed::<NoMedium>(&buffered(config(), 4));
+    let write = |unit: u64| Command::write(Range::new(Lba::new(unit * u64::from(UNIT)), UNIT));
     for unit in 0..4 {
-        assert_eq!(drive.request(T0, write_unit(unit)), Ok(T0));
+        drive.submit(T0, unit, &write(unit), None);
     }
-    assert_eq!(drive.request(T0, Request::FLUSH), Ok(ns(4 * SERVICE)));
+    drive.submit(T0, 99, &Command::Flush, None);
     for unit in 4..8 {
-        let expected = (unit - 3) * SERVICE;
-        assert_eq!(drive.request(T0, write_unit(unit)), Ok(ns(expected)), "unit {unit}");
+        drive.submit(T0, unit, &write(unit), None);
+    }
+    let mut done = Vec::new();
+    drive.advance(ns(100 * SERVICE), &mut done);
+    let at = |tag: u64| done.iter().find(|completion| completion.tag == tag).map(|completion| completion.at);
+    assert!((0..4).all(|unit| at(unit) == Some(T0)));
+    assert_eq!(at(99), Some(ns(4 * SERVICE)));
+    for unit in 4..8 {
+        assert_eq!(at(unit), Some(ns((unit - 3) * SERVICE)), "unit {unit}");
     }
 }
 

@@ -341,7 +341,7 @@ fn an_engine_takes_every_command_and_keeps_latencies() {
             }
             let too_many = [range(0, 1); 3];
             assert!(engine.execute(now, &Command::Deallocate(&too_many)).is_err());
-            let kept = Op::ALL.map(|op| engine.latency().of(op).len());
+            let kept = Op::ALL.map(|op| engine.latency().of(op).count());
             assert_eq!(kept, if timing { [1, 2, 1, 1] } else { [0; 4] });
             let counted = CommandKind::ALL.map(|kind| engine.stats().host.commands(kind));
             assert_eq!(counted, [1, 302, 1, 1, 1, 1]);

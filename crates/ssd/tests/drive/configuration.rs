@@ -68,7 +68,7 @@ fn a_run_that_only_counts_counts_the_same_whatever_is_stored_and_keeps_no_times(
             }
             let mut engine = build(&config, timing, 1).expect("builds");
             engine.run(&unit_writes(128, 3000, 1), &[], &mut closed(1)).expect("runs");
-            (engine.stats().nand.clone(), engine.latency().of(Op::Write).len())
+            (engine.stats().nand.clone(), engine.latency().of(Op::Write).count())
         };
         let (counts, latencies) = counted(DataMode::None, false);
         assert!(counts.total(NandOp::Erase) > 0 && latencies == 0, "{mapping}");

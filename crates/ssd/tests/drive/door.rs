@@ -45,6 +45,9 @@ impl Device for OneByOne {
     fn next_event(&self) -> Option<SimTime> {
         self.0.next_event()
     }
+    fn has_completion(&self, until: SimTime) -> bool {
+        self.0.has_completion(until)
+    }
     fn advance(&mut self, until: SimTime, completions: &mut Vec<Completion>) {
         self.0.advance(until, completions);
     }
@@ -132,9 +135,10 @@ fn completions_come_once_each_in_the_order_of_time() {
         assert_eq!(drive.outstanding() + done.len(), tag as usize + 1);
     }
     while let Some(next) = drive.next_event() {
+        // There are events that no host notices.
         let before = done.len();
         drive.advance(next, &mut done);
-        assert!(done.len() > before && done[before..].iter().all(|completion| completion.at == next));
+        assert!(done[before..].iter().all(|completion| completion.at == next));
     }
     let mut tags: Vec<u64> = done.iter().map(|completion| completion.tag).collect();
     tags.sort_unstable();
@@ -163,7 +167,9 @@ fn a_command_alone_is_refused_while_others_are_outstanding() {
     assert_eq!(drive.execute(T0, &Command::Flush), Err(CommandError::Busy(1)));
     assert_eq!(drive.stats(), stats);
     let mut done = Vec::new();
-    drive.advance(drive.next_event().expect("the write"), &mut done);
+    while done.is_empty() {
+        drive.advance(drive.next_event().expect("the write"), &mut done);
+    }
     drive.execute(done[0].at, &Command::Flush).expect("alone now");
 }
 

@@ -30,8 +30,8 @@ fn appearance(engine: &dyn Simulated, queue: &HostQueue) -> String {
     let latency: Vec<(u64, u64, f64)> = Op::ALL
         .iter()
         .map(|&op| {
-            let histogram = engine.latency().of(op);
-            (histogram.len(), histogram.value_at_quantile(0.99), engine.latency().mean_ns(op))
+            let latencies = engine.latency().of(op);
+            (latencies.count(), latencies.percentile(99.0), latencies.mean())
         })
         .collect();
     format!(

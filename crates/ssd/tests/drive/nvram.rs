@@ -381,11 +381,12 @@ fn a_write_to_the_cache_takes_its_time_and_waits_for_room() {
     assert_eq!(drive.request(at(5000), read_unit(1)), Ok(at(5100)));
     assert_eq!(drive.request(at(6000), read_unit(7)), Ok(at(6000)), "not there, nor anywhere");
     assert_eq!(drive.request(at(10_000), write_unit(2)), Ok(at(10_000 + SERVICE + 300)), "unit 0 leaves");
-    assert_eq!(drive.request(at(10_000), write_unit(1)), Ok(at(10_300)), "unit 1 has its place");
+    let later = at(10_000 + SERVICE + 300);
+    assert_eq!(drive.request(later, write_unit(1)), Ok(later + 300), "unit 1 has its place");
     let read = TRANSFER + READ;
     let idle = at(10_000_000);
     assert_eq!(drive.request(idle, read_unit(0)), Ok(idle + read), "it is on flash");
-    assert_eq!(drive.request(idle, read_unit(2)), Ok(idle + 100));
+    assert_eq!(drive.request(idle + read, read_unit(2)), Ok(idle + (read + 100)));
 }
 
 #[test]

@@ -7,7 +7,7 @@ use strobe_ftl::{
     CheckError, FtlError, FtlStats, Inspectable, MappingScheme, PageMap, PageMapConfig, Recoverable,
     Recovery, RecoveryError,
 };
-use strobe_nand::{Cause, Chip, StampMedium, Unit, Untimed, WearConfig};
+use strobe_nand::{Cause, Chip, StampMedium, Unit, Untimed, WearConfig, When};
 use strobe_ssd::{
     Command, ControllerConfig, Device, Drive, Hint, Inspect, Nvram, NvramConfig, NvramPolicyName, Range,
     SectorRange,
@@ -44,11 +44,11 @@ impl Forgetful {
         });
         let geometry = geometry.expect("valid geometry");
         let policy = Greedy::new(geometry.blocks());
-        let chip = Chip::new(geometry, WearConfig::default(), Untimed, 1);
+        let chip = Chip::new(geometry, WearConfig::default(), Untimed::default(), 1);
         let mut inner = PageMap::new(chip, policy, PageMapConfig::new(UNITS)).expect("room");
         let mapped = (0..UNITS).zip(&content).filter(|(_, stamp)| **stamp > 0);
         let units: Vec<_> = mapped.map(|(lpn, &payload)| Unit { lpn: Lpn::new(lpn), payload }).collect();
-        inner.write(T0, &units, Cause::Host).expect("runs");
+        inner.write(When::START, &units, Cause::Host).expect("runs");
         Self { inner, states: vec![content], rng: Prng::new(seed) }
     }
 
@@ -63,7 +63,7 @@ impl Forgetful {
         for lpn in units {
             if self.rng.chance(probability) {
                 let mut found = Vec::new();
-                self.inner.read(T0, Lpn::new(lpn), 1, &mut found);
+                self.inner.read(When::START, Lpn::new(lpn), 1, &mut found);
                 self.step(|state| state[lpn as usize] = found[0]);
             }
         }
@@ -90,30 +90,30 @@ impl MappingScheme for Forgetful {
         self.inner.stats()
     }
 
-    fn write(&mut self, now: SimTime, units: &[Unit<u64>], cause: Cause) -> Result<SimTime, FtlError> {
+    fn write(&mut self, now: When, units: &[Unit<u64>], cause: Cause) -> Result<When, FtlError> {
         for unit in units {
             self.step(|state| state[unit.lpn.index()] = unit.payload);
         }
         self.inner.write(now, units, cause)
     }
 
-    fn read(&mut self, now: SimTime, first: Lpn, count: u32, out: &mut Vec<u64>) -> SimTime {
+    fn read(&mut self, now: When, first: Lpn, count: u32, out: &mut Vec<u64>) -> When {
         self.inner.read(now, first, count, out)
     }
 
-    fn trim(&mut self, now: SimTime, first: Lpn, count: u32) -> Result<SimTime, FtlError> {
+    fn trim(&mut self, now: When, first: Lpn, count: u32) -> Result<When, FtlError> {
         let done = self.inner.trim(now, first, count);
         self.keep(first.get()..first.get() + count, 0.3);
         done
     }
 
-    fn copy(&mut self, now: SimTime, from: Lpn, to: Lpn, count: u32) -> Result<SimTime, FtlError> {
+    fn copy(&mut self, now: When, from: Lpn, to: Lpn, count: u32) -> Result<When, FtlError> {
         let done = self.inner.copy(now, from, to, count);
         self.keep(to.get()..to.get() + count, 0.3);
         done
     }
 
-    fn flush(&mut self, now: SimTime) -> Result<SimTime, FtlError> {
+    fn flush(&mut self, now: When) -> Result<When, FtlError> {
         self.keep(0..UNITS, 1.0);
         self.inner.flush(now)
     }

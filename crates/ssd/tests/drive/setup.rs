@@ -5,7 +5,7 @@ use strobe_ftl::{Inspectable, PageMap, PageMapConfig};
 use strobe_nand::{ArrayTiming, Chip, Medium, Nand, Timing, TimingConfig, Untimed, WearConfig};
 use strobe_ssd::{
     Command, CommandError, Completion, ControllerConfig, DataMode, Device, Drive, DriveConfig, FtlConfig,
-    GcConfig, HostQueue, NandConfig, Pacing, Range,
+    GcConfig, GcMode, HostQueue, NandConfig, Pacing, PlacementName, Range, ScheduleTable,
 };
 use strobe_types::{Geometry, GeometrySpec, Lba, Op, Prng, Request, SimTime};
 
@@ -20,7 +20,11 @@ pub(crate) const UNIT: u32 = 8;
 
 pub(crate) type PageDrive<T, M> = Drive<PageMap<Chip<T, M>, Greedy>>;
 
-/// One die, 32 blocks of 8 pages of 4 KiB, 160 logical units, ideal controller, no buffer.
+/// First come, first served.
+const FIRST_COME: ScheduleTable =
+    ScheduleTable { host_program_ns: 0, background_read_ns: 0, background_program_ns: 0, erase_ns: 0 };
+
+/// Collection that stops the world, fixed stripes, first come, first served: what closed forms are about. One die, 32 blocks of 8 pages of 4 KiB, 160 logical units, ideal controller, no buffer.
 pub(crate) fn config() -> DriveConfig {
     DriveConfig {
         preset: None,
@@ -38,6 +42,7 @@ pub(crate) fn config() -> DriveConfig {
             erase_ns: ERASE,
             channel_mb_s: 800,
             cache_program: false,
+            suspend: Default::default(),
             endurance_pe: 0,
             factory_bad_blocks: 0,
             program_fail_rate: 0.0,
@@ -51,14 +56,15 @@ pub(crate) fn config() -> DriveConfig {
             logical_pages: Some(160),
             over_provisioning: None,
             allocation: Default::default(),
+            placement: PlacementName::Stripe,
             durable_map: false,
             map_blocks: 0,
             copy_mode: Default::default(),
             virtual_map_entries: 1,
-            gc: GcConfig::default(),
+            gc: GcConfig { mode: GcMode::StopTheWorld, ..GcConfig::default() },
             wear_leveling: Default::default(),
         },
-        controller: ControllerConfig::default(),
+        controller: ControllerConfig { schedule: FIRST_COME, ..ControllerConfig::default() },
     }
 }
 
@@ -105,6 +111,7 @@ pub(crate) fn array_timing(config: &DriveConfig) -> ArrayTiming {
         channel_mb_s: nand.channel_mb_s,
         spare_bytes: nand.spare_bytes,
         cache_program: nand.cache_program,
+        ..TimingConfig::default()
     };
     ArrayTiming::new(timing, &geometry(config))
 }
@@ -125,7 +132,7 @@ fn drive<T: Timing, M: Medium>(config: &DriveConfig, timing: T) -> PageDrive<T, 
 }
 
 pub(crate) fn counting<M: Medium>(config: &DriveConfig) -> PageDrive<Untimed, M> {
-    drive(config, Untimed)
+    drive(config, Untimed::default())
 }
 
 pub(crate) fn timed<M: Medium>(config: &DriveConfig) -> PageDrive<ArrayTiming, M> {

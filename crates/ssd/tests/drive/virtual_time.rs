@@ -1,7 +1,7 @@
 //! Completion times against closed forms, to the nanosecond.
 
 use strobe_nand::{Cause, NandOp, NoMedium};
-use strobe_ssd::{DriveConfig, HostQueue, Inspect, Pacing, build};
+use strobe_ssd::{Command, Device, DriveConfig, HostQueue, Inspect, Pacing, Range, build};
 use strobe_types::{Lba, Op, Prng, Request, SimTime};
 
 use crate::setup::{
@@ -126,10 +126,17 @@ fn the_link_carries_one_transfer_at_a_time_in_each_direction() {
     let mut config = config();
     config.controller.link_mb_s = 1_000;
     let mut drive = timed::<NoMedium>(&config);
-    assert_eq!(drive.request(T0, read_unit(0)), Ok(ns(LINK)));
-    assert_eq!(drive.request(T0, read_unit(0)), Ok(ns(2 * LINK)));
+    let unit = Range::new(Lba::new(0), UNIT);
     // The other direction is free.
-    assert_eq!(drive.request(T0, write_unit(0)), Ok(ns(LINK + TRANSFER + PROGRAM)));
+    for (tag, command) in
+        (0..).zip([Command::Read { range: unit }, Command::Read { range: unit }, Command::write(unit)])
+    {
+        drive.submit(T0, tag, &command, None);
+    }
+    let mut done = Vec::new();
+    drive.advance(ns(1_000_000_000), &mut done);
+    let at: Vec<SimTime> = done.iter().map(|completion| completion.at).collect();
+    assert_eq!(at, [ns(LINK), ns(2 * LINK), ns(LINK + TRANSFER + PROGRAM)]);
 }
 
 #[test]
@@ -181,12 +188,12 @@ fn a_new_latency_window_forgets_the_old_one() {
     let mut queue = closed(1);
     engine.run(&fill(20), &[], &mut queue).expect("runs");
     engine.clear_latency();
-    assert_eq!((engine.latency().of(Op::Write).len(), engine.latency().mean_ns(Op::Write)), (0, 0.0));
+    assert_eq!((engine.latency().of(Op::Write).count(), engine.latency().of(Op::Write).mean()), (0, 0.0));
     engine.run(&[read_unit(0), read_unit(100)], &[], &mut queue).expect("runs");
-    assert_eq!(engine.latency().of(Op::Read).len(), 2);
-    assert_eq!(engine.latency().mean_ns(Op::Read), (READ + TRANSFER) as f64 / 2.0, "one is unmapped");
+    assert_eq!(engine.latency().of(Op::Read).count(), 2);
+    assert_eq!(engine.latency().of(Op::Read).mean(), (READ + TRANSFER) as f64 / 2.0, "one is unmapped");
     engine.run(&[write_unit(0)], &[], &mut queue).expect("runs");
-    assert_eq!(engine.latency().mean_ns(Op::Write), (TRANSFER + PROGRAM) as f64);
+    assert_eq!(engine.latency().of(Op::Write).mean(), (TRANSFER + PROGRAM) as f64);
 }
 
 #[test]
@@ -293,7 +300,7 @@ fn a_rate_limit_spaces_the_requests() {
         engine.run(&fill(50), &[], &mut queue).expect("runs");
         assert_eq!(queue.now(), ns(49 * interval_ns), "depth {depth}");
         assert_eq!(queue.finished(), ns(49 * interval_ns + TRANSFER + PROGRAM), "depth {depth}");
-        assert_eq!(engine.latency().mean_ns(Op::Write), (TRANSFER + PROGRAM) as f64, "depth {depth}");
+        assert_eq!(engine.latency().of(Op::Write).mean(), (TRANSFER + PROGRAM) as f64, "depth {depth}");
     }
 }
 
@@ -312,7 +319,7 @@ fn queue_depth_zero_is_queue_depth_one() {
     let latency = |depth| {
         let mut engine = build(&config(), true, 1).expect("valid");
         engine.run(&fill(50), &[], &mut closed(depth)).expect("runs");
-        engine.latency().mean_ns(Op::Write)
+        engine.latency().of(Op::Write).mean()
     };
     assert_eq!(latency(0), latency(1));
     assert_eq!(latency(1), (TRANSFER + PROGRAM) as f64);
@@ -328,7 +335,7 @@ fn mean_latency_grows_with_the_queue_on_one_die() {
         engine.run(&fill(100), &[], &mut closed(depth)).expect("runs");
         let depth = f64::from(depth);
         let expected = (depth * (depth + 1.0) / 2.0 + (100.0 - depth) * depth) * service / 100.0;
-        assert_eq!(engine.latency().mean_ns(Op::Write), expected);
+        assert_eq!(engine.latency().of(Op::Write).mean(), expected);
     }
 }
 
@@ -342,7 +349,7 @@ fn open_loop_latency_is_waiting_plus_service() {
     assert_eq!(queue.finished(), ns(10 * service));
     // Request n completes at (n + 1) services and arrived at n / 2.
     let expected = (0..10).map(|n| (n + 1) * service - n * service / 2).sum::<u64>() as f64 / 10.0;
-    assert_eq!(engine.latency().mean_ns(Op::Write), expected);
+    assert_eq!(engine.latency().of(Op::Write).mean(), expected);
 }
 
 /// One die, nothing overlaps, queue depth 1 leaves no gaps: virtual time is the sum of what was
@@ -386,7 +393,7 @@ fn garbage_collection_lengthens_the_latency_of_the_write_that_needs_it() {
             + work.nand.total(NandOp::Program) * (TRANSFER + PROGRAM)
             + work.nand.total(NandOp::Erase) * ERASE;
         assert_eq!(done.since(now), expected, "the latency of each write is its own work");
-        assert_eq!(work.gc.time_ns, expected - (TRANSFER + PROGRAM));
+        assert_eq!(work.background_ns(), expected - (TRANSFER + PROGRAM));
         longest = longest.max(done.since(now));
         now = done;
     }
@@ -449,7 +456,7 @@ fn latencies_and_elapsed_time_agree_at_queue_depth_one() {
         engine.run(&mixed_requests(160 * 8, UNIT, 3000, 4), &[], &mut queue).expect("runs");
         let total: f64 = Op::ALL
             .iter()
-            .map(|&op| engine.latency().mean_ns(op) * engine.latency().of(op).len() as f64)
+            .map(|&op| engine.latency().of(op).mean() * engine.latency().of(op).count() as f64)
             .sum();
         let elapsed = queue.finished().as_ns() as f64;
         assert!((total / elapsed - 1.0).abs() < 1e-9, "{total} against {elapsed}");

@@ -44,6 +44,7 @@ fn chip(sectors: u32) -> Flash {
         channel_mb_s: 20,
         spare_bytes: 16,
         cache_program: false,
+        ..TimingConfig::default()
     };
     let timing = ArrayTiming::new(timing, &geometry);
     Chip::new(geometry, WearConfig::default(), timing, 1).in_any_order()

@@ -1,7 +1,7 @@
 //! The scheme of a drive, chosen when it is built.
 
-use strobe_nand::Nand;
-use strobe_types::{Lpn, SimTime};
+use strobe_nand::{Nand, When};
+use strobe_types::Lpn;
 
 use super::config::BlockScheme;
 use super::fast::Fast;
@@ -41,11 +41,11 @@ impl<N: Nand> Scheme<N> for AnyScheme {
     }
 
     #[inline]
-    fn write(&mut self, sectors: &mut Sectors<N>, now: SimTime, new: New<'_, N>) -> Done {
+    fn write(&mut self, sectors: &mut Sectors<N>, now: When, new: New<'_, N>) -> Done {
         each!(self, scheme => scheme.write(sectors, now, new))
     }
 
-    fn look_up(&self, sectors: &mut Sectors<N>, now: SimTime, lpn: Lpn) -> SimTime {
+    fn look_up(&self, sectors: &mut Sectors<N>, now: When, lpn: Lpn) -> When {
         each!(self, scheme => scheme.look_up(sectors, now, lpn))
     }
 

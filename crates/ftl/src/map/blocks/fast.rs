@@ -4,8 +4,8 @@
 
 use std::collections::VecDeque;
 
-use strobe_nand::{Cause, Nand};
-use strobe_types::{BlockId, Lpn, SimTime};
+use strobe_nand::{Cause, Nand, When};
+use strobe_types::{BlockId, Lpn};
 
 use super::found::{Found, FoundBlock};
 use super::scheme::Scheme;
@@ -39,7 +39,7 @@ pub(super) struct Fast {
 
 impl Fast {
     /// Writes to the log for any order.
-    fn append<N: Nand>(&mut self, sectors: &mut Sectors<N>, now: SimTime, new: New<'_, N>) -> Done {
+    fn append<N: Nand>(&mut self, sectors: &mut Sectors<N>, now: When, new: New<'_, N>) -> Done {
         let mut now = now;
         loop {
             let newest = match self.random.back() {
@@ -70,7 +70,7 @@ impl Fast {
     }
 
     /// Empties the oldest log block: whoever has newest versions there is merged.
-    fn reclaim<N: Nand>(&mut self, sectors: &mut Sectors<N>, now: SimTime) -> Done {
+    fn reclaim<N: Nand>(&mut self, sectors: &mut Sectors<N>, now: When) -> Done {
         let Some(oldest) = self.random.front().copied() else { return Ok(now) };
         sectors.stats.gc.runs += 1;
         let mut done = now;
@@ -86,7 +86,6 @@ impl Fast {
         }
         self.random.pop_front();
         let erased = sectors.erase(done, oldest, Cause::Merge)?;
-        sectors.stats.gc.time_ns = sectors.stats.gc.time_ns.saturating_add(erased.since(now));
         Ok(erased)
     }
 
@@ -94,7 +93,7 @@ impl Fast {
     fn merge_full<N: Nand>(
         &mut self,
         sectors: &mut Sectors<N>,
-        now: SimTime,
+        now: When,
         logical: u32,
         new: Option<New<'_, N>>,
     ) -> Done {
@@ -105,7 +104,7 @@ impl Fast {
     }
 
     /// Makes the sequential log block, with `new` where it belongs, the data block of its logical block.
-    fn close<N: Nand>(&mut self, sectors: &mut Sectors<N>, now: SimTime, new: Option<New<'_, N>>) -> Done {
+    fn close<N: Nand>(&mut self, sectors: &mut Sectors<N>, now: When, new: Option<New<'_, N>>) -> Done {
         let Some(Sequential { logical, block, next }) = self.sequential else { return Ok(now) };
         sectors.stats.gc.runs += 1;
         let behind = new.is_some_and(|(unit, _)| sectors.split(unit.lpn).1 < next);
@@ -131,7 +130,7 @@ impl Fast {
 
     /// Writes a sector whose place in the data block is taken: to the sequential log, which the first sector of a
     /// logical block begins, or to the log for any order.
-    fn overwrite<N: Nand>(&mut self, sectors: &mut Sectors<N>, now: SimTime, new: New<'_, N>) -> Done {
+    fn overwrite<N: Nand>(&mut self, sectors: &mut Sectors<N>, now: When, new: New<'_, N>) -> Done {
         let (logical, offset) = sectors.split(new.0.lpn);
         if offset == 0 {
             let now = self.close(sectors, now, None)?;
@@ -151,7 +150,7 @@ impl Fast {
     }
 
     /// Opens a sequential log block with the first sector of a logical block.
-    fn begin<N: Nand>(&mut self, sectors: &mut Sectors<N>, now: SimTime, new: New<'_, N>) -> Done {
+    fn begin<N: Nand>(&mut self, sectors: &mut Sectors<N>, now: When, new: New<'_, N>) -> Done {
         let logical = sectors.split(new.0.lpn).0;
         let mut now = now;
         loop {
@@ -173,7 +172,7 @@ impl<N: Nand> Scheme<N> for Fast {
         Self { data, sequential: None, random: VecDeque::new(), next: sectors.per_block }
     }
 
-    fn write(&mut self, sectors: &mut Sectors<N>, now: SimTime, new: New<'_, N>) -> Done {
+    fn write(&mut self, sectors: &mut Sectors<N>, now: When, new: New<'_, N>) -> Done {
         let (logical, offset) = sectors.split(new.0.lpn);
         let mut now = now;
         if let Some(block) = sectors.open_data(&mut self.data[logical as usize], logical, offset)? {
@@ -240,13 +239,10 @@ impl Fast {
         report: &mut Recovery,
     ) -> Result<(), RecoveryError> {
         let other = self.sequential.replace(second);
-        let done = self.merge_full(sectors, report.now(), second.logical, None);
+        // If it cannot be merged, the drive reads, and writes no more.
+        let _ = self.merge_full(sectors, report.now(), second.logical, None);
         self.sequential = other;
-        match done {
-            Ok(done) => report.read(done),
-            // Then the drive reads, and writes no more.
-            Err(_) => report.wait(),
-        }
+        report.wait(&mut sectors.nand);
         Ok(())
     }
 }

@@ -165,12 +165,11 @@ impl<N: Nand> Sectors<N> {
             }
             // If the log of trims is worn out, nothing can be erased any more: the block stays as it is, unused.
             self.states[block.index()] = State::Used;
-            if let Ok(done) = self.erase(report.now(), block, Cause::Recovery) {
-                report.read(done);
+            if self.erase(report.now(), block, Cause::Recovery).is_ok() {
                 report.blocks_erased += 1;
             }
         }
-        report.wait();
+        report.wait(&mut self.nand);
         Ok(())
     }
 }

@@ -2,8 +2,8 @@
 //! for CompactFlash systems", IEEE Trans. Consumer Electronics 48(2), 2002). As there, a log block that holds the
 //! first sectors in order is filled up from the data block and takes its place.
 
-use strobe_nand::Nand;
-use strobe_types::{BlockId, SimTime};
+use strobe_nand::{Nand, When};
+use strobe_types::BlockId;
 
 use super::found::Found;
 use super::scheme::Scheme;
@@ -40,10 +40,10 @@ impl LogBlock {
     fn append<N: Nand>(
         &mut self,
         sectors: &mut Sectors<N>,
-        now: SimTime,
+        now: When,
         at: u32,
         new: New<'_, N>,
-    ) -> Result<SimTime, SimTime> {
+    ) -> Result<When, When> {
         let log = &mut self.logs[at as usize];
         let offset = log.next;
         let is_its_place = new.0.lpn.get() % sectors.per_block == offset;
@@ -56,7 +56,7 @@ impl LogBlock {
     }
 
     /// Merges the log at `at` with its data block.
-    fn merge<N: Nand>(&mut self, sectors: &mut Sectors<N>, now: SimTime, at: u32) -> Done {
+    fn merge<N: Nand>(&mut self, sectors: &mut Sectors<N>, now: When, at: u32) -> Done {
         sectors.stats.gc.runs += 1;
         let Log { logical, block, next, in_order, .. } = self.logs[at as usize];
         let mut done = now;
@@ -79,7 +79,6 @@ impl LogBlock {
         self.forget(at);
         let replaced = [old, Some(block)].into_iter().flatten().filter(|&block| Some(block) != target);
         let erased = sectors.erase_merged(done, replaced)?;
-        sectors.stats.gc.time_ns = sectors.stats.gc.time_ns.saturating_add(erased.since(now));
         Ok(erased)
     }
 
@@ -111,7 +110,7 @@ impl<N: Nand> Scheme<N> for LogBlock {
         Self { data: vec![None; blocks], log_of: vec![None; blocks], logs: Vec::new(), writes: 0 }
     }
 
-    fn write(&mut self, sectors: &mut Sectors<N>, now: SimTime, new: New<'_, N>) -> Done {
+    fn write(&mut self, sectors: &mut Sectors<N>, now: When, new: New<'_, N>) -> Done {
         self.writes += 1;
         let (logical, offset) = sectors.split(new.0.lpn);
         let mut now = now;

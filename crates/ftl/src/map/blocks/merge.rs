@@ -1,7 +1,7 @@
 //! Merges: how the newest versions of a logical block come together in one flash block.
 
-use strobe_nand::{Cause, Nand, Unit};
-use strobe_types::{BlockId, SimTime};
+use strobe_nand::{Cause, Nand, Unit, When};
+use strobe_types::BlockId;
 
 use super::sectors::{Failed, New, Sectors};
 use crate::FtlError;
@@ -12,13 +12,13 @@ impl<N: Nand> Sectors<N> {
     /// `from` on; `new` takes the place of the version it replaces. On failure some of it has been copied.
     pub(super) fn fill(
         &mut self,
-        now: SimTime,
+        now: When,
         logical: u32,
         block: BlockId,
         from: u32,
         new: Option<New<'_, N>>,
         mark: u64,
-    ) -> Result<SimTime, Failed> {
+    ) -> Result<When, Failed> {
         let mut done = now;
         // Pages to get past, on chips that take them in order.
         let mut skipped = 0;
@@ -34,7 +34,8 @@ impl<N: Nand> Sectors<N> {
                 continue;
             }
             for at in offset - skipped..offset {
-                done = done.max(self.pad(now, block, at)?);
+                let next = self.pad(now, block, at)?;
+                done = self.nand.both(done, next);
             }
             skipped = 0;
             let result = match (new, old) {
@@ -49,15 +50,17 @@ impl<N: Nand> Sectors<N> {
                 }
                 (None, None) => Ok(now),
             };
-            done = done.max(result?);
+            let next = result?;
+            done = self.nand.both(done, next);
         }
         Ok(done)
     }
 
-    fn pad(&mut self, now: SimTime, block: BlockId, offset: u32) -> Result<SimTime, Failed> {
+    fn pad(&mut self, now: When, block: BlockId, offset: u32) -> Result<When, Failed> {
         if self.nand.block(block).pages_programmed > offset {
             return Ok(now);
         }
+        let now = self.nand.both(now, self.emptied);
         self.nand.program(now, self.page(block, offset), &[], 0, Cause::Pad).map_err(|failed| {
             self.note_failure(block);
             Failed { at: failed.at }
@@ -69,10 +72,10 @@ impl<N: Nand> Sectors<N> {
     /// caller's to erase.
     pub(super) fn rebuild(
         &mut self,
-        now: SimTime,
+        now: When,
         logical: u32,
         new: Option<New<'_, N>>,
-    ) -> Result<(Option<BlockId>, SimTime), FtlError> {
+    ) -> Result<(Option<BlockId>, When), FtlError> {
         if new.is_none() && self.mapped_in(logical) == 0 {
             return Ok((None, now));
         }
@@ -93,7 +96,8 @@ impl<N: Nand> Sectors<N> {
             self.written(unit.lpn);
         }
         for block in abandoned {
-            done = done.max(self.erase(done, block, Cause::Merge)?);
+            let next = self.erase(done, block, Cause::Merge)?;
+            done = self.nand.both(done, next);
         }
         Ok((Some(block), done))
     }

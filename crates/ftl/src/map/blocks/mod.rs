@@ -17,7 +17,7 @@ mod replacement;
 mod scheme;
 mod sectors;
 
-use strobe_nand::{Cause, Nand, Payload, PowerCuts, Unit};
+use strobe_nand::{Cause, Nand, Payload, PowerCuts, Unit, When};
 use strobe_types::{Lpn, SimTime};
 
 use crate::{CheckError, Done, FtlStats, Inspectable, MappingScheme, Recoverable, Recovery, RecoveryError};
@@ -55,7 +55,7 @@ impl<N: Nand> BlockMap<N> {
         let (mut sectors, found) = Sectors::restart(nand, config, &mut report)?;
         let scheme = AnyScheme::restore(&mut sectors, found, &mut report)?;
         sectors.retire_if_worn_out();
-        report.wait();
+        report.wait(&mut sectors.nand);
         Ok((Self { sectors, scheme }, report))
     }
 }
@@ -80,37 +80,39 @@ impl<N: Nand> MappingScheme for BlockMap<N> {
         &self.sectors.stats
     }
 
-    fn write(&mut self, now: SimTime, units: &[Unit<N::Payload>], cause: Cause) -> Done {
+    fn write(&mut self, now: When, units: &[Unit<N::Payload>], cause: Cause) -> Done {
         self.sectors.refuse_at_end_of_life()?;
         let mut done = now;
         for unit in units {
-            done = done.max(self.scheme.write(&mut self.sectors, now, (unit, cause))?);
+            let next = self.scheme.write(&mut self.sectors, now, (unit, cause))?;
+            done = self.sectors.nand.both(done, next);
             self.sectors.stats.host_units_written += 1;
             self.sectors.commit_if_full(done)?;
         }
         Ok(done)
     }
 
-    fn read(&mut self, now: SimTime, first: Lpn, count: u32, out: &mut Vec<N::Payload>) -> SimTime {
+    fn read(&mut self, now: When, first: Lpn, count: u32, out: &mut Vec<N::Payload>) -> When {
         let mut finished = now;
         for lpn in (0..count).map(|at| first.plus(at)) {
             let found = self.scheme.look_up(&mut self.sectors, now, lpn);
             match self.sectors.place(lpn) {
                 None => {
                     out.push(N::Payload::zero());
-                    finished = finished.max(found);
+                    finished = self.sectors.nand.both(finished, found);
                 }
                 Some(ppa) => {
                     out.push(self.sectors.nand.payload(ppa));
                     let page = self.sectors.nand.geometry().page_of(ppa);
-                    finished = finished.max(self.sectors.nand.read(found, page, 1, Cause::Host));
+                    let next = self.sectors.nand.read(found, page, 1, Cause::Host);
+                    finished = self.sectors.nand.both(finished, next);
                 }
             }
         }
         finished
     }
 
-    fn trim(&mut self, now: SimTime, first: Lpn, count: u32) -> Done {
+    fn trim(&mut self, now: When, first: Lpn, count: u32) -> Done {
         let mut done = now;
         for lpn in (0..count).map(|at| first.plus(at)) {
             self.sectors.unmap(lpn);
@@ -119,11 +121,11 @@ impl<N: Nand> MappingScheme for BlockMap<N> {
         Ok(done)
     }
 
-    fn flush(&mut self, now: SimTime) -> Done {
+    fn flush(&mut self, now: When) -> Done {
         self.sectors.commit(now)
     }
 
-    fn copy(&mut self, now: SimTime, from: Lpn, to: Lpn, count: u32) -> Done {
+    fn copy(&mut self, now: When, from: Lpn, to: Lpn, count: u32) -> Done {
         self.sectors.refuse_at_end_of_life()?;
         let mut done = now;
         for at in 0..count {
@@ -134,13 +136,15 @@ impl<N: Nand> MappingScheme for BlockMap<N> {
             let found = self.scheme.look_up(&mut self.sectors, now, source);
             let Some(ppa) = self.sectors.place(source) else {
                 self.sectors.unmap(destination);
-                done = done.max(self.sectors.commit_if_full(found)?);
+                let next = self.sectors.commit_if_full(found)?;
+                done = self.sectors.nand.both(done, next);
                 continue;
             };
             let page = self.sectors.nand.geometry().page_of(ppa);
             let arrived = self.sectors.nand.read(found, page, 1, Cause::Copy);
             let unit = Unit { lpn: destination, payload: self.sectors.nand.payload(ppa) };
-            done = done.max(self.scheme.write(&mut self.sectors, arrived, (&unit, Cause::Copy))?);
+            let next = self.scheme.write(&mut self.sectors, arrived, (&unit, Cause::Copy))?;
+            done = self.sectors.nand.both(done, next);
             self.sectors.commit_if_full(done)?;
             self.sectors.stats.copies.physical_units += 1;
         }

@@ -4,8 +4,8 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-use strobe_nand::{Cause, Nand};
-use strobe_types::{BlockId, Lpn, SimTime};
+use strobe_nand::{Cause, Nand, When};
+use strobe_types::{BlockId, Lpn};
 
 use super::found::Found;
 use super::scheme::Scheme;
@@ -31,11 +31,11 @@ impl ReplacementBlock {
     fn walk<N: Nand>(
         &self,
         sectors: &mut Sectors<N>,
-        now: SimTime,
+        now: When,
         logical: u32,
         offset: u32,
         cause: Cause,
-    ) -> (Option<BlockId>, SimTime) {
+    ) -> (Option<BlockId>, When) {
         let mut now = now;
         for &block in &self.chains[logical as usize] {
             let page = sectors.page(block, offset);
@@ -48,7 +48,7 @@ impl ReplacementBlock {
     }
 
     /// Adds an erased block to the chain of `logical`; folds another chain first if that is one too many.
-    fn extend<N: Nand>(&mut self, sectors: &mut Sectors<N>, now: SimTime, logical: u32) -> Done {
+    fn extend<N: Nand>(&mut self, sectors: &mut Sectors<N>, now: When, logical: u32) -> Done {
         let is_first = self.chains[logical as usize].is_empty();
         let mut now = now;
         if !is_first && self.replacements >= sectors.config.log_blocks {
@@ -83,7 +83,7 @@ impl ReplacementBlock {
     }
 
     /// Folds the longest chain, of equals the first.
-    fn fold_longest<N: Nand>(&mut self, sectors: &mut Sectors<N>, now: SimTime) -> Done {
+    fn fold_longest<N: Nand>(&mut self, sectors: &mut Sectors<N>, now: When) -> Done {
         match self.by_length.first() {
             Some(&(_, longest)) => self.fold(sectors, now, longest),
             None => Ok(now),
@@ -92,7 +92,7 @@ impl ReplacementBlock {
 
     /// Brings the newest versions of `logical` together in one block: its last one, if that has them or has
     /// room for them, else an erased one. The others are erased.
-    fn fold<N: Nand>(&mut self, sectors: &mut Sectors<N>, now: SimTime, logical: u32) -> Done {
+    fn fold<N: Nand>(&mut self, sectors: &mut Sectors<N>, now: When, logical: u32) -> Done {
         sectors.stats.gc.runs += 1;
         let chain = self.clear(logical);
         let (mut done, mut target) = (now, None);
@@ -116,7 +116,6 @@ impl ReplacementBlock {
         }
         target.into_iter().for_each(|block| self.add(logical, block));
         let erased = sectors.erase_merged(done, chain.into_iter().filter(|&block| Some(block) != target))?;
-        sectors.stats.gc.time_ns = sectors.stats.gc.time_ns.saturating_add(erased.since(now));
         Ok(erased)
     }
 
@@ -154,7 +153,7 @@ impl<N: Nand> Scheme<N> for ReplacementBlock {
         Self { chains, replacements: 0, by_length: BTreeSet::new() }
     }
 
-    fn write(&mut self, sectors: &mut Sectors<N>, now: SimTime, new: New<'_, N>) -> Done {
+    fn write(&mut self, sectors: &mut Sectors<N>, now: When, new: New<'_, N>) -> Done {
         let (logical, offset) = sectors.split(new.0.lpn);
         let mut now = now;
         loop {
@@ -171,7 +170,7 @@ impl<N: Nand> Scheme<N> for ReplacementBlock {
         }
     }
 
-    fn look_up(&self, sectors: &mut Sectors<N>, now: SimTime, lpn: Lpn) -> SimTime {
+    fn look_up(&self, sectors: &mut Sectors<N>, now: When, lpn: Lpn) -> When {
         let (logical, offset) = sectors.split(lpn);
         self.walk(sectors, now, logical, offset, Cause::Host).1
     }
@@ -188,9 +187,9 @@ impl<N: Nand> Scheme<N> for ReplacementBlock {
         for logical in 0..sectors.logical_blocks() {
             if !scheme.is_well_formed(sectors, logical) {
                 // A fold into the last block was under way.
-                report.wait();
-                let done = scheme.fold(sectors, report.now(), logical);
-                report.read(done.unwrap_or(report.now()));
+                report.wait(&mut sectors.nand);
+                // If it cannot be, the drive reads, and writes no more.
+                let _ = scheme.fold(sectors, report.now(), logical);
             }
         }
         Ok(scheme)

@@ -1,7 +1,7 @@
 //! What a block-mapped scheme decides.
 
-use strobe_nand::Nand;
-use strobe_types::{Lpn, SimTime};
+use strobe_nand::{Nand, When};
+use strobe_types::Lpn;
 
 use super::found::Found;
 use super::sectors::{New, Sectors};
@@ -17,10 +17,10 @@ pub(super) trait Scheme<N: Nand>: Sized {
     fn new(sectors: &Sectors<N>) -> Self;
 
     /// Writes one sector; returns when it, and the merges it took, are on flash.
-    fn write(&mut self, sectors: &mut Sectors<N>, now: SimTime, new: New<'_, N>) -> Done;
+    fn write(&mut self, sectors: &mut Sectors<N>, now: When, new: New<'_, N>) -> Done;
 
     /// What it takes on flash to find out where `lpn` lies; returns when it is known.
-    fn look_up(&self, _sectors: &mut Sectors<N>, now: SimTime, _lpn: Lpn) -> SimTime {
+    fn look_up(&self, _sectors: &mut Sectors<N>, now: When, _lpn: Lpn) -> When {
         now
     }
 

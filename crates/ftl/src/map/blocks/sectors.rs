@@ -1,8 +1,8 @@
 //! The flash below all block-mapped schemes: where the newest version of each sector lies, how blocks are taken
 //! and erased.
 
-use strobe_nand::{Cause, Nand, Unit};
-use strobe_types::{BlockId, Lpn, PackedPpa, Ppa, Ppn, SimTime, prefetch_write};
+use strobe_nand::{Cause, Nand, Unit, When};
+use strobe_types::{BlockId, Lpn, PackedPpa, Ppa, Ppn, prefetch_write};
 
 use super::config::BlockMapConfig;
 use crate::free::{FreePool, Want};
@@ -27,7 +27,7 @@ pub(super) type New<'a, N> = (&'a Unit<<N as Nand>::Payload>, Cause);
 
 /// A program that failed: when that was known.
 pub(super) struct Failed {
-    pub(super) at: SimTime,
+    pub(super) at: When,
 }
 
 /// The flash, and what lies where.
@@ -50,6 +50,9 @@ pub(super) struct Sectors<N: Nand> {
     /// Only with a durable map.
     pub(super) trims: Option<Trims>,
     pub(super) sequence: u64,
+    /// When all blocks that have been given up so far are erased. Programs wait for that, as those who wrote firmware
+    /// for one chip did: schemes have only so many blocks of a kind, and recovery finds no more.
+    pub(super) emptied: When,
     pub(super) stats: FtlStats,
     pub(super) end_of_life: Option<FtlError>,
 }
@@ -81,6 +84,7 @@ impl<N: Nand> Sectors<N> {
             free: FreePool::new(geometry, false),
             trims,
             sequence: 1,
+            emptied: When::START,
             stats: FtlStats { merges: Some(MergeStats::default()), ..FtlStats::default() },
             end_of_life: None,
             states,
@@ -151,33 +155,34 @@ impl<N: Nand> Sectors<N> {
     /// Programs `unit` at `offset` of `block`.
     pub(super) fn program(
         &mut self,
-        now: SimTime,
+        now: When,
         block: BlockId,
         offset: u32,
         new: New<'_, N>,
-    ) -> Result<SimTime, Failed> {
+    ) -> Result<When, Failed> {
         self.program_marked(now, block, offset, new, 0)
     }
 
     pub(super) fn program_marked(
         &mut self,
-        now: SimTime,
+        now: When,
         block: BlockId,
         offset: u32,
         new: New<'_, N>,
         mark: u64,
-    ) -> Result<SimTime, Failed> {
+    ) -> Result<When, Failed> {
         let (unit, cause) = new;
         let ppn = self.page(block, offset);
         let sequence = self.sequence | mark;
         self.sequence += 1;
+        let now = self.nand.both(now, self.emptied);
         let result = self.nand.program(now, ppn, std::slice::from_ref(unit), sequence, cause);
         let at = match &result {
             Ok(done) => *done,
             Err(failed) => failed.at,
         };
         if let Some(trims) = &mut self.trims {
-            trims.journal.data_programmed(at);
+            trims.journal.data_programmed(&mut self.nand, at);
         }
         if result.is_err() {
             self.note_failure(block);
@@ -260,34 +265,38 @@ impl<N: Nand> Sectors<N> {
 
     /// Erases `block`, which holds no newest version; trims that have made it so are made durable first,
     /// as older versions could come back. Returns when it is done.
-    pub(super) fn erase(&mut self, now: SimTime, block: BlockId, cause: Cause) -> Done {
+    pub(super) fn erase(&mut self, now: When, block: BlockId, cause: Cause) -> Done {
         assert_eq!(self.valid[block.index()], 0, "FTL bug: {block:?} holds newest versions");
         let now = self.commit(now)?;
         if cause == Cause::Merge {
             self.stats.merges().blocks_erased += 1;
             self.stats.gc.victims += 1;
         }
-        if self.failing[block.index()] {
+        let done = if self.failing[block.index()] {
             self.take_out_of_service(block);
-            return Ok(now);
-        }
-        match self.nand.erase(now, block, cause) {
-            Ok(done) => {
-                self.put_free(block);
-                Ok(done)
+            now
+        } else {
+            match self.nand.erase(now, block, cause) {
+                Ok(done) => {
+                    self.put_free(block);
+                    done
+                }
+                Err(failed) => {
+                    self.take_out_of_service(block);
+                    failed.at
+                }
             }
-            Err(failed) => {
-                self.take_out_of_service(block);
-                Ok(failed.at)
-            }
-        }
+        };
+        self.emptied = self.nand.both(self.emptied, done);
+        Ok(done)
     }
 
     /// Erases `blocks` after a merge that is complete at `now`; returns when all of it is done.
-    pub(super) fn erase_merged(&mut self, now: SimTime, blocks: impl IntoIterator<Item = BlockId>) -> Done {
+    pub(super) fn erase_merged(&mut self, now: When, blocks: impl IntoIterator<Item = BlockId>) -> Done {
         let mut done = now;
         for block in blocks {
-            done = done.max(self.erase(now, block, Cause::Merge)?);
+            let next = self.erase(now, block, Cause::Merge)?;
+            done = self.nand.both(done, next);
         }
         Ok(done)
     }
@@ -321,7 +330,7 @@ impl<N: Nand> Sectors<N> {
     }
 
     /// Makes trims survive a power cut; returns when they do.
-    pub(super) fn commit(&mut self, now: SimTime) -> Done {
+    pub(super) fn commit(&mut self, now: When) -> Done {
         let Some(trims) = &mut self.trims else { return Ok(now) };
         if let Some(FtlError::MapWornOut) = self.end_of_life {
             return Err(FtlError::MapWornOut);
@@ -330,7 +339,7 @@ impl<N: Nand> Sectors<N> {
         done.map_err(|_| self.end_of_life.insert(FtlError::MapWornOut).clone())
     }
 
-    pub(super) fn commit_if_full(&mut self, now: SimTime) -> Done {
+    pub(super) fn commit_if_full(&mut self, now: When) -> Done {
         match self.trims.as_ref().is_some_and(|trims| trims.journal.is_full()) {
             true => self.commit(now),
             false => Ok(now),

@@ -13,6 +13,8 @@ pub(super) enum BlockState {
     Free,
     Open,
     Closed,
+    /// Its valid units are being moved, in the background.
+    Emptying,
     /// Took a failed program: to be emptied and then marked bad.
     Retiring,
     Bad,

@@ -132,6 +132,8 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
                 BlockState::Free => pages == 0,
                 BlockState::Closed => pages == geometry.pages_per_block(),
                 BlockState::Bad | BlockState::Meta => valid == 0,
+                // Its erase may be on its way.
+                BlockState::Emptying => pages == geometry.pages_per_block() || valid == 0,
                 BlockState::Open | BlockState::Retiring => true,
             };
             ensure!(fits, "{block:?} is {state:?} with {pages} pages programmed and {valid} valid units");

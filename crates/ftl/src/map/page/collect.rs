@@ -3,8 +3,8 @@
 //! Policies choose (victims, temperatures, which block to level); everything that touches flash
 //! is here.
 
-use strobe_nand::{Cause, Nand, Unit};
-use strobe_types::{BlockId, Ppa, Ppn, SimTime};
+use strobe_nand::{Cause, Nand, Unit, When};
+use strobe_types::{BlockId, Ppa, Ppn};
 
 use super::compact::Compaction;
 use super::{BlockState, HOST, MapStore, PageMap, Scratch};
@@ -13,22 +13,26 @@ use crate::gc::{BlockView, Migration, VictimPolicy};
 
 impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// Frees blocks until enough are at hand, then levels wear. Erases wait for the copies they
-    /// depend on; nothing here waits for the host.
-    pub(super) fn collect(&mut self, now: SimTime) -> Result<(), FtlError> {
+    /// depend on; nothing here waits for the host. Returns when the last erase is done.
+    pub(super) fn collect(&mut self, now: When) -> Result<When, FtlError> {
+        self.finish_background()?;
+        if !self.must_collect() {
+            return Ok(now);
+        }
         self.stats.gc.runs += 1;
         let mut scratch = std::mem::take(&mut self.scratch);
         let result = self.collect_with(now, &mut scratch);
         self.scratch = scratch;
         let finished = result?;
-        self.stats.gc.time_ns = self.stats.gc.time_ns.saturating_add(finished.since(now));
-        self.refuse_at_end_of_life()
+        self.refuse_at_end_of_life().map(|()| finished)
     }
 
-    fn collect_with(&mut self, now: SimTime, scratch: &mut Scratch<N::Payload>) -> Result<SimTime, FtlError> {
+    fn collect_with(&mut self, now: When, scratch: &mut Scratch<N::Payload>) -> Result<When, FtlError> {
         let mut finished = now;
         loop {
             if !self.has_enough(self.min_free_blocks) {
-                finished = finished.max(self.gain_blocks(now, scratch)?);
+                let next = self.gain_blocks(now, scratch)?;
+                finished = self.nand.both(finished, next);
             }
             // A block to retire takes room and gives none back: only when there is some to spare.
             if !self.has_enough(self.min_free_blocks) {
@@ -38,21 +42,33 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             scratch.victims.clear();
             scratch.victims.push(block);
             let copied = self.empty(now, Cause::Gc, scratch)?;
-            finished = finished.max(self.commit_copies(copied, scratch)?);
+            let next = self.commit_copies(copied, scratch)?;
+            finished = self.nand.both(finished, next);
             self.blocks.retiring.retain(|&retiring| retiring != block);
             self.take_out_of_service(block);
         }
         if self.leveler.is_some() {
-            finished = finished.max(self.level(now, scratch)?);
+            let next = self.level(now, scratch)?;
+            finished = self.nand.both(finished, next);
         }
         Ok(finished)
     }
 
     /// Collects until `net_blocks` more, and at least `min_free_blocks`, are erased. Returns when
     /// the last erase is done.
-    fn gain_blocks(&mut self, now: SimTime, scratch: &mut Scratch<N::Payload>) -> Result<SimTime, FtlError> {
-        let patience = 4 * u64::from(self.nand.geometry().blocks()) + 1000;
+    fn gain_blocks(&mut self, now: When, scratch: &mut Scratch<N::Payload>) -> Result<When, FtlError> {
         let target = self.min_free_blocks.max(self.blocks.free.count() + self.config.net_blocks.max(1));
+        self.gain_to(target, now, scratch)
+    }
+
+    /// Collects until `target` blocks are erased. Returns when the last erase is done.
+    pub(super) fn gain_to(
+        &mut self,
+        target: u32,
+        now: When,
+        scratch: &mut Scratch<N::Payload>,
+    ) -> Result<When, FtlError> {
+        let patience = 4 * u64::from(self.nand.geometry().blocks()) + 1000;
         let mut fruitless = 0;
         let mut finished = now;
         let mut compaction = Compaction::new(self.blocks.free.count());
@@ -60,7 +76,8 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             self.refuse_at_end_of_life()?;
             if self.store.is_paged() {
                 let wanted = compaction.wanted(self.blocks.free.count(), target, self.nand.geometry());
-                finished = finished.max(self.compact_translation(now, wanted, scratch)?);
+                let next = self.compact_translation(now, wanted, scratch)?;
+                finished = self.nand.both(finished, next);
                 if self.has_enough(target) {
                     break;
                 }
@@ -70,12 +87,16 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             let is_gain = valid < victims * self.nand.geometry().units_per_block();
             fruitless = if is_gain { 0 } else { fruitless + 1 };
             if victims == 0 || fruitless > patience {
+                for &victim in &scratch.victims {
+                    self.close(victim);
+                }
                 return Err(FtlError::NoProgress(fruitless));
             }
             let copied = self.empty(now, Cause::Gc, scratch)?;
             let copied = self.commit_copies(copied, scratch)?;
             for &victim in &scratch.victims {
-                finished = finished.max(self.erase(copied, victim, Cause::Gc));
+                let next = self.erase(copied, victim, Cause::Gc);
+                finished = self.nand.both(finished, next);
             }
         }
         Ok(finished)
@@ -94,7 +115,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// Takes the next victim; if units are to be sorted over several, as many as it takes to have
     /// `target` erased blocks, or as can be written to the erased blocks at hand. Returns the
     /// number of their valid units.
-    fn choose_victims(&mut self, target: u32, victims: &mut Vec<BlockId>) -> u32 {
+    pub(super) fn choose_victims(&mut self, target: u32, victims: &mut Vec<BlockId>) -> u32 {
         victims.clear();
         let units_per_block = self.nand.geometry().units_per_block();
         let sorted = self.config.migration == Migration::Sorted;
@@ -163,7 +184,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     }
 
     /// Moves what little-worn blocks hold, one block for each collection.
-    fn level(&mut self, now: SimTime, scratch: &mut Scratch<N::Payload>) -> Result<SimTime, FtlError> {
+    pub(super) fn level(&mut self, now: When, scratch: &mut Scratch<N::Payload>) -> Result<When, FtlError> {
         let Some(block) = self.leveler.as_mut().and_then(|leveler| leveler.choose()) else {
             return Ok(now);
         };
@@ -174,11 +195,11 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// Empties and erases the closed `block`.
     pub(super) fn collect_one(
         &mut self,
-        now: SimTime,
+        now: When,
         cause: Cause,
         block: BlockId,
         scratch: &mut Scratch<N::Payload>,
-    ) -> Result<SimTime, FtlError> {
+    ) -> Result<When, FtlError> {
         self.take(block);
         scratch.victims.clear();
         scratch.victims.push(block);
@@ -189,12 +210,12 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
 
     /// Moves the valid units of `scratch.victims` elsewhere. Returns when the last copy is on
     /// flash. If that fails, what has not been moved stays valid where it is.
-    fn empty(
+    pub(super) fn empty(
         &mut self,
-        now: SimTime,
+        now: When,
         cause: Cause,
         scratch: &mut Scratch<N::Payload>,
-    ) -> Result<SimTime, FtlError> {
+    ) -> Result<When, FtlError> {
         let geometry = self.nand.geometry();
         scratch.units.clear();
         scratch.chunk.clear();
@@ -219,10 +240,11 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let moved = self.move_units(now, hot_stream, cause, hot_units, &mut scratch.chunk).and_then(|at| {
             let cold = self.move_units(now, self.roles.cold, cause, cold_units, &mut scratch.chunk)?;
             if tables.is_empty() {
-                return Ok(at.max(cold));
+                return Ok(self.nand.both(at, cold));
             }
             let table = self.move_units(now, self.roles.translation, cause, tables, &mut scratch.chunk)?;
-            Ok(at.max(cold).max(table))
+            let data = self.nand.both(at, cold);
+            Ok(self.nand.both(data, table))
         });
         if moved.is_err() {
             self.keep_unmoved(cause, scratch);
@@ -256,12 +278,12 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// issued together, so that planes and dies work in parallel.
     fn move_units(
         &mut self,
-        now: SimTime,
+        now: When,
         stream: usize,
         cause: Cause,
         units: &[Ppa],
         chunk: &mut Vec<Unit<N::Payload>>,
-    ) -> Result<SimTime, FtlError> {
+    ) -> Result<When, FtlError> {
         let per_page = self.nand.geometry().units_per_page();
         let chunk_units = ((self.streams[stream].lanes() * per_page) as usize).max(Self::CHUNK_UNITS_MIN);
         let mut finished = now;
@@ -274,7 +296,8 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             if let Some(&ahead) = rest.get(Self::CHUNK_UNITS_MIN) {
                 self.nand.prefetch_oob(ahead);
             }
-            arrived = arrived.max(self.nand.read(now, page, on_page as u32, cause));
+            let next = self.nand.read(now, page, on_page as u32, cause);
+            arrived = self.nand.both(arrived, next);
             for &ppa in &rest[..on_page] {
                 let lpn = self.owner_of(ppa);
                 self.map.prefetch(lpn);
@@ -287,7 +310,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
                 let ready = chunk.len() - waits;
                 let sources = &units[copied..copied + ready];
                 let done = self.write_copies(arrived, stream, cause, &chunk[..ready], sources)?;
-                finished = finished.max(done);
+                finished = self.nand.both(finished, done);
                 copied += ready;
                 chunk.drain(..ready);
             }
@@ -323,7 +346,11 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
 
     /// Makes the copies of what the victims hold, to which the last epoch refers, what the map on flash
     /// refers to. If that fails, the victims stay as they are.
-    fn commit_copies(&mut self, copied: SimTime, scratch: &Scratch<N::Payload>) -> Result<SimTime, FtlError> {
+    pub(super) fn commit_copies(
+        &mut self,
+        copied: When,
+        scratch: &Scratch<N::Payload>,
+    ) -> Result<When, FtlError> {
         let done = self.update_moved(copied).and_then(|updated| self.commit(updated));
         if done.is_err() {
             self.keep_victims(scratch);
@@ -344,12 +371,12 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     #[inline(never)]
     fn write_copies(
         &mut self,
-        now: SimTime,
+        now: When,
         stream: usize,
         cause: Cause,
         units: &[Unit<N::Payload>],
         sources: &[Ppa],
-    ) -> Result<SimTime, FtlError> {
+    ) -> Result<When, FtlError> {
         let mut sources = sources.iter();
         self.write_pages(now, stream, cause, units, |ftl, run, first| {
             for (at, (unit, &source)) in (0..).zip(run.iter().zip(&mut sources)) {
@@ -364,8 +391,13 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         })
     }
 
-    pub(super) fn erase(&mut self, now: SimTime, block: BlockId, cause: Cause) -> SimTime {
+    pub(super) fn erase(&mut self, now: When, block: BlockId, cause: Cause) -> When {
         self.store.block_left(block);
+        if N::TIMED {
+            let geometry = self.nand.geometry();
+            let first = geometry.first_unit(block);
+            self.background.forget(first, first.plus(geometry.units_per_block()));
+        }
         match self.nand.erase(now, block, cause) {
             Ok(done) => {
                 let erases = self.nand.block(block).erase_count;
@@ -383,7 +415,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     }
 
     #[cold]
-    fn take_out_of_service(&mut self, block: BlockId) {
+    pub(super) fn take_out_of_service(&mut self, block: BlockId) {
         self.nand.mark_bad(block);
         self.blocks.states[block.index()] = BlockState::Bad;
         self.store.block_left(block);

@@ -1,7 +1,7 @@
 //! Collecting garbage on a demand-paged drive: what translation pages ask of it.
 
-use strobe_nand::{Cause, Nand};
-use strobe_types::{BlockId, Geometry, Ppa, SimTime};
+use strobe_nand::{Cause, Nand, When};
+use strobe_types::{BlockId, Geometry, Ppa};
 
 use super::{BlockState, PageMap, PageMapConfig, Scratch};
 use crate::Done;
@@ -40,7 +40,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// gain.
     pub(super) fn compact_translation(
         &mut self,
-        now: SimTime,
+        now: When,
         wanted: u32,
         scratch: &mut Scratch<N::Payload>,
     ) -> Done {
@@ -53,7 +53,8 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             });
             let fewest = closed.min_by_key(|block| (blocks.valid[block.index()], **block));
             let Some(&block) = fewest else { break };
-            finished = finished.max(self.collect_one(now, Cause::Gc, block, scratch)?);
+            let next = self.collect_one(now, Cause::Gc, block, scratch)?;
+            finished = self.nand.both(finished, next);
         }
         Ok(finished)
     }

@@ -2,6 +2,7 @@
 
 use strobe_types::Geometry;
 
+use super::background::Marks;
 use super::sharing::Sharing;
 use super::translation::TranslationConfig;
 use crate::capacity::{Capacity, Demand};
@@ -45,6 +46,11 @@ pub struct PageMapConfig {
     /// Demand paging: the map is on flash and only in part in memory. `None`: all of it is in memory.
     /// Copies are then physical: it goes with no virtual map.
     pub translation: Option<TranslationConfig>,
+    /// Collection in the background, on flash that takes time. `None`: it stops the world.
+    pub marks: Option<Marks>,
+    /// Whether pages go to the die with the least work waiting, rather than to one after the other; only on flash that
+    /// takes time.
+    pub free_first: bool,
     /// Seed of the policy's chance.
     pub seed: u64,
 }
@@ -66,6 +72,8 @@ impl PageMapConfig {
             durable: false,
             map_blocks: 0,
             translation: None,
+            marks: None,
+            free_first: false,
             seed: 0,
         }
     }

@@ -1,7 +1,7 @@
 //! Copies as a command of the drive.
 
-use strobe_nand::{Cause, Nand, Unit};
-use strobe_types::{Lpn, Ppa, SimTime};
+use strobe_nand::{Cause, Nand, Unit, When};
+use strobe_types::{Lpn, Ppa};
 
 use super::sharing::{Owner, Vpn};
 use super::{MapStore, PageMap};
@@ -70,7 +70,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     }
 
     /// Copies unit by unit: shared if that is possible, else read and programmed.
-    pub(super) fn copy_units(&mut self, now: SimTime, from: Lpn, to: Lpn, count: u32) -> Done {
+    pub(super) fn copy_units(&mut self, now: When, from: Lpn, to: Lpn, count: u32) -> Done {
         self.refuse_at_end_of_life()?;
         let mut finished = now;
         let mut arrived = now;
@@ -79,20 +79,24 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         for offset in 0..count {
             let (source, destination) = (from.plus(offset), to.plus(offset));
             if self.store.is_paged() {
-                arrived = arrived.max(self.look_up(now, source, 1));
+                let next = self.look_up(now, source, 1);
+                arrived = self.nand.both(arrived, next);
                 // That may have moved what was read.
                 page_read = None;
             }
             let Some(ppa) = self.map.locate(source) else {
-                finished = finished.max(self.look_up(now, destination, 1));
+                let next = self.look_up(now, destination, 1);
+                finished = self.nand.both(finished, next);
                 self.unmap(destination);
-                finished = finished.max(self.commit_if_full(now)?);
+                let next = self.commit_if_full(now)?;
+                finished = self.nand.both(finished, next);
                 continue;
             };
             match self.share(source, destination) {
                 Ok(()) => {
                     self.stats.copies.logical_units += 1;
-                    finished = finished.max(self.commit_if_full(now)?);
+                    let next = self.commit_if_full(now)?;
+                    finished = self.nand.both(finished, next);
                     continue;
                 }
                 Err(Unshared::ThirdOwner) => self.stats.copies.third_owner_units += 1,
@@ -103,22 +107,25 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             // Neighbours on the same page come with one read.
             let page = self.nand.geometry().page_of(ppa);
             if page_read.replace(page) != Some(page) {
-                arrived = arrived.max(self.nand.read(now, page, 1, Cause::Copy));
+                let next = self.nand.read(now, page, 1, Cause::Copy);
+                arrived = self.nand.both(arrived, next);
             }
             units.push(Unit { lpn: destination, payload: self.nand.payload(ppa) });
             if units.len() >= Self::COPY_UNITS {
-                finished = finished.max(self.write_copied(arrived, &mut units)?);
+                let next = self.write_copied(arrived, &mut units)?;
+                finished = self.nand.both(finished, next);
                 // Garbage collection may have moved what was read.
                 page_read = None;
             }
         }
-        Ok(finished.max(self.write_copied(arrived, &mut units)?))
+        let written = self.write_copied(arrived, &mut units)?;
+        Ok(self.nand.both(finished, written))
     }
 
     /// Units read before they are programmed.
     const COPY_UNITS: usize = 256;
 
-    fn write_copied(&mut self, now: SimTime, units: &mut Vec<Unit<N::Payload>>) -> Done {
+    fn write_copied(&mut self, now: When, units: &mut Vec<Unit<N::Payload>>) -> Done {
         let done = self.write_host(now, Cause::Copy, units, Self::settle);
         units.clear();
         done

@@ -1,7 +1,7 @@
 //! What the map keeps on flash: changes are noted here and end up in the journal.
 
-use strobe_nand::{Nand, Unit};
-use strobe_types::{BlockId, Geometry, Lpn, Ppa, SimTime};
+use strobe_nand::{Nand, Unit, When};
+use strobe_types::{BlockId, Geometry, Lpn, Ppa};
 
 use super::entries::Entries;
 use super::{MapStore, PageMap};
@@ -24,7 +24,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     }
 
     /// Ends the epoch if much has changed since the last one.
-    pub(super) fn commit_if_full(&mut self, now: SimTime) -> Done {
+    pub(super) fn commit_if_full(&mut self, now: When) -> Done {
         match self.store.journal().is_some_and(Journal::is_full) {
             true => self.commit(now),
             false => Ok(now),
@@ -32,14 +32,17 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     }
 
     /// Makes the map as it is now survive a power cut; returns when it does.
-    pub(super) fn commit(&mut self, now: SimTime) -> Done {
+    pub(super) fn commit(&mut self, now: When) -> Done {
         if let (Some(FtlError::MapWornOut), true) = (&self.end_of_life, self.store.journal().is_some()) {
             // The changes of the epoch that failed are nowhere but in memory.
             return Err(FtlError::MapWornOut);
         }
         let done = match &mut self.store {
             MapStore::Memory => return Ok(now),
-            MapStore::Journaled(journal) if journal.is_clean() => return Ok(now.max(journal.durable_at())),
+            MapStore::Journaled(journal) if journal.is_clean() => {
+                let durable = journal.durable_at();
+                return Ok(self.nand.both(now, durable));
+            }
             MapStore::Journaled(journal) => {
                 let (units, shared) = journal.take_changes();
                 let mut records = map_records(&self.map, &units);

@@ -9,6 +9,7 @@
 //! paging the map itself is on flash: `translation.rs` says what for, `cmt.rs` is what is cached of it,
 //! `paging.rs` fetches and evicts, `compact.rs` is its share of collection, `rescan.rs` finds it after a power cut.
 
+mod background;
 mod blocks;
 mod check;
 mod cmt;
@@ -26,7 +27,7 @@ mod store;
 mod translation;
 mod write;
 
-use strobe_nand::{Cause, Nand, Payload, PowerCuts, Unit};
+use strobe_nand::{Cause, Class, Nand, Payload, PowerCuts, Timing, Unit, When};
 use strobe_types::{BlockId, Lpn, Ppa, Prng, SimTime};
 
 use crate::capacity::{Capacity, CapacityError};
@@ -39,6 +40,8 @@ use crate::{
     CheckError, Done, FtlError, FtlStats, Inspectable, MappingScheme, Recoverable, Recovery, RecoveryError,
 };
 
+use background::Background;
+pub use background::Marks;
 use blocks::{BlockState, Blocks};
 pub use config::PageMapConfig;
 use config::{HOST, Roles};
@@ -75,6 +78,8 @@ pub struct PageMap<N: Nand, V> {
     /// The sequence number of the next program.
     sequence: u64,
     stats: FtlStats,
+    background: Background,
+    is_free_first: bool,
     /// Why only reads are served any more.
     end_of_life: Option<FtlError>,
     scratch: Scratch<N::Payload>,
@@ -137,6 +142,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let geometry = nand.geometry();
         let blocks =
             Blocks::new(&nand, store.journal().map(Journal::log), config.allocation != Allocation::Fifo);
+        let is_free_first = config.free_first && nand.is_timed();
         let is_good = |block| blocks.state(block) == BlockState::Free;
         let tables = config.translation_pages(geometry).saturating_mul(geometry.units_per_page());
         let shares = config.virtual_map_entries > 0 && !store.is_paged();
@@ -144,7 +150,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let translation = store.is_paged().then(Default::default);
         Self {
             map: Entries::new(config.logical_units.saturating_add(tables), sharing),
-            streams: vec![Frontier::new(geometry); config.roles().streams],
+            streams: vec![Frontier::new(geometry, is_free_first); config.roles().streams],
             roles: config.roles(),
             rng: Prng::derive(config.seed, "victim"),
             heat: (config.migration != Migration::None)
@@ -155,6 +161,8 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             // 0 is what a page has whose program was cut short.
             sequence: u64::from(store.is_paged()),
             stats: FtlStats { translation, ..FtlStats::default() },
+            is_free_first,
+            background: Background::new(config.marks.filter(|_| nand.is_timed()), geometry),
             end_of_life: None,
             scratch: Scratch::default(),
             blocks,
@@ -178,6 +186,32 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
                 logical_units: self.config.logical_units,
             });
         }
+    }
+
+    /// Reads `count` units from `first` on, all of a page that is not on flash yet: what the host has sent is still at hand;
+    /// a copy is read where it comes from, or after its program if it is there no more.
+    #[cold]
+    fn read_on_its_way(&mut self, now: When, first: Lpn, count: u32) -> When {
+        let mut finished = now;
+        for lpn in (0..count).map(|at| first.plus(at)) {
+            let Some(unit) = self.map.locate(lpn) else { continue };
+            let page = self.nand.geometry().page_of(unit);
+            let done = match self.background.source_of(unit) {
+                Some(source) => {
+                    let page = self.nand.geometry().page_of(source);
+                    self.nand.read(now, page, 1, Cause::Host)
+                }
+                None => {
+                    let place = self.nand.geometry().place(page);
+                    match self.nand.timing().last_class(|| place) {
+                        Some(Class::BackgroundProgram) => self.nand.read(now, page, 1, Cause::Host),
+                        _ => now,
+                    }
+                }
+            };
+            finished = self.nand.both(finished, done);
+        }
+        finished
     }
 
     fn refuse_at_end_of_life(&self) -> Result<(), FtlError> {
@@ -206,18 +240,22 @@ impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
     }
 
     #[inline]
-    fn write(&mut self, now: SimTime, units: &[Unit<N::Payload>], cause: Cause) -> Done {
+    fn write(&mut self, now: When, units: &[Unit<N::Payload>], cause: Cause) -> Done {
         if self.end_of_life.is_some() {
             self.refuse_at_end_of_life()?;
         }
         // Two closures, so that what each write does is part of the loop that it is done in.
-        match self.store.is_paged() {
+        let done = match self.store.is_paged() {
             true => self.write_paged(now, cause, units, |ftl, run, first| ftl.settle_host(run, first)),
             false => self.write_pages(now, HOST, cause, units, |ftl, run, first| ftl.settle_host(run, first)),
+        };
+        if N::TIMED {
+            self.collect_in_background();
         }
+        done
     }
 
-    fn read(&mut self, now: SimTime, first: Lpn, count: u32, out: &mut Vec<N::Payload>) -> SimTime {
+    fn read(&mut self, now: When, first: Lpn, count: u32, out: &mut Vec<N::Payload>) -> When {
         let now = self.look_up(now, first, count);
         let mut finished = now;
         let mut at = 0;
@@ -237,30 +275,45 @@ impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
                 out.push(self.nand.payload(next));
                 at += 1;
             }
-            let done = self.nand.read(now, page, (out.len() - from) as u32, Cause::Host);
-            finished = finished.max(done);
+            let units = (out.len() - from) as u32;
+            let done = match self.nand.is_on_its_way(page) {
+                false => self.nand.read(now, page, units, Cause::Host),
+                true => self.read_on_its_way(now, first.plus(at - units), units),
+            };
+            finished = self.nand.both(finished, done);
         }
         finished
     }
 
-    fn trim(&mut self, now: SimTime, first: Lpn, count: u32) -> Done {
+    fn trim(&mut self, now: When, first: Lpn, count: u32) -> Done {
         let mut done = now;
         for lpn in (0..count).map(|at| first.plus(at)) {
-            done = done.max(self.look_up(now, lpn, 1));
+            let next = self.look_up(now, lpn, 1);
+            done = self.nand.both(done, next);
             self.unmap(lpn);
             done = self.commit_if_full(done)?;
         }
         Ok(done)
     }
 
-    fn flush(&mut self, now: SimTime) -> Done {
+    fn flush(&mut self, now: When) -> Done {
         let written = self.flush_entries(now);
         let done = self.commit(now)?;
-        written.map(|at| at.max(done))
+        let written = written?;
+        Ok(self.nand.both(written, done))
     }
 
-    fn copy(&mut self, now: SimTime, from: Lpn, to: Lpn, count: u32) -> Done {
+    fn copy(&mut self, now: When, from: Lpn, to: Lpn, count: u32) -> Done {
         self.copy_units(now, from, to, count)
+    }
+
+    #[inline]
+    fn may_write(&self) -> bool {
+        !N::TIMED || self.has_room_for_host()
+    }
+
+    fn go_on(&mut self, token: u64) {
+        self.go_on_with(token);
     }
 
     fn stripe_units(&self) -> u32 {

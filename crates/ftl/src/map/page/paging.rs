@@ -1,7 +1,7 @@
 //! Demand paging at work: fetching entries, evicting them, and telling translation pages what has moved.
 
-use strobe_nand::{Cause, Nand, Payload, Unit};
-use strobe_types::{Lpn, Ppa, SimTime};
+use strobe_nand::{Cause, Nand, Payload, Unit, When};
+use strobe_types::{Lpn, Ppa};
 
 use super::{HOST, PageMap};
 use crate::gc::VictimPolicy;
@@ -24,7 +24,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// [`PageMap::write_pages`] for the host: the entries of a page's units are fetched before it.
     pub(super) fn write_paged(
         &mut self,
-        now: SimTime,
+        now: When,
         cause: Cause,
         units: &[Unit<N::Payload>],
         mut settle: impl FnMut(&mut Self, &[Unit<N::Payload>], Ppa),
@@ -38,13 +38,14 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             }
             let mut ready = now;
             for unit in page {
-                ready = ready.max(self.use_entry(now, unit.lpn)?);
+                let next = self.use_entry(now, unit.lpn)?;
+                ready = self.nand.both(ready, next);
             }
             let done = self.write_pages(ready, HOST, cause, page, |ftl, run, first| {
                 settle(ftl, run, first);
                 ftl.store.translation().written(run);
             })?;
-            finished = finished.max(done);
+            finished = self.nand.both(finished, done);
             self.commit_if_full(done)?;
         }
         Ok(finished)
@@ -52,7 +53,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
 
     /// When the entries of `count` units from `first` on are known, for a read: at once, if the map is in memory.
     /// An entry that cannot be cached, because nothing can be evicted at the end of life, is read all the same.
-    pub(super) fn look_up(&mut self, now: SimTime, first: Lpn, count: u32) -> SimTime {
+    pub(super) fn look_up(&mut self, now: When, first: Lpn, count: u32) -> When {
         let mut ready = now;
         if self.store.is_paged() {
             for lpn in (0..count).map(|at| first.plus(at)) {
@@ -60,14 +61,14 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
                     Ok(at) => at,
                     Err(_) => self.read_translation(now, lpn),
                 };
-                ready = ready.max(cached);
+                ready = self.nand.both(ready, cached);
             }
         }
         ready
     }
 
     /// Uses the map entry of `lpn` for the host; returns when it is cached.
-    fn use_entry(&mut self, now: SimTime, lpn: Lpn) -> Done {
+    fn use_entry(&mut self, now: When, lpn: Lpn) -> Done {
         if self.store.translation().cmt.hit(lpn) {
             self.stats.translation().hits += 1;
             return Ok(now);
@@ -78,7 +79,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
 
     /// Reads the entry of `lpn`, and those that come with it, when there is room for them.
     #[inline(never)]
-    fn fetch(&mut self, now: SimTime, lpn: Lpn) -> Done {
+    fn fetch(&mut self, now: When, lpn: Lpn) -> Done {
         let mut ready = self.make_room(now)?;
         ready = self.read_translation(ready, lpn);
         let translation = self.store.translation();
@@ -92,22 +93,23 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             if self.store.translation().cmt.contains(ahead) {
                 continue;
             }
-            ready = ready.max(self.make_room(now)?);
+            let next = self.make_room(now)?;
+            ready = self.nand.both(ready, next);
             self.store.translation().cmt.insert(ahead);
         }
         Ok(ready)
     }
 
     /// Evicts an entry if none more fits; returns when that is done.
-    fn make_room(&mut self, now: SimTime) -> Done {
+    fn make_room(&mut self, now: When) -> Done {
         let cmt = &self.store.translation().cmt;
         let Some(oldest) = cmt.oldest().filter(|_| cmt.is_full()) else { return Ok(now) };
         let mut ready = now;
         if cmt.is_dirty(oldest) {
-            self.make_room_on_flash(now)?;
+            ready = self.make_room_on_flash(now)?;
             // A collection may have had reason to program the same page.
             if self.store.translation().cmt.is_dirty(oldest) {
-                ready = self.write_translation(now, Update::Evicted(oldest), oldest)?;
+                ready = self.write_translation(ready, Update::Evicted(oldest), oldest)?;
             }
         }
         self.stats.translation().evictions += 1;
@@ -117,17 +119,14 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
 
     /// Collects garbage if the next translation page needs a block: programs of translation pages must not
     /// do so themselves, as collection is what many of them are for.
-    fn make_room_on_flash(&mut self, now: SimTime) -> Result<(), FtlError> {
+    fn make_room_on_flash(&mut self, now: When) -> Result<When, FtlError> {
         self.refuse_at_end_of_life()?;
         let has_room = self.streams[self.roles.translation].next_pages().is_some();
-        if !has_room && self.must_collect() {
-            self.collect(now)?;
-        }
-        Ok(())
+        if !has_room && self.must_collect() { self.collect(now) } else { Ok(now) }
     }
 
     /// Reads the translation page with the entry of `lpn`, if there is one.
-    fn read_translation(&mut self, now: SimTime, lpn: Lpn) -> SimTime {
+    fn read_translation(&mut self, now: When, lpn: Lpn) -> When {
         let translation = self.store.translation();
         let Some(ppa) = self.map.get(translation.first_unit(translation.page_of(lpn))) else { return now };
         self.stats.translation().tp_reads += 1;
@@ -138,7 +137,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
 
     /// Brings the translation page with the entry of `lpn` up to date: reads and programs it.
     #[inline(never)]
-    fn write_translation(&mut self, now: SimTime, update: Update, lpn: Lpn) -> Done {
+    fn write_translation(&mut self, now: When, update: Update, lpn: Lpn) -> Done {
         let ready = self.read_translation(now, lpn);
         let translation = self.store.translation();
         let page = translation.page_of(lpn);
@@ -184,7 +183,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
 
     /// Tells the translation pages, if there are any, where units that collection has moved are now, each page
     /// once. Nothing is erased before.
-    pub(super) fn update_moved(&mut self, now: SimTime) -> Done {
+    pub(super) fn update_moved(&mut self, now: When) -> Done {
         let mut finished = now;
         while self.store.is_paged()
             && let translation = self.store.translation()
@@ -192,7 +191,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         {
             let Some(lpn) = translation.entries(page).next() else { continue };
             match self.write_translation(now, Update::Moved, lpn) {
-                Ok(done) => finished = finished.max(done),
+                Ok(done) => finished = self.nand.both(finished, done),
                 Err(error) => {
                     self.store.translation().moved.push(page);
                     return Err(error);
@@ -203,7 +202,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     }
 
     /// Programs every translation page with dirty entries or, if those are wanted, one that is stale.
-    pub(super) fn write_back_entries(&mut self, now: SimTime, stale: bool) -> Done {
+    pub(super) fn write_back_entries(&mut self, now: When, stale: bool) -> Done {
         let is_due = |ftl: &mut Self, page: u32| {
             let translation = ftl.store.translation();
             translation.cmt.has_dirty(page) || (stale && translation.is_stale[page as usize])
@@ -213,19 +212,20 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             if !is_due(self, page) {
                 continue;
             }
-            self.make_room_on_flash(now)?;
+            let now = self.make_room_on_flash(now)?;
             let first = self.store.translation().entries(page).next();
             if let Some(lpn) = first
                 && is_due(self, page)
             {
-                finished = finished.max(self.write_translation(now, Update::All, lpn)?);
+                let next = self.write_translation(now, Update::All, lpn)?;
+                finished = self.nand.both(finished, next);
             }
         }
         Ok(finished)
     }
 
     /// Programs the translation pages, if there are any, that have dirty entries.
-    pub(super) fn flush_entries(&mut self, now: SimTime) -> Done {
+    pub(super) fn flush_entries(&mut self, now: When) -> Done {
         // At the end of life nothing more can be programmed; what was written is found without them.
         match self.store.is_paged() && self.end_of_life.is_none() {
             true => self.write_back_entries(now, false),

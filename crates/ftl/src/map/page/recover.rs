@@ -5,7 +5,7 @@
 //! out-of-band area to whom it belongs. Nothing that the epoch refers to has been erased. So every
 //! logical unit reads as it was at the end of the epoch, or as a later page has it.
 
-use strobe_nand::{Cause, Nand};
+use strobe_nand::{Cause, Nand, When};
 use strobe_types::{BlockId, Geometry, Lpn, Ppa, SimTime};
 
 use super::sharing::Sharing;
@@ -222,7 +222,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         for block in blocks {
             self.restore_block(block, geometry, report);
         }
-        report.wait();
+        report.wait(&mut self.nand);
         Ok(())
     }
 
@@ -249,11 +249,11 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         self.blocks.states[block.index()] = state;
         match state {
             BlockState::Free if !is_erased => {
-                report.read(self.erase(report.now(), block, Cause::Recovery));
+                self.erase(report.now(), block, Cause::Recovery);
                 report.blocks_erased += 1;
             }
             BlockState::Free => self.blocks.put_free(block, geometry, erases),
-            BlockState::Closed => {
+            BlockState::Closed | BlockState::Emptying => {
                 self.tell_policy(block, geometry);
                 self.close(block);
             }
@@ -285,7 +285,8 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// Erases what it takes to go on, and makes durable what was found after the last epoch.
     pub(super) fn finish(&mut self, report: &mut Recovery) {
         // If the log is worn out, the drive is at the end of its life: it reads.
-        report.finished = self.commit(report.finished).unwrap_or(report.finished);
+        let _ = self.commit(report.now());
+        report.wait(&mut self.nand);
         let is_empty = |block: &BlockId| {
             self.blocks.state(*block) == BlockState::Closed && self.blocks.valid[block.index()] == 0
         };
@@ -295,19 +296,19 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
                 break;
             }
             self.take(block);
-            report.read(self.erase(report.now(), block, Cause::Recovery));
+            self.erase(report.now(), block, Cause::Recovery);
             report.blocks_erased += 1;
         }
-        report.wait();
+        report.wait(&mut self.nand);
         if self.end_of_life.is_none() {
             self.retire_if_worn_out();
         }
-        self.restore_reserve(report.finished);
+        self.restore_reserve(report.now());
     }
 
     /// A cut in a collection leaves copies without the erases that follow them. What is missing is made up
     /// for while the open blocks still have room; the next cut could take that.
-    fn restore_reserve(&mut self, now: SimTime) {
+    fn restore_reserve(&mut self, now: When) {
         if self.end_of_life.is_none()
             && self.blocks.free.count() < self.min_free_blocks
             && let Err(error) = self.collect(now)

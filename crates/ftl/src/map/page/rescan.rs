@@ -57,7 +57,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         for &block in &blocks {
             ftl.restore_block(block, &geometry, &mut report);
         }
-        report.wait();
+        report.wait(&mut ftl.nand);
         ftl.finish(&mut report);
         ftl.refresh(&mut report);
         Ok((ftl, report))
@@ -201,12 +201,11 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
 
     /// Programs stale translation pages again.
     fn refresh(&mut self, report: &mut Recovery) {
-        if self.end_of_life.is_none() {
-            match self.write_back_entries(report.finished, true) {
-                Ok(done) => report.read(done),
-                Err(error) => self.end_of_life = Some(error),
-            }
+        if self.end_of_life.is_none()
+            && let Err(error) = self.write_back_entries(report.now(), true)
+        {
+            self.end_of_life = Some(error);
         }
-        report.wait();
+        report.wait(&mut self.nand);
     }
 }

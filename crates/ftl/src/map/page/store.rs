@@ -1,6 +1,7 @@
 //! Where the map is kept.
 
-use strobe_types::{BlockId, Lpn, SimTime};
+use strobe_nand::{Nand, When};
+use strobe_types::{BlockId, Lpn};
 
 use super::translation::Translation;
 use crate::journal::{Journal, Trims};
@@ -78,10 +79,10 @@ impl MapStore {
 
     /// Data has been programmed that will be on flash at `done`.
     #[inline]
-    pub(super) fn data_programmed(&mut self, done: SimTime) {
+    pub(super) fn data_programmed<N: Nand>(&mut self, nand: &mut N, done: When) {
         match self {
-            Self::Journaled(journal) => journal.data_programmed(done),
-            _ => self.trims().into_iter().for_each(|trims| trims.journal.data_programmed(done)),
+            Self::Journaled(journal) => journal.data_programmed(nand, done),
+            _ => self.trims().into_iter().for_each(|trims| trims.journal.data_programmed(nand, done)),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Filling blocks: where units go, and what happens to their old versions.
 
-use strobe_nand::{Cause, Nand, Unit};
-use strobe_types::{BlockId, Lpn, Ppa, Ppn, SimTime};
+use strobe_nand::{Cause, Nand, Timing, Unit, When};
+use strobe_types::{BlockId, Lpn, Ppa, Ppn};
 
 use super::{BlockState, HOST, MapStore, PageMap};
 use crate::free::Want;
@@ -17,11 +17,11 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     #[inline(always)]
     pub(super) fn write_host(
         &mut self,
-        now: SimTime,
+        now: When,
         cause: Cause,
         units: &[Unit<N::Payload>],
         settle: impl FnMut(&mut Self, &[Unit<N::Payload>], Ppa),
-    ) -> Result<SimTime, FtlError> {
+    ) -> Result<When, FtlError> {
         match self.store.is_paged() {
             true => self.write_paged(now, cause, units, settle),
             false => self.write_pages(now, HOST, cause, units, settle),
@@ -33,16 +33,19 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     #[inline(always)]
     pub(super) fn write_pages(
         &mut self,
-        now: SimTime,
+        now: When,
         stream: usize,
         cause: Cause,
         units: &[Unit<N::Payload>],
         mut settle: impl FnMut(&mut Self, &[Unit<N::Payload>], Ppa),
-    ) -> Result<SimTime, FtlError> {
+    ) -> Result<When, FtlError> {
         let per_page = self.nand.geometry().units_per_page() as usize;
         let (mut now, mut finished) = (now, now);
         let mut rest = units;
         while !rest.is_empty() {
+            if N::TIMED && self.is_free_first {
+                self.turn_to_free_die(stream);
+            }
             let (first, pages) = match self.streams[stream].next_pages() {
                 Some(run) => run,
                 None => {
@@ -66,7 +69,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             rest = &rest[written..];
             let done = match result {
                 Ok(done) => {
-                    finished = finished.max(done);
+                    finished = self.nand.both(finished, done);
                     if self.streams[stream].advance(pages) {
                         self.close(block);
                     }
@@ -78,7 +81,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
                     failed.at
                 }
             };
-            self.store.data_programmed(done);
+            self.store.data_programmed(&mut self.nand, done);
             if self.store.is_journaled() {
                 // The host does not wait for it; a flush will.
                 self.commit_if_full(now)?;
@@ -155,22 +158,39 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     pub(super) fn invalidate(&mut self, ppa: Ppa) {
         let block = self.nand.geometry().block_of(ppa);
         let valid = self.blocks.invalidate(ppa, block);
+        // Policies know nothing more of blocks that are being emptied.
+        if !self.background.is_idle() && self.blocks.state(block) == BlockState::Emptying {
+            return;
+        }
         self.policy.invalidated(ppa, block, valid, self.tick);
+    }
+
+    /// Gives the turn to the die with the least work waiting, of equal ones to the one whose turn it would be, unless
+    /// the planes of a die are being filled.
+    fn turn_to_free_die(&mut self, stream: usize) {
+        let frontier = &mut self.streams[stream];
+        let dies = self.nand.geometry().dies();
+        if dies == 1 || !frontier.begins_row() {
+            return;
+        }
+        let timing = self.nand.timing();
+        let first = frontier.die_in_turn();
+        let order = (0..dies).map(|at| (first + at) % dies);
+        let least = order.min_by_key(|&at| timing.backlog(frontier.die_at(at, self.nand.geometry())));
+        if let Some(die) = least {
+            frontier.turn_to(die);
+        }
     }
 
     /// Makes sure the lane whose turn it is has an open block, collecting garbage first if the
     /// host needs it; returns the next pages, and when they may be programmed.
     #[inline(never)]
-    fn open_block(
-        &mut self,
-        now: SimTime,
-        stream: usize,
-        cause: Cause,
-    ) -> Result<((Ppn, u32), SimTime), FtlError> {
+    fn open_block(&mut self, now: When, stream: usize, cause: Cause) -> Result<((Ppn, u32), When), FtlError> {
         let mut ready = now;
         let for_host = matches!(cause, Cause::Host | Cause::Copy | Cause::Cache);
         if for_host && self.must_collect() {
-            self.collect(now)?;
+            // The world stands still until it is done.
+            ready = self.collect(now)?;
         }
         loop {
             // Collection may have written to this very stream, and passed the turn on.
@@ -187,15 +207,24 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
                 leveler.left(block);
             }
             self.policy.opened(block, self.nand.block(block).erase_count, self.tick);
+            let place = |block| self.nand.geometry().place_of_block(block);
+            let erased = self.nand.timing().last_program(|| place(block));
+            let last = self.streams[stream].last_block(self.nand.geometry());
+            let full = last.map_or(When::START, |last| self.nand.timing().last_program(|| place(last)));
             self.streams[stream].open(block, self.nand.geometry());
             match &mut self.store {
                 MapStore::Memory => {}
                 MapStore::Journaled(journal) => {
-                    // Recovery looks for pages in the blocks that the last epoch has named.
+                    // Recovery looks for pages in the blocks that the last epoch has named, and takes all that it finds
+                    // there for new.
                     journal.blocks_changed();
-                    ready = self.commit(now)?;
+                    let named = self.nand.both(now, erased);
+                    let committed = self.commit(named)?;
+                    ready = self.nand.both(ready, committed);
                 }
                 MapStore::Paged(translation) => {
+                    // Recovery goes on in blocks that are not full, no more than there are lanes.
+                    ready = self.nand.both(ready, full);
                     if stream == self.roles.translation {
                         translation.blocks.push(block);
                     }

@@ -143,6 +143,12 @@ impl Jobs {
         self.jobs.iter_mut().for_each(|job| job.measure(now));
     }
 
+    /// Whether a request comes at the instant that the drive has reached, with nothing to hand over: then it is there
+    /// before dies begin anything, as requests are that come in batches.
+    fn comes_together(&self, host: &Host<'_>, issue_at: SimTime) -> bool {
+        issue_at == self.now && !host.drive.has_completion(issue_at)
+    }
+
     /// Goes on up to `limit`; says whether it was time that ran out.
     pub(super) fn run(&mut self, host: &mut Host<'_>, limit: Limit) -> Result<bool, Stop> {
         let end = limit.ns.map_or(NEVER, |ns| self.now + ns);
@@ -164,7 +170,7 @@ impl Jobs {
                     self.look(host)?;
                     return Ok(true);
                 }
-            } else if event_at <= issue_at {
+            } else if event_at <= issue_at && !self.comes_together(host, issue_at) {
                 if event_at == NEVER {
                     return Err(RunError::EndOfTime.into());
                 }

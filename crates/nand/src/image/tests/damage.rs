@@ -9,7 +9,7 @@ fn sample() -> (Vec<u8>, MemoryChip) {
     let wear = WearConfig { endurance_pe: Some(2), factory_bad_blocks: 1, ..WearConfig::default() };
     let info = info(geometry(5, 3, 2, 512), wear);
     let (disk, mut chip) = create(&info);
-    let mut model = MemoryChip::new(info.geometry.clone(), info.wear, Untimed, info.seed);
+    let mut model = MemoryChip::new(info.geometry.clone(), info.wear, Untimed::default(), info.seed);
     let program =
         |block, lpn| Step::Program { block, units: vec![(lpn, 1), (lpn + 1, 0), (lpn + 2, 2)], cause: 0 };
     let mut steps = Vec::new();
@@ -33,11 +33,12 @@ fn sample() -> (Vec<u8>, MemoryChip) {
 fn check_never_wrong(bytes: &[u8], model: &mut MemoryChip) -> Result<Option<Scan>, String> {
     let Ok(image) = Image::on(Box::new(Disk::of(bytes.to_vec()))) else { return Ok(None) };
     let geometry = image.info().geometry.clone();
-    let (mut loaded, scan) = FileChip::load_image(&image, Untimed).map_err(|error| error.to_string())?;
+    let (mut loaded, scan) =
+        FileChip::load_image(&image, Untimed::default()).map_err(|error| error.to_string())?;
     if scan.damage.is_empty() {
         compare(&mut loaded, model)?;
     }
-    let Ok(mut chip) = FileChip::open_image(image, Untimed) else {
+    let Ok(mut chip) = FileChip::open_image(image, Untimed::default()) else {
         return if scan.damage.is_empty() { Err("fsck finds nothing".to_owned()) } else { Ok(Some(scan)) };
     };
     for block in (0..geometry.blocks()).map(BlockId::new) {
@@ -118,7 +119,7 @@ fn damage_is_named() {
         let mut flipped = bytes.clone();
         flipped[at as usize] ^= 0x10;
         let loaded = Image::on(Box::new(Disk::of(flipped)))
-            .and_then(|image| FileChip::load_image(&image, Untimed))
+            .and_then(|image| FileChip::load_image(&image, Untimed::default()))
             .map(|(_, scan)| scan.damage[0].to_string());
         loaded.unwrap_or_else(|error| error.to_string())
     };
@@ -171,7 +172,7 @@ fn what_lies_between_the_regions_is_zero_or_damage() {
         let mut written = bytes.clone();
         written[at as usize] = 1;
         let image = Image::on(Box::new(Disk::of(written.clone()))).expect("its header is whole");
-        let (_, scan) = FileChip::load_image(&image, Untimed).expect("is read");
+        let (_, scan) = FileChip::load_image(&image, Untimed::default()).expect("is read");
         assert_eq!(scan.damage, [Damage::Padding { at }]);
         let error = open(written).expect_err("refused").to_string();
         let expected =
@@ -203,8 +204,8 @@ fn exercise(mut chip: FileChip) {
 /// Opens in both ways and uses what there is; whether there is anything.
 fn survive(bytes: Vec<u8>) -> bool {
     let Ok(image) = Image::on(Box::new(Disk::of(bytes))) else { return false };
-    let loaded = FileChip::load_image(&image, Untimed).map(|(chip, _)| exercise(chip));
-    let opened = FileChip::open_image(image, Untimed).map(exercise);
+    let loaded = FileChip::load_image(&image, Untimed::default()).map(|(chip, _)| exercise(chip));
+    let opened = FileChip::open_image(image, Untimed::default()).map(exercise);
     loaded.is_ok() || opened.is_ok()
 }
 

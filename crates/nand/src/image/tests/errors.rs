@@ -27,7 +27,7 @@ fn a_full_disk_stops_the_chip_and_leaves_the_image_whole() {
     loop {
         let (disk, mut chip) = create(&info);
         disk.state().room = Some(room);
-        let mut model = MemoryChip::new(info.geometry.clone(), info.wear, Untimed, info.seed);
+        let mut model = MemoryChip::new(info.geometry.clone(), info.wear, Untimed::default(), info.seed);
         let mut sequence = (0, 0);
         let mut written = None;
         for step in &history() {
@@ -77,6 +77,6 @@ fn creation_on_a_full_disk_is_refused() {
     let layout = Layout::new(&info.geometry, info.config.len() as u32).expect("small");
     let disk = Disk::of(vec![0; layout.length as usize]);
     disk.state().room = Some(600);
-    let refused = FileChip::on_blank(Box::new(disk), info, layout, Untimed);
+    let refused = FileChip::on_blank(Box::new(disk), info, layout, Untimed::default());
     assert_eq!(refused.map(|_| ()).map_err(|error| error.kind()), Err(io::ErrorKind::StorageFull));
 }

@@ -13,7 +13,7 @@ fn path(folder: &tempfile::TempDir) -> PathBuf {
 fn made() -> (tempfile::TempDir, ImageInfo, FileChip) {
     let folder = tempfile::tempdir().expect("folder");
     let info = info(geometry(8, 64, 4, 4096), WearConfig::default());
-    let chip = FileChip::create_image(&path(&folder), info.clone(), Untimed).expect("creates");
+    let chip = FileChip::create_image(&path(&folder), info.clone(), Untimed::default()).expect("creates");
     (folder, info, chip)
 }
 
@@ -36,7 +36,7 @@ fn what_was_stored_is_there_when_the_file_is_opened_again() {
     drop(chip);
     let image = Image::open(&path(&folder), Access::Write).expect("opens");
     assert_eq!(image.info(), &info);
-    let mut chip = FileChip::open_image(image, Untimed).expect("opens");
+    let mut chip = FileChip::open_image(image, Untimed::default()).expect("opens");
     fill(&mut chip, 4);
     assert_eq!(compare(&mut chip, &mut copy), Ok(()));
     assert_eq!(chip.failure(), None);
@@ -81,7 +81,8 @@ fn a_file_that_is_there_is_never_overwritten() {
     let (folder, info, chip) = made();
     drop(chip);
     let before = fs::read(path(&folder)).expect("reads");
-    let error = FileChip::create_image(&path(&folder), info, Untimed).map(|_| ()).expect_err("refused");
+    let error =
+        FileChip::create_image(&path(&folder), info, Untimed::default()).map(|_| ()).expect_err("refused");
     assert!(matches!(error, ImageError::Io { doing: "create", .. }), "{error}");
     assert_eq!(fs::read(path(&folder)).expect("reads"), before);
 }
@@ -120,7 +121,8 @@ fn a_configuration_that_does_not_fit_is_refused() {
     let folder = tempfile::tempdir().expect("folder");
     let mut info = info(geometry(1, 1, 1, 512), WearConfig::default());
     info.config = "x".repeat((1 << 20) + 1);
-    let error = FileChip::create_image(&path(&folder), info, Untimed).map(|_| ()).expect_err("refused");
+    let error =
+        FileChip::create_image(&path(&folder), info, Untimed::default()).map(|_| ()).expect_err("refused");
     assert!(matches!(error, ImageError::ConfigTooLong(_)), "{error}");
     assert!(!path(&folder).exists());
 }

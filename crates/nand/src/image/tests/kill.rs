@@ -6,7 +6,7 @@ use crate::PowerCuts;
 /// The two chips of one history, the second only in memory.
 fn pair(info: &ImageInfo) -> (Disk, FileChip, MemoryChip) {
     let (disk, chip) = create(info);
-    (disk, chip, MemoryChip::new(info.geometry.clone(), info.wear, Untimed, info.seed))
+    (disk, chip, MemoryChip::new(info.geometry.clone(), info.wear, Untimed::default(), info.seed))
 }
 
 proptest! {
@@ -28,12 +28,12 @@ proptest! {
 
         let image = Image::on(Box::new(disk.clone())).expect("opens");
         prop_assert_eq!(image.info(), &info);
-        let (mut loaded, scan) = FileChip::load_image(&image, Untimed).expect("loads");
+        let (mut loaded, scan) = FileChip::load_image(&image, Untimed::default()).expect("loads");
         prop_assert_eq!(scan.damage, vec![]);
         prop_assert_eq!(compare(&mut loaded, &mut model), Ok(()));
 
         // Life goes on where programs do not fail by chance, which differs from then on.
-        let mut reopened = FileChip::open_image(image, Untimed).expect("opens");
+        let mut reopened = FileChip::open_image(image, Untimed::default()).expect("opens");
         prop_assert_eq!(compare(&mut reopened, &mut model), Ok(()));
         if info.wear.program_fail_rate == 0.0 {
             for step in &later {

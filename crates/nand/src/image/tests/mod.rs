@@ -9,19 +9,19 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use proptest::prelude::*;
-use strobe_types::{BlockId, Geometry, GeometrySpec, Lpn, SimTime};
+use strobe_types::{BlockId, Geometry, GeometrySpec, Lpn};
 
 use super::layout::Layout;
 use super::storage::Storage;
 use super::{Image, ImageError, ImageInfo, ImageMedium};
 use crate::{
-    ByteMedium, Cause, Chip, Nand, NandOp, Payload, Unit, UnitBytes, Untimed, WearConfig, verify_page,
+    ByteMedium, Cause, Chip, Nand, NandOp, Payload, Unit, UnitBytes, Untimed, WearConfig, When, verify_page,
 };
 
 type FileChip = Chip<Untimed, ImageMedium>;
 type MemoryChip = Chip<Untimed, ByteMedium>;
 
-const T0: SimTime = SimTime::ZERO;
+const T0: When = When::START;
 
 /// One change of a file.
 #[derive(Clone, Debug)]
@@ -130,12 +130,13 @@ fn info(geometry: Geometry, wear: WearConfig) -> ImageInfo {
 fn create(info: &ImageInfo) -> (Disk, FileChip) {
     let layout = Layout::new(&info.geometry, info.config.len() as u32).expect("small");
     let disk = Disk::of(vec![0; layout.length as usize]);
-    let chip = FileChip::on_blank(Box::new(disk.clone()), info.clone(), layout, Untimed).expect("creates");
+    let chip = FileChip::on_blank(Box::new(disk.clone()), info.clone(), layout, Untimed::default())
+        .expect("creates");
     (disk, chip)
 }
 
 fn open(bytes: Vec<u8>) -> Result<FileChip, ImageError> {
-    FileChip::open_image(Image::on(Box::new(Disk::of(bytes)))?, Untimed)
+    FileChip::open_image(Image::on(Box::new(Disk::of(bytes)))?, Untimed::default())
 }
 
 /// Something done to a chip; numbers are taken modulo what there is.

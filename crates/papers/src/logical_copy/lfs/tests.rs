@@ -26,7 +26,7 @@ fn drive(virtual_map_entries: u32) -> Box<dyn Simulated> {
     };
     let wear = WearConfig { endurance_pe: None, factory_bad_blocks: 0, program_fail_rate: 0.0 };
     let geometry = Geometry::new(spec).expect("possible");
-    let chip = Chip::<_, ByteMedium>::new(geometry, wear, Untimed, 1);
+    let chip = Chip::<_, ByteMedium>::new(geometry, wear, Untimed::default(), 1);
     let policy = Greedy::new(chip.geometry().blocks());
     let config = PageMapConfig { virtual_map_entries, ..PageMapConfig::new(1024) };
     let map = PageMap::new(chip, policy, config).expect("room");

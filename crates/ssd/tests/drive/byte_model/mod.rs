@@ -5,8 +5,8 @@ mod plain_disk;
 use proptest::prelude::*;
 use strobe_ftl::gc::{Greedy, Kinetic, LinearScore, Sampled, Sampling, VictimPolicy};
 use strobe_ftl::wear::Leveling;
-use strobe_ftl::{Allocation, GcStream, Migration, PageMap, PageMapConfig, Temperature};
-use strobe_nand::{ArrayTiming, ByteMedium, Chip, Timing, TimingConfig, Untimed, WearConfig};
+use strobe_ftl::{Allocation, GcStream, Marks, Migration, PageMap, PageMapConfig, Temperature};
+use strobe_nand::{ArrayTiming, ByteMedium, Chip, SuspendConfig, Timing, TimingConfig, Untimed, WearConfig};
 use strobe_ssd::{ControllerConfig, Drive, NvramConfig, NvramPolicyName, SectorRange};
 use strobe_types::{Geometry, GeometrySpec};
 
@@ -97,7 +97,16 @@ impl Shape {
             choices.capacity(&geometry, geometry.blocks()).room_units()
         };
         let room = room_with(room_with(0) as u32);
-        let map = PageMapConfig { logical_units: room as u32, seed: self.seed, ..self.choices };
+        let least = geometry.planes() + 2;
+        let marks = Marks { soft: least + 3, pace: least + 1, victims: 1 + (self.seed % 4) as u32 };
+        let map = PageMapConfig {
+            logical_units: room as u32,
+            seed: self.seed,
+            // Only drives with times can collect in the background, or know which die is free.
+            marks: (self.seed % 4 < 3).then_some(marks),
+            free_first: self.seed % 5 < 3,
+            ..self.choices
+        };
         let controller = ControllerConfig {
             write_buffer_bytes: self.buffer_units * u64::from(self.unit_bytes),
             nvram: self.nvram(),
@@ -129,6 +138,13 @@ impl Shape {
             channel_mb_s: 100_000,
             spare_bytes: 0,
             cache_program: self.seed.is_multiple_of(2),
+            patience_ns: [0, 100, 200, 300, 400].map(|ns| ns * (self.seed / 2 % 3)),
+            suspend: SuspendConfig {
+                most: (self.seed / 3 % 3) as u32,
+                suspend_ns: 5,
+                resume_ns: 3,
+                least_left_ns: 20,
+            },
         };
         ArrayTiming::new(timing, &self.geometry())
     }
@@ -139,7 +155,7 @@ impl Shape {
             let drive = self.drive(self.array_timing(), policy);
             drive.map(|drive| Bench::new(drive, self.seed).exercise(commands, check_every)).is_some()
         } else {
-            let drive = self.drive(Untimed, policy);
+            let drive = self.drive(Untimed::default(), policy);
             drive.map(|drive| Bench::new(drive, self.seed).exercise(commands, check_every)).is_some()
         }
     }

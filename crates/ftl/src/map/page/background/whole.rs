@@ -1,0 +1,110 @@
+//! Collecting whole victims: where units are sorted before they are moved, or the map is on flash itself; and finishing
+//! on the spot what is under way.
+
+use strobe_nand::{Cause, Nand, Timing, When};
+use strobe_types::BlockId;
+
+use super::super::{BlockState, PageMap, Scratch};
+use super::ERASED;
+use crate::FtlError;
+use crate::gc::VictimPolicy;
+
+impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
+    /// Finishes what is under way on the spot: for whoever cannot wait.
+    pub(in super::super) fn finish_background(&mut self) -> Result<(), FtlError> {
+        self.background.carried.clear();
+        self.background.is_collecting_whole = false;
+        // Their blocks are erased, as far as anybody here can tell: who wants to read a copy waits for its program.
+        self.background.copies.clear();
+        self.background.earned = 0;
+        // One that fails stays as it is, and keeps what it holds.
+        while let Some((_, victim)) = self.background.victims.pop_first() {
+            if victim.is_erasing && self.nand.block(victim.block).is_erased() {
+                self.block_is_erased(victim.block);
+                continue;
+            }
+            let mut scratch = std::mem::take(&mut self.scratch);
+            scratch.victims.clear();
+            scratch.victims.push(victim.block);
+            // It is counted as a victim already.
+            self.stats.gc.victims -= 1;
+            self.blocks.states[victim.block.index()] = BlockState::Closed;
+            let result = self.empty(victim.copied, Cause::Gc, &mut scratch);
+            let result = result.and_then(|copied| self.commit_copies(copied, &scratch));
+            self.scratch = scratch;
+            match result {
+                Ok(copied) => {
+                    self.erase(copied, victim.block, Cause::Gc);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Collects whole victims, one call after the other: where units are sorted before they are moved, or the map is on
+    /// flash itself.
+    pub(super) fn collect_whole(&mut self) {
+        if self.background.is_collecting_whole {
+            return;
+        }
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let result = self.collect_round(&mut scratch);
+        self.scratch = scratch;
+        match result {
+            Ok(Some(done)) => {
+                self.background.is_collecting_whole = true;
+                self.nand.timing_mut().watch(done, ERASED);
+            }
+            // An error is the end of life, which whoever writes next is told.
+            Ok(None) | Err(_) => self.background.nothing_at = Some(self.tick),
+        }
+    }
+
+    /// One round of it: the victims that are moved together. `None` if there is too little to gain.
+    fn collect_round(&mut self, scratch: &mut Scratch<N::Payload>) -> Result<Option<When>, FtlError> {
+        if self.store.is_paged() {
+            self.compact_translation(When::START, 0, scratch)?;
+        }
+        let target = self.blocks.free.count() + 1;
+        let valid = self.choose_victims(target, &mut scratch.victims);
+        let victims = scratch.victims.len() as u32;
+        if valid + victims * self.least_gain() > victims * self.nand.geometry().units_per_block() {
+            for &victim in &scratch.victims {
+                self.close(victim);
+            }
+            return Ok(None);
+        }
+        if victims == 0 {
+            return Ok(None);
+        }
+        self.stats.gc.runs += 1;
+        let copied = self.empty(When::START, Cause::Gc, scratch)?;
+        let copied = self.commit_copies(copied, scratch)?;
+        let mut finished = copied;
+        for &victim in &scratch.victims {
+            let erased = self.erase(copied, victim, Cause::Gc);
+            finished = self.nand.both(finished, erased);
+        }
+        Ok(Some(finished))
+    }
+
+    /// Units that a victim must gain at least to be worth moving while nobody needs its block: a sixteenth of it, and
+    /// more than what is lost where its last page is not full.
+    pub(super) fn least_gain(&self) -> u32 {
+        (self.nand.geometry().units_per_block() / 16).max(self.background.row_units)
+    }
+
+    pub(super) fn block_is_erased(&mut self, block: BlockId) {
+        let erases = self.nand.block(block).erase_count;
+        self.blocks.put_free(block, self.nand.geometry(), erases);
+        if let Some(leveler) = &mut self.leveler {
+            leveler.erased(block, erases);
+        }
+    }
+
+    /// Units of so many blocks.
+    pub(super) fn room_of(&self, blocks: u32) -> u64 {
+        u64::from(blocks) * u64::from(self.nand.geometry().units_per_block())
+    }
+}

@@ -1,0 +1,266 @@
+//! Power cuts where operations take time: what is complete is on flash, what has begun is half done, and what still
+//! waits has not happened.
+//!
+//! The chip's tables run ahead: they show what has been issued. While a cut is planned, everything that would have to
+//! be undone is kept until it is complete.
+
+use strobe_types::{BlockId, Ppn, SimTime};
+
+use super::{Block, Chip};
+use crate::cut::Snapshot;
+use crate::{BlockState, Cause, Medium, NandOp, Timing, Unit, When};
+
+/// The token of operation n is this and n.
+const TOKEN: u64 = 1 << 62;
+/// That of [`Chip::finish_tracked`].
+const FINISHED: u64 = TOKEN - 1;
+
+/// A page as it was before an erase.
+#[derive(Clone, Debug)]
+struct Page<P> {
+    ppn: Ppn,
+    units: Vec<Unit<P>>,
+    sequence: u64,
+    meta: Option<std::sync::Arc<[u8]>>,
+}
+
+#[derive(Clone, Debug)]
+enum What<P> {
+    /// A block is out of service from the moment when everything issued before is complete.
+    Mark {
+        block: BlockId,
+    },
+    Program {
+        ppn: Ppn,
+    },
+    Erase {
+        block: BlockId,
+        state: BlockState,
+        pages: Vec<Page<P>>,
+    },
+}
+
+/// An operation that is not complete, or a mark that waits for some.
+#[derive(Clone, Debug)]
+struct Change<P> {
+    /// Its number; that of a mark is 0.
+    operation: u64,
+    when: When,
+    cause: Cause,
+    what: What<P>,
+}
+
+/// The operations that are not complete, in the order of their issue.
+#[derive(Clone, Debug)]
+pub(super) struct OnTheirWay<P> {
+    /// Whether there is something, or will be: a cut is planned, and operations take time.
+    pub(super) is_kept: bool,
+    changes: Vec<Change<P>>,
+    /// Tokens of others.
+    pub(super) reported: Vec<u64>,
+}
+
+impl<P> Default for OnTheirWay<P> {
+    fn default() -> Self {
+        Self { is_kept: false, changes: Vec::new(), reported: Vec::new() }
+    }
+}
+
+impl<T: Timing, M: Medium> Chip<T, M> {
+    /// Keeps what a cut would undo, if one is planned. What was issued before the plan counts as done; what is kept
+    /// already stays so until it is complete, as it is still to be reported.
+    pub(super) fn keep_on_their_way(&mut self) {
+        let OnTheirWay { changes, reported, .. } = &self.on_their_way;
+        let is_kept = self.is_tracked() || !changes.is_empty() || !reported.is_empty();
+        self.on_their_way.is_kept = is_kept;
+    }
+
+    /// Whether operations that are issued now are kept.
+    fn is_tracked(&self) -> bool {
+        self.cuts.is_planned() && self.timing.is_timed()
+    }
+
+    pub(super) fn track_program(&mut self, when: When, ppn: Ppn, cause: Cause) {
+        if self.is_tracked() {
+            self.track(when, cause, What::Program { ppn });
+        }
+    }
+
+    /// Notes an erase that is about to change the tables.
+    pub(super) fn track_erase(&mut self, when: When, block: BlockId, cause: Cause) {
+        if !self.is_tracked() {
+            return;
+        }
+        let state = crate::Nand::block(self, block);
+        let programmed = |&page: &u32| crate::Nand::is_programmed(self, self.geometry.page(block, page));
+        let pages = (0..self.geometry.pages_per_block())
+            .filter(programmed)
+            .map(|page| {
+                let ppn = self.geometry.page(block, page);
+                let first = self.geometry.first_unit_of_page(ppn);
+                let unit = |ppa| {
+                    let lpn = crate::Nand::lpn(self, ppa)?;
+                    Some(Unit { lpn, payload: self.medium.load(ppa) })
+                };
+                let units =
+                    (0..self.geometry.units_per_page()).map_while(|at| unit(first.plus(at))).collect();
+                let sequence = self.medium.record(ppn).map_or(0, |record| record.sequence);
+                Page { ppn, units, sequence, meta: self.medium.load_meta(ppn) }
+            })
+            .collect();
+        self.track(when, cause, What::Erase { block, state, pages });
+    }
+
+    /// Notes that `block`, which was good, is marked bad.
+    pub(super) fn track_mark(&mut self, block: BlockId) {
+        if self.is_tracked() && !self.on_their_way.changes.is_empty() {
+            let (when, cause, what) = (When::START, Cause::Meta, What::Mark { block });
+            self.on_their_way.changes.push(Change { operation: 0, when, cause, what });
+        }
+    }
+
+    fn track(&mut self, when: When, cause: Cause, what: What<M::Payload>) {
+        let operation = self.counts.changes();
+        self.on_their_way.changes.push(Change { operation, when, cause, what });
+        self.timing.watch(when, TOKEN | operation);
+    }
+
+    /// [`crate::Nand::run`], which takes the snapshots that are due.
+    pub(super) fn run_tracked(&mut self, until: SimTime) -> bool {
+        let mut tokens = Vec::new();
+        while self.on_their_way.reported.is_empty() {
+            if !self.timing.run(until) {
+                return false;
+            }
+            self.timing.reported(&mut tokens);
+            for token in tokens.drain(..) {
+                match token & TOKEN {
+                    0 => self.on_their_way.reported.push(token),
+                    _ => self.completed(token & !TOKEN),
+                }
+            }
+            self.keep_on_their_way();
+        }
+        true
+    }
+
+    /// Lets time pass until everything is complete; what others watch is kept for them.
+    pub(super) fn run_tracked_to_the_end(&mut self) {
+        let mut kept = std::mem::take(&mut self.on_their_way.reported);
+        while self.run_tracked(SimTime::from_ns(u64::MAX)) {
+            kept.append(&mut self.on_their_way.reported);
+        }
+        self.on_their_way.reported = kept;
+        self.keep_on_their_way();
+    }
+
+    pub(super) fn finish_tracked(&mut self, when: When) -> SimTime {
+        let mut kept = std::mem::take(&mut self.on_their_way.reported);
+        self.timing.watch(when, FINISHED);
+        let mut is_done = false;
+        while !is_done && self.run_tracked(SimTime::from_ns(u64::MAX)) {
+            let mut news = std::mem::take(&mut self.on_their_way.reported);
+            is_done = news.contains(&FINISHED);
+            news.retain(|&token| token != FINISHED);
+            kept.append(&mut news);
+        }
+        self.on_their_way.reported = kept;
+        self.keep_on_their_way();
+        match when {
+            When::At(time) => time,
+            When::With(_) => self.timing.now(),
+        }
+    }
+
+    fn completed(&mut self, operation: u64) {
+        let (before, during) = self.cuts.wanted(operation);
+        for (wanted, begun) in [(before, false), (during, true)] {
+            if wanted {
+                let flash = self.as_cut_during(operation, begun);
+                self.cuts.taken.push(Snapshot { operation, begun, flash });
+            }
+        }
+        let changes = &mut self.on_their_way.changes;
+        changes.retain(|change| change.operation != operation);
+        while changes.first().is_some_and(|change| matches!(change.what, What::Mark { .. })) {
+            changes.remove(0);
+        }
+    }
+
+    /// The flash if power failed now, with `last` as the operation that is just about to be complete or, unless
+    /// `begun`, to begin.
+    fn as_cut_during(&mut self, last: u64, begun: bool) -> Self {
+        let mut cuts = std::mem::take(&mut self.cuts);
+        let on_their_way = std::mem::take(&mut self.on_their_way);
+        let mut flash = self.clone();
+        flash.page_by_page = self.wear.program_fail_rate > 0.0;
+        let cut = on_their_way.changes.iter().find(|change| change.operation == last);
+        let block = cut.map(|change| self.block_of(change));
+        for change in on_their_way.changes.iter().rev() {
+            let has_begun = match change.operation == last {
+                true => Some(begun),
+                false if change.operation == 0 => Some(false),
+                // Pages of a block are programmed in order, though the next may be loaded meanwhile.
+                false if change.operation > last && Some(self.block_of(change)) == block => {
+                    Some(begun && self.timing.has_begun(change.when).unwrap_or(true))
+                }
+                false => self.timing.has_begun(change.when),
+            };
+            if let Some(has_begun) = has_begun {
+                flash.undo(change, has_begun);
+            }
+        }
+        flash.timing = self.timing.at_rest();
+        std::mem::swap(&mut self.cuts, &mut cuts);
+        self.on_their_way = on_their_way;
+        flash
+    }
+
+    fn block_of(&self, change: &Change<M::Payload>) -> BlockId {
+        match &change.what {
+            What::Program { ppn } => self.geometry.block_of_page(*ppn),
+            What::Erase { block, .. } | What::Mark { block } => *block,
+        }
+    }
+
+    /// Takes back what `change` has done; if it `has_begun` it leaves its traces.
+    fn undo(&mut self, change: &Change<M::Payload>, has_begun: bool) {
+        match &change.what {
+            What::Mark { block } => self.blocks[block.index()].history &= !Block::BAD,
+            What::Program { ppn } => {
+                let first = self.geometry.first_unit_of_page(*ppn);
+                let per_page = self.geometry.units_per_page();
+                self.medium.erase(first, per_page);
+                self.write_oob(first, &[], 1);
+                if has_begun {
+                    self.medium.store(*ppn, first, &[], 0, change.cause);
+                    return;
+                }
+                self.counts.take_back(NandOp::Program, change.cause);
+                let block = self.geometry.block_of_page(*ppn);
+                self.blocks[block.index()].pages_programmed -= 1;
+                if let Some(programmed) = &mut self.programmed {
+                    programmed[ppn.index()] = false;
+                }
+            }
+            What::Erase { block, state, pages } => {
+                self.counts.take_back(NandOp::Erase, change.cause);
+                self.blocks[block.index()] = Block::from(*state);
+                for page in pages {
+                    let first = self.geometry.first_unit_of_page(page.ppn);
+                    self.write_oob(first, &page.units, 1);
+                    self.medium.store(page.ppn, first, &page.units, page.sequence, change.cause);
+                    if let Some(bytes) = &page.meta {
+                        self.medium.store_meta(page.ppn, bytes, change.cause);
+                    }
+                    if let Some(programmed) = &mut self.programmed {
+                        programmed[page.ppn.index()] = true;
+                    }
+                }
+                if has_begun {
+                    self.tear_block(*block);
+                }
+            }
+        }
+    }
+}

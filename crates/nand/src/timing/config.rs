@@ -1,0 +1,57 @@
+//! Times of chips, and what is more urgent than what.
+
+use strobe_types::named;
+
+named! {
+    /// What an operation is for, as far as its turn goes. A die does that operation first whose patience runs out
+    /// first: it became ready at some time, and its class has so much patience.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    #[repr(u8)]
+    pub enum Class {
+        /// A read that a host waits for.
+        HostRead => "host-read",
+        /// A program of what a host has sent, or of what a flush waits for.
+        HostProgram => "host-program",
+        /// A read that nobody waits for: for a copy of garbage collection.
+        BackgroundRead => "background-read",
+        /// The program of such a copy.
+        BackgroundProgram => "background-program",
+        /// An erase.
+        Erase => "erase",
+    }
+}
+
+/// Suspending programs and erases for host reads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SuspendConfig {
+    /// How often one operation can be suspended; 0: never.
+    pub most: u32,
+    /// Time from the suspend until the die can read, in ns.
+    pub suspend_ns: u64,
+    /// Time from the resume until the operation goes on, in ns.
+    pub resume_ns: u64,
+    /// An operation with no more than this left is not suspended, in ns.
+    pub least_left_ns: u64,
+}
+
+/// Array and bus times of the chips.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TimingConfig {
+    /// tR: array to page register, in ns.
+    pub read_ns: u64,
+    /// tPROG: page register to array, in ns.
+    pub program_ns: u64,
+    /// tBERS: block erase, in ns.
+    pub erase_ns: u64,
+    /// Bus rate of a channel in MB/s (10⁶ bytes); 0 means transfers take no time.
+    pub channel_mb_s: u32,
+    /// Spare bytes of a page; each mapping unit carries its share over the bus.
+    pub spare_bytes: u32,
+    /// Cache program: the next page may be transferred while the array programs the last one.
+    pub cache_program: bool,
+    /// How long the operations of each class may wait for others that come later, in ns. All zero: first come, first
+    /// served.
+    pub patience_ns: [u64; Class::ALL.len()],
+    /// Suspending programs and erases.
+    pub suspend: SuspendConfig,
+}

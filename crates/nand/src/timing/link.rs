@@ -1,0 +1,21 @@
+//! A link that is asked in the order of time.
+
+use strobe_types::SimTime;
+
+/// Something that carries one transfer at a time, first come, first served.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Bus {
+    free: SimTime,
+}
+
+impl Bus {
+    /// Books `duration_ns` as soon as it is free, from `now` on; returns the end.
+    #[inline]
+    pub fn reserve(&mut self, now: SimTime, duration_ns: u64) -> SimTime {
+        if duration_ns == 0 {
+            return now;
+        }
+        self.free = self.free.max(now) + duration_ns;
+        self.free
+    }
+}

@@ -1,0 +1,269 @@
+//! Operations on their way, and what waits for what.
+
+use strobe_types::SimTime;
+
+use super::When;
+use super::config::Class;
+
+/// No operation, no edge.
+pub(super) const NONE: u32 = u32::MAX;
+/// Nobody watches.
+pub(super) const UNWATCHED: u64 = u64::MAX;
+
+/// An operation that was issued; out of date once it is complete. Its number in the order of issue, above the bits of
+/// its slot in the table, so that a table that reuses slots for days takes no operation for another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ticket(u64);
+
+/// Bits of a slot: so many operations can be on their way at once.
+const SLOT_BITS: u32 = 24;
+
+impl Ticket {
+    #[inline(always)]
+    fn new(slot: u32, number: u64) -> Self {
+        Self(number << SLOT_BITS | u64::from(slot))
+    }
+
+    #[inline(always)]
+    fn slot(self) -> usize {
+        (self.0 & ((1 << SLOT_BITS) - 1)) as usize
+    }
+}
+
+/// That of no operation.
+const COMPLETE: Ticket = Ticket(0);
+
+/// What an operation does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Nothing: it is complete when all that it waits for is.
+    Join,
+    Read,
+    Program,
+    Erase,
+}
+
+/// How far an operation has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// For others.
+    Waiting,
+    /// For its die.
+    Queued,
+    Running,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Op {
+    ticket: Ticket,
+    pub(super) kind: Kind,
+    pub(super) state: State,
+    pub(super) class: Class,
+    /// Bit of the plane within its die.
+    pub(super) plane: u64,
+    pub(super) die: u32,
+    pub(super) block: u32,
+    pub(super) page: u32,
+    /// Time on the bus.
+    pub(super) transfer_ns: u64,
+    /// Position in the order of issue.
+    pub(super) number: u64,
+    pub(super) ready_at: SimTime,
+    /// What it still waits for.
+    unmet: u32,
+    /// The next one in the queue of its die, or of those that run together with it.
+    pub(super) next: u32,
+    /// Those that wait until this is complete, and those that wait until it has its turn in the queue.
+    on_done: u32,
+    on_queued: u32,
+    token: u64,
+}
+
+/// That one operation waits for another.
+#[derive(Clone, Copy, Debug)]
+struct Edge {
+    op: u32,
+    next: u32,
+}
+
+/// All operations on their way.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Ops {
+    ops: Vec<Op>,
+    unused: Vec<u32>,
+    edges: Vec<Edge>,
+    unused_edge: Vec<u32>,
+    issued: u64,
+    live: u32,
+}
+
+impl std::ops::Index<u32> for Ops {
+    type Output = Op;
+
+    #[inline(always)]
+    fn index(&self, op: u32) -> &Op {
+        &self.ops[op as usize]
+    }
+}
+
+impl std::ops::IndexMut<u32> for Ops {
+    #[inline(always)]
+    fn index_mut(&mut self, op: u32) -> &mut Op {
+        &mut self.ops[op as usize]
+    }
+}
+
+impl Ops {
+    /// Operations on their way.
+    pub(super) fn live(&self) -> u32 {
+        self.live
+    }
+
+    /// A new operation, which waits for one thing: for its issue to be over.
+    #[inline]
+    pub(super) fn issue(&mut self, kind: Kind, class: Class) -> u32 {
+        self.issued += 1;
+        self.live += 1;
+        let number = self.issued;
+        let slot = match self.unused.pop() {
+            Some(slot) => slot,
+            None => {
+                let slot = self.ops.len() as u32;
+                assert!(slot < 1 << SLOT_BITS, "timing bug: {slot} operations on their way");
+                self.ops.push(Op {
+                    ticket: Ticket::new(slot, number),
+                    kind,
+                    state: State::Waiting,
+                    class,
+                    plane: 0,
+                    die: 0,
+                    block: 0,
+                    page: 0,
+                    transfer_ns: 0,
+                    number,
+                    ready_at: SimTime::ZERO,
+                    unmet: 1,
+                    next: NONE,
+                    on_done: NONE,
+                    on_queued: NONE,
+                    token: UNWATCHED,
+                });
+                return slot;
+            }
+        };
+        let op = &mut self.ops[slot as usize];
+        op.ticket = Ticket::new(slot, number);
+        (op.kind, op.class, op.state, op.number) = (kind, class, State::Waiting, number);
+        (op.unmet, op.next, op.token, op.transfer_ns) = (1, NONE, UNWATCHED, 0);
+        slot
+    }
+
+    #[inline(always)]
+    pub(super) fn ticket(&self, slot: u32) -> Ticket {
+        self[slot].ticket
+    }
+
+    /// The operation of `ticket`, if it is not complete.
+    #[inline(always)]
+    pub(super) fn find(&self, ticket: Ticket) -> Option<u32> {
+        let op = self.ops.get(ticket.slot())?;
+        (op.ticket == ticket).then_some(ticket.slot() as u32)
+    }
+
+    /// The operation that `when` waits for, if it is not complete.
+    #[inline(always)]
+    pub(super) fn awaited(&self, when: When) -> Option<u32> {
+        match when {
+            When::With(ticket) => self.find(ticket),
+            When::At(_) => None,
+        }
+    }
+
+    fn edge(&mut self, op: u32, next: u32) -> u32 {
+        let edge = Edge { op, next };
+        match self.unused_edge.pop() {
+            Some(at) => {
+                self.edges[at as usize] = edge;
+                at
+            }
+            None => {
+                self.edges.push(edge);
+                self.edges.len() as u32 - 1
+            }
+        }
+    }
+
+    /// `op` waits for one more thing.
+    #[inline]
+    pub(super) fn hold(&mut self, op: u32) {
+        self[op].unmet += 1;
+    }
+
+    /// What `op` was held for is there; true if it waits for nothing more.
+    #[inline]
+    pub(super) fn release(&mut self, op: u32) -> bool {
+        let op = &mut self[op];
+        op.unmet -= 1;
+        op.unmet == 0
+    }
+
+    /// `op` waits until `other` is complete.
+    pub(super) fn wait_for(&mut self, op: u32, other: u32) {
+        self.hold(op);
+        let edge = self.edge(op, self[other].on_done);
+        self[other].on_done = edge;
+    }
+
+    /// `op` waits until `other` has its turn in the queue.
+    pub(super) fn queue_behind(&mut self, op: u32, other: u32) {
+        self.hold(op);
+        let edge = self.edge(op, self[other].on_queued);
+        self[other].on_queued = edge;
+    }
+
+    /// Adds those that waited for nothing but `list`'s operation to `ready`, in the order of their issue.
+    fn let_go(&mut self, mut list: u32, ready: &mut Vec<u32>) {
+        let from = ready.len();
+        while list != NONE {
+            let Edge { op, next } = self.edges[list as usize];
+            self.unused_edge.push(list);
+            if self.release(op) {
+                ready.push(op);
+            }
+            list = next;
+        }
+        if ready.len() - from > 1 {
+            ready[from..].sort_unstable_by_key(|&op| self.ops[op as usize].number);
+        }
+    }
+
+    /// `op` has its turn in the queue.
+    #[inline]
+    pub(super) fn queued(&mut self, op: u32, ready: &mut Vec<u32>) {
+        self[op].state = State::Queued;
+        let list = std::mem::replace(&mut self[op].on_queued, NONE);
+        self.let_go(list, ready);
+    }
+
+    /// `op` is complete; returns who watched it.
+    #[inline]
+    pub(super) fn done(&mut self, op: u32, ready: &mut Vec<u32>) -> u64 {
+        let list = std::mem::replace(&mut self[op].on_done, NONE);
+        self.let_go(list, ready);
+        let entry = &mut self[op];
+        entry.ticket = COMPLETE;
+        let token = entry.token;
+        self.unused.push(op);
+        self.live -= 1;
+        token
+    }
+
+    /// Lets `token` be reported when `op` is complete. False if another is already.
+    pub(super) fn watch(&mut self, op: u32, token: u64) -> bool {
+        let is_free = self[op].token == UNWATCHED;
+        if is_free {
+            self[op].token = token;
+        }
+        is_free
+    }
+}

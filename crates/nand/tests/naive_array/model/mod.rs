@@ -1,0 +1,397 @@
+//! The rules of flash in virtual time, as plainly as they can be written: vectors, and a scan of everything at each
+//! step.
+//!
+//! What the rules leave open and this model settles: an event lets operations go in the order of their issue; that one
+//! of them enters its queue (or, a join, is complete) is an event of its own, dealt with after those before it. A
+//! program behind an erase of its block follows the erase, and no longer the programs before that.
+
+mod dies;
+
+use std::collections::VecDeque;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Join,
+    Read,
+    Program,
+    Erase,
+}
+
+/// Numbers of the classes in the order of their urgency; this one is what programs and erases are suspended for.
+const HOST_READ: usize = 0;
+pub(crate) const CLASSES: usize = 5;
+
+/// When something is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Then {
+    At(u64),
+    With(usize),
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Config {
+    pub(crate) read_ns: u64,
+    pub(crate) program_ns: u64,
+    pub(crate) erase_ns: u64,
+    pub(crate) unit_ns: u64,
+    pub(crate) page_ns: u64,
+    pub(crate) cache_program: bool,
+    pub(crate) patience_ns: [u64; CLASSES],
+    pub(crate) most: u32,
+    pub(crate) suspend_ns: u64,
+    pub(crate) resume_ns: u64,
+    pub(crate) least_left_ns: u64,
+}
+
+/// Where an operation goes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Target {
+    pub(crate) die: usize,
+    pub(crate) block: usize,
+    pub(crate) plane: u32,
+    pub(crate) page: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum State {
+    /// Something it waits for is not there.
+    Waiting,
+    /// It waits for nothing more, and enters its queue as soon as those before it have.
+    Ready,
+    Queued,
+    Running,
+    Complete,
+}
+
+#[derive(Clone, Debug)]
+struct Op {
+    kind: Kind,
+    class: usize,
+    target: Target,
+    transfer_ns: u64,
+    /// The time before which it may not start, until that has come.
+    not_before: Option<u64>,
+    /// Operations that must be complete before.
+    after: Vec<usize>,
+    /// The operation that must have entered its queue before.
+    behind: Option<usize>,
+    state: State,
+    ready_at: u64,
+    token: Option<u64>,
+}
+
+/// Operations that share an array time.
+type Group = Vec<usize>;
+
+#[derive(Clone, Debug)]
+enum Doing {
+    Nothing,
+    Sensing {
+        group: Group,
+        until: u64,
+    },
+    /// The pages from `at` on are still to be sent.
+    Sending {
+        group: Group,
+        at: usize,
+    },
+    Loading {
+        group: Group,
+        at: usize,
+    },
+    Array {
+        group: Group,
+        until: u64,
+    },
+    Suspending {
+        until: u64,
+    },
+    Resuming {
+        until: u64,
+    },
+}
+
+/// A group that comes over the bus while the array programs another.
+#[derive(Clone, Debug)]
+struct Ahead {
+    group: Group,
+    loaded: usize,
+}
+
+#[derive(Clone, Debug)]
+struct Die {
+    channel: usize,
+    /// Operations in the order in which they entered.
+    queue: Vec<usize>,
+    doing: Doing,
+    ahead: Option<Ahead>,
+    /// What was interrupted, and how much of it is left.
+    suspended: Option<(Group, u64)>,
+    suspends: u32,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Bus {
+    /// Dies that want a page carried, with the class it is for, in the order in which they came.
+    requests: Vec<(usize, usize)>,
+    carries: Option<(usize, u64)>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Model {
+    config: Config,
+    pub(crate) now: u64,
+    ops: Vec<Op>,
+    ready: VecDeque<usize>,
+    dies: Vec<Die>,
+    buses: Vec<Bus>,
+    pub(crate) reported: Vec<u64>,
+    pub(crate) held_ns: [u64; CLASSES],
+    pub(crate) suspends: u64,
+}
+
+impl Model {
+    pub(crate) fn new(config: Config, channels: usize, dies_per_channel: usize) -> Self {
+        let die = |die| Die {
+            channel: die / dies_per_channel,
+            queue: Vec::new(),
+            doing: Doing::Nothing,
+            ahead: None,
+            suspended: None,
+            suspends: 0,
+        };
+        Self {
+            config,
+            now: 0,
+            ops: Vec::new(),
+            ready: VecDeque::new(),
+            dies: (0..channels * dies_per_channel).map(die).collect(),
+            buses: vec![Bus::default(); channels],
+            reported: Vec::new(),
+            held_ns: [0; CLASSES],
+            suspends: 0,
+        }
+    }
+
+    fn add(&mut self, kind: Kind, class: usize, after: &[Then], target: Target, transfer_ns: u64) -> usize {
+        let not_before = after
+            .iter()
+            .filter_map(|then| match then {
+                Then::At(time) => Some(*time),
+                Then::With(_) => None,
+            })
+            .max()
+            .filter(|&time| time > self.now);
+        let after = after
+            .iter()
+            .filter_map(|then| match then {
+                Then::With(op) => Some(*op),
+                Then::At(_) => None,
+            })
+            .collect();
+        let (state, behind, token) = (State::Waiting, None, None);
+        let op =
+            Op { kind, class, target, transfer_ns, not_before, after, behind, state, ready_at: 0, token };
+        self.ops.push(op);
+        self.ops.len() - 1
+    }
+
+    /// Issues a read of `units`, a program or an erase.
+    pub(crate) fn issue(
+        &mut self,
+        kind: Kind,
+        class: usize,
+        units: u32,
+        after: Then,
+        target: Target,
+    ) -> Then {
+        let transfer_ns = match kind {
+            Kind::Read => self.config.unit_ns * u64::from(units),
+            Kind::Program => self.config.page_ns,
+            Kind::Erase | Kind::Join => 0,
+        };
+        let new = self.add(kind, class, &[after], target, transfer_ns);
+        let earlier: Vec<usize> = (0..new)
+            .filter(|&op| self.ops[op].kind != Kind::Join && self.ops[op].target.block == target.block)
+            .collect();
+        for &op in &earlier {
+            if kind == Kind::Erase || self.ops[op].kind == Kind::Erase {
+                self.ops[new].after.push(op);
+            }
+        }
+        let last_write = earlier.iter().rev().find(|&&op| self.ops[op].kind != Kind::Read);
+        if let (Kind::Program, Some(&last)) = (kind, last_write)
+            && self.ops[last].kind == Kind::Program
+        {
+            self.ops[new].behind = Some(last);
+            if self.ops[last].state <= State::Queued {
+                self.ops[new].class = self.ops[last].class;
+            }
+        }
+        self.let_go();
+        Then::With(new)
+    }
+
+    pub(crate) fn both(&mut self, a: Then, b: Then) -> Then {
+        match (a, b) {
+            (Then::At(a), Then::At(b)) => Then::At(a.max(b)),
+            _ if a == b || self.is_there(a) => b,
+            _ if self.is_there(b) => a,
+            _ => {
+                let join = self.add(Kind::Join, 0, &[a, b], Target::default(), 0);
+                self.let_go();
+                Then::With(join)
+            }
+        }
+    }
+
+    /// The first to watch an operation is told when it is complete; others wait for it as for a time.
+    pub(crate) fn watch(&mut self, then: Then, token: u64) {
+        let op = match then {
+            Then::With(op) if !self.is_there(then) && self.ops[op].token.is_none() => op,
+            _ => self.add(Kind::Join, 0, &[then], Target::default(), 0),
+        };
+        self.ops[op].token = Some(token);
+        self.let_go();
+    }
+
+    pub(crate) fn is_there(&self, then: Then) -> bool {
+        match then {
+            Then::At(time) => time <= self.now,
+            Then::With(op) => self.ops[op].state == State::Complete,
+        }
+    }
+
+    pub(crate) fn has_begun(&self, then: Then) -> Option<bool> {
+        match then {
+            Then::At(_) => None,
+            Then::With(op) => match self.ops[op].state {
+                State::Complete => None,
+                state => Some(state == State::Running),
+            },
+        }
+    }
+
+    pub(crate) fn programs_ahead(&self, block: usize) -> u32 {
+        let is_one =
+            |op: &&Op| op.kind == Kind::Program && op.target.block == block && op.state != State::Complete;
+        self.ops.iter().filter(is_one).count() as u32
+    }
+
+    pub(crate) fn backlog(&self, die: usize) -> u32 {
+        let die = &self.dies[die];
+        die.queue.len() as u32 + u32::from(!matches!(die.doing, Doing::Nothing))
+    }
+
+    pub(crate) fn busy_dies(&self) -> u32 {
+        self.dies.iter().filter(|die| !matches!(die.doing, Doing::Nothing)).count() as u32
+    }
+
+    pub(crate) fn is_idle(&self) -> bool {
+        self.ops.iter().all(|op| op.state == State::Complete)
+    }
+
+    fn is_ready(&self, op: &Op) -> bool {
+        op.state == State::Waiting
+            && op.not_before.is_none()
+            && op.after.iter().all(|&other| self.ops[other].state == State::Complete)
+            && op.behind.is_none_or(|other| self.ops[other].state >= State::Queued)
+    }
+
+    /// Something has happened: operations that wait for nothing more are ready.
+    fn note_ready(&mut self) {
+        for op in 0..self.ops.len() {
+            if self.is_ready(&self.ops[op]) {
+                self.ops[op].state = State::Ready;
+                self.ready.push_back(op);
+            }
+        }
+    }
+
+    fn let_go(&mut self) {
+        self.note_ready();
+        while let Some(op) = self.ready.pop_front() {
+            if self.ops[op].kind == Kind::Join {
+                self.ops[op].state = State::Complete;
+                self.reported.extend(self.ops[op].token);
+            } else {
+                self.ops[op].state = State::Queued;
+                self.ops[op].ready_at = self.now;
+                let die = self.ops[op].target.die;
+                self.dies[die].queue.push(op);
+            }
+            self.note_ready();
+        }
+    }
+
+    fn complete(&mut self, op: usize) {
+        self.ops[op].state = State::Complete;
+        self.reported.extend(self.ops[op].token);
+        self.let_go();
+    }
+
+    /// The class for which `die` is held.
+    fn held_by(&self, die: usize) -> Option<usize> {
+        let entry = &self.dies[die];
+        let group = match &entry.doing {
+            Doing::Nothing => return None,
+            Doing::Sensing { group, .. } | Doing::Sending { group, .. } => group,
+            Doing::Loading { group, .. } | Doing::Array { group, .. } => group,
+            Doing::Suspending { .. } | Doing::Resuming { .. } => &entry.suspended.as_ref()?.0,
+        };
+        Some(self.ops[group[0]].class)
+    }
+
+    fn go_to(&mut self, time: u64) {
+        for die in 0..self.dies.len() {
+            if let Some(class) = self.held_by(die) {
+                self.held_ns[class] += time - self.now;
+            }
+        }
+        self.now = time;
+    }
+
+    /// Everything that happens at `time` before anything new starts.
+    pub(crate) fn step(&mut self, time: u64) {
+        self.go_to(time);
+        loop {
+            // Die by die; of one die first what it does, then its page on the bus.
+            let die = (0..self.dies.len()).find(|&die| self.die_end(die) == Some(time));
+            let ends = |bus: &usize| self.bus_end(*bus) == Some(time);
+            let bus = (0..self.buses.len()).filter(ends).min_by_key(|&bus| self.buses[bus].carries);
+            let carried = bus.and_then(|bus| self.buses[bus].carries).map(|(die, _)| die);
+            match (die, bus) {
+                (Some(die), _) if carried.is_none_or(|carried| die <= carried) => self.end_die(die),
+                (_, Some(bus)) => self.end_bus(bus),
+                _ => break,
+            }
+        }
+        while let Some(op) = self.ops.iter().position(|op| op.not_before == Some(time)) {
+            self.ops[op].not_before = None;
+            self.let_go();
+        }
+    }
+
+    pub(crate) fn run(&mut self, until: u64) -> bool {
+        while self.reported.is_empty() {
+            self.start();
+            match self.next_time().filter(|&time| time <= until) {
+                Some(time) => self.step(time),
+                None => {
+                    self.go_to(until.max(self.now));
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
+    /// Lets time pass until `is_done`, whatever is reported.
+    pub(crate) fn run_until(&mut self, is_done: impl Fn(&Self) -> bool) {
+        while !is_done(self) {
+            self.start();
+            let time = self.next_time().expect("something is on its way");
+            self.step(time);
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! Commands on their way through the drive.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use strobe_nand::{Payload, Unit, When};
+use strobe_types::{Geometry, Lba, Lpn, SECTOR_BYTES, SimTime};
+
+use crate::command::{Command, CommandKind, Hint, Range};
+use crate::error::CommandError;
+
+/// What a write stores.
+#[derive(Clone, Debug)]
+pub(super) enum Content<P> {
+    /// The same in every unit.
+    Same(P),
+    /// These bytes.
+    Bytes(Vec<u8>),
+}
+
+impl<P: Payload> Content<P> {
+    /// What unit `lpn` gets of a write of `range`; sectors outside it are not used.
+    #[inline(always)]
+    pub(super) fn of(&self, lpn: Lpn, range: Range, geometry: &Geometry) -> P {
+        match self {
+            Content::Same(payload) => payload.clone(),
+            Content::Bytes(data) => Self::part(data, lpn, range, geometry),
+        }
+    }
+
+    fn part(data: &[u8], lpn: Lpn, range: Range, geometry: &Geometry) -> P {
+        let unit_bytes = u64::from(geometry.unit_bytes());
+        let start = range.lba.get().saturating_mul(SECTOR_BYTES);
+        // The part of `data` that falls into this unit, and where in the unit it lies.
+        let unit_start = u64::from(lpn.get()) * unit_bytes;
+        let into_unit = start.saturating_sub(unit_start) as usize;
+        let from = unit_start.saturating_sub(start) as usize;
+        let length = (unit_bytes as usize - into_unit).min(data.len() - from);
+        let part = &data[from..from + length];
+        if part.len() as u64 == unit_bytes {
+            return P::from_bytes(part);
+        }
+        let mut unit = vec![0; unit_bytes as usize];
+        unit[into_unit..into_unit + length].copy_from_slice(part);
+        P::from_bytes(&unit)
+    }
+}
+
+/// What a command does, with all that it needs for it.
+#[derive(Clone, Debug)]
+pub(super) enum Work<P> {
+    Read { range: Range },
+    Write { range: Range, fua: bool, hint: Hint, content: Content<P> },
+    Flush,
+    Deallocate(Vec<Range>),
+    WriteZeroes { range: Range, deallocate: bool },
+    Copy { destination: Lba, sources: Vec<Range> },
+}
+
+impl<P> Work<P> {
+    pub(super) fn kind(&self) -> CommandKind {
+        self.as_command().kind()
+    }
+
+    /// The command that asked for it.
+    pub(super) fn as_command(&self) -> Command<'_> {
+        match self {
+            &Work::Read { range } => Command::Read { range },
+            &Work::Write { range, fua, hint, .. } => Command::Write { range, fua, hint },
+            Work::Flush => Command::Flush,
+            Work::Deallocate(ranges) => Command::Deallocate(ranges),
+            &Work::WriteZeroes { range, deallocate } => Command::WriteZeroes { range, deallocate },
+            Work::Copy { destination, sources } => Command::Copy { destination: *destination, sources },
+        }
+    }
+}
+
+/// A command on its way.
+#[derive(Clone, Debug)]
+pub(super) struct Flight<P> {
+    pub(super) tag: u64,
+    pub(super) issued: SimTime,
+    pub(super) work: Work<P>,
+    /// Its answer, as far as it is known.
+    pub(super) result: Result<Vec<u8>, CommandError>,
+    /// Units of a write that have no place yet, the first one last.
+    pub(super) rest: Vec<Unit<P>>,
+    /// When what they were merged with has arrived.
+    pub(super) ready: When,
+    /// When what has been done of it so far is done.
+    pub(super) done: When,
+    /// What was the newest when it began: to the write buffer, and to the witness.
+    pub(super) youngest: u64,
+    pub(super) seen: u64,
+    /// Whether its content was read or written for it in part: then only the rest is to be done.
+    pub(super) has_begun: bool,
+}
+
+/// The commands on their way, and those that are complete, by time.
+#[derive(Clone, Debug)]
+pub(super) struct Flights<P> {
+    slots: Vec<Option<Flight<P>>>,
+    unused: Vec<u32>,
+    /// By the time of their completion, then in the order in which that became known.
+    complete: BinaryHeap<Reverse<(SimTime, u64, u32)>>,
+    completed: u64,
+    live: usize,
+}
+
+impl<P> Default for Flights<P> {
+    fn default() -> Self {
+        Self { slots: Vec::new(), unused: Vec::new(), complete: BinaryHeap::new(), completed: 0, live: 0 }
+    }
+}
+
+impl<P> Flights<P> {
+    #[inline]
+    pub(super) fn add(&mut self, tag: u64, issued: SimTime, work: Work<P>) -> u32 {
+        let flight = Flight {
+            tag,
+            issued,
+            work,
+            result: Ok(Vec::new()),
+            rest: Vec::new(),
+            ready: When::START,
+            done: When::START,
+            youngest: 0,
+            seen: 0,
+            has_begun: false,
+        };
+        self.live += 1;
+        match self.unused.pop() {
+            Some(slot) => {
+                self.slots[slot as usize] = Some(flight);
+                slot
+            }
+            None => {
+                self.slots.push(Some(flight));
+                self.slots.len() as u32 - 1
+            }
+        }
+    }
+
+    #[inline]
+    pub(super) fn get(&mut self, slot: u32) -> &mut Flight<P> {
+        self.slots[slot as usize].as_mut().expect("a command on its way")
+    }
+
+    /// The command is complete at `at`, now or later.
+    #[inline]
+    pub(super) fn complete(&mut self, slot: u32, at: SimTime) {
+        self.completed += 1;
+        self.complete.push(Reverse((at, self.completed, slot)));
+    }
+
+    /// Commands whose completion has not been handed over.
+    pub(super) fn outstanding(&self) -> usize {
+        self.live
+    }
+
+    /// When the first of those that are complete is so.
+    #[inline]
+    pub(super) fn first(&self) -> Option<SimTime> {
+        self.complete.peek().map(|&Reverse((at, ..))| at)
+    }
+
+    /// Hands over the first that is complete by `until`.
+    #[inline]
+    pub(super) fn take(&mut self, until: SimTime) -> Option<(SimTime, Flight<P>)> {
+        if self.first()? > until {
+            return None;
+        }
+        let Reverse((at, _, slot)) = self.complete.pop()?;
+        self.live -= 1;
+        self.unused.push(slot);
+        self.slots[slot as usize].take().map(|flight| (at, flight))
+    }
+}

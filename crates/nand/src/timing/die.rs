@@ -3,11 +3,16 @@
 use strobe_types::SimTime;
 
 use super::config::Class;
-use super::ops::{Kind, NONE, Ops};
+use super::ops::{Kind, NONE, Ops, State};
+
+/// How long the operations of each class may wait for others that come later, in ns.
+pub(super) type Patience = [u64; Class::ALL.len()];
 
 /// Operations of one class, first come, first served.
 #[derive(Clone, Copy, Debug)]
 struct Queue {
+    /// When the patience of the first one runs out, and its number.
+    runs_out: (SimTime, u64),
     head: u32,
     tail: u32,
 }
@@ -24,12 +29,9 @@ pub(super) enum Phase {
     Loading,
     /// Both, of a read alone on a bus of its own.
     Reading,
-    /// Programs and erases: the array is at work between these times. Before the first, the page of a program alone comes
-    /// over a bus of its own.
-    Array {
-        from: SimTime,
-        until: SimTime,
-    },
+    /// Programs and erases: the array is at work from [`Die::from`] until [`Die::until`]. Before, the page of a program
+    /// alone comes over a bus of its own.
+    Array,
     /// From the suspend until the die can read.
     Suspending,
     /// From the resume until the array is at work again.
@@ -70,6 +72,9 @@ pub(super) struct Die {
     pub(super) since: SimTime,
     /// For what it is held, unless it is idle.
     pub(super) class: Class,
+    /// When the array is at work, if it is.
+    pub(super) from: SimTime,
+    pub(super) until: SimTime,
     /// What it does, unless it is idle.
     pub(super) current: Option<Group>,
     pub(super) next: Option<Next>,
@@ -85,11 +90,13 @@ impl Die {
         Self {
             channel,
             queued: 0,
-            queues: [Queue { head: NONE, tail: NONE }; Class::ALL.len()],
+            queues: [Queue { runs_out: (SimTime::ZERO, 0), head: NONE, tail: NONE }; Class::ALL.len()],
             waiting: 0,
             phase: Phase::Idle,
             since: SimTime::ZERO,
             class: Class::HostRead,
+            from: SimTime::ZERO,
+            until: SimTime::ZERO,
             current: None,
             next: None,
             on_bus: NONE,
@@ -98,30 +105,26 @@ impl Die {
         }
     }
 
-    /// `op` of `class` is ready and waits for its turn.
+    /// `op` of `class`, the number of which is `number`, is ready at `now` and waits for its turn.
     #[inline(always)]
-    pub(super) fn push(&mut self, ops: &mut Ops, op: u32, class: Class) {
+    pub(super) fn push(
+        &mut self,
+        ops: &mut Ops,
+        op: u32,
+        class: Class,
+        (now, number): (SimTime, u64),
+        patience: &Patience,
+    ) {
         let queue = &mut self.queues[class as usize];
         if self.queued & 1 << class as u32 == 0 {
             self.queued |= 1 << class as u32;
             queue.head = op;
+            queue.runs_out = (now + patience[class as usize], number);
         } else {
             ops[queue.tail].next = op;
         }
         queue.tail = op;
         self.waiting += 1;
-    }
-
-    #[inline(always)]
-    fn pop(&mut self, ops: &Ops, class: Class) -> u32 {
-        let queue = &mut self.queues[class as usize];
-        let op = queue.head;
-        queue.head = ops[op].next;
-        if queue.head == NONE {
-            self.queued &= !(1 << class as u32);
-        }
-        self.waiting -= 1;
-        op
     }
 
     /// Whether a read waits for which programs and erases are suspended.
@@ -133,50 +136,50 @@ impl Die {
     /// The class whose turn it is: that of the operation whose patience runs out first, of equal ones the one issued
     /// first.
     #[inline(always)]
-    pub(super) fn choice(&self, ops: &Ops, patience_ns: &[u64; Class::ALL.len()]) -> Option<Class> {
-        match self.queued {
-            0 => None,
-            one if one.is_power_of_two() => Some(Class::ALL[one.trailing_zeros() as usize]),
-            several => Some(self.choice_of(several, ops, patience_ns)),
+    pub(super) fn choice(&self) -> Option<Class> {
+        let mut queued = self.queued;
+        if queued == 0 {
+            return None;
         }
-    }
-
-    fn choice_of(&self, mut queued: u32, ops: &Ops, patience_ns: &[u64; Class::ALL.len()]) -> Class {
-        let mut best = (SimTime::from_ns(u64::MAX), u64::MAX);
-        let mut chosen = Class::HostRead;
+        let mut chosen = queued.trailing_zeros();
+        queued &= queued - 1;
         while queued != 0 {
-            let class = queued.trailing_zeros() as usize;
+            let class = queued.trailing_zeros();
             queued &= queued - 1;
-            let head = &ops[self.queues[class].head];
-            let runs_out = (head.ready_at + patience_ns[class], head.number());
-            if runs_out < best {
-                (best, chosen) = (runs_out, Class::ALL[class]);
+            if self.queues[class as usize].runs_out < self.queues[chosen as usize].runs_out {
+                chosen = class;
             }
         }
-        chosen
+        Some(Class::ALL[chosen as usize])
     }
 
     /// Takes the first operation of `class` out of its queue, with those directly behind it that can share its array
-    /// time: of the same kind, at the same page number, on other planes.
-    pub(super) fn take(&mut self, ops: &mut Ops, class: Class) -> Group {
-        let first = self.pop(ops, class);
-        let (kind, page) = (ops[first].kind, ops[first].page);
-        let (mut last, mut planes) = (first, ops[first].plane_bit());
-        loop {
-            let head = self.queues[class as usize].head;
-            if head == NONE {
-                break;
-            }
-            let op = &ops[head];
+    /// time: of the same kind, at the same page number, on other planes. They run from now on.
+    #[inline(always)]
+    pub(super) fn take(&mut self, ops: &mut Ops, class: Class, patience: &Patience) -> Group {
+        let queue = &mut self.queues[class as usize];
+        let first = queue.head;
+        let op = &mut ops[first];
+        op.state = State::Running;
+        let (kind, page, mut planes, mut head) = (op.kind, op.page, op.plane_bit(), op.next);
+        let mut last = first;
+        self.waiting -= 1;
+        while head != NONE {
+            let op = &mut ops[head];
             if op.page != page || op.kind != kind || planes & op.plane_bit() != 0 {
+                queue.runs_out = (op.ready_at + patience[class as usize], op.number());
+                ops[last].next = NONE;
                 break;
             }
+            op.state = State::Running;
             planes |= op.plane_bit();
-            let op = self.pop(ops, class);
-            ops[last].next = op;
-            last = op;
+            (last, head) = (head, op.next);
+            self.waiting -= 1;
         }
-        ops[last].next = NONE;
+        queue.head = head;
+        if head == NONE {
+            self.queued &= !(1 << class as u32);
+        }
         Group { first, kind, class }
     }
 }

@@ -94,6 +94,12 @@ impl Op {
         self.ticket.0 >> SLOT_BITS
     }
 
+    /// Whether some wait until it has its turn in the queue.
+    #[inline(always)]
+    pub(super) fn has_followers(&self) -> bool {
+        self.on_queued != NONE
+    }
+
     /// Bit of the plane within its die.
     #[inline(always)]
     pub(super) fn plane_bit(&self) -> u64 {
@@ -273,11 +279,8 @@ impl Ops {
     /// Those that waited until `op` has its turn in the queue are `ready`, if they wait for nothing more.
     #[inline(always)]
     pub(super) fn queued(&mut self, op: u32, ready: &mut Vec<u32>) {
-        let list = self[op].on_queued;
-        if list != NONE {
-            self[op].on_queued = NONE;
-            self.let_go(list, ready);
-        }
+        let list = std::mem::replace(&mut self[op].on_queued, NONE);
+        self.let_go(list, ready);
     }
 
     /// `op` is complete; returns who watched it.

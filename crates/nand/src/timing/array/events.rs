@@ -2,9 +2,7 @@
 
 use strobe_types::SimTime;
 
-use super::{
-    ArrayTiming, Class, Group, Kind, LAST, MoreErase, NEVER, NONE, Next, Op, Phase, State, Suspended,
-};
+use super::{ArrayTiming, Class, Die, Group, Kind, LAST, MoreErase, NEVER, NONE, Next, Op, Phase, Suspended};
 use std::cmp::Reverse;
 
 impl ArrayTiming {
@@ -75,21 +73,26 @@ impl ArrayTiming {
     #[inline(always)]
     fn set_phase(&mut self, die: u32, phase: Phase, class: Class, due: SimTime) {
         let entry = &mut self.dies[die as usize];
-        let (was_busy, is_busy) = (entry.phase != Phase::Idle, phase != Phase::Idle);
-        if was_busy {
+        if entry.phase != Phase::Idle {
             self.occupancy.held_ns[entry.class as usize] += self.now.since(entry.since);
         }
-        self.busy_dies = self.busy_dies + u32::from(is_busy) - u32::from(was_busy);
         (entry.phase, entry.class, entry.since) = (phase, class, self.now);
         self.race.set(2 * die as usize, due);
     }
 
     /// The die has nothing more to do with what it did.
-    #[inline(always)]
     fn free(&mut self, die: u32) {
         self.set_phase(die, Phase::Idle, Class::HostRead, NEVER);
         self.dies[die as usize].current = None;
         self.note_die(die);
+    }
+
+    /// The array is at work from now on for `duration_ns`.
+    fn work(&mut self, die: u32, group: Group, duration_ns: u64) {
+        let until = self.at(duration_ns);
+        self.set_phase(die, Phase::Array, group.class, until);
+        let entry = &mut self.dies[die as usize];
+        (entry.current, entry.from, entry.until) = (Some(group), self.now, until);
     }
 
     /// Lets the page `die.on_bus` go over the bus.
@@ -101,39 +104,52 @@ impl ArrayTiming {
     }
 
     /// The array of `die` begins with `group`.
-    #[inline]
     fn begin_array(&mut self, die: u32, group: Group) {
         let duration = match group.kind {
             Kind::Erase => self.config.erase_ns,
             _ => self.config.program_ns,
         };
-        let until = self.at(duration);
-        self.set_phase(die, Phase::Array { from: self.now, until }, group.class, until);
+        self.work(die, group, duration);
         let entry = &mut self.dies[die as usize];
-        (entry.current, entry.suspends) = (Some(group), 0);
+        entry.suspends = 0;
         if self.config.cache_program || (self.may_suspend && entry.has_urgent_read()) {
             self.note_die(die);
         }
     }
 
     /// What `die` did until now is over.
+    #[inline(always)]
     fn end(&mut self, die: u32) {
+        let entry = &mut self.dies[die as usize];
+        let is_done = match entry.phase {
+            Phase::Reading => true,
+            Phase::Array => entry.until <= self.now && entry.next.is_none(),
+            _ => false,
+        };
+        match entry.current {
+            Some(group) if is_done => {
+                self.free(die);
+                self.complete_group(group);
+            }
+            _ => self.end_phase(die),
+        }
+    }
+
+    /// [`ArrayTiming::end`] of what goes on in another way.
+    fn end_phase(&mut self, die: u32) {
         let entry = &mut self.dies[die as usize];
         match (entry.phase, entry.current) {
             (Phase::Sensing, Some(group)) => {
                 self.set_phase(die, Phase::Sending, group.class, NEVER);
                 self.send(die, group.first, group.class);
             }
-            (Phase::Reading, Some(group)) => {
-                self.complete(group.first);
-                self.free(die);
-            }
-            (Phase::Array { until, .. }, Some(_)) if self.now < until => {
+            (Phase::Array, Some(_)) if self.now < entry.until => {
                 // The transfer is over, and a read waits.
+                let until = entry.until;
                 self.race.set(2 * die as usize, until);
                 self.note_die(die);
             }
-            (Phase::Array { .. }, Some(group)) => {
+            (Phase::Array, Some(group)) => {
                 let next = entry.next.take();
                 self.complete_group(group);
                 match next {
@@ -150,11 +166,8 @@ impl ArrayTiming {
                 self.note_die(die);
             }
             (Phase::Resuming, _) => {
-                let Some(Suspended { group, left_ns }) = entry.suspended else { return };
-                let until = self.at(left_ns);
-                self.set_phase(die, Phase::Array { from: self.now, until }, group.class, until);
-                let entry = &mut self.dies[die as usize];
-                (entry.current, entry.suspended) = (Some(group), None);
+                let Some(Suspended { group, left_ns }) = entry.suspended.take() else { return };
+                self.work(die, group, left_ns);
                 self.note_die(die);
             }
             (phase, _) => unreachable!("timing bug: {phase:?} has no end of its own"),
@@ -175,6 +188,7 @@ impl ArrayTiming {
         self.request_bus(die, class);
     }
 
+    #[inline(always)]
     fn complete_group(&mut self, group: Group) {
         let mut op = group.first;
         while op != NONE {
@@ -218,42 +232,54 @@ impl ArrayTiming {
     }
 
     /// Lets `die` do what it can do now.
+    #[inline(always)]
     pub(super) fn look_at_die(&mut self, die: u32) {
         let entry = &mut self.dies[die as usize];
         match entry.phase {
-            Phase::Idle => {
-                let class = match entry.suspended {
-                    Some(_) if entry.has_urgent_read() => Some(Class::HostRead),
-                    Some(Suspended { group, .. }) => {
-                        let due = self.at(self.config.suspend.resume_ns);
-                        return self.set_phase(die, Phase::Resuming, group.class, due);
-                    }
-                    None => entry.choice(&self.ops, &self.config.patience_ns),
-                };
-                if let Some(class) = class {
-                    let group = entry.take(&mut self.ops, class);
+            Phase::Idle if entry.suspended.is_none() => {
+                if let Some(class) = entry.choice() {
+                    let group = entry.take(&mut self.ops, class, &self.config.patience_ns);
                     self.begin(die, group);
                 }
             }
-            Phase::Array { from, until } => {
-                if self.may_suspend && entry.has_urgent_read() {
-                    let suspend = self.config.suspend;
-                    let may_suspend = entry.suspends < suspend.most
-                        && until.since(self.now.max(from)) > suspend.least_left_ns
-                        && entry.next.is_none_or(|next| next.is_loaded);
-                    if may_suspend && self.now < from {
-                        // As soon as its page is loaded.
-                        return self.race.set(2 * die as usize, from);
-                    }
-                    if may_suspend {
-                        return self.suspend(die, until);
-                    }
-                }
-                if self.config.cache_program {
-                    self.load_ahead(die);
-                }
-            }
+            Phase::Idle => self.look_at_suspended(die),
+            Phase::Array => self.look_at_array(die),
             _ => {}
+        }
+    }
+
+    /// The same while something is suspended: reads first, then it goes on.
+    fn look_at_suspended(&mut self, die: u32) {
+        let entry = &mut self.dies[die as usize];
+        if entry.has_urgent_read() {
+            let group = entry.take(&mut self.ops, Class::HostRead, &self.config.patience_ns);
+            return self.begin(die, group);
+        }
+        if let Some(Suspended { group, .. }) = entry.suspended {
+            let due = self.at(self.config.suspend.resume_ns);
+            self.set_phase(die, Phase::Resuming, group.class, due);
+        }
+    }
+
+    /// The same while the array is at work: something may be suspended, or loaded ahead.
+    fn look_at_array(&mut self, die: u32) {
+        let entry = &self.dies[die as usize];
+        let Die { from, until, .. } = *entry;
+        if self.may_suspend && entry.has_urgent_read() {
+            let suspend = self.config.suspend;
+            let may_suspend = entry.suspends < suspend.most
+                && until.since(self.now.max(from)) > suspend.least_left_ns
+                && entry.next.is_none_or(|next| next.is_loaded);
+            if may_suspend && self.now < from {
+                // As soon as its page is loaded.
+                return self.race.set(2 * die as usize, from);
+            }
+            if may_suspend {
+                return self.suspend(die, until);
+            }
+        }
+        if self.config.cache_program {
+            self.load_ahead(die);
         }
     }
 
@@ -274,14 +300,13 @@ impl ArrayTiming {
         if !is_program || entry.next.is_some() {
             return;
         }
-        let choice = entry.choice(&self.ops, &self.config.patience_ns);
+        let choice = entry.choice();
         let Some(class) =
             choice.filter(|class| matches!(class, Class::HostProgram | Class::BackgroundProgram))
         else {
             return;
         };
-        let group = entry.take(&mut self.ops, class);
-        self.run_group(group);
+        let group = entry.take(&mut self.ops, class, &self.config.patience_ns);
         let is_loaded = self.page_transfer_ns == 0;
         let entry = &mut self.dies[die as usize];
         entry.next = Some(Next { group, is_loaded });
@@ -291,20 +316,19 @@ impl ArrayTiming {
         }
     }
 
-    fn run_group(&mut self, group: Group) {
-        let mut op = group.first;
-        while op != NONE {
-            self.ops[op].state = State::Running;
-            op = self.ops[op].next;
+    /// `die`, which is idle, begins with `group`.
+    #[inline(always)]
+    fn begin(&mut self, die: u32, group: Group) {
+        let op = &self.ops[group.first];
+        if self.owns_bus && op.next == NONE {
+            // A single operation of a die that has its bus to itself: when it ends is known at once.
+            let transfer_ns = op.transfer_ns;
+            return self.begin_alone(die, group, transfer_ns);
         }
+        self.begin_on_bus(die, group);
     }
 
-    /// `die`, which is idle, begins with `group`.
-    fn begin(&mut self, die: u32, group: Group) {
-        self.run_group(group);
-        if self.owns_bus && self.ops[group.first].next == NONE {
-            return self.begin_alone(die, group);
-        }
+    fn begin_on_bus(&mut self, die: u32, group: Group) {
         match group.kind {
             Kind::Read => {
                 let due = self.at(self.config.read_ns);
@@ -321,30 +345,24 @@ impl ArrayTiming {
         }
     }
 
-    /// [`ArrayTiming::begin`] of a single operation of a die that has its bus to itself: when it ends is known at once.
-    fn begin_alone(&mut self, die: u32, group: Group) {
-        let transfer_ns = self.ops[group.first].transfer_ns;
-        let (phase, due) = match group.kind {
-            Kind::Read => {
-                let until = self.at(self.config.read_ns.saturating_add(transfer_ns));
-                (Phase::Reading, until)
-            }
-            Kind::Erase => return self.begin_array(die, group),
-            _ => {
-                let from = self.at(transfer_ns);
-                let until = (from + self.config.program_ns).min(LAST);
-                (Phase::Array { from, until }, until)
-            }
+    #[inline(always)]
+    fn begin_alone(&mut self, die: u32, group: Group, transfer_ns: u64) {
+        let now = self.now;
+        let (phase, from, until) = match group.kind {
+            Kind::Read => (Phase::Reading, now, now + self.config.read_ns.saturating_add(transfer_ns)),
+            Kind::Erase => (Phase::Array, now, now + self.config.erase_ns),
+            _ => (Phase::Array, now + transfer_ns, now + transfer_ns + self.config.program_ns),
         };
-        self.set_phase(die, phase, group.class, due);
+        let (from, until) = (from.min(LAST), until.min(LAST));
+        self.race.set(2 * die as usize, until);
         let entry = &mut self.dies[die as usize];
-        entry.current = Some(group);
-        if group.kind == Kind::Read {
-            return;
-        }
-        entry.suspends = 0;
-        if self.may_suspend && entry.has_urgent_read() {
-            self.note_die(die);
+        (entry.phase, entry.class, entry.since) = (phase, group.class, now);
+        (entry.current, entry.from, entry.until) = (Some(group), from, until);
+        if self.may_suspend && phase == Phase::Array {
+            entry.suspends = 0;
+            if entry.has_urgent_read() {
+                self.note_die(die);
+            }
         }
     }
 

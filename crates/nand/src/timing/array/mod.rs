@@ -74,7 +74,6 @@ pub struct ArrayTiming {
     /// Dies and channels to be looked at.
     noted_dies: Noted,
     noted_channels: Noted,
-    busy_dies: u32,
     occupancy: Occupancy,
 }
 
@@ -106,7 +105,6 @@ impl ArrayTiming {
             more_erases: Vec::new(),
             ready: Vec::new(),
             reported: Vec::new(),
-            busy_dies: 0,
             occupancy: Occupancy::default(),
         }
     }
@@ -131,7 +129,6 @@ impl ArrayTiming {
             reported: Vec::new(),
             noted_dies: Noted::new(self.dies.len()),
             noted_channels: Noted::new(self.channels.len()),
-            busy_dies: 0,
             occupancy: self.occupancy,
         }
     }
@@ -157,8 +154,15 @@ impl ArrayTiming {
         (self.now + ns).min(LAST)
     }
 
-    #[inline]
+    #[inline(always)]
     fn wait_until(&mut self, op: u32, after: When) {
+        match after {
+            When::At(time) if time <= self.now => {}
+            _ => self.wait_for(op, after),
+        }
+    }
+
+    fn wait_for(&mut self, op: u32, after: When) {
         match after {
             When::At(time) if time.min(LAST) > self.now => {
                 let time = time.min(LAST);
@@ -190,10 +194,22 @@ impl ArrayTiming {
         let now = self.now;
         let entry = &mut self.ops[op];
         (entry.ready_at, entry.state) = (now, State::Queued);
-        let (die, class) = (entry.die, entry.class);
-        self.dies[die as usize].push(&mut self.ops, op, class);
-        self.ops.queued(op, &mut self.ready);
-        self.note_arrival(die);
+        let (die, class, number) = (entry.die, entry.class, entry.number());
+        let has_followers = entry.has_followers();
+        let die_entry = &mut self.dies[die as usize];
+        die_entry.push(&mut self.ops, op, class, (now, number), &self.config.patience_ns);
+        // Does that change what it does?
+        let matters = match die_entry.phase {
+            Phase::Idle => true,
+            Phase::Array => self.may_suspend || self.config.cache_program,
+            _ => false,
+        };
+        if matters {
+            self.note_die(die);
+        }
+        if has_followers {
+            self.ops.queued(op, &mut self.ready);
+        }
     }
 
     /// Goes on with the operations that wait for nothing more.
@@ -230,19 +246,6 @@ impl ArrayTiming {
         self.noted_dies.add(die);
     }
 
-    /// Something waits for `die`: does that change what it does?
-    #[inline(always)]
-    fn note_arrival(&mut self, die: u32) {
-        let matters = match self.dies[die as usize].phase {
-            Phase::Idle => true,
-            Phase::Array { .. } => self.may_suspend || self.config.cache_program,
-            _ => false,
-        };
-        if matters {
-            self.note_die(die);
-        }
-    }
-
     #[inline(always)]
     fn note_channel(&mut self, channel: u32) {
         self.noted_channels.add(channel);
@@ -250,15 +253,20 @@ impl ArrayTiming {
 
     /// Lets dies, then channels, do what they can, until there is nothing more to look at.
     fn look_at_noted(&mut self) {
-        while !self.noted_dies.is_empty() || !self.noted_channels.is_empty() {
+        loop {
             // What is noted meanwhile is looked at in the next round.
-            for word in 0..self.noted_dies.begin() {
-                for die in self.noted_dies.take(word) {
-                    self.look_at_die(die);
+            while !self.noted_dies.is_empty() {
+                for word in 0..self.noted_dies.begin() {
+                    for die in self.noted_dies.take(word) {
+                        self.look_at_die(die);
+                    }
+                }
+                if !self.noted_channels.is_empty() {
+                    break;
                 }
             }
             if self.noted_channels.is_empty() {
-                continue;
+                return;
             }
             for word in 0..self.noted_channels.begin() {
                 for channel in self.noted_channels.take(word) {
@@ -467,7 +475,7 @@ impl Timing for ArrayTiming {
     }
 
     fn busy_dies(&self) -> u32 {
-        self.busy_dies
+        self.dies.iter().filter(|die| die.phase != Phase::Idle).count() as u32
     }
 
     fn occupancy(&self) -> Occupancy {

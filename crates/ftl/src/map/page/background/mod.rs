@@ -273,6 +273,10 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             }
             next = next.plus(per_page);
         }
+        // Map entries are anywhere in memory: they are at hand when the units have arrived.
+        for &ppa in &reading {
+            self.map.prefetch(self.owner_of(ppa));
+        }
         let Some(victim) = self.background.victims.get_mut(&number) else { return };
         (victim.next, victim.reading) = (next, reading);
         match arrived {

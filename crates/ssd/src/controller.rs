@@ -78,6 +78,12 @@ impl Controller {
         self.firmware_free
     }
 
+    /// Whether a write that comes at `now` waits for anything here.
+    #[inline(always)]
+    pub(crate) fn takes_time(&self, now: SimTime) -> bool {
+        self.command_ns != 0 || self.range_ns != 0 || self.link_mb_s != 0 || self.firmware_free > now
+    }
+
     #[inline]
     pub(crate) fn receive(&mut self, now: SimTime, bytes: u64) -> SimTime {
         let duration = self.transfer_ns(bytes);

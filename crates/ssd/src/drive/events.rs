@@ -10,7 +10,6 @@ use strobe_ftl::{BACKGROUND, Inspectable};
 use strobe_nand::{Nand, Timing, When};
 use strobe_types::SimTime;
 
-use super::flight::Landed;
 use super::{Drive, Progress, Step, Work};
 use crate::command::CommandKind;
 use crate::error::CommandError;
@@ -113,12 +112,20 @@ impl<F: Inspectable> Drive<F> {
     #[inline]
     pub(super) fn take_up(&mut self, now: SimTime, tag: u64, work: Work<F::Payload>) {
         let accepted = self.accept(now, &work);
-        let slot = self.flights.add(tag, now, work);
+        let slot = self.flights.add(tag, now, work.kind(), work);
         if accepted.min(SimTime::from_ns(u64::MAX - 1)) > self.events.now {
             self.events.set(accepted, Event::Begins(slot).token());
         } else {
             self.step(slot);
         }
+        self.settle_instant();
+    }
+
+    /// A command of `kind` that has nothing more to do is complete when `done` is there.
+    #[inline(always)]
+    pub(super) fn land(&mut self, now: SimTime, tag: u64, kind: CommandKind, done: When) {
+        let slot = self.flights.add(tag, now, kind, Work::Flush);
+        self.when_there(done, Event::Done(slot));
         self.settle_instant();
     }
 
@@ -402,21 +409,24 @@ impl<F: Inspectable> Drive<F> {
     }
 
     /// The first completion by `until`: when it was, its tag, and the answer.
-    #[inline]
+    #[inline(always)]
     pub(super) fn take_completion(&mut self, until: SimTime) -> Option<(SimTime, u64, Answer)> {
-        let Landed { at, tag, issued, kind, result } = self.flights.take(until)?;
-        if self.is_timed()
-            && result.is_ok()
-            && let Some(op) = kind.op()
+        let (at, slot) = self.flights.take(until)?;
+        let is_timed = self.is_timed();
+        let flight = self.flights.get(slot);
+        let tag = flight.tag;
+        if is_timed
+            && flight.result.is_ok()
+            && let Some(op) = flight.kind.op()
         {
-            self.latency.record(op, at.since(issued));
+            self.latency.record(op, at.since(flight.issued));
         }
-        Some((at, tag, result))
+        Some((at, tag, self.flights.release(slot)))
     }
 
     /// A command that is refused as it comes: nothing has been done for it.
     pub(super) fn refuse_at_once(&mut self, now: SimTime, tag: u64, error: CommandError) {
-        let slot = self.flights.add(tag, now, Work::Flush);
+        let slot = self.flights.add(tag, now, CommandKind::Flush, Work::Flush);
         self.flights.get(slot).result = Err(error);
         self.flights.complete(slot, now);
     }

@@ -86,6 +86,8 @@ impl<P> Work<P> {
 pub(super) struct Flight<P> {
     pub(super) tag: u64,
     pub(super) issued: SimTime,
+    pub(super) kind: CommandKind,
+    /// What is to be done; a flush where all is done already.
     pub(super) work: Work<P>,
     /// Its answer, as far as it is known.
     pub(super) result: Result<Vec<u8>, CommandError>,
@@ -108,6 +110,7 @@ impl<P> Flight<P> {
         Self {
             tag: 0,
             issued: SimTime::ZERO,
+            kind: CommandKind::Flush,
             work: Work::Flush,
             result: Ok(Vec::new()),
             rest: Vec::new(),
@@ -118,16 +121,6 @@ impl<P> Flight<P> {
             has_begun: false,
         }
     }
-}
-
-/// What is left of a command that is complete.
-#[derive(Debug)]
-pub(super) struct Landed {
-    pub(super) at: SimTime,
-    pub(super) tag: u64,
-    pub(super) issued: SimTime,
-    pub(super) kind: CommandKind,
-    pub(super) result: Result<Vec<u8>, CommandError>,
 }
 
 /// The commands on their way, and those that are complete, by time.
@@ -149,7 +142,7 @@ impl<P> Default for Flights<P> {
 
 impl<P> Flights<P> {
     #[inline]
-    pub(super) fn add(&mut self, tag: u64, issued: SimTime, work: Work<P>) -> u32 {
+    pub(super) fn add(&mut self, tag: u64, issued: SimTime, kind: CommandKind, work: Work<P>) -> u32 {
         self.live += 1;
         let slot = match self.unused.pop() {
             Some(slot) => slot,
@@ -159,7 +152,7 @@ impl<P> Flights<P> {
             }
         };
         let flight = &mut self.slots[slot as usize];
-        (flight.tag, flight.issued, flight.work) = (tag, issued, work);
+        (flight.tag, flight.issued, flight.kind, flight.work) = (tag, issued, kind, work);
         (flight.ready, flight.done) = (When::START, When::START);
         (flight.youngest, flight.seen, flight.has_begun) = (0, 0, false);
         slot
@@ -188,23 +181,27 @@ impl<P> Flights<P> {
         self.complete.peek().map(|&Reverse((at, ..))| at)
     }
 
-    /// Hands over the first that is complete by `until`.
-    #[inline]
-    pub(super) fn take(&mut self, until: SimTime) -> Option<Landed> {
+    /// The first that is complete by `until`, and when it is: to be looked at, then to be released.
+    #[inline(always)]
+    pub(super) fn take(&mut self, until: SimTime) -> Option<(SimTime, u32)> {
         if self.first()? > until {
             return None;
         }
         let Reverse((at, _, slot)) = self.complete.pop()?;
+        Some((at, slot))
+    }
+
+    /// Nobody asks for what is in `slot` any more: its answer.
+    #[inline(always)]
+    pub(super) fn release(&mut self, slot: u32) -> Result<Vec<u8>, CommandError> {
         self.live -= 1;
         self.unused.push(slot);
         let flight = self.get(slot);
-        let kind = flight.work.kind();
-        if kind != CommandKind::Read {
+        if !matches!(flight.work, Work::Read { .. } | Work::Flush) {
             // What it held is not kept until the slot is used again.
             flight.work = Work::Flush;
         }
         flight.rest.clear();
-        let result = std::mem::replace(&mut flight.result, Ok(Vec::new()));
-        Some(Landed { at, tag: flight.tag, issued: flight.issued, kind, result })
+        std::mem::replace(&mut flight.result, Ok(Vec::new()))
     }
 }

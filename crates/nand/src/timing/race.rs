@@ -51,6 +51,18 @@ impl Race {
         }
     }
 
+    /// The earliest time of all but `runner`.
+    #[inline(always)]
+    pub(super) fn first_but(&self, runner: usize) -> SimTime {
+        let mut at = self.winners.len() / 2 + runner;
+        let mut first = NEVER;
+        while at > 1 {
+            first = first.min(self.winners[at ^ 1].time);
+            at /= 2;
+        }
+        first
+    }
+
     /// The earliest runner and its time, which may be [`NEVER`].
     #[inline(always)]
     pub(super) fn first(&self) -> (usize, SimTime) {
@@ -80,6 +92,8 @@ mod tests {
                 times[runner] = time;
                 let expected = (0..runners).min_by_key(|&at| times[at]).expect("one");
                 assert_eq!(race.first(), (expected, times[expected]));
+                let others = (0..runners).filter(|&at| at != runner).map(|at| times[at]);
+                assert_eq!(race.first_but(runner), others.min().unwrap_or(NEVER));
             }
         }
     }

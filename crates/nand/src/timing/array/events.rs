@@ -117,9 +117,10 @@ impl ArrayTiming {
         }
     }
 
-    /// What `die` did until now is over.
+    /// What `die` did until now is over. If time `goes_on` when nothing is reported, dies choose before anybody asks for
+    /// more.
     #[inline(always)]
-    fn end(&mut self, die: u32) {
+    fn end(&mut self, die: u32, goes_on: bool) {
         let entry = &mut self.dies[die as usize];
         let is_done = match entry.phase {
             Phase::Reading => true,
@@ -127,12 +128,40 @@ impl ArrayTiming {
             _ => false,
         };
         match entry.current {
+            Some(group) if is_done && goes_on && self.can_hurry => self.end_alone(die, group),
             Some(group) if is_done => {
                 self.free(die);
                 self.complete_group(group);
             }
             _ => self.end_phase(die),
         }
+    }
+
+    /// The same, without detours if this is all that happens now: then the die, which needs no bus of others, can choose
+    /// at once.
+    #[inline(always)]
+    fn end_alone(&mut self, die: u32, group: Group) {
+        let entry = &mut self.dies[die as usize];
+        self.occupancy.held_ns[entry.class as usize] += self.now.since(entry.since);
+        (entry.phase, entry.current) = (Phase::Idle, None);
+        self.complete_group(group);
+        let runner = 2 * die as usize;
+        let is_all = self.reported.is_empty()
+            && self.race.first_but(runner) > self.now
+            && self.later.peek().is_none_or(|Reverse((time, ..))| *time > self.now);
+        let entry = &mut self.dies[die as usize];
+        if is_all
+            && entry.suspended.is_none()
+            && let Some(class) = entry.choice()
+        {
+            let group = entry.take(&mut self.ops, class, &self.config.patience_ns);
+            if self.ops[group.first].next != NONE {
+                self.race.set(runner, NEVER);
+            }
+            return self.begin(die, group);
+        }
+        self.race.set(runner, NEVER);
+        self.note_die(die);
     }
 
     /// [`ArrayTiming::end`] of what goes on in another way.
@@ -386,8 +415,9 @@ impl ArrayTiming {
         self.later.peek().map_or(first, |Reverse((time, ..))| first.min(*time))
     }
 
-    /// Goes on to `time`, at which something ends or comes.
-    pub(super) fn pass(&mut self, time: SimTime) {
+    /// Goes on to `time`, at which something ends or comes; see [`ArrayTiming::end`].
+    #[inline(always)]
+    pub(super) fn pass(&mut self, time: SimTime, goes_on: bool) {
         self.now = time;
         loop {
             let (first, due) = self.race.first();
@@ -395,7 +425,7 @@ impl ArrayTiming {
                 break;
             }
             match first % 2 {
-                0 => self.end((first / 2) as u32),
+                0 => self.end((first / 2) as u32, goes_on),
                 _ => self.transferred((first / 2) as u32),
             }
         }

@@ -56,6 +56,8 @@ pub struct ArrayTiming {
     /// Whether each die has its bus to itself, and nothing is loaded ahead: then all times of an operation are known
     /// when it begins.
     owns_bus: bool,
+    /// Whether it has, and everything takes time: then a die that is done with one thing can begin the next at once.
+    can_hurry: bool,
     may_suspend: bool,
     now: SimTime,
     ops: Ops,
@@ -92,6 +94,9 @@ impl ArrayTiming {
             page_transfer_ns: transfer_ns(u64::from(spec.page_bytes) + u64::from(config.spare_bytes)),
             unit_transfer_ns: transfer_ns(u64::from(spec.unit_bytes) + u64::from(spare_per_unit)),
             owns_bus: spec.dies_per_channel == 1 && !config.cache_program,
+            can_hurry: spec.dies_per_channel == 1
+                && !config.cache_program
+                && config.read_ns.min(config.program_ns).min(config.erase_ns) > 0,
             may_suspend: config.suspend.most > 0,
             now: SimTime::ZERO,
             ops: Ops::default(),
@@ -116,6 +121,7 @@ impl ArrayTiming {
             page_transfer_ns: self.page_transfer_ns,
             unit_transfer_ns: self.unit_transfer_ns,
             owns_bus: self.owns_bus,
+            can_hurry: self.can_hurry,
             may_suspend: self.may_suspend,
             now: self.now,
             ops: Ops::default(),
@@ -398,7 +404,7 @@ impl Timing for ArrayTiming {
                 }
                 return false;
             }
-            self.pass(next);
+            self.pass(next, true);
         }
         true
     }
@@ -433,7 +439,7 @@ impl Timing for ArrayTiming {
             self.start();
             let next = self.next_instant();
             assert!(next < NEVER, "timing bug: an operation waits for nothing that is on its way");
-            self.pass(next);
+            self.pass(next, false);
         }
         self.now
     }
@@ -443,7 +449,7 @@ impl Timing for ArrayTiming {
             self.start();
             let next = self.next_instant();
             assert!(next < NEVER, "timing bug: an operation waits for nothing that is on its way");
-            self.pass(next);
+            self.pass(next, false);
         }
         self.now
     }
@@ -497,7 +503,7 @@ impl ArrayTiming {
                 self.now = time;
                 return;
             }
-            self.pass(next);
+            self.pass(next, false);
         }
     }
 }

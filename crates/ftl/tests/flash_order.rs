@@ -146,8 +146,8 @@ impl Nand for Watched {
         self.chip.has_reported()
     }
 
-    fn reported(&mut self, tokens: &mut Vec<u64>) {
-        self.chip.reported(tokens);
+    fn next_reported(&mut self) -> Option<u64> {
+        self.chip.next_reported()
     }
 
     fn finish(&mut self, when: When) -> SimTime {

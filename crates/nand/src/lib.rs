@@ -106,9 +106,15 @@ pub trait Nand {
         self.timing().has_reported()
     }
 
+    /// See [`Timing::next_reported`].
+    #[inline(always)]
+    fn next_reported(&mut self) -> Option<u64> {
+        self.timing_mut().next_reported()
+    }
+
     /// See [`Timing::reported`].
     fn reported(&mut self, tokens: &mut Vec<u64>) {
-        self.timing_mut().reported(tokens);
+        tokens.extend(std::iter::from_fn(|| self.next_reported()));
     }
 
     /// See [`Timing::finish`].

@@ -299,9 +299,12 @@ impl<T: Timing, M: Medium> Nand for Chip<T, M> {
         self.timing.has_reported() || !self.on_their_way.reported.is_empty()
     }
 
-    fn reported(&mut self, tokens: &mut Vec<u64>) {
-        tokens.append(&mut self.on_their_way.reported);
-        self.timing.reported(tokens);
+    #[inline(always)]
+    fn next_reported(&mut self) -> Option<u64> {
+        match self.on_their_way.reported.is_empty() {
+            true => self.timing.next_reported(),
+            false => Some(self.on_their_way.reported.remove(0)),
+        }
     }
 
     fn finish(&mut self, when: When) -> SimTime {

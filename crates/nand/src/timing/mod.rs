@@ -13,6 +13,7 @@ mod link;
 mod noted;
 mod ops;
 mod race;
+mod reports;
 #[cfg(test)]
 mod tests;
 
@@ -21,6 +22,7 @@ pub use config::{Class, SuspendConfig, TimingConfig};
 pub use link::Bus;
 pub use ops::Ticket;
 
+use self::reports::Reports;
 use strobe_types::{Place, SimTime, counters};
 
 /// When something is done: at a time that is known, or together with an operation that is still on its way.
@@ -110,11 +112,16 @@ pub trait Timing: Clone {
     /// Lets time pass until something watched is there, but no further than `until`. True if something is.
     fn run(&mut self, until: SimTime) -> bool;
 
-    /// Whether [`Timing::reported`] would give anything.
+    /// Whether [`Timing::next_reported`] would give anything.
     fn has_reported(&self) -> bool;
 
-    /// What [`Timing::watch`] has reported since this was called last, in the order of the events.
-    fn reported(&mut self, tokens: &mut Vec<u64>);
+    /// The first that [`Timing::watch`] has reported and that was not taken yet, in the order of the events.
+    fn next_reported(&mut self) -> Option<u64>;
+
+    /// All of them, added to `tokens`.
+    fn reported(&mut self, tokens: &mut Vec<u64>) {
+        tokens.extend(std::iter::from_fn(|| self.next_reported()));
+    }
 
     /// Lets what was issued start where it can. Until then nothing that was issued at this instant has begun, so that
     /// operations issued together can share an array time.
@@ -172,7 +179,7 @@ pub trait Timing: Clone {
 /// Everything is instant: for runs that only count operations.
 #[derive(Clone, Debug, Default)]
 pub struct Untimed {
-    reported: Vec<u64>,
+    reported: Reports,
 }
 
 impl Timing for Untimed {
@@ -219,8 +226,8 @@ impl Timing for Untimed {
         !self.reported.is_empty()
     }
 
-    fn reported(&mut self, tokens: &mut Vec<u64>) {
-        tokens.append(&mut self.reported);
+    fn next_reported(&mut self) -> Option<u64> {
+        self.reported.take()
     }
 
     fn start(&mut self) {}
@@ -307,8 +314,8 @@ impl Timing for SwitchedTiming {
         either!(self, timing => timing.has_reported())
     }
 
-    fn reported(&mut self, tokens: &mut Vec<u64>) {
-        either!(self, timing => timing.reported(tokens));
+    fn next_reported(&mut self) -> Option<u64> {
+        either!(self, timing => timing.next_reported())
     }
 
     fn start(&mut self) {

@@ -67,12 +67,11 @@ pub(super) struct Events {
     timers: BinaryHeap<Reverse<(SimTime, u64, u64)>>,
     set: u64,
     /// What happens now.
-    due: Vec<u64>,
+    due: VecDeque<u64>,
     /// Commands that wait for a place, in the order in which they came.
     stalled: VecDeque<u32>,
     /// Flushes, and what works like one, that wait until the buffer has been written back.
     draining: Vec<u32>,
-    spare: Vec<u64>,
 }
 
 impl Events {
@@ -181,7 +180,7 @@ impl<F: Inspectable> Drive<F> {
             When::At(at) if at.min(SimTime::from_ns(u64::MAX - 1)) > self.events.now => {
                 self.events.set(at, event.token())
             }
-            When::At(_) => self.events.due.push(event.token()),
+            When::At(_) => self.events.due.push_back(event.token()),
             When::With(_) => self.ftl.nand_mut().timing_mut().watch(when, event.token()),
         }
     }
@@ -213,21 +212,14 @@ impl<F: Inspectable> Drive<F> {
 
     fn settle_all(&mut self) {
         loop {
-            let mut due = std::mem::take(&mut self.events.spare);
-            self.ftl.nand_mut().reported(&mut due);
-            due.append(&mut self.events.due);
-            if due.is_empty() {
-                self.events.spare = due;
-                if !self.serve_waiting() {
-                    break;
-                }
-                continue;
-            }
-            for &token in &due {
+            while let Some(token) = self.ftl.nand_mut().next_reported() {
                 self.happen(token);
             }
-            due.clear();
-            self.events.spare = due;
+            if let Some(token) = self.events.due.pop_front() {
+                self.happen(token);
+            } else if !self.serve_waiting() {
+                break;
+            }
         }
     }
 
@@ -356,7 +348,7 @@ impl<F: Inspectable> Drive<F> {
                 && at <= timer
             {
                 self.events.timers.pop();
-                self.events.due.push(token);
+                self.events.due.push_back(token);
             }
         } else {
             return false;

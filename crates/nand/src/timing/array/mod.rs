@@ -18,6 +18,7 @@ use super::die::{Die, Group, Next, Phase, Suspended};
 use super::noted::Noted;
 use super::ops::{Kind, NONE, Op, Ops, Spot, State, Ticket, UNWATCHED};
 use super::race::{LAST, NEVER, Race};
+use super::reports::Reports;
 use super::{Occupancy, Timing, When};
 
 /// What is on its way on one block.
@@ -72,7 +73,7 @@ pub struct ArrayTiming {
     more_erases: Vec<MoreErase>,
     /// Operations that wait for nothing more.
     ready: Vec<u32>,
-    reported: Vec<u64>,
+    reported: Reports,
     /// Dies and channels to be looked at.
     noted_dies: Noted,
     noted_channels: Noted,
@@ -109,7 +110,7 @@ impl ArrayTiming {
             blocks: vec![Block::default(); geometry.blocks() as usize],
             more_erases: Vec::new(),
             ready: Vec::new(),
-            reported: Vec::new(),
+            reported: Reports::default(),
             occupancy: Occupancy::default(),
         }
     }
@@ -132,7 +133,7 @@ impl ArrayTiming {
             blocks: vec![Block::default(); self.blocks.len()],
             more_erases: Vec::new(),
             ready: Vec::new(),
-            reported: Vec::new(),
+            reported: Reports::default(),
             noted_dies: Noted::new(self.dies.len()),
             noted_channels: Noted::new(self.channels.len()),
             occupancy: self.occupancy,
@@ -414,8 +415,9 @@ impl Timing for ArrayTiming {
         !self.reported.is_empty()
     }
 
-    fn reported(&mut self, tokens: &mut Vec<u64>) {
-        tokens.append(&mut self.reported);
+    #[inline(always)]
+    fn next_reported(&mut self) -> Option<u64> {
+        self.reported.take()
     }
 
     #[inline(always)]

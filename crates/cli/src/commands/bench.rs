@@ -39,6 +39,7 @@ fn table(cells: &[CellResult]) -> String {
     let header = [
         "cell",
         "host pages\nper CPU-s",
+        "times\nreal",
         "WAF",
         "floor updates\nper CPU-s",
         "share of\nfloor",
@@ -51,6 +52,7 @@ fn table(cells: &[CellResult]) -> String {
             &cell.name,
             [
                 format!("{:.2} M", cell.host_pages_per_cpu_s / 1e6),
+                cell.virtual_s_per_cpu_s.map_or("-".to_owned(), |pace| format!("{pace:.1}")),
                 format!("{:.3}", cell.waf),
                 format!("{:.1} M", cell.floor_updates_per_cpu_s / 1e6),
                 format!("{:.0} %", 100.0 * cell.floor_ratio),

@@ -29,8 +29,11 @@ pub struct CellSpec {
     /// What it measures.
     pub summary: &'static str,
     timing: bool,
-    /// What differs from the preset generic-8g.
+    /// The drive, and what differs from its preset.
+    preset: &'static str,
     change: fn(&mut DriveConfig),
+    /// Requests outstanding.
+    depth: u32,
     /// Warm-up and measurement in logical capacities.
     warmup: f64,
     measure: f64,
@@ -42,7 +45,9 @@ pub const CELLS: &[CellSpec] = &[
         name: "8g-count",
         summary: "8192 blocks × 256 × 4 KiB, greedy, uniform 4 KiB random writes, counting only",
         timing: false,
+        preset: "generic-8g",
         change: |_| {},
+        depth: 1,
         warmup: 8.0,
         measure: 16.0,
     },
@@ -50,7 +55,9 @@ pub const CELLS: &[CellSpec] = &[
         name: "8g-timed",
         summary: "the same with virtual time and latency histograms",
         timing: true,
+        preset: "generic-8g",
         change: |_| {},
+        depth: 1,
         warmup: 8.0,
         measure: 10.0,
     },
@@ -58,13 +65,26 @@ pub const CELLS: &[CellSpec] = &[
         name: "1t-count",
         summary: "1 TiB of 4 KiB pages, 7 % over-provisioned, counting only, filled once and overwritten in part",
         timing: false,
+        preset: "generic-8g",
         change: |drive| {
             drive.nand.blocks_per_plane = 1 << 20;
             drive.nand.endurance_pe = 0;
             (drive.ftl.logical_pages, drive.ftl.over_provisioning) = (None, Some(0.07));
         },
+        depth: 1,
         warmup: 0.02,
         measure: 0.06,
+    },
+    CellSpec {
+        name: "1t-timed",
+        summary: "tlc-nvme-1t full and saturated: uniform 4 KiB random writes, 256 outstanding, in virtual time",
+        timing: true,
+        preset: "tlc-nvme-1t",
+        change: |_| {},
+        depth: 256,
+        // Spare flash is used up after 0.13 capacities: then it collects.
+        warmup: 0.15,
+        measure: 0.05,
     },
 ];
 
@@ -77,6 +97,8 @@ pub struct CellResult {
     pub summary: String,
     /// Host pages per CPU second, generator included: the median slice.
     pub host_pages_per_cpu_s: f64,
+    /// Seconds of virtual time per CPU second: the median slice; null when only counting.
+    pub virtual_s_per_cpu_s: Option<f64>,
     /// Write amplification of the measured window.
     pub waf: f64,
     /// Updates per CPU second of the floor loop: the median slice.
@@ -104,12 +126,12 @@ const SLICES: u32 = 32;
 
 /// Runs one cell; `report` is told what is going on.
 pub fn run_cell(spec: &CellSpec, report: &mut dyn FnMut(&str)) -> Result<CellResult, RunError> {
-    let preset = strobe_ssd::presets::find("generic-8g").expect("it exists");
+    let preset = strobe_ssd::presets::find(spec.preset).expect("it exists");
     let mut config: DriveConfig = toml::from_str(preset.toml).expect("presets are valid");
     (spec.change)(&mut config);
     let schema_bytes = schema_bytes(&config);
     report("filling the drive");
-    let mut cell = Cell::new(&config, spec.timing)?;
+    let mut cell = Cell::new(&config, spec)?;
     cell.prefill()?;
     let capacity = f64::from(cell.drive.logical_units());
     report("warming up");
@@ -130,14 +152,15 @@ pub fn run_cell(spec: &CellSpec, report: &mut dyn FnMut(&str)) -> Result<CellRes
     let mut batch = vec![0; BATCH];
     let per_slice = (capacity * spec.measure / f64::from(SLICES)) as u64;
     let start = cell.drive.stats();
-    let (mut speeds, mut floors, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut speeds, mut floors, mut ratios, mut paces) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for _ in 0..SLICES {
-        let before = cell.drive.stats();
+        let (before, begin) = (cell.drive.stats(), cell.queue.now());
         let cpu_s = cell.write(per_slice)?;
         let slice = cell.drive.stats().since(&before);
         let speed = slice.host.units_written as f64 / cpu_s;
         let floor_speed = floor_slice(&mut floor, &mut rng, &mut batch, per_slice / 2);
         speeds.push(speed);
+        paces.push(cell.queue.now().since(begin) as f64 / 1e9 / cpu_s);
         floors.push(floor_speed);
         ratios.push(slice.nand.total(NandOp::Program) as f64 / cpu_s / floor_speed);
     }
@@ -147,6 +170,7 @@ pub fn run_cell(spec: &CellSpec, report: &mut dyn FnMut(&str)) -> Result<CellRes
         name: spec.name.to_owned(),
         summary: spec.summary.to_owned(),
         host_pages_per_cpu_s: median(speeds),
+        virtual_s_per_cpu_s: spec.timing.then(|| median(paces)),
         waf: waf(&window),
         floor_updates_per_cpu_s: median(floors),
         floor_ratio: median(ratios),
@@ -193,22 +217,30 @@ struct Cell {
     batch: Vec<Request>,
 }
 
+/// Sectors of a request that fills the drive: many whole pages.
+const FILL_SECTORS: u32 = 1024;
+
 impl Cell {
-    fn new(config: &DriveConfig, timing: bool) -> Result<Self, RunError> {
-        let drive = build(config, timing, 1)?;
+    fn new(config: &DriveConfig, spec: &CellSpec) -> Result<Self, RunError> {
+        let drive = build(config, spec.timing, 1)?;
         Ok(Self {
             generator: SyntheticConfig::default().build(config.logical_bytes(), 1)?,
-            queue: HostQueue::new(Pacing::Closed { depth: 1, interval_ns: 0 }, SimTime::ZERO),
+            queue: HostQueue::new(Pacing::Closed { depth: spec.depth, interval_ns: 0 }, SimTime::ZERO),
             drive,
             batch: Vec::new(),
         })
     }
 
     fn prefill(&mut self) -> Result<(), RunError> {
-        for first in (0..self.drive.sectors()).step_by(8 * BATCH) {
+        let sectors = self.drive.sectors();
+        let mut first = 0;
+        while first < sectors {
             self.batch.clear();
-            let end = self.drive.sectors().min(first + 8 * BATCH as u64);
-            self.batch.extend((first..end).step_by(8).map(|lba| Request::new(Op::Write, Lba::new(lba), 8)));
+            while first < sectors && self.batch.len() < BATCH {
+                let count = u64::from(FILL_SECTORS).min(sectors - first) as u32;
+                self.batch.push(Request::new(Op::Write, Lba::new(first), count));
+                first += u64::from(count);
+            }
             self.run_batch()?;
         }
         Ok(())

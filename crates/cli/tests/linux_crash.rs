@@ -249,6 +249,9 @@ impl Inspect for Liar {
     fn stats(&self) -> DriveStats {
         self.0.stats()
     }
+    fn stats_at(&self, now: SimTime) -> DriveStats {
+        self.0.stats_at(now)
+    }
 
     fn latency(&self) -> &Latency {
         self.0.latency()

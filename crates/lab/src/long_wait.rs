@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use strobe_ssd::DriveStats;
+use strobe_ssd::{DriveStats, GcMode};
 use strobe_types::Op;
 
 use crate::Experiment;
@@ -87,16 +87,41 @@ impl LongWait {
 /// Share of its time from which on a link is called busy.
 const LINK_BUSY: f64 = 0.8;
 
-/// What may have made a request wait for `wait_ns`. This is the place to say it better, once the engine knows what each
-/// request has waited for: counters only tell what went on in the same window.
+/// Share of their time from which on dies are called busy.
+const DIES_BUSY: f64 = 0.9;
+
+/// What may have made a request wait for `wait_ns`: what went on in the same window.
 fn causes(experiment: &Experiment, window: &DriveStats, virtual_ns: u64, wait_ns: u64) -> Vec<String> {
     let mut causes = Vec::new();
     let drive = &experiment.drive;
-    if window.gc.runs > 0 {
+    let dies = u64::from(drive.nand.channels) * u64::from(drive.nand.dies_per_channel);
+    let share = |ns: u64| ns as f64 / (virtual_ns as f64 * dies as f64);
+    let dies_are = if dies == 1 { "the die was" } else { "the dies were" };
+    let busy = share(window.occupancy.total_ns());
+    if busy >= DIES_BUSY {
         causes.push(format!(
-            "garbage collection ran {} times meanwhile and moved {} mapping units",
-            count(window.gc.runs),
-            count(window.gc.units_moved)
+            "{dies_are} busy for {:.0} % of the time: this is as much as the flash can do",
+            100.0 * busy
+        ));
+    }
+    if window.gc.runs > 0 {
+        let time = 100.0 * share(window.background_ns());
+        let victims = count(window.gc.victims);
+        causes.push(match drive.ftl.gc.mode {
+            GcMode::StopTheWorld => format!(
+                "garbage collection, for which everything waits (drive.ftl.gc.mode), emptied {victims} blocks and took \
+                 {time:.0} % of the dies' time"
+            ),
+            GcMode::Background => {
+                format!("garbage collection emptied {victims} blocks and took {time:.0} % of the dies' time")
+            }
+        });
+    }
+    if window.host.stalled > 0 {
+        causes.push(format!(
+            "{} writes waited for a place in a write cache, or for room on flash, {} in the mean",
+            count(window.host.stalled),
+            duration(window.host.stalled_ns as f64 / window.host.stalled as f64)
         ));
     }
     if let Some(merges) = window.merges.filter(|merges| merges.full + merges.partial > 0) {
@@ -108,7 +133,6 @@ fn causes(experiment: &Experiment, window: &DriveStats, virtual_ns: u64, wait_ns
         .iter()
         .map(|(_, workload)| u64::from(workload.host.queue_depth))
         .sum();
-    let dies = u64::from(drive.nand.channels) * u64::from(drive.nand.dies_per_channel);
     let slowest_ns = drive.nand.program_ns.max(drive.nand.read_ns);
     // All that may be outstanding on one die, one after the other.
     if depth > 1 && depth.saturating_mul(slowest_ns) >= wait_ns {

@@ -17,6 +17,11 @@ counters! {
         pub units_written: u64,
         /// Units among them of which only a part was overwritten, merged with what they held before.
         pub read_modify_writes: u64,
+        /// Writes that waited for a place: in a full write buffer or non-volatile cache, behind others that did, or
+        /// because collection had to make room on flash first.
+        pub stalled: u64,
+        /// Time for which they did, added up, in ns.
+        pub stalled_ns: u64,
     }
 }
 

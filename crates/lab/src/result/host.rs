@@ -24,6 +24,11 @@ pub struct HostResult {
     pub pages_written: u64,
     /// Partially written units, merged with what they held before.
     pub read_modify_writes: u64,
+    /// Writes that waited for a place: in a full write buffer or non-volatile cache, behind others that did, or because
+    /// collection had to make room on flash first.
+    pub stalled_writes: u64,
+    /// Time for which they did, added up, in ns.
+    pub stalled_ns: u64,
 }
 
 /// Commands of one kind.
@@ -48,6 +53,8 @@ impl HostResult {
             write_zeroes: of(CommandKind::WriteZeroes),
             pages_written: stats.host.units_written,
             read_modify_writes: stats.host.read_modify_writes,
+            stalled_writes: stats.host.stalled,
+            stalled_ns: stats.host.stalled_ns,
         }
     }
 }

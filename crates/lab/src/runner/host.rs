@@ -140,7 +140,7 @@ impl<'a> Host<'a> {
 
     /// The measured window has ended at `end`.
     pub(super) fn close_window(&mut self, end: SimTime) {
-        self.window_end = Some((self.drive.stats(), end));
+        self.window_end = Some((self.drive.stats_at(end), end));
     }
 
     fn open_window(&mut self, now: SimTime) {
@@ -148,7 +148,7 @@ impl<'a> Host<'a> {
             power.begin_measuring(self.drive.as_mut());
         }
         self.drive.clear_latency();
-        self.window_start = Some((self.drive.stats(), now));
+        self.window_start = Some((self.drive.stats_at(now), now));
     }
 
     pub(super) fn begin_measuring(&mut self, total: Option<u64>) -> Result<(), Stop> {

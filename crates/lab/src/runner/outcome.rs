@@ -32,7 +32,8 @@ impl Runner<'_> {
         let Self { experiment, host, trace, jobs, steady, image } = self;
         let drive = &host.drive;
         let window_end = host.window_end.clone();
-        let (end, finished) = window_end.unwrap_or_else(|| (drive.stats(), host.finished()));
+        let (end, finished) =
+            window_end.unwrap_or_else(|| (drive.stats_at(host.finished()), host.finished()));
         let is_measuring = host.is_measuring();
         let (start, started) = host.window_start.unwrap_or_else(|| (end.clone(), finished));
         let window = end.since(&start);

@@ -170,8 +170,8 @@ pub trait Timing: Clone {
         0
     }
 
-    /// What has been done with dies' time until now.
-    fn occupancy(&self) -> Occupancy {
+    /// What has been done with dies' time until `at`, which is now or a time before the next event.
+    fn occupancy(&self, _at: SimTime) -> Occupancy {
         Occupancy::default()
     }
 }
@@ -361,7 +361,7 @@ impl Timing for SwitchedTiming {
         either!(self, timing => timing.busy_dies())
     }
 
-    fn occupancy(&self) -> Occupancy {
-        either!(self, timing => timing.occupancy())
+    fn occupancy(&self, at: SimTime) -> Occupancy {
+        either!(self, timing => timing.occupancy(at))
     }
 }

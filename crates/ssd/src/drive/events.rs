@@ -151,11 +151,18 @@ impl<F: Inspectable> Drive<F> {
         let wants_place = matches!(self.flights.get(slot).work, Work::Write { .. });
         let is_new = !self.flights.get(slot).has_begun;
         if wants_place && is_new && self.events.is_stalled() {
-            self.events.stalled.push_back(slot);
+            self.stall(slot);
             return true;
         }
         let step = self.carry_out(slot);
         self.went(slot, step)
+    }
+
+    /// The command in `slot` waits for a place, behind those that do.
+    fn stall(&mut self, slot: u32) {
+        self.host.stalled += 1;
+        self.flights.get(slot).stalled = self.events.now;
+        self.events.stalled.push_back(slot);
     }
 
     fn went(&mut self, slot: u32, step: Step) -> bool {
@@ -163,7 +170,7 @@ impl<F: Inspectable> Drive<F> {
             Ok(Progress::Done(when)) => self.when_there(when, Event::Done(slot)),
             Err(error) => self.refuse(slot, error),
             Ok(Progress::Stalled) if self.events.stalled.front() != Some(&slot) => {
-                self.events.stalled.push_back(slot);
+                self.stall(slot);
             }
             Ok(Progress::Draining) if !self.events.draining.contains(&slot) => {
                 self.events.draining.push(slot)
@@ -280,6 +287,7 @@ impl<F: Inspectable> Drive<F> {
                 break;
             }
             self.events.stalled.pop_front();
+            self.host.stalled_ns += self.events.now.since(self.flights.get(slot).stalled);
             has_gone = true;
         }
         if !self.events.draining.is_empty() {

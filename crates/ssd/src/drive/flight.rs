@@ -100,6 +100,8 @@ pub(super) struct Flight<P> {
     /// What was the newest when it began: to the write buffer, and to the witness.
     pub(super) youngest: u64,
     pub(super) seen: u64,
+    /// Since when it has waited for a place, if it does.
+    pub(super) stalled: SimTime,
     /// Whether its content was read or written for it in part: then only the rest is to be done.
     pub(super) has_begun: bool,
 }
@@ -118,6 +120,7 @@ impl<P> Flight<P> {
             done: When::START,
             youngest: 0,
             seen: 0,
+            stalled: SimTime::ZERO,
             has_begun: false,
         }
     }

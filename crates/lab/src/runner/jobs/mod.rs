@@ -122,7 +122,7 @@ impl Jobs {
             job.start(now);
             *due = job.due();
         }
-        self.timeline = interval_ns.map(|length_ns| Timeline::new(length_ns, now, host.drive.stats()));
+        self.timeline = interval_ns.map(|length_ns| Timeline::new(length_ns, now, host.drive.stats_at(now)));
     }
 
     /// Whether every job comes to an end by itself.
@@ -336,7 +336,7 @@ impl Jobs {
         let now = self.now;
         let Some(timeline) = &mut self.timeline else { return };
         let at_end = AtEnd {
-            stats: host.drive.stats(),
+            stats: host.drive.stats_at(now),
             geometry: host.drive.geometry(),
             free_blocks: host.drive.free_blocks(),
             backlog: self.jobs.iter_mut().map(|job| job.backlog(now)).sum(),

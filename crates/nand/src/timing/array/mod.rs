@@ -486,10 +486,11 @@ impl Timing for ArrayTiming {
         self.dies.iter().filter(|die| die.phase != Phase::Idle).count() as u32
     }
 
-    fn occupancy(&self) -> Occupancy {
+    fn occupancy(&self, at: SimTime) -> Occupancy {
+        let at = at.max(self.now);
         let mut occupancy = self.occupancy;
         for die in self.dies.iter().filter(|die| die.phase != Phase::Idle) {
-            occupancy.held_ns[die.class as usize] += self.now.since(die.since);
+            occupancy.held_ns[die.class as usize] += at.since(die.since);
         }
         occupancy
     }

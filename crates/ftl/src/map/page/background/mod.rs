@@ -70,6 +70,8 @@ pub(super) struct Background {
     /// Units that have been read, in the order in which they have arrived, with the number of their victim.
     carried: Vec<(Ppa, u64)>,
     copies: BTreeMap<u64, Copies>,
+    /// Victims that wait for their erase: there is nothing left to be done for them.
+    erasing: u32,
     /// The number of the next victim or program.
     next: u64,
     /// Units earned so far by the victims under way: what their erases will give, in the measure in which they have
@@ -84,6 +86,8 @@ pub(super) struct Background {
     /// Units of a row: a page on each plane of a die.
     row_units: u32,
     spare: Vec<(Ppa, u32)>,
+    /// Room on each plane, while a victim is chosen.
+    plane_room: Vec<u32>,
 }
 
 /// What a token stands for.
@@ -158,19 +162,29 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             + self.background.earned
     }
 
-    /// Whether the host may write now, rather than wait for what collection is about to earn.
+    /// Whether the host may write so many units now, rather than wait for what collection is about to earn.
     #[inline]
-    pub(super) fn has_room_for_host(&self) -> bool {
+    pub(super) fn has_room_for_host(&self, units: u32) -> bool {
         let Some(marks) = self.background.marks else { return true };
         let is_at_work = !self.background.victims.is_empty() || self.background.is_collecting_whole;
         if !is_at_work || self.end_of_life.is_some() {
             return true;
         }
-        let needs_block = self.streams[super::HOST].next_pages().is_none();
-        if needs_block && self.must_collect() && self.blocks.retiring.is_empty() {
-            return false;
+        let spare = self.blocks_for_host();
+        if spare < self.streams[super::HOST].lanes() && self.blocks.retiring.is_empty() {
+            let geometry = self.nand.geometry();
+            let pages = units.div_ceil(geometry.units_per_page());
+            if self.streams[super::HOST].blocks_for(pages, geometry.pages_per_block()) > spare {
+                return false;
+            }
         }
         self.room() > self.room_of(marks.pace)
+    }
+
+    /// Erased blocks that the host may open before it has to collect on the spot.
+    #[inline]
+    pub(super) fn blocks_for_host(&self) -> u32 {
+        (self.blocks.free.count() + 1).saturating_sub(self.min_free_blocks)
     }
 
     /// Lets collection begin, if there is reason to.
@@ -189,7 +203,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         if self.config.migration != Migration::None || self.store.is_paged() {
             return self.collect_whole();
         }
-        while (self.background.victims.len() as u32) < marks.victims
+        while (self.background.victims.len() as u32) < marks.victims + self.background.erasing
             && self.room() < self.room_of(marks.soft)
             && self.has_room_for_victim()
         {
@@ -199,6 +213,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
                 self.background.nothing_at = Some(self.tick);
                 return;
             };
+            let block = self.where_room_is_short(block);
             let valid = self.blocks.valid[block.index()];
             if valid + self.least_gain() > units_per_block {
                 self.background.nothing_at = Some(self.tick);
@@ -206,6 +221,31 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             }
             self.begin_victim(block, valid);
         }
+    }
+
+    /// The victim of the plane with the least room rather than `best`, if it is nearly as good: a die without a block to
+    /// program would be idle, however many are erased on others.
+    fn where_room_is_short(&mut self, best: BlockId) -> BlockId {
+        let geometry = self.nand.geometry();
+        if geometry.planes() == 1 {
+            return best;
+        }
+        let (per_block, per_page) = (geometry.units_per_block(), geometry.units_per_page());
+        let room = &mut self.background.plane_room;
+        room.clear();
+        room.extend((0..geometry.planes()).map(|plane| self.blocks.free.count_on(plane) * per_block));
+        for victim in self.background.victims.values() {
+            room[geometry.plane_of(victim.block) as usize] += per_block;
+        }
+        for (block, pages) in self.streams.iter().flat_map(|stream| stream.open_blocks(geometry)) {
+            room[geometry.plane_of(block) as usize] += (geometry.pages_per_block() - pages) * per_page;
+        }
+        let poorest = (0..).zip(room.iter()).min_by_key(|&(_, &room)| room).map_or(0, |(plane, _)| plane);
+        let per_plane = geometry.spec().blocks_per_plane;
+        let blocks = poorest * per_plane..(poorest + 1) * per_plane;
+        let valid = |block: BlockId| self.blocks.valid[block.index()];
+        let most = valid(best) + self.least_gain();
+        self.policy.choose_among(blocks).filter(|&block| valid(block) <= most).unwrap_or(best)
     }
 
     /// Whether one more victim can be emptied whatever becomes of those under way: its units fit into the erased blocks
@@ -437,6 +477,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     fn remove_victim(&mut self, number: u64) -> Option<BlockId> {
         let victim = self.background.victims.remove(&number)?;
         self.background.earned -= victim.earned;
+        self.background.erasing -= u32::from(victim.is_erasing);
         Some(victim.block)
     }
 
@@ -451,6 +492,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         if !is_moved || std::mem::replace(&mut victim.is_erasing, true) {
             return;
         }
+        self.background.erasing += 1;
         let copied = victim.copied;
         if !self.store.is_journaled() {
             return self.erase_victim(number);

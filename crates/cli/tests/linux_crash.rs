@@ -250,6 +250,10 @@ impl Inspect for Liar {
         self.0.stats()
     }
 
+    fn stats_at(&self, now: SimTime) -> DriveStats {
+        self.0.stats_at(now)
+    }
+
     fn latency(&self) -> &Latency {
         self.0.latency()
     }

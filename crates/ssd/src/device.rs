@@ -252,6 +252,9 @@ pub trait Inspect {
     /// All counters since the drive was built, or its image opened.
     fn stats(&self) -> DriveStats;
 
+    /// The same at `now`, a time before which nothing more happens in the drive: dies are held meanwhile.
+    fn stats_at(&self, now: SimTime) -> DriveStats;
+
     /// Latencies since the last [`Inspect::clear_latency`]. Those of copies and of write zeroes are not
     /// kept.
     fn latency(&self) -> &Latency;

@@ -1,5 +1,6 @@
 //! The host's side of a run: hands requests to the drive, takes samples, reports.
 
+use strobe_nand::Occupancy;
 use strobe_ssd::{CommandError, DriveStats, HostQueue, Pacing, Simulated};
 use strobe_types::{Request, SimTime};
 
@@ -138,9 +139,12 @@ impl<'a> Host<'a> {
         Ok(())
     }
 
-    /// The measured window has ended at `end`.
-    pub(super) fn close_window(&mut self, end: SimTime) {
-        self.window_end = Some((self.drive.stats(), end));
+    /// The measured window has ended at `end`. Requests that were issued by then count as a whole; what dies did for them
+    /// later does not, and `occupancy` says what they had done, if that was before now.
+    pub(super) fn close_window(&mut self, end: SimTime, occupancy: Option<Occupancy>) {
+        let mut stats = self.drive.stats_at(end);
+        stats.occupancy = occupancy.unwrap_or(stats.occupancy);
+        self.window_end = Some((stats, end));
     }
 
     fn open_window(&mut self, now: SimTime) {
@@ -148,7 +152,7 @@ impl<'a> Host<'a> {
             power.begin_measuring(self.drive.as_mut());
         }
         self.drive.clear_latency();
-        self.window_start = Some((self.drive.stats(), now));
+        self.window_start = Some((self.drive.stats_at(now), now));
     }
 
     pub(super) fn begin_measuring(&mut self, total: Option<u64>) -> Result<(), Stop> {

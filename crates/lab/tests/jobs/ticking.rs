@@ -73,6 +73,9 @@ impl Inspect for Ticking {
     fn stats(&self) -> DriveStats {
         self.inner.stats()
     }
+    fn stats_at(&self, now: SimTime) -> DriveStats {
+        self.inner.stats_at(now)
+    }
     fn latency(&self) -> &Latency {
         self.inner.latency()
     }

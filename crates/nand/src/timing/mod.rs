@@ -159,8 +159,8 @@ pub trait Timing: Clone {
         0
     }
 
-    /// What has been done with dies' time until now.
-    fn occupancy(&self) -> Occupancy {
+    /// What has been done with dies' time until `now`, a time that has come or before which nothing more happens.
+    fn occupancy(&self, _now: SimTime) -> Occupancy {
         Occupancy::default()
     }
 }
@@ -341,7 +341,7 @@ impl Timing for SwitchedTiming {
         either!(self, timing => timing.busy_dies())
     }
 
-    fn occupancy(&self) -> Occupancy {
-        either!(self, timing => timing.occupancy())
+    fn occupancy(&self, now: SimTime) -> Occupancy {
+        either!(self, timing => timing.occupancy(now))
     }
 }

@@ -309,8 +309,8 @@ fn dies_are_held_while_they_wait_for_the_bus() {
     a.host_program(at(1, 0, 0));
     a.host_read(at(2, 0, 0));
     a.drain();
-    let held = a.occupancy().held_ns;
+    let held = a.occupancy(a.now()).held_ns;
     assert_eq!(held[Class::HostProgram as usize], 3 * TRANSFER + 2 * PROGRAM);
     assert_eq!(held[Class::HostRead as usize], READ + TRANSFER);
-    assert_eq!(a.occupancy().total_ns(), 4 * TRANSFER + 2 * PROGRAM + READ);
+    assert_eq!(a.occupancy(a.now()).total_ns(), 4 * TRANSFER + 2 * PROGRAM + READ);
 }

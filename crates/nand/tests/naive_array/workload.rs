@@ -172,7 +172,7 @@ impl Pair {
         self.run(u64::MAX / 4);
         assert!(self.model.is_idle(), "{}: something never ends", self.what);
         assert_eq!(self.engine.next_event(), None, "{}", self.what);
-        let occupancy = self.engine.occupancy();
+        let occupancy = self.engine.occupancy(self.engine.now());
         assert_eq!(occupancy.held_ns, self.model.held_ns, "{}: time for which dies are held", self.what);
         assert_eq!(occupancy.suspends, self.model.suspends, "{}", self.what);
         self.tally.suspends = self.model.suspends;

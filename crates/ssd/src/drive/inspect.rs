@@ -2,6 +2,7 @@
 
 use strobe_ftl::{CheckError, Inspectable, WearSummary};
 use strobe_nand::{Nand, Timing};
+use strobe_types::SimTime;
 
 use super::Drive;
 use crate::device::Inspect;
@@ -23,6 +24,10 @@ impl<F: Inspectable> Inspect for Drive<F> {
     }
 
     fn stats(&self) -> DriveStats {
+        self.stats_at(self.events_now())
+    }
+
+    fn stats_at(&self, now: SimTime) -> DriveStats {
         DriveStats {
             host: self.host,
             nand: self.ftl.nand().counts().since(&self.before),
@@ -31,7 +36,7 @@ impl<F: Inspectable> Inspect for Drive<F> {
             translation: self.ftl.stats().translation,
             copies: self.ftl.stats().copies,
             nvram: self.nvram.as_ref().map(Nvram::stats),
-            occupancy: self.ftl.nand().timing().occupancy(),
+            occupancy: self.ftl.nand().timing().occupancy(now),
         }
     }
 

@@ -457,12 +457,12 @@ impl Timing for ArrayTiming {
         self.busy_dies
     }
 
-    fn occupancy(&self) -> Occupancy {
-        let mut occupancy = self.occupancy;
+    fn occupancy(&self, now: SimTime) -> Occupancy {
+        let (now, mut occupancy) = (now.max(self.now), self.occupancy);
         for die in self.dies.iter().filter(|die| die.phase != Phase::Idle) {
             let held = die.current.or(die.suspended.map(|suspended| suspended.group));
             if let Some(group) = held {
-                occupancy.held_ns[group.class as usize] += self.now.since(die.since);
+                occupancy.held_ns[group.class as usize] += now.since(die.since);
             }
         }
         occupancy

@@ -103,7 +103,7 @@ fn a_host_read_that_meets_a_program_waits_for_the_suspend_only() {
     let latency = SUSPEND + READ + TRANSFER;
     let expected = [100_000 + latency, TRANSFER + PROGRAM + latency + RESUME];
     assert_eq!(ends(&mut a, [read, program]), expected);
-    let held = a.occupancy();
+    let held = a.occupancy(a.now());
     assert_eq!(held.suspends, 1);
     assert_eq!(held.held_ns[Class::HostRead as usize], READ + TRANSFER);
     assert_eq!(held.held_ns[Class::HostProgram as usize], TRANSFER + PROGRAM + SUSPEND + RESUME);
@@ -140,7 +140,7 @@ fn other_reads_suspend_nothing() {
     let read = a.read(later(100_000), Class::BackgroundRead, 1, in_block(0, 1, 1, 3));
     let done = TRANSFER + PROGRAM;
     assert_eq!(ends(&mut a, [program, read]), [done, done + READ + TRANSFER]);
-    assert_eq!(a.occupancy().suspends, 0);
+    assert_eq!(a.occupancy(a.now()).suspends, 0);
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn an_operation_is_suspended_only_so_often() {
         let done = TRANSFER + PROGRAM + most * (SUSPEND + READ + TRANSFER + RESUME);
         let waiting = &times[most as usize..];
         assert_eq!(waiting[0], done + READ + TRANSFER, "at most {most} times");
-        assert_eq!(a.occupancy().suspends, most);
+        assert_eq!(a.occupancy(a.now()).suspends, most);
     }
 }
 

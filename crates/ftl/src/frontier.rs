@@ -88,6 +88,19 @@ impl Frontier {
         self.room
     }
 
+    /// Gives the turn to the next lane that has an open block; false if none has.
+    pub(crate) fn turn_to_open_lane(&mut self) -> bool {
+        if self.room == 0 {
+            return false;
+        }
+        self.lanes[self.turn] = self.current;
+        while self.lanes[self.turn].next == self.lanes[self.turn].end {
+            self.turn = (self.turn + 1) % self.lanes.len();
+        }
+        self.current = self.lanes[self.turn];
+        true
+    }
+
     /// Blocks that have to be opened before so many more pages are written.
     #[inline]
     pub(crate) fn blocks_for(&self, pages: u32, per_block: u32) -> u32 {

@@ -173,24 +173,22 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// Gives the turn to the die with the least work waiting, of equal ones to the one whose turn it would be, unless
     /// the planes of a die are being filled.
     fn turn_to_free_die(&mut self, stream: usize, cause: Cause) {
-        let frontier = &mut self.streams[stream];
-        let dies = self.nand.geometry().dies();
+        let (dies, planes) = (self.nand.geometry().dies(), self.nand.geometry().spec().planes_per_die);
+        let frontier = &self.streams[stream];
         if dies == 1 || !frontier.begins_row() {
             return;
         }
-        let planes = self.nand.geometry().spec().planes_per_die;
-        let may_open = !is_for_host(cause) || (self.blocks.free.count() + 1 >= self.min_free_blocks + planes);
+        let may_open = !is_for_host(cause) || self.blocks_for_host() >= planes;
         let timing = self.nand.timing();
-        let first = frontier.die_in_turn();
-        let order = (0..dies).map(|at| (first + at) % dies);
         let backlog = |at: u32| match frontier.die_at(at, |plane| may_open && self.blocks.free.has(plane)) {
             Some(die) => timing.backlog(die),
             // Whatever block it opens belongs to a die that has its own pages to program.
             None => u32::MAX,
         };
-        let least = order.min_by_key(|&at| backlog(at));
-        if let Some(die) = least {
-            frontier.turn_to(die);
+        let first = frontier.die_in_turn();
+        let order = (0..dies).map(|at| (first + at) % dies);
+        if let Some(die) = order.min_by_key(|&at| backlog(at)) {
+            self.streams[stream].turn_to(die);
         }
     }
 
@@ -210,6 +208,10 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             }
             let plane = self.streams[stream].wanted_plane();
             let Some(block) = self.blocks.free.take(plane, self.wanted(stream)) else {
+                // What is kept for copies of victims under way is enough for them, but not for a block on every plane.
+                if !self.background.is_idle() && self.streams[stream].turn_to_open_lane() {
+                    continue;
+                }
                 // The reserve suffices unless media fail: then blocks leave service without being replaced.
                 return Err(self.end_of_life.insert(FtlError::OutOfBlocks).clone());
             };

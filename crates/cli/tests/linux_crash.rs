@@ -249,6 +249,7 @@ impl Inspect for Liar {
     fn stats(&self) -> DriveStats {
         self.0.stats()
     }
+
     fn stats_at(&self, now: SimTime) -> DriveStats {
         self.0.stats_at(now)
     }

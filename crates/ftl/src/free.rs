@@ -82,6 +82,17 @@ impl FreePool {
         self.count
     }
 
+    /// Whether `plane` has a block of its own.
+    #[inline]
+    pub(crate) fn has(&self, plane: u32) -> bool {
+        self.planes[plane as usize].len() > 0
+    }
+
+    /// Blocks of `plane`.
+    pub(crate) fn count_on(&self, plane: u32) -> u32 {
+        self.planes[plane as usize].len() as u32
+    }
+
     pub(crate) fn put(&mut self, plane: u32, block: BlockId, erase_count: u32) {
         match &mut self.planes[plane as usize] {
             Plane::Queue(blocks) => blocks.push_back((block, erase_count)),

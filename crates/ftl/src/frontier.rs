@@ -10,6 +10,8 @@ struct Lane {
     /// Next page to program; equal to `end` when no block is open.
     next: u32,
     end: u32,
+    /// The die of the open block: that of `plane`, unless it had none to give.
+    die: u32,
 }
 
 /// A stream of writes: pages that belong together, striped over one open block per lane.
@@ -32,8 +34,9 @@ impl Frontier {
     /// A stream without an open block. `by_die`: the planes of a die come one behind the other, then
     /// [`Frontier::turn_to`] may choose the next die.
     pub(crate) fn new(geometry: &Geometry, by_die: bool) -> Self {
-        let lanes: Vec<Lane> =
-            geometry.striped_planes().map(|plane| Lane { plane, next: 0, end: 0 }).collect();
+        let planes_per_die = geometry.spec().planes_per_die;
+        let lane = |plane| Lane { plane, next: 0, end: 0, die: plane / planes_per_die };
+        let lanes: Vec<Lane> = geometry.striped_planes().map(lane).collect();
         let step = if by_die { geometry.dies() as usize } else { 1 };
         Self { current: lanes[0], lanes, turn: 0, step, room: 0 }
     }
@@ -50,10 +53,15 @@ impl Frontier {
         (self.turn % self.step) as u32
     }
 
-    /// The die at place `at` of that order.
+    /// The die that the next page goes to if the die at place `at` of that order is given the turn; `None` if one of its
+    /// planes has no open block and, as `has_block` says, cannot open one of its own.
     #[inline]
-    pub(crate) fn die_at(&self, at: u32, geometry: &Geometry) -> u32 {
-        self.lanes[at as usize].plane / geometry.spec().planes_per_die
+    pub(crate) fn die_at(&self, at: u32, has_block: impl Fn(u32) -> bool) -> Option<u32> {
+        let lane = |at| if at == self.turn { &self.current } else { &self.lanes[at] };
+        let at = at as usize;
+        let mut row = (at..self.lanes.len()).step_by(self.step);
+        let is_open = |lane: &Lane| lane.next < lane.end || has_block(lane.plane);
+        row.all(|at| is_open(lane(at))).then_some(lane(at).die)
     }
 
     /// Gives the turn to the first plane of the die at place `at`.
@@ -78,6 +86,31 @@ impl Frontier {
     #[inline(always)]
     pub(crate) fn room_pages(&self) -> u32 {
         self.room
+    }
+
+    /// Gives the turn to the next lane that has an open block; false if none has.
+    pub(crate) fn turn_to_open_lane(&mut self) -> bool {
+        if self.room == 0 {
+            return false;
+        }
+        self.lanes[self.turn] = self.current;
+        while self.lanes[self.turn].next == self.lanes[self.turn].end {
+            self.turn = (self.turn + 1) % self.lanes.len();
+        }
+        self.current = self.lanes[self.turn];
+        true
+    }
+
+    /// Blocks that have to be opened before so many more pages are written.
+    #[inline]
+    pub(crate) fn blocks_for(&self, pages: u32, per_block: u32) -> u32 {
+        if self.step > 1 {
+            // Whoever has room gets the turn.
+            return pages.saturating_sub(self.room).div_ceil(per_block);
+        }
+        let is_full = |lane: &Lane| u32::from(lane.next == lane.end);
+        let others = self.lanes[self.turn + 1..].iter().chain(&self.lanes[..self.turn]);
+        is_full(&self.current) + others.take(pages.saturating_sub(1) as usize).map(is_full).sum::<u32>()
     }
 
     /// Lanes that have no open block.
@@ -121,6 +154,7 @@ impl Frontier {
         debug_assert_eq!(lane.next, lane.end, "lane has an open block");
         lane.next = geometry.page(block, 0).get();
         lane.end = lane.next + geometry.pages_per_block();
+        lane.die = geometry.die_of(block).get();
         self.room += geometry.pages_per_block();
     }
 
@@ -178,6 +212,7 @@ impl Frontier {
         }
         let first = geometry.page(block, 0).get();
         (lane_at.next, lane_at.end) = (first + pages, first + geometry.pages_per_block());
+        lane_at.die = geometry.die_of(block).get();
         self.room += geometry.pages_per_block() - pages;
         true
     }

@@ -133,9 +133,9 @@ pub trait MappingScheme {
     /// The ranges must not overlap. Returns when all of it is on flash.
     fn copy(&mut self, now: When, from: Lpn, to: Lpn, count: u32) -> Done;
 
-    /// Whether host data can be written now without waiting for garbage collection that runs in the background. Whoever
-    /// writes nevertheless has it collect on the spot.
-    fn may_write(&self) -> bool {
+    /// Whether so many units of the host can be written now without waiting for garbage collection that runs in the
+    /// background. Whoever writes nevertheless has it collect on the spot.
+    fn may_write(&self, _units: u32) -> bool {
         true
     }
 

@@ -199,7 +199,21 @@ impl<V: VictimPolicy> Play<V> {
             }
             _ => assert_eq!(chosen, expected, "{rule:?}"),
         }
+        if let (Rule::Greedy, Ties::Exact) = (rule, ties) {
+            self.choose_among_some();
+        }
         chosen
+    }
+
+    /// The same among blocks whose numbers follow each other.
+    fn choose_among_some(&mut self) {
+        let blocks = self.state.len() as u32;
+        let start = self.rng.below(blocks);
+        let some = start..start + self.rng.below(blocks - start + 1);
+        let chosen = self.policy.choose_among(some.clone()).map(BlockId::get);
+        let closed = some.filter(|&id| self.state[id as usize].phase == Phase::Closed);
+        let order = |&id: &u32| (self.state[id as usize].valid, self.state[id as usize].closed_order);
+        assert_eq!(chosen, closed.min_by_key(order), "of those from {start}");
     }
 }
 

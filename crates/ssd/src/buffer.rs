@@ -167,6 +167,13 @@ impl<P: Payload> WriteBuffer<P> {
         Ok(done)
     }
 
+    /// Units that are written back together the next time.
+    pub(crate) fn next_units(&self, ftl: &impl MappingScheme<Payload = P>) -> u32 {
+        let ready = (ftl.stripe_units() as usize).min(self.dirty.len());
+        let wanted = if ready < self.page_units { ready } else { ready - ready % self.page_units };
+        wanted as u32
+    }
+
     /// Writes back the oldest dirty units: as many whole pages as a stripe takes, or all of a
     /// last partial page. Returns when they are on flash, and how many they are.
     pub(crate) fn write_back(
@@ -174,8 +181,7 @@ impl<P: Payload> WriteBuffer<P> {
         ftl: &mut impl MappingScheme<Payload = P>,
     ) -> Result<(When, usize), FtlError> {
         self.batch.clear();
-        let ready = (ftl.stripe_units() as usize).min(self.dirty.len());
-        let wanted = if ready < self.page_units { ready } else { ready - ready % self.page_units };
+        let wanted = self.next_units(ftl) as usize;
         let mut arrivals = Vec::with_capacity(wanted);
         while self.batch.len() < wanted
             && let Some((arrival, lpn)) = self.order.pop_front()

@@ -252,12 +252,8 @@ pub trait Inspect {
     /// All counters since the drive was built, or its image opened.
     fn stats(&self) -> DriveStats;
 
-    /// The same at `now`, before the next event: what dies have done until then is counted, though nothing has happened
-    /// since the last event.
-    fn stats_at(&self, now: SimTime) -> DriveStats {
-        let _ = now;
-        self.stats()
-    }
+    /// The same at `now`, a time before which nothing more happens in the drive: dies are held meanwhile.
+    fn stats_at(&self, now: SimTime) -> DriveStats;
 
     /// Latencies since the last [`Inspect::clear_latency`]. Those of copies and of write zeroes are not
     /// kept.

@@ -1,6 +1,8 @@
 //! Greedy: the block with the fewest valid units (GA; Wu & Zwaenepoel 1994, eNVy), among all or
 //! among those closed first (Hu et al. 2009).
 
+use std::ops::Range;
+
 use strobe_types::{BlockId, Ppa, Prng, prefetch_write};
 
 use super::order::ClosingOrder;
@@ -181,6 +183,23 @@ impl VictimPolicy for Greedy {
             self.enter(block, view.valid(block));
         }
         self.best()
+    }
+
+    fn choose_among(&self, blocks: Range<u32>) -> Option<BlockId> {
+        let blocks = blocks.start as usize..blocks.end as usize;
+        let (mut best, mut best_at) = (NONE, 0);
+        let mut at = blocks.start;
+        while at < blocks.end {
+            // Sixteen at a time, where their minimum is known and no better.
+            let group = self.minima.first().map_or(0, |level| level.keys[at / FANOUT]);
+            let end = (at / FANOUT + 1) * FANOUT;
+            if group < best {
+                let (key, found) = least(&self.keys[at..end.min(blocks.end)]);
+                (best, best_at) = if key < best { (key, at + found) } else { (best, best_at) };
+            }
+            at = end;
+        }
+        (best != NONE).then_some(BlockId::new(best_at as u32))
     }
 
     fn candidates(&self) -> u32 {

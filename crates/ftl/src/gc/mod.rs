@@ -30,6 +30,8 @@ pub use scata::{Parabola, Scata, ScataAge, ScataBlock};
 pub use tournament::{Curve, Score};
 pub use variables::{VARIABLES, Variable};
 
+use std::ops::Range;
+
 use strobe_types::{BlockId, Ppa, Prng};
 
 /// What a policy may know when it chooses.
@@ -96,6 +98,12 @@ pub trait VictimPolicy {
 
     /// The block to empty next.
     fn choose(&mut self, view: &BlockView<'_>, rng: &mut Prng) -> Option<BlockId>;
+
+    /// The best of `blocks`, whose numbers follow each other, by the same rule; `None` if none of them is a candidate, or
+    /// if this policy cannot tell.
+    fn choose_among(&self, _blocks: Range<u32>) -> Option<BlockId> {
+        None
+    }
 
     /// Candidates at present, for the checker.
     fn candidates(&self) -> u32;
@@ -210,6 +218,9 @@ impl VictimPolicy for AnyPolicy {
     }
     fn choose(&mut self, view: &BlockView<'_>, rng: &mut Prng) -> Option<BlockId> {
         self.0.choose(view, rng)
+    }
+    fn choose_among(&self, blocks: Range<u32>) -> Option<BlockId> {
+        self.0.choose_among(blocks)
     }
     fn candidates(&self) -> u32 {
         self.0.candidates()

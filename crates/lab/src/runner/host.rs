@@ -1,5 +1,6 @@
 //! The host's side of a run: hands requests to the drive, takes samples, reports.
 
+use strobe_nand::Occupancy;
 use strobe_ssd::{CommandError, DriveStats, HostQueue, Pacing, Simulated};
 use strobe_types::{Request, SimTime};
 
@@ -138,9 +139,12 @@ impl<'a> Host<'a> {
         Ok(())
     }
 
-    /// The measured window has ended at `end`.
-    pub(super) fn close_window(&mut self, end: SimTime) {
-        self.window_end = Some((self.drive.stats_at(end), end));
+    /// The measured window has ended at `end`. Requests that were issued by then count as a whole; what dies did for them
+    /// later does not, and `occupancy` says what they had done, if that was before now.
+    pub(super) fn close_window(&mut self, end: SimTime, occupancy: Option<Occupancy>) {
+        let mut stats = self.drive.stats_at(end);
+        stats.occupancy = occupancy.unwrap_or(stats.occupancy);
+        self.window_end = Some((stats, end));
     }
 
     fn open_window(&mut self, now: SimTime) {

@@ -4,6 +4,7 @@ mod naive;
 mod ticking;
 
 use strobe_lab::result::{Job, RunResult};
+use strobe_lab::timeline::Interval;
 use strobe_lab::{Experiment, Time, runner};
 use strobe_workload::oracle::md1_wait_ns;
 
@@ -191,6 +192,18 @@ fn intervals_add_up_to_the_window() {
     let csv = strobe_lab::timeline::csv(&result.intervals);
     let columns: Vec<usize> = csv.lines().map(|line| line.split(',').count()).collect();
     assert_eq!(columns, vec![3 + 4 * 6 + 6; 23]);
+}
+
+#[test]
+fn dies_are_held_for_no_longer_than_the_window() {
+    // Much is outstanding at its end, and intervals end in the midst of programs.
+    let result =
+        run("[workload]\niodepth = 64\n[run]\nwarmup = \"10ms\"\nmeasure = \"50ms\"\ninterval = \"7ms\"");
+    let dies = result.dies.expect("times");
+    assert_eq!((dies.held_ns, dies.busy), (50_000_000, Some(1.0)));
+    let held = |interval: &Interval| interval.busy_dies * (interval.end_ns - interval.start_ns) as f64;
+    let measured = result.intervals.iter().filter(|interval| interval.measured);
+    assert_eq!(measured.map(held).sum::<f64>().round() as u64, dies.held_ns);
 }
 
 #[test]

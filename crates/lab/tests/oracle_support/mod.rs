@@ -72,7 +72,7 @@ pub(crate) enum Policy {
 }
 
 impl Policy {
-    fn gc(self) -> GcConfig {
+    pub(crate) fn gc(self) -> GcConfig {
         let (victim, choices, stream) = match self {
             // The formula is that of a circular log. With a stream of its own, copied (older)
             // data would stand in blocks of its own and hot/cold traffic would not be mixed.

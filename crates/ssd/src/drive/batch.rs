@@ -70,7 +70,7 @@ impl<F: Inspectable> Drive<F> {
             || lba.get() >= self.drive_sectors
             || self.controller.takes_time(now)
             || self.events.is_stalled()
-            || !self.ftl.may_write()
+            || !self.ftl.may_write(1)
             || self.check_medium().is_err()
         {
             return false;

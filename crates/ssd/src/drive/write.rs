@@ -26,7 +26,7 @@ impl<F: Inspectable> Drive<F> {
         let is_unit =
             range.sectors == self.geometry.sectors_per_unit() && self.geometry.sector_in_unit(range.lba) == 0;
         // The common case, one whole unit and no cache, without detours.
-        if is_unit && !self.has_cache() && self.ftl.may_write() {
+        if is_unit && !self.has_cache() && self.ftl.may_write(1) {
             let lpn = self.geometry.lpn_of(range.lba);
             let unit = Unit { lpn, payload: content.of(lpn, range, &self.geometry) };
             let done = self.ftl.write(self.at_once(), &[unit], Cause::Host);
@@ -132,7 +132,7 @@ impl<F: Inspectable> Drive<F> {
         if rest.is_empty() {
             return Ok(Progress::Done(done));
         }
-        if !self.ftl.may_write() {
+        if !self.ftl.may_write(rest.len() as u32) {
             let flight = self.flights.get(slot);
             (flight.rest, flight.done) = (rest, done);
             return Ok(Progress::Stalled);
@@ -157,7 +157,7 @@ impl<F: Inspectable> Drive<F> {
         }
         while let Some(buffer) = &mut self.buffer
             && buffer.is_crowded()
-            && self.ftl.may_write()
+            && self.ftl.may_write(buffer.next_units(&self.ftl))
         {
             match buffer.write_back(&mut self.ftl) {
                 Ok(departed) => self.when_programmed(departed),
@@ -279,7 +279,7 @@ impl<F: Inspectable> Drive<F> {
             if !buffer.holds_until(flight.youngest) {
                 break;
             }
-            if !self.ftl.may_write() {
+            if !self.ftl.may_write(buffer.next_units(&self.ftl)) {
                 return Ok(Progress::Draining);
             }
             let departed = buffer.write_back(&mut self.ftl)?;

@@ -308,8 +308,8 @@ impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
     }
 
     #[inline]
-    fn may_write(&self) -> bool {
-        !N::TIMED || self.has_room_for_host()
+    fn may_write(&self, units: u32) -> bool {
+        !N::TIMED || self.has_room_for_host(units)
     }
 
     fn go_on(&mut self, token: u64) {

@@ -12,6 +12,11 @@ use crate::{FtlError, MappingScheme};
 const ENTRY_AHEAD: usize = 24;
 const STATE_AHEAD: usize = 10;
 
+/// Whether the host has sent what is programmed for this: then it has to leave blocks for copies.
+fn is_for_host(cause: Cause) -> bool {
+    matches!(cause, Cause::Host | Cause::Copy | Cause::Cache)
+}
+
 impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// Writes `units` to the host's stream and lets `settle` map each run of them.
     #[inline(always)]
@@ -44,7 +49,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let mut rest = units;
         while !rest.is_empty() {
             if N::TIMED && self.is_free_first {
-                self.turn_to_free_die(stream);
+                self.turn_to_free_die(stream, cause);
             }
             let (first, pages) = match self.streams[stream].next_pages() {
                 Some(run) => run,
@@ -167,18 +172,23 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
 
     /// Gives the turn to the die with the least work waiting, of equal ones to the one whose turn it would be, unless
     /// the planes of a die are being filled.
-    fn turn_to_free_die(&mut self, stream: usize) {
-        let frontier = &mut self.streams[stream];
-        let dies = self.nand.geometry().dies();
+    fn turn_to_free_die(&mut self, stream: usize, cause: Cause) {
+        let (dies, planes) = (self.nand.geometry().dies(), self.nand.geometry().spec().planes_per_die);
+        let frontier = &self.streams[stream];
         if dies == 1 || !frontier.begins_row() {
             return;
         }
+        let may_open = !is_for_host(cause) || self.blocks_for_host() >= planes;
         let timing = self.nand.timing();
+        let backlog = |at: u32| match frontier.die_at(at, |plane| may_open && self.blocks.free.has(plane)) {
+            Some(die) => timing.backlog(die),
+            // Whatever block it opens belongs to a die that has its own pages to program.
+            None => u32::MAX,
+        };
         let first = frontier.die_in_turn();
         let order = (0..dies).map(|at| (first + at) % dies);
-        let least = order.min_by_key(|&at| timing.backlog(frontier.die_at(at, self.nand.geometry())));
-        if let Some(die) = least {
-            frontier.turn_to(die);
+        if let Some(die) = order.min_by_key(|&at| backlog(at)) {
+            self.streams[stream].turn_to(die);
         }
     }
 
@@ -187,8 +197,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     #[inline(never)]
     fn open_block(&mut self, now: When, stream: usize, cause: Cause) -> Result<((Ppn, u32), When), FtlError> {
         let mut ready = now;
-        let for_host = matches!(cause, Cause::Host | Cause::Copy | Cause::Cache);
-        if for_host && self.must_collect() {
+        if is_for_host(cause) && self.must_collect() {
             // The world stands still until it is done.
             ready = self.collect(now)?;
         }
@@ -199,6 +208,10 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             }
             let plane = self.streams[stream].wanted_plane();
             let Some(block) = self.blocks.free.take(plane, self.wanted(stream)) else {
+                // What is kept for copies of victims under way is enough for them, but not for a block on every plane.
+                if !self.background.is_idle() && self.streams[stream].turn_to_open_lane() {
+                    continue;
+                }
                 // The reserve suffices unless media fail: then blocks leave service without being replaced.
                 return Err(self.end_of_life.insert(FtlError::OutOfBlocks).clone());
             };

@@ -198,6 +198,7 @@ impl Jobs {
         let now = self.now;
         self.jobs.iter_mut().for_each(|job| job.finish(now));
         let timeline = self.timeline.take();
+        let occupancy = time_is_over.then(|| host.drive.stats_at(now).occupancy);
         // Of a drive that refuses commands, too, all that were issued are waited for.
         let mut result = Ok(());
         while self.outstanding > 0 {
@@ -206,7 +207,7 @@ impl Jobs {
         }
         self.timeline = timeline;
         let end = if time_is_over { now } else { self.now };
-        host.close_window(end);
+        host.close_window(end, occupancy);
         self.jobs.iter_mut().for_each(|job| job.record.end(end));
         result?;
         self.look(host)

@@ -260,9 +260,34 @@ impl ArrayTiming {
         }
     }
 
+    /// Lets dies, then channels, do what they can, until there is nothing more to look at.
+    pub(super) fn look_at_noted(&mut self) {
+        loop {
+            // What is noted meanwhile is looked at in the next round.
+            while !self.noted_dies.is_empty() {
+                for word in 0..self.noted_dies.begin() {
+                    for die in self.noted_dies.take(word) {
+                        self.look_at_die(die);
+                    }
+                }
+                if !self.noted_channels.is_empty() {
+                    break;
+                }
+            }
+            if self.noted_channels.is_empty() {
+                return;
+            }
+            for word in 0..self.noted_channels.begin() {
+                for channel in self.noted_channels.take(word) {
+                    self.look_at_channel(channel);
+                }
+            }
+        }
+    }
+
     /// Lets `die` do what it can do now.
     #[inline(always)]
-    pub(super) fn look_at_die(&mut self, die: u32) {
+    fn look_at_die(&mut self, die: u32) {
         let entry = &mut self.dies[die as usize];
         match entry.phase {
             Phase::Idle if entry.suspended.is_none() => {
@@ -396,7 +421,7 @@ impl ArrayTiming {
     }
 
     /// Lets the bus of `channel` carry something, if it is free and somebody waits.
-    pub(super) fn look_at_channel(&mut self, channel: u32) {
+    fn look_at_channel(&mut self, channel: u32) {
         let entry = &mut self.channels[channel as usize];
         if entry.is_busy {
             return;

@@ -257,31 +257,6 @@ impl ArrayTiming {
     fn note_channel(&mut self, channel: u32) {
         self.noted_channels.add(channel);
     }
-
-    /// Lets dies, then channels, do what they can, until there is nothing more to look at.
-    fn look_at_noted(&mut self) {
-        loop {
-            // What is noted meanwhile is looked at in the next round.
-            while !self.noted_dies.is_empty() {
-                for word in 0..self.noted_dies.begin() {
-                    for die in self.noted_dies.take(word) {
-                        self.look_at_die(die);
-                    }
-                }
-                if !self.noted_channels.is_empty() {
-                    break;
-                }
-            }
-            if self.noted_channels.is_empty() {
-                return;
-            }
-            for word in 0..self.noted_channels.begin() {
-                for channel in self.noted_channels.take(word) {
-                    self.look_at_channel(channel);
-                }
-            }
-        }
-    }
 }
 
 impl Timing for ArrayTiming {

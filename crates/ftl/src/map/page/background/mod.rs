@@ -6,6 +6,7 @@
 //! waits, so that it gets what collection has earned and no more; below the least that is safe (`min_free_blocks`) it
 //! gets no further block, and whoever cannot wait has `collect.rs` finish the work on the spot.
 
+mod room;
 mod whole;
 
 use std::collections::BTreeMap;
@@ -14,7 +15,7 @@ use strobe_nand::{Cause, Nand, Timing, Unit, When};
 use strobe_types::{BlockId, Geometry, Ppa};
 
 use super::{BlockState, PageMap};
-use crate::gc::{BlockView, Migration, VictimPolicy};
+use crate::gc::VictimPolicy;
 use crate::{BACKGROUND, FtlError};
 
 /// How collection in the background is paced, in blocks of room: erased ones, and what is left of open ones.
@@ -70,6 +71,8 @@ pub(super) struct Background {
     /// Units that have been read, in the order in which they have arrived, with the number of their victim.
     carried: Vec<(Ppa, u64)>,
     copies: BTreeMap<u64, Copies>,
+    /// Victims that wait for their erase: there is nothing left to be done for them.
+    erasing: u32,
     /// The number of the next victim or program.
     next: u64,
     /// Units earned so far by the victims under way: what their erases will give, in the measure in which they have
@@ -84,6 +87,8 @@ pub(super) struct Background {
     /// Units of a row: a page on each plane of a die.
     row_units: u32,
     spare: Vec<(Ppa, u32)>,
+    /// Room on each plane, while a victim is chosen.
+    plane_room: Vec<u32>,
 }
 
 /// What a token stands for.
@@ -148,79 +153,6 @@ impl Background {
 impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// Programs of a victim's units on their way beyond which no more of it is read.
     const PROGRAMS_AHEAD: u32 = 4;
-
-    /// Room in units: erased blocks, what is left of open ones, and what victims under way have earned so far.
-    fn room(&self) -> u64 {
-        let geometry = self.nand.geometry();
-        let open: u64 = self.streams.iter().map(|stream| u64::from(stream.room_pages())).sum();
-        u64::from(self.blocks.free.count()) * u64::from(geometry.units_per_block())
-            + open * u64::from(geometry.units_per_page())
-            + self.background.earned
-    }
-
-    /// Whether the host may write now, rather than wait for what collection is about to earn.
-    #[inline]
-    pub(super) fn has_room_for_host(&self) -> bool {
-        let Some(marks) = self.background.marks else { return true };
-        let is_at_work = !self.background.victims.is_empty() || self.background.is_collecting_whole;
-        if !is_at_work || self.end_of_life.is_some() {
-            return true;
-        }
-        let needs_block = self.streams[super::HOST].next_pages().is_none();
-        if needs_block && self.must_collect() && self.blocks.retiring.is_empty() {
-            return false;
-        }
-        self.room() > self.room_of(marks.pace)
-    }
-
-    /// Lets collection begin, if there is reason to.
-    #[inline]
-    pub(super) fn collect_in_background(&mut self) {
-        let Some(marks) = self.background.marks else { return };
-        if self.room() < self.room_of(marks.soft) {
-            self.choose_in_background(marks);
-        }
-    }
-
-    fn choose_in_background(&mut self, marks: Marks) {
-        if self.end_of_life.is_some() || self.background.nothing_at == Some(self.tick) {
-            return;
-        }
-        if self.config.migration != Migration::None || self.store.is_paged() {
-            return self.collect_whole();
-        }
-        while (self.background.victims.len() as u32) < marks.victims
-            && self.room() < self.room_of(marks.soft)
-            && self.has_room_for_victim()
-        {
-            let units_per_block = self.nand.geometry().units_per_block();
-            let view = BlockView { valid: &self.blocks.valid, units_per_block, tick: self.tick };
-            let Some(block) = self.policy.choose(&view, &mut self.rng) else {
-                self.background.nothing_at = Some(self.tick);
-                return;
-            };
-            let valid = self.blocks.valid[block.index()];
-            if valid + self.least_gain() > units_per_block {
-                self.background.nothing_at = Some(self.tick);
-                return;
-            }
-            self.begin_victim(block, valid);
-        }
-    }
-
-    /// Whether one more victim can be emptied whatever becomes of those under way: its units fit into the erased blocks
-    /// beyond those that are kept.
-    fn has_room_for_victim(&self) -> bool {
-        if self.background.victims.is_empty() {
-            return true;
-        }
-        let geometry = self.nand.geometry();
-        let left: u64 = self.background.victims.values().map(|victim| u64::from(victim.left)).sum();
-        let wanted = (left / u64::from(geometry.units_per_block())) as u32
-            + self.streams[self.roles.hot].lanes_without_room()
-            + 2;
-        self.blocks.free.count() > wanted
-    }
 
     fn begin_victim(&mut self, block: BlockId, valid: u32) {
         assert_eq!(self.blocks.state(block), BlockState::Closed, "policy chose {block:?}");
@@ -441,6 +373,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     fn remove_victim(&mut self, number: u64) -> Option<BlockId> {
         let victim = self.background.victims.remove(&number)?;
         self.background.earned -= victim.earned;
+        self.background.erasing -= u32::from(victim.is_erasing);
         Some(victim.block)
     }
 
@@ -455,6 +388,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         if !is_moved || std::mem::replace(&mut victim.is_erasing, true) {
             return;
         }
+        self.background.erasing += 1;
         let copied = victim.copied;
         if !self.store.is_journaled() {
             return self.erase_victim(number);

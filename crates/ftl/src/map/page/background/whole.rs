@@ -16,7 +16,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         self.background.is_collecting_whole = false;
         // Their blocks are erased, as far as anybody here can tell: who wants to read a copy waits for its program.
         self.background.copies.clear();
-        self.background.earned = 0;
+        (self.background.earned, self.background.erasing) = (0, 0);
         // One that fails stays as it is, and keeps what it holds.
         while let Some((_, victim)) = self.background.victims.pop_first() {
             if victim.is_erasing && self.nand.block(victim.block).is_erased() {

@@ -1,0 +1,119 @@
+//! Room: what there is, who may take it, and which victim is to give some.
+
+use strobe_nand::Nand;
+use strobe_types::BlockId;
+
+use super::super::{HOST, PageMap};
+use super::Marks;
+use crate::gc::{BlockView, Migration, VictimPolicy};
+
+impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
+    /// Room in units: erased blocks, what is left of open ones, and what victims under way have earned so far.
+    fn room(&self) -> u64 {
+        let geometry = self.nand.geometry();
+        let open: u64 = self.streams.iter().map(|stream| u64::from(stream.room_pages())).sum();
+        u64::from(self.blocks.free.count()) * u64::from(geometry.units_per_block())
+            + open * u64::from(geometry.units_per_page())
+            + self.background.earned
+    }
+
+    /// Whether the host may write so many units now, rather than wait for what collection is about to earn.
+    #[inline]
+    pub(in super::super) fn has_room_for_host(&self, units: u32) -> bool {
+        let Some(marks) = self.background.marks else { return true };
+        let is_at_work = !self.background.victims.is_empty() || self.background.is_collecting_whole;
+        if !is_at_work || self.end_of_life.is_some() {
+            return true;
+        }
+        let spare = self.blocks_for_host();
+        if spare < self.streams[HOST].lanes() && self.blocks.retiring.is_empty() {
+            let geometry = self.nand.geometry();
+            let pages = units.div_ceil(geometry.units_per_page());
+            if self.streams[HOST].blocks_for(pages, geometry.pages_per_block()) > spare {
+                return false;
+            }
+        }
+        self.room() > self.room_of(marks.pace)
+    }
+
+    /// Erased blocks that the host may open before it has to collect on the spot.
+    #[inline]
+    pub(in super::super) fn blocks_for_host(&self) -> u32 {
+        (self.blocks.free.count() + 1).saturating_sub(self.min_free_blocks)
+    }
+
+    /// Lets collection begin, if there is reason to.
+    #[inline]
+    pub(in super::super) fn collect_in_background(&mut self) {
+        let Some(marks) = self.background.marks else { return };
+        if self.room() < self.room_of(marks.soft) {
+            self.choose_in_background(marks);
+        }
+    }
+
+    fn choose_in_background(&mut self, marks: Marks) {
+        if self.end_of_life.is_some() || self.background.nothing_at == Some(self.tick) {
+            return;
+        }
+        if self.config.migration != Migration::None || self.store.is_paged() {
+            return self.collect_whole();
+        }
+        while (self.background.victims.len() as u32) < marks.victims + self.background.erasing
+            && self.room() < self.room_of(marks.soft)
+            && self.has_room_for_victim()
+        {
+            let units_per_block = self.nand.geometry().units_per_block();
+            let view = BlockView { valid: &self.blocks.valid, units_per_block, tick: self.tick };
+            let Some(block) = self.policy.choose(&view, &mut self.rng) else {
+                self.background.nothing_at = Some(self.tick);
+                return;
+            };
+            let block = self.where_room_is_short(block);
+            let valid = self.blocks.valid[block.index()];
+            if valid + self.least_gain() > units_per_block {
+                self.background.nothing_at = Some(self.tick);
+                return;
+            }
+            self.begin_victim(block, valid);
+        }
+    }
+
+    /// The victim of the plane with the least room rather than `best`, if it is nearly as good: a die without a block to
+    /// program would be idle, however many are erased on others.
+    fn where_room_is_short(&mut self, best: BlockId) -> BlockId {
+        let geometry = self.nand.geometry();
+        if geometry.planes() == 1 {
+            return best;
+        }
+        let (per_block, per_page) = (geometry.units_per_block(), geometry.units_per_page());
+        let room = &mut self.background.plane_room;
+        room.clear();
+        room.extend((0..geometry.planes()).map(|plane| self.blocks.free.count_on(plane) * per_block));
+        for victim in self.background.victims.values() {
+            room[geometry.plane_of(victim.block) as usize] += per_block;
+        }
+        for (block, pages) in self.streams.iter().flat_map(|stream| stream.open_blocks(geometry)) {
+            room[geometry.plane_of(block) as usize] += (geometry.pages_per_block() - pages) * per_page;
+        }
+        let poorest = (0..).zip(room.iter()).min_by_key(|&(_, &room)| room).map_or(0, |(plane, _)| plane);
+        let per_plane = geometry.spec().blocks_per_plane;
+        let blocks = poorest * per_plane..(poorest + 1) * per_plane;
+        let valid = |block: BlockId| self.blocks.valid[block.index()];
+        let most = valid(best) + self.least_gain();
+        self.policy.choose_among(blocks).filter(|&block| valid(block) <= most).unwrap_or(best)
+    }
+
+    /// Whether one more victim can be emptied whatever becomes of those under way: its units fit into the erased blocks
+    /// beyond those that are kept.
+    fn has_room_for_victim(&self) -> bool {
+        if self.background.victims.is_empty() {
+            return true;
+        }
+        let geometry = self.nand.geometry();
+        let left: u64 = self.background.victims.values().map(|victim| u64::from(victim.left)).sum();
+        let wanted = (left / u64::from(geometry.units_per_block())) as u32
+            + self.streams[self.roles.hot].lanes_without_room()
+            + 2;
+        self.blocks.free.count() > wanted
+    }
+}

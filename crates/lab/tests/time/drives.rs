@@ -1,0 +1,119 @@
+//! The drives that are measured: small, with times of a real one.
+
+use strobe_lab::Experiment;
+use strobe_ssd::DriveConfig;
+use strobe_workload::synthetic::SyntheticConfig;
+
+use crate::host::{Host, Window};
+
+/// Times in ns, and bytes a second: those of `generic-8g`.
+pub(crate) const READ_NS: u64 = 60_000;
+pub(crate) const PROGRAM_NS: u64 = 700_000;
+pub(crate) const ERASE_NS: u64 = 5_000_000;
+const CHANNEL_MB_S: u64 = 800;
+
+/// Bytes of a mapping unit.
+const UNIT_BYTES: u32 = 4096;
+const PAGES_PER_BLOCK: u32 = 64;
+
+/// A drive.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Drive {
+    pub(crate) channels: u32,
+    pub(crate) dies_per_channel: u32,
+    pub(crate) planes: u32,
+    pub(crate) blocks_per_plane: u32,
+    pub(crate) page_bytes: u32,
+    pub(crate) over_provisioning: f64,
+    pub(crate) placement: &'static str,
+    pub(crate) mode: &'static str,
+    pub(crate) victim: &'static str,
+    /// Size of the write buffer in stripes, a page on each plane of the drive; 0: none.
+    pub(crate) buffer_stripes: u32,
+    /// Marks of collection in blocks of room; 0: as they suit the drive.
+    pub(crate) pace_blocks: u32,
+    pub(crate) soft_blocks: u32,
+    /// Requests outstanding under a closed loop.
+    pub(crate) depth_per_die: u32,
+}
+
+/// Four dies, each with a bus of its own and pages of one unit; else what a drive does if nothing is said.
+pub(crate) const PLAIN: Drive = Drive {
+    channels: 4,
+    dies_per_channel: 1,
+    planes: 1,
+    blocks_per_plane: 64,
+    page_bytes: UNIT_BYTES,
+    over_provisioning: 0.28,
+    placement: "free-first",
+    mode: "background",
+    victim: "greedy",
+    buffer_stripes: 0,
+    pace_blocks: 0,
+    soft_blocks: 0,
+    depth_per_die: 8,
+};
+
+impl Drive {
+    pub(crate) fn dies(&self) -> u32 {
+        self.channels * self.dies_per_channel
+    }
+
+    pub(crate) fn units_per_page(&self) -> u32 {
+        self.page_bytes / UNIT_BYTES
+    }
+
+    pub(crate) fn name(&self) -> String {
+        let Self { channels, dies_per_channel, planes, placement, mode, victim, buffer_stripes, .. } = *self;
+        format!(
+            "{channels} × {dies_per_channel} dies × {planes}, {placement}, {victim}, {mode}, {buffer_stripes} stripes"
+        )
+    }
+
+    pub(crate) fn config(&self) -> DriveConfig {
+        let Self { channels, dies_per_channel, planes, blocks_per_plane, page_bytes, .. } = *self;
+        let Self { over_provisioning, placement, mode, victim, .. } = *self;
+        let marks = match mode {
+            "background" => {
+                format!("pace_blocks = {}\nsoft_blocks = {}\n", self.pace_blocks, self.soft_blocks)
+            }
+            _ => String::new(),
+        };
+        let buffer = self.buffer_stripes * self.dies() * planes * page_bytes;
+        drive(&format!(
+            "[drive.nand]\nchannels = {channels}\ndies_per_channel = {dies_per_channel}\nplanes_per_die = {planes}\n\
+             blocks_per_plane = {blocks_per_plane}\npages_per_block = {PAGES_PER_BLOCK}\npage_bytes = {page_bytes}\n\
+             read_ns = {READ_NS}\nprogram_ns = {PROGRAM_NS}\nerase_ns = {ERASE_NS}\nchannel_mb_s = {CHANNEL_MB_S}\n\
+             endurance_pe = 0\n[drive.ftl]\nover_provisioning = {over_provisioning}\nplacement = \"{placement}\"\n\
+             [drive.ftl.gc]\nmode = \"{mode}\"\nvictim = \"{victim}\"\n{marks}[drive.controller]\nwrite_buffer_bytes = {buffer}\n"
+        ))
+    }
+
+    /// A host with this drive, filled, and so many drive sizes of saturated random writes later.
+    pub(crate) fn warmed_up(&self, warm_up: u64) -> Host {
+        let mut host = Host::filled(&self.config(), &SyntheticConfig::default());
+        host.closed(self.depth(), warm_up * u64::from(host.drive.logical_units()));
+        host
+    }
+
+    pub(crate) fn depth(&self) -> u32 {
+        self.depth_per_die * self.dies()
+    }
+
+    /// So many drive sizes of saturated random writes, after those of the warm-up.
+    pub(crate) fn saturated(&self, warm_up: u64, window: u64) -> Window {
+        let mut host = self.warmed_up(warm_up);
+        let units = u64::from(host.drive.logical_units());
+        host.measure(|host| host.closed(self.depth(), window * units))
+    }
+
+    /// Time of a transfer of so many units over the bus.
+    pub(crate) fn transfer_ns(&self, units: u32) -> u64 {
+        (u64::from(units * UNIT_BYTES) * 1000).div_ceil(CHANNEL_MB_S)
+    }
+}
+
+/// The drive that `text`, the tables `[drive]`, describes.
+pub(crate) fn drive(text: &str) -> DriveConfig {
+    Experiment::from_toml(text).unwrap_or_else(|error| panic!("{error}\n{text}")).drive
+}

@@ -1,0 +1,21 @@
+//! Is time right? Drives with times against what must be true of them on paper.
+//!
+//! What takes longer is ignored: `cargo test --release -p strobe-lab --test time -- --ignored --nocapture` prints the
+//! tables that docs/TIME.md quotes.
+
+mod amplification;
+mod conservation;
+mod drives;
+mod host;
+#[path = "../oracle_support/mod.rs"]
+mod oracle_support;
+mod paced;
+mod queueing;
+mod suspended;
+mod throughput;
+
+/// Fails unless `found` is within `tolerance` of `expected`, as a share.
+#[track_caller]
+fn assert_near(what: &str, found: f64, expected: f64, tolerance: f64) {
+    assert!((found / expected - 1.0).abs() <= tolerance, "{what}: {found}, expected {expected}");
+}

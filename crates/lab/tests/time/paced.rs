@@ -1,0 +1,78 @@
+//! Below saturation the drive keeps up, and collection keeps room between its marks.
+//!
+//! Writes come as a Poisson process of a share of what the drive does at most. They wait for nobody: as many are
+//! outstanding as have come.
+
+use crate::assert_near;
+use crate::drives::{Drive, ERASE_NS, PLAIN, PROGRAM_NS, READ_NS};
+
+/// What is kept for copies while the host takes blocks: one erased block per plane and two.
+fn least_blocks(drive: &Drive) -> u32 {
+    drive.dies() * drive.planes + 2
+}
+
+/// Emptying a victim of the mean kind: reading and programming what is valid, and its erase, one after the other.
+fn whole_victim_ns(drive: &Drive, copies: f64) -> f64 {
+    let copy_ns = READ_NS + PROGRAM_NS + 2 * drive.transfer_ns(1);
+    copies * copy_ns as f64 + ERASE_NS as f64
+}
+
+fn assert_paced(drive: &Drive, loads: &[f64], warm_up: u64, window: u64) {
+    let saturated = drive.saturated(4, 2).writes_per_s();
+    for &load in loads {
+        let mut host = drive.warmed_up(3);
+        host.rest();
+        host.watch_room();
+        let units = u64::from(host.drive.logical_units());
+        let mut arrivals = host.poisson(load * saturated, 7);
+        host.open(&mut arrivals, warm_up * units);
+        let offered = window * units;
+        let window = host.measure(|host| host.open(&mut arrivals, offered));
+        let copies = window.stats.gc.units_moved as f64 / window.stats.gc.victims as f64;
+        let whole = whole_victim_ns(drive, copies);
+        println!(
+            "{} at {load:.2} of {saturated:.0}/s: busy {:.3}  WAF {:.3}  done {:.4}  free {}..{} (mean {:.2})  room {:.2}..{:.2}  write mean {:.2} ms, at most {:.2} ms, a victim {:.1} ms",
+            drive.name(),
+            window.busy(),
+            window.waf(drive.units_per_page()),
+            window.writes.count as f64 / offered as f64,
+            window.free.least,
+            window.free.most,
+            window.free_mean,
+            window.room.least,
+            window.room.most,
+            window.writes.mean_ns() / 1e6,
+            window.writes.max_ns as f64 / 1e6,
+            whole / 1e6,
+        );
+        // Some dozens of tens of thousands are on their way at either end.
+        assert_near("writes done of those offered", window.writes.count as f64, offered as f64, 0.01);
+        let (least, soft) = (least_blocks(drive), drive.soft_blocks);
+        assert!(
+            window.room.least >= f64::from(least),
+            "room for {} blocks, {least} at least",
+            window.room.least
+        );
+        // Each victim that has been chosen below the mark earns a block at most.
+        let most = soft + drive.dies();
+        assert!(window.room.most <= f64::from(most), "room for {} blocks, {most} at most", window.room.most);
+        assert!((window.writes.max_ns as f64) < whole, "a write has waited for a whole victim");
+    }
+}
+
+/// Marks as they suit this drive by default, written down.
+const PACED: Drive = Drive { pace_blocks: 13, soft_blocks: 17, ..PLAIN };
+
+#[test]
+fn a_drive_that_is_not_saturated_keeps_up_and_keeps_its_room() {
+    assert_paced(&PACED, &[0.2, 0.5, 0.8, 0.95], 1, 2);
+}
+
+#[test]
+#[ignore = "a table: make test-long"]
+fn table_of_paced_drives() {
+    let loads = [0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95];
+    assert_paced(&Drive { blocks_per_plane: 128, ..PACED }, &loads, 2, 6);
+    assert_paced(&Drive { channels: 16, pace_blocks: 46, soft_blocks: 56, ..PACED }, &loads, 2, 4);
+    assert_paced(&Drive { buffer_stripes: 16, ..PACED }, &loads, 2, 6);
+}

@@ -40,7 +40,11 @@ fn measure(cell: &Cell, dies: u32, (warm_up, window): (u64, u64)) {
                     * f64::from(cell.units_per_block)
             }
         };
-        let rho = units as f64 / written;
+        // Victims under way, as many as there are other dies, take no part either, nor does what is left in them: half of
+        // what they held, in the mean.
+        let under_way = if mode == GcMode::Background { f64::from(dies - 1) } else { 0.0 };
+        let left = under_way * found.stats.gc.units_moved as f64 / found.stats.gc.victims as f64 / 2.0;
+        let rho = (units as f64 - left) / (written - under_way * f64::from(cell.units_per_block));
         let (formula, waf) = (cell.formula(rho), found.waf(1));
         let error = waf / formula - 1.0;
         println!(

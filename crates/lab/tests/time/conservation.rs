@@ -42,6 +42,15 @@ fn saturated_dies_are_busy() {
     assert_busy(&[shape(1, 1), shape(4, 1), shape(1, 4), shape(16, 1)], 0.95);
 }
 
+/// What it is for: a host that stops for whole victims leaves most dies idle.
+#[test]
+fn dies_are_idle_while_the_world_stops() {
+    let drive = Drive { mode: "stop-the-world", ..PLAIN };
+    let window = drive.saturated(3, 2);
+    print(&drive, &window);
+    assert!((0.5..0.7).contains(&window.busy()), "dies are busy for {:.3}", window.busy());
+}
+
 /// Stripes fill blocks on all planes at the same time, and so need many at once: this drive once ran out of them. It is at
 /// 0.82: a stripe waits for the die whose turn it is, and goes to another one if that has no block of its own.
 #[test]

@@ -36,10 +36,13 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         self.room() > self.room_of(marks.pace)
     }
 
-    /// Erased blocks that the host may open before it has to collect on the spot.
+    /// Erased blocks that the host may open before it has to collect on the spot; where that is the rule, any.
     #[inline]
     pub(in super::super) fn blocks_for_host(&self) -> u32 {
-        (self.blocks.free.count() + 1).saturating_sub(self.min_free_blocks)
+        match self.background.marks {
+            Some(_) => (self.blocks.free.count() + 1).saturating_sub(self.min_free_blocks),
+            None => u32::MAX,
+        }
     }
 
     /// Lets collection begin, if there is reason to.

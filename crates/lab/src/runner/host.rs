@@ -147,6 +147,17 @@ impl<'a> Host<'a> {
         self.window_end = Some((stats, end));
     }
 
+    /// The measured window ends when all requests are complete. What caches still hold is written back then and counts;
+    /// the time that dies take for it is none of the window's.
+    pub(super) fn end_window(&mut self) -> Result<(), Stop> {
+        self.finish()?;
+        let end = self.finished();
+        let occupancy = self.drive.stats_at(end).occupancy;
+        self.settle()?;
+        self.close_window(end, Some(occupancy));
+        Ok(())
+    }
+
     fn open_window(&mut self, now: SimTime) {
         if let Some(power) = &mut self.power {
             power.begin_measuring(self.drive.as_mut());

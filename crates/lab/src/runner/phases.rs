@@ -172,7 +172,7 @@ impl<'a> Runner<'a> {
         host.begin_measuring(measure)?;
         host.set_pacing(pacing)?;
         generator.issue(host, measure.unwrap_or(u64::MAX))?;
-        host.settle()?;
+        host.end_window()?;
         Ok(EndedBy::Measure)
     }
 
@@ -223,7 +223,7 @@ impl<'a> Runner<'a> {
         host.begin_measuring(limit)?;
         let replayed = self.trace.insert(Replayed::default());
         replay(host, trace, limit, replayed)?;
-        host.settle()?;
+        host.end_window()?;
         let reached = limit.is_some_and(|limit| host.phase.pages >= limit);
         Ok(if reached { EndedBy::Measure } else { EndedBy::Trace })
     }

@@ -207,6 +207,21 @@ fn dies_are_held_for_no_longer_than_the_window() {
 }
 
 #[test]
+fn dies_are_held_for_no_longer_than_a_batch_runs() {
+    // A write buffer full of what is written back behind the window.
+    let keys =
+        "[workload]\niodepth = 64\n[drive.controller]\nwrite_buffer_bytes = 1048576\n[run]\nmeasure = \"1x\"";
+    let result = run(keys);
+    let dies = result.dies.expect("times");
+    let busy = dies.busy.expect("a window");
+    assert!(
+        dies.held_ns <= result.time.virtual_ns && busy > 0.95,
+        "{dies:?} in {} ns",
+        result.time.virtual_ns
+    );
+}
+
+#[test]
 fn one_job_is_the_same_as_that_workload_alone() {
     let keys = "rw = \"randrw\"\niodepth = 8\nrate_iops = 900\nrate_process = \"poisson\"\n";
     let rest = "[run]\nwarmup = \"1s\"\nmeasure = \"3s\"";

@@ -117,11 +117,11 @@ fn causes(experiment: &Experiment, window: &DriveStats, virtual_ns: u64, wait_ns
             }
         });
     }
-    if window.host.stalled > 0 {
+    if window.stalls.writes > 0 {
         causes.push(format!(
             "{} writes waited for a place in a write cache, or for room on flash, {} in the mean",
-            count(window.host.stalled),
-            duration(window.host.stalled_ns as f64 / window.host.stalled as f64)
+            count(window.stalls.writes),
+            duration(window.stalls.ns as f64 / window.stalls.writes as f64)
         ));
     }
     if let Some(merges) = window.merges.filter(|merges| merges.full + merges.partial > 0) {

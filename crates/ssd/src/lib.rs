@@ -46,7 +46,7 @@ pub use nvram::Nvram;
 pub use queue::{HostQueue, Pacing};
 pub use room::Room;
 pub use schema::KeyError;
-pub use stats::{DriveStats, HostCounts, NvramStats};
+pub use stats::{DriveStats, HostCounts, NvramStats, StallStats};
 pub use strobe_ftl::{MergeStats, Recovery, RecoveryError, TranslationStats};
 pub use strobe_nand::{Access, Damage, Image, ImageError, ImageInfo, Scan};
 pub use target::{Requests, Target};

@@ -17,11 +17,6 @@ counters! {
         pub units_written: u64,
         /// Units among them of which only a part was overwritten, merged with what they held before.
         pub read_modify_writes: u64,
-        /// Writes that waited for a place: in a full write buffer or non-volatile cache, behind others that did, or
-        /// because collection had to make room on flash first.
-        pub stalled: u64,
-        /// Time for which they did, added up, in ns.
-        pub stalled_ns: u64,
     }
 }
 
@@ -68,6 +63,16 @@ counters! {
         pub evicted_units: u64,
     }
 
+    /// Writes that waited for a place: in a full write buffer or non-volatile cache, behind others that did, or because
+    /// collection had to make room on flash first.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct StallStats {
+        /// How many.
+        pub writes: u64,
+        /// Time for which they did, added up, in ns.
+        pub ns: u64,
+    }
+
     /// All counters of a drive at one moment; two of them make a measurement window.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct DriveStats {
@@ -85,6 +90,8 @@ counters! {
         pub copies: CopyStats,
         /// Non-volatile write cache; `None` if the drive has none.
         pub nvram: Option<NvramStats>,
+        /// Writes that waited for a place.
+        pub stalls: StallStats,
         /// What dies' time went to.
         pub occupancy: Occupancy,
     }

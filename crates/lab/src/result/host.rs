@@ -53,8 +53,8 @@ impl HostResult {
             write_zeroes: of(CommandKind::WriteZeroes),
             pages_written: stats.host.units_written,
             read_modify_writes: stats.host.read_modify_writes,
-            stalled_writes: stats.host.stalled,
-            stalled_ns: stats.host.stalled_ns,
+            stalled_writes: stats.stalls.writes,
+            stalled_ns: stats.stalls.ns,
         }
     }
 }

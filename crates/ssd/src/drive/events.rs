@@ -160,7 +160,7 @@ impl<F: Inspectable> Drive<F> {
 
     /// The command in `slot` waits for a place, behind those that do.
     fn stall(&mut self, slot: u32) {
-        self.host.stalled += 1;
+        self.stalls.writes += 1;
         self.flights.get(slot).stalled = self.events.now;
         self.events.stalled.push_back(slot);
     }
@@ -287,7 +287,7 @@ impl<F: Inspectable> Drive<F> {
                 break;
             }
             self.events.stalled.pop_front();
-            self.host.stalled_ns += self.events.now.since(self.flights.get(slot).stalled);
+            self.stalls.ns += self.events.now.since(self.flights.get(slot).stalled);
             has_gone = true;
         }
         if !self.events.draining.is_empty() {

@@ -30,6 +30,7 @@ impl<F: Inspectable> Inspect for Drive<F> {
     fn stats_at(&self, now: SimTime) -> DriveStats {
         DriveStats {
             host: self.host,
+            stalls: self.stalls,
             nand: self.ftl.nand().counts().since(&self.before),
             gc: self.ftl.stats().gc,
             merges: self.ftl.stats().merges,

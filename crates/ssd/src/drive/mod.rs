@@ -30,7 +30,7 @@ use crate::error::CommandError;
 use crate::latency::Latency;
 use crate::limits::LimitsConfig;
 use crate::nvram::Nvram;
-use crate::stats::HostCounts;
+use crate::stats::{HostCounts, StallStats};
 use crate::witness::Witness;
 
 /// A drive: controller and write caches over a mapping scheme. Its methods are those of
@@ -48,6 +48,7 @@ pub struct Drive<F: MappingScheme> {
     limits: LimitsConfig,
     drive_sectors: u64,
     host: HostCounts,
+    stalls: StallStats,
     latency: Latency,
     is_timed: bool,
     /// Content of the last write whose data nobody supplied.
@@ -83,6 +84,7 @@ impl<F: MappingScheme> Drive<F> {
             write_cache: true,
             limits: controller.limits,
             host: HostCounts::default(),
+            stalls: StallStats::default(),
             latency: Latency::new(),
             is_timed: ftl.nand().is_timed(),
             stamp: 0,

@@ -164,7 +164,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let block = self.nand.geometry().block_of(ppa);
         let valid = self.blocks.invalidate(ppa, block);
         // Policies know nothing more of blocks that are being emptied.
-        if !self.background.is_idle() && self.blocks.state(block) == BlockState::Emptying {
+        if N::TIMED && !self.background.is_idle() && self.blocks.state(block) == BlockState::Emptying {
             return;
         }
         self.policy.invalidated(ppa, block, valid, self.tick);

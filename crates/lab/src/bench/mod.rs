@@ -143,7 +143,8 @@ pub fn run_cell(spec: &CellSpec, report: &mut dyn FnMut(&str)) -> Result<CellRes
     let shape = FloorShape {
         logical_units: cell.drive.logical_units(),
         physical_units: geometry.units(),
-        units_per_block: geometry.units_per_block(),
+        // It divides by shifting.
+        units_per_block: 1 << geometry.units_per_block().ilog2(),
     };
     let pages = geometry.pages();
     report("measuring beside the memory floor");

@@ -64,6 +64,17 @@ impl Frontier {
         self.current = self.lanes[self.turn];
     }
 
+    /// Gives the turn to the next lane whose block has room. False if there is none.
+    pub(crate) fn turn_to_room(&mut self) -> bool {
+        let lanes = self.lanes.len();
+        let mut others = (1..lanes).map(|behind| (self.turn + behind) % lanes);
+        let found = others.find(|&at| self.lanes[at].next < self.lanes[at].end);
+        if let Some(at) = found {
+            self.turn_to(at as u32);
+        }
+        found.is_some()
+    }
+
     /// Open blocks a stream may have on `geometry`.
     pub(crate) fn lanes_of(geometry: &Geometry) -> u32 {
         geometry.planes()

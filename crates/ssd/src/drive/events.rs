@@ -191,6 +191,10 @@ impl<F: Inspectable> Drive<F> {
     #[inline]
     pub(super) fn settle_instant(&mut self) {
         loop {
+            // What has come by now may have come after a cut.
+            if self.power.is_some() {
+                self.keep_what_cuts_leave();
+            }
             let mut due = std::mem::take(&mut self.events.spare);
             self.ftl.nand_mut().reported(&mut due);
             due.append(&mut self.events.due);
@@ -315,9 +319,6 @@ impl<F: Inspectable> Drive<F> {
         loop {
             let timer = self.events.next().unwrap_or(SimTime::from_ns(u64::MAX));
             let has_news = self.ftl.nand_mut().run(until.min(timer));
-            if self.power.is_some() {
-                self.keep_nvram_of_cut();
-            }
             if has_news {
                 self.events.now = self.events.now.max(self.ftl.nand().timing().now());
             } else if timer <= until && timer < SimTime::from_ns(u64::MAX) {
@@ -329,6 +330,9 @@ impl<F: Inspectable> Drive<F> {
                     self.events.due.push(token);
                 }
             } else {
+                if self.power.is_some() {
+                    self.keep_what_cuts_leave();
+                }
                 break;
             }
             self.settle_instant();

@@ -158,6 +158,11 @@ impl<P> Flights<P> {
         self.live
     }
 
+    /// Flushes among them.
+    pub(super) fn flushes(&self) -> usize {
+        self.slots.iter().flatten().filter(|flight| matches!(flight.work, Work::Flush)).count()
+    }
+
     /// When the first of those that are complete is so.
     #[inline]
     pub(super) fn first(&self) -> Option<SimTime> {

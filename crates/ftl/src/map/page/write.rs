@@ -199,6 +199,11 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             }
             let plane = self.streams[stream].wanted_plane();
             let Some(block) = self.blocks.free.take(plane, self.wanted(stream)) else {
+                // Power cuts in collections, one after the other, may have left less than the reserve: then copies go
+                // to whatever block has room.
+                if !for_host && self.streams[stream].turn_to_room() {
+                    continue;
+                }
                 // The reserve suffices unless media fail: then blocks leave service without being replaced.
                 return Err(self.end_of_life.insert(FtlError::OutOfBlocks).clone());
             };

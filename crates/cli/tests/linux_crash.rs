@@ -16,8 +16,8 @@ use strobe_lab::linux::FileSystem;
 use strobe_lab::machine::Stopwatch;
 use strobe_linux::{LinuxError, kernel};
 use strobe_ssd::{
-    Command, CommandError, Completion, Device, DriveStats, Inspect, Latency, LimitsConfig, Range, Simulated,
-    Verdict,
+    Command, CommandError, Completion, Device, DriveStats, Inspect, Latency, LimitsConfig, PowerCut, Range,
+    Simulated, Verdict,
 };
 use strobe_testing::{Need, found};
 use strobe_types::{Geometry, Lba, Prng, SimTime};
@@ -184,6 +184,12 @@ static LIES: AtomicUsize = AtomicUsize::new(0);
 /// A drive that says that it has flushed, but has not.
 struct Liar(Box<dyn Simulated>);
 
+impl Liar {
+    fn cut(cut: PowerCut) -> PowerCut {
+        PowerCut { drive: Box::new(Self(cut.drive)), ..cut }
+    }
+}
+
 impl Device for Liar {
     fn submit(&mut self, now: SimTime, tag: u64, command: &Command<'_>, data: Option<&[u8]>) {
         match command {
@@ -290,6 +296,18 @@ impl Simulated for Liar {
 
     fn was_cut(&self) -> bool {
         self.0.was_cut()
+    }
+
+    fn cut_everywhere(&mut self) {
+        self.0.cut_everywhere();
+    }
+
+    fn take_cuts(&mut self) -> Vec<PowerCut> {
+        self.0.take_cuts().into_iter().map(Self::cut).collect()
+    }
+
+    fn cut_now(&mut self) -> PowerCut {
+        Self::cut(self.0.cut_now())
     }
 
     fn watch(&mut self) {

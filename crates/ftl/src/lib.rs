@@ -166,6 +166,11 @@ pub trait Inspectable: MappingScheme {
     /// Erased blocks at hand.
     fn free_blocks(&self) -> u32;
 
+    /// Whether garbage collection is under way beside what the host does.
+    fn is_collecting(&self) -> bool {
+        false
+    }
+
     /// The content of a unit as a read would find it.
     fn peek(&self, lpn: Lpn) -> Self::Payload;
 

@@ -28,15 +28,34 @@ pub trait PowerCuts: Nand + Sized {
 
     /// The snapshots taken since the last call, in order.
     fn take_snapshots(&mut self) -> Vec<Snapshot<Self>>;
+
+    /// What a cut at this moment leaves. Where operations take time it knows what had not been complete only while cuts
+    /// are planned, whatever the plan: without one what has been issued counts as done.
+    fn cut_now(&mut self) -> Snapshot<Self>;
+}
+
+/// What a power cut has met, where operations take time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Met {
+    /// Programs that had begun.
+    pub programs: u32,
+    /// Erases that had begun.
+    pub erases: u32,
+    /// Programs among them that were suspended for a read.
+    pub suspended_programs: u32,
+    /// Erases among them that were.
+    pub suspended_erases: u32,
 }
 
 /// The flash after a power cut.
 #[derive(Clone, Debug)]
 pub struct Snapshot<N> {
-    /// The operation that was cut short, or about to begin.
+    /// The operation that was cut short, or about to begin; of a cut at any moment, the last one issued.
     pub operation: u64,
     /// Whether it had begun: then a page holds nothing legible, or a block is half erased.
     pub begun: bool,
+    /// What was under way.
+    pub met: Met,
     /// What is left. Its own plan is [`CutPlan::Never`].
     pub flash: N,
 }

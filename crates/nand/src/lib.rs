@@ -19,7 +19,7 @@ mod wear;
 
 pub use chip::Chip;
 pub use counts::{Cause, NandOp, OpCounts};
-pub use cut::{CutPlan, PowerCuts, Snapshot};
+pub use cut::{CutPlan, Met, PowerCuts, Snapshot};
 pub use image::{Access, Damage, Image, ImageError, ImageInfo, ImageMedium, Scan};
 pub use medium::{
     BlockState, ByteMedium, Medium, NoMedium, OobRecord, Payload, StampMedium, Unit, UnitBytes,
@@ -210,9 +210,9 @@ pub trait Nand {
         ahead > 0 && (self.takes_any_order() || is_last())
     }
 
-    /// Whether a planned power cut has happened, and nobody has asked for what it has left.
-    fn was_cut(&self) -> bool {
-        false
+    /// How many planned power cuts have happened, of which nobody has asked for what they have left.
+    fn snapshots(&self) -> usize {
+        0
     }
 
     /// Asks the processor to bring the out-of-band records that start at `ppa` into its cache.

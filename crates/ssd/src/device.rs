@@ -1,6 +1,7 @@
 //! The door to a drive: what a host may do, what an observer may see, and what only a simulation can.
 
 use strobe_ftl::{CheckError, Recovery, RecoveryError, WearSummary};
+use strobe_nand::Met;
 use strobe_types::{Geometry, Lba, Op, Request, SECTOR_BYTES, SimTime};
 
 use crate::command::{Command, CommandKind, Hint, Range};
@@ -275,6 +276,33 @@ pub trait Inspect {
     fn operations(&self) -> u64;
 }
 
+/// A drive that has lost its power.
+pub struct PowerCut {
+    /// The flash operation that was cut short, or about to begin, counted as [`Inspect::operations`] does; of a cut at
+    /// a moment, the last one issued.
+    pub operation: u64,
+    /// Whether it had begun.
+    pub begun: bool,
+    /// What was under way.
+    pub met: Underway,
+    /// What is left: good for a [`Simulated::restart`], and for nothing else. If it is told to be
+    /// [cut everywhere](Simulated::cut_everywhere) before that, so is its recovery.
+    pub drive: Box<dyn Simulated>,
+}
+
+/// What a power cut has met.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Underway {
+    /// On flash, where operations take time.
+    pub flash: Met,
+    /// Garbage collection, beside what the host does.
+    pub is_collecting: bool,
+    /// Units that had left the non-volatile cache, and were not on flash.
+    pub leaving_units: usize,
+    /// Flushes that the host was waiting for.
+    pub flushes: usize,
+}
+
 /// A drive of which everything is known: it can be copied as it is, have its power cut at a chosen flash operation,
 /// and be held to account for what it gives back then. [`build`](crate::build) makes these.
 pub trait Simulated: Device + Inspect {
@@ -290,6 +318,17 @@ pub trait Simulated: Device + Inspect {
     /// Whether the cut planned last has happened.
     fn was_cut(&self) -> bool;
 
+    /// Cuts power twice at every flash operation from now on, just before it and during it: the drive runs on, and
+    /// [`Simulated::take_cuts`] gives what each cut has left. Replaces an earlier plan.
+    fn cut_everywhere(&mut self);
+
+    /// What the cuts since the last call have left, since [`Simulated::cut_everywhere`].
+    fn take_cuts(&mut self) -> Vec<PowerCut>;
+
+    /// What a cut at this moment leaves; the drive runs on. Flash operations on their way are lost or half done if cuts
+    /// were planned before they were issued; else they count as done.
+    fn cut_now(&mut self) -> PowerCut;
+
     /// From now on keeps account of what every unit may read as after a power cut.
     fn watch(&mut self);
 
@@ -297,7 +336,7 @@ pub trait Simulated: Device + Inspect {
     fn verify(&mut self) -> Option<Verdict>;
 
     /// The drive when power is back at `now`, after the cut that was planned or, if there was none, one at
-    /// this moment: write buffer, map and outstanding commands are lost, the map is found again on flash, the
+    /// this moment, as [`Simulated::cut_now`] does it. Write buffer, map and outstanding commands are lost, the map is found again on flash, the
     /// non-volatile cache is as it was. Statistics go on; those of flash fall back to what had been done when
     /// power failed.
     fn restart(self: Box<Self>, now: SimTime) -> Result<(Box<dyn Simulated>, Recovery), RecoveryError>;

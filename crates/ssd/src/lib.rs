@@ -37,7 +37,7 @@ pub use config::{
     SuspendTable, TemperatureName, TranslationTable, TrimConfig, Victim, WearLevelingConfig,
     WearLevelingName,
 };
-pub use device::{Completion, Device, Inspect, Simulated};
+pub use device::{Completion, Device, Inspect, PowerCut, Simulated, Underway};
 pub use drive::Drive;
 pub use error::{CommandError, Limit, Status};
 pub use latency::{Latencies, Latency};
@@ -48,6 +48,6 @@ pub use room::Room;
 pub use schema::KeyError;
 pub use stats::{DriveStats, HostCounts, NvramStats, StallStats};
 pub use strobe_ftl::{MergeStats, Recovery, RecoveryError, TranslationStats};
-pub use strobe_nand::{Access, Damage, Image, ImageError, ImageInfo, Scan};
+pub use strobe_nand::{Access, Damage, Image, ImageError, ImageInfo, Met, Scan};
 pub use target::{Requests, Target};
 pub use witness::Verdict;

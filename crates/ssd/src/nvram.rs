@@ -5,7 +5,7 @@
 //!
 //! - While a unit is here, no newer version of it is elsewhere: every write to it comes here, whatever its
 //!   class, and the write buffer drops the version it had.
-//! - A unit leaves only when flash has it.
+//! - A unit leaves only when flash has it. Until then newer versions come here, too, and a flush waits for it.
 //! - A unit trimmed here stays as a *tombstone*, which reads as zeros, until a flush of the mapping
 //!   scheme has made the trim durable. Without it flash would give back the version before this one.
 //!
@@ -73,6 +73,8 @@ pub struct Nvram<P> {
     /// What is on its way to flash, by number of departure; it takes its places until it is there.
     leaving: BTreeMap<u64, Leaving<P>>,
     leaving_units: usize,
+    /// Units that may be here before there are places for them: their commands wait for these.
+    early: usize,
     departures: u64,
     /// When the last read for a partially written unit has arrived; nothing is written back before.
     merged: When,
@@ -108,6 +110,7 @@ impl<P: Payload> Nvram<P> {
             trimmed: BTreeSet::new(),
             leaving: BTreeMap::new(),
             leaving_units: 0,
+            early: 0,
             departures: 0,
             merged: When::START,
             batch: Vec::new(),
@@ -129,6 +132,12 @@ impl<P: Payload> Nvram<P> {
         self.entries.contains_key(&lpn)
     }
 
+    /// Whether a version of `lpn` is on its way to flash. A newer one could be there first, and a power cut would find
+    /// the older one here: so it comes here, too.
+    fn is_leaving(&self, lpn: Lpn) -> bool {
+        self.leaving.values().any(|leaving| leaving.units.iter().any(|(unit, _)| *unit == lpn))
+    }
+
     /// Whether a write of `lpn` belongs here.
     pub(crate) fn takes(&self, lpn: Lpn, hint: Hint) -> bool {
         let admitted = match &self.admission {
@@ -136,7 +145,7 @@ impl<P: Payload> Nvram<P> {
             Admission::Units(ranges) => ranges.iter().any(|units| units.contains(&u64::from(lpn.get()))),
             Admission::Metadata => hint == Hint::Metadata,
         };
-        admitted || self.holds(lpn)
+        admitted || self.holds(lpn) || self.is_leaving(lpn)
     }
 
     /// The content of a unit, to be merged with a newer part.
@@ -180,15 +189,21 @@ impl<P: Payload> Nvram<P> {
         self.leaving_units > 0
     }
 
-    /// Takes a unit, for which there is a place; returns when it is here.
+    /// Units on their way to flash.
+    pub(crate) fn leaving_units(&self) -> usize {
+        self.leaving_units
+    }
+
+    /// Takes a unit; returns when it is here. Without a place for it the command waits until there is one, and what it
+    /// brings takes that place from then on: what was there stays until it is on flash.
     pub(crate) fn put(&mut self, now: SimTime, lpn: Lpn, payload: P) -> SimTime {
         if let Some(entry) = self.entries.get_mut(&lpn) {
             entry.payload = Some(payload);
             self.trimmed.remove(&lpn);
             self.stats.hits += 1;
         } else {
-            debug_assert!(self.has_place(lpn));
             self.entries.insert(lpn, Entry { payload: Some(payload), used: 0 });
+            debug_assert!(self.units_without_place() <= self.early);
         }
         self.touch(lpn);
         self.stats.write_units += 1;
@@ -269,13 +284,25 @@ impl<P: Payload> Nvram<P> {
     /// What departed as `number` is on flash.
     pub(crate) fn arrived(&mut self, number: u64) {
         self.leaving_units -= self.leaving.remove(&number).map_or(0, |leaving| leaving.units.len());
+        self.early = self.early.min(self.units_without_place());
     }
 
-    /// Gives the places of what departed first away before it has arrived; returns when they are free.
-    pub(crate) fn give_away(&mut self) -> Option<When> {
-        let (_, leaving) = self.leaving.pop_first()?;
-        self.leaving_units -= leaving.units.len();
-        Some(leaving.arrive)
+    /// Lets one more unit come before there is a place for it; returns when there is, by what is on its way to flash.
+    /// `None` if that is not enough.
+    pub(crate) fn next_place(&mut self) -> Option<When> {
+        let (mut free, without) = (0, self.units_without_place());
+        let frees_one = |leaving: &&Leaving<P>| {
+            free += leaving.units.len();
+            free > without
+        };
+        let place = self.leaving.values().find(frees_one)?.arrive;
+        self.early = without + 1;
+        Some(place)
+    }
+
+    /// Units here that came before their places were free.
+    fn units_without_place(&self) -> usize {
+        (self.entries.len() + self.leaving_units).saturating_sub(self.capacity)
     }
 
     /// This cache as a power cut would leave it now: what is on its way to flash is still here.
@@ -296,6 +323,7 @@ impl<P: Payload> Nvram<P> {
         }
         left.port = Bus::default();
         left.merged = When::START;
+        left.early = left.units_without_place();
         left
     }
 
@@ -316,7 +344,11 @@ impl<P: Payload> Nvram<P> {
             let done = ftl.trim(now, lpn, 1)?;
             trimmed = ftl.nand_mut().both(trimmed, done);
         }
-        let done = ftl.flush(trimmed)?;
+        let mut done = ftl.flush(trimmed)?;
+        // A power cut finds what is on its way still here: trims and copies since then last only when it has arrived.
+        for leaving in self.leaving.values() {
+            done = ftl.nand_mut().both(done, leaving.arrive);
+        }
         let trimmed: Vec<Lpn> = std::mem::take(&mut self.trimmed).into_iter().collect();
         Ok((done, self.depart(done, &trimmed)))
     }
@@ -330,10 +362,12 @@ impl<P: Payload> Nvram<P> {
             "order or tombstones differ from the entries"
         } else if !self.trimmed.iter().all(|lpn| self.holds(*lpn)) {
             "a tombstone is no entry"
-        } else if self.entries.len() + self.leaving_units > self.capacity
-            || self.leaving.values().map(|leaving| leaving.units.len()).sum::<usize>() != self.leaving_units
+        } else if self.units_without_place() > self.early {
+            "entries and what is on its way to flash are more than the capacity"
+        } else if self.leaving.values().map(|leaving| leaving.units.len()).sum::<usize>()
+            != self.leaving_units
         {
-            "entries and what is on its way to flash are more than the capacity, or wrongly counted"
+            "what is on its way to flash is wrongly counted"
         } else {
             return Ok(());
         };

@@ -201,6 +201,94 @@ fn impossible_geometries_are_refused() {
     }
 }
 
+/// 32 blocks, 20 of them for the host; the default times.
+#[test]
+fn times_and_marks_that_contradict_each_other_are_refused_with_the_cure() {
+    let folder = Folder::new();
+    for (sets, expected) in [
+        (
+            &["drive.nand.suspend.most=1", "drive.nand.suspend.suspend_ns=10000000000"][..],
+            &["drive.nand.suspend: suspend_ns + resume_ns is 10000005000 ns", "drive.nand.suspend.most = 0"]
+                [..],
+        ),
+        (
+            &["drive.nand.suspend.most=1", "drive.nand.suspend.resume_ns=10000000000"],
+            &["drive.nand.suspend: suspend_ns + resume_ns", "drive.nand.suspend.most = 0"],
+        ),
+        (
+            &["drive.nand.suspend.most=1", "drive.nand.suspend.least_left_ns=10000000000"],
+            &["drive.nand.suspend.least_left_ns is 10000000000", "drive.nand.suspend.most = 0"],
+        ),
+        (&["drive.nand.suspend.most=-1"], &["drive.nand.suspend.most = -1", "from 0 to 1000000"]),
+        (&["drive.ftl.gc.mode=sometimes"], &["drive.ftl.gc.mode", "background", "stop-the-world"]),
+        (&["drive.ftl.gc.pace_blocks=2"], &["drive.ftl.gc.pace_blocks is 2", "0 lets the drive choose"]),
+        (&["drive.ftl.gc.soft_blocks=2"], &["drive.ftl.gc.soft_blocks is 2", "0 lets the drive choose"]),
+        (
+            &["drive.ftl.gc.soft_blocks=6", "drive.ftl.gc.pace_blocks=9"],
+            &["drive.ftl.gc.soft_blocks is 6", "drive.ftl.gc.pace_blocks", "0 lets the drive choose"],
+        ),
+        (
+            &["drive.ftl.gc.soft_blocks=13"],
+            &["drive.ftl.gc.soft_blocks is 13", "only 12 blocks", "give less"],
+        ),
+        (
+            &["drive.ftl.gc.pace_blocks=13"],
+            &["drive.ftl.gc.pace_blocks is 13", "only 12 blocks", "give less"],
+        ),
+        (
+            &["drive.ftl.gc.victims=33"],
+            &["drive.ftl.gc.victims is 33", "32 good blocks", "0 lets the drive choose"],
+        ),
+        (
+            &["drive.controller.schedule.erase_ns=-1"],
+            &["drive.controller.schedule.erase_ns = -1", "from 0 to"],
+        ),
+        (&["drive.controller.schedule.host_program_ns=2000000000000"], &["host_program_ns", "from 0 to"]),
+        (
+            &["drive.controller.schedule.background_read_ns=x"],
+            &["background_read_ns", "a whole number from 0"],
+        ),
+        (&["drive.controller.schedule.background_programm_ns=1"], &["did you mean", "background_program_ns"]),
+    ] {
+        folder.tiny(sets).refused(expected);
+        // Nothing is left for the run to find out.
+        let sets = sets.iter().flat_map(|set| ["--set", set]).collect::<Vec<_>>();
+        folder.strobe(&[&["check", "tiny.toml"], &sets[..]].concat()).refused(expected);
+    }
+}
+
+/// Keys of what a drive does over time that nothing would come of.
+#[test]
+fn keys_of_time_without_effect_are_refused_with_what_makes_them_count() {
+    let folder = Folder::new();
+    let suspend =
+        ["suspend_ns", "resume_ns", "least_left_ns"].map(|key| format!("drive.nand.suspend.{key}=7"));
+    let marks = ["soft_blocks=9", "pace_blocks=6", "victims=2"].map(|set| format!("drive.ftl.gc.{set}"));
+    let schedule = ["host_program_ns", "background_read_ns", "background_program_ns", "erase_ns"]
+        .map(|key| format!("drive.controller.schedule.{key}=7"));
+    let refused = |set: &str, without: &str, cure: &str| {
+        let key = set.split('=').next().expect("a key");
+        folder.tiny(&[set, without]).refused(&[key, cure]);
+    };
+    for set in &suspend {
+        folder
+            .tiny(&[set])
+            .refused(&[set.split('=').next().expect("a key"), "drive.nand.suspend.most above 0"]);
+    }
+    for set in &marks {
+        refused(set, "drive.ftl.gc.mode=stop-the-world", "drive.ftl.gc.mode = \"background\"");
+    }
+    for set in marks.iter().chain(&schedule) {
+        refused(set, "run.timing=false", "run.timing = true");
+    }
+    refused("drive.nand.suspend.most=1", "run.timing=false", "run.timing = true");
+    refused("drive.ftl.gc.victims=2", "drive.ftl.gc.migration=hot-cold", "drive.ftl.gc.migration = \"none\"");
+    refused("drive.ftl.gc.victims=2", "drive.ftl.mapping=dftl", "drive.ftl.mapping = \"page\"");
+    for set in ["drive.ftl.gc.mode=stop-the-world", "drive.ftl.placement=stripe", marks[0].as_str()] {
+        refused(set, "drive.ftl.mapping=fast", "drive.ftl.mapping = \"page\"");
+    }
+}
+
 #[test]
 fn too_little_spare_space_is_refused_with_the_arithmetic() {
     let folder = Folder::new();

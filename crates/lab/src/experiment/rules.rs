@@ -1,6 +1,6 @@
 //! Which keys count only beside which others.
 
-use strobe_ssd::{CopyMode, GcMode, MigrationName, NvramPolicyName, WearLevelingName};
+use strobe_ssd::{CopyMode, GcMode, MigrationName, NvramPolicyName, PlacementName, WearLevelingName};
 use strobe_workload::synthetic::Kind;
 
 use crate::Experiment;
@@ -183,6 +183,24 @@ pub(super) const RULES: &[Rule] = &[
         counts: |e| e.drive.ftl.gc.mode == GcMode::Background,
     },
     Rule {
+        keys: &["drive.ftl.gc.victims"],
+        switches: &["drive.ftl.gc.migration", "drive.ftl.mapping"],
+        wants: "drive.ftl.gc.migration = \"none\" and drive.ftl.mapping = \"page\"; others move whole victims at a time",
+        counts: |e| e.drive.ftl.gc.migration == MigrationName::None && e.drive.ftl.mapping != "dftl",
+    },
+    Rule {
+        keys: &["drive.ftl.gc.mode"],
+        switches: TIMING,
+        wants: "run.timing = true; without time collection stops the world",
+        counts: |e| e.run.timing || e.drive.ftl.gc.mode == GcMode::StopTheWorld,
+    },
+    Rule {
+        keys: &["drive.ftl.placement"],
+        switches: TIMING,
+        wants: "run.timing = true; without time no die is free before others, and pages are striped",
+        counts: |e| e.run.timing || e.drive.ftl.placement == PlacementName::Stripe,
+    },
+    Rule {
         keys: &[
             "drive.nand.suspend.suspend_ns",
             "drive.nand.suspend.resume_ns",
@@ -228,6 +246,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         keys: &[
             "drive.ftl.allocation",
+            "drive.ftl.placement",
             "drive.ftl.wear_leveling.kind",
             "drive.ftl.wear_leveling.threshold",
             "drive.ftl.wear_leveling.set_blocks",
@@ -239,6 +258,10 @@ pub(super) const RULES: &[Rule] = &[
             "drive.ftl.gc.stream",
             "drive.ftl.gc.min_free_blocks",
             "drive.ftl.gc.net_blocks",
+            "drive.ftl.gc.mode",
+            "drive.ftl.gc.soft_blocks",
+            "drive.ftl.gc.pace_blocks",
+            "drive.ftl.gc.victims",
         ],
         switches: &["drive.ftl.mapping"],
         wants: "drive.ftl.mapping = \"page\" or \"dftl\"; block-mapped schemes merge instead of collecting",

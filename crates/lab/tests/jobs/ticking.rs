@@ -3,8 +3,8 @@
 use strobe_ftl::{CheckError, Recovery, RecoveryError, WearSummary};
 use strobe_lab::runner;
 use strobe_ssd::{
-    Command, CommandError, Completion, Device, DriveStats, Inspect, Latency, LimitsConfig, Simulated,
-    Verdict, build,
+    Command, CommandError, Completion, Device, DriveStats, Inspect, Latency, LimitsConfig, PowerCut,
+    Simulated, Verdict, build,
 };
 use strobe_types::{Geometry, SimTime};
 
@@ -105,6 +105,15 @@ impl Simulated for Ticking {
     }
     fn was_cut(&self) -> bool {
         self.inner.was_cut()
+    }
+    fn cut_everywhere(&mut self) {
+        self.inner.cut_everywhere();
+    }
+    fn take_cuts(&mut self) -> Vec<PowerCut> {
+        self.inner.take_cuts()
+    }
+    fn cut_now(&mut self) -> PowerCut {
+        self.inner.cut_now()
     }
     fn watch(&mut self) {
         self.inner.watch();

@@ -459,8 +459,8 @@ impl<T: Timing, M: Medium> Nand for Chip<T, M> {
         &self.counts
     }
 
-    fn was_cut(&self) -> bool {
-        !self.cuts.taken.is_empty()
+    fn snapshots(&self) -> usize {
+        self.cuts.taken.len()
     }
 
     #[inline(always)]

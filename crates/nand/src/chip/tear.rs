@@ -3,7 +3,7 @@
 use strobe_types::{BlockId, Ppn};
 
 use super::{Block, Chip, PADDING};
-use crate::cut::{CutPlan, Cuts, PowerCuts, Snapshot};
+use crate::cut::{CutPlan, Cuts, Met, PowerCuts, Snapshot};
 use crate::{Cause, Medium, NandOp, Timing};
 
 impl<T: Timing, M: Medium> Chip<T, M> {
@@ -22,12 +22,12 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         let mut cuts = std::mem::take(&mut self.cuts);
         let copy = || Self { page_by_page: self.wear.program_fail_rate > 0.0, ..self.clone() };
         if before {
-            cuts.taken.push(Snapshot { operation, begun: false, flash: copy() });
+            cuts.taken.push(Snapshot { operation, begun: false, met: Met::default(), flash: copy() });
         }
         if during {
             let mut flash = copy();
             tear(&mut flash);
-            cuts.taken.push(Snapshot { operation, begun: true, flash });
+            cuts.taken.push(Snapshot { operation, begun: true, met: Met::default(), flash });
         }
         self.cuts = cuts;
     }
@@ -61,5 +61,10 @@ impl<T: Timing, M: Medium> PowerCuts for Chip<T, M> {
 
     fn take_snapshots(&mut self) -> Vec<Snapshot<Self>> {
         std::mem::take(&mut self.cuts.taken)
+    }
+
+    fn cut_now(&mut self) -> Snapshot<Self> {
+        let (flash, met) = self.as_cut_during(None);
+        Snapshot { operation: self.counts.changes(), begun: false, met, flash }
     }
 }

@@ -7,7 +7,7 @@
 use strobe_types::{BlockId, Ppn, SimTime};
 
 use super::{Block, Chip};
-use crate::cut::Snapshot;
+use crate::cut::{Met, Snapshot};
 use crate::{BlockState, Cause, Medium, NandOp, Timing, Unit, When};
 
 /// The token of operation n is this and n.
@@ -63,6 +63,18 @@ pub(super) struct OnTheirWay<P> {
 impl<P> Default for OnTheirWay<P> {
     fn default() -> Self {
         Self { is_kept: false, changes: Vec::new(), reported: Vec::new() }
+    }
+}
+
+impl Met {
+    fn add<P>(&mut self, what: &What<P>, is_suspended: bool) {
+        let (all, suspended) = match what {
+            What::Mark { .. } => return,
+            What::Program { .. } => (&mut self.programs, &mut self.suspended_programs),
+            What::Erase { .. } => (&mut self.erases, &mut self.suspended_erases),
+        };
+        *all += 1;
+        *suspended += u32::from(is_suspended);
     }
 }
 
@@ -176,8 +188,8 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         let (before, during) = self.cuts.wanted(operation);
         for (wanted, begun) in [(before, false), (during, true)] {
             if wanted {
-                let flash = self.as_cut_during(operation, begun);
-                self.cuts.taken.push(Snapshot { operation, begun, flash });
+                let (flash, met) = self.as_cut_during(Some((operation, begun)));
+                self.cuts.taken.push(Snapshot { operation, begun, met, flash });
             }
         }
         let changes = &mut self.on_their_way.changes;
@@ -187,9 +199,12 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         }
     }
 
-    /// The flash if power failed now, with `last` as the operation that is just about to be complete or, unless
-    /// `begun`, to begin.
-    fn as_cut_during(&mut self, last: u64, begun: bool) -> Self {
+    /// The flash if power failed now, and what the cut has met. `cut` is the operation that is just about to be
+    /// complete or, unless it has begun, to begin.
+    pub(super) fn as_cut_during(&mut self, cut: Option<(u64, bool)>) -> (Self, Met) {
+        // Without one, as if during an operation that is still to come.
+        let (last, begun) = cut.unwrap_or((u64::MAX, false));
+        let mut met = Met::default();
         let mut cuts = std::mem::take(&mut self.cuts);
         let on_their_way = std::mem::take(&mut self.on_their_way);
         let mut flash = self.clone();
@@ -208,12 +223,15 @@ impl<T: Timing, M: Medium> Chip<T, M> {
             };
             if let Some(has_begun) = has_begun {
                 flash.undo(change, has_begun);
+                if has_begun {
+                    met.add(&change.what, self.timing.is_suspended(change.when));
+                }
             }
         }
         flash.timing = self.timing.at_rest();
         std::mem::swap(&mut self.cuts, &mut cuts);
         self.on_their_way = on_their_way;
-        flash
+        (flash, met)
     }
 
     fn block_of(&self, change: &Change<M::Payload>) -> BlockId {

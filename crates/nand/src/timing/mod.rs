@@ -154,6 +154,12 @@ pub trait Timing: Clone {
         None
     }
 
+    /// Whether the program or erase that `when` stands for has been interrupted for a read, and has not been taken up
+    /// again.
+    fn is_suspended(&self, _when: When) -> bool {
+        false
+    }
+
     /// The same with nothing on its way: after a power cut.
     #[must_use]
     fn at_rest(&self) -> Self {
@@ -344,6 +350,10 @@ impl Timing for SwitchedTiming {
 
     fn has_begun(&self, when: When) -> Option<bool> {
         either!(self, timing => timing.has_begun(when))
+    }
+
+    fn is_suspended(&self, when: When) -> bool {
+        either!(self, timing => timing.is_suspended(when))
     }
 
     fn at_rest(&self) -> Self {

@@ -50,6 +50,43 @@ pub enum BuildError {
         /// That of an erase.
         erase: u64,
     },
+    /// Nothing has so much left that it would be suspended.
+    #[error(
+        "drive.nand.suspend.least_left_ns is {given}, a program takes {program} ns and an erase {erase} ns: with no more \
+         than that left nothing is suspended; give less than the longer one, or drive.nand.suspend.most = 0"
+    )]
+    LeastLeft {
+        /// Time left, in ns.
+        given: u64,
+        /// That of a program.
+        program: u64,
+        /// That of an erase.
+        erase: u64,
+    },
+    /// A mark that the drive never reaches.
+    #[error(
+        "drive.ftl.gc.{key} is {blocks}, but only {spare} blocks are more than what the drive offers: there is never \
+         room for so many; give less, 0 to let the drive choose, or more drive.ftl.over_provisioning"
+    )]
+    Spare {
+        /// Which mark.
+        key: &'static str,
+        /// What it says.
+        blocks: u32,
+        /// Good blocks beyond those that the logical units fill.
+        spare: u32,
+    },
+    /// More victims than there can be.
+    #[error(
+        "drive.ftl.gc.victims is {victims}, but the drive has only {blocks} good blocks; 0 lets the drive choose, one \
+         for each die"
+    )]
+    Victims {
+        /// Victims asked for.
+        victims: u32,
+        /// Good blocks.
+        blocks: u32,
+    },
     /// The host would wait when there is nothing to wait for.
     #[error(
         "drive.ftl.gc.pace_blocks is {pace}, it must be more than the {least} erased blocks that are always kept \

@@ -99,6 +99,7 @@ pub(crate) fn checked(config: &DriveConfig) -> Result<(Geometry, u32), BuildErro
             config.controller.nvram.check(logical * u64::from(geometry.sectors_per_unit()))?;
             // What is impossible has been refused for that; now for what is merely out of range.
             config.check()?;
+            check_marks(config, &geometry, units)?;
             Ok((geometry, units))
         }
         _ => Err(BuildError::LogicalPages(logical)),
@@ -115,17 +116,42 @@ fn check_time(config: &DriveConfig, geometry: &Geometry) -> Result<(), BuildErro
             (suspend.suspend_ns + suspend.resume_ns, nand.program_ns, nand.erase_ns);
         return Err(BuildError::Suspend { given, program, erase });
     }
+    if suspend.most > 0 && suspend.least_left_ns >= nand.program_ns.max(nand.erase_ns) {
+        let (given, program, erase) = (suspend.least_left_ns, nand.program_ns, nand.erase_ns);
+        return Err(BuildError::LeastLeft { given, program, erase });
+    }
     let given = |blocks: u32| (blocks > 0).then_some(blocks);
     let least = gc.min_free_blocks.max(geometry.planes() + 2);
     if let Some(pace) = given(gc.pace_blocks).filter(|&pace| pace <= least) {
         return Err(BuildError::Pace { pace, least });
     }
-    match (given(gc.soft_blocks), given(gc.pace_blocks)) {
-        (Some(soft), pace) if soft <= pace.unwrap_or(least) => {
-            Err(BuildError::Soft { soft, pace: pace.unwrap_or(least) })
-        }
+    // The least that the drive would choose is one more than what is always kept.
+    let pace = given(gc.pace_blocks).unwrap_or(least + 1);
+    match given(gc.soft_blocks) {
+        Some(soft) if soft <= pace => Err(BuildError::Soft { soft, pace }),
         _ => Ok(()),
     }
+}
+
+/// Refuses marks that a drive of `logical_units` never reaches.
+fn check_marks(config: &DriveConfig, geometry: &Geometry, logical_units: u32) -> Result<(), BuildError> {
+    let gc = &config.ftl.gc;
+    let (blocks, spare) = good_and_spare(config, geometry, logical_units);
+    for (key, mark) in [("soft_blocks", gc.soft_blocks), ("pace_blocks", gc.pace_blocks)] {
+        if mark > spare {
+            return Err(BuildError::Spare { key, blocks: mark, spare });
+        }
+    }
+    match gc.victims > blocks {
+        true => Err(BuildError::Victims { victims: gc.victims, blocks }),
+        false => Ok(()),
+    }
+}
+
+/// Good blocks, and how many of them are more than the logical units fill.
+fn good_and_spare(config: &DriveConfig, geometry: &Geometry, logical_units: u32) -> (u32, u32) {
+    let blocks = geometry.blocks() - config.nand.factory_bad_blocks;
+    (blocks, blocks.saturating_sub(logical_units.div_ceil(geometry.units_per_block())))
 }
 
 /// The choices of a block-mapped scheme, if the configuration names one.
@@ -198,13 +224,14 @@ pub(crate) fn map_config(
 /// is kept.
 fn marks(config: &DriveConfig, geometry: &Geometry, logical_units: u32) -> Marks {
     let gc = &config.ftl.gc;
-    let blocks = geometry.blocks() - config.nand.factory_bad_blocks;
-    let spare = blocks.saturating_sub(logical_units.div_ceil(geometry.units_per_block()));
+    let (_, spare) = good_and_spare(config, geometry, logical_units);
     let most = (spare / 8).max(1);
     let lanes = geometry.planes();
     let least = gc.min_free_blocks.max(lanes + 2);
     let or = |given: u32, automatic: u32| if given > 0 { given } else { automatic };
-    let pace = or(gc.pace_blocks, least + (2 * lanes).min(most));
+    // Room between the marks, if only the upper one is given.
+    let highest = or(gc.soft_blocks, u32::MAX) - 1;
+    let pace = or(gc.pace_blocks, (least + (2 * lanes).min(most)).min(highest));
     let soft = or(gc.soft_blocks, pace + (lanes / 2 + 2).min(most));
     Marks { soft, pace, victims: or(gc.victims, geometry.dies()) }
 }

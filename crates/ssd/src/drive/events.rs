@@ -211,7 +211,8 @@ impl<F: Inspectable> Drive<F> {
             && self.events.stalled.is_empty()
             && self.events.draining.is_empty()
             && self.buffer.as_ref().is_none_or(|buffer| !buffer.is_crowded())
-            && !self.ftl.nand().has_reported();
+            && !self.ftl.nand().has_reported()
+            && self.power.is_none();
         if !is_over {
             self.settle_all();
         }
@@ -219,6 +220,10 @@ impl<F: Inspectable> Drive<F> {
 
     fn settle_all(&mut self) {
         loop {
+            // What has come by now may have come after a cut.
+            if self.power.is_some() {
+                self.keep_what_cuts_leave();
+            }
             while let Some(token) = self.ftl.nand_mut().next_reported() {
                 self.happen(token);
             }
@@ -345,9 +350,6 @@ impl<F: Inspectable> Drive<F> {
     fn pass_to_news(&mut self, until: SimTime) -> bool {
         let timer = self.events.next().unwrap_or(NEVER);
         let has_news = self.ftl.nand_mut().run(until.min(timer));
-        if self.power.is_some() {
-            self.keep_nvram_of_cut();
-        }
         if has_news {
             self.events.now = self.events.now.max(self.ftl.nand().timing().now());
         } else if timer <= until && timer < NEVER {
@@ -359,6 +361,9 @@ impl<F: Inspectable> Drive<F> {
                 self.events.due.push_back(token);
             }
         } else {
+            if self.power.is_some() {
+                self.keep_what_cuts_leave();
+            }
             return false;
         }
         self.settle_instant();

@@ -178,6 +178,13 @@ impl<P> Flights<P> {
         self.live
     }
 
+    /// Flushes among them.
+    pub(super) fn flushes(&self) -> usize {
+        let is_used = |slot: &u32| !self.unused.contains(slot);
+        let flights = (0..).zip(&self.slots).filter(|(slot, _)| is_used(slot));
+        flights.filter(|(_, flight)| flight.kind == CommandKind::Flush).count()
+    }
+
     /// When the first of those that are complete is so.
     #[inline(always)]
     pub(super) fn first(&self) -> Option<SimTime> {

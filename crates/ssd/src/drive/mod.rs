@@ -21,7 +21,7 @@ use strobe_types::{Geometry, Lba, Request, SimTime};
 
 use self::events::Events;
 use self::flight::{Content, Flights, Work};
-use self::simulated::PlannedCut;
+use self::simulated::Plan;
 use crate::buffer::WriteBuffer;
 use crate::command::{Command, CommandKind, Hint, Range};
 use crate::config::ControllerConfig;
@@ -62,7 +62,7 @@ pub struct Drive<F: MappingScheme> {
     events: Events,
     /// Batches so far.
     batches: u32,
-    power: Option<Box<PlannedCut<F::Payload>>>,
+    power: Option<Box<Plan<F::Payload>>>,
     witness: Option<Box<Witness<F::Payload>>>,
     /// What flash had done before the drive was built on it.
     before: OpCounts,
@@ -237,8 +237,9 @@ impl<F: Inspectable> Drive<F> {
         let mut work = std::mem::replace(&mut flight.work, empty);
         let step = if is_first { self.begin(slot, &mut work) } else { self.go_on(slot, &work) };
         self.note(&work.as_command());
-        // What comes while a flush is under way is not durable when it is complete.
-        if self.witness.is_some() && (is_first || !matches!(work, Work::Flush)) {
+        // What others do while it is under way is not durable when it is complete. Neither is, for the witness, what a
+        // write stores after it had to wait.
+        if self.witness.is_some() && is_first {
             self.flights.get(slot).seen = self.seen();
         }
         self.flights.get(slot).work = work;
@@ -277,7 +278,10 @@ impl<F: Inspectable> Drive<F> {
     /// Goes on with a command that had to wait.
     fn go_on(&mut self, slot: u32, work: &Work<F::Payload>) -> Step {
         match *work {
-            Work::Write { hint, .. } => self.store_units(slot, hint),
+            Work::Write { range, hint, ref content, .. } => {
+                self.merge_again(slot, range, content);
+                self.store_units(slot, hint)
+            }
             _ => self.drain(slot),
         }
     }

@@ -1,26 +1,45 @@
 //! What only a simulation can do: copy itself, have its power cut, and answer for what it gives back.
 
 use strobe_ftl::{Inspectable, Recoverable, Recovery, RecoveryError};
-use strobe_nand::{CutPlan, Nand, PowerCuts, Timing};
+use strobe_nand::{CutPlan, Met, Nand, PowerCuts, Snapshot, Timing};
 use strobe_types::{Lpn, SimTime};
 
 use super::Drive;
 use super::events::Events;
 use super::flight::Flights;
 use crate::command::{Command, Range};
-use crate::device::{Inspect, Simulated};
+use crate::device::{Inspect, PowerCut, Simulated, Underway};
 use crate::nvram::Nvram;
 use crate::witness::{Verdict, Witness};
 
-/// A cut to come.
+/// The cuts to come.
 #[derive(Clone, Debug)]
-pub(super) struct PlannedCut<P> {
-    operation: u64,
-    /// The non-volatile cache as the cut leaves it. Where operations take no time: as it was before the command at
-    /// hand, which is right for a cut anywhere in that command.
+pub(super) struct Plan<P> {
+    cuts: Cuts<P>,
+    /// Where operations take no time: the non-volatile cache as it was before the command at hand, which is right for a
+    /// cut anywhere in that command.
+    before: Option<Nvram<P>>,
+}
+
+#[derive(Clone, Debug)]
+enum Cuts<P> {
+    /// One, with what it leaves when it has happened.
+    At { operation: u64, left: Option<Box<Left<P>>> },
+    /// Everywhere; of those that have happened, what they leave.
+    Everywhere(Vec<Left<P>>),
+    /// One has happened: this is what is left of a drive. What recovers it may be cut, too, everywhere.
+    Dead { is_cut_again: bool },
+}
+
+/// What cuts leave, beside what is on flash.
+#[derive(Clone, Debug)]
+struct Left<P> {
+    /// So many snapshots have been taken when these cuts have happened.
+    snapshots: usize,
     nvram: Option<Nvram<P>>,
-    /// Whether it has happened, where operations take time.
-    is_past: bool,
+    /// Of cuts everywhere.
+    witness: Option<Box<Witness<P>>>,
+    met: Underway,
 }
 
 impl<F> Simulated for Drive<F>
@@ -34,11 +53,47 @@ where
 
     fn plan_cut(&mut self, operation: u64) {
         self.ftl.nand_mut().plan_cuts(CutPlan::At(operation));
-        self.power = Some(Box::new(PlannedCut { operation, nvram: None, is_past: false }));
+        self.power = Some(Box::new(Plan::new(Cuts::At { operation, left: None })));
     }
 
     fn was_cut(&self) -> bool {
         self.has_lost_power()
+    }
+
+    fn cut_everywhere(&mut self) {
+        self.ftl.nand_mut().plan_cuts(CutPlan::Everywhere);
+        let cuts = match self.is_dead() {
+            true => Cuts::Dead { is_cut_again: true },
+            false => Cuts::Everywhere(Vec::new()),
+        };
+        self.power = Some(Box::new(Plan::new(cuts)));
+    }
+
+    fn take_cuts(&mut self) -> Vec<PowerCut> {
+        self.keep_what_cuts_leave();
+        let snapshots = self.ftl.nand_mut().take_snapshots();
+        let lefts = match self.power.as_deref_mut() {
+            Some(Plan { cuts: Cuts::Everywhere(lefts), .. }) => std::mem::take(lefts),
+            _ => Vec::new(),
+        };
+        let mut lefts = lefts.into_iter().peekable();
+        let mut cuts = Vec::with_capacity(snapshots.len());
+        for (at, Snapshot { operation, begun, met, flash }) in snapshots.into_iter().enumerate() {
+            while lefts.next_if(|left| left.snapshots <= at).is_some() {}
+            let Some(left) = lefts.peek() else { break };
+            let met = Underway { flash: met, ..left.met };
+            let drive = Box::new(self.dead(flash, left.nvram.clone(), left.witness.clone()));
+            cuts.push(PowerCut { operation, begun, met, drive });
+        }
+        cuts
+    }
+
+    fn cut_now(&mut self) -> PowerCut {
+        let Snapshot { operation, begun, met, flash } = self.ftl.nand_mut().cut_now();
+        let met = Underway { flash: met, ..self.underway() };
+        let nvram = self.nvram.as_ref().map(Nvram::after_cut);
+        let drive = Box::new(self.dead(flash, nvram, self.witness.clone()));
+        PowerCut { operation, begun, met, drive }
     }
 
     fn watch(&mut self) {
@@ -56,32 +111,64 @@ where
     }
 }
 
-impl<F: Recoverable> Drive<F>
+impl<F: Inspectable + Recoverable + Clone> Drive<F> {
+    /// What a cut has left of this drive.
+    fn dead(
+        &self,
+        flash: F::Nand,
+        nvram: Option<Nvram<F::Payload>>,
+        witness: Option<Box<Witness<F::Payload>>>,
+    ) -> Self {
+        let power = Some(Box::new(Plan::new(Cuts::Dead { is_cut_again: false })));
+        let mut drive = Self { nvram, witness, power, ..self.clone() };
+        *drive.ftl.nand_mut() = flash;
+        drive
+    }
+}
+
+impl<F: Inspectable + Recoverable> Drive<F>
 where
     F::Nand: Clone,
 {
     /// [`Simulated::restart`] of a drive whose type is known.
     pub fn recovered(mut self, now: SimTime) -> Result<(Self, Recovery), RecoveryError> {
-        let flash = match self.ftl.nand_mut().take_snapshots().pop() {
-            Some(snapshot) => {
-                self.nvram = self.power.take().and_then(|cut| cut.nvram);
+        self.keep_what_cuts_leave();
+        let plan = self.power.take().map(|plan| plan.cuts);
+        let mut power = None;
+        let mut flash = match plan {
+            Some(Cuts::At { left: Some(left), .. })
+                if let Some(snapshot) = self.ftl.nand_mut().take_snapshots().pop() =>
+            {
+                self.nvram = left.nvram;
                 snapshot.flash
             }
-            None => {
-                let mut flash = self.ftl.nand().clone();
-                flash.plan_cuts(CutPlan::Never);
+            Some(Cuts::Dead { is_cut_again }) => {
+                power = is_cut_again.then(|| Box::new(Plan::new(Cuts::Everywhere(Vec::new()))));
+                self.ftl.nand().clone()
+            }
+            planned => {
                 self.nvram = self.nvram.as_ref().map(Nvram::after_cut);
+                let mut flash = match planned {
+                    Some(_) => self.ftl.nand_mut().cut_now().flash,
+                    None => self.ftl.nand().clone(),
+                };
+                flash.plan_cuts(CutPlan::Never);
                 flash
             }
         };
-        let mut flash = flash;
         let now = now.max(flash.drain()).max(flash.timing().now());
         let (ftl, recovery) = self.ftl.recover(now, flash)?;
         let buffer = self.buffer.map(|buffer| buffer.emptied());
         let (units, read, flights) = (Vec::new(), Vec::new(), Flights::default());
         let events = Events::at_rest(recovery.finished);
         let controller = self.controller.at_rest();
-        Ok((Self { ftl, buffer, units, read, flights, events, controller, power: None, ..self }, recovery))
+        Ok((Self { ftl, buffer, units, read, flights, events, controller, power, ..self }, recovery))
+    }
+}
+
+impl<P> Plan<P> {
+    fn new(cuts: Cuts<P>) -> Self {
+        Self { cuts, before: None }
     }
 }
 
@@ -89,43 +176,76 @@ impl<F: Inspectable> Drive<F> {
     /// Keeps what a power cut inside the command that now begins would go back to.
     #[inline(always)]
     pub(super) fn begin_command(&mut self) {
-        if self.power.is_some() && !self.is_timed() {
-            self.keep_nvram();
+        if self.power.is_some() {
+            self.keep_before_command();
         }
     }
 
     #[cold]
-    fn keep_nvram(&mut self) {
-        if !self.has_lost_power()
-            && let Some(cut) = &mut self.power
+    fn keep_before_command(&mut self) {
+        self.keep_what_cuts_leave();
+        if !self.is_timed()
+            && let Some(plan) = &mut self.power
         {
-            cut.nvram = self.nvram.as_ref().map(Nvram::after_cut);
+            plan.before = self.nvram.as_ref().map(Nvram::after_cut);
         }
     }
 
-    /// Keeps what the planned cut leaves, if it has just happened.
+    /// Keeps what the planned cuts leave that have just happened. To be called before anything is made of what has come
+    /// meanwhile: it may have come after them.
     #[cold]
-    pub(super) fn keep_nvram_of_cut(&mut self) {
-        if self.is_timed()
-            && self.ftl.nand().was_cut()
-            && let Some(cut) = &mut self.power
-            && !cut.is_past
-        {
-            cut.is_past = true;
-            cut.nvram = self.nvram.as_ref().map(Nvram::after_cut);
+    pub(super) fn keep_what_cuts_leave(&mut self) {
+        let snapshots = self.ftl.nand().snapshots();
+        let Some(plan) = &self.power else { return };
+        let known = match &plan.cuts {
+            Cuts::At { left, .. } => left.as_ref().map_or(0, |left| left.snapshots),
+            Cuts::Everywhere(lefts) => lefts.last().map_or(0, |left| left.snapshots),
+            Cuts::Dead { .. } => return,
+        };
+        if snapshots <= known {
+            return;
+        }
+        let nvram = match self.is_timed() {
+            true => self.nvram.as_ref().map(Nvram::after_cut),
+            false => plan.before.clone(),
+        };
+        let mut left = Left { snapshots, nvram, witness: None, met: self.underway() };
+        match self.power.as_deref_mut().map(|plan| &mut plan.cuts) {
+            Some(Cuts::At { left: kept, .. }) => *kept = Some(Box::new(left)),
+            Some(Cuts::Everywhere(lefts)) => {
+                left.witness = self.witness.clone();
+                lefts.push(left);
+            }
+            _ => {}
         }
     }
 
+    /// What a cut now would meet, but for flash operations.
+    fn underway(&self) -> Underway {
+        Underway {
+            flash: Met::default(),
+            is_collecting: self.ftl.is_collecting(),
+            leaving_units: self.nvram.as_ref().map_or(0, Nvram::leaving_units),
+            flushes: self.flights.flushes(),
+        }
+    }
+
+    fn is_dead(&self) -> bool {
+        self.power.as_ref().is_some_and(|plan| matches!(plan.cuts, Cuts::Dead { .. }))
+    }
+
+    /// Whether the one cut that was planned has happened.
     fn has_lost_power(&self) -> bool {
         let is_timed = self.is_timed();
-        self.power.as_ref().is_some_and(|cut| match is_timed {
-            true => cut.is_past,
-            false => self.operations() >= cut.operation,
+        self.power.as_ref().is_some_and(|plan| match plan.cuts {
+            Cuts::At { ref left, .. } if is_timed => left.is_some(),
+            Cuts::At { operation, .. } => self.operations() >= operation,
+            Cuts::Everywhere(_) | Cuts::Dead { .. } => false,
         })
     }
 
     /// The content of a unit, without asking flash for it.
-    fn peek(&self, lpn: Lpn) -> F::Payload {
+    pub(super) fn peek(&self, lpn: Lpn) -> F::Payload {
         let cached = self.nvram.as_ref().and_then(|nvram| nvram.get(lpn));
         let cached = cached.or_else(|| self.buffer.as_ref()?.get(lpn).cloned());
         cached.unwrap_or_else(|| self.ftl.peek(lpn))

@@ -81,6 +81,21 @@ impl<F: Inspectable> Drive<F> {
         ready
     }
 
+    /// Others may have changed sectors beside those of a write that has waited for a place, in the units of which it
+    /// writes a part: these are merged anew, with what the drive knows of them by now.
+    pub(super) fn merge_again(&mut self, slot: u32, range: Range, content: &Content<F::Payload>) {
+        let mut rest = std::mem::take(&mut self.flights.get(slot).rest);
+        for (lpn, first, count) in self.geometry.parts(range.lba, range.sectors) {
+            if count < self.geometry.sectors_per_unit()
+                && let Some(unit) = rest.iter_mut().find(|unit| unit.lpn == lpn)
+            {
+                let part = content.of(lpn, range, &self.geometry);
+                unit.payload = self.peek(lpn).merge(&part, first, count, self.geometry.unit_bytes());
+            }
+        }
+        self.flights.get(slot).rest = rest;
+    }
+
     /// Writes the units gathered for the command in `slot`, as far as there are places. What they were merged with is
     /// there at `ready`.
     fn store(&mut self, slot: u32, ready: When, hint: Hint) -> Step {
@@ -225,13 +240,13 @@ impl<F: Inspectable> Drive<F> {
             while let Some(nvram) = &mut self.nvram
                 && !nvram.has_place(unit.lpn)
             {
-                if !nvram.is_making_room() {
-                    nvram.make_room(&mut self.ftl)?;
-                }
-                // Whoever does not wait takes the place before it is free: the command waits for it instead.
-                if let Some(free) = nvram.give_away() {
+                // Whoever does not wait comes before the place is free: the command waits for it instead.
+                if let Some(free) = nvram.next_place() {
                     done = self.both(done, free);
+                    break;
                 }
+                let departed = nvram.make_room(&mut self.ftl)?;
+                self.when_arrived(departed);
             }
             let at = self.absorb(unit, ready);
             done = self.both(done, at);

@@ -3,12 +3,12 @@
 use strobe_ftl::gc::Greedy;
 use strobe_nand::NandOp;
 use strobe_ssd::{
-    AllocationName, BuildError, DataMode, DriveConfig, MigrationName, POLICIES, Room, build, build_on_image,
-    build_with, memory_bytes, presets,
+    AllocationName, BuildError, DataMode, DriveConfig, GcMode, MigrationName, POLICIES, Room, SuspendTable,
+    build, build_on_image, build_with, memory_bytes, presets,
 };
 use strobe_types::{Geometry, Op};
 
-use crate::setup::{T0, TRANSFER, buffered, closed, config, shaped, unit_writes, write_unit};
+use crate::setup::{ERASE, PROGRAM, T0, TRANSFER, buffered, closed, config, shaped, unit_writes, write_unit};
 
 #[test]
 fn every_preset_parses_and_describes_a_possible_drive() {
@@ -170,6 +170,82 @@ fn drives_that_cannot_work_are_refused() {
     let mut dead = config();
     dead.nand.factory_bad_blocks = 1000;
     assert!(matches!(build(&dead, false, 1), Err(BuildError::AllBad { .. })));
+}
+
+/// 32 blocks, 20 of them for the host; a program takes 700 µs, an erase 5 ms; three blocks are always kept.
+#[test]
+fn times_and_marks_that_contradict_each_other_are_refused_with_key_and_cure() {
+    let refused = |change: fn(&mut DriveConfig), parts: &[&str]| {
+        let mut config = config();
+        config.ftl.gc.mode = GcMode::Background;
+        change(&mut config);
+        let Err(error) = build(&config, true, 1) else { panic!("built, but {parts:?}") };
+        let text = error.to_string();
+        assert!(parts.iter().all(|part| text.contains(part)), "{parts:?}: {text}");
+        let cures = ["from 0 to", "0 lets the drive choose", "0 to let the drive choose", "suspend.most = 0"];
+        let has_cure = cures.iter().any(|cure| text.contains(cure));
+        assert!(has_cure, "{text}");
+    };
+    let suspend = |most, suspend_ns, resume_ns, least_left_ns| SuspendTable {
+        most,
+        suspend_ns,
+        resume_ns,
+        least_left_ns,
+    };
+    let sum = "suspend_ns + resume_ns is 700000 ns";
+    refused(
+        |c| c.nand.suspend = SuspendTable { most: 1, suspend_ns: 700_000, resume_ns: 0, ..c.nand.suspend },
+        &[sum],
+    );
+    refused(
+        |c| c.nand.suspend = SuspendTable { most: 1, suspend_ns: 0, resume_ns: 700_000, ..c.nand.suspend },
+        &[sum],
+    );
+    refused(
+        |c| (c.nand.suspend.most, c.nand.suspend.least_left_ns) = (1, ERASE),
+        &["least_left_ns is 5000000"],
+    );
+    refused(|c| c.nand.suspend.most = 1_000_001, &["drive.nand.suspend.most = 1000001", "from 0 to 1000000"]);
+    refused(|c| c.nand.suspend.suspend_ns = u64::MAX / 2, &["drive.nand.suspend.suspend_ns", "from 0 to"]);
+    refused(|c| c.nand.suspend.resume_ns = u64::MAX / 2, &["drive.nand.suspend.resume_ns", "from 0 to"]);
+    refused(
+        |c| c.nand.suspend.least_left_ns = u64::MAX / 2,
+        &["drive.nand.suspend.least_left_ns", "from 0 to"],
+    );
+    refused(|c| c.ftl.gc.pace_blocks = 3, &["drive.ftl.gc.pace_blocks is 3", "more than the 3", "0 lets"]);
+    refused(|c| c.ftl.gc.soft_blocks = 4, &["drive.ftl.gc.soft_blocks is 4", "more than the 4", "0 lets"]);
+    refused(
+        |c| (c.ftl.gc.soft_blocks, c.ftl.gc.pace_blocks) = (6, 6),
+        &["soft_blocks is 6", "more than the 6"],
+    );
+    refused(
+        |c| (c.ftl.gc.soft_blocks, c.ftl.gc.pace_blocks) = (6, 9),
+        &["soft_blocks is 6", "more than the 9"],
+    );
+    refused(|c| c.ftl.gc.soft_blocks = 13, &["drive.ftl.gc.soft_blocks is 13", "only 12 blocks"]);
+    refused(|c| c.ftl.gc.pace_blocks = 13, &["drive.ftl.gc.pace_blocks is 13", "only 12 blocks"]);
+    refused(|c| c.ftl.gc.victims = 33, &["drive.ftl.gc.victims is 33", "32 good blocks", "0 lets"]);
+    refused(
+        |c| c.controller.schedule.host_program_ns = u64::MAX / 2,
+        &["drive.controller.schedule.host_program_ns"],
+    );
+    refused(|c| c.controller.schedule.background_read_ns = u64::MAX / 2, &["schedule.background_read_ns"]);
+    refused(
+        |c| c.controller.schedule.background_program_ns = u64::MAX / 2,
+        &["schedule.background_program_ns"],
+    );
+    refused(|c| c.controller.schedule.erase_ns = u64::MAX / 2, &["drive.controller.schedule.erase_ns"]);
+    // At the edge they work.
+    for (soft, pace, victims) in [(5, 0, 0), (5, 4, 1), (12, 4, 32), (12, 11, 2), (0, 12, 0), (0, 4, 0)] {
+        let mut config = config();
+        let gc = &mut config.ftl.gc;
+        (gc.mode, gc.soft_blocks, gc.pace_blocks, gc.victims) = (GcMode::Background, soft, pace, victims);
+        config.nand.suspend = suspend(1, PROGRAM - 1, 0, ERASE - 1);
+        let mut engine = build(&config, true, 1).expect("possible");
+        engine.run(&unit_writes(160, 3000, 1), &[], &mut closed(4)).expect("runs");
+        assert!(engine.stats().gc.victims > 0, "{soft} {pace} {victims}");
+        engine.check().expect("state");
+    }
 }
 
 #[test]

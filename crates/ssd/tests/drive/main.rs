@@ -9,6 +9,7 @@ mod buffer_time;
 mod byte_model;
 mod commands;
 mod configuration;
+mod cut_in_time;
 mod door;
 mod end_of_life;
 mod freeze;

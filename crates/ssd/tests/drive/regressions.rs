@@ -1,11 +1,12 @@
 //! Bugs that were found by testing the whole drive, each pinned down.
 
 use strobe_nand::NoMedium;
-use strobe_ssd::build;
-use strobe_types::Request;
+use strobe_ssd::{Command, DataMode, Hint, Range, build};
+use strobe_types::{Lba, Request, SimTime};
 
 use crate::setup::{
-    Host as _, PROGRAM, T0, TRANSFER, UNIT, closed, config, shaped, timed, unit_writes, write, write_unit,
+    Host as _, PROGRAM, T0, TRANSFER, UNIT, buffered, cached, closed, config, shaped, timed, unit_writes,
+    write, write_unit,
 };
 
 /// A page that joined a multi-plane group did not wait for the registers: without cache program its
@@ -46,5 +47,60 @@ fn a_failed_program_on_a_fresh_drive_does_not_end_the_run() {
         let requests: Vec<Request> = (0..160).map(write_unit).collect();
         assert_eq!(engine.run(&requests, &[], &mut closed(1)), Ok(()), "seed {seed}");
         engine.check().expect("state");
+    }
+}
+
+/// A write of a part of a unit that waited for a place in the buffer kept the rest of the unit as it was when it came:
+/// what other commands had made of it meanwhile was undone.
+#[test]
+fn a_write_that_waits_for_a_place_leaves_the_sectors_beside_it_alone() {
+    let mut config = buffered(config(), 2);
+    config.nand.data = DataMode::Bytes;
+    let mut drive = build(&config, true, 1).expect("a drive");
+    let unit = u64::from(UNIT);
+    let now = drive.write_bytes(T0, Lba::new(9 * unit), &[7; 4096]).expect("runs");
+    let now = drive.settle(now).expect("runs");
+    let range = |lba, sectors| Range::new(Lba::new(lba), sectors);
+    for at in 0..4 {
+        drive.submit(now, at, &Command::write(range(at * unit, UNIT)), None);
+    }
+    drive.submit(now, 4, &Command::write(range(9 * unit, 1)), Some(&[8; 512]));
+    drive.submit(now, 5, &Command::WriteZeroes { range: range(9 * unit + 1, 1), deallocate: false }, None);
+    let mut done = Vec::new();
+    drive.advance(now + 100 * PROGRAM, &mut done);
+    assert_eq!(done.len(), 6);
+    assert!(
+        done.iter().position(|done| done.tag == 5) < done.iter().position(|done| done.tag == 4),
+        "{done:?}"
+    );
+    let mut read = [0; 3 * 512];
+    drive.read_bytes(SimTime::from_ns(u64::MAX / 2), Lba::new(9 * unit), &mut read).expect("runs");
+    assert_eq!(read.chunks(512).map(|sector| sector[0]).collect::<Vec<_>>(), [8, 0, 7]);
+}
+
+/// A forced write took the place of a unit in the non-volatile cache that was still on its way to flash: a power cut
+/// found it nowhere.
+#[test]
+fn what_leaves_the_non_volatile_cache_for_a_forced_write_survives_a_cut() {
+    let mut config = cached(buffered(config(), 2), 2);
+    (config.nand.data, config.ftl.durable_map) = (DataMode::Bytes, true);
+    let mut drive = build(&config, true, 1).expect("a drive");
+    let mut now = T0;
+    for unit in 0..2 {
+        now = drive.write_bytes(now, Lba::new(unit * u64::from(UNIT)), &[7; 4096]).expect("runs");
+    }
+    drive.cut_everywhere();
+    let range = Range::new(Lba::new(5 * u64::from(UNIT)), UNIT);
+    drive.submit(now, 0, &Command::Write { range, fua: true, hint: Hint::None }, Some(&[8; 4096]));
+    let mut cuts = vec![drive.cut_now()];
+    drive.advance(now + 10 * PROGRAM, &mut Vec::new());
+    cuts.extend(drive.take_cuts());
+    assert!(cuts.len() > 2 && cuts[0].met.leaving_units > 0);
+    for cut in cuts {
+        let (mut back, recovery) = cut.drive.restart(now).expect("recovers");
+        back.check().expect("state");
+        let mut read = [0; 2 * 4096];
+        back.read_bytes(recovery.finished, Lba::new(0), &mut read).expect("runs");
+        assert_eq!(read, [7; 2 * 4096], "cut at {}", cut.operation);
     }
 }

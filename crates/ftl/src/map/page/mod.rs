@@ -342,6 +342,10 @@ impl<N: Nand, V: VictimPolicy> Inspectable for PageMap<N, V> {
         self.blocks.free.count()
     }
 
+    fn is_collecting(&self) -> bool {
+        self.background.is_at_work()
+    }
+
     fn peek(&self, lpn: Lpn) -> N::Payload {
         self.map.locate(lpn).map_or_else(N::Payload::zero, |ppa| self.nand.payload(ppa))
     }

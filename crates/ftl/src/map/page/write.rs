@@ -208,8 +208,11 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             }
             let plane = self.streams[stream].wanted_plane();
             let Some(block) = self.blocks.free.take(plane, self.wanted(stream)) else {
-                // What is kept for copies of victims under way is enough for them, but not for a block on every plane.
-                if !self.background.is_idle() && self.streams[stream].turn_to_open_lane() {
+                // What is kept for copies of victims under way is enough for them, but not for a block on every plane; and
+                // power cuts in collections, one after the other, may have left less than that.
+                if (!is_for_host(cause) || !self.background.is_idle())
+                    && self.streams[stream].turn_to_open_lane()
+                {
                     continue;
                 }
                 // The reserve suffices unless media fail: then blocks leave service without being replaced.

@@ -448,6 +448,13 @@ impl Timing for ArrayTiming {
         self.ops.awaited(when).map(|op| self.ops[op].state == State::Running)
     }
 
+    fn is_suspended(&self, when: When) -> bool {
+        self.ops.awaited(when).map(|op| &self.ops[op]).is_some_and(|op| {
+            let suspended = self.dies[op.die as usize].suspended;
+            op.state == State::Running && suspended.is_some_and(|suspended| suspended.group.kind == op.kind)
+        })
+    }
+
     fn at_rest(&self) -> Self {
         self.idle()
     }

@@ -21,8 +21,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     #[inline]
     pub(in super::super) fn has_room_for_host(&self, units: u32) -> bool {
         let Some(marks) = self.background.marks else { return true };
-        let is_at_work = !self.background.victims.is_empty() || self.background.is_collecting_whole;
-        if !is_at_work || self.end_of_life.is_some() {
+        if !self.background.is_at_work() || self.end_of_life.is_some() {
             return true;
         }
         let spare = self.blocks_for_host();

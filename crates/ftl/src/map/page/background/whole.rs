@@ -5,9 +5,16 @@ use strobe_nand::{Cause, Nand, Timing, When};
 use strobe_types::BlockId;
 
 use super::super::{BlockState, PageMap, Scratch};
-use super::ERASED;
+use super::{Background, ERASED};
 use crate::FtlError;
 use crate::gc::VictimPolicy;
+
+impl Background {
+    /// Whether victims are under way.
+    pub(in super::super) fn is_at_work(&self) -> bool {
+        !self.victims.is_empty() || self.is_collecting_whole
+    }
+}
 
 impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// Finishes what is under way on the spot: for whoever cannot wait.

@@ -1,0 +1,160 @@
+//! Tiny drives of all kinds whose flash takes time.
+
+use strobe_ssd::{
+    BuildError, CopyMode, DataMode, DriveConfig, GcMode, GcStreamName, MigrationName, NvramPolicyName,
+    PlacementName, ScheduleTable, SectorRange, Simulated, SuspendTable, WearLevelingName, build,
+};
+use strobe_types::Prng;
+
+use crate::setup::config;
+
+/// Which drives are wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Page-mapped, the map in memory or paged on demand.
+    Page,
+    /// Block-mapped, of all schemes.
+    Block,
+}
+
+/// A random drive of that kind, as full as it can be.
+pub(super) fn any_drive(kind: Kind, rng: &mut Prng) -> Option<(DriveConfig, Box<dyn Simulated>)> {
+    let mut config = any_config(kind, rng);
+    let nand = &config.nand;
+    let blocks = nand.channels * nand.dies_per_channel * nand.planes_per_die * nand.blocks_per_plane;
+    let units = blocks * nand.pages_per_block * nand.page_bytes / config.ftl.mapping_unit_bytes;
+    let mut logical = units;
+    let seed = rng.bits();
+    loop {
+        config.ftl.logical_pages = Some(logical);
+        if config.controller.nvram.policy == NvramPolicyName::LbaRange {
+            let sectors = u64::from(logical * config.ftl.mapping_unit_bytes / 512);
+            let first_sector = sectors / 5;
+            config.controller.nvram.ranges = vec![SectorRange { first_sector, sectors: sectors / 3 + 1 }];
+        }
+        match build(&config, true, seed) {
+            Ok(_) if may_fail(&config) && logical > 1 => {
+                // Failing blocks eat what is spare.
+                config.ftl.logical_pages = Some(logical.div_ceil(2));
+                let nvram = &mut config.controller.nvram;
+                (nvram.policy, nvram.ranges) = (NvramPolicyName::Lru, Vec::new());
+                let drive = build(&config, true, seed).expect("less than is possible");
+                return Some((config, drive));
+            }
+            Ok(drive) => return Some((config, drive)),
+            Err(BuildError::Capacity(_) | BuildError::BlockMap(_) | BuildError::Spare { .. }) => {
+                logical = logical.checked_sub((logical / 20).max(1)).filter(|&logical| logical > 0)?;
+            }
+            Err(error) => panic!("{config:?}: {error}"),
+        }
+    }
+}
+
+/// Whether programs fail: then the drive may come to its end.
+pub(super) fn may_fail(config: &DriveConfig) -> bool {
+    config.nand.program_fail_rate > 0.0
+}
+
+fn any_config(kind: Kind, rng: &mut Prng) -> DriveConfig {
+    let mut config = config();
+    flash(&mut config, rng);
+    match kind {
+        Kind::Page => page_map(&mut config, rng),
+        Kind::Block => block_map(&mut config, rng),
+    }
+    controller(&mut config, rng);
+    config
+}
+
+fn pick<T: Copy>(rng: &mut Prng, choices: &[T]) -> T {
+    choices[rng.below(choices.len() as u32) as usize]
+}
+
+/// Times of all kinds of flash; none is zero.
+fn flash(config: &mut DriveConfig, rng: &mut Prng) {
+    let nand = &mut config.nand;
+    let unit_bytes = pick(rng, &[512, 512, 1024]);
+    (nand.channels, nand.dies_per_channel, nand.planes_per_die) =
+        pick(rng, &[(1, 1, 1), (1, 2, 1), (2, 1, 1), (1, 1, 2), (2, 2, 1), (1, 2, 2)]);
+    let planes = nand.channels * nand.dies_per_channel * nand.planes_per_die;
+    nand.blocks_per_plane = pick(rng, &[20, 26, 34]) / planes.min(2);
+    nand.pages_per_block = pick(rng, &[2, 4, 4, 6]);
+    nand.page_bytes = unit_bytes * pick(rng, &[1, 1, 2]);
+    config.ftl.mapping_unit_bytes = unit_bytes;
+    nand.read_ns = pick(rng, &[5, 50]);
+    nand.program_ns = pick(rng, &[100, 700]);
+    nand.erase_ns = pick(rng, &[200, 2000, 8000]);
+    // 512 bytes in 2, 10 and 100 ns.
+    nand.channel_mb_s = pick(rng, &[0, 256_000, 51_200, 5_120]);
+    nand.cache_program = rng.below(3) == 0;
+    nand.suspend = SuspendTable {
+        most: pick(rng, &[0, 3, 10, 100]),
+        suspend_ns: pick(rng, &[0, 10, 40]),
+        resume_ns: pick(rng, &[0, 5, 40]),
+        least_left_ns: pick(rng, &[0, 10, 50]),
+    };
+    nand.factory_bad_blocks = u32::from(rng.below(6) == 0);
+    nand.program_fail_rate = pick(rng, &[0.0, 0.0, 0.0, 0.0, 0.0, 0.004]);
+    nand.data = DataMode::Bytes;
+    config.ftl.durable_map = true;
+}
+
+fn page_map(config: &mut DriveConfig, rng: &mut Prng) {
+    let planes = config.nand.channels * config.nand.dies_per_channel * config.nand.planes_per_die;
+    let ftl = &mut config.ftl;
+    ftl.mapping = pick(rng, &["page", "page", "page", "dftl"]).to_owned();
+    if ftl.mapping == "dftl" {
+        ftl.translation.cached_entries = pick(rng, &[1, 6, 20, 50]);
+        ftl.translation.batched_eviction = rng.below(2) == 0;
+    } else if rng.below(3) == 0 {
+        ftl.copy_mode = CopyMode::Logical;
+        ftl.virtual_map_entries = pick(rng, &[1, 3, 40]);
+    }
+    ftl.placement = pick(rng, &[PlacementName::Stripe, PlacementName::FreeFirst]);
+    let gc = &mut ftl.gc;
+    gc.mode = pick(rng, &[GcMode::Background, GcMode::Background, GcMode::Background, GcMode::StopTheWorld]);
+    gc.stream = pick(rng, &[GcStreamName::Own, GcStreamName::Own, GcStreamName::Host]);
+    gc.migration =
+        pick(rng, &[MigrationName::None, MigrationName::None, MigrationName::None, MigrationName::HotCold]);
+    gc.victim = pick(rng, &["greedy", "greedy", "fifo", "cost-benefit", "d-choices"]).to_owned();
+    gc.victims = pick(rng, &[0, 1, 2, 4]);
+    if rng.below(2) == 0 {
+        gc.pace_blocks = planes + 3 + rng.below(2);
+        gc.soft_blocks = gc.pace_blocks + 1 + rng.below(4);
+    }
+    if rng.below(6) == 0 {
+        config.ftl.wear_leveling.kind = pick(rng, &[WearLevelingName::Swap, WearLevelingName::DualPool]);
+        config.ftl.wear_leveling.threshold = 2;
+    }
+}
+
+fn block_map(config: &mut DriveConfig, rng: &mut Prng) {
+    let ftl = &mut config.ftl;
+    ftl.mapping = pick(rng, &["replacement-block", "log-block", "fast"]).to_owned();
+    ftl.log_blocks = pick(rng, &[2, 3, 5]);
+    config.nand.any_page_order = ftl.mapping == "replacement-block" || rng.below(2) == 0;
+    config.nand.page_bytes = ftl.mapping_unit_bytes;
+}
+
+fn controller(config: &mut DriveConfig, rng: &mut Prng) {
+    let unit_bytes = u64::from(config.ftl.mapping_unit_bytes);
+    let controller = &mut config.controller;
+    let patience = pick(rng, &[0, 100, 3_000, 1_000_000]);
+    controller.schedule = ScheduleTable {
+        host_program_ns: patience,
+        background_read_ns: pick(rng, &[0, 1, 2]) * patience,
+        background_program_ns: pick(rng, &[0, 2, 4]) * patience,
+        erase_ns: pick(rng, &[0, 1, 8]) * patience,
+    };
+    controller.command_ns = pick(rng, &[0, 0, 7]);
+    controller.link_mb_s = pick(rng, &[0, 0, 51_200]);
+    controller.write_buffer_bytes = unit_bytes * pick(rng, &[0, 0, 3, 8, 20]);
+    let units = pick(rng, &[0, 0, 2, 5, 12]);
+    controller.nvram.bytes = unit_bytes * units;
+    controller.nvram.write_ns = pick(rng, &[0, 3]);
+    controller.nvram.read_ns = pick(rng, &[0, 3]);
+    if units > 0 {
+        controller.nvram.policy =
+            pick(rng, &[NvramPolicyName::Lru, NvramPolicyName::LbaRange, NvramPolicyName::Hint]);
+    }
+}

@@ -1,0 +1,238 @@
+//! Power cuts of whole drives in virtual time: several commands outstanding, collection under way, programs and erases
+//! suspended, caches being written back.
+//!
+//! Random tiny drives are built as everybody builds them. Their power is cut at every flash operation, before it begins
+//! and in its midst, and at instants between; each drive that is left is restarted, checked as a whole, and held to two
+//! accounts: its own (`Simulated::verify`), and a naive one of what the host has been told, sector by sector. Some go on
+//! and are cut again, in the midst of their recovery too.
+
+mod drives;
+mod host;
+mod model;
+
+use strobe_ssd::{CommandError, DriveConfig, PowerCut, Simulated, Underway};
+use strobe_types::{Prng, SimTime};
+
+use self::drives::{Kind, any_drive, may_fail};
+use self::host::{Host, fill, first_contents, read_all};
+use self::model::Model;
+use crate::setup::T0;
+
+/// Cuts, and what they have met.
+#[derive(Clone, Copy, Debug, Default)]
+struct Tally {
+    cuts: u64,
+    /// At instants, rather than operations.
+    at_instants: u64,
+    /// Of drives that had been cut before.
+    again: u64,
+    /// Of recoveries.
+    of_recoveries: u64,
+    programs: u64,
+    erases: u64,
+    suspended_programs: u64,
+    suspended_erases: u64,
+    collecting: u64,
+    leaving: u64,
+    flushing: u64,
+}
+
+impl Tally {
+    fn add(&mut self, met: &Underway) {
+        let Underway { flash, is_collecting, leaving_units, flushes } = *met;
+        self.cuts += 1;
+        let counts = [
+            (&mut self.programs, flash.programs > 0),
+            (&mut self.erases, flash.erases > 0),
+            (&mut self.suspended_programs, flash.suspended_programs > 0),
+            (&mut self.suspended_erases, flash.suspended_erases > 0),
+            (&mut self.collecting, is_collecting),
+            (&mut self.leaving, leaving_units > 0),
+            (&mut self.flushing, flushes > 0),
+        ];
+        counts.into_iter().for_each(|(count, is_met)| *count += u64::from(is_met));
+    }
+
+    fn join(&mut self, other: &Self) {
+        let counts = [
+            (&mut self.cuts, other.cuts),
+            (&mut self.at_instants, other.at_instants),
+            (&mut self.again, other.again),
+            (&mut self.of_recoveries, other.of_recoveries),
+            (&mut self.programs, other.programs),
+            (&mut self.erases, other.erases),
+            (&mut self.suspended_programs, other.suspended_programs),
+            (&mut self.suspended_erases, other.suspended_erases),
+            (&mut self.collecting, other.collecting),
+            (&mut self.leaving, other.leaving),
+            (&mut self.flushing, other.flushing),
+        ];
+        counts.into_iter().for_each(|(count, more)| *count += more);
+    }
+}
+
+/// So often in a row a drive is gone on with and cut again.
+const GENERATIONS: u32 = 2;
+
+/// A test of one drive.
+struct Torture<'a> {
+    config: &'a DriveConfig,
+    seed: u64,
+    /// One of so many cuts is gone on from.
+    again: u32,
+    /// The cuts that led to the drive at hand.
+    trail: Vec<String>,
+    tally: Tally,
+}
+
+/// A drive that was restarted, since when, and what its sectors read as.
+struct Back {
+    drive: Box<dyn Simulated>,
+    now: SimTime,
+    read: Vec<u64>,
+}
+
+impl Torture<'_> {
+    fn place(&self, what: &str) -> String {
+        let trail = self.trail.join(", then ");
+        format!("seed {}, cut {}: {trail}, then {what}, of {:?}", self.seed, self.tally.cuts, self.config)
+    }
+
+    /// Restarts a drive that was cut and holds it to what it may read as, and so all that cuts in its recovery leave.
+    fn restart(&mut self, drive: Box<dyn Simulated>, now: SimTime, model: &Model, what: &str) -> Back {
+        let place = || self.place(what);
+        let (mut drive, recovery) = drive.restart(now).unwrap_or_else(|error| panic!("{}: {error}", place()));
+        let cuts = drive.take_cuts();
+        drive.check().unwrap_or_else(|error| panic!("{}: {error}", place()));
+        assert_eq!(drive.verify().expect("watched").wrong, [], "{}", place());
+        let read = read_all(&mut *drive, recovery.finished, &place);
+        model.verify(&read, &place);
+        let now = drive.next_event().unwrap_or(recovery.finished).max(recovery.finished);
+        for cut in cuts {
+            self.tally.of_recoveries += 1;
+            self.tally.add(&cut.met);
+            let what = format!("{what}, recovery cut {} {}", when(&cut), cut.operation);
+            self.restart(cut.drive, now, model, &what);
+        }
+        Back { drive, now, read }
+    }
+
+    /// Looks at a cut; one that is gone on from is followed by others, `depth` of them in a row.
+    fn look(&mut self, mut cut: PowerCut, model: &Model, rng: &mut Prng, depth: u32) {
+        self.tally.add(&cut.met);
+        self.tally.again += u64::from(depth < GENERATIONS);
+        let what = format!("{} {}", when(&cut), cut.operation);
+        if depth == 0 || rng.below(self.again) > 0 {
+            self.restart(cut.drive, T0, model, &what);
+            return;
+        }
+        cut.drive.cut_everywhere();
+        let back = self.restart(cut.drive, T0, model, &what);
+        let mut model = model.clone();
+        model.observe(&back.read);
+        let host = Host::new(self.config, back.drive, model, back.now, rng);
+        self.trail.push(what);
+        self.cut_under(host, 8, rng, depth - 1);
+        self.trail.pop();
+    }
+
+    /// Cuts power at every operation of `steps` steps of `host`, and of all that they leave to do. Without a cut
+    /// everything is the newest in the end.
+    fn cut_under(&mut self, mut host: Host<'_>, steps: u32, rng: &mut Prng, depth: u32) {
+        for step in 0..=steps {
+            let look = &mut |cut, model: &Model, rng: &mut Prng| self.look(cut, model, rng, depth);
+            let result = if step < steps { host.step(rng, look) } else { host.drain(rng, look) };
+            self.tally.at_instants += std::mem::take(&mut host.instants);
+            if self.has_ended(result, &host) {
+                return;
+            }
+        }
+        let place = || self.place("no cut");
+        let read = read_all(&mut *host.drive, host.now, &place);
+        host.model.verify_newest(&read, &place);
+    }
+
+    /// Whether the drive has come to its end, as one whose programs fail may.
+    fn has_ended(&self, result: Result<(), CommandError>, host: &Host<'_>) -> bool {
+        host.drive.check().unwrap_or_else(|error| panic!("{}: {error}", self.place("no cut")));
+        match result {
+            Ok(()) => false,
+            Err(error) if may_fail(self.config) => {
+                assert!(host.drive.failure().is_none(), "{error}");
+                true
+            }
+            Err(error) => panic!("{}: {error}", self.place("no cut")),
+        }
+    }
+}
+
+fn when(cut: &PowerCut) -> &'static str {
+    if cut.begun { "in" } else { "before" }
+}
+
+/// Tortures the drive of `seed`, if there is one.
+fn torture(kind: Kind, seed: u64, steps: u32) -> Tally {
+    let mut rng = Prng::new(seed);
+    let Some((config, mut drive)) = any_drive(kind, &mut rng) else { return Tally::default() };
+    let mut torture =
+        Torture { config: &config, seed, again: 100, trail: Vec::new(), tally: Tally::default() };
+    match fill(&mut *drive) {
+        Ok(now) => {
+            let model = Model::new(&first_contents(drive.sectors()));
+            drive.watch();
+            drive.cut_everywhere();
+            let host = Host::new(&config, drive, model, now, &mut rng);
+            torture.cut_under(host, steps, &mut rng, GENERATIONS);
+        }
+        Err(error) => assert!(may_fail(&config), "{}: {error}", torture.place("no cut")),
+    }
+    torture.tally
+}
+
+/// Tortures drives until there were `cuts` cuts; all that can be met must be.
+fn torture_until(kind: Kind, cuts: u64, first_seed: u64) {
+    let mut sum = Tally::default();
+    let mut seed = first_seed;
+    while sum.cuts < cuts {
+        sum.join(&torture(kind, seed, 30));
+        seed += 1;
+    }
+    eprintln!("seeds {first_seed}..{seed}: {sum:?}");
+    let Tally { cuts, at_instants, again, of_recoveries, programs, erases, flushing, leaving, .. } = sum;
+    for (what, count, share) in [
+        ("between operations", at_instants, 100),
+        ("of drives cut before", again, 20),
+        ("of recoveries", of_recoveries, 100),
+        ("met a program", programs, 3),
+        ("met an erase", erases, 20),
+        ("met a suspended program", sum.suspended_programs, 1000),
+        ("met a suspended erase", sum.suspended_erases, 5000),
+        ("met a flush", flushing, 20),
+        ("met a departure from the non-volatile cache", leaving, 20),
+        ("met collection under way", if kind == Kind::Page { sum.collecting } else { cuts }, 10),
+    ] {
+        assert!(count >= cuts / share, "only {count} of {cuts} cuts {what}");
+    }
+}
+
+#[test]
+fn page_mapped_drives_lose_nothing_durable_while_they_are_at_work() {
+    torture_until(Kind::Page, 20_000, 1);
+}
+
+#[test]
+fn block_mapped_drives_lose_nothing_durable_while_they_are_at_work() {
+    torture_until(Kind::Block, 10_000, 1);
+}
+
+#[test]
+#[ignore = "minutes long: make test-long"]
+fn page_mapped_drives_lose_nothing_durable_in_millions_of_cuts() {
+    torture_until(Kind::Page, 3_000_000, 1_000_000);
+}
+
+#[test]
+#[ignore = "minutes long: make test-long"]
+fn block_mapped_drives_lose_nothing_durable_in_millions_of_cuts() {
+    torture_until(Kind::Block, 1_500_000, 2_000_000);
+}

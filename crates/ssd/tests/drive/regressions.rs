@@ -125,7 +125,8 @@ fn a_newer_version_does_not_overtake_the_one_that_leaves_the_non_volatile_cache(
         for tag in 100..150 {
             drive.submit(now, tag, &Command::Read { range: range(busy) }, None);
         }
-        drive.submit(now, 2, &write(2, Hint::Metadata), Some(&[1; 4096]));
+        // What a copy covers leaves the cache; this one brings nothing.
+        drive.submit(now, 2, &Command::Copy { destination: Lba::new(0), sources: &[range(50)] }, None);
         drive.submit(now, 3, &write(0, Hint::None), Some(&[2; 4096]));
         let (mut done, mut is_complete) = (Vec::new(), false);
         while let Some(next) = drive.next_event() {

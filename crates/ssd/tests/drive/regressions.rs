@@ -1,7 +1,7 @@
 //! Bugs that were found by testing the whole drive, each pinned down.
 
 use strobe_nand::NoMedium;
-use strobe_ssd::{Command, DataMode, Hint, Range, build};
+use strobe_ssd::{Command, DataMode, Hint, NvramPolicyName, Range, build};
 use strobe_types::{Lba, Request, SimTime};
 
 use crate::setup::{
@@ -102,5 +102,43 @@ fn what_leaves_the_non_volatile_cache_for_a_forced_write_survives_a_cut() {
         let mut read = [0; 2 * 4096];
         back.read_bytes(recovery.finished, Lba::new(0), &mut read).expect("runs");
         assert_eq!(read, [7; 2 * 4096], "cut at {}", cut.operation);
+    }
+}
+
+/// A unit on its way out of the non-volatile cache was written again past the cache, and the newer version was on flash
+/// first: a power cut brought the older one back.
+#[test]
+fn a_newer_version_does_not_overtake_the_one_that_leaves_the_non_volatile_cache() {
+    // One die or the other is kept busy with reads.
+    for busy in [20, 21] {
+        let mut config = cached(shaped(2, 1, 1), 2);
+        config.controller.nvram.policy = NvramPolicyName::Hint;
+        (config.nand.data, config.ftl.durable_map) = (DataMode::Bytes, true);
+        let mut drive = build(&config, true, 1).expect("a drive");
+        let range = |unit: u64| Range::new(Lba::new(unit * u64::from(UNIT)), UNIT);
+        let write = |unit, hint| Command::Write { range: range(unit), fua: false, hint };
+        for (unit, hint) in [(20, Hint::None), (21, Hint::None), (0, Hint::Metadata), (1, Hint::Metadata)] {
+            drive.submit(T0, unit, &write(unit, hint), Some(&[1; 4096]));
+        }
+        let now = drive.settle(SimTime::from_ns(10 * PROGRAM)).expect("runs");
+        drive.cut_everywhere();
+        for tag in 100..150 {
+            drive.submit(now, tag, &Command::Read { range: range(busy) }, None);
+        }
+        // What a copy covers leaves the cache; this one brings nothing.
+        drive.submit(now, 2, &Command::Copy { destination: Lba::new(0), sources: &[range(50)] }, None);
+        drive.submit(now, 3, &write(0, Hint::None), Some(&[2; 4096]));
+        let (mut done, mut is_complete) = (Vec::new(), false);
+        while let Some(next) = drive.next_event() {
+            drive.advance(next, &mut done);
+            is_complete |= done.drain(..).any(|done| done.tag == 3);
+            if is_complete {
+                let (mut back, recovery) = drive.cut_now().drive.restart(next).expect("recovers");
+                let mut read = [0; 4096];
+                back.read_bytes(recovery.finished, Lba::new(0), &mut read).expect("runs");
+                assert_eq!(read, [2; 4096], "at {next:?}");
+            }
+        }
+        assert!(is_complete);
     }
 }

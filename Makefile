@@ -40,7 +40,7 @@ docs:           ## The documentation of all crates, warnings are errors
 examples:       ## Runs everything in examples/
 	sh scripts/examples.sh
 
-test-long:      ## The full tables of oracles, and millions of power cuts, in release (about 15 minutes; with a kernel much longer)
+test-long:      ## The full tables of oracles, and millions of power cuts, in release (about 25 minutes; with a kernel much longer)
 	$(CARGO) test --release --workspace -- --ignored --nocapture
 
 papers:         ## Published experiments, in full, into papers-out/ (hours with `make kernel`, else 20 minutes)

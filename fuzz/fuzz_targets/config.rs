@@ -53,11 +53,12 @@ fn shrink(experiment: &mut Experiment) {
     let run = &mut experiment.run;
     let per_request = match &experiment.workload {
         WorkloadConfig::Synthetic(workload) => u64::from(workload.generator.block_bytes) / unit,
-        WorkloadConfig::Trace(_) => 1,
+        WorkloadConfig::Trace(_) | WorkloadConfig::Jobs(_) => 1,
     };
     let cap = |amount| match amount {
         Amount::Pages(pages) => Amount::Pages(pages.min(REQUESTS * per_request / 16)),
         Amount::Capacities(times) => Amount::Capacities(times.min(0.2)),
+        Amount::Time(_) => Amount::Pages(REQUESTS * per_request / 16),
     };
     run.warmup = cap(run.warmup);
     run.measure = Some(cap(run.measure.unwrap_or(Amount::Capacities(1.0))));
@@ -89,8 +90,9 @@ fn check(experiment: &Experiment, result: &RunResult) {
     for place in ["erase_mean", "erase_stddev"] {
         assert!(json["wear"][place].is_number(), "wear.{place} of {}", json["wear"]);
     }
+    let all = if json["total"].is_object() { &json["total"] } else { &json["jobs"][0] };
     for op in ["read", "write", "trim"] {
-        let job = &json["jobs"][0][op];
+        let job = &all[op];
         assert_eq!(job["total_ios"], json["host"][op]["commands"]);
         assert!(job["iops"].is_number() && job["clat_ns"]["mean"].is_number());
         if experiment.run.timing {

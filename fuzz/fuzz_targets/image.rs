@@ -11,7 +11,8 @@ use libfuzzer_sys::fuzz_target;
 use strobe_ftl::Inspectable as _;
 use strobe_nand::UnitBytes;
 use strobe_ssd::{
-    Access, Command, DataMode, DriveConfig, Hint, Image, Inspect as _, Range, build_on_image, examine, presets,
+    Access, Command, DataMode, DriveConfig, Hint, Image, Inspect as _, Range, build_on_image, examine,
+    presets,
 };
 use strobe_types::{Lba, Lpn, SimTime};
 
@@ -88,7 +89,8 @@ fuzz_target!(|input: &[u8]| {
         for unit in 0..UNITS {
             let _ = drive.execute(T0, &Command::Read { range: Range::new(Lba::new(unit.into()), 1) });
         }
-        let _ = drive.execute(T0, &Command::Write { range: Range::new(Lba::new(0), 8), fua: true, hint: Hint::None });
+        let _ = drive
+            .execute(T0, &Command::Write { range: Range::new(Lba::new(0), 8), fua: true, hint: Hint::None });
         let _ = drive.settle(T0);
     }
 });

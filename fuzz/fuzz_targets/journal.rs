@@ -8,10 +8,10 @@ use libfuzzer_sys::fuzz_target;
 use strobe_ftl::gc::Greedy;
 use strobe_ftl::journal::format::{Clock, Content, LogPage, Record};
 use strobe_ftl::{Inspectable as _, MappingScheme, PageMap, PageMapConfig};
-use strobe_nand::{Cause, Chip, Nand, StampMedium, Unit, Untimed, WearConfig};
+use strobe_nand::{Cause, Chip, Nand, StampMedium, Unit, Untimed, WearConfig, When};
 use strobe_types::{BlockId, Geometry, GeometrySpec, Lpn, SimTime};
 
-const T0: SimTime = SimTime::ZERO;
+const T0: When = When::START;
 const UNITS: u32 = 40;
 
 fuzz_target!(|input: &[u8]| {
@@ -38,7 +38,8 @@ fn recover(u: &mut Unstructured<'_>) -> Result<()> {
         virtual_map_entries: if u.arbitrary()? { 4 } else { 0 },
         ..PageMapConfig::new(UNITS)
     };
-    let chip = Chip::<Untimed, StampMedium>::new(geometry.clone(), WearConfig::default(), Untimed, 1);
+    let chip =
+        Chip::<Untimed, StampMedium>::new(geometry.clone(), WearConfig::default(), Untimed::default(), 1);
     let mut drive = PageMap::new(chip, Greedy::new(geometry.blocks()), config).expect("room");
     // Something real to begin with, and to be referred to.
     for n in 0..u.int_in_range(0..=120u64)? {
@@ -58,7 +59,8 @@ fn recover(u: &mut Unstructured<'_>) -> Result<()> {
         let bytes = if u.arbitrary()? { log_page(u)?.encode() } else { u.arbitrary::<Vec<u8>>()? };
         flash.program_meta(T0, geometry.page(block, page), &bytes, Cause::Map).expect("programs");
     }
-    let Ok((mut found, _)) = PageMap::restart(flash, Greedy::new(geometry.blocks()), config, T0) else {
+    let Ok((mut found, _)) = PageMap::restart(flash, Greedy::new(geometry.blocks()), config, SimTime::ZERO)
+    else {
         return Ok(());
     };
     found.check().expect("what was believed is sound");

@@ -7,7 +7,7 @@ use libfuzzer_sys::fuzz_target;
 use strobe_ftl::gc::{Formula, Greedy, Kinetic, LinearScore, Sampled, Sampling, ScataAge, VictimPolicy};
 use strobe_ftl::wear::Leveling;
 use strobe_ftl::{Allocation, GcStream, Inspectable, Migration, PageMap, PageMapConfig, Temperature};
-use strobe_nand::{ArrayTiming, ByteMedium, Chip, Timing, TimingConfig, Untimed, WearConfig};
+use strobe_nand::{ArrayTiming, ByteMedium, Chip, SuspendConfig, Timing, TimingConfig, Untimed, WearConfig};
 use strobe_ssd::{CommandError, ControllerConfig, Device as _, Drive, HostQueue, Inspect as _, Pacing};
 use strobe_types::{Geometry, GeometrySpec, Lba, Op, Request, SECTOR_BYTES, SimTime};
 
@@ -142,10 +142,17 @@ impl Case {
             channel_mb_s: 100_000,
             spare_bytes: u32::from(self.seed % 64),
             cache_program: self.seed.is_multiple_of(2),
+            patience_ns: [0, 500, 1000, 2000, 4000].map(|ns| ns * u64::from(self.seed % 3)),
+            suspend: SuspendConfig {
+                most: u32::from(self.seed % 4),
+                suspend_ns: 10,
+                resume_ns: 20,
+                least_left_ns: 30,
+            },
         };
         match self.timed {
             true => self.with_timing(ArrayTiming::new(timing, &self.geometry()), policy),
-            false => self.with_timing(Untimed, policy),
+            false => self.with_timing(Untimed::default(), policy),
         }
     }
 

@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 use schemars::JsonSchema;
 use serde::Serialize;
 use strobe_nand::NandOp;
-use strobe_ssd::{DriveConfig, DriveStats, HostQueue, Pacing, Simulated, build};
+use strobe_ssd::{DriveConfig, HostQueue, Pacing, Simulated, build};
 use strobe_types::{Lba, Op, Prng, Request, SimTime};
 use strobe_workload::synthetic::{Synthetic, SyntheticConfig, Workload};
 
@@ -104,7 +104,7 @@ pub struct CellResult {
     /// Updates per CPU second of the floor loop: the median slice.
     pub floor_updates_per_cpu_s: f64,
     /// Host pages per second × WAF / floor updates per second, the median over pairs of slices:
-    /// flash programs per floor update. 1 would be a simulator that costs nothing beyond memory.
+    /// mapping units programmed per floor update. 1 would be a simulator that costs nothing beyond memory.
     pub floor_ratio: f64,
     /// Resident memory of the process with the drive built and run, without the floor's arrays.
     pub rss_bytes: u64,
@@ -147,6 +147,7 @@ pub fn run_cell(spec: &CellSpec, report: &mut dyn FnMut(&str)) -> Result<CellRes
         units_per_block: 1 << geometry.units_per_block().ilog2(),
     };
     let pages = geometry.pages();
+    let per_page = f64::from(geometry.units_per_page());
     report("measuring beside the memory floor");
     let mut floor = Floor::new(shape);
     let mut rng = Prng::new(2);
@@ -163,7 +164,7 @@ pub fn run_cell(spec: &CellSpec, report: &mut dyn FnMut(&str)) -> Result<CellRes
         speeds.push(speed);
         paces.push(cell.queue.now().since(begin) as f64 / 1e9 / cpu_s);
         floors.push(floor_speed);
-        ratios.push(slice.nand.total(NandOp::Program) as f64 / cpu_s / floor_speed);
+        ratios.push(slice.nand.total(NandOp::Program) as f64 * per_page / cpu_s / floor_speed);
     }
     std::hint::black_box(floor.digest());
     let window = cell.drive.stats().since(&start);
@@ -172,7 +173,7 @@ pub fn run_cell(spec: &CellSpec, report: &mut dyn FnMut(&str)) -> Result<CellRes
         summary: spec.summary.to_owned(),
         host_pages_per_cpu_s: median(speeds),
         virtual_s_per_cpu_s: spec.timing.then(|| median(paces)),
-        waf: waf(&window),
+        waf: window.waf(cell.drive.geometry()).unwrap_or(0.0),
         floor_updates_per_cpu_s: median(floors),
         floor_ratio: median(ratios),
         rss_bytes,
@@ -200,10 +201,6 @@ fn floor_slice(floor: &mut Floor, rng: &mut Prng, batch: &mut [u32], updates: u6
     let watch = Stopwatch::start();
     floor.run(&draws);
     draws.len() as f64 / watch.cpu_s()
-}
-
-fn waf(window: &DriveStats) -> f64 {
-    window.nand.total(NandOp::Program) as f64 / window.host.units_written.max(1) as f64
 }
 
 fn median(mut values: Vec<f64>) -> f64 {

@@ -336,8 +336,8 @@ pub trait Simulated: Device + Inspect {
     fn verify(&mut self) -> Option<Verdict>;
 
     /// The drive when power is back at `now`, after the cut that was planned or, if there was none, one at
-    /// this moment, as [`Simulated::cut_now`] does it. Write buffer, map and outstanding commands are lost, the map is found again on flash, the
-    /// non-volatile cache is as it was. Statistics go on; those of flash fall back to what had been done when
-    /// power failed.
+    /// this moment, as [`Simulated::cut_now`] does it. Write buffer, map and outstanding commands are lost, the map
+    /// is found again on flash, the non-volatile cache is as it was. Statistics go on; those of flash fall back to
+    /// what had been done when power failed.
     fn restart(self: Box<Self>, now: SimTime) -> Result<(Box<dyn Simulated>, Recovery), RecoveryError>;
 }

@@ -12,7 +12,7 @@ use std::fmt::Write as _;
 use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
 
 use crate::chart::{self, WIDTH, bars};
-use overview::{drive_line, headline, trace_line, workload_line};
+use overview::{drive_line, headline, trace_line, workload_line, wrapped};
 use strobe_lab::numbers::times;
 pub use strobe_lab::numbers::{bytes, count, duration, trimmed};
 use strobe_lab::power::{PowerCutResult, RecoveryResult};
@@ -184,11 +184,11 @@ fn dies_line(dies: &DiesResult) -> Option<String> {
         format!("{} dies are", count(dies.count.into()))
     };
     let mut line = format!("{dies_are} busy for {:.1} % of the time", 100.0 * busy);
-    if !parts.is_empty() {
-        let _ = write!(line, ": {}", parts.join(", "));
-    }
     if dies.suspends > 0 {
-        let _ = write!(line, "; {} suspends", count(dies.suspends));
+        let _ = write!(line, ", with {} suspends", count(dies.suspends));
+    }
+    if !parts.is_empty() {
+        let _ = write!(line, "\n{}", wrapped(&format!("          {}", parts.join(", "))));
     }
     Some(line)
 }

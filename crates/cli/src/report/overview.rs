@@ -94,7 +94,7 @@ pub(super) fn workload_line(result: &RunResult) -> String {
 }
 
 /// A line that goes on below its tenth column where it is too wide, broken behind a comma.
-fn wrapped(line: &str) -> String {
+pub(super) fn wrapped(line: &str) -> String {
     let (mut out, mut column) = (String::new(), 0);
     for (at, part) in line.split(", ").enumerate() {
         let length = part.chars().count() + 2;

@@ -10,7 +10,14 @@ struct Lane {
     /// Next page to program; equal to `end` when no block is open.
     next: u32,
     end: u32,
-    /// The die of the open block: that of `plane`, unless it had none to give.
+}
+
+/// The lanes on the planes of one die.
+#[derive(Clone, Copy, Debug)]
+struct Row {
+    /// Lanes that have an open block.
+    open: u32,
+    /// The die of the block that was open last on the first of them.
     die: u32,
 }
 
@@ -26,6 +33,8 @@ pub(crate) struct Frontier {
     turn: usize,
     /// Lanes from one turn to the next: one, or as many as there are dies where the planes of a die take turns.
     step: usize,
+    /// The lanes of each die, where the planes of a die take turns; else all lanes.
+    rows: Vec<Row>,
     /// Pages left in all open blocks.
     room: u32,
 }
@@ -35,10 +44,12 @@ impl Frontier {
     /// [`Frontier::turn_to`] may choose the next die.
     pub(crate) fn new(geometry: &Geometry, by_die: bool) -> Self {
         let planes_per_die = geometry.spec().planes_per_die;
-        let lane = |plane| Lane { plane, next: 0, end: 0, die: plane / planes_per_die };
+        let lane = |plane| Lane { plane, next: 0, end: 0 };
         let lanes: Vec<Lane> = geometry.striped_planes().map(lane).collect();
         let step = if by_die { geometry.dies() as usize } else { 1 };
-        Self { current: lanes[0], lanes, turn: 0, step, room: 0 }
+        let rows =
+            lanes[..step].iter().map(|lane| Row { open: 0, die: lane.plane / planes_per_die }).collect();
+        Self { current: lanes[0], lanes, turn: 0, step, rows, room: 0 }
     }
 
     /// Whether the turn is with the first plane of a die.
@@ -57,11 +68,30 @@ impl Frontier {
     /// planes has no open block and, as `has_block` says, cannot open one of its own.
     #[inline]
     pub(crate) fn die_at(&self, at: u32, has_block: impl Fn(u32) -> bool) -> Option<u32> {
-        let lane = |at| if at == self.turn { &self.current } else { &self.lanes[at] };
         let at = at as usize;
-        let mut row = (at..self.lanes.len()).step_by(self.step);
+        let row = self.rows[at];
+        if row.open as usize * self.step == self.lanes.len() {
+            return Some(row.die);
+        }
+        let lane = |at| if at == self.turn { &self.current } else { &self.lanes[at] };
+        let mut lanes = (at..self.lanes.len()).step_by(self.step);
         let is_open = |lane: &Lane| lane.next < lane.end || has_block(lane.plane);
-        row.all(|at| is_open(lane(at))).then_some(lane(at).die)
+        lanes.all(|at| is_open(lane(at))).then_some(row.die)
+    }
+
+    /// Notes that the lane at `at` has an open block now, on `die`.
+    fn note_open(&mut self, at: usize, die: u32) {
+        let row = &mut self.rows[at % self.step];
+        row.open += 1;
+        if at < self.step {
+            row.die = die;
+        }
+    }
+
+    /// Notes that the lane whose turn it is has none any more.
+    #[inline]
+    fn note_full(&mut self) {
+        self.rows[self.turn % self.step].open -= 1;
     }
 
     /// Gives the turn to the first plane of the die at place `at`.
@@ -154,7 +184,7 @@ impl Frontier {
         debug_assert_eq!(lane.next, lane.end, "lane has an open block");
         lane.next = geometry.page(block, 0).get();
         lane.end = lane.next + geometry.pages_per_block();
-        lane.die = geometry.die_of(block).get();
+        self.note_open(self.turn, geometry.die_of(block).get());
         self.room += geometry.pages_per_block();
     }
 
@@ -165,6 +195,9 @@ impl Frontier {
         self.current.next += pages;
         self.room -= pages;
         let full = self.current.next == self.current.end;
+        if full {
+            self.note_full();
+        }
         if self.lanes.len() > 1 {
             self.lanes[self.turn] = self.current;
             self.turn += self.step;
@@ -179,6 +212,9 @@ impl Frontier {
 
     /// Gives up the open block of the lane whose turn it is (its last program failed).
     pub(crate) fn abandon(&mut self) {
+        if self.current.next < self.current.end {
+            self.note_full();
+        }
         self.room -= self.current.end - self.current.next;
         self.current.next = self.current.end;
     }
@@ -212,7 +248,9 @@ impl Frontier {
         }
         let first = geometry.page(block, 0).get();
         (lane_at.next, lane_at.end) = (first + pages, first + geometry.pages_per_block());
-        lane_at.die = geometry.die_of(block).get();
+        if pages < geometry.pages_per_block() {
+            self.note_open(lane as usize, geometry.die_of(block).get());
+        }
         self.room += geometry.pages_per_block() - pages;
         true
     }

@@ -42,6 +42,17 @@ impl Validity {
         self.words[ppa.index() / 64] >> (ppa.get() % 64) & 1 == 1
     }
 
+    /// The bits of `first..first + count`, the first one lowest. `count` is 1 to 64.
+    #[inline(always)]
+    pub(crate) fn bits(&self, first: Ppa, count: u32) -> u64 {
+        let (at, shift) = (first.index() / 64, first.get() % 64);
+        let mut bits = self.words[at] >> shift;
+        if shift + count > 64 {
+            bits |= self.words[at + 1] << (64 - shift);
+        }
+        bits & u64::MAX >> (64 - count)
+    }
+
     #[inline(always)]
     pub(crate) fn prefetch(&self, ppa: Ppa) {
         prefetch_write(&self.words, ppa.index() / 64);
@@ -74,6 +85,18 @@ impl Validity {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bits_are_those_of_the_units_one_by_one() {
+        let mut validity = Validity::new(200);
+        (0..200).filter(|unit| unit * unit % 7 < 3).for_each(|unit| validity.set(Ppa::new(unit)));
+        for (first, count) in (0..136).flat_map(|first| [1, 3, 4, 63, 64].map(|count| (first, count))) {
+            let expected = (0..count)
+                .filter(|&at| validity.get(Ppa::new(first + at)))
+                .fold(0, |bits, at| bits | 1 << at);
+            assert_eq!(validity.bits(Ppa::new(first), count), expected, "{count} from {first}");
+        }
+    }
 
     #[test]
     fn take_run_returns_and_clears_exactly_the_run() {

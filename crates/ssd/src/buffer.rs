@@ -1,7 +1,9 @@
 //! The volatile write buffer.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
+use indexmap::IndexMap;
+use rustc_hash::FxBuildHasher;
 use strobe_ftl::{Done, FtlError, MappingScheme};
 use strobe_nand::{Cause, Nand, Payload, Unit, When};
 use strobe_types::Lpn;
@@ -17,7 +19,7 @@ pub(crate) struct WriteBuffer<P> {
     page_units: usize,
     /// Write back while more units than this are dirty.
     high_water: usize,
-    dirty: BTreeMap<Lpn, P>,
+    dirty: IndexMap<Lpn, P, FxBuildHasher>,
     /// Dirty units, oldest first, by number of arrival. Units trimmed meanwhile may linger; they are skipped.
     order: VecDeque<(u64, Lpn)>,
     arrivals: u64,
@@ -43,7 +45,7 @@ impl<P: Payload> WriteBuffer<P> {
             capacity,
             page_units,
             high_water: (capacity / 2).max(page_units.min(capacity) - 1),
-            dirty: BTreeMap::new(),
+            dirty: IndexMap::default(),
             order: VecDeque::new(),
             arrivals: 0,
             leaving: 0,
@@ -62,9 +64,20 @@ impl<P: Payload> WriteBuffer<P> {
         self.dirty.get(&lpn)
     }
 
-    /// The units here, by number.
+    /// The units here, in no order that means anything.
     pub(crate) fn units(&self) -> impl Iterator<Item = Lpn> {
         self.dirty.keys().copied()
+    }
+
+    /// Those of the `count` units from `first` on that are here, by number.
+    fn units_of(&self, first: Lpn, count: u32) -> Vec<Lpn> {
+        let end = first.plus(count);
+        if (count as usize) < self.dirty.len() {
+            return (0..count).map(|at| first.plus(at)).filter(|lpn| self.dirty.contains_key(lpn)).collect();
+        }
+        let mut units: Vec<Lpn> = self.units().filter(|&lpn| lpn >= first && lpn < end).collect();
+        units.sort_unstable();
+        units
     }
 
     pub(crate) fn dirty_units(&self) -> usize {
@@ -76,20 +89,21 @@ impl<P: Payload> WriteBuffer<P> {
         self.dirty.len() + self.leaving < self.capacity || self.dirty.contains_key(&lpn)
     }
 
-    /// Takes a unit, for which there is a place.
-    pub(crate) fn put(&mut self, lpn: Lpn, payload: P) {
-        if self.dirty.insert(lpn, payload).is_none() {
+    /// Takes a unit, for which there is a place; true if no older version of it was here.
+    pub(crate) fn put(&mut self, lpn: Lpn, payload: P) -> bool {
+        let is_new = self.dirty.insert(lpn, payload).is_none();
+        if is_new {
             self.arrivals += 1;
             self.order.push_back((self.arrivals, lpn));
         }
         debug_assert!(self.dirty.len() + self.leaving <= self.capacity);
+        is_new
     }
 
     /// Forgets `count` units from `first` on, which the host has trimmed.
     pub(crate) fn drop_units(&mut self, first: Lpn, count: u32) {
-        let end = first.plus(count);
-        while let Some((&lpn, _)) = self.dirty.range(first..end).next() {
-            self.dirty.remove(&lpn);
+        for lpn in self.units_of(first, count) {
+            self.dirty.swap_remove(&lpn);
         }
         self.shorten_order();
     }
@@ -145,15 +159,15 @@ impl<P: Payload> WriteBuffer<P> {
         count: u32,
         ftl: &mut impl MappingScheme<Payload = P>,
     ) -> Result<(When, usize), FtlError> {
-        let dirty = self.dirty.range(first..first.plus(count));
+        let dirty = self.units_of(first, count);
         self.batch.clear();
-        self.batch.extend(dirty.map(|(&lpn, payload)| Unit { lpn, payload: payload.clone() }));
+        self.batch.extend(dirty.into_iter().map(|lpn| Unit { lpn, payload: self.dirty[&lpn].clone() }));
         if self.batch.is_empty() {
             return Ok((now, 0));
         }
         let done = self.program(now, ftl)?;
         for unit in &self.batch {
-            self.dirty.remove(&unit.lpn);
+            self.dirty.swap_remove(&unit.lpn);
         }
         self.leaving += self.batch.len();
         self.shorten_order();
@@ -186,7 +200,7 @@ impl<P: Payload> WriteBuffer<P> {
         while self.batch.len() < wanted
             && let Some((arrival, lpn)) = self.order.pop_front()
         {
-            if let Some(payload) = self.dirty.remove(&lpn) {
+            if let Some(payload) = self.dirty.swap_remove(&lpn) {
                 self.batch.push(Unit { lpn, payload });
                 arrivals.push(arrival);
             }

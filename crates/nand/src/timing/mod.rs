@@ -100,6 +100,10 @@ pub trait Timing: Clone {
     /// When both are done.
     fn both(&mut self, a: When, b: When) -> When;
 
+    /// When all of `whens` are done. One that waits directly before the next, in the same queue, or runs together with it,
+    /// is done no later: only the next counts.
+    fn all(&mut self, whens: &[When]) -> When;
+
     /// Reports `token` when `when` is there: to be found with [`Timing::reported`].
     fn watch(&mut self, when: When, token: u64);
 
@@ -211,6 +215,10 @@ impl Timing for Untimed {
         a
     }
 
+    fn all(&mut self, whens: &[When]) -> When {
+        whens.first().copied().unwrap_or(When::START)
+    }
+
     fn watch(&mut self, _when: When, token: u64) {
         self.reported.push(token);
     }
@@ -298,6 +306,10 @@ impl Timing for SwitchedTiming {
 
     fn both(&mut self, a: When, b: When) -> When {
         either!(self, timing => timing.both(a, b))
+    }
+
+    fn all(&mut self, whens: &[When]) -> When {
+        either!(self, timing => timing.all(whens))
     }
 
     fn watch(&mut self, when: When, token: u64) {

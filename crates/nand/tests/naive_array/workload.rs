@@ -234,7 +234,7 @@ impl Pair {
     /// Something to wait for.
     fn some_after(&mut self) -> Both {
         let recent = self.known.len().min(12) as u32;
-        match self.rng.below(6) {
+        match self.rng.below(7) {
             0 | 1 if recent > 0 => {
                 let back = 1 + self.rng.below(recent) as usize;
                 self.known[self.known.len() - back]
@@ -246,6 +246,14 @@ impl Pair {
             3 if recent > 0 => {
                 let (a, b) = (self.some_after(), self.some_after());
                 self.both(a, b)
+            }
+            4 if recent > 0 => {
+                // What was issued last is likely to lie in queues, one behind the other.
+                let count = 1 + self.rng.below(recent) as usize;
+                let mut all = self.known[self.known.len() - count..].to_vec();
+                all.extend((self.rng.below(3) == 0).then(|| self.some_after()));
+                let (whens, thens): (Vec<When>, Vec<Then>) = all.into_iter().unzip();
+                (self.engine.all(&whens), self.model.all(&thens))
             }
             _ => (When::START, Then::At(0)),
         }

@@ -113,11 +113,16 @@ impl<F: Inspectable> Drive<F> {
 
     #[inline(always)]
     fn prefetch(&self, requests: &[Request], at: usize) {
-        if let Some(ahead) = requests.get(at + ENTRY_AHEAD) {
+        // What goes to the write buffer needs its map entry much later.
+        let needs_map = |request: &Request| self.buffer.is_none() || request.op == Op::Read;
+        if let Some(ahead) = requests.get(at + ENTRY_AHEAD)
+            && needs_map(ahead)
+        {
             self.ftl.prefetch_entry(self.geometry.lpn_of(ahead.lba));
         }
         if let Some(ahead) = requests.get(at + STATE_AHEAD)
             && ahead.op == Op::Write
+            && needs_map(ahead)
         {
             self.ftl.prefetch_state(self.geometry.lpn_of(ahead.lba));
         }

@@ -163,10 +163,8 @@ impl<F: Inspectable> Drive<F> {
     fn put_in_buffer(&mut self, unit: Unit<F::Payload>, ready: When) -> Result<(), FtlError> {
         let Some(buffer) = &mut self.buffer else { return Ok(()) };
         let lpn = unit.lpn;
-        let is_new = buffer.get(lpn).is_none();
         buffer.merge_until(ready, &mut self.ftl);
-        buffer.put(lpn, unit.payload);
-        if !is_new {
+        if !buffer.put(lpn, unit.payload) {
             self.host.units_written += 1;
             return Ok(());
         }

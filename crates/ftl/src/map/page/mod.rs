@@ -83,6 +83,8 @@ pub struct PageMap<N: Nand, V> {
     /// Why only reads are served any more.
     end_of_life: Option<FtlError>,
     scratch: Scratch<N::Payload>,
+    /// When what is being written is on flash, run by run.
+    whens: Vec<When>,
 }
 
 /// Buffers of garbage collection, kept to spare the allocator.
@@ -165,6 +167,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             background: Background::new(config.marks.filter(|_| nand.is_timed()), geometry),
             end_of_life: None,
             scratch: Scratch::default(),
+            whens: Vec::new(),
             blocks,
             store,
             config,

@@ -45,7 +45,13 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         mut settle: impl FnMut(&mut Self, &[Unit<N::Payload>], Ppa),
     ) -> Result<When, FtlError> {
         let per_page = self.nand.geometry().units_per_page() as usize;
-        let (mut now, mut finished) = (now, now);
+        let mut now = now;
+        let mut whens = Vec::new();
+        if N::TIMED {
+            whens = std::mem::take(&mut self.whens);
+            whens.clear();
+            whens.push(now);
+        }
         let mut rest = units;
         while !rest.is_empty() {
             if N::TIMED && self.is_free_first {
@@ -60,6 +66,9 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
                 }
             };
             let run = &rest[..rest.len().min(pages as usize * per_page)];
+            if N::TIMED && run.len() < rest.len() && is_for_host(cause) {
+                self.prefetch_beyond(rest, run.len());
+            }
             let result = self.nand.program(now, first, run, self.sequence, cause);
             let written = match result {
                 Ok(_) => run.len(),
@@ -74,7 +83,9 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             rest = &rest[written..];
             let done = match result {
                 Ok(done) => {
-                    finished = self.nand.both(finished, done);
+                    if N::TIMED {
+                        whens.push(done);
+                    }
                     if self.streams[stream].advance(pages) {
                         self.close(block);
                     }
@@ -92,7 +103,20 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
                 self.commit_if_full(now)?;
             }
         }
+        if !N::TIMED {
+            return Ok(now);
+        }
+        let finished = self.nand.timing_mut().all(&whens);
+        self.whens = whens;
         Ok(finished)
+    }
+
+    /// Fetches what will be touched for units that are written after the first `run` of `units`.
+    #[inline]
+    fn prefetch_beyond(&self, units: &[Unit<N::Payload>], run: usize) {
+        let beyond = |ahead: usize| units.iter().skip(run.max(ahead)).take(run);
+        beyond(ENTRY_AHEAD).for_each(|unit| self.prefetch_entry(unit.lpn));
+        beyond(STATE_AHEAD).for_each(|unit| self.prefetch_state(unit.lpn));
     }
 
     /// [`PageMap::settle`] for units that the host has sent.
@@ -186,10 +210,14 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             None => u32::MAX,
         };
         let first = frontier.die_in_turn();
-        let order = (0..dies).map(|at| (first + at) % dies);
-        if let Some(die) = order.min_by_key(|&at| backlog(at)) {
-            self.streams[stream].turn_to(die);
+        let mut best = (first, u32::MAX);
+        for at in (first..dies).chain(0..first) {
+            let backlog = backlog(at);
+            if backlog < best.1 {
+                best = (at, backlog);
+            }
         }
+        self.streams[stream].turn_to(best.0);
     }
 
     /// Makes sure the lane whose turn it is has an open block, collecting garbage first if the

@@ -325,12 +325,7 @@ impl Timing for ArrayTiming {
             _ if a == b => return a,
             _ => {}
         }
-        // What is complete, or was to be by now, is nothing to wait for.
-        let is_past = |ops: &Ops, when: When| match when {
-            When::At(time) => time <= self.now,
-            When::With(ticket) => ops.find(ticket).is_none(),
-        };
-        match (is_past(&self.ops, a), is_past(&self.ops, b)) {
+        match (self.is_past(a), self.is_past(b)) {
             (true, _) => b,
             (_, true) => a,
             _ => {
@@ -342,6 +337,26 @@ impl Timing for ArrayTiming {
                 When::With(self.ops.ticket(join))
             }
         }
+    }
+
+    fn all(&mut self, whens: &[When]) -> When {
+        // The last one so far, and what waits for those before it.
+        let (mut last, mut join) = (When::START, None);
+        for &when in whens {
+            if self.is_past(when) {
+                continue;
+            }
+            if !self.is_past(last) && !self.follows(last, when) {
+                let join = *join.get_or_insert_with(|| self.issue_join());
+                self.wait_until(join, last);
+            }
+            last = when;
+        }
+        let Some(join) = join else { return last };
+        self.wait_until(join, last);
+        // Some of them are to come.
+        self.ops.release(join);
+        When::With(self.ops.ticket(join))
     }
 
     fn watch(&mut self, when: When, token: u64) {
@@ -479,6 +494,24 @@ impl Timing for ArrayTiming {
 }
 
 impl ArrayTiming {
+    /// Whether it is complete, or was to be by now: nothing to wait for.
+    #[inline]
+    fn is_past(&self, when: When) -> bool {
+        match when {
+            When::At(time) => time <= self.now,
+            When::With(ticket) => self.ops.find(ticket).is_none(),
+        }
+    }
+
+    /// Whether `b` waits directly behind `a` in a queue, or runs together with it: then it is complete no earlier.
+    #[inline]
+    fn follows(&self, a: When, b: When) -> bool {
+        match (self.ops.awaited(a), self.ops.awaited(b)) {
+            (Some(a), Some(b)) => self.ops[a].next == b,
+            _ => false,
+        }
+    }
+
     /// Lets time pass until `time`, whatever is reported.
     fn pass_until(&mut self, time: SimTime) {
         loop {

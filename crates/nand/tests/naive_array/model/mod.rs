@@ -245,6 +245,48 @@ impl Model {
         }
     }
 
+    /// All of them; of two of which the one follows directly on the other, only that one.
+    pub(crate) fn all(&mut self, thens: &[Then]) -> Then {
+        let mut left: Vec<Then> = Vec::new();
+        for &then in thens {
+            if self.is_there(then) {
+                continue;
+            }
+            if let (Some(&Then::With(last)), Then::With(op)) = (left.last(), then)
+                && self.follows(last, op)
+            {
+                left.pop();
+            }
+            left.push(then);
+        }
+        match left[..] {
+            [] => Then::At(0),
+            [only] => only,
+            _ => {
+                let join = self.add(Kind::Join, 0, &left, Target::default(), 0);
+                self.let_go();
+                Then::With(join)
+            }
+        }
+    }
+
+    /// Whether `b` has its turn directly after `a` in the queue of their class, or runs together with it.
+    fn follows(&self, a: usize, b: usize) -> bool {
+        let (class, die) = (self.ops[a].class, &self.dies[self.ops[a].target.die]);
+        let queue: Vec<usize> = die.queue.iter().copied().filter(|&op| self.ops[op].class == class).collect();
+        let current = match &die.doing {
+            Doing::Sensing { group, .. }
+            | Doing::Sending { group, .. }
+            | Doing::Loading { group, .. }
+            | Doing::Array { group, .. } => Some(group),
+            Doing::Nothing | Doing::Suspending { .. } | Doing::Resuming { .. } => None,
+        };
+        let ahead = die.ahead.as_ref().map(|ahead| &ahead.group);
+        let suspended = die.suspended.as_ref().map(|(group, _)| group);
+        let groups = [Some(&queue), current, ahead, suspended];
+        groups.into_iter().flatten().any(|group| group.windows(2).any(|pair| pair == [a, b]))
+    }
+
     /// The first to watch an operation is told when it is complete; others wait for it as for a time.
     pub(crate) fn watch(&mut self, then: Then, token: u64) {
         let op = match then {

@@ -7,13 +7,13 @@
 //! gets no further block, and whoever cannot wait has `collect.rs` finish the work on the spot.
 
 mod room;
+mod slots;
 mod whole;
-
-use std::collections::BTreeMap;
 
 use strobe_nand::{Cause, Nand, Timing, Unit, When};
 use strobe_types::{BlockId, Geometry, Ppa};
 
+use self::slots::Slots;
 use super::{BlockState, PageMap};
 use crate::gc::VictimPolicy;
 use crate::{BACKGROUND, FtlError};
@@ -45,15 +45,33 @@ struct Victim {
     carried: u32,
     /// Programs that are on their way.
     programs: u32,
-    /// When those of them are done that have been issued so far.
-    copied: When,
+    /// When each of them is done.
+    copied: Vec<When>,
     /// Its part of [`Background::earned`].
     earned: u64,
     is_erasing: bool,
 }
 
+impl Default for Victim {
+    fn default() -> Self {
+        Self {
+            block: BlockId::new(0),
+            valid: 0,
+            left: 0,
+            next: Ppa::new(0),
+            end: Ppa::new(0),
+            reading: Vec::new(),
+            carried: 0,
+            programs: 0,
+            copied: Vec::new(),
+            earned: 0,
+            is_erasing: false,
+        }
+    }
+}
+
 /// A program of copies on its way.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct Copies {
     /// Where they go: runs of units.
     runs: Vec<(Ppa, u32)>,
@@ -67,14 +85,12 @@ struct Copies {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Background {
     marks: Option<Marks>,
-    victims: BTreeMap<u64, Victim>,
+    victims: Slots<Victim>,
     /// Units that have been read, in the order in which they have arrived, with the number of their victim.
     carried: Vec<(Ppa, u64)>,
-    copies: BTreeMap<u64, Copies>,
+    copies: Slots<Copies>,
     /// Victims that wait for their erase: there is nothing left to be done for them.
     erasing: u32,
-    /// The number of the next victim or program.
-    next: u64,
     /// Units earned so far by the victims under way: what their erases will give, in the measure in which they have
     /// been emptied.
     earned: u64,
@@ -86,7 +102,10 @@ pub(super) struct Background {
     read_pages: u32,
     /// Units of a row: a page on each plane of a die.
     row_units: u32,
-    spare: Vec<(Ppa, u32)>,
+    /// Victims units of which the host has overwritten while they waited for a program.
+    spared: Vec<u64>,
+    /// Memory for victims' numbers.
+    spare: Vec<u64>,
     /// Room on each plane, while a victim is chosen.
     plane_room: Vec<u32>,
 }
@@ -116,11 +135,6 @@ impl Background {
     #[inline(always)]
     pub(super) fn is_idle(&self) -> bool {
         self.victims.is_empty()
-    }
-
-    fn number(&mut self) -> u64 {
-        self.next += 1;
-        self.next
     }
 
     /// The block of the units from `first` to `end` is about to be erased: copies that come from there, or go there, are
@@ -164,27 +178,18 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         self.blocks.states[block.index()] = BlockState::Emptying;
         let geometry = self.nand.geometry();
         let next = geometry.first_unit(block);
-        let victim = Victim {
-            block,
-            valid,
-            left: valid,
-            next,
-            end: next.plus(geometry.units_per_block()),
-            reading: Vec::new(),
-            carried: 0,
-            programs: 0,
-            copied: When::START,
-            earned: 0,
-            is_erasing: false,
-        };
-        let number = self.background.number();
-        self.background.victims.insert(number, victim);
+        let end = next.plus(geometry.units_per_block());
+        let (number, victim) = self.background.victims.add();
+        let (mut reading, mut copied) =
+            (std::mem::take(&mut victim.reading), std::mem::take(&mut victim.copied));
+        (reading.clear(), copied.clear());
+        *victim = Victim { block, valid, left: valid, next, end, reading, copied, ..Victim::default() };
         self.read_on(number);
     }
 
     /// Reads the next valid units of a victim, or erases it when there are none.
     fn read_on(&mut self, number: u64) {
-        let Some(victim) = self.background.victims.get_mut(&number) else { return };
+        let Some(victim) = self.background.victims.get_mut(number) else { return };
         if !victim.reading.is_empty() || victim.programs > Self::PROGRAMS_AHEAD {
             return;
         }
@@ -194,8 +199,14 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let (mut pages, mut arrived) = (0, None);
         while next < end && pages < self.background.read_pages {
             let from = reading.len();
-            reading
-                .extend((0..per_page).map(|at| next.plus(at)).filter(|&ppa| self.blocks.validity.get(ppa)));
+            for at in (0..per_page).step_by(64) {
+                let first = next.plus(at);
+                let mut bits = self.blocks.validity.bits(first, (per_page - at).min(64));
+                while bits != 0 {
+                    reading.push(first.plus(bits.trailing_zeros()));
+                    bits &= bits - 1;
+                }
+            }
             let units = (reading.len() - from) as u32;
             if units > 0 {
                 let page = self.nand.geometry().page_of(next);
@@ -209,7 +220,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         for &ppa in &reading {
             self.map.prefetch(self.owner_of(ppa));
         }
-        let Some(victim) = self.background.victims.get_mut(&number) else { return };
+        let Some(victim) = self.background.victims.get_mut(number) else { return };
         (victim.next, victim.reading) = (next, reading);
         match arrived {
             Some(arrived) => self.nand.timing_mut().watch(arrived, READ + number),
@@ -231,10 +242,9 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     }
 
     fn has_read(&mut self, number: u64) {
-        let Some(victim) = self.background.victims.get_mut(&number) else { return };
-        let read = std::mem::take(&mut victim.reading);
-        victim.carried += read.len() as u32;
-        self.background.carried.extend(read.into_iter().map(|ppa| (ppa, number)));
+        let Some(victim) = self.background.victims.get_mut(number) else { return };
+        victim.carried += victim.reading.len() as u32;
+        self.background.carried.extend(victim.reading.drain(..).map(|ppa| (ppa, number)));
         if self.program_carried(false).is_err() {
             return;
         }
@@ -251,10 +261,10 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let mut carried = std::mem::take(&mut self.background.carried);
         // What the host has overwritten meanwhile need not be moved.
         let (blocks, victims) = (&self.blocks, &mut self.background.victims);
-        let mut spared: Vec<u64> = Vec::new();
+        let mut spared = std::mem::take(&mut self.background.spared);
         carried.retain(|&(ppa, number)| {
             let is_valid = blocks.validity.get(ppa);
-            if !is_valid && let Some(victim) = victims.get_mut(&number) {
+            if !is_valid && let Some(victim) = victims.get_mut(number) {
                 victim.carried -= 1;
                 spared.push(number);
             }
@@ -269,9 +279,10 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         }
         self.background.carried = carried;
         // That may have been all that was left of a victim.
-        for number in spared {
+        for number in spared.drain(..) {
             self.finish_victim(number);
         }
+        self.background.spared = spared;
         result
     }
 
@@ -282,12 +293,17 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let mut units = std::mem::take(&mut self.scratch.chunk);
         units.clear();
         for &(ppa, _) in copies {
-            units.push(Unit { lpn: self.owner_of(ppa), payload: self.nand.payload(ppa) });
+            let lpn = self.owner_of(ppa);
+            self.map.prefetch(lpn);
+            units.push(Unit { lpn, payload: self.nand.payload(ppa) });
         }
-        let mut sources = copies.iter();
-        let mut runs = std::mem::take(&mut self.background.spare);
+        let (number, entry) = self.background.copies.add();
+        let Copies { mut runs, mut sources, mut of } = std::mem::take(entry);
+        (runs.clear(), sources.clear(), of.clear());
+        sources.extend(copies.iter().map(|&(ppa, _)| ppa));
+        let mut rest = sources.iter();
         let done = self.write_pages(When::START, self.roles.hot, Cause::Gc, &units, |ftl, run, to| {
-            for (at, (unit, &(source, _))) in (0..).zip(run.iter().zip(&mut sources)) {
+            for (at, (unit, &source)) in (0..).zip(run.iter().zip(&mut rest)) {
                 ftl.remap(unit.lpn, source, to.plus(at));
                 let block = ftl.nand.geometry().block_of(source);
                 ftl.blocks.invalidate(source, block);
@@ -300,12 +316,16 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         });
         units.clear();
         self.scratch.chunk = units;
-        let done = done?;
+        let done = match done {
+            Ok(done) => done,
+            Err(error) => {
+                self.background.copies.remove(number);
+                return Err(error);
+            }
+        };
         self.stats.gc.units_moved += copies.len() as u64;
-        let number = self.background.number();
-        let mut of: Vec<u64> = Vec::new();
         for &(_, victim) in copies {
-            if let Some(entry) = self.background.victims.get_mut(&victim) {
+            if let Some(entry) = self.background.victims.get_mut(victim) {
                 entry.carried -= 1;
                 if of.last() != Some(&victim) {
                     of.push(victim);
@@ -315,35 +335,34 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         of.sort_unstable();
         of.dedup();
         for &victim in &of {
-            let Some(entry) = self.background.victims.get_mut(&victim) else { continue };
+            let Some(entry) = self.background.victims.get_mut(victim) else { continue };
             entry.programs += 1;
-            let before = entry.copied;
-            let copied = self.nand.both(before, done);
-            if let Some(entry) = self.background.victims.get_mut(&victim) {
-                entry.copied = copied;
-            }
+            entry.copied.push(done);
             self.note_earned(victim);
         }
-        let sources = copies.iter().map(|&(ppa, _)| ppa).collect();
-        self.background.copies.insert(number, Copies { runs, sources, of });
+        if let Some(entry) = self.background.copies.get_mut(number) {
+            *entry = Copies { runs, sources, of };
+        }
         self.nand.timing_mut().watch(done, PROGRAMMED + number);
         Ok(())
     }
 
     fn has_programmed(&mut self, number: u64) {
-        let Some(copies) = self.background.copies.remove(&number) else { return };
-        let Copies { mut runs, of, .. } = copies;
-        runs.clear();
-        self.background.spare = runs;
-        for of in of {
-            let Some(victim) = self.background.victims.get_mut(&of) else { continue };
+        let Some(copies) = self.background.copies.remove(number) else { return };
+        let of = std::mem::replace(&mut copies.of, std::mem::take(&mut self.background.spare));
+        for &of in &of {
+            let Some(victim) = self.background.victims.get_mut(of) else { continue };
             victim.programs -= 1;
+            if victim.programs == 0 {
+                victim.copied.clear();
+            }
             if victim.next < victim.end {
                 self.read_on(of);
             } else if victim.programs == 0 {
                 self.finish_victim(of);
             }
         }
+        self.background.spare = of;
     }
 
     /// Programs units that wait for a page to be full, if nobody brings any more.
@@ -358,7 +377,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// Notes what a victim has earned: its whole block, in the measure in which it has been emptied.
     fn note_earned(&mut self, number: u64) {
         let per_block = u64::from(self.nand.geometry().units_per_block());
-        let Some(victim) = self.background.victims.get_mut(&number) else { return };
+        let Some(victim) = self.background.victims.get_mut(number) else { return };
         victim.left = self.blocks.valid[victim.block.index()];
         let done = u64::from(victim.valid.saturating_sub(victim.left));
         let earned = match victim.valid {
@@ -371,7 +390,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
 
     /// Takes a victim off the list, and what it has earned.
     fn remove_victim(&mut self, number: u64) -> Option<BlockId> {
-        let victim = self.background.victims.remove(&number)?;
+        let victim = self.background.victims.remove(number)?;
         self.background.earned -= victim.earned;
         self.background.erasing -= u32::from(victim.is_erasing);
         Some(victim.block)
@@ -380,7 +399,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// Erases a victim, or prepares that, if nothing of it is left to be moved.
     fn finish_victim(&mut self, number: u64) {
         self.note_earned(number);
-        let Some(victim) = self.background.victims.get_mut(&number) else { return };
+        let Some(victim) = self.background.victims.get_mut(number) else { return };
         let is_moved = victim.next >= victim.end
             && victim.reading.is_empty()
             && victim.carried == 0
@@ -389,12 +408,11 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             return;
         }
         self.background.erasing += 1;
-        let copied = victim.copied;
         if !self.store.is_journaled() {
             return self.erase_victim(number);
         }
         // Nothing is erased before the map on flash says where its units are now.
-        match self.commit(copied) {
+        match self.commit(When::START) {
             Ok(done) => self.nand.timing_mut().watch(done, COMMITTED + number),
             Err(_) => {
                 // The block is not to be erased, and no candidate any more.
@@ -406,7 +424,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     }
 
     fn erase_victim(&mut self, number: u64) {
-        let Some(victim) = self.background.victims.get(&number) else { return };
+        let Some(victim) = self.background.victims.get(number) else { return };
         let block = victim.block;
         self.store.block_left(block);
         let (done, is_good) = match self.nand.erase(When::START, block, Cause::Gc) {

@@ -25,23 +25,28 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         self.background.copies.clear();
         (self.background.earned, self.background.erasing) = (0, 0);
         // One that fails stays as it is, and keeps what it holds.
-        while let Some((_, victim)) = self.background.victims.pop_first() {
-            if victim.is_erasing && self.nand.block(victim.block).is_erased() {
-                self.block_is_erased(victim.block);
+        while let Some(number) = self.background.victims.oldest() {
+            let Some(victim) = self.background.victims.remove(number) else {
+                break;
+            };
+            let (block, is_erasing) = (victim.block, victim.is_erasing);
+            let copied = self.nand.timing_mut().all(&victim.copied);
+            if is_erasing && self.nand.block(block).is_erased() {
+                self.block_is_erased(block);
                 continue;
             }
             let mut scratch = std::mem::take(&mut self.scratch);
             scratch.victims.clear();
-            scratch.victims.push(victim.block);
+            scratch.victims.push(block);
             // It is counted as a victim already.
             self.stats.gc.victims -= 1;
-            self.blocks.states[victim.block.index()] = BlockState::Closed;
-            let result = self.empty(victim.copied, Cause::Gc, &mut scratch);
+            self.blocks.states[block.index()] = BlockState::Closed;
+            let result = self.empty(copied, Cause::Gc, &mut scratch);
             let result = result.and_then(|copied| self.commit_copies(copied, &scratch));
             self.scratch = scratch;
             match result {
                 Ok(copied) => {
-                    self.erase(copied, victim.block, Cause::Gc);
+                    self.erase(copied, block, Cause::Gc);
                 }
                 Err(error) => return Err(error),
             }

@@ -1,0 +1,138 @@
+//! What is under way, by number.
+
+/// Bits of a number that say where in the table it is; those above count what was ever added.
+const PLACE_BITS: u32 = 20;
+
+/// Entries that come and go. Places are used again, together with the memory that they hold; numbers never are, so that
+/// whoever asks for one that has gone gets nothing. Later ones have greater numbers, of less than 58 bits.
+#[derive(Clone, Debug)]
+pub(super) struct Slots<T> {
+    /// With its number; 0: not in use.
+    entries: Vec<(u64, T)>,
+    unused: Vec<u32>,
+    added: u64,
+}
+
+impl<T> Default for Slots<T> {
+    fn default() -> Self {
+        Self { entries: Vec::new(), unused: Vec::new(), added: 0 }
+    }
+}
+
+impl<T: Default> Slots<T> {
+    /// A new entry, with what the last one in its place has left.
+    #[inline]
+    pub(super) fn add(&mut self) -> (u64, &mut T) {
+        self.added += 1;
+        let at = self.unused.pop().unwrap_or_else(|| {
+            self.entries.push((0, T::default()));
+            self.entries.len() as u32 - 1
+        });
+        assert!(at < 1 << PLACE_BITS, "{at} victims or programs under way");
+        let (number, entry) = &mut self.entries[at as usize];
+        *number = self.added << PLACE_BITS | u64::from(at);
+        (*number, entry)
+    }
+
+    fn place(number: u64) -> usize {
+        (number & ((1 << PLACE_BITS) - 1)) as usize
+    }
+
+    #[inline(always)]
+    pub(super) fn get(&self, number: u64) -> Option<&T> {
+        let (of, entry) = self.entries.get(Self::place(number))?;
+        (*of == number).then_some(entry)
+    }
+
+    #[inline(always)]
+    pub(super) fn get_mut(&mut self, number: u64) -> Option<&mut T> {
+        let (of, entry) = self.entries.get_mut(Self::place(number))?;
+        (*of == number).then_some(entry)
+    }
+
+    /// Takes out an entry: it may be looked at until the next one is added.
+    #[inline]
+    pub(super) fn remove(&mut self, number: u64) -> Option<&mut T> {
+        let at = Self::place(number);
+        let (of, entry) = self.entries.get_mut(at)?;
+        if *of != number {
+            return None;
+        }
+        *of = 0;
+        self.unused.push(at as u32);
+        Some(entry)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.entries.len() - self.unused.len()
+    }
+
+    #[inline(always)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    pub(super) fn clear(&mut self) {
+        while let Some(number) = self.oldest() {
+            self.remove(number);
+        }
+    }
+
+    /// The number of the entry that was added first.
+    pub(super) fn oldest(&self) -> Option<u64> {
+        self.entries.iter().map(|&(number, _)| number).filter(|&number| number > 0).min()
+    }
+
+    /// In no order that means anything.
+    pub(super) fn values(&self) -> impl Iterator<Item = &T> {
+        self.entries.iter().filter(|(number, _)| *number > 0).map(|(_, entry)| entry)
+    }
+
+    pub(super) fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.entries.iter_mut().filter(|(number, _)| *number > 0).map(|(_, entry)| entry)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use strobe_types::Prng;
+
+    use super::*;
+
+    #[test]
+    fn as_an_ordered_map_whose_keys_are_never_used_again() {
+        let (mut slots, mut map) = (Slots::<u32>::default(), BTreeMap::new());
+        let mut rng = Prng::new(1);
+        let mut gone = Vec::new();
+        for round in 0..2000 {
+            match rng.below(if round % 100 < 50 { 3 } else { 2 }) {
+                0 if map.is_empty() => {}
+                0 => {
+                    let number = *map.keys().nth(rng.below(map.len() as u32) as usize).expect("one");
+                    assert_eq!(slots.remove(number).copied(), map.remove(&number));
+                    gone.push(number);
+                }
+                _ => {
+                    let (number, entry) = slots.add();
+                    *entry = round;
+                    assert!(map.last_key_value().is_none_or(|(&last, _)| last < number));
+                    assert!(number < 1 << 58);
+                    map.insert(number, round);
+                }
+            }
+            assert_eq!(slots.len(), map.len());
+            assert_eq!(slots.oldest(), map.keys().next().copied());
+            assert!(map.iter().all(|(&number, value)| slots.get(number) == Some(value)));
+            assert!(gone.iter().rev().take(20).all(|&number| slots.get(number).is_none()));
+            let mut values: Vec<u32> = slots.values().copied().collect();
+            values.sort_unstable();
+            let mut expected: Vec<u32> = map.values().copied().collect();
+            expected.sort_unstable();
+            assert_eq!(values, expected);
+        }
+        slots.clear();
+        assert!(slots.is_empty() && slots.values().next().is_none());
+    }
+}

@@ -42,15 +42,19 @@ impl Validity {
         self.words[ppa.index() / 64] >> (ppa.get() % 64) & 1 == 1
     }
 
-    /// The bits of `first..first + count`, the first one lowest. `count` is 1 to 64.
-    #[inline(always)]
-    pub(crate) fn bits(&self, first: Ppa, count: u32) -> u64 {
-        let (at, shift) = (first.index() / 64, first.get() % 64);
-        let mut bits = self.words[at] >> shift;
-        if shift + count > 64 {
-            bits |= self.words[at + 1] << (64 - shift);
+    /// The first unit of `first..end` whose bit is set.
+    #[inline]
+    pub(crate) fn next(&self, first: Ppa, end: Ppa) -> Option<Ppa> {
+        let mut at = first.get();
+        while at < end.get() {
+            let bits = self.words[at as usize / 64] >> (at % 64);
+            if bits != 0 {
+                let unit = at + bits.trailing_zeros();
+                return (unit < end.get()).then_some(Ppa::new(unit));
+            }
+            at = at / 64 * 64 + 64;
         }
-        bits & u64::MAX >> (64 - count)
+        None
     }
 
     #[inline(always)]
@@ -87,14 +91,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bits_are_those_of_the_units_one_by_one() {
-        let mut validity = Validity::new(200);
-        (0..200).filter(|unit| unit * unit % 7 < 3).for_each(|unit| validity.set(Ppa::new(unit)));
-        for (first, count) in (0..136).flat_map(|first| [1, 3, 4, 63, 64].map(|count| (first, count))) {
-            let expected = (0..count)
-                .filter(|&at| validity.get(Ppa::new(first + at)))
-                .fold(0, |bits, at| bits | 1 << at);
-            assert_eq!(validity.bits(Ppa::new(first), count), expected, "{count} from {first}");
+    fn the_next_one_is_the_first_whose_bit_is_set() {
+        let mut validity = Validity::new(300);
+        for unit in [0, 1, 5, 63, 64, 100, 191, 290, 299] {
+            validity.set(Ppa::new(unit));
+        }
+        for (first, end) in (0..300).flat_map(|first| [first, first + 1, 150, 300].map(|end| (first, end))) {
+            let expected = (first..end.min(300)).map(Ppa::new).find(|&unit| validity.get(unit));
+            assert_eq!(validity.next(Ppa::new(first), Ppa::new(end.min(300))), expected, "{first}..{end}");
         }
     }
 

@@ -135,6 +135,13 @@ pub trait Nand {
     /// it is the out-of-band area that is read, of a page programmed or not.
     fn read(&mut self, after: When, ppn: Ppn, units: u32, cause: Cause) -> When;
 
+    /// Reads pages of one block, each with so many of its units, in this order; returns when all have arrived. See
+    /// [`Nand::read`].
+    fn read_pages(&mut self, pages: &[(Ppn, u32)], cause: Cause) -> When {
+        // Reads of one block have their turns in the order of their issue: when the last one is there all are.
+        pages.iter().fold(When::START, |_, &(ppn, units)| self.read(When::START, ppn, units, cause))
+    }
+
     /// Programs consecutive pages of one block from `first` on with `units`, a page's worth each;
     /// the last page may be padded, and no unit at all is a page of padding. Pages are issued together, in
     /// order; the first gets the sequence number `sequence`. Returns when the last one is on flash, or which

@@ -183,11 +183,17 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         cause: Cause,
     ) -> When {
         let per_page = self.geometry.units_per_page();
-        let mut done = after;
+        let geometry = &self.geometry;
+        // Pages of a block are programmed in order: when the last one is there all are.
+        let done = match pages {
+            1 => self.timing.program(after, program_class(cause), || geometry.place(first)),
+            _ => {
+                let place = |at| geometry.place(first.plus(at));
+                self.timing.programs(after, program_class(cause), pages, place)
+            }
+        };
         for page in 0..pages {
             let ppn = first.plus(page);
-            // Pages of a block are programmed in order: when the last one is there all are.
-            done = self.timing.program(after, program_class(cause), || self.geometry.place(ppn));
             let from = (page * per_page) as usize;
             let content = &units[from..units.len().min(from + per_page as usize)];
             self.medium.store(
@@ -332,6 +338,26 @@ impl<T: Timing, M: Medium> Nand for Chip<T, M> {
             after = self.timing.both(after, programmed);
         }
         self.timing.read(after, read_class(cause), units, || self.geometry.place(ppn))
+    }
+
+    #[inline]
+    fn read_pages(&mut self, pages: &[(Ppn, u32)], cause: Cause) -> When {
+        let mut done = When::START;
+        // Those of the same number of units, one after the other, are one operation.
+        for run in pages.chunk_by(|a, b| a.1 == b.1) {
+            let (first, units) = run[0];
+            if run.len() == 1 || self.is_on_its_way(first) {
+                for &(ppn, units) in run {
+                    done = self.read(When::START, ppn, units, cause);
+                }
+                continue;
+            }
+            run.iter().for_each(|&(ppn, units)| self.assert_readable(ppn, units));
+            self.counts.add_many(NandOp::Read, cause, run.len() as u64);
+            let place = |at: u32| self.geometry.place(run[at as usize].0);
+            done = self.timing.reads(When::START, read_class(cause), units, run.len() as u32, place);
+        }
+        done
     }
 
     #[inline(always)]

@@ -124,7 +124,33 @@ impl Die {
             ops[queue.tail].next = op;
         }
         queue.tail = op;
-        self.waiting += 1;
+        self.waiting += 1 + u32::from(ops[op].more);
+    }
+
+    /// `op`, `pages` more pages of which are done, the first of them taken out already, has its next turn: it comes first
+    /// again.
+    #[inline(always)]
+    pub(super) fn put_back(&mut self, ops: &mut Ops, op: u32, pages: u32, patience: &Patience) {
+        let entry = &mut ops[op];
+        entry.more -= pages as u16;
+        self.waiting -= pages - 1;
+        entry.state = State::Queued;
+        let class = entry.class as usize;
+        let queue = &mut self.queues[class];
+        queue.runs_out = (entry.ready_at + patience[class], entry.number());
+        match self.queued & 1 << class {
+            0 => {
+                self.queued |= 1 << class;
+                queue.tail = op;
+            }
+            _ => entry.next = queue.head,
+        }
+        queue.head = op;
+    }
+
+    /// The first operation of `class` that waits.
+    pub(super) fn first(&self, class: Class) -> Option<u32> {
+        (self.queued & 1 << class as u32 != 0).then(|| self.queues[class as usize].head)
     }
 
     /// Whether a read waits for which programs and erases are suspended.

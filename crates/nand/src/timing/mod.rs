@@ -1,7 +1,7 @@
 //! When flash operations happen.
 //!
 //! [`Timing`] is the contract: operations are issued, time is let pass, and what somebody watches is reported when it
-//! is complete. [`ArrayTiming`] (`array.rs`) is the event-driven model of dies and channels: `ops.rs` has the
+//! is complete. [`ArrayTiming`] (`array/`) is the event-driven model of dies and channels: `ops.rs` has the
 //! operations that are on their way and what waits for what, `die.rs` one die, `channel.rs` one bus, `race.rs` finds
 //! what happens next, `noted.rs` who is to be looked at. [`Untimed`] takes no time at all; [`SwitchedTiming`] is either of them.
 
@@ -93,6 +93,25 @@ pub trait Timing: Clone {
 
     /// A page program, not before `after`.
     fn program(&mut self, after: When, class: Class, place: impl FnOnce() -> Place) -> When;
+
+    /// `count` reads like [`Timing::read`] of pages of one block, one after the other. `place` gives the place of each.
+    /// Returns when the last one is done.
+    fn reads(
+        &mut self,
+        after: When,
+        class: Class,
+        units: u32,
+        count: u32,
+        place: impl Fn(u32) -> Place,
+    ) -> When {
+        (0..count).fold(after, |_, at| self.read(after, class, units, || place(at)))
+    }
+
+    /// `count` programs like [`Timing::program`] of pages of one block, one after the other. `place` gives the place of
+    /// each. Returns when the last one is done.
+    fn programs(&mut self, after: When, class: Class, count: u32, place: impl Fn(u32) -> Place) -> When {
+        (0..count).fold(after, |_, at| self.program(after, class, || place(at)))
+    }
 
     /// A block erase, not before `after`.
     fn erase(&mut self, after: When, class: Class, place: impl FnOnce() -> Place) -> When;
@@ -298,6 +317,21 @@ impl Timing for SwitchedTiming {
 
     fn program(&mut self, after: When, class: Class, place: impl FnOnce() -> Place) -> When {
         either!(self, timing => timing.program(after, class, place))
+    }
+
+    fn reads(
+        &mut self,
+        after: When,
+        class: Class,
+        units: u32,
+        count: u32,
+        place: impl Fn(u32) -> Place,
+    ) -> When {
+        either!(self, timing => timing.reads(after, class, units, count, place))
+    }
+
+    fn programs(&mut self, after: When, class: Class, count: u32, place: impl Fn(u32) -> Place) -> When {
+        either!(self, timing => timing.programs(after, class, count, place))
     }
 
     fn erase(&mut self, after: When, class: Class, place: impl FnOnce() -> Place) -> When {

@@ -73,14 +73,16 @@ pub(super) struct Op {
     pub(super) die: u32,
     pub(super) block: u32,
     pub(super) page: u32,
-    /// What it still waits for.
-    unmet: u32,
     /// The next one in the queue of its die, or of those that run together with it; of a slot that is not in use, the
     /// next such slot.
     pub(super) next: u32,
     /// Those that wait until this is complete, and those that wait until it has its turn in the queue.
     on_done: u32,
     on_queued: u32,
+    /// What it still waits for.
+    unmet: u16,
+    /// Pages after this one that the operation is for: see [`Ops::issue_many`].
+    pub(super) more: u16,
     plane: u8,
     pub(super) kind: Kind,
     pub(super) state: State,
@@ -91,7 +93,13 @@ impl Op {
     /// Position in the order of issue.
     #[inline(always)]
     pub(super) fn number(&self) -> u64 {
-        self.ticket.0 >> SLOT_BITS
+        (self.ticket.0 >> SLOT_BITS) - u64::from(self.more)
+    }
+
+    /// Whether the last of its pages has its turn.
+    #[inline(always)]
+    pub(super) fn is_running(&self) -> bool {
+        self.state == State::Running && self.more == 0
     }
 
     /// Whether some wait until it has its turn in the queue.
@@ -149,6 +157,9 @@ impl std::ops::IndexMut<u32> for Ops {
 }
 
 impl Ops {
+    /// Pages of one operation.
+    pub(super) const MOST: u32 = u16::MAX as u32;
+
     /// Operations on their way.
     pub(super) fn live(&self) -> u32 {
         self.live
@@ -157,7 +168,21 @@ impl Ops {
     /// A new operation, which waits for one thing: for its issue to be over.
     #[inline(always)]
     pub(super) fn issue(&mut self, kind: Kind, class: Class, spot: Spot, transfer_ns: u64) -> u32 {
-        self.issued += 1;
+        self.issue_many(kind, class, spot, transfer_ns, 1)
+    }
+
+    /// The same for `count` pages, which have their turns one after the other: as so many operations, of which only the
+    /// last one is watched or waited for. They wait for nothing but their issue. `count` is 1 to [`Ops::MOST`].
+    #[inline(always)]
+    pub(super) fn issue_many(
+        &mut self,
+        kind: Kind,
+        class: Class,
+        spot: Spot,
+        transfer_ns: u64,
+        count: u32,
+    ) -> u32 {
+        self.issued += u64::from(count);
         self.live += 1;
         let slot = self.unused;
         let Spot { die, plane, block, page } = spot;
@@ -170,6 +195,7 @@ impl Ops {
             block,
             page,
             unmet: 1,
+            more: (count - 1) as u16,
             next: NONE,
             on_done: NONE,
             on_queued: NONE,
@@ -235,7 +261,8 @@ impl Ops {
     /// `op` waits for one more thing.
     #[inline]
     pub(super) fn hold(&mut self, op: u32) {
-        self[op].unmet += 1;
+        let unmet = &mut self[op].unmet;
+        *unmet = unmet.checked_add(1).expect("timing bug: an operation waits for 65,536 others");
     }
 
     /// What `op` was held for is there; true if it waits for nothing more.

@@ -14,6 +14,7 @@ fn compare_all(seeds: std::ops::Range<u64>) {
         sum.operations += tally.operations;
         sum.suspends += tally.suspends;
         sum.contended += tally.contended;
+        sum.trains += tally.trains;
     }
     eprintln!("{sum:?}");
     assert!(sum.suspends > sum.operations / 200 && sum.contended > sum.operations / 20, "{sum:?}");

@@ -1,5 +1,7 @@
 //! Random tiny drives, and random work for them, done by the engine and by the model side by side.
 
+use std::ops::Range;
+
 use strobe_nand::{ArrayTiming, Class, SuspendConfig, Ticket, Timing, TimingConfig, When};
 use strobe_types::{BlockId, Geometry, GeometrySpec, Prng, SimTime};
 
@@ -12,6 +14,8 @@ pub(crate) struct Tally {
     pub(crate) suspends: u64,
     /// Times at which the classes had more than one operation to choose from.
     pub(crate) contended: u64,
+    /// Times at which several pages of one block were issued together.
+    pub(crate) trains: u64,
 }
 
 /// The same operation as both know it.
@@ -67,12 +71,14 @@ fn patience(rng: &mut Prng) -> [u64; CLASSES] {
 
 fn drive(rng: &mut Prng) -> (TimingConfig, Geometry) {
     let units_per_page = pick(rng, &[1, 2, 3]);
+    // Where a die has a bus to itself, and one plane, pages of one block may be one operation.
+    let has_trains = rng.below(4) == 0;
     let spec = GeometrySpec {
         channels: 1 + rng.below(3),
-        dies_per_channel: 1 + rng.below(3),
-        planes_per_die: 1 + rng.below(3),
+        dies_per_channel: if has_trains { 1 } else { 1 + rng.below(3) },
+        planes_per_die: if has_trains { 1 } else { 1 + rng.below(3) },
         blocks_per_plane: 1 + rng.below(3),
-        pages_per_block: 2 + rng.below(4),
+        pages_per_block: 2 + rng.below(if has_trains { 12 } else { 4 }),
         page_bytes: 512 * units_per_page,
         unit_bytes: 512,
     };
@@ -84,7 +90,7 @@ fn drive(rng: &mut Prng) -> (TimingConfig, Geometry) {
         // 512 bytes in 1, 2, 4 and 6 ns.
         channel_mb_s: pick(rng, &[0, 512_000, 256_000, 128_000, 100_000]),
         spare_bytes: pick(rng, &[0, 0, 64, 100]),
-        cache_program: rng.below(2) == 0,
+        cache_program: !has_trains && rng.below(2) == 0,
         patience_ns: patience(rng),
         suspend: suspend(rng),
     };
@@ -280,25 +286,30 @@ impl Pair {
             }
             1..=7 if programmed < self.geometry.pages_per_block() => {
                 let class = pick(&mut self.rng, &[Class::HostProgram, Class::BackgroundProgram]);
-                let done = self.issue(Kind::Program, class, 0, after, block, programmed);
-                self.blocks[block].pages.push(done);
+                let count = self.some_of(self.geometry.pages_per_block() - programmed);
+                let done = self.issue(Kind::Program, class, 0, after, block, programmed..programmed + count);
+                self.blocks[block].pages.extend((0..count).map(|_| done));
                 done
             }
             1..=8 => {
                 self.blocks[block].pages.clear();
-                self.issue(Kind::Erase, Class::Erase, 0, after, block, 0)
+                self.issue(Kind::Erase, Class::Erase, 0, after, block, 0..1)
             }
             _ => {
                 let class = pick(&mut self.rng, &[Class::HostRead, Class::HostRead, Class::BackgroundRead]);
                 let page = self.rng.below(self.geometry.pages_per_block());
                 match self.blocks[block].pages.get(page as usize) {
                     // The out-of-band area of a page can always be read.
-                    None => self.issue(Kind::Read, class, 0, after, block, page),
+                    None => {
+                        let count = self.some_of(self.geometry.pages_per_block() - page);
+                        self.issue(Kind::Read, class, 0, after, block, page..page + count)
+                    }
                     Some(&written) => {
                         let units = self.rng.below(self.geometry.units_per_page() + 1);
                         let waits = self.rng.below(3) > 0;
                         let after = if waits { self.both(after, written) } else { after };
-                        self.issue(Kind::Read, class, units, after, block, page)
+                        let count = self.some_of(programmed - page);
+                        self.issue(Kind::Read, class, units, after, block, page..page + count)
                     }
                 }
             }
@@ -310,15 +321,37 @@ impl Pair {
         }
     }
 
-    fn issue(&mut self, kind: Kind, class: Class, units: u32, after: Both, block: usize, page: u32) -> Both {
-        let target = Target { page, ..self.blocks[block].target };
-        let place = self.geometry.place(self.geometry.page(BlockId::new(block as u32), page));
-        let when = match kind {
-            Kind::Read => self.engine.read(after.0, class, units, || place),
-            Kind::Program => self.engine.program(after.0, class, || place),
-            Kind::Erase | Kind::Join => self.engine.erase(after.0, class, || place),
+    /// Mostly one of `most`.
+    fn some_of(&mut self, most: u32) -> u32 {
+        if self.rng.below(3) > 0 { 1 } else { 1 + self.rng.below(most) }
+    }
+
+    /// Issues an operation on each of `pages`, of which the last one counts.
+    fn issue(
+        &mut self,
+        kind: Kind,
+        class: Class,
+        units: u32,
+        after: Both,
+        block: usize,
+        pages: Range<u32>,
+    ) -> Both {
+        let id = BlockId::new(block as u32);
+        let place = |at| self.geometry.place(self.geometry.page(id, pages.start + at));
+        let count = pages.len() as u32;
+        self.tally.trains += u64::from(count > 1);
+        let when = match (kind, count) {
+            (Kind::Read, 1) => self.engine.read(after.0, class, units, || place(0)),
+            (Kind::Read, _) => self.engine.reads(after.0, class, units, count, place),
+            (Kind::Program, 1) => self.engine.program(after.0, class, || place(0)),
+            (Kind::Program, _) => self.engine.programs(after.0, class, count, place),
+            _ => self.engine.erase(after.0, class, || place(0)),
         };
-        (when, self.model.issue(kind, class as usize, units, after.1, target))
+        let then = pages.fold(after.1, |_, page| {
+            let target = Target { page, ..self.blocks[block].target };
+            self.model.issue(kind, class as usize, units, after.1, target)
+        });
+        (when, then)
     }
 
     /// Lets both report a new token; of operations that somebody watches already only the time is of interest.

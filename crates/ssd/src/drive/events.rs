@@ -123,7 +123,7 @@ impl<F: Inspectable> Drive<F> {
     /// A command of `kind` that has nothing more to do is complete when `done` is there.
     #[inline(always)]
     pub(super) fn land(&mut self, now: SimTime, tag: u64, kind: CommandKind, done: When) {
-        let slot = self.flights.add(tag, now, kind, Work::Flush);
+        let slot = self.flights.add_done(tag, now, kind);
         self.when_there(done, Event::Done(slot));
         self.settle_instant();
     }

@@ -2,72 +2,10 @@
 
 use strobe_types::SimTime;
 
-use super::{ArrayTiming, Class, Die, Group, Kind, LAST, MoreErase, NEVER, NONE, Next, Op, Phase, Suspended};
+use super::{ArrayTiming, Class, Die, Group, Kind, LAST, NEVER, NONE, Next, Op, Phase, Suspended};
 use std::cmp::Reverse;
 
 impl ArrayTiming {
-    /// `op` is complete.
-    #[inline(always)]
-    fn complete(&mut self, op: u32) {
-        let &Op { kind, block, .. } = &self.ops[op];
-        let entry = &mut self.blocks[block as usize];
-        entry.programs -= u32::from(kind == Kind::Program);
-        if entry.before_erase == 0 && self.more_erases.is_empty() {
-            entry.others -= 1;
-            let token = self.ops.done(op, &mut self.ready);
-            self.report(token);
-        } else {
-            self.complete_before_erase(op);
-        }
-        self.let_ready_go();
-    }
-
-    fn complete_before_erase(&mut self, op: u32) {
-        let waiting = self.leave_block(op);
-        let token = self.ops.done(op, &mut self.ready);
-        if let Some(erase) = waiting {
-            // Of what waited for one thing, that issued first comes first.
-            let number = self.ops[erase].number();
-            let at = self.ready.partition_point(|&other| self.ops[other].number() < number);
-            self.ready.insert(at, erase);
-        }
-        self.report(token);
-    }
-
-    /// `op` is in the way of no erase of its block any more; returns the erase that waited for nothing else.
-    fn leave_block(&mut self, op: u32) -> Option<u32> {
-        let (id, number) = (self.ops[op].block, self.ops[op].number());
-        let block = &mut self.blocks[id as usize];
-        if block.before_erase > 0 {
-            let erase = block.erase.and_then(|erase| self.ops.find(erase));
-            if let Some(erase) = erase.filter(|&erase| number < self.ops[erase].number()) {
-                block.before_erase -= 1;
-                return (block.before_erase == 0 && self.ops.release(erase)).then_some(erase);
-            }
-        }
-        let is_before = |more: &MoreErase| more.block == id && number < self.ops[more.op].number();
-        let Some(at) = self.more_erases.iter().position(is_before) else {
-            block.others -= 1;
-            return None;
-        };
-        let more = &mut self.more_erases[at];
-        more.before -= 1;
-        if more.before > 0 {
-            return None;
-        }
-        let erase = self.more_erases.remove(at).op;
-        // All before it are complete.
-        block.erase = Some(self.ops.ticket(erase));
-        self.ops.release(erase).then_some(erase)
-    }
-
-    /// The last erase of `block`, if it is not complete.
-    #[inline]
-    pub(super) fn last_erase(&self, block: usize) -> Option<u32> {
-        let more = self.more_erases.iter().rev().find(|more| more.block as usize == block);
-        more.map(|more| more.op).or_else(|| self.blocks[block].erase.and_then(|erase| self.ops.find(erase)))
-    }
-
     /// The die goes over to `phase`, which ends at `due` if that is known; if it is not idle then, it is held for
     /// `class`.
     #[inline(always)]
@@ -117,19 +55,19 @@ impl ArrayTiming {
         }
     }
 
-    /// What `die` did until now is over. If time `goes_on` when nothing is reported, dies choose before anybody asks for
-    /// more.
+    /// What `die` did until now is over. If time goes on `until` then, unless something is reported, dies choose before
+    /// anybody asks for more.
     #[inline(always)]
-    fn end(&mut self, die: u32, goes_on: bool) {
+    fn end(&mut self, die: u32, until: Option<SimTime>) {
         let entry = &mut self.dies[die as usize];
         let is_done = match entry.phase {
             Phase::Reading => true,
             Phase::Array => entry.until <= self.now && entry.next.is_none(),
             _ => false,
         };
-        match entry.current {
-            Some(group) if is_done && goes_on && self.can_hurry => self.end_alone(die, group),
-            Some(group) if is_done => {
+        match (entry.current, until) {
+            (Some(group), Some(until)) if is_done && self.can_hurry => self.end_alone(die, group, until),
+            (Some(group), _) if is_done => {
                 self.free(die);
                 self.complete_group(group);
             }
@@ -137,31 +75,59 @@ impl ArrayTiming {
         }
     }
 
-    /// The same, without detours if this is all that happens now: then the die, which needs no bus of others, can choose
-    /// at once.
+    /// The same, without detours while this is all that happens: the die, which needs no bus of others, can choose at
+    /// once, and time goes on to where that is done.
     #[inline(always)]
-    fn end_alone(&mut self, die: u32, group: Group) {
-        let entry = &mut self.dies[die as usize];
-        self.occupancy.held_ns[entry.class as usize] += self.now.since(entry.since);
-        (entry.phase, entry.current) = (Phase::Idle, None);
-        self.complete_group(group);
+    fn end_alone(&mut self, die: u32, mut group: Group, until: SimTime) {
         let runner = 2 * die as usize;
-        let is_all = self.reported.is_empty()
-            && self.race.first_but(runner) > self.now
-            && self.later.peek().is_none_or(|Reverse((time, ..))| *time > self.now);
-        let entry = &mut self.dies[die as usize];
-        if is_all
-            && entry.suspended.is_none()
-            && let Some(class) = entry.choice()
-        {
-            let group = entry.take(&mut self.ops, class, &self.config.patience_ns);
-            if self.ops[group.first].next != NONE {
+        let later = self.later.peek().map_or(NEVER, |Reverse((time, ..))| *time);
+        let others = self.race.first_but(runner).min(later);
+        loop {
+            let entry = &mut self.dies[die as usize];
+            self.occupancy.held_ns[entry.class as usize] += self.now.since(entry.since);
+            (entry.phase, entry.current) = (Phase::Idle, None);
+            self.complete_group(group);
+            let entry = &mut self.dies[die as usize];
+            let is_all = self.reported.is_empty() && others > self.now && entry.suspended.is_none();
+            let Some(class) = entry.choice().filter(|_| is_all) else {
                 self.race.set(runner, NEVER);
+                return self.note_die(die);
+            };
+            group = entry.take(&mut self.ops, class, &self.config.patience_ns);
+            let &Op { next, transfer_ns, more, .. } = &self.ops[group.first];
+            if next != NONE {
+                self.race.set(runner, NEVER);
+                return self.begin_on_bus(die, group);
             }
-            return self.begin(die, group);
+            let is_disturbed = self.may_suspend && entry.has_urgent_read();
+            if more > 0 && !is_disturbed && self.is_looked_at() {
+                self.pass_over(die, &mut group, until.min(others));
+            }
+            let due = self.set_alone(die, group, transfer_ns);
+            // Somebody else is to do something, at the latest then.
+            if due > until || due >= others || !self.is_looked_at() {
+                return self.race.set(runner, due);
+            }
+            self.now = due;
         }
-        self.race.set(runner, NEVER);
-        self.note_die(die);
+    }
+
+    /// Passes over those pages of `group`, an operation on several of which the first begins now, that are done before
+    /// `until`, as far as nobody but the die itself does anything before; but for the last page.
+    fn pass_over(&mut self, die: u32, group: &mut Group, until: SimTime) {
+        let op = &self.ops[group.first];
+        let page_ns = match group.kind {
+            Kind::Read => self.config.read_ns.saturating_add(op.transfer_ns),
+            _ => self.config.program_ns.saturating_add(op.transfer_ns),
+        };
+        let pages = (until.since(self.now).saturating_sub(1) / page_ns).min(u64::from(op.more));
+        if pages == 0 {
+            return;
+        }
+        self.occupancy.held_ns[group.class as usize] += pages * page_ns;
+        self.now = self.now + pages * page_ns;
+        self.complete_pages(group.first, pages as u32);
+        *group = self.dies[die as usize].take(&mut self.ops, group.class, &self.config.patience_ns);
     }
 
     /// [`ArrayTiming::end`] of what goes on in another way.
@@ -377,7 +343,8 @@ impl ArrayTiming {
         if self.owns_bus && op.next == NONE {
             // A single operation of a die that has its bus to itself: when it ends is known at once.
             let transfer_ns = op.transfer_ns;
-            return self.begin_alone(die, group, transfer_ns);
+            let due = self.set_alone(die, group, transfer_ns);
+            return self.race.set(2 * die as usize, due);
         }
         self.begin_on_bus(die, group);
     }
@@ -399,8 +366,9 @@ impl ArrayTiming {
         }
     }
 
+    /// `die` begins with `group`, a single operation; returns when that ends.
     #[inline(always)]
-    fn begin_alone(&mut self, die: u32, group: Group, transfer_ns: u64) {
+    fn set_alone(&mut self, die: u32, group: Group, transfer_ns: u64) -> SimTime {
         let now = self.now;
         let (phase, from, until) = match group.kind {
             Kind::Read => (Phase::Reading, now, now + self.config.read_ns.saturating_add(transfer_ns)),
@@ -408,7 +376,6 @@ impl ArrayTiming {
             _ => (Phase::Array, now + transfer_ns, now + transfer_ns + self.config.program_ns),
         };
         let (from, until) = (from.min(LAST), until.min(LAST));
-        self.race.set(2 * die as usize, until);
         let entry = &mut self.dies[die as usize];
         (entry.phase, entry.class, entry.since) = (phase, group.class, now);
         (entry.current, entry.from, entry.until) = (Some(group), from, until);
@@ -418,6 +385,7 @@ impl ArrayTiming {
                 self.note_die(die);
             }
         }
+        until
     }
 
     /// Lets the bus of `channel` carry something, if it is free and somebody waits.
@@ -442,7 +410,7 @@ impl ArrayTiming {
 
     /// Goes on to `time`, at which something ends or comes; see [`ArrayTiming::end`].
     #[inline(always)]
-    pub(super) fn pass(&mut self, time: SimTime, goes_on: bool) {
+    pub(super) fn pass(&mut self, time: SimTime, until: Option<SimTime>) {
         self.now = time;
         loop {
             let (first, due) = self.race.first();
@@ -450,7 +418,7 @@ impl ArrayTiming {
                 break;
             }
             match first % 2 {
-                0 => self.end((first / 2) as u32, goes_on),
+                0 => self.end((first / 2) as u32, until),
                 _ => self.transferred((first / 2) as u32),
             }
         }

@@ -5,12 +5,16 @@
 //! Then what waited for a time comes, in the order of issue; whoever watches is told, and may issue more. Last, what
 //! can start does: dies choose in the order of their numbers, then free buses.
 
+mod blocks;
 mod events;
+mod issue;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use strobe_types::{Geometry, Place, SimTime};
+
+use self::blocks::{Block, MoreErase};
 
 use super::channel::Channel;
 use super::config::{Class, TimingConfig};
@@ -20,29 +24,6 @@ use super::ops::{Kind, NONE, Op, Ops, Spot, State, Ticket, UNWATCHED};
 use super::race::{LAST, NEVER, Race};
 use super::reports::Reports;
 use super::{Occupancy, Timing, When};
-
-/// What is on its way on one block.
-#[derive(Clone, Copy, Debug, Default)]
-struct Block {
-    /// The last program or erase.
-    writer: Option<Ticket>,
-    /// Programs.
-    programs: u32,
-    /// Operations issued since the last erase that waits, or all of them.
-    others: u32,
-    /// Operations that `erase` waits for; 0: it does not wait, or is complete.
-    before_erase: u32,
-    /// The last erase, but for those in [`ArrayTiming::more_erases`].
-    erase: Option<Ticket>,
-}
-
-/// An erase that waits for its block behind another one, and for how many operations issued between them.
-#[derive(Clone, Copy, Debug)]
-struct MoreErase {
-    block: u32,
-    op: u32,
-    before: u32,
-}
 
 /// Dies and channels with what they do and what waits for them.
 ///
@@ -59,6 +40,8 @@ pub struct ArrayTiming {
     owns_bus: bool,
     /// Whether it has, and everything takes time: then a die that is done with one thing can begin the next at once.
     can_hurry: bool,
+    /// Whether, besides, pages never share the time of an array: then several of one block can be one operation.
+    has_trains: bool,
     may_suspend: bool,
     now: SimTime,
     ops: Ops,
@@ -89,15 +72,17 @@ impl ArrayTiming {
         };
         let spec = geometry.spec();
         let spare_per_unit = config.spare_bytes / (spec.page_bytes / spec.unit_bytes);
+        let can_hurry = spec.dies_per_channel == 1
+            && !config.cache_program
+            && config.read_ns.min(config.program_ns).min(config.erase_ns) > 0;
         let dies: Vec<_> = (0..geometry.dies()).map(|die| Die::new(die / spec.dies_per_channel)).collect();
         Self {
             config,
             page_transfer_ns: transfer_ns(u64::from(spec.page_bytes) + u64::from(config.spare_bytes)),
             unit_transfer_ns: transfer_ns(u64::from(spec.unit_bytes) + u64::from(spare_per_unit)),
             owns_bus: spec.dies_per_channel == 1 && !config.cache_program,
-            can_hurry: spec.dies_per_channel == 1
-                && !config.cache_program
-                && config.read_ns.min(config.program_ns).min(config.erase_ns) > 0,
+            can_hurry,
+            has_trains: can_hurry && spec.planes_per_die == 1,
             may_suspend: config.suspend.most > 0,
             now: SimTime::ZERO,
             ops: Ops::default(),
@@ -123,6 +108,7 @@ impl ArrayTiming {
             unit_transfer_ns: self.unit_transfer_ns,
             owns_bus: self.owns_bus,
             can_hurry: self.can_hurry,
+            has_trains: self.has_trains,
             may_suspend: self.may_suspend,
             now: self.now,
             ops: Ops::default(),
@@ -140,59 +126,10 @@ impl ArrayTiming {
         }
     }
 
-    #[inline(always)]
-    fn issue(&mut self, after: When, kind: Kind, class: Class, place: Place, transfer_ns: u64) -> u32 {
-        let Place { block, die, plane, page, .. } = place;
-        let spot = Spot { die: die.get(), plane: plane as u8, block: block.get(), page };
-        let op = self.ops.issue(kind, class, spot, transfer_ns);
-        self.wait_until(op, after);
-        op
-    }
-
-    /// A new operation that takes place nowhere.
-    fn issue_join(&mut self) -> u32 {
-        let nowhere = Spot { die: 0, plane: 0, block: 0, page: 0 };
-        self.ops.issue(Kind::Join, Class::HostRead, nowhere, 0)
-    }
-
     /// The time `ns` from now; never later than the end of time, which is a time like others.
     #[inline]
     fn at(&self, ns: u64) -> SimTime {
         (self.now + ns).min(LAST)
-    }
-
-    #[inline(always)]
-    fn wait_until(&mut self, op: u32, after: When) {
-        match after {
-            When::At(time) if time <= self.now => {}
-            _ => self.wait_for(op, after),
-        }
-    }
-
-    fn wait_for(&mut self, op: u32, after: When) {
-        match after {
-            When::At(time) if time.min(LAST) > self.now => {
-                let time = time.min(LAST);
-                self.ops.hold(op);
-                self.later.push(Reverse((time, self.ops[op].number(), op)));
-            }
-            When::At(_) => {}
-            When::With(ticket) => {
-                if let Some(other) = self.ops.find(ticket) {
-                    self.ops.wait_for(op, other);
-                }
-            }
-        }
-    }
-
-    /// All that `op` waits for is known.
-    #[inline(always)]
-    fn issued(&mut self, op: u32) -> When {
-        let ticket = self.ops.ticket(op);
-        if self.ops.release(op) {
-            self.queue(op);
-        }
-        When::With(ticket)
     }
 
     /// `op`, which takes place somewhere, waits for nothing more: it gets its turn.
@@ -253,6 +190,12 @@ impl ArrayTiming {
         self.noted_dies.add(die);
     }
 
+    /// Whether all that could do something at this instant has been looked at.
+    #[inline(always)]
+    fn is_looked_at(&self) -> bool {
+        self.noted_dies.is_empty() && self.noted_channels.is_empty()
+    }
+
     #[inline(always)]
     fn note_channel(&mut self, channel: u32) {
         self.noted_channels.add(channel);
@@ -274,6 +217,45 @@ impl Timing for ArrayTiming {
     }
 
     #[inline]
+    fn reads(
+        &mut self,
+        after: When,
+        class: Class,
+        units: u32,
+        count: u32,
+        place: impl Fn(u32) -> Place,
+    ) -> When {
+        let first = place(0);
+        let block = first.block.index();
+        if !self.is_train(after, count) || self.last_erase(block).is_some() {
+            return (0..count).fold(after, |_, at| self.read(after, class, units, || place(at)));
+        }
+        let transfer_ns = self.unit_transfer_ns * u64::from(units);
+        let op = self.ops.issue_many(Kind::Read, class, Self::spot(first), transfer_ns, count);
+        self.blocks[block].others += count;
+        self.issued(op)
+    }
+
+    #[inline]
+    fn programs(&mut self, after: When, class: Class, count: u32, place: impl Fn(u32) -> Place) -> When {
+        let first = place(0);
+        let entry = &self.blocks[first.block.index()];
+        let writer = entry.writer.and_then(|writer| self.ops.find(writer)).map(|writer| &self.ops[writer]);
+        let may_follow = writer.is_none_or(|op| op.kind == Kind::Program && op.state != State::Waiting);
+        if !may_follow || !self.is_train(after, count) {
+            return (0..count).fold(after, |_, at| self.program(after, class, || place(at)));
+        }
+        let class = writer.filter(|op| !op.is_running()).map_or(class, |op| op.class);
+        let op = self.ops.issue_many(Kind::Program, class, Self::spot(first), self.page_transfer_ns, count);
+        let ticket = self.ops.ticket(op);
+        let block = &mut self.blocks[first.block.index()];
+        block.others += count;
+        block.programs += count;
+        block.writer = Some(ticket);
+        self.issued(op)
+    }
+
+    #[inline]
     fn program(&mut self, after: When, class: Class, place: impl FnOnce() -> Place) -> When {
         let place = place();
         let op = self.issue(after, Kind::Program, class, place, self.page_transfer_ns);
@@ -282,16 +264,19 @@ impl Timing for ArrayTiming {
         block.programs += 1;
         let writer = block.writer.replace(self.ops.ticket(op)).and_then(|writer| self.ops.find(writer));
         if let Some(writer) = writer {
-            let &Op { kind, state, class, .. } = &self.ops[writer];
-            match (kind, state) {
-                (Kind::Erase, _) => self.ops.wait_for(op, writer),
+            let before = &self.ops[writer];
+            let class = before.class;
+            match before.kind {
+                Kind::Erase => self.ops.wait_for(op, writer),
+                _ if before.is_running() => {}
                 // Pages are programmed in order: this one has its turn behind the other, in the same queue.
-                (_, State::Waiting) => {
+                _ => {
+                    let waits = before.state == State::Waiting;
                     self.ops[op].class = class;
-                    self.ops.queue_behind(op, writer);
+                    if waits {
+                        self.ops.queue_behind(op, writer);
+                    }
                 }
-                (_, State::Queued) => self.ops[op].class = class,
-                (_, State::Running) => {}
             }
         }
         self.issued(op)
@@ -379,7 +364,7 @@ impl Timing for ArrayTiming {
     }
 
     fn next_event(&self) -> Option<SimTime> {
-        if !self.reported.is_empty() || !self.noted_dies.is_empty() || !self.noted_channels.is_empty() {
+        if !self.reported.is_empty() || !self.is_looked_at() {
             return Some(self.now);
         }
         Some(self.next_instant()).filter(|&time| time < NEVER)
@@ -395,7 +380,7 @@ impl Timing for ArrayTiming {
                 }
                 return false;
             }
-            self.pass(next, true);
+            self.pass(next, Some(until));
         }
         true
     }
@@ -412,7 +397,7 @@ impl Timing for ArrayTiming {
 
     #[inline(always)]
     fn start(&mut self) {
-        if !self.noted_dies.is_empty() || !self.noted_channels.is_empty() {
+        if !self.is_looked_at() {
             self.look_at_noted();
         }
     }
@@ -431,7 +416,7 @@ impl Timing for ArrayTiming {
             self.start();
             let next = self.next_instant();
             assert!(next < NEVER, "timing bug: an operation waits for nothing that is on its way");
-            self.pass(next, false);
+            self.pass(next, None);
         }
         self.now
     }
@@ -441,7 +426,7 @@ impl Timing for ArrayTiming {
             self.start();
             let next = self.next_instant();
             assert!(next < NEVER, "timing bug: an operation waits for nothing that is on its way");
-            self.pass(next, false);
+            self.pass(next, None);
         }
         self.now
     }
@@ -460,13 +445,13 @@ impl Timing for ArrayTiming {
     }
 
     fn has_begun(&self, when: When) -> Option<bool> {
-        self.ops.awaited(when).map(|op| self.ops[op].state == State::Running)
+        self.ops.awaited(when).map(|op| self.ops[op].is_running())
     }
 
     fn is_suspended(&self, when: When) -> bool {
         self.ops.awaited(when).map(|op| &self.ops[op]).is_some_and(|op| {
             let suspended = self.dies[op.die as usize].suspended;
-            op.state == State::Running && suspended.is_some_and(|suspended| suspended.group.kind == op.kind)
+            op.is_running() && suspended.is_some_and(|suspended| suspended.group.kind == op.kind)
         })
     }
 
@@ -494,24 +479,6 @@ impl Timing for ArrayTiming {
 }
 
 impl ArrayTiming {
-    /// Whether it is complete, or was to be by now: nothing to wait for.
-    #[inline]
-    fn is_past(&self, when: When) -> bool {
-        match when {
-            When::At(time) => time <= self.now,
-            When::With(ticket) => self.ops.find(ticket).is_none(),
-        }
-    }
-
-    /// Whether `b` waits directly behind `a` in a queue, or runs together with it: then it is complete no earlier.
-    #[inline]
-    fn follows(&self, a: When, b: When) -> bool {
-        match (self.ops.awaited(a), self.ops.awaited(b)) {
-            (Some(a), Some(b)) => self.ops[a].next == b,
-            _ => false,
-        }
-    }
-
     /// Lets time pass until `time`, whatever is reported.
     fn pass_until(&mut self, time: SimTime) {
         loop {
@@ -521,7 +488,7 @@ impl ArrayTiming {
                 self.now = time;
                 return;
             }
-            self.pass(next, false);
+            self.pass(next, None);
         }
     }
 }

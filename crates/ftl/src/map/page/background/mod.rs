@@ -11,7 +11,7 @@ mod slots;
 mod whole;
 
 use strobe_nand::{Cause, Nand, Timing, Unit, When};
-use strobe_types::{BlockId, Geometry, Ppa};
+use strobe_types::{BlockId, Geometry, Ppa, Ppn};
 
 use self::slots::Slots;
 use super::{BlockState, PageMap};
@@ -104,6 +104,8 @@ pub(super) struct Background {
     row_units: u32,
     /// Victims units of which the host has overwritten while they waited for a program.
     spared: Vec<u64>,
+    /// Pages that are about to be read, with the number of their units.
+    pages: Vec<(Ppn, u32)>,
     /// Memory for victims' numbers.
     spare: Vec<u64>,
     /// Room on each plane, while a victim is chosen.
@@ -182,7 +184,8 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let (number, victim) = self.background.victims.add();
         let (mut reading, mut copied) =
             (std::mem::take(&mut victim.reading), std::mem::take(&mut victim.copied));
-        (reading.clear(), copied.clear());
+        reading.clear();
+        copied.clear();
         *victim = Victim { block, valid, left: valid, next, end, reading, copied, ..Victim::default() };
         self.read_on(number);
     }
@@ -196,27 +199,26 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let (mut next, end) = (victim.next, victim.end);
         let mut reading = std::mem::take(&mut victim.reading);
         let per_page = self.nand.geometry().units_per_page();
-        let (mut pages, mut arrived) = (0, None);
-        while next < end && pages < self.background.read_pages {
+        let mut pages = std::mem::take(&mut self.background.pages);
+        pages.clear();
+        while (pages.len() as u32) < self.background.read_pages {
+            let Some(unit) = self.blocks.validity.next(next, end) else {
+                next = end;
+                break;
+            };
+            let page = self.nand.geometry().page_of(unit);
+            next = self.nand.geometry().first_unit_of_page(page).plus(per_page);
             let from = reading.len();
-            for at in (0..per_page).step_by(64) {
-                let first = next.plus(at);
-                let mut bits = self.blocks.validity.bits(first, (per_page - at).min(64));
-                while bits != 0 {
-                    reading.push(first.plus(bits.trailing_zeros()));
-                    bits &= bits - 1;
-                }
+            reading.push(unit);
+            if per_page > 1 {
+                let others = (1..next.get() - unit.get()).map(|at| unit.plus(at));
+                reading.extend(others.filter(|&ppa| self.blocks.validity.get(ppa)));
             }
-            let units = (reading.len() - from) as u32;
-            if units > 0 {
-                let page = self.nand.geometry().page_of(next);
-                // Reads of one block come in the order of their issue: when the last one is there all are.
-                arrived = Some(self.nand.read(When::START, page, units, Cause::Gc));
-                pages += 1;
-            }
-            next = next.plus(per_page);
+            pages.push((page, (reading.len() - from) as u32));
         }
-        // Map entries are anywhere in memory: they are at hand when the units have arrived.
+        let arrived = (!pages.is_empty()).then(|| self.nand.read_pages(&pages, Cause::Gc));
+        self.background.pages = pages;
+        // Map entries are anywhere in memory: they are near when the units have arrived.
         for &ppa in &reading {
             self.map.prefetch(self.owner_of(ppa));
         }
@@ -294,12 +296,15 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         units.clear();
         for &(ppa, _) in copies {
             let lpn = self.owner_of(ppa);
+            // On a large drive it may have had to leave again.
             self.map.prefetch(lpn);
             units.push(Unit { lpn, payload: self.nand.payload(ppa) });
         }
         let (number, entry) = self.background.copies.add();
         let Copies { mut runs, mut sources, mut of } = std::mem::take(entry);
-        (runs.clear(), sources.clear(), of.clear());
+        runs.clear();
+        sources.clear();
+        of.clear();
         sources.extend(copies.iter().map(|&(ppa, _)| ppa));
         let mut rest = sources.iter();
         let done = self.write_pages(When::START, self.roles.hot, Cause::Gc, &units, |ftl, run, to| {

@@ -1,0 +1,98 @@
+//! Operations that are issued, and what they wait for.
+
+use std::cmp::Reverse;
+
+use strobe_types::Place;
+
+use super::{ArrayTiming, Class, Kind, LAST, Op, Ops, Spot, State, When};
+
+impl ArrayTiming {
+    #[inline(always)]
+    pub(super) fn issue(
+        &mut self,
+        after: When,
+        kind: Kind,
+        class: Class,
+        place: Place,
+        transfer_ns: u64,
+    ) -> u32 {
+        let op = self.ops.issue(kind, class, Self::spot(place), transfer_ns);
+        self.wait_until(op, after);
+        op
+    }
+
+    #[inline(always)]
+    pub(super) fn spot(place: Place) -> Spot {
+        let Place { block, die, plane, page, .. } = place;
+        Spot { die: die.get(), plane: plane as u8, block: block.get(), page }
+    }
+
+    /// Whether `count` pages of one block can be one operation, if `after` is all that they may have to wait for.
+    #[inline(always)]
+    pub(super) fn is_train(&self, after: When, count: u32) -> bool {
+        self.has_trains && count > 1 && count <= Ops::MOST && self.is_past(after)
+    }
+
+    /// A new operation that takes place nowhere.
+    pub(super) fn issue_join(&mut self) -> u32 {
+        let nowhere = Spot { die: 0, plane: 0, block: 0, page: 0 };
+        self.ops.issue(Kind::Join, Class::HostRead, nowhere, 0)
+    }
+
+    #[inline(always)]
+    pub(super) fn wait_until(&mut self, op: u32, after: When) {
+        match after {
+            When::At(time) if time <= self.now => {}
+            _ => self.wait_for(op, after),
+        }
+    }
+
+    pub(super) fn wait_for(&mut self, op: u32, after: When) {
+        match after {
+            When::At(time) if time.min(LAST) > self.now => {
+                let time = time.min(LAST);
+                self.ops.hold(op);
+                self.later.push(Reverse((time, self.ops[op].number(), op)));
+            }
+            When::At(_) => {}
+            When::With(ticket) => {
+                if let Some(other) = self.ops.find(ticket) {
+                    self.ops.wait_for(op, other);
+                }
+            }
+        }
+    }
+
+    /// All that `op` waits for is known.
+    #[inline(always)]
+    pub(super) fn issued(&mut self, op: u32) -> When {
+        let ticket = self.ops.ticket(op);
+        if self.ops.release(op) {
+            self.queue(op);
+        }
+        When::With(ticket)
+    }
+
+    /// Whether it is complete, or was to be by now: nothing to wait for.
+    #[inline]
+    pub(super) fn is_past(&self, when: When) -> bool {
+        match when {
+            When::At(time) => time <= self.now,
+            When::With(ticket) => self.ops.find(ticket).is_none(),
+        }
+    }
+
+    /// Whether `b` waits directly behind `a` in a queue, or runs together with it: then it is complete no earlier.
+    #[inline]
+    pub(super) fn follows(&self, a: When, b: When) -> bool {
+        match (self.ops.awaited(a), self.ops.awaited(b)) {
+            (Some(before), Some(b)) if self.ops[b].more == 0 => {
+                let Op { next, die, class, state, more, .. } = self.ops[before];
+                // One that has pages left comes first again when its page is done.
+                let comes_back = more > 0 && state == State::Running;
+                next == b || (comes_back && self.dies[die as usize].first(class) == Some(b))
+            }
+            _ => false,
+        }
+    }
+}

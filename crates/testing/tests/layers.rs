@@ -26,7 +26,21 @@ const ENGINE: &[(&str, &[&str])] = &[
     ("types", &["rand_core", "rand_xoshiro", "thiserror"]),
     ("nand", &["crc32c", "rustix", "thiserror", "zerocopy"]),
     ("ftl", &["crc32c", "libm", "thiserror"]),
-    ("ssd", &["hdrhistogram", "libm", "schemars", "serde", "serde_json", "strsim", "thiserror", "toml"]),
+    (
+        "ssd",
+        &[
+            "hdrhistogram",
+            "indexmap",
+            "libm",
+            "rustc-hash",
+            "schemars",
+            "serde",
+            "serde_json",
+            "strsim",
+            "thiserror",
+            "toml",
+        ],
+    ),
 ];
 
 /// What no engine crate says, but where images are read and written.

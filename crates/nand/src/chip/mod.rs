@@ -1,5 +1,6 @@
 //! The chip model: flash rules, out-of-band area, wear. `tear.rs` says what a power cut does to it.
 
+mod block;
 mod tear;
 #[cfg(test)]
 mod tests;
@@ -15,6 +16,7 @@ use crate::{
     BlockState, Cause, Class, EraseFailed, Medium, Nand, NandOp, OobRecord, OpCounts, ProgramFailed, Timing,
     Unit, WearConfig, When,
 };
+use block::Block;
 use undo::OnTheirWay;
 
 /// What a chip knows beside what its medium keeps, as read back from an image.
@@ -23,38 +25,6 @@ pub(crate) struct Restored {
     pub(crate) oob_lpn: Vec<u32>,
     pub(crate) blocks: Vec<BlockState>,
     pub(crate) counts: OpCounts,
-}
-
-/// A [`BlockState`] in 8 bytes: every read of a page looks at one.
-#[derive(Clone, Copy, Debug)]
-struct Block {
-    pages_programmed: u32,
-    /// Erases above two bits: is it bad, is it half erased?
-    history: u32,
-}
-
-impl Block {
-    const BAD: u32 = 1;
-    const HALF_ERASED: u32 = 2;
-
-    fn state(self) -> BlockState {
-        BlockState {
-            erase_count: self.history >> 2,
-            pages_programmed: self.pages_programmed,
-            bad: self.history & Self::BAD != 0,
-            half_erased: self.history & Self::HALF_ERASED != 0,
-        }
-    }
-}
-
-impl From<BlockState> for Block {
-    fn from(state: BlockState) -> Self {
-        let flags = u32::from(state.bad) * Self::BAD + u32::from(state.half_erased) * Self::HALF_ERASED;
-        Self {
-            pages_programmed: state.pages_programmed,
-            history: state.erase_count.min(u32::MAX >> 2) << 2 | flags,
-        }
-    }
 }
 
 /// An exact model of a flash array in memory.

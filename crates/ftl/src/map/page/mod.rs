@@ -144,7 +144,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let geometry = nand.geometry();
         let blocks =
             Blocks::new(&nand, store.journal().map(Journal::log), config.allocation != Allocation::Fifo);
-        let is_free_first = config.free_first && nand.is_timed();
+        let is_free_first = config.free_first && nand.is_timed() && nand.geometry().dies() > 1;
         let is_good = |block| blocks.state(block) == BlockState::Free;
         let tables = config.translation_pages(geometry).saturating_mul(geometry.units_per_page());
         let shares = config.virtual_map_entries > 0 && !store.is_paged();

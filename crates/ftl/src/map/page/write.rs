@@ -50,8 +50,8 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         if N::TIMED {
             whens = std::mem::take(&mut self.whens);
             whens.clear();
-            whens.push(now);
         }
+        let mut finished = now;
         let mut rest = units;
         while !rest.is_empty() {
             if N::TIMED && self.is_free_first {
@@ -103,11 +103,15 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
                 self.commit_if_full(now)?;
             }
         }
-        if !N::TIMED {
-            return Ok(now);
+        if N::TIMED {
+            // Each of them has waited for what was to come before.
+            finished = match whens[..] {
+                [] => finished,
+                [only] => only,
+                _ => self.nand.timing_mut().all(&whens),
+            };
+            self.whens = whens;
         }
-        let finished = self.nand.timing_mut().all(&whens);
-        self.whens = whens;
         Ok(finished)
     }
 
@@ -199,7 +203,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     fn turn_to_free_die(&mut self, stream: usize, cause: Cause) {
         let (dies, planes) = (self.nand.geometry().dies(), self.nand.geometry().spec().planes_per_die);
         let frontier = &self.streams[stream];
-        if dies == 1 || !frontier.begins_row() {
+        if !frontier.begins_row() {
             return;
         }
         let may_open = !is_for_host(cause) || self.blocks_for_host() >= planes;

@@ -242,8 +242,12 @@ fn the_log_goes_round_for_ever() {
 
 #[test]
 fn recovery_takes_time_and_is_charged_to_its_cause() {
-    let timing =
-        TimingConfig { read_ns: 1000, program_ns: 50_000, erase_ns: 700_000, ..TimingConfig::default() };
+    let timing = TimingConfig {
+        read_ns: 1000.into(),
+        program_ns: 50_000.into(),
+        erase_ns: 700_000,
+        ..TimingConfig::default()
+    };
     let chip: Chip<ArrayTiming, StampMedium> =
         Chip::new(geometry(), WearConfig::default(), ArrayTiming::new(timing, &geometry()), 1);
     let mut map = PageMap::new(chip, policy(), config()).expect("room");

@@ -310,8 +310,8 @@ fn flash(planes: [u32; 2], unit_bytes: u32, wear: WearConfig) -> Watched {
     .expect("valid geometry");
     // Reads are slow beside programs: what waits for too little is seen.
     let timing = TimingConfig {
-        read_ns: 40_000,
-        program_ns: 200_000,
+        read_ns: 40_000.into(),
+        program_ns: 200_000.into(),
         erase_ns: 1_500_000,
         channel_mb_s: 100,
         ..TimingConfig::default()

@@ -37,10 +37,10 @@ impl LongWait {
         virtual_ns: u64,
     ) -> Option<Self> {
         let nand = &experiment.drive.nand;
-        let (slowest, slowest_ns) =
-            [("erase", nand.erase_ns), ("program", nand.program_ns), ("read", nand.read_ns)]
-                .into_iter()
-                .reduce(|one, other| if other.1 > one.1 { other } else { one })?;
+        let (read_ns, program_ns) = (nand.read_ns.get().longest(), nand.program_ns.get().longest());
+        let (slowest, slowest_ns) = [("erase", nand.erase_ns), ("program", program_ns), ("read", read_ns)]
+            .into_iter()
+            .reduce(|one, other| if other.1 > one.1 { other } else { one })?;
         let limit_ns = u64::from(experiment.run.long_wait).saturating_mul(slowest_ns);
         let of = |job: &'_ Record, op: Op| job.ops[op as usize].latency.extremes().1;
         let all = jobs.iter().flat_map(|job| Op::ALL.map(|op| (job, op)));
@@ -133,7 +133,7 @@ fn causes(experiment: &Experiment, window: &DriveStats, virtual_ns: u64, wait_ns
         .iter()
         .map(|(_, workload)| u64::from(workload.host.queue_depth))
         .sum();
-    let slowest_ns = drive.nand.program_ns.max(drive.nand.read_ns);
+    let slowest_ns = drive.nand.program_ns.get().longest().max(drive.nand.read_ns.get().longest());
     // All that may be outstanding on one die, one after the other.
     if depth > 1 && depth.saturating_mul(slowest_ns) >= wait_ns {
         causes.push(format!(

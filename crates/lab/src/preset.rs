@@ -167,7 +167,7 @@ mod tests {
         write("mine.toml", "preset = \"sub/base.toml\"\n[nand]\nread_ns = 1");
         write("sub/base.toml", "[drive]\npreset = \"ez-x5-32m\"\n[drive.nand]\nread_ns = 2\nerase_ns = 3");
         let config = drive("[drive]\npreset = \"mine.toml\"", &[], folder.path()).expect("valid");
-        assert_eq!((config.nand.read_ns, config.nand.erase_ns, config.nand.page_bytes), (1, 3, 512));
+        assert_eq!((config.nand.read_ns, config.nand.erase_ns, config.nand.page_bytes), (1.into(), 3, 512));
         assert_eq!(config.preset.as_deref(), Some("mine.toml"));
         let complete = strobe_ssd::presets::find("jasmine-4g").expect("exists").toml;
         write("shown.toml", complete);

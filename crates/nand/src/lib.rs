@@ -25,8 +25,8 @@ pub use medium::{
     BlockState, ByteMedium, Medium, NoMedium, OobRecord, Payload, StampMedium, Unit, UnitBytes,
 };
 pub use timing::{
-    ArrayTiming, Bus, Class, Occupancy, SuspendConfig, SwitchedTiming, Ticket, Timing, TimingConfig, Untimed,
-    When,
+    ArrayTiming, Bus, Class, Occupancy, PageTimes, SuspendConfig, SwitchedTiming, Ticket, Timing,
+    TimingConfig, Untimed, When,
 };
 pub use wear::WearConfig;
 

@@ -34,7 +34,7 @@ pub use config::{
     AllocationName, ControllerConfig, CopyMode, DataMode, DriveConfig, FtlConfig, GcConfig, GcMode,
     GcStreamName, MAPPINGS, Mapping, MappingInfo, MigrationName, NVRAM_RANGES_MAX, NandConfig, NvramConfig,
     NvramError, NvramPolicyName, POLICIES, PlacementName, PolicyInfo, ScheduleTable, SectorRange,
-    SuspendTable, TemperatureName, TranslationTable, TrimConfig, Victim, WearLevelingConfig,
+    SuspendTable, TemperatureName, TimesByPage, TranslationTable, TrimConfig, Victim, WearLevelingConfig,
     WearLevelingName,
 };
 pub use device::{Completion, Device, Inspect, PowerCut, Simulated, Underway};

@@ -219,6 +219,25 @@ fn times_and_marks_that_contradict_each_other_are_refused_with_the_cure() {
             &["drive.nand.suspend.most=1", "drive.nand.suspend.least_left_ns=10000000000"],
             &["drive.nand.suspend.least_left_ns is 10000000000", "drive.nand.suspend.most = 0"],
         ),
+        (
+            &["drive.nand.pages_per_block=16", "drive.nand.read_ns=[1,2,3]"],
+            &["drive.nand.read_ns gives the times of 3 page types", "16 pages", "a multiple of 3"],
+        ),
+        (
+            &["drive.nand.program_ns=[1,2,3]", "drive.nand.pages_per_block=16"],
+            &["drive.nand.program_ns gives the times of 3", "one time for all pages"],
+        ),
+        (
+            &["drive.nand.read_ns=[1,2]", "drive.nand.program_ns=[1,2,3,4]", "drive.nand.pages_per_block=16"],
+            &["read_ns gives the times of 2 page types and program_ns those of 4", "as many of both"],
+        ),
+        (
+            &["drive.nand.read_ns=[1,2,3,4,5]"],
+            &["drive.nand.read_ns = [1, 2, 3, 4, 5]", "a whole number from 0 to", "or a list of up to 4"],
+        ),
+        (&["drive.nand.read_ns=[]"], &["drive.nand.read_ns = []", "or a list of up to 4"]),
+        (&["drive.nand.read_ns=[1,-2]"], &["drive.nand.read_ns[1] = -2", "from 0 to"]),
+        (&["drive.nand.read_ns=fast"], &["drive.nand.read_ns", "a whole number from 0 to"]),
         (&["drive.nand.suspend.most=-1"], &["drive.nand.suspend.most = -1", "from 0 to 1000000"]),
         (&["drive.ftl.gc.mode=sometimes"], &["drive.ftl.gc.mode", "background", "stop-the-world"]),
         (&["drive.ftl.gc.pace_blocks=2"], &["drive.ftl.gc.pace_blocks is 2", "0 lets the drive choose"]),

@@ -44,8 +44,8 @@ impl Pace for ArrayTiming {
 pub(crate) fn any_times(rng: &mut Prng) -> TimingConfig {
     let mut pick = |choices: &[u64]| choices[rng.below(choices.len() as u32) as usize];
     TimingConfig {
-        read_ns: pick(&[5, 50]),
-        program_ns: pick(&[20, 100, 700]),
+        read_ns: pick(&[5, 50]).into(),
+        program_ns: pick(&[20, 100, 700]).into(),
         erase_ns: pick(&[50, 1000]),
         // 512 bytes in 2, 10 and 100 ns.
         channel_mb_s: pick(&[0, 256_000, 51_200, 5_120]) as u32,

@@ -19,7 +19,8 @@ fn config(cell: &Cell, mode: GcMode, dies: u32) -> DriveConfig {
         drive_config(cell.blocks / dies, cell.units_per_block, cell.logical_units(), cell.policy.gc());
     config.ftl.gc.mode = mode;
     let nand = &mut config.nand;
-    (nand.channels, nand.read_ns, nand.program_ns, nand.erase_ns) = (dies, 60_000, 700_000, 5_000_000);
+    (nand.channels, nand.erase_ns) = (dies, 5_000_000);
+    (nand.read_ns, nand.program_ns) = (60_000.into(), 700_000.into());
     config
 }
 

@@ -10,6 +10,7 @@ mod host;
 #[path = "../oracle_support/mod.rs"]
 mod oracle_support;
 mod paced;
+mod page_types;
 mod queueing;
 mod suspended;
 mod throughput;

@@ -2,6 +2,8 @@
 
 use strobe_types::named;
 
+use super::PageTimes;
+
 named! {
     /// What an operation is for, as far as its turn goes. A die does that operation first whose patience runs out
     /// first: it became ready at some time, and its class has so much patience.
@@ -37,10 +39,10 @@ pub struct SuspendConfig {
 /// Array and bus times of the chips.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TimingConfig {
-    /// tR: array to page register, in ns.
-    pub read_ns: u64,
-    /// tPROG: page register to array, in ns.
-    pub program_ns: u64,
+    /// tR: array to page register, by page type.
+    pub read_ns: PageTimes,
+    /// tPROG: page register to array, by page type.
+    pub program_ns: PageTimes,
     /// tBERS: block erase, in ns.
     pub erase_ns: u64,
     /// Bus rate of a channel in MB/s (10⁶ bytes); 0 means transfers take no time.

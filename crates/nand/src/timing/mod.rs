@@ -12,6 +12,7 @@ mod die;
 mod link;
 mod noted;
 mod ops;
+mod page_times;
 mod race;
 mod reports;
 #[cfg(test)]
@@ -21,6 +22,7 @@ pub use array::ArrayTiming;
 pub use config::{Class, SuspendConfig, TimingConfig};
 pub use link::Bus;
 pub use ops::Ticket;
+pub use page_times::PageTimes;
 
 use self::reports::Reports;
 use strobe_types::{Place, SimTime, counters};

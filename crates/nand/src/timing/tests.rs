@@ -29,8 +29,8 @@ fn geometry() -> Geometry {
 
 fn config() -> TimingConfig {
     TimingConfig {
-        read_ns: READ,
-        program_ns: PROGRAM,
+        read_ns: READ.into(),
+        program_ns: PROGRAM.into(),
         erase_ns: ERASE,
         channel_mb_s: 800,
         ..TimingConfig::default()

@@ -31,8 +31,8 @@ fn geometry(rng: &mut Prng) -> Geometry {
 /// No operation takes no time: what begins at an instant is not complete at it.
 fn config(rng: &mut Prng) -> TimingConfig {
     TimingConfig {
-        read_ns: 1 + u64::from(rng.below(5)),
-        program_ns: 1 + u64::from(rng.below(15)),
+        read_ns: (1 + u64::from(rng.below(5))).into(),
+        program_ns: (1 + u64::from(rng.below(15))).into(),
         erase_ns: 1 + u64::from(rng.below(30)),
         channel_mb_s: pick(rng, &[0, 256_000, 128_000]),
         cache_program: rng.below(2) == 0,
@@ -269,7 +269,8 @@ fn small() -> Chip<ArrayTiming, StampMedium> {
         unit_bytes: 512,
     })
     .expect("valid");
-    let config = TimingConfig { read_ns: 3, program_ns: 10, erase_ns: 50, ..TimingConfig::default() };
+    let config =
+        TimingConfig { read_ns: 3.into(), program_ns: 10.into(), erase_ns: 50, ..TimingConfig::default() };
     let timing = ArrayTiming::new(config, &geometry);
     Chip::new(geometry, WearConfig::default(), timing, 1)
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use strobe_nand::{ArrayTiming, Class, SuspendConfig, Ticket, Timing, TimingConfig, When};
+use strobe_nand::{ArrayTiming, Class, PageTimes, SuspendConfig, Ticket, Timing, TimingConfig, When};
 use strobe_types::{BlockId, Geometry, GeometrySpec, Prng, SimTime};
 
 use crate::model::{CLASSES, Config, Kind, Model, Target, Then};
@@ -69,6 +69,13 @@ fn patience(rng: &mut Prng) -> [u64; CLASSES] {
     }
 }
 
+/// Mostly the same for all pages.
+fn page_times(rng: &mut Prng, choices: &[u64]) -> PageTimes {
+    let types = pick(rng, &[1, 1, 1, 2, 3, 4]);
+    let ns: Vec<u64> = (0..types).map(|_| pick(rng, choices)).collect();
+    PageTimes::by_type(&ns).expect("at most four")
+}
+
 fn drive(rng: &mut Prng) -> (TimingConfig, Geometry) {
     let units_per_page = pick(rng, &[1, 2, 3]);
     // Where a die has a bus to itself, and one plane, pages of one block may be one operation.
@@ -84,8 +91,8 @@ fn drive(rng: &mut Prng) -> (TimingConfig, Geometry) {
     };
     // Small numbers, so that much happens at the same instant.
     let config = TimingConfig {
-        read_ns: pick(rng, &[0, 1, 2, 3, 5, 8]),
-        program_ns: pick(rng, &[0, 1, 4, 7, 13, 20]),
+        read_ns: page_times(rng, &[0, 1, 2, 3, 5, 8]),
+        program_ns: page_times(rng, &[0, 1, 4, 7, 13, 20]),
         erase_ns: pick(rng, &[0, 1, 10, 25]),
         // 512 bytes in 1, 2, 4 and 6 ns.
         channel_mb_s: pick(rng, &[0, 512_000, 256_000, 128_000, 100_000]),
@@ -105,8 +112,8 @@ fn config_of(config: &TimingConfig, spec: &GeometrySpec) -> Config {
     };
     let units_per_page = spec.page_bytes / spec.unit_bytes;
     Config {
-        read_ns: config.read_ns,
-        program_ns: config.program_ns,
+        read_ns: config.read_ns.types().to_vec(),
+        program_ns: config.program_ns.types().to_vec(),
         erase_ns: config.erase_ns,
         unit_ns: on_bus(spec.unit_bytes + config.spare_bytes / units_per_page),
         page_ns: on_bus(spec.page_bytes + config.spare_bytes),

@@ -63,6 +63,30 @@ pub enum BuildError {
         /// That of an erase.
         erase: u64,
     },
+    /// Page types that blocks do not have.
+    #[error(
+        "drive.nand.{key} gives the times of {types} page types, and the {pages} pages of a block do not divide by that: \
+         make drive.nand.pages_per_block a multiple of {types}, or give one time for all pages"
+    )]
+    PageTypes {
+        /// Which times.
+        key: &'static str,
+        /// How many there are.
+        types: u32,
+        /// Pages of a block.
+        pages: u32,
+    },
+    /// As many page types for reads as for programs, or one time for all.
+    #[error(
+        "drive.nand.read_ns gives the times of {reads} page types and program_ns those of {programs}: give as many of \
+         both, or one time for all pages"
+    )]
+    PageTypesDiffer {
+        /// Types of reads.
+        reads: u32,
+        /// Types of programs.
+        programs: u32,
+    },
     /// A mark that the drive never reaches.
     #[error(
         "drive.ftl.gc.{key} is {blocks}, but only {spare} blocks are more than what the drive offers: there is never \

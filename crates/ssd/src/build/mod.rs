@@ -18,8 +18,8 @@ use strobe_types::{Geometry, GeometrySpec, SimTime};
 
 use crate::config::{
     AllocationName, CopyMode, DataMode, DriveConfig, GcMode, GcStreamName, Mapping, MigrationName,
-    NandConfig, PlacementName, ScheduleTable, SuspendTable, TemperatureName, TranslationTable, Victim,
-    WearLevelingConfig, WearLevelingName, block_scheme,
+    NandConfig, PlacementName, ScheduleTable, SuspendTable, TemperatureName, TimesByPage, TranslationTable,
+    Victim, WearLevelingConfig, WearLevelingName, block_scheme,
 };
 use crate::device::Simulated;
 use crate::drive::Drive;
@@ -110,14 +110,27 @@ pub(crate) fn checked(config: &DriveConfig) -> Result<(Geometry, u32), BuildErro
 fn check_time(config: &DriveConfig, geometry: &Geometry) -> Result<(), BuildError> {
     let (nand, gc) = (&config.nand, &config.ftl.gc);
     let suspend = &nand.suspend;
-    let shortest = nand.program_ns.min(nand.erase_ns);
+    let programs = nand.program_ns.get();
+    let types = |times: &TimesByPage| times.get().types().len() as u32;
+    for (key, types) in [("read_ns", types(&nand.read_ns)), ("program_ns", types(&nand.program_ns))] {
+        if !nand.pages_per_block.is_multiple_of(types) {
+            return Err(BuildError::PageTypes { key, types, pages: nand.pages_per_block });
+        }
+    }
+    match (types(&nand.read_ns), types(&nand.program_ns)) {
+        (reads, programs) if reads != programs && reads.min(programs) > 1 => {
+            return Err(BuildError::PageTypesDiffer { reads, programs });
+        }
+        _ => {}
+    }
+    let shortest = programs.shortest().min(nand.erase_ns);
     if suspend.most > 0 && suspend.suspend_ns.saturating_add(suspend.resume_ns) >= shortest {
         let (given, program, erase) =
-            (suspend.suspend_ns + suspend.resume_ns, nand.program_ns, nand.erase_ns);
+            (suspend.suspend_ns + suspend.resume_ns, programs.shortest(), nand.erase_ns);
         return Err(BuildError::Suspend { given, program, erase });
     }
-    if suspend.most > 0 && suspend.least_left_ns >= nand.program_ns.max(nand.erase_ns) {
-        let (given, program, erase) = (suspend.least_left_ns, nand.program_ns, nand.erase_ns);
+    if suspend.most > 0 && suspend.least_left_ns >= programs.longest().max(nand.erase_ns) {
+        let (given, program, erase) = (suspend.least_left_ns, programs.longest(), nand.erase_ns);
         return Err(BuildError::LeastLeft { given, program, erase });
     }
     let given = |blocks: u32| (blocks > 0).then_some(blocks);
@@ -316,8 +329,8 @@ impl<'a> Plan<'a> {
         let &NandConfig { read_ns, program_ns, erase_ns, channel_mb_s, spare_bytes, cache_program, .. } =
             &self.config.nand;
         let config = TimingConfig {
-            read_ns,
-            program_ns,
+            read_ns: read_ns.get(),
+            program_ns: program_ns.get(),
             erase_ns,
             channel_mb_s,
             spare_bytes,

@@ -9,6 +9,7 @@ mod gc;
 mod names;
 mod nand;
 mod nvram;
+mod page_times;
 
 pub use controller::{ControllerConfig, ScheduleTable, TrimConfig};
 pub use ftl::{
@@ -20,6 +21,7 @@ pub(crate) use names::block_scheme;
 pub use names::{MAPPINGS, Mapping, MappingInfo, POLICIES, PolicyInfo, Victim};
 pub use nand::{DataMode, NandConfig, SuspendTable};
 pub use nvram::{NVRAM_RANGES_MAX, NvramConfig, NvramError, NvramPolicyName, SectorRange};
+pub use page_times::TimesByPage;
 
 use std::sync::OnceLock;
 

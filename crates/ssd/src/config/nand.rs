@@ -4,6 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strobe_types::defaults;
 
+use super::TimesByPage;
+
 /// What stored pages hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -49,12 +51,11 @@ pub struct NandConfig {
     #[serde(default)]
     #[schemars(range(min = 0, max = 65_536))]
     pub spare_bytes: u32,
-    /// Array read time tR in ns.
-    #[schemars(range(min = 0, max = 1_000_000_000_000u64))]
-    pub read_ns: u64,
-    /// Page program time tPROG in ns.
-    #[schemars(range(min = 0, max = 1_000_000_000_000u64))]
-    pub program_ns: u64,
+    /// Array read time tR in ns; or, as a list, that of each page type (lower, middle, upper page …): page p of a
+    /// block is of type p mod their number.
+    pub read_ns: TimesByPage,
+    /// Page program time tPROG in ns, or that of each page type.
+    pub program_ns: TimesByPage,
     /// Block erase time tBERS in ns.
     #[schemars(range(min = 0, max = 1_000_000_000_000u64))]
     pub erase_ns: u64,

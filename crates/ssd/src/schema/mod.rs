@@ -120,6 +120,11 @@ impl<'a> Checker<'a> {
         match value {
             Value::Table(inner) if types.contains(&"object") => return self.table(inner, schema, path),
             Value::Array(items) if types.contains(&"array") => {
+                let bound = |name: &str| schema[name].as_u64();
+                let is_short = bound("minItems").is_some_and(|least| (items.len() as u64) < least);
+                if is_short || bound("maxItems").is_some_and(|most| items.len() as u64 > most) {
+                    return Err(wrong(range_text(property, schema, &types), value));
+                }
                 for (at, item) in items.iter_mut().enumerate() {
                     self.value(item, &schema["items"], &format!("{path}[{at}]"))?;
                 }
@@ -184,6 +189,11 @@ fn range_text(property: &Json, schema: &Json, types: &[&str]) -> String {
         ["boolean"] => "true or false",
         ["object"] => "a table",
         ["array"] => "a list in brackets",
+        ["integer", "array"] => {
+            let one = range_text(property, schema, &["integer"]);
+            let most = schema["maxItems"].as_u64().map(|most| format!(" of up to {most}"));
+            return format!("{one}, or a list{}", most.unwrap_or_default());
+        }
         _ => return format!("one of the types {}", types.join(", ")),
     };
     let show =

@@ -335,7 +335,7 @@ fn transfers_follow_the_channel_rate() {
     for (channel_mb_s, transfer) in [(800, TRANSFER), (400, 2 * TRANSFER), (1, 4_096_000), (0, 0)] {
         let mut config = shaped(1, 1, 1);
         config.nand.channel_mb_s = channel_mb_s;
-        config.nand.program_ns = 0;
+        config.nand.program_ns = 0.into();
         let mut engine = build(&config, true, 1).expect("valid");
         let mut queue = closed(1);
         engine.run(&[write_unit(0)], &[], &mut queue).expect("runs");

@@ -204,7 +204,7 @@ fn a_drive_that_does_not_fit_the_image_is_refused_by_name() {
     // What may differ.
     let mut config = durable();
     config.ftl.gc.victim = "fifo".to_owned();
-    config.nand.program_ns = 1;
+    config.nand.program_ns = 1.into();
     config.controller.write_buffer_bytes = 1 << 16;
     assert!(build_on_image(&config, true, 9, &folder.image()).is_ok());
 }

@@ -37,8 +37,8 @@ pub(crate) fn config() -> DriveConfig {
             pages_per_block: 8,
             page_bytes: 4096,
             spare_bytes: 0,
-            read_ns: READ,
-            program_ns: PROGRAM,
+            read_ns: READ.into(),
+            program_ns: PROGRAM.into(),
             erase_ns: ERASE,
             channel_mb_s: 800,
             cache_program: false,
@@ -105,8 +105,8 @@ pub(crate) fn geometry(config: &DriveConfig) -> Geometry {
 pub(crate) fn array_timing(config: &DriveConfig) -> ArrayTiming {
     let nand = &config.nand;
     let timing = TimingConfig {
-        read_ns: nand.read_ns,
-        program_ns: nand.program_ns,
+        read_ns: nand.read_ns.get(),
+        program_ns: nand.program_ns.get(),
         erase_ns: nand.erase_ns,
         channel_mb_s: nand.channel_mb_s,
         spare_bytes: nand.spare_bytes,

@@ -248,7 +248,7 @@ fn many_dies_on_one_channel_are_bound_by_its_bus() {
         let mut config = shaped(1, dies, 1);
         // 81,920 ns per page: the bus is busier than the dies as soon as three share it.
         config.nand.channel_mb_s = 50;
-        config.nand.program_ns = 150_000;
+        config.nand.program_ns = 150_000.into();
         let count = u64::from(dies) * 10;
         assert_eq!(finish(&config, dies, &fill(count)), count * 81_920 + 150_000, "{dies} dies");
         assert_eq!(finish(&config, 4 * dies, &fill(count)), count * 81_920 + 150_000, "{dies} dies, deep");

@@ -38,8 +38,8 @@ fn chip(sectors: u32) -> Flash {
     })
     .expect("valid geometry");
     let timing = TimingConfig {
-        read_ns: 10_000,
-        program_ns: 200_000,
+        read_ns: 10_000.into(),
+        program_ns: 200_000.into(),
         erase_ns: 2_000_000,
         channel_mb_s: 20,
         spare_bytes: 16,

@@ -45,7 +45,7 @@ impl ArrayTiming {
     fn begin_array(&mut self, die: u32, group: Group) {
         let duration = match group.kind {
             Kind::Erase => self.config.erase_ns,
-            _ => self.config.program_ns,
+            _ => self.config.program_ns.of(self.ops[group.first].page),
         };
         self.work(die, group, duration);
         let entry = &mut self.dies[die as usize];
@@ -94,7 +94,7 @@ impl ArrayTiming {
                 return self.note_die(die);
             };
             group = entry.take(&mut self.ops, class, &self.config.patience_ns);
-            let &Op { next, transfer_ns, more, .. } = &self.ops[group.first];
+            let &Op { next, transfer_ns, page, more, .. } = &self.ops[group.first];
             if next != NONE {
                 self.race.set(runner, NEVER);
                 return self.begin_on_bus(die, group);
@@ -103,7 +103,7 @@ impl ArrayTiming {
             if more > 0 && !is_disturbed && self.is_looked_at() {
                 self.pass_over(die, &mut group, until.min(others));
             }
-            let due = self.set_alone(die, group, transfer_ns);
+            let due = self.set_alone(die, group, transfer_ns, page);
             // Somebody else is to do something, at the latest then.
             if due > until || due >= others || !self.is_looked_at() {
                 return self.race.set(runner, due);
@@ -117,8 +117,8 @@ impl ArrayTiming {
     fn pass_over(&mut self, die: u32, group: &mut Group, until: SimTime) {
         let op = &self.ops[group.first];
         let page_ns = match group.kind {
-            Kind::Read => self.config.read_ns.saturating_add(op.transfer_ns),
-            _ => self.config.program_ns.saturating_add(op.transfer_ns),
+            Kind::Read => self.config.read_ns.of(op.page).saturating_add(op.transfer_ns),
+            _ => self.config.program_ns.of(op.page).saturating_add(op.transfer_ns),
         };
         let pages = (until.since(self.now).saturating_sub(1) / page_ns).min(u64::from(op.more));
         if pages == 0 {
@@ -342,8 +342,8 @@ impl ArrayTiming {
         let op = &self.ops[group.first];
         if self.owns_bus && op.next == NONE {
             // A single operation of a die that has its bus to itself: when it ends is known at once.
-            let transfer_ns = op.transfer_ns;
-            let due = self.set_alone(die, group, transfer_ns);
+            let &Op { transfer_ns, page, .. } = op;
+            let due = self.set_alone(die, group, transfer_ns, page);
             return self.race.set(2 * die as usize, due);
         }
         self.begin_on_bus(die, group);
@@ -352,7 +352,7 @@ impl ArrayTiming {
     fn begin_on_bus(&mut self, die: u32, group: Group) {
         match group.kind {
             Kind::Read => {
-                let due = self.at(self.config.read_ns);
+                let due = self.at(self.config.read_ns.of(self.ops[group.first].page));
                 self.set_phase(die, Phase::Sensing, group.class, due);
                 self.dies[die as usize].current = Some(group);
             }
@@ -366,14 +366,17 @@ impl ArrayTiming {
         }
     }
 
-    /// `die` begins with `group`, a single operation; returns when that ends.
+    /// `die` begins with `group`, a single operation on page `page`; returns when that ends.
     #[inline(always)]
-    fn set_alone(&mut self, die: u32, group: Group, transfer_ns: u64) -> SimTime {
+    fn set_alone(&mut self, die: u32, group: Group, transfer_ns: u64, page: u32) -> SimTime {
         let now = self.now;
         let (phase, from, until) = match group.kind {
-            Kind::Read => (Phase::Reading, now, now + self.config.read_ns.saturating_add(transfer_ns)),
+            Kind::Read => {
+                let read_ns = self.config.read_ns.of(page);
+                (Phase::Reading, now, now + read_ns.saturating_add(transfer_ns))
+            }
             Kind::Erase => (Phase::Array, now, now + self.config.erase_ns),
-            _ => (Phase::Array, now + transfer_ns, now + transfer_ns + self.config.program_ns),
+            _ => (Phase::Array, now + transfer_ns, now + transfer_ns + self.config.program_ns.of(page)),
         };
         let (from, until) = (from.min(LAST), until.min(LAST));
         let entry = &mut self.dies[die as usize];

@@ -40,7 +40,8 @@ pub struct ArrayTiming {
     owns_bus: bool,
     /// Whether it has, and everything takes time: then a die that is done with one thing can begin the next at once.
     can_hurry: bool,
-    /// Whether, besides, pages never share the time of an array: then several of one block can be one operation.
+    /// Whether, besides, pages never share the time of an array, and all take the same time: then several of one block
+    /// can be one operation.
     has_trains: bool,
     may_suspend: bool,
     now: SimTime,
@@ -74,7 +75,8 @@ impl ArrayTiming {
         let spare_per_unit = config.spare_bytes / (spec.page_bytes / spec.unit_bytes);
         let can_hurry = spec.dies_per_channel == 1
             && !config.cache_program
-            && config.read_ns.min(config.program_ns).min(config.erase_ns) > 0;
+            && config.read_ns.shortest().min(config.program_ns.shortest()).min(config.erase_ns) > 0;
+        let has_types = config.read_ns.types().len() + config.program_ns.types().len() > 2;
         let dies: Vec<_> = (0..geometry.dies()).map(|die| Die::new(die / spec.dies_per_channel)).collect();
         Self {
             config,
@@ -82,7 +84,7 @@ impl ArrayTiming {
             unit_transfer_ns: transfer_ns(u64::from(spec.unit_bytes) + u64::from(spare_per_unit)),
             owns_bus: spec.dies_per_channel == 1 && !config.cache_program,
             can_hurry,
-            has_trains: can_hurry && spec.planes_per_die == 1,
+            has_trains: can_hurry && spec.planes_per_die == 1 && !has_types,
             may_suspend: config.suspend.most > 0,
             now: SimTime::ZERO,
             ops: Ops::default(),

@@ -116,7 +116,10 @@ impl Model {
     fn begin(&mut self, die: usize, class: usize) {
         let group = self.take(die, class);
         self.dies[die].doing = match self.ops[group[0]].kind {
-            Kind::Read => Doing::Sensing { group, until: self.now + self.config.read_ns },
+            Kind::Read => {
+                let until = self.now + self.of_page(&self.config.read_ns, &group);
+                Doing::Sensing { group, until }
+            }
             Kind::Program if self.config.page_ns > 0 => {
                 self.request(die, class);
                 Doing::Loading { group, at: 0 }
@@ -125,10 +128,15 @@ impl Model {
         };
     }
 
+    /// The time of the page that all of `group` have to do with.
+    fn of_page(&self, times: &[u64], group: &Group) -> u64 {
+        times[self.ops[group[0]].target.page as usize % times.len()]
+    }
+
     fn begin_array(&mut self, die: usize, group: Group) {
         let duration = match self.ops[group[0]].kind {
             Kind::Erase => self.config.erase_ns,
-            _ => self.config.program_ns,
+            _ => self.of_page(&self.config.program_ns, &group),
         };
         self.dies[die].suspends = 0;
         self.dies[die].doing = Doing::Array { group, until: self.now + duration };

@@ -30,8 +30,9 @@ pub(crate) enum Then {
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Config {
-    pub(crate) read_ns: u64,
-    pub(crate) program_ns: u64,
+    /// By page type: pages take turns.
+    pub(crate) read_ns: Vec<u64>,
+    pub(crate) program_ns: Vec<u64>,
     pub(crate) erase_ns: u64,
     pub(crate) unit_ns: u64,
     pub(crate) page_ns: u64,

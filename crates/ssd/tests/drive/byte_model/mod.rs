@@ -132,8 +132,8 @@ impl Shape {
 
     fn array_timing(&self) -> ArrayTiming {
         let timing = TimingConfig {
-            read_ns: 50,
-            program_ns: 700,
+            read_ns: 50.into(),
+            program_ns: 700.into(),
             erase_ns: 5000,
             channel_mb_s: 100_000,
             spare_bytes: 0,

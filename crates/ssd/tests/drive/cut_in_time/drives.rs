@@ -81,8 +81,8 @@ fn flash(config: &mut DriveConfig, rng: &mut Prng) {
     nand.pages_per_block = pick(rng, &[2, 4, 4, 6]);
     nand.page_bytes = unit_bytes * pick(rng, &[1, 1, 2]);
     config.ftl.mapping_unit_bytes = unit_bytes;
-    nand.read_ns = pick(rng, &[5, 50]);
-    nand.program_ns = pick(rng, &[100, 700]);
+    nand.read_ns = pick(rng, &[5, 50]).into();
+    nand.program_ns = pick(rng, &[100, 700]).into();
     nand.erase_ns = pick(rng, &[200, 2000, 8000]);
     // 512 bytes in 2, 10 and 100 ns.
     nand.channel_mb_s = pick(rng, &[0, 256_000, 51_200, 5_120]);

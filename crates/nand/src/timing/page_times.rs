@@ -1,0 +1,69 @@
+//! Times that depend on the type of a page.
+
+/// A time for each page type. Cells of several bits hold a page of each type, and these differ in how often the cells
+/// have to be sensed or pulsed: page `p` of a block is of type `p` mod the number of types, the fastest mostly first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PageTimes {
+    ns: [u64; PageTimes::MOST],
+    /// Types beside the first.
+    others: u8,
+}
+
+impl PageTimes {
+    /// The most page types there can be: those of cells of four bits.
+    pub const MOST: usize = 4;
+
+    /// The times of 1 to [`PageTimes::MOST`] types, in ns; `None` of fewer or more.
+    pub fn by_type(ns: &[u64]) -> Option<Self> {
+        let mut times = Self { ns: [0; Self::MOST], others: ns.len().checked_sub(1)?.try_into().ok()? };
+        times.ns.get_mut(..ns.len())?.copy_from_slice(ns);
+        Some(times)
+    }
+
+    /// The time of page `page` of a block, in ns.
+    #[inline(always)]
+    pub fn of(&self, page: u32) -> u64 {
+        match self.others {
+            0 => self.ns[0],
+            others => self.ns[(page % (u32::from(others) + 1)) as usize % Self::MOST],
+        }
+    }
+
+    /// The time of each type, in ns.
+    pub fn types(&self) -> &[u64] {
+        &self.ns[..=usize::from(self.others)]
+    }
+
+    /// That of the fastest pages, in ns.
+    pub fn shortest(&self) -> u64 {
+        self.types().iter().copied().fold(u64::MAX, u64::min)
+    }
+
+    /// That of the slowest pages, in ns.
+    pub fn longest(&self) -> u64 {
+        self.types().iter().copied().fold(0, u64::max)
+    }
+}
+
+/// The same time for all pages.
+impl From<u64> for PageTimes {
+    fn from(ns: u64) -> Self {
+        Self { ns: [ns, 0, 0, 0], others: 0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_take_turns() {
+        assert_eq!(PageTimes::by_type(&[]), None);
+        assert_eq!(PageTimes::by_type(&[1; 5]), None);
+        assert_eq!(PageTimes::by_type(&[7]), Some(7.into()));
+        let times = PageTimes::by_type(&[30, 10, 20]).expect("three");
+        assert_eq!([0, 1, 2, 3, 4, 5, 1151].map(|page| times.of(page)), [30, 10, 20, 30, 10, 20, 20]);
+        assert_eq!((times.shortest(), times.longest(), times.types().len()), (10, 30, 3));
+        assert_eq!(PageTimes::from(5).of(u32::MAX), 5);
+    }
+}

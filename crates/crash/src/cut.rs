@@ -74,13 +74,19 @@ impl Config {
             mkfs_options: words("-t 0"),
             fill_mib: 28,
             recovers_again: false,
+            // One die: what comes first is on flash first. On four, 5 of 150 cuts left blocks of F2FS with what they had
+            // held before (3 of 150 without a write cache), while the drive, by its own account, had kept all that it had
+            // promised; on one, none of 200, and none of ext4 on four. A guess: F2FS counts on an order of writes that
+            // drives do not promise.
+            change: |drive| one_die(drive, 224),
             ..Self::new(name, FileSystem::F2fs, Promises::Journal)
         };
         let logical = Step::Set { path: "/sys/fs/f2fs/vda/gc_logical_copy".into(), value: "1".into() };
         let copies = |name| Self {
             setup: vec![logical.clone()],
             change: |drive| {
-                (drive.ftl.copy_mode, drive.nand.blocks_per_plane) = (CopyMode::Logical, 58);
+                drive.ftl.copy_mode = CopyMode::Logical;
+                one_die(drive, 232);
             },
             ..f2fs(name, "lfs")
         };
@@ -443,6 +449,11 @@ impl Prepared {
 fn is_alarm(line: &str) -> bool {
     let words = ["WARNING:", "BUG:", "Call Trace", "I/O error", "EXT4-fs error", "nconsisten", "orrupt"];
     words.iter().any(|word| line.contains(word)) || (line.contains("FAT-fs") && line.contains("error"))
+}
+
+/// All blocks on one die.
+fn one_die(drive: &mut DriveConfig, blocks: u32) {
+    (drive.nand.channels, drive.nand.dies_per_channel, drive.nand.blocks_per_plane) = (1, 1, blocks);
 }
 
 /// A drive all of whose units have been written, a third of them twice: it collects garbage from now on.

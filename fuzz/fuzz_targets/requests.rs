@@ -136,8 +136,8 @@ impl Case {
 
     fn with_policy<V: VictimPolicy + Clone + Send + 'static>(&self, policy: V) {
         let timing = TimingConfig {
-            read_ns: 50,
-            program_ns: 700,
+            read_ns: 50.into(),
+            program_ns: 700.into(),
             erase_ns: 5000,
             channel_mb_s: 100_000,
             spare_bytes: u32::from(self.seed % 64),

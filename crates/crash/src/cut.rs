@@ -74,10 +74,9 @@ impl Config {
             mkfs_options: words("-t 0"),
             fill_mib: 28,
             recovers_again: false,
-            // One die: what comes first is on flash first. On four, 5 of 150 cuts left blocks of F2FS with what they had
-            // held before (3 of 150 without a write cache), while the drive, by its own account, had kept all that it had
-            // promised; on one, none of 200, and none of ext4 on four. A guess: F2FS counts on an order of writes that
-            // drives do not promise.
+            // One die: what comes first is on flash first. Without fsync_mode=strict, F2FS writes a node after its data
+            // without a flush between the two, and a drive of several dies may have the node first: then roll-forward
+            // finds a node whose blocks hold what was there before (5 of 150 cuts on four dies).
             change: |drive| one_die(drive, 224),
             ..Self::new(name, FileSystem::F2fs, Promises::Journal)
         };

@@ -52,6 +52,11 @@ impl Frontier {
         Self { current: lanes[0], lanes, turn: 0, step, rows, room: 0 }
     }
 
+    /// Whether the turn is with the first lane of all.
+    pub(crate) fn begins_round(&self) -> bool {
+        self.turn == 0
+    }
+
     /// Whether the turn is with the first plane of a die.
     #[inline]
     pub(crate) fn begins_row(&self) -> bool {

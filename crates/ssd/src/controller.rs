@@ -1,7 +1,7 @@
 //! What happens between the host's wire and the mapping scheme: firmware and link.
 
 use strobe_nand::Bus;
-use strobe_types::{SECTOR_BYTES, SimTime};
+use strobe_types::{Prng, SECTOR_BYTES, SimTime};
 
 use crate::TrimConfig;
 use crate::command::Range;
@@ -18,6 +18,9 @@ pub(crate) struct Controller {
     /// Sector after the last range trimmed.
     trim_end: Option<u64>,
     link_mb_s: u64,
+    latency_ns: u64,
+    jitter_ns: u64,
+    chance: Prng,
     firmware_free: SimTime,
     to_drive: Bus,
     to_host: Bus,
@@ -31,10 +34,18 @@ impl Controller {
             trim: config.trim,
             trim_end: None,
             link_mb_s: u64::from(config.link_mb_s),
+            latency_ns: config.latency_ns,
+            jitter_ns: config.jitter_ns,
+            chance: Prng::derive(1, "jitter"),
             firmware_free: SimTime::ZERO,
             to_drive: Bus::default(),
             to_host: Bus::default(),
         }
+    }
+
+    /// Chance from now on is that of `seed`.
+    pub(crate) fn seed(&mut self, seed: u64) {
+        self.chance = Prng::derive(seed, "jitter");
     }
 
     /// The same with nothing to do: after a power cut.
@@ -94,6 +105,18 @@ impl Controller {
     pub(crate) fn send(&mut self, now: SimTime, bytes: u64) -> SimTime {
         let duration = self.transfer_ns(bytes);
         self.to_host.reserve(now, duration)
+    }
+
+    /// When the host knows of what was done at `done`.
+    #[inline(always)]
+    pub(crate) fn answer(&mut self, done: SimTime) -> SimTime {
+        match self.jitter_ns {
+            0 => done + self.latency_ns,
+            mean => {
+                let gap = -libm::log(1.0 - self.chance.unit()) * mean as f64;
+                done + self.latency_ns + gap as u64
+            }
+        }
     }
 
     #[inline]

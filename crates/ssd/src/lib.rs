@@ -26,8 +26,8 @@ mod target;
 mod witness;
 
 pub use build::{
-    BuildError, Examined, ImageDrive, ImageProblem, build, build_on_image, build_with, examine, image_config,
-    image_memory_bytes, memory_bytes,
+    Aged, BuildError, Examined, ImageDrive, ImageProblem, build, build_on_image, build_with, examine,
+    image_config, image_memory_bytes, kept_blocks, memory_bytes,
 };
 pub use command::{Command, CommandKind, Hint, RANGES_MAX, Range};
 pub use config::{
@@ -47,7 +47,7 @@ pub use queue::{HostQueue, Pacing};
 pub use room::Room;
 pub use schema::KeyError;
 pub use stats::{DriveStats, HostCounts, NvramStats, StallStats};
-pub use strobe_ftl::{MergeStats, Recovery, RecoveryError, TranslationStats};
+pub use strobe_ftl::{FtlError, MergeStats, Recovery, RecoveryError, TranslationStats};
 pub use strobe_nand::{Access, Damage, Image, ImageError, ImageInfo, Met, Scan};
 pub use target::{Requests, Target};
 pub use witness::Verdict;

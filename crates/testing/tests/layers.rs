@@ -16,8 +16,9 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("lab", &["types", "nand", "ftl", "ssd", "workload", "linux"]),
     ("papers", &["types", "nand", "ftl", "ssd", "workload", "linux", "lab"]),
     ("crash", &["types", "nand", "ftl", "ssd", "workload", "linux", "lab"]),
+    ("twin", &["types", "nand", "ssd", "lab"]),
     ("sim", &["types", "nand", "ftl", "ssd", "workload", "lab"]),
-    ("cli", &["types", "nand", "ftl", "ssd", "workload", "linux", "lab", "papers", "crash"]),
+    ("cli", &["types", "nand", "ftl", "ssd", "workload", "linux", "lab", "papers", "crash", "twin"]),
     ("testing", &[]),
 ];
 

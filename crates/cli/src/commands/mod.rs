@@ -12,6 +12,7 @@ mod output;
 mod paper;
 mod progress;
 mod run;
+mod twin;
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -57,6 +58,8 @@ enum Command {
     CrashVerifier(strobe_crash::VerifierArgs),
     /// Run the experiments of a paper again and compare (`strobe list papers`).
     Paper(paper::PaperArgs),
+    /// Hold drives against measurements of real ones, or make one from measurements of yours.
+    Twin(twin::TwinArgs),
     /// Measure the simulator's own speed beside this machine's memory floor.
     Bench(bench::BenchArgs),
     /// List what there is: presets, policies, mappings, workloads, formats, papers.
@@ -127,6 +130,7 @@ pub(crate) fn main() -> ExitCode {
             Err(error) => Err(Failure::Run(error.into())),
         },
         Command::Paper(args) => paper::paper(&args),
+        Command::Twin(args) => twin::twin(&args),
         Command::Bench(args) => bench::bench(&args),
         Command::List(args) => list::list(&args),
         Command::Show(args) => list::show(&args),

@@ -4,6 +4,7 @@ mod latency;
 pub mod map;
 mod overview;
 pub mod paper;
+pub mod twin;
 
 pub use overview::room_line;
 

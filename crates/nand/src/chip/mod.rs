@@ -111,6 +111,30 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         self
     }
 
+    /// The same chip with the times of `timing`. Nothing may be on its way.
+    pub fn with_timing<U: Timing>(self, timing: U) -> Chip<U, M> {
+        debug_assert!(self.timing.next_event().is_none(), "an operation is on its way");
+        let cuts = Cuts::default();
+        let Self {
+            geometry, oob_lpn, blocks, counts, wear, faults, programmed, page_by_page, medium, ..
+        } = self;
+        let on_their_way = OnTheirWay::default();
+        Chip {
+            geometry,
+            oob_lpn,
+            blocks,
+            counts,
+            wear,
+            faults,
+            programmed,
+            page_by_page,
+            cuts,
+            on_their_way,
+            timing,
+            medium,
+        }
+    }
+
     /// Bytes of host memory a chip of this geometry needs.
     pub fn memory_bytes(geometry: &Geometry) -> u64 {
         let (per_unit, per_page) = M::footprint(geometry);

@@ -1,7 +1,7 @@
 //! Why there is no drive.
 
 use strobe_ftl::gc::{FormulaError, Kinetic};
-use strobe_ftl::{BlockMapError, CapacityError, RecoveryError};
+use strobe_ftl::{BlockMapError, CapacityError, FtlError, RecoveryError};
 use strobe_nand::ImageError;
 use strobe_types::GeometryError;
 
@@ -29,6 +29,19 @@ pub enum BuildError {
         "drive.ftl.copy_mode is \"logical\", which drive.ftl.mapping = \"{0}\" cannot do: only \"page\" can"
     )]
     LogicalCopy(String),
+    /// Only page-mapped drives that keep no data can be written before they have times.
+    #[error(
+        "drive.{key} is \"{given}\": a drive that is written before it has times is page-mapped and keeps no data"
+    )]
+    Aged {
+        /// The key, below `drive`.
+        key: &'static str,
+        /// Its value.
+        given: String,
+    },
+    /// It has worn out.
+    #[error("the drive wore out while it was aged: {0}")]
+    Worn(FtlError),
     /// No good block is left.
     #[error("drive.nand.factory_bad_blocks is {bad}, but the drive has only {blocks} blocks")]
     AllBad {

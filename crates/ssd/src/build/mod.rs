@@ -1,5 +1,6 @@
 //! From a configuration to a running drive: the one place where names become types.
 
+mod aged;
 mod error;
 mod image;
 mod memory;
@@ -24,6 +25,7 @@ use crate::config::{
 use crate::device::Simulated;
 use crate::drive::Drive;
 
+pub use self::aged::Aged;
 pub use self::error::{BuildError, ImageProblem};
 pub use self::image::{Examined, ImageDrive, build_on_image, examine, image_config, image_memory_bytes};
 pub use self::memory::memory_bytes;
@@ -246,7 +248,16 @@ fn marks(config: &DriveConfig, geometry: &Geometry, logical_units: u32) -> Marks
     let highest = or(gc.soft_blocks, u32::MAX) - 1;
     let pace = or(gc.pace_blocks, (least + (2 * lanes).min(most)).min(highest));
     let soft = or(gc.soft_blocks, pace + (lanes / 2 + 2).min(most));
-    Marks { soft, pace, victims: or(gc.victims, geometry.dies()) }
+    let read_pages = or(gc.read_pages, Marks::read_pages_for(geometry.spec().planes_per_die));
+    Marks { soft, pace, victims: or(gc.victims, geometry.dies()), read_pages }
+}
+
+/// Room, in blocks, that collection in the background keeps as long as it keeps up: erased blocks, and what is left of open
+/// ones. 0 if the world is stopped.
+pub fn kept_blocks(config: &DriveConfig) -> Result<u32, BuildError> {
+    let (geometry, logical) = checked(config)?;
+    let marks = map_config(config, &geometry, logical, 0).marks;
+    Ok(marks.map_or(0, |marks| marks.soft))
 }
 
 fn translation(config: &DriveConfig) -> TranslationConfig {
@@ -383,7 +394,7 @@ impl<'a> Plan<'a> {
         let config =
             block_map_config(self.config, &self.geometry, self.logical).expect("a block-mapped scheme");
         let ftl = BlockMap::new(chip, config)?;
-        Ok((Box::new(Drive::new(ftl, &self.config.controller)), None))
+        Ok((Box::new(Drive::new(ftl, &self.config.controller).with_seed(self.seed)), None))
     }
 
     pub(crate) fn page_mapped<T, M, V>(&self, chip: Chip<T, M>, policy: V) -> Result<Built, BuildError>
@@ -395,11 +406,12 @@ impl<'a> Plan<'a> {
         let controller = &self.config.controller;
         if self.is_new {
             let ftl = PageMap::new(chip, policy, self.map_config())?;
-            return Ok((Box::new(Drive::new(ftl, controller)), None));
+            return Ok((Box::new(Drive::new(ftl, controller).with_seed(self.seed)), None));
         }
         let before = chip.counts().clone();
         let (ftl, recovery) = PageMap::restart(chip, policy, self.map_config(), SimTime::ZERO)?;
-        Ok((Box::new(Drive::reopened(ftl, controller, before)), Some(recovery)))
+        let drive = Drive::reopened(ftl, controller, before).with_seed(self.seed);
+        Ok((Box::new(drive), Some(recovery)))
     }
 
     /// The victim policy that the configuration names or spells out.

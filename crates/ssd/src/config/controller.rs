@@ -17,6 +17,14 @@ pub struct ControllerConfig {
     /// Firmware time per address range of a command in ns.
     #[schemars(range(min = 0, max = 1_000_000_000_000u64))]
     pub range_ns: u64,
+    /// Time of every command in ns that occupies nothing and keeps no other one waiting: doorbells, interrupts, stages of
+    /// firmware and driver. Default 0.
+    #[schemars(range(min = 0, max = 1_000_000_000_000u64))]
+    pub latency_ns: u64,
+    /// Mean in ns of what is added to latency_ns, exponentially distributed: how much the host and the firmware vary.
+    /// Default 0.
+    #[schemars(range(min = 0, max = 1_000_000_000u64))]
+    pub jitter_ns: u64,
     /// Host link rate in MB/s, each way; 0: transfers take no time.
     #[schemars(range(min = 0, max = 1_000_000))]
     pub link_mb_s: u32,

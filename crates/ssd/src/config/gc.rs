@@ -93,6 +93,11 @@ defaults! {
         /// Victims that are emptied in the background at once. 0: one for each die. Default 0.
         #[schemars(range(min = 0, max = 65_536))]
         pub victims: u32 = 0;
+        /// Pages of a victim that are read at a time in the background: the next ones are read when these have arrived
+        /// and, where that fills rows, are being programmed. What a host reads waits for fewer of them if they are few. 0:
+        /// 8, or two for each plane of a die if that is more. Default 0.
+        #[schemars(range(min = 0, max = 65_536))]
+        pub read_pages: u32 = 0;
         /// Blocks that one call gains at least. Default 1.
         #[schemars(range(min = 1, max = 16_777_216))]
         pub net_blocks: u32 = 1;

@@ -277,6 +277,7 @@ impl<F: Inspectable> Drive<F> {
             Work::Read { range } => self.controller.send(now, range.bytes()),
             _ => now,
         };
+        let at = if self.is_timed() { self.controller.answer(at) } else { at };
         if self.witness.is_some() {
             self.note_done(slot);
         }

@@ -109,6 +109,13 @@ impl<F: MappingScheme> Drive<F> {
         Self { before, stamp, ..Self::new(ftl, controller) }
     }
 
+    /// This drive with the chance of `seed`: how much the time of a command varies. Without it, that of the seed 1.
+    #[must_use]
+    pub fn with_seed(mut self, seed: u64) -> Self {
+        self.controller.seed(seed);
+        self
+    }
+
     /// This drive with `nvram` as its non-volatile cache: what a power cut has left, over a mapping scheme that was
     /// recovered by other means than [`Simulated::restart`](crate::Simulated::restart).
     #[must_use]

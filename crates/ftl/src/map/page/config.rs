@@ -78,6 +78,11 @@ impl PageMapConfig {
         }
     }
 
+    /// Whether pages go to the die with the least work waiting, on flash of `geometry` that `is_timed` or not.
+    pub(super) fn is_free_first(&self, is_timed: bool, geometry: &Geometry) -> bool {
+        self.free_first && is_timed && geometry.dies() > 1
+    }
+
     /// Streams with open blocks of their own.
     pub(super) fn roles(&self) -> Roles {
         let mut streams = HOST + 1;

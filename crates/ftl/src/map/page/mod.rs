@@ -19,6 +19,7 @@ mod config;
 mod copy;
 mod durable;
 mod entries;
+mod moved;
 mod paging;
 mod recover;
 mod rescan;
@@ -144,7 +145,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let geometry = nand.geometry();
         let blocks =
             Blocks::new(&nand, store.journal().map(Journal::log), config.allocation != Allocation::Fifo);
-        let is_free_first = config.free_first && nand.is_timed() && nand.geometry().dies() > 1;
+        let is_free_first = config.is_free_first(nand.is_timed(), nand.geometry());
         let is_good = |block| blocks.state(block) == BlockState::Free;
         let tables = config.translation_pages(geometry).saturating_mul(geometry.units_per_page());
         let shares = config.virtual_map_entries > 0 && !store.is_paged();

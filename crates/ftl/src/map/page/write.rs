@@ -227,7 +227,12 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// Makes sure the lane whose turn it is has an open block, collecting garbage first if the
     /// host needs it; returns the next pages, and when they may be programmed.
     #[inline(never)]
-    fn open_block(&mut self, now: When, stream: usize, cause: Cause) -> Result<((Ppn, u32), When), FtlError> {
+    pub(super) fn open_block(
+        &mut self,
+        now: When,
+        stream: usize,
+        cause: Cause,
+    ) -> Result<((Ppn, u32), When), FtlError> {
         let mut ready = now;
         if is_for_host(cause) && self.must_collect() {
             // The world stands still until it is done.
@@ -311,7 +316,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
 
     /// Gives up `block`, open on `stream`, after a failed program.
     #[cold]
-    fn retire(&mut self, stream: usize, block: BlockId) {
+    pub(super) fn retire(&mut self, stream: usize, block: BlockId) {
         self.stats.gc.program_failures += 1;
         self.streams[stream].abandon();
         self.blocks.retire(block);

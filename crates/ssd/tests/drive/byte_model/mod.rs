@@ -98,7 +98,12 @@ impl Shape {
         };
         let room = room_with(room_with(0) as u32);
         let least = geometry.planes() + 2;
-        let marks = Marks { soft: least + 3, pace: least + 1, victims: 1 + (self.seed % 4) as u32 };
+        let marks = Marks {
+            soft: least + 3,
+            pace: least + 1,
+            victims: 1 + (self.seed % 4) as u32,
+            read_pages: 1 + (self.seed % 9) as u32,
+        };
         let map = PageMapConfig {
             logical_units: room as u32,
             seed: self.seed,

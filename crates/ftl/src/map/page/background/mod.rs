@@ -27,6 +27,15 @@ pub struct Marks {
     pub pace: u32,
     /// Victims under way at once, at most.
     pub victims: u32,
+    /// Pages of a victim that are read at a time.
+    pub read_pages: u32,
+}
+
+impl Marks {
+    /// Pages of a victim that are read at a time where nothing is said: enough for two rows of `planes` pages each.
+    pub fn read_pages_for(planes: u32) -> u32 {
+        (2 * planes).max(8)
+    }
 }
 
 /// A block that is being emptied.
@@ -124,14 +133,11 @@ impl Background {
         let planes = geometry.spec().planes_per_die;
         Self {
             marks,
-            read_pages: Self::READ_PAGES.max(2 * planes),
+            read_pages: marks.map_or(0, |marks| marks.read_pages),
             row_units: planes * geometry.units_per_page(),
             ..Self::default()
         }
     }
-
-    /// Pages of a victim that are read at a time, at least.
-    const READ_PAGES: u32 = 8;
 
     /// Whether units of blocks that are being emptied are still valid.
     #[inline(always)]

@@ -9,7 +9,7 @@ use crate::gc::{BlockView, Migration, VictimPolicy};
 
 impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// Room in units: erased blocks, what is left of open ones, and what victims under way have earned so far.
-    fn room(&self) -> u64 {
+    pub(in super::super) fn room(&self) -> u64 {
         let geometry = self.nand.geometry();
         let open: u64 = self.streams.iter().map(|stream| u64::from(stream.room_pages())).sum();
         u64::from(self.blocks.free.count()) * u64::from(geometry.units_per_block())

@@ -1,0 +1,368 @@
+//! `strobe twin`.
+
+use std::io::IsTerminal as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::Context as _;
+use clap::{Args, Subcommand, ValueEnum};
+use indicatif::ProgressBar;
+use serde::Serialize;
+use strobe_cli::output::Output;
+use strobe_cli::report;
+use strobe_lab::Experiment;
+use strobe_ssd::DriveConfig;
+use strobe_twin::ablation::{self, Ablation};
+use strobe_twin::check::{self, Check};
+use strobe_twin::fit::{self, Fit, FitError, FitOptions, FitWatch, HeldOut};
+use strobe_twin::measurements::{MeasurementError, Measurements};
+use strobe_twin::published::{self, PUBLISHED, Published};
+use strobe_twin::{Effort, TwinError, Watch};
+use toml::{Table, Value};
+
+use super::{Failure, output, progress};
+
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  strobe twin check                        the drives that come along, beside what others measured on them
+  strobe twin check pm9a3-like --ablate    the same without each of its mechanisms in turn
+  strobe twin fit my.csv --out my.toml     a drive that shows what you have measured on yours
+
+How to measure a drive: scripts/measure-drive.py --help. Columns of the CSV file: docs/validation.md.")]
+pub(crate) struct TwinArgs {
+    #[command(subcommand)]
+    command: TwinCommand,
+}
+
+#[derive(Subcommand)]
+enum TwinCommand {
+    /// Hold drives against measurements of real ones.
+    Check(CheckArgs),
+    /// Find the drive that shows what was measured.
+    Fit(FitArgs),
+}
+
+#[derive(Args)]
+struct CheckArgs {
+    /// Presets, or TOML files; without any, all that come with measurements
+    #[arg(value_name = "DRIVE")]
+    drives: Vec<String>,
+    /// Measurements (CSV) of a drive of your own; needs one DRIVE
+    #[arg(long, value_name = "FILE")]
+    measurements: Option<PathBuf>,
+    /// Also without each of its mechanisms in turn, for which part of the error it takes away
+    #[arg(long)]
+    ablate: bool,
+    /// Eight times less is simulated: high percentiles vary by some per cent
+    #[arg(long)]
+    quick: bool,
+    /// A drive of a few blocks, to try the command out
+    #[arg(long, hide = true, conflicts_with = "quick")]
+    tiny: bool,
+    /// Write a CSV file and pictures (SVG) for each drive to this folder
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Write the result as JSON to FILE, or to standard output with "-"
+    #[arg(long, value_name = "FILE|-")]
+    json: Option<String>,
+    /// Seed of everything random
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
+    seed: u64,
+    /// No progress bar, no tables
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum HoldOut {
+    /// Every third rate
+    Third,
+    /// The upper half of the rates
+    Upper,
+    /// None: how good it predicts is not known then
+    None,
+}
+
+#[derive(Args)]
+struct FitArgs {
+    /// Measurements (CSV): one row for each rate
+    #[arg(value_name = "MEASUREMENTS")]
+    measurements: PathBuf,
+    /// Where the preset goes (TOML); what has been simulated is kept beside it, so that a fit that was stopped goes on
+    #[arg(long, value_name = "FILE")]
+    out: PathBuf,
+    /// The drive to begin with: dies, planes, pages and all that no measurement tells
+    #[arg(long, value_name = "DRIVE", default_value = "pm9a3-like")]
+    like: String,
+    /// What you know of your drive: drive.KEY=VALUE, as often as you like
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Rows that are not fitted to, but predicted
+    #[arg(long, value_enum, default_value = "third")]
+    hold_out: HoldOut,
+    /// Rounds of the search
+    #[arg(long, default_value_t = 12, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    rounds: u32,
+    /// A drive of a few blocks, to try the command out
+    #[arg(long, hide = true)]
+    tiny: bool,
+    /// Write the result as JSON to FILE, or to standard output with "-"
+    #[arg(long, value_name = "FILE|-")]
+    json: Option<String>,
+    /// Seed of everything random
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
+    seed: u64,
+    /// No progress bar, no tables
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+pub(crate) fn twin(args: &TwinArgs) -> Result<(), Failure> {
+    match &args.command {
+        TwinCommand::Check(args) => check(args),
+        TwinCommand::Fit(args) => fit(args),
+    }
+}
+
+/// A drive beside its measurements.
+#[derive(Serialize)]
+struct Checked {
+    drive: String,
+    title: String,
+    remark: &'static str,
+    check: Check,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    ablations: Vec<Ablation>,
+}
+
+/// What is to be held against what.
+struct Pair {
+    name: String,
+    title: String,
+    remark: &'static str,
+    config: DriveConfig,
+    measurements: Measurements,
+}
+
+fn check(args: &CheckArgs) -> Result<(), Failure> {
+    let inputs: Vec<&Path> = args.measurements.iter().map(PathBuf::as_path).collect();
+    let json = output::json_output(&args.json, &inputs)?;
+    let pairs = pairs(args)?;
+    if let Some(folder) = &args.out {
+        let made = std::fs::create_dir_all(folder);
+        made.with_context(|| format!("--out {}", folder.display())).map_err(Failure::Request)?;
+    }
+    let effort = effort(args.tiny, args.quick);
+    let watcher = Watcher::new(args.quiet);
+    let mut all = Vec::new();
+    for Pair { name, title, remark, config, measurements } in pairs {
+        let rows = check::rows_of(&measurements).len();
+        let stable = measurements.rows.iter().filter(|row| measurements.is_stable(row)).count();
+        let mechanisms = if args.ablate { ablation::MECHANISMS.len() } else { 0 };
+        watcher.begin(&name, rows + mechanisms * stable);
+        let check = check::check(&config, &measurements, effort, args.seed, &watcher).map_err(failure)?;
+        let ablations = match args.ablate {
+            true => ablation::ablate(&config, &measurements, effort, args.seed, &watcher).map_err(failure)?,
+            false => Vec::new(),
+        };
+        watcher.end();
+        if let Some(folder) = &args.out {
+            write(&folder.join(format!("{name}.csv")), report::twin::csv(&check).trim_end())?;
+            for (of, svg) in report::twin::pictures(&title, &check) {
+                write(&folder.join(format!("{name}-{of}.svg")), svg.trim_end())?;
+            }
+        }
+        if !args.quiet && !output::takes_stdout([&json]) {
+            let text = report::twin::check(&name, &title, remark, &check, &ablations);
+            output::print(&report::trimmed(&text))?;
+        }
+        all.push(Checked { drive: name, title, remark, check, ablations });
+    }
+    output::json(&all, json.as_ref())
+}
+
+fn pairs(args: &CheckArgs) -> Result<Vec<Pair>, Failure> {
+    let config = |name: &str| drive(name, &[]);
+    if let Some(path) = &args.measurements {
+        let [name] = &args.drives[..] else {
+            let what = "--measurements needs one DRIVE to be held against them";
+            return Err(Failure::Request(anyhow::anyhow!(what)));
+        };
+        let (config, measurements) = (config(name)?, Measurements::read(path).map_err(bad_measurements)?);
+        let stem =
+            Path::new(name).file_stem().map_or(name.clone(), |stem| stem.to_string_lossy().into_owned());
+        return Ok(vec![Pair {
+            name: stem,
+            title: path.display().to_string(),
+            remark: "",
+            config,
+            measurements,
+        }]);
+    }
+    let published: Vec<&Published> = match &args.drives[..] {
+        [] => PUBLISHED.iter().collect(),
+        names => names.iter().map(|name| find(name)).collect::<Result<_, _>>()?,
+    };
+    let pair = |drive: &&Published| {
+        Ok(Pair {
+            name: drive.preset.to_owned(),
+            title: drive.title.to_owned(),
+            remark: drive.remark,
+            config: config(drive.preset)?,
+            measurements: drive.measurements().map_err(bad_measurements)?,
+        })
+    };
+    published.iter().map(pair).collect()
+}
+
+fn find(name: &str) -> Result<&'static Published, Failure> {
+    published::find(name).ok_or_else(|| {
+        let names: Vec<&str> = PUBLISHED.iter().map(|drive| drive.preset).collect();
+        let hint = strobe_ssd::schema::nearest(name, names.iter().copied());
+        let hint = hint.map(|name| format!(", did you mean {name}?")).unwrap_or_default();
+        Failure::Request(anyhow::anyhow!(
+            "no measurements come along for \"{name}\"{hint}; known are {}; for a drive of your own give its \
+             --measurements",
+            names.join(", ")
+        ))
+    })
+}
+
+/// The drive that `name` stands for, with `sets`.
+fn drive(name: &str, sets: &[String]) -> Result<DriveConfig, Failure> {
+    let preset = Table::from_iter([("preset".to_owned(), Value::String(name.to_owned()))]);
+    let table = Table::from_iter([("drive".to_owned(), Value::Table(preset))]);
+    if let Some(set) = sets.iter().find(|set| !set.starts_with("drive.")) {
+        return Err(Failure::Request(anyhow::anyhow!(
+            "--set {set}: only keys of the drive, drive.KEY=VALUE"
+        )));
+    }
+    strobe_lab::load_drive_table(name)?;
+    Ok(Experiment::from_table(table, sets, Path::new(""))?.drive)
+}
+
+fn fit(args: &FitArgs) -> Result<(), Failure> {
+    let json = output::json_output(&args.json, &[&args.measurements])?;
+    let out = Output::new("--out", &args.out.display().to_string(), &[&args.measurements])?;
+    let measurements = Measurements::read(&args.measurements).map_err(bad_measurements)?;
+    let mut base = drive(&args.like, &args.set)?;
+    fit::resize(&mut base, &measurements);
+    let effort = |usual| if args.tiny { Effort::Tiny } else { usual };
+    let mut kept = args.out.clone().into_os_string();
+    kept.push(".progress");
+    let options = FitOptions {
+        base,
+        held_out: match args.hold_out {
+            HoldOut::Third => HeldOut::Third,
+            HoldOut::Upper => HeldOut::Upper,
+            HoldOut::None => HeldOut::None,
+        },
+        rounds: args.rounds,
+        effort: effort(Effort::Quick),
+        effort_at_end: effort(Effort::Full),
+        seed: args.seed,
+        memory: Some(PathBuf::from(&kept)),
+    };
+    let watcher = Watcher::new(args.quiet);
+    watcher.begin("fit", 0);
+    let fit = fit::fit(&measurements, &options, &watcher).map_err(|error| match error {
+        FitError::Twin(error) => failure(error),
+        error => Failure::request(&error),
+    });
+    watcher.end();
+    let fit: Fit = fit?;
+    let source =
+        args.measurements.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    out.write(fit::preset(&fit, &source).trim_end())?;
+    if !args.quiet && !output::takes_stdout([&json]) {
+        output::print(&report::trimmed(&report::twin::fit(&fit)))?;
+        output::note(&format!(
+            "Run it: strobe run EXPERIMENT --set drive.preset={}. What was simulated for it is in {}, and can be removed.",
+            args.out.display(),
+            kept.display()
+        ));
+    }
+    output::json(&fit, json.as_ref())
+}
+
+fn effort(is_tiny: bool, is_quick: bool) -> Effort {
+    match (is_tiny, is_quick) {
+        (true, _) => Effort::Tiny,
+        (_, true) => Effort::Quick,
+        _ => Effort::Full,
+    }
+}
+
+fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    Ok(Output::new("--out", &path.display().to_string(), &[])?.write(text)?)
+}
+
+fn bad_measurements(error: MeasurementError) -> Failure {
+    Failure::request(&error)
+}
+
+fn failure(error: TwinError) -> Failure {
+    match error {
+        TwinError::Interrupted => {
+            Failure::Run(anyhow::anyhow!("interrupted; the same command goes on where it was"))
+        }
+        TwinError::Run(error) => error.into(),
+        TwinError::Build(error) => Failure::request(&error),
+        error => Failure::judged(false, &error),
+    }
+}
+
+/// Shows how far it is, and passes Ctrl-C and TERM on.
+struct Watcher {
+    interrupted: Arc<AtomicBool>,
+    bar: Option<ProgressBar>,
+}
+
+impl Watcher {
+    fn new(is_quiet: bool) -> Self {
+        let show = !is_quiet && std::io::stderr().is_terminal();
+        let bar = show.then(|| {
+            ProgressBar::new(0).with_style(progress::style("{msg}  {wide_bar} {pos} of {len} loads  {left}"))
+        });
+        Self { interrupted: progress::interrupt_flag(), bar }
+    }
+
+    fn begin(&self, what: &str, loads: usize) {
+        if let Some(bar) = &self.bar {
+            match loads {
+                0 => progress::restyle(bar, "{msg}  {spinner} {pos} loads"),
+                loads => bar.set_length(loads as u64),
+            }
+            bar.reset();
+            bar.set_message(what.to_owned());
+        }
+    }
+
+    fn end(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+impl Watch for Watcher {
+    fn answered(&self) {
+        if let Some(bar) = &self.bar {
+            bar.inc(1);
+        }
+    }
+
+    fn stopped(&self) -> bool {
+        self.interrupted.load(Ordering::SeqCst)
+    }
+}
+
+impl FitWatch for Watcher {
+    fn round(&self, done: u32, of: u32, cost: f64) {
+        if let Some(bar) = &self.bar {
+            bar.set_message(format!("fit: round {done} of at most {of}, error {:.1}", libm::sqrt(cost)));
+        }
+    }
+}

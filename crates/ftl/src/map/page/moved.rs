@@ -1,0 +1,100 @@
+//! The same drive on other flash.
+
+use strobe_nand::{Cause, Nand, When};
+
+use super::background::Background;
+use super::config::HOST;
+use super::{PageMap, PageMapConfig, Scratch};
+use crate::FtlError;
+use crate::frontier::Frontier;
+use crate::gc::VictimPolicy;
+
+impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
+    /// Collects until there is room for so many blocks: erased ones, and what is left of open ones. Nothing may be under way
+    /// in the background.
+    pub fn gain_room(&mut self, blocks: u32) -> Result<(), FtlError> {
+        let per_block = u64::from(self.nand.geometry().units_per_block());
+        let wanted = u64::from(blocks) * per_block;
+        let usual = self.min_free_blocks;
+        while self.room() < wanted {
+            let missing = (wanted - self.room()).div_ceil(per_block);
+            self.min_free_blocks = self.blocks.free.count() + missing as u32;
+            let collected = self.collect(When::START);
+            self.min_free_blocks = usual;
+            collected?;
+        }
+        Ok(())
+    }
+
+    /// Fills the rows that have been begun with pages of padding, so that the open blocks of all planes are at the same
+    /// page: pages with other numbers never share the time of an array.
+    pub fn align(&mut self) -> Result<(), FtlError> {
+        for stream in 0..self.streams.len() {
+            let cause = if stream == HOST { Cause::Host } else { Cause::Gc };
+            while !self.streams[stream].begins_round() {
+                let first = match self.streams[stream].next_pages() {
+                    Some((first, _)) => first,
+                    None => self.open_block(When::START, stream, cause)?.0.0,
+                };
+                let block = self.nand.geometry().block_of_page(first);
+                let programmed = self.nand.program(When::START, first, &[], self.sequence, Cause::Pad);
+                self.sequence += 2;
+                match programmed {
+                    Ok(_) if self.streams[stream].advance(1) => self.close(block),
+                    Ok(_) => {}
+                    Err(_) => self.retire(stream, block),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// This drive on the flash that `make` gives for its own, which holds the same, with or without times. What `config` says
+    /// of when and where is done from now on; how data is kept is that of this drive. What goes on in the background begins anew, so nothing may be on its way.
+    pub fn moved<M: Nand<Payload = N::Payload>>(
+        self,
+        config: PageMapConfig,
+        make: impl FnOnce(N) -> M,
+    ) -> PageMap<M, V> {
+        debug_assert!(!self.background.is_at_work(), "a victim is on its way");
+        let nand = make(self.nand);
+        let geometry = nand.geometry();
+        let is_free_first = config.is_free_first(nand.is_timed(), geometry);
+        let streams = self.streams.iter().map(|frontier| {
+            let mut moved = Frontier::new(geometry, is_free_first);
+            for (_, block, pages) in frontier.open_lanes(geometry) {
+                // Lanes are numbered in another order if the planes of a die take turns, and a lane need not have a block of
+                // the plane it prefers.
+                let plane = geometry.plane_of(block);
+                let is_open =
+                    moved.lane_on(plane).is_some_and(|lane| moved.resume(lane, block, pages, geometry));
+                let _ = is_open || (0..moved.lanes()).any(|lane| moved.resume(lane, block, pages, geometry));
+            }
+            moved
+        });
+        let streams = streams.collect();
+        let background = Background::new(config.marks.filter(|_| nand.is_timed()), geometry);
+        PageMap {
+            min_free_blocks: config.trigger(geometry),
+            config,
+            map: self.map,
+            store: self.store,
+            blocks: self.blocks,
+            streams,
+            roles: self.roles,
+            policy: self.policy,
+            rng: self.rng,
+            heat: self.heat,
+            leveler: self.leveler,
+            tick: self.tick,
+            sequence: self.sequence,
+            stats: self.stats,
+            background,
+            is_free_first,
+            end_of_life: self.end_of_life,
+            scratch: Scratch::default(),
+            whens: Vec::new(),
+            nand,
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Which mechanism takes away which part of the error: each is switched off in turn.
+
+use serde::Serialize;
+use strobe_ssd::{DriveConfig, GcMode, PlacementName, SuspendTable, TimesByPage};
+
+use crate::check::{Check, Figure, check_on, rows_of};
+use crate::measurements::Measurements;
+use crate::twin::{Twin, TwinError};
+use crate::{Effort, Watch};
+
+/// A mechanism that can be switched off.
+#[derive(Clone, Copy, Debug)]
+pub struct Mechanism {
+    /// What it is.
+    pub name: &'static str,
+    off: fn(&mut DriveConfig),
+}
+
+/// All of them.
+pub const MECHANISMS: &[Mechanism] = &[
+    Mechanism { name: "page types: all pages read alike", off: |drive| one_time(&mut drive.nand.read_ns) },
+    Mechanism {
+        name: "suspend: reads wait for programs and erases",
+        off: |drive| drive.nand.suspend = SuspendTable { most: 0, ..SuspendTable::default() },
+    },
+    Mechanism {
+        name: "reads of collection in small steps: 16 pages at a time",
+        off: |drive| drive.ftl.gc.read_pages = 16,
+    },
+    Mechanism {
+        name: "reads of collection in turn: those of the host come first",
+        off: |drive| drive.controller.schedule.background_read_ns = 10_000_000,
+    },
+    Mechanism {
+        name: "collection in the background: it stops the world",
+        off: |drive| drive.ftl.gc.mode = GcMode::StopTheWorld,
+    },
+    Mechanism {
+        name: "free-first placement: stripes",
+        off: |drive| drive.ftl.placement = PlacementName::Stripe,
+    },
+    Mechanism { name: "variation of the time of a command", off: |drive| drive.controller.jitter_ns = 0 },
+    Mechanism {
+        name: "a write buffer of this size: one of 64 MiB",
+        off: |drive| drive.controller.write_buffer_bytes = 64 << 20,
+    },
+];
+
+fn one_time(times: &mut TimesByPage) {
+    let types = times.get();
+    let sum: u64 = types.types().iter().sum();
+    *times = (sum / types.types().len() as u64).into();
+}
+
+/// A drive without one of its mechanisms.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Ablation {
+    /// The mechanism.
+    pub without: &'static str,
+    /// What is left.
+    pub check: Check,
+}
+
+/// The drive of `config` without each of its mechanisms, held against `measurements`.
+pub fn ablate(
+    config: &DriveConfig,
+    measurements: &Measurements,
+    effort: Effort,
+    seed: u64,
+    watch: &dyn Watch,
+) -> Result<Vec<Ablation>, TwinError> {
+    let twin = Twin::new(config, effort)?;
+    // Loads that stay below saturation with everything on may be beyond it without something: that shows, too.
+    let rows: Vec<_> = rows_of(measurements).into_iter().filter(|row| measurements.is_stable(row)).collect();
+    let without = |mechanism: &Mechanism| {
+        let mut config = twin.config().clone();
+        (mechanism.off)(&mut config);
+        let check = check_on(&twin, &config, measurements, &rows, seed, watch)?;
+        Ok(Ablation { without: mechanism.name, check })
+    };
+    MECHANISMS.iter().map(without).collect()
+}
+
+impl Ablation {
+    /// Mean error of one kind, as a share.
+    pub fn mean_error(check: &Check, figure: Figure) -> Option<f64> {
+        let errors = check.errors(figure);
+        (!errors.is_empty()).then(|| errors.iter().sum::<f64>() / errors.len() as f64)
+    }
+}

@@ -1,0 +1,295 @@
+//! From measurements to a drive.
+//!
+//! A fit changes [`PARAMETERS`] of a drive until it shows what was measured on the rows that it is told; the other rows
+//! are held out, and say how far the result can be trusted. It asks the same drive the same questions with the same random
+//! numbers every time, so that it comes to the same result on every machine, whether it was stopped on the way or not.
+
+mod memory;
+mod over_provisioning;
+mod parameters;
+mod preset;
+mod resize;
+mod search;
+
+pub use memory::MemoryError;
+pub use parameters::{PARAMETERS, Parameter, shown};
+pub use preset::preset;
+pub use resize::resize;
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+use strobe_ssd::DriveConfig;
+
+use self::memory::Memory;
+use self::search::{Point, Problem};
+use crate::check::{self, Check, check_on, compare, question, rows_of};
+use crate::measurements::{Measurement, Measurements};
+use crate::twin::{Question, Twin, TwinError};
+use crate::{Effort, Watch};
+
+/// Rows below saturation that a fit needs at least.
+pub const ROWS_MIN: usize = 4;
+/// What one row may weigh, as a multiple of what is tolerated: beyond it an error counts by its logarithm only. A row that
+/// no parameter explains must not bend all others.
+const WEIGHT_MAX: f64 = 3.0;
+/// Parameters with less effect than this, as a share of what is tolerated for each unit of their logarithm, cannot be told.
+const EFFECT_MIN: f64 = 0.15;
+/// Cosine of two parameters' effects from which on they cannot be told apart.
+const ALIKE: f64 = 0.97;
+
+/// Which rows a fit does not get to see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeldOut {
+    /// Every third rate.
+    Third,
+    /// The upper half of the rates.
+    Upper,
+    /// None: then nothing is known of how good it predicts.
+    None,
+}
+
+/// How to fit.
+#[derive(Clone, Debug)]
+pub struct FitOptions {
+    /// The drive to begin with; what no parameter changes stays as it is.
+    pub base: DriveConfig,
+    /// Rows that are held out.
+    pub held_out: HeldOut,
+    /// Rounds of the search; each asks some 20 times.
+    pub rounds: u32,
+    /// How much is simulated for each point.
+    pub effort: Effort,
+    /// How much is simulated for the errors that are stated.
+    pub effort_at_end: Effort,
+    /// Seed of everything random.
+    pub seed: u64,
+    /// Where what has been simulated is kept, so that a fit that was stopped goes on.
+    pub memory: Option<PathBuf>,
+}
+
+/// Why a fit came to nothing.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FitError {
+    /// There is too little to go by.
+    #[error(
+        "{rows} rows with latencies of reads are below saturation, a fit needs {ROWS_MIN}: measure at more rates (rows that \
+         complete less than they offer, or more than 95 % of the most, do not count)"
+    )]
+    TooFew {
+        /// Those there are.
+        rows: usize,
+    },
+    /// A drive.
+    #[error(transparent)]
+    Twin(#[from] TwinError),
+    /// What was kept of an earlier attempt.
+    #[error(transparent)]
+    Memory(#[from] MemoryError),
+}
+
+/// A parameter as it was found.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Found {
+    /// Its name.
+    pub name: &'static str,
+    /// Its unit.
+    pub unit: &'static str,
+    /// Its value.
+    pub value: f64,
+    /// How much what is shown depends on it: root of the sum of squares of the change of all errors, as a multiple of
+    /// what is tolerated, for a change of the parameter by a factor of e.
+    pub effect: f64,
+}
+
+/// A drive, and how far it can be trusted.
+#[derive(Clone, Debug, Serialize)]
+pub struct Fit {
+    /// The drive.
+    #[serde(skip)]
+    pub drive: DriveConfig,
+    /// Its parameters.
+    pub found: Vec<Found>,
+    /// Parameters that the measurements say nothing about.
+    pub untold: Vec<&'static str>,
+    /// Pairs of parameters that the measurements cannot tell apart.
+    pub alike: Vec<(&'static str, &'static str)>,
+    /// The rows it was fitted to.
+    pub fitted: Check,
+    /// Those it was not.
+    pub held_out: Check,
+    /// Drives that were simulated for it.
+    pub evaluations: usize,
+}
+
+/// Told how a fit goes on.
+pub trait FitWatch: Watch {
+    /// So many rounds of all are done; the sum of squared errors is `cost`, each a multiple of what is tolerated.
+    fn round(&self, _done: u32, _of: u32, _cost: f64) {}
+}
+
+/// Watches nothing.
+impl FitWatch for () {}
+
+/// Looks for the drive of which `measurements` could be.
+pub fn fit(measurements: &Measurements, options: &FitOptions, watch: &dyn FitWatch) -> Result<Fit, FitError> {
+    let (fitted, held_out) = split(measurements, options.held_out)?;
+    let mut base = parameters::within_ranges(&options.base);
+    let mut memory = Memory::open(options, measurements, &fitted)?;
+    over_provisioning::meet(&mut base, measurements, options, &mut memory, &AsWatch(watch))?;
+    let twin = Twin::new(&base, options.effort).map_err(TwinError::from)?;
+    let questions = fitted.iter().map(|row| question(measurements, row, twin.config())).collect();
+    let mut problem =
+        Search { twin, measurements, fitted: &fitted, questions, memory, options, watch, rounds: 0 };
+    let start = parameters::logarithms(&base);
+    let best = search::search(&mut problem, start, options.rounds)?;
+    let (slopes, _) = search::jacobian(&mut problem, &best, search::DIFFERENCE)?;
+    let evaluations = problem.memory.len();
+    let drive = parameters::drive(&base, &best.at);
+    let twin = Twin::new(&drive, options.effort_at_end).map_err(TwinError::from)?;
+    let at_end = |rows: &[Measurement]| {
+        check_on(&twin, twin.config(), measurements, rows, options.seed, &AsWatch(watch))
+    };
+    let (untold, alike) = unclear(&slopes);
+    let effect = |at: usize| norm(&slopes[at]);
+    let found = (0..).zip(PARAMETERS).map(|(at, parameter)| Found {
+        name: parameter.name,
+        unit: parameter.unit,
+        value: (parameter.get)(&drive),
+        effect: effect(at),
+    });
+    Ok(Fit {
+        found: found.collect(),
+        untold,
+        alike,
+        fitted: at_end(&fitted)?,
+        held_out: at_end(&held_out)?,
+        evaluations,
+        drive,
+    })
+}
+
+/// The rows to fit to, and those held out.
+fn split(
+    measurements: &Measurements,
+    held_out: HeldOut,
+) -> Result<(Vec<Measurement>, Vec<Measurement>), FitError> {
+    let rows = rows_of(measurements);
+    let (mut stable, others): (Vec<_>, Vec<_>) =
+        rows.into_iter().partition(|row| measurements.is_stable(row));
+    stable.retain(|row| row.seen.read_us[0].is_some());
+    if stable.len() < ROWS_MIN {
+        return Err(FitError::TooFew { rows: stable.len() });
+    }
+    stable.sort_by_key(|row| row.load.offered.map_or(0, |offered| offered.requests_s()));
+    let all = stable.len();
+    let is_held = |at: usize| match held_out {
+        HeldOut::Third => at % 3 == 2 && at + 1 < all,
+        HeldOut::Upper => at >= all.div_ceil(2).max(3),
+        HeldOut::None => false,
+    };
+    let (held, mut fitted): (Vec<_>, Vec<_>) = (0..).zip(stable).partition(|&(at, _)| is_held(at));
+    let bare = |rows: Vec<(usize, Measurement)>| rows.into_iter().map(|(_, row)| row).collect::<Vec<_>>();
+    // What is beyond saturation says how much flash there is to program.
+    let saturated =
+        others.into_iter().filter(|row| row.load.offered.is_some() && row.seen.completed_s.is_some());
+    fitted.extend(saturated.take(1).map(|row| (usize::MAX, row)));
+    Ok((bare(fitted), bare(held)))
+}
+
+/// Parameters without effect, and pairs with the same.
+#[allow(clippy::type_complexity)]
+fn unclear(slopes: &[Vec<f64>]) -> (Vec<&'static str>, Vec<(&'static str, &'static str)>) {
+    let has_effect = |at: usize| norm(&slopes[at]) >= EFFECT_MIN;
+    let names = |at: usize| PARAMETERS[at].name;
+    let untold = (0..slopes.len()).filter(|&at| !has_effect(at)).map(names).collect();
+    let mut alike = Vec::new();
+    for (at, slope) in slopes.iter().enumerate().filter(|&(at, _)| has_effect(at)) {
+        for (other, with) in slopes.iter().enumerate().skip(at + 1).filter(|&(at, _)| has_effect(at)) {
+            let product: f64 = slope.iter().zip(with).map(|(a, b)| a * b).sum();
+            if product.abs() >= ALIKE * norm(slope) * norm(with) {
+                alike.push((names(at), names(other)));
+            }
+        }
+    }
+    (untold, alike)
+}
+
+fn norm(slope: &[f64]) -> f64 {
+    libm::sqrt(slope.iter().map(|a| a * a).sum())
+}
+
+/// A fit's watcher as that of a drive.
+struct AsWatch<'a>(&'a dyn FitWatch);
+
+impl Watch for AsWatch<'_> {
+    fn answered(&self) {
+        self.0.answered();
+    }
+
+    fn stopped(&self) -> bool {
+        self.0.stopped()
+    }
+}
+
+/// The search, and what it asks.
+struct Search<'a> {
+    twin: Twin,
+    measurements: &'a Measurements,
+    fitted: &'a [Measurement],
+    /// One for each row, with the drive to begin with.
+    questions: Vec<Question>,
+    memory: Memory,
+    options: &'a FitOptions,
+    watch: &'a dyn FitWatch,
+    rounds: u32,
+}
+
+impl Problem for Search<'_> {
+    type Error = FitError;
+
+    fn range(&self, parameter: usize) -> (f64, f64) {
+        let (low, high) = PARAMETERS[parameter].range;
+        (libm::log(low), libm::log(high))
+    }
+
+    fn residuals(&mut self, points: &[Vec<f64>]) -> Result<Vec<Vec<f64>>, FitError> {
+        let drives: Vec<DriveConfig> =
+            points.iter().map(|at| parameters::drive(self.twin.config(), at)).collect();
+        let keys: Vec<String> = drives.iter().map(memory::key).collect();
+        // Several points may be one drive: parameters are rounded.
+        let mut new: Vec<usize> = (0..keys.len()).filter(|&at| !self.memory.knows(&keys[at])).collect();
+        new.dedup_by_key(|at| &keys[*at]);
+        let ask = |at: &usize| {
+            let drive = &drives[*at];
+            self.questions.iter().map(|question| Question { config: drive.clone(), ..question.clone() })
+        };
+        let questions: Vec<Question> = new.iter().flat_map(ask).collect();
+        let answers = self.twin.ask(&questions, self.options.seed, &AsWatch(self.watch))?;
+        for (at, answers) in new.iter().zip(answers.chunks(self.fitted.len())) {
+            self.memory.keep(&keys[*at], answers)?;
+        }
+        let residuals = |key: &String| {
+            let rows = self.fitted.iter().zip(self.memory.recall(key));
+            rows.flat_map(|(row, ours)| compare(self.measurements, row, ours).figures)
+                .map(|compared| weighed(&compared))
+                .collect()
+        };
+        Ok(keys.iter().map(residuals).collect())
+    }
+
+    fn better(&mut self, best: &Point) -> bool {
+        self.watch.round(self.rounds, self.options.rounds, best.cost());
+        self.rounds += 1;
+        true
+    }
+}
+
+fn weighed(compared: &check::Compared) -> f64 {
+    let residual = compared.residual();
+    match residual.abs() {
+        all if all > WEIGHT_MAX => residual.signum() * (WEIGHT_MAX + libm::log(all / WEIGHT_MAX)),
+        _ => residual,
+    }
+}

@@ -1,0 +1,78 @@
+//! How much flash there must be for the write amplification that was measured.
+
+use strobe_ssd::{Aged, DriveConfig};
+
+use super::{FitError, FitOptions, Memory, memory};
+use crate::Watch;
+use crate::measurements::{Figures, Measurements};
+use crate::scaled::scaled;
+use crate::twin::TwinError;
+
+/// Halvings of the range of blocks.
+const HALVINGS: u32 = 7;
+
+/// Gives `drive` as many blocks as it takes for the write amplification of the fullest row that has one, if any has.
+pub(super) fn meet(
+    drive: &mut DriveConfig,
+    measurements: &Measurements,
+    options: &FitOptions,
+    memory: &mut Memory,
+    watch: &dyn Watch,
+) -> Result<(), FitError> {
+    let known = measurements.rows.iter().filter(|row| row.seen.waf.is_some());
+    let Some(row) = known.max_by_key(|row| row.load.used_bytes) else { return Ok(()) };
+    let Some(wanted) = row.seen.waf else { return Ok(()) };
+    let used = row.load.used_bytes as f64 / measurements.capacity_bytes as f64;
+    // The same capacity on 2 to 100 % more flash.
+    let nand = &drive.nand;
+    let per_plane = |spare: f64| {
+        let planes = f64::from(nand.channels * nand.dies_per_channel * nand.planes_per_die);
+        let block_bytes = f64::from(nand.pages_per_block) * f64::from(nand.page_bytes);
+        (measurements.capacity_bytes as f64 * (1.0 + spare) / (planes * block_bytes)) as u32
+    };
+    let (mut low, mut high) = (libm::log(0.02), 0.0);
+    let mut best = drive.nand.blocks_per_plane;
+    for _ in 0..HALVINGS {
+        let middle = (low + high) / 2.0;
+        let blocks = per_plane(libm::exp(middle));
+        let candidate = with_blocks(drive, blocks);
+        // What cannot be built has too little.
+        match amplification(&candidate, used, options, memory, watch)? {
+            Some(waf) if waf <= wanted => (high, best) = (middle, blocks),
+            _ => low = middle,
+        }
+    }
+    *drive = with_blocks(drive, best);
+    Ok(())
+}
+
+fn with_blocks(drive: &DriveConfig, blocks_per_plane: u32) -> DriveConfig {
+    let mut drive = drive.clone();
+    drive.nand.blocks_per_plane = blocks_per_plane;
+    drive
+}
+
+/// Write amplification of uniform writes to `used` of the drive, once it is steady.
+fn amplification(
+    drive: &DriveConfig,
+    used: f64,
+    options: &FitOptions,
+    memory: &mut Memory,
+    watch: &dyn Watch,
+) -> Result<Option<f64>, FitError> {
+    let Ok(small) = scaled(drive, options.effort.blocks_per_plane(drive)) else { return Ok(None) };
+    let key = format!("waf {used} {}", memory::key(&small));
+    if memory.knows(&key) {
+        return Ok(memory.recall(&key).first().and_then(|figures| figures.waf));
+    }
+    if watch.stopped() {
+        return Err(TwinError::Interrupted.into());
+    }
+    let Ok(mut aged) = Aged::new(&small, options.seed) else { return Ok(None) };
+    let units = (small.logical_units() as f64 * used) as u32;
+    let worn = |error| FitError::from(TwinError::Aging(error));
+    aged.fill(units).and_then(|()| aged.overwrite(units, 3 * u64::from(units))).map_err(worn)?;
+    let waf = aged.amplification(units, units.into()).map_err(worn)?;
+    memory.keep(&key, &[Figures { waf: Some(waf), ..Figures::default() }])?;
+    Ok(Some(waf))
+}

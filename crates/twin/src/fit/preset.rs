@@ -1,0 +1,57 @@
+//! A fit as a preset: what was found, how far it can be trusted.
+
+use std::fmt::Write as _;
+
+use super::Fit;
+use crate::check::{Check, Figure};
+
+/// The text of a preset file with the drive of `fit`, made from the measurements in `source`.
+pub fn preset(fit: &Fit, source: &str) -> String {
+    let mut text = format!(
+        "# A drive fitted to {source} by `strobe twin fit`.\n#\n# Fitted means: these numbers make the simulated drive show \
+         what was measured. They need not be\n# those of the real one.\n#\n"
+    );
+    for (what, check) in [("fitted to", &fit.fitted), ("held out", &fit.held_out)] {
+        errors(&mut text, what, check);
+    }
+    let _ = writeln!(
+        text,
+        "#\n# Parameter, value, effect (change of all errors in multiples of what is tolerated):"
+    );
+    for found in &fit.found {
+        let value = super::parameters::shown(found.value, found.unit);
+        let _ = writeln!(text, "#   {}: {value} ({:.1})", found.name, found.effect);
+    }
+    if !fit.untold.is_empty() {
+        let _ = writeln!(text, "#\n# The measurements say nothing about: {}.", fit.untold.join("; "));
+    }
+    for (one, other) in &fit.alike {
+        let _ = writeln!(text, "# The measurements cannot tell apart: {one}; {other}.");
+    }
+    let mut drive = fit.drive.clone();
+    drive.preset = None;
+    text.push('\n');
+    text += &toml::to_string(&drive).unwrap_or_default();
+    text
+}
+
+fn errors(text: &mut String, what: &str, check: &Check) {
+    if check.rows.is_empty() {
+        return;
+    }
+    let _ = writeln!(text, "# Rows {what}: {}. Error, mean and largest:", check.rows.len());
+    for figure in Figure::ALL {
+        let errors = check.errors(figure);
+        let (Some(largest), all) = (errors.last(), errors.len()) else { continue };
+        let mean = errors.iter().sum::<f64>() / all as f64;
+        let (met, _) = check.met(Some(figure));
+        let _ = writeln!(
+            text,
+            "#   {}: {:.1} %, {:.1} %; {met} of {all} within {:.0} %",
+            figure.name(),
+            100.0 * mean,
+            100.0 * largest,
+            100.0 * figure.tolerance()
+        );
+    }
+}

@@ -1,0 +1,31 @@
+//! A drive of another size.
+
+use strobe_ssd::DriveConfig;
+
+use crate::measurements::Measurements;
+
+/// Gives `drive` the capacity of what was measured: more dies or fewer, as drives of one kind have, then more blocks or
+/// fewer, with the over-provisioning that it has.
+pub fn resize(drive: &mut DriveConfig, measurements: &Measurements) {
+    let unit = u64::from(drive.ftl.mapping_unit_bytes);
+    let nand = &mut drive.nand;
+    let planes = |nand: &strobe_ssd::NandConfig| {
+        f64::from(nand.channels) * f64::from(nand.dies_per_channel) * f64::from(nand.planes_per_die)
+    };
+    let block_bytes = f64::from(nand.pages_per_block) * f64::from(nand.page_bytes);
+    let before = (drive.ftl.logical_pages, drive.ftl.over_provisioning);
+    let raw = planes(nand) * f64::from(nand.blocks_per_plane) * block_bytes;
+    let spare = match before {
+        (Some(pages), _) => raw / (f64::from(pages) * unit as f64),
+        (None, Some(spare)) => 1.0 + spare,
+        (None, None) => 1.07,
+    };
+    let capacity = measurements.capacity_bytes as f64;
+    let ratio = capacity * spare / raw;
+    let dies = (f64::from(nand.dies_per_channel) * ratio).round().clamp(1.0, 256.0);
+    nand.dies_per_channel = dies as u32;
+    nand.blocks_per_plane =
+        (capacity * spare / (planes(nand) * block_bytes)).ceil().clamp(1.0, 16_777_216.0) as u32;
+    drive.ftl.over_provisioning = None;
+    drive.ftl.logical_pages = Some((measurements.capacity_bytes / unit).min(u64::from(u32::MAX - 1)) as u32);
+}

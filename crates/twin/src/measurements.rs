@@ -1,0 +1,210 @@
+//! Measurements of a drive: what was asked of it, and what it showed.
+
+mod csv_file;
+mod sense;
+
+pub use csv_file::{COLUMNS, Column};
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+/// The percentiles of a measurement: their names in CSV files, and in results.
+pub const PERCENTILES: [(&str, &str); 4] =
+    [("p50", "50.000000"), ("p99", "99.000000"), ("p999", "99.900000"), ("p9999", "99.990000")];
+
+/// Share of saturation up to which a load counts as one that a drive carries: beyond it, what is measured depends on how
+/// long it is measured.
+const STABLE: f64 = 0.95;
+
+/// Requests of 4 KiB at random addresses of the part of the drive in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Load {
+    /// Bytes of the drive in use.
+    pub used_bytes: u64,
+    /// Jobs that issue requests: the first one reads and writes in turn and is looked at, the others write.
+    pub jobs: u32,
+    /// Requests of a job that are outstanding at most.
+    pub queue_depth: u32,
+    /// Writes and reads per second, with exponential gaps; without them all jobs write as fast as they can.
+    pub offered: Option<Offered>,
+}
+
+/// What comes in a second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Offered {
+    /// Writes of all jobs.
+    pub writes_s: u64,
+    /// Reads of the first job, which writes as much as it reads.
+    pub reads_s: u64,
+}
+
+impl Offered {
+    /// Both.
+    pub fn requests_s(&self) -> u64 {
+        self.writes_s + self.reads_s
+    }
+}
+
+/// What a drive shows, or a twin of it. What is not known is `None`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Figures {
+    /// Requests completed per second, of all jobs.
+    pub completed_s: Option<f64>,
+    /// Latency of reads at each of [`PERCENTILES`], in µs.
+    pub read_us: [Option<f64>; 4],
+    /// That of writes of the same job.
+    pub write_us: [Option<f64>; 4],
+    /// Pages programmed per page that the host wrote.
+    pub waf: Option<f64>,
+}
+
+/// One row of a file.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Measurement {
+    /// Line of the file that it is on.
+    pub line: u64,
+    /// What was asked.
+    pub load: Load,
+    /// What was seen.
+    pub seen: Figures,
+}
+
+/// What was measured on one drive.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measurements {
+    /// Bytes that the drive offers.
+    pub capacity_bytes: u64,
+    /// One for each row, in their order.
+    pub rows: Vec<Measurement>,
+}
+
+/// Why measurements cannot be used. Lines are counted from 1, the heading included.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum MeasurementError {
+    /// The file cannot be read.
+    #[error("{path}: {error}")]
+    File {
+        /// Which.
+        path: String,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// It is no CSV file.
+    #[error("{path}: {error}")]
+    Csv {
+        /// Which.
+        path: String,
+        /// Why.
+        error: csv::Error,
+    },
+    /// A column is not there.
+    #[error("{path}: the column {column} is missing; needed are {needed}, and what is not known stays empty")]
+    Missing {
+        /// Which file.
+        path: String,
+        /// The column.
+        column: &'static str,
+        /// All that must be there.
+        needed: String,
+    },
+    /// A column is not known.
+    #[error("{path}: no column is called \"{column}\"{nearest}; known are {known}")]
+    Unknown {
+        /// Which file.
+        path: String,
+        /// The column.
+        column: String,
+        /// What it may have been meant to be.
+        nearest: String,
+        /// All that are known.
+        known: String,
+    },
+    /// A field does not say what it should.
+    #[error("{path}, line {line}: {column} is \"{given}\"; give {allowed}")]
+    Field {
+        /// Which file.
+        path: String,
+        /// Which line.
+        line: u64,
+        /// The column.
+        column: &'static str,
+        /// What is there.
+        given: String,
+        /// What may be there.
+        allowed: &'static str,
+    },
+    /// Fields contradict each other, or those of another line.
+    #[error("{path}, line {line}: {what}")]
+    Nonsense {
+        /// Which file.
+        path: String,
+        /// Which line.
+        line: u64,
+        /// What is wrong, and what to do.
+        what: String,
+    },
+    /// There is too little.
+    #[error("{path}: {what}")]
+    TooFew {
+        /// Which file.
+        path: String,
+        /// What is missing.
+        what: String,
+    },
+}
+
+impl Measurements {
+    /// Those in the file at `path`.
+    pub fn read(path: &Path) -> Result<Self, MeasurementError> {
+        let name = path.display().to_string();
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| MeasurementError::File { path: name.clone(), error })?;
+        Self::parse(&text, &name)
+    }
+
+    /// Those in `text`, which is called `path` in errors.
+    pub fn parse(text: &str, path: &str) -> Result<Self, MeasurementError> {
+        let measurements = csv_file::parse(text, path)?;
+        sense::check(&measurements, path)?;
+        Ok(measurements)
+    }
+
+    /// Requests per second that the drive completes when more are offered, if a row shows it.
+    pub fn saturation_s(&self) -> Option<f64> {
+        let saturated = self.rows.iter().filter_map(|row| {
+            let (offered, done) = (row.load.offered?.requests_s() as f64, row.seen.completed_s?);
+            (done < 0.98 * offered).then_some(done)
+        });
+        saturated.reduce(f64::max)
+    }
+
+    /// Whether the drive carries the load of `row` with something to spare.
+    pub fn is_stable(&self, row: &Measurement) -> bool {
+        let Some(offered) = row.load.offered else { return false };
+        let offered = offered.requests_s() as f64;
+        let kept_up = row.seen.completed_s.is_none_or(|done| done >= 0.98 * offered);
+        kept_up && self.saturation_s().is_none_or(|most| offered <= STABLE * most)
+    }
+}
+
+impl Load {
+    /// The jobs as an experiment has them, on a drive whose part in use has `used_bytes` bytes.
+    pub(crate) fn jobs(&self, used_bytes: u64) -> String {
+        let Self { jobs, queue_depth, offered, .. } = *self;
+        let mut text = format!("[workload]\nsize_bytes = {used_bytes}\nqueue_depth = {queue_depth}\n");
+        let Some(Offered { writes_s, reads_s }) = offered else {
+            let _ = writeln!(text, "[[jobs]]\nname = \"probe\"\nnumjobs = {jobs}");
+            return text;
+        };
+        text += "rate_process = \"poisson\"\n";
+        let probe = (2 * reads_s).max(1);
+        let _ = writeln!(text, "[[jobs]]\nname = \"probe\"\nwrite_fraction = 0.5\nrate_iops = {probe}");
+        let others = writes_s.saturating_sub(reads_s);
+        if jobs > 1 && others > 0 {
+            let each = ((others + u64::from(jobs - 1) / 2) / u64::from(jobs - 1)).max(1);
+            let _ = writeln!(text, "[[jobs]]\nname = \"load\"\nnumjobs = {}\nrate_iops = {each}", jobs - 1);
+        }
+        text
+    }
+}

@@ -1,0 +1,188 @@
+//! The columns of a file of measurements.
+
+use super::{Figures, Load, Measurement, MeasurementError, Measurements, Offered};
+use strobe_ssd::schema::nearest;
+
+/// A column of a file.
+#[derive(Clone, Copy, Debug)]
+pub struct Column {
+    /// Its name.
+    pub name: &'static str,
+    /// Whether it must be there.
+    pub needed: bool,
+    /// What it holds.
+    pub what: &'static str,
+}
+
+const fn needed(name: &'static str, what: &'static str) -> Column {
+    Column { name, needed: true, what }
+}
+
+const fn optional(name: &'static str, what: &'static str) -> Column {
+    Column { name, needed: false, what }
+}
+
+/// All columns. What is not known of a row stays empty.
+pub const COLUMNS: &[Column] = &[
+    needed("capacity_bytes", "bytes that the drive offers, the same in all rows"),
+    optional("used_bytes", "bytes of it in use, from its start; empty: all of it"),
+    optional("jobs", "jobs that issue requests, the one that is looked at included; empty: 7"),
+    optional("queue_depth", "requests of a job that are outstanding at most; empty: 64"),
+    needed(
+        "offered_writes_s",
+        "writes that all jobs offer in a second; empty: jobs only write, as fast as they can",
+    ),
+    needed("offered_reads_s", "reads that the job that is looked at offers in a second"),
+    optional("completed_s", "requests completed in a second, of all jobs"),
+    needed("read_p50_us", "latency of reads in µs, median"),
+    needed("read_p99_us", "99th percentile"),
+    optional("read_p999_us", "99.9th"),
+    optional("read_p9999_us", "99.99th"),
+    optional("write_p50_us", "latency of writes of the same job in µs, median"),
+    optional("write_p99_us", "99th percentile"),
+    optional("write_p999_us", "99.9th"),
+    optional("write_p9999_us", "99.99th"),
+    optional("waf", "bytes programmed on flash per byte written by the host, as the drive counts them"),
+];
+
+/// The row at hand.
+struct Row<'a> {
+    path: &'a str,
+    line: u64,
+    fields: &'a csv::StringRecord,
+    /// Where each of [`COLUMNS`] is, if it is there.
+    places: &'a [Option<usize>],
+}
+
+impl Row<'_> {
+    fn text(&self, name: &'static str) -> &str {
+        let at = COLUMNS.iter().position(|column| column.name == name);
+        let place = at.and_then(|at| self.places[at]);
+        place.and_then(|place| self.fields.get(place)).unwrap_or("").trim()
+    }
+
+    fn wrong(&self, column: &'static str, allowed: &'static str) -> MeasurementError {
+        let given = self.text(column).to_owned();
+        MeasurementError::Field { path: self.path.to_owned(), line: self.line, column, given, allowed }
+    }
+
+    /// A whole number in `range`, if there is one.
+    fn whole(
+        &self,
+        column: &'static str,
+        range: std::ops::RangeInclusive<u64>,
+        allowed: &'static str,
+    ) -> Result<Option<u64>, MeasurementError> {
+        match self.text(column) {
+            "" => Ok(None),
+            text => match text.replace('_', "").parse() {
+                Ok(number) if range.contains(&number) => Ok(Some(number)),
+                _ => Err(self.wrong(column, allowed)),
+            },
+        }
+    }
+
+    /// A number above 0, if there is one.
+    fn number(&self, column: &'static str) -> Result<Option<f64>, MeasurementError> {
+        match self.text(column) {
+            "" => Ok(None),
+            text => match text.parse() {
+                Ok(number) if number > 0.0 && f64::is_finite(number) => Ok(Some(number)),
+                _ => {
+                    Err(self.wrong(column, "a number above 0 without a unit, or nothing if it is not known"))
+                }
+            },
+        }
+    }
+
+    fn measurement(&self) -> Result<(u64, Measurement), MeasurementError> {
+        let bytes = "whole bytes, a multiple of 4096";
+        let is_bytes = |number: &u64| number.is_multiple_of(4096);
+        let size = |column| {
+            let given = self.whole(column, 4096..=1 << 50, bytes)?;
+            if given.is_none_or(|number| is_bytes(&number)) {
+                Ok(given)
+            } else {
+                Err(self.wrong(column, bytes))
+            }
+        };
+        let capacity_bytes = size("capacity_bytes")?.ok_or_else(|| self.wrong("capacity_bytes", bytes))?;
+        let used_bytes = size("used_bytes")?.unwrap_or(capacity_bytes);
+        let rate = |column| self.whole(column, 0..=1_000_000_000, "requests per second, a whole number");
+        let offered = match (rate("offered_writes_s")?, rate("offered_reads_s")?) {
+            (None, None) => None,
+            (writes, reads) => Some(Offered { writes_s: writes.unwrap_or(0), reads_s: reads.unwrap_or(0) }),
+        };
+        let load = Load {
+            used_bytes,
+            jobs: self.whole("jobs", 1..=256, "1 to 256")?.unwrap_or(7) as u32,
+            queue_depth: self.whole("queue_depth", 1..=65_536, "1 to 65,536")?.unwrap_or(64) as u32,
+            offered,
+        };
+        let seen = Figures {
+            completed_s: self.number("completed_s")?,
+            read_us: [
+                self.number("read_p50_us")?,
+                self.number("read_p99_us")?,
+                self.number("read_p999_us")?,
+                self.number("read_p9999_us")?,
+            ],
+            write_us: [
+                self.number("write_p50_us")?,
+                self.number("write_p99_us")?,
+                self.number("write_p999_us")?,
+                self.number("write_p9999_us")?,
+            ],
+            waf: self.number("waf")?,
+        };
+        Ok((capacity_bytes, Measurement { line: self.line, load, seen }))
+    }
+}
+
+pub(super) fn parse(text: &str, path: &str) -> Result<Measurements, MeasurementError> {
+    let wrong = |error| MeasurementError::Csv { path: path.to_owned(), error };
+    let mut reader =
+        csv::ReaderBuilder::new().comment(Some(b'#')).trim(csv::Trim::All).from_reader(text.as_bytes());
+    let heading = reader.headers().map_err(wrong)?.clone();
+    let mut places = vec![None; COLUMNS.len()];
+    for (place, name) in heading.iter().enumerate() {
+        let Some(at) = COLUMNS.iter().position(|column| column.name == name) else {
+            let names = || COLUMNS.iter().map(|column| column.name);
+            return Err(MeasurementError::Unknown {
+                path: path.to_owned(),
+                column: name.to_owned(),
+                nearest: nearest(name, names())
+                    .map_or_else(String::new, |name| format!(", did you mean {name}?")),
+                known: names().collect::<Vec<_>>().join(", "),
+            });
+        };
+        if places[at].replace(place).is_some() {
+            let what = format!("the column {name} is there twice; leave one out");
+            return Err(MeasurementError::Nonsense { path: path.to_owned(), line: 1, what });
+        }
+    }
+    if let Some((column, _)) = COLUMNS.iter().zip(&places).find(|(column, at)| column.needed && at.is_none())
+    {
+        let needed: Vec<&str> =
+            COLUMNS.iter().filter(|column| column.needed).map(|column| column.name).collect();
+        let (path, needed) = (path.to_owned(), needed.join(", "));
+        return Err(MeasurementError::Missing { path, column: column.name, needed });
+    }
+    let mut measurements = Measurements { capacity_bytes: 0, rows: Vec::new() };
+    for fields in reader.records() {
+        let fields = fields.map_err(wrong)?;
+        let line = fields.position().map_or(0, csv::Position::line);
+        let (capacity, row) = Row { path, line, fields: &fields, places: &places }.measurement()?;
+        if measurements.rows.is_empty() {
+            measurements.capacity_bytes = capacity;
+        } else if capacity != measurements.capacity_bytes {
+            let first = measurements.capacity_bytes;
+            let what = format!(
+                "capacity_bytes is {capacity}, in the rows before {first}: a file is about one drive; give each its own"
+            );
+            return Err(MeasurementError::Nonsense { path: path.to_owned(), line, what });
+        }
+        measurements.rows.push(row);
+    }
+    Ok(measurements)
+}

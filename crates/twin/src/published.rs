@@ -1,0 +1,69 @@
+//! Drives that others have measured, with what they have found.
+//!
+//! The figures are those published beside "SSD-iq" (Haas et al., PVLDB 2025): uniform 4 KiB requests with exponential
+//! gaps on a drive that was filled in order and overwritten three times. Percentiles are medians over 16 minutes, one
+//! value for each.
+
+use crate::measurements::{MeasurementError, Measurements};
+
+/// A drive that was measured.
+#[derive(Clone, Copy, Debug)]
+pub struct Published {
+    /// The preset made after it.
+    pub preset: &'static str,
+    /// What it is.
+    pub title: &'static str,
+    /// What is known of it that no rule of the model explains.
+    pub remark: &'static str,
+    csv: &'static str,
+}
+
+/// All of them.
+pub const PUBLISHED: &[Published] = &[
+    Published {
+        preset: "p5520-like",
+        title: "Solidigm D7-P5520, 1.92 TB",
+        remark: "",
+        csv: include_str!("../data/p5520.csv"),
+    },
+    Published {
+        preset: "pm9a3-like",
+        title: "Samsung PM9A3, 960 GB",
+        remark: "",
+        csv: include_str!("../data/pm9a3.csv"),
+    },
+    Published {
+        preset: "7450-max-like",
+        title: "Micron 7450 MAX, 800 GB",
+        remark: "From 20,000 writes/s on its writes, and from 40,000 to 60,000 its reads, wait for milliseconds, the less \
+                 the more is written: something stops the drive",
+        csv: include_str!("../data/7450-max.csv"),
+    },
+];
+
+/// The drive after which `preset` is made.
+pub fn find(preset: &str) -> Option<&'static Published> {
+    PUBLISHED.iter().find(|drive| drive.preset == preset)
+}
+
+impl Published {
+    /// What was measured on it.
+    pub fn measurements(&self) -> Result<Measurements, MeasurementError> {
+        Measurements::parse(self.csv, self.preset)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_can_be_read() {
+        for drive in PUBLISHED {
+            let measurements = drive.measurements().unwrap_or_else(|error| panic!("{error}"));
+            assert!(measurements.rows.len() >= 15, "{}", drive.preset);
+            let stable = measurements.rows.iter().filter(|row| measurements.is_stable(row)).count();
+            assert!(stable >= 7, "{}: {stable}", drive.preset);
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! The same drive with fewer blocks.
+//!
+//! Latency depends on dies, buses and what they are asked for, not on how many blocks there are. What a drive keeps in
+//! hand, though, erased and open blocks, does not shrink with it: what it offers is chosen such that the flash which is
+//! left for it is as full as that of the whole drive.
+
+use strobe_ssd::{BuildError, DriveConfig, kept_blocks};
+
+/// `config` with `blocks_per_plane` blocks, if it has more.
+pub fn scaled(config: &DriveConfig, blocks_per_plane: u32) -> Result<DriveConfig, BuildError> {
+    if blocks_per_plane >= config.nand.blocks_per_plane {
+        return Ok(config.clone());
+    }
+    let blocks = |config: &DriveConfig| {
+        let nand = &config.nand;
+        f64::from(nand.channels * nand.dies_per_channel * nand.planes_per_die)
+            * f64::from(nand.blocks_per_plane)
+    };
+    let free = |config: &DriveConfig| kept_blocks(config).map(|kept| blocks(config) - f64::from(kept));
+    let units = config.logical_units() as f64;
+    let per_block = units / free(config)?;
+    let mut small = config.clone();
+    small.nand.blocks_per_plane = blocks_per_plane;
+    small.ftl.over_provisioning = None;
+    small.ftl.logical_pages = Some((units * blocks(&small) / blocks(config)) as u32);
+    // What is kept depends on how much is spare.
+    for _ in 0..8 {
+        small.ftl.logical_pages = Some((per_block * free(&small)?) as u32);
+    }
+    Ok(small)
+}

@@ -1,0 +1,209 @@
+//! A drive that is asked what a real one was asked.
+
+use std::collections::BTreeMap;
+use std::num::NonZero;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use strobe_lab::experiment::{Amount, Experiment};
+use strobe_lab::result::{Clat, RunResult};
+use strobe_lab::runner::{Observer, Progress, run_on};
+use strobe_lab::{ConfigError, RunError, Time};
+use strobe_ssd::{Aged, BuildError, DriveConfig, FtlError, memory_bytes};
+
+use crate::measurements::{Figures, Load, PERCENTILES};
+use crate::scaled::scaled;
+use crate::{Effort, Watch};
+
+/// Why a drive shows nothing.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TwinError {
+    /// It cannot be built.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    /// The load is none that can be simulated.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// It cannot be written as it should.
+    #[error("the drive does not take what it is aged with: {0}")]
+    Aging(FtlError),
+    /// It failed while it was measured.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// Whoever watches wanted no more.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+/// A drive with fewer blocks, in the state in which drives were measured: written once in order, and three times at random.
+/// Times, and what the controller does, may change from one question to the next; all that decides where data is may not.
+pub struct Twin {
+    config: DriveConfig,
+    effort: Effort,
+    /// By the units in use. Copied under the lock, used outside.
+    aged: Mutex<BTreeMap<u32, Aged>>,
+}
+
+/// What to ask a drive.
+#[derive(Clone, Debug)]
+pub struct Question {
+    /// Its times and its controller.
+    pub config: DriveConfig,
+    /// What it is asked.
+    pub load: Load,
+    /// Bytes that the real drive offers.
+    pub capacity_bytes: u64,
+    /// Whether the load is more than it carries: then it takes longer until it shows.
+    pub is_saturated: bool,
+}
+
+impl Twin {
+    /// The twin of the drive of `config`, with so many blocks that it shows what the whole drive would.
+    pub fn new(config: &DriveConfig, effort: Effort) -> Result<Self, BuildError> {
+        let config = scaled(config, effort.blocks_per_plane(config))?;
+        Ok(Self { config, effort, aged: Mutex::default() })
+    }
+
+    /// The drive that is simulated.
+    pub fn config(&self) -> &DriveConfig {
+        &self.config
+    }
+
+    /// Bytes of memory that each of the threads needs.
+    pub fn memory_bytes(&self) -> Result<u64, BuildError> {
+        memory_bytes(&self.config)
+    }
+
+    /// `config`, which is of the whole drive, with the blocks of this one.
+    pub fn scale(&self, config: &DriveConfig) -> DriveConfig {
+        let mut small = config.clone();
+        small.nand.blocks_per_plane = self.config.nand.blocks_per_plane;
+        small.ftl.logical_pages = self.config.ftl.logical_pages;
+        small.ftl.over_provisioning = None;
+        small
+    }
+
+    /// Units in use on this drive where the real one has `used` of `capacity` bytes in use.
+    fn units(&self, used: u64, capacity: u64) -> u32 {
+        let units = u128::from(self.config.logical_units());
+        (units * u128::from(used.min(capacity)) / u128::from(capacity.max(1))).max(1) as u32
+    }
+
+    /// Makes sure that the drive has been written as far as `questions` need it.
+    pub fn age(&self, questions: &[Question], seed: u64, watch: &dyn Watch) -> Result<(), TwinError> {
+        for question in questions {
+            let units = self.units(question.load.used_bytes, question.capacity_bytes);
+            if self.lock().contains_key(&units) {
+                continue;
+            }
+            let mut aged = Aged::new(&self.config, seed)?;
+            aged.fill(units).map_err(TwinError::Aging)?;
+            for _ in 0..3 {
+                if watch.stopped() {
+                    return Err(TwinError::Interrupted);
+                }
+                aged.overwrite(units, units.into()).map_err(TwinError::Aging)?;
+            }
+            self.lock().insert(units, aged);
+        }
+        Ok(())
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<u32, Aged>> {
+        self.aged.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What the drive shows, question by question. It has been aged for them.
+    pub fn ask(
+        &self,
+        questions: &[Question],
+        seed: u64,
+        watch: &dyn Watch,
+    ) -> Result<Vec<Figures>, TwinError> {
+        self.age(questions, seed, watch)?;
+        let (next, results) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+        let worker = || {
+            while let Some((at, question)) = {
+                let at = next.fetch_add(1, Ordering::Relaxed);
+                questions.get(at).map(|question| (at, question))
+            } {
+                let figures = self.answer(question, seed, watch);
+                let has_failed = figures.is_err();
+                let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
+                results.push((at, figures));
+                drop(results);
+                watch.answered();
+                if has_failed {
+                    next.store(questions.len(), Ordering::Relaxed);
+                }
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..threads().min(questions.len()) {
+                scope.spawn(worker);
+            }
+        });
+        let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
+        results.sort_by_key(|(at, _)| *at);
+        results.into_iter().map(|(_, figures)| figures).collect()
+    }
+
+    fn answer(&self, question: &Question, seed: u64, watch: &dyn Watch) -> Result<Figures, TwinError> {
+        let units = self.units(question.load.used_bytes, question.capacity_bytes);
+        let aged = self.lock().get(&units).cloned();
+        let Some(aged) = aged else { return Err(TwinError::Interrupted) };
+        let used_bytes = u64::from(units) * u64::from(question.config.ftl.mapping_unit_bytes);
+        let mut experiment = Experiment::from_toml(&question.load.jobs(used_bytes))?;
+        experiment.drive = question.config.clone();
+        experiment.seed = seed;
+        experiment.run.prefill = Some(false);
+        let (warmup_ms, measure_ms) = self.effort.span(&question.load, question.is_saturated);
+        experiment.run.warmup = ms(warmup_ms);
+        experiment.run.measure = Some(ms(measure_ms));
+        let drive = aged.timed(&question.config)?;
+        drop(aged);
+        let result = run_on(&experiment, drive, &mut Watched(watch))?;
+        if watch.stopped() {
+            return Err(TwinError::Interrupted);
+        }
+        Ok(figures(&result))
+    }
+}
+
+fn ms(ms: u64) -> Amount {
+    Amount::Time(Time::from_ns(ms * 1_000_000))
+}
+
+/// Threads that answer at once.
+pub fn threads() -> usize {
+    std::thread::available_parallelism().map_or(1, NonZero::get)
+}
+
+/// Lets whoever watches stop a run.
+struct Watched<'a>(&'a dyn Watch);
+
+impl Observer for Watched<'_> {
+    fn progress(&mut self, _: Progress) -> ControlFlow<()> {
+        if self.0.stopped() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+}
+
+fn figures(result: &RunResult) -> Figures {
+    let percentiles = |clat: &Clat| {
+        PERCENTILES.map(|(_, name)| {
+            let us = clat.percentile.get(name).map(|&ns| ns as f64 / 1000.0);
+            us.filter(|_| clat.n > 0)
+        })
+    };
+    let seconds = result.time.virtual_ns as f64 / 1e9;
+    let done: u64 = result.jobs.iter().map(|job| job.read.clat_ns.n + job.write.clat_ns.n).sum();
+    let probe = result.jobs.first();
+    Figures {
+        completed_s: (seconds > 0.0).then(|| done as f64 / seconds),
+        read_us: probe.map_or([None; 4], |job| percentiles(&job.read.clat_ns)),
+        write_us: probe.map_or([None; 4], |job| percentiles(&job.write.clat_ns)),
+        waf: result.waf,
+    }
+}

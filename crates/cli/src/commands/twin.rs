@@ -126,6 +126,30 @@ pub(crate) fn twin(args: &TwinArgs) -> Result<(), Failure> {
     }
 }
 
+/// Version of the layout of what `--json` prints. Fields are only added within a version.
+const SCHEMA_VERSION: u32 = 1;
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Printed<T> {
+    schema_version: u32,
+    strobe_version: &'static str,
+    seed: u64,
+    #[serde(flatten)]
+    result: T,
+}
+
+impl<T> Printed<T> {
+    fn new(seed: u64, result: T) -> Self {
+        Self { schema_version: SCHEMA_VERSION, strobe_version: env!("CARGO_PKG_VERSION"), seed, result }
+    }
+}
+
+#[derive(Serialize)]
+struct Drives {
+    drives: Vec<Checked>,
+}
+
 /// A drive beside its measurements.
 #[derive(Serialize)]
 struct Checked {
@@ -180,7 +204,7 @@ fn check(args: &CheckArgs) -> Result<(), Failure> {
         }
         all.push(Checked { drive: name, title, remark, check, ablations });
     }
-    output::json(&all, json.as_ref())
+    output::json(&Printed::new(args.seed, Drives { drives: all }), json.as_ref())
 }
 
 fn pairs(args: &CheckArgs) -> Result<Vec<Pair>, Failure> {
@@ -284,7 +308,7 @@ fn fit(args: &FitArgs) -> Result<(), Failure> {
             kept.display()
         ));
     }
-    output::json(&fit, json.as_ref())
+    output::json(&Printed::new(args.seed, fit), json.as_ref())
 }
 
 fn effort(is_tiny: bool, is_quick: bool) -> Effort {

@@ -18,6 +18,7 @@ mod power;
 mod result;
 mod schema;
 mod traces;
+mod twin;
 mod words;
 
 use std::path::{Path, PathBuf};

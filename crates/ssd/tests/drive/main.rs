@@ -21,4 +21,5 @@ mod power_cut;
 mod regressions;
 mod setup;
 mod target;
+mod variation;
 mod virtual_time;

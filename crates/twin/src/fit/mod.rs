@@ -35,6 +35,8 @@ pub const ROWS_MIN: usize = 4;
 const WEIGHT_MAX: f64 = 3.0;
 /// Parameters with less effect than this, as a share of what is tolerated for each unit of their logarithm, cannot be told.
 const EFFECT_MIN: f64 = 0.15;
+/// What one figure counts at most in this: where a buffer is full all at once, any parameter changes everything.
+const EFFECT_MAX: f64 = 3.0;
 /// Cosine of two parameters' effects from which on they cannot be told apart.
 const ALIKE: f64 = 0.97;
 
@@ -114,7 +116,7 @@ pub struct Fit {
     /// Parameters that the measurements say nothing about.
     pub untold: Vec<&'static str>,
     /// Pairs of parameters that the measurements cannot tell apart.
-    pub alike: Vec<(&'static str, &'static str)>,
+    pub alike: Vec<Pair>,
     /// The rows it was fitted to.
     pub fitted: Check,
     /// Those it was not.
@@ -198,9 +200,13 @@ fn split(
     Ok((bare(fitted), bare(held)))
 }
 
+/// Two parameters.
+type Pair = (&'static str, &'static str);
+
 /// Parameters without effect, and pairs with the same.
-#[allow(clippy::type_complexity)]
-fn unclear(slopes: &[Vec<f64>]) -> (Vec<&'static str>, Vec<(&'static str, &'static str)>) {
+fn unclear(slopes: &search::Slopes) -> (Vec<&'static str>, Vec<Pair>) {
+    let bounded = |slope: &Vec<f64>| slope.iter().map(|a| a.clamp(-EFFECT_MAX, EFFECT_MAX)).collect();
+    let slopes: &search::Slopes = &slopes.iter().map(bounded).collect();
     let has_effect = |at: usize| norm(&slopes[at]) >= EFFECT_MIN;
     let names = |at: usize| PARAMETERS[at].name;
     let untold = (0..slopes.len()).filter(|&at| !has_effect(at)).map(names).collect();
@@ -289,6 +295,8 @@ impl Problem for Search<'_> {
 fn weighed(compared: &check::Compared) -> f64 {
     let residual = compared.residual();
     match residual.abs() {
+        // Flash that programs too little at saturation is wrong at all rates, and only shows it later.
+        _ if compared.figure == check::Figure::Completed => residual,
         all if all > WEIGHT_MAX => residual.signum() * (WEIGHT_MAX + libm::log(all / WEIGHT_MAX)),
         _ => residual,
     }

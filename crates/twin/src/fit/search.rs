@@ -42,12 +42,15 @@ pub(super) trait Problem {
     }
 }
 
+/// A column for each parameter.
+pub(super) type Slopes = Vec<Vec<f64>>;
+
 /// The derivative of each residual by each parameter at `point`, and the points that were looked at for it.
 pub(super) fn jacobian<P: Problem>(
     problem: &mut P,
     point: &Point,
     difference: f64,
-) -> Result<(Vec<Vec<f64>>, Vec<Point>), P::Error> {
+) -> Result<(Slopes, Vec<Point>), P::Error> {
     let moved = |at: usize| {
         let (low, high) = problem.range(at);
         let mut x = point.at.clone();
@@ -127,11 +130,9 @@ fn step(slopes: &[Vec<f64>], residuals: &[f64], damping: f64) -> Vec<f64> {
     // Symmetric and positive: no pivots are needed.
     for pivot in 0..n {
         for row in pivot + 1..n {
-            let factor = matrix[row][pivot] / matrix[pivot][pivot];
-            for column in pivot..n {
-                let above = matrix[pivot][column];
-                matrix[row][column] -= factor * above;
-            }
+            let (above, below) = matrix.split_at_mut(row);
+            let factor = below[0][pivot] / above[pivot][pivot];
+            below[0].iter_mut().zip(&above[pivot]).for_each(|(entry, above)| *entry -= factor * above);
             right[row] -= factor * right[pivot];
         }
     }

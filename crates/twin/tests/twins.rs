@@ -1,0 +1,184 @@
+//! Drives with fewer blocks show what whole ones do; a fit comes to the same wherever it was stopped, and finds a drive
+//! that it was not told of.
+
+use std::path::Path;
+
+use strobe_lab::Experiment;
+use strobe_ssd::{Aged, DriveConfig, kept_blocks};
+use strobe_twin::check::{self, Figure};
+use strobe_twin::fit::{self, FitOptions, HeldOut};
+use strobe_twin::measurements::{Load, Measurements, Offered};
+use strobe_twin::{Effort, Question, Twin, scaled};
+
+/// A drive of 4 dies with 2 planes.
+fn small(sets: &[&str]) -> DriveConfig {
+    let sets: Vec<String> = [
+        "drive.nand.channels=2",
+        "drive.nand.dies_per_channel=2",
+        "drive.nand.blocks_per_plane=400",
+        "drive.nand.pages_per_block=48",
+        "drive.ftl.over_provisioning=0.2",
+        "drive.controller.write_buffer_bytes=1000000",
+    ]
+    .iter()
+    .chain(sets)
+    .map(|set| (*set).to_owned())
+    .collect();
+    let table = "[drive]\npreset = \"pm9a3-like\"".parse().expect("TOML");
+    Experiment::from_table(table, &sets, Path::new("")).expect("valid").drive
+}
+
+fn amplification(config: &DriveConfig) -> f64 {
+    let mut aged = Aged::new(config, 1).expect("a drive");
+    let units = config.logical_units() as u32;
+    aged.fill(units).expect("room");
+    aged.overwrite(units, 3 * u64::from(units)).expect("room");
+    aged.amplification(units, 4 * u64::from(units)).expect("room")
+}
+
+#[test]
+fn fewer_blocks_collect_as_much() {
+    let whole = small(&[]);
+    let of_whole = amplification(&whole);
+    for blocks in [200, 100, 64] {
+        let part = scaled(&whole, blocks).expect("valid");
+        assert_eq!(part.nand.blocks_per_plane, blocks);
+        let error = amplification(&part) / of_whole - 1.0;
+        assert!(error.abs() < 0.03, "{blocks} blocks: {:.1} %", 100.0 * error);
+    }
+    // Not so if what is kept in hand were left out.
+    let mut naive = whole.clone();
+    naive.nand.blocks_per_plane = 64;
+    naive.ftl.logical_pages = Some((whole.logical_units() * 64 / 400) as u32);
+    naive.ftl.over_provisioning = None;
+    assert!(amplification(&naive) / of_whole > 1.1, "the comparison shows nothing");
+}
+
+#[test]
+fn a_drive_with_times_is_that_without() {
+    let config = small(&[]);
+    let mut aged = Aged::new(&config, 1).expect("a drive");
+    let units = config.logical_units() as u32;
+    aged.fill(units).expect("room");
+    aged.overwrite(units, 2 * u64::from(units)).expect("room");
+    for _ in 0..2 {
+        let drive = aged.timed(&config).expect("a drive");
+        drive.check().expect("sound");
+        assert_eq!(drive.mapped_units(), units);
+        assert_eq!(drive.stats().host.bytes(strobe_ssd::CommandKind::Write), 0, "nothing has been counted");
+        // As much room as collection in the background keeps, part of it in open blocks.
+        let (kept, planes) = (kept_blocks(&config).expect("valid"), drive.geometry().planes());
+        let free = drive.free_blocks();
+        assert!(free <= kept + 1 && free + 2 * planes >= kept, "{free} of {kept}");
+    }
+    let bytes = DriveConfig {
+        nand: strobe_ssd::NandConfig { data: strobe_ssd::DataMode::Bytes, ..config.nand.clone() },
+        ..config
+    };
+    let error = Aged::new(&bytes, 1).expect_err("it keeps data").to_string();
+    assert!(error.contains("drive.nand.data is \"bytes\""), "{error}");
+}
+
+fn load(writes_s: u64, reads_s: u64) -> Load {
+    Load { used_bytes: 1 << 40, jobs: 3, queue_depth: 32, offered: Some(Offered { writes_s, reads_s }) }
+}
+
+/// Measurements of a drive of ours, as somebody would have taken them from outside: ten rows.
+fn measured(config: &DriveConfig, effort: Effort) -> String {
+    let twin = Twin::new(config, effort).expect("a drive");
+    let rates = [500, 1000, 1500, 2000, 2500, 3000, 3500, 4000, 4500, 40_000];
+    let question = |&writes: &u64| Question {
+        config: twin.config().clone(),
+        load: load(writes, 400),
+        capacity_bytes: 1 << 40,
+        is_saturated: writes > 10_000,
+    };
+    let questions: Vec<Question> = rates.iter().map(question).collect();
+    let answers = twin.ask(&questions, 7, &()).expect("answers");
+    let mut text = String::from(
+        "capacity_bytes,jobs,queue_depth,offered_writes_s,offered_reads_s,completed_s,read_p50_us,read_p99_us,read_p999_us,\
+         write_p50_us,write_p99_us\n",
+    );
+    let capacity = config.logical_units() * 4096;
+    for (writes, seen) in rates.iter().zip(answers) {
+        let us = |us: Option<f64>| us.map_or_else(String::new, |us| format!("{us:.1}"));
+        text += &format!(
+            "{capacity},3,32,{writes},400,{:.0},{},{},{},{},{}\n",
+            seen.completed_s.unwrap_or_default().min((writes + 400) as f64),
+            us(seen.read_us[0]),
+            us(seen.read_us[1]),
+            us(seen.read_us[2]),
+            us(seen.write_us[0]),
+            us(seen.write_us[1]),
+        );
+    }
+    text
+}
+
+fn options(base: DriveConfig, rounds: u32, effort: Effort, memory: Option<std::path::PathBuf>) -> FitOptions {
+    FitOptions { base, held_out: HeldOut::Third, rounds, effort, effort_at_end: effort, seed: 1, memory }
+}
+
+#[test]
+fn a_fit_that_was_stopped_comes_to_the_same() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let measurements = Measurements::parse(&measured(&small(&[]), Effort::Tiny), "ours.csv").expect("valid");
+    let base = small(&["drive.nand.program_ns=400000", "drive.nand.read_ns=[50000,60000,70000]"]);
+    let path = folder.path().join("one.progress");
+    let options = |memory| options(base.clone(), 1, Effort::Tiny, memory);
+    let run =
+        |memory| fit::fit(&measurements, &options(memory), &()).map(|fit| fit::preset(&fit, "ours.csv"));
+    let whole = run(Some(path.clone())).expect("a fit");
+    assert_eq!(run(None).expect("a fit"), whole, "without a file");
+    // Cut in the middle of a line.
+    let kept = std::fs::read(&path).expect("kept");
+    std::fs::write(&path, &kept[..kept.len() / 2]).expect("written");
+    assert_eq!(run(Some(path.clone())).expect("a fit"), whole, "resumed");
+    assert_eq!(std::fs::read(&path).expect("kept"), kept);
+    // Another fit's.
+    let other = FitOptions { seed: 2, ..options(Some(path.clone())) };
+    let error = fit::fit(&measurements, &other, &()).expect_err("another seed").to_string();
+    assert!(error.contains("belongs to another fit"), "{error}");
+    // What it writes is a preset.
+    let preset: toml::Table = whole.parse().expect("TOML");
+    let table = toml::Table::from_iter([("drive".to_owned(), toml::Value::Table(preset))]);
+    Experiment::from_table(table, &[], Path::new("")).expect("a drive");
+}
+
+#[test]
+fn too_little_is_not_fitted_to() {
+    let text = "capacity_bytes,offered_writes_s,offered_reads_s,read_p50_us,read_p99_us\n\
+                999997440,10000,5000,70,256\n999997440,20000,5000,80,300\n999997440,30000,5000,90,350\n";
+    let measurements = Measurements::parse(text, "few.csv");
+    let error = fit::fit(&measurements.expect("valid"), &options(small(&[]), 1, Effort::Tiny, None), &());
+    let error = error.expect_err("three rows").to_string();
+    assert!(error.contains("3 rows") && error.contains("a fit needs 4"), "{error}");
+}
+
+/// The whole promise, on a drive that is ours and that the fit does not know: ten rows become a drive whose other rates
+/// are as it says.
+#[test]
+#[ignore = "minutes"]
+fn a_drive_never_seen_is_predicted() {
+    let hidden = small(&[
+        "drive.nand.read_ns=[41000,63000,88000]",
+        "drive.nand.program_ns=900000",
+        "drive.nand.suspend.suspend_ns=40000",
+        "drive.controller.schedule.background_read_ns=300000",
+        "drive.controller.latency_ns=6000",
+        "drive.controller.jitter_ns=1500",
+    ]);
+    let measurements = Measurements::parse(&measured(&hidden, Effort::Full), "hidden.csv").expect("valid");
+    let found = fit::fit(&measurements, &options(small(&[]), 12, Effort::Quick, None), &()).expect("a fit");
+    for figure in [Figure::ReadP50, Figure::ReadP99, Figure::ReadP999, Figure::WriteP50] {
+        for (what, check) in [("fitted", &found.fitted), ("held out", &found.held_out)] {
+            let (met, all) = check.met(Some(figure));
+            println!("{what}, {}: {met} of {all}, {:.3?}", figure.name(), check.errors(figure));
+            assert!(all > 0 && met == all, "{what}: {}", figure.name());
+        }
+    }
+    // And what the file says of it is so: on the rows held out, simulated anew with another seed.
+    let again = check::check(&found.drive, &measurements, Effort::Full, 9, &()).expect("a check");
+    let (met, all) = again.met(Some(Figure::ReadP99));
+    assert!(met * 10 >= all * 9, "{met} of {all}");
+}

@@ -52,19 +52,20 @@ impl Effort {
 
     /// Virtual time in ms for which `load` is simulated: before it is measured, and meanwhile.
     fn span(self, load: &Load, is_saturated: bool) -> (u64, u64) {
-        let (reads, seconds) = match self {
-            Effort::Full => (100_000, 4),
-            Effort::Quick => (12_500, 2),
-            Effort::Tiny => (500, 1),
+        // Collection begins with all its victims at once; it takes some generations of them until they are as far apart
+        // as they stay.
+        let (writes, reads, saturated_ms) = match self {
+            Effort::Full => (400_000, 100_000, (16_000, 4_000)),
+            Effort::Quick => (200_000, 12_500, (10_000, 2_000)),
+            Effort::Tiny => (6_000, 500, (500, 500)),
         };
         match load.offered {
-            // Until as much is written as it takes for collection to be at work.
             Some(offered) if !is_saturated => {
-                let warmup = (60_000_000 / offered.writes_s.max(6_000)).max(1000);
+                let warmup = (1000 * writes / offered.writes_s.max(1)).clamp(1000, 60_000);
                 (warmup, (1000 * reads / offered.reads_s.max(1)).clamp(200, 40_000))
             }
             // Room must come down to where the host is paced.
-            _ => (4000, 1000 * seconds),
+            _ => saturated_ms,
         }
     }
 }

@@ -4,6 +4,7 @@
 //! tables that docs/TIME.md quotes.
 
 mod amplification;
+mod collecting_reads;
 mod conservation;
 mod drives;
 mod host;

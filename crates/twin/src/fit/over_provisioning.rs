@@ -1,6 +1,6 @@
 //! How much flash there must be for the write amplification that was measured.
 
-use strobe_ssd::{Aged, DriveConfig};
+use strobe_ssd::{Aged, BuildError, DriveConfig};
 
 use super::{FitError, FitOptions, Memory, memory};
 use crate::Watch;
@@ -10,6 +10,9 @@ use crate::twin::TwinError;
 
 /// Halvings of the range of blocks.
 const HALVINGS: u32 = 7;
+/// Units of a block of the drive that is asked: how full victims are depends on the share of spare blocks, and hardly on
+/// their size once they have hundreds of units.
+const BLOCK_UNITS: u32 = 512;
 
 /// Gives `drive` as many blocks as it takes for the write amplification of the fullest row that has one, if any has.
 pub(super) fn meet(
@@ -52,6 +55,15 @@ fn with_blocks(drive: &DriveConfig, blocks_per_plane: u32) -> DriveConfig {
     drive
 }
 
+/// What there is unless there is too little spare flash for it.
+fn with_room<T>(result: Result<T, BuildError>) -> Result<Option<T>, FitError> {
+    match result {
+        Ok(found) => Ok(Some(found)),
+        Err(BuildError::Capacity(_) | BuildError::Spare { .. } | BuildError::LogicalPages(_)) => Ok(None),
+        Err(error) => Err(TwinError::from(error).into()),
+    }
+}
+
 /// Write amplification of uniform writes to `used` of the drive, once it is steady.
 fn amplification(
     drive: &DriveConfig,
@@ -60,7 +72,13 @@ fn amplification(
     memory: &mut Memory,
     watch: &dyn Watch,
 ) -> Result<Option<f64>, FitError> {
-    let Ok(small) = scaled(drive, options.effort.blocks_per_plane(drive)) else { return Ok(None) };
+    let small = scaled(drive, options.effort.blocks_per_plane(drive));
+    let Some(mut small) = with_room(small)? else { return Ok(None) };
+    let per_page = small.nand.page_bytes / small.ftl.mapping_unit_bytes;
+    // Whole word lines of any number of page types.
+    let pages = small.nand.pages_per_block.min((BLOCK_UNITS / per_page / 12).max(1) * 12);
+    let units = small.logical_units() * u64::from(pages) / u64::from(small.nand.pages_per_block);
+    (small.nand.pages_per_block, small.ftl.logical_pages) = (pages, Some(units as u32));
     let key = format!("waf {used} {}", memory::key(&small));
     if memory.knows(&key) {
         return Ok(memory.recall(&key).first().and_then(|figures| figures.waf));
@@ -68,7 +86,7 @@ fn amplification(
     if watch.stopped() {
         return Err(TwinError::Interrupted.into());
     }
-    let Ok(mut aged) = Aged::new(&small, options.seed) else { return Ok(None) };
+    let Some(mut aged) = with_room(Aged::new(&small, options.seed))? else { return Ok(None) };
     let units = (small.logical_units() as f64 * used) as u32;
     let worn = |error| FitError::from(TwinError::Aging(error));
     aged.fill(units).and_then(|()| aged.overwrite(units, 3 * u64::from(units))).map_err(worn)?;

@@ -119,6 +119,16 @@ pub const PARAMETERS: &[Parameter] = &[
         },
     },
     Parameter {
+        name: "victims of collection under way",
+        unit: "",
+        range: (1.0, 256.0),
+        get: |drive| match drive.ftl.gc.victims {
+            0 => f64::from(drive.nand.channels) * f64::from(drive.nand.dies_per_channel),
+            victims => f64::from(victims),
+        },
+        set: |drive, victims| drive.ftl.gc.victims = victims.round() as u32,
+    },
+    Parameter {
         name: "write buffer",
         unit: "bytes",
         range: (65_536.0, 1_073_741_824.0),

@@ -42,6 +42,14 @@ pub const PRESETS: &[Preset] = &[
     ),
     preset!("ez-x5-32m", "Falinux EZ-X5 board, 32 MB small-page SLC, of the NVRAM paper"),
     preset!("disksim-ssd", "the DiskSim SSD of the CAPi paper: 1024 + 84 blocks of 256 × 8 KiB"),
+    preset!(
+        "p5520-like",
+        "in the manner of a Solidigm D7-P5520, 1.92 TB, fitted to what was measured on one"
+    ),
+    preset!(
+        "7450-max-like",
+        "in the manner of a Micron 7450 MAX, 800 GB, fitted to what was measured on one"
+    ),
     preset!("pm9a3-like", "in the manner of a Samsung PM9A3, 960 GB, fitted to what was measured on one"),
     preset!("tlc-nvme-1t", "a modern 1 TB TLC NVMe drive: 8 channels × 4 dies × 4 planes"),
 ];

@@ -90,7 +90,8 @@ defaults! {
         /// 0: as many as suit the drive. Default 0.
         #[schemars(range(min = 0, max = 16_777_216))]
         pub pace_blocks: u32 = 0;
-        /// Victims that are emptied in the background at once. 0: one for each die. Default 0.
+        /// Victims that are emptied in the background at once, at `pace_blocks` of room; the more room there is, the
+        /// fewer, down to none at `soft_blocks`. 0: one for each die. Default 0.
         #[schemars(range(min = 0, max = 65_536))]
         pub victims: u32 = 0;
         /// Pages of a victim that are read at a time in the background: the next ones are read when these have arrived

@@ -2,9 +2,10 @@
 //!
 //! A victim is chosen, its valid units are read a few at a time, those that are still valid when they have arrived are
 //! programmed, and when all of them are on flash and the map says so the block is erased. Several victims are under
-//! way at once. Three marks, in blocks of room, say what goes on: below `soft` victims are chosen; below `pace` the host
-//! waits, so that it gets what collection has earned and no more; below the least that is safe (`min_free_blocks`) it
-//! gets no further block, and whoever cannot wait has `collect.rs` finish the work on the spot.
+//! way at once. Three marks, in blocks of room, say what goes on: below `soft` victims are chosen, the more at once the
+//! less room there is; below `pace` the host waits, so that it gets what collection has earned and no more; below the
+//! least that is safe (`min_free_blocks`) it gets no further block, and whoever cannot wait has `collect.rs` finish the
+//! work on the spot.
 
 mod room;
 mod slots;
@@ -25,7 +26,7 @@ pub struct Marks {
     pub soft: u32,
     /// The host waits below this.
     pub pace: u32,
-    /// Victims under way at once, at most.
+    /// Victims under way at once, at most: at `pace`. The more room there is, the fewer.
     pub victims: u32,
     /// Pages of a victim that are read at a time.
     pub read_pages: u32,

@@ -60,8 +60,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         if self.config.migration != Migration::None || self.store.is_paged() {
             return self.collect_whole();
         }
-        while (self.background.victims.len() as u32) < marks.victims + self.background.erasing
-            && self.room() < self.room_of(marks.soft)
+        while (self.background.victims.len() as u32) < self.victims_now(marks) + self.background.erasing
             && self.has_room_for_victim()
         {
             let units_per_block = self.nand.geometry().units_per_block();
@@ -78,6 +77,14 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             }
             self.begin_victim(block, valid);
         }
+    }
+
+    /// Victims to be under way at this room: none at `soft`, all at `pace`, in between so many in proportion. So
+    /// collection is as busy as the host keeps it, all of the time, rather than now and then with all it has.
+    fn victims_now(&self, marks: Marks) -> u32 {
+        let short = self.room_of(marks.soft).saturating_sub(self.room());
+        let span = self.room_of(marks.soft.saturating_sub(marks.pace)).max(1);
+        (u64::from(marks.victims) * short).div_ceil(span).min(marks.victims.into()) as u32
     }
 
     /// The victim of the plane with the least room rather than `best`, if it is nearly as good: a die without a block to

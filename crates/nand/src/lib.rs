@@ -17,7 +17,7 @@ mod medium;
 mod timing;
 mod wear;
 
-pub use chip::Chip;
+pub use chip::{Chip, RetryConfig, Stress};
 pub use counts::{Cause, NandOp, OpCounts};
 pub use cut::{CutPlan, Met, PowerCuts, Snapshot};
 pub use image::{Access, Damage, Image, ImageError, ImageInfo, ImageMedium, Scan};
@@ -215,6 +215,16 @@ pub trait Nand {
         let ahead = self.timing().programs_ahead(|| place);
         let is_last = || place.page + ahead >= self.block(place.block).pages_programmed;
         ahead > 0 && (self.takes_any_order() || is_last())
+    }
+
+    /// Reads so far that were repetitions: counted under their cause, too.
+    fn retries(&self) -> u64 {
+        0
+    }
+
+    /// What has been done to `block` since its erase, where reads depend on it.
+    fn stress(&self, _block: BlockId) -> Option<Stress> {
+        None
     }
 
     /// How many planned power cuts have happened, of which nobody has asked for what they have left.

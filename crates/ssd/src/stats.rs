@@ -80,6 +80,8 @@ counters! {
         pub host: HostCounts,
         /// Flash operations.
         pub nand: OpCounts,
+        /// Page reads among them that repeated one.
+        pub read_retries: u64,
         /// Garbage collection.
         pub gc: GcStats,
         /// Merges; `None` if the mapping scheme does not merge.

@@ -159,7 +159,11 @@ fn flash_table(nand: &NandResult) -> Table {
     let mut table = table(&["flash", "total", "by cause"]);
     for (name, op) in [("program", &nand.program), ("read", &nand.read), ("erase", &nand.erase)] {
         let mut cells = row(name, [count(op.total)]);
-        cells.push(Cell::new(causes(op)));
+        let mut parts = causes(op);
+        if name == "read" && nand.read_retries > 0 {
+            let _ = write!(parts, "; {} of them retries", count(nand.read_retries));
+        }
+        cells.push(Cell::new(parts));
         table.add_row(cells);
     }
     table

@@ -46,6 +46,13 @@ fn maps_blocks(experiment: &Experiment) -> bool {
 /// What fio calls the key that decides about addresses.
 const KIND: &[&str] = &["workload.kind", "workload.rw", "workload.random_distribution"];
 const RATE: &[&str] = &["workload.rate_iops", "workload.rate_points"];
+const READ_RETRY: &[&str] = &[
+    "drive.nand.read_retry.per_day",
+    "drive.nand.read_retry.per_kcycle_day",
+    "drive.nand.read_retry.fresh",
+    "drive.nand.read_retry.per_kcycle",
+    "drive.nand.read_retry.per_kread",
+];
 const TIMING: &[&str] = &["run.timing"];
 
 /// Keys of `[workload]` are those of `[[jobs]]`, too; then each job is looked at as if it were alone.
@@ -170,6 +177,9 @@ pub(super) const RULES: &[Rule] = &[
             "drive.nand.suspend.suspend_ns",
             "drive.nand.suspend.resume_ns",
             "drive.nand.suspend.least_left_ns",
+            "drive.nand.read_retry.per_day",
+            "drive.nand.read_retry.per_kcycle_day",
+            "drive.nand.read_retry.days_per_second",
             "drive.ftl.gc.soft_blocks",
             "drive.ftl.gc.pace_blocks",
             "drive.ftl.gc.victims",
@@ -217,6 +227,18 @@ pub(super) const RULES: &[Rule] = &[
         switches: &["drive.nand.suspend.most"],
         wants: "drive.nand.suspend.most above 0",
         counts: |e| e.drive.nand.suspend.most > 0,
+    },
+    Rule {
+        keys: &["drive.nand.read_retry.most"],
+        switches: READ_RETRY,
+        wants: "fresh, per_kcycle, per_day, per_kcycle_day or per_kread of drive.nand.read_retry above 0",
+        counts: |e| e.drive.nand.read_retry.is_on(),
+    },
+    Rule {
+        keys: &["drive.nand.read_retry.days_per_second"],
+        switches: READ_RETRY,
+        wants: "drive.nand.read_retry.per_day or drive.nand.read_retry.per_kcycle_day above 0",
+        counts: |e| e.drive.nand.read_retry.per_day + e.drive.nand.read_retry.per_kcycle_day > 0.0,
     },
     Rule {
         keys: &[

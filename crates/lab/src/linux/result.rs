@@ -152,7 +152,7 @@ impl LinuxResult {
             },
             requests: end.requests.since(&begin.requests),
             host: HostResult::of(&stats),
-            nand: NandResult::of(&stats.nand),
+            nand: NandResult::of(&stats),
             dies: DiesResult::of(&stats.occupancy, outcome.drive.geometry().dies(), virtual_ns),
             waf: ratio(programmed, stats.host.units_written),
             gc: GcResult::of(&stats),

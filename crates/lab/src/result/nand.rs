@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 use strobe_nand::{Cause, NandOp, OpCounts};
+use strobe_ssd::DriveStats;
 
 /// Flash operations by kind and cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -13,6 +14,8 @@ pub struct NandResult {
     pub read: ByCause,
     /// Block erases.
     pub erase: ByCause,
+    /// Page reads among those above that repeated one: read retry.
+    pub read_retries: u64,
 }
 
 /// Operations of one kind.
@@ -68,12 +71,14 @@ causes! {
 }
 
 impl NandResult {
-    pub(crate) fn of(counts: &OpCounts) -> Self {
+    pub(crate) fn of(stats: &DriveStats) -> Self {
+        let counts = &stats.nand;
         let by_cause = |op| ByCause { total: counts.total(op), by_cause: Causes::of(counts, op) };
         Self {
             program: by_cause(NandOp::Program),
             read: by_cause(NandOp::Read),
             erase: by_cause(NandOp::Erase),
+            read_retries: stats.read_retries,
         }
     }
 }

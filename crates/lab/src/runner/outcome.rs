@@ -108,7 +108,7 @@ impl Runner<'_> {
             long_wait,
             notes,
             host: HostResult::of(&window),
-            nand: NandResult::of(&window.nand),
+            nand: NandResult::of(&window),
             dies: (experiment.run.timing)
                 .then(|| DiesResult::of(&window.occupancy, geometry.dies(), virtual_ns)),
             waf,

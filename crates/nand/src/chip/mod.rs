@@ -1,6 +1,7 @@
 //! The chip model: flash rules, out-of-band area, wear. `tear.rs` says what a power cut does to it.
 
 mod block;
+mod retry;
 mod tear;
 #[cfg(test)]
 mod tests;
@@ -17,7 +18,10 @@ use crate::{
     Unit, WearConfig, When,
 };
 use block::Block;
+use retry::Retries;
 use undo::OnTheirWay;
+
+pub use retry::{RetryConfig, Stress};
 
 /// What a chip knows beside what its medium keeps, as read back from an image.
 pub(crate) struct Restored {
@@ -47,6 +51,8 @@ pub struct Chip<T, M: Medium> {
     cuts: Cuts<Self>,
     /// What a power cut would undo, where one is planned and operations take time.
     on_their_way: OnTheirWay<M::Payload>,
+    /// Where reads may have to be repeated.
+    retries: Option<Box<Retries>>,
     timing: T,
     medium: M,
 }
@@ -95,6 +101,7 @@ impl<T: Timing, M: Medium> Chip<T, M> {
             counts,
             cuts: Cuts::default(),
             on_their_way: OnTheirWay::default(),
+            retries: None,
             timing,
             medium,
             geometry,
@@ -116,7 +123,17 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         debug_assert!(self.timing.next_event().is_none(), "an operation is on its way");
         let cuts = Cuts::default();
         let Self {
-            geometry, oob_lpn, blocks, counts, wear, faults, programmed, page_by_page, medium, ..
+            geometry,
+            oob_lpn,
+            blocks,
+            counts,
+            wear,
+            faults,
+            programmed,
+            page_by_page,
+            retries,
+            medium,
+            ..
         } = self;
         let on_their_way = OnTheirWay::default();
         Chip {
@@ -130,6 +147,7 @@ impl<T: Timing, M: Medium> Chip<T, M> {
             page_by_page,
             cuts,
             on_their_way,
+            retries,
             timing,
             medium,
         }
@@ -210,6 +228,9 @@ impl<T: Timing, M: Medium> Chip<T, M> {
     fn take_pages(&mut self, first: Ppn, pages: u32) {
         let id = self.geometry.block_of_page(first);
         let page = first.get() - id.get() * self.geometry.pages_per_block();
+        if self.retries.is_some() && self.blocks[id.index()].pages_programmed == 0 {
+            self.note_first_program(id);
+        }
         let block = &mut self.blocks[id.index()];
         debug_assert!(!block.state().half_erased, "flash rule broken: program of half-erased {id}");
         if let Some(programmed) = &mut self.programmed {
@@ -325,18 +346,30 @@ impl<T: Timing, M: Medium> Nand for Chip<T, M> {
     #[inline(always)]
     fn read(&mut self, after: When, ppn: Ppn, units: u32, cause: Cause) -> When {
         self.assert_readable(ppn, units);
-        self.counts.add(NandOp::Read, cause);
+        let times = if self.retries.is_none() || units == 0 { 1 } else { self.times_to_read(ppn) };
+        self.counts.add_many(NandOp::Read, cause, times.into());
         let mut after = after;
         if self.is_on_its_way(ppn) {
             let programmed = self.timing.last_program(|| self.geometry.place(ppn));
             after = self.timing.both(after, programmed);
         }
-        self.timing.read(after, read_class(cause), units, || self.geometry.place(ppn))
+        for _ in 0..times {
+            after = self.timing.read(after, read_class(cause), units, || self.geometry.place(ppn));
+        }
+        after
     }
 
     #[inline]
     fn read_pages(&mut self, pages: &[(Ppn, u32)], cause: Cause) -> When {
         let mut done = When::START;
+        if self.retries.is_some() {
+            // One that is repeated may be there after those behind it.
+            for &(ppn, units) in pages {
+                let arrived = self.read(When::START, ppn, units, cause);
+                done = self.timing.both(done, arrived);
+            }
+            return done;
+        }
         // Those of the same number of units, one after the other, are one operation.
         for run in pages.chunk_by(|a, b| a.1 == b.1) {
             let (first, units) = run[0];
@@ -423,6 +456,7 @@ impl<T: Timing, M: Medium> Nand for Chip<T, M> {
             return Err(EraseFailed { at: done });
         }
         self.blocks[id.index()] = BlockState { erase_count: erases + 1, ..BlockState::default() }.into();
+        self.set_stress(id, Stress::default());
         if let Some(programmed) = &mut self.programmed {
             let pages = self.geometry.pages_per_block() as usize;
             programmed[id.index() * pages..(id.index() + 1) * pages].fill(false);
@@ -477,6 +511,14 @@ impl<T: Timing, M: Medium> Nand for Chip<T, M> {
 
     fn counts(&self) -> &OpCounts {
         &self.counts
+    }
+
+    fn retries(&self) -> u64 {
+        self.retries_done()
+    }
+
+    fn stress(&self, block: BlockId) -> Option<Stress> {
+        self.stress_of(block)
     }
 
     fn snapshots(&self) -> usize {

@@ -6,7 +6,7 @@
 
 use strobe_types::{BlockId, Ppn, SimTime};
 
-use super::{Block, Chip};
+use super::{Block, Chip, Stress};
 use crate::cut::{Met, Snapshot};
 use crate::{BlockState, Cause, Medium, NandOp, Timing, Unit, When};
 
@@ -36,6 +36,7 @@ enum What<P> {
     Erase {
         block: BlockId,
         state: BlockState,
+        stress: Option<Stress>,
         pages: Vec<Page<P>>,
     },
 }
@@ -120,7 +121,8 @@ impl<T: Timing, M: Medium> Chip<T, M> {
                 Page { ppn, units, sequence, meta: self.medium.load_meta(ppn) }
             })
             .collect();
-        self.track(when, cause, What::Erase { block, state, pages });
+        let stress = self.stress_of(block);
+        self.track(when, cause, What::Erase { block, state, stress, pages });
     }
 
     /// Notes that `block`, which was good, is marked bad.
@@ -261,9 +263,10 @@ impl<T: Timing, M: Medium> Chip<T, M> {
                     programmed[ppn.index()] = false;
                 }
             }
-            What::Erase { block, state, pages } => {
+            What::Erase { block, state, stress, pages } => {
                 self.counts.take_back(NandOp::Erase, change.cause);
                 self.blocks[block.index()] = Block::from(*state);
+                self.set_stress(*block, stress.unwrap_or_default());
                 for page in pages {
                     let first = self.geometry.first_unit_of_page(page.ppn);
                     self.write_oob(first, &page.units, 1);

@@ -65,14 +65,14 @@ fn on_image(
     let wrong =
         |error: ImageError| BuildError::Image { path: path.display().to_string(), error: error.into() };
     if let Some(image) = image {
-        return plan.page_mapped(Chip::open_image(image, timing).map_err(wrong)?, plan.policy()?);
+        return plan.page_mapped(plan.worn(Chip::open_image(image, timing).map_err(wrong)?), plan.policy()?);
     }
     let config = toml::to_string(plan.config).map_err(|error| BuildError::Image {
         path: path.display().to_string(),
         error: ImageProblem::Config(error.to_string()),
     })?;
     let info = ImageInfo { geometry: plan.geometry.clone(), wear: plan.wear(), seed: plan.seed, config };
-    let chip = Chip::create_image(path, info, timing).map_err(wrong)?;
+    let chip = plan.worn(Chip::create_image(path, info, timing).map_err(wrong)?);
     plan.policy().and_then(|policy| plan.page_mapped(chip, policy)).inspect_err(|_| {
         // A drive that cannot work leaves no file behind; if it does, nothing is lost.
         let _ = fs::remove_file(path);

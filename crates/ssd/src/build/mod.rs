@@ -383,7 +383,16 @@ impl<'a> Plan<'a> {
 
     fn chip<T: Timing, M: Medium>(&self, timing: T) -> Chip<T, M> {
         let chip = Chip::new(self.geometry.clone(), self.wear(), timing, self.seed);
-        if self.config.nand.any_page_order { chip.in_any_order() } else { chip }
+        let chip = if self.config.nand.any_page_order { chip.in_any_order() } else { chip };
+        self.worn(chip)
+    }
+
+    /// `chip` with what its cells need as they wear.
+    pub(crate) fn worn<T: Timing, M: Medium>(&self, chip: Chip<T, M>) -> Chip<T, M> {
+        match self.config.nand.read_retry.get() {
+            Some(config) => chip.with_retries(config, self.seed),
+            None => chip,
+        }
     }
 
     fn block_mapped<T, M>(&self, chip: Chip<T, M>) -> Result<Built, BuildError>

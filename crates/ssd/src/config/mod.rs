@@ -19,7 +19,7 @@ pub use ftl::{
 pub use gc::{GcConfig, GcMode, GcStreamName, MigrationName, TemperatureName};
 pub(crate) use names::block_scheme;
 pub use names::{MAPPINGS, Mapping, MappingInfo, POLICIES, PolicyInfo, Victim};
-pub use nand::{DataMode, NandConfig, SuspendTable};
+pub use nand::{DataMode, NandConfig, ReadRetryTable, SuspendTable};
 pub use nvram::{NVRAM_RANGES_MAX, NvramConfig, NvramError, NvramPolicyName, SectorRange};
 pub use page_times::TimesByPage;
 

@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use strobe_nand::RetryConfig;
 use strobe_types::defaults;
 
 use super::TimesByPage;
@@ -68,6 +69,9 @@ pub struct NandConfig {
     /// Interrupting programs and erases for reads that a host waits for.
     #[serde(default, skip_serializing_if = "SuspendTable::is_default")]
     pub suspend: SuspendTable,
+    /// Reads that have to be repeated, as cells wear, leak and are disturbed.
+    #[serde(default, skip_serializing_if = "ReadRetryTable::is_default")]
+    pub read_retry: ReadRetryTable,
     /// Erases that a block survives; the next one fails and the block is bad. 0: unlimited.
     #[schemars(range(min = 0, max = 4_294_967_295u32))]
     pub endurance_pe: u32,
@@ -107,5 +111,65 @@ defaults! {
 impl SuspendTable {
     fn is_default(&self) -> bool {
         *self == Self::default()
+    }
+}
+
+defaults! {
+    /// Read retry: a page whose errors are too many for the code is read again with other reference voltages. The mean
+    /// number of retries is fresh + per_day · days + (per_kcycle + per_kcycle_day · days) · kcycles + per_kread · kreads,
+    /// with the days since the block's first page was programmed, and thousands of its erases and of reads since the last
+    /// one. Pages differ, evenly from none to twice the mean, and a page needs as many each time. Each retry is a read of
+    /// the array like the first one. All factors 0: no retries.
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields, default)]
+    pub struct ReadRetryTable {
+        /// Retries on new flash. Default 0.
+        #[schemars(range(min = 0.0, max = 1000.0))]
+        pub fresh: f64 = 0.0;
+        /// More for each thousand erases of the block. Default 0.
+        #[schemars(range(min = 0.0, max = 1000.0))]
+        pub per_kcycle: f64 = 0.0;
+        /// More for each day since its first page was programmed. Default 0.
+        #[schemars(range(min = 0.0, max = 1000.0))]
+        pub per_day: f64 = 0.0;
+        /// More for each such day and each thousand erases. Default 0.
+        #[schemars(range(min = 0.0, max = 1000.0))]
+        pub per_kcycle_day: f64 = 0.0;
+        /// Read disturb: more for each thousand reads of the block since its erase. Default 0.
+        #[schemars(range(min = 0.0, max = 1000.0))]
+        pub per_kread: f64 = 0.0;
+        /// Retries of one read, at most. Default 40.
+        #[schemars(range(min = 1, max = 1000))]
+        pub most: u32 = 40;
+        /// Days of retention that pass in a second of virtual time: runs of seconds see what months do, as when chips are
+        /// baked. Default 1/86400: none but those that pass.
+        #[schemars(range(min = 0.0, max = 1_000_000.0))]
+        pub days_per_second: f64 = 1.0 / 86_400.0;
+    }
+}
+
+impl ReadRetryTable {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Whether reads are ever repeated.
+    pub fn is_on(&self) -> bool {
+        self.get().is_some()
+    }
+
+    /// The same for a chip, if reads are ever repeated.
+    pub(crate) fn get(&self) -> Option<RetryConfig> {
+        let &Self { fresh, per_kcycle, per_day, per_kcycle_day, per_kread, most, days_per_second } = self;
+        let factors = [fresh, per_kcycle, per_day, per_kcycle_day, per_kread];
+        factors.iter().any(|&factor| factor > 0.0).then_some(RetryConfig {
+            fresh,
+            per_kcycle,
+            per_day,
+            per_kcycle_day,
+            per_kread,
+            most,
+            days_per_second,
+        })
     }
 }

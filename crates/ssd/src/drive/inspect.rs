@@ -32,6 +32,7 @@ impl<F: Inspectable> Inspect for Drive<F> {
             host: self.host,
             stalls: self.stalls,
             nand: self.ftl.nand().counts().since(&self.before),
+            read_retries: self.ftl.nand().retries(),
             gc: self.ftl.stats().gc,
             merges: self.ftl.stats().merges,
             translation: self.ftl.stats().translation,

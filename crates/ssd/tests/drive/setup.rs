@@ -43,6 +43,7 @@ pub(crate) fn config() -> DriveConfig {
             channel_mb_s: 800,
             cache_program: false,
             suspend: Default::default(),
+            read_retry: Default::default(),
             endurance_pe: 0,
             factory_bad_blocks: 0,
             program_fail_rate: 0.0,

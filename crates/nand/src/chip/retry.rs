@@ -1,0 +1,263 @@
+//! Reads that have to be repeated: the cells have leaked, or reads have disturbed them, and the first reference
+//! voltages give more wrong bits than the code corrects.
+
+use strobe_types::{BlockId, Ppn, Prng, SimTime};
+
+use super::Chip;
+use crate::{Medium, Timing};
+
+/// How often pages have to be read again, with other reference voltages, until the code can correct them: on average
+///
+/// `fresh + (per_kcycle + per_kcycle_day · d) · c + per_day · d + per_kread · r`
+///
+/// times, where the block has been erased `c` thousand times, its first page was programmed `d` days ago, and `r` thousand
+/// reads of its pages have happened since its erase. That wear, retention and reads add to it, and that wear makes
+/// retention worse, is what characterisations show (Park et al., ASPLOS 2021, on 160 chips); the factors are those of
+/// your chips.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct RetryConfig {
+    /// Retries of a page on new flash.
+    pub fresh: f64,
+    /// More of them for each thousand erases of the block.
+    pub per_kcycle: f64,
+    /// More for each day since its first page was programmed.
+    pub per_day: f64,
+    /// More for each such day and each thousand erases.
+    pub per_kcycle_day: f64,
+    /// More for each thousand reads of its pages since its erase.
+    pub per_kread: f64,
+    /// Retries of one read, at most.
+    pub most: u32,
+    /// Days of retention that pass in a second of virtual time.
+    pub days_per_second: f64,
+}
+
+impl RetryConfig {
+    /// The mean number of retries of pages of a block after so many erases, so many `reads`, and `days`.
+    pub fn mean(&self, erases: u32, reads: u32, days: f64) -> f64 {
+        let kcycles = f64::from(erases) / 1000.0;
+        self.fresh
+            + (self.per_kcycle + self.per_kcycle_day * days) * kcycles
+            + self.per_day * days
+            + self.per_kread * f64::from(reads) / 1000.0
+    }
+}
+
+/// What has been done to a block since its erase.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stress {
+    /// Reads of its pages, repeated ones included.
+    pub reads: u32,
+    /// When its first page was programmed.
+    pub since: SimTime,
+}
+
+/// What decides how often a page is read.
+#[derive(Clone, Debug)]
+pub(super) struct Retries {
+    config: RetryConfig,
+    seed: u64,
+    stress: Vec<Stress>,
+    /// Reads that were repetitions.
+    done: u64,
+}
+
+impl Retries {
+    /// Retries of `page`, which is one of a block erased so often, if they are `mean` on average. Pages differ, evenly
+    /// from none to twice the mean; a page needs as many the next time (the locality of Du et al., MSST 2017).
+    fn of(&self, page: Ppn, erases: u32, mean: f64) -> u32 {
+        let state = u64::from(page.get()) << 32 | u64::from(erases);
+        let bits = Prng::new(self.seed ^ state).bits();
+        let share = |bits: u64| (bits as u32) as f64 / (u64::from(u32::MAX) + 1) as f64;
+        let wanted = mean * 2.0 * share(bits) + share(bits >> 32);
+        // Too much, and what is no number, ends at the most.
+        (wanted as u32).min(self.config.most)
+    }
+}
+
+impl<T: Timing, M: Medium> Chip<T, M> {
+    /// The same chip with reads that have to be repeated. `seed` decides how pages differ.
+    #[must_use]
+    pub fn with_retries(mut self, config: RetryConfig, seed: u64) -> Self {
+        let stress = vec![Stress::default(); self.blocks.len()];
+        let seed = Prng::derive(seed, "read-retry").bits();
+        self.retries = Some(Box::new(Retries { config, seed, stress, done: 0 }));
+        self
+    }
+
+    /// How often page `ppn` has to be read this time, once included; counts these reads.
+    #[cold]
+    pub(super) fn times_to_read(&mut self, ppn: Ppn) -> u32 {
+        let id = self.geometry.block_of_page(ppn);
+        let erases = self.blocks[id.index()].state().erase_count;
+        let now = self.timing.now();
+        let Some(retries) = &mut self.retries else { return 1 };
+        let stress = retries.stress[id.index()];
+        let seconds = now.as_ns().saturating_sub(stress.since.as_ns()) as f64 / 1e9;
+        let days = seconds * retries.config.days_per_second;
+        let again = retries.of(ppn, erases, retries.config.mean(erases, stress.reads, days));
+        let stress = &mut retries.stress[id.index()];
+        stress.reads = stress.reads.saturating_add(1 + again);
+        retries.done += u64::from(again);
+        1 + again
+    }
+
+    /// Notes that the first page of `block` is programmed.
+    pub(super) fn note_first_program(&mut self, block: BlockId) {
+        let now = self.timing.now();
+        if let Some(retries) = &mut self.retries {
+            retries.stress[block.index()].since = now;
+        }
+    }
+
+    /// What has been done to `block` since its erase, where that counts.
+    pub(super) fn stress_of(&self, block: BlockId) -> Option<Stress> {
+        self.retries.as_ref().map(|retries| retries.stress[block.index()])
+    }
+
+    /// Makes it so.
+    pub(super) fn set_stress(&mut self, block: BlockId, stress: Stress) {
+        if let Some(retries) = &mut self.retries {
+            retries.stress[block.index()] = stress;
+        }
+    }
+
+    /// Reads so far that were repetitions.
+    pub(super) fn retries_done(&self) -> u64 {
+        self.retries.as_ref().map_or(0, |retries| retries.done)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use strobe_types::{Geometry, GeometrySpec};
+
+    use super::*;
+    use crate::{ArrayTiming, Cause, Nand, NandOp, NoMedium, Payload, TimingConfig, Unit, WearConfig, When};
+
+    const READ_NS: u64 = 50_000;
+    const PROGRAM_NS: u64 = 400_000;
+    const PAGES: u32 = 1000;
+
+    fn chip(config: RetryConfig) -> Chip<ArrayTiming, NoMedium> {
+        let geometry = Geometry::new(GeometrySpec {
+            channels: 1,
+            dies_per_channel: 1,
+            planes_per_die: 1,
+            blocks_per_plane: 2,
+            pages_per_block: PAGES,
+            page_bytes: 4096,
+            unit_bytes: 4096,
+        })
+        .expect("valid");
+        let times = TimingConfig {
+            read_ns: READ_NS.into(),
+            program_ns: PROGRAM_NS.into(),
+            erase_ns: 1_000_000,
+            ..TimingConfig::default()
+        };
+        let timing = ArrayTiming::new(times, &geometry);
+        let mut chip = Chip::new(geometry, WearConfig::default(), timing, 1).with_retries(config, 7);
+        program(&mut chip);
+        chip
+    }
+
+    /// Programs the first block from its first page to its last.
+    fn program(chip: &mut Chip<ArrayTiming, NoMedium>) {
+        let unit = Unit { lpn: strobe_types::Lpn::new(0), payload: Payload::zero() };
+        for page in 0..PAGES {
+            chip.program(When::START, Ppn::new(page), std::slice::from_ref(&unit), 0, Cause::Host).expect("good flash");
+        }
+        chip.drain();
+    }
+
+    /// Reads of the array for each of `pages`, one host read of each.
+    fn array_reads(chip: &mut Chip<ArrayTiming, NoMedium>, pages: impl Iterator<Item = u32>) -> Vec<u64> {
+        let mut read = |page| {
+            let (before, began) = (chip.counts().total(NandOp::Read), chip.timing().now());
+            let arrived = chip.read(When::At(began), Ppn::new(page), 1, Cause::Host);
+            let took = chip.finish(arrived).as_ns() - began.as_ns();
+            let times = chip.counts().total(NandOp::Read) - before;
+            assert_eq!(took, times * READ_NS, "each is a read of the array, one after the other");
+            times
+        };
+        pages.map(&mut read).collect()
+    }
+
+    fn mean(times: &[u64]) -> f64 {
+        times.iter().sum::<u64>() as f64 / times.len() as f64
+    }
+
+    #[track_caller]
+    fn assert_near(is: f64, expected: f64, tolerance: f64) {
+        assert!((is - expected).abs() <= tolerance, "{is}, expected {expected}");
+    }
+
+    #[test]
+    fn pages_of_new_flash_need_as_many_each_time() {
+        for fresh in [0.25, 1.5, 6.0] {
+            let mut chip = chip(RetryConfig { fresh, most: 40, ..RetryConfig::default() });
+            let first = array_reads(&mut chip, 0..PAGES);
+            // Uniform over none to twice the mean, rounded at random: this many pages are off by so much.
+            assert_near(
+                mean(&first),
+                1.0 + fresh,
+                4.0 * (fresh * fresh / 3.0 + 0.25).sqrt() / 1000f64.sqrt(),
+            );
+            assert_eq!(array_reads(&mut chip, 0..PAGES), first);
+            assert_eq!(chip.retries() + 2 * u64::from(PAGES), chip.counts().total(NandOp::Read));
+            let most = *first.iter().max().expect("pages") as f64;
+            assert!(most > 1.0 + fresh && most <= 2.0 + 2.0 * fresh, "{most} at a mean of {fresh}");
+        }
+    }
+
+    #[test]
+    fn no_read_is_repeated_more_than_allowed_and_none_without_factors() {
+        let mut chip = chip(RetryConfig { fresh: 100.0, most: 3, ..RetryConfig::default() });
+        assert!(array_reads(&mut chip, 0..PAGES).iter().all(|&times| times <= 4));
+        let mut none = self::chip(RetryConfig { most: 3, ..RetryConfig::default() });
+        assert_eq!(array_reads(&mut none, 0..PAGES), vec![1; PAGES as usize]);
+    }
+
+    /// A block that was erased 200 times, 3 days of retention, 3000 reads: each adds its part, and an erase ends what
+    /// retention and reads have done.
+    #[test]
+    fn wear_retention_and_reads_add_up() {
+        let days_per_second = 1.0;
+        let config = RetryConfig {
+            fresh: 0.5,
+            per_kcycle: 5.0,
+            per_day: 0.5,
+            per_kcycle_day: 2.5,
+            per_kread: 1.0,
+            most: 40,
+            days_per_second,
+        };
+        let mut chip = chip(config);
+        for _ in 0..200 {
+            chip.erase(When::START, BlockId::new(0), Cause::Gc).expect("no end of life");
+            chip.drain();
+        }
+        program(&mut chip);
+        let block = BlockId::new(0);
+        let since = chip.stress(block).expect("stress").since;
+        let later = SimTime::from_ns(since.as_ns() + 3_000_000_000);
+        chip.timing_mut().run(later);
+        chip.set_stress(block, Stress { reads: 3000, since });
+        // fresh, 0.2 thousand erases, 3 days, both, 3 thousand reads; while it is looked at more of the last two.
+        let expected = 1.0 + 0.5 + 1.0 + 1.5 + 1.5 + 3.0;
+        let times = array_reads(&mut chip, (0..PAGES).step_by(5));
+        let reads = chip.stress(block).expect("stress").reads - 3000;
+        assert_eq!(u64::from(reads), times.iter().sum::<u64>());
+        assert_near(mean(&times), expected + f64::from(reads) / 2000.0, 0.8);
+        chip.erase(When::START, block, Cause::Gc).expect("no end of life");
+        assert_eq!(chip.stress(block), Some(Stress::default()));
+        program(&mut chip);
+        let times = array_reads(&mut chip, (0..PAGES).step_by(5));
+        let stress = chip.stress(block).expect("stress");
+        let (kcycles, kreads) = (0.201, f64::from(stress.reads) / 2000.0);
+        let days = (chip.timing().now().as_ns() - stress.since.as_ns()) as f64 / 1e9;
+        let expected = 1.0 + 0.5 + (5.0 + 2.5 * days) * kcycles + 0.5 * days + kreads;
+        assert_near(mean(&times), expected, 0.25);
+    }
+}

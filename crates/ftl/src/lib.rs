@@ -21,7 +21,7 @@ pub mod wear;
 pub use capacity::{Capacity, CapacityError, Demand};
 pub use gc::{Allocation, GcStream, Migration, Temperature};
 pub use map::blocks::{BlockMap, BlockMapConfig, BlockMapError, BlockScheme};
-pub use map::page::{Marks, PageMap, PageMapConfig, TranslationConfig};
+pub use map::page::{Marks, PageMap, PageMapConfig, Refresh, TranslationConfig};
 pub use recovery::{Recovery, RecoveryError};
 pub use stats::{CopyStats, FtlStats, GcStats, MergeStats, TranslationStats};
 pub use wear::WearSummary;

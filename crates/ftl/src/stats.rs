@@ -18,6 +18,8 @@ counters! {
         pub wear_blocks: u64,
         /// Valid units moved by static wear levelling; not among `units_moved`.
         pub wear_units_moved: u64,
+        /// Blocks emptied because they had been read too often or had lain too long; among `victims`.
+        pub refreshed_blocks: u64,
     }
 
     /// How copy commands were carried out.

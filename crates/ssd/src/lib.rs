@@ -33,9 +33,9 @@ pub use command::{Command, CommandKind, Hint, RANGES_MAX, Range};
 pub use config::{
     AllocationName, ControllerConfig, CopyMode, DataMode, DriveConfig, FtlConfig, GcConfig, GcMode,
     GcStreamName, MAPPINGS, Mapping, MappingInfo, MigrationName, NVRAM_RANGES_MAX, NandConfig, NvramConfig,
-    NvramError, NvramPolicyName, POLICIES, PlacementName, PolicyInfo, ReadRetryTable, ScheduleTable,
-    SectorRange, SuspendTable, TemperatureName, TimesByPage, TranslationTable, TrimConfig, Victim,
-    WearLevelingConfig, WearLevelingName,
+    NvramError, NvramPolicyName, POLICIES, PlacementName, PolicyInfo, ReadRetryTable, RefreshTable,
+    ScheduleTable, SectorRange, SuspendTable, TemperatureName, TimesByPage, TranslationTable, TrimConfig,
+    Victim, WearLevelingConfig, WearLevelingName,
 };
 pub use device::{Completion, Device, Inspect, PowerCut, Simulated, Underway};
 pub use drive::Drive;

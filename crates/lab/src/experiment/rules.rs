@@ -180,6 +180,7 @@ pub(super) const RULES: &[Rule] = &[
             "drive.nand.read_retry.per_day",
             "drive.nand.read_retry.per_kcycle_day",
             "drive.nand.read_retry.days_per_second",
+            "drive.ftl.refresh.days",
             "drive.ftl.gc.soft_blocks",
             "drive.ftl.gc.pace_blocks",
             "drive.ftl.gc.victims",
@@ -237,8 +238,17 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         keys: &["drive.nand.read_retry.days_per_second"],
         switches: READ_RETRY,
-        wants: "drive.nand.read_retry.per_day or drive.nand.read_retry.per_kcycle_day above 0",
-        counts: |e| e.drive.nand.read_retry.per_day + e.drive.nand.read_retry.per_kcycle_day > 0.0,
+        wants: "per_day or per_kcycle_day of drive.nand.read_retry, or drive.ftl.refresh.days, above 0",
+        counts: |e| {
+            let retry = &e.drive.nand.read_retry;
+            retry.per_day + retry.per_kcycle_day + e.drive.ftl.refresh.days > 0.0
+        },
+    },
+    Rule {
+        keys: &["drive.ftl.refresh.days"],
+        switches: &["drive.nand.read_retry.days_per_second"],
+        wants: "drive.nand.read_retry.days_per_second above 0; else no day ever passes",
+        counts: |e| e.drive.nand.read_retry.days_per_second > 0.0,
     },
     Rule {
         keys: &[
@@ -277,6 +287,8 @@ pub(super) const RULES: &[Rule] = &[
         keys: &[
             "drive.ftl.allocation",
             "drive.ftl.placement",
+            "drive.ftl.refresh.reads",
+            "drive.ftl.refresh.days",
             "drive.ftl.wear_leveling.kind",
             "drive.ftl.wear_leveling.threshold",
             "drive.ftl.wear_leveling.set_blocks",

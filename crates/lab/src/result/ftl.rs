@@ -41,6 +41,8 @@ pub struct GcResult {
     pub wear_blocks: u64,
     /// Mapping units moved by static wear levelling; not among `units_moved`.
     pub wear_units_moved: u64,
+    /// Blocks emptied because they had been read too often or had lain too long; among `victims`.
+    pub refreshed_blocks: u64,
 }
 
 counters_of! {
@@ -113,8 +115,15 @@ counters_of! {
 
 impl GcResult {
     pub(crate) fn of(stats: &DriveStats) -> Self {
-        let GcStats { runs, victims, units_moved, program_failures, wear_blocks, wear_units_moved } =
-            stats.gc;
+        let GcStats {
+            runs,
+            victims,
+            units_moved,
+            program_failures,
+            wear_blocks,
+            wear_units_moved,
+            refreshed_blocks,
+        } = stats.gc;
         let copies_per_erase = ratio(units_moved, victims);
         Self {
             runs,
@@ -125,6 +134,7 @@ impl GcResult {
             program_failures,
             wear_blocks,
             wear_units_moved,
+            refreshed_blocks,
         }
     }
 }

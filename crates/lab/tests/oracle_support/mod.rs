@@ -350,6 +350,7 @@ pub(crate) fn drive_config(
             channel_mb_s: 0,
             cache_program: false,
             suspend: Default::default(),
+            read_retry: Default::default(),
             endurance_pe: 0,
             factory_bad_blocks: 0,
             program_fail_rate: 0.0,
@@ -370,6 +371,7 @@ pub(crate) fn drive_config(
             virtual_map_entries: 1,
             gc,
             wear_leveling: Default::default(),
+            refresh: Default::default(),
         },
         controller: ControllerConfig::default(),
     }

@@ -13,6 +13,7 @@ mod oracle_support;
 mod paced;
 mod page_types;
 mod queueing;
+mod retries;
 mod suspended;
 mod throughput;
 

@@ -166,7 +166,8 @@ mod tests {
     fn program(chip: &mut Chip<ArrayTiming, NoMedium>) {
         let unit = Unit { lpn: strobe_types::Lpn::new(0), payload: Payload::zero() };
         for page in 0..PAGES {
-            chip.program(When::START, Ppn::new(page), std::slice::from_ref(&unit), 0, Cause::Host).expect("good flash");
+            chip.program(When::START, Ppn::new(page), std::slice::from_ref(&unit), 0, Cause::Host)
+                .expect("good flash");
         }
         chip.drain();
     }

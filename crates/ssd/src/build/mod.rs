@@ -12,8 +12,8 @@ use strobe_ftl::{
     Temperature, TranslationConfig,
 };
 use strobe_nand::{
-    ArrayTiming, ByteMedium, Chip, Class, Medium, Nand as _, NoMedium, StampMedium, SuspendConfig,
-    SwitchedTiming, Timing, TimingConfig, Untimed, WearConfig,
+    ArrayTiming, ByteMedium, Chip, Class, Medium, Nand as _, NoMedium, RetryConfig, StampMedium,
+    SuspendConfig, SwitchedTiming, Timing, TimingConfig, Untimed, WearConfig,
 };
 use strobe_types::{Geometry, GeometrySpec, SimTime};
 
@@ -228,6 +228,7 @@ pub(crate) fn map_config(
         free_first: config.ftl.placement == PlacementName::FreeFirst,
         durable: config.ftl.durable_map,
         map_blocks: config.ftl.map_blocks,
+        refresh: config.ftl.refresh.get(config.nand.read_retry.days_per_second),
         seed,
     }
 }
@@ -389,9 +390,11 @@ impl<'a> Plan<'a> {
 
     /// `chip` with what its cells need as they wear.
     pub(crate) fn worn<T: Timing, M: Medium>(&self, chip: Chip<T, M>) -> Chip<T, M> {
-        match self.config.nand.read_retry.get() {
-            Some(config) => chip.with_retries(config, self.seed),
-            None => chip,
+        // Refresh looks at what retries depend on, too.
+        match (self.config.nand.read_retry.get(), self.map_config().refresh) {
+            (Some(config), _) => chip.with_retries(config, self.seed),
+            (None, Some(_)) => chip.with_retries(RetryConfig::default(), self.seed),
+            (None, None) => chip,
         }
     }
 

@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use strobe_ftl::Refresh;
 use strobe_types::defaults;
 
 use super::gc::GcConfig;
@@ -63,6 +64,39 @@ pub struct FtlConfig {
     /// Static wear levelling.
     #[serde(default)]
     pub wear_leveling: WearLevelingConfig,
+    /// Refresh: moving data before its pages need many retries.
+    #[serde(default, skip_serializing_if = "RefreshTable::is_default")]
+    pub refresh: RefreshTable,
+}
+
+defaults! {
+    /// Refresh: blocks are moved that have been read too often or have lain too long. Reads are looked at as they happen;
+    /// age as commands come, with each write and each read one block further.
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields, default)]
+    pub struct RefreshTable {
+        /// Moves a block after so many reads of its pages since its erase, retries included. 0: reads do not matter.
+        /// Default 0.
+        #[schemars(range(min = 0, max = 4_294_967_295u32))]
+        pub reads: u32 = 0;
+        /// Moves a block so many days after its first page was programmed, at drive.nand.read_retry.days_per_second. 0: time
+        /// does not matter. Default 0.
+        #[schemars(range(min = 0.0, max = 1_000_000.0))]
+        pub days: f64 = 0.0;
+    }
+}
+
+impl RefreshTable {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The same for a map, if blocks are ever refreshed, where so many days pass in a second.
+    pub(crate) fn get(&self, days_per_second: f64) -> Option<Refresh> {
+        let after_ns = (self.days > 0.0).then(|| (self.days / days_per_second * 1e9) as u64);
+        let reads = (self.reads > 0).then_some(self.reads);
+        (reads.is_some() || after_ns.is_some()).then_some(Refresh { reads, after_ns })
+    }
 }
 
 fn is_zero(number: &u32) -> bool {

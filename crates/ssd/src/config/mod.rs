@@ -13,7 +13,7 @@ mod page_times;
 
 pub use controller::{ControllerConfig, ScheduleTable, TrimConfig};
 pub use ftl::{
-    AllocationName, CopyMode, FtlConfig, PlacementName, TranslationTable, WearLevelingConfig,
+    AllocationName, CopyMode, FtlConfig, PlacementName, RefreshTable, TranslationTable, WearLevelingConfig,
     WearLevelingName,
 };
 pub use gc::{GcConfig, GcMode, GcStreamName, MigrationName, TemperatureName};

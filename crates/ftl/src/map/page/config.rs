@@ -3,6 +3,7 @@
 use strobe_types::Geometry;
 
 use super::background::Marks;
+use super::refresh::Refresh;
 use super::sharing::Sharing;
 use super::translation::TranslationConfig;
 use crate::capacity::{Capacity, Demand};
@@ -51,6 +52,8 @@ pub struct PageMapConfig {
     /// Whether pages go to the die with the least work waiting, rather than to one after the other; only on flash that
     /// takes time.
     pub free_first: bool,
+    /// Moving blocks that have been read too often or have lain too long, on flash that knows ([`Nand::stress`]).
+    pub refresh: Option<Refresh>,
     /// Seed of the policy's chance.
     pub seed: u64,
 }
@@ -74,6 +77,7 @@ impl PageMapConfig {
             translation: None,
             marks: None,
             free_first: false,
+            refresh: None,
             seed: 0,
         }
     }

@@ -22,6 +22,7 @@ mod entries;
 mod moved;
 mod paging;
 mod recover;
+mod refresh;
 mod rescan;
 mod sharing;
 mod store;
@@ -47,6 +48,7 @@ use blocks::{BlockState, Blocks};
 pub use config::PageMapConfig;
 use config::{HOST, Roles};
 use entries::Entries;
+pub use refresh::Refresh;
 use sharing::Sharing;
 use store::MapStore;
 use translation::Translation;
@@ -80,6 +82,8 @@ pub struct PageMap<N: Nand, V> {
     sequence: u64,
     stats: FtlStats,
     background: Background,
+    /// The block whose age is looked at next.
+    patrol: u32,
     is_free_first: bool,
     /// Why only reads are served any more.
     end_of_life: Option<FtlError>,
@@ -164,6 +168,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             // 0 is what a page has whose program was cut short.
             sequence: u64::from(store.is_paged()),
             stats: FtlStats { translation, ..FtlStats::default() },
+            patrol: 0,
             is_free_first,
             background: Background::new(config.marks.filter(|_| nand.is_timed()), geometry),
             end_of_life: None,
@@ -256,6 +261,9 @@ impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
         if N::TIMED {
             self.collect_in_background();
         }
+        if self.config.refresh.is_some() {
+            self.refresh_if_due(None);
+        }
         done
     }
 
@@ -263,6 +271,7 @@ impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
         let now = self.look_up(now, first, count);
         let mut finished = now;
         let mut at = 0;
+        let mut last = None;
         while at < count {
             let Some(ppa) = self.map.locate(first.plus(at)) else {
                 out.push(N::Payload::zero());
@@ -285,6 +294,10 @@ impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
                 true => self.read_on_its_way(now, first.plus(at - units), units),
             };
             finished = self.nand.both(finished, done);
+            last = Some(page);
+        }
+        if self.config.refresh.is_some() {
+            self.refresh_if_due(last.map(|page| self.nand.geometry().block_of_page(page)));
         }
         finished
     }

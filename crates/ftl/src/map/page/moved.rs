@@ -90,6 +90,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             sequence: self.sequence,
             stats: self.stats,
             background,
+            patrol: 0,
             is_free_first,
             end_of_life: self.end_of_life,
             scratch: Scratch::default(),

@@ -2,7 +2,8 @@
 
 use strobe_ssd::{
     BuildError, CopyMode, DataMode, DriveConfig, GcMode, GcStreamName, MigrationName, NvramPolicyName,
-    PlacementName, ScheduleTable, SectorRange, Simulated, SuspendTable, WearLevelingName, build,
+    PlacementName, ReadRetryTable, RefreshTable, ScheduleTable, SectorRange, Simulated, SuspendTable,
+    WearLevelingName, build,
 };
 use strobe_types::Prng;
 
@@ -93,6 +94,18 @@ fn flash(config: &mut DriveConfig, rng: &mut Prng) {
         resume_ns: pick(rng, &[0, 5, 40]),
         least_left_ns: pick(rng, &[0, 10, 50]),
     };
+    if rng.below(4) == 0 {
+        nand.read_retry = ReadRetryTable {
+            fresh: pick(rng, &[0.0, 0.3]),
+            per_kcycle: pick(rng, &[0.0, 50.0]),
+            per_day: pick(rng, &[0.0, 0.1]),
+            per_kread: pick(rng, &[0.0, 10.0]),
+            most: pick(rng, &[1, 5]),
+            // A day in 100 µs.
+            days_per_second: 10_000.0,
+            ..ReadRetryTable::default()
+        };
+    }
     nand.factory_bad_blocks = u32::from(rng.below(6) == 0);
     nand.program_fail_rate = pick(rng, &[0.0, 0.0, 0.0, 0.0, 0.0, 0.004]);
     nand.data = DataMode::Bytes;
@@ -121,6 +134,10 @@ fn page_map(config: &mut DriveConfig, rng: &mut Prng) {
     if rng.below(2) == 0 {
         gc.pace_blocks = planes + 3 + rng.below(2);
         gc.soft_blocks = gc.pace_blocks + 1 + rng.below(4);
+    }
+    if rng.below(4) == 0 {
+        let (reads, days) = pick(rng, &[(3, 0.0), (20, 0.0), (0, 2.0), (10, 10.0)]);
+        config.ftl.refresh = RefreshTable { reads, days };
     }
     if rng.below(6) == 0 {
         config.ftl.wear_leveling.kind = pick(rng, &[WearLevelingName::Swap, WearLevelingName::DualPool]);

@@ -1,0 +1,62 @@
+//! Refresh: blocks that have been read too often, or have lain too long, are moved before their pages need many retries.
+//!
+//! Reads are looked at as they happen. Age is looked at as the host's commands come: with each, one block further.
+
+use strobe_nand::{Cause, Nand, Timing, When};
+use strobe_types::BlockId;
+
+use super::{BlockState, PageMap};
+use crate::gc::VictimPolicy;
+
+/// When a block is moved to spare its data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refresh {
+    /// After so many reads of its pages since its erase; `None`: reads do not matter.
+    pub reads: Option<u32>,
+    /// So long after its first page was programmed, in ns; `None`: time does not matter.
+    pub after_ns: Option<u64>,
+}
+
+impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
+    /// Whether the closed `block` should be moved by now.
+    fn is_due(&self, block: BlockId, refresh: Refresh) -> bool {
+        if self.blocks.state(block) != BlockState::Closed {
+            return false;
+        }
+        let Some(stress) = self.nand.stress(block) else { return false };
+        let age_ns = self.nand.timing().now().as_ns().saturating_sub(stress.since.as_ns());
+        refresh.reads.is_some_and(|reads| stress.reads >= reads)
+            || refresh.after_ns.is_some_and(|after_ns| age_ns >= after_ns)
+    }
+
+    /// Moves what the closed `block` holds if it is due, and looks at the next one in turn. While there is no room for it
+    /// the block waits until it is looked at again.
+    pub(super) fn refresh_if_due(&mut self, block: Option<BlockId>) {
+        let Some(refresh) = self.config.refresh else { return };
+        let patrolled = BlockId::new(self.patrol);
+        self.patrol = (self.patrol + 1) % self.nand.geometry().blocks();
+        for block in block.into_iter().chain([patrolled]) {
+            if self.end_of_life.is_none() && self.is_due(block, refresh) {
+                self.move_out(block);
+            }
+        }
+    }
+
+    fn move_out(&mut self, block: BlockId) {
+        let collects_beside = N::TIMED && self.config.marks.is_some() && self.nand.is_timed();
+        // An error is the end of life, which whoever writes next is told.
+        if !collects_beside && self.collect(When::START).is_err() {
+            return;
+        }
+        let has_room = self.blocks.free.count() >= self.min_free_blocks;
+        // Collection may have had it.
+        if !has_room || self.blocks.state(block) != BlockState::Closed {
+            return;
+        }
+        let mut scratch = std::mem::take(&mut self.scratch);
+        if self.collect_one(When::START, Cause::Gc, block, &mut scratch).is_ok() {
+            self.stats.gc.refreshed_blocks += 1;
+        }
+        self.scratch = scratch;
+    }
+}

@@ -1,5 +1,6 @@
 //! Which mechanism takes away which part of the error: each is switched off in turn.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use strobe_ssd::{DriveConfig, GcMode, PlacementName, SuspendTable, TimesByPage};
 
@@ -53,7 +54,7 @@ fn one_time(times: &mut TimesByPage) {
 }
 
 /// A drive without one of its mechanisms.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Ablation {
     /// The mechanism.
     pub without: &'static str,

@@ -1,5 +1,6 @@
 //! What a drive of ours shows beside what was measured, figure by figure.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use strobe_ssd::DriveConfig;
 
@@ -8,7 +9,7 @@ use crate::twin::{Question, Twin, TwinError};
 use crate::{Effort, Watch};
 
 /// A figure of a measurement.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Figure {
     /// Median latency of reads.
@@ -87,7 +88,7 @@ impl Figure {
 }
 
 /// A figure beside its measurement.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Compared {
     /// Which.
     pub figure: Figure,
@@ -116,7 +117,7 @@ impl Compared {
 }
 
 /// A row of measurements beside ours.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Row {
     /// Line of the file.
     pub line: u64,
@@ -131,7 +132,7 @@ pub struct Row {
 }
 
 /// How a drive of ours compares to a real one.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Check {
     /// Row by row.
     pub rows: Vec<Row>,

@@ -68,6 +68,10 @@ enum SchemaOf {
     Result,
     /// What `strobe paper` prints with --json
     Paper,
+    /// What `strobe twin check` prints with --json
+    TwinCheck,
+    /// What `strobe twin fit` prints with --json
+    TwinFit,
     /// What `strobe linux` prints with --json
     #[cfg(target_os = "linux")]
     Linux,
@@ -80,6 +84,8 @@ impl SchemaOf {
             SchemaOf::Experiment => "The experiment file",
             SchemaOf::Result => "The result of a run",
             SchemaOf::Paper => "The result of a paper",
+            SchemaOf::TwinCheck => "Drives beside real ones",
+            SchemaOf::TwinFit => "A fitted drive",
             #[cfg(target_os = "linux")]
             SchemaOf::Linux => "The result of a command in a guest",
         }
@@ -180,6 +186,8 @@ pub(crate) fn schema(args: &SchemaArgs) -> Result<(), Failure> {
         SchemaOf::Experiment => schemars::schema_for!(Experiment),
         SchemaOf::Result => schemars::schema_for!(RunResult),
         SchemaOf::Paper => schemars::schema_for!(paper::PaperResult),
+        SchemaOf::TwinCheck => schemars::schema_for!(super::twin::Printed<super::twin::Drives>),
+        SchemaOf::TwinFit => schemars::schema_for!(super::twin::Printed<strobe_twin::fit::Fit>),
         #[cfg(target_os = "linux")]
         SchemaOf::Linux => schemars::schema_for!(strobe_lab::linux::LinuxResult),
     };

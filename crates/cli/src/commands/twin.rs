@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::Context as _;
 use clap::{Args, Subcommand, ValueEnum};
 use indicatif::ProgressBar;
+use schemars::JsonSchema;
 use serde::Serialize;
 use strobe_cli::output::Output;
 use strobe_cli::report;
@@ -130,11 +131,15 @@ pub(crate) fn twin(args: &TwinArgs) -> Result<(), Failure> {
 const SCHEMA_VERSION: u32 = 1;
 
 /// What `--json` prints.
-#[derive(Serialize)]
-struct Printed<T> {
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Printed<T> {
+    /// Version of this layout. Fields are only added within a version.
     schema_version: u32,
+    /// Version of the program.
     strobe_version: &'static str,
+    /// Seed of everything random.
     seed: u64,
+    /// The result.
     #[serde(flatten)]
     result: T,
 }
@@ -145,19 +150,26 @@ impl<T> Printed<T> {
     }
 }
 
-#[derive(Serialize)]
-struct Drives {
+/// What `strobe twin check` has found.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Drives {
+    /// Drive by drive.
     drives: Vec<Checked>,
 }
 
 /// A drive beside its measurements.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Checked {
+    /// Preset, or file.
     drive: String,
+    /// What was measured.
     title: String,
+    /// What else is to be said of it.
     remark: &'static str,
+    /// Ours beside it.
     check: Check,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    /// The same without each mechanism; only if asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     ablations: Vec<Ablation>,
 }
 

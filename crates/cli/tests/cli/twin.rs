@@ -3,6 +3,7 @@
 use serde_json::Value as Json;
 
 use crate::Folder;
+use crate::schema::violations;
 
 const CSV: &str = "capacity_bytes,offered_writes_s,offered_reads_s,completed_s,read_p50_us,read_p99_us,write_p50_us\n\
                    96018432,10000,5000,15000,64,237,11\n96018432,20000,5000,25000,71,276,11\n\
@@ -31,6 +32,10 @@ fn a_drive_is_held_against_what_was_published() {
     assert!(shown.out.contains("pm9a3-like beside Samsung PM9A3"), "{}", shown.out);
     assert!(shown.out.lines().all(|line| line.chars().count() <= 80), "{}", shown.out);
     let result: Json = serde_json::from_str(&folder.read("out.json")).expect("JSON");
+    assert_eq!(
+        violations(&result, &folder.strobe(&["schema", "twin-check"]).ok().json()),
+        Vec::<String>::new()
+    );
     let rows = result["drives"][0]["check"]["rows"].as_array().expect("rows");
     // Seven rates below saturation, and one beyond it.
     assert_eq!(rows.len(), 8);
@@ -71,7 +76,7 @@ fn a_fit_writes_a_preset_and_says_how_far_it_can_be_trusted() {
     let folder = Folder::new();
     folder.write("my.csv", CSV);
     let fit = |out: &str| {
-        let args = ["twin", "fit", "my.csv", "--out", out, "--tiny", "--rounds", "1"];
+        let args = ["twin", "fit", "my.csv", "--out", out, "--tiny", "--rounds", "1", "--json", "fit.json"];
         folder.strobe(&[&args[..], &SMALL].concat()).ok()
     };
     let shown = fit("my.toml");
@@ -79,6 +84,11 @@ fn a_fit_writes_a_preset_and_says_how_far_it_can_be_trusted() {
         assert!(shown.out.contains(part), "{part}: {}", shown.out);
     }
     assert!(shown.err.contains("my.toml.progress"), "{}", shown.err);
+    let result: Json = serde_json::from_str(&folder.read("fit.json")).expect("JSON");
+    assert_eq!(
+        violations(&result, &folder.strobe(&["schema", "twin-fit"]).ok().json()),
+        Vec::<String>::new()
+    );
     let preset = folder.read("my.toml");
     assert!(preset.contains("# Rows held out: 1") && preset.contains("# Rows fitted to: 5"), "{preset}");
     // It is a drive, of the capacity that was measured.

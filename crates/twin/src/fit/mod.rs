@@ -18,6 +18,7 @@ pub use resize::resize;
 
 use std::path::PathBuf;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use strobe_ssd::DriveConfig;
 
@@ -92,7 +93,7 @@ pub enum FitError {
 }
 
 /// A parameter as it was found.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Found {
     /// Its name.
     pub name: &'static str,
@@ -106,7 +107,7 @@ pub struct Found {
 }
 
 /// A drive, and how far it can be trusted.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Fit {
     /// The drive.
     #[serde(skip)]

@@ -181,6 +181,7 @@ pub(super) const RULES: &[Rule] = &[
             "drive.nand.read_retry.per_kcycle_day",
             "drive.nand.read_retry.days_per_second",
             "drive.ftl.refresh.days",
+            "drive.ftl.batch_pages",
             "drive.ftl.gc.soft_blocks",
             "drive.ftl.gc.pace_blocks",
             "drive.ftl.gc.victims",
@@ -287,6 +288,7 @@ pub(super) const RULES: &[Rule] = &[
         keys: &[
             "drive.ftl.allocation",
             "drive.ftl.placement",
+            "drive.ftl.batch_pages",
             "drive.ftl.refresh.reads",
             "drive.ftl.refresh.days",
             "drive.ftl.wear_leveling.kind",

@@ -371,6 +371,7 @@ pub(crate) fn drive_config(
             virtual_map_entries: 1,
             gc,
             wear_leveling: Default::default(),
+            batch_pages: 0,
             refresh: Default::default(),
         },
         controller: ControllerConfig::default(),

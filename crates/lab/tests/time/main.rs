@@ -4,6 +4,7 @@
 //! tables that docs/TIME.md quotes.
 
 mod amplification;
+mod batches;
 mod collecting_reads;
 mod conservation;
 mod drives;

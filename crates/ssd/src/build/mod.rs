@@ -228,6 +228,7 @@ pub(crate) fn map_config(
         free_first: config.ftl.placement == PlacementName::FreeFirst,
         durable: config.ftl.durable_map,
         map_blocks: config.ftl.map_blocks,
+        batch_pages: config.ftl.batch_pages,
         refresh: config.ftl.refresh.get(config.nand.read_retry.days_per_second),
         seed,
     }

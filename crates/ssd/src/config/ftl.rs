@@ -61,6 +61,12 @@ pub struct FtlConfig {
     /// Garbage collection.
     #[serde(default)]
     pub gc: GcConfig,
+    /// Pages that are together before they are programmed: of the write buffer, and of copies. 0: a page on each plane of
+    /// all dies, and of one die, so that planes share the time of the array; 1: each page as soon as it is there, alone if its die is free
+    /// and with those behind it if not. Default 0.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    #[schemars(range(min = 0, max = 65_536))]
+    pub batch_pages: u32,
     /// Static wear levelling.
     #[serde(default)]
     pub wear_leveling: WearLevelingConfig,

@@ -64,6 +64,7 @@ pub(crate) fn config() -> DriveConfig {
             virtual_map_entries: 1,
             gc: GcConfig { mode: GcMode::StopTheWorld, ..GcConfig::default() },
             wear_leveling: Default::default(),
+            batch_pages: 0,
             refresh: Default::default(),
         },
         controller: ControllerConfig { schedule: FIRST_COME, ..ControllerConfig::default() },

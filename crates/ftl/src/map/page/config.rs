@@ -52,6 +52,9 @@ pub struct PageMapConfig {
     /// Whether pages go to the die with the least work waiting, rather than to one after the other; only on flash that
     /// takes time.
     pub free_first: bool,
+    /// Pages that are together before they are programmed, at most a page on each plane: of the write buffer, on all dies,
+    /// and of copies, on one. 0: that many.
+    pub batch_pages: u32,
     /// Moving blocks that have been read too often or have lain too long, on flash that knows ([`Nand::stress`]).
     pub refresh: Option<Refresh>,
     /// Seed of the policy's chance.
@@ -77,6 +80,7 @@ impl PageMapConfig {
             translation: None,
             marks: None,
             free_first: false,
+            batch_pages: 0,
             refresh: None,
             seed: 0,
         }
@@ -85,6 +89,11 @@ impl PageMapConfig {
     /// Whether pages go to the die with the least work waiting, on flash of `geometry` that `is_timed` or not.
     pub(super) fn is_free_first(&self, is_timed: bool, geometry: &Geometry) -> bool {
         self.free_first && is_timed && geometry.dies() > 1
+    }
+
+    /// `pages`, which are a page on each of some planes, or fewer if fewer are to be together.
+    pub(super) fn batch(&self, pages: u32) -> u32 {
+        if self.batch_pages == 0 { pages } else { pages.min(self.batch_pages) }
     }
 
     /// Streams with open blocks of their own.

@@ -170,7 +170,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             stats: FtlStats { translation, ..FtlStats::default() },
             patrol: 0,
             is_free_first,
-            background: Background::new(config.marks.filter(|_| nand.is_timed()), geometry),
+            background: Background::new(&config, nand.is_timed(), geometry),
             end_of_life: None,
             scratch: Scratch::default(),
             whens: Vec::new(),
@@ -334,7 +334,7 @@ impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
     }
 
     fn stripe_units(&self) -> u32 {
-        self.streams[HOST].lanes() * self.nand.geometry().units_per_page()
+        self.config.batch(self.streams[HOST].lanes()) * self.nand.geometry().units_per_page()
     }
 
     fn prefetch_entry(&self, lpn: Lpn) {

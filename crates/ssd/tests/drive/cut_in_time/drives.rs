@@ -135,6 +135,7 @@ fn page_map(config: &mut DriveConfig, rng: &mut Prng) {
         gc.pace_blocks = planes + 3 + rng.below(2);
         gc.soft_blocks = gc.pace_blocks + 1 + rng.below(4);
     }
+    ftl.batch_pages = pick(rng, &[0, 0, 1, 3]);
     if rng.below(4) == 0 {
         let (reads, days) = pick(rng, &[(3, 0.0), (20, 0.0), (0, 2.0), (10, 10.0)]);
         config.ftl.refresh = RefreshTable { reads, days };

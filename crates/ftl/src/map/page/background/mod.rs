@@ -15,7 +15,7 @@ use strobe_nand::{Cause, Nand, Timing, Unit, When};
 use strobe_types::{BlockId, Geometry, Ppa, Ppn};
 
 use self::slots::Slots;
-use super::{BlockState, PageMap};
+use super::{BlockState, PageMap, PageMapConfig};
 use crate::gc::VictimPolicy;
 use crate::{BACKGROUND, FtlError};
 
@@ -110,7 +110,7 @@ pub(super) struct Background {
     is_collecting_whole: bool,
     /// Pages of a victim that are read at a time.
     read_pages: u32,
-    /// Units of a row: a page on each plane of a die.
+    /// Units of a row: a page on each plane of a die, or as many as are to be together.
     row_units: u32,
     /// Victims units of which the host has overwritten while they waited for a program.
     spared: Vec<u64>,
@@ -130,8 +130,10 @@ const ERASED: u64 = BACKGROUND + (3 << 58);
 const KIND: u64 = BACKGROUND | 3 << 58;
 
 impl Background {
-    pub(super) fn new(marks: Option<Marks>, geometry: &Geometry) -> Self {
-        let planes = geometry.spec().planes_per_die;
+    /// Of flash that `is_timed` or not.
+    pub(super) fn new(config: &PageMapConfig, is_timed: bool, geometry: &Geometry) -> Self {
+        let marks = config.marks.filter(|_| is_timed);
+        let planes = config.batch(geometry.spec().planes_per_die);
         Self {
             marks,
             read_pages: marks.map_or(0, |marks| marks.read_pages),

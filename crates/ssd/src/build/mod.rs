@@ -9,18 +9,18 @@ use strobe_ftl::gc::{AnyPolicy, Formula, Greedy, Kinetic, LinearScore, Sampled, 
 use strobe_ftl::wear::Leveling;
 use strobe_ftl::{
     Allocation, BlockMap, BlockMapConfig, GcStream, Marks, Migration, PageMap, PageMapConfig, Recovery,
-    Temperature, TranslationConfig,
+    SlcConfig, Temperature, TranslationConfig, WhenFull,
 };
 use strobe_nand::{
-    ArrayTiming, ByteMedium, Chip, Class, Medium, Nand as _, NoMedium, StampMedium, SuspendConfig,
+    ArrayTiming, ByteMedium, CellTimes, Chip, Class, Medium, Nand as _, NoMedium, StampMedium, SuspendConfig,
     SwitchedTiming, Timing, TimingConfig, Untimed, WearConfig,
 };
 use strobe_types::{Geometry, GeometrySpec, SimTime};
 
 use crate::config::{
     AllocationName, CopyMode, DataMode, DriveConfig, GcMode, GcStreamName, Mapping, MigrationName,
-    NandConfig, PlacementName, ScheduleTable, SuspendTable, TemperatureName, TimesByPage, TranslationTable,
-    Victim, WearLevelingConfig, WearLevelingName, block_scheme,
+    NandConfig, PlacementName, ScheduleTable, SlcCacheTable, SlcTable, SuspendTable, TemperatureName,
+    TimesByPage, TranslationTable, Victim, WearLevelingConfig, WearLevelingName, WhenFullName, block_scheme,
 };
 use crate::device::Simulated;
 use crate::drive::Drive;
@@ -94,6 +94,7 @@ pub(crate) fn checked(config: &DriveConfig) -> Result<(Geometry, u32), BuildErro
     if nand.factory_bad_blocks >= geometry.blocks() {
         return Err(BuildError::AllBad { bad: nand.factory_bad_blocks, blocks: geometry.blocks() });
     }
+    check_slc(config, &geometry)?;
     check_time(config, &geometry)?;
     let logical = config.logical_units();
     match u32::try_from(logical) {
@@ -106,6 +107,35 @@ pub(crate) fn checked(config: &DriveConfig) -> Result<(Geometry, u32), BuildErro
         }
         _ => Err(BuildError::LogicalPages(logical)),
     }
+}
+
+/// Refuses an SLC cache on a drive that cannot have it.
+fn check_slc(config: &DriveConfig, geometry: &Geometry) -> Result<(), BuildError> {
+    let (slc, nand) = (&config.ftl.slc_cache, &config.nand);
+    if !slc.is_on() {
+        return Ok(());
+    }
+    if config.mapping()? != Mapping::Page {
+        return Err(BuildError::SlcMapping(config.ftl.mapping.clone()));
+    }
+    if nand.any_page_order {
+        return Err(BuildError::SlcPageOrder);
+    }
+    let (bits, pages) = (nand.slc.bits_per_cell, nand.pages_per_block);
+    // What is out of range is refused for that later.
+    if bits > 0 && !pages.is_multiple_of(bits) {
+        return Err(BuildError::SlcPages { bits, pages });
+    }
+    let blocks = geometry.blocks() - nand.factory_bad_blocks;
+    let (key, given) = match slc.static_blocks >= blocks {
+        true => ("static_blocks", slc.static_blocks),
+        false if slc.fold_at > slc.static_blocks.saturating_add(slc.dynamic_blocks) => {
+            let most = slc.static_blocks.saturating_add(slc.dynamic_blocks);
+            return Err(BuildError::SlcFoldAt { given: slc.fold_at, most });
+        }
+        false => ("dynamic_blocks", slc.dynamic_blocks),
+    };
+    if given >= blocks { Err(BuildError::SlcBlocks { key, given, blocks }) } else { Ok(()) }
 }
 
 /// Refuses marks and times that contradict each other.
@@ -136,7 +166,7 @@ fn check_time(config: &DriveConfig, geometry: &Geometry) -> Result<(), BuildErro
         return Err(BuildError::LeastLeft { given, program, erase });
     }
     let given = |blocks: u32| (blocks > 0).then_some(blocks);
-    let least = gc.min_free_blocks.max(geometry.planes() + 2);
+    let least = gc.min_free_blocks.max(least_kept(config, geometry));
     if let Some(pace) = given(gc.pace_blocks).filter(|&pace| pace <= least) {
         return Err(BuildError::Pace { pace, least });
     }
@@ -163,10 +193,17 @@ fn check_marks(config: &DriveConfig, geometry: &Geometry, logical_units: u32) ->
     }
 }
 
+/// Erased blocks that are always kept: one per plane, another if blocks always in SLC mode are emptied, and two more.
+fn least_kept(config: &DriveConfig, geometry: &Geometry) -> u32 {
+    let per_plane = 1 + u32::from(config.ftl.slc_cache.static_blocks > 0);
+    per_plane * geometry.planes() + 2
+}
+
 /// Good blocks, and how many of them are more than the logical units fill.
 fn good_and_spare(config: &DriveConfig, geometry: &Geometry, logical_units: u32) -> (u32, u32) {
     let blocks = geometry.blocks() - config.nand.factory_bad_blocks;
-    (blocks, blocks.saturating_sub(logical_units.div_ceil(geometry.units_per_block())))
+    let kept = config.ftl.slc_cache.static_blocks;
+    (blocks, blocks.saturating_sub(kept).saturating_sub(logical_units.div_ceil(geometry.units_per_block())))
 }
 
 /// The choices of a block-mapped scheme, if the configuration names one.
@@ -225,11 +262,24 @@ pub(crate) fn map_config(
         translation: (Mapping::named(&config.ftl.mapping) == Some(Mapping::Dftl))
             .then(|| translation(config)),
         marks: (gc.mode == GcMode::Background).then(|| marks(config, geometry, logical_units)),
+        slc: slc(config),
         free_first: config.ftl.placement == PlacementName::FreeFirst,
         durable: config.ftl.durable_map,
         map_blocks: config.ftl.map_blocks,
         seed,
     }
+}
+
+/// The SLC cache, if there is one.
+fn slc(config: &DriveConfig) -> Option<SlcConfig> {
+    let &SlcCacheTable { static_blocks, dynamic_blocks, fold_at, fold_idle_ns, when_full } =
+        &config.ftl.slc_cache;
+    let when_full = match when_full {
+        WhenFullName::Direct => WhenFull::Direct,
+        WhenFullName::Fold => WhenFull::Fold,
+    };
+    let slc = SlcConfig { static_blocks, dynamic_blocks, fold_at, fold_idle_ns, when_full };
+    config.ftl.slc_cache.is_on().then_some(slc)
 }
 
 /// When collection in the background begins, and when the host waits for it.
@@ -242,7 +292,7 @@ fn marks(config: &DriveConfig, geometry: &Geometry, logical_units: u32) -> Marks
     let (_, spare) = good_and_spare(config, geometry, logical_units);
     let most = (spare / 8).max(1);
     let lanes = geometry.planes();
-    let least = gc.min_free_blocks.max(lanes + 2);
+    let least = gc.min_free_blocks.max(least_kept(config, geometry));
     let or = |given: u32, automatic: u32| if given > 0 { given } else { automatic };
     // Room between the marks, if only the upper one is given.
     let highest = or(gc.soft_blocks, u32::MAX) - 1;
@@ -343,6 +393,7 @@ impl<'a> Plan<'a> {
             read_ns: read_ns.get(),
             program_ns: program_ns.get(),
             erase_ns,
+            slc: self.config.ftl.slc_cache.is_on().then(|| self.slc_times()),
             channel_mb_s,
             spare_bytes,
             cache_program,
@@ -350,6 +401,16 @@ impl<'a> Plan<'a> {
             suspend: self.suspend(),
         };
         ArrayTiming::new(config, &self.geometry)
+    }
+
+    fn slc_times(&self) -> CellTimes {
+        let SlcTable { read_ns, program_ns, erase_ns, .. } = self.config.nand.slc;
+        CellTimes { read_ns, program_ns, erase_ns }
+    }
+
+    /// Bits of a cell, if blocks can be in SLC mode; else 0.
+    pub(crate) fn slc_bits(&self) -> u32 {
+        if self.config.ftl.slc_cache.is_on() { self.config.nand.slc.bits_per_cell } else { 0 }
     }
 
     fn patience_ns(&self) -> [u64; Class::ALL.len()] {
@@ -383,7 +444,7 @@ impl<'a> Plan<'a> {
 
     fn chip<T: Timing, M: Medium>(&self, timing: T) -> Chip<T, M> {
         let chip = Chip::new(self.geometry.clone(), self.wear(), timing, self.seed);
-        if self.config.nand.any_page_order { chip.in_any_order() } else { chip }
+        if self.config.nand.any_page_order { chip.in_any_order() } else { chip.with_slc(self.slc_bits()) }
     }
 
     fn block_mapped<T, M>(&self, chip: Chip<T, M>) -> Result<Built, BuildError>

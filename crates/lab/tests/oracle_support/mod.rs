@@ -350,6 +350,7 @@ pub(crate) fn drive_config(
             channel_mb_s: 0,
             cache_program: false,
             suspend: Default::default(),
+            slc: Default::default(),
             endurance_pe: 0,
             factory_bad_blocks: 0,
             program_fail_rate: 0.0,
@@ -357,6 +358,7 @@ pub(crate) fn drive_config(
         },
         ftl: FtlConfig {
             log_blocks: 64,
+            slc_cache: Default::default(),
             translation: strobe_ssd::TranslationTable::default(),
             mapping: "page".to_owned(),
             mapping_unit_bytes: UNIT_BYTES,

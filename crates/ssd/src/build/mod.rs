@@ -155,10 +155,13 @@ fn check_time(config: &DriveConfig, geometry: &Geometry) -> Result<(), BuildErro
         }
         _ => {}
     }
-    let shortest = programs.shortest().min(nand.erase_ns);
+    let slc = config.ftl.slc_cache.is_on().then_some(&nand.slc);
+    let shortest_program = slc.map_or(u64::MAX, |slc| slc.program_ns).min(programs.shortest());
+    let shortest_erase = slc.map_or(u64::MAX, |slc| slc.erase_ns).min(nand.erase_ns);
+    let shortest = shortest_program.min(shortest_erase);
     if suspend.most > 0 && suspend.suspend_ns.saturating_add(suspend.resume_ns) >= shortest {
         let (given, program, erase) =
-            (suspend.suspend_ns + suspend.resume_ns, programs.shortest(), nand.erase_ns);
+            (suspend.suspend_ns + suspend.resume_ns, shortest_program, shortest_erase);
         return Err(BuildError::Suspend { given, program, erase });
     }
     if suspend.most > 0 && suspend.least_left_ns >= programs.longest().max(nand.erase_ns) {

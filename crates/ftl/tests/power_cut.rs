@@ -3,8 +3,8 @@
 use strobe_ftl::gc::Greedy;
 use strobe_ftl::wear::Leveling;
 use strobe_ftl::{
-    Allocation, GcStream, Marks, Migration, PageMap, PageMapConfig, RecoveryError, SlcConfig, TranslationConfig,
-    WhenFull,
+    Allocation, GcStream, Marks, Migration, PageMap, PageMapConfig, RecoveryError, SlcConfig,
+    TranslationConfig, WhenFull,
 };
 use strobe_nand::{ArrayTiming, CellTimes, Chip, TimingConfig, Untimed, WearConfig};
 use strobe_types::{Geometry, GeometrySpec, Prng, SimTime};
@@ -37,7 +37,8 @@ impl Case {
             config.capacity(&geometry, blocks).room_units() >= u64::from(units)
         };
         let logical_units = (1..geometry.units()).rev().find(fits)?;
-        let mut case = Self { spec, config: PageMapConfig { logical_units, ..choices }, wear, times, slc_bits: 0 };
+        let mut case =
+            Self { spec, config: PageMapConfig { logical_units, ..choices }, wear, times, slc_bits: 0 };
         if case.wears_out() {
             // Failing blocks eat what is spare.
             case.config.logical_units = logical_units.div_ceil(2);

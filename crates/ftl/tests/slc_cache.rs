@@ -81,7 +81,10 @@ impl Model {
 
     fn valid(&self, block: usize) -> Vec<u32> {
         let pages = self.blocks[block].pages.iter().enumerate();
-        pages.filter(|&(page, &lpn)| self.map[lpn as usize] == Some((block, page))).map(|(_, &lpn)| lpn).collect()
+        pages
+            .filter(|&(page, &lpn)| self.map[lpn as usize] == Some((block, page)))
+            .map(|(_, &lpn)| lpn)
+            .collect()
     }
 
     fn dynamic_left(&self) -> usize {
@@ -185,7 +188,8 @@ impl Model {
 
     fn empty(&mut self, block: usize, is_cached: bool) {
         for lpn in self.valid(block) {
-            let to = *self.open_gc.get_or_insert_with(|| self.free.pop_front().expect("the reserve suffices"));
+            let to =
+                *self.open_gc.get_or_insert_with(|| self.free.pop_front().expect("the reserve suffices"));
             self.program(to, lpn);
             self.counts.copies += 1;
             self.counts.folded += u64::from(is_cached);
@@ -266,7 +270,10 @@ fn compare(seed: u64) -> Counts {
     let mut ftl: TestMap =
         PageMap::new(chip, Sampled::new(blocks, Sampling::Fifo), config).expect("capacity was computed");
     let mut model = Model::new(slc, blocks as usize, pages as usize, bits as usize, config.logical_units);
-    let what = format!("seed {seed}: {bits} bits, {blocks} blocks of {pages}, {} units, {slc:?}", config.logical_units);
+    let what = format!(
+        "seed {seed}: {bits} bits, {blocks} blocks of {pages}, {} units, {slc:?}",
+        config.logical_units
+    );
     let mut stamps = vec![0; config.logical_units as usize];
     let (mut stamp, hot) = (0, 1 + rng.below(config.logical_units));
     for step in 0..400 {
@@ -342,7 +349,8 @@ fn fill(ftl: &mut TestMap) {
 #[test]
 fn a_fill_costs_two_programs_a_page_if_all_is_folded_and_one_if_it_goes_past_the_cache() {
     // Each block is folded as soon as it is full: in the end one is open, or about to be.
-    let folded = SlcConfig { static_blocks: 4, fold_at: 1, when_full: WhenFull::Fold, ..SlcConfig::default() };
+    let folded =
+        SlcConfig { static_blocks: 4, fold_at: 1, when_full: WhenFull::Fold, ..SlcConfig::default() };
     let mut ftl = half_full(folded);
     fill(&mut ftl);
     assert_eq!(ftl.nand().counts().total(NandOp::Program), 2 * 384);

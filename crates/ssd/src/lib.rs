@@ -34,8 +34,8 @@ pub use config::{
     AllocationName, ControllerConfig, CopyMode, DataMode, DriveConfig, FtlConfig, GcConfig, GcMode,
     GcStreamName, MAPPINGS, Mapping, MappingInfo, MigrationName, NVRAM_RANGES_MAX, NandConfig, NvramConfig,
     NvramError, NvramPolicyName, POLICIES, PlacementName, PolicyInfo, ScheduleTable, SectorRange,
-    SlcCacheTable, SlcTable, SuspendTable, TemperatureName, TimesByPage, TranslationTable, TrimConfig, Victim,
-    WearLevelingConfig, WearLevelingName, WhenFullName,
+    SlcCacheTable, SlcTable, SuspendTable, TemperatureName, TimesByPage, TranslationTable, TrimConfig,
+    Victim, WearLevelingConfig, WearLevelingName, WhenFullName,
 };
 pub use device::{Completion, Device, Inspect, PowerCut, Simulated, Underway};
 pub use drive::Drive;

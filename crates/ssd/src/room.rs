@@ -24,8 +24,11 @@ impl Room {
             None => map_config(config, &geometry, logical, 0).map_blocks(&geometry),
         };
         let block_bytes = u64::from(geometry.units_per_block()) * u64::from(geometry.unit_bytes());
-        let blocks_without_data =
-            config.nand.factory_bad_blocks.saturating_add(map).saturating_add(config.ftl.slc_cache.static_blocks);
+        let blocks_without_data = config
+            .nand
+            .factory_bad_blocks
+            .saturating_add(map)
+            .saturating_add(config.ftl.slc_cache.static_blocks);
         Ok(Self {
             raw_bytes: geometry.raw_bytes(),
             logical_bytes: u64::from(logical) * u64::from(geometry.unit_bytes()),

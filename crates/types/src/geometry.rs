@@ -404,7 +404,10 @@ mod tests {
                             assert_eq!(ppn, g.page(block, page));
                             assert_eq!(g.page_in_block(ppn), page);
                             let (channel, die) = (ChannelId::new(die / 3), DieId::new(die));
-                            assert_eq!(g.place(ppn), Place { block, channel, die, plane, page });
+                            assert_eq!(
+                                g.place(ppn),
+                                Place { block, channel, die, plane, page, mode: CellMode::Normal }
+                            );
                             ppa += 1;
                         }
                     }

@@ -347,7 +347,10 @@ impl<T: Timing, M: Medium> Nand for Chip<T, M> {
         if state.mode == mode {
             return;
         }
-        assert!(state.is_erased() && !state.bad, "flash rule broken: {id} is to be {mode:?} and is not erased");
+        assert!(
+            state.is_erased() && !state.bad,
+            "flash rule broken: {id} is to be {mode:?} and is not erased"
+        );
         assert!(self.slc_pages > 0, "flash rule broken: {id} cannot be in SLC mode");
         self.blocks[id.index()] = BlockState { mode, ..state }.into();
         self.keep_state(id, None);

@@ -2,7 +2,9 @@
 
 use std::ops::Range;
 
-use strobe_nand::{ArrayTiming, CellTimes, Class, PageTimes, SuspendConfig, Ticket, Timing, TimingConfig, When};
+use strobe_nand::{
+    ArrayTiming, CellTimes, Class, PageTimes, SuspendConfig, Ticket, Timing, TimingConfig, When,
+};
 use strobe_types::{BlockId, CellMode, Geometry, GeometrySpec, Place, Prng, SimTime};
 
 use crate::model::{CLASSES, Config, Kind, Model, Target, Then};
@@ -142,7 +144,10 @@ pub(crate) fn compare(seed: u64, operations: u32) -> Tally {
         .map(|block| {
             let place = geometry.place_of_block(BlockId::new(block));
             let (die, plane) = (place.die.index(), place.plane);
-            Block { target: Target { die, block: block as usize, plane, page: 0, slc: false }, pages: Vec::new() }
+            Block {
+                target: Target { die, block: block as usize, plane, page: 0, slc: false },
+                pages: Vec::new(),
+            }
         })
         .collect();
     let mut pair = Pair {

@@ -110,7 +110,11 @@ fn check_alike(info: &ImageInfo, plan: &Plan<'_>) -> Result<(), ImageProblem> {
     }
     let entries = |map: strobe_ftl::PageMapConfig| map.virtual_map_entries.to_string();
     let was_plan = Plan { config: was, geometry: info.geometry.clone(), ..*plan };
-    compare("bits of a cell for SLC mode (0: none)", was_plan.slc_bits().to_string(), plan.slc_bits().to_string());
+    compare(
+        "bits of a cell for SLC mode (0: none)",
+        was_plan.slc_bits().to_string(),
+        plan.slc_bits().to_string(),
+    );
     compare("drive.ftl.virtual_map_entries", entries(was_plan.map_config()), entries(plan.map_config()));
     if differences.is_empty() { Ok(()) } else { Err(ImageProblem::Unlike(differences.join("; "))) }
 }

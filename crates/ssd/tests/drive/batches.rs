@@ -2,7 +2,8 @@
 
 use strobe_nand::{Cause, NandOp, StampMedium};
 use strobe_ssd::{
-    DataMode, Device, DriveConfig, DriveStats, HostQueue, Inspect, Simulated, SlcCacheTable, WhenFullName, build,
+    DataMode, Device, DriveConfig, DriveStats, HostQueue, Inspect, Simulated, SlcCacheTable, WhenFullName,
+    build,
 };
 use strobe_types::{Op, Prng, Request, SimTime};
 

@@ -275,7 +275,10 @@ fn an_slc_cache_that_cannot_be_is_refused_with_key_and_cure() {
         |c| c.ftl.slc_cache.static_blocks = 9,
         &["the SLC cache leaves no room", "lower drive.ftl.slc_cache.static_blocks", "9 always in SLC mode"],
     );
-    refused(|c| c.ftl.slc_cache.static_blocks = 32, &["static_blocks is 32", "only 32 good blocks", "give less"]);
+    refused(
+        |c| c.ftl.slc_cache.static_blocks = 32,
+        &["static_blocks is 32", "only 32 good blocks", "give less"],
+    );
     refused(|c| c.ftl.slc_cache.dynamic_blocks = 40, &["dynamic_blocks is 40", "only 32 good blocks"]);
     refused(|c| c.ftl.slc_cache.fold_at = 3, &["fold_at is 3", "no more than 2 blocks", "0 to fold only"]);
     refused(|c| c.ftl.slc_cache.fold_idle_ns = 2_000_000_000_000, &["drive.ftl.slc_cache.fold_idle_ns"]);

@@ -181,12 +181,20 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             let is = |block, wanted| self.blocks.state(block) == wanted;
             let full = slc.full().iter().all(|&block| is(block, BlockState::Cached));
             ensure!(full, "the cache lists others as full");
-            ensure!(slc.full().len() == count(BlockState::Cached), "the cache lists {} as full", slc.full().len());
+            ensure!(
+                slc.full().len() == count(BlockState::Cached),
+                "the cache lists {} as full",
+                slc.full().len()
+            );
             let erased = slc.erased().all(|block| is(block, BlockState::Reserved));
             ensure!(erased, "the cache lists others as erased");
             ensure!(slc.erased().count() == count(BlockState::Reserved), "a block of the cache is lost");
             let in_use = self.blocks.usable().filter(|&block| self.is_cached(block)).count();
-            ensure!(in_use == slc.in_use() as usize, "the cache counts {} blocks, not {in_use}", slc.in_use());
+            ensure!(
+                in_use == slc.in_use() as usize,
+                "the cache counts {} blocks, not {in_use}",
+                slc.in_use()
+            );
         }
         let closed = count(BlockState::Closed);
         let candidates = self.policy.candidates() as usize;

@@ -3,8 +3,8 @@
 use strobe_types::Geometry;
 
 use super::background::Marks;
-use super::slc::SlcConfig;
 use super::sharing::Sharing;
+use super::slc::SlcConfig;
 use super::translation::TranslationConfig;
 use crate::capacity::{Capacity, Demand};
 use crate::frontier::Frontier;

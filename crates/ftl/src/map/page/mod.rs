@@ -152,7 +152,10 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             config.translation.is_none() || config.virtual_map_entries == 0,
             "demand paging goes with physical copies only"
         );
-        debug_assert!(config.translation.is_none() || config.slc.is_none(), "demand paging goes with no SLC cache");
+        debug_assert!(
+            config.translation.is_none() || config.slc.is_none(),
+            "demand paging goes with no SLC cache"
+        );
         let geometry = nand.geometry();
         let slc = config.slc.map(|how| Box::new(SlcCache::new(how, nand.slc_pages(), geometry)));
         let is_reserved = |block| slc.as_ref().is_some_and(|slc| slc.is_static(block));
@@ -176,7 +179,11 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             tick: 1,
             // 0 is what a page has whose program was cut short.
             sequence: u64::from(store.is_paged()),
-            stats: FtlStats { translation, slc: config.slc.map(|_| SlcStats::default()), ..FtlStats::default() },
+            stats: FtlStats {
+                translation,
+                slc: config.slc.map(|_| SlcStats::default()),
+                ..FtlStats::default()
+            },
             is_free_first,
             slc,
             background: Background::new(config.marks.filter(|_| nand.is_timed()), geometry),

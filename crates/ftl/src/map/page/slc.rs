@@ -77,7 +77,8 @@ impl SlcCache {
         let blocks = geometry.blocks() as usize;
         let mut is_static = vec![false; blocks];
         let per_plane = geometry.spec().blocks_per_plane;
-        let (each, rest) = (config.static_blocks / geometry.planes(), config.static_blocks % geometry.planes());
+        let (each, rest) =
+            (config.static_blocks / geometry.planes(), config.static_blocks % geometry.planes());
         for (at, plane) in (0..).zip(geometry.striped_planes()) {
             let end = ((plane + 1) * per_plane) as usize;
             let count = (each + u32::from(at < rest)).min(per_plane) as usize;

@@ -2,7 +2,8 @@
 
 use strobe_ssd::{
     BuildError, CopyMode, DataMode, DriveConfig, GcMode, GcStreamName, MigrationName, NvramPolicyName,
-    PlacementName, ScheduleTable, SectorRange, Simulated, SuspendTable, WearLevelingName, WhenFullName, build,
+    PlacementName, ScheduleTable, SectorRange, Simulated, SuspendTable, WearLevelingName, WhenFullName,
+    build,
 };
 use strobe_types::Prng;
 
@@ -151,8 +152,7 @@ fn slc_cache(config: &mut DriveConfig, rng: &mut Prng) {
     let suspend = &mut nand.suspend;
     (suspend.suspend_ns, suspend.resume_ns, suspend.least_left_ns) = (2, 3, pick(rng, &[0, 10]));
     let slc = &mut ftl.slc_cache;
-    (slc.static_blocks, slc.dynamic_blocks) =
-        pick(rng, &[(0, 6), (0, 20), (3, 0), (4, 10), (6, 3)]);
+    (slc.static_blocks, slc.dynamic_blocks) = pick(rng, &[(0, 6), (0, 20), (3, 0), (4, 10), (6, 3)]);
     slc.fold_at = pick(rng, &[0, 0, 2, 3]);
     slc.fold_idle_ns = pick(rng, &[1, 300, 5_000]);
     slc.when_full = pick(rng, &[WhenFullName::Direct, WhenFullName::Fold]);

@@ -75,7 +75,8 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// Folds one whole block after the other, where collection does not go in steps.
     fn fold_whole(&mut self) {
         let first = self.slc.as_deref().map(SlcCache::full).and_then(|full| full.front().copied());
-        let Some(block) = first.filter(|_| !self.background.is_collecting_whole && self.wants_to_fold()) else {
+        let Some(block) = first.filter(|_| !self.background.is_collecting_whole && self.wants_to_fold())
+        else {
             return;
         };
         if self.must_collect() {

@@ -4,12 +4,13 @@ mod aged;
 mod error;
 mod image;
 mod memory;
+mod slc;
 
 use strobe_ftl::gc::{AnyPolicy, Formula, Greedy, Kinetic, LinearScore, Sampled, Sampling, VictimPolicy};
 use strobe_ftl::wear::Leveling;
 use strobe_ftl::{
     Allocation, BlockMap, BlockMapConfig, GcStream, Marks, Migration, PageMap, PageMapConfig, Recovery,
-    SlcConfig, Temperature, TranslationConfig, WhenFull,
+    Temperature, TranslationConfig,
 };
 use strobe_nand::{
     ArrayTiming, ByteMedium, CellTimes, Chip, Class, Medium, Nand as _, NoMedium, StampMedium, SuspendConfig,
@@ -19,8 +20,8 @@ use strobe_types::{Geometry, GeometrySpec, SimTime};
 
 use crate::config::{
     AllocationName, CopyMode, DataMode, DriveConfig, GcMode, GcStreamName, Mapping, MigrationName,
-    NandConfig, PlacementName, ScheduleTable, SlcCacheTable, SlcTable, SuspendTable, TemperatureName,
-    TimesByPage, TranslationTable, Victim, WearLevelingConfig, WearLevelingName, WhenFullName, block_scheme,
+    NandConfig, PlacementName, ScheduleTable, SlcTable, SuspendTable, TemperatureName, TimesByPage,
+    TranslationTable, Victim, WearLevelingConfig, WearLevelingName, block_scheme,
 };
 use crate::device::Simulated;
 use crate::drive::Drive;
@@ -94,7 +95,7 @@ pub(crate) fn checked(config: &DriveConfig) -> Result<(Geometry, u32), BuildErro
     if nand.factory_bad_blocks >= geometry.blocks() {
         return Err(BuildError::AllBad { bad: nand.factory_bad_blocks, blocks: geometry.blocks() });
     }
-    check_slc(config, &geometry)?;
+    slc::check(config, &geometry)?;
     check_time(config, &geometry)?;
     let logical = config.logical_units();
     match u32::try_from(logical) {
@@ -107,35 +108,6 @@ pub(crate) fn checked(config: &DriveConfig) -> Result<(Geometry, u32), BuildErro
         }
         _ => Err(BuildError::LogicalPages(logical)),
     }
-}
-
-/// Refuses an SLC cache on a drive that cannot have it.
-fn check_slc(config: &DriveConfig, geometry: &Geometry) -> Result<(), BuildError> {
-    let (slc, nand) = (&config.ftl.slc_cache, &config.nand);
-    if !slc.is_on() {
-        return Ok(());
-    }
-    if config.mapping()? != Mapping::Page {
-        return Err(BuildError::SlcMapping(config.ftl.mapping.clone()));
-    }
-    if nand.any_page_order {
-        return Err(BuildError::SlcPageOrder);
-    }
-    let (bits, pages) = (nand.slc.bits_per_cell, nand.pages_per_block);
-    // What is out of range is refused for that later.
-    if bits > 0 && !pages.is_multiple_of(bits) {
-        return Err(BuildError::SlcPages { bits, pages });
-    }
-    let blocks = geometry.blocks() - nand.factory_bad_blocks;
-    let (key, given) = match slc.static_blocks >= blocks {
-        true => ("static_blocks", slc.static_blocks),
-        false if slc.fold_at > slc.static_blocks.saturating_add(slc.dynamic_blocks) => {
-            let most = slc.static_blocks.saturating_add(slc.dynamic_blocks);
-            return Err(BuildError::SlcFoldAt { given: slc.fold_at, most });
-        }
-        false => ("dynamic_blocks", slc.dynamic_blocks),
-    };
-    if given >= blocks { Err(BuildError::SlcBlocks { key, given, blocks }) } else { Ok(()) }
 }
 
 /// Refuses marks and times that contradict each other.
@@ -265,24 +237,12 @@ pub(crate) fn map_config(
         translation: (Mapping::named(&config.ftl.mapping) == Some(Mapping::Dftl))
             .then(|| translation(config)),
         marks: (gc.mode == GcMode::Background).then(|| marks(config, geometry, logical_units)),
-        slc: slc(config),
+        slc: slc::config_of(config),
         free_first: config.ftl.placement == PlacementName::FreeFirst,
         durable: config.ftl.durable_map,
         map_blocks: config.ftl.map_blocks,
         seed,
     }
-}
-
-/// The SLC cache, if there is one.
-fn slc(config: &DriveConfig) -> Option<SlcConfig> {
-    let &SlcCacheTable { static_blocks, dynamic_blocks, fold_at, fold_idle_ns, when_full } =
-        &config.ftl.slc_cache;
-    let when_full = match when_full {
-        WhenFullName::Direct => WhenFull::Direct,
-        WhenFullName::Fold => WhenFull::Fold,
-    };
-    let slc = SlcConfig { static_blocks, dynamic_blocks, fold_at, fold_idle_ns, when_full };
-    config.ftl.slc_cache.is_on().then_some(slc)
 }
 
 /// When collection in the background begins, and when the host waits for it.

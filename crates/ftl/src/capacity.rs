@@ -13,6 +13,10 @@ pub struct Demand {
     pub reserve_blocks: u32,
     /// Good blocks, not among the usable ones, in which the map is kept.
     pub map_blocks: u32,
+    /// Blocks, not among the usable ones, that are always in SLC mode: they pass on what they hold.
+    pub slc_blocks: u32,
+    /// Open blocks among `open_blocks` of the SLC cache.
+    pub slc_open_blocks: u32,
     /// Flash pages in a block.
     pub pages_per_block: u32,
     /// Mapping units in a page.
@@ -63,6 +67,18 @@ impl Capacity {
     }
 }
 
+impl CapacityError {
+    /// The demand of the same drive without an SLC cache.
+    fn without_slc(&self) -> Demand {
+        let Demand { usable_blocks, open_blocks, slc_blocks, slc_open_blocks, .. } = self.demand;
+        Demand {
+            usable_blocks: usable_blocks + slc_blocks,
+            open_blocks: open_blocks - slc_open_blocks,
+            ..self.demand
+        }
+    }
+}
+
 impl std::error::Error for CapacityError {}
 
 impl std::fmt::Display for CapacityError {
@@ -90,6 +106,22 @@ impl std::fmt::Display for CapacityError {
         )?;
         writeln!(f, "  {:>12} logical units asked for", d.logical_units)?;
         writeln!(f, "  {:>12} logical units can be served", self.room)?;
+        let slc = u64::from(d.slc_blocks) + u64::from(d.slc_open_blocks);
+        if slc > 0 {
+            writeln!(
+                f,
+                "  {:>12} blocks are the share of the SLC cache: {} always in SLC mode, {} open in it",
+                slc, d.slc_blocks, d.slc_open_blocks
+            )?;
+            if u64::from(d.logical_units) <= Capacity::new(self.without_slc()).room_units() {
+                return write!(
+                    f,
+                    "the SLC cache leaves no room: lower drive.ftl.slc_cache.static_blocks, or set it and \
+                     drive.ftl.slc_cache.dynamic_blocks to 0; or set drive.ftl.logical_pages to at most {}",
+                    self.room
+                );
+            }
+        }
         if self.room == 0 {
             return write!(
                 f,
@@ -98,7 +130,7 @@ impl std::fmt::Display for CapacityError {
             );
         }
         // Rounded up to four digits, so that following the advice is enough.
-        let with_map = physical + u64::from(d.map_blocks) * per_block;
+        let with_map = physical + u64::from(d.map_blocks + d.slc_blocks) * per_block;
         let spare = (with_map as f64 / self.room as f64 - 1.0) * 10_000.0;
         write!(
             f,
@@ -119,6 +151,8 @@ mod tests {
         open_blocks: 2,
         reserve_blocks: 3,
         map_blocks: 0,
+        slc_blocks: 0,
+        slc_open_blocks: 0,
         pages_per_block: 4,
         units_per_page: 1,
     };

@@ -37,6 +37,8 @@ pub(crate) struct Frontier {
     rows: Vec<Row>,
     /// Pages left in all open blocks.
     room: u32,
+    /// Pages of the blocks that it opens.
+    pages_per_block: u32,
 }
 
 impl Frontier {
@@ -49,7 +51,14 @@ impl Frontier {
         let step = if by_die { geometry.dies() as usize } else { 1 };
         let rows =
             lanes[..step].iter().map(|lane| Row { open: 0, die: lane.plane / planes_per_die }).collect();
-        Self { current: lanes[0], lanes, turn: 0, step, rows, room: 0 }
+        let pages_per_block = geometry.pages_per_block();
+        Self { current: lanes[0], lanes, turn: 0, step, rows, room: 0, pages_per_block }
+    }
+
+    /// The same for blocks that have only so many pages.
+    pub(crate) fn with_pages(self, pages_per_block: u32) -> Self {
+        debug_assert_eq!(self.room, 0, "a block is open");
+        Self { pages_per_block, ..self }
     }
 
     /// Whether the turn is with the first lane of all.
@@ -188,9 +197,9 @@ impl Frontier {
         let lane = &mut self.current;
         debug_assert_eq!(lane.next, lane.end, "lane has an open block");
         lane.next = geometry.page(block, 0).get();
-        lane.end = lane.next + geometry.pages_per_block();
+        lane.end = lane.next + self.pages_per_block;
         self.note_open(self.turn, geometry.die_of(block).get());
-        self.room += geometry.pages_per_block();
+        self.room += self.pages_per_block;
     }
 
     /// Notes that `pages` of [`Frontier::next_pages`] have been programmed and passes the turn.
@@ -231,7 +240,7 @@ impl Frontier {
     ) -> impl Iterator<Item = (u32, BlockId, u32)> + 'a {
         (0..self.lanes.len()).filter_map(move |at| {
             let lane = if at == self.turn { self.current } else { self.lanes[at] };
-            let programmed = geometry.pages_per_block() - (lane.end - lane.next);
+            let programmed = self.pages_per_block - (lane.end - lane.next);
             (lane.next < lane.end)
                 .then(|| (at as u32, geometry.block_of_page(Ppn::new(lane.next)), programmed))
         })
@@ -252,11 +261,11 @@ impl Frontier {
             return false;
         }
         let first = geometry.page(block, 0).get();
-        (lane_at.next, lane_at.end) = (first + pages, first + geometry.pages_per_block());
-        if pages < geometry.pages_per_block() {
+        (lane_at.next, lane_at.end) = (first + pages, first + self.pages_per_block);
+        if pages < self.pages_per_block {
             self.note_open(lane as usize, geometry.die_of(block).get());
         }
-        self.room += geometry.pages_per_block() - pages;
+        self.room += self.pages_per_block - pages;
         true
     }
 

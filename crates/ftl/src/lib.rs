@@ -21,9 +21,9 @@ pub mod wear;
 pub use capacity::{Capacity, CapacityError, Demand};
 pub use gc::{Allocation, GcStream, Migration, Temperature};
 pub use map::blocks::{BlockMap, BlockMapConfig, BlockMapError, BlockScheme};
-pub use map::page::{Marks, PageMap, PageMapConfig, Refresh, TranslationConfig};
+pub use map::page::{Marks, PageMap, PageMapConfig, Refresh, SlcConfig, TranslationConfig, WhenFull};
 pub use recovery::{Recovery, RecoveryError};
-pub use stats::{CopyStats, FtlStats, GcStats, MergeStats, TranslationStats};
+pub use stats::{CopyStats, FtlStats, GcStats, MergeStats, SlcStats, TranslationStats};
 pub use wear::WearSummary;
 
 use strobe_nand::{Cause, Nand, Payload, PowerCuts, Unit, When};
@@ -142,6 +142,14 @@ pub trait MappingScheme {
     /// Goes on with work in the background: flash has reported `token`, one of the scheme's own.
     fn go_on(&mut self, _token: u64) {}
 
+    /// Time without a command of the host after which [`MappingScheme::set_idle`] is to be called, in ns, if ever.
+    fn idle_after_ns(&self) -> Option<u64> {
+        None
+    }
+
+    /// The host has given no command for as long as [`MappingScheme::idle_after_ns`] says, or is back.
+    fn set_idle(&mut self, _is_idle: bool) {}
+
     /// Units that can be programmed in parallel in one step: one page on every lane of the host
     /// stream. A buffer above should hand over as many at a time.
     fn stripe_units(&self) -> u32 {
@@ -165,6 +173,11 @@ pub trait Inspectable: MappingScheme {
 
     /// Erased blocks at hand.
     fn free_blocks(&self) -> u32;
+
+    /// Blocks that hold something in SLC mode, or are about to; `None` without an SLC cache.
+    fn slc_blocks(&self) -> Option<u32> {
+        None
+    }
 
     /// Whether garbage collection is under way beside what the host does.
     fn is_collecting(&self) -> bool {

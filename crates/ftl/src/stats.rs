@@ -35,6 +35,21 @@ counters! {
         pub map_full_units: u64,
     }
 
+    /// What the SLC cache has done.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct SlcStats {
+        /// Units of the host written to blocks in SLC mode.
+        pub units_cached: u64,
+        /// Units of the host written directly to normal blocks.
+        pub units_direct: u64,
+        /// Blocks in SLC mode that were emptied; not among the victims of garbage collection.
+        pub blocks_folded: u64,
+        /// Valid units moved from there to normal blocks; not among those that garbage collection moved.
+        pub units_folded: u64,
+        /// Blocks in SLC mode that were erased.
+        pub blocks_erased: u64,
+    }
+
     /// Merges by kind.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct MergeStats {
@@ -84,6 +99,8 @@ pub struct FtlStats {
     pub merges: Option<MergeStats>,
     /// Demand paging, of a scheme whose map is paged.
     pub translation: Option<TranslationStats>,
+    /// The SLC cache, of a drive that has one.
+    pub slc: Option<SlcStats>,
     /// `host_units_written` when each block that went bad in use did, in order.
     pub bad_block_host_writes: Vec<u64>,
 }
@@ -95,12 +112,18 @@ impl FtlStats {
         self.copies = before.copies.and(&self.copies);
         self.merges = before.merges.combine(&self.merges, u64::saturating_add);
         self.translation = before.translation.combine(&self.translation, u64::saturating_add);
+        self.slc = before.slc.combine(&self.slc, u64::saturating_add);
         self.bad_block_host_writes.splice(0..0, before.bad_block_host_writes);
     }
 
     /// The counters of a scheme that merges.
     pub(crate) fn merges(&mut self) -> &mut MergeStats {
         self.merges.get_or_insert_default()
+    }
+
+    /// The counters of a drive with an SLC cache.
+    pub(crate) fn slc(&mut self) -> &mut SlcStats {
+        self.slc.get_or_insert_default()
     }
 
     /// The counters of a scheme whose map is paged.

@@ -9,5 +9,6 @@ mod flash_order;
 mod logical_copy;
 mod page_map;
 mod power_cut;
+mod slc_cache;
 mod torture;
 mod victims;

@@ -2,8 +2,11 @@
 
 use strobe_ftl::gc::Greedy;
 use strobe_ftl::wear::Leveling;
-use strobe_ftl::{Allocation, GcStream, Migration, PageMap, PageMapConfig, RecoveryError, TranslationConfig};
-use strobe_nand::{ArrayTiming, Chip, TimingConfig, Untimed, WearConfig};
+use strobe_ftl::{
+    Allocation, GcStream, Marks, Migration, PageMap, PageMapConfig, RecoveryError, SlcConfig,
+    TranslationConfig, WhenFull,
+};
+use strobe_nand::{ArrayTiming, CellTimes, Chip, TimingConfig, Untimed, WearConfig};
 use strobe_types::{Geometry, GeometrySpec, Prng, SimTime};
 
 use crate::torture::{Pace, Subject, TestChip, any_times, torture};
@@ -14,6 +17,8 @@ struct Case {
     config: PageMapConfig,
     wear: WearConfig,
     times: TimingConfig,
+    /// Bits of a cell, of drives with an SLC cache.
+    slc_bits: u32,
 }
 
 impl Case {
@@ -32,7 +37,8 @@ impl Case {
             config.capacity(&geometry, blocks).room_units() >= u64::from(units)
         };
         let logical_units = (1..geometry.units()).rev().find(fits)?;
-        let mut case = Self { spec, config: PageMapConfig { logical_units, ..choices }, wear, times };
+        let mut case =
+            Self { spec, config: PageMapConfig { logical_units, ..choices }, wear, times, slc_bits: 0 };
         if case.wears_out() {
             // Failing blocks eat what is spare.
             case.config.logical_units = logical_units.div_ceil(2);
@@ -66,7 +72,7 @@ impl<T: Pace> Subject<T> for Case {
 
     fn fresh(&self) -> Self::Ftl {
         let timing = T::of(self.times, &self.geometry());
-        let chip = Chip::new(self.geometry(), self.wear, timing, self.config.seed);
+        let chip = Chip::new(self.geometry(), self.wear, timing, self.config.seed).with_slc(self.slc_bits);
         PageMap::new(chip, self.policy(), self.config).expect("room")
     }
 
@@ -116,6 +122,73 @@ fn any_case(rng: &mut Prng) -> Option<Case> {
     };
     let fault_reserve = 3 * u32::from(wear.program_fail_rate > 0.0 || wear.endurance_pe.is_some());
     Case::new(spec, PageMapConfig { fault_reserve, ..config }, wear, any_times(rng))
+}
+
+/// A drive with an SLC cache, and more or less room for it; collection may go on in the background.
+fn any_slc_case(rng: &mut Prng) -> Option<Case> {
+    let mut pick = |choices: &[u32]| choices[rng.below(choices.len() as u32) as usize];
+    let bits = pick(&[2, 3, 4]);
+    let (pages, planes) = (bits * pick(&[1, 2, 3]), pick(&[1, 1, 2]));
+    let (channels, per_page) = (pick(&[1, 1, 2]), pick(&[1, 1, 2]));
+    let slc = SlcConfig {
+        static_blocks: pick(&[0, 2, 3, 5]),
+        dynamic_blocks: pick(&[0, 3, 6, 100]),
+        fold_at: pick(&[0, 0, 2, 5]),
+        fold_idle_ns: 100,
+        when_full: [WhenFull::Direct, WhenFull::Fold][pick(&[0, 1]) as usize],
+    };
+    let (share, pace) = (pick(&[1, 2, 3]), planes * channels + 4);
+    let marks = Marks { soft: pace + 2, pace, victims: pick(&[1, 2]), read_pages: 3 };
+    let goes_on = pick(&[0, 1]) == 1;
+    let (leveling, sorts, free_first) = (pick(&[0, 0, 1, 2]), pick(&[0, 0, 0, 1, 2]), pick(&[0, 1]) == 1);
+    let mut case = any_case(rng)?;
+    case.spec = GeometrySpec {
+        channels,
+        dies_per_channel: 1,
+        planes_per_die: planes,
+        blocks_per_plane: 28 / planes.min(channels) + 10,
+        pages_per_block: pages,
+        page_bytes: per_page * 512,
+        unit_bytes: 512,
+    };
+    case.config = PageMapConfig {
+        slc: Some(slc),
+        marks: goes_on.then_some(marks),
+        leveling: [None, Some(Leveling::Swap { threshold: 2 }), Some(Leveling::DualPool { threshold: 2 })]
+            [leveling as usize],
+        migration: [Migration::None, Migration::HotCold, Migration::Sorted][sorts as usize],
+        free_first,
+        translation: None,
+        ..case.config
+    };
+    let Case { spec, config, wear, times, .. } = case;
+    let mut case = Case::new(spec, config, wear, times)?;
+    case.slc_bits = bits;
+    case.times.slc = Some(CellTimes { read_ns: 3, program_ns: 15, erase_ns: 40 });
+    case.config.logical_units = (case.config.logical_units * share / 3).max(1);
+    Some(case)
+}
+
+/// Tortures drives with an SLC cache until there were `cuts` cuts.
+fn torture_slc_until<T: Pace>(cuts: u64, first_seed: u64) {
+    let (mut done, mut seed) = (0, first_seed);
+    while done < cuts {
+        if let Some(case) = any_slc_case(&mut Prng::new(seed)) {
+            done += torture::<T, _>(&case, seed, 60, 23);
+        }
+        seed += 1;
+    }
+    eprintln!("{done} cuts of drives with an SLC cache, seeds {first_seed}..{seed}");
+}
+
+#[test]
+fn nothing_durable_is_lost_of_an_slc_cache() {
+    torture_slc_until::<Untimed>(60_000, 1);
+}
+
+#[test]
+fn nothing_durable_is_lost_of_an_slc_cache_while_operations_are_on_their_way() {
+    torture_slc_until::<ArrayTiming>(60_000, 5000);
 }
 
 /// Tortures drives until there were `cuts` cuts.
@@ -168,4 +241,18 @@ fn nothing_durable_is_lost_in_a_million_cuts_in_time() {
 #[ignore = "minutes long: make test-long"]
 fn nothing_durable_is_lost_in_ten_million_cuts() {
     torture_until::<Untimed>(10_000_000, 1_000_000);
+}
+
+#[test]
+#[ignore = "minutes long: make test-long"]
+fn nothing_durable_is_lost_of_an_slc_cache_in_a_million_cuts() {
+    torture_slc_until::<Untimed>(1_000_000, 10_000);
+    torture_slc_until::<ArrayTiming>(2_000_000, 20_000);
+}
+
+/// At the end of its life a drive went on levelling wear in the background, on blocks that no epoch named.
+#[test]
+fn nothing_is_moved_at_the_end_of_life() {
+    let case = any_slc_case(&mut Prng::new(20_055)).expect("a drive");
+    torture::<ArrayTiming, _>(&case, 20_055, 60, 23);
 }

@@ -25,14 +25,14 @@ pub use medium::{
     BlockState, ByteMedium, Medium, NoMedium, OobRecord, Payload, StampMedium, Unit, UnitBytes,
 };
 pub use timing::{
-    ArrayTiming, Bus, Class, Occupancy, PageTimes, SuspendConfig, SwitchedTiming, Ticket, Timing,
+    ArrayTiming, Bus, CellTimes, Class, Occupancy, PageTimes, SuspendConfig, SwitchedTiming, Ticket, Timing,
     TimingConfig, Untimed, When,
 };
 pub use wear::WearConfig;
 
 use std::sync::Arc;
 
-use strobe_types::{BlockId, Geometry, Lpn, Ppa, Ppn, SimTime};
+use strobe_types::{BlockId, CellMode, Geometry, Lpn, Ppa, Ppn, SimTime};
 
 use medium::page_checksum;
 
@@ -169,7 +169,26 @@ pub trait Nand {
     /// cut short or failed, or the medium keeps nothing.
     fn read_meta(&mut self, after: When, ppn: Ppn, cause: Cause) -> (When, Option<Arc<[u8]>>);
 
-    /// Erases `block`.
+    /// Chooses what the cells of the erased `block` are used for, until its next erase; it can be chosen again until the first
+    /// program. Takes no time: it goes with that program.
+    fn set_mode(&mut self, block: BlockId, mode: CellMode) {
+        assert!(mode == CellMode::Normal, "flash rule broken: {block} cannot be in SLC mode");
+    }
+
+    /// Pages of a block in SLC mode; 0 if blocks cannot be.
+    fn slc_pages(&self) -> u32 {
+        0
+    }
+
+    /// Pages of `block` as its cells are used now.
+    fn pages_of(&self, block: BlockId) -> u32 {
+        match self.block(block).mode {
+            CellMode::Normal => self.geometry().pages_per_block(),
+            CellMode::Slc => self.slc_pages(),
+        }
+    }
+
+    /// Erases `block`. Then its cells are used as normal.
     fn erase(&mut self, after: When, block: BlockId, cause: Cause) -> Result<When, EraseFailed>;
 
     /// Takes `block` out of service for good (after a failed program). A power cut finds it so when everything issued

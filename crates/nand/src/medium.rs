@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use strobe_types::{BlockId, Geometry, Lpn, Ppa, Ppn};
+use strobe_types::{BlockId, CellMode, Geometry, Lpn, Ppa, Ppn};
 
 use crate::Cause;
 
@@ -163,6 +163,8 @@ pub struct BlockState {
     pub bad: bool,
     /// The last erase was cut short: it must be erased again before anything else.
     pub half_erased: bool,
+    /// What its cells are used for.
+    pub mode: CellMode,
 }
 
 impl BlockState {

@@ -250,6 +250,11 @@ pub trait Inspect {
     /// Erased blocks at hand.
     fn free_blocks(&self) -> u32;
 
+    /// Blocks that hold something in SLC mode, or are about to; `None` of a drive without an SLC cache.
+    fn slc_blocks(&self) -> Option<u32> {
+        None
+    }
+
     /// All counters since the drive was built, or its image opened.
     fn stats(&self) -> DriveStats;
 

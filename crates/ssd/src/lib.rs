@@ -34,8 +34,8 @@ pub use config::{
     AllocationName, ControllerConfig, CopyMode, DataMode, DriveConfig, FtlConfig, GcConfig, GcMode,
     GcStreamName, MAPPINGS, Mapping, MappingInfo, MigrationName, NVRAM_RANGES_MAX, NandConfig, NvramConfig,
     NvramError, NvramPolicyName, POLICIES, PlacementName, PolicyInfo, ReadRetryTable, RefreshTable,
-    ScheduleTable, SectorRange, SuspendTable, TemperatureName, TimesByPage, TranslationTable, TrimConfig,
-    Victim, WearLevelingConfig, WearLevelingName,
+    ScheduleTable, SectorRange, SlcCacheTable, SlcTable, SuspendTable, TemperatureName, TimesByPage,
+    TranslationTable, TrimConfig, Victim, WearLevelingConfig, WearLevelingName, WhenFullName,
 };
 pub use device::{Completion, Device, Inspect, PowerCut, Simulated, Underway};
 pub use drive::Drive;
@@ -47,7 +47,7 @@ pub use queue::{HostQueue, Pacing};
 pub use room::Room;
 pub use schema::KeyError;
 pub use stats::{DriveStats, HostCounts, NvramStats, StallStats};
-pub use strobe_ftl::{FtlError, MergeStats, Recovery, RecoveryError, TranslationStats};
+pub use strobe_ftl::{FtlError, MergeStats, Recovery, RecoveryError, SlcStats, TranslationStats};
 pub use strobe_nand::{Access, Damage, Image, ImageError, ImageInfo, Met, Scan};
 pub use target::{Requests, Target};
 pub use witness::Verdict;

@@ -283,7 +283,15 @@ impl<P: Payload> Nvram<P> {
 
     /// What departed as `number` is on flash.
     pub(crate) fn arrived(&mut self, number: u64) {
-        self.leaving_units -= self.leaving.remove(&number).map_or(0, |leaving| leaving.units.len());
+        if let Some(arrived) = self.leaving.remove(&number) {
+            self.leaving_units -= arrived.units.len();
+            // An older version that is still on its way, to a slower place, is not to come back.
+            for older in self.leaving.range_mut(..number).map(|(_, leaving)| leaving) {
+                let before = older.units.len();
+                older.units.retain(|(lpn, _)| arrived.units.iter().all(|(newer, _)| newer != lpn));
+                self.leaving_units -= before - older.units.len();
+            }
+        }
         self.early = self.early.min(self.units_without_place());
     }
 

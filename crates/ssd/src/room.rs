@@ -10,7 +10,8 @@ pub struct Room {
     pub raw_bytes: u64,
     /// Bytes offered to the host.
     pub logical_bytes: u64,
-    /// Bytes of flash that never hold data of the host: factory-bad blocks and the blocks of a durable map.
+    /// Bytes of flash on which no data of the host stays: factory-bad blocks, the blocks of a durable map, and those that
+    /// are always in SLC mode.
     pub reserved_bytes: u64,
 }
 
@@ -23,10 +24,15 @@ impl Room {
             None => map_config(config, &geometry, logical, 0).map_blocks(&geometry),
         };
         let block_bytes = u64::from(geometry.units_per_block()) * u64::from(geometry.unit_bytes());
+        let blocks_without_data = config
+            .nand
+            .factory_bad_blocks
+            .saturating_add(map)
+            .saturating_add(config.ftl.slc_cache.static_blocks);
         Ok(Self {
             raw_bytes: geometry.raw_bytes(),
             logical_bytes: u64::from(logical) * u64::from(geometry.unit_bytes()),
-            reserved_bytes: u64::from(config.nand.factory_bad_blocks.saturating_add(map)) * block_bytes,
+            reserved_bytes: u64::from(blocks_without_data) * block_bytes,
         })
     }
 

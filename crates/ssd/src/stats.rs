@@ -1,6 +1,6 @@
 //! What a drive has done, as plain numbers.
 
-use strobe_ftl::{CopyStats, GcStats, MergeStats, TranslationStats};
+use strobe_ftl::{CopyStats, GcStats, MergeStats, SlcStats, TranslationStats};
 use strobe_nand::{Class, NandOp, Occupancy, OpCounts};
 use strobe_types::{Geometry, counters};
 
@@ -88,6 +88,8 @@ counters! {
         pub merges: Option<MergeStats>,
         /// Demand paging of the map; `None` if the mapping scheme does not page.
         pub translation: Option<TranslationStats>,
+        /// SLC cache; `None` if the drive has none.
+        pub slc: Option<SlcStats>,
         /// Units that copy commands copied whole.
         pub copies: CopyStats,
         /// Non-volatile write cache; `None` if the drive has none.

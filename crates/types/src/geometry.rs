@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::{BlockId, ChannelId, DieId, Divisor, Lba, Lpn, Ppa, Ppn, SECTOR_BYTES};
+use crate::{BlockId, CellMode, ChannelId, DieId, Divisor, Lba, Lpn, Ppa, Ppn, SECTOR_BYTES};
 
 /// The numbers that define a [`Geometry`], as they appear in a configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,6 +80,8 @@ pub struct Place {
     pub plane: u32,
     /// The page within the block (0 for an erase).
     pub page: u32,
+    /// What its cells are used for. Only flash knows; the geometry says normal.
+    pub mode: CellMode,
 }
 
 /// The shape of the drive's flash. The only place where addresses of one kind become another.
@@ -359,6 +361,7 @@ impl Geometry {
             die,
             plane: self.plane_of(block) - die.get() * self.spec.planes_per_die,
             page: ppn.get() - block.get() * self.spec.pages_per_block,
+            mode: CellMode::Normal,
         }
     }
 
@@ -401,7 +404,10 @@ mod tests {
                             assert_eq!(ppn, g.page(block, page));
                             assert_eq!(g.page_in_block(ppn), page);
                             let (channel, die) = (ChannelId::new(die / 3), DieId::new(die));
-                            assert_eq!(g.place(ppn), Place { block, channel, die, plane, page });
+                            assert_eq!(
+                                g.place(ppn),
+                                Place { block, channel, die, plane, page, mode: CellMode::Normal }
+                            );
                             ppa += 1;
                         }
                     }

@@ -8,6 +8,7 @@
 //! [`named!`] an enum whose variants have names, [`defaults!`] a struct whose fields have defaults.
 
 mod addr;
+mod cells;
 mod counters;
 mod defaults;
 mod divide;
@@ -20,6 +21,7 @@ mod request;
 mod time;
 
 pub use addr::{BlockId, ChannelId, DieId, Lba, Lpn, Ppa, Ppn, SECTOR_BYTES};
+pub use cells::CellMode;
 pub use counters::Counters;
 pub use divide::Divisor;
 pub use geometry::{Geometry, GeometryError, GeometrySpec, Place};

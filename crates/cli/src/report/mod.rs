@@ -18,7 +18,8 @@ use strobe_lab::numbers::times;
 pub use strobe_lab::numbers::{bytes, count, duration, trimmed};
 use strobe_lab::power::{PowerCutResult, RecoveryResult};
 use strobe_lab::result::{
-    ByCause, CopyResult, DiesResult, MergeResult, NandResult, RunResult, TranslationResult, WearResult,
+    ByCause, CopyResult, DiesResult, MergeResult, NandResult, RunResult, SlcResult, TranslationResult,
+    WearResult,
 };
 use strobe_lab::{Sample, SteadyRounds, WindowVerdict, WorkloadConfig};
 
@@ -51,6 +52,7 @@ pub fn summary(result: &RunResult) -> String {
         result.copy.as_ref().map(copy_line),
         result.merges.as_ref().map(merge_line),
         result.translation.as_ref().map(translation_line),
+        result.slc.as_ref().map(slc_line),
         Some(wear_picture(&result.wear, result.config.drive.nand.endurance_pe)),
         lifetime_picture(&result.wear),
         series_picture(result),
@@ -91,6 +93,7 @@ pub fn linux_summary(result: &strobe_lab::linux::LinuxResult) -> String {
         result.copy.as_ref().map(copy_line),
         result.merges.as_ref().map(merge_line),
         result.translation.as_ref().map(translation_line),
+        result.slc.as_ref().map(slc_line),
         guest.drive_error.as_ref().map(|error| format!("note: the guest saw an error of the drive: {error}")),
     ];
     for line in lines.into_iter().flatten() {
@@ -226,6 +229,18 @@ fn translation_line(paging: &TranslationResult) -> String {
         count(paging.tp_reads),
         count(paging.tp_programs),
         count(paging.gc_tp_updates)
+    )
+}
+
+/// What the SLC cache came to.
+fn slc_line(slc: &SlcResult) -> String {
+    let written = (slc.units_cached + slc.units_direct).max(1) as f64;
+    format!(
+        "SLC cache: took {:.2} % of what was written; {} pages folded from {} blocks, {} blocks in use at the end",
+        100.0 * slc.units_cached as f64 / written,
+        count(slc.units_folded),
+        count(slc.blocks_folded),
+        count(slc.blocks_in_use.into())
     )
 }
 

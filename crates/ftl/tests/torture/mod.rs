@@ -202,7 +202,12 @@ impl<'a, T: Timing, S: Subject<T>> Run<'a, T, S> {
                     }
                 }
                 4 => while !self.is_there(done) && self.pass(rng, look) {},
-                _ => self.drain(rng, look),
+                _ => {
+                    // Nobody comes until all is quiet.
+                    self.drive.set_idle(true);
+                    self.drain(rng, look);
+                    self.drive.set_idle(false);
+                }
             }
         }
         true
@@ -266,6 +271,10 @@ impl<'a, T: Timing, S: Subject<T>> Run<'a, T, S> {
         nand.run(next);
         self.look(rng, look);
         self.settle();
+        let mut tokens = Vec::new();
+        self.drive.nand_mut().reported(&mut tokens);
+        tokens.into_iter().for_each(|token| self.drive.go_on(token));
+        self.look(rng, look);
         true
     }
 

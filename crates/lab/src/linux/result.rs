@@ -14,7 +14,7 @@ use crate::numbers::ratio;
 use crate::record::Record;
 use crate::result::{
     CopyResult, DiesResult, GcResult, HostResult, Job, MergeResult, NandResult, NvramResult, SCHEMA_VERSION,
-    TranslationResult, WearResult,
+    SlcResult, TranslationResult, WearResult,
 };
 
 /// The result of a command in a guest. Counters cover the measured window: from the start of the command
@@ -56,6 +56,9 @@ pub struct LinuxResult {
     /// Demand paging of the map, of a drive that does it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub translation: Option<TranslationResult>,
+    /// SLC cache, of a drive that has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slc: Option<SlcResult>,
     /// Wear of the drive at the end.
     pub wear: WearResult,
     /// Time.
@@ -160,6 +163,7 @@ impl LinuxResult {
             nvram: stats.nvram.map(NvramResult::from),
             merges: stats.merges.map(MergeResult::from),
             translation: stats.translation.map(TranslationResult::from),
+            slc: SlcResult::of(&stats, outcome.drive.slc_blocks()),
             wear: WearResult::of(outcome.drive.wear(), None),
             time: LinuxTime {
                 virtual_ns,

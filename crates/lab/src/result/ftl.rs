@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 use strobe_ftl::{CopyStats, GcStats};
-use strobe_ssd::{CommandKind, DriveStats, MergeStats, NvramStats, TranslationStats};
+use strobe_ssd::{CommandKind, DriveStats, MergeStats, NvramStats, SlcStats, TranslationStats};
 
 use crate::numbers::ratio;
 
@@ -63,6 +63,32 @@ counters_of! {
         pub tp_programs: u64,
         /// Of these, because garbage collection had moved units whose entries were not cached.
         pub gc_tp_updates: u64,
+    }
+}
+
+/// SLC cache, in mapping units and blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct SlcResult {
+    /// Units of the host written to blocks in SLC mode.
+    pub units_cached: u64,
+    /// Units of the host written directly to normal blocks.
+    pub units_direct: u64,
+    /// Blocks in SLC mode that were emptied; not among the victims of garbage collection.
+    pub blocks_folded: u64,
+    /// Valid units moved from there to normal blocks; not among those that garbage collection moved. Flash operations for
+    /// it count under the cause gc.
+    pub units_folded: u64,
+    /// Blocks in SLC mode that were erased.
+    pub blocks_erased: u64,
+    /// Blocks that hold something in SLC mode, or are open in it, at the end.
+    pub blocks_in_use: u32,
+}
+
+impl SlcResult {
+    pub(crate) fn of(stats: &DriveStats, blocks_in_use: Option<u32>) -> Option<Self> {
+        let SlcStats { units_cached, units_direct, blocks_folded, units_folded, blocks_erased } = stats.slc?;
+        let blocks_in_use = blocks_in_use.unwrap_or(0);
+        Some(Self { units_cached, units_direct, blocks_folded, units_folded, blocks_erased, blocks_in_use })
     }
 }
 

@@ -8,7 +8,7 @@ mod nand;
 mod wear;
 
 pub use dies::{DiesResult, HeldBy};
-pub use ftl::{CopyResult, GcResult, MergeResult, NvramResult, TranslationResult};
+pub use ftl::{CopyResult, GcResult, MergeResult, NvramResult, SlcResult, TranslationResult};
 pub use host::{HostOp, HostResult};
 pub use jobs::{Clat, Job, JobOp, JobSync};
 pub use nand::{ByCause, Causes, NandResult};
@@ -91,6 +91,9 @@ pub struct RunResult {
     /// Demand paging of the map, of a drive that does it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub translation: Option<TranslationResult>,
+    /// SLC cache, of a drive that has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slc: Option<SlcResult>,
     /// Wear of the drive at the end.
     pub wear: WearResult,
     /// Counters under the names nvme-cli uses, since the drive was new or its image was opened.

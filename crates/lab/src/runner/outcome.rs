@@ -13,7 +13,7 @@ use crate::numbers::{count, ratio};
 use crate::record::Record;
 use crate::result::{
     CopyResult, DiesResult, GcResult, HostResult, Job, MergeResult, NandResult, NvramResult, RunResult,
-    SCHEMA_VERSION, SimResult, Smart, TimeResult, TranslationResult, WearResult,
+    SCHEMA_VERSION, SimResult, SlcResult, Smart, TimeResult, TranslationResult, WearResult,
 };
 use crate::series::SteadyState;
 use crate::steady::SteadyRounds;
@@ -118,6 +118,7 @@ impl Runner<'_> {
             nvram: window.nvram.map(NvramResult::from),
             merges: window.merges.map(MergeResult::from),
             translation: window.translation.map(TranslationResult::from),
+            slc: SlcResult::of(&window, drive.slc_blocks()),
             smart: Smart::of(&drive.stats(), &wear, geometry, experiment),
             wear,
             time: TimeResult { virtual_ns, wall_s: Some(watch.wall_s()), cpu_s: Some(cpu_s) },

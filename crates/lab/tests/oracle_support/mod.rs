@@ -351,6 +351,7 @@ pub(crate) fn drive_config(
             cache_program: false,
             suspend: Default::default(),
             read_retry: Default::default(),
+            slc: Default::default(),
             endurance_pe: 0,
             factory_bad_blocks: 0,
             program_fail_rate: 0.0,
@@ -358,6 +359,7 @@ pub(crate) fn drive_config(
         },
         ftl: FtlConfig {
             log_blocks: 64,
+            slc_cache: Default::default(),
             translation: strobe_ssd::TranslationTable::default(),
             mapping: "page".to_owned(),
             mapping_unit_bytes: UNIT_BYTES,

@@ -1,6 +1,7 @@
-//! The chip model: flash rules, out-of-band area, wear. `tear.rs` says what a power cut does to it.
+//! The chip model: flash rules, out-of-band area, wear. `make.rs` makes chips, `tear.rs` says what a power cut does to it.
 
 mod block;
+mod make;
 mod retry;
 mod tear;
 #[cfg(test)]
@@ -9,27 +10,19 @@ mod undo;
 
 use std::sync::Arc;
 
-use strobe_types::{BlockId, Geometry, Lpn, Ppa, Ppn, Prng, SimTime, prefetch_write};
+use strobe_types::{BlockId, CellMode, Geometry, Lpn, Place, Ppa, Ppn, Prng, SimTime, prefetch_write};
 
 use crate::cut::Cuts;
-use crate::wear::factory_bad;
 use crate::{
     BlockState, Cause, Class, EraseFailed, Medium, Nand, NandOp, OobRecord, OpCounts, ProgramFailed, Timing,
     Unit, WearConfig, When,
 };
 use block::Block;
+pub(crate) use make::Restored;
 use retry::Retries;
 use undo::OnTheirWay;
 
 pub use retry::{RetryConfig, Stress};
-
-/// What a chip knows beside what its medium keeps, as read back from an image.
-pub(crate) struct Restored {
-    /// LPN of each programmed unit, [`PADDING`] where there is none.
-    pub(crate) oob_lpn: Vec<u32>,
-    pub(crate) blocks: Vec<BlockState>,
-    pub(crate) counts: OpCounts,
-}
 
 /// An exact model of a flash array in memory.
 ///
@@ -44,6 +37,8 @@ pub struct Chip<T, M: Medium> {
     counts: OpCounts,
     wear: WearConfig,
     faults: Prng,
+    /// Pages of a block in SLC mode; 0: no block can be.
+    slc_pages: u32,
     /// Which pages are programmed, on chips that take them in any order.
     programmed: Option<Vec<bool>>,
     /// Whether programs can fail or power can be cut: then they go page by page.
@@ -61,104 +56,19 @@ pub struct Chip<T, M: Medium> {
 pub(crate) const PADDING: u32 = u32::MAX;
 
 impl<T: Timing, M: Medium> Chip<T, M> {
-    /// A fresh array: every block erased, factory-bad ones marked.
-    ///
-    /// `seed` decides which blocks are bad and which programs fail.
-    pub fn new(geometry: Geometry, wear: WearConfig, timing: T, seed: u64) -> Self {
-        let medium = M::new(&geometry);
-        Self::on_medium(geometry, wear, timing, seed, medium)
-    }
-
-    /// [`Chip::new`] on a given medium, which is empty.
-    pub(crate) fn on_medium(geometry: Geometry, wear: WearConfig, timing: T, seed: u64, medium: M) -> Self {
-        let bad = factory_bad(geometry.blocks(), &wear, seed);
-        let fresh = Restored {
-            oob_lpn: vec![0; geometry.units() as usize],
-            blocks: bad.into_iter().map(|bad| BlockState { bad, ..BlockState::default() }).collect(),
-            counts: OpCounts::default(),
-        };
-        Self::restore(geometry, wear, timing, seed, medium, fresh)
-    }
-
-    /// The chip that was kept as `restored` and `medium`.
-    pub(crate) fn restore(
-        geometry: Geometry,
-        wear: WearConfig,
-        timing: T,
-        seed: u64,
-        medium: M,
-        restored: Restored,
-    ) -> Self {
-        let Restored { oob_lpn, blocks, counts } = restored;
-        Self {
-            oob_lpn,
-            blocks: blocks.into_iter().map(Block::from).collect(),
-            programmed: None,
-            page_by_page: wear.program_fail_rate > 0.0,
-            wear,
-            // Not the same chances again as when the array was new.
-            faults: Prng::derive(seed.wrapping_add(counts.changes()), "program-fail"),
-            counts,
-            cuts: Cuts::default(),
-            on_their_way: OnTheirWay::default(),
-            retries: None,
-            timing,
-            medium,
-            geometry,
-        }
-    }
-
-    /// The same, fresh, chip for programs in any order of the pages of a block, each once between erases,
-    /// as small-page single-level chips allow (Samsung K9F1208: only the number of partial programs of a
-    /// page is limited). Larger pages and more levels per cell disturb their neighbours and must be
-    /// programmed in order.
-    #[must_use]
-    pub fn in_any_order(mut self) -> Self {
-        self.programmed = Some(vec![false; self.geometry.pages() as usize]);
-        self
-    }
-
-    /// The same chip with the times of `timing`. Nothing may be on its way.
-    pub fn with_timing<U: Timing>(self, timing: U) -> Chip<U, M> {
-        debug_assert!(self.timing.next_event().is_none(), "an operation is on its way");
-        let cuts = Cuts::default();
-        let Self {
-            geometry,
-            oob_lpn,
-            blocks,
-            counts,
-            wear,
-            faults,
-            programmed,
-            page_by_page,
-            retries,
-            medium,
-            ..
-        } = self;
-        let on_their_way = OnTheirWay::default();
-        Chip {
-            geometry,
-            oob_lpn,
-            blocks,
-            counts,
-            wear,
-            faults,
-            programmed,
-            page_by_page,
-            cuts,
-            on_their_way,
-            retries,
-            timing,
-            medium,
-        }
-    }
-
     /// Bytes of host memory a chip of this geometry needs.
     pub fn memory_bytes(geometry: &Geometry) -> u64 {
         let (per_unit, per_page) = M::footprint(geometry);
         u64::from(geometry.units()) * (4 + per_unit)
             + u64::from(geometry.pages()) * per_page
             + u64::from(geometry.blocks()) * std::mem::size_of::<Block>() as u64
+    }
+
+    /// Where a page lies, with what its cells are used for.
+    #[inline(always)]
+    fn place(&self, ppn: Ppn) -> Place {
+        let place = self.geometry.place(ppn);
+        Place { mode: self.blocks[place.block.index()].mode(), ..place }
     }
 
     /// Pages that `units` units fill, the last one perhaps in part; none at all are a page of padding.
@@ -195,14 +105,16 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         cause: Cause,
     ) -> When {
         let per_page = self.geometry.units_per_page();
+        let mode = match T::TIMED {
+            true => self.blocks[self.geometry.block_of_page(first).index()].mode(),
+            false => CellMode::Normal,
+        };
         let geometry = &self.geometry;
+        let place = |at| Place { mode, ..geometry.place(first.plus(at)) };
         // Pages of a block are programmed in order: when the last one is there all are.
         let done = match pages {
-            1 => self.timing.program(after, program_class(cause), || geometry.place(first)),
-            _ => {
-                let place = |at| geometry.place(first.plus(at));
-                self.timing.programs(after, program_class(cause), pages, place)
-            }
+            1 => self.timing.program(after, program_class(cause), || place(0)),
+            _ => self.timing.programs(after, program_class(cause), pages, place),
         };
         for page in 0..pages {
             let ppn = first.plus(page);
@@ -247,6 +159,10 @@ impl<T: Timing, M: Medium> Chip<T, M> {
             block.pages_programmed == page && page + pages <= self.geometry.pages_per_block(),
             "flash rule broken: program of {pages} pages from {page} of block {id}, page {} is next",
             block.pages_programmed
+        );
+        assert!(
+            block.mode() == CellMode::Normal || page + pages <= self.slc_pages,
+            "flash rule broken: program of {pages} pages from {page} of block {id}, which is in SLC mode"
         );
         block.pages_programmed = page + pages;
     }
@@ -353,8 +269,13 @@ impl<T: Timing, M: Medium> Nand for Chip<T, M> {
             let programmed = self.timing.last_program(|| self.geometry.place(ppn));
             after = self.timing.both(after, programmed);
         }
+        let (geometry, blocks) = (&self.geometry, &self.blocks);
+        let place = || {
+            let place = geometry.place(ppn);
+            Place { mode: blocks[place.block.index()].mode(), ..place }
+        };
         for _ in 0..times {
-            after = self.timing.read(after, read_class(cause), units, || self.geometry.place(ppn));
+            after = self.timing.read(after, read_class(cause), units, place);
         }
         after
     }
@@ -381,7 +302,8 @@ impl<T: Timing, M: Medium> Nand for Chip<T, M> {
             }
             run.iter().for_each(|&(ppn, units)| self.assert_readable(ppn, units));
             self.counts.add_many(NandOp::Read, cause, run.len() as u64);
-            let place = |at: u32| self.geometry.place(run[at as usize].0);
+            let mode = self.blocks[self.geometry.block_of_page(first).index()].mode();
+            let place = |at: u32| Place { mode, ..self.geometry.place(run[at as usize].0) };
             done = self.timing.reads(When::START, read_class(cause), units, run.len() as u32, place);
         }
         done
@@ -431,7 +353,8 @@ impl<T: Timing, M: Medium> Nand for Chip<T, M> {
             return Err(ProgramFailed { programmed: 0, at });
         }
         self.medium.store_meta(ppn, bytes, cause);
-        let done = self.timing.program(after, program_class(cause), || self.geometry.place(ppn));
+        let place = self.place(ppn);
+        let done = self.timing.program(after, program_class(cause), || place);
         self.track_program(done, ppn, cause);
         Ok(done)
     }
@@ -441,13 +364,32 @@ impl<T: Timing, M: Medium> Nand for Chip<T, M> {
         (arrived, self.medium.load_meta(ppn))
     }
 
+    fn set_mode(&mut self, id: BlockId, mode: CellMode) {
+        let state = self.block(id);
+        if state.mode == mode {
+            return;
+        }
+        assert!(
+            state.is_erased() && !state.bad,
+            "flash rule broken: {id} is to be {mode:?} and is not erased"
+        );
+        assert!(self.slc_pages > 0, "flash rule broken: {id} cannot be in SLC mode");
+        self.blocks[id.index()] = BlockState { mode, ..state }.into();
+        self.keep_state(id, None);
+    }
+
+    fn slc_pages(&self) -> u32 {
+        self.slc_pages
+    }
+
     fn erase(&mut self, after: When, id: BlockId, cause: Cause) -> Result<When, EraseFailed> {
         assert!(!self.block(id).bad, "flash rule broken: erase of bad block {id}");
         if self.cuts.is_planned() {
             self.cut(|flash| flash.tear_block(id));
         }
         self.counts.add(NandOp::Erase, cause);
-        let done = self.timing.erase(after, Class::Erase, || self.geometry.place_of_block(id));
+        let place = self.place(self.geometry.page(id, 0));
+        let done = self.timing.erase(after, Class::Erase, || place);
         self.track_erase(done, id, cause);
         let erases = self.block(id).erase_count;
         if self.wear.endurance_pe.is_some_and(|limit| erases >= limit) {

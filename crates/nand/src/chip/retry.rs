@@ -1,7 +1,7 @@
 //! Reads that have to be repeated: the cells have leaked, or reads have disturbed them, and the first reference
 //! voltages give more wrong bits than the code corrects.
 
-use strobe_types::{BlockId, Ppn, Prng, SimTime};
+use strobe_types::{BlockId, CellMode, Ppn, Prng, SimTime};
 
 use super::Chip;
 use crate::{Medium, Timing};
@@ -13,7 +13,7 @@ use crate::{Medium, Timing};
 /// times, where the block has been erased `c` thousand times, its first page was programmed `d` days ago, and `r` thousand
 /// reads of its pages have happened since its erase. That wear, retention and reads add to it, and that wear makes
 /// retention worse, is what characterisations show (Park et al., ASPLOS 2021, on 160 chips); the factors are those of
-/// your chips.
+/// your chips. Pages of blocks in SLC mode need none.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RetryConfig {
     /// Retries of a page on new flash.
@@ -89,13 +89,19 @@ impl<T: Timing, M: Medium> Chip<T, M> {
     #[cold]
     pub(super) fn times_to_read(&mut self, ppn: Ppn) -> u32 {
         let id = self.geometry.block_of_page(ppn);
-        let erases = self.blocks[id.index()].state().erase_count;
+        let state = self.blocks[id.index()].state();
+        let erases = state.erase_count;
         let now = self.timing.now();
         let Some(retries) = &mut self.retries else { return 1 };
         let stress = retries.stress[id.index()];
         let seconds = now.as_ns().saturating_sub(stress.since.as_ns()) as f64 / 1e9;
         let days = seconds * retries.config.days_per_second;
-        let again = retries.of(ppn, erases, retries.config.mean(erases, stress.reads, days));
+        // One bit per cell leaves room for errors.
+        let again = if state.mode == CellMode::Slc {
+            0
+        } else {
+            retries.of(ppn, erases, retries.config.mean(erases, stress.reads, days))
+        };
         let stress = &mut retries.stress[id.index()];
         stress.reads = stress.reads.saturating_add(1 + again);
         retries.done += u64::from(again);

@@ -4,7 +4,7 @@ use strobe_types::{BlockId, Ppn};
 
 use super::{Block, Chip, PADDING};
 use crate::cut::{CutPlan, Cuts, Met, PowerCuts, Snapshot};
-use crate::{Cause, Medium, NandOp, Timing};
+use crate::{Cause, Medium, Nand as _, NandOp, Timing};
 
 impl<T: Timing, M: Medium> Chip<T, M> {
     /// Takes the snapshots planned for the next operation; `tear` does to a copy of the array what the
@@ -22,14 +22,28 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         let mut cuts = std::mem::take(&mut self.cuts);
         let copy = || Self { page_by_page: self.wear.program_fail_rate > 0.0, ..self.clone() };
         if before {
-            cuts.taken.push(Snapshot { operation, begun: false, met: Met::default(), flash: copy() });
+            let mut flash = copy();
+            flash.forget_unused_modes();
+            cuts.taken.push(Snapshot { operation, begun: false, met: Met::default(), flash });
         }
         if during {
             let mut flash = copy();
             tear(&mut flash);
+            flash.forget_unused_modes();
             cuts.taken.push(Snapshot { operation, begun: true, met: Met::default(), flash });
         }
         self.cuts = cuts;
+    }
+
+    /// The mode of a block goes with its first program: one that has been chosen and has none yet is lost.
+    pub(super) fn forget_unused_modes(&mut self) {
+        (0..self.blocks.len() as u32).map(BlockId::new).for_each(|block| self.forget_unused_mode(block));
+    }
+
+    pub(super) fn forget_unused_mode(&mut self, block: BlockId) {
+        if self.block(block).is_erased() {
+            self.blocks[block.index()].history &= !Block::SLC;
+        }
     }
 
     /// Uses up page `ppn`, which is next in its block, without leaving anything legible there.

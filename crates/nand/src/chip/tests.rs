@@ -3,7 +3,7 @@
 use strobe_types::GeometrySpec;
 
 use super::*;
-use crate::{StampMedium, Untimed, verify_page};
+use crate::{CutPlan, PowerCuts as _, StampMedium, Untimed, verify_page};
 
 type TestChip = Chip<Untimed, StampMedium>;
 
@@ -105,4 +105,55 @@ fn a_failed_program_uses_up_the_page() {
     assert!(c.program(T0, Ppn::new(0), &[unit(7, 70)], 1, Cause::Host).is_err());
     assert_eq!(c.block(BlockId::new(0)).pages_programmed, 1);
     assert_eq!(c.lpn(Ppa::new(0)), None);
+}
+
+/// A chip of cells of three bits: one page of a block is left in SLC mode.
+fn slc_chip() -> TestChip {
+    chip(WearConfig::default()).with_slc(3)
+}
+
+#[test]
+fn slc_mode_ends_with_the_erase() {
+    let mut c = slc_chip();
+    let block = BlockId::new(2);
+    c.set_mode(block, CellMode::Slc);
+    assert_eq!((c.pages_of(block), c.pages_of(BlockId::new(1))), (1, 3));
+    c.program(T0, c.geometry().page(block, 0), &[unit(7, 70)], 1, Cause::Host).expect("programs");
+    assert_eq!(c.block(block).mode, CellMode::Slc);
+    c.erase(T0, block, Cause::Gc).expect("erases");
+    assert_eq!((c.block(block).mode, c.pages_of(block)), (CellMode::Normal, 3));
+}
+
+#[test]
+#[should_panic(expected = "which is in SLC mode")]
+fn a_block_in_slc_mode_has_fewer_pages() {
+    let mut c = slc_chip();
+    c.set_mode(BlockId::new(0), CellMode::Slc);
+    let first = c.geometry().page(BlockId::new(0), 0);
+    c.program(T0, first, &[unit(1, 1), unit(2, 2), unit(3, 3)], 1, Cause::Host).expect("programs");
+}
+
+#[test]
+#[should_panic(expected = "is not erased")]
+fn the_mode_of_a_programmed_block_is_decided() {
+    let mut c = slc_chip();
+    c.program(T0, Ppn::new(0), &[unit(1, 1)], 1, Cause::Host).expect("programs");
+    c.set_mode(BlockId::new(0), CellMode::Slc);
+}
+
+#[test]
+#[should_panic(expected = "cannot be in SLC mode")]
+fn cells_of_which_nothing_is_said_hold_what_they_hold() {
+    chip(WearConfig::default()).set_mode(BlockId::new(0), CellMode::Slc);
+}
+
+#[test]
+fn a_cut_before_the_first_program_leaves_no_mode_and_one_during_it_does() {
+    let mut c = slc_chip();
+    c.plan_cuts(CutPlan::Everywhere);
+    c.set_mode(BlockId::new(0), CellMode::Slc);
+    c.program(T0, Ppn::new(0), &[unit(1, 1)], 1, Cause::Host).expect("programs");
+    let modes: Vec<_> =
+        c.take_snapshots().iter().map(|cut| (cut.begun, cut.flash.block(BlockId::new(0)).mode)).collect();
+    assert_eq!(modes, [(false, CellMode::Normal), (true, CellMode::Slc)]);
 }

@@ -230,6 +230,7 @@ impl<T: Timing, M: Medium> Chip<T, M> {
                 }
             }
         }
+        flash.forget_unused_modes();
         flash.timing = self.timing.at_rest();
         std::mem::swap(&mut self.cuts, &mut cuts);
         self.on_their_way = on_their_way;
@@ -259,6 +260,7 @@ impl<T: Timing, M: Medium> Chip<T, M> {
                 self.counts.take_back(NandOp::Program, change.cause);
                 let block = self.geometry.block_of_page(*ppn);
                 self.blocks[block.index()].pages_programmed -= 1;
+                self.forget_unused_mode(block);
                 if let Some(programmed) = &mut self.programmed {
                     programmed[ppn.index()] = false;
                 }

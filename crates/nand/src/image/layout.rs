@@ -6,16 +6,18 @@
 
 use std::ops::Range;
 
-use strobe_types::{BlockId, Geometry, GeometrySpec, Ppa, Ppn};
+use strobe_types::{BlockId, CellMode, Geometry, GeometrySpec, Ppa, Ppn};
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
+use super::ImageInfo;
 use crate::{BlockState, Cause, UnitBytes, WearConfig};
 
 /// First bytes of every image. Not text, and a transfer that mangles line ends breaks it.
 pub(super) const MAGIC: [u8; 8] = *b"\x89STROBE\n";
-/// The version this program writes, and the only one it reads.
+/// The version of images whose blocks cannot be in SLC mode, and of those whose blocks can: this program reads both.
 pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION_SLC: u32 = 2;
 
 /// What regions are aligned to, and the size of the header.
 pub(super) const ALIGN: u64 = 4096;
@@ -67,18 +69,20 @@ pub(super) struct Header {
     pub(super) factory_bad_blocks: U32,
     pub(super) config_bytes: U32,
     pub(super) config_crc: U32,
-    pub(super) zero: U32,
+    /// Bits of a cell if blocks can be in SLC mode, 0 if they cannot.
+    pub(super) slc_bits: U32,
     /// Bits of the IEEE 754 double.
     pub(super) program_fail_rate: U64,
     pub(super) seed: U64,
 }
 
 impl Header {
-    pub(super) fn new(geometry: &Geometry, wear: &WearConfig, seed: u64, config: &str) -> Self {
+    pub(super) fn new(info: &ImageInfo) -> Self {
+        let ImageInfo { geometry, wear, seed, slc_bits, config } = info;
         let spec = geometry.spec();
         Self {
             magic: MAGIC,
-            version: VERSION.into(),
+            version: if *slc_bits > 0 { VERSION_SLC } else { VERSION }.into(),
             channels: spec.channels.into(),
             dies_per_channel: spec.dies_per_channel.into(),
             planes_per_die: spec.planes_per_die.into(),
@@ -91,9 +95,9 @@ impl Header {
             factory_bad_blocks: wear.factory_bad_blocks.into(),
             config_bytes: (config.len() as u32).into(),
             config_crc: crc32c::crc32c(config.as_bytes()).into(),
-            zero: 0.into(),
+            slc_bits: (*slc_bits).into(),
             program_fail_rate: wear.program_fail_rate.to_bits().into(),
-            seed: seed.into(),
+            seed: (*seed).into(),
         }
     }
 
@@ -120,6 +124,7 @@ impl Header {
 
 const BAD: u32 = 1;
 const HALF_ERASED: u32 = 2;
+const SLC: u32 = 4;
 
 /// What the block table says of a block.
 #[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -149,23 +154,32 @@ impl BlockEntry {
             pages_programmed: self.counted.get(),
             bad: self.flags.get() & BAD != 0,
             half_erased: self.flags.get() & HALF_ERASED != 0,
+            mode: if self.flags.get() & SLC == 0 { CellMode::Normal } else { CellMode::Slc },
         }
     }
 
     pub(super) fn set_state(&mut self, state: BlockState) {
         self.erase_count = state.erase_count.into();
         self.counted = state.pages_programmed.into();
-        self.flags = (u32::from(state.bad) * BAD + u32::from(state.half_erased) * HALF_ERASED).into();
+        let is_slc = u32::from(state.mode == CellMode::Slc);
+        let flags = u32::from(state.bad) * BAD + u32::from(state.half_erased) * HALF_ERASED + is_slc * SLC;
+        self.flags = flags.into();
     }
 
     /// Whether the numbers can belong together: a checksum does not keep a forger from inventing some.
-    pub(super) fn is_sensible(&self, geometry: &Geometry) -> bool {
+    pub(super) fn is_sensible(&self, geometry: &Geometry, slc_bits: u32) -> bool {
+        let pages = match (self.flags.get() & SLC, slc_bits) {
+            (0, _) => geometry.pages_per_block(),
+            // No block can be in this mode.
+            (_, 0) => return false,
+            (_, bits) => geometry.pages_per_block() / bits,
+        };
         let (erase_count, counted) = (self.erase_count.get(), self.counted.get());
         let most = (u64::from(erase_count) + 1) * u64::from(geometry.pages_per_block());
         let sum = |counts: &[U64]| counts.iter().try_fold(0u64, |sum, n| sum.checked_add(n.get()));
         erase_count < MOST_ERASES
-            && counted <= geometry.pages_per_block()
-            && self.flags.get() <= BAD | HALF_ERASED
+            && counted <= pages
+            && self.flags.get() <= BAD | HALF_ERASED | SLC
             && sum(&self.programs).is_some_and(|programs| (u64::from(counted)..=most).contains(&programs))
             && sum(&self.erases).is_some_and(|erases| {
                 erases == u64::from(erase_count) || erases == u64::from(erase_count) + 1
@@ -174,7 +188,7 @@ impl BlockEntry {
 }
 
 /// More erases than any block survives, far from where counting them would overflow.
-const MOST_ERASES: u32 = 1 << 30;
+const MOST_ERASES: u32 = 1 << 29;
 
 /// What kind of page a record belongs to. Zero is no kind: a slot of zeros is a page never programmed.
 pub(super) const DATA: u8 = 1;
@@ -312,7 +326,13 @@ mod tests {
     #[test]
     fn a_slot_opens_only_unchanged_and_at_its_address() {
         let mut entry = BlockEntry::default();
-        entry.set_state(BlockState { erase_count: 7, pages_programmed: 3, bad: true, half_erased: false });
+        entry.set_state(BlockState {
+            erase_count: 7,
+            pages_programmed: 3,
+            bad: true,
+            half_erased: false,
+            mode: CellMode::Slc,
+        });
         let slot: [u8; BLOCK_SLOT] = seal(5, &entry);
         assert_eq!(open::<BlockEntry>(5, &slot).map(|e| e.state()), Some(entry.state()));
         assert!(open::<BlockEntry>(6, &slot).is_none(), "slot of another block");

@@ -33,7 +33,7 @@ use strobe_types::{BlockId, Geometry};
 
 use crate::wear::factory_bad;
 use crate::{BlockState, Chip, Timing, WearConfig};
-use layout::{ALIGN, BLOCK_SLOT, BlockEntry, CONFIG_MAX, Header, Layout, MAGIC, VERSION};
+use layout::{ALIGN, BLOCK_SLOT, BlockEntry, CONFIG_MAX, Header, Layout, MAGIC, VERSION, VERSION_SLC};
 use medium::FileMedium;
 use storage::Storage;
 
@@ -62,7 +62,7 @@ pub enum ImageError {
     #[error("it is blank: not an image, or one whose creation was cut short")]
     Blank,
     /// A version this program does not know.
-    #[error("it has format version {0}, this program reads version {VERSION} only")]
+    #[error("it has format version {0}, this program reads versions {VERSION} and {VERSION_SLC}")]
     Version(u32),
     /// The header cannot be trusted.
     #[error("its header is damaged: {0}")]
@@ -108,6 +108,8 @@ pub struct ImageInfo {
     pub wear: WearConfig,
     /// The seed of its chance.
     pub seed: u64,
+    /// Bits of a cell, if its blocks can be in SLC mode; 0: they cannot.
+    pub slc_bits: u32,
     /// Text of the layer above, at most a megabyte; an image does not look into it.
     pub config: String,
 }
@@ -182,7 +184,7 @@ impl Image {
             return Err(ImageError::Foreign);
         };
         let found = u32::from_le_bytes(*version);
-        if found != VERSION {
+        if ![VERSION, VERSION_SLC].contains(&found) {
             return Err(ImageError::Version(found));
         }
         if length < ALIGN {
@@ -201,7 +203,8 @@ impl Image {
         }
         let config = String::from_utf8(config)
             .map_err(|_| ImageError::Header("the configuration is not text".to_owned()))?;
-        let info = ImageInfo { geometry, wear: header.wear(), seed: header.seed.get(), config };
+        let (seed, slc_bits) = (header.seed.get(), header.slc_bits.get());
+        let info = ImageInfo { geometry, wear: header.wear(), seed, slc_bits, config };
         Ok(Self { storage, info, layout, length })
     }
 
@@ -229,7 +232,7 @@ impl Image {
         }
         storage.write(info.config.as_bytes(), ALIGN)?;
         // The header comes last: without it the file is no image yet.
-        let header = Header::new(&info.geometry, &info.wear, info.seed, &info.config);
+        let header = Header::new(&info);
         storage.write(&layout::seal::<_, { ALIGN as usize }>(0, &header), 0)?;
         Ok((Self { storage, info, length: layout.length, layout }, table))
     }
@@ -252,6 +255,11 @@ fn shape(header: &Header) -> Result<(Geometry, Layout), ImageError> {
     let geometry = Geometry::new(header.spec()).map_err(|error| wrong(&error.to_string()))?;
     if header.endurance_limited.get() > 1 || !(0.0..=1.0).contains(&header.wear().program_fail_rate) {
         return Err(wrong("impossible wear"));
+    }
+    let (bits, version) = (header.slc_bits.get(), header.version.get());
+    let fits = bits > 0 && geometry.pages_per_block().is_multiple_of(bits);
+    if (version == VERSION && bits > 0) || (version == VERSION_SLC && !fits) {
+        return Err(wrong("impossible cells"));
     }
     let config_bytes = header.config_bytes.get();
     if config_bytes > CONFIG_MAX {
@@ -283,11 +291,11 @@ impl<T: Timing> Chip<T, ImageMedium> {
     }
 
     fn on_blank(storage: Box<dyn Storage>, info: ImageInfo, layout: Layout, timing: T) -> io::Result<Self> {
-        let ImageInfo { geometry, wear, seed, .. } = info.clone();
+        let ImageInfo { geometry, wear, seed, slc_bits, .. } = info.clone();
         let (image, table) =
             Image::format(storage, info, layout, &factory_bad(geometry.blocks(), &wear, seed))?;
         let medium = ImageMedium::on(FileMedium::new(image, table));
-        Ok(Self::on_medium(geometry, wear, timing, seed, medium))
+        Ok(Self::on_medium(geometry, wear, timing, seed, medium).with_slc(slc_bits))
     }
 
     /// The array in `image`, opened with [`Access::Write`], as it was left, counters of programs and
@@ -299,9 +307,9 @@ impl<T: Timing> Chip<T, ImageMedium> {
         if !scan.damage.is_empty() {
             return Err(ImageError::Damaged(scan.damage));
         }
-        let ImageInfo { geometry, wear, seed, .. } = image.info.clone();
+        let ImageInfo { geometry, wear, seed, slc_bits, .. } = image.info.clone();
         let medium = ImageMedium::on(FileMedium::new(image, table));
-        Ok(Self::restore(geometry, wear, timing, seed, medium, restored))
+        Ok(Self::restore(geometry, wear, timing, seed, medium, restored).with_slc(slc_bits))
     }
 
     /// Reads all of `image` into memory, checks everything and lists what is damaged; the file is not
@@ -310,7 +318,7 @@ impl<T: Timing> Chip<T, ImageMedium> {
     pub fn load_image(image: &Image, timing: T) -> Result<(Self, Scan), ImageError> {
         let (scan, restored, table) = image.scan(true).map_err(failed("read"))?;
         let medium = ImageMedium::in_memory(image.load(&table).map_err(failed("read"))?);
-        let ImageInfo { geometry, wear, seed, .. } = image.info.clone();
-        Ok((Self::restore(geometry, wear, timing, seed, medium, restored), scan))
+        let ImageInfo { geometry, wear, seed, slc_bits, .. } = image.info.clone();
+        Ok((Self::restore(geometry, wear, timing, seed, medium, restored).with_slc(slc_bits), scan))
     }
 }

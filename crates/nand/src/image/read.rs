@@ -29,7 +29,7 @@ impl Image {
         let mut slot = [0; BLOCK_SLOT];
         self.storage.read(&mut slot, self.layout.block(block))?;
         let entry = layout::open::<BlockEntry>(block.get(), &slot);
-        Ok(entry.filter(|entry| entry.is_sensible(&self.info.geometry)))
+        Ok(entry.filter(|entry| entry.is_sensible(&self.info.geometry, self.info.slc_bits)))
     }
 
     /// What the record table says of the pages of `block`, erased `generation` times.

@@ -36,6 +36,17 @@ pub struct SuspendConfig {
     pub least_left_ns: u64,
 }
 
+/// Array times of blocks in SLC mode, the same for all their pages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CellTimes {
+    /// tR, in ns.
+    pub read_ns: u64,
+    /// tPROG, in ns.
+    pub program_ns: u64,
+    /// tBERS, in ns.
+    pub erase_ns: u64,
+}
+
 /// Array and bus times of the chips.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TimingConfig {
@@ -45,6 +56,8 @@ pub struct TimingConfig {
     pub program_ns: PageTimes,
     /// tBERS: block erase, in ns.
     pub erase_ns: u64,
+    /// The same of blocks in SLC mode, if blocks can be.
+    pub slc: Option<CellTimes>,
     /// Bus rate of a channel in MB/s (10⁶ bytes); 0 means transfers take no time.
     pub channel_mb_s: u32,
     /// Spare bytes of a page; each mapping unit carries its share over the bus.

@@ -2,8 +2,10 @@
 
 use std::ops::Range;
 
-use strobe_nand::{ArrayTiming, Class, PageTimes, SuspendConfig, Ticket, Timing, TimingConfig, When};
-use strobe_types::{BlockId, Geometry, GeometrySpec, Prng, SimTime};
+use strobe_nand::{
+    ArrayTiming, CellTimes, Class, PageTimes, SuspendConfig, Ticket, Timing, TimingConfig, When,
+};
+use strobe_types::{BlockId, CellMode, Geometry, GeometrySpec, Place, Prng, SimTime};
 
 use crate::model::{CLASSES, Config, Kind, Model, Target, Then};
 
@@ -31,6 +33,7 @@ struct Pair {
     engine: ArrayTiming,
     model: Model,
     geometry: Geometry,
+    has_slc: bool,
     rng: Prng,
     blocks: Vec<Block>,
     /// What was issued, so that more can wait for it.
@@ -94,6 +97,11 @@ fn drive(rng: &mut Prng) -> (TimingConfig, Geometry) {
         read_ns: page_times(rng, &[0, 1, 2, 3, 5, 8]),
         program_ns: page_times(rng, &[0, 1, 4, 7, 13, 20]),
         erase_ns: pick(rng, &[0, 1, 10, 25]),
+        slc: (rng.below(2) == 0).then(|| CellTimes {
+            read_ns: pick(rng, &[0, 1, 2, 4]),
+            program_ns: pick(rng, &[0, 1, 3, 6]),
+            erase_ns: pick(rng, &[0, 1, 9]),
+        }),
         // 512 bytes in 1, 2, 4 and 6 ns.
         channel_mb_s: pick(rng, &[0, 512_000, 256_000, 128_000, 100_000]),
         spare_bytes: pick(rng, &[0, 0, 64, 100]),
@@ -115,6 +123,7 @@ fn config_of(config: &TimingConfig, spec: &GeometrySpec) -> Config {
         read_ns: config.read_ns.types().to_vec(),
         program_ns: config.program_ns.types().to_vec(),
         erase_ns: config.erase_ns,
+        slc_ns: config.slc.map_or([0; 3], |slc| [slc.read_ns, slc.program_ns, slc.erase_ns]),
         unit_ns: on_bus(spec.unit_bytes + config.spare_bytes / units_per_page),
         page_ns: on_bus(spec.page_bytes + config.spare_bytes),
         cache_program: config.cache_program,
@@ -135,13 +144,17 @@ pub(crate) fn compare(seed: u64, operations: u32) -> Tally {
         .map(|block| {
             let place = geometry.place_of_block(BlockId::new(block));
             let (die, plane) = (place.die.index(), place.plane);
-            Block { target: Target { die, block: block as usize, plane, page: 0 }, pages: Vec::new() }
+            Block {
+                target: Target { die, block: block as usize, plane, page: 0, slc: false },
+                pages: Vec::new(),
+            }
         })
         .collect();
     let mut pair = Pair {
         engine: ArrayTiming::new(config, &geometry),
         model: Model::new(config_of(&config, &spec), spec.channels as usize, spec.dies_per_channel as usize),
         geometry,
+        has_slc: config.slc.is_some(),
         blocks,
         known: Vec::new(),
         tokens: 0,
@@ -294,13 +307,18 @@ impl Pair {
             1..=7 if programmed < self.geometry.pages_per_block() => {
                 let class = pick(&mut self.rng, &[Class::HostProgram, Class::BackgroundProgram]);
                 let count = self.some_of(self.geometry.pages_per_block() - programmed);
+                if programmed == 0 {
+                    self.blocks[block].target.slc = self.has_slc && self.rng.below(2) == 0;
+                }
                 let done = self.issue(Kind::Program, class, 0, after, block, programmed..programmed + count);
                 self.blocks[block].pages.extend((0..count).map(|_| done));
                 done
             }
             1..=8 => {
                 self.blocks[block].pages.clear();
-                self.issue(Kind::Erase, Class::Erase, 0, after, block, 0..1)
+                let done = self.issue(Kind::Erase, Class::Erase, 0, after, block, 0..1);
+                self.blocks[block].target.slc = false;
+                done
             }
             _ => {
                 let class = pick(&mut self.rng, &[Class::HostRead, Class::HostRead, Class::BackgroundRead]);
@@ -344,7 +362,8 @@ impl Pair {
         pages: Range<u32>,
     ) -> Both {
         let id = BlockId::new(block as u32);
-        let place = |at| self.geometry.place(self.geometry.page(id, pages.start + at));
+        let mode = if self.blocks[block].target.slc { CellMode::Slc } else { CellMode::Normal };
+        let place = |at| Place { mode, ..self.geometry.place(self.geometry.page(id, pages.start + at)) };
         let count = pages.len() as u32;
         self.tally.trains += u64::from(count > 1);
         let when = match (kind, count) {

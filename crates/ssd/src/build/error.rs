@@ -146,6 +146,53 @@ pub enum BuildError {
         /// The mark below it.
         pace: u32,
     },
+    /// An SLC cache on a drive that maps in another way.
+    #[error(
+        "drive.ftl.slc_cache has blocks, which drive.ftl.mapping = \"{0}\" cannot use: only \"page\" can; set its \
+         static_blocks and dynamic_blocks to 0"
+    )]
+    SlcMapping(String),
+    /// An SLC cache on chips of single-level cells.
+    #[error(
+        "drive.ftl.slc_cache has blocks, but drive.nand.any_page_order is true, as on chips whose cells hold one bit \
+         anyway: set its static_blocks and dynamic_blocks to 0, or any_page_order to false"
+    )]
+    SlcPageOrder,
+    /// Blocks that do not divide into pages of all bits of their cells.
+    #[error(
+        "drive.nand.slc.bits_per_cell is {bits}, and the {pages} pages of a block do not divide by that: make \
+         drive.nand.pages_per_block a multiple of {bits}, or set the bits of these chips"
+    )]
+    SlcPages {
+        /// Bits of a cell.
+        bits: u32,
+        /// Pages of a block.
+        pages: u32,
+    },
+    /// More blocks in SLC mode than there are.
+    #[error(
+        "drive.ftl.slc_cache.{key} is {given}, but the drive has only {blocks} good blocks, and must have some in normal \
+         mode: give less"
+    )]
+    SlcBlocks {
+        /// The key.
+        key: &'static str,
+        /// What it says.
+        given: u32,
+        /// Good blocks.
+        blocks: u32,
+    },
+    /// Folding would begin when there cannot be so much to fold.
+    #[error(
+        "drive.ftl.slc_cache.fold_at is {given}, but no more than {most} blocks are in SLC mode (static_blocks and \
+         dynamic_blocks): give less, or 0 to fold only when there is need"
+    )]
+    SlcFoldAt {
+        /// The mark given.
+        given: u32,
+        /// Blocks of the cache.
+        most: u32,
+    },
     /// The victim policy is neither a name nor a formula.
     #[error("drive.ftl.gc.victim: {0}; policies with a name are {names}", names = policy_names())]
     Victim(#[from] FormulaError),

@@ -15,7 +15,7 @@ use crate::device::Simulated;
 use crate::drive::Drive;
 
 /// Keys, below `drive`, that decide what lies on flash; those of the geometry and the capacity apart.
-const KEPT: [&str; 9] = [
+const KEPT: [&str; 10] = [
     "nand.endurance_pe",
     "nand.factory_bad_blocks",
     "nand.program_fail_rate",
@@ -25,6 +25,7 @@ const KEPT: [&str; 9] = [
     "ftl.gc.stream",
     "ftl.gc.migration",
     "ftl.wear_leveling.kind",
+    "ftl.slc_cache.static_blocks",
 ];
 
 /// The drive of `config` on the image at `path`: a new one if there is no such file, else the one that is
@@ -71,7 +72,8 @@ fn on_image(
         path: path.display().to_string(),
         error: ImageProblem::Config(error.to_string()),
     })?;
-    let info = ImageInfo { geometry: plan.geometry.clone(), wear: plan.wear(), seed: plan.seed, config };
+    let (geometry, wear, seed) = (plan.geometry.clone(), plan.wear(), plan.seed);
+    let info = ImageInfo { geometry, wear, seed, slc_bits: plan.slc_bits(), config };
     let chip = plan.worn(Chip::create_image(path, info, timing).map_err(wrong)?);
     plan.policy().and_then(|policy| plan.page_mapped(chip, policy)).inspect_err(|_| {
         // A drive that cannot work leaves no file behind; if it does, nothing is lost.
@@ -108,6 +110,11 @@ fn check_alike(info: &ImageInfo, plan: &Plan<'_>) -> Result<(), ImageProblem> {
     }
     let entries = |map: strobe_ftl::PageMapConfig| map.virtual_map_entries.to_string();
     let was_plan = Plan { config: was, geometry: info.geometry.clone(), ..*plan };
+    compare(
+        "bits of a cell for SLC mode (0: none)",
+        was_plan.slc_bits().to_string(),
+        plan.slc_bits().to_string(),
+    );
     compare("drive.ftl.virtual_map_entries", entries(was_plan.map_config()), entries(plan.map_config()));
     if differences.is_empty() { Ok(()) } else { Err(ImageProblem::Unlike(differences.join("; "))) }
 }

@@ -4,6 +4,7 @@ mod aged;
 mod error;
 mod image;
 mod memory;
+mod slc;
 
 use strobe_ftl::gc::{AnyPolicy, Formula, Greedy, Kinetic, LinearScore, Sampled, Sampling, VictimPolicy};
 use strobe_ftl::wear::Leveling;
@@ -12,15 +13,15 @@ use strobe_ftl::{
     Temperature, TranslationConfig,
 };
 use strobe_nand::{
-    ArrayTiming, ByteMedium, Chip, Class, Medium, Nand as _, NoMedium, RetryConfig, StampMedium,
+    ArrayTiming, ByteMedium, CellTimes, Chip, Class, Medium, Nand as _, NoMedium, RetryConfig, StampMedium,
     SuspendConfig, SwitchedTiming, Timing, TimingConfig, Untimed, WearConfig,
 };
 use strobe_types::{Geometry, GeometrySpec, SimTime};
 
 use crate::config::{
     AllocationName, CopyMode, DataMode, DriveConfig, GcMode, GcStreamName, Mapping, MigrationName,
-    NandConfig, PlacementName, ScheduleTable, SuspendTable, TemperatureName, TimesByPage, TranslationTable,
-    Victim, WearLevelingConfig, WearLevelingName, block_scheme,
+    NandConfig, PlacementName, ScheduleTable, SlcTable, SuspendTable, TemperatureName, TimesByPage,
+    TranslationTable, Victim, WearLevelingConfig, WearLevelingName, block_scheme,
 };
 use crate::device::Simulated;
 use crate::drive::Drive;
@@ -94,6 +95,7 @@ pub(crate) fn checked(config: &DriveConfig) -> Result<(Geometry, u32), BuildErro
     if nand.factory_bad_blocks >= geometry.blocks() {
         return Err(BuildError::AllBad { bad: nand.factory_bad_blocks, blocks: geometry.blocks() });
     }
+    slc::check(config, &geometry)?;
     check_time(config, &geometry)?;
     let logical = config.logical_units();
     match u32::try_from(logical) {
@@ -125,10 +127,13 @@ fn check_time(config: &DriveConfig, geometry: &Geometry) -> Result<(), BuildErro
         }
         _ => {}
     }
-    let shortest = programs.shortest().min(nand.erase_ns);
+    let slc = config.ftl.slc_cache.is_on().then_some(&nand.slc);
+    let shortest_program = slc.map_or(u64::MAX, |slc| slc.program_ns).min(programs.shortest());
+    let shortest_erase = slc.map_or(u64::MAX, |slc| slc.erase_ns).min(nand.erase_ns);
+    let shortest = shortest_program.min(shortest_erase);
     if suspend.most > 0 && suspend.suspend_ns.saturating_add(suspend.resume_ns) >= shortest {
         let (given, program, erase) =
-            (suspend.suspend_ns + suspend.resume_ns, programs.shortest(), nand.erase_ns);
+            (suspend.suspend_ns + suspend.resume_ns, shortest_program, shortest_erase);
         return Err(BuildError::Suspend { given, program, erase });
     }
     if suspend.most > 0 && suspend.least_left_ns >= programs.longest().max(nand.erase_ns) {
@@ -136,7 +141,7 @@ fn check_time(config: &DriveConfig, geometry: &Geometry) -> Result<(), BuildErro
         return Err(BuildError::LeastLeft { given, program, erase });
     }
     let given = |blocks: u32| (blocks > 0).then_some(blocks);
-    let least = gc.min_free_blocks.max(geometry.planes() + 2);
+    let least = gc.min_free_blocks.max(least_kept(config, geometry));
     if let Some(pace) = given(gc.pace_blocks).filter(|&pace| pace <= least) {
         return Err(BuildError::Pace { pace, least });
     }
@@ -163,10 +168,17 @@ fn check_marks(config: &DriveConfig, geometry: &Geometry, logical_units: u32) ->
     }
 }
 
+/// Erased blocks that are always kept: one per plane, another if blocks always in SLC mode are emptied, and two more.
+fn least_kept(config: &DriveConfig, geometry: &Geometry) -> u32 {
+    let per_plane = 1 + u32::from(config.ftl.slc_cache.static_blocks > 0);
+    per_plane * geometry.planes() + 2
+}
+
 /// Good blocks, and how many of them are more than the logical units fill.
 fn good_and_spare(config: &DriveConfig, geometry: &Geometry, logical_units: u32) -> (u32, u32) {
     let blocks = geometry.blocks() - config.nand.factory_bad_blocks;
-    (blocks, blocks.saturating_sub(logical_units.div_ceil(geometry.units_per_block())))
+    let kept = config.ftl.slc_cache.static_blocks;
+    (blocks, blocks.saturating_sub(kept).saturating_sub(logical_units.div_ceil(geometry.units_per_block())))
 }
 
 /// The choices of a block-mapped scheme, if the configuration names one.
@@ -225,6 +237,7 @@ pub(crate) fn map_config(
         translation: (Mapping::named(&config.ftl.mapping) == Some(Mapping::Dftl))
             .then(|| translation(config)),
         marks: (gc.mode == GcMode::Background).then(|| marks(config, geometry, logical_units)),
+        slc: slc::config_of(config),
         free_first: config.ftl.placement == PlacementName::FreeFirst,
         durable: config.ftl.durable_map,
         map_blocks: config.ftl.map_blocks,
@@ -244,7 +257,7 @@ fn marks(config: &DriveConfig, geometry: &Geometry, logical_units: u32) -> Marks
     let (_, spare) = good_and_spare(config, geometry, logical_units);
     let most = (spare / 8).max(1);
     let lanes = geometry.planes();
-    let least = gc.min_free_blocks.max(lanes + 2);
+    let least = gc.min_free_blocks.max(least_kept(config, geometry));
     let or = |given: u32, automatic: u32| if given > 0 { given } else { automatic };
     // Room between the marks, if only the upper one is given.
     let highest = or(gc.soft_blocks, u32::MAX) - 1;
@@ -345,6 +358,7 @@ impl<'a> Plan<'a> {
             read_ns: read_ns.get(),
             program_ns: program_ns.get(),
             erase_ns,
+            slc: self.config.ftl.slc_cache.is_on().then(|| self.slc_times()),
             channel_mb_s,
             spare_bytes,
             cache_program,
@@ -352,6 +366,16 @@ impl<'a> Plan<'a> {
             suspend: self.suspend(),
         };
         ArrayTiming::new(config, &self.geometry)
+    }
+
+    fn slc_times(&self) -> CellTimes {
+        let SlcTable { read_ns, program_ns, erase_ns, .. } = self.config.nand.slc;
+        CellTimes { read_ns, program_ns, erase_ns }
+    }
+
+    /// Bits of a cell, if blocks can be in SLC mode; else 0.
+    pub(crate) fn slc_bits(&self) -> u32 {
+        if self.config.ftl.slc_cache.is_on() { self.config.nand.slc.bits_per_cell } else { 0 }
     }
 
     fn patience_ns(&self) -> [u64; Class::ALL.len()] {
@@ -385,7 +409,11 @@ impl<'a> Plan<'a> {
 
     fn chip<T: Timing, M: Medium>(&self, timing: T) -> Chip<T, M> {
         let chip = Chip::new(self.geometry.clone(), self.wear(), timing, self.seed);
-        let chip = if self.config.nand.any_page_order { chip.in_any_order() } else { chip };
+        let chip = if self.config.nand.any_page_order {
+            chip.in_any_order()
+        } else {
+            chip.with_slc(self.slc_bits())
+        };
         self.worn(chip)
     }
 

@@ -55,6 +55,9 @@ pub struct FtlConfig {
     #[serde(default = "log_blocks", skip_serializing_if = "is_default_log_blocks")]
     #[schemars(range(min = 2, max = 16_777_216))]
     pub log_blocks: u32,
+    /// SLC cache: writes of the host go to blocks in SLC mode first; only page has it.
+    #[serde(default, skip_serializing_if = "SlcCacheTable::is_default")]
+    pub slc_cache: SlcCacheTable,
     /// Demand paging of the map; only dftl has it.
     #[serde(default, skip_serializing_if = "TranslationTable::is_default")]
     pub translation: TranslationTable,
@@ -147,6 +150,53 @@ impl TranslationTable {
     pub(super) fn is_default(&self) -> bool {
         *self == Self::default()
     }
+}
+
+defaults! {
+    /// SLC cache: the host writes to blocks with one bit per cell (drive.nand.slc) while there are any, which is fast, and
+    /// what they hold is folded into normal blocks later. Without blocks, the default, there is none.
+    #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields, default)]
+    pub struct SlcCacheTable {
+        /// Blocks that are always in SLC mode, the last ones of each plane; bad ones among them are missing. Default 0.
+        #[schemars(range(min = 0, max = 16_777_216))]
+        pub static_blocks: u32 = 0;
+        /// Other blocks that are in SLC mode at the same time, at most: as long as more are erased than collection keeps, so
+        /// the fuller the drive, the fewer. Default 0.
+        #[schemars(range(min = 0, max = 16_777_216))]
+        pub dynamic_blocks: u32 = 0;
+        /// Blocks in SLC mode from which on they are folded, the oldest first, while the host is busy, too. 0: only while the
+        /// host is idle, where collection needs room, and if writes wait for it. Default 0.
+        #[schemars(range(min = 0, max = 16_777_216))]
+        pub fold_at: u32 = 0;
+        /// Time without a command of the host after which folding begins, in ns. Default 100,000,000.
+        #[schemars(range(min = 0, max = 1_000_000_000_000u64))]
+        pub fold_idle_ns: u64 = 100_000_000;
+        /// Where writes of the host go while the cache has no room: direct or fold. Default direct.
+        pub when_full: WhenFullName = WhenFullName::Direct;
+    }
+}
+
+impl SlcCacheTable {
+    pub(super) fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Whether there is a cache.
+    pub fn is_on(&self) -> bool {
+        self.static_blocks > 0 || self.dynamic_blocks > 0
+    }
+}
+
+/// Where the host's writes go while the SLC cache has no room.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum WhenFullName {
+    /// To normal blocks.
+    #[default]
+    Direct,
+    /// To the cache: they wait until a block of it has been folded.
+    Fold,
 }
 
 /// On which die the next pages are written.

@@ -13,13 +13,13 @@ mod page_times;
 
 pub use controller::{ControllerConfig, ScheduleTable, TrimConfig};
 pub use ftl::{
-    AllocationName, CopyMode, FtlConfig, PlacementName, RefreshTable, TranslationTable, WearLevelingConfig,
-    WearLevelingName,
+    AllocationName, CopyMode, FtlConfig, PlacementName, RefreshTable, SlcCacheTable, TranslationTable,
+    WearLevelingConfig, WearLevelingName, WhenFullName,
 };
 pub use gc::{GcConfig, GcMode, GcStreamName, MigrationName, TemperatureName};
 pub(crate) use names::block_scheme;
 pub use names::{MAPPINGS, Mapping, MappingInfo, POLICIES, PolicyInfo, Victim};
-pub use nand::{DataMode, NandConfig, ReadRetryTable, SuspendTable};
+pub use nand::{DataMode, NandConfig, ReadRetryTable, SlcTable, SuspendTable};
 pub use nvram::{NVRAM_RANGES_MAX, NvramConfig, NvramError, NvramPolicyName, SectorRange};
 pub use page_times::TimesByPage;
 

@@ -72,6 +72,9 @@ pub struct NandConfig {
     /// Reads that have to be repeated, as cells wear, leak and are disturbed.
     #[serde(default, skip_serializing_if = "ReadRetryTable::is_default")]
     pub read_retry: ReadRetryTable,
+    /// Blocks used with one bit per cell, by an SLC cache.
+    #[serde(default, skip_serializing_if = "SlcTable::is_default")]
+    pub slc: SlcTable,
     /// Erases that a block survives; the next one fails and the block is bad. 0: unlimited.
     #[schemars(range(min = 0, max = 4_294_967_295u32))]
     pub endurance_pe: u32,
@@ -105,6 +108,34 @@ defaults! {
         /// An operation with no more than this left is not suspended, in ns. Default 20,000.
         #[schemars(range(min = 0, max = 1_000_000_000_000u64))]
         pub least_left_ns: u64 = 20_000;
+    }
+}
+
+defaults! {
+    /// SLC mode: blocks whose cells hold one bit each, for an SLC cache (drive.ftl.slc_cache). They have fewer pages, and
+    /// times of their own, the same for all pages. Defaults: 96-layer cells (ISSCC 2020), tBERS assumed.
+    #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields, default)]
+    pub struct SlcTable {
+        /// Bits that a cell holds otherwise: a block in SLC mode has so many times fewer pages, which pages_per_block must
+        /// divide by. Default 3.
+        #[schemars(range(min = 2, max = 4))]
+        pub bits_per_cell: u32 = 3;
+        /// Array read time tR of a page in SLC mode, in ns. Default 4000.
+        #[schemars(range(min = 0, max = 1_000_000_000_000u64))]
+        pub read_ns: u64 = 4_000;
+        /// Page program time tPROG in SLC mode, in ns. Default 75,000.
+        #[schemars(range(min = 0, max = 1_000_000_000_000u64))]
+        pub program_ns: u64 = 75_000;
+        /// Erase time tBERS of a block in SLC mode, in ns. Default 2,000,000.
+        #[schemars(range(min = 0, max = 1_000_000_000_000u64))]
+        pub erase_ns: u64 = 2_000_000;
+    }
+}
+
+impl SlcTable {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
     }
 }
 

@@ -6,10 +6,11 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use strobe_ftl::{BACKGROUND, Inspectable};
+use strobe_ftl::Inspectable;
 use strobe_nand::{Nand, Timing, When};
 use strobe_types::SimTime;
 
+use super::idle::{IDLE, Idle};
 use super::{Drive, Progress, Step, Work};
 use crate::command::CommandKind;
 use crate::error::CommandError;
@@ -20,7 +21,7 @@ const NEVER: SimTime = SimTime::from_ns(u64::MAX);
 /// The bytes of a read, or why a command was refused.
 type Answer = Result<Vec<u8>, CommandError>;
 
-/// What a token stands for. The mapping scheme's own are those from [`BACKGROUND`] on.
+/// What a token stands for. The mapping scheme's own are those from [`strobe_ftl::BACKGROUND`] on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Event {
     /// The command in this slot can begin: firmware and link are done with it.
@@ -72,6 +73,7 @@ pub(super) struct Events {
     stalled: VecDeque<u32>,
     /// Flushes, and what works like one, that wait until the buffer has been written back.
     draining: Vec<u32>,
+    idle: Idle,
 }
 
 impl Events {
@@ -85,7 +87,11 @@ impl Events {
         Self { now, ..Self::default() }
     }
 
-    fn set(&mut self, at: SimTime, token: u64) {
+    pub(super) fn idle(&mut self) -> &mut Idle {
+        &mut self.idle
+    }
+
+    pub(super) fn set(&mut self, at: SimTime, token: u64) {
         let at = at.min(SimTime::from_ns(u64::MAX - 1));
         self.set += 1;
         self.timers.push(Reverse((at, self.set, token)));
@@ -110,6 +116,7 @@ impl<F: Inspectable> Drive<F> {
     /// Takes up a command at `now`.
     #[inline]
     pub(super) fn take_up(&mut self, now: SimTime, tag: u64, work: Work<F::Payload>) {
+        self.note_host(now);
         let accepted = self.accept(now, &work);
         let slot = self.flights.add(tag, now, work.kind(), work);
         if accepted.min(SimTime::from_ns(u64::MAX - 1)) > self.events.now {
@@ -123,6 +130,7 @@ impl<F: Inspectable> Drive<F> {
     /// A command of `kind` that has nothing more to do is complete when `done` is there.
     #[inline(always)]
     pub(super) fn land(&mut self, now: SimTime, tag: u64, kind: CommandKind, done: When) {
+        self.note_host(now);
         let slot = self.flights.add_done(tag, now, kind);
         self.when_there(done, Event::Done(slot));
         self.settle_instant();
@@ -247,8 +255,11 @@ impl<F: Inspectable> Drive<F> {
 
     #[inline]
     fn happen(&mut self, token: u64) {
-        if token >= BACKGROUND {
-            return self.ftl.go_on(token);
+        if token >= IDLE {
+            return match token {
+                IDLE => self.look_at_host(),
+                _ => self.ftl.go_on(token),
+            };
         }
         match Event::of(token) {
             Event::Begins(slot) => {

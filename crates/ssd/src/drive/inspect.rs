@@ -23,6 +23,10 @@ impl<F: Inspectable> Inspect for Drive<F> {
         self.ftl.free_blocks()
     }
 
+    fn slc_blocks(&self) -> Option<u32> {
+        self.ftl.slc_blocks()
+    }
+
     fn stats(&self) -> DriveStats {
         self.stats_at(self.events_now())
     }
@@ -36,6 +40,7 @@ impl<F: Inspectable> Inspect for Drive<F> {
             gc: self.ftl.stats().gc,
             merges: self.ftl.stats().merges,
             translation: self.ftl.stats().translation,
+            slc: self.ftl.stats().slc,
             copies: self.ftl.stats().copies,
             nvram: self.nvram.as_ref().map(Nvram::stats),
             occupancy: self.ftl.nand().timing().occupancy(now),

@@ -1,7 +1,7 @@
 //! The drive itself: one path for every command, from the checks to the account of what it has done.
 //!
 //! What a command does is in [`write`], [`read`], [`trim`] and [`copy`]; how it comes in and goes out is in [`door`],
-//! what happens meanwhile, as time passes, in [`events`]; many requests at a time are in [`batch`]. What can be seen
+//! what happens meanwhile, as time passes, in [`events`], what when nothing comes in [`idle`]; many requests at a time are in [`batch`]. What can be seen
 //! from outside is in [`inspect`], what only a simulation can do in [`simulated`].
 
 mod batch;
@@ -9,6 +9,7 @@ mod copy;
 mod door;
 mod events;
 mod flight;
+mod idle;
 mod inspect;
 mod read;
 mod simulated;
@@ -51,6 +52,8 @@ pub struct Drive<F: MappingScheme> {
     stalls: StallStats,
     latency: Latency,
     is_timed: bool,
+    /// Time without a command after which the mapping scheme is told, in ns, if it wants to know.
+    idle_after_ns: Option<u64>,
     /// Content of the last write whose data nobody supplied.
     stamp: u64,
     /// What the command at hand is about to write.
@@ -87,6 +90,7 @@ impl<F: MappingScheme> Drive<F> {
             stalls: StallStats::default(),
             latency: Latency::new(),
             is_timed: ftl.nand().is_timed(),
+            idle_after_ns: ftl.idle_after_ns(),
             stamp: 0,
             units: Vec::new(),
             read: Vec::new(),

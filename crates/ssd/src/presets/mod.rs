@@ -52,6 +52,8 @@ pub const PRESETS: &[Preset] = &[
     ),
     preset!("pm9a3-like", "in the manner of a Samsung PM9A3, 960 GB, fitted to what was measured on one"),
     preset!("tlc-nvme-1t", "a modern 1 TB TLC NVMe drive: 8 channels × 4 dies × 4 planes"),
+    preset!("tlc-client-1t", "a client's 1 TB TLC drive with an SLC cache of 2 GB, and up to 100 GB more"),
+    preset!("qlc-client-2t", "a client's 2 TB QLC drive with an SLC cache of 6 GB, and up to 200 GB more"),
 ];
 
 /// The preset called `name`.

@@ -1,7 +1,10 @@
 //! The ways of running the same requests agree.
 
 use strobe_nand::{Cause, NandOp, StampMedium};
-use strobe_ssd::{DataMode, Device, DriveConfig, DriveStats, HostQueue, Inspect, Simulated, build};
+use strobe_ssd::{
+    DataMode, Device, DriveConfig, DriveStats, HostQueue, Inspect, Simulated, SlcCacheTable, WhenFullName,
+    build,
+};
 use strobe_types::{Op, Prng, Request, SimTime};
 
 use crate::setup::{
@@ -22,6 +25,26 @@ fn variants() -> Vec<DriveConfig> {
                 variants.push(config);
             }
         }
+    }
+    variants
+}
+
+/// The same with an SLC cache: where operations take time it is folded at other times.
+fn slc_variants() -> Vec<DriveConfig> {
+    let mut variants = Vec::new();
+    for (channels, static_blocks, dynamic_blocks, fold_at, when_full) in [
+        (1, 3, 0, 0, WhenFullName::Direct),
+        (1, 0, 8, 0, WhenFullName::Direct),
+        (2, 4, 6, 3, WhenFullName::Direct),
+        (1, 2, 4, 0, WhenFullName::Fold),
+    ] {
+        let mut config = setup::shaped(channels, 1, 1);
+        config.nand.blocks_per_plane = 64;
+        config.nand.slc.bits_per_cell = 2;
+        let fold_idle_ns = 1_000_000_000_000;
+        config.ftl.slc_cache =
+            SlcCacheTable { static_blocks, dynamic_blocks, fold_at, fold_idle_ns, when_full };
+        variants.push(config);
     }
     variants
 }
@@ -74,7 +97,7 @@ fn outcome(engine: &dyn Simulated, queue: &HostQueue) -> Outcome {
 
 #[test]
 fn the_size_of_batches_changes_nothing() {
-    for (config, seed) in variants().iter().zip(1..) {
+    for (config, seed) in variants().iter().chain(&slc_variants()).zip(1..) {
         let requests = requests_for(config, seed);
         for (timing, depth) in [(false, 1), (true, 1), (true, 8)] {
             let outcomes = [0, 1, 2].map(|kind| {

@@ -249,6 +249,42 @@ fn times_and_marks_that_contradict_each_other_are_refused_with_key_and_cure() {
 }
 
 #[test]
+fn an_slc_cache_that_cannot_be_is_refused_with_key_and_cure() {
+    let refused = |change: fn(&mut DriveConfig), parts: &[&str]| {
+        let mut config = config();
+        config.nand.slc.bits_per_cell = 2;
+        config.ftl.slc_cache.static_blocks = 2;
+        change(&mut config);
+        let Err(error) = build(&config, true, 1) else { panic!("built, but {parts:?}") };
+        let text = error.to_string();
+        assert!(parts.iter().all(|part| text.contains(part)), "{parts:?}: {text}");
+    };
+    refused(
+        |c| c.nand.slc.bits_per_cell = 3,
+        &["drive.nand.slc.bits_per_cell is 3", "8 pages", "drive.nand.pages_per_block a multiple of 3"],
+    );
+    refused(|c| c.nand.slc.bits_per_cell = 5, &["drive.nand.slc.bits_per_cell"]);
+    refused(|c| c.nand.slc.bits_per_cell = 0, &["drive.nand.slc.bits_per_cell"]);
+    refused(
+        |c| c.ftl.mapping = "log-block".to_owned(),
+        &["drive.ftl.slc_cache", "\"log-block\"", "static_blocks and dynamic_blocks to 0"],
+    );
+    refused(|c| c.ftl.mapping = "dftl".to_owned(), &["drive.ftl.slc_cache", "only \"page\" can"]);
+    refused(|c| c.nand.any_page_order = true, &["any_page_order is true"]);
+    refused(
+        |c| c.ftl.slc_cache.static_blocks = 9,
+        &["the SLC cache leaves no room", "lower drive.ftl.slc_cache.static_blocks", "9 always in SLC mode"],
+    );
+    refused(
+        |c| c.ftl.slc_cache.static_blocks = 32,
+        &["static_blocks is 32", "only 32 good blocks", "give less"],
+    );
+    refused(|c| c.ftl.slc_cache.dynamic_blocks = 40, &["dynamic_blocks is 40", "only 32 good blocks"]);
+    refused(|c| c.ftl.slc_cache.fold_at = 3, &["fold_at is 3", "no more than 2 blocks", "0 to fold only"]);
+    refused(|c| c.ftl.slc_cache.fold_idle_ns = 2_000_000_000_000, &["drive.ftl.slc_cache.fold_idle_ns"]);
+}
+
+#[test]
 fn over_provisioning_is_spare_per_logical() {
     let mut config = config();
     config.ftl.logical_pages = None;

@@ -20,6 +20,7 @@ mod nvram_cut;
 mod power_cut;
 mod regressions;
 mod setup;
+mod slc_cache;
 mod target;
 mod variation;
 mod virtual_time;

@@ -13,6 +13,10 @@ pub(super) enum BlockState {
     Free,
     Open,
     Closed,
+    /// Full, in SLC mode: holds what the host has written until that is folded.
+    Cached,
+    /// Erased, and used in SLC mode only.
+    Reserved,
     /// Its valid units are being moved, in the background.
     Emptying,
     /// Took a failed program: to be emptied and then marked bad.

@@ -1,7 +1,7 @@
 //! The whole-state checker of the page map.
 
 use strobe_nand::{Nand, NandOp, verify_page};
-use strobe_types::{BlockId, Lpn, Ppa};
+use strobe_types::{BlockId, CellMode, Lpn, Ppa};
 
 use super::sharing::Owner;
 use super::{BlockState, PageMap};
@@ -128,15 +128,21 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             ensure!(counted == valid, "{block:?} has {counted} valid units, the count says {valid}");
             let state = self.blocks.state(block);
             let pages = self.nand.block(block).pages_programmed;
+            let is_slc = self.nand.block(block).mode == CellMode::Slc;
+            ensure!(pages <= self.nand.pages_of(block), "{block:?} has {pages} pages programmed");
             let fits = match state {
-                BlockState::Free => pages == 0,
-                BlockState::Closed => pages == geometry.pages_per_block(),
+                BlockState::Free => pages == 0 && !self.is_reserved(block),
+                BlockState::Reserved => pages == 0 && self.is_reserved(block),
+                BlockState::Closed => pages == geometry.pages_per_block() && !is_slc,
+                BlockState::Cached => pages == self.nand.slc_pages() && is_slc,
                 BlockState::Bad | BlockState::Meta => valid == 0,
                 // Its erase may be on its way.
-                BlockState::Emptying => pages == geometry.pages_per_block() || valid == 0,
+                BlockState::Emptying => pages == self.nand.pages_of(block) || valid == 0,
                 BlockState::Open | BlockState::Retiring => true,
             };
             ensure!(fits, "{block:?} is {state:?} with {pages} pages programmed and {valid} valid units");
+            let agrees = pages == 0 || state == BlockState::Bad || is_slc == self.is_cached(block);
+            ensure!(agrees, "{block:?} is {state:?}, and the SLC cache does not agree");
             ensure!(
                 self.nand.block(block).bad == (state == BlockState::Bad) || state == BlockState::Meta,
                 "{block:?} is {state:?}, the chip disagrees"
@@ -171,6 +177,25 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             }
         }
         ensure!(open == count(BlockState::Open), "{open} blocks on the frontiers");
+        if let Some(slc) = &self.slc {
+            let is = |block, wanted| self.blocks.state(block) == wanted;
+            let full = slc.full().iter().all(|&block| is(block, BlockState::Cached));
+            ensure!(full, "the cache lists others as full");
+            ensure!(
+                slc.full().len() == count(BlockState::Cached),
+                "the cache lists {} as full",
+                slc.full().len()
+            );
+            let erased = slc.erased().all(|block| is(block, BlockState::Reserved));
+            ensure!(erased, "the cache lists others as erased");
+            ensure!(slc.erased().count() == count(BlockState::Reserved), "a block of the cache is lost");
+            let in_use = self.blocks.usable().filter(|&block| self.is_cached(block)).count();
+            ensure!(
+                in_use == slc.in_use() as usize,
+                "the cache counts {} blocks, not {in_use}",
+                slc.in_use()
+            );
+        }
         let closed = count(BlockState::Closed);
         let candidates = self.policy.candidates() as usize;
         ensure!(candidates == closed, "{candidates} candidates, {closed} closed blocks");
@@ -186,9 +211,13 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             programmed += u64::from(self.nand.block(block).pages_programmed);
         }
         let programs = self.nand.counts().total(NandOp::Program);
-        let expected = erases * u64::from(geometry.pages_per_block()) + programmed;
+        let most = erases * u64::from(geometry.pages_per_block()) + programmed;
+        let fewer = u64::from(geometry.pages_per_block() - self.nand.slc_pages());
+        let cached = self.stats.slc.map_or(0, |slc| slc.blocks_erased);
+        // Those of the cache were full with fewer pages.
+        let expected = most.saturating_sub(cached * fewer);
         // Recovery erases blocks that are not full.
-        let adds_up = programs == expected || (self.config.durable && programs < expected);
+        let adds_up = programs == expected || (self.config.durable && programs < most);
         ensure!(adds_up, "{programs} programs, but flash shows {expected}");
         let failed = self.nand.counts().total(NandOp::Erase) - erases;
         let blocks = (0..geometry.blocks()).map(BlockId::new);

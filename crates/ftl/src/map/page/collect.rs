@@ -88,7 +88,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             fruitless = if is_gain { 0 } else { fruitless + 1 };
             if victims == 0 || fruitless > patience {
                 for &victim in &scratch.victims {
-                    self.close(victim);
+                    self.put_back(victim);
                 }
                 return Err(FtlError::NoProgress(fruitless));
             }
@@ -119,6 +119,12 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         victims.clear();
         let units_per_block = self.nand.geometry().units_per_block();
         let sorted = self.config.migration == Migration::Sorted;
+        if let Some(block) = self.cached_for_room() {
+            // It gives more than half a block, whatever the policy would choose.
+            self.take(block);
+            victims.push(block);
+            return self.blocks.valid[block.index()];
+        }
         let mut units = 0;
         loop {
             let view = BlockView { valid: &self.blocks.valid, units_per_block, tick: self.tick };
@@ -144,9 +150,12 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         units
     }
 
-    /// Tells the policies that the closed `block` is about to be emptied.
+    /// Tells the policies, or the SLC cache, that the full `block` is about to be emptied.
     pub(super) fn take(&mut self, block: BlockId) {
-        self.policy.taken(block);
+        match self.blocks.state(block) {
+            BlockState::Cached => return self.take_cached(block),
+            _ => self.policy.taken(block),
+        }
         if let Some(leveler) = &mut self.leveler {
             leveler.left(block);
         }
@@ -225,13 +234,22 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let (blocks, units) = (scratch.victims.len() as u64, scratch.units.len() as u64);
         let data = self.put_data_first(scratch);
         let (data, tables) = scratch.units.split_at_mut(data);
+        let is_folded = scratch.victims.first().is_some_and(|&block| self.is_cached(block));
         let (cold, hot_stream) = if cause == Cause::Wear {
             self.stats.gc.wear_blocks += blocks;
             self.stats.gc.wear_units_moved += units;
             (0, self.roles.wear)
         } else {
-            self.stats.gc.victims += blocks;
-            self.stats.gc.units_moved += units;
+            match is_folded {
+                true => {
+                    self.stats.slc().blocks_folded += blocks;
+                    self.stats.slc().units_folded += units;
+                }
+                false => {
+                    self.stats.gc.victims += blocks;
+                    self.stats.gc.units_moved += units;
+                }
+            }
             (self.put_in_order(data, &mut scratch.keyed), self.roles.hot)
         };
         let (cold_units, hot_units) = data.split_at(cold);
@@ -338,6 +356,9 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             }
         }
         match cause {
+            _ if scratch.victims.first().is_some_and(|&block| self.is_cached(block)) => {
+                self.stats.slc().units_folded -= kept;
+            }
             Cause::Wear => self.stats.gc.wear_units_moved -= kept,
             _ => self.stats.gc.units_moved -= kept,
         }
@@ -400,11 +421,8 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         }
         match self.nand.erase(now, block, cause) {
             Ok(done) => {
-                let erases = self.nand.block(block).erase_count;
-                self.blocks.put_free(block, self.nand.geometry(), erases);
-                if let Some(leveler) = &mut self.leveler {
-                    leveler.erased(block, erases);
-                }
+                self.note_cache_erase(block);
+                self.block_is_erased(block);
                 done
             }
             Err(failed) => {
@@ -417,9 +435,12 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     #[cold]
     pub(super) fn take_out_of_service(&mut self, block: BlockId) {
         self.nand.mark_bad(block);
+        self.leave_cache(block);
         self.blocks.states[block.index()] = BlockState::Bad;
         self.store.block_left(block);
-        if let Some(leveler) = &mut self.leveler {
+        if let Some(leveler) = &mut self.leveler
+            && !self.slc.as_ref().is_some_and(|slc| slc.is_static(block))
+        {
             leveler.bad(block);
         }
         self.stats.bad_block_host_writes.push(self.stats.host_units_written);

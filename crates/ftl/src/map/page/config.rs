@@ -5,6 +5,7 @@ use strobe_types::Geometry;
 use super::background::Marks;
 use super::refresh::Refresh;
 use super::sharing::Sharing;
+use super::slc::SlcConfig;
 use super::translation::TranslationConfig;
 use crate::capacity::{Capacity, Demand};
 use crate::frontier::Frontier;
@@ -49,6 +50,8 @@ pub struct PageMapConfig {
     pub translation: Option<TranslationConfig>,
     /// Collection in the background, on flash that takes time. `None`: it stops the world.
     pub marks: Option<Marks>,
+    /// Writing to blocks in SLC mode first, on flash whose blocks can be. It goes with no demand paging.
+    pub slc: Option<SlcConfig>,
     /// Whether pages go to the die with the least work waiting, rather than to one after the other; only on flash that
     /// takes time.
     pub free_first: bool,
@@ -79,6 +82,7 @@ impl PageMapConfig {
             map_blocks: 0,
             translation: None,
             marks: None,
+            slc: None,
             free_first: false,
             batch_pages: 0,
             refresh: None,
@@ -107,7 +111,8 @@ impl PageMapConfig {
         let cold = if self.migration == Migration::None { hot } else { next() };
         let wear = if self.leveling.is_some() { next() } else { cold };
         let translation = if self.translation.is_some() { next() } else { usize::MAX };
-        Roles { hot, cold, wear, translation, streams }
+        let slc = if self.slc.is_some() { next() } else { usize::MAX };
+        Roles { hot, cold, wear, translation, slc, streams }
     }
 
     /// Erased blocks that a drive of this kind keeps in hand on `geometry`.
@@ -120,11 +125,14 @@ impl PageMapConfig {
     /// of its units has its entry in another one. Collecting those pages again may take a block on each of their
     /// lanes. Where the host shares blocks with copies, one more: translation pages may have taken the block that
     /// was counted as the host's.
+    ///
+    /// A block that is always in SLC mode is emptied as a victim is, and gives no block back for it.
     pub fn least_free_blocks(&self, geometry: &Geometry) -> u32 {
         // Of a single sorted victim, either the one block of cold units or the rest is written.
         let victim = if self.migration == Migration::HotCold { 2 } else { 1 };
         let wear = u32::from(self.leveling.is_some());
         let lanes = Frontier::lanes_of(geometry);
+        let slc = if self.static_slc_blocks() > 0 { lanes } else { 0 };
         let translation = match self.translation_pages(geometry) {
             0 => 0,
             pages => {
@@ -132,7 +140,7 @@ impl PageMapConfig {
                 self.translation_updates(geometry) + lanes.min(pages) + shared
             }
         };
-        (victim + wear) * lanes + translation + 2 + self.fault_reserve
+        (victim + wear) * lanes + slc + translation + 2 + self.fault_reserve
     }
 
     /// Good blocks that are reserved for the map.
@@ -157,7 +165,13 @@ impl PageMapConfig {
 
     /// The reserve arithmetic of a drive with `usable_blocks` good blocks, those for the map included.
     pub fn capacity(&self, geometry: &Geometry, usable_blocks: u32) -> Capacity {
-        self.capacity_of(geometry, usable_blocks.saturating_sub(self.map_blocks(geometry)))
+        let others = self.map_blocks(geometry).saturating_add(self.static_slc_blocks());
+        self.capacity_of(geometry, usable_blocks.saturating_sub(others))
+    }
+
+    /// Blocks that are always in SLC mode.
+    pub(super) fn static_slc_blocks(&self) -> u32 {
+        self.slc.map_or(0, |slc| slc.static_blocks)
     }
 
     /// The same with `usable_blocks` for data alone.
@@ -172,6 +186,8 @@ impl PageMapConfig {
             // What is erased when the last victim of a call is chosen.
             reserve_blocks: min_free_blocks - 1 + self.net_blocks.max(1) - 1,
             map_blocks: self.map_blocks(geometry) + translation,
+            slc_blocks: self.static_slc_blocks(),
+            slc_open_blocks: if self.slc.is_some() { Frontier::lanes_of(geometry) } else { 0 },
             pages_per_block: geometry.pages_per_block(),
             units_per_page: geometry.units_per_page(),
         })
@@ -240,6 +256,8 @@ pub(super) struct Roles {
     pub(super) wear: usize,
     /// Translation pages, which share with nothing; no stream without demand paging.
     pub(super) translation: usize,
+    /// What the host writes to blocks in SLC mode; the last one, and no stream without an SLC cache.
+    pub(super) slc: usize,
     /// How many streams there are.
     pub(super) streams: usize,
 }

@@ -4,6 +4,8 @@
 //! `entries.rs` is the map, `sharing.rs` the part of it that logical copy adds, `store.rs` where it is kept,
 //! `blocks.rs` what each block is doing; `config.rs` has the choices of a drive.
 //!
+//! `slc.rs` is the SLC cache, which host writes go through if there is one.
+//!
 //! What it does with them: `write.rs` fills blocks, `collect.rs` empties them, `copy.rs` copies, `durable.rs` ends
 //! epochs of the journal, `recover.rs` finds the map again, `check.rs` is the whole-state checker. With demand
 //! paging the map itself is on flash: `translation.rs` says what for, `cmt.rs` is what is cached of it,
@@ -25,12 +27,13 @@ mod recover;
 mod refresh;
 mod rescan;
 mod sharing;
+mod slc;
 mod store;
 mod translation;
 mod write;
 
 use strobe_nand::{Cause, Class, Nand, Payload, PowerCuts, Timing, Unit, When};
-use strobe_types::{BlockId, Lpn, Ppa, Prng, SimTime};
+use strobe_types::{BlockId, Geometry, Lpn, Ppa, Prng, SimTime};
 
 use crate::capacity::{Capacity, CapacityError};
 use crate::frontier::Frontier;
@@ -40,6 +43,7 @@ use crate::journal::{Journal, Log, Trims, region_for};
 use crate::wear::Leveler;
 use crate::{
     CheckError, Done, FtlError, FtlStats, Inspectable, MappingScheme, Recoverable, Recovery, RecoveryError,
+    SlcStats,
 };
 
 use background::Background;
@@ -50,6 +54,8 @@ use config::{HOST, Roles};
 use entries::Entries;
 pub use refresh::Refresh;
 use sharing::Sharing;
+use slc::SlcCache;
+pub use slc::{SlcConfig, WhenFull};
 use store::MapStore;
 use translation::Translation;
 pub use translation::TranslationConfig;
@@ -84,6 +90,7 @@ pub struct PageMap<N: Nand, V> {
     background: Background,
     /// The block whose age is looked at next.
     patrol: u32,
+    slc: Option<Box<SlcCache>>,
     is_free_first: bool,
     /// Why only reads are served any more.
     end_of_life: Option<FtlError>,
@@ -135,7 +142,10 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         ftl.capacity().check()?;
         let free: Vec<BlockId> = ftl.blocks.usable().collect();
         for block in free {
-            ftl.blocks.put_free(block, ftl.nand.geometry(), 0);
+            match ftl.is_reserved(block) {
+                true => ftl.reserve(block),
+                false => ftl.blocks.put_free(block, ftl.nand.geometry(), 0),
+            }
         }
         Ok(ftl)
     }
@@ -146,18 +156,24 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             config.translation.is_none() || config.virtual_map_entries == 0,
             "demand paging goes with physical copies only"
         );
+        debug_assert!(
+            config.translation.is_none() || config.slc.is_none(),
+            "demand paging goes with no SLC cache"
+        );
         let geometry = nand.geometry();
+        let slc = config.slc.map(|how| Box::new(SlcCache::new(how, nand.slc_pages(), geometry)));
+        let is_reserved = |block| slc.as_ref().is_some_and(|slc| slc.is_static(block));
         let blocks =
             Blocks::new(&nand, store.journal().map(Journal::log), config.allocation != Allocation::Fifo);
         let is_free_first = config.is_free_first(nand.is_timed(), nand.geometry());
-        let is_good = |block| blocks.state(block) == BlockState::Free;
+        let is_good = |block| blocks.state(block) == BlockState::Free && !is_reserved(block);
         let tables = config.translation_pages(geometry).saturating_mul(geometry.units_per_page());
         let shares = config.virtual_map_entries > 0 && !store.is_paged();
         let sharing = shares.then(|| Sharing::new(geometry.units(), config.virtual_map_entries));
         let translation = store.is_paged().then(Default::default);
         Self {
             map: Entries::new(config.logical_units.saturating_add(tables), sharing),
-            streams: vec![Frontier::new(geometry, is_free_first); config.roles().streams],
+            streams: Self::frontiers(&config, geometry, is_free_first, nand.slc_pages()),
             roles: config.roles(),
             rng: Prng::derive(config.seed, "victim"),
             heat: (config.migration != Migration::None)
@@ -167,9 +183,14 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             tick: 1,
             // 0 is what a page has whose program was cut short.
             sequence: u64::from(store.is_paged()),
-            stats: FtlStats { translation, ..FtlStats::default() },
+            stats: FtlStats {
+                translation,
+                slc: config.slc.map(|_| SlcStats::default()),
+                ..FtlStats::default()
+            },
             patrol: 0,
             is_free_first,
+            slc,
             background: Background::new(&config, nand.is_timed(), geometry),
             end_of_life: None,
             scratch: Scratch::default(),
@@ -182,8 +203,19 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         }
     }
 
+    /// The streams, none of them with an open block.
+    fn frontiers(config: &PageMapConfig, geometry: &Geometry, by_die: bool, slc_pages: u32) -> Vec<Frontier> {
+        let roles = config.roles();
+        let frontier = |stream| match Frontier::new(geometry, by_die) {
+            frontier if stream == roles.slc => frontier.with_pages(slc_pages),
+            frontier => frontier,
+        };
+        (0..roles.streams).map(frontier).collect()
+    }
+
     fn capacity(&self) -> Capacity {
-        self.config.capacity_of(self.nand.geometry(), self.blocks.usable().count() as u32)
+        let blocks = self.blocks.usable().filter(|&block| !self.is_reserved(block)).count();
+        self.config.capacity_of(self.nand.geometry(), blocks as u32)
     }
 
     /// Ends the drive's life if there are too few blocks left to go on.
@@ -255,6 +287,7 @@ impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
         }
         // Two closures, so that what each write does is part of the loop that it is done in.
         let done = match self.store.is_paged() {
+            _ if self.slc.is_some() => self.write_cached(now, cause, units),
             true => self.write_paged(now, cause, units, |ftl, run, first| ftl.settle_host(run, first)),
             false => self.write_pages(now, HOST, cause, units, |ftl, run, first| ftl.settle_host(run, first)),
         };
@@ -326,7 +359,21 @@ impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
 
     #[inline]
     fn may_write(&self, units: u32) -> bool {
-        !N::TIMED || self.has_room_for_host(units)
+        match &self.slc {
+            Some(_) if N::TIMED => self.has_cache_for_host(units),
+            _ => !N::TIMED || self.has_room_for_host(units),
+        }
+    }
+
+    fn idle_after_ns(&self) -> Option<u64> {
+        self.slc.as_ref().filter(|_| self.nand.is_timed()).map(|slc| slc.config().fold_idle_ns)
+    }
+
+    fn set_idle(&mut self, is_idle: bool) {
+        if let Some(slc) = &mut self.slc {
+            slc.set_host_idle(is_idle);
+            self.collect_in_background();
+        }
     }
 
     fn go_on(&mut self, token: u64) {
@@ -357,6 +404,10 @@ impl<N: Nand, V: VictimPolicy> Inspectable for PageMap<N, V> {
 
     fn free_blocks(&self) -> u32 {
         self.blocks.free.count()
+    }
+
+    fn slc_blocks(&self) -> Option<u32> {
+        self.slc.as_ref().map(|slc| slc.in_use())
     }
 
     fn is_collecting(&self) -> bool {

@@ -6,7 +6,6 @@ use super::background::Background;
 use super::config::HOST;
 use super::{PageMap, PageMapConfig, Scratch};
 use crate::FtlError;
-use crate::frontier::Frontier;
 use crate::gc::VictimPolicy;
 
 impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
@@ -34,6 +33,8 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             while !self.streams[stream].begins_round() {
                 let first = match self.streams[stream].next_pages() {
                     Some((first, _)) => first,
+                    // There need not be another one for it.
+                    None if stream == self.roles.slc => break,
                     None => self.open_block(When::START, stream, cause)?.0.0,
                 };
                 let block = self.nand.geometry().block_of_page(first);
@@ -60,8 +61,8 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let nand = make(self.nand);
         let geometry = nand.geometry();
         let is_free_first = config.is_free_first(nand.is_timed(), geometry);
-        let streams = self.streams.iter().map(|frontier| {
-            let mut moved = Frontier::new(geometry, is_free_first);
+        let empty = Self::frontiers(&self.config, geometry, is_free_first, nand.slc_pages());
+        let streams = self.streams.iter().zip(empty).map(|(frontier, mut moved)| {
             for (_, block, pages) in frontier.open_lanes(geometry) {
                 // Lanes are numbered in another order if the planes of a die take turns, and a lane need not have a block of
                 // the plane it prefers.
@@ -91,6 +92,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             stats: self.stats,
             background,
             patrol: 0,
+            slc: self.slc,
             is_free_first,
             end_of_life: self.end_of_life,
             scratch: Scratch::default(),

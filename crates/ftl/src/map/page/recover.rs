@@ -6,7 +6,7 @@
 //! logical unit reads as it was at the end of the epoch, or as a later page has it.
 
 use strobe_nand::{Cause, Nand, When};
-use strobe_types::{BlockId, Geometry, Lpn, Ppa, SimTime};
+use strobe_types::{BlockId, CellMode, Geometry, Lpn, Ppa, SimTime};
 
 use super::sharing::Sharing;
 use super::{BlockState, MapStore, PageMap, PageMapConfig};
@@ -113,6 +113,9 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let geometry = self.nand.geometry();
         for block in self.blocks.usable() {
             let pages = self.nand.block(block).pages_programmed;
+            if pages > self.nand.pages_of(block) {
+                return damaged(format!("{block:?} has {pages} pages, more than its cells are used for"));
+            }
             if pages == 0 || found.open.iter().any(|open| open[2] == block.get()) {
                 continue;
             }
@@ -205,12 +208,26 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             if self.blocks.state(block) != BlockState::Free || self.nand.block(block).half_erased {
                 return damaged(format!("{block:?} is open and something else"));
             }
-            if pages == geometry.pages_per_block() {
+            let (is_cached, mode) = match stream as usize == self.roles.slc {
+                true => (true, CellMode::Slc),
+                false => (false, CellMode::Normal),
+            };
+            if pages == 0 && self.slc.is_some() {
+                // The mode goes with the first program.
+                self.nand.set_mode(block, mode);
+            }
+            if self.nand.block(block).mode != mode {
+                return damaged(format!("{block:?} is open for another use of its cells"));
+            }
+            if pages == self.nand.pages_of(block) {
                 // It may be erased only after an epoch that does not name it any more.
                 self.store.blocks_changed();
                 continue;
             }
             self.blocks.states[block.index()] = BlockState::Open;
+            if is_cached && let Some(slc) = &mut self.slc {
+                slc.opened(block);
+            }
             let frontier = self.streams.get_mut(stream as usize);
             if !frontier.is_some_and(|frontier| frontier.resume(lane, block, pages, geometry)) {
                 return damaged(format!(
@@ -222,21 +239,33 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         for block in blocks {
             self.restore_block(block, geometry, report);
         }
+        self.restore_cache_order(geometry);
         report.wait(&mut self.nand);
         Ok(())
     }
 
+    /// Blocks of the SLC cache are folded in the order in which they were filled: that of their first pages.
+    fn restore_cache_order(&mut self, geometry: &Geometry) {
+        let Some(slc) = &mut self.slc else { return };
+        slc.sort_full(|block| self.nand.record(geometry.page(block, 0)).map_or(0, |record| record.sequence));
+    }
+
     pub(super) fn restore_block(&mut self, block: BlockId, geometry: &Geometry, report: &mut Recovery) {
         let (flash, valid) = (self.nand.block(block), self.blocks.valid[block.index()]);
-        let is_full = flash.pages_programmed == geometry.pages_per_block();
+        let is_full = flash.pages_programmed == self.nand.pages_of(block);
+        let is_cached = flash.mode == CellMode::Slc && flash.pages_programmed > 0;
         let state = match self.blocks.state(block) {
             BlockState::Free if flash.half_erased => BlockState::Free,
+            BlockState::Free if is_full && is_cached => BlockState::Cached,
             BlockState::Free if is_full => BlockState::Closed,
             BlockState::Free if valid > 0 => BlockState::Retiring,
             state => state,
         };
         let (erases, is_erased) = (flash.erase_count, flash.is_erased());
-        if let Some(leveler) = &mut self.leveler {
+        let is_reserved = self.is_reserved(block);
+        if let Some(leveler) = &mut self.leveler
+            && !is_reserved
+        {
             // It starts with fresh, free blocks.
             if erases > 0 {
                 leveler.left(block);
@@ -247,13 +276,20 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             }
         }
         self.blocks.states[block.index()] = state;
+        if is_cached
+            && matches!(state, BlockState::Cached | BlockState::Retiring)
+            && let Some(slc) = &mut self.slc
+        {
+            slc.opened(block);
+        }
         match state {
             BlockState::Free if !is_erased => {
                 self.erase(report.now(), block, Cause::Recovery);
                 report.blocks_erased += 1;
             }
+            BlockState::Free if is_reserved => self.reserve(block),
             BlockState::Free => self.blocks.put_free(block, geometry, erases),
-            BlockState::Closed | BlockState::Emptying => {
+            BlockState::Closed | BlockState::Emptying | BlockState::Cached => {
                 self.tell_policy(block, geometry);
                 self.close(block);
             }
@@ -261,7 +297,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             BlockState::Retiring if !self.blocks.retiring.contains(&block) => {
                 self.blocks.retiring.push(block)
             }
-            BlockState::Retiring | BlockState::Bad | BlockState::Meta => {}
+            BlockState::Retiring | BlockState::Bad | BlockState::Meta | BlockState::Reserved => {}
         }
     }
 

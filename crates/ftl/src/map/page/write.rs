@@ -1,7 +1,7 @@
 //! Filling blocks: where units go, and what happens to their old versions.
 
 use strobe_nand::{Cause, Nand, Timing, Unit, When};
-use strobe_types::{BlockId, Lpn, Ppa, Ppn};
+use strobe_types::{BlockId, CellMode, Lpn, Ppa, Ppn};
 
 use super::{BlockState, HOST, MapStore, PageMap};
 use crate::free::Want;
@@ -208,7 +208,12 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         }
         let may_open = !is_for_host(cause) || self.blocks_for_host() >= planes;
         let timing = self.nand.timing();
-        let backlog = |at: u32| match frontier.die_at(at, |plane| may_open && self.blocks.free.has(plane)) {
+        let has_cache_block = (stream == self.roles.slc).then(|| self.has_cache_block());
+        let has_block = |plane| match &has_cache_block {
+            Some(has) => has(plane),
+            None => may_open && self.blocks.free.has(plane),
+        };
+        let backlog = |at: u32| match frontier.die_at(at, has_block) {
             Some(die) => timing.backlog(die),
             // Whatever block it opens belongs to a die that has its own pages to program.
             None => u32::MAX,
@@ -221,6 +226,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
                 best = (at, backlog);
             }
         }
+        drop(has_cache_block);
         self.streams[stream].turn_to(best.0);
     }
 
@@ -234,7 +240,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         cause: Cause,
     ) -> Result<((Ppn, u32), When), FtlError> {
         let mut ready = now;
-        if is_for_host(cause) && self.must_collect() {
+        if is_for_host(cause) && stream != self.roles.slc && self.must_collect() {
             // The world stands still until it is done.
             ready = self.collect(now)?;
         }
@@ -243,11 +249,12 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             if let Some(run) = self.streams[stream].next_pages() {
                 return Ok((run, ready));
             }
-            let plane = self.streams[stream].wanted_plane();
-            let Some(block) = self.blocks.free.take(plane, self.wanted(stream)) else {
+            let Some(block) = self.next_block(stream) else {
                 // What is kept for copies of victims under way is enough for them, but not for a block on every plane; and
                 // power cuts in collections, one after the other, may have left less than that.
-                if (!is_for_host(cause) || !self.background.is_idle())
+                // The SLC cache goes on as far as it can.
+                let is_cached = stream == self.roles.slc;
+                if (is_cached || !is_for_host(cause) || !self.background.is_idle())
                     && self.streams[stream].turn_to_open_lane()
                 {
                     continue;
@@ -256,7 +263,9 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
                 return Err(self.end_of_life.insert(FtlError::OutOfBlocks).clone());
             };
             self.blocks.states[block.index()] = BlockState::Open;
-            if let Some(leveler) = &mut self.leveler {
+            if let Some(leveler) = &mut self.leveler
+                && !self.slc.as_ref().is_some_and(|slc| slc.is_static(block))
+            {
                 leveler.left(block);
             }
             self.policy.opened(block, self.nand.block(block).erase_count, self.tick);
@@ -286,6 +295,20 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         }
     }
 
+    /// An erased block for the lane of `stream` whose turn it is.
+    fn next_block(&mut self, stream: usize) -> Option<BlockId> {
+        let plane = self.streams[stream].wanted_plane();
+        if stream == self.roles.slc {
+            return self.take_cache_block(plane);
+        }
+        let block = self.blocks.free.take(plane, self.wanted(stream))?;
+        if self.slc.is_some() {
+            // A power cut may have left it in another.
+            self.nand.set_mode(block, CellMode::Normal);
+        }
+        Some(block)
+    }
+
     /// Whether there are too few erased blocks, or some that must leave service.
     pub(super) fn must_collect(&self) -> bool {
         self.blocks.free.count() < self.min_free_blocks || !self.blocks.retiring.is_empty()
@@ -307,6 +330,9 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
 
     #[inline(never)]
     pub(super) fn close(&mut self, block: BlockId) {
+        if self.slc.is_some() && self.close_cached(block) {
+            return;
+        }
         self.blocks.states[block.index()] = BlockState::Closed;
         if let Some(leveler) = &mut self.leveler {
             leveler.closed(block);

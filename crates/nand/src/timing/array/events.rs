@@ -43,10 +43,7 @@ impl ArrayTiming {
 
     /// The array of `die` begins with `group`.
     fn begin_array(&mut self, die: u32, group: Group) {
-        let duration = match group.kind {
-            Kind::Erase => self.config.erase_ns,
-            _ => self.config.program_ns.of(self.ops[group.first].page),
-        };
+        let duration = self.array_ns(group.kind, self.ops[group.first].page);
         self.work(die, group, duration);
         let entry = &mut self.dies[die as usize];
         entry.suspends = 0;
@@ -116,10 +113,7 @@ impl ArrayTiming {
     /// `until`, as far as nobody but the die itself does anything before; but for the last page.
     fn pass_over(&mut self, die: u32, group: &mut Group, until: SimTime) {
         let op = &self.ops[group.first];
-        let page_ns = match group.kind {
-            Kind::Read => self.config.read_ns.of(op.page).saturating_add(op.transfer_ns),
-            _ => self.config.program_ns.of(op.page).saturating_add(op.transfer_ns),
-        };
+        let page_ns = self.array_ns(group.kind, op.page).saturating_add(op.transfer_ns);
         let pages = (until.since(self.now).saturating_sub(1) / page_ns).min(u64::from(op.more));
         if pages == 0 {
             return;
@@ -352,7 +346,7 @@ impl ArrayTiming {
     fn begin_on_bus(&mut self, die: u32, group: Group) {
         match group.kind {
             Kind::Read => {
-                let due = self.at(self.config.read_ns.of(self.ops[group.first].page));
+                let due = self.at(self.array_ns(Kind::Read, self.ops[group.first].page));
                 self.set_phase(die, Phase::Sensing, group.class, due);
                 self.dies[die as usize].current = Some(group);
             }
@@ -370,13 +364,11 @@ impl ArrayTiming {
     #[inline(always)]
     fn set_alone(&mut self, die: u32, group: Group, transfer_ns: u64, page: u32) -> SimTime {
         let now = self.now;
+        let array_ns = self.array_ns(group.kind, page);
         let (phase, from, until) = match group.kind {
-            Kind::Read => {
-                let read_ns = self.config.read_ns.of(page);
-                (Phase::Reading, now, now + read_ns.saturating_add(transfer_ns))
-            }
-            Kind::Erase => (Phase::Array, now, now + self.config.erase_ns),
-            _ => (Phase::Array, now + transfer_ns, now + transfer_ns + self.config.program_ns.of(page)),
+            Kind::Read => (Phase::Reading, now, now + array_ns.saturating_add(transfer_ns)),
+            Kind::Erase => (Phase::Array, now, now + array_ns),
+            _ => (Phase::Array, now + transfer_ns, now + transfer_ns + array_ns),
         };
         let (from, until) = (from.min(LAST), until.min(LAST));
         let entry = &mut self.dies[die as usize];

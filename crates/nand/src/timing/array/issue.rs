@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 
 use strobe_types::Place;
 
+use super::cells::page_at;
 use super::{ArrayTiming, Class, Kind, LAST, Op, Ops, Spot, State, When};
 
 impl ArrayTiming {
@@ -23,8 +24,8 @@ impl ArrayTiming {
 
     #[inline(always)]
     pub(super) fn spot(place: Place) -> Spot {
-        let Place { block, die, plane, page, .. } = place;
-        Spot { die: die.get(), plane: plane as u8, block: block.get(), page }
+        let Place { block, die, plane, .. } = place;
+        Spot { die: die.get(), plane: plane as u8, block: block.get(), page: page_at(&place) }
     }
 
     /// Whether `count` pages of one block can be one operation, if `after` is all that they may have to wait for.

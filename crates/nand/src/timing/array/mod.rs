@@ -6,6 +6,7 @@
 //! can start does: dies choose in the order of their numbers, then free buses.
 
 mod blocks;
+mod cells;
 mod events;
 mod issue;
 
@@ -73,9 +74,7 @@ impl ArrayTiming {
         };
         let spec = geometry.spec();
         let spare_per_unit = config.spare_bytes / (spec.page_bytes / spec.unit_bytes);
-        let can_hurry = spec.dies_per_channel == 1
-            && !config.cache_program
-            && config.read_ns.shortest().min(config.program_ns.shortest()).min(config.erase_ns) > 0;
+        let can_hurry = spec.dies_per_channel == 1 && !config.cache_program && config.shortest_ns() > 0;
         let has_types = config.read_ns.types().len() + config.program_ns.types().len() > 2;
         let dies: Vec<_> = (0..geometry.dies()).map(|die| Die::new(die / spec.dies_per_channel)).collect();
         Self {

@@ -28,7 +28,8 @@ impl Model {
             let entry = &self.ops[op];
             let fits = group.iter().all(|&other| {
                 let other = &self.ops[other];
-                (other.kind, other.target.page) == (entry.kind, entry.target.page)
+                (other.kind, other.target.page, other.target.slc)
+                    == (entry.kind, entry.target.page, entry.target.slc)
                     && other.target.plane != entry.target.plane
             });
             if !fits {
@@ -117,7 +118,7 @@ impl Model {
         let group = self.take(die, class);
         self.dies[die].doing = match self.ops[group[0]].kind {
             Kind::Read => {
-                let until = self.now + self.of_page(&self.config.read_ns, &group);
+                let until = self.now + self.array_ns(&group);
                 Doing::Sensing { group, until }
             }
             Kind::Program if self.config.page_ns > 0 => {
@@ -128,16 +129,23 @@ impl Model {
         };
     }
 
-    /// The time of the page that all of `group` have to do with.
-    fn of_page(&self, times: &[u64], group: &Group) -> u64 {
-        times[self.ops[group[0]].target.page as usize % times.len()]
+    /// How long the array is at work for the page that all of `group` have to do with.
+    fn array_ns(&self, group: &Group) -> u64 {
+        let op = &self.ops[group[0]];
+        let of_page = |times: &[u64]| times[op.target.page as usize % times.len()];
+        let [read, program, erase] = self.config.slc_ns;
+        match (op.kind, op.target.slc) {
+            (Kind::Read, false) => of_page(&self.config.read_ns),
+            (Kind::Read, true) => read,
+            (Kind::Erase, false) => self.config.erase_ns,
+            (Kind::Erase, true) => erase,
+            (_, false) => of_page(&self.config.program_ns),
+            (_, true) => program,
+        }
     }
 
     fn begin_array(&mut self, die: usize, group: Group) {
-        let duration = match self.ops[group[0]].kind {
-            Kind::Erase => self.config.erase_ns,
-            _ => self.of_page(&self.config.program_ns, &group),
-        };
+        let duration = self.array_ns(&group);
         self.dies[die].suspends = 0;
         self.dies[die].doing = Doing::Array { group, until: self.now + duration };
     }

@@ -34,6 +34,8 @@ pub(crate) struct Config {
     pub(crate) read_ns: Vec<u64>,
     pub(crate) program_ns: Vec<u64>,
     pub(crate) erase_ns: u64,
+    /// Reads, programs and erases of blocks in SLC mode, whatever the page.
+    pub(crate) slc_ns: [u64; 3],
     pub(crate) unit_ns: u64,
     pub(crate) page_ns: u64,
     pub(crate) cache_program: bool,
@@ -51,6 +53,8 @@ pub(crate) struct Target {
     pub(crate) block: usize,
     pub(crate) plane: u32,
     pub(crate) page: u32,
+    /// Whether the block is in SLC mode when the operation is issued.
+    pub(crate) slc: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

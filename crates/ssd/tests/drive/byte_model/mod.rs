@@ -140,6 +140,7 @@ impl Shape {
             read_ns: 50.into(),
             program_ns: 700.into(),
             erase_ns: 5000,
+            slc: None,
             channel_mb_s: 100_000,
             spare_bytes: 0,
             cache_program: self.seed.is_multiple_of(2),

@@ -3,7 +3,7 @@
 use strobe_ssd::{
     BuildError, CopyMode, DataMode, DriveConfig, GcMode, GcStreamName, MigrationName, NvramPolicyName,
     PlacementName, ReadRetryTable, RefreshTable, ScheduleTable, SectorRange, Simulated, SuspendTable,
-    WearLevelingName, build,
+    WearLevelingName, WhenFullName, build,
 };
 use strobe_types::Prng;
 
@@ -14,6 +14,8 @@ use crate::setup::config;
 pub(super) enum Kind {
     /// Page-mapped, the map in memory or paged on demand.
     Page,
+    /// Page-mapped with an SLC cache.
+    Slc,
     /// Block-mapped, of all schemes.
     Block,
 }
@@ -32,6 +34,11 @@ pub(super) fn any_drive(kind: Kind, rng: &mut Prng) -> Option<(DriveConfig, Box<
             let sectors = u64::from(logical * config.ftl.mapping_unit_bytes / 512);
             let first_sector = sectors / 5;
             config.controller.nvram.ranges = vec![SectorRange { first_sector, sectors: sectors / 3 + 1 }];
+        }
+        // Half of the drives with a cache leave more room for it.
+        if kind == Kind::Slc && logical == units && rng.below(2) == 0 {
+            logical = logical * 2 / 3;
+            config.ftl.logical_pages = Some(logical);
         }
         match build(&config, true, seed) {
             Ok(_) if may_fail(&config) && logical > 1 => {
@@ -61,6 +68,10 @@ fn any_config(kind: Kind, rng: &mut Prng) -> DriveConfig {
     flash(&mut config, rng);
     match kind {
         Kind::Page => page_map(&mut config, rng),
+        Kind::Slc => {
+            page_map(&mut config, rng);
+            slc_cache(&mut config, rng);
+        }
         Kind::Block => block_map(&mut config, rng),
     }
     controller(&mut config, rng);
@@ -143,6 +154,29 @@ fn page_map(config: &mut DriveConfig, rng: &mut Prng) {
     if rng.below(6) == 0 {
         config.ftl.wear_leveling.kind = pick(rng, &[WearLevelingName::Swap, WearLevelingName::DualPool]);
         config.ftl.wear_leveling.threshold = 2;
+    }
+}
+
+/// The cache takes some blocks of more, and finds more of them erased.
+fn slc_cache(config: &mut DriveConfig, rng: &mut Prng) {
+    let (nand, ftl) = (&mut config.nand, &mut config.ftl);
+    ftl.mapping = "page".to_owned();
+    nand.blocks_per_plane += 12;
+    nand.slc.bits_per_cell = pick(rng, &[2, 3, 4]);
+    nand.pages_per_block = nand.slc.bits_per_cell * pick(rng, &[1, 2, 3]);
+    (nand.slc.read_ns, nand.slc.program_ns, nand.slc.erase_ns) =
+        (pick(rng, &[3, 20]), pick(rng, &[15, 90]), pick(rng, &[40, 900]));
+    let suspend = &mut nand.suspend;
+    (suspend.suspend_ns, suspend.resume_ns, suspend.least_left_ns) = (2, 3, pick(rng, &[0, 10]));
+    let slc = &mut ftl.slc_cache;
+    (slc.static_blocks, slc.dynamic_blocks) = pick(rng, &[(0, 6), (0, 20), (3, 0), (4, 10), (6, 3)]);
+    slc.fold_at = pick(rng, &[0, 0, 2, 3]);
+    slc.fold_idle_ns = pick(rng, &[1, 300, 5_000]);
+    slc.when_full = pick(rng, &[WhenFullName::Direct, WhenFullName::Fold]);
+    let planes = nand.channels * nand.dies_per_channel * nand.planes_per_die;
+    if ftl.gc.pace_blocks > 0 {
+        ftl.gc.pace_blocks += planes;
+        ftl.gc.soft_blocks += planes;
     }
 }
 

@@ -209,7 +209,7 @@ fn torture_until(kind: Kind, cuts: u64, first_seed: u64) {
         ("met a suspended erase", sum.suspended_erases, 5000),
         ("met a flush", flushing, 20),
         ("met a departure from the non-volatile cache", leaving, 20),
-        ("met collection under way", if kind == Kind::Page { sum.collecting } else { cuts }, 10),
+        ("met collection under way", if kind == Kind::Block { cuts } else { sum.collecting }, 10),
     ] {
         assert!(count >= cuts / share, "only {count} of {cuts} cuts {what}");
     }
@@ -221,6 +221,11 @@ fn page_mapped_drives_lose_nothing_durable_while_they_are_at_work() {
 }
 
 #[test]
+fn drives_with_an_slc_cache_lose_nothing_durable_while_they_are_at_work() {
+    torture_until(Kind::Slc, 20_000, 1);
+}
+
+#[test]
 fn block_mapped_drives_lose_nothing_durable_while_they_are_at_work() {
     torture_until(Kind::Block, 10_000, 1);
 }
@@ -229,6 +234,12 @@ fn block_mapped_drives_lose_nothing_durable_while_they_are_at_work() {
 #[ignore = "minutes long: make test-long"]
 fn page_mapped_drives_lose_nothing_durable_in_millions_of_cuts() {
     torture_until(Kind::Page, 3_000_000, 1_000_000);
+}
+
+#[test]
+#[ignore = "minutes long: make test-long"]
+fn drives_with_an_slc_cache_lose_nothing_durable_in_millions_of_cuts() {
+    torture_until(Kind::Slc, 2_000_000, 3_000_000);
 }
 
 #[test]

@@ -7,6 +7,7 @@
 //! least that is safe (`min_free_blocks`) it gets no further block, and whoever cannot wait has `collect.rs` finish the
 //! work on the spot.
 
+mod fold;
 mod room;
 mod slots;
 mod whole;
@@ -60,6 +61,9 @@ struct Victim {
     /// Its part of [`Background::earned`].
     earned: u64,
     is_erasing: bool,
+    /// It is of the SLC cache, and perhaps goes back to it.
+    is_cached: bool,
+    is_reserved: bool,
 }
 
 impl Default for Victim {
@@ -76,6 +80,8 @@ impl Default for Victim {
             copied: Vec::new(),
             earned: 0,
             is_erasing: false,
+            is_cached: false,
+            is_reserved: false,
         }
     }
 }
@@ -142,6 +148,11 @@ impl Background {
         }
     }
 
+    /// Whether victims of the policy are under way.
+    fn is_collecting_garbage(&self) -> bool {
+        self.victims.values().any(|victim| !victim.is_cached)
+    }
+
     /// Whether units of blocks that are being emptied are still valid.
     #[inline(always)]
     pub(super) fn is_idle(&self) -> bool {
@@ -180,11 +191,15 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     const PROGRAMS_AHEAD: u32 = 4;
 
     fn begin_victim(&mut self, block: BlockId, valid: u32) {
-        assert_eq!(self.blocks.state(block), BlockState::Closed, "policy chose {block:?}");
-        if self.background.victims.is_empty() {
-            self.stats.gc.runs += 1;
+        let (is_cached, is_reserved) = (self.is_cached(block), self.is_reserved(block));
+        let expected = if is_cached { BlockState::Cached } else { BlockState::Closed };
+        assert_eq!(self.blocks.state(block), expected, "policy chose {block:?}");
+        if is_cached {
+            self.stats.slc().blocks_folded += 1;
+        } else {
+            self.stats.gc.runs += u64::from(!self.background.is_collecting_garbage());
+            self.stats.gc.victims += 1;
         }
-        self.stats.gc.victims += 1;
         self.take(block);
         self.blocks.states[block.index()] = BlockState::Emptying;
         let geometry = self.nand.geometry();
@@ -195,7 +210,18 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             (std::mem::take(&mut victim.reading), std::mem::take(&mut victim.copied));
         reading.clear();
         copied.clear();
-        *victim = Victim { block, valid, left: valid, next, end, reading, copied, ..Victim::default() };
+        *victim = Victim {
+            block,
+            valid,
+            left: valid,
+            next,
+            end,
+            reading,
+            copied,
+            is_cached,
+            is_reserved,
+            ..Victim::default()
+        };
         self.read_on(number);
     }
 
@@ -301,6 +327,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         if copies.is_empty() {
             return Ok(());
         }
+        self.refuse_at_end_of_life()?;
         let mut units = std::mem::take(&mut self.scratch.chunk);
         units.clear();
         for &(ppa, _) in copies {
@@ -337,14 +364,19 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
                 return Err(error);
             }
         };
-        self.stats.gc.units_moved += copies.len() as u64;
+        let mut folded = 0;
         for &(_, victim) in copies {
             if let Some(entry) = self.background.victims.get_mut(victim) {
+                folded += u64::from(entry.is_cached);
                 entry.carried -= 1;
                 if of.last() != Some(&victim) {
                     of.push(victim);
                 }
             }
+        }
+        self.stats.gc.units_moved += copies.len() as u64 - folded;
+        if folded > 0 {
+            self.stats.slc().units_folded += folded;
         }
         of.sort_unstable();
         of.dedup();
@@ -395,6 +427,8 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         victim.left = self.blocks.valid[victim.block.index()];
         let done = u64::from(victim.valid.saturating_sub(victim.left));
         let earned = match victim.valid {
+            // Its block goes back to the SLC cache.
+            _ if victim.is_reserved => 0,
             0 => per_block,
             valid => per_block * done / u64::from(valid),
         };
@@ -446,6 +480,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             Err(failed) => (failed.at, false),
         };
         if is_good {
+            self.note_cache_erase(block);
             return self.nand.timing_mut().watch(done, ERASED + number);
         }
         self.remove_victim(number);
@@ -458,7 +493,8 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         }
         let Some(block) = self.remove_victim(number) else { return };
         self.block_is_erased(block);
-        if self.leveler.is_some() {
+        // At the end of life nothing more is moved: perhaps no epoch names the blocks that would be written.
+        if self.leveler.is_some() && self.end_of_life.is_none() {
             let mut scratch = std::mem::take(&mut self.scratch);
             let _ = self.level(When::START, &mut scratch);
             self.scratch = scratch;

@@ -11,7 +11,8 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// Room in units: erased blocks, what is left of open ones, and what victims under way have earned so far.
     pub(in super::super) fn room(&self) -> u64 {
         let geometry = self.nand.geometry();
-        let open: u64 = self.streams.iter().map(|stream| u64::from(stream.room_pages())).sum();
+        // What is left of blocks in SLC mode is for the cache alone.
+        let open: u64 = self.normal_streams().iter().map(|stream| u64::from(stream.room_pages())).sum();
         u64::from(self.blocks.free.count()) * u64::from(geometry.units_per_block())
             + open * u64::from(geometry.units_per_page())
             + self.background.earned
@@ -47,6 +48,9 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// Lets collection begin, if there is reason to.
     #[inline]
     pub(in super::super) fn collect_in_background(&mut self) {
+        if self.slc.is_some() {
+            self.fold_in_background();
+        }
         let Some(marks) = self.background.marks else { return };
         if self.room() < self.room_of(marks.soft) {
             self.choose_in_background(marks);
@@ -63,6 +67,10 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         while (self.background.victims.len() as u32) < self.victims_now(marks) + self.background.erasing
             && self.has_room_for_victim()
         {
+            if let Some(block) = self.cached_for_room() {
+                self.begin_fold(block);
+                continue;
+            }
             let units_per_block = self.nand.geometry().units_per_block();
             let view = BlockView { valid: &self.blocks.valid, units_per_block, tick: self.tick };
             let Some(block) = self.policy.choose(&view, &mut self.rng) else {
@@ -95,13 +103,14 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             return best;
         }
         let (per_block, per_page) = (geometry.units_per_block(), geometry.units_per_page());
+        let streams = &self.streams[..self.roles.slc.min(self.streams.len())];
         let room = &mut self.background.plane_room;
         room.clear();
         room.extend((0..geometry.planes()).map(|plane| self.blocks.free.count_on(plane) * per_block));
-        for victim in self.background.victims.values() {
+        for victim in self.background.victims.values().filter(|victim| !victim.is_reserved) {
             room[geometry.plane_of(victim.block) as usize] += per_block;
         }
-        for (block, pages) in self.streams.iter().flat_map(|stream| stream.open_blocks(geometry)) {
+        for (block, pages) in streams.iter().flat_map(|stream| stream.open_blocks(geometry)) {
             room[geometry.plane_of(block) as usize] += (geometry.pages_per_block() - pages) * per_page;
         }
         let poorest = (0..).zip(room.iter()).min_by_key(|&(_, &room)| room).map_or(0, |(plane, _)| plane);
@@ -114,7 +123,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
 
     /// Whether one more victim can be emptied whatever becomes of those under way: its units fit into the erased blocks
     /// beyond those that are kept.
-    fn has_room_for_victim(&self) -> bool {
+    pub(super) fn has_room_for_victim(&self) -> bool {
         if self.background.victims.is_empty() {
             return true;
         }

@@ -38,8 +38,11 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             let mut scratch = std::mem::take(&mut self.scratch);
             scratch.victims.clear();
             scratch.victims.push(block);
-            // It is counted as a victim already.
-            self.stats.gc.victims -= 1;
+            // It is counted already.
+            match self.is_cached(block) {
+                true => self.stats.slc().blocks_folded -= 1,
+                false => self.stats.gc.victims -= 1,
+            }
             self.blocks.states[block.index()] = BlockState::Closed;
             let result = self.empty(copied, Cause::Gc, &mut scratch);
             let result = result.and_then(|copied| self.commit_copies(copied, &scratch));
@@ -83,7 +86,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let victims = scratch.victims.len() as u32;
         if valid + victims * self.least_gain() > victims * self.nand.geometry().units_per_block() {
             for &victim in &scratch.victims {
-                self.close(victim);
+                self.put_back(victim);
             }
             return Ok(None);
         }
@@ -107,7 +110,12 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         (self.nand.geometry().units_per_block() / 16).max(self.background.row_units)
     }
 
-    pub(super) fn block_is_erased(&mut self, block: BlockId) {
+    /// The erase of `block` is issued, or over: the block is at hand.
+    pub(in super::super) fn block_is_erased(&mut self, block: BlockId) {
+        self.leave_cache(block);
+        if self.is_reserved(block) {
+            return self.reserve(block);
+        }
         let erases = self.nand.block(block).erase_count;
         self.blocks.put_free(block, self.nand.geometry(), erases);
         if let Some(leveler) = &mut self.leveler {
@@ -116,7 +124,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     }
 
     /// Units of so many blocks.
-    pub(super) fn room_of(&self, blocks: u32) -> u64 {
+    pub(in super::super) fn room_of(&self, blocks: u32) -> u64 {
         u64::from(blocks) * u64::from(self.nand.geometry().units_per_block())
     }
 }

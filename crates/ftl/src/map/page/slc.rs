@@ -1,0 +1,420 @@
+//! The SLC cache: what the host writes goes to blocks in SLC mode first, as long as there are any for it, and is folded
+//! into normal blocks later.
+//!
+//! Blocks of the cache are a state of their own, [`BlockState::Cached`], and no candidates of the victim policy: a
+//! policy compares blocks by what of them is valid, and these have fewer pages. They are emptied in the order in which
+//! they were filled, by the same steps as victims.
+
+use std::collections::VecDeque;
+
+use strobe_nand::{Cause, Nand, Unit, When};
+use strobe_types::{BlockId, CellMode, Geometry};
+
+use super::{BlockState, Done, HOST, PageMap};
+use crate::FtlError;
+use crate::free::{FreePool, Want};
+use crate::gc::VictimPolicy;
+
+/// Where the host's writes go when the SLC cache has no room.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WhenFull {
+    /// To normal blocks.
+    #[default]
+    Direct,
+    /// To the cache, once a block of it has been folded.
+    Fold,
+}
+
+/// Which blocks are used in SLC mode, and when what they hold is folded into normal ones.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SlcConfig {
+    /// Blocks that are always used in SLC mode: the last ones of each plane. Bad ones among them are missing.
+    pub static_blocks: u32,
+    /// Most other blocks that are used in SLC mode at the same time, while there is room beyond what collection keeps.
+    pub dynamic_blocks: u32,
+    /// So many blocks in SLC mode are folded while the host is busy, too; 0: only when there is need.
+    pub fold_at: u32,
+    /// Time without a command of the host after which folding begins, in ns.
+    pub fold_idle_ns: u64,
+    /// What is done when the cache has no room.
+    pub when_full: WhenFull,
+}
+
+/// What the cache does with a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Use {
+    None,
+    /// It is open, or full.
+    Held,
+    /// It is being emptied.
+    Taken,
+}
+
+/// The blocks of the cache.
+#[derive(Clone, Debug)]
+pub(super) struct SlcCache {
+    config: SlcConfig,
+    /// Pages of a block in SLC mode.
+    pages: u32,
+    /// Blocks that are always used in SLC mode, and those of them that are erased.
+    is_static: Vec<bool>,
+    erased: FreePool,
+    uses: Vec<Use>,
+    /// Blocks in use; those of them that are being emptied; those that are not always used so.
+    in_use: u32,
+    taken: u32,
+    dynamic: u32,
+    /// Full ones in the order in which they were filled.
+    full: VecDeque<BlockId>,
+    is_host_idle: bool,
+    /// The tick from which full blocks are looked at again for those that hold nothing valid.
+    look_at: u64,
+}
+
+impl SlcCache {
+    /// A cache without a block in use. Blocks are known by where they are, so that they are the same after a power cut.
+    pub(super) fn new(config: SlcConfig, pages: u32, geometry: &Geometry) -> Self {
+        let blocks = geometry.blocks() as usize;
+        let mut is_static = vec![false; blocks];
+        let per_plane = geometry.spec().blocks_per_plane;
+        let (each, rest) =
+            (config.static_blocks / geometry.planes(), config.static_blocks % geometry.planes());
+        for (at, plane) in (0..).zip(geometry.striped_planes()) {
+            let end = ((plane + 1) * per_plane) as usize;
+            let count = (each + u32::from(at < rest)).min(per_plane) as usize;
+            is_static[end - count..end].fill(true);
+        }
+        Self {
+            config,
+            pages,
+            is_static,
+            erased: FreePool::new(geometry, false),
+            uses: vec![Use::None; blocks],
+            in_use: 0,
+            taken: 0,
+            dynamic: 0,
+            full: VecDeque::new(),
+            is_host_idle: false,
+            look_at: 0,
+        }
+    }
+
+    pub(super) fn is_static(&self, block: BlockId) -> bool {
+        self.is_static[block.index()]
+    }
+
+    pub(super) fn config(&self) -> &SlcConfig {
+        &self.config
+    }
+
+    pub(super) fn in_use(&self) -> u32 {
+        self.in_use
+    }
+
+    pub(super) fn is_host_idle(&self) -> bool {
+        self.is_host_idle
+    }
+
+    /// Full blocks, first those filled first.
+    pub(super) fn full(&self) -> &VecDeque<BlockId> {
+        &self.full
+    }
+
+    /// Erased blocks that are always used in SLC mode.
+    pub(super) fn erased(&self) -> impl Iterator<Item = BlockId> + '_ {
+        self.erased.iter()
+    }
+
+    /// `block` has been opened, before this or before a power cut.
+    pub(super) fn opened(&mut self, block: BlockId) {
+        if !self.is_in_use(block) {
+            self.uses[block.index()] = Use::Held;
+            self.in_use += 1;
+            self.dynamic += u32::from(!self.is_static(block));
+        }
+    }
+
+    fn is_in_use(&self, block: BlockId) -> bool {
+        self.uses[block.index()] != Use::None
+    }
+
+    pub(super) fn filled(&mut self, block: BlockId) {
+        self.full.push_back(block);
+    }
+
+    /// Puts the full blocks in the order of `key`.
+    pub(super) fn sort_full(&mut self, key: impl Fn(BlockId) -> u64) {
+        self.full.make_contiguous().sort_by_key(|&block| (key(block), block));
+    }
+
+    /// `block`, full or not, is about to be emptied.
+    fn take(&mut self, block: BlockId) {
+        self.full.retain(|&other| other != block);
+        if std::mem::replace(&mut self.uses[block.index()], Use::Taken) == Use::Held {
+            self.taken += 1;
+        }
+    }
+
+    /// `block`, which was taken, is full as before.
+    fn give_back(&mut self, block: BlockId) {
+        self.uses[block.index()] = Use::Held;
+        self.taken -= 1;
+        self.full.push_front(block);
+    }
+
+    /// `block` holds nothing any more.
+    fn left(&mut self, block: BlockId) {
+        let left = std::mem::replace(&mut self.uses[block.index()], Use::None);
+        if left != Use::None {
+            self.in_use -= 1;
+            self.dynamic -= u32::from(!self.is_static(block));
+        }
+        self.taken -= u32::from(left == Use::Taken);
+    }
+}
+
+impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
+    /// Whether `block` is open in SLC mode, or holds what was written so.
+    pub(super) fn is_cached(&self, block: BlockId) -> bool {
+        self.slc.as_ref().is_some_and(|slc| slc.is_in_use(block))
+    }
+
+    /// Whether `block` is never used but in SLC mode.
+    pub(super) fn is_reserved(&self, block: BlockId) -> bool {
+        self.slc.as_ref().is_some_and(|slc| slc.is_static(block))
+    }
+
+    /// Streams that write to normal blocks.
+    pub(super) fn normal_streams(&self) -> &[crate::frontier::Frontier] {
+        &self.streams[..self.roles.slc.min(self.streams.len())]
+    }
+
+    /// Writes what the host has sent: to the cache as long as that has room, the rest to normal blocks.
+    #[inline(never)]
+    pub(super) fn write_cached(&mut self, now: When, cause: Cause, units: &[Unit<N::Payload>]) -> Done {
+        let per_page = self.nand.geometry().units_per_page();
+        let (mut ready, mut finished, mut rest) = (now, now, units);
+        while !rest.is_empty() {
+            if self.cache_pages() == 0 {
+                ready = self.make_cache_room(ready)?;
+            }
+            let (stream, pages) = match self.cache_pages() {
+                0 => (HOST, u32::MAX),
+                pages => (self.roles.slc, pages),
+            };
+            let pages = pages.min(self.pages_until_choice(stream));
+            let count = rest.len().min(pages as usize * per_page as usize);
+            let (run, behind) = rest.split_at(count);
+            let done =
+                self.write_pages(ready, stream, cause, run, |ftl, run, first| ftl.settle_host(run, first))?;
+            finished = self.nand.both(finished, done);
+            let stats = self.stats.slc();
+            match stream {
+                HOST => stats.units_direct += count as u64,
+                _ => stats.units_cached += count as u64,
+            }
+            rest = behind;
+            if !self.nand.is_timed() {
+                self.fold_beyond_mark()?;
+            }
+        }
+        Ok(finished)
+    }
+
+    /// Pages that may be written to `stream` in one go. Where operations take no time, commands may come together, and
+    /// blocks are filled and folded as if each had come alone: all that matters happens where a block begins or ends.
+    fn pages_until_choice(&self, stream: usize) -> u32 {
+        let Some(slc) = self.slc.as_ref().filter(|_| !self.nand.is_timed()) else { return u32::MAX };
+        let run = self.streams[stream].next_pages().map_or(1, |(_, pages)| pages);
+        let units = u32::try_from(slc.look_at.saturating_sub(self.tick)).unwrap_or(u32::MAX);
+        match stream {
+            HOST => run.min(units / self.nand.geometry().units_per_page()).max(1),
+            _ => run,
+        }
+    }
+
+    /// Pages that can be written to the cache before something has to be erased for more.
+    pub(super) fn cache_pages(&self) -> u32 {
+        let Some(slc) = &self.slc else { return 0 };
+        self.streams[self.roles.slc].room_pages() + (slc.erased.count() + self.dynamic_left()) * slc.pages
+    }
+
+    /// Whether the cache cannot open another block.
+    pub(super) fn is_cache_full(&self) -> bool {
+        self.slc.as_ref().is_none_or(|slc| slc.erased.count() == 0) && self.dynamic_left() == 0
+    }
+
+    /// Blocks beyond those that are always used so that may be opened in SLC mode. As many as collection keeps, and one
+    /// on each plane, stay: what it gains is not for the cache.
+    fn dynamic_left(&self) -> u32 {
+        let Some(slc) = &self.slc else { return 0 };
+        let left = slc.config.dynamic_blocks.saturating_sub(slc.dynamic);
+        if left == 0 || !self.blocks.retiring.is_empty() {
+            return 0;
+        }
+        let lanes = self.streams[HOST].lanes();
+        let kept = self.min_free_blocks + lanes + self.config.net_blocks.max(1);
+        let spare = self.blocks.free.count().saturating_sub(kept);
+        let beyond = match self.marks() {
+            Some(marks) => {
+                let room = self.room().saturating_sub(self.room_of(marks.soft));
+                (room / u64::from(self.nand.geometry().units_per_block())).min(u64::from(u32::MAX)) as u32
+            }
+            None => u32::MAX,
+        };
+        left.min(spare).min(beyond)
+    }
+
+    /// Which planes have a block of their own for the cache.
+    pub(super) fn has_cache_block(&self) -> impl Fn(u32) -> bool + '_ {
+        let has_dynamic = self.dynamic_left() > 0;
+        move |plane| {
+            self.slc.as_ref().is_some_and(|slc| slc.erased.has(plane))
+                || (has_dynamic && self.blocks.free.has(plane))
+        }
+    }
+
+    /// Takes an erased block for the cache, if possible one of `plane`.
+    pub(super) fn take_cache_block(&mut self, plane: u32) -> Option<BlockId> {
+        let has_dynamic = self.dynamic_left() > 0;
+        // Programs have failed, and nothing is open: one that was kept for such a case.
+        let is_stranded = self.is_cache_full() && self.streams[self.roles.slc].room_pages() == 0;
+        let slc = self.slc.as_mut()?;
+        let is_near = slc.erased.has(plane) || !(has_dynamic && self.blocks.free.has(plane));
+        let reserved = if is_near { slc.erased.take(plane, Want::Next) } else { None };
+        let block = match reserved {
+            Some(block) => block,
+            None if has_dynamic || is_stranded => self.blocks.free.take(plane, Want::Next)?,
+            None => return None,
+        };
+        slc.opened(block);
+        self.nand.set_mode(block, CellMode::Slc);
+        Some(block)
+    }
+
+    /// `block`, just filled, belongs to the cache if that is how it was opened; false if not.
+    #[inline(never)]
+    pub(super) fn close_cached(&mut self, block: BlockId) -> bool {
+        let is_cached = self.is_cached(block);
+        if is_cached && let Some(slc) = &mut self.slc {
+            self.blocks.states[block.index()] = BlockState::Cached;
+            slc.filled(block);
+        }
+        is_cached
+    }
+
+    /// A full block of the cache is about to be emptied.
+    pub(super) fn take_cached(&mut self, block: BlockId) {
+        if let Some(slc) = &mut self.slc {
+            slc.take(block);
+        }
+    }
+
+    /// Gives back `block`, which was taken, and is not worth being emptied now.
+    pub(super) fn put_back(&mut self, block: BlockId) {
+        match &mut self.slc {
+            Some(slc) if slc.is_in_use(block) => slc.give_back(block),
+            _ => self.close(block),
+        }
+    }
+
+    /// Notes that `block`, of the cache or not, was erased with success.
+    pub(super) fn note_cache_erase(&mut self, block: BlockId) {
+        if self.is_cached(block) {
+            self.stats.slc().blocks_erased += 1;
+        }
+    }
+
+    /// `block` has been erased, or is out of service: the cache has nothing there.
+    pub(super) fn leave_cache(&mut self, block: BlockId) {
+        if let Some(slc) = &mut self.slc {
+            slc.left(block);
+        }
+    }
+
+    /// `block`, which is erased, is always used in SLC mode: it is at hand for that.
+    pub(super) fn reserve(&mut self, block: BlockId) {
+        self.blocks.states[block.index()] = BlockState::Reserved;
+        let plane = self.nand.geometry().plane_of(block);
+        let erases = self.nand.block(block).erase_count;
+        if let Some(slc) = &mut self.slc {
+            slc.erased.put(plane, block, erases);
+        }
+    }
+
+    /// The full block of the cache, filled first, that gives room for normal data when it has been folded.
+    pub(super) fn cached_for_room(&self) -> Option<BlockId> {
+        let slc = self.slc.as_ref()?;
+        slc.full.iter().copied().find(|&block| !slc.is_static(block))
+    }
+
+    /// The cache has no room: makes some on the spot, where that is the rule; returns when it is there.
+    fn make_cache_room(&mut self, now: When) -> Done {
+        let Some(slc) = &self.slc else { return Ok(now) };
+        match slc.config.when_full {
+            WhenFull::Fold if self.folds_in_steps() => Ok(now),
+            WhenFull::Direct => self.reclaim_cache(now),
+            WhenFull::Fold => self.fold_first(now),
+        }
+    }
+
+    /// Erases full blocks that hold nothing valid. They are looked for once for each block's worth of changes.
+    fn reclaim_cache(&mut self, now: When) -> Done {
+        let units_per_page = self.nand.geometry().units_per_page();
+        let Some(slc) = &mut self.slc else { return Ok(now) };
+        if self.tick < slc.look_at {
+            return Ok(now);
+        }
+        slc.look_at = self.tick + u64::from(slc.pages * units_per_page);
+        let is_empty = |block: &BlockId| self.blocks.valid[block.index()] == 0;
+        let empty: Vec<BlockId> = slc.full.iter().copied().filter(is_empty).collect();
+        let mut ready = now;
+        for block in empty {
+            match self.folds_in_steps() {
+                true => self.begin_fold(block),
+                false => ready = self.fold(now, block)?,
+            }
+        }
+        Ok(ready)
+    }
+
+    /// Folds on the spot what is beyond the mark, where nothing happens beside the host's work.
+    fn fold_beyond_mark(&mut self) -> Result<(), FtlError> {
+        while self.slc.as_ref().is_some_and(|slc| slc.is_beyond_mark()) {
+            self.fold_first(When::START)?;
+        }
+        Ok(())
+    }
+
+    /// Folds the block that was filled first, on the spot.
+    fn fold_first(&mut self, now: When) -> Done {
+        let mut ready = now;
+        if self.must_collect() {
+            // A block that is always in SLC mode gives none back for what it takes.
+            ready = self.collect(now)?;
+        }
+        match self.slc.as_ref().and_then(|slc| slc.full.front().copied()) {
+            Some(block) => self.fold(ready, block),
+            None => Ok(ready),
+        }
+    }
+
+    /// Folds `block` at once; returns when it is erased.
+    pub(super) fn fold(&mut self, now: When, block: BlockId) -> Done {
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let folded = self.collect_one(now, Cause::Gc, block, &mut scratch);
+        self.scratch = scratch;
+        folded
+    }
+}
+
+impl SlcCache {
+    /// Whether so many blocks are full, or open, that they are folded while the host is busy, too.
+    pub(super) fn is_beyond_mark(&self) -> bool {
+        self.config.fold_at > 0 && self.in_use - self.taken >= self.config.fold_at && !self.full.is_empty()
+    }
+
+    pub(super) fn set_host_idle(&mut self, is_idle: bool) {
+        self.is_host_idle = is_idle;
+    }
+}

@@ -1,0 +1,51 @@
+//! How long the array takes for a page, by what its cells are used for.
+
+use strobe_types::{CellMode, Place};
+
+use super::{ArrayTiming, Kind, TimingConfig};
+
+/// Set in the page number of an operation on a block in SLC mode. It is decided at issue: later the block may have been
+/// erased for another use. Pages that differ in it never share the time of an array.
+const SLC: u32 = 1 << 31;
+
+/// The page number of an operation at `place`.
+#[inline(always)]
+pub(super) fn page_at(place: &Place) -> u32 {
+    match place.mode {
+        CellMode::Normal => place.page,
+        CellMode::Slc => place.page | SLC,
+    }
+}
+
+impl TimingConfig {
+    /// The least time that an array is at work for anything.
+    pub(super) fn shortest_ns(&self) -> u64 {
+        let normal = self.read_ns.shortest().min(self.program_ns.shortest()).min(self.erase_ns);
+        self.slc.map_or(normal, |slc| normal.min(slc.read_ns).min(slc.program_ns).min(slc.erase_ns))
+    }
+}
+
+impl ArrayTiming {
+    /// How long the array is at work for an operation of `kind` on `page`, as [`page_at`] gives it.
+    #[inline(always)]
+    pub(super) fn array_ns(&self, kind: Kind, page: u32) -> u64 {
+        if page & SLC != 0 {
+            return self.slc_ns(kind);
+        }
+        match kind {
+            Kind::Read => self.config.read_ns.of(page),
+            Kind::Erase => self.config.erase_ns,
+            _ => self.config.program_ns.of(page),
+        }
+    }
+
+    #[cold]
+    fn slc_ns(&self, kind: Kind) -> u64 {
+        let Some(slc) = self.config.slc else { return 0 };
+        match kind {
+            Kind::Read => slc.read_ns,
+            Kind::Erase => slc.erase_ns,
+            _ => slc.program_ns,
+        }
+    }
+}

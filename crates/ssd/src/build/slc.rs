@@ -1,0 +1,48 @@
+//! The SLC cache of a configuration.
+
+use strobe_ftl::{SlcConfig, WhenFull};
+use strobe_types::Geometry;
+
+use super::BuildError;
+use crate::config::{DriveConfig, Mapping, SlcCacheTable, WhenFullName};
+
+/// Refuses an SLC cache on a drive that cannot have it.
+pub(super) fn check(config: &DriveConfig, geometry: &Geometry) -> Result<(), BuildError> {
+    let (slc, nand) = (&config.ftl.slc_cache, &config.nand);
+    if !slc.is_on() {
+        return Ok(());
+    }
+    if config.mapping()? != Mapping::Page {
+        return Err(BuildError::SlcMapping(config.ftl.mapping.clone()));
+    }
+    if nand.any_page_order {
+        return Err(BuildError::SlcPageOrder);
+    }
+    let (bits, pages) = (nand.slc.bits_per_cell, nand.pages_per_block);
+    // What is out of range is refused for that later.
+    if bits > 0 && !pages.is_multiple_of(bits) {
+        return Err(BuildError::SlcPages { bits, pages });
+    }
+    let blocks = geometry.blocks() - nand.factory_bad_blocks;
+    let (key, given) = match slc.static_blocks >= blocks {
+        true => ("static_blocks", slc.static_blocks),
+        false if slc.fold_at > slc.static_blocks.saturating_add(slc.dynamic_blocks) => {
+            let most = slc.static_blocks.saturating_add(slc.dynamic_blocks);
+            return Err(BuildError::SlcFoldAt { given: slc.fold_at, most });
+        }
+        false => ("dynamic_blocks", slc.dynamic_blocks),
+    };
+    if given >= blocks { Err(BuildError::SlcBlocks { key, given, blocks }) } else { Ok(()) }
+}
+
+/// The SLC cache, if there is one.
+pub(super) fn config_of(config: &DriveConfig) -> Option<SlcConfig> {
+    let &SlcCacheTable { static_blocks, dynamic_blocks, fold_at, fold_idle_ns, when_full } =
+        &config.ftl.slc_cache;
+    let when_full = match when_full {
+        WhenFullName::Direct => WhenFull::Direct,
+        WhenFullName::Fold => WhenFull::Fold,
+    };
+    let slc = SlcConfig { static_blocks, dynamic_blocks, fold_at, fold_idle_ns, when_full };
+    config.ftl.slc_cache.is_on().then_some(slc)
+}

@@ -1,0 +1,53 @@
+//! Whether the host is idle, for mapping schemes that do something then.
+
+use strobe_ftl::{BACKGROUND, Inspectable};
+use strobe_types::SimTime;
+
+use super::Drive;
+
+/// The token of the timer: the last one below those of the mapping scheme.
+pub(super) const IDLE: u64 = BACKGROUND - 1;
+
+/// When the host was last here.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Idle {
+    last: SimTime,
+    /// One timer is enough: when it is due, it is set again if a command has come meanwhile.
+    has_timer: bool,
+    is_idle: bool,
+}
+
+impl<F: Inspectable> Drive<F> {
+    /// A command of the host is here at `now`.
+    #[inline(always)]
+    pub(super) fn note_host(&mut self, now: SimTime) {
+        if let Some(after_ns) = self.idle_after_ns {
+            self.host_is_back(now, after_ns);
+        }
+    }
+
+    fn host_is_back(&mut self, now: SimTime, after_ns: u64) {
+        let idle = self.events.idle();
+        idle.last = now;
+        let was_idle = std::mem::take(&mut idle.is_idle);
+        if !std::mem::replace(&mut idle.has_timer, true) {
+            self.events.set(now + after_ns, IDLE);
+        }
+        if was_idle {
+            self.ftl.set_idle(false);
+        }
+    }
+
+    /// The timer is due.
+    pub(super) fn look_at_host(&mut self) {
+        let Some(after_ns) = self.idle_after_ns else { return };
+        let now = self.events.now();
+        let idle = self.events.idle();
+        let due = idle.last + after_ns;
+        if now < due {
+            return self.events.set(due, IDLE);
+        }
+        (idle.has_timer, idle.is_idle) = (false, true);
+        self.ftl.set_idle(true);
+    }
+}

@@ -1,0 +1,175 @@
+//! The SLC cache in virtual time, against closed forms.
+
+use strobe_ssd::{DriveConfig, HostQueue, Pacing, Simulated, WhenFullName, build};
+use strobe_types::{Request, SimTime};
+
+use crate::setup::{Host as _, T0, closed, read_unit, shaped, write_unit};
+
+const SLC_READ: u64 = 4_000;
+const SLC_PROGRAM: u64 = 75_000;
+/// 4096 bytes at 3200 MB/s.
+const TRANSFER: u64 = 1_280;
+const IDLE: u64 = 50_000_000;
+
+/// Two dies of two planes, 96 blocks of 12 pages of three bits each; cache programs hide transfers. Eight blocks, two on
+/// each plane, are always in SLC mode: 32 pages.
+fn config() -> DriveConfig {
+    let mut config = shaped(2, 1, 2);
+    let (nand, ftl) = (&mut config.nand, &mut config.ftl);
+    (nand.blocks_per_plane, nand.pages_per_block) = (96, 12);
+    (nand.channel_mb_s, nand.cache_program) = (3_200, true);
+    (nand.slc.read_ns, nand.slc.program_ns, nand.slc.erase_ns) = (SLC_READ, SLC_PROGRAM, 2_000_000);
+    ftl.logical_pages = Some(2_000);
+    ftl.gc.mode = Default::default();
+    ftl.slc_cache.static_blocks = 8;
+    ftl.slc_cache.fold_idle_ns = IDLE;
+    config
+}
+
+const CACHE: u64 = 8 * 4;
+
+/// Writes `units` in order, 16 at a time, from `from` on; returns when that is done.
+fn burst(drive: &mut dyn Simulated, from: u64, units: std::ops::Range<u64>) -> u64 {
+    let requests: Vec<Request> = units.map(write_unit).collect();
+    let mut queue = HostQueue::new(Pacing::Closed { depth: 16, interval_ns: 0 }, SimTime::from_ns(from));
+    drive.run(&requests, &[], &mut queue).expect("runs");
+    queue.finished().as_ns()
+}
+
+fn within_2_percent(given: u64, expected: u64) -> bool {
+    given.abs_diff(expected) * 50 <= expected
+}
+
+/// Lets the host be away until `until`.
+fn pause(drive: &mut dyn Simulated, until: u64) {
+    drive.advance(SimTime::from_ns(until), &mut Vec::new());
+}
+
+#[test]
+fn a_burst_of_the_size_of_the_cache_is_written_at_its_speed_and_the_next_after_a_pause() {
+    let config = config();
+    let mut drive = build(&config, true, 1).expect("valid");
+    // 32 pages on four planes, and the first transfers.
+    let fast = CACHE / 4 * SLC_PROGRAM;
+    let first = burst(&mut *drive, 0, 0..CACHE);
+    assert!((fast..fast + 4 * TRANSFER).contains(&first), "{first} ns, not {fast}");
+    // Beyond it, at that of normal blocks.
+    let direct = 256 / 4 * crate::setup::PROGRAM;
+    let now = burst(&mut *drive, first, CACHE..CACHE + 256);
+    let took = now - first;
+    assert!(within_2_percent(took, direct), "{took} ns, not {direct}");
+    let slc = drive.stats().slc.expect("a cache");
+    assert_eq!((slc.units_cached, slc.units_direct, slc.blocks_folded), (CACHE, 256, 0));
+    assert_eq!(drive.slc_blocks(), Some(8));
+    // A pause that is too short leaves it as it is.
+    pause(&mut *drive, now + IDLE / 2);
+    let now = burst(&mut *drive, now + IDLE / 2, 500..501);
+    assert_eq!(drive.stats().slc.expect("a cache").blocks_folded, 0);
+    // One that is long enough empties it.
+    let now = now + 10 * IDLE;
+    pause(&mut *drive, now);
+    let slc = drive.stats().slc.expect("a cache");
+    assert_eq!((slc.blocks_folded, slc.units_folded, slc.blocks_erased), (8, CACHE, 8));
+    assert_eq!(drive.slc_blocks(), Some(0));
+    let took = burst(&mut *drive, now, 1000..1000 + CACHE) - now;
+    assert!((fast..fast + 4 * TRANSFER).contains(&took), "{took} ns, not {fast}");
+    drive.check().expect("sound");
+}
+
+#[test]
+fn a_cached_unit_is_read_with_the_times_of_slc_and_a_folded_one_is_not() {
+    let mut drive = build(&config(), true, 1).expect("valid");
+    burst(&mut *drive, 0, 0..CACHE);
+    let now = SimTime::from_ns(10_000_000);
+    let read = drive.request(now, read_unit(3)).expect("reads");
+    assert_eq!(read.since(now), SLC_READ + TRANSFER);
+    pause(&mut *drive, 10 * IDLE);
+    let now = SimTime::from_ns(10 * IDLE);
+    let read = drive.request(now, read_unit(3)).expect("reads");
+    assert_eq!(read.since(now), crate::setup::READ + TRANSFER);
+}
+
+#[test]
+fn dynamic_blocks_make_the_cache_larger_as_long_as_there_is_room() {
+    let mut config = config();
+    config.ftl.slc_cache.static_blocks = 0;
+    config.ftl.slc_cache.dynamic_blocks = 40;
+    config.ftl.logical_pages = Some(4_200);
+    let mut drive = build(&config, true, 1).expect("valid");
+    let took = burst(&mut *drive, 0, 0..160);
+    assert!(within_2_percent(took, 160 / 4 * SLC_PROGRAM), "{took} ns");
+    assert_eq!(drive.stats().slc.expect("a cache").units_cached, 160);
+    // All of the drive, at random: then no more is erased than collection keeps, however long the host is away.
+    let requests = crate::setup::unit_writes(4_200, 12_000, 7);
+    let mut queue = HostQueue::new(Pacing::Closed { depth: 16, interval_ns: 0 }, SimTime::from_ns(took));
+    drive.run(&requests, &[], &mut queue).expect("runs");
+    let now = queue.finished().as_ns() + 100 * IDLE;
+    pause(&mut *drive, now);
+    let cached = drive.stats().slc.expect("a cache").units_cached;
+    burst(&mut *drive, now, 0..160);
+    assert_eq!(drive.stats().slc.expect("a cache").units_cached, cached);
+    drive.check().expect("sound");
+}
+
+#[test]
+fn writes_that_wait_for_folding_all_go_through_the_cache() {
+    let mut config = config();
+    config.ftl.slc_cache.when_full = WhenFullName::Fold;
+    let mut drive = build(&config, true, 1).expect("valid");
+    let took = burst(&mut *drive, 0, 0..1_024);
+    let slc = drive.stats().slc.expect("a cache");
+    assert_eq!((slc.units_cached, slc.units_direct), (1_024, 0));
+    // Each page is programmed twice, once in either mode, and each block of four is erased.
+    let direct = 1_024 / 4 * crate::setup::PROGRAM;
+    assert!(took > direct, "{took} ns, faster than {direct} without a cache");
+    pause(&mut *drive, took + 100 * IDLE);
+    let stats = drive.stats();
+    assert_eq!(stats.nand.total(strobe_nand::NandOp::Program), 2 * 1_024);
+    drive.check().expect("sound");
+}
+
+#[test]
+fn folding_goes_on_beside_the_host_from_its_mark_on() {
+    let mut config = config();
+    config.ftl.slc_cache.fold_at = 5;
+    let mut drive = build(&config, true, 1).expect("valid");
+    let mut now = 0;
+    for unit in 0..400 {
+        now += 1_000_000;
+        drive.request(SimTime::from_ns(now), write_unit(unit)).expect("writes");
+        assert!(drive.slc_blocks().expect("a cache") <= 8, "unit {unit}");
+    }
+    let slc = drive.stats().slc.expect("a cache");
+    assert_eq!(slc.units_direct, 0, "the mark keeps room");
+    assert!(slc.blocks_folded > 80, "{slc:?}");
+}
+
+#[test]
+fn a_world_that_stops_folds_while_the_host_is_away() {
+    let mut config = config();
+    config.ftl.gc.mode = strobe_ssd::GcMode::StopTheWorld;
+    let mut drive = build(&config, true, 1).expect("valid");
+    burst(&mut *drive, 0, 0..CACHE + 10);
+    pause(&mut *drive, 10 * IDLE);
+    assert_eq!((drive.slc_blocks(), drive.stats().slc.expect("a cache").units_folded), (Some(0), CACHE));
+    drive.check().expect("sound");
+}
+
+#[test]
+fn a_host_that_comes_back_ends_the_pause() {
+    let mut config = config();
+    config.ftl.slc_cache.static_blocks = 40;
+    let mut drive = build(&config, true, 1).expect("valid");
+    let mut now = burst(&mut *drive, 0, 0..160) + IDLE + 1_000_000;
+    pause(&mut *drive, now);
+    // From now on it is never away for long: what was begun is finished, and no more.
+    for unit in 0..200 {
+        now += IDLE / 4;
+        drive.request(SimTime::from_ns(now), read_unit(unit)).expect("reads");
+    }
+    let folded = drive.stats().slc.expect("a cache").blocks_folded;
+    assert!((1..20).contains(&folded), "{folded} of 40 blocks");
+    let mut queue = closed(1);
+    drive.run(&[write_unit(0)], &[], &mut queue).expect("writes");
+    assert!(queue.finished() > T0);
+}

@@ -49,8 +49,15 @@ pub struct TimingConfig {
     pub channel_mb_s: u32,
     /// Spare bytes of a page; each mapping unit carries its share over the bus.
     pub spare_bytes: u32,
+    /// Command, address and status cycles of an operation, for each of its pages: so long they hold the bus before the
+    /// array is at work, in ns.
+    pub command_ns: u64,
     /// Cache program: the next page may be transferred while the array programs the last one.
     pub cache_program: bool,
+    /// Cache read: the array may read the next page while the last one is transferred.
+    pub cache_read: bool,
+    /// Whether each plane of a die reads on its own.
+    pub independent_plane_reads: bool,
     /// How long the operations of each class may wait for others that come later, in ns. All zero: first come, first
     /// served.
     pub patience_ns: [u64; Class::ALL.len()],

@@ -16,6 +16,8 @@ pub(crate) struct Tally {
     pub(crate) contended: u64,
     /// Times at which several pages of one block were issued together.
     pub(crate) trains: u64,
+    /// Reads that began while another one of their die was under way.
+    pub(crate) beside: u64,
 }
 
 /// The same operation as both know it.
@@ -100,6 +102,9 @@ fn drive(rng: &mut Prng) -> (TimingConfig, Geometry) {
         cache_program: !has_trains && rng.below(2) == 0,
         patience_ns: patience(rng),
         suspend: suspend(rng),
+        command_ns: pick(rng, &[0, 0, 1, 3]),
+        cache_read: rng.below(3) == 0,
+        independent_plane_reads: rng.below(3) == 0,
     };
     (config, Geometry::new(spec).expect("valid"))
 }
@@ -117,7 +122,10 @@ fn config_of(config: &TimingConfig, spec: &GeometrySpec) -> Config {
         erase_ns: config.erase_ns,
         unit_ns: on_bus(spec.unit_bytes + config.spare_bytes / units_per_page),
         page_ns: on_bus(spec.page_bytes + config.spare_bytes),
+        command_ns: config.command_ns,
         cache_program: config.cache_program,
+        cache_read: config.cache_read,
+        readers: if config.independent_plane_reads { spec.planes_per_die as usize } else { 1 },
         patience_ns: config.patience_ns,
         most: config.suspend.most,
         suspend_ns: config.suspend.suspend_ns,
@@ -188,7 +196,7 @@ impl Pair {
         let occupancy = self.engine.occupancy(self.engine.now());
         assert_eq!(occupancy.held_ns, self.model.held_ns, "{}: time for which dies are held", self.what);
         assert_eq!(occupancy.suspends, self.model.suspends, "{}", self.what);
-        self.tally.suspends = self.model.suspends;
+        (self.tally.suspends, self.tally.beside) = (self.model.suspends, self.model.beside);
     }
 
     /// Lets time pass in both; what is reported leads to more.

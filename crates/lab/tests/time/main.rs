@@ -12,6 +12,7 @@ mod host;
 mod oracle_support;
 mod paced;
 mod page_types;
+mod planes;
 mod queueing;
 mod suspended;
 mod throughput;

@@ -35,7 +35,10 @@ fn config(rng: &mut Prng) -> TimingConfig {
         program_ns: (1 + u64::from(rng.below(15))).into(),
         erase_ns: 1 + u64::from(rng.below(30)),
         channel_mb_s: pick(rng, &[0, 256_000, 128_000]),
+        command_ns: u64::from(rng.below(3) / 2),
         cache_program: rng.below(2) == 0,
+        cache_read: rng.below(3) == 0,
+        independent_plane_reads: rng.below(3) == 0,
         patience_ns: if rng.below(2) == 0 { [0; 5] } else { [0, 10, 20, 30, 40] },
         suspend: SuspendConfig { most: rng.below(3), suspend_ns: 2, resume_ns: 1, least_left_ns: 1 },
         ..TimingConfig::default()

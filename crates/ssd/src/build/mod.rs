@@ -19,8 +19,8 @@ use strobe_types::{Geometry, GeometrySpec, SimTime};
 
 use crate::config::{
     AllocationName, CopyMode, DataMode, DriveConfig, GcMode, GcStreamName, Mapping, MigrationName,
-    NandConfig, PlacementName, ScheduleTable, SuspendTable, TemperatureName, TimesByPage, TranslationTable,
-    Victim, WearLevelingConfig, WearLevelingName, block_scheme,
+    PlacementName, ScheduleTable, SuspendTable, TemperatureName, TimesByPage, TranslationTable, Victim,
+    WearLevelingConfig, WearLevelingName, block_scheme,
 };
 use crate::device::Simulated;
 use crate::drive::Drive;
@@ -337,15 +337,17 @@ impl<'a> Plan<'a> {
     }
 
     fn array_timing(&self) -> ArrayTiming {
-        let &NandConfig { read_ns, program_ns, erase_ns, channel_mb_s, spare_bytes, cache_program, .. } =
-            &self.config.nand;
+        let nand = &self.config.nand;
         let config = TimingConfig {
-            read_ns: read_ns.get(),
-            program_ns: program_ns.get(),
-            erase_ns,
-            channel_mb_s,
-            spare_bytes,
-            cache_program,
+            read_ns: nand.read_ns.get(),
+            program_ns: nand.program_ns.get(),
+            erase_ns: nand.erase_ns,
+            channel_mb_s: nand.channel_mb_s,
+            spare_bytes: nand.spare_bytes,
+            command_ns: nand.command_ns,
+            cache_program: nand.cache_program,
+            cache_read: nand.cache_read,
+            independent_plane_reads: nand.independent_plane_reads,
             patience_ns: self.patience_ns(),
             suspend: self.suspend(),
         };

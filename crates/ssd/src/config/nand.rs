@@ -62,9 +62,23 @@ pub struct NandConfig {
     /// Bus rate of a channel in MB/s (10⁶ bytes per second); 0: transfers take no time.
     #[schemars(range(min = 0, max = 1_000_000))]
     pub channel_mb_s: u32,
+    /// Command, address and status cycles of a flash operation in ns, for each page or plane it is for: the channel's bus
+    /// carries them before the array is at work. (The firmware's time for a host command is
+    /// `drive.controller.command_ns`.) Usual are 200 to 1000; default 0.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    #[schemars(range(min = 0, max = 1_000_000_000))]
+    pub command_ns: u64,
     /// Cache program: transfer the next page while the array programs the last. Default false.
     #[serde(default)]
     pub cache_program: bool,
+    /// Cache read: the array may read the next page while the last one crosses the channel. Default false: a die reads
+    /// again when its data has left it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cache_read: bool,
+    /// Independent plane reads: each plane of a die reads what it is asked for, whenever that is, whatever the others read.
+    /// Default false: planes read together, at the same page number.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub independent_plane_reads: bool,
     /// Interrupting programs and erases for reads that a host waits for.
     #[serde(default, skip_serializing_if = "SuspendTable::is_default")]
     pub suspend: SuspendTable,
@@ -82,6 +96,10 @@ pub struct NandConfig {
     /// What stored pages hold: none, stamp or bytes. Default none.
     #[serde(default)]
     pub data: DataMode,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 defaults! {

@@ -41,7 +41,10 @@ pub(crate) fn config() -> DriveConfig {
             program_ns: PROGRAM.into(),
             erase_ns: ERASE,
             channel_mb_s: 800,
+            command_ns: 0,
             cache_program: false,
+            cache_read: false,
+            independent_plane_reads: false,
             suspend: Default::default(),
             endurance_pe: 0,
             factory_bad_blocks: 0,
@@ -110,7 +113,10 @@ pub(crate) fn array_timing(config: &DriveConfig) -> ArrayTiming {
         erase_ns: nand.erase_ns,
         channel_mb_s: nand.channel_mb_s,
         spare_bytes: nand.spare_bytes,
+        command_ns: nand.command_ns,
         cache_program: nand.cache_program,
+        cache_read: nand.cache_read,
+        independent_plane_reads: nand.independent_plane_reads,
         ..TimingConfig::default()
     };
     ArrayTiming::new(timing, &geometry(config))

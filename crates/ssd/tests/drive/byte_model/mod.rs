@@ -142,7 +142,10 @@ impl Shape {
             erase_ns: 5000,
             channel_mb_s: 100_000,
             spare_bytes: 0,
+            command_ns: self.seed / 7 % 3,
             cache_program: self.seed.is_multiple_of(2),
+            cache_read: self.seed / 5 % 3 == 0,
+            independent_plane_reads: self.seed / 11 % 2 == 0,
             patience_ns: [0, 100, 200, 300, 400].map(|ns| ns * (self.seed / 2 % 3)),
             suspend: SuspendConfig {
                 most: (self.seed / 3 % 3) as u32,

@@ -49,11 +49,7 @@ pub(crate) fn any_times(rng: &mut Prng) -> TimingConfig {
         erase_ns: pick(&[50, 1000]),
         // 512 bytes in 2, 10 and 100 ns.
         channel_mb_s: pick(&[0, 256_000, 51_200, 5_120]) as u32,
-        command_ns: pick(&[0, 0, 3]),
         cache_program: pick(&[0, 1]) == 1,
-        cache_read: pick(&[0, 0, 1]) == 1,
-        independent_plane_reads: pick(&[0, 0, 1]) == 1,
-        spare_bytes: 0,
         patience_ns: [[0; 5], [0, 100, 200, 300, 400], [0, 10_000, 20_000, 30_000, 40_000]]
             [pick(&[0, 1, 2]) as usize],
         suspend: SuspendConfig {
@@ -62,6 +58,10 @@ pub(crate) fn any_times(rng: &mut Prng) -> TimingConfig {
             resume_ns: 5,
             least_left_ns: 10,
         },
+        command_ns: pick(&[0, 0, 3]),
+        cache_read: pick(&[0, 0, 1]) == 1,
+        independent_plane_reads: pick(&[0, 0, 1]) == 1,
+        ..TimingConfig::default()
     }
 }
 

@@ -348,6 +348,7 @@ pub(crate) fn drive_config(
             program_ns: 0.into(),
             erase_ns: 0,
             channel_mb_s: 0,
+            pages_per_program: 1,
             command_ns: 0,
             cache_program: false,
             cache_read: false,

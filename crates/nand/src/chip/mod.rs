@@ -1,10 +1,14 @@
 //! The chip model: flash rules, out-of-band area, wear. `tear.rs` says what a power cut does to it.
 
 mod block;
+mod by_page;
+mod kinds;
+mod parts;
 mod tear;
 #[cfg(test)]
 mod tests;
 mod undo;
+mod urgency;
 
 use std::sync::Arc;
 
@@ -14,10 +18,11 @@ use crate::cut::Cuts;
 use crate::wear::factory_bad;
 use crate::{
     BlockState, Cause, Class, EraseFailed, Medium, Nand, NandOp, OobRecord, OpCounts, ProgramFailed, Timing,
-    Unit, WearConfig, When,
+    Unit, Wanted, WearConfig, When,
 };
 use block::Block;
 use undo::OnTheirWay;
+use urgency::{program_class, read_class};
 
 /// What a chip knows beside what its medium keeps, as read back from an image.
 pub(crate) struct Restored {
@@ -42,6 +47,8 @@ pub struct Chip<T, M: Medium> {
     faults: Prng,
     /// Which pages are programmed, on chips that take them in any order.
     programmed: Option<Vec<bool>>,
+    /// Flash pages that one program fills.
+    parts: u32,
     /// Whether programs can fail or power can be cut: then they go page by page.
     page_by_page: bool,
     cuts: Cuts<Self>,
@@ -88,6 +95,7 @@ impl<T: Timing, M: Medium> Chip<T, M> {
             oob_lpn,
             blocks: blocks.into_iter().map(Block::from).collect(),
             programmed: None,
+            parts: 1,
             page_by_page: wear.program_fail_rate > 0.0,
             wear,
             // Not the same chances again as when the array was new.
@@ -98,40 +106,6 @@ impl<T: Timing, M: Medium> Chip<T, M> {
             timing,
             medium,
             geometry,
-        }
-    }
-
-    /// The same, fresh, chip for programs in any order of the pages of a block, each once between erases,
-    /// as small-page single-level chips allow (Samsung K9F1208: only the number of partial programs of a
-    /// page is limited). Larger pages and more levels per cell disturb their neighbours and must be
-    /// programmed in order.
-    #[must_use]
-    pub fn in_any_order(mut self) -> Self {
-        self.programmed = Some(vec![false; self.geometry.pages() as usize]);
-        self
-    }
-
-    /// The same chip with the times of `timing`. Nothing may be on its way.
-    pub fn with_timing<U: Timing>(self, timing: U) -> Chip<U, M> {
-        debug_assert!(self.timing.next_event().is_none(), "an operation is on its way");
-        let cuts = Cuts::default();
-        let Self {
-            geometry, oob_lpn, blocks, counts, wear, faults, programmed, page_by_page, medium, ..
-        } = self;
-        let on_their_way = OnTheirWay::default();
-        Chip {
-            geometry,
-            oob_lpn,
-            blocks,
-            counts,
-            wear,
-            faults,
-            programmed,
-            page_by_page,
-            cuts,
-            on_their_way,
-            timing,
-            medium,
         }
     }
 
@@ -230,37 +204,6 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         block.pages_programmed = page + pages;
     }
 
-    /// The slow path of [`Nand::program`], page by page, for chips whose programs can fail or be cut
-    /// short.
-    #[cold]
-    fn program_by_page(
-        &mut self,
-        after: When,
-        first: Ppn,
-        units: &[Unit<M::Payload>],
-        sequence: u64,
-        cause: Cause,
-    ) -> Result<When, ProgramFailed> {
-        let mut done = after;
-        let mut contents = units.chunks(self.geometry.units_per_page() as usize);
-        for page in 0..self.pages_for(units.len()) {
-            let (ppn, content) = (first.plus(page), contents.next().unwrap_or_default());
-            self.cut(|flash| flash.tear_page(ppn, cause));
-            self.take_pages(ppn, 1);
-            let failed = self.faults.chance(self.wear.program_fail_rate);
-            let content = if failed { &[] } else { content };
-            self.counts.add(NandOp::Program, cause);
-            self.write_oob(self.geometry.first_unit_of_page(ppn), content, 1);
-            let stored = self.store(after, ppn, content, 1, sequence + u64::from(page), cause);
-            self.track_program(stored, ppn, cause);
-            done = stored;
-            if failed {
-                return Err(ProgramFailed { programmed: page, at: done });
-            }
-        }
-        Ok(done)
-    }
-
     /// Whoever reads `units` of page `ppn` must have programmed it; its spare area alone can always be read.
     #[inline(always)]
     fn assert_readable(&self, ppn: Ppn, units: u32) {
@@ -323,30 +266,46 @@ impl<T: Timing, M: Medium> Nand for Chip<T, M> {
     }
 
     #[inline(always)]
-    fn read(&mut self, after: When, ppn: Ppn, units: u32, cause: Cause) -> When {
-        self.assert_readable(ppn, units);
-        self.counts.add(NandOp::Read, cause);
+    fn pages_per_program(&self) -> u32 {
+        self.parts
+    }
+
+    #[inline(always)]
+    fn read(&mut self, after: When, ppn: Ppn, wanted: Wanted, cause: Cause) -> When {
         let mut after = after;
         if self.is_on_its_way(ppn) {
             let programmed = self.timing.last_program(|| self.geometry.place(ppn));
             after = self.timing.both(after, programmed);
         }
+        if self.parts > 1 {
+            return self.read_parts(after, ppn, wanted, cause);
+        }
+        let units = wanted.of(0);
+        self.assert_readable(ppn, units);
+        self.counts.add(NandOp::Read, cause);
         self.timing.read(after, read_class(cause), units, || self.geometry.place(ppn))
     }
 
     #[inline]
-    fn read_pages(&mut self, pages: &[(Ppn, u32)], cause: Cause) -> When {
+    fn read_pages(&mut self, pages: &[(Ppn, Wanted)], cause: Cause) -> When {
         let mut done = When::START;
+        if self.parts > 1 {
+            for &(ppn, wanted) in pages {
+                done = self.read(When::START, ppn, wanted, cause);
+            }
+            return done;
+        }
         // Those of the same number of units, one after the other, are one operation.
         for run in pages.chunk_by(|a, b| a.1 == b.1) {
-            let (first, units) = run[0];
+            let (first, wanted) = run[0];
             if run.len() == 1 || self.is_on_its_way(first) {
-                for &(ppn, units) in run {
-                    done = self.read(When::START, ppn, units, cause);
+                for &(ppn, wanted) in run {
+                    done = self.read(When::START, ppn, wanted, cause);
                 }
                 continue;
             }
-            run.iter().for_each(|&(ppn, units)| self.assert_readable(ppn, units));
+            let units = wanted.of(0);
+            run.iter().for_each(|&(ppn, _)| self.assert_readable(ppn, units));
             self.counts.add_many(NandOp::Read, cause, run.len() as u64);
             let place = |at: u32| self.geometry.place(run[at as usize].0);
             done = self.timing.reads(When::START, read_class(cause), units, run.len() as u32, place);
@@ -404,7 +363,7 @@ impl<T: Timing, M: Medium> Nand for Chip<T, M> {
     }
 
     fn read_meta(&mut self, after: When, ppn: Ppn, cause: Cause) -> (When, Option<Arc<[u8]>>) {
-        let arrived = self.read(after, ppn, self.geometry.units_per_page(), cause);
+        let arrived = self.read(after, ppn, self.whole_page(ppn), cause);
         (arrived, self.medium.load_meta(ppn))
     }
 
@@ -494,23 +453,5 @@ impl<T: Timing, M: Medium> Nand for Chip<T, M> {
 
     fn sync(&mut self) {
         self.medium.sync();
-    }
-}
-
-/// How urgent a read is: somebody waits for those of the host, and for those that find where its data is.
-#[inline(always)]
-fn read_class(cause: Cause) -> Class {
-    match cause {
-        Cause::Host | Cause::Map | Cause::Recovery => Class::HostRead,
-        _ => Class::BackgroundRead,
-    }
-}
-
-/// How urgent a program is: nobody waits for moved data.
-#[inline(always)]
-fn program_class(cause: Cause) -> Class {
-    match cause {
-        Cause::Gc | Cause::Merge | Cause::Wear => Class::BackgroundProgram,
-        _ => Class::HostProgram,
     }
 }

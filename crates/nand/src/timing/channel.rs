@@ -17,10 +17,14 @@ pub(super) enum Carry {
 #[derive(Clone, Copy, Debug)]
 struct Request {
     class: Class,
-    number: u64,
+    /// Its turn among those of its class: commands first, as an array can work then, each in the order in which it came.
+    turn: u64,
     die: u32,
     what: Carry,
 }
+
+/// In the turn of what is no command.
+const BEHIND_COMMANDS: u64 = 1 << 63;
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Channel {
@@ -35,15 +39,15 @@ impl Channel {
     /// `die` wants `what` of an operation of `class` carried.
     pub(super) fn request(&mut self, die: u32, class: Class, what: Carry) {
         self.came += 1;
-        self.requests.push(Request { class, number: self.came, die, what });
+        let behind = if matches!(what, Carry::Command(_)) { 0 } else { BEHIND_COMMANDS };
+        self.requests.push(Request { class, turn: self.came | behind, die, what });
     }
 
-    /// Whose turn it is: the most urgent, of equal ones a command, as an array can work then, and of equal ones the one
-    /// that came first.
+    /// Whose turn it is: the most urgent, of equal ones a command, of equal ones the one that came first.
     pub(super) fn next(&mut self) -> Option<(u32, Carry)> {
         let first = (0..self.requests.len()).min_by_key(|&at| {
             let request = &self.requests[at];
-            (request.class, !matches!(request.what, Carry::Command(_)), request.number)
+            (request.class, request.turn)
         })?;
         let Request { die, what, .. } = self.requests.remove(first);
         Some((die, what))

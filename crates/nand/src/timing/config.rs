@@ -39,7 +39,7 @@ pub struct SuspendConfig {
 /// Array and bus times of the chips.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TimingConfig {
-    /// tR: array to page register, by page type.
+    /// tR: array to page register, by page type. Flash pages are numbered through their block, word line by word line.
     pub read_ns: PageTimes,
     /// tPROG: page register to array, by page type.
     pub program_ns: PageTimes,
@@ -49,7 +49,9 @@ pub struct TimingConfig {
     pub channel_mb_s: u32,
     /// Spare bytes of a page; each mapping unit carries its share over the bus.
     pub spare_bytes: u32,
-    /// Command, address and status cycles of an operation, for each of its pages: so long they hold the bus before the
+    /// Flash pages that one program fills, as of [`Nand::pages_per_program`](crate::Nand::pages_per_program); 0 means 1, too.
+    pub pages_per_program: u32,
+    /// Command, address and status cycles of an operation, for each of its flash pages: so long they hold the bus before the
     /// array is at work, in ns.
     pub command_ns: u64,
     /// Cache program: the next page may be transferred while the array programs the last one.

@@ -58,6 +58,8 @@ pub(super) struct Die {
     pub(super) next: Option<Next>,
     /// The page of a program, or the command of an erase, that is on the bus, or waits for it.
     pub(super) loads: u32,
+    /// Parts of that page that have arrived: the flash pages of a word line cross the bus one by one.
+    pub(super) parts_loaded: u32,
     /// What the bus carries for it, if it does.
     pub(super) carried: Carry,
     pub(super) suspended: Option<Suspended>,
@@ -78,6 +80,7 @@ impl Die {
             current: None,
             next: None,
             loads: NONE,
+            parts_loaded: 0,
             carried: Carry::Load,
             suspended: None,
             suspends: 0,

@@ -34,6 +34,7 @@ pub(super) struct Queues {
     /// A bit for each class whose queue is not empty.
     queued: u32,
     queues: [Queue; Class::ALL.len()],
+    /// How many; of a die those, too, that wait for one of its planes.
     pub(super) waiting: u32,
 }
 

@@ -6,7 +6,7 @@ mod flash;
 use flash::{Issued, Model, Status, What};
 use strobe_nand::{
     ArrayTiming, ByteMedium, Cause, Chip, CutPlan, Medium, Nand, Payload, PowerCuts, Snapshot, StampMedium,
-    SuspendConfig, Timing, TimingConfig, Unit, WearConfig, When,
+    SuspendConfig, Timing, TimingConfig, Unit, Wanted, WearConfig, When,
 };
 use strobe_types::{BlockId, Geometry, GeometrySpec, Lpn, Prng, SimTime};
 
@@ -142,7 +142,7 @@ impl<M: Medium> Bench<M> {
             }
             _ => {
                 let page = self.rng.below(geometry.pages_per_block());
-                self.chip.read(after, geometry.page(block, page), 0, cause)
+                self.chip.read(after, geometry.page(block, page), Wanted::NONE, cause)
             }
         };
         self.recent.push(when);
@@ -366,7 +366,7 @@ fn reads_wait_for_the_program_of_their_page() {
         }
         let last = chip.geometry().page(BlockId::new(0), pages[2]);
         assert!(chip.is_on_its_way(last));
-        let read = chip.read(When::START, last, 1, Cause::Host);
+        let read = chip.read(When::START, last, Wanted::first(1), Cause::Host);
         assert_eq!(chip.finish(read).as_ns(), 3 * 10 + 3);
         assert!(!chip.is_on_its_way(last));
     }

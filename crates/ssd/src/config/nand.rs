@@ -30,7 +30,8 @@ pub struct NandConfig {
     /// Dies (LUNs) on each channel.
     #[schemars(range(min = 1, max = 256))]
     pub dies_per_channel: u32,
-    /// Planes in each die; operations on the same page number of several planes run together.
+    /// Planes in each die; operations on the same page number of several planes run together. See
+    /// independent_plane_reads.
     #[schemars(range(min = 1, max = 64))]
     pub planes_per_die: u32,
     /// Erase blocks in each plane.
@@ -51,10 +52,16 @@ pub struct NandConfig {
     #[serde(default)]
     #[schemars(range(min = 0, max = 65_536))]
     pub spare_bytes: u32,
+    /// One-shot programs: so many flash pages, those of a word line, are programmed at once, in one program_ns; 2 to 4, with
+    /// pages_per_block a multiple. Reads still read flash pages. Programs in results count word lines. Default 1: page by
+    /// page.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    #[schemars(range(min = 1, max = 4))]
+    pub pages_per_program: u32,
     /// Array read time tR in ns; or, as a list, that of each page type (lower, middle, upper page …): page p of a
     /// block is of type p mod their number.
     pub read_ns: TimesByPage,
-    /// Page program time tPROG in ns, or that of each page type.
+    /// Page program time tPROG in ns, or that of each page type; with pages_per_program that of a word line, one number.
     pub program_ns: TimesByPage,
     /// Block erase time tBERS in ns.
     #[schemars(range(min = 0, max = 1_000_000_000_000u64))]
@@ -64,7 +71,7 @@ pub struct NandConfig {
     pub channel_mb_s: u32,
     /// Command, address and status cycles of a flash operation in ns, for each page or plane it is for: the channel's bus
     /// carries them before the array is at work. (The firmware's time for a host command is
-    /// `drive.controller.command_ns`.) Usual are 200 to 1000; default 0.
+    /// `drive.controller.command_ns`.) Usual are 200 to 1000. Default 0.
     #[serde(default, skip_serializing_if = "is_zero")]
     #[schemars(range(min = 0, max = 1_000_000_000))]
     pub command_ns: u64,
@@ -100,6 +107,14 @@ pub struct NandConfig {
 
 fn is_zero(number: &u64) -> bool {
     *number == 0
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn is_one(number: &u32) -> bool {
+    *number == 1
 }
 
 defaults! {

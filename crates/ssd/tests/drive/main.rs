@@ -23,3 +23,4 @@ mod setup;
 mod target;
 mod variation;
 mod virtual_time;
+mod word_lines;

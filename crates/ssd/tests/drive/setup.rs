@@ -41,6 +41,7 @@ pub(crate) fn config() -> DriveConfig {
             program_ns: PROGRAM.into(),
             erase_ns: ERASE,
             channel_mb_s: 800,
+            pages_per_program: 1,
             command_ns: 0,
             cache_program: false,
             cache_read: false,

@@ -47,20 +47,9 @@ impl ArrayTiming {
         self.note_channel(channel);
     }
 
-    /// How long the array is at work for `op`.
-    #[inline(always)]
-    pub(super) fn array_ns(&self, op: u32) -> u64 {
-        let op = &self.ops[op];
-        match op.kind {
-            Kind::Read => self.config.read_ns.of(op.page),
-            Kind::Erase => self.config.erase_ns,
-            _ => self.config.program_ns.of(op.page),
-        }
-    }
-
     /// The array of `die` begins with `group`.
     fn begin_array(&mut self, die: u32, group: Group) {
-        let duration = self.array_ns(group.first);
+        let duration = self.array_ns(group.kind, self.ops[group.first].page);
         self.work(die, group, duration);
         self.dies[die as usize].suspends = 0;
         if self.config.cache_program || (self.may_suspend && self.has_urgent_read(die)) {
@@ -72,7 +61,7 @@ impl ArrayTiming {
     /// anybody asks for more.
     #[inline(always)]
     fn end(&mut self, die: u32, until: Option<SimTime>) {
-        let entry = &mut self.dies[die as usize];
+        let Some(entry) = self.dies.get_mut(die as usize) else { return self.end_reader(die) };
         let is_done = match entry.phase {
             Phase::Reading => true,
             Phase::Array => entry.until <= self.now && entry.next.is_none(),
@@ -129,7 +118,9 @@ impl ArrayTiming {
     /// `until`, as far as nobody but the die itself does anything before; but for the last page.
     fn pass_over(&mut self, die: u32, group: &mut Group, until: SimTime) {
         let op = &self.ops[group.first];
-        let page_ns = self.alone_ns(group.first).saturating_add(op.transfer_ns);
+        let command_ns = if group.kind == Kind::Read { self.config.command_ns } else { 0 };
+        let array_ns = self.array_ns(group.kind, op.page).saturating_add(command_ns);
+        let page_ns = array_ns.saturating_add(op.transfer_ns);
         let pages = (until.since(self.now).saturating_sub(1) / page_ns).min(u64::from(op.more));
         if pages == 0 {
             return;
@@ -203,7 +194,14 @@ impl ArrayTiming {
     /// A page of a program of `die`, or the command of an erase, has arrived.
     fn loaded(&mut self, die: u32) {
         let entry = &mut self.dies[die as usize];
-        let following = self.ops[entry.loads].next;
+        let &Op { next: following, kind, class, .. } = &self.ops[entry.loads];
+        if self.parts > 1 && kind == Kind::Program {
+            entry.parts_loaded += 1;
+            if entry.parts_loaded < self.parts {
+                return self.request_bus(die, class, Carry::Load);
+            }
+            entry.parts_loaded = 0;
+        }
         entry.loads = following;
         if let Some(next) = &mut entry.next
             && !next.is_loaded
@@ -351,6 +349,7 @@ impl ArrayTiming {
         self.begin_on_bus(die, group);
     }
 
+    #[inline(never)]
     fn begin_on_bus(&mut self, die: u32, group: Group) {
         if group.kind == Kind::Read {
             return self.begin_read(die, 0, group);
@@ -364,23 +363,24 @@ impl ArrayTiming {
         self.request_bus(die, group.class, Carry::Load);
     }
 
-    /// How long `op` alone takes, but for its transfer.
-    #[inline(always)]
-    fn alone_ns(&self, op: u32) -> u64 {
-        match self.ops[op].kind {
-            Kind::Read => self.array_ns(op).saturating_add(self.config.command_ns),
-            _ => self.array_ns(op),
-        }
-    }
-
     /// `die` begins with `group`, a single operation; returns when that ends.
     #[inline(always)]
     fn set_alone(&mut self, die: u32, group: Group) -> SimTime {
-        let (now, transfer_ns, alone_ns) =
-            (self.now, self.ops[group.first].transfer_ns, self.alone_ns(group.first));
+        let now = self.now;
+        let &Op { transfer_ns, page, .. } = &self.ops[group.first];
         let (phase, from, until) = match group.kind {
-            Kind::Read => (Phase::Reading, now, now + alone_ns.saturating_add(transfer_ns)),
-            _ => (Phase::Array, now + transfer_ns, now + transfer_ns + alone_ns),
+            Kind::Read => {
+                let on_bus = self.config.command_ns + transfer_ns;
+                (Phase::Reading, now, now + self.array_ns(Kind::Read, page).saturating_add(on_bus))
+            }
+            Kind::Erase => {
+                let from = now + transfer_ns;
+                (Phase::Array, from, from + self.array_ns(Kind::Erase, page))
+            }
+            _ => {
+                let from = now + transfer_ns;
+                (Phase::Array, from, from + self.array_ns(Kind::Program, page))
+            }
         };
         let (from, until) = (from.min(LAST), until.min(LAST));
         let entry = &mut self.dies[die as usize];
@@ -407,6 +407,7 @@ impl ArrayTiming {
         entry.carried = what;
         let loads = entry.loads;
         let transfer_ns = match what {
+            Carry::Load if self.parts > 1 && self.ops[loads].kind == Kind::Program => self.part_transfer_ns,
             Carry::Load => self.ops[loads].transfer_ns,
             Carry::Command(_) => self.config.command_ns,
             Carry::Data(reader) => self.data_ns(die, reader),
@@ -432,7 +433,6 @@ impl ArrayTiming {
                 break;
             }
             match first % 2 {
-                _ if first >= 2 * self.dies.len() => self.end_reader(first),
                 0 => self.end((first / 2) as u32, until),
                 _ => self.transferred((first / 2) as u32),
             }

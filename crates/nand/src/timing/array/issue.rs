@@ -103,14 +103,14 @@ impl ArrayTiming {
         let entry = &mut self.ops[op];
         (entry.ready_at, entry.state) = (now, State::Queued);
         let (die, class, number) = (entry.die, entry.class, entry.number());
-        let (kind, plane) = (entry.kind, entry.plane());
         let has_followers = entry.has_followers();
         let die_entry = &mut self.dies[die as usize];
-        let queues = match self.readers_per_die {
-            1 => &mut die_entry.queues,
-            readers if kind == Kind::Read => &mut self.readers[(die * readers + plane) as usize].queues,
-            _ => &mut die_entry.queues,
-        };
+        let mut queues = &mut die_entry.queues;
+        if self.readers_per_die > 1 && self.ops[op].kind == Kind::Read {
+            queues.waiting += 1;
+            let reader = die * self.readers_per_die + self.ops[op].plane();
+            queues = &mut self.readers[reader as usize].queues;
+        }
         queues.push(&mut self.ops, op, class, (now, number), &self.config.patience_ns);
         // Does that change what it does?
         let matters = match die_entry.phase {

@@ -6,6 +6,7 @@
 //! can start does: dies choose in the order of their numbers, then free buses.
 
 mod blocks;
+mod cells;
 mod events;
 mod issue;
 mod reads;
@@ -36,7 +37,10 @@ use super::{Occupancy, Timing, When};
 #[derive(Clone, Debug)]
 pub struct ArrayTiming {
     config: TimingConfig,
-    /// Command and data of a page that is programmed.
+    /// Flash pages that one program fills.
+    parts: u32,
+    /// Command and data of one of them, and of all: each crosses the bus on its own.
+    part_transfer_ns: u64,
     page_transfer_ns: u64,
     unit_transfer_ns: u64,
     /// Whether each die has its bus to itself, and nothing is loaded ahead: then all times of an operation are known
@@ -83,7 +87,11 @@ impl ArrayTiming {
             rate => (bytes * 1000).div_ceil(u64::from(rate)),
         };
         let spec = geometry.spec();
-        let spare_per_unit = config.spare_bytes / (spec.page_bytes / spec.unit_bytes);
+        let parts = config.pages_per_program.max(1);
+        let part_bytes = spec.page_bytes / parts;
+        let spare_per_unit = config.spare_bytes / (part_bytes / spec.unit_bytes);
+        let part_transfer_ns =
+            config.command_ns + transfer_ns(u64::from(part_bytes) + u64::from(config.spare_bytes));
         let readers_per_die = if config.independent_plane_reads { spec.planes_per_die } else { 1 };
         let reads_beside = config.cache_read || readers_per_die > 1;
         let owns_bus = spec.dies_per_channel == 1 && !config.cache_program && !reads_beside;
@@ -93,8 +101,9 @@ impl ArrayTiming {
         let dies: Vec<_> = (0..geometry.dies()).map(|die| Die::new(die / spec.dies_per_channel)).collect();
         Self {
             config,
-            page_transfer_ns: config.command_ns
-                + transfer_ns(u64::from(spec.page_bytes) + u64::from(config.spare_bytes)),
+            parts,
+            part_transfer_ns,
+            page_transfer_ns: u64::from(parts) * part_transfer_ns,
             unit_transfer_ns: transfer_ns(u64::from(spec.unit_bytes) + u64::from(spare_per_unit)),
             owns_bus,
             can_hurry,
@@ -109,7 +118,7 @@ impl ArrayTiming {
             noted_channels: Noted::new(spec.channels as usize),
             dies,
             channels: vec![Channel::default(); spec.channels as usize],
-            race: Race::new(((1 + readers_per_die) * geometry.dies()) as usize),
+            race: Race::new(2 * (readers_per_die * geometry.dies()) as usize),
             later: BinaryHeap::new(),
             blocks: vec![Block::default(); geometry.blocks() as usize],
             more_erases: Vec::new(),
@@ -123,6 +132,8 @@ impl ArrayTiming {
         let dies = self.dies.iter().map(|die| Die::new(die.channel)).collect::<Vec<_>>();
         Self {
             config: self.config,
+            parts: self.parts,
+            part_transfer_ns: self.part_transfer_ns,
             page_transfer_ns: self.page_transfer_ns,
             unit_transfer_ns: self.unit_transfer_ns,
             owns_bus: self.owns_bus,
@@ -134,7 +145,7 @@ impl ArrayTiming {
             readers: vec![Reader::default(); self.readers.len()],
             now: self.now,
             ops: Ops::default(),
-            race: Race::new(dies.len() + self.readers.len()),
+            race: Race::new(2 * self.readers.len()),
             dies,
             channels: vec![Channel::default(); self.channels.len()],
             later: BinaryHeap::new(),
@@ -436,12 +447,8 @@ impl Timing for ArrayTiming {
     }
 
     fn backlog(&self, die: u32) -> u32 {
-        let entry = &self.dies[die as usize];
-        let waiting = match self.readers_per_die {
-            1 => 0,
-            _ => self.readers[self.readers_of(die)].iter().map(|reader| reader.queues.waiting).sum(),
-        };
-        entry.queues.waiting + waiting + u32::from(entry.phase != Phase::Idle)
+        let die = &self.dies[die as usize];
+        die.queues.waiting + u32::from(die.phase != Phase::Idle)
     }
 
     fn busy_dies(&self) -> u32 {

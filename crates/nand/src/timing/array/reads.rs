@@ -21,14 +21,14 @@ impl ArrayTiming {
     fn reader_runner(&self, die: u32, reader: u32) -> usize {
         match reader {
             0 => 2 * die as usize,
-            _ => 2 * self.dies.len() + (die * (self.readers_per_die - 1) + reader - 1) as usize,
+            _ => 2 * (self.dies.len() + (die * (self.readers_per_die - 1) + reader - 1) as usize),
         }
     }
 
-    /// The array has read what the reader of `runner` has asked for; `runner` stands behind those of the dies.
+    /// The array has read what a reader has asked for that is not the first of its die: these stand behind the dies.
     #[cold]
-    pub(super) fn end_reader(&mut self, runner: usize) {
-        let at = (runner - 2 * self.dies.len()) as u32;
+    pub(super) fn end_reader(&mut self, behind: u32) {
+        let at = behind - self.dies.len() as u32;
         let others = self.readers_per_die - 1;
         self.sensed(at / others, at % others + 1);
     }
@@ -39,11 +39,14 @@ impl ArrayTiming {
         let at = self.reader_at(die, reader);
         if self.config.command_ns > 0 {
             self.readers[at].array = Some((group, Step::Commands(group.first)));
-            self.hold_for_reads(die);
-            return self.request_bus(die, group.class, Carry::Command(reader));
+            self.request_bus(die, group.class, Carry::Command(reader));
+        } else {
+            self.sense(die, reader, group);
         }
-        self.sense(die, reader, group);
-        self.hold_for_reads(die);
+        match self.reads_beside {
+            true => self.hold_for_reads(die),
+            false => self.hold(die, Phase::Readers, group.class),
+        }
     }
 
     /// The array begins to read `group` for `reader`.
@@ -51,7 +54,7 @@ impl ArrayTiming {
     fn sense(&mut self, die: u32, reader: u32, group: Group) {
         let at = self.reader_at(die, reader);
         self.readers[at].array = Some((group, Step::Sensing));
-        let due = self.at(self.array_ns(group.first));
+        let due = self.at(self.array_ns(Kind::Read, self.ops[group.first].page));
         let runner = self.reader_runner(die, reader);
         self.race.set(runner, due);
     }
@@ -123,14 +126,19 @@ impl ArrayTiming {
             let op = &self.ops[page];
             if op.transfer_ns > 0 {
                 self.request_bus(die, class, Carry::Data(reader));
+                if !self.reads_beside {
+                    return;
+                }
                 break;
             }
             entry.sending = Some(Sending { page: op.next, class });
             self.complete(page);
         }
-        self.hold_for_reads(die);
         if self.reads_beside {
+            self.hold_for_reads(die);
             self.note_die(die);
+        } else {
+            self.free(die);
         }
     }
 
@@ -203,6 +211,7 @@ impl ArrayTiming {
     }
 
     /// Lets `die`, on which reads may begin beside others, do what it can do now.
+    #[inline(never)]
     pub(super) fn look_at_readers(&mut self, die: u32) {
         loop {
             let entry = &self.dies[die as usize];
@@ -228,9 +237,13 @@ impl ArrayTiming {
     /// Takes the next read of `class` out of the queue of `reader`.
     fn take_read(&mut self, die: u32, reader: u32, class: Class) -> Group {
         let at = self.reader_at(die, reader);
+        let whole = &mut self.dies[die as usize].queues;
         let queues = match self.readers_per_die {
-            1 => &mut self.dies[die as usize].queues,
-            _ => &mut self.readers[at].queues,
+            1 => whole,
+            _ => {
+                whole.waiting -= 1;
+                &mut self.readers[at].queues
+            }
         };
         queues.take(&mut self.ops, class, &self.config.patience_ns)
     }

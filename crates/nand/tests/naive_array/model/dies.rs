@@ -74,7 +74,8 @@ impl Model {
         match entry.doing.clone() {
             Doing::Nothing => self.look_at_free(die),
             Doing::Array { group, until } => {
-                let is_loading = entry.ahead.as_ref().is_some_and(|ahead| ahead.loaded < ahead.group.len());
+                let is_loading =
+                    entry.ahead.as_ref().is_some_and(|ahead| ahead.loaded < self.loads(&ahead.group));
                 let left = until - self.now;
                 let may_suspend =
                     entry.suspends < self.config.most && left > self.config.least_left_ns && !is_loading;
@@ -152,12 +153,21 @@ impl Model {
             return false;
         }
         let group = self.take(die, head);
-        let loaded = if self.ops[head].transfer_ns == 0 { group.len() } else { 0 };
+        let loaded = if self.ops[head].transfer_ns == 0 { self.loads(&group) } else { 0 };
         if loaded == 0 {
             self.request(die, self.ops[head].class, Carry::Load);
         }
         self.dies[die].ahead = Some(Ahead { group, loaded });
         true
+    }
+
+    /// How often something goes over the bus before the array works for `group`: flash page by flash page.
+    fn loads(&self, group: &Group) -> usize {
+        group.len() * self.parts(group)
+    }
+
+    fn parts(&self, group: &Group) -> usize {
+        if self.ops[group[0]].kind == Kind::Program { self.config.parts } else { 1 }
     }
 
     /// A program or erase begins.
@@ -197,8 +207,8 @@ impl Model {
             Carry::Command(_) => return self.config.command_ns,
             Carry::Data(reader) => entry.readers[reader].sending.as_ref().map(|(group, at)| group[*at]),
             Carry::Load => match (&entry.ahead, &entry.doing) {
-                (Some(ahead), _) if ahead.loaded < ahead.group.len() => Some(ahead.group[ahead.loaded]),
-                (_, Doing::Loading { group, at }) => Some(group[*at]),
+                (Some(ahead), _) if ahead.loaded < self.loads(&ahead.group) => Some(ahead.group[0]),
+                (_, Doing::Loading { group, .. }) => Some(group[0]),
                 _ => None,
             },
         };
@@ -287,7 +297,9 @@ impl Model {
                 }
                 match self.dies[die].ahead.take() {
                     None => {}
-                    Some(Ahead { group, loaded }) if loaded == group.len() => self.begin_array(die, group),
+                    Some(Ahead { group, loaded }) if loaded == self.loads(&group) => {
+                        self.begin_array(die, group);
+                    }
                     Some(Ahead { group, loaded }) => {
                         self.dies[die].doing = Doing::Loading { group, at: loaded };
                     }
@@ -332,19 +344,18 @@ impl Model {
     }
 
     fn end_load(&mut self, die: usize) {
-        let entry = &mut self.dies[die];
-        if let Some(ahead) = &mut entry.ahead
-            && ahead.loaded < ahead.group.len()
+        if let Some(mut ahead) = self.dies[die].ahead.clone()
+            && ahead.loaded < self.loads(&ahead.group)
         {
             ahead.loaded += 1;
-            if ahead.loaded < ahead.group.len() {
-                let class = self.ops[ahead.group[0]].class;
-                self.request(die, class, Carry::Load);
+            if ahead.loaded < self.loads(&ahead.group) {
+                self.request(die, self.ops[ahead.group[0]].class, Carry::Load);
             }
+            self.dies[die].ahead = Some(ahead);
             return;
         }
-        match entry.doing.clone() {
-            Doing::Loading { group, at } if at + 1 < group.len() => {
+        match self.dies[die].doing.clone() {
+            Doing::Loading { group, at } if at + 1 < self.loads(&group) => {
                 self.request(die, self.ops[group[0]].class, Carry::Load);
                 self.dies[die].doing = Doing::Loading { group, at: at + 1 };
             }

@@ -38,7 +38,10 @@ pub(crate) struct Config {
     pub(crate) program_ns: Vec<u64>,
     pub(crate) erase_ns: u64,
     pub(crate) unit_ns: u64,
+    /// A flash page on the bus.
     pub(crate) page_ns: u64,
+    /// Flash pages that one program fills: each goes over the bus with a command of its own.
+    pub(crate) parts: usize,
     /// Command cycles of a page, in front of its array time.
     pub(crate) command_ns: u64,
     pub(crate) cache_program: bool,
@@ -96,7 +99,7 @@ type Group = Vec<usize>;
 #[derive(Clone, Debug)]
 enum Doing {
     Nothing,
-    /// The pages (or, of an erase, the commands) from `at` on are still to come.
+    /// The flash pages (or, of an erase, the commands) from `at` on are still to come.
     Loading {
         group: Group,
         at: usize,

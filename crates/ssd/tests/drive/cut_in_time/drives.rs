@@ -63,6 +63,11 @@ fn any_config(kind: Kind, rng: &mut Prng) -> DriveConfig {
         Kind::Block => block_map(&mut config, rng),
     }
     controller(&mut config, rng);
+    if kind == Kind::Page && rng.below(4) == 0 {
+        // As many word lines as there were pages.
+        config.nand.pages_per_program = 3;
+        config.nand.pages_per_block *= 3;
+    }
     config
 }
 

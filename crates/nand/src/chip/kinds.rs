@@ -1,0 +1,64 @@
+//! Chips of other kinds: of pages in any order, of word lines, with other times.
+
+use super::Chip;
+use super::undo::OnTheirWay;
+use crate::cut::Cuts;
+use crate::{Medium, Timing, Wanted};
+
+impl<T: Timing, M: Medium> Chip<T, M> {
+    /// The same, fresh, chip for programs in any order of the pages of a block, each once between erases,
+    /// as small-page single-level chips allow (Samsung K9F1208: only the number of partial programs of a
+    /// page is limited). Larger pages and more levels per cell disturb their neighbours and must be
+    /// programmed in order.
+    #[must_use]
+    pub fn in_any_order(mut self) -> Self {
+        self.programmed = Some(vec![false; self.geometry.pages() as usize]);
+        self
+    }
+
+    /// The same chip with pages that are word lines: `parts` flash pages, which are programmed at once and read one by one.
+    /// 1 to [`Wanted::PARTS_MOST`], a divisor of the mapping units of a page.
+    #[must_use]
+    pub fn in_word_lines(mut self, parts: u32) -> Self {
+        let divides = (1..=Wanted::PARTS_MOST as u32).contains(&parts)
+            && self.geometry.units_per_page().is_multiple_of(parts);
+        assert!(divides, "{parts} flash pages to a word line of {} units", self.geometry.units_per_page());
+        self.parts = parts;
+        self
+    }
+
+    /// The same chip with the times of `timing`. Nothing may be on its way.
+    pub fn with_timing<U: Timing>(self, timing: U) -> Chip<U, M> {
+        debug_assert!(self.timing.next_event().is_none(), "an operation is on its way");
+        let cuts = Cuts::default();
+        let Self {
+            geometry,
+            oob_lpn,
+            blocks,
+            counts,
+            wear,
+            faults,
+            programmed,
+            parts,
+            page_by_page,
+            medium,
+            ..
+        } = self;
+        let on_their_way = OnTheirWay::default();
+        Chip {
+            geometry,
+            oob_lpn,
+            blocks,
+            counts,
+            wear,
+            faults,
+            programmed,
+            parts,
+            page_by_page,
+            cuts,
+            on_their_way,
+            timing,
+            medium,
+        }
+    }
+}

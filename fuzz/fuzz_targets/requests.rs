@@ -141,7 +141,11 @@ impl Case {
             erase_ns: 5000,
             channel_mb_s: 100_000,
             spare_bytes: u32::from(self.seed % 64),
+            pages_per_program: 1,
+            command_ns: u64::from(self.seed / 4 % 3),
             cache_program: self.seed.is_multiple_of(2),
+            cache_read: (self.seed / 2).is_multiple_of(2),
+            independent_plane_reads: (self.seed / 3).is_multiple_of(2),
             patience_ns: [0, 500, 1000, 2000, 4000].map(|ns| ns * u64::from(self.seed % 3)),
             suspend: SuspendConfig {
                 most: u32::from(self.seed % 4),

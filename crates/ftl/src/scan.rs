@@ -1,6 +1,6 @@
 //! The out-of-band areas of pages: how data is found again that no map on flash tells of.
 
-use strobe_nand::{Cause, Nand};
+use strobe_nand::{Cause, Nand, Wanted};
 use strobe_types::{BlockId, Lpn, Ppa};
 
 use crate::journal::format::LogPage;
@@ -33,12 +33,12 @@ pub(crate) struct Scanned {
 }
 
 /// Reads the out-of-band area of every programmed page of `blocks`, in each from the page given on. `units` is how
-/// many logical ones the drive has; other owners are damage. Cost: a read of each page, which transfers
-/// `transferred` of its units.
+/// many logical ones the drive has; other owners are damage. Cost: a read of each page, which transfers all of it if
+/// it is to be `whole`.
 pub(crate) fn scan<N: Nand>(
     nand: &mut N,
     blocks: impl Iterator<Item = (BlockId, u32)>,
-    transferred: u32,
+    whole: bool,
     units: u32,
     report: &mut Recovery,
 ) -> Result<Scanned, RecoveryError> {
@@ -53,7 +53,8 @@ pub(crate) fn scan<N: Nand>(
             if !nand.is_programmed(ppn) {
                 continue;
             }
-            nand.read(report.now(), ppn, transferred, Cause::Recovery);
+            let wanted = if whole { nand.whole_page(ppn) } else { Wanted::NONE };
+            nand.read(report.now(), ppn, wanted, Cause::Recovery);
             report.scanned_pages += 1;
             let Some(record) = nand.record(ppn) else { return Err(RecoveryError::NoContents) };
             if record.sequence > LogPage::COUNTER_MAX {

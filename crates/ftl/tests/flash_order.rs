@@ -13,7 +13,7 @@ use strobe_ftl::{
 };
 use strobe_nand::{
     ArrayTiming, BlockState, Cause, Chip, EraseFailed, Nand, OobRecord, OpCounts, ProgramFailed, StampMedium,
-    Timing, TimingConfig, Unit, WearConfig, When,
+    Timing, TimingConfig, Unit, Wanted, WearConfig, When,
 };
 use strobe_types::{BlockId, Geometry, GeometrySpec, Lpn, Ppa, Ppn, Prng, SimTime};
 
@@ -169,8 +169,12 @@ impl Nand for Watched {
         self.chip.geometry()
     }
 
-    fn read(&mut self, after: When, ppn: Ppn, units: u32, cause: Cause) -> When {
-        self.chip.read(after, ppn, units, cause)
+    fn pages_per_program(&self) -> u32 {
+        self.chip.pages_per_program()
+    }
+
+    fn read(&mut self, after: When, ppn: Ppn, wanted: Wanted, cause: Cause) -> When {
+        self.chip.read(after, ppn, wanted, cause)
     }
 
     /// Page by page, as several of them begin one by one.

@@ -73,6 +73,7 @@ impl<T: Pace> Subject<T> for Case {
     fn fresh(&self) -> Self::Ftl {
         let timing = T::of(self.times, &self.geometry());
         let chip = Chip::new(self.geometry(), self.wear, timing, self.config.seed).with_slc(self.slc_bits);
+        let chip = chip.in_word_lines(self.times.pages_per_program);
         PageMap::new(chip, self.policy(), self.config).expect("room")
     }
 
@@ -81,8 +82,16 @@ impl<T: Pace> Subject<T> for Case {
     }
 }
 
-/// A drive of many kinds, from `rng`.
+/// A drive of many kinds, from `rng`; some of them program word lines of three flash pages.
 fn any_case(rng: &mut Prng) -> Option<Case> {
+    let (spec, config, wear, times) = any_choices(rng);
+    // As many word lines as there were pages.
+    let pages_per_program = [1, 1, 3][rng.below(3) as usize];
+    let spec = GeometrySpec { page_bytes: spec.page_bytes * pages_per_program, ..spec };
+    Case::new(spec, config, wear, TimingConfig { pages_per_program, ..times })
+}
+
+fn any_choices(rng: &mut Prng) -> (GeometrySpec, PageMapConfig, WearConfig, TimingConfig) {
     let mut pick = |choices: &[u32]| choices[rng.below(choices.len() as u32) as usize];
     let units_per_page = pick(&[1, 1, 2, 4]);
     let spec = GeometrySpec {
@@ -121,7 +130,7 @@ fn any_case(rng: &mut Prng) -> Option<Case> {
         endurance_pe: (rng.below(6) == 0).then(|| 2 + rng.below(8)),
     };
     let fault_reserve = 3 * u32::from(wear.program_fail_rate > 0.0 || wear.endurance_pe.is_some());
-    Case::new(spec, PageMapConfig { fault_reserve, ..config }, wear, any_times(rng))
+    (spec, PageMapConfig { fault_reserve, ..config }, wear, any_times(rng))
 }
 
 /// A drive with an SLC cache, and more or less room for it; collection may go on in the background.
@@ -193,18 +202,23 @@ fn nothing_durable_is_lost_of_an_slc_cache_while_operations_are_on_their_way() {
 
 /// Tortures drives until there were `cuts` cuts.
 fn torture_until<T: Pace>(cuts: u64, first_seed: u64) {
-    let (mut done, mut paged, mut seed) = (0, 0, first_seed);
+    let (mut done, mut paged, mut word_lines, mut seed) = (0, 0, 0, first_seed);
     while done < cuts {
         let mut rng = Prng::new(seed);
         if let Some(case) = any_case(&mut rng) {
             let these = torture::<T, _>(&case, seed, 60, 23);
             done += these;
             paged += if case.config.translation.is_some() { these } else { 0 };
+            word_lines += if case.times.pages_per_program > 1 { these } else { 0 };
         }
         seed += 1;
     }
-    eprintln!("{done} cuts, {paged} of drives whose map is paged, seeds {first_seed}..{seed}");
+    eprintln!(
+        "{done} cuts, {paged} of drives whose map is paged, {word_lines} of programs of word lines, seeds \
+         {first_seed}..{seed}"
+    );
     assert!(paged >= cuts / 8, "too few of drives whose map is paged");
+    assert!(word_lines >= cuts / 20, "too few of drives that program word lines");
 }
 
 #[test]
@@ -227,7 +241,12 @@ fn nothing_durable_is_lost_while_operations_are_on_their_way() {
 /// An epoch named a block as open whose erase was still to come: pages from before it were taken for new.
 #[test]
 fn pages_from_before_an_erase_do_not_come_back() {
-    let case = any_case(&mut Prng::new(3_000_006)).expect("a drive");
+    let (spec, config, wear, times) = any_choices(&mut Prng::new(3_000_006));
+    // As it was found.
+    let TimingConfig { command_ns, cache_read, independent_plane_reads, .. } = TimingConfig::default();
+    let times =
+        TimingConfig { pages_per_program: 1, command_ns, cache_read, independent_plane_reads, ..times };
+    let case = Case::new(spec, config, wear, times).expect("a drive");
     torture::<ArrayTiming, _>(&case, 3_000_006, 60, 23);
 }
 

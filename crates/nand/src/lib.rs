@@ -15,6 +15,7 @@ mod cut;
 mod image;
 mod medium;
 mod timing;
+mod wanted;
 mod wear;
 
 pub use chip::{Chip, RetryConfig, Stress};
@@ -28,6 +29,7 @@ pub use timing::{
     ArrayTiming, Bus, CellTimes, Class, Occupancy, PageTimes, SuspendConfig, SwitchedTiming, Ticket, Timing,
     TimingConfig, Untimed, When,
 };
+pub use wanted::Wanted;
 pub use wear::WearConfig;
 
 use std::sync::Arc;
@@ -130,16 +132,53 @@ pub trait Nand {
     /// The shape of the array.
     fn geometry(&self) -> &Geometry;
 
-    /// Reads page `ppn`, not before `after`, and transfers `units` of its mapping units. Returns when they have
+    /// Flash pages that one program fills: 1, or those of a word line, which are programmed at once. Then what is a page
+    /// elsewhere in this contract is that word line; reads count, and take their time, for each flash page of it.
+    #[inline(always)]
+    fn pages_per_program(&self) -> u32 {
+        1
+    }
+
+    /// The flash page of its word line that holds `ppa`, from 0.
+    #[inline(always)]
+    fn part_of(&self, ppa: Ppa) -> u32 {
+        match self.pages_per_program() {
+            1 => 0,
+            parts => {
+                let geometry = self.geometry();
+                let slot = ppa.get() - geometry.first_unit_of_page(geometry.page_of(ppa)).get();
+                slot / (geometry.units_per_page() / parts)
+            }
+        }
+    }
+
+    /// `units`, all of one page, as a read transfers them.
+    #[inline]
+    fn wanted(&self, units: impl ExactSizeIterator<Item = Ppa>) -> Wanted {
+        if self.pages_per_program() == 1 {
+            return Wanted::first(units.len() as u32);
+        }
+        let mut wanted = Wanted::NONE;
+        units.for_each(|ppa| wanted.add(self.part_of(ppa)));
+        wanted
+    }
+
+    /// All units of page `ppn`, as a read transfers them.
+    fn whole_page(&self, ppn: Ppn) -> Wanted {
+        let first = self.geometry().first_unit_of_page(ppn);
+        self.wanted((0..self.geometry().units_per_page()).map(|at| first.plus(at)))
+    }
+
+    /// Reads page `ppn`, not before `after`, and transfers the `wanted` ones of its mapping units. Returns when they have
     /// arrived; their content is then available from [`Nand::lpn`] and [`Nand::payload`]. With no unit at all
     /// it is the out-of-band area that is read, of a page programmed or not.
-    fn read(&mut self, after: When, ppn: Ppn, units: u32, cause: Cause) -> When;
+    fn read(&mut self, after: When, ppn: Ppn, wanted: Wanted, cause: Cause) -> When;
 
-    /// Reads pages of one block, each with so many of its units, in this order; returns when all have arrived. See
+    /// Reads pages of one block, of each the units wanted, in this order; returns when all have arrived. See
     /// [`Nand::read`].
-    fn read_pages(&mut self, pages: &[(Ppn, u32)], cause: Cause) -> When {
+    fn read_pages(&mut self, pages: &[(Ppn, Wanted)], cause: Cause) -> When {
         // Reads of one block have their turns in the order of their issue: when the last one is there all are.
-        pages.iter().fold(When::START, |_, &(ppn, units)| self.read(When::START, ppn, units, cause))
+        pages.iter().fold(When::START, |_, &(ppn, wanted)| self.read(When::START, ppn, wanted, cause))
     }
 
     /// Programs consecutive pages of one block from `first` on with `units`, a page's worth each;

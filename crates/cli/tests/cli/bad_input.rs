@@ -301,6 +301,15 @@ fn keys_of_time_without_effect_are_refused_with_what_makes_them_count() {
         refused(set, "run.timing=false", "run.timing = true");
     }
     refused("drive.nand.suspend.most=1", "run.timing=false", "run.timing = true");
+    for set in ["command_ns=300", "cache_read=true", "independent_plane_reads=true"] {
+        refused(&format!("drive.nand.{set}"), "run.timing=false", "run.timing = true");
+    }
+    refused("drive.nand.cache_read=true", "drive.nand.channel_mb_s=0", "drive.nand.channel_mb_s above 0");
+    refused(
+        "drive.nand.independent_plane_reads=true",
+        "drive.nand.planes_per_die=1",
+        "planes_per_die above 1",
+    );
     refused("drive.ftl.gc.victims=2", "drive.ftl.gc.migration=hot-cold", "drive.ftl.gc.migration = \"none\"");
     refused("drive.ftl.gc.victims=2", "drive.ftl.mapping=dftl", "drive.ftl.mapping = \"page\"");
     for set in ["drive.ftl.gc.mode=stop-the-world", "drive.ftl.placement=stripe", marks[0].as_str()] {

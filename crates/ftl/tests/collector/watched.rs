@@ -7,7 +7,7 @@ use std::sync::Arc;
 use strobe_ftl::gc::{AnyPolicy, BlockView, VictimPolicy};
 use strobe_nand::{
     BlockState, Cause, Chip, EraseFailed, Nand, OobRecord, OpCounts, ProgramFailed, StampMedium, Unit,
-    Untimed, When,
+    Untimed, Wanted, When,
 };
 use strobe_types::{BlockId, Geometry, Lpn, Ppa, Ppn, Prng, SimTime};
 /// One call to the flash or to the victim policy.
@@ -78,8 +78,12 @@ impl Nand for Watched {
         self.chip.geometry()
     }
 
-    fn read(&mut self, after: When, ppn: Ppn, units: u32, cause: Cause) -> When {
-        self.chip.read(after, ppn, units, cause)
+    fn pages_per_program(&self) -> u32 {
+        self.chip.pages_per_program()
+    }
+
+    fn read(&mut self, after: When, ppn: Ppn, wanted: Wanted, cause: Cause) -> When {
+        self.chip.read(after, ppn, wanted, cause)
     }
 
     fn program(

@@ -58,6 +58,9 @@ pub(crate) fn any_times(rng: &mut Prng) -> TimingConfig {
             resume_ns: 5,
             least_left_ns: 10,
         },
+        command_ns: pick(&[0, 0, 3]),
+        cache_read: pick(&[0, 0, 1]) == 1,
+        independent_plane_reads: pick(&[0, 0, 1]) == 1,
         ..TimingConfig::default()
     }
 }

@@ -154,7 +154,10 @@ pub(super) const RULES: &[Rule] = &[
             "drive.nand.program_ns",
             "drive.nand.erase_ns",
             "drive.nand.channel_mb_s",
+            "drive.nand.command_ns",
             "drive.nand.cache_program",
+            "drive.nand.cache_read",
+            "drive.nand.independent_plane_reads",
             "drive.nand.spare_bytes",
             "drive.controller.command_ns",
             "drive.controller.range_ns",
@@ -223,6 +226,18 @@ pub(super) const RULES: &[Rule] = &[
         switches: TIMING,
         wants: "run.timing = true; without time no die is free before others, and pages are striped",
         counts: |e| e.run.timing || e.drive.ftl.placement == PlacementName::Stripe,
+    },
+    Rule {
+        keys: &["drive.nand.cache_read"],
+        switches: &["drive.nand.channel_mb_s"],
+        wants: "drive.nand.channel_mb_s above 0; where transfers take no time there is nothing to read beside",
+        counts: |e| e.drive.nand.channel_mb_s > 0,
+    },
+    Rule {
+        keys: &["drive.nand.independent_plane_reads"],
+        switches: &["drive.nand.planes_per_die"],
+        wants: "drive.nand.planes_per_die above 1",
+        counts: |e| e.drive.nand.planes_per_die > 1,
     },
     Rule {
         keys: &[

@@ -8,9 +8,9 @@ use strobe_ssd::DriveStats;
 /// Flash operations by kind and cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct NandResult {
-    /// Page programs.
+    /// Page programs; with `drive.nand.pages_per_program` above 1 those of word lines, each one program.
     pub program: ByCause,
-    /// Page reads.
+    /// Reads of flash pages.
     pub read: ByCause,
     /// Block erases.
     pub erase: ByCause,

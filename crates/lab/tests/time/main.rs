@@ -13,6 +13,7 @@ mod host;
 mod oracle_support;
 mod paced;
 mod page_types;
+mod planes;
 mod queueing;
 mod retries;
 mod suspended;

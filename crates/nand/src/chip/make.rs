@@ -1,4 +1,4 @@
-//! How a chip is made: fresh, from an image, or from another one.
+//! How a chip is made: fresh, or from an image.
 
 use strobe_types::{Geometry, Prng};
 
@@ -51,6 +51,7 @@ impl<T: Timing, M: Medium> Chip<T, M> {
             blocks: blocks.into_iter().map(Block::from).collect(),
             slc_pages: 0,
             programmed: None,
+            parts: 1,
             page_by_page: wear.program_fail_rate > 0.0,
             wear,
             // Not the same chances again as when the array was new.
@@ -62,66 +63,6 @@ impl<T: Timing, M: Medium> Chip<T, M> {
             timing,
             medium,
             geometry,
-        }
-    }
-
-    /// The same, fresh, chip for programs in any order of the pages of a block, each once between erases,
-    /// as small-page single-level chips allow (Samsung K9F1208: only the number of partial programs of a
-    /// page is limited). Larger pages and more levels per cell disturb their neighbours and must be
-    /// programmed in order.
-    #[must_use]
-    pub fn in_any_order(mut self) -> Self {
-        self.programmed = Some(vec![false; self.geometry.pages() as usize]);
-        self
-    }
-
-    /// The same chip, whose cells hold `bits` bits each, so that its blocks can be in SLC mode; 0: they cannot.
-    ///
-    /// # Panics
-    /// If the pages of a block do not divide by `bits`, or if it takes pages in any order, which such cells do not.
-    #[must_use]
-    pub fn with_slc(mut self, bits: u32) -> Self {
-        let pages = self.geometry.pages_per_block();
-        assert!(bits == 0 || pages.is_multiple_of(bits), "{pages} pages of {bits} bits");
-        assert!(bits == 0 || self.programmed.is_none(), "SLC mode and pages in any order");
-        self.slc_pages = pages.checked_div(bits).unwrap_or(0);
-        self
-    }
-
-    /// The same chip with the times of `timing`. Nothing may be on its way.
-    pub fn with_timing<U: Timing>(self, timing: U) -> Chip<U, M> {
-        debug_assert!(self.timing.next_event().is_none(), "an operation is on its way");
-        let cuts = Cuts::default();
-        let Self {
-            geometry,
-            oob_lpn,
-            blocks,
-            counts,
-            wear,
-            faults,
-            slc_pages,
-            programmed,
-            page_by_page,
-            retries,
-            medium,
-            ..
-        } = self;
-        let on_their_way = OnTheirWay::default();
-        Chip {
-            geometry,
-            oob_lpn,
-            blocks,
-            counts,
-            wear,
-            faults,
-            slc_pages,
-            programmed,
-            page_by_page,
-            cuts,
-            on_their_way,
-            retries,
-            timing,
-            medium,
         }
     }
 }

@@ -1,12 +1,16 @@
 //! The chip model: flash rules, out-of-band area, wear. `make.rs` makes chips, `tear.rs` says what a power cut does to it.
 
 mod block;
+mod by_page;
+mod kinds;
 mod make;
+mod parts;
 mod retry;
 mod tear;
 #[cfg(test)]
 mod tests;
 mod undo;
+mod urgency;
 
 use std::sync::Arc;
 
@@ -15,12 +19,13 @@ use strobe_types::{BlockId, CellMode, Geometry, Lpn, Place, Ppa, Ppn, Prng, SimT
 use crate::cut::Cuts;
 use crate::{
     BlockState, Cause, Class, EraseFailed, Medium, Nand, NandOp, OobRecord, OpCounts, ProgramFailed, Timing,
-    Unit, WearConfig, When,
+    Unit, Wanted, WearConfig, When,
 };
 use block::Block;
 pub(crate) use make::Restored;
 use retry::Retries;
 use undo::OnTheirWay;
+use urgency::{program_class, read_class};
 
 pub use retry::{RetryConfig, Stress};
 
@@ -41,6 +46,8 @@ pub struct Chip<T, M: Medium> {
     slc_pages: u32,
     /// Which pages are programmed, on chips that take them in any order.
     programmed: Option<Vec<bool>>,
+    /// Flash pages that one program fills.
+    parts: u32,
     /// Whether programs can fail or power can be cut: then they go page by page.
     page_by_page: bool,
     cuts: Cuts<Self>,
@@ -167,37 +174,6 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         block.pages_programmed = page + pages;
     }
 
-    /// The slow path of [`Nand::program`], page by page, for chips whose programs can fail or be cut
-    /// short.
-    #[cold]
-    fn program_by_page(
-        &mut self,
-        after: When,
-        first: Ppn,
-        units: &[Unit<M::Payload>],
-        sequence: u64,
-        cause: Cause,
-    ) -> Result<When, ProgramFailed> {
-        let mut done = after;
-        let mut contents = units.chunks(self.geometry.units_per_page() as usize);
-        for page in 0..self.pages_for(units.len()) {
-            let (ppn, content) = (first.plus(page), contents.next().unwrap_or_default());
-            self.cut(|flash| flash.tear_page(ppn, cause));
-            self.take_pages(ppn, 1);
-            let failed = self.faults.chance(self.wear.program_fail_rate);
-            let content = if failed { &[] } else { content };
-            self.counts.add(NandOp::Program, cause);
-            self.write_oob(self.geometry.first_unit_of_page(ppn), content, 1);
-            let stored = self.store(after, ppn, content, 1, sequence + u64::from(page), cause);
-            self.track_program(stored, ppn, cause);
-            done = stored;
-            if failed {
-                return Err(ProgramFailed { programmed: page, at: done });
-            }
-        }
-        Ok(done)
-    }
-
     /// Whoever reads `units` of page `ppn` must have programmed it; its spare area alone can always be read.
     #[inline(always)]
     fn assert_readable(&self, ppn: Ppn, units: u32) {
@@ -260,47 +236,52 @@ impl<T: Timing, M: Medium> Nand for Chip<T, M> {
     }
 
     #[inline(always)]
-    fn read(&mut self, after: When, ppn: Ppn, units: u32, cause: Cause) -> When {
-        self.assert_readable(ppn, units);
-        let times = if self.retries.is_none() || units == 0 { 1 } else { self.times_to_read(ppn) };
-        self.counts.add_many(NandOp::Read, cause, times.into());
+    fn pages_per_program(&self) -> u32 {
+        self.parts
+    }
+
+    #[inline(always)]
+    fn read(&mut self, after: When, ppn: Ppn, wanted: Wanted, cause: Cause) -> When {
         let mut after = after;
         if self.is_on_its_way(ppn) {
             let programmed = self.timing.last_program(|| self.geometry.place(ppn));
             after = self.timing.both(after, programmed);
         }
+        if self.parts > 1 || self.retries.is_some() {
+            return self.read_parts(after, ppn, wanted, cause);
+        }
+        let units = wanted.of(0);
+        self.assert_readable(ppn, units);
+        self.counts.add(NandOp::Read, cause);
         let (geometry, blocks) = (&self.geometry, &self.blocks);
-        let place = || {
+        self.timing.read(after, read_class(cause), units, || {
             let place = geometry.place(ppn);
             Place { mode: blocks[place.block.index()].mode(), ..place }
-        };
-        for _ in 0..times {
-            after = self.timing.read(after, read_class(cause), units, place);
-        }
-        after
+        })
     }
 
     #[inline]
-    fn read_pages(&mut self, pages: &[(Ppn, u32)], cause: Cause) -> When {
+    fn read_pages(&mut self, pages: &[(Ppn, Wanted)], cause: Cause) -> When {
         let mut done = When::START;
-        if self.retries.is_some() {
+        if self.parts > 1 || self.retries.is_some() {
             // One that is repeated may be there after those behind it.
-            for &(ppn, units) in pages {
-                let arrived = self.read(When::START, ppn, units, cause);
+            for &(ppn, wanted) in pages {
+                let arrived = self.read(When::START, ppn, wanted, cause);
                 done = self.timing.both(done, arrived);
             }
             return done;
         }
         // Those of the same number of units, one after the other, are one operation.
         for run in pages.chunk_by(|a, b| a.1 == b.1) {
-            let (first, units) = run[0];
+            let (first, wanted) = run[0];
             if run.len() == 1 || self.is_on_its_way(first) {
-                for &(ppn, units) in run {
-                    done = self.read(When::START, ppn, units, cause);
+                for &(ppn, wanted) in run {
+                    done = self.read(When::START, ppn, wanted, cause);
                 }
                 continue;
             }
-            run.iter().for_each(|&(ppn, units)| self.assert_readable(ppn, units));
+            let units = wanted.of(0);
+            run.iter().for_each(|&(ppn, _)| self.assert_readable(ppn, units));
             self.counts.add_many(NandOp::Read, cause, run.len() as u64);
             let mode = self.blocks[self.geometry.block_of_page(first).index()].mode();
             let place = |at: u32| Place { mode, ..self.geometry.place(run[at as usize].0) };
@@ -360,7 +341,7 @@ impl<T: Timing, M: Medium> Nand for Chip<T, M> {
     }
 
     fn read_meta(&mut self, after: When, ppn: Ppn, cause: Cause) -> (When, Option<Arc<[u8]>>) {
-        let arrived = self.read(after, ppn, self.geometry.units_per_page(), cause);
+        let arrived = self.read(after, ppn, self.whole_page(ppn), cause);
         (arrived, self.medium.load_meta(ppn))
     }
 
@@ -478,23 +459,5 @@ impl<T: Timing, M: Medium> Nand for Chip<T, M> {
 
     fn sync(&mut self) {
         self.medium.sync();
-    }
-}
-
-/// How urgent a read is: somebody waits for those of the host, and for those that find where its data is.
-#[inline(always)]
-fn read_class(cause: Cause) -> Class {
-    match cause {
-        Cause::Host | Cause::Map | Cause::Recovery => Class::HostRead,
-        _ => Class::BackgroundRead,
-    }
-}
-
-/// How urgent a program is: nobody waits for moved data.
-#[inline(always)]
-fn program_class(cause: Cause) -> Class {
-    match cause {
-        Cause::Gc | Cause::Merge | Cause::Wear => Class::BackgroundProgram,
-        _ => Class::HostProgram,
     }
 }

@@ -63,10 +63,10 @@ pub(super) struct Retries {
 }
 
 impl Retries {
-    /// Retries of `page`, which is one of a block erased so often, if they are `mean` on average. Pages differ, evenly
+    /// Retries of flash page `part` of `page`, which is one of a block erased so often, if they are `mean` on average. Pages differ, evenly
     /// from none to twice the mean; a page needs as many the next time (the locality of Du et al., MSST 2017).
-    fn of(&self, page: Ppn, erases: u32, mean: f64) -> u32 {
-        let state = u64::from(page.get()) << 32 | u64::from(erases);
+    fn of(&self, page: Ppn, part: u32, erases: u32, mean: f64) -> u32 {
+        let state = u64::from(page.get()) << 32 | u64::from(part) << 30 | u64::from(erases);
         let bits = Prng::new(self.seed ^ state).bits();
         let share = |bits: u64| (bits as u32) as f64 / (u64::from(u32::MAX) + 1) as f64;
         let wanted = mean * 2.0 * share(bits) + share(bits >> 32);
@@ -85,9 +85,9 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         self
     }
 
-    /// How often page `ppn` has to be read this time, once included; counts these reads.
+    /// How often flash page `part` of `ppn` has to be read this time, once included; counts these reads.
     #[cold]
-    pub(super) fn times_to_read(&mut self, ppn: Ppn) -> u32 {
+    pub(super) fn times_to_read(&mut self, ppn: Ppn, part: u32) -> u32 {
         let id = self.geometry.block_of_page(ppn);
         let state = self.blocks[id.index()].state();
         let erases = state.erase_count;
@@ -100,7 +100,7 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         let again = if state.mode == CellMode::Slc {
             0
         } else {
-            retries.of(ppn, erases, retries.config.mean(erases, stress.reads, days))
+            retries.of(ppn, part, erases, retries.config.mean(erases, stress.reads, days))
         };
         let stress = &mut retries.stress[id.index()];
         stress.reads = stress.reads.saturating_add(1 + again);
@@ -139,7 +139,9 @@ mod tests {
     use strobe_types::{Geometry, GeometrySpec};
 
     use super::*;
-    use crate::{ArrayTiming, Cause, Nand, NandOp, NoMedium, Payload, TimingConfig, Unit, WearConfig, When};
+    use crate::{
+        ArrayTiming, Cause, Nand, NandOp, NoMedium, Payload, TimingConfig, Unit, Wanted, WearConfig, When,
+    };
 
     const READ_NS: u64 = 50_000;
     const PROGRAM_NS: u64 = 400_000;
@@ -182,7 +184,7 @@ mod tests {
     fn array_reads(chip: &mut Chip<ArrayTiming, NoMedium>, pages: impl Iterator<Item = u32>) -> Vec<u64> {
         let mut read = |page| {
             let (before, began) = (chip.counts().total(NandOp::Read), chip.timing().now());
-            let arrived = chip.read(When::At(began), Ppn::new(page), 1, Cause::Host);
+            let arrived = chip.read(When::At(began), Ppn::new(page), Wanted::first(1), Cause::Host);
             let took = chip.finish(arrived).as_ns() - began.as_ns();
             let times = chip.counts().total(NandOp::Read) - before;
             assert_eq!(took, times * READ_NS, "each is a read of the array, one after the other");

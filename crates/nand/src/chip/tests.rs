@@ -32,7 +32,7 @@ fn a_page_reads_back_as_programmed_until_erased() {
     let mut c = chip(WearConfig::default());
     let ppn = c.geometry().page(BlockId::new(1), 0);
     c.program(T0, ppn, &[unit(7, 70), unit(8, 80)], 1, Cause::Host).expect("programs");
-    c.read(T0, ppn, 2, Cause::Host);
+    c.read(T0, ppn, Wanted::first(2), Cause::Host);
     let first = c.geometry().first_unit_of_page(ppn);
     assert_eq!((c.lpn(first), c.payload(first)), (Some(Lpn::new(7)), 70));
     assert_eq!((c.lpn(first.plus(1)), c.payload(first.plus(1))), (Some(Lpn::new(8)), 80));
@@ -70,7 +70,7 @@ fn programming_out_of_order_panics() {
 #[test]
 #[should_panic(expected = "flash rule broken: read of page 0")]
 fn reading_an_erased_page_panics() {
-    chip(WearConfig::default()).read(T0, Ppn::new(0), 1, Cause::Host);
+    chip(WearConfig::default()).read(T0, Ppn::new(0), Wanted::first(1), Cause::Host);
 }
 
 #[test]

@@ -2,13 +2,29 @@
 
 use super::config::Class;
 
+/// What the bus carries for a die.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Carry {
+    /// A page of a program with its command, or the command of an erase.
+    Load,
+    /// The command of a read of one of the die's readers.
+    Command(u32),
+    /// A page that one of them has read.
+    Data(u32),
+}
+
 /// Somebody who waits for the bus.
 #[derive(Clone, Copy, Debug)]
 struct Request {
     class: Class,
-    number: u64,
+    /// Its turn among those of its class: commands first, as an array can work then, each in the order in which it came.
+    turn: u64,
     die: u32,
+    what: Carry,
 }
+
+/// In the turn of what is no command.
+const BEHIND_COMMANDS: u64 = 1 << 63;
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Channel {
@@ -20,18 +36,20 @@ pub(super) struct Channel {
 }
 
 impl Channel {
-    /// `die` wants a page of an operation of `class` carried.
-    pub(super) fn request(&mut self, die: u32, class: Class) {
+    /// `die` wants `what` of an operation of `class` carried.
+    pub(super) fn request(&mut self, die: u32, class: Class, what: Carry) {
         self.came += 1;
-        self.requests.push(Request { class, number: self.came, die });
+        let behind = if matches!(what, Carry::Command(_)) { 0 } else { BEHIND_COMMANDS };
+        self.requests.push(Request { class, turn: self.came | behind, die, what });
     }
 
-    /// Whose turn it is: the most urgent, of equal ones the one that came first.
-    pub(super) fn next(&mut self) -> Option<u32> {
+    /// Whose turn it is: the most urgent, of equal ones a command, of equal ones the one that came first.
+    pub(super) fn next(&mut self) -> Option<(u32, Carry)> {
         let first = (0..self.requests.len()).min_by_key(|&at| {
             let request = &self.requests[at];
-            (request.class, request.number)
+            (request.class, request.turn)
         })?;
-        Some(self.requests.remove(first).die)
+        let Request { die, what, .. } = self.requests.remove(first);
+        Some((die, what))
     }
 }

@@ -50,7 +50,7 @@ pub struct CellTimes {
 /// Array and bus times of the chips.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TimingConfig {
-    /// tR: array to page register, by page type.
+    /// tR: array to page register, by page type. Flash pages are numbered through their block, word line by word line.
     pub read_ns: PageTimes,
     /// tPROG: page register to array, by page type.
     pub program_ns: PageTimes,
@@ -62,8 +62,17 @@ pub struct TimingConfig {
     pub channel_mb_s: u32,
     /// Spare bytes of a page; each mapping unit carries its share over the bus.
     pub spare_bytes: u32,
+    /// Flash pages that one program fills, as of [`Nand::pages_per_program`](crate::Nand::pages_per_program); 0 means 1, too.
+    pub pages_per_program: u32,
+    /// Command, address and status cycles of an operation, for each of its flash pages: so long they hold the bus before the
+    /// array is at work, in ns.
+    pub command_ns: u64,
     /// Cache program: the next page may be transferred while the array programs the last one.
     pub cache_program: bool,
+    /// Cache read: the array may read the next page while the last one is transferred.
+    pub cache_read: bool,
+    /// Whether each plane of a die reads on its own.
+    pub independent_plane_reads: bool,
     /// How long the operations of each class may wait for others that come later, in ns. All zero: first come, first
     /// served.
     pub patience_ns: [u64; Class::ALL.len()],

@@ -2,8 +2,9 @@
 //!
 //! [`Timing`] is the contract: operations are issued, time is let pass, and what somebody watches is reported when it
 //! is complete. [`ArrayTiming`] (`array/`) is the event-driven model of dies and channels: `ops.rs` has the
-//! operations that are on their way and what waits for what, `die.rs` one die, `channel.rs` one bus, `race.rs` finds
-//! what happens next, `noted.rs` who is to be looked at. [`Untimed`] takes no time at all; [`SwitchedTiming`] is either of them.
+//! operations that are on their way and what waits for what, `die.rs` one die, `reader.rs` its planes as they read,
+//! `queues.rs` what waits for either, `channel.rs` one bus, `race.rs` finds what happens next, `noted.rs` who is to be
+//! looked at. [`Untimed`] takes no time at all; [`SwitchedTiming`] is either of them.
 
 mod array;
 mod channel;
@@ -13,7 +14,9 @@ mod link;
 mod noted;
 mod ops;
 mod page_times;
+mod queues;
 mod race;
+mod reader;
 mod reports;
 #[cfg(test)]
 mod tests;

@@ -108,6 +108,12 @@ impl Op {
         self.on_queued != NONE
     }
 
+    /// The plane within its die.
+    #[inline(always)]
+    pub(super) fn plane(&self) -> u32 {
+        u32::from(self.plane)
+    }
+
     /// Bit of the plane within its die.
     #[inline(always)]
     pub(super) fn plane_bit(&self) -> u64 {

@@ -1,5 +1,6 @@
 //! Times of operations and pairs of them, to the nanosecond.
 
+mod reading;
 mod urgency;
 
 use strobe_types::{BlockId, Geometry, GeometrySpec, Place, SimTime};

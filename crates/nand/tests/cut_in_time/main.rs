@@ -6,7 +6,7 @@ mod flash;
 use flash::{Issued, Model, Status, What};
 use strobe_nand::{
     ArrayTiming, ByteMedium, Cause, Chip, CutPlan, Medium, Nand, Payload, PowerCuts, Snapshot, StampMedium,
-    SuspendConfig, Timing, TimingConfig, Unit, WearConfig, When,
+    SuspendConfig, Timing, TimingConfig, Unit, Wanted, WearConfig, When,
 };
 use strobe_types::{BlockId, Geometry, GeometrySpec, Lpn, Prng, SimTime};
 
@@ -35,7 +35,10 @@ fn config(rng: &mut Prng) -> TimingConfig {
         program_ns: (1 + u64::from(rng.below(15))).into(),
         erase_ns: 1 + u64::from(rng.below(30)),
         channel_mb_s: pick(rng, &[0, 256_000, 128_000]),
+        command_ns: u64::from(rng.below(3) / 2),
         cache_program: rng.below(2) == 0,
+        cache_read: rng.below(3) == 0,
+        independent_plane_reads: rng.below(3) == 0,
         patience_ns: if rng.below(2) == 0 { [0; 5] } else { [0, 10, 20, 30, 40] },
         suspend: SuspendConfig { most: rng.below(3), suspend_ns: 2, resume_ns: 1, least_left_ns: 1 },
         ..TimingConfig::default()
@@ -139,7 +142,7 @@ impl<M: Medium> Bench<M> {
             }
             _ => {
                 let page = self.rng.below(geometry.pages_per_block());
-                self.chip.read(after, geometry.page(block, page), 0, cause)
+                self.chip.read(after, geometry.page(block, page), Wanted::NONE, cause)
             }
         };
         self.recent.push(when);
@@ -363,7 +366,7 @@ fn reads_wait_for_the_program_of_their_page() {
         }
         let last = chip.geometry().page(BlockId::new(0), pages[2]);
         assert!(chip.is_on_its_way(last));
-        let read = chip.read(When::START, last, 1, Cause::Host);
+        let read = chip.read(When::START, last, Wanted::first(1), Cause::Host);
         assert_eq!(chip.finish(read).as_ns(), 3 * 10 + 3);
         assert!(!chip.is_on_its_way(last));
     }

@@ -18,6 +18,8 @@ pub(crate) struct Tally {
     pub(crate) contended: u64,
     /// Times at which several pages of one block were issued together.
     pub(crate) trains: u64,
+    /// Reads that began while another one of their die was under way.
+    pub(crate) beside: u64,
 }
 
 /// The same operation as both know it.
@@ -34,6 +36,8 @@ struct Pair {
     model: Model,
     geometry: Geometry,
     has_slc: bool,
+    /// Flash pages of a page of the geometry.
+    parts: u32,
     rng: Prng,
     blocks: Vec<Block>,
     /// What was issued, so that more can wait for it.
@@ -81,6 +85,8 @@ fn page_times(rng: &mut Prng, choices: &[u64]) -> PageTimes {
 
 fn drive(rng: &mut Prng) -> (TimingConfig, Geometry) {
     let units_per_page = pick(rng, &[1, 2, 3]);
+    // Flash pages of a word line, which is a page of the geometry.
+    let parts = pick(rng, &[1, 1, 1, 2, 3, 4]);
     // Where a die has a bus to itself, and one plane, pages of one block may be one operation.
     let has_trains = rng.below(4) == 0;
     let spec = GeometrySpec {
@@ -89,7 +95,7 @@ fn drive(rng: &mut Prng) -> (TimingConfig, Geometry) {
         planes_per_die: if has_trains { 1 } else { 1 + rng.below(3) },
         blocks_per_plane: 1 + rng.below(3),
         pages_per_block: 2 + rng.below(if has_trains { 12 } else { 4 }),
-        page_bytes: 512 * units_per_page,
+        page_bytes: 512 * units_per_page * parts,
         unit_bytes: 512,
     };
     // Small numbers, so that much happens at the same instant.
@@ -108,6 +114,10 @@ fn drive(rng: &mut Prng) -> (TimingConfig, Geometry) {
         cache_program: !has_trains && rng.below(2) == 0,
         patience_ns: patience(rng),
         suspend: suspend(rng),
+        pages_per_program: parts,
+        command_ns: pick(rng, &[0, 0, 1, 3]),
+        cache_read: rng.below(3) == 0,
+        independent_plane_reads: rng.below(3) == 0,
     };
     (config, Geometry::new(spec).expect("valid"))
 }
@@ -118,15 +128,20 @@ fn config_of(config: &TimingConfig, spec: &GeometrySpec) -> Config {
         0 => 0,
         rate => (u64::from(bytes) * 1000).div_ceil(u64::from(rate)),
     };
-    let units_per_page = spec.page_bytes / spec.unit_bytes;
+    let page_bytes = spec.page_bytes / config.pages_per_program;
+    let units_per_page = page_bytes / spec.unit_bytes;
     Config {
         read_ns: config.read_ns.types().to_vec(),
         program_ns: config.program_ns.types().to_vec(),
         erase_ns: config.erase_ns,
         slc_ns: config.slc.map_or([0; 3], |slc| [slc.read_ns, slc.program_ns, slc.erase_ns]),
         unit_ns: on_bus(spec.unit_bytes + config.spare_bytes / units_per_page),
-        page_ns: on_bus(spec.page_bytes + config.spare_bytes),
+        page_ns: on_bus(page_bytes + config.spare_bytes),
+        parts: config.pages_per_program as usize,
+        command_ns: config.command_ns,
         cache_program: config.cache_program,
+        cache_read: config.cache_read,
+        readers: if config.independent_plane_reads { spec.planes_per_die as usize } else { 1 },
         patience_ns: config.patience_ns,
         most: config.suspend.most,
         suspend_ns: config.suspend.suspend_ns,
@@ -155,6 +170,7 @@ pub(crate) fn compare(seed: u64, operations: u32) -> Tally {
         model: Model::new(config_of(&config, &spec), spec.channels as usize, spec.dies_per_channel as usize),
         geometry,
         has_slc: config.slc.is_some(),
+        parts: config.pages_per_program,
         blocks,
         known: Vec::new(),
         tokens: 0,
@@ -201,7 +217,7 @@ impl Pair {
         let occupancy = self.engine.occupancy(self.engine.now());
         assert_eq!(occupancy.held_ns, self.model.held_ns, "{}: time for which dies are held", self.what);
         assert_eq!(occupancy.suspends, self.model.suspends, "{}", self.what);
-        self.tally.suspends = self.model.suspends;
+        (self.tally.suspends, self.tally.beside) = (self.model.suspends, self.model.beside);
     }
 
     /// Lets time pass in both; what is reported leads to more.
@@ -322,18 +338,20 @@ impl Pair {
             }
             _ => {
                 let class = pick(&mut self.rng, &[Class::HostRead, Class::HostRead, Class::BackgroundRead]);
-                let page = self.rng.below(self.geometry.pages_per_block());
-                match self.blocks[block].pages.get(page as usize) {
+                // Flash pages are read one by one.
+                let pages = self.geometry.pages_per_block() * self.parts;
+                let page = self.rng.below(pages);
+                match self.blocks[block].pages.get((page / self.parts) as usize) {
                     // The out-of-band area of a page can always be read.
                     None => {
-                        let count = self.some_of(self.geometry.pages_per_block() - page);
+                        let count = self.some_of(pages - page);
                         self.issue(Kind::Read, class, 0, after, block, page..page + count)
                     }
                     Some(&written) => {
-                        let units = self.rng.below(self.geometry.units_per_page() + 1);
+                        let units = self.rng.below(self.geometry.units_per_page() / self.parts + 1);
                         let waits = self.rng.below(3) > 0;
                         let after = if waits { self.both(after, written) } else { after };
-                        let count = self.some_of(programmed - page);
+                        let count = self.some_of(programmed * self.parts - page);
                         self.issue(Kind::Read, class, units, after, block, page..page + count)
                     }
                 }
@@ -351,7 +369,7 @@ impl Pair {
         if self.rng.below(3) > 0 { 1 } else { 1 + self.rng.below(most) }
     }
 
-    /// Issues an operation on each of `pages`, of which the last one counts.
+    /// Issues an operation on each of `pages`, of which the last one counts; for reads these are flash pages.
     fn issue(
         &mut self,
         kind: Kind,
@@ -363,7 +381,8 @@ impl Pair {
     ) -> Both {
         let id = BlockId::new(block as u32);
         let mode = if self.blocks[block].target.slc { CellMode::Slc } else { CellMode::Normal };
-        let place = |at| Place { mode, ..self.geometry.place(self.geometry.page(id, pages.start + at)) };
+        let first = self.geometry.place_of_block(id);
+        let place = |at| Place { page: pages.start + at, mode, ..first };
         let count = pages.len() as u32;
         self.tally.trains += u64::from(count > 1);
         let when = match (kind, count) {

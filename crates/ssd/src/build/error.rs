@@ -100,6 +100,41 @@ pub enum BuildError {
         /// Types of programs.
         programs: u32,
     },
+    /// Blocks that are not made of whole word lines.
+    #[error(
+        "drive.nand.pages_per_program is {parts}, and the {pages} pages of a block do not divide by that: make \
+         drive.nand.pages_per_block a multiple of {parts}, or pages_per_program 1"
+    )]
+    WordLines {
+        /// Flash pages of a word line.
+        parts: u32,
+        /// Pages of a block.
+        pages: u32,
+    },
+    /// Several times for one program.
+    #[error(
+        "drive.nand.program_ns gives {types} times, but with drive.nand.pages_per_program = {parts} all pages of a word line \
+         are programmed in one: give one time, that of the word line, or pages_per_program = 1"
+    )]
+    WordLineTimes {
+        /// Flash pages of a word line.
+        parts: u32,
+        /// Times given.
+        types: usize,
+    },
+    /// A drive that cannot make use of word lines.
+    #[error(
+        "drive.nand.pages_per_program is {parts}, which drive.{key} = {given} cannot do: word lines need pages programmed in \
+         order, and drive.ftl.mapping = \"page\" or \"dftl\"; else pages_per_program is 1"
+    )]
+    WordLinesIn {
+        /// Flash pages of a word line.
+        parts: u32,
+        /// The key, below `drive`.
+        key: &'static str,
+        /// Its value.
+        given: String,
+    },
     /// A mark that the drive never reaches.
     #[error(
         "drive.ftl.gc.{key} is {blocks}, but only {spare} blocks are more than what the drive offers: there is never \

@@ -65,8 +65,10 @@ fn on_image(
 ) -> Result<Built, BuildError> {
     let wrong =
         |error: ImageError| BuildError::Image { path: path.display().to_string(), error: error.into() };
+    let parts = plan.config.nand.pages_per_program;
     if let Some(image) = image {
-        return plan.page_mapped(plan.worn(Chip::open_image(image, timing).map_err(wrong)?), plan.policy()?);
+        let chip = Chip::open_image(image, timing).map_err(wrong)?.in_word_lines(parts);
+        return plan.page_mapped(plan.worn(chip), plan.policy()?);
     }
     let config = toml::to_string(plan.config).map_err(|error| BuildError::Image {
         path: path.display().to_string(),
@@ -74,7 +76,7 @@ fn on_image(
     })?;
     let (geometry, wear, seed) = (plan.geometry.clone(), plan.wear(), plan.seed);
     let info = ImageInfo { geometry, wear, seed, slc_bits: plan.slc_bits(), config };
-    let chip = plan.worn(Chip::create_image(path, info, timing).map_err(wrong)?);
+    let chip = plan.worn(Chip::create_image(path, info, timing).map_err(wrong)?.in_word_lines(parts));
     plan.policy().and_then(|policy| plan.page_mapped(chip, policy)).inspect_err(|_| {
         // A drive that cannot work leaves no file behind; if it does, nothing is lost.
         let _ = fs::remove_file(path);

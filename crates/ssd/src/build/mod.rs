@@ -5,6 +5,7 @@ mod error;
 mod image;
 mod memory;
 mod slc;
+mod word_lines;
 
 use strobe_ftl::gc::{AnyPolicy, Formula, Greedy, Kinetic, LinearScore, Sampled, Sampling, VictimPolicy};
 use strobe_ftl::wear::Leveling;
@@ -20,8 +21,8 @@ use strobe_types::{Geometry, GeometrySpec, SimTime};
 
 use crate::config::{
     AllocationName, CopyMode, DataMode, DriveConfig, GcMode, GcStreamName, Mapping, MigrationName,
-    NandConfig, PlacementName, ScheduleTable, SlcTable, SuspendTable, TemperatureName, TimesByPage,
-    TranslationTable, Victim, WearLevelingConfig, WearLevelingName, block_scheme,
+    PlacementName, ScheduleTable, SlcTable, SuspendTable, TemperatureName, TimesByPage, TranslationTable,
+    Victim, WearLevelingConfig, WearLevelingName, block_scheme,
 };
 use crate::device::Simulated;
 use crate::drive::Drive;
@@ -79,15 +80,7 @@ pub(crate) type Built = (Box<dyn Simulated>, Option<Recovery>);
 
 pub(crate) fn checked(config: &DriveConfig) -> Result<(Geometry, u32), BuildError> {
     let nand = &config.nand;
-    let geometry = Geometry::new(GeometrySpec {
-        channels: nand.channels,
-        dies_per_channel: nand.dies_per_channel,
-        planes_per_die: nand.planes_per_die,
-        blocks_per_plane: nand.blocks_per_plane,
-        pages_per_block: nand.pages_per_block,
-        page_bytes: nand.page_bytes,
-        unit_bytes: config.ftl.mapping_unit_bytes,
-    })?;
+    let geometry = geometry(config)?;
     let mapping = config.mapping()?;
     if mapping != Mapping::Page && config.ftl.copy_mode == CopyMode::Logical {
         return Err(BuildError::LogicalCopy(config.ftl.mapping.clone()));
@@ -108,6 +101,29 @@ pub(crate) fn checked(config: &DriveConfig) -> Result<(Geometry, u32), BuildErro
         }
         _ => Err(BuildError::LogicalPages(logical)),
     }
+}
+
+/// The shape of the flash. What is programmed at once is a page of it: a word line of several flash pages, where
+/// configuration says so.
+fn geometry(config: &DriveConfig) -> Result<Geometry, BuildError> {
+    let nand = &config.nand;
+    let spec = GeometrySpec {
+        channels: nand.channels,
+        dies_per_channel: nand.dies_per_channel,
+        planes_per_die: nand.planes_per_die,
+        blocks_per_plane: nand.blocks_per_plane,
+        pages_per_block: nand.pages_per_block,
+        page_bytes: nand.page_bytes,
+        unit_bytes: config.ftl.mapping_unit_bytes,
+    };
+    let by_page = Geometry::new(spec)?;
+    let parts = nand.pages_per_program;
+    if parts <= 1 {
+        return Ok(by_page);
+    }
+    word_lines::check(config)?;
+    let pages_per_block = spec.pages_per_block / parts;
+    Ok(Geometry::new(GeometrySpec { pages_per_block, page_bytes: spec.page_bytes * parts, ..spec })?)
 }
 
 /// Refuses marks and times that contradict each other.
@@ -352,16 +368,19 @@ impl<'a> Plan<'a> {
     }
 
     fn array_timing(&self) -> ArrayTiming {
-        let &NandConfig { read_ns, program_ns, erase_ns, channel_mb_s, spare_bytes, cache_program, .. } =
-            &self.config.nand;
+        let nand = &self.config.nand;
         let config = TimingConfig {
-            read_ns: read_ns.get(),
-            program_ns: program_ns.get(),
-            erase_ns,
+            read_ns: nand.read_ns.get(),
+            program_ns: nand.program_ns.get(),
+            erase_ns: nand.erase_ns,
             slc: self.config.ftl.slc_cache.is_on().then(|| self.slc_times()),
-            channel_mb_s,
-            spare_bytes,
-            cache_program,
+            channel_mb_s: nand.channel_mb_s,
+            spare_bytes: nand.spare_bytes,
+            pages_per_program: nand.pages_per_program,
+            command_ns: nand.command_ns,
+            cache_program: nand.cache_program,
+            cache_read: nand.cache_read,
+            independent_plane_reads: nand.independent_plane_reads,
             patience_ns: self.patience_ns(),
             suspend: self.suspend(),
         };
@@ -408,7 +427,8 @@ impl<'a> Plan<'a> {
     }
 
     fn chip<T: Timing, M: Medium>(&self, timing: T) -> Chip<T, M> {
-        let chip = Chip::new(self.geometry.clone(), self.wear(), timing, self.seed);
+        let chip = Chip::new(self.geometry.clone(), self.wear(), timing, self.seed)
+            .in_word_lines(self.config.nand.pages_per_program);
         let chip = if self.config.nand.any_page_order {
             chip.in_any_order()
         } else {

@@ -11,7 +11,8 @@ use crate::limits::LimitsConfig;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ControllerConfig {
-    /// Firmware time per command in ns; one command is handled at a time.
+    /// Firmware time per host command in ns; one command is handled at a time. (What commands to flash chips take on their
+    /// bus is `drive.nand.command_ns`.)
     #[schemars(range(min = 0, max = 1_000_000_000_000u64))]
     pub command_ns: u64,
     /// Firmware time per address range of a command in ns.
@@ -28,8 +29,8 @@ pub struct ControllerConfig {
     /// Host link rate in MB/s, each way; 0: transfers take no time.
     #[schemars(range(min = 0, max = 1_000_000))]
     pub link_mb_s: u32,
-    /// Volatile write buffer in bytes, rounded up to whole mapping units and at least one flash
-    /// page. 0: no buffer, writes complete when they are on flash. Default 0.
+    /// Volatile write buffer in bytes, rounded up to whole mapping units and at least what one program
+    /// fills: a flash page, or a word line (`drive.nand.pages_per_program`). 0: no buffer, writes complete when they are on flash. Default 0.
     #[schemars(range(min = 0, max = 1_099_511_627_776u64))]
     pub write_buffer_bytes: u64,
     /// What a die does first.

@@ -31,7 +31,8 @@ pub struct NandConfig {
     /// Dies (LUNs) on each channel.
     #[schemars(range(min = 1, max = 256))]
     pub dies_per_channel: u32,
-    /// Planes in each die; operations on the same page number of several planes run together.
+    /// Planes in each die; operations on the same page number of several planes run together. See
+    /// independent_plane_reads.
     #[schemars(range(min = 1, max = 64))]
     pub planes_per_die: u32,
     /// Erase blocks in each plane.
@@ -52,10 +53,16 @@ pub struct NandConfig {
     #[serde(default)]
     #[schemars(range(min = 0, max = 65_536))]
     pub spare_bytes: u32,
+    /// One-shot programs: so many flash pages, those of a word line, are programmed at once, in one program_ns; 2 to 4, with
+    /// pages_per_block a multiple. Reads still read flash pages. Programs in results count word lines. Default 1: page by
+    /// page.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    #[schemars(range(min = 1, max = 4))]
+    pub pages_per_program: u32,
     /// Array read time tR in ns; or, as a list, that of each page type (lower, middle, upper page …): page p of a
     /// block is of type p mod their number.
     pub read_ns: TimesByPage,
-    /// Page program time tPROG in ns, or that of each page type.
+    /// Page program time tPROG in ns, or that of each page type; with pages_per_program that of a word line, one number.
     pub program_ns: TimesByPage,
     /// Block erase time tBERS in ns.
     #[schemars(range(min = 0, max = 1_000_000_000_000u64))]
@@ -63,9 +70,23 @@ pub struct NandConfig {
     /// Bus rate of a channel in MB/s (10⁶ bytes per second); 0: transfers take no time.
     #[schemars(range(min = 0, max = 1_000_000))]
     pub channel_mb_s: u32,
+    /// Command, address and status cycles of a flash operation in ns, for each page or plane it is for: the channel's bus
+    /// carries them before the array is at work. (The firmware's time for a host command is
+    /// `drive.controller.command_ns`.) Usual are 200 to 1000. Default 0.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    #[schemars(range(min = 0, max = 1_000_000_000))]
+    pub command_ns: u64,
     /// Cache program: transfer the next page while the array programs the last. Default false.
     #[serde(default)]
     pub cache_program: bool,
+    /// Cache read: the array may read the next page while the last one crosses the channel. Default false: a die reads
+    /// again when its data has left it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cache_read: bool,
+    /// Independent plane reads: each plane of a die reads what it is asked for, whenever that is, whatever the others read.
+    /// Default false: planes read together, at the same page number.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub independent_plane_reads: bool,
     /// Interrupting programs and erases for reads that a host waits for.
     #[serde(default, skip_serializing_if = "SuspendTable::is_default")]
     pub suspend: SuspendTable,
@@ -89,6 +110,18 @@ pub struct NandConfig {
     /// What stored pages hold: none, stamp or bytes. Default none.
     #[serde(default)]
     pub data: DataMode,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn is_one(number: &u32) -> bool {
+    *number == 1
 }
 
 defaults! {

@@ -24,3 +24,4 @@ mod slc_cache;
 mod target;
 mod variation;
 mod virtual_time;
+mod word_lines;

@@ -41,7 +41,11 @@ pub(crate) fn config() -> DriveConfig {
             program_ns: PROGRAM.into(),
             erase_ns: ERASE,
             channel_mb_s: 800,
+            pages_per_program: 1,
+            command_ns: 0,
             cache_program: false,
+            cache_read: false,
+            independent_plane_reads: false,
             suspend: Default::default(),
             read_retry: Default::default(),
             slc: Default::default(),
@@ -115,7 +119,10 @@ pub(crate) fn array_timing(config: &DriveConfig) -> ArrayTiming {
         erase_ns: nand.erase_ns,
         channel_mb_s: nand.channel_mb_s,
         spare_bytes: nand.spare_bytes,
+        command_ns: nand.command_ns,
         cache_program: nand.cache_program,
+        cache_read: nand.cache_read,
+        independent_plane_reads: nand.independent_plane_reads,
         ..TimingConfig::default()
     };
     ArrayTiming::new(timing, &geometry(config))

@@ -110,7 +110,7 @@ impl<N: Nand> Sectors<N> {
             .filter(|block| !matches!(sectors.states[block.index()], State::Bad | State::Meta))
             .collect();
         let from_start = good.iter().map(|&block| (block, 0));
-        let scanned = scan(&mut sectors.nand, from_start, 0, config.logical_units, report)?;
+        let scanned = scan(&mut sectors.nand, from_start, false, config.logical_units, report)?;
         sectors.sequence = scanned.next_sequence.max(clock.sequence).max(1);
         sectors.stats.host_units_written = clock.host_units;
         report.units_found += scanned.units.len() as u64;

@@ -1,6 +1,6 @@
 //! Merges: how the newest versions of a logical block come together in one flash block.
 
-use strobe_nand::{Cause, Nand, Unit, When};
+use strobe_nand::{Cause, Nand, Unit, Wanted, When};
 use strobe_types::BlockId;
 
 use super::sectors::{Failed, New, Sectors};
@@ -42,7 +42,7 @@ impl<N: Nand> Sectors<N> {
                 (Some(new), _) => self.program_marked(now, block, offset, new, mark),
                 (None, Some(ppa)) => {
                     let page = self.nand.geometry().page_of(ppa);
-                    let arrived = self.nand.read(now, page, 1, Cause::Merge);
+                    let arrived = self.nand.read(now, page, Wanted::first(1), Cause::Merge);
                     let unit = Unit { lpn, payload: self.nand.payload(ppa) };
                     self.stats.gc.units_moved += 1;
                     self.stats.merges().units_copied += 1;

@@ -17,7 +17,7 @@ mod replacement;
 mod scheme;
 mod sectors;
 
-use strobe_nand::{Cause, Nand, Payload, PowerCuts, Unit, When};
+use strobe_nand::{Cause, Nand, Payload, PowerCuts, Unit, Wanted, When};
 use strobe_types::{Lpn, SimTime};
 
 use crate::{CheckError, Done, FtlStats, Inspectable, MappingScheme, Recoverable, Recovery, RecoveryError};
@@ -104,7 +104,7 @@ impl<N: Nand> MappingScheme for BlockMap<N> {
                 Some(ppa) => {
                     out.push(self.sectors.nand.payload(ppa));
                     let page = self.sectors.nand.geometry().page_of(ppa);
-                    let next = self.sectors.nand.read(found, page, 1, Cause::Host);
+                    let next = self.sectors.nand.read(found, page, Wanted::first(1), Cause::Host);
                     finished = self.sectors.nand.both(finished, next);
                 }
             }
@@ -141,7 +141,7 @@ impl<N: Nand> MappingScheme for BlockMap<N> {
                 continue;
             };
             let page = self.sectors.nand.geometry().page_of(ppa);
-            let arrived = self.sectors.nand.read(found, page, 1, Cause::Copy);
+            let arrived = self.sectors.nand.read(found, page, Wanted::first(1), Cause::Copy);
             let unit = Unit { lpn: destination, payload: self.sectors.nand.payload(ppa) };
             let next = self.scheme.write(&mut self.sectors, arrived, (&unit, Cause::Copy))?;
             done = self.sectors.nand.both(done, next);

@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-use strobe_nand::{Cause, Nand, When};
+use strobe_nand::{Cause, Nand, Wanted, When};
 use strobe_types::{BlockId, Lpn};
 
 use super::found::Found;
@@ -39,7 +39,7 @@ impl ReplacementBlock {
         let mut now = now;
         for &block in &self.chains[logical as usize] {
             let page = sectors.page(block, offset);
-            now = sectors.nand.read(now, page, 0, cause);
+            now = sectors.nand.read(now, page, Wanted::NONE, cause);
             if sectors.is_open_at(block, offset) {
                 return (Some(block), now);
             }

@@ -314,7 +314,8 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             if let Some(&ahead) = rest.get(Self::CHUNK_UNITS_MIN) {
                 self.nand.prefetch_oob(ahead);
             }
-            let next = self.nand.read(now, page, on_page as u32, cause);
+            let wanted = self.nand.wanted(rest[..on_page].iter().copied());
+            let next = self.nand.read(now, page, wanted, cause);
             arrived = self.nand.both(arrived, next);
             for &ppa in &rest[..on_page] {
                 let lpn = self.owner_of(ppa);

@@ -105,9 +105,10 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             }
             self.stats.copies.physical_units += 1;
             // Neighbours on the same page come with one read.
-            let page = self.nand.geometry().page_of(ppa);
+            let page = (self.nand.geometry().page_of(ppa), self.nand.part_of(ppa));
             if page_read.replace(page) != Some(page) {
-                let next = self.nand.read(now, page, 1, Cause::Copy);
+                let wanted = self.nand.wanted([ppa].into_iter());
+                let next = self.nand.read(now, page.0, wanted, Cause::Copy);
                 arrived = self.nand.both(arrived, next);
             }
             units.push(Unit { lpn: destination, payload: self.nand.payload(ppa) });

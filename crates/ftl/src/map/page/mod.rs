@@ -32,7 +32,7 @@ mod store;
 mod translation;
 mod write;
 
-use strobe_nand::{Cause, Class, Nand, Payload, PowerCuts, Timing, Unit, When};
+use strobe_nand::{Cause, Class, Nand, Payload, PowerCuts, Timing, Unit, Wanted, When};
 use strobe_types::{BlockId, Geometry, Lpn, Ppa, Prng, SimTime};
 
 use crate::capacity::{Capacity, CapacityError};
@@ -229,6 +229,18 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         }
     }
 
+    /// `count` mapped units from `first` on, all of one page, as a read transfers them.
+    #[inline]
+    fn wanted_of_page(&self, first: Lpn, count: u32) -> Wanted {
+        let mut wanted = Wanted::NONE;
+        if self.nand.pages_per_program() == 1 {
+            return Wanted::first(count);
+        }
+        let units = (0..count).filter_map(|at| self.map.locate(first.plus(at)));
+        units.for_each(|ppa| wanted.add(self.nand.part_of(ppa)));
+        wanted
+    }
+
     /// Reads `count` units from `first` on, all of a page that is not on flash yet: what the host has sent is still at hand;
     /// a copy is read where it comes from, or after its program if it is there no more.
     #[cold]
@@ -240,12 +252,16 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             let done = match self.background.source_of(unit) {
                 Some(source) => {
                     let page = self.nand.geometry().page_of(source);
-                    self.nand.read(now, page, 1, Cause::Host)
+                    let wanted = self.nand.wanted([source].into_iter());
+                    self.nand.read(now, page, wanted, Cause::Host)
                 }
                 None => {
                     let place = self.nand.geometry().place(page);
                     match self.nand.timing().last_class(|| place) {
-                        Some(Class::BackgroundProgram) => self.nand.read(now, page, 1, Cause::Host),
+                        Some(Class::BackgroundProgram) => {
+                            let wanted = self.nand.wanted([unit].into_iter());
+                            self.nand.read(now, page, wanted, Cause::Host)
+                        }
                         _ => now,
                     }
                 }
@@ -323,7 +339,10 @@ impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
             }
             let units = (out.len() - from) as u32;
             let done = match self.nand.is_on_its_way(page) {
-                false => self.nand.read(now, page, units, Cause::Host),
+                false => {
+                    let wanted = self.wanted_of_page(first.plus(at - units), units);
+                    self.nand.read(now, page, wanted, Cause::Host)
+                }
                 true => self.read_on_its_way(now, first.plus(at - units), units),
             };
             finished = self.nand.both(finished, done);

@@ -130,9 +130,9 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let translation = self.store.translation();
         let Some(ppa) = self.map.get(translation.first_unit(translation.page_of(lpn))) else { return now };
         self.stats.translation().tp_reads += 1;
-        let geometry = self.nand.geometry();
-        let (page, units) = (geometry.page_of(ppa), geometry.units_per_page());
-        self.nand.read(now, page, units, Cause::Map)
+        let page = self.nand.geometry().page_of(ppa);
+        let whole = self.nand.whole_page(page);
+        self.nand.read(now, page, whole, Cause::Map)
     }
 
     /// Brings the translation page with the entry of `lpn` up to date: reads and programs it.

@@ -83,8 +83,8 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         self.check_blocks_named(&found, &geometry)?;
         // What was programmed in the open blocks after the epoch, in that order.
         let open = found.open.iter().map(|&[_, _, block, pages]| (BlockId::new(block), pages));
-        let (transferred, units) = (geometry.units_per_page(), self.map.count());
-        let mut newer = scan(&mut self.nand, open, transferred, units, report)?;
+        let units = self.map.count();
+        let mut newer = scan(&mut self.nand, open, true, units, report)?;
         newer.units.sort_unstable_by_key(|unit| (unit.sequence, unit.ppa));
         // Pages whose program failed have used up numbers, too.
         self.sequence = self.sequence.max(newer.next_sequence);

@@ -44,7 +44,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let blocks: Vec<BlockId> = ftl.blocks.usable().collect();
         let units = ftl.map.count();
         let from_start = blocks.iter().map(|&block| (block, 0));
-        let scanned = scan(&mut ftl.nand, from_start, 0, units, &mut report)?;
+        let scanned = scan(&mut ftl.nand, from_start, false, units, &mut report)?;
         ftl.tick = tick;
         ftl.stats.host_units_written = clock.host_units;
         ftl.sequence = ftl.sequence.max(scanned.next_sequence).max(clock.sequence);

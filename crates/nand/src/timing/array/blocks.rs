@@ -59,7 +59,7 @@ impl ArrayTiming {
                 assert!(waiting.is_none(), "timing bug: an erase that does not wait for the last page");
             }
         }
-        self.dies[die as usize].put_back(&mut self.ops, op, pages, &self.config.patience_ns);
+        self.dies[die as usize].queues.put_back(&mut self.ops, op, pages, &self.config.patience_ns);
     }
 
     pub(super) fn complete_before_erase(&mut self, op: u32) {

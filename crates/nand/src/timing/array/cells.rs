@@ -26,7 +26,9 @@ impl TimingConfig {
 }
 
 impl ArrayTiming {
-    /// How long the array is at work for an operation of `kind` on `page`, as [`page_at`] gives it.
+    /// How long the array is at work for an operation of `kind` on `page`, as [`page_at`] gives it: of a read a flash page,
+    /// of a program what is programmed at once, a flash page or a whole word line of [`ArrayTiming::parts`]. One bit per
+    /// cell makes as many word lines of that.
     #[inline(always)]
     pub(super) fn array_ns(&self, kind: Kind, page: u32) -> u64 {
         if page & SLC != 0 {
@@ -45,7 +47,7 @@ impl ArrayTiming {
         match kind {
             Kind::Read => slc.read_ns,
             Kind::Erase => slc.erase_ns,
-            _ => slc.program_ns,
+            _ => slc.program_ns * u64::from(self.parts),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use strobe_types::SimTime;
 
-use super::{ArrayTiming, Class, Die, Group, Kind, LAST, NEVER, NONE, Next, Op, Phase, Suspended};
+use super::{ArrayTiming, Carry, Class, Die, Group, Kind, LAST, NEVER, NONE, Next, Op, Phase, Suspended};
 use std::cmp::Reverse;
 
 impl ArrayTiming {
@@ -10,16 +10,22 @@ impl ArrayTiming {
     /// `class`.
     #[inline(always)]
     fn set_phase(&mut self, die: u32, phase: Phase, class: Class, due: SimTime) {
+        self.hold(die, phase, class);
+        self.race.set(2 * die as usize, due);
+    }
+
+    /// The same, where an end that is known stays as it is.
+    #[inline(always)]
+    pub(super) fn hold(&mut self, die: u32, phase: Phase, class: Class) {
         let entry = &mut self.dies[die as usize];
         if entry.phase != Phase::Idle {
             self.occupancy.held_ns[entry.class as usize] += self.now.since(entry.since);
         }
         (entry.phase, entry.class, entry.since) = (phase, class, self.now);
-        self.race.set(2 * die as usize, due);
     }
 
     /// The die has nothing more to do with what it did.
-    fn free(&mut self, die: u32) {
+    pub(super) fn free(&mut self, die: u32) {
         self.set_phase(die, Phase::Idle, Class::HostRead, NEVER);
         self.dies[die as usize].current = None;
         self.note_die(die);
@@ -33,11 +39,11 @@ impl ArrayTiming {
         (entry.current, entry.from, entry.until) = (Some(group), self.now, until);
     }
 
-    /// Lets the page `die.on_bus` go over the bus.
+    /// Lets `what` of an operation of `class` go over the bus.
     #[inline]
-    fn request_bus(&mut self, die: u32, class: Class) {
+    pub(super) fn request_bus(&mut self, die: u32, class: Class, what: Carry) {
         let channel = self.dies[die as usize].channel;
-        self.channels[channel as usize].request(die, class);
+        self.channels[channel as usize].request(die, class, what);
         self.note_channel(channel);
     }
 
@@ -45,9 +51,8 @@ impl ArrayTiming {
     fn begin_array(&mut self, die: u32, group: Group) {
         let duration = self.array_ns(group.kind, self.ops[group.first].page);
         self.work(die, group, duration);
-        let entry = &mut self.dies[die as usize];
-        entry.suspends = 0;
-        if self.config.cache_program || (self.may_suspend && entry.has_urgent_read()) {
+        self.dies[die as usize].suspends = 0;
+        if self.config.cache_program || (self.may_suspend && self.has_urgent_read(die)) {
             self.note_die(die);
         }
     }
@@ -56,7 +61,7 @@ impl ArrayTiming {
     /// anybody asks for more.
     #[inline(always)]
     fn end(&mut self, die: u32, until: Option<SimTime>) {
-        let entry = &mut self.dies[die as usize];
+        let Some(entry) = self.dies.get_mut(die as usize) else { return self.end_reader(die) };
         let is_done = match entry.phase {
             Phase::Reading => true,
             Phase::Array => entry.until <= self.now && entry.next.is_none(),
@@ -86,21 +91,21 @@ impl ArrayTiming {
             self.complete_group(group);
             let entry = &mut self.dies[die as usize];
             let is_all = self.reported.is_empty() && others > self.now && entry.suspended.is_none();
-            let Some(class) = entry.choice().filter(|_| is_all) else {
+            let Some(class) = entry.queues.choice().filter(|_| is_all) else {
                 self.race.set(runner, NEVER);
                 return self.note_die(die);
             };
-            group = entry.take(&mut self.ops, class, &self.config.patience_ns);
-            let &Op { next, transfer_ns, page, more, .. } = &self.ops[group.first];
+            group = entry.queues.take(&mut self.ops, class, &self.config.patience_ns);
+            let &Op { next, more, .. } = &self.ops[group.first];
             if next != NONE {
                 self.race.set(runner, NEVER);
                 return self.begin_on_bus(die, group);
             }
-            let is_disturbed = self.may_suspend && entry.has_urgent_read();
+            let is_disturbed = self.may_suspend && entry.queues.has_urgent_read();
             if more > 0 && !is_disturbed && self.is_looked_at() {
                 self.pass_over(die, &mut group, until.min(others));
             }
-            let due = self.set_alone(die, group, transfer_ns, page);
+            let due = self.set_alone(die, group);
             // Somebody else is to do something, at the latest then.
             if due > until || due >= others || !self.is_looked_at() {
                 return self.race.set(runner, due);
@@ -113,7 +118,9 @@ impl ArrayTiming {
     /// `until`, as far as nobody but the die itself does anything before; but for the last page.
     fn pass_over(&mut self, die: u32, group: &mut Group, until: SimTime) {
         let op = &self.ops[group.first];
-        let page_ns = self.array_ns(group.kind, op.page).saturating_add(op.transfer_ns);
+        let command_ns = if group.kind == Kind::Read { self.config.command_ns } else { 0 };
+        let array_ns = self.array_ns(group.kind, op.page).saturating_add(command_ns);
+        let page_ns = array_ns.saturating_add(op.transfer_ns);
         let pages = (until.since(self.now).saturating_sub(1) / page_ns).min(u64::from(op.more));
         if pages == 0 {
             return;
@@ -121,17 +128,14 @@ impl ArrayTiming {
         self.occupancy.held_ns[group.class as usize] += pages * page_ns;
         self.now = self.now + pages * page_ns;
         self.complete_pages(group.first, pages as u32);
-        *group = self.dies[die as usize].take(&mut self.ops, group.class, &self.config.patience_ns);
+        *group = self.dies[die as usize].queues.take(&mut self.ops, group.class, &self.config.patience_ns);
     }
 
     /// [`ArrayTiming::end`] of what goes on in another way.
     fn end_phase(&mut self, die: u32) {
         let entry = &mut self.dies[die as usize];
         match (entry.phase, entry.current) {
-            (Phase::Sensing, Some(group)) => {
-                self.set_phase(die, Phase::Sending, group.class, NEVER);
-                self.send(die, group.first, group.class);
-            }
+            (Phase::Readers, _) => self.sensed(die, 0),
             (Phase::Array, Some(_)) if self.now < entry.until => {
                 // The transfer is over, and a read waits.
                 let until = entry.until;
@@ -163,20 +167,6 @@ impl ArrayTiming {
         }
     }
 
-    /// Sends the pages of a read from `page` on, as far as that needs no bus; then asks for it.
-    fn send(&mut self, die: u32, mut page: u32, class: Class) {
-        while page != NONE && self.ops[page].transfer_ns == 0 {
-            let next = self.ops[page].next;
-            self.complete(page);
-            page = next;
-        }
-        if page == NONE {
-            return self.free(die);
-        }
-        self.dies[die as usize].on_bus = page;
-        self.request_bus(die, class);
-    }
-
     #[inline(always)]
     fn complete_group(&mut self, group: Group) {
         let mut op = group.first;
@@ -187,16 +177,32 @@ impl ArrayTiming {
         }
     }
 
-    /// The page of `die` that is on the bus has arrived.
+    /// What the bus has carried for `die` has arrived.
     fn transferred(&mut self, die: u32) {
         self.race.set(2 * die as usize + 1, NEVER);
-        let channel = self.dies[die as usize].channel;
+        let entry = &self.dies[die as usize];
+        let (channel, carried) = (entry.channel, entry.carried);
         self.channels[channel as usize].is_busy = false;
         self.note_channel(channel);
+        match carried {
+            Carry::Load => self.loaded(die),
+            Carry::Command(reader) => self.commanded(die, reader),
+            Carry::Data(reader) => self.sent(die, reader),
+        }
+    }
+
+    /// A page of a program of `die`, or the command of an erase, has arrived.
+    fn loaded(&mut self, die: u32) {
         let entry = &mut self.dies[die as usize];
-        let op = entry.on_bus;
-        let following = self.ops[op].next;
-        entry.on_bus = following;
+        let &Op { next: following, kind, class, .. } = &self.ops[entry.loads];
+        if self.parts > 1 && kind == Kind::Program {
+            entry.parts_loaded += 1;
+            if entry.parts_loaded < self.parts {
+                return self.request_bus(die, class, Carry::Load);
+            }
+            entry.parts_loaded = 0;
+        }
+        entry.loads = following;
         if let Some(next) = &mut entry.next
             && !next.is_loaded
         {
@@ -205,18 +211,14 @@ impl ArrayTiming {
             match following {
                 // A host read may wait for the suspend that had to wait for this.
                 NONE => self.note_die(die),
-                _ => self.request_bus(die, class),
+                _ => self.request_bus(die, class, Carry::Load),
             }
             return;
         }
         let Some(group) = entry.current else { return };
-        if group.kind == Kind::Read {
-            self.complete(op);
-            self.send(die, following, group.class);
-        } else if following == NONE {
-            self.begin_array(die, group);
-        } else {
-            self.request_bus(die, group.class);
+        match following {
+            NONE => self.begin_array(die, group),
+            _ => self.request_bus(die, group.class, Carry::Load),
         }
     }
 
@@ -250,9 +252,10 @@ impl ArrayTiming {
     fn look_at_die(&mut self, die: u32) {
         let entry = &mut self.dies[die as usize];
         match entry.phase {
+            Phase::Idle | Phase::Readers if self.reads_beside => self.look_at_readers(die),
             Phase::Idle if entry.suspended.is_none() => {
-                if let Some(class) = entry.choice() {
-                    let group = entry.take(&mut self.ops, class, &self.config.patience_ns);
+                if let Some(class) = entry.queues.choice() {
+                    let group = entry.queues.take(&mut self.ops, class, &self.config.patience_ns);
                     self.begin(die, group);
                 }
             }
@@ -265,11 +268,16 @@ impl ArrayTiming {
     /// The same while something is suspended: reads first, then it goes on.
     fn look_at_suspended(&mut self, die: u32) {
         let entry = &mut self.dies[die as usize];
-        if entry.has_urgent_read() {
-            let group = entry.take(&mut self.ops, Class::HostRead, &self.config.patience_ns);
+        if entry.queues.has_urgent_read() {
+            let group = entry.queues.take(&mut self.ops, Class::HostRead, &self.config.patience_ns);
             return self.begin(die, group);
         }
-        if let Some(Suspended { group, .. }) = entry.suspended {
+        self.resume(die);
+    }
+
+    /// What is suspended on `die` will go on.
+    pub(super) fn resume(&mut self, die: u32) {
+        if let Some(Suspended { group, .. }) = self.dies[die as usize].suspended {
             let due = self.at(self.config.suspend.resume_ns);
             self.set_phase(die, Phase::Resuming, group.class, due);
         }
@@ -279,7 +287,7 @@ impl ArrayTiming {
     fn look_at_array(&mut self, die: u32) {
         let entry = &self.dies[die as usize];
         let Die { from, until, .. } = *entry;
-        if self.may_suspend && entry.has_urgent_read() {
+        if self.may_suspend && self.has_urgent_read(die) {
             let suspend = self.config.suspend;
             let may_suspend = entry.suspends < suspend.most
                 && until.since(self.now.max(from)) > suspend.least_left_ns
@@ -309,66 +317,70 @@ impl ArrayTiming {
 
     /// Cache program: loads the next page while the array programs.
     fn load_ahead(&mut self, die: u32) {
-        let entry = &mut self.dies[die as usize];
+        let entry = &self.dies[die as usize];
         let is_program = entry.current.is_some_and(|group| group.kind == Kind::Program);
         if !is_program || entry.next.is_some() {
             return;
         }
-        let choice = entry.choice();
+        let choice = self.first_class(die);
         let Some(class) =
             choice.filter(|class| matches!(class, Class::HostProgram | Class::BackgroundProgram))
         else {
             return;
         };
-        let group = entry.take(&mut self.ops, class, &self.config.patience_ns);
-        let is_loaded = self.page_transfer_ns == 0;
         let entry = &mut self.dies[die as usize];
+        let group = entry.queues.take(&mut self.ops, class, &self.config.patience_ns);
+        let is_loaded = self.ops[group.first].transfer_ns == 0;
         entry.next = Some(Next { group, is_loaded });
-        entry.on_bus = group.first;
+        entry.loads = group.first;
         if !is_loaded {
-            self.request_bus(die, class);
+            self.request_bus(die, class, Carry::Load);
         }
     }
 
     /// `die`, which is idle, begins with `group`.
     #[inline(always)]
-    fn begin(&mut self, die: u32, group: Group) {
-        let op = &self.ops[group.first];
-        if self.owns_bus && op.next == NONE {
+    pub(super) fn begin(&mut self, die: u32, group: Group) {
+        if self.owns_bus && self.ops[group.first].next == NONE {
             // A single operation of a die that has its bus to itself: when it ends is known at once.
-            let &Op { transfer_ns, page, .. } = op;
-            let due = self.set_alone(die, group, transfer_ns, page);
+            let due = self.set_alone(die, group);
             return self.race.set(2 * die as usize, due);
         }
         self.begin_on_bus(die, group);
     }
 
+    #[inline(never)]
     fn begin_on_bus(&mut self, die: u32, group: Group) {
-        match group.kind {
-            Kind::Read => {
-                let due = self.at(self.array_ns(Kind::Read, self.ops[group.first].page));
-                self.set_phase(die, Phase::Sensing, group.class, due);
-                self.dies[die as usize].current = Some(group);
-            }
-            Kind::Program if self.page_transfer_ns > 0 => {
-                self.set_phase(die, Phase::Loading, group.class, NEVER);
-                let entry = &mut self.dies[die as usize];
-                (entry.current, entry.on_bus) = (Some(group), group.first);
-                self.request_bus(die, group.class);
-            }
-            _ => self.begin_array(die, group),
+        if group.kind == Kind::Read {
+            return self.begin_read(die, 0, group);
         }
+        if self.ops[group.first].transfer_ns == 0 {
+            return self.begin_array(die, group);
+        }
+        self.set_phase(die, Phase::Loading, group.class, NEVER);
+        let entry = &mut self.dies[die as usize];
+        (entry.current, entry.loads) = (Some(group), group.first);
+        self.request_bus(die, group.class, Carry::Load);
     }
 
-    /// `die` begins with `group`, a single operation on page `page`; returns when that ends.
+    /// `die` begins with `group`, a single operation; returns when that ends.
     #[inline(always)]
-    fn set_alone(&mut self, die: u32, group: Group, transfer_ns: u64, page: u32) -> SimTime {
+    fn set_alone(&mut self, die: u32, group: Group) -> SimTime {
         let now = self.now;
-        let array_ns = self.array_ns(group.kind, page);
+        let &Op { transfer_ns, page, .. } = &self.ops[group.first];
         let (phase, from, until) = match group.kind {
-            Kind::Read => (Phase::Reading, now, now + array_ns.saturating_add(transfer_ns)),
-            Kind::Erase => (Phase::Array, now, now + array_ns),
-            _ => (Phase::Array, now + transfer_ns, now + transfer_ns + array_ns),
+            Kind::Read => {
+                let on_bus = self.config.command_ns + transfer_ns;
+                (Phase::Reading, now, now + self.array_ns(Kind::Read, page).saturating_add(on_bus))
+            }
+            Kind::Erase => {
+                let from = now + transfer_ns;
+                (Phase::Array, from, from + self.array_ns(Kind::Erase, page))
+            }
+            _ => {
+                let from = now + transfer_ns;
+                (Phase::Array, from, from + self.array_ns(Kind::Program, page))
+            }
         };
         let (from, until) = (from.min(LAST), until.min(LAST));
         let entry = &mut self.dies[die as usize];
@@ -376,7 +388,7 @@ impl ArrayTiming {
         (entry.current, entry.from, entry.until) = (Some(group), from, until);
         if self.may_suspend && phase == Phase::Array {
             entry.suspends = 0;
-            if entry.has_urgent_read() {
+            if entry.queues.has_urgent_read() {
                 self.note_die(die);
             }
         }
@@ -389,10 +401,18 @@ impl ArrayTiming {
         if entry.is_busy {
             return;
         }
-        let Some(die) = entry.next() else { return };
+        let Some((die, what)) = entry.next() else { return };
         entry.is_busy = true;
-        let op = self.dies[die as usize].on_bus;
-        let due = self.at(self.ops[op].transfer_ns);
+        let entry = &mut self.dies[die as usize];
+        entry.carried = what;
+        let loads = entry.loads;
+        let transfer_ns = match what {
+            Carry::Load if self.parts > 1 && self.ops[loads].kind == Kind::Program => self.part_transfer_ns,
+            Carry::Load => self.ops[loads].transfer_ns,
+            Carry::Command(_) => self.config.command_ns,
+            Carry::Data(reader) => self.data_ns(die, reader),
+        };
+        let due = self.at(transfer_ns);
         self.race.set(2 * die as usize + 1, due);
     }
 

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use strobe_types::Place;
 
 use super::cells::page_at;
-use super::{ArrayTiming, Class, Kind, LAST, Op, Ops, Spot, State, When};
+use super::{ArrayTiming, Class, Kind, LAST, Op, Ops, Phase, Spot, State, When};
 
 impl ArrayTiming {
     #[inline(always)]
@@ -91,9 +91,62 @@ impl ArrayTiming {
                 let Op { next, die, class, state, more, .. } = self.ops[before];
                 // One that has pages left comes first again when its page is done.
                 let comes_back = more > 0 && state == State::Running;
-                next == b || (comes_back && self.dies[die as usize].first(class) == Some(b))
+                next == b || (comes_back && self.dies[die as usize].queues.first(class) == Some(b))
             }
             _ => false,
         }
+    }
+
+    /// `op`, which takes place somewhere, waits for nothing more: it gets its turn.
+    #[inline(always)]
+    pub(super) fn queue(&mut self, op: u32) {
+        let now = self.now;
+        let entry = &mut self.ops[op];
+        (entry.ready_at, entry.state) = (now, State::Queued);
+        let (die, class, number) = (entry.die, entry.class, entry.number());
+        let has_followers = entry.has_followers();
+        let die_entry = &mut self.dies[die as usize];
+        let mut queues = &mut die_entry.queues;
+        if self.readers_per_die > 1 && self.ops[op].kind == Kind::Read {
+            queues.waiting += 1;
+            let reader = die * self.readers_per_die + self.ops[op].plane();
+            queues = &mut self.readers[reader as usize].queues;
+        }
+        queues.push(&mut self.ops, op, class, (now, number), &self.config.patience_ns);
+        // Does that change what it does?
+        let matters = match die_entry.phase {
+            Phase::Idle => true,
+            Phase::Readers => self.reads_beside,
+            Phase::Array => self.may_suspend || self.config.cache_program,
+            _ => false,
+        };
+        if matters {
+            self.note_die(die);
+        }
+        if has_followers {
+            self.ops.queued(op, &mut self.ready);
+        }
+    }
+
+    /// Goes on with the operations that wait for nothing more.
+    #[inline(always)]
+    pub(super) fn let_ready_go(&mut self) {
+        if !self.ready.is_empty() {
+            self.let_all_ready_go();
+        }
+    }
+
+    pub(super) fn let_all_ready_go(&mut self) {
+        let mut at = 0;
+        while let Some(&op) = self.ready.get(at) {
+            at += 1;
+            if self.ops[op].kind == Kind::Join {
+                let token = self.ops.done(op, &mut self.ready);
+                self.report(token);
+            } else {
+                self.queue(op);
+            }
+        }
+        self.ready.clear();
     }
 }

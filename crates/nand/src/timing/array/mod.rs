@@ -9,6 +9,7 @@ mod blocks;
 mod cells;
 mod events;
 mod issue;
+mod reads;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -17,12 +18,14 @@ use strobe_types::{Geometry, Place, SimTime};
 
 use self::blocks::{Block, MoreErase};
 
-use super::channel::Channel;
+use super::channel::{Carry, Channel};
 use super::config::{Class, TimingConfig};
-use super::die::{Die, Group, Next, Phase, Suspended};
+use super::die::{Die, Next, Phase, Suspended};
 use super::noted::Noted;
 use super::ops::{Kind, NONE, Op, Ops, Spot, State, Ticket, UNWATCHED};
+use super::queues::Group;
 use super::race::{LAST, NEVER, Race};
+use super::reader::{Reader, Sending, Step};
 use super::reports::Reports;
 use super::{Occupancy, Timing, When};
 
@@ -34,6 +37,10 @@ use super::{Occupancy, Timing, When};
 #[derive(Clone, Debug)]
 pub struct ArrayTiming {
     config: TimingConfig,
+    /// Flash pages that one program fills.
+    parts: u32,
+    /// Command and data of one of them, and of all: each crosses the bus on its own.
+    part_transfer_ns: u64,
     page_transfer_ns: u64,
     unit_transfer_ns: u64,
     /// Whether each die has its bus to itself, and nothing is loaded ahead: then all times of an operation are known
@@ -45,11 +52,18 @@ pub struct ArrayTiming {
     /// can be one operation.
     has_trains: bool,
     may_suspend: bool,
+    /// Planes of a die that read on their own; 1: all read together.
+    readers_per_die: u32,
+    /// Whether a read may begin while another one of its die is under way.
+    reads_beside: bool,
     now: SimTime,
     ops: Ops,
     dies: Vec<Die>,
+    /// Those of one die after those of the other.
+    readers: Vec<Reader>,
     channels: Vec<Channel>,
-    /// For each die, when it is done with what it does, and when its page on the bus has arrived.
+    /// For each die, when it is done with what it does, and when what the bus carries for it has arrived; then for each
+    /// reader but the first of its die, when the array has read.
     race: Race,
     /// Operations that may not start before some time.
     later: BinaryHeap<Reverse<(SimTime, u64, u32)>>,
@@ -73,25 +87,37 @@ impl ArrayTiming {
             rate => (bytes * 1000).div_ceil(u64::from(rate)),
         };
         let spec = geometry.spec();
-        let spare_per_unit = config.spare_bytes / (spec.page_bytes / spec.unit_bytes);
-        let can_hurry = spec.dies_per_channel == 1 && !config.cache_program && config.shortest_ns() > 0;
+        let parts = config.pages_per_program.max(1);
+        let part_bytes = spec.page_bytes / parts;
+        let spare_per_unit = config.spare_bytes / (part_bytes / spec.unit_bytes);
+        let part_transfer_ns =
+            config.command_ns + transfer_ns(u64::from(part_bytes) + u64::from(config.spare_bytes));
+        let readers_per_die = if config.independent_plane_reads { spec.planes_per_die } else { 1 };
+        let reads_beside = config.cache_read || readers_per_die > 1;
+        let owns_bus = spec.dies_per_channel == 1 && !config.cache_program && !reads_beside;
+        let can_hurry = owns_bus && config.shortest_ns() > 0;
         let has_types = config.read_ns.types().len() + config.program_ns.types().len() > 2;
         let dies: Vec<_> = (0..geometry.dies()).map(|die| Die::new(die / spec.dies_per_channel)).collect();
         Self {
             config,
-            page_transfer_ns: transfer_ns(u64::from(spec.page_bytes) + u64::from(config.spare_bytes)),
+            parts,
+            part_transfer_ns,
+            page_transfer_ns: u64::from(parts) * part_transfer_ns,
             unit_transfer_ns: transfer_ns(u64::from(spec.unit_bytes) + u64::from(spare_per_unit)),
-            owns_bus: spec.dies_per_channel == 1 && !config.cache_program,
+            owns_bus,
             can_hurry,
             has_trains: can_hurry && spec.planes_per_die == 1 && !has_types,
             may_suspend: config.suspend.most > 0,
+            readers_per_die,
+            reads_beside,
+            readers: vec![Reader::default(); dies.len() * readers_per_die as usize],
             now: SimTime::ZERO,
             ops: Ops::default(),
             noted_dies: Noted::new(dies.len()),
             noted_channels: Noted::new(spec.channels as usize),
             dies,
             channels: vec![Channel::default(); spec.channels as usize],
-            race: Race::new(2 * geometry.dies() as usize),
+            race: Race::new(2 * (readers_per_die * geometry.dies()) as usize),
             later: BinaryHeap::new(),
             blocks: vec![Block::default(); geometry.blocks() as usize],
             more_erases: Vec::new(),
@@ -105,15 +131,20 @@ impl ArrayTiming {
         let dies = self.dies.iter().map(|die| Die::new(die.channel)).collect::<Vec<_>>();
         Self {
             config: self.config,
+            parts: self.parts,
+            part_transfer_ns: self.part_transfer_ns,
             page_transfer_ns: self.page_transfer_ns,
             unit_transfer_ns: self.unit_transfer_ns,
             owns_bus: self.owns_bus,
             can_hurry: self.can_hurry,
             has_trains: self.has_trains,
             may_suspend: self.may_suspend,
+            readers_per_die: self.readers_per_die,
+            reads_beside: self.reads_beside,
+            readers: vec![Reader::default(); self.readers.len()],
             now: self.now,
             ops: Ops::default(),
-            race: Race::new(2 * dies.len()),
+            race: Race::new(2 * self.readers.len()),
             dies,
             channels: vec![Channel::default(); self.channels.len()],
             later: BinaryHeap::new(),
@@ -131,52 +162,6 @@ impl ArrayTiming {
     #[inline]
     fn at(&self, ns: u64) -> SimTime {
         (self.now + ns).min(LAST)
-    }
-
-    /// `op`, which takes place somewhere, waits for nothing more: it gets its turn.
-    #[inline(always)]
-    fn queue(&mut self, op: u32) {
-        let now = self.now;
-        let entry = &mut self.ops[op];
-        (entry.ready_at, entry.state) = (now, State::Queued);
-        let (die, class, number) = (entry.die, entry.class, entry.number());
-        let has_followers = entry.has_followers();
-        let die_entry = &mut self.dies[die as usize];
-        die_entry.push(&mut self.ops, op, class, (now, number), &self.config.patience_ns);
-        // Does that change what it does?
-        let matters = match die_entry.phase {
-            Phase::Idle => true,
-            Phase::Array => self.may_suspend || self.config.cache_program,
-            _ => false,
-        };
-        if matters {
-            self.note_die(die);
-        }
-        if has_followers {
-            self.ops.queued(op, &mut self.ready);
-        }
-    }
-
-    /// Goes on with the operations that wait for nothing more.
-    #[inline(always)]
-    fn let_ready_go(&mut self) {
-        if !self.ready.is_empty() {
-            self.let_all_ready_go();
-        }
-    }
-
-    fn let_all_ready_go(&mut self) {
-        let mut at = 0;
-        while let Some(&op) = self.ready.get(at) {
-            at += 1;
-            if self.ops[op].kind == Kind::Join {
-                let token = self.ops.done(op, &mut self.ready);
-                self.report(token);
-            } else {
-                self.queue(op);
-            }
-        }
-        self.ready.clear();
     }
 
     #[inline]
@@ -286,7 +271,7 @@ impl Timing for ArrayTiming {
     #[inline]
     fn erase(&mut self, after: When, class: Class, place: impl FnOnce() -> Place) -> When {
         let place = place();
-        let op = self.issue(after, Kind::Erase, class, place, 0);
+        let op = self.issue(after, Kind::Erase, class, place, self.config.command_ns);
         let id = place.block.get();
         let block = &mut self.blocks[id as usize];
         let ticket = self.ops.ticket(op);
@@ -462,7 +447,7 @@ impl Timing for ArrayTiming {
 
     fn backlog(&self, die: u32) -> u32 {
         let die = &self.dies[die as usize];
-        die.waiting + u32::from(die.phase != Phase::Idle)
+        die.queues.waiting + u32::from(die.phase != Phase::Idle)
     }
 
     fn busy_dies(&self) -> u32 {

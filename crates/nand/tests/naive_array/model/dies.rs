@@ -1,28 +1,38 @@
 //! What dies and buses choose, and what happens when something ends.
 
-use super::{Ahead, CLASSES, Doing, Group, HOST_READ, Kind, Model, State};
+use super::reader::Reading;
+use super::{Ahead, Carry, Doing, Group, HOST_READ, Kind, Model, State};
 
 impl Model {
-    /// The first operation of `class` in the queue of `die`.
-    fn head(&self, die: usize, class: usize) -> Option<usize> {
-        self.dies[die].queue.iter().copied().find(|&op| self.ops[op].class == class)
+    /// The reader of `op`'s die that it would be read by.
+    fn reader_of(&self, op: usize) -> usize {
+        if self.config.readers > 1 { self.ops[op].target.plane as usize } else { 0 }
     }
 
-    fn choice(&self, die: usize) -> Option<usize> {
-        (0..CLASSES)
-            .filter_map(|class| {
-                let head = self.head(die, class)?;
-                // Of equal ones the one issued first.
-                Some((self.ops[head].ready_at + self.config.patience_ns[class], head, class))
-            })
-            .min()
-            .map(|(_, _, class)| class)
+    /// What `op` stands in line with: its class, and for reads their reader.
+    pub(super) fn line(&self, op: usize) -> (usize, usize) {
+        let reader = if self.ops[op].kind == Kind::Read { self.reader_of(op) } else { 0 };
+        (self.ops[op].class, reader)
     }
 
-    /// Takes the next group of `class` out of the queue of `die`; it runs.
-    fn take(&mut self, die: usize, class: usize) -> Group {
-        let line: Vec<usize> =
-            self.dies[die].queue.iter().copied().filter(|&op| self.ops[op].class == class).collect();
+    /// The first operation of each line of `die`, that whose patience runs out first ahead; of equal ones that issued
+    /// first. While something is suspended only host reads.
+    fn heads(&self, die: usize) -> Vec<usize> {
+        let mut heads: Vec<usize> = Vec::new();
+        for &op in &self.dies[die].queue {
+            let counts = self.dies[die].suspended.is_none() || self.ops[op].class == HOST_READ;
+            if counts && heads.iter().all(|&other| self.line(other) != self.line(op)) {
+                heads.push(op);
+            }
+        }
+        heads.sort_by_key(|&op| (self.ops[op].ready_at + self.config.patience_ns[self.ops[op].class], op));
+        heads
+    }
+
+    /// Takes `head` and those that share its array time out of the queue of `die`; they run.
+    fn take(&mut self, die: usize, head: usize) -> Group {
+        let in_line = |op: &usize| self.line(*op) == self.line(head);
+        let line: Vec<usize> = self.dies[die].queue.iter().copied().filter(in_line).collect();
         let mut group: Group = Vec::new();
         for op in line {
             let entry = &self.ops[op];
@@ -61,27 +71,16 @@ impl Model {
     }
 
     fn look_at_die(&mut self, die: usize) -> bool {
-        let has_host_read = self.head(die, HOST_READ).is_some();
         let entry = &self.dies[die];
         match entry.doing.clone() {
-            Doing::Nothing if entry.suspended.is_some() => {
-                if has_host_read {
-                    self.begin(die, HOST_READ);
-                } else {
-                    self.dies[die].doing = Doing::Resuming { until: self.now + self.config.resume_ns };
-                }
-                true
-            }
-            Doing::Nothing => {
-                let Some(class) = self.choice(die) else { return false };
-                self.begin(die, class);
-                true
-            }
+            Doing::Nothing => self.look_at_free(die),
             Doing::Array { group, until } => {
-                let is_loading = entry.ahead.as_ref().is_some_and(|ahead| ahead.loaded < ahead.group.len());
+                let is_loading =
+                    entry.ahead.as_ref().is_some_and(|ahead| ahead.loaded < self.loads(&ahead.group));
                 let left = until - self.now;
                 let may_suspend =
                     entry.suspends < self.config.most && left > self.config.least_left_ns && !is_loading;
+                let has_host_read = entry.queue.iter().any(|&op| self.ops[op].class == HOST_READ);
                 if has_host_read && may_suspend {
                     self.suspends += 1;
                     let entry = &mut self.dies[die];
@@ -96,37 +95,91 @@ impl Model {
         }
     }
 
+    /// A die that neither programs nor erases.
+    fn look_at_free(&mut self, die: usize) -> bool {
+        let mut is_new = false;
+        while self.begin_read(die) {
+            is_new = true;
+        }
+        if self.reads(die) {
+            return is_new;
+        }
+        match self.heads(die).first() {
+            Some(&first) => self.begin(die, first),
+            None if self.dies[die].suspended.is_some() => {
+                self.dies[die].doing = Doing::Resuming { until: self.now + self.config.resume_ns };
+            }
+            None => return is_new,
+        }
+        true
+    }
+
+    /// A read begins where its reader is free, unless it is the turn of something that takes the whole die.
+    fn begin_read(&mut self, die: usize) -> bool {
+        let heads = self.heads(die);
+        if heads.first().is_none_or(|&first| self.ops[first].kind != Kind::Read) {
+            return false;
+        }
+        let can_begin = |&&op: &&usize| {
+            let reader = &self.dies[die].readers[self.reader_of(op)];
+            self.ops[op].kind == Kind::Read
+                && matches!(reader.reading, Reading::Nothing)
+                && (self.config.cache_read || reader.sending.is_none())
+        };
+        let Some(&read) = heads.iter().find(can_begin) else { return false };
+        let (reader, class) = (self.reader_of(read), self.ops[read].class);
+        self.beside += u64::from(self.reads(die));
+        let group = self.take(die, read);
+        if self.config.command_ns > 0 {
+            self.request(die, class, Carry::Command(reader));
+            self.dies[die].readers[reader].reading = Reading::Commands { group, at: 0 };
+        } else {
+            self.sense(die, reader, group);
+        }
+        true
+    }
+
+    fn sense(&mut self, die: usize, reader: usize, group: Group) {
+        let until = self.now + self.array_ns(&group);
+        self.dies[die].readers[reader].reading = Reading::Sensing { group, until };
+    }
+
     fn load_ahead(&mut self, die: usize, running: &Group) -> bool {
         let programs = self.ops[running[0]].kind == Kind::Program;
         if !self.config.cache_program || !programs || self.dies[die].ahead.is_some() {
             return false;
         }
-        let Some(class) = self.choice(die) else { return false };
-        if self.head(die, class).is_none_or(|op| self.ops[op].kind != Kind::Program) {
+        let Some(&head) = self.heads(die).first() else { return false };
+        if self.ops[head].kind != Kind::Program {
             return false;
         }
-        let group = self.take(die, class);
-        let loaded = if self.config.page_ns == 0 { group.len() } else { 0 };
+        let group = self.take(die, head);
+        let loaded = if self.ops[head].transfer_ns == 0 { self.loads(&group) } else { 0 };
         if loaded == 0 {
-            self.request(die, class);
+            self.request(die, self.ops[head].class, Carry::Load);
         }
         self.dies[die].ahead = Some(Ahead { group, loaded });
         true
     }
 
-    fn begin(&mut self, die: usize, class: usize) {
-        let group = self.take(die, class);
-        self.dies[die].doing = match self.ops[group[0]].kind {
-            Kind::Read => {
-                let until = self.now + self.array_ns(&group);
-                Doing::Sensing { group, until }
-            }
-            Kind::Program if self.config.page_ns > 0 => {
-                self.request(die, class);
-                Doing::Loading { group, at: 0 }
-            }
-            _ => return self.begin_array(die, group),
-        };
+    /// How often something goes over the bus before the array works for `group`: flash page by flash page.
+    fn loads(&self, group: &Group) -> usize {
+        group.len() * self.parts(group)
+    }
+
+    fn parts(&self, group: &Group) -> usize {
+        if self.ops[group[0]].kind == Kind::Program { self.config.parts } else { 1 }
+    }
+
+    /// A program or erase begins.
+    fn begin(&mut self, die: usize, head: usize) {
+        let group = self.take(die, head);
+        if self.ops[head].transfer_ns > 0 {
+            self.request(die, self.ops[head].class, Carry::Load);
+            self.dies[die].doing = Doing::Loading { group, at: 0 };
+        } else {
+            self.begin_array(die, group);
+        }
     }
 
     /// How long the array is at work for the page that all of `group` have to do with.
@@ -140,7 +193,8 @@ impl Model {
             (Kind::Erase, false) => self.config.erase_ns,
             (Kind::Erase, true) => erase,
             (_, false) => of_page(&self.config.program_ns),
-            (_, true) => program,
+            // As many word lines of one bit per cell as a program of all has flash pages.
+            (_, true) => program * self.config.parts as u64,
         }
     }
 
@@ -150,75 +204,111 @@ impl Model {
         self.dies[die].doing = Doing::Array { group, until: self.now + duration };
     }
 
-    fn request(&mut self, die: usize, class: usize) {
+    fn request(&mut self, die: usize, class: usize, what: Carry) {
         let channel = self.dies[die].channel;
-        self.buses[channel].requests.push((class, die));
+        self.buses[channel].requests.push((class, die, what));
     }
 
-    /// The page that `die` has on the bus or wants there.
-    fn page_of(&self, die: usize) -> usize {
+    /// How long the bus carries `what` for `die`.
+    fn carry_ns(&self, die: usize, what: Carry) -> u64 {
         let entry = &self.dies[die];
-        match (&entry.ahead, &entry.doing) {
-            (Some(ahead), _) if ahead.loaded < ahead.group.len() => ahead.group[ahead.loaded],
-            (_, Doing::Sending { group, at } | Doing::Loading { group, at }) => group[*at],
-            (_, other) => panic!("{other:?} has no page for the bus"),
-        }
+        let op = match what {
+            Carry::Command(_) => return self.config.command_ns,
+            Carry::Data(reader) => entry.readers[reader].sending.as_ref().map(|(group, at)| group[*at]),
+            Carry::Load => match (&entry.ahead, &entry.doing) {
+                (Some(ahead), _) if ahead.loaded < self.loads(&ahead.group) => Some(ahead.group[0]),
+                (_, Doing::Loading { group, .. }) => Some(group[0]),
+                _ => None,
+            },
+        };
+        self.ops[op.expect("somebody wants it carried")].transfer_ns
     }
 
     fn look_at_bus(&mut self, bus: usize) -> bool {
         let entry = &mut self.buses[bus];
-        // Of equal ones the first: what came earlier stands further ahead.
-        let first = (0..entry.requests.len()).min_by_key(|&at| entry.requests[at].0);
+        // The most urgent; commands before data; of equal ones the first: what came earlier stands further ahead.
+        let order = |&at: &usize| {
+            let (class, _, what) = entry.requests[at];
+            (class, !matches!(what, Carry::Command(_)))
+        };
+        let first = (0..entry.requests.len()).min_by_key(order);
         let (None, Some(first)) = (entry.carries, first) else { return false };
-        let (_, die) = entry.requests.remove(first);
-        let until = self.now + self.ops[self.page_of(die)].transfer_ns;
-        self.buses[bus].carries = Some((die, until));
+        let (_, die, what) = entry.requests.remove(first);
+        let until = self.now + self.carry_ns(die, what);
+        self.buses[bus].carries = Some((die, what, until));
         true
     }
 
     pub(super) fn die_end(&self, die: usize) -> Option<u64> {
         match self.dies[die].doing {
-            Doing::Sensing { until, .. } | Doing::Array { until, .. } => Some(until),
+            Doing::Array { until, .. } => Some(until),
             Doing::Suspending { until } | Doing::Resuming { until } => Some(until),
-            Doing::Nothing | Doing::Sending { .. } | Doing::Loading { .. } => None,
+            Doing::Nothing | Doing::Loading { .. } => None,
         }
     }
 
-    pub(super) fn bus_end(&self, bus: usize) -> Option<u64> {
-        self.buses[bus].carries.map(|(_, until)| until)
+    pub(super) fn reader_end(&self, die: usize, reader: usize) -> Option<u64> {
+        match self.dies[die].readers[reader].reading {
+            Reading::Sensing { until, .. } => Some(until),
+            _ => None,
+        }
     }
 
     pub(crate) fn next_time(&self) -> Option<u64> {
         let dies = (0..self.dies.len()).filter_map(|die| self.die_end(die));
-        let buses = (0..self.buses.len()).filter_map(|bus| self.bus_end(bus));
+        let planes = (0..self.dies.len()).flat_map(|die| (0..self.config.readers).map(move |at| (die, at)));
+        let planes = planes.filter_map(|(die, reader)| self.reader_end(die, reader));
+        let buses = self.buses.iter().filter_map(|bus| bus.carries.map(|(.., until)| until));
         let times = self.ops.iter().filter_map(|op| op.not_before);
-        dies.chain(buses).chain(times).min()
+        dies.chain(planes).chain(buses).chain(times).min()
     }
 
-    /// Sends the pages of a read from `at` on, as far as that needs no bus.
-    fn send(&mut self, die: usize, group: Group, mut at: usize) {
-        while at < group.len() && self.ops[group[at]].transfer_ns == 0 {
-            self.complete(group[at]);
-            at += 1;
+    /// What `reader` of `die` can do without a bus: pages that were read move to the cache registers, those of which
+    /// nothing is transferred are complete. Then the bus is asked for the next one, if that is not on it.
+    fn send(&mut self, die: usize, reader: usize) {
+        loop {
+            let entry = &mut self.dies[die].readers[reader];
+            match (&entry.sending, &entry.reading) {
+                (None, Reading::Sensed { group }) => {
+                    entry.sending = Some((group.clone(), 0));
+                    entry.reading = Reading::Nothing;
+                }
+                (None, _) => return,
+                (Some((group, at)), _) if *at == group.len() => entry.sending = None,
+                (Some((group, at)), _) => {
+                    let (op, next) = (group[*at], *at + 1);
+                    if self.ops[op].transfer_ns > 0 {
+                        return self.request(die, self.ops[op].class, Carry::Data(reader));
+                    }
+                    entry.sending = Some((group.clone(), next));
+                    self.complete(op);
+                }
+            }
         }
-        if at < group.len() {
-            self.request(die, self.ops[group[at]].class);
-            self.dies[die].doing = Doing::Sending { group, at };
-        } else {
-            self.dies[die].doing = Doing::Nothing;
+    }
+
+    pub(super) fn end_reader(&mut self, die: usize, reader: usize) {
+        let entry = &mut self.dies[die].readers[reader];
+        let Reading::Sensing { group, .. } = entry.reading.clone() else {
+            panic!("{entry:?} senses nothing")
+        };
+        entry.reading = Reading::Sensed { group };
+        if entry.sending.is_none() {
+            self.send(die, reader);
         }
     }
 
     pub(super) fn end_die(&mut self, die: usize) {
         match std::mem::replace(&mut self.dies[die].doing, Doing::Nothing) {
-            Doing::Sensing { group, .. } => self.send(die, group, 0),
             Doing::Array { group, .. } => {
                 for op in group {
                     self.complete(op);
                 }
                 match self.dies[die].ahead.take() {
                     None => {}
-                    Some(Ahead { group, loaded }) if loaded == group.len() => self.begin_array(die, group),
+                    Some(Ahead { group, loaded }) if loaded == self.loads(&group) => {
+                        self.begin_array(die, group);
+                    }
                     Some(Ahead { group, loaded }) => {
                         self.dies[die].doing = Doing::Loading { group, at: loaded };
                     }
@@ -235,29 +325,51 @@ impl Model {
     }
 
     pub(super) fn end_bus(&mut self, bus: usize) {
-        let (die, _) = self.buses[bus].carries.take().expect("a transfer");
-        let entry = &mut self.dies[die];
-        if let Some(ahead) = &mut entry.ahead
-            && ahead.loaded < ahead.group.len()
+        let (die, what, _) = self.buses[bus].carries.take().expect("a transfer");
+        match what {
+            Carry::Load => self.end_load(die),
+            Carry::Command(reader) => self.end_command(die, reader),
+            Carry::Data(reader) => {
+                let sending = &mut self.dies[die].readers[reader].sending;
+                let (group, at) = sending.as_mut().expect("what was sent");
+                let op = group[*at];
+                *at += 1;
+                self.complete(op);
+                self.send(die, reader);
+            }
+        }
+    }
+
+    fn end_command(&mut self, die: usize, reader: usize) {
+        let reading = &mut self.dies[die].readers[reader].reading;
+        let Reading::Commands { group, at } = reading else { panic!("{reading:?} sent no command") };
+        *at += 1;
+        let (group, is_last) = (group.clone(), *at == group.len());
+        if is_last {
+            self.sense(die, reader, group);
+        } else {
+            self.request(die, self.ops[group[0]].class, Carry::Command(reader));
+        }
+    }
+
+    fn end_load(&mut self, die: usize) {
+        if let Some(mut ahead) = self.dies[die].ahead.clone()
+            && ahead.loaded < self.loads(&ahead.group)
         {
             ahead.loaded += 1;
-            if ahead.loaded < ahead.group.len() {
-                let class = self.ops[ahead.group[0]].class;
-                self.request(die, class);
+            if ahead.loaded < self.loads(&ahead.group) {
+                self.request(die, self.ops[ahead.group[0]].class, Carry::Load);
             }
+            self.dies[die].ahead = Some(ahead);
             return;
         }
-        match entry.doing.clone() {
-            Doing::Sending { group, at } => {
-                self.complete(group[at]);
-                self.send(die, group, at + 1);
-            }
-            Doing::Loading { group, at } if at + 1 < group.len() => {
-                self.request(die, self.ops[group[0]].class);
+        match self.dies[die].doing.clone() {
+            Doing::Loading { group, at } if at + 1 < self.loads(&group) => {
+                self.request(die, self.ops[group[0]].class, Carry::Load);
                 self.dies[die].doing = Doing::Loading { group, at: at + 1 };
             }
             Doing::Loading { group, .. } => self.begin_array(die, group),
-            other => panic!("{other:?} sent or loaded nothing"),
+            other => panic!("{other:?} loaded nothing"),
         }
     }
 }

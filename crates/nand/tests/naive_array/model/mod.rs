@@ -6,8 +6,11 @@
 //! program behind an erase of its block follows the erase, and no longer the programs before that.
 
 mod dies;
+mod reader;
 
 use std::collections::VecDeque;
+
+use reader::{Reader, Reading};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -37,8 +40,16 @@ pub(crate) struct Config {
     /// Reads, programs and erases of blocks in SLC mode, whatever the page.
     pub(crate) slc_ns: [u64; 3],
     pub(crate) unit_ns: u64,
+    /// A flash page on the bus.
     pub(crate) page_ns: u64,
+    /// Flash pages that one program fills: each goes over the bus with a command of its own.
+    pub(crate) parts: usize,
+    /// Command cycles of a page, in front of its array time.
+    pub(crate) command_ns: u64,
     pub(crate) cache_program: bool,
+    pub(crate) cache_read: bool,
+    /// Planes of a die, if each reads on its own; else 1.
+    pub(crate) readers: usize,
     pub(crate) patience_ns: [u64; CLASSES],
     pub(crate) most: u32,
     pub(crate) suspend_ns: u64,
@@ -88,18 +99,11 @@ struct Op {
 /// Operations that share an array time.
 type Group = Vec<usize>;
 
+/// What a die does, but for reads.
 #[derive(Clone, Debug)]
 enum Doing {
     Nothing,
-    Sensing {
-        group: Group,
-        until: u64,
-    },
-    /// The pages from `at` on are still to be sent.
-    Sending {
-        group: Group,
-        at: usize,
-    },
+    /// The flash pages (or, of an erase, the commands) from `at` on are still to come.
     Loading {
         group: Group,
         at: usize,
@@ -116,6 +120,23 @@ enum Doing {
     },
 }
 
+/// What goes over the bus.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Carry {
+    /// A page to be programmed, or the command of an erase.
+    Load,
+    /// Of this reader.
+    Command(usize),
+    Data(usize),
+}
+
+/// Something that ends.
+enum End {
+    Die(usize),
+    Reader(usize, usize),
+    Bus(usize),
+}
+
 /// A group that comes over the bus while the array programs another.
 #[derive(Clone, Debug)]
 struct Ahead {
@@ -129,6 +150,7 @@ struct Die {
     /// Operations in the order in which they entered.
     queue: Vec<usize>,
     doing: Doing,
+    readers: Vec<Reader>,
     ahead: Option<Ahead>,
     /// What was interrupted, and how much of it is left.
     suspended: Option<(Group, u64)>,
@@ -137,9 +159,9 @@ struct Die {
 
 #[derive(Clone, Debug, Default)]
 struct Bus {
-    /// Dies that want a page carried, with the class it is for, in the order in which they came.
-    requests: Vec<(usize, usize)>,
-    carries: Option<(usize, u64)>,
+    /// What dies want carried, with the class it is for, in the order in which they came.
+    requests: Vec<(usize, usize, Carry)>,
+    carries: Option<(usize, Carry, u64)>,
 }
 
 #[derive(Clone, Debug)]
@@ -153,6 +175,8 @@ pub(crate) struct Model {
     pub(crate) reported: Vec<u64>,
     pub(crate) held_ns: [u64; CLASSES],
     pub(crate) suspends: u64,
+    /// Reads that began while another one of their die was under way.
+    pub(crate) beside: u64,
 }
 
 impl Model {
@@ -161,20 +185,23 @@ impl Model {
             channel: die / dies_per_channel,
             queue: Vec::new(),
             doing: Doing::Nothing,
+            readers: vec![Reader { reading: Reading::Nothing, sending: None }; config.readers],
             ahead: None,
             suspended: None,
             suspends: 0,
         };
+        let dies = (0..channels * dies_per_channel).map(die).collect();
         Self {
             config,
             now: 0,
             ops: Vec::new(),
             ready: VecDeque::new(),
-            dies: (0..channels * dies_per_channel).map(die).collect(),
+            dies,
             buses: vec![Bus::default(); channels],
             reported: Vec::new(),
             held_ns: [0; CLASSES],
             suspends: 0,
+            beside: 0,
         }
     }
 
@@ -212,8 +239,9 @@ impl Model {
     ) -> Then {
         let transfer_ns = match kind {
             Kind::Read => self.config.unit_ns * u64::from(units),
-            Kind::Program => self.config.page_ns,
-            Kind::Erase | Kind::Join => 0,
+            Kind::Program => self.config.command_ns + self.config.page_ns,
+            Kind::Erase => self.config.command_ns,
+            Kind::Join => 0,
         };
         let new = self.add(kind, class, &[after], target, transfer_ns);
         let earlier: Vec<usize> = (0..new)
@@ -277,19 +305,18 @@ impl Model {
 
     /// Whether `b` has its turn directly after `a` in the queue of their class, or runs together with it.
     fn follows(&self, a: usize, b: usize) -> bool {
-        let (class, die) = (self.ops[a].class, &self.dies[self.ops[a].target.die]);
-        let queue: Vec<usize> = die.queue.iter().copied().filter(|&op| self.ops[op].class == class).collect();
+        let die = &self.dies[self.ops[a].target.die];
+        let queue: Vec<usize> =
+            die.queue.iter().copied().filter(|&op| self.line(op) == self.line(a)).collect();
         let current = match &die.doing {
-            Doing::Sensing { group, .. }
-            | Doing::Sending { group, .. }
-            | Doing::Loading { group, .. }
-            | Doing::Array { group, .. } => Some(group),
+            Doing::Loading { group, .. } | Doing::Array { group, .. } => Some(group),
             Doing::Nothing | Doing::Suspending { .. } | Doing::Resuming { .. } => None,
         };
+        let reads = die.readers.iter().flat_map(Reader::groups).map(Some);
         let ahead = die.ahead.as_ref().map(|ahead| &ahead.group);
         let suspended = die.suspended.as_ref().map(|(group, _)| group);
         let groups = [Some(&queue), current, ahead, suspended];
-        groups.into_iter().flatten().any(|group| group.windows(2).any(|pair| pair == [a, b]))
+        groups.into_iter().chain(reads).flatten().any(|group| group.windows(2).any(|pair| pair == [a, b]))
     }
 
     /// The first to watch an operation is told when it is complete; others wait for it as for a time.
@@ -326,12 +353,20 @@ impl Model {
     }
 
     pub(crate) fn backlog(&self, die: usize) -> u32 {
-        let die = &self.dies[die];
-        die.queue.len() as u32 + u32::from(!matches!(die.doing, Doing::Nothing))
+        self.dies[die].queue.len() as u32 + u32::from(self.is_busy(die))
+    }
+
+    fn is_busy(&self, die: usize) -> bool {
+        !matches!(self.dies[die].doing, Doing::Nothing) || self.reads(die)
+    }
+
+    /// Whether some reader of `die` is at work.
+    fn reads(&self, die: usize) -> bool {
+        self.dies[die].readers.iter().any(|reader| reader.groups().next().is_some())
     }
 
     pub(crate) fn busy_dies(&self) -> u32 {
-        self.dies.iter().filter(|die| !matches!(die.doing, Doing::Nothing)).count() as u32
+        (0..self.dies.len()).filter(|&die| self.is_busy(die)).count() as u32
     }
 
     pub(crate) fn is_idle(&self) -> bool {
@@ -377,12 +412,14 @@ impl Model {
         self.let_go();
     }
 
-    /// The class for which `die` is held.
+    /// The class for which `die` is held: of reads the most urgent.
     fn held_by(&self, die: usize) -> Option<usize> {
         let entry = &self.dies[die];
         let group = match &entry.doing {
-            Doing::Nothing => return None,
-            Doing::Sensing { group, .. } | Doing::Sending { group, .. } => group,
+            Doing::Nothing => {
+                let reads = entry.readers.iter().flat_map(Reader::groups);
+                return reads.map(|group| self.ops[group[0]].class).min();
+            }
             Doing::Loading { group, .. } | Doing::Array { group, .. } => group,
             Doing::Suspending { .. } | Doing::Resuming { .. } => &entry.suspended.as_ref()?.0,
         };
@@ -401,22 +438,34 @@ impl Model {
     /// Everything that happens at `time` before anything new starts.
     pub(crate) fn step(&mut self, time: u64) {
         self.go_to(time);
-        loop {
-            // Die by die; of one die first what it does, then its page on the bus.
-            let die = (0..self.dies.len()).find(|&die| self.die_end(die) == Some(time));
-            let ends = |bus: &usize| self.bus_end(*bus) == Some(time);
-            let bus = (0..self.buses.len()).filter(ends).min_by_key(|&bus| self.buses[bus].carries);
-            let carried = bus.and_then(|bus| self.buses[bus].carries).map(|(die, _)| die);
-            match (die, bus) {
-                (Some(die), _) if carried.is_none_or(|carried| die <= carried) => self.end_die(die),
-                (_, Some(bus)) => self.end_bus(bus),
-                _ => break,
+        while let Some(end) = self.first_end(time) {
+            match end {
+                End::Die(die) => self.end_die(die),
+                End::Reader(die, reader) => self.end_reader(die, reader),
+                End::Bus(bus) => self.end_bus(bus),
             }
         }
         while let Some(op) = self.ops.iter().position(|op| op.not_before == Some(time)) {
             self.ops[op].not_before = None;
             self.let_go();
         }
+    }
+
+    /// What ends first of all that ends at `time`: die by die; of one die first what its array does for all planes or
+    /// its first one, then what is on the bus for it. Then what arrays do for other planes on their own, die by die.
+    fn first_end(&self, time: u64) -> Option<End> {
+        let dies = || 0..self.dies.len();
+        let whole =
+            dies().filter(|&die| self.die_end(die) == Some(time)).map(|die| ((0, die, 0), End::Die(die)));
+        let buses = (0..self.buses.len()).filter_map(|bus| {
+            let (die, _, until) = self.buses[bus].carries?;
+            (until == time).then_some(((0, die, 1), End::Bus(bus)))
+        });
+        let planes = dies().flat_map(|die| (0..self.config.readers).map(move |reader| (die, reader)));
+        let planes = planes.filter(|&(die, reader)| self.reader_end(die, reader) == Some(time));
+        let planes =
+            planes.map(|(die, reader)| ((usize::from(reader > 0), die, reader), End::Reader(die, reader)));
+        whole.chain(buses).chain(planes).min_by_key(|(order, _)| *order).map(|(_, end)| end)
     }
 
     pub(crate) fn run(&mut self, until: u64) -> bool {

@@ -121,6 +121,7 @@ impl Shape {
             return None;
         }
         let chip = Chip::new(geometry, WearConfig::default(), timing, self.seed);
+        let chip = chip.in_word_lines(self.parts());
         Some(Drive::new(PageMap::new(chip, policy, map).expect("capacity was computed"), &controller))
     }
 
@@ -135,6 +136,11 @@ impl Shape {
         }
     }
 
+    /// Flash pages of a word line.
+    fn parts(&self) -> u32 {
+        if (self.seed / 13).is_multiple_of(2) && self.units_per_page.is_multiple_of(2) { 2 } else { 1 }
+    }
+
     fn array_timing(&self) -> ArrayTiming {
         let timing = TimingConfig {
             read_ns: 50.into(),
@@ -143,7 +149,11 @@ impl Shape {
             slc: None,
             channel_mb_s: 100_000,
             spare_bytes: 0,
+            pages_per_program: self.parts(),
+            command_ns: self.seed / 7 % 3,
             cache_program: self.seed.is_multiple_of(2),
+            cache_read: (self.seed / 5).is_multiple_of(3),
+            independent_plane_reads: (self.seed / 11).is_multiple_of(2),
             patience_ns: [0, 100, 200, 300, 400].map(|ns| ns * (self.seed / 2 % 3)),
             suspend: SuspendConfig {
                 most: (self.seed / 3 % 3) as u32,

@@ -75,6 +75,11 @@ fn any_config(kind: Kind, rng: &mut Prng) -> DriveConfig {
         Kind::Block => block_map(&mut config, rng),
     }
     controller(&mut config, rng);
+    if kind == Kind::Page && rng.below(4) == 0 {
+        // As many word lines as there were pages.
+        config.nand.pages_per_program = 3;
+        config.nand.pages_per_block *= 3;
+    }
     config
 }
 
@@ -99,6 +104,9 @@ fn flash(config: &mut DriveConfig, rng: &mut Prng) {
     // 512 bytes in 2, 10 and 100 ns.
     nand.channel_mb_s = pick(rng, &[0, 256_000, 51_200, 5_120]);
     nand.cache_program = rng.below(3) == 0;
+    nand.command_ns = pick(rng, &[0, 0, 20]);
+    nand.cache_read = rng.below(4) == 0;
+    nand.independent_plane_reads = rng.below(4) == 0;
     nand.suspend = SuspendTable {
         most: pick(rng, &[0, 3, 10, 100]),
         suspend_ns: pick(rng, &[0, 10, 40]),

@@ -12,7 +12,7 @@ mod room;
 mod slots;
 mod whole;
 
-use strobe_nand::{Cause, Nand, Timing, Unit, When};
+use strobe_nand::{Cause, Nand, Timing, Unit, Wanted, When};
 use strobe_types::{BlockId, Geometry, Ppa, Ppn};
 
 use self::slots::Slots;
@@ -121,7 +121,7 @@ pub(super) struct Background {
     /// Victims units of which the host has overwritten while they waited for a program.
     spared: Vec<u64>,
     /// Pages that are about to be read, with the number of their units.
-    pages: Vec<(Ppn, u32)>,
+    pages: Vec<(Ppn, Wanted)>,
     /// Memory for victims' numbers.
     spare: Vec<u64>,
     /// Room on each plane, while a victim is chosen.
@@ -249,7 +249,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
                 let others = (1..next.get() - unit.get()).map(|at| unit.plus(at));
                 reading.extend(others.filter(|&ppa| self.blocks.validity.get(ppa)));
             }
-            pages.push((page, (reading.len() - from) as u32));
+            pages.push((page, self.nand.wanted(reading[from..].iter().copied())));
         }
         let arrived = (!pages.is_empty()).then(|| self.nand.read_pages(&pages, Cause::Gc));
         self.background.pages = pages;

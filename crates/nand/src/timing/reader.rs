@@ -1,0 +1,50 @@
+//! Planes that read together, with their registers.
+//!
+//! The array gives pages to the page registers; from there they move to the cache registers, and go over the bus.
+
+use super::config::Class;
+use super::queues::{Group, Queues};
+
+/// How far a group of reads has come that has not left its page registers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Its commands go over the bus, or wait for it: that of this page is next.
+    Commands(u32),
+    /// The array is at work.
+    Sensing,
+    /// The pages are there, and the cache registers are not free.
+    Sensed,
+}
+
+/// Pages that go over the bus, or wait for it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sending {
+    /// The first that has not arrived.
+    pub(super) page: u32,
+    pub(super) class: Class,
+}
+
+/// All planes of a die; or, where planes read independently, one of them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Reader {
+    /// What the array reads, as long as it is in the page registers.
+    pub(super) array: Option<(Group, Step)>,
+    /// What the cache registers hold.
+    pub(super) sending: Option<Sending>,
+    /// Reads that wait for this plane, where planes read independently.
+    pub(super) queues: Queues,
+}
+
+impl Reader {
+    /// Whether another read may begin; with cache reads, while the last one is sent.
+    pub(super) fn is_free(&self, cache_read: bool) -> bool {
+        self.array.is_none() && (cache_read || self.sending.is_none())
+    }
+
+    /// The most urgent class that is read for.
+    pub(super) fn class(&self) -> Option<Class> {
+        let array = self.array.map(|(group, _)| group.class);
+        let sending = self.sending.map(|sending| sending.class);
+        array.into_iter().chain(sending).min()
+    }
+}

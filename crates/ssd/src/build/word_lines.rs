@@ -1,0 +1,31 @@
+//! Whether a drive can program whole word lines.
+
+use strobe_nand::Wanted;
+
+use super::BuildError;
+use crate::config::{DriveConfig, block_scheme};
+
+/// Refuses what cannot be where several flash pages are programmed at once.
+pub(super) fn check(config: &DriveConfig) -> Result<(), BuildError> {
+    let nand = &config.nand;
+    let parts = nand.pages_per_program;
+    if parts as usize > Wanted::PARTS_MOST {
+        // Out of its documented range.
+        config.check()?;
+    }
+    if !nand.pages_per_block.is_multiple_of(parts) {
+        return Err(BuildError::WordLines { parts, pages: nand.pages_per_block });
+    }
+    let types = nand.program_ns.get().types().len();
+    if types > 1 {
+        return Err(BuildError::WordLineTimes { parts, types });
+    }
+    if block_scheme(&config.ftl.mapping).is_some() || nand.any_page_order {
+        let (key, given) = match nand.any_page_order {
+            true => ("nand.any_page_order", "true".to_owned()),
+            false => ("ftl.mapping", format!("\"{}\"", config.ftl.mapping)),
+        };
+        return Err(BuildError::WordLinesIn { parts, key, given });
+    }
+    Ok(())
+}

@@ -195,11 +195,11 @@ pub enum BuildError {
     SlcPageOrder,
     /// Blocks that do not divide into pages of all bits of their cells.
     #[error(
-        "drive.nand.slc.bits_per_cell is {bits}, and the {pages} pages of a block do not divide by that: make \
-         drive.nand.pages_per_block a multiple of {bits}, or set the bits of these chips"
+        "drive.nand.slc.bits_per_cell (times pages_per_program) is {bits}, and the {pages} pages of a block do not divide \
+         by that: make drive.nand.pages_per_block a multiple of {bits}, or set the bits of these chips"
     )]
     SlcPages {
-        /// Bits of a cell.
+        /// Bits of a cell, times pages of a program.
         bits: u32,
         /// Pages of a block.
         pages: u32,

@@ -3,6 +3,7 @@
 mod aged;
 mod error;
 mod image;
+mod marks;
 mod memory;
 mod slc;
 mod word_lines;
@@ -10,8 +11,8 @@ mod word_lines;
 use strobe_ftl::gc::{AnyPolicy, Formula, Greedy, Kinetic, LinearScore, Sampled, Sampling, VictimPolicy};
 use strobe_ftl::wear::Leveling;
 use strobe_ftl::{
-    Allocation, BlockMap, BlockMapConfig, GcStream, Marks, Migration, PageMap, PageMapConfig, Recovery,
-    Temperature, TranslationConfig,
+    Allocation, BlockMap, BlockMapConfig, GcStream, Migration, PageMap, PageMapConfig, Recovery, Temperature,
+    TranslationConfig,
 };
 use strobe_nand::{
     ArrayTiming, ByteMedium, CellTimes, Chip, Class, Medium, Nand as _, NoMedium, RetryConfig, StampMedium,
@@ -30,6 +31,7 @@ use crate::drive::Drive;
 pub use self::aged::Aged;
 pub use self::error::{BuildError, ImageProblem};
 pub use self::image::{Examined, ImageDrive, build_on_image, examine, image_config, image_memory_bytes};
+pub use self::marks::kept_blocks;
 pub use self::memory::memory_bytes;
 
 /// Builds a fresh drive. `timing = false` counts operations only; `seed` decides bad blocks,
@@ -252,7 +254,7 @@ pub(crate) fn map_config(
         },
         translation: (Mapping::named(&config.ftl.mapping) == Some(Mapping::Dftl))
             .then(|| translation(config)),
-        marks: (gc.mode == GcMode::Background).then(|| marks(config, geometry, logical_units)),
+        marks: (gc.mode == GcMode::Background).then(|| marks::of(config, geometry, logical_units)),
         slc: slc::config_of(config),
         free_first: config.ftl.placement == PlacementName::FreeFirst,
         durable: config.ftl.durable_map,
@@ -261,34 +263,6 @@ pub(crate) fn map_config(
         refresh: config.ftl.refresh.get(config.nand.read_retry.days_per_second),
         seed,
     }
-}
-
-/// When collection in the background begins, and when the host waits for it.
-///
-/// Where nothing else is said, the host waits when the erased blocks are down to the least that is safe and, on average,
-/// every open block is full: then it never waits for a block. Little spare makes little room: an eighth of it at most
-/// is kept.
-fn marks(config: &DriveConfig, geometry: &Geometry, logical_units: u32) -> Marks {
-    let gc = &config.ftl.gc;
-    let (_, spare) = good_and_spare(config, geometry, logical_units);
-    let most = (spare / 8).max(1);
-    let lanes = geometry.planes();
-    let least = gc.min_free_blocks.max(least_kept(config, geometry));
-    let or = |given: u32, automatic: u32| if given > 0 { given } else { automatic };
-    // Room between the marks, if only the upper one is given.
-    let highest = or(gc.soft_blocks, u32::MAX) - 1;
-    let pace = or(gc.pace_blocks, (least + (2 * lanes).min(most)).min(highest));
-    let soft = or(gc.soft_blocks, pace + (lanes / 2 + 2).min(most));
-    let read_pages = or(gc.read_pages, Marks::read_pages_for(geometry.spec().planes_per_die));
-    Marks { soft, pace, victims: or(gc.victims, geometry.dies()), read_pages }
-}
-
-/// Room, in blocks, that collection in the background keeps as long as it keeps up: erased blocks, and what is left of open
-/// ones. 0 if the world is stopped.
-pub fn kept_blocks(config: &DriveConfig) -> Result<u32, BuildError> {
-    let (geometry, logical) = checked(config)?;
-    let marks = map_config(config, &geometry, logical, 0).marks;
-    Ok(marks.map_or(0, |marks| marks.soft))
 }
 
 fn translation(config: &DriveConfig) -> TranslationConfig {

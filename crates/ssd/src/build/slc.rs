@@ -18,7 +18,8 @@ pub(super) fn check(config: &DriveConfig, geometry: &Geometry) -> Result<(), Bui
     if nand.any_page_order {
         return Err(BuildError::SlcPageOrder);
     }
-    let (bits, pages) = (nand.slc.bits_per_cell, nand.pages_per_block);
+    // Of each word line that is programmed at once there are as many as of its flash pages.
+    let (bits, pages) = (nand.slc.bits_per_cell * nand.pages_per_program, nand.pages_per_block);
     // What is out of range is refused for that later.
     if bits > 0 && !pages.is_multiple_of(bits) {
         return Err(BuildError::SlcPages { bits, pages });

@@ -261,7 +261,11 @@ fn an_slc_cache_that_cannot_be_is_refused_with_key_and_cure() {
     };
     refused(
         |c| c.nand.slc.bits_per_cell = 3,
-        &["drive.nand.slc.bits_per_cell is 3", "8 pages", "drive.nand.pages_per_block a multiple of 3"],
+        &[
+            "drive.nand.slc.bits_per_cell (times pages_per_program) is 3",
+            "8 pages",
+            "drive.nand.pages_per_block a multiple of 3",
+        ],
     );
     refused(|c| c.nand.slc.bits_per_cell = 5, &["drive.nand.slc.bits_per_cell"]);
     refused(|c| c.nand.slc.bits_per_cell = 0, &["drive.nand.slc.bits_per_cell"]);

@@ -7,6 +7,7 @@
 //! least that is safe (`min_free_blocks`) it gets no further block, and whoever cannot wait has `collect.rs` finish the
 //! work on the spot.
 
+mod copies;
 mod fold;
 mod room;
 mod slots;
@@ -15,6 +16,7 @@ mod whole;
 use strobe_nand::{Cause, Nand, Timing, Unit, Wanted, When};
 use strobe_types::{BlockId, Geometry, Ppa, Ppn};
 
+use self::copies::Copies;
 use self::slots::Slots;
 use super::{BlockState, PageMap, PageMapConfig};
 use crate::gc::VictimPolicy;
@@ -86,17 +88,6 @@ impl Default for Victim {
     }
 }
 
-/// A program of copies on its way.
-#[derive(Clone, Debug, Default)]
-struct Copies {
-    /// Where they go: runs of units.
-    runs: Vec<(Ppa, u32)>,
-    /// Where they come from, one after the other.
-    sources: Vec<Ppa>,
-    /// The victims they are of.
-    of: Vec<u64>,
-}
-
 /// What goes on in the background.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Background {
@@ -157,32 +148,6 @@ impl Background {
     #[inline(always)]
     pub(super) fn is_idle(&self) -> bool {
         self.victims.is_empty()
-    }
-
-    /// The block of the units from `first` to `end` is about to be erased: copies that come from there, or go there, are
-    /// found on their way no more.
-    pub(super) fn forget(&mut self, first: Ppa, end: Ppa) {
-        let is_there = |ppa: Ppa| ppa >= first && ppa < end;
-        for copies in self.copies.values_mut() {
-            let goes = copies.runs.iter().any(|&(to, _)| is_there(to));
-            if goes || copies.sources.iter().any(|&from| is_there(from)) {
-                copies.runs.clear();
-            }
-        }
-    }
-
-    /// Where the copy that is on its way to `ppa` comes from.
-    pub(super) fn source_of(&self, ppa: Ppa) -> Option<Ppa> {
-        self.copies.values().find_map(|copies| {
-            let mut before = 0;
-            for &(first, count) in &copies.runs {
-                match ppa.get().checked_sub(first.get()) {
-                    Some(at) if at < count => return copies.sources.get((before + at) as usize).copied(),
-                    _ => before += count,
-                }
-            }
-            None
-        })
     }
 }
 

@@ -1,0 +1,44 @@
+//! Copies on their way: where they come from, and where they go.
+
+use strobe_types::Ppa;
+
+use super::Background;
+
+/// A program of copies on its way.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Copies {
+    /// Where they go: runs of units.
+    pub(super) runs: Vec<(Ppa, u32)>,
+    /// Where they come from, one after the other.
+    pub(super) sources: Vec<Ppa>,
+    /// The victims they are of.
+    pub(super) of: Vec<u64>,
+}
+
+impl Background {
+    /// The block of the units from `first` to `end` is about to be erased: copies that come from there, or go there, are
+    /// found on their way no more.
+    pub(in super::super) fn forget(&mut self, first: Ppa, end: Ppa) {
+        let is_there = |ppa: Ppa| ppa >= first && ppa < end;
+        for copies in self.copies.values_mut() {
+            let goes = copies.runs.iter().any(|&(to, _)| is_there(to));
+            if goes || copies.sources.iter().any(|&from| is_there(from)) {
+                copies.runs.clear();
+            }
+        }
+    }
+
+    /// Where the copy that is on its way to `ppa` comes from.
+    pub(in super::super) fn source_of(&self, ppa: Ppa) -> Option<Ppa> {
+        self.copies.values().find_map(|copies| {
+            let mut before = 0;
+            for &(first, count) in &copies.runs {
+                match ppa.get().checked_sub(first.get()) {
+                    Some(at) if at < count => return copies.sources.get((before + at) as usize).copied(),
+                    _ => before += count,
+                }
+            }
+            None
+        })
+    }
+}

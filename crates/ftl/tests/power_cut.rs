@@ -157,7 +157,7 @@ fn any_slc_case(rng: &mut Prng) -> Option<Case> {
         planes_per_die: planes,
         blocks_per_plane: 28 / planes.min(channels) + 10,
         pages_per_block: pages,
-        page_bytes: per_page * 512,
+        page_bytes: per_page * 512 * case.times.pages_per_program,
         unit_bytes: 512,
     };
     case.config = PageMapConfig {

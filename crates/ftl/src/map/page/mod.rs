@@ -191,7 +191,11 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             patrol: 0,
             is_free_first,
             slc,
-            background: Background::new(&config, nand.is_timed(), geometry),
+            background: Background::new(
+                config.marks.filter(|_| nand.is_timed()),
+                config.batch(geometry.spec().planes_per_die),
+                geometry,
+            ),
             end_of_life: None,
             scratch: Scratch::default(),
             whens: Vec::new(),

@@ -74,7 +74,11 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             moved
         });
         let streams = streams.collect();
-        let background = Background::new(&config, nand.is_timed(), geometry);
+        let background = Background::new(
+            config.marks.filter(|_| nand.is_timed()),
+            config.batch(geometry.spec().planes_per_die),
+            geometry,
+        );
         PageMap {
             min_free_blocks: config.trigger(geometry),
             config,

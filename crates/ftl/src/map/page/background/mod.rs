@@ -18,7 +18,7 @@ use strobe_types::{BlockId, Geometry, Ppa, Ppn};
 
 use self::copies::Copies;
 use self::slots::Slots;
-use super::{BlockState, PageMap, PageMapConfig};
+use super::{BlockState, PageMap};
 use crate::gc::VictimPolicy;
 use crate::{BACKGROUND, FtlError};
 
@@ -127,14 +127,12 @@ const ERASED: u64 = BACKGROUND + (3 << 58);
 const KIND: u64 = BACKGROUND | 3 << 58;
 
 impl Background {
-    /// Of flash that `is_timed` or not.
-    pub(super) fn new(config: &PageMapConfig, is_timed: bool, geometry: &Geometry) -> Self {
-        let marks = config.marks.filter(|_| is_timed);
-        let planes = config.batch(geometry.spec().planes_per_die);
+    /// Copies are programmed `row_pages` pages at a time.
+    pub(super) fn new(marks: Option<Marks>, row_pages: u32, geometry: &Geometry) -> Self {
         Self {
             marks,
             read_pages: marks.map_or(0, |marks| marks.read_pages),
-            row_units: planes * geometry.units_per_page(),
+            row_units: row_pages * geometry.units_per_page(),
             ..Self::default()
         }
     }

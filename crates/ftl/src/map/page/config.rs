@@ -58,7 +58,7 @@ pub struct PageMapConfig {
     /// Pages that are together before they are programmed, at most a page on each plane: of the write buffer, on all dies,
     /// and of copies, on one. 0: that many.
     pub batch_pages: u32,
-    /// Moving blocks that have been read too often or have lain too long, on flash that knows ([`Nand::stress`]).
+    /// Moving blocks that have been read too often or have lain too long, on flash that knows (`Nand::stress`).
     pub refresh: Option<Refresh>,
     /// Seed of the policy's chance.
     pub seed: u64,

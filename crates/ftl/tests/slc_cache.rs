@@ -323,9 +323,9 @@ fn contents_and_counts_are_those_of_a_naive_cache() {
     assert!(empty > 20, "{empty} drives erased blocks without copies");
 }
 
-/// A drive of 64 blocks of 12 pages, of three bits, which offers half of that.
-fn half_full(slc: SlcConfig) -> TestMap {
-    let geometry = Geometry::new(GeometrySpec {
+/// 64 blocks of 12 pages of one unit.
+fn geometry() -> Geometry {
+    Geometry::new(GeometrySpec {
         channels: 1,
         dies_per_channel: 1,
         planes_per_die: 1,
@@ -334,7 +334,12 @@ fn half_full(slc: SlcConfig) -> TestMap {
         page_bytes: 512,
         unit_bytes: 512,
     })
-    .expect("valid");
+    .expect("valid")
+}
+
+/// A drive of 64 blocks of 12 pages, of three bits, which offers half of that.
+fn half_full(slc: SlcConfig) -> TestMap {
+    let geometry = geometry();
     let chip = Chip::new(geometry, WearConfig::default(), Untimed::default(), 1).with_slc(3);
     let config = PageMapConfig { slc: Some(slc), ..PageMapConfig::new(384) };
     PageMap::new(chip, Sampled::new(64, Sampling::Fifo), config).expect("room")
@@ -366,16 +371,7 @@ fn a_fill_costs_two_programs_a_page_if_all_is_folded_and_one_if_it_goes_past_the
 
 #[test]
 fn the_whole_share_is_refused_where_it_leaves_no_room() {
-    let geometry = Geometry::new(GeometrySpec {
-        channels: 1,
-        dies_per_channel: 1,
-        planes_per_die: 1,
-        blocks_per_plane: 64,
-        pages_per_block: 12,
-        page_bytes: 512,
-        unit_bytes: 512,
-    })
-    .expect("valid");
+    let geometry = geometry();
     let slc = SlcConfig { static_blocks: 40, ..SlcConfig::default() };
     let config = PageMapConfig { slc: Some(slc), ..PageMapConfig::new(384) };
     let error = config.capacity(&geometry, 64).check().expect_err("no room").to_string();

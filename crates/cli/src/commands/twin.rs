@@ -56,7 +56,7 @@ struct CheckArgs {
     /// Also without each of its mechanisms in turn, for which part of the error it takes away
     #[arg(long)]
     ablate: bool,
-    /// Eight times less is simulated: high percentiles vary by some per cent
+    /// An eighth of the reads is measured: high percentiles vary by some per cent
     #[arg(long)]
     quick: bool,
     /// A drive of a few blocks, to try the command out

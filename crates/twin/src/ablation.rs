@@ -25,6 +25,10 @@ pub const MECHANISMS: &[Mechanism] = &[
         off: |drive| drive.nand.suspend = SuspendTable { most: 0, ..SuspendTable::default() },
     },
     Mechanism {
+        name: "programs that are nearly done run to their end: all are suspended",
+        off: |drive| drive.nand.suspend.least_left_ns = 0,
+    },
+    Mechanism {
         name: "reads of collection in small steps: 16 pages at a time",
         off: |drive| drive.ftl.gc.read_pages = 16,
     },

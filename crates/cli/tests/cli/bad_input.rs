@@ -232,10 +232,14 @@ fn times_and_marks_that_contradict_each_other_are_refused_with_the_cure() {
             &["read_ns gives the times of 2 page types and program_ns those of 4", "as many of both"],
         ),
         (
-            &["drive.nand.read_ns=[1,2,3,4,5]"],
-            &["drive.nand.read_ns = [1, 2, 3, 4, 5]", "a whole number from 0 to", "or a list of up to 4"],
+            &["drive.nand.read_ns=[1,2,3,4,5,6,7,8,9]"],
+            &[
+                "drive.nand.read_ns = [1, 2, 3, 4, 5, 6, 7, 8, 9]",
+                "a whole number from 0 to",
+                "or a list of up to 8",
+            ],
         ),
-        (&["drive.nand.read_ns=[]"], &["drive.nand.read_ns = []", "or a list of up to 4"]),
+        (&["drive.nand.read_ns=[]"], &["drive.nand.read_ns = []", "or a list of up to 8"]),
         (&["drive.nand.read_ns=[1,-2]"], &["drive.nand.read_ns[1] = -2", "from 0 to"]),
         (&["drive.nand.read_ns=fast"], &["drive.nand.read_ns", "a whole number from 0 to"]),
         (&["drive.nand.suspend.most=-1"], &["drive.nand.suspend.most = -1", "from 0 to 1000000"]),

@@ -2,6 +2,7 @@
 
 /// A time for each page type. Cells of several bits hold a page of each type, and these differ in how often the cells
 /// have to be sensed or pulsed: page `p` of a block is of type `p` mod the number of types, the fastest mostly first.
+/// Layers of a stack differ, too: a list with each type twice stands for faster and slower layers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PageTimes {
     ns: [u64; PageTimes::MOST],
@@ -10,8 +11,8 @@ pub struct PageTimes {
 }
 
 impl PageTimes {
-    /// The most page types there can be: those of cells of four bits.
-    pub const MOST: usize = 4;
+    /// The most page types there can be: those of cells of four bits, each on fast and on slow layers.
+    pub const MOST: usize = 8;
 
     /// The times of 1 to [`PageTimes::MOST`] types, in ns; `None` of fewer or more.
     pub fn by_type(ns: &[u64]) -> Option<Self> {
@@ -48,7 +49,7 @@ impl PageTimes {
 /// The same time for all pages.
 impl From<u64> for PageTimes {
     fn from(ns: u64) -> Self {
-        Self { ns: [ns, 0, 0, 0], others: 0 }
+        Self { ns: [ns, 0, 0, 0, 0, 0, 0, 0], others: 0 }
     }
 }
 
@@ -59,7 +60,7 @@ mod tests {
     #[test]
     fn pages_take_turns() {
         assert_eq!(PageTimes::by_type(&[]), None);
-        assert_eq!(PageTimes::by_type(&[1; 5]), None);
+        assert_eq!(PageTimes::by_type(&[1; 9]), None);
         assert_eq!(PageTimes::by_type(&[7]), Some(7.into()));
         let times = PageTimes::by_type(&[30, 10, 20]).expect("three");
         assert_eq!([0, 1, 2, 3, 4, 5, 1151].map(|page| times.of(page)), [30, 10, 20, 30, 10, 20, 20]);

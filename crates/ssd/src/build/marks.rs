@@ -22,8 +22,15 @@ pub(super) fn of(config: &DriveConfig, geometry: &Geometry, logical_units: u32) 
     let highest = or(gc.soft_blocks, u32::MAX) - 1;
     let pace = or(gc.pace_blocks, (least + (2 * lanes).min(most)).min(highest));
     let soft = or(gc.soft_blocks, pace + (lanes / 2 + 2).min(most));
-    let read_pages = or(gc.read_pages, Marks::read_pages_for(geometry.spec().planes_per_die));
-    Marks { soft, pace, victims: or(gc.victims, geometry.dies()), read_pages }
+    Marks { soft, pace, victims: or(gc.victims, geometry.dies()), read_pages: collection_read_pages(config) }
+}
+
+/// Pages that collection in the background reads from a victim in one step.
+pub fn collection_read_pages(config: &DriveConfig) -> u32 {
+    match config.ftl.gc.read_pages {
+        0 => Marks::read_pages_for(config.nand.planes_per_die),
+        given => given,
+    }
 }
 
 /// Room, in blocks, that collection in the background keeps as long as it keeps up: erased blocks, and what is left of open

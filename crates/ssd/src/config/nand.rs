@@ -60,7 +60,7 @@ pub struct NandConfig {
     #[schemars(range(min = 1, max = 4))]
     pub pages_per_program: u32,
     /// Array read time tR in ns; or, as a list, that of each page type (lower, middle, upper page …): page p of a
-    /// block is of type p mod their number.
+    /// block is of type p mod their number. Each type on fast and on slow layers makes twice as many.
     pub read_ns: TimesByPage,
     /// Page program time tPROG in ns, or that of each page type; with pages_per_program that of a word line, one number.
     pub program_ns: TimesByPage,

@@ -261,6 +261,10 @@ impl Problem for Search<'_> {
         (libm::log(low), libm::log(high))
     }
 
+    fn beside(&self, parameter: usize, at: f64, difference: f64) -> f64 {
+        parameters::beside(parameter, at, difference)
+    }
+
     fn residuals(&mut self, points: &[Vec<f64>]) -> Result<Vec<Vec<f64>>, FitError> {
         let drives: Vec<DriveConfig> =
             points.iter().map(|at| parameters::drive(self.twin.config(), at)).collect();

@@ -12,6 +12,8 @@ pub struct Parameter {
     pub unit: &'static str,
     /// The least and the most it may be.
     pub range: (f64, f64),
+    /// Whether it is a number of things: then no less than one of them makes a difference.
+    pub whole: bool,
     /// What it is in a drive.
     pub get: fn(&DriveConfig) -> f64,
     /// Makes it so.
@@ -28,17 +30,44 @@ fn mean(times: &TimesByPage) -> f64 {
     types.iter().sum::<f64>() / types.len() as f64
 }
 
-/// The times of three page types: as they are if there are three, else all the same.
-fn three(times: &TimesByPage) -> [f64; 3] {
-    match types(times)[..] {
-        [fast, middle, slow] => [fast, middle, slow],
-        _ => [mean(times); 3],
-    }
+/// Times of reads: those of fast, middle and slow pages, and by which share layers of the stack are faster or slower.
+///
+/// Cells of three bits have three types of pages. Where layers differ, too, there are six times: each type on a fast and
+/// on a slow layer.
+#[derive(Clone, Copy)]
+struct Reads {
+    types: [f64; 3],
+    spread: f64,
 }
 
-fn set_three(times: &mut TimesByPage, ns: [f64; 3]) {
-    let ns = ns.map(|ns| ns.round() as u64);
-    *times = PageTimes::by_type(&ns).map_or_else(|| ns[1].into(), Into::into);
+/// Layers that differ by less are alike.
+const SPREAD_MIN: f64 = 0.01;
+
+impl Reads {
+    /// Those of `drive`; of other numbers of types the mean.
+    fn of(drive: &DriveConfig) -> Self {
+        let mean = mean(&drive.nand.read_ns);
+        match types(&drive.nand.read_ns)[..] {
+            [fast, middle, slow] => Self { types: [fast, middle, slow], spread: SPREAD_MIN },
+            [fast, middle, slow, fast_slower, middle_slower, slow_slower] => {
+                let types = [fast + fast_slower, middle + middle_slower, slow + slow_slower];
+                let spread = (fast_slower - fast) / types[0];
+                Self { types: types.map(|sum| sum / 2.0), spread: spread.max(SPREAD_MIN) }
+            }
+            _ => Self { types: [mean; 3], spread: SPREAD_MIN },
+        }
+    }
+
+    fn set(self, drive: &mut DriveConfig) {
+        let on = |layer: f64| self.types.map(|ns| (ns * layer).round() as u64);
+        let alike = self.spread <= SPREAD_MIN;
+        let times =
+            if alike { on(1.0).to_vec() } else { [on(1.0 - self.spread), on(1.0 + self.spread)].concat() };
+        // Three or six, both of which there can be.
+        if let Some(times) = PageTimes::by_type(&times) {
+            drive.nand.read_ns = times.into();
+        }
+    }
 }
 
 /// The parameters of a fit, in the order of their search.
@@ -47,42 +76,51 @@ pub const PARAMETERS: &[Parameter] = &[
         name: "array read time of middle pages",
         unit: "ns",
         range: (10_000.0, 300_000.0),
-        get: |drive| three(&drive.nand.read_ns)[1],
+        whole: false,
+        get: |drive| Reads::of(drive).types[1],
         set: |drive, ns| {
-            let [fast, middle, slow] = three(&drive.nand.read_ns);
-            set_three(&mut drive.nand.read_ns, [fast / middle * ns, ns, slow / middle * ns]);
+            let reads = Reads::of(drive);
+            let types = reads.types.map(|time| time / reads.types[1] * ns);
+            Reads { types, ..reads }.set(drive);
         },
     },
     Parameter {
         name: "that of fast pages, as a share of it",
         unit: "",
         range: (0.2, 0.99),
-        get: |drive| {
-            let [fast, middle, _] = three(&drive.nand.read_ns);
-            fast / middle
-        },
+        whole: false,
+        get: |drive| Reads::of(drive).types[0] / Reads::of(drive).types[1],
         set: |drive, share| {
-            let [_, middle, slow] = three(&drive.nand.read_ns);
-            set_three(&mut drive.nand.read_ns, [share * middle, middle, slow]);
+            let mut reads = Reads::of(drive);
+            reads.types[0] = share * reads.types[1];
+            reads.set(drive);
         },
     },
     Parameter {
         name: "that of slow pages, as a multiple of it",
         unit: "",
         range: (1.01, 5.0),
-        get: |drive| {
-            let [_, middle, slow] = three(&drive.nand.read_ns);
-            slow / middle
-        },
+        whole: false,
+        get: |drive| Reads::of(drive).types[2] / Reads::of(drive).types[1],
         set: |drive, share| {
-            let [fast, middle, _] = three(&drive.nand.read_ns);
-            set_three(&mut drive.nand.read_ns, [fast, middle, share * middle]);
+            let mut reads = Reads::of(drive);
+            reads.types[2] = share * reads.types[1];
+            reads.set(drive);
         },
+    },
+    Parameter {
+        name: "spread of read times over layers, as a share",
+        unit: "",
+        range: (SPREAD_MIN, 0.5),
+        whole: false,
+        get: |drive| Reads::of(drive).spread,
+        set: |drive, spread| Reads { spread, ..Reads::of(drive) }.set(drive),
     },
     Parameter {
         name: "program time",
         unit: "ns",
         range: (30_000.0, 5_000_000.0),
+        whole: false,
         get: |drive| mean(&drive.nand.program_ns),
         set: |drive, ns| drive.nand.program_ns = (ns.round() as u64).into(),
     },
@@ -90,6 +128,7 @@ pub const PARAMETERS: &[Parameter] = &[
         name: "suspend time",
         unit: "ns",
         range: (500.0, 200_000.0),
+        whole: false,
         get: |drive| drive.nand.suspend.suspend_ns as f64,
         set: |drive, ns| drive.nand.suspend.suspend_ns = ns.round() as u64,
     },
@@ -97,6 +136,7 @@ pub const PARAMETERS: &[Parameter] = &[
         name: "not suspended when no more is left",
         unit: "ns",
         range: (1_000.0, 2_000_000.0),
+        whole: false,
         get: |drive| drive.nand.suspend.least_left_ns as f64,
         set: |drive, ns| drive.nand.suspend.least_left_ns = ns.round() as u64,
     },
@@ -104,6 +144,7 @@ pub const PARAMETERS: &[Parameter] = &[
         name: "patience of collection's reads",
         unit: "ns",
         range: (1_000.0, 10_000_000.0),
+        whole: false,
         get: |drive| drive.controller.schedule.background_read_ns as f64,
         set: |drive, ns| drive.controller.schedule.background_read_ns = ns.round() as u64,
     },
@@ -111,6 +152,7 @@ pub const PARAMETERS: &[Parameter] = &[
         name: "patience of programs",
         unit: "ns",
         range: (1_000.0, 50_000_000.0),
+        whole: false,
         get: |drive| drive.controller.schedule.host_program_ns as f64,
         set: |drive, ns| {
             let ns = ns.round() as u64;
@@ -122,6 +164,7 @@ pub const PARAMETERS: &[Parameter] = &[
         name: "victims of collection under way",
         unit: "",
         range: (1.0, 256.0),
+        whole: true,
         get: |drive| match drive.ftl.gc.victims {
             0 => f64::from(drive.nand.channels) * f64::from(drive.nand.dies_per_channel),
             victims => f64::from(victims),
@@ -129,9 +172,18 @@ pub const PARAMETERS: &[Parameter] = &[
         set: |drive, victims| drive.ftl.gc.victims = victims.round() as u32,
     },
     Parameter {
+        name: "pages of a step of collection",
+        unit: "",
+        range: (1.0, 32.0),
+        whole: true,
+        get: |drive| f64::from(strobe_ssd::collection_read_pages(drive)),
+        set: |drive, pages| drive.ftl.gc.read_pages = pages.round() as u32,
+    },
+    Parameter {
         name: "write buffer",
         unit: "bytes",
         range: (65_536.0, 1_073_741_824.0),
+        whole: false,
         get: |drive| drive.controller.write_buffer_bytes as f64,
         set: |drive, bytes| drive.controller.write_buffer_bytes = bytes.round() as u64,
     },
@@ -139,6 +191,7 @@ pub const PARAMETERS: &[Parameter] = &[
         name: "latency of a command",
         unit: "ns",
         range: (500.0, 100_000.0),
+        whole: false,
         get: |drive| drive.controller.latency_ns as f64,
         set: |drive, ns| drive.controller.latency_ns = ns.round() as u64,
     },
@@ -146,6 +199,7 @@ pub const PARAMETERS: &[Parameter] = &[
         name: "its variation",
         unit: "ns",
         range: (50.0, 20_000.0),
+        whole: false,
         get: |drive| drive.controller.jitter_ns as f64,
         set: |drive, ns| drive.controller.jitter_ns = ns.round() as u64,
     },
@@ -186,6 +240,16 @@ pub(super) fn within_ranges(base: &DriveConfig) -> DriveConfig {
     base.nand.suspend.most = base.nand.suspend.most.max(20);
     let logarithms: Vec<f64> = PARAMETERS.iter().map(clamped).collect();
     drive(&base, &logarithms)
+}
+
+/// Where to look, for a difference, beside the logarithm `at` of parameter `parameter`.
+pub(super) fn beside(parameter: usize, at: f64, difference: f64) -> f64 {
+    let whole = libm::exp(at).round();
+    match PARAMETERS[parameter].whole && libm::exp(at + difference).round() == whole {
+        true if difference > 0.0 => libm::log(whole + 1.0),
+        true => libm::log((whole - 1.0).max(1.0)),
+        false => at + difference,
+    }
 }
 
 /// A value with its unit, to three digits.

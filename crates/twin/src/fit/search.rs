@@ -33,6 +33,11 @@ pub(super) trait Problem {
     /// The least and the most of each logarithm.
     fn range(&self, parameter: usize) -> (f64, f64);
 
+    /// Where to look, for a difference, beside `at` of parameter `parameter`.
+    fn beside(&self, _parameter: usize, at: f64, difference: f64) -> f64 {
+        at + difference
+    }
+
     /// The residuals at each of `points`.
     fn residuals(&mut self, points: &[Vec<f64>]) -> Result<Vec<Vec<f64>>, Self::Error>;
 
@@ -55,8 +60,13 @@ pub(super) fn jacobian<P: Problem>(
         let (low, high) = problem.range(at);
         let mut x = point.at.clone();
         // Away from the border, if there is one.
-        let step = if (low..=high).contains(&(x[at] + difference)) { difference } else { -difference };
-        x[at] = (x[at] + step).clamp(low, high);
+        let there = problem.beside(at, x[at], difference);
+        let there = if there != x[at] && (low..=high).contains(&there) {
+            there
+        } else {
+            problem.beside(at, x[at], -difference)
+        };
+        x[at] = there.clamp(low, high);
         x
     };
     let points: Vec<Vec<f64>> = (0..point.at.len()).map(moved).collect();

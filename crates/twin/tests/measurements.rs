@@ -66,7 +66,7 @@ fn nonsense_is_refused_with_line_and_cure() {
             "4096000,20000,5000,25000,,256000,410000,",
             "in most other rows about 256000: is it in another unit?",
         ),
-        ("4096000,20000,5000,25000,70,1e300,,", "read_p99_us is 1"),
+        ("4096000,20000,5000,25000,70,1e300,,", "read_p99_us is \"1e300\"; give a number above 0"),
         ("4096000,20000,5000,25000,70,1e400,,", "read_p99_us is \"1e400\"; give a number above 0"),
         ("4096000,20000,5000,25000,inf,256,,", "read_p50_us is \"inf\""),
         ("4096000,0,0,,,,,1.5", "offered_writes_s and offered_reads_s are 0: leave both empty if"),
@@ -84,7 +84,7 @@ fn nonsense_is_refused_with_line_and_cure() {
             "latencies of reads, but both offered rates are empty: then jobs only write",
         ),
         ("4096000,,,,,,,", "nothing was measured in this row: leave it out"),
-        ("4096000,,,1e300,,,,", "no drive completes more than 1000000000 in a second"),
+        ("4096000,,,2e9,,,,", "no drive completes more than 1000000000 in a second"),
         ("4096000,20000,5000,25,70,256,,", "completed_s is 25 of 25000 offered, but on line 2 it is 15000"),
         (
             "4096000,8000,5000,12000,70,256,,",
@@ -112,7 +112,7 @@ fn nonsense_is_refused_with_line_and_cure() {
         ),
         (",20000,5000,25000,70,256,410,", "capacity_bytes is \"\""),
         ("4096000,20000,5000", "line 3: 3 fields, but the heading has 8 columns"),
-        ("\"4096000,20000,5000", "line 3: 1 fields, but"),
+        ("\"4096000,20000,5000", "1 fields, but the heading has 8 columns"),
     ] {
         let error = parse(&format!("{fine}{row}\n")).expect_err(row);
         assert!(error.contains(expected), "{row}: {error}");

@@ -87,12 +87,12 @@ impl Row<'_> {
         }
     }
 
-    /// A number above 0, if there is one.
+    /// A number above 0, and not beyond all measure, if there is one.
     fn number(&self, column: &'static str) -> Result<Option<f64>, MeasurementError> {
         match self.text(column) {
             "" => Ok(None),
             text => match text.parse() {
-                Ok(number) if number > 0.0 && f64::is_finite(number) => Ok(Some(number)),
+                Ok(number) if (1e-6..=1e12).contains(&number) => Ok(Some(number)),
                 _ => {
                     Err(self.wrong(column, "a number above 0 without a unit, or nothing if it is not known"))
                 }

@@ -2,12 +2,14 @@
 """Measures a drive for `strobe twin fit`: latencies of reads and writes at a row of rates, as CSV.
 
 EVERYTHING ON THE DRIVE IS LOST. It is written once in order and three times at random, then at each rate for some
-minutes. Without --yes it only says what it would do, how long that takes, and what it costs the drive.
+minutes. Without --yes it only says what it would do, how long that takes, and what it costs the drive. What is mounted,
+has partitions, belongs to something (swap, LVM, MD, ZFS, a loop device) or has a file system on it is not touched.
 
     measure-drive.py /dev/nvme1n1 --out my.csv
     measure-drive.py /dev/nvme1n1 --out my.csv --yes /dev/nvme1n1
 
-Stopped, the same command goes on where it was: rates whose row is in the file are not measured again. Needs fio 3.
+Stopped, the same command goes on where it was: what has been written, and rates whose row is in the file, are not done
+again; the drive must not be used for anything else until then. Needs fio 3, blkid, and the right to write to the drive.
 
 The load is that of published measurements (SSD-iq, Haas et al., PVLDB 2025): 4 KiB requests at random addresses with
 exponential gaps. One job reads and writes in turn, and is looked at; six others write, so that all writes together
@@ -15,17 +17,32 @@ come at the rate. At most 64 requests of a job are outstanding.
 """
 import argparse
 import csv
+import errno
+import fcntl
+import io
 import json
 import os
+import re
+import shutil
+import signal
 import stat
 import subprocess
 import sys
 import time
 
-COLUMNS = ["capacity_bytes", "jobs", "queue_depth", "offered_writes_s", "offered_reads_s", "completed_s"] + [
-    f"{kind}_{name}_us" for kind in ("read", "write") for name in ("p50", "p99", "p999", "p9999")]
 PERCENTILES = {"p50": "50.000000", "p99": "99.000000", "p999": "99.900000", "p9999": "99.990000"}
+COLUMNS = ["capacity_bytes", "jobs", "queue_depth", "offered_writes_s", "offered_reads_s", "completed_s"] + [
+    f"{kind}_{name}_us" for kind in ("read", "write") for name in PERCENTILES]
 JOBS, DEPTH = 7, 64
+# Once in order, three times at random.
+PASSES = 4
+# How the first line of a file of rows begins; what follows says of which drive they are.
+HEAD = "# measure-drive.py: "
+
+
+def refuse(what):
+    print(what, file=sys.stderr)
+    sys.exit(2)
 
 
 def arguments():
@@ -41,130 +58,313 @@ def arguments():
     parser.add_argument("--yes", metavar="TARGET", help="the target once more: do it, all that is on it is lost")
     parser.add_argument("--fio", default="fio", help="the program")
     parser.add_argument("--engine", default="libaio", help="fio's ioengine")
-    return parser.parse_args()
-
-
-def capacity_of(target):
-    """Bytes of a device or file, in whole pages of 4 KiB."""
+    options = parser.parse_args()
     try:
-        with open(target, "rb") as file:
-            return file.seek(0, os.SEEK_END) // 4096 * 4096
+        options.rates = [int(rate) for rate in options.rates.split(",")]
+    except ValueError:
+        refuse(f"--rates {options.rates}: numbers with commas between them")
+    if options.reads < 100 or options.seconds < 1 or options.settle < 0:
+        refuse("--reads must be 100 or more, --seconds 1, and --settle 0")
+    if sorted(set(options.rates)) != options.rates or options.rates[0] < options.reads:
+        refuse("--rates must ascend, and begin at no less than --reads: the job that is looked at writes as well")
+    return options
+
+
+# What stands against writing to a target.
+
+def text_of(path):
+    try:
+        with open(path) as file:
+            return file.read().strip()
+    except OSError:
+        return ""
+
+
+def names_in(folder):
+    return sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+
+
+def listed(path):
+    """The first word of each line of /proc/mounts or /proc/swaps: devices, or files."""
+    words = [line.split()[0] for line in text_of(path).splitlines() if line.strip()]
+    # Blanks are written as octal numbers.
+    return [re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), word) for word in words]
+
+
+def partitions(name, sysfs):
+    folder = f"{sysfs}/class/block/{name}"
+    return [part for part in names_in(folder) if os.path.exists(f"{folder}/{part}/partition")]
+
+
+def uses_of_device(name, sysfs="/sys", proc="/proc"):
+    """Who uses the block device `name` or its partitions, in words; nothing if nobody does."""
+    found = []
+    parts = partitions(name, sysfs)
+    for one in [name] + parts:
+        for path, how in ((f"{proc}/mounts", "is mounted"), (f"{proc}/swaps", "is swap")):
+            if any(device.startswith("/") and os.path.basename(os.path.realpath(device)) == one for device in listed(path)):
+                found.append(f"{one} {how}")
+        for holder in names_in(f"{sysfs}/class/block/{one}/holders"):
+            called = text_of(f"{sysfs}/class/block/{holder}/dm/name")
+            found.append(f"{one} is part of {holder}{f' ({called})' if called else ''}")
+    if parts:
+        found.append(f"it has partitions: {', '.join(parts)}")
+    if text_of(f"{sysfs}/class/block/{name}/ro") == "1":
+        found.append("it is read-only")
+    return found
+
+
+def uses_of_file(real, sysfs="/sys", proc="/proc"):
+    """The same for a regular file."""
+    found = ["it is swap"] if real in map(os.path.realpath, listed(f"{proc}/swaps")) else []
+    for name in names_in(f"{sysfs}/class/block"):
+        backing = text_of(f"{sysfs}/class/block/{name}/loop/backing_file")
+        if backing and os.path.realpath(backing) == real:
+            found.append(f"it is behind {name}")
+    return found
+
+
+def content(real):
+    """What blkid recognises on it, in words."""
+    done = subprocess.run(["blkid", "-p", "-o", "export", real], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    tags = dict(line.split("=", 1) for line in done.stdout.splitlines() if "=" in line)
+    if done.returncode not in (0, 2):
+        return "something that blkid cannot tell"
+    kinds = [tags[key] for key in ("TYPE", "PTTYPE", "LABEL") if key in tags]
+    return " ".join(kinds) if done.returncode == 0 else ""
+
+
+class Target:
+    """What is measured. As long as this lives nobody else can mount it or make it part of something."""
+
+    def __init__(self, given):
+        self.given, self.real = given, os.path.realpath(given)
+        self.name = os.path.basename(self.real)
+        try:
+            mode = os.stat(self.real).st_mode
+        except OSError as error:
+            refuse(f"{given}: {error.strerror}")
+        self.is_device = stat.S_ISBLK(mode)
+        if not self.is_device and not stat.S_ISREG(mode):
+            namespace = f"; did you mean {self.real}n1?" if os.path.exists(f"{self.real}n1") else ""
+            refuse(f"{given} is neither a block device nor a file{namespace}")
+        uses = uses_of_device(self.name) if self.is_device else uses_of_file(self.real)
+        if uses:
+            refuse(f"{given} is in use or not empty: {'; '.join(uses)}. Nothing was done: if this is the right drive, unmount "
+                   "what is mounted, take it out of what it is part of, and remove its partitions (wipefs -a)")
+        self.claim()
+        self.capacity = os.lseek(self.descriptor, 0, os.SEEK_END) // 4096 * 4096
+        if self.capacity < 1 << 20:
+            refuse(f"{given} has {self.capacity} bytes: there is nothing to measure")
+        if not shutil.which("blkid"):
+            refuse(f"blkid (package util-linux) is missing: without it nobody knows what is on {given}")
+        found = content(self.real)
+        if found:
+            refuse(f"{given} is not empty: it has {found} on it. Nothing was done: if all of it may go, wipefs -a {self.real}")
+
+    def claim(self):
+        """Takes it for this process and those of fio. The kernel knows of uses that leave no trace elsewhere, ZFS's for one."""
+        try:
+            self.descriptor = os.open(self.real, os.O_RDWR | (os.O_EXCL if self.is_device else 0))
+            fcntl.flock(self.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            is_busy = error.errno in (errno.EBUSY, errno.EWOULDBLOCK)
+            refuse(f"{self.given} is in use: mounted, part of something, or being measured; nothing was done" if is_busy
+                   else f"{self.given}: {error.strerror}")
+
+    def identity(self):
+        """What tells it from another drive of its capacity."""
+        if not self.is_device:
+            return self.real
+        folder = f"/sys/class/block/{self.name}"
+        known = [text_of(f"{folder}/{file}") for file in ("device/model", "device/serial", "wwid", "dm/name")]
+        return " ".join(word for word in known if word) or self.name
+
+    def described(self):
+        lines = [f"{self.given}{f' (it is {self.real})' if self.real != self.given else ''}: {self.capacity / 1e9:.3f} GB"]
+        if self.is_device:
+            below = names_in(f"/sys/class/block/{self.name}/slaves")
+            lines.append(self.identity() + (f", on {', '.join(below)}: what it has of them is lost" if below else ""))
+        return "; ".join(lines)
+
+
+class Rows:
+    """The file of rows: what has been done, and what was measured. It is whole at any moment."""
+
+    def __init__(self, path, target):
+        self.path, self.done, self.rows = path, {"drive": target.identity(), "capacity_bytes": target.capacity, "passes": 0}, []
+        if os.path.realpath(path) == target.real:
+            refuse(f"--out {path} is what is to be measured: name another file")
+        if not os.path.isdir(os.path.dirname(os.path.realpath(path))):
+            refuse(f"--out {path}: there is no such folder")
+        if not os.path.lexists(path):
+            return
+        if not os.path.isfile(path):
+            refuse(f"--out {path} is no file")
+        with open(path, newline="", errors="replace") as file:
+            head, rows = file.readline(), csv.DictReader(file)
+            try:
+                done = json.loads(head.removeprefix(HEAD)) if head.startswith(HEAD) else None
+                self.rows = list(rows)
+                is_ours = (done is not None and rows.fieldnames == COLUMNS and isinstance(done["passes"], int)
+                           and all(int(row["offered_writes_s"]) and int(row["offered_reads_s"]) for row in self.rows))
+            except (ValueError, TypeError, KeyError):
+                is_ours = False
+        if not is_ours:
+            refuse(f"--out {path} is there, and is no file of this script, or was changed: name another one")
+        if any(done[key] != self.done[key] for key in ("drive", "capacity_bytes")):
+            refuse(f"--out {path} is about another drive ({done['drive']}, {done['capacity_bytes']} bytes): name another file")
+        self.done = done
+
+    def has(self, writes, reads):
+        return any((int(row["offered_writes_s"]), int(row["offered_reads_s"])) == (writes, reads) for row in self.rows)
+
+    def save(self):
+        text = io.StringIO()
+        text.write(HEAD + json.dumps(self.done) + "\n")
+        writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(self.rows)
+        part = f"{self.path}.part"
+        try:
+            with open(part, "w") as file:
+                file.write(text.getvalue())
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(part, self.path)
+        except OSError as error:
+            refuse(f"--out {self.path}: {error.strerror}; what is there was not changed")
+
+
+# What is done.
+
+def check_fio(program):
+    try:
+        done = subprocess.run([program, "--version"], stdout=subprocess.PIPE, text=True)
     except OSError as error:
-        sys.exit(f"{target}: {error.strerror}")
+        refuse(f"{program}: {error.strerror}; install fio 3, or say where it is with --fio")
+    version = re.match(r"fio-(\d+)", done.stdout)
+    if not version or int(version[1]) < 3:
+        refuse(f"{program} --version says \"{done.stdout.partition(chr(10))[0]}\": it takes fio 3, older ones have other units")
 
 
-def refuse_if_in_use(target):
-    """A device that is mounted, is swap, or is part of something, is not touched."""
-    real = os.path.realpath(target)
-    if not stat.S_ISBLK(os.stat(real).st_mode):
-        return
-    name = os.path.basename(real)
-    with open("/proc/mounts") as mounts, open("/proc/swaps") as swaps:
-        used = [line.split()[0] for line in list(mounts) + list(swaps)[1:]]
-    mine = [device for device in used if os.path.basename(os.path.realpath(device)).startswith(name)]
-    folder = f"/sys/class/block/{name}"
-    parts = [entry for entry in os.listdir(folder) if entry.startswith(name)] if os.path.isdir(folder) else []
-    holders = os.listdir(f"{folder}/holders") if os.path.isdir(f"{folder}/holders") else []
-    if mine or parts or holders:
-        what = ", ".join(mine + parts + holders)
-        sys.exit(f"{target} is in use or has partitions ({what}): unmount and remove them first (wipefs -a)")
-
-
-def fio(options, jobs):
+def fio(options, target, jobs):
     """Runs fio with the jobs; returns what it measured of each."""
     command = [options.fio, "--output-format=json", "--group_reporting=0"]
-    common = {"filename": options.target, "direct": 1, "ioengine": options.engine, "randrepeat": 1, "norandommap": 1,
+    common = {"filename": target.real.replace(":", "\\:"), "direct": 1, "ioengine": options.engine, "norandommap": 1,
               "percentile_list": "50:99:99.9:99.99"}
     for name, job in jobs.items():
         command += [f"--name={name}"] + [f"--{key}={value}" for key, value in {**common, **job}.items()]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
-    start = done.stdout.find("{")
-    if done.returncode != 0 or start < 0:
-        sys.exit(f"fio failed with exit code {done.returncode}: {' '.join(command)}")
-    return json.loads(done.stdout[start:])["jobs"]
+    # With the claim on the drive: fio keeps it even if this process is killed.
+    child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, pass_fds=[target.descriptor])
+    try:
+        text, _ = child.communicate()
+    except BaseException:
+        # It must not go on writing.
+        child.terminate()
+        try:
+            child.wait(20)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.wait()
+        raise
+    try:
+        found = json.loads(text[text.index("{"):])["jobs"]
+    except (ValueError, KeyError):
+        found = []
+    if child.returncode != 0 or len(found) != sum(job.get("numjobs", 1) for job in jobs.values()) or any(
+            job.get("error") for job in found):
+        sys.exit(f"fio failed with exit code {child.returncode}: {' '.join(command)}")
+    return found
 
 
-def fill(options, capacity):
-    print("Writing all of it in order ...", flush=True)
-    fio(options, {"fill": {"rw": "write", "bs": "1M", "iodepth": 16, "size": capacity}})
-    for turn in range(3):
-        print(f"Overwriting it at random, {turn + 1} of 3 ...", flush=True)
-        fio(options, {"overwrite": {"rw": "randwrite", "bs": "4k", "iodepth": 256, "size": capacity, "io_size": capacity,
-                                    "norandommap": 1, "randseed": turn + 1}})
+def write_pass(options, target, done):
+    """One pass over the whole drive; `done` are behind it."""
+    if done == 0:
+        print("Writing all of it in order ...", flush=True)
+        fio(options, target, {"fill": {"rw": "write", "bs": "1M", "iodepth": 16, "size": target.capacity}})
+    else:
+        print(f"Overwriting it at random, {done} of {PASSES - 1} ...", flush=True)
+        fio(options, target, {"overwrite": {"rw": "randwrite", "bs": "4k", "iodepth": 256, "size": target.capacity,
+                                            "io_size": target.capacity, "randseed": done}})
 
 
-def measure(options, capacity, rate):
-    timed = {"time_based": 1, "ramp_time": options.settle, "runtime": options.seconds, "bs": "4k", "size": capacity,
-             "iodepth": DEPTH, "rate_process": "poisson"}
+def measure(options, target, rate):
+    # Each rate has addresses of its own: the same once more would empty whole blocks in the order in which they were written.
+    timed = {"time_based": 1, "ramp_time": options.settle, "runtime": options.seconds, "bs": "4k", "size": target.capacity,
+             "iodepth": DEPTH, "rate_process": "poisson", "randseed": 1000 + rate}
     jobs = {"probe": {**timed, "rw": "randrw", "rwmixread": 50, "rate_iops": f"{options.reads},{options.reads}"}}
     each = round((rate - options.reads) / (JOBS - 1))
     if each > 0:
         jobs["load"] = {**timed, "rw": "randwrite", "numjobs": JOBS - 1, "rate_iops": each}
-    found = fio(options, jobs)
+    found = fio(options, target, jobs)
     probe = next(job for job in found if job["jobname"] == "probe")
-    row = {"capacity_bytes": capacity, "jobs": JOBS, "queue_depth": DEPTH, "offered_writes_s": rate,
+    done = round(sum(job["read"]["iops"] + job["write"]["iops"] for job in found))
+    row = {"capacity_bytes": target.capacity, "jobs": JOBS, "queue_depth": DEPTH, "offered_writes_s": rate,
            "offered_reads_s": options.reads,
-           "completed_s": round(sum(job["read"]["iops"] + job["write"]["iops"] for job in found))}
+           # What comes late by chance is not more than was asked for.
+           "completed_s": min(done, rate + options.reads)}
     for kind in ("read", "write"):
-        percentiles = probe[kind]["clat_ns"]["percentile"]
+        percentiles = probe[kind].get("clat_ns", {}).get("percentile", {})
         for name, of in PERCENTILES.items():
+            if of not in percentiles:
+                sys.exit(f"fio says nothing of the {of}th percentile of {kind}s: were there any? Try more --seconds")
             row[f"{kind}_{name}_us"] = round(percentiles[of] / 1000, 1)
-    # What comes late by chance is not more than was asked for.
-    row["completed_s"] = min(row["completed_s"], rate + options.reads)
     return row
 
 
-def known_rates(path, capacity):
-    """Rates of which the file has a row."""
-    if not os.path.exists(path):
-        return []
-    with open(path, newline="") as file:
-        rows = csv.DictReader(file)
-        if rows.fieldnames != COLUMNS:
-            sys.exit(f"{path} is there and has other columns: give another --out")
-        rows = list(rows)
-    if any(int(row["capacity_bytes"]) != capacity for row in rows):
-        sys.exit(f"{path} is about a drive of another capacity: give another --out")
-    return [int(row["offered_writes_s"]) for row in rows]
+def span(seconds):
+    return f"{seconds / 60:.0f} minutes" if seconds < 7200 else f"{seconds / 3600:.1f} hours"
 
 
 def main():
     options = arguments()
-    try:
-        rates = [int(rate) for rate in options.rates.split(",")]
-    except ValueError:
-        sys.exit(f"--rates {options.rates}: numbers with commas between them")
-    if sorted(set(rates)) != rates or rates[0] < options.reads or options.reads < 1 or options.seconds < 1:
-        sys.exit("--rates must ascend, and begin at no less than --reads: the job that is looked at writes as well")
-    capacity = capacity_of(options.target)
-    if capacity < 1 << 20:
-        sys.exit(f"{options.target} has {capacity} bytes: there is nothing to measure")
-    left = [rate for rate in rates if rate not in known_rates(options.out, capacity)]
-    is_fresh = len(left) == len(rates) and not options.skip_filling
+    target = Target(options.target)
+    rows = Rows(options.out, target)
+    if options.skip_filling:
+        rows.done["passes"] = PASSES
+    left = [rate for rate in options.rates if not rows.has(rate, options.reads)]
+    passes = PASSES - rows.done["passes"] if left else 0
     seconds = len(left) * (options.seconds + options.settle)
-    written = sum(left) * 4096 * (options.seconds + options.settle) + (4 * capacity if is_fresh else 0)
-    print(f"{options.target}: {capacity / 1e9:.1f} GB. Rates to measure: {', '.join(map(str, left)) or 'none is left'}.")
-    print(f"This takes {seconds / 60:.0f} minutes{' after filling it four times' if is_fresh else ''} (at 500 MB/s: "
-          f"{4 * capacity / 5e8 / 60 if is_fresh else 0:.0f} minutes), and writes at most {written / 1e12:.2f} TB: "
-          f"{written / capacity:.1f} times its capacity, of a few thousand that it lasts.")
+    filling = passes * target.capacity / 5e8
+    written = sum(left) * 4096 * (options.seconds + options.settle) + passes * target.capacity
+    print(target.described())
+    print(f"Rates to measure: {', '.join(map(str, left)) or 'none is left'}. This takes {span(seconds)}, and writing all of "
+          f"it {passes} times before, at 500 MB/s, {span(filling)} more.")
+    print(f"It writes at most {written / 1e12:.2f} TB, {written / target.capacity:.1f} times the capacity. Data sheets promise "
+          "some hundred to some thousand.", flush=True)
+    check_fio(options.fio)
+    if not left:
+        print(f"All is measured: strobe twin fit {options.out} --out my-drive.toml")
+        return
     if options.yes != options.target:
         print(f"EVERYTHING ON {options.target} WILL BE LOST. To do it: --yes {options.target}")
         sys.exit(0 if options.yes is None else 2)
-    refuse_if_in_use(options.target)
-    if is_fresh:
-        fill(options, capacity)
+    rows.save()
+    for done in range(rows.done["passes"], PASSES):
+        write_pass(options, target, done)
+        rows.done["passes"] = done + 1
+        rows.save()
     for rate in left:
-        started = time.strftime("%H:%M")
-        print(f"{started}: {rate} writes a second ...", flush=True)
-        row = measure(options, capacity, rate)
-        is_new = not os.path.exists(options.out)
-        with open(options.out, "a", newline="") as file:
-            writer = csv.DictWriter(file, COLUMNS)
-            if is_new:
-                writer.writeheader()
-            writer.writerow(row)
-        print(f"       reads p50 {row['read_p50_us']} µs, p99 {row['read_p99_us']} µs; {row['completed_s']} requests/s")
+        print(f"{time.strftime('%H:%M')}: {rate} writes a second ...", flush=True)
+        row = measure(options, target, rate)
+        rows.rows.append(row)
+        rows.save()
+        print(f"       reads p50 {row['read_p50_us']} µs, p99 {row['read_p99_us']} µs; {row['completed_s']} requests/s",
+              flush=True)
     print(f"Done. Now: strobe twin fit {options.out} --out my-drive.toml")
 
 
-main()
+def stop(*_):
+    raise KeyboardInterrupt
+
+
+if __name__ == "__main__":
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, stop)
+    try:
+        main()
+    except KeyboardInterrupt:
+        print("Stopped. What was measured is in the file; the same command goes on where it was.", file=sys.stderr)
+        sys.exit(130)

@@ -178,6 +178,11 @@ impl Output {
         }
     }
 
+    /// Whether it is a file that appears when it is complete, and no stream.
+    pub fn is_regular(&self) -> bool {
+        matches!(self.target, Target::File(_))
+    }
+
     /// Whether it is standard output.
     pub fn is_stdout(&self) -> bool {
         self.target == Target::Stdout

@@ -103,7 +103,7 @@ pub struct Compared {
 }
 
 impl Compared {
-    fn new(figure: Figure, measured: f64, ours: f64) -> Self {
+    pub(crate) fn new(figure: Figure, measured: f64, ours: f64) -> Self {
         // Published latencies are whole µs.
         let slack = if figure.tolerance() > 0.05 && measured < 50.0 { 0.5 / measured } else { 0.0 };
         let error = ours / measured - 1.0;
@@ -169,19 +169,27 @@ pub(crate) fn question(measurements: &Measurements, row: &Measurement, config: &
     }
 }
 
+/// Figures of `row` that count, as they were measured.
+pub(crate) fn counted(
+    measurements: &Measurements,
+    row: &Measurement,
+) -> impl Iterator<Item = (Figure, f64)> + use<> {
+    let (seen, is_stable) = (row.seen, measurements.is_stable(row));
+    let figures = Figure::ALL.into_iter().filter(move |figure| figure.is_about(is_stable));
+    figures.filter_map(move |figure| Some((figure, figure.of(&seen)?)))
+}
+
 /// `row` beside `ours`.
-pub(crate) fn compare(measurements: &Measurements, row: &Measurement, ours: &Figures) -> Row {
+fn compare(measurements: &Measurements, row: &Measurement, ours: &Figures) -> Row {
     let is_stable = measurements.is_stable(row);
-    let compared = |figure: Figure| {
-        let (measured, ours) = (figure.of(&row.seen)?, figure.of(ours)?);
-        figure.is_about(is_stable).then(|| Compared::new(figure, measured, ours))
-    };
+    let compared =
+        |(figure, measured): (Figure, f64)| Some(Compared::new(figure, measured, figure.of(ours)?));
     Row {
         line: row.line,
         writes_s: row.load.offered.map(|offered| offered.writes_s),
         used: row.load.used_bytes as f64 / measurements.capacity_bytes as f64,
         is_stable,
-        figures: Figure::ALL.into_iter().filter_map(compared).collect(),
+        figures: counted(measurements, row).filter_map(compared).collect(),
     }
 }
 

@@ -6,6 +6,8 @@ mod sense;
 pub use csv_file::{COLUMNS, Column};
 
 use std::fmt::Write as _;
+use std::fs::File;
+use std::io::Read as _;
 use std::path::Path;
 
 /// The percentiles of a measurement: their names in CSV files, and in results.
@@ -15,9 +17,13 @@ pub const PERCENTILES: [(&str, &str); 4] =
 /// Share of saturation up to which a load counts as one that a drive carries: beyond it, what is measured depends on how
 /// long it is measured.
 const STABLE: f64 = 0.95;
+/// Share of what is offered from which on a drive keeps up.
+const KEEPS_UP: f64 = 0.98;
+/// Bytes of a file at most: what is no file of measurements is not read to its end, which it may not have.
+const BYTES_MAX: u64 = 1 << 20;
 
 /// Requests of 4 KiB at random addresses of the part of the drive in use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Load {
     /// Bytes of the drive in use.
     pub used_bytes: u64,
@@ -30,7 +36,7 @@ pub struct Load {
 }
 
 /// What comes in a second.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Offered {
     /// Writes of all jobs.
     pub writes_s: u64,
@@ -144,22 +150,29 @@ pub enum MeasurementError {
         /// What is wrong, and what to do.
         what: String,
     },
-    /// There is too little.
+    /// The file as a whole cannot be used.
     #[error("{path}: {what}")]
-    TooFew {
+    Whole {
         /// Which file.
         path: String,
-        /// What is missing.
+        /// What is wrong, and what to do.
         what: String,
     },
 }
 
 impl Measurements {
-    /// Those in the file at `path`.
+    /// Those in the file at `path`, of which no more than 1 MiB is read.
     pub fn read(path: &Path) -> Result<Self, MeasurementError> {
         let name = path.display().to_string();
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| MeasurementError::File { path: name.clone(), error })?;
+        let mut bytes = Vec::new();
+        let read = File::open(path).and_then(|file| file.take(BYTES_MAX + 1).read_to_end(&mut bytes));
+        read.map_err(|error| MeasurementError::File { path: name.clone(), error })?;
+        let whole = |what: &str| MeasurementError::Whole { path: name.clone(), what: what.to_owned() };
+        if bytes.len() as u64 > BYTES_MAX {
+            return Err(whole("more than 1 MiB: a file of measurements has a line for each rate"));
+        }
+        let text = String::from_utf8(bytes)
+            .map_err(|_| whole("no text in UTF-8: save it as CSV in this encoding, separated by commas"))?;
         Self::parse(&text, &name)
     }
 
@@ -172,19 +185,23 @@ impl Measurements {
 
     /// Requests per second that the drive completes when more are offered, if a row shows it.
     pub fn saturation_s(&self) -> Option<f64> {
-        let saturated = self.rows.iter().filter_map(|row| {
-            let (offered, done) = (row.load.offered?.requests_s() as f64, row.seen.completed_s?);
-            (done < 0.98 * offered).then_some(done)
-        });
-        saturated.reduce(f64::max)
+        let lagging = self.rows.iter().filter(|row| !row.keeps_up());
+        lagging.filter_map(|row| row.seen.completed_s).reduce(f64::max)
     }
 
     /// Whether the drive carries the load of `row` with something to spare.
     pub fn is_stable(&self, row: &Measurement) -> bool {
         let Some(offered) = row.load.offered else { return false };
         let offered = offered.requests_s() as f64;
-        let kept_up = row.seen.completed_s.is_none_or(|done| done >= 0.98 * offered);
-        kept_up && self.saturation_s().is_none_or(|most| offered <= STABLE * most)
+        row.keeps_up() && self.saturation_s().is_none_or(|most| offered <= STABLE * most)
+    }
+}
+
+impl Measurement {
+    /// Whether the drive completed what was offered, as far as is known.
+    fn keeps_up(&self) -> bool {
+        let offered = self.load.offered.map_or(0.0, |offered| offered.requests_s() as f64);
+        self.seen.completed_s.is_none_or(|done| done >= KEEPS_UP * offered)
     }
 }
 

@@ -45,14 +45,59 @@ fn nonsense_is_refused_with_line_and_cure() {
     let fine = "4096000,10000,5000,15000,70,256,410,\n";
     for (row, expected) in [
         ("4096000,10000,5000,15000,300,256,410,", "line 3: read_p50_us is 300, more than read_p99_us, 256"),
-        ("4096000,10000,5000,15000,0.07,0.256,0.41,", "no drive reads flash in that; latencies are in µs"),
+        ("4096000,10000,5000,15000,0.07,0.256,0.41,", "no drive answers in that; latencies are in µs"),
         ("4096000,20000,5000,25000,70000000,90000000,91000000,", "more than a second: latencies are in µs"),
         ("4096000,20000,5000,25000,20000,90000,91000,", "is it in another unit? Latencies are in µs"),
         ("8192000,20000,5000,25000,70,256,410,", "a file is about one drive"),
         ("4096000,20000,5000,35000,70,256,410,", "completed_s is 35000, but only 25000 were offered"),
         ("4096000,2000,5000,7000,70,256,410,", "the job that is looked at writes as much as it reads"),
         ("4096000,20000,0,20000,70,256,410,", "latencies of reads, but offered_reads_s is 0"),
-        ("4096000,10000,5000,15000,170,256,410,", "on line 2 with the same load it is 70"),
+        (
+            "4096000,10000,5000,15000,170,256,410,",
+            "line 3: the same load as on line 2: one row for each; leave out the one that is wrong",
+        ),
+        ("4096000,10000,5000,15000,70,256,410,", "the same load as on line 2"),
+        (
+            "4096000,20000,5000,25000,70,270000,,",
+            "read_p99_us is 270000, more than 1000 times read_p50_us, 70",
+        ),
+        ("4096000,20000,5000,25000,70,256,410000,", "is one of them in another unit? Latencies are in µs"),
+        (
+            "4096000,20000,5000,25000,,256000,410000,",
+            "in most other rows about 256000: is it in another unit?",
+        ),
+        ("4096000,20000,5000,25000,70,1e300,,", "read_p99_us is \"1e300\"; give a number above 0"),
+        ("4096000,20000,5000,25000,70,1e400,,", "read_p99_us is \"1e400\"; give a number above 0"),
+        ("4096000,20000,5000,25000,inf,256,,", "read_p50_us is \"inf\""),
+        ("4096000,0,0,,,,,1.5", "offered_writes_s and offered_reads_s are 0: leave both empty if"),
+        (
+            "4096000,20000,,20000,,,,",
+            "offered_reads_s is \"\"; give a number as the other rate, 0 if there are none",
+        ),
+        ("4096000,,5000,20000,70,256,,", "offered_writes_s is \"\"; give a number as the other rate"),
+        (
+            "4096000,50,5,55,70,256,,",
+            "with less than 100 reads a second high percentiles are chance; is it in thousands?",
+        ),
+        (
+            "4096000,,,90000,70,256,,",
+            "latencies of reads, but both offered rates are empty: then jobs only write",
+        ),
+        ("4096000,,,,,,,", "nothing was measured in this row: leave it out"),
+        ("4096000,,,2e9,,,,", "no drive completes more than 1000000000 in a second"),
+        ("4096000,20000,5000,25,70,256,,", "completed_s is 25 of 25000 offered, but on line 2 it is 15000"),
+        (
+            "4096000,8000,5000,12000,70,256,,",
+            "completed_s is 12000 of 13000 offered, but on line 2 it is 15000",
+        ),
+        ("4096000,20000,5000,25000,70,256,410,0.5", "waf is 0.5"),
+        ("4096000,1000000001,5000,,70,256,,", "a whole number up to 1,000,000,000"),
+        ("4096000,20000.5,5000,,70,256,,", "offered_writes_s is \"20000.5\""),
+        ("4096000,\"20,000\",5000,,70,256,,", "offered_writes_s is \"20,000\""),
+        (
+            "4096000,20,000,5000,,70,256,,",
+            "line 3: 9 fields, but the heading has 8 columns: leave empty what is not known",
+        ),
         ("4096000,20000,5000,25000,70,256,410,1000", "waf is 1000"),
         ("4096000,20k,5000,25000,70,256,410,", "offered_writes_s is \"20k\"; give requests per second"),
         (
@@ -66,7 +111,8 @@ fn nonsense_is_refused_with_line_and_cure() {
             "capacity_bytes is \"4095\"; give whole bytes, a multiple of 4096",
         ),
         (",20000,5000,25000,70,256,410,", "capacity_bytes is \"\""),
-        ("4096000,20000,5000", "my.csv: CSV error"),
+        ("4096000,20000,5000", "line 3: 3 fields, but the heading has 8 columns"),
+        ("\"4096000,20000,5000", "1 fields, but the heading has 8 columns"),
     ] {
         let error = parse(&format!("{fine}{row}\n")).expect_err(row);
         assert!(error.contains(expected), "{row}: {error}");
@@ -75,13 +121,130 @@ fn nonsense_is_refused_with_line_and_cure() {
     let missing = of("capacity_bytes,offered_writes_s,offered_reads_s,read_p50_us\n");
     assert!(missing.contains("the column read_p99_us is missing; needed are capacity_bytes"), "{missing}");
     let unknown = of("capacity_bytes,offered_write_s\n");
-    assert!(unknown.contains("\"offered_write_s\", did you mean offered_writes_s?"), "{unknown}");
+    assert!(unknown.contains("\"offered_write_s\", did you mean offered_writes_s (writes that"), "{unknown}");
+    // The nearest name is not all that is wrong.
+    let ns = of("capacity_bytes,read_p99_ns\n");
+    assert!(ns.contains("\"read_p99_ns\", did you mean read_p99_us (99th percentile in µs)?"), "{ns}");
     let twice = of("capacity_bytes,waf,waf\n");
-    assert!(twice.contains("line 1: the column waf is there twice"), "{twice}");
+    assert!(twice.contains("the column waf is there twice"), "{twice}");
     let used = of(
         "capacity_bytes,used_bytes,offered_writes_s,offered_reads_s,read_p50_us,read_p99_us\n4096,8192,,,,\n",
     );
     assert!(used.contains("used_bytes is 8192, more than capacity_bytes, 4096"), "{used}");
+    for (text, expected) in [
+        ("", "empty: the first line names the columns"),
+        ("\n \n# nothing\n", "empty: the first line names the columns"),
+        (
+            "capacity_bytes;offered_writes_s;read_p50_us\n",
+            "separated by semicolons or tabs: separate them by commas",
+        ),
+        ("capacity_bytes\toffered_writes_s\n", "separated by semicolons or tabs"),
+        (&format!("{HEADING}\n"), "there are no rows: give one for each rate"),
+        (&format!("{HEADING}\n{}", "4096000,10000,5000,,70,256,,\n".repeat(1001)), "more than 1000 rows"),
+    ] {
+        assert!(of(text).contains(expected), "{}", of(text));
+    }
+}
+
+/// Jobs of their own: one cannot write what it does not read, and none has more outstanding than it may.
+#[test]
+fn what_jobs_cannot_have_done_is_refused() {
+    let heading = "capacity_bytes,used_bytes,jobs,queue_depth,offered_writes_s,offered_reads_s,read_p50_us,read_p99_us,\
+                   write_p50_us,write_p99_us";
+    let of =
+        |row: &str| Measurements::parse(&format!("{heading}\n{row}\n"), "my.csv").map_err(|e| e.to_string());
+    for (row, expected) in [
+        (
+            "409600000,,1,64,20000,5000,70,256,9,30",
+            "jobs is 1, and that one writes as much as it reads, 5000 a second",
+        ),
+        ("409600000,,0,64,20000,5000,70,256,9,30", "jobs is \"0\"; give 1 to 256"),
+        // Bytes in sectors.
+        (
+            "409600000,819200,7,64,20000,5000,70,256,9,30",
+            "less than a hundredth of capacity_bytes, 409600000",
+        ),
+        ("409600000,,7,64,20000,5000,70,256,0.009,0.03", "write_p50_us is 0.009: no drive answers in that"),
+        (
+            "409600000,,7,64,20000,5000,70,256,9000000000,,",
+            "write_p50_us is 9000000000, more than 100 seconds",
+        ),
+        (
+            "409600000,,7,64,20000,5000,70000,256000,9,30",
+            "queue_depth is 64: latencies are in µs, are these in ns?",
+        ),
+        ("409600000,,7,64,20000,5000,70,256,30000,60000", "requests outstanding, but queue_depth is 64"),
+    ] {
+        // Some need no more than a row that is otherwise whole.
+        let row = row.trim_end_matches(',').to_owned() + if row.ends_with(",,") { "," } else { "" };
+        let error = of(&row).expect_err(&row);
+        assert!(error.contains(expected), "{row}: {error}");
+    }
+    // By hand: half of all reads take 12 ms at least, one in a hundred 24; 5,880 + 240 µs, and writes as long: at 5,000
+    // of each a second 61 outstanding.
+    assert!(of("409600000,,7,64,20000,5000,12000,24000,12000,24000").is_ok());
+    // 30 are more than 26.
+    let error = of("409600000,,7,26,20000,5000,12000,24000,,").expect_err("30 outstanding");
+    assert!(error.contains("are 31 requests outstanding, but queue_depth is 26"), "{error}");
+    assert!(of("409600000,,1,64,5000,5000,70,256,9,30").is_ok(), "nobody else writes");
+}
+
+/// What is written by spreadsheets and other programs is the same file.
+#[test]
+fn the_same_file_in_other_clothes_is_the_same() {
+    let text =
+        format!("{HEADING}\n4096000,10000,5000,15000,70,256,410,\n4096000,20000,5000,25000,80,300,,1.5\n");
+    let plain = Measurements::parse(&text, "my.csv").expect("valid");
+    for other in [
+        format!("\u{feff}{text}"),
+        text.replace('\n', "\r\n"),
+        text.replace('\n', "\r"),
+        text.trim_end().to_owned(),
+        text.replace("4096000", "\"4096000\"").replace("waf", "\"waf\""),
+        text.replace("0,5000", "0.0,5e3").replace("4096000", "4096000.0"),
+        text.replace(',', " , "),
+    ] {
+        assert_eq!(Measurements::parse(&other, "my.csv").expect(&other), plain, "{other:?}");
+    }
+}
+
+#[test]
+fn lines_are_counted_as_an_editor_does() {
+    for end in ["\n", "\r\n", "\r"] {
+        let lines = [
+            "# one",
+            "",
+            HEADING,
+            "# four",
+            "4096000,10000,5000,,70,256,,",
+            "",
+            "# seven",
+            "",
+            "4096000,1k,,,,,,",
+        ];
+        let error = Measurements::parse(&lines.join(end), "my.csv").expect_err("1k").to_string();
+        assert!(error.contains("my.csv, line 9: offered_writes_s is \"1k\""), "{end:?}: {error}");
+    }
+}
+
+#[test]
+fn files_that_are_none_are_refused_soon() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let of = |name: &str, bytes: &[u8]| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, bytes).expect("written");
+        Measurements::read(&path).expect_err(name).to_string()
+    };
+    assert!(of("huge", &vec![b'#'; (1 << 20) + 1]).contains("huge: more than 1 MiB"));
+    let utf16: Vec<u8> = HEADING.encode_utf16().flat_map(u16::to_le_bytes).chain([0xff]).collect();
+    assert!(of("utf16", &utf16).contains("no text in UTF-8: save it as CSV"));
+    // It has no end.
+    let error = Measurements::read(std::path::Path::new("/dev/zero")).expect_err("zeros").to_string();
+    assert!(error.contains("/dev/zero: more than 1 MiB"), "{error}");
+    assert!(
+        Measurements::read(folder.path()).is_err()
+            && Measurements::read(&folder.path().join("none")).is_err()
+    );
 }
 
 #[test]
@@ -89,13 +252,29 @@ fn any_bytes_are_read_or_refused() {
     // Every column with every odd text in it, one at a time.
     let heading: Vec<&str> = COLUMNS.iter().map(|column| column.name).collect();
     for (at, _) in COLUMNS.iter().enumerate() {
-        for odd in
-            ["", "-1", "0", "1e999", "18446744073709551616", "\u{feff}", "\"", "a,b", "inf", " 7 ", "0x10"]
-        {
+        for odd in [
+            "",
+            "-1",
+            "0",
+            "1e999",
+            "18446744073709551616",
+            "\u{feff}",
+            "\"",
+            "a,b",
+            "inf",
+            " 7 ",
+            "0x10",
+            "\0",
+            "_",
+            "5e-324",
+        ] {
             let mut fields: Vec<String> = heading.iter().map(|_| "4096".to_owned()).collect();
+            fields[heading.len() - 1] = "1.5".into();
+            fields[2] = "7".into();
+            let text = |fields: &[String]| format!("{}\n{}\n", heading.join(","), fields.join(","));
+            Measurements::parse(&text(&fields), "even.csv").expect("valid but for what is odd");
             fields[at] = odd.to_owned();
-            let text = format!("{}\n{}\n", heading.join(","), fields.join(","));
-            let _ = Measurements::parse(&text, "odd.csv");
+            let _ = Measurements::parse(&text(&fields), "odd.csv");
         }
     }
 }

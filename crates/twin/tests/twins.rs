@@ -135,6 +135,32 @@ fn a_fit_that_was_stopped_comes_to_the_same() {
     std::fs::write(&path, &kept[..kept.len() / 2]).expect("written");
     assert_eq!(run(Some(path.clone())).expect("a fit"), whole, "resumed");
     assert_eq!(std::fs::read(&path).expect("kept"), kept);
+    // Not what was written: in the middle, a row too few, or no such file at all.
+    let text = String::from_utf8(kept.clone()).expect("text");
+    let lines: Vec<&str> = text.lines().collect();
+    let few = format!("{}\"figures\":[]}}", lines[2].split("\"figures\"").next().expect("a line"));
+    for (with, line) in [("\u{0}", 3), (&few, 3), ("{}", 2)] {
+        let damaged = [&lines[..line - 1], &[with], &lines[line..]].concat().join("\n") + "\n";
+        std::fs::write(&path, damaged).expect("written");
+        let error = run(Some(path.clone())).expect_err(with).to_string();
+        assert!(
+            error.contains(&format!("line {line}, is damaged: remove the file from there on")),
+            "{error}"
+        );
+    }
+    for other in ["a diary", "a diary\n", &text.replacen("\"version\":1", "\"version\":0", 1)] {
+        std::fs::write(&path, other).expect("written");
+        let error = run(Some(path.clone())).expect_err("a diary").to_string();
+        assert!(error.contains("belongs to another fit"), "{error}");
+        assert_eq!(std::fs::read_to_string(&path).expect("there"), other);
+    }
+    std::fs::write(&path, &kept).expect("written");
+    // One at a time.
+    let held = std::fs::File::open(&path).expect("there");
+    held.lock().expect("locked");
+    let error = run(Some(path.clone())).expect_err("another fit writes").to_string();
+    assert!(error.contains("is being written by another fit"), "{error}");
+    drop(held);
     // Another fit's.
     let other = FitOptions { seed: 2, ..options(Some(path.clone())) };
     let error = fit::fit(&measurements, &other, &()).expect_err("another seed").to_string();

@@ -1,6 +1,6 @@
 //! `strobe twin`.
 
-use std::io::IsTerminal as _;
+use std::io::{IsTerminal as _, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,7 +16,7 @@ use strobe_lab::Experiment;
 use strobe_ssd::DriveConfig;
 use strobe_twin::ablation::{self, Ablation};
 use strobe_twin::check::{self, Check};
-use strobe_twin::fit::{self, Fit, FitError, FitOptions, FitWatch, HeldOut};
+use strobe_twin::fit::{self, Fit, FitError, FitOptions, FitWatch, HeldOut, MemoryError};
 use strobe_twin::measurements::{MeasurementError, Measurements};
 use strobe_twin::published::{self, PUBLISHED, Published};
 use strobe_twin::{Effort, TwinError, Watch};
@@ -280,14 +280,18 @@ fn drive(name: &str, sets: &[String]) -> Result<DriveConfig, Failure> {
 }
 
 fn fit(args: &FitArgs) -> Result<(), Failure> {
-    let json = output::json_output(&args.json, &[&args.measurements])?;
-    let out = Output::new("--out", &args.out.display().to_string(), &[&args.measurements])?;
+    let kept = beside(&args.out, ".progress");
+    let inputs: [&Path; 3] = [&args.measurements, Path::new(&args.like), &kept];
+    let json = output::json_output(&args.json, &inputs)?;
+    let out = Output::new("--out", &args.out.display().to_string(), &inputs)?;
+    Output::all_differ(&[&[&out][..], &json.iter().collect::<Vec<_>>()].concat())?;
+    if out.is_regular() {
+        refuse_other(&args.out, &kept)?;
+    }
     let measurements = Measurements::read(&args.measurements).map_err(bad_measurements)?;
     let mut base = drive(&args.like, &args.set)?;
     fit::resize(&mut base, &measurements);
     let effort = |usual| if args.tiny { Effort::Tiny } else { usual };
-    let mut kept = args.out.clone().into_os_string();
-    kept.push(".progress");
     let options = FitOptions {
         base,
         held_out: match args.hold_out {
@@ -299,20 +303,18 @@ fn fit(args: &FitArgs) -> Result<(), Failure> {
         effort: effort(Effort::Quick),
         effort_at_end: effort(Effort::Full),
         seed: args.seed,
-        memory: Some(PathBuf::from(&kept)),
+        // Nothing can be beside a pipe.
+        memory: out.is_regular().then(|| kept.clone()),
     };
     let watcher = Watcher::new(args.quiet);
     watcher.begin("fit", 0);
-    let fit = fit::fit(&measurements, &options, &watcher).map_err(|error| match error {
-        FitError::Twin(error) => failure(error),
-        error => Failure::request(&error),
-    });
+    let fit = fit::fit(&measurements, &options, &watcher);
     watcher.end();
-    let fit: Fit = fit?;
+    let fit: Fit = fit.map_err(|error| no_fit(error, args, &measurements))?;
     let source =
         args.measurements.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
     out.write(fit::preset(&fit, &source).trim_end())?;
-    if !args.quiet && !output::takes_stdout([&json]) {
+    if !args.quiet && !out.is_stdout() && !output::takes_stdout([&json]) {
         output::print(&report::trimmed(&report::twin::fit(&fit)))?;
         output::note(&format!(
             "Run it: strobe run EXPERIMENT --set drive.preset={}. What was simulated for it is in {}, and can be removed.",
@@ -321,6 +323,50 @@ fn fit(args: &FitArgs) -> Result<(), Failure> {
         ));
     }
     output::json(&Printed::new(args.seed, fit), json.as_ref())
+}
+
+/// The name of a file beside `path`.
+fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(ending);
+    name.into()
+}
+
+/// A file that is there is written over only if a fit has written it, with what was simulated for it still beside it:
+/// then it is the same fit, or it is refused as another one.
+fn refuse_other(out: &Path, kept: &Path) -> Result<(), Failure> {
+    let mut begin = Vec::new();
+    match std::fs::File::open(out).and_then(|file| file.take(64).read_to_end(&mut begin)) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(Failure::Request(anyhow::anyhow!("--out {}: {error}", out.display()))),
+        Ok(_) if fit::is_preset(&begin) && kept.exists() => return Ok(()),
+        Ok(_) => {}
+    }
+    Err(Failure::Request(anyhow::anyhow!(
+        "--out {} is there already, and is not what this fit has written before: name another file, or remove it first",
+        out.display()
+    )))
+}
+
+fn no_fit(error: FitError, args: &FitArgs, measurements: &Measurements) -> Failure {
+    match error {
+        FitError::Twin(TwinError::Interrupted) if beside(&args.out, ".progress").exists() => {
+            Failure::Run(anyhow::anyhow!("interrupted; the same command goes on where it was"))
+        }
+        // Of a drive that nobody has written down: it came about like this.
+        FitError::Twin(TwinError::Build(error)) => Failure::Request(anyhow::anyhow!(
+            "a drive like {} that offers {} bytes (capacity_bytes) cannot be built: {error}; choose another with --like, or \
+             change it with --set",
+            args.like,
+            measurements.capacity_bytes
+        )),
+        FitError::Twin(error) => failure(error),
+        FitError::TooFew { .. } => {
+            Failure::Request(anyhow::anyhow!("{}: {error}", args.measurements.display()))
+        }
+        FitError::Memory(MemoryError::File { .. }) => Failure::judged(false, &error),
+        error => Failure::request(&error),
+    }
 }
 
 fn effort(is_tiny: bool, is_quick: bool) -> Effort {
@@ -341,9 +387,7 @@ fn bad_measurements(error: MeasurementError) -> Failure {
 
 fn failure(error: TwinError) -> Failure {
     match error {
-        TwinError::Interrupted => {
-            Failure::Run(anyhow::anyhow!("interrupted; the same command goes on where it was"))
-        }
+        TwinError::Interrupted => Failure::Run(anyhow::anyhow!("interrupted")),
         TwinError::Run(error) => error.into(),
         TwinError::Build(error) => Failure::request(&error),
         error => Failure::judged(false, &error),

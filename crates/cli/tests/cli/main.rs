@@ -11,6 +11,7 @@ mod first_hour;
 mod hostile;
 mod image;
 mod jobs;
+mod measure_drive;
 mod nvram;
 mod outputs;
 mod paper;

@@ -112,59 +112,67 @@ fn a_fit_writes_a_preset_and_says_how_far_it_can_be_trusted() {
     refused(&["few.csv", "--out", "few.toml"], &["3 rows", "a fit needs 4"]);
 }
 
-/// The script that measures drives, with a program in fio's place that answers at once.
+/// Killed at any moment, the same command comes to the same, and what was there before is never lost.
 #[test]
-fn the_script_measures_only_what_it_was_told_to() {
+fn a_fit_that_is_killed_goes_on() {
     let folder = Folder::new();
-    folder.write("drive", vec![7u8; 1 << 20]);
-    let fake = "#!/usr/bin/env python3\nimport json, sys\nopen('asked', 'a').write(' '.join(sys.argv[1:]) + '\\n')\n\
-        names = [a[7:] for a in sys.argv if a.startswith('--name=')]\n\
-        p = {'50.000000': 64000, '99.000000': 237000, '99.900000': 393000, '99.990000': 526000}\n\
-        one = lambda n: {'jobname': n, 'read': {'iops': 5000.0, 'clat_ns': {'percentile': p}}, \
-        'write': {'iops': 5000.0, 'clat_ns': {'percentile': p}}}\nprint('fio: a note', file=sys.stderr)\n\
-        print(json.dumps({'jobs': [one(n) for n in names]}))\n";
-    folder.write("fio", fake);
-    let run = |more: &[&str]| {
-        let script = crate::root().join("scripts/measure-drive.py");
-        let mut command = std::process::Command::new("python3");
-        command.current_dir(folder.path()).arg(script).args(["drive", "--out", "my.csv", "--fio", "./fio"]);
-        let done = command.args(["--rates", "5000,10000"]).args(more).output().expect("python3");
-        (
-            done.status.code(),
-            String::from_utf8_lossy(&done.stdout).into_owned(),
-            String::from_utf8_lossy(&done.stderr).into_owned(),
-        )
+    folder.write("my.csv", CSV);
+    let fit = |out: &str| {
+        let args = ["twin", "fit", "my.csv", "--out", out, "--tiny", "--rounds", "1", "--quiet"];
+        folder.command(&[&args[..], &SMALL].concat())
     };
-    let chmod = std::process::Command::new("chmod").arg("+x").arg(folder.path().join("fio")).status();
-    assert!(chmod.is_ok_and(|status| status.success()));
-    // Without a yes it says what it would do, and does nothing.
-    let (code, out, err) = run(&[]);
-    assert_eq!((code, err.as_str()), (Some(0), ""));
-    assert!(out.contains("EVERYTHING ON drive WILL BE LOST") && out.contains("10 minutes"), "{out}");
-    assert!(!folder.path().join("asked").exists());
-    let (code, ..) = run(&["--yes", "another"]);
-    assert_eq!(code, Some(2));
-    assert!(!folder.path().join("asked").exists());
-    let (code, out, err) = run(&["--yes", "drive"]);
-    assert_eq!(code, Some(0), "{out}{err}");
-    let asked = folder.read("asked");
-    // In order, three times at random, and two rates.
-    assert_eq!(asked.lines().count(), 1 + 3 + 2, "{asked}");
-    assert!(
-        asked.contains("--rate_process=poisson")
-            && asked.contains("--numjobs=6")
-            && asked.contains("--rate_iops=833")
-    );
-    let csv = folder.read("my.csv");
-    assert_eq!(csv.lines().count(), 3, "{csv}");
-    assert!(
-        csv.contains("1048576,7,64,5000,5000,10000,64.0,237.0,393.0,526.0,64.0,237.0,393.0,526.0"),
-        "{csv}"
-    );
-    // Once more: nothing is left to do.
-    let (code, out, _) = run(&["--yes", "drive"]);
-    assert_eq!((code, folder.read("asked").lines().count()), (Some(0), 6), "{out}");
-    // And what it writes is what a fit reads.
-    let read = folder.strobe(&["twin", "fit", "my.csv", "--out", "my.toml", "--tiny"]);
-    read.refused(&["2 rows", "a fit needs 4"]);
+    let whole = fit("whole.toml").output().expect("the program starts");
+    assert!(whole.status.success(), "{whole:?}");
+    let kept = folder.read("whole.toml.progress");
+    let lines = kept.lines().count();
+    let so_far = || std::fs::read_to_string(folder.path().join("my.toml.progress")).unwrap_or_default();
+    let mut killed = 0;
+    for at in [1, 2, lines / 2, lines - 1] {
+        let mut child = fit("my.toml").spawn().expect("the program starts");
+        while so_far().lines().count() < at && child.try_wait().expect("its state").is_none() {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        child.kill().expect("killed");
+        killed += u32::from(!child.wait().expect("ended").success());
+        assert!(kept.starts_with(&so_far()), "killed at line {at}");
+    }
+    assert!(killed >= 2, "the machine was too fast, or too slow: {killed} of 4");
+    let last = fit("my.toml").output().expect("the program starts");
+    assert!(last.status.success(), "{last:?}");
+    assert_eq!(folder.read("my.toml"), folder.read("whole.toml"));
+    assert_eq!(so_far(), kept);
+}
+
+#[test]
+fn a_fit_writes_over_nothing_but_itself() {
+    let folder = Folder::new();
+    folder
+        .write("my.csv", CSV)
+        .write("mine.toml", "[nand]\n")
+        .write("old.toml", "# A drive fitted to x by `strobe");
+    let refused = |args: &[&str], parts: &[&str]| {
+        folder.strobe(&[&["twin", "fit", "my.csv", "--tiny", "--rounds", "1"], args].concat()).refused(parts);
+    };
+    // A file of another kind; a fit without what it was made of.
+    for name in ["mine.toml", "old.toml"] {
+        let before = folder.read(name);
+        refused(&["--out", name], &[name, "is there already", "name another file, or remove it first"]);
+        assert_eq!(folder.read(name), before);
+    }
+    refused(&["--out", "new.toml", "--json", "new.toml"], &["--out and --json are the same file"]);
+    refused(&["--out", "new.toml", "--json", "new.toml.progress"], &["an input of this run"]);
+    refused(&["--out", "old.toml", "--like", "old.toml"], &["an input of this run"]);
+    refused(&["--out", "no/where.toml"], &["no such folder"]);
+    folder.write("small.csv", CSV.replace("96018432", "4096"));
+    let small = ["twin", "fit", "small.csv", "--out", "new.toml", "--tiny"];
+    folder
+        .strobe(&small)
+        .refused(&["a drive like pm9a3-like that offers 4096 bytes (capacity_bytes)", "--like"]);
+    let files = std::fs::read_dir(folder.path()).expect("a folder").count();
+    // To a pipe goes the preset alone, and nothing is kept.
+    let args = ["twin", "fit", "my.csv", "--out", "-", "--tiny", "--rounds", "1"];
+    let shown = folder.strobe(&[&args[..], &SMALL].concat()).ok();
+    let preset: toml::Table = shown.out.parse().expect("TOML");
+    assert!(preset.contains_key("nand"), "{}", shown.out);
+    assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), files);
 }

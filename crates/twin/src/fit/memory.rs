@@ -1,8 +1,8 @@
 //! What has been simulated already, so that nothing is simulated twice: not in one fit, and not in one that goes on.
 
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
-use std::io::Write as _;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{Read as _, Write as _};
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -35,6 +35,22 @@ pub enum MemoryError {
         /// Which.
         path: PathBuf,
     },
+    /// A line of it is not what was written.
+    #[error(
+        "{path}, line {line}, is damaged: remove the file from there on, and what is before it is used; or all of it"
+    )]
+    Damaged {
+        /// Which.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+    },
+    /// Another fit writes to it.
+    #[error("{path} is being written by another fit: wait until it ends, or choose another --out")]
+    InUse {
+        /// Which.
+        path: PathBuf,
+    },
 }
 
 /// The first line of the file: what all the others are about.
@@ -58,10 +74,17 @@ pub(super) struct Memory {
     file: Option<(PathBuf, File)>,
 }
 
+/// How keys of write amplifications begin; those of drives begin as JSON does.
+pub(super) const WAF: &str = "waf ";
+
+fn text_of(line: &impl Serialize) -> String {
+    serde_json::to_string(line).expect("lines are plain data")
+}
+
 /// What decides what a drive shows, besides what it is asked.
 pub(super) fn key(drive: &DriveConfig) -> String {
     // Without blanks, and the same for the same drive: keys are written in the order of their definition.
-    serde_json::to_string(drive).unwrap_or_default()
+    serde_json::to_string(drive).expect("a configuration is plain data")
 }
 
 impl Memory {
@@ -78,26 +101,34 @@ impl Memory {
         let heading = Heading { version: VERSION, program: env!("CARGO_PKG_VERSION").to_owned(), inputs };
         let wrong = |error| MemoryError::File { path: path.clone(), error };
         let other = || MemoryError::Other { path: path.clone() };
-        let text = match std::fs::read_to_string(path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
-            Err(error) => return Err(wrong(error)),
-        };
+        let mut file = OpenOptions::new().create(true).read(true).append(true).open(path).map_err(wrong)?;
+        // Until this process ends, however it does. Where files cannot be locked it is up to the user.
+        if let Err(TryLockError::WouldBlock) = file.try_lock() {
+            return Err(MemoryError::InUse { path: path.clone() });
+        }
+        let mut text = Vec::new();
+        file.read_to_end(&mut text).map_err(wrong)?;
         // A line without an end was cut short.
-        let mut lines = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
+        let mut lines = text.split_inclusive(|&byte| byte == b'\n').filter(|line| line.ends_with(b"\n"));
         let mut kept = 0;
         if let Some(first) = lines.next() {
-            if serde_json::from_str::<Heading>(first).ok().as_ref() != Some(&heading) {
+            if serde_json::from_slice::<Heading>(first).ok().as_ref() != Some(&heading) {
                 return Err(other());
             }
             kept = first.len() as u64;
-            for line in lines {
-                let Line { drive, figures } = serde_json::from_str(line).map_err(|_| other())?;
+            for (at, line) in (2..).zip(lines) {
+                let sound = serde_json::from_slice::<Line>(line).ok().filter(|line| {
+                    line.figures.len() == if line.drive.starts_with(WAF) { 1 } else { fitted.len() }
+                });
+                let Line { drive, figures } =
+                    sound.ok_or_else(|| MemoryError::Damaged { path: path.clone(), line: at })?;
                 memory.known.insert(drive, figures);
                 kept += line.len() as u64;
             }
+        } else if !text_of(&heading).as_bytes().starts_with(&text) {
+            // Somebody else's: only a heading that was cut short is overwritten.
+            return Err(other());
         }
-        let file = OpenOptions::new().create(true).append(true).open(path).map_err(wrong)?;
         file.set_len(kept).map_err(wrong)?;
         memory.file = Some((path.clone(), file));
         if kept == 0 {
@@ -108,8 +139,7 @@ impl Memory {
 
     fn write(&mut self, line: &impl Serialize) -> Result<(), MemoryError> {
         let Some((path, file)) = &mut self.file else { return Ok(()) };
-        let text = serde_json::to_string(line).map_err(std::io::Error::from);
-        let written = text.and_then(|text| file.write_all(format!("{text}\n").as_bytes()));
+        let written = file.write_all(format!("{}\n", text_of(line)).as_bytes());
         written.map_err(|error| MemoryError::File { path: path.clone(), error })
     }
 

@@ -13,9 +13,10 @@ mod search;
 
 pub use memory::MemoryError;
 pub use parameters::{PARAMETERS, Parameter, shown};
-pub use preset::preset;
+pub use preset::{is_preset, preset};
 pub use resize::resize;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use schemars::JsonSchema;
@@ -24,7 +25,7 @@ use strobe_ssd::DriveConfig;
 
 use self::memory::Memory;
 use self::search::{Point, Problem};
-use crate::check::{self, Check, check_on, compare, question, rows_of};
+use crate::check::{Check, Compared, Figure, check_on, counted, question, rows_of};
 use crate::measurements::{Measurement, Measurements};
 use crate::twin::{Question, Twin, TwinError};
 use crate::{Effort, Watch};
@@ -34,6 +35,8 @@ pub const ROWS_MIN: usize = 4;
 /// What one row may weigh, as a multiple of what is tolerated: beyond it an error counts by its logarithm only. A row that
 /// no parameter explains must not bend all others.
 const WEIGHT_MAX: f64 = 3.0;
+/// Factor by which a figure counts as wrong that a drive does not show at all, as it completes nothing.
+const MISSING: f64 = 1000.0;
 /// Parameters with less effect than this, as a share of what is tolerated for each unit of their logarithm, cannot be told.
 const EFFECT_MIN: f64 = 0.15;
 /// What one figure counts at most in this: where a buffer is full all at once, any parameter changes everything.
@@ -270,8 +273,9 @@ impl Problem for Search<'_> {
             points.iter().map(|at| parameters::drive(self.twin.config(), at)).collect();
         let keys: Vec<String> = drives.iter().map(memory::key).collect();
         // Several points may be one drive: parameters are rounded.
-        let mut new: Vec<usize> = (0..keys.len()).filter(|&at| !self.memory.knows(&keys[at])).collect();
-        new.dedup_by_key(|at| &keys[*at]);
+        let mut asked = BTreeSet::new();
+        let is_new = |at: &usize| !self.memory.knows(&keys[*at]) && asked.insert(&keys[*at]);
+        let new: Vec<usize> = (0..keys.len()).filter(is_new).collect();
         let ask = |at: &usize| {
             let drive = &drives[*at];
             self.questions.iter().map(|question| Question { config: drive.clone(), ..question.clone() })
@@ -283,9 +287,11 @@ impl Problem for Search<'_> {
         }
         let residuals = |key: &String| {
             let rows = self.fitted.iter().zip(self.memory.recall(key));
-            rows.flat_map(|(row, ours)| compare(self.measurements, row, ours).figures)
-                .map(|compared| weighed(&compared))
-                .collect()
+            rows.flat_map(|(row, ours)| {
+                counted(self.measurements, row)
+                    .map(move |(figure, measured)| residual(figure, measured, figure.of(ours)))
+            })
+            .collect()
         };
         Ok(keys.iter().map(residuals).collect())
     }
@@ -297,12 +303,63 @@ impl Problem for Search<'_> {
     }
 }
 
-fn weighed(compared: &check::Compared) -> f64 {
-    let residual = compared.residual();
+/// How wrong a figure is, weighed.
+fn residual(figure: Figure, measured: f64, ours: Option<f64>) -> f64 {
+    // A drive that completes nothing is not better than one that is slow, and all drives have as many residuals.
+    let missing = if figure == Figure::Completed { measured / MISSING } else { measured * MISSING };
+    let ours = ours.filter(|ours| *ours > 0.0).unwrap_or(missing);
+    let residual = Compared::new(figure, measured, ours).residual();
     match residual.abs() {
         // Flash that programs too little at saturation is wrong at all rates, and only shows it later.
-        _ if compared.figure == check::Figure::Completed => residual,
+        _ if figure == Figure::Completed => residual,
         all if all > WEIGHT_MAX => residual.signum() * (WEIGHT_MAX + libm::log(all / WEIGHT_MAX)),
         _ => residual,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Effects of all parameters: of nothing, but for those given.
+    fn slopes(given: &[(usize, [f64; 3])]) -> search::Slopes {
+        let of =
+            |at| given.iter().find(|(of, _)| *of == at).map_or(vec![0.0; 3], |(_, slope)| slope.to_vec());
+        (0..PARAMETERS.len()).map(of).collect()
+    }
+
+    #[test]
+    fn parameters_that_data_do_not_tell_are_named() {
+        // Two of the same effect but for its size, one against them, one of its own, one that is too small.
+        let given = [
+            (0, [1.0, 2.0, 0.0]),
+            (3, [0.5, 1.0, 0.0]),
+            (4, [-1.0, -2.0, 0.01]),
+            (7, [0.0, 0.0, 1.0]),
+            (9, [0.05, 0.1, 0.0]),
+        ];
+        let (untold, alike) = unclear(&slopes(&given));
+        let name = |at: usize| PARAMETERS[at].name;
+        assert_eq!(alike, [(name(0), name(3)), (name(0), name(4)), (name(3), name(4))]);
+        let told = [0, 3, 4, 7];
+        let others: Vec<_> = (0..PARAMETERS.len()).filter(|at| !told.contains(at)).map(name).collect();
+        assert_eq!(untold, others);
+        // Where one figure drowns all others, they still tell two parameters apart.
+        let (_, alike) = unclear(&slopes(&[(0, [1e6, 2.0, 0.0]), (3, [1e6, -2.0, 0.0])]));
+        assert!(alike.is_empty(), "{alike:?}");
+    }
+
+    #[test]
+    fn what_a_drive_does_not_show_is_worse_than_anything_it_shows() {
+        for figure in [Figure::ReadP50, Figure::WriteP99, Figure::Completed] {
+            let of = |ours| residual(figure, 100.0, ours).abs();
+            assert_eq!(of(Some(100.0)), 0.0);
+            for ours in [None, Some(0.0)] {
+                assert!(
+                    of(ours).is_finite() && of(ours) > of(Some(50.0)) && of(ours) > of(Some(5000.0)),
+                    "{figure:?}"
+                );
+            }
+        }
     }
 }

@@ -34,7 +34,8 @@ pub(super) fn meet(
         (measurements.capacity_bytes as f64 * (1.0 + spare) / (planes * block_bytes)) as u32
     };
     let (mut low, mut high) = (libm::log(0.02), 0.0);
-    let mut best = drive.nand.blocks_per_plane;
+    // If even that is too little, it is the nearest.
+    let mut best = per_plane(1.0);
     for _ in 0..HALVINGS {
         let middle = (low + high) / 2.0;
         let blocks = per_plane(libm::exp(middle));
@@ -79,7 +80,7 @@ fn amplification(
     let pages = small.nand.pages_per_block.min((BLOCK_UNITS / per_page / 12).max(1) * 12);
     let units = small.logical_units() * u64::from(pages) / u64::from(small.nand.pages_per_block);
     (small.nand.pages_per_block, small.ftl.logical_pages) = (pages, Some(units as u32));
-    let key = format!("waf {used} {}", memory::key(&small));
+    let key = format!("{}{used} {}", memory::WAF, memory::key(&small));
     if memory.knows(&key) {
         return Ok(memory.recall(&key).first().and_then(|figures| figures.waf));
     }

@@ -5,11 +5,21 @@ use std::fmt::Write as _;
 use super::Fit;
 use crate::check::{Check, Figure};
 
+/// How every preset begins.
+const BEGIN: &str = "# A drive fitted to ";
+
+/// Whether `text` is, or begins as, a preset that a fit has written.
+pub fn is_preset(text: &[u8]) -> bool {
+    text.starts_with(BEGIN.as_bytes())
+}
+
 /// The text of a preset file with the drive of `fit`, made from the measurements in `source`.
 pub fn preset(fit: &Fit, source: &str) -> String {
     let mut text = format!(
-        "# A drive fitted to {source} by `strobe twin fit`.\n#\n# Fitted means: these numbers make the simulated drive show \
-         what was measured. They need not be\n# those of the real one.\n#\n"
+        "{BEGIN}{} by `strobe twin fit`.\n#\n# Fitted means: these numbers make the simulated drive show \
+         what was measured. They need not be\n# those of the real one.\n#\n",
+        // A name may have any characters, but a comment ends with its line.
+        source.escape_debug()
     );
     for (what, check) in [("fitted to", &fit.fitted), ("held out", &fit.held_out)] {
         errors(&mut text, what, check);
@@ -31,7 +41,7 @@ pub fn preset(fit: &Fit, source: &str) -> String {
     let mut drive = fit.drive.clone();
     drive.preset = None;
     text.push('\n');
-    text += &toml::to_string(&drive).unwrap_or_default();
+    text += &toml::to_string(&drive).expect("a configuration is plain data");
     text
 }
 

@@ -35,15 +35,20 @@ pub const COLUMNS: &[Column] = &[
     needed("offered_reads_s", "reads that the job that is looked at offers in a second"),
     optional("completed_s", "requests completed in a second, of all jobs"),
     needed("read_p50_us", "latency of reads in µs, median"),
-    needed("read_p99_us", "99th percentile"),
-    optional("read_p999_us", "99.9th"),
-    optional("read_p9999_us", "99.99th"),
+    needed("read_p99_us", "99th percentile in µs"),
+    optional("read_p999_us", "99.9th in µs"),
+    optional("read_p9999_us", "99.99th in µs"),
     optional("write_p50_us", "latency of writes of the same job in µs, median"),
-    optional("write_p99_us", "99th percentile"),
-    optional("write_p999_us", "99.9th"),
-    optional("write_p9999_us", "99.99th"),
+    optional("write_p99_us", "99th percentile in µs"),
+    optional("write_p999_us", "99.9th in µs"),
+    optional("write_p9999_us", "99.99th in µs"),
     optional("waf", "bytes programmed on flash per byte written by the host, as the drive counts them"),
 ];
+
+/// Rows at most: each is simulated many times.
+const ROWS_MAX: usize = 1000;
+/// Whole numbers up to this are exact as floating-point numbers, in which some programs write them.
+const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
 
 /// The row at hand.
 struct Row<'a> {
@@ -75,19 +80,19 @@ impl Row<'_> {
     ) -> Result<Option<u64>, MeasurementError> {
         match self.text(column) {
             "" => Ok(None),
-            text => match text.replace('_', "").parse() {
-                Ok(number) if range.contains(&number) => Ok(Some(number)),
+            text => match whole(&text.replace('_', "")) {
+                Some(number) if range.contains(&number) => Ok(Some(number)),
                 _ => Err(self.wrong(column, allowed)),
             },
         }
     }
 
-    /// A number above 0, if there is one.
+    /// A number above 0, and not beyond all measure, if there is one.
     fn number(&self, column: &'static str) -> Result<Option<f64>, MeasurementError> {
         match self.text(column) {
             "" => Ok(None),
             text => match text.parse() {
-                Ok(number) if number > 0.0 && f64::is_finite(number) => Ok(Some(number)),
+                Ok(number) if (1e-6..=1e12).contains(&number) => Ok(Some(number)),
                 _ => {
                     Err(self.wrong(column, "a number above 0 without a unit, or nothing if it is not known"))
                 }
@@ -108,10 +113,15 @@ impl Row<'_> {
         };
         let capacity_bytes = size("capacity_bytes")?.ok_or_else(|| self.wrong("capacity_bytes", bytes))?;
         let used_bytes = size("used_bytes")?.unwrap_or(capacity_bytes);
-        let rate = |column| self.whole(column, 0..=1_000_000_000, "requests per second, a whole number");
+        let rate = |column| {
+            self.whole(column, 0..=1_000_000_000, "requests per second, a whole number up to 1,000,000,000")
+        };
+        let both = "a number as the other rate, 0 if there are none; both are empty where jobs write as fast as they can";
         let offered = match (rate("offered_writes_s")?, rate("offered_reads_s")?) {
             (None, None) => None,
-            (writes, reads) => Some(Offered { writes_s: writes.unwrap_or(0), reads_s: reads.unwrap_or(0) }),
+            (Some(writes_s), Some(reads_s)) => Some(Offered { writes_s, reads_s }),
+            (None, Some(_)) => return Err(self.wrong("offered_writes_s", both)),
+            (Some(_), None) => return Err(self.wrong("offered_reads_s", both)),
         };
         let load = Load {
             used_bytes,
@@ -139,50 +149,106 @@ impl Row<'_> {
     }
 }
 
+/// `text` as a whole number, if it is one, be it "1920383410176.0" or "1e5".
+fn whole(text: &str) -> Option<u64> {
+    let exact = |number: &f64| (0.0..=EXACT_MAX).contains(number) && number.fract() == 0.0;
+    text.parse().ok().or_else(|| text.parse::<f64>().ok().filter(exact).map(|number| number as u64))
+}
+
 pub(super) fn parse(text: &str, path: &str) -> Result<Measurements, MeasurementError> {
     let wrong = |error| MeasurementError::Csv { path: path.to_owned(), error };
-    let mut reader =
-        csv::ReaderBuilder::new().comment(Some(b'#')).trim(csv::Trim::All).from_reader(text.as_bytes());
+    let nonsense = |line, what| MeasurementError::Nonsense { path: path.to_owned(), line, what };
+    let whole = |what| MeasurementError::Whole { path: path.to_owned(), what };
+    // Every line has the same end, so that lines are numbered as an editor does it.
+    let text = text.replace("\r\n", "\n").replace('\r', "\n") + "\n";
+    let mut reader = csv::ReaderBuilder::new()
+        .comment(Some(b'#'))
+        .trim(csv::Trim::All)
+        .flexible(true)
+        .from_reader(text.as_bytes());
     let heading = reader.headers().map_err(wrong)?.clone();
-    let mut places = vec![None; COLUMNS.len()];
-    for (place, name) in heading.iter().enumerate() {
-        let Some(at) = COLUMNS.iter().position(|column| column.name == name) else {
-            let names = || COLUMNS.iter().map(|column| column.name);
-            return Err(MeasurementError::Unknown {
-                path: path.to_owned(),
-                column: name.to_owned(),
-                nearest: nearest(name, names())
-                    .map_or_else(String::new, |name| format!(", did you mean {name}?")),
-                known: names().collect::<Vec<_>>().join(", "),
-            });
-        };
-        if places[at].replace(place).is_some() {
-            let what = format!("the column {name} is there twice; leave one out");
-            return Err(MeasurementError::Nonsense { path: path.to_owned(), line: 1, what });
-        }
-    }
-    if let Some((column, _)) = COLUMNS.iter().zip(&places).find(|(column, at)| column.needed && at.is_none())
-    {
-        let needed: Vec<&str> =
-            COLUMNS.iter().filter(|column| column.needed).map(|column| column.name).collect();
-        let (path, needed) = (path.to_owned(), needed.join(", "));
-        return Err(MeasurementError::Missing { path, column: column.name, needed });
-    }
+    let places = places(&heading, path)?;
     let mut measurements = Measurements { capacity_bytes: 0, rows: Vec::new() };
-    for fields in reader.records() {
-        let fields = fields.map_err(wrong)?;
-        let line = fields.position().map_or(0, csv::Position::line);
+    let mut fields = csv::StringRecord::new();
+    while reader.read_record(&mut fields).map_err(wrong)? {
+        // Where a record begins is where comments before it do; where it ends is clear.
+        let line = reader.position().line() - 1;
+        if fields.len() != heading.len() {
+            let (fields, columns) = (fields.len(), heading.len());
+            return Err(nonsense(
+                line,
+                format!(
+                    "{fields} fields, but the heading has {columns} columns: leave empty what is not known, and write \
+                     numbers with a point and without separators"
+                ),
+            ));
+        }
         let (capacity, row) = Row { path, line, fields: &fields, places: &places }.measurement()?;
         if measurements.rows.is_empty() {
             measurements.capacity_bytes = capacity;
         } else if capacity != measurements.capacity_bytes {
             let first = measurements.capacity_bytes;
-            let what = format!(
-                "capacity_bytes is {capacity}, in the rows before {first}: a file is about one drive; give each its own"
-            );
-            return Err(MeasurementError::Nonsense { path: path.to_owned(), line, what });
+            return Err(nonsense(
+                line,
+                format!(
+                    "capacity_bytes is {capacity}, in the rows before {first}: a file is about one drive; give each its own"
+                ),
+            ));
+        }
+        if measurements.rows.len() == ROWS_MAX {
+            return Err(whole(format!("more than {ROWS_MAX} rows: one for each rate is enough")));
         }
         measurements.rows.push(row);
     }
+    if measurements.rows.is_empty() {
+        return Err(whole("there are no rows: give one for each rate that was measured".into()));
+    }
     Ok(measurements)
+}
+
+/// Where each of [`COLUMNS`] is in `heading`.
+fn places(heading: &csv::StringRecord, path: &str) -> Result<Vec<Option<usize>>, MeasurementError> {
+    let whole = |what: String| MeasurementError::Whole { path: path.to_owned(), what };
+    match heading.get(0) {
+        None | Some("") if heading.len() < 2 => {
+            return Err(whole("empty: the first line names the columns, each other one is a row".into()));
+        }
+        Some(name) if heading.len() == 1 && name.contains([';', '\t']) => {
+            return Err(whole(
+                "columns are separated by semicolons or tabs: separate them by commas, and write numbers with a point"
+                    .into(),
+            ));
+        }
+        _ => {}
+    }
+    let mut places = vec![None; COLUMNS.len()];
+    for (place, name) in heading.iter().enumerate() {
+        let Some(at) = COLUMNS.iter().position(|column| column.name == name) else {
+            return Err(unknown(name, path));
+        };
+        if places[at].replace(place).is_some() {
+            return Err(whole(format!("the column {name} is there twice; leave one out")));
+        }
+    }
+    let is_missing = |(column, at): &(&Column, &Option<usize>)| column.needed && at.is_none();
+    if let Some((column, _)) = COLUMNS.iter().zip(&places).find(is_missing) {
+        let needed: Vec<&str> =
+            COLUMNS.iter().filter(|column| column.needed).map(|column| column.name).collect();
+        let (path, needed) = (path.to_owned(), needed.join(", "));
+        return Err(MeasurementError::Missing { path, column: column.name, needed });
+    }
+    Ok(places)
+}
+
+/// No column is called `name`. The nearest that there is comes with what it holds: it may have another unit.
+fn unknown(name: &str, path: &str) -> MeasurementError {
+    let names = || COLUMNS.iter().map(|column| column.name);
+    let near = nearest(name, names()).and_then(|near| COLUMNS.iter().find(|column| column.name == near));
+    MeasurementError::Unknown {
+        path: path.to_owned(),
+        column: name.to_owned(),
+        nearest: near
+            .map_or_else(String::new, |near| format!(", did you mean {} ({})?", near.name, near.what)),
+        known: names().collect::<Vec<_>>().join(", "),
+    }
 }

@@ -1,108 +1,235 @@
 //! Whether measurements can be true.
 
-use super::{Measurement, MeasurementError, Measurements, PERCENTILES};
+use std::collections::BTreeMap;
 
-/// Factor by which rows with the same load may differ.
-const SAME_LOAD: f64 = 1.5;
-/// Factor between medians of one file beyond which a row has another unit than the others.
+use super::{KEEPS_UP, Load, Measurement, MeasurementError, Measurements, Offered, PERCENTILES};
+
+/// Factor between the same percentiles of reads in one file beyond which a row has another unit than the others.
 const SAME_UNIT: f64 = 200.0;
-/// What a read of flash takes, in µs, at least and at most, in any drive.
-const READ_US: (f64, f64) = (1.0, 1_000_000.0);
+/// Factor between two percentiles of reads from which on they are in two units.
+const UNIT: f64 = 1000.0;
+/// What a command takes in any drive, in µs: at least, at most half of all reads, at most any.
+const LATENCY_US: [f64; 3] = [1.0, 1e6, 1e8];
+/// Shares of all requests that the percentiles are of.
+const SHARES: [f64; 4] = [0.5, 0.99, 0.999, 0.9999];
+/// Reads a second from which on percentiles are more than chance.
+const READS_MIN: u64 = 100;
+/// Requests that a drive completes in a second at most, as with what is offered.
+const COMPLETED_MAX: f64 = 1e9;
+/// Write amplification: counters are coarse, so it may seem to be a little below 1.
+const WAF: std::ops::RangeInclusive<f64> = 0.95..=100.0;
+/// What is offered by more than this factor may be completed by so much less, and no more.
+const COLLAPSE: f64 = 2.0;
 
 pub(super) fn check(measurements: &Measurements, path: &str) -> Result<(), MeasurementError> {
     let nonsense = |line, what| Err(MeasurementError::Nonsense { path: path.to_owned(), line, what });
+    let capacity_bytes = measurements.capacity_bytes;
+    let mut lines: BTreeMap<Load, u64> = BTreeMap::new();
     for row in &measurements.rows {
-        if let Some(what) = alone(row, measurements.capacity_bytes) {
+        let what = asked(&row.load, capacity_bytes).or_else(|| seen(row));
+        if let Some(what) = what {
+            return nonsense(row.line, what);
+        }
+        // Twice the same would be fitted to and held out.
+        if let Some(before) = lines.insert(row.load, row.line) {
+            return nonsense(
+                row.line,
+                format!(
+                    "the same load as on line {before}: one row for each; leave out the one that is wrong, or give the \
+                     median of both"
+                ),
+            );
+        }
+    }
+    for row in &measurements.rows {
+        if let Some(what) = throughput(row, &measurements.rows) {
             return nonsense(row.line, what);
         }
     }
-    let mut medians: Vec<f64> = measurements.rows.iter().filter_map(|row| row.seen.read_us[0]).collect();
-    medians.sort_by(f64::total_cmp);
-    if let Some(&usual) = medians.get(medians.len() / 2) {
-        for row in &measurements.rows {
-            let Some(read) = row.seen.read_us[0] else { continue };
-            if measurements.is_stable(row) && (read > usual * SAME_UNIT || read * SAME_UNIT < usual) {
-                let what = format!(
-                    "the median of reads is {read} µs, in most other rows about {usual}: is it in another unit? \
-                     Latencies are in µs"
-                );
-                return nonsense(row.line, what);
-            }
+    let stable = || measurements.rows.iter().filter(|row| measurements.is_stable(row));
+    for row in stable() {
+        if let Some(what) = outstanding(row) {
+            return nonsense(row.line, what);
         }
     }
-    for (at, row) in measurements.rows.iter().enumerate() {
-        for before in measurements.rows[..at].iter().filter(|before| before.load == row.load) {
-            if let Some(what) = contradiction(before, row) {
-                return nonsense(row.line, what);
+    for (at, (name, _)) in PERCENTILES.iter().enumerate() {
+        let mut all: Vec<f64> = stable().filter_map(|row| row.seen.read_us[at]).collect();
+        all.sort_by(f64::total_cmp);
+        let Some(&usual) = all.get(all.len() / 2) else { continue };
+        for row in stable() {
+            let Some(read) = row.seen.read_us[at] else { continue };
+            if read > usual * SAME_UNIT || read * SAME_UNIT < usual {
+                return nonsense(
+                    row.line,
+                    format!(
+                        "read_{name}_us is {read}, in most other rows about {usual}: is it in another unit? Latencies are \
+                         in µs"
+                    ),
+                );
             }
         }
     }
     Ok(())
 }
 
-/// What is wrong with a row alone.
-fn alone(row: &Measurement, capacity_bytes: u64) -> Option<String> {
-    let seen = &row.seen;
-    if row.load.used_bytes > capacity_bytes {
-        let used = row.load.used_bytes;
-        return Some(format!("used_bytes is {used}, more than capacity_bytes, {capacity_bytes}"));
+/// What is wrong with what was asked.
+fn asked(load: &Load, capacity_bytes: u64) -> Option<String> {
+    let &Load { used_bytes, jobs, offered, .. } = load;
+    if used_bytes > capacity_bytes {
+        return Some(format!("used_bytes is {used_bytes}, more than capacity_bytes, {capacity_bytes}"));
     }
-    if let Some(offered) = row.load.offered {
-        if offered.writes_s < offered.reads_s {
-            return Some(format!(
-                "offered_writes_s is {}, less than offered_reads_s, {}: the job that is looked at writes as much as it \
-                 reads, and its writes count among them",
-                offered.writes_s, offered.reads_s
-            ));
-        }
-        if offered.reads_s == 0 && seen.read_us.iter().any(Option::is_some) {
-            return Some("latencies of reads, but offered_reads_s is 0".into());
-        }
-        let requests = offered.requests_s() as f64;
-        if let Some(done) = seen.completed_s.filter(|done| *done > 1.05 * requests) {
-            return Some(format!("completed_s is {done}, but only {requests} were offered in a second"));
-        }
+    if used_bytes < capacity_bytes / 100 {
+        return Some(format!(
+            "used_bytes is {used_bytes}, less than a hundredth of capacity_bytes, {capacity_bytes}: is it in another unit? \
+             Leave it empty if all is in use"
+        ));
     }
-    for (name, us) in [("read", &seen.read_us), ("write", &seen.write_us)] {
-        let known: Vec<(&str, f64)> =
-            PERCENTILES.iter().zip(us).filter_map(|((name, _), us)| Some((*name, (*us)?))).collect();
-        for pair in known.windows(2) {
-            let ((low, less), (high, more)) = (pair[0], pair[1]);
-            if less > more {
-                return Some(format!(
-                    "{name}_{low}_us is {less}, more than {name}_{high}_us, {more}: a higher percentile is no shorter"
-                ));
-            }
-        }
+    let Offered { writes_s, reads_s } = offered?;
+    if writes_s == 0 && reads_s == 0 {
+        return Some(
+            "offered_writes_s and offered_reads_s are 0: leave both empty if threads write as fast as they can, else leave \
+             the row out"
+                .into(),
+        );
     }
-    match seen.read_us[0] {
-        Some(read) if read < READ_US.0 => {
-            Some(format!("read_p50_us is {read}: no drive reads flash in that; latencies are in µs"))
-        }
-        Some(read) if read > READ_US.1 => {
-            Some(format!("read_p50_us is {read}, more than a second: latencies are in µs, is this in ns?"))
-        }
-        _ if seen.waf.is_some_and(|waf| !(0.05..=100.0).contains(&waf)) => Some(format!(
-            "waf is {}: it is bytes programmed per byte written, about 1 to 20",
-            seen.waf.unwrap_or_default()
-        )),
-        _ => None,
+    if writes_s < reads_s {
+        return Some(format!(
+            "offered_writes_s is {writes_s}, less than offered_reads_s, {reads_s}: the job that is looked at writes as much \
+             as it reads, and its writes count among them"
+        ));
     }
+    if jobs == 1 && writes_s > reads_s {
+        return Some(format!(
+            "jobs is 1, and that one writes as much as it reads, {reads_s} a second; offered_writes_s is {writes_s}: count \
+             the jobs that write the others"
+        ));
+    }
+    (1..READS_MIN).contains(&reads_s).then(|| {
+        format!(
+            "offered_reads_s is {reads_s}: with less than {READS_MIN} reads a second high percentiles are chance; is it in \
+             thousands?"
+        )
+    })
 }
 
-/// How two rows with the same load contradict each other.
-fn contradiction(before: &Measurement, row: &Measurement) -> Option<String> {
-    let pairs = [
-        ("read_p50_us", before.seen.read_us[0], row.seen.read_us[0]),
-        ("waf", before.seen.waf, row.seen.waf),
-    ];
-    pairs.into_iter().find_map(|(name, a, b)| {
-        let (a, b) = (a?, b?);
-        (a > b * SAME_LOAD || b > a * SAME_LOAD).then(|| {
+/// What is wrong with what was seen, by itself.
+fn seen(row: &Measurement) -> Option<String> {
+    let seen = &row.seen;
+    let has_reads = seen.read_us.iter().any(Option::is_some);
+    match row.load.offered {
+        None if has_reads => {
+            return Some("latencies of reads, but both offered rates are empty: then jobs only write".into());
+        }
+        Some(Offered { reads_s: 0, .. }) if has_reads => {
+            return Some("latencies of reads, but offered_reads_s is 0".into());
+        }
+        Some(offered) => {
+            let requests = offered.requests_s() as f64;
+            if let Some(done) = seen.completed_s.filter(|done| *done > 1.05 * requests) {
+                return Some(format!("completed_s is {done}, but only {requests} were offered in a second"));
+            }
+        }
+        None => {}
+    }
+    if let Some(done) = seen.completed_s.filter(|done| *done > COMPLETED_MAX) {
+        return Some(format!(
+            "completed_s is {done}: no drive completes more than {COMPLETED_MAX} in a second"
+        ));
+    }
+    if let Some(waf) = seen.waf.filter(|waf| !WAF.contains(waf)) {
+        return Some(format!("waf is {waf}: it is bytes programmed per byte written, about 1 to 20"));
+    }
+    for (name, us) in [("read", &seen.read_us), ("write", &seen.write_us)] {
+        if let Some(what) = latencies(name, us) {
+            return Some(what);
+        }
+    }
+    let has_any = has_reads
+        || seen.write_us.iter().any(Option::is_some)
+        || seen.completed_s.is_some()
+        || seen.waf.is_some();
+    (!has_any).then(|| "nothing was measured in this row: leave it out".into())
+}
+
+/// What is wrong with the percentiles of reads or writes.
+fn latencies(kind: &str, us: &[Option<f64>; 4]) -> Option<String> {
+    let known = || PERCENTILES.iter().zip(us).filter_map(|((name, _), us)| Some((*name, (*us)?)));
+    let [least, most_median, most] = LATENCY_US;
+    for (name, us) in known() {
+        if us < least {
+            return Some(format!("{kind}_{name}_us is {us}: no drive answers in that; latencies are in µs"));
+        }
+        if us > most || (kind == "read" && name == "p50" && us > most_median) {
+            let most = if us > most { "100 seconds" } else { "a second" };
+            return Some(format!(
+                "{kind}_{name}_us is {us}, more than {most}: latencies are in µs, is this in ns?"
+            ));
+        }
+    }
+    for ((low, less), (high, more)) in known().zip(known().skip(1)) {
+        if less > more {
+            return Some(format!(
+                "{kind}_{low}_us is {less}, more than {kind}_{high}_us, {more}: a higher percentile is no shorter"
+            ));
+        }
+        // Writes that wait for room may well be so much slower than those that find it.
+        if kind == "read" && more >= UNIT * less {
+            return Some(format!(
+                "read_{high}_us is {more}, more than {UNIT} times read_{low}_us, {less}: is one of them in another unit? \
+                 Latencies are in µs"
+            ));
+        }
+    }
+    None
+}
+
+/// What is wrong with what was completed, beside other rows with the same jobs.
+fn throughput(row: &Measurement, rows: &[Measurement]) -> Option<String> {
+    let (offered, done) = (row.load.offered?, row.seen.completed_s?);
+    if row.keeps_up() {
+        return None;
+    }
+    let reads_s = offered.reads_s;
+    rows.iter().find_map(|other| {
+        let (most, carried) = (other.load.offered?, other.seen.completed_s?);
+        let rates = Some(Offered { reads_s, ..most });
+        if other.load != (Load { offered: rates, ..row.load }) {
+            return None;
+        }
+        // A drive that is offered more than it carries may complete less than it could, but not for ever less.
+        let is_less = match most.writes_s > offered.writes_s {
+            true => done < KEEPS_UP * carried && other.keeps_up(),
+            false => COLLAPSE * done < carried,
+        };
+        is_less.then(|| {
             format!(
-                "{name} is {b}, on line {} with the same load it is {a}: leave out the row that is wrong, or both",
-                before.line
+                "completed_s is {done} of {} offered, but on line {} it is {carried}: the drive carries that; correct what \
+                 is in another unit, or leave out the row that is wrong",
+                offered.requests_s(),
+                other.line
             )
         })
+    })
+}
+
+/// Little's law: as many requests are outstanding in the mean as come in a second, times the seconds that each takes.
+fn outstanding(row: &Measurement) -> Option<String> {
+    let reads_s = row.load.offered?.reads_s;
+    // Mean of latencies that are as short as their percentiles allow, in µs.
+    let mean = |us: &[Option<f64>; 4]| {
+        let known: Vec<(f64, f64)> =
+            SHARES.iter().zip(us).filter_map(|(&share, us)| Some((share, (*us)?))).collect();
+        let ends = known.iter().skip(1).map(|(share, _)| *share).chain([1.0]);
+        known.iter().zip(ends).map(|((share, us), end)| (end - share) * us).sum::<f64>()
+    };
+    let (reads, writes) = (mean(&row.seen.read_us), mean(&row.seen.write_us));
+    let least = reads_s as f64 * (reads + writes) / 1e6;
+    let depth = row.load.queue_depth;
+    (least > 1.1 * f64::from(depth)).then(|| {
+        format!(
+            "{reads_s} reads a second that take {reads:.0} µs in the mean at least, and as many writes that take \
+             {writes:.0}, are {least:.0} requests outstanding, but queue_depth is {depth}: latencies are in µs, are these in \
+             ns?"
+        )
     })
 }

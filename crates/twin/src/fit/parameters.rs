@@ -261,3 +261,46 @@ pub fn shown(value: f64, unit: &str) -> String {
         _ => format!("{value:.3}"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_set_is_there() {
+        let mut drive = DriveConfig::preset("pm9a3-like").expect("a preset");
+        for (at, parameter) in PARAMETERS.iter().enumerate() {
+            let (low, high) = parameter.range;
+            let value = libm::sqrt(low.max(0.5) * high);
+            let value = if parameter.whole { value.round() } else { value };
+            let before: Vec<f64> = PARAMETERS.iter().map(|other| (other.get)(&drive)).collect();
+            (parameter.set)(&mut drive, value);
+            let near = |a: f64, b: f64| (a / b - 1.0).abs() < 1e-3;
+            assert!(near((parameter.get)(&drive), value), "{}: {}", parameter.name, (parameter.get)(&drive));
+            for (other, before) in
+                PARAMETERS.iter().zip(before).filter(|(other, _)| other.name != parameter.name)
+            {
+                let after = (other.get)(&drive);
+                assert!(
+                    near(after, before),
+                    "{at}: {} changes {}: {before} {after}",
+                    parameter.name,
+                    other.name
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn of_things_one_more_or_less_makes_a_difference() {
+        let number = |name: &str| {
+            PARAMETERS.iter().position(|parameter| parameter.name.contains(name)).expect("there")
+        };
+        let (pages, time) = (number("pages of a step"), number("program time"));
+        let look = |at: f64, difference: f64| libm::exp(beside(pages, libm::log(at), difference));
+        assert!((look(3.0, 0.12) - 4.0).abs() < 1e-9 && (look(3.0, -0.12) - 2.0).abs() < 1e-9);
+        assert!((look(1.0, -0.12) - 1.0).abs() < 1e-9, "there is none below");
+        assert!((look(30.0, 0.12) - 30.0 * libm::exp(0.12)).abs() < 1e-9, "far enough as it is");
+        assert_eq!(beside(time, 13.0, 0.12), 13.12);
+    }
+}

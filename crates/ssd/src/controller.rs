@@ -20,6 +20,7 @@ pub(crate) struct Controller {
     link_mb_s: u64,
     latency_ns: u64,
     jitter_ns: u64,
+    write_jitter_ns: u64,
     chance: Prng,
     firmware_free: SimTime,
     to_drive: Bus,
@@ -36,6 +37,7 @@ impl Controller {
             link_mb_s: u64::from(config.link_mb_s),
             latency_ns: config.latency_ns,
             jitter_ns: config.jitter_ns,
+            write_jitter_ns: config.write_jitter_ns,
             chance: Prng::derive(1, "jitter"),
             firmware_free: SimTime::ZERO,
             to_drive: Bus::default(),
@@ -109,13 +111,17 @@ impl Controller {
 
     /// When the host knows of what was done at `done`.
     #[inline(always)]
-    pub(crate) fn answer(&mut self, done: SimTime) -> SimTime {
-        match self.jitter_ns {
-            0 => done + self.latency_ns,
-            mean => {
-                let gap = -libm::log(1.0 - self.chance.unit()) * mean as f64;
-                done + self.latency_ns + gap as u64
-            }
+    pub(crate) fn answer(&mut self, done: SimTime, is_write: bool) -> SimTime {
+        let beside = if is_write { self.varying(self.write_jitter_ns) } else { 0 };
+        done + self.latency_ns + self.varying(self.jitter_ns) + beside
+    }
+
+    /// An exponentially distributed time of this mean.
+    #[inline(always)]
+    fn varying(&mut self, mean: u64) -> u64 {
+        match mean {
+            0 => 0,
+            mean => (-libm::log(1.0 - self.chance.unit()) * mean as f64) as u64,
         }
     }
 

@@ -44,7 +44,10 @@ pub const MECHANISMS: &[Mechanism] = &[
         name: "free-first placement: stripes",
         off: |drive| drive.ftl.placement = PlacementName::Stripe,
     },
-    Mechanism { name: "variation of the time of a command", off: |drive| drive.controller.jitter_ns = 0 },
+    Mechanism {
+        name: "variation of the time of a command",
+        off: |drive| (drive.controller.jitter_ns, drive.controller.write_jitter_ns) = (0, 0),
+    },
     Mechanism {
         name: "a write buffer of this size: one of 64 MiB",
         off: |drive| drive.controller.write_buffer_bytes = 64 << 20,

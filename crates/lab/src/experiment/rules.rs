@@ -172,6 +172,7 @@ pub(super) const RULES: &[Rule] = &[
             "drive.controller.nvram.write_ns",
             "drive.controller.latency_ns",
             "drive.controller.jitter_ns",
+            "drive.controller.write_jitter_ns",
             "drive.controller.schedule.host_program_ns",
             "drive.controller.schedule.background_read_ns",
             "drive.controller.schedule.background_program_ns",

@@ -26,6 +26,11 @@ pub struct ControllerConfig {
     /// Default 0.
     #[schemars(range(min = 0, max = 1_000_000_000u64))]
     pub jitter_ns: u64,
+    /// Mean in ns of what is added to writes beside that, exponentially distributed: taking up data in the write buffer
+    /// varies by more than a read does. Default 0.
+    #[serde(skip_serializing_if = "is_zero")]
+    #[schemars(range(min = 0, max = 1_000_000_000u64))]
+    pub write_jitter_ns: u64,
     /// Host link rate in MB/s, each way; 0: transfers take no time.
     #[schemars(range(min = 0, max = 1_000_000))]
     pub link_mb_s: u32,
@@ -42,6 +47,10 @@ pub struct ControllerConfig {
     /// Non-volatile write cache.
     #[serde(skip_serializing_if = "NvramConfig::is_default")]
     pub nvram: NvramConfig,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 defaults! {

@@ -284,11 +284,12 @@ impl<F: Inspectable> Drive<F> {
     fn done(&mut self, slot: u32) {
         let now = self.events.now;
         let flight = self.flights.get(slot);
+        let is_write = matches!(flight.work, Work::Write { .. });
         let at = match flight.work {
             Work::Read { range } => self.controller.send(now, range.bytes()),
             _ => now,
         };
-        let at = if self.is_timed() { self.controller.answer(at) } else { at };
+        let at = if self.is_timed() { self.controller.answer(at, is_write) } else { at };
         if self.witness.is_some() {
             self.note_done(slot);
         }

@@ -63,6 +63,29 @@ fn the_variation_is_exponential_and_that_of_the_seed() {
 }
 
 #[test]
+fn writes_vary_by_more() {
+    let mut config = config();
+    config.controller.write_buffer_bytes = 1 << 20;
+    (config.controller.latency_ns, config.controller.write_jitter_ns) = (9_000, 4_000);
+    // Reads do not.
+    assert!(variations(&config, 1, 100).windows(2).all(|two| two[0] == two[1]));
+    let mut sums = Vec::new();
+    for jitter_ns in [0, 1_000] {
+        config.controller.jitter_ns = jitter_ns;
+        let mut drive = build(&config, true, 1).expect("valid");
+        let latency = |at: u64| {
+            // So far apart that each finds an idle drive.
+            let (now, range) = (ns(at * 100_000_000), Range::new(Lba::new(8 * (at % 16)), 8));
+            drive.execute(now, &Command::write(range)).expect("writes").since(now)
+        };
+        let found: Vec<u64> = (0..20_000).map(latency).collect();
+        let least = found.iter().min().expect("some");
+        sums.push(found.iter().map(|latency| latency - least).sum::<u64>() as f64 / found.len() as f64);
+    }
+    assert!((sums[0] / 4_000.0 - 1.0).abs() < 0.03 && (sums[1] / 5_000.0 - 1.0).abs() < 0.03, "{sums:?}");
+}
+
+#[test]
 fn runs_that_only_count_take_no_time() {
     let mut config = config();
     (config.controller.latency_ns, config.controller.jitter_ns) = (9_000, 1_000);

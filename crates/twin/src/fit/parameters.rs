@@ -203,6 +203,14 @@ pub const PARAMETERS: &[Parameter] = &[
         get: |drive| drive.controller.jitter_ns as f64,
         set: |drive, ns| drive.controller.jitter_ns = ns.round() as u64,
     },
+    Parameter {
+        name: "what that of writes is beside it",
+        unit: "ns",
+        range: (50.0, 100_000.0),
+        whole: false,
+        get: |drive| drive.controller.write_jitter_ns.max(50) as f64,
+        set: |drive, ns| drive.controller.write_jitter_ns = ns.round() as u64,
+    },
 ];
 
 /// The least time that a program takes beyond suspend and resume, in ns.

@@ -95,10 +95,10 @@ fn a_drive_is_measured_when_it_was_named_twice() {
         csv.contains("1048576,7,64,5000,5000,10000,64.3,236.5,395.3,528.4,64.3,236.5,395.3,528.4\n"),
         "{csv}"
     );
-    // Once more: nothing is left to do. With more reads a second it is another measurement.
+    // Once more: nothing is left to do. With fewer reads a second it is another measurement.
     let (code, said) = run(&folder, &["--yes", "drive"]);
     assert_eq!((code, asked(&folder).len()), (Some(0), 6), "{said}");
-    let (code, said) = run(&folder, &["--yes", "drive", "--rates", "6000", "--reads", "6000"]);
+    let (code, said) = run(&folder, &["--yes", "drive", "--rates", "6000", "--reads", "4000"]);
     assert_eq!((code, asked(&folder).len()), (Some(0), 7), "{said}");
     // And what it writes is what a fit reads.
     let read = folder.strobe(&["twin", "fit", "my.csv", "--out", "my.toml", "--tiny"]);

@@ -6,6 +6,7 @@
 //! names a victim; only the mapping scheme touches flash.
 
 mod capacity;
+mod firmware;
 mod free;
 mod frontier;
 pub mod gc;
@@ -19,6 +20,7 @@ mod validity;
 pub mod wear;
 
 pub use capacity::{Capacity, CapacityError, Demand};
+pub use firmware::{MergeCost, SortCost};
 pub use gc::{Allocation, GcStream, Migration, Temperature};
 pub use map::blocks::{BlockMap, BlockMapConfig, BlockMapError, BlockScheme, LogVictim};
 pub use map::page::{Marks, PageMap, PageMapConfig, Refresh, SlcConfig, TranslationConfig, WhenFull};

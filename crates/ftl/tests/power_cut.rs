@@ -115,7 +115,8 @@ fn any_choices(rng: &mut Prng) -> (GeometrySpec, PageMapConfig, WearConfig, Timi
         gc_stream: if pick(&[0, 1]) == 0 { GcStream::Own } else { GcStream::Host },
         net_blocks: pick(&[1, 1, 2]),
         migration: [Migration::None, Migration::HotCold, Migration::Sorted][pick(&[0, 0, 1, 2]) as usize],
-        allocation: [Allocation::Fifo, Allocation::Adaptive][pick(&[0, 1]) as usize],
+        allocation: [Allocation::Fifo, Allocation::Adaptive, Allocation::AboveAverage]
+            [pick(&[0, 1, 2]) as usize],
         leveling: [None, Some(Leveling::Swap { threshold: 2 }), Some(Leveling::DualPool { threshold: 2 })]
             [pick(&[0, 0, 1, 2]) as usize],
         virtual_map_entries: if translation.is_some() { 0 } else { pick(&[0, 3, 40]) },

@@ -43,6 +43,8 @@ pub struct GcResult {
     pub wear_units_moved: u64,
     /// Blocks emptied because they had been read too often or had lain too long; among `victims`.
     pub refreshed_blocks: u64,
+    /// Time of the drive's processor for sorting and merges (`drive.controller.upkeep`), in ns.
+    pub firmware_ns: u64,
 }
 
 counters_of! {
@@ -149,6 +151,7 @@ impl GcResult {
             wear_blocks,
             wear_units_moved,
             refreshed_blocks,
+            firmware_ns,
         } = stats.gc;
         let copies_per_erase = ratio(units_moved, victims);
         Self {
@@ -161,6 +164,7 @@ impl GcResult {
             wear_blocks,
             wear_units_moved,
             refreshed_blocks,
+            firmware_ns,
         }
     }
 }

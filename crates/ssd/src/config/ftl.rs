@@ -27,7 +27,7 @@ pub struct FtlConfig {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0.0, max = 1000.0))]
     pub over_provisioning: Option<f64>,
-    /// Which erased block is opened next: fifo, least-erased or adaptive. Default fifo.
+    /// Which erased block is opened next: fifo, least-erased, adaptive or above-average. Default fifo.
     #[serde(default)]
     pub allocation: AllocationName,
     /// On which die the next pages are written: free-first or stripe. Default free-first.
@@ -268,8 +268,11 @@ pub enum AllocationName {
     Fifo,
     /// The one erased least often: dynamic wear levelling.
     LeastErased,
-    /// The most worn one for cold data, the least worn one for all other data (FeGC).
+    /// The most worn one for cold data, the least worn one for all other data (FeGC, taken to its end).
     Adaptive,
+    /// For cold data the least worn one of those erased more often than the average block, or the most worn one if there is
+    /// none; for all other data the least worn one (FeGC: Kwon et al. 2011).
+    AboveAverage,
 }
 
 /// Ways of static wear levelling.

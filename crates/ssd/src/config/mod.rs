@@ -11,7 +11,7 @@ mod nand;
 mod nvram;
 mod page_times;
 
-pub use controller::{ControllerConfig, ScheduleTable, TrimConfig};
+pub use controller::{ControllerConfig, ScheduleTable, TrimConfig, UpkeepTable};
 pub use ftl::{
     AllocationName, CopyMode, FtlConfig, LogVictimName, PlacementName, RefreshTable, SlcCacheTable,
     TranslationTable, WearLevelingConfig, WearLevelingName, WhenFullName,

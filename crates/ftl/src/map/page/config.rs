@@ -7,6 +7,7 @@ use super::refresh::Refresh;
 use super::sharing::Sharing;
 use super::slc::SlcConfig;
 use super::translation::TranslationConfig;
+use crate::SortCost;
 use crate::capacity::{Capacity, Demand};
 use crate::frontier::Frontier;
 use crate::gc::{Allocation, GcStream, Migration, Temperature};
@@ -31,6 +32,8 @@ pub struct PageMapConfig {
     pub net_blocks: u32,
     /// How valid units are sorted before they are moved.
     pub migration: Migration,
+    /// What sorting costs beside flash operations; only [`Migration::Sorted`] sorts.
+    pub sort_cost: SortCost,
     /// What makes a unit hot.
     pub temperature: Temperature,
     /// Which erased block is opened next.
@@ -74,6 +77,7 @@ impl PageMapConfig {
             fault_reserve: 0,
             net_blocks: 1,
             migration: Migration::None,
+            sort_cost: SortCost { call_ns: 0, unit_ns: 0 },
             temperature: Temperature::UpdateCount,
             allocation: Allocation::Fifo,
             leveling: None,

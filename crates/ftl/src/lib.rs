@@ -23,7 +23,9 @@ pub use capacity::{Capacity, CapacityError, Demand};
 pub use firmware::{MergeCost, SortCost};
 pub use gc::{Allocation, GcStream, Migration, Temperature};
 pub use map::blocks::{BlockMap, BlockMapConfig, BlockMapError, BlockScheme, LogVictim};
-pub use map::page::{Marks, PageMap, PageMapConfig, Refresh, SlcConfig, TranslationConfig, WhenFull};
+pub use map::page::{
+    Marks, PageMap, PageMapConfig, Refresh, SlcConfig, TranslationConfig, WhenFull, WhenMapFull,
+};
 pub use recovery::{Recovery, RecoveryError};
 pub use stats::{CopyStats, FtlStats, GcStats, MergeStats, SlcStats, TranslationStats};
 pub use wear::WearSummary;

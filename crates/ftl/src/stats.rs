@@ -35,6 +35,9 @@ counters! {
         pub third_owner_units: u64,
         /// Of these, because the virtual map was full.
         pub map_full_units: u64,
+        /// Units of earlier logical copies that were read and programmed after all, so that a full virtual map could take
+        /// another one; not among `physical_units`.
+        pub late_units: u64,
     }
 
     /// What the SLC cache has done.

@@ -396,13 +396,19 @@ pub(super) const RULES: &[Rule] = &[
         counts: |e| e.drive.ftl.wear_leveling.kind == WearLevelingName::SwLeveler,
     },
     Rule {
-        keys: &["drive.ftl.virtual_map_entries"],
+        keys: &["drive.ftl.virtual_map_entries", "drive.ftl.virtual_map_full"],
         switches: &["drive.ftl.copy_mode"],
         wants: "drive.ftl.copy_mode = \"logical\"",
         counts: |e| e.drive.ftl.copy_mode == CopyMode::Logical,
     },
     Rule {
-        keys: &["drive.ftl.map_blocks"],
+        keys: &["drive.ftl.map_flush_entries"],
+        switches: &["drive.ftl.mapping"],
+        wants: "drive.ftl.mapping = \"page\"; other maps are found again without a journal of their changes",
+        counts: |e| e.drive.ftl.mapping == "page",
+    },
+    Rule {
+        keys: &["drive.ftl.map_blocks", "drive.ftl.map_flush_entries"],
         switches: &["drive.ftl.durable_map"],
         wants: "drive.ftl.durable_map = true",
         counts: |e| e.drive.ftl.durable_map,

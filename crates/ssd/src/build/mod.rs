@@ -256,6 +256,8 @@ pub(crate) fn map_config(
             // Addresses and virtual numbers share one range.
             CopyMode::Logical => config.ftl.virtual_map_entries.min(u32::MAX - 1 - geometry.units()),
         },
+        when_map_full: config.ftl.virtual_map_full.get(),
+        flush_entries: (config.ftl.map_flush_entries > 0).then_some(config.ftl.map_flush_entries),
         translation: (Mapping::named(&config.ftl.mapping) == Some(Mapping::Dftl))
             .then(|| translation(config)),
         marks: (gc.mode == GcMode::Background).then(|| marks::of(config, geometry, logical_units)),

@@ -55,6 +55,7 @@ use config::{HOST, Roles};
 use entries::Entries;
 pub use refresh::Refresh;
 use sharing::Sharing;
+pub use sharing::WhenMapFull;
 use slc::SlcCache;
 pub use slc::{SlcConfig, WhenFull};
 use store::MapStore;

@@ -14,6 +14,7 @@ mod controller;
 mod device;
 mod drive;
 mod error;
+mod fat;
 mod latency;
 mod limits;
 mod nvram;

@@ -95,7 +95,8 @@ pub(crate) fn checked(config: &DriveConfig) -> Result<(Geometry, u32), BuildErro
     let logical = config.logical_units();
     match u32::try_from(logical) {
         Ok(units) if units > 0 && units < u32::MAX => {
-            config.controller.nvram.check(logical * u64::from(geometry.sectors_per_unit()))?;
+            let sectors = logical * u64::from(geometry.sectors_per_unit());
+            config.controller.nvram.check(sectors, nand.data == DataMode::Bytes)?;
             // What is impossible has been refused for that; now for what is merely out of range.
             config.check()?;
             check_marks(config, &geometry, units)?;

@@ -17,6 +17,7 @@ mod image;
 mod misuse;
 mod nvram;
 mod nvram_cut;
+mod nvram_fat;
 mod power_cut;
 mod regressions;
 mod setup;

@@ -2,8 +2,8 @@
 
 use crate::setup::{ERASE, Host as _, PROGRAM, READ, T0, TRANSFER, closed, config, unit_writes, write_unit};
 use strobe_ssd::{
-    AllocationName, DriveConfig, DriveStats, GcStreamName, Inspect as _, MigrationName, POLICIES, Simulated,
-    UpkeepTable, build,
+    AllocationName, DriveConfig, DriveStats, GcStreamName, MigrationName, POLICIES, Simulated, UpkeepTable,
+    build,
 };
 
 /// Random writes one at a time to a drive that was filled: what they cost, and when the last one was complete.

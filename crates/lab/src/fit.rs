@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use strobe_ssd::Range;
 use strobe_types::{Lba, Op, Request, SECTOR_BYTES, counters};
 use strobe_workload::trace::TraceRecord;
 
@@ -134,12 +135,7 @@ impl Fitter {
         record: &TraceRecord,
     ) -> Result<impl Iterator<Item = Request> + use<>, FitError> {
         let op = record.op;
-        if record.backwards && self.open_loop {
-            if self.late == Late::Refuse {
-                return Err(FitError::Backwards);
-            }
-            self.changes.late += 1;
-        }
+        self.check_time(record)?;
         let (start, end) = if op == Op::Flush { (0, 0) } else { self.sectors(record)? };
         let longest = match op {
             Op::Trim => u64::from(u32::MAX),
@@ -153,6 +149,41 @@ impl Fitter {
             Request::new(op, Lba::new(from), (end - from).min(longest) as u32)
         });
         Ok(flush.into_iter().chain(pieces))
+    }
+
+    fn check_time(&mut self, record: &TraceRecord) -> Result<(), FitError> {
+        if record.backwards && self.open_loop {
+            if self.late == Late::Refuse {
+                return Err(FitError::Backwards);
+            }
+            self.changes.late += 1;
+        }
+        Ok(())
+    }
+
+    /// The source range of a copy that goes to byte `to`. Copies are not wrapped or cut: one that does not fit is dropped.
+    pub(crate) fn source(
+        &mut self,
+        record: &TraceRecord,
+        to: Option<u64>,
+    ) -> Result<Option<(Range, Option<Lba>)>, FitError> {
+        self.check_time(record)?;
+        let mut strict = Self { fit: Fit::Refuse, ..*self };
+        let mut sectors = |offset| strict.sectors(&TraceRecord { offset, ..*record });
+        let fitted = sectors(record.offset).and_then(|source| match to {
+            None => Ok((source, None)),
+            Some(to) => Ok((source, Some(Lba::new(sectors(to)?.0)))),
+        });
+        match fitted {
+            Ok(((start, end), to)) if end - start <= u64::from(u32::MAX) => {
+                Ok(Some((Range::new(Lba::new(start), (end - start) as u32), to)))
+            }
+            Err(error) if self.fit == Fit::Refuse => Err(error),
+            _ => {
+                self.changes.dropped += 1;
+                Ok(None)
+            }
+        }
     }
 
     /// The sectors `start..end` that a record with data means on this drive.
@@ -204,10 +235,12 @@ impl Fitter {
 
 #[cfg(test)]
 mod tests {
+    use strobe_workload::trace::Detail;
+
     use super::*;
 
     fn record(op: Op, offset: u64, bytes: u64) -> TraceRecord {
-        TraceRecord { time_ns: 0, backwards: false, op, offset, bytes, position: 1 }
+        TraceRecord { time_ns: 0, backwards: false, op, offset, bytes, detail: Detail::Plain, position: 1 }
     }
 
     fn one(fitter: &mut Fitter, r: &TraceRecord) -> Vec<(u64, u32)> {
@@ -280,6 +313,24 @@ mod tests {
         assert_eq!(f.changes, Changes { split: 1, ..Changes::default() });
         assert_eq!(one(&mut f, &record(Op::Read, 0, 1 << 30)), [(0, 2 << 20)]);
         assert_eq!(f.changes.split, 1, "1 GiB is not longer than 1 GiB");
+    }
+
+    #[test]
+    fn a_copy_fits_whole_or_is_dropped() {
+        let copy = |offset: u64, bytes: u64, to: u64, fit| {
+            let mut f = Fitter::new(fit, Late::Refuse, 100, false);
+            let source = f.source(&record(Op::Read, offset * 512, bytes), Some(to * 512));
+            (source, f.changes.dropped)
+        };
+        for fit in [Fit::Refuse, Fit::Wrap, Fit::Clip] {
+            let fits = Some((Range::new(Lba::new(3), 2), Some(Lba::new(98))));
+            assert_eq!(copy(3, 1024, 98, fit), (Ok(fits), 0));
+        }
+        for (offset, bytes, to) in [(99, 1024, 0), (0, 1024, 99), (0, 700, 4), (0, 0, 4)] {
+            assert!(copy(offset, bytes, to, Fit::Refuse).0.is_err(), "{offset} {bytes} {to}");
+            assert_eq!(copy(offset, bytes, to, Fit::Wrap), (Ok(None), 1));
+            assert_eq!(copy(offset, bytes, to, Fit::Clip), (Ok(None), 1));
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 
-use strobe_ssd::{Command, Range};
+use strobe_ssd::{Command, Hint, Range};
 use strobe_types::{SECTOR_BYTES, SimTime};
 
 /// The form of a trace.
@@ -13,10 +13,12 @@ pub enum TraceForm {
     Fio,
     /// What blkparse prints: nanoseconds, sectors; one event D per request.
     Blkparse,
+    /// Strobe's own: copies and all ranges of a trim as they are.
+    Strobe,
 }
 
-/// Writes a trace. Each range of a discard is a request of its own there, and so is each source of a copy, as
-/// a read: neither form can say more.
+/// Writes a trace. Where the form cannot say more, each range of a discard is a request of its own, and so is each source
+/// of a copy, as a read.
 pub struct Recorder {
     out: BufWriter<File>,
     form: TraceForm,
@@ -32,6 +34,9 @@ impl Recorder {
     /// A trace that goes to `file`, with times since `start`.
     pub fn new(file: File, form: TraceForm, start: SimTime) -> io::Result<Self> {
         let mut out = BufWriter::new(file);
+        if form == TraceForm::Strobe {
+            writeln!(out, "strobe trace 1")?;
+        }
         if form == TraceForm::Fio {
             writeln!(out, "fio version 3 iolog\n0 {DEVICE} add\n0 {DEVICE} open")?;
         }
@@ -39,6 +44,13 @@ impl Recorder {
     }
 
     pub(crate) fn command(&mut self, now: SimTime, command: &Command<'_>) {
+        if self.form == TraceForm::Strobe {
+            let rows = rows(now.since(self.start), command);
+            if self.failed.is_none() {
+                self.failed = self.out.write_all(rows.as_bytes()).err();
+            }
+            return;
+        }
         match *command {
             Command::Read { range } => self.line(now, ("read", "R"), range),
             Command::Write { range, fua, .. } => {
@@ -74,6 +86,8 @@ impl Recorder {
                 let (offset, bytes) = (lba * SECTOR_BYTES, sectors * SECTOR_BYTES);
                 writeln!(self.out, "{} {DEVICE} {action} {offset} {bytes}", ns / 1000)
             }
+            // Its rows are written elsewhere.
+            TraceForm::Strobe => Ok(()),
             TraceForm::Blkparse => {
                 let (s, ns, n) = (ns / 1_000_000_000, ns % 1_000_000_000, self.sequence);
                 let head = format_args!("254,0 0 {n} {s}.{ns:09} 0 D {rwbs}");
@@ -95,5 +109,72 @@ impl Recorder {
             writeln!(self.out, "{} {DEVICE} close", self.last_us)?;
         }
         self.out.flush()
+    }
+}
+
+/// A command in Strobe's own form, one row for each of its ranges.
+fn rows(ns: u64, command: &Command<'_>) -> String {
+    let row = |what: &str, range: Range| {
+        let (offset, bytes) = (range.lba.get() * SECTOR_BYTES, u64::from(range.sectors) * SECTOR_BYTES);
+        format!("{ns} {what} {offset} {bytes}")
+    };
+    let all = |what: &str, ranges: &[Range], end: &str| {
+        let numbered = ranges.iter().enumerate();
+        let line = |(at, &range): (usize, &Range)| match at {
+            0 => format!("{}{end}\n", row(what, range)),
+            _ => format!("{}\n", row("+", range)),
+        };
+        numbered.map(line).collect()
+    };
+    match *command {
+        Command::Read { range } => row("read", range) + "\n",
+        Command::Write { range, hint: Hint::Metadata, .. } => row("meta", range) + "\n",
+        Command::Write { range, .. } | Command::WriteZeroes { range, deallocate: false } => {
+            row("write", range) + "\n"
+        }
+        Command::WriteZeroes { range, deallocate: true } => row("trim", range) + "\n",
+        Command::Flush => format!("{ns} flush\n"),
+        Command::Deallocate(ranges) => all("trim", ranges, ""),
+        Command::Copy { destination, sources } => {
+            all("copy", sources, &format!(" {}", destination.get() * SECTOR_BYTES))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read as _;
+
+    use strobe_types::Lba;
+
+    use super::*;
+
+    #[test]
+    fn what_is_recorded_reads_back_range_by_range() {
+        let range = |lba, sectors| Range::new(Lba::new(lba), sectors);
+        let path = std::env::temp_dir().join(format!("strobe-record-{}", std::process::id()));
+        let mut recorder =
+            Recorder::new(File::create(&path).expect("a file"), TraceForm::Strobe, SimTime::from_ns(100))
+                .expect("begins");
+        let at = |ns: u64| SimTime::from_ns(100 + ns);
+        let trims = [range(0, 8), range(16, 1)];
+        let sources = [range(40, 8), range(64, 16)];
+        for (ns, command) in [
+            (0, Command::Write { range: range(8, 8), fua: true, hint: Hint::None }),
+            (5, Command::Write { range: range(8, 1), fua: false, hint: Hint::Metadata }),
+            (7, Command::Deallocate(&trims)),
+            (9, Command::Copy { destination: Lba::new(128), sources: &sources }),
+            (9, Command::Flush),
+            (12, Command::Read { range: range(8, 8) }),
+        ] {
+            recorder.command(at(ns), &command);
+        }
+        recorder.finish().expect("written");
+        let mut text = String::new();
+        File::open(&path).expect("there").read_to_string(&mut text).expect("text");
+        std::fs::remove_file(&path).expect("removed");
+        let expected = "strobe trace 1\n0 write 4096 4096\n5 meta 4096 512\n7 trim 0 4096\n7 + 8192 512\n\
+                        9 copy 20480 4096 65536\n9 + 32768 8192\n9 flush\n12 read 4096 4096\n";
+        assert_eq!(text, expected);
     }
 }

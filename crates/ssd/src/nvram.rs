@@ -20,6 +20,7 @@ use strobe_types::{Geometry, Lba, Lpn, SimTime};
 
 use crate::command::Hint;
 use crate::config::{NvramConfig, NvramPolicyName};
+use crate::fat::metadata_sectors;
 use crate::stats::NvramStats;
 
 /// When something is on flash, and the number of its departure.
@@ -31,6 +32,8 @@ enum Admission {
     All,
     /// Those to units with these numbers.
     Units(Vec<Range<u64>>),
+    /// Those to the first so many units, which the boot sector of a FAT volume has told.
+    Fat(u64),
     Metadata,
 }
 
@@ -89,6 +92,7 @@ impl<P: Payload> Nvram<P> {
         let admission = match config.policy {
             NvramPolicyName::Lru => Admission::All,
             NvramPolicyName::Hint => Admission::Metadata,
+            NvramPolicyName::Fat => Admission::Fat(0),
             NvramPolicyName::LbaRange => {
                 let units = config
                     .ranges
@@ -138,11 +142,22 @@ impl<P: Payload> Nvram<P> {
         self.leaving.values().any(|leaving| leaving.units.iter().any(|(unit, _)| *unit == lpn))
     }
 
+    /// The host writes `boot` to the first sector: if it is that of a FAT volume, what comes before its data area belongs here
+    /// from now on; if it is not, nothing does.
+    #[cold]
+    pub(crate) fn learn(&mut self, boot: &[u8], geometry: &Geometry) {
+        if let Admission::Fat(units) = &mut self.admission {
+            let sectors = metadata_sectors(boot).unwrap_or(0);
+            *units = sectors.div_ceil(u64::from(geometry.sectors_per_unit()));
+        }
+    }
+
     /// Whether a write of `lpn` belongs here.
     pub(crate) fn takes(&self, lpn: Lpn, hint: Hint) -> bool {
         let admitted = match &self.admission {
             Admission::All => true,
             Admission::Units(ranges) => ranges.iter().any(|units| units.contains(&u64::from(lpn.get()))),
+            Admission::Fat(units) => u64::from(lpn.get()) < *units,
             Admission::Metadata => hint == Hint::Metadata,
         };
         admitted || self.holds(lpn) || self.is_leaving(lpn)

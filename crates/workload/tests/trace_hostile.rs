@@ -16,7 +16,7 @@ const SAMPLES: [&[u8]; 4] = [
 ];
 
 /// One good line of every text format, so that mutations reach deep into each parser.
-const LINES: [&str; 8] = [
+const LINES: [&str; 9] = [
     "128166372003061629,hm,1,Read,383496192,32768,413\n",
     "0.5 0 10 8 1\n",
     "48513000 0 10 8 0\n",
@@ -24,6 +24,7 @@ const LINES: [&str; 8] = [
     "419,W,8792731648,16384,1577808144360767\n",
     "1538323200,12910952,128,0,1063\n",
     "254,0 0 6 0.000000256 35 D RM 16968 + 8 [dd]\n",
+    "strobe trace 1\n5 copy 0 4096 8192\n5 + 4096 512\n6 trim 0 512\n6 + 512 512\n",
     "fio version 2 iolog\nf add\nf wait 9 0\nf read 0 4096\n",
 ];
 

@@ -10,7 +10,9 @@ use clap::{Args, Subcommand, ValueEnum};
 use indicatif::ProgressBar;
 use strobe_cli::output::{Output, Sink};
 use strobe_cli::report;
-use strobe_lab::linux::{DRIVE_SETS, FileSystem, LinuxRun, LinuxRunError};
+use strobe_lab::linux::{
+    DRIVE_SETS, Ext4Discard, F2fsCleaning, FileSystem, LinuxRun, LinuxRunError, Switches,
+};
 use strobe_lab::{Experiment, load_drive_table};
 use strobe_linux::kernel::{self, BuildOptions, Extra, KernelError};
 use strobe_linux::{Clock, DiskOptions, Machine, Recorder, Stream, TraceForm};
@@ -103,6 +105,13 @@ struct RunArgs {
     /// Options of the mount, separated by commas
     #[arg(long, value_name = "OPTIONS", default_value = "", hide_default_value = true)]
     mount_opts: String,
+    /// How F2FS cleans: by reading and writing, or by copy commands of the drive. With --mount-opts mode=lfs it cleans
+    /// rather than fill holes in old segments
+    #[arg(long, value_name = "HOW", value_enum)]
+    f2fs_cleaning: Option<CleaningName>,
+    /// How ext4 discards what it has freed: with each commit many extents in a command or each alone, or not at all
+    #[arg(long, value_name = "HOW", value_enum)]
+    ext4_discard: Option<DiscardName>,
     /// More arguments for mkfs, separated by spaces
     #[arg(
         long,
@@ -146,7 +155,7 @@ struct RunArgs {
     #[arg(long, value_name = "S", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     stall_limit: u64,
     /// Write what the guest asks of its disk to FILE, from power-on to power-off: blkparse's text if FILE ends in
-    /// .blkparse, else fio's I/O log
+    /// .blkparse, Strobe's own form, which has copies and all ranges of discards, if it ends in .strobe, else fio's I/O log
     #[arg(long, value_name = "FILE|-")]
     trace: Option<String>,
     /// Write the kernel's messages to FILE
@@ -165,6 +174,40 @@ struct RunArgs {
     /// What to run, and its arguments
     #[arg(last = true, value_name = "COMMAND", num_args = 1..)]
     command: Vec<String>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum CleaningName {
+    /// Reading and writing
+    Move,
+    /// Copy commands (drive.ftl.copy_mode says what they cost)
+    Copy,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum DiscardName {
+    /// Up to 64 extents in a command, as far as the drive takes so many ranges
+    Batched,
+    /// A command for each extent
+    Single,
+    /// None
+    Off,
+}
+
+impl RunArgs {
+    fn switches(&self) -> Switches {
+        Switches {
+            f2fs_cleaning: self.f2fs_cleaning.map(|how| match how {
+                CleaningName::Move => F2fsCleaning::Move,
+                CleaningName::Copy => F2fsCleaning::Copy,
+            }),
+            ext4_discard: self.ext4_discard.map(|how| match how {
+                DiscardName::Batched => Ext4Discard::Batched,
+                DiscardName::Single => Ext4Discard::Single,
+                DiscardName::Off => Ext4Discard::Off,
+            }),
+        }
+    }
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -366,8 +409,11 @@ impl Outputs {
 
 /// Writes down what the guest asks of its disk.
 fn recorder(args: &RunArgs, file: File) -> Result<Recorder, Failure> {
-    let is_blkparse = args.trace.as_ref().is_some_and(|name| name.ends_with(".blkparse"));
-    let form = if is_blkparse { TraceForm::Blkparse } else { TraceForm::Fio };
+    let form = match args.trace.as_deref().and_then(|name| name.rsplit_once('.')) {
+        Some((_, "blkparse")) => TraceForm::Blkparse,
+        Some((_, "strobe")) => TraceForm::Strobe,
+        _ => TraceForm::Fio,
+    };
     Recorder::new(file, form, SimTime::ZERO)
         .map_err(|error| Failure::Run(anyhow!("--trace: cannot write the trace: {error}")))
 }
@@ -395,7 +441,7 @@ fn run(args: &RunArgs) -> Result<(), Failure> {
         ..Machine::new(kernel)
     };
     let script = |text: &String| strobe_linux::job::Run::must_succeed(["sh", "-e", "-c", text]);
-    let run = LinuxRun {
+    let mut run = LinuxRun {
         experiment: experiment(&args.drive, &args.sets, args.seed)?,
         machine,
         file_system: args.fs.file_system(),
@@ -407,6 +453,7 @@ fn run(args: &RunArgs) -> Result<(), Failure> {
         fsck: args.fsck,
         with: args.with.clone(),
     };
+    args.switches().apply(&mut run).map_err(|reason| Failure::Request(anyhow!(reason)))?;
     let outputs = Outputs::of(args, &run.machine.kernel)?;
     let mut log = outputs.log.as_ref().map(Output::open).transpose()?;
     let mut log_file = log.as_ref().map(Sink::file).transpose()?;

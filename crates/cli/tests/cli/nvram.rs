@@ -52,6 +52,7 @@ fn a_cache_that_makes_no_sense_is_refused_with_key_and_cure() {
             vec![BYTES.to_owned(), lba_range.clone(), nvram("ranges=[{ first_sector = 1279, sectors = 2 }]")],
             &["drive.controller.nvram: ranges", "2 sectors from sector 1279", "1280"],
         ),
+        (vec![BYTES.to_owned(), nvram("policy=fat")], &["drive.nand.data = \"bytes\"", "lba-range"]),
         (
             vec![nvram("ranges=[{ first_sector = 1 }]")],
             &["drive.controller.nvram.ranges[0].sectors is missing"],
@@ -66,7 +67,7 @@ fn a_cache_that_makes_no_sense_is_refused_with_key_and_cure() {
         ),
         (vec![nvram("ranges=[3]")], &["drive.controller.nvram.ranges[0] = 3", "a table"]),
         (vec![nvram("ranges=3")], &["drive.controller.nvram.ranges = 3", "a list in brackets"]),
-        (vec![nvram("policy=fifo")], &["drive.controller.nvram.policy", "lru, lba-range, hint"]),
+        (vec![nvram("policy=fifo")], &["drive.controller.nvram.policy", "lru, lba-range, fat, hint"]),
         (vec![nvram("bytes=-1")], &["drive.controller.nvram.bytes = -1", "from 0 to"]),
         (vec![nvram("size=1")], &["drive.controller.nvram.size", "bytes"]),
     ] {

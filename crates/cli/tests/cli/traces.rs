@@ -220,3 +220,68 @@ fn a_device_file_is_not_mistaken_for_a_trace() {
         folder.replay("/dev/null", format, &[]).refused(&["/dev/null"]);
     }
 }
+
+/// Sectors of a mapping unit, in bytes.
+const UNIT: u64 = 4096;
+
+#[test]
+fn copies_and_trims_of_several_ranges_are_replayed_as_such() {
+    let folder = Folder::new();
+    let rows = [
+        "strobe trace 1".to_owned(),
+        format!("0 write 0 {}", 64 * UNIT),
+        format!("10 copy 0 {UNIT} {}", 100 * UNIT),
+        format!("10 + {} {UNIT}", 5 * UNIT),
+        format!("20 trim 0 {UNIT}"),
+        format!("20 + {} {}", 5 * UNIT, 2 * UNIT),
+        format!("20 + {} {UNIT}", 9 * UNIT),
+        "30 flush".to_owned(),
+    ];
+    folder.write("t", rows.join("\n"));
+    let result = folder.replay("t", "strobe", &[]).ok().json();
+    let host = |kind: &str, what: &str| result["host"][kind][what].as_u64().expect("a count");
+    assert_eq!((host("copy", "commands"), host("copy", "bytes")), (1, 2 * UNIT));
+    assert_eq!((host("trim", "commands"), host("trim", "bytes")), (1, 4 * UNIT));
+    assert_eq!(result["trace"]["requests"]["copy"], 1);
+    assert_eq!(result["copy"]["physical_units"], 2);
+    let logical = folder.replay("t", "strobe", &["--set", "drive.ftl.copy_mode=logical"]).ok().json();
+    assert_eq!(logical["copy"]["logical_units"], 2);
+}
+
+#[test]
+fn trims_that_follow_each_other_become_commands_of_several_ranges() {
+    let folder = Folder::new();
+    let mut log = "fio version 3 iolog\n0 f add\n".to_owned();
+    for at in 0..10u64 {
+        log += &format!("{at} f trim {} 4096\n", at * 2 * UNIT);
+    }
+    log += "11 f write 0 4096\n12 f trim 8192 4096\n12 f trim 12288 4096\n";
+    folder.write("t", &log);
+    let trims = |ranges: &str| {
+        let set = format!("workload.trim_ranges={ranges}");
+        let result = folder.replay("t", "fio", &["--set", &set]).ok().json();
+        let bytes = result["host"]["trim"]["bytes"].as_u64().expect("a count");
+        assert_eq!(bytes, 12 * UNIT, "{ranges}");
+        result["host"]["trim"]["commands"].as_u64().expect("a count")
+    };
+    assert_eq!([trims("1"), trims("4"), trims("64")], [12, 4, 2]);
+    let refused = ["--set", "workload.trim_ranges=64", "--set", "drive.controller.limits.trim_ranges=4"];
+    let ended = folder.replay("t", "fio", &refused);
+    assert_eq!(ended.code, 1, "{ended:?}");
+    ended.says(&["trim", "4"]);
+}
+
+#[test]
+fn writes_that_a_trace_marks_as_metadata_go_to_a_cache_for_them() {
+    let folder = Folder::new();
+    let lines: String = (0..20u64)
+        .map(|n| {
+            format!("8,0 0 {n} 0.{n:09} 1 D {} {} + 8 [x]\n", if n % 4 == 0 { "WSM" } else { "WS" }, n * 8)
+        })
+        .collect();
+    folder.write("t", lines);
+    let hint = ["--set", "drive.controller.nvram.bytes=65536", "--set", "drive.controller.nvram.policy=hint"];
+    let result = folder.replay("t", "blkparse", &hint).ok().json();
+    assert_eq!(result["nvram"]["write_units"], 5);
+    assert_eq!(result["host"]["pages_written"], 20);
+}

@@ -168,6 +168,10 @@ pub(super) const RULES: &[Rule] = &[
             "drive.controller.trim.jump_ns",
             "drive.controller.trim.adjacent_ns",
             "drive.controller.trim.mib_ns",
+            "drive.controller.upkeep.sort_ns",
+            "drive.controller.upkeep.sort_unit_ns",
+            "drive.controller.upkeep.merge_ns",
+            "drive.controller.upkeep.merge_unit_ns",
             "drive.controller.nvram.read_ns",
             "drive.controller.nvram.write_ns",
             "drive.controller.latency_ns",
@@ -289,10 +293,26 @@ pub(super) const RULES: &[Rule] = &[
         counts: |e| e.drive.controller.nvram.policy == NvramPolicyName::LbaRange,
     },
     Rule {
-        keys: &["drive.ftl.log_blocks"],
+        keys: &["drive.controller.upkeep.sort_ns", "drive.controller.upkeep.sort_unit_ns"],
+        switches: &["drive.ftl.gc.migration"],
+        wants: "drive.ftl.gc.migration = \"sorted\"",
+        counts: |e| e.drive.ftl.gc.migration == MigrationName::Sorted && !maps_blocks(e),
+    },
+    Rule {
+        keys: &[
+            "drive.ftl.log_blocks",
+            "drive.controller.upkeep.merge_ns",
+            "drive.controller.upkeep.merge_unit_ns",
+        ],
         switches: &["drive.ftl.mapping"],
         wants: "drive.ftl.mapping = \"replacement-block\", \"log-block\" or \"fast\"",
         counts: maps_blocks,
+    },
+    Rule {
+        keys: &["drive.ftl.log_victim"],
+        switches: &["drive.ftl.mapping"],
+        wants: "drive.ftl.mapping = \"log-block\"; fast merges its oldest log, replacement-block its longest chain",
+        counts: |e| e.drive.ftl.mapping == "log-block",
     },
     Rule {
         keys: &[
@@ -377,13 +397,19 @@ pub(super) const RULES: &[Rule] = &[
         counts: |e| e.drive.ftl.wear_leveling.kind == WearLevelingName::SwLeveler,
     },
     Rule {
-        keys: &["drive.ftl.virtual_map_entries"],
+        keys: &["drive.ftl.virtual_map_entries", "drive.ftl.virtual_map_full"],
         switches: &["drive.ftl.copy_mode"],
         wants: "drive.ftl.copy_mode = \"logical\"",
         counts: |e| e.drive.ftl.copy_mode == CopyMode::Logical,
     },
     Rule {
-        keys: &["drive.ftl.map_blocks"],
+        keys: &["drive.ftl.map_flush_entries"],
+        switches: &["drive.ftl.mapping"],
+        wants: "drive.ftl.mapping = \"page\"; other maps are found again without a journal of their changes",
+        counts: |e| e.drive.ftl.mapping == "page",
+    },
+    Rule {
+        keys: &["drive.ftl.map_blocks", "drive.ftl.map_flush_entries"],
         switches: &["drive.ftl.durable_map"],
         wants: "drive.ftl.durable_map = true",
         counts: |e| e.drive.ftl.durable_map,

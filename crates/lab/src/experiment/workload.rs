@@ -63,6 +63,11 @@ pub struct TraceConfig {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1_000_000_000))]
     pub time_unit_ns: Option<u64>,
+    /// Trims that follow each other directly in the trace become one command of up to so many ranges, issued when the last of
+    /// them comes; neighbours become one range. 1: each is a command of its own, as the trace says. Default 1.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    #[schemars(range(min = 1, max = 256))]
+    pub trim_ranges: u32,
     /// Replay the trace this many times, one after the other. Default 1.
     #[serde(default = "once")]
     #[schemars(range(min = 1, max = 1_000_000))]
@@ -81,6 +86,14 @@ impl Late {
 
 fn once() -> u32 {
     1
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn is_one(number: &u32) -> bool {
+    *number == 1
 }
 
 /// Where requests come from.

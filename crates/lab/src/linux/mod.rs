@@ -2,6 +2,7 @@
 
 mod file_system;
 mod result;
+mod switches;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -14,6 +15,7 @@ use strobe_types::SimTime;
 
 pub use file_system::FileSystem;
 pub use result::LinuxResult;
+pub use switches::{Ext4Discard, F2fsCleaning, Switches};
 
 use crate::machine::Stopwatch;
 use crate::{Experiment, RunError, runner};

@@ -1,7 +1,7 @@
 //! The host's side of a run: hands requests to the drive, takes samples, reports.
 
 use strobe_nand::Occupancy;
-use strobe_ssd::{CommandError, DriveStats, HostQueue, Pacing, Simulated};
+use strobe_ssd::{Command, CommandError, DriveStats, HostQueue, Pacing, Simulated};
 use strobe_types::{Request, SimTime};
 
 use super::{Observer, Progress};
@@ -194,8 +194,13 @@ impl<'a> Host<'a> {
 
     /// Mapping units that a request covers, if it is aligned to them.
     pub(super) fn pages_of(&self, request: &Request) -> u64 {
+        self.pages_in(request.sectors)
+    }
+
+    /// Mapping units that so many sectors fill.
+    pub(super) fn pages_in(&self, sectors: u32) -> u64 {
         let shift = self.drive.geometry().unit_shift();
-        (u64::from(request.sectors) + ((1u64 << shift) - 1)) >> shift
+        (u64::from(sectors) + ((1u64 << shift) - 1)) >> shift
     }
 
     /// Hands a batch to the drive; with power cuts ahead one request at a time, as what has been completed
@@ -229,6 +234,24 @@ impl<'a> Host<'a> {
         self.count(ran as u64, batch[..ran].iter().map(|request| self.pages_of(request)).sum());
         self.keep_house()?;
         result
+    }
+
+    /// Hands over a command of several ranges or with a hint, which covers so many host pages; then samples and reports as
+    /// due.
+    pub(super) fn send(
+        &mut self,
+        command: &Command<'_>,
+        arrival: Option<SimTime>,
+        pages: u64,
+    ) -> Result<(), Stop> {
+        self.queue.send(&mut *self.drive, arrival, command).map_err(Stop::Drive)?;
+        if let Some(power) = &mut self.power
+            && let Some(back) = power.after_command(&mut self.drive, self.requests)?
+        {
+            self.queue = self.queue.restarted(back);
+        }
+        self.count(1, pages);
+        self.keep_house()
     }
 
     /// So many more requests were issued, of so many host pages together.

@@ -1,5 +1,6 @@
 //! Runs an experiment: prefill, warm-up, measurement.
 
+mod assemble;
 mod generate;
 mod host;
 mod jobs;

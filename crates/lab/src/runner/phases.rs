@@ -222,7 +222,8 @@ impl<'a> Runner<'a> {
         let limit = run.measure.and_then(|amount| amount.pages(capacity));
         host.begin_measuring(limit)?;
         let replayed = self.trace.insert(Replayed::default());
-        replay(host, trace, limit, replayed)?;
+        let takes_hints = self.experiment.drive.controller.nvram.takes_hints();
+        replay(host, trace, takes_hints, limit, replayed)?;
         host.end_window()?;
         let reached = limit.is_some_and(|limit| host.phase.pages >= limit);
         Ok(if reached { EndedBy::Measure } else { EndedBy::Trace })

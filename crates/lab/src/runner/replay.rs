@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
-use strobe_ssd::Pacing;
+use strobe_ssd::{Command, Hint, Pacing, Range};
 use strobe_types::{Request, SimTime};
-use strobe_workload::trace::{self, Action, SkipReason, TraceError, TraceOptions, TraceReader};
+use strobe_workload::trace::{self, Action, Detail, SkipReason, TraceError, TraceOptions, TraceReader};
 
+use super::assemble::Assembler;
 use super::host::{BATCH, BATCH_PAGES, Host, Stop, closed};
 use crate::RunError;
 use crate::experiment::{PacingName, TraceConfig};
@@ -35,10 +36,12 @@ pub(super) struct Replayed {
     pub(super) arrivals: Option<Arrivals>,
 }
 
-/// Replays the trace as often as is asked for, or up to `limit` host pages; notes in `replayed` what it was.
+/// Replays the trace as often as is asked for, or up to `limit` host pages; notes in `replayed` what it was. Which writes
+/// are metadata is said to a drive that `takes_hints`.
 pub(super) fn replay(
     host: &mut Host<'_>,
     config: &TraceConfig,
+    takes_hints: bool,
     limit: Option<u64>,
     replayed: &mut Replayed,
 ) -> Result<(), Stop> {
@@ -47,7 +50,7 @@ pub(super) fn replay(
     for _ in 0..config.repeat {
         let before: u64 = replayed.summary.requests.values().sum();
         host.set_pacing(pacing)?;
-        replay_once(host, config, limit, replayed)?;
+        replay_once(host, config, takes_hints, limit, replayed)?;
         if limit.is_some_and(|limit| host.phase.pages >= limit) {
             break;
         }
@@ -62,9 +65,47 @@ pub(super) fn replay(
     Ok(())
 }
 
+/// Ordinary requests on their way to the drive.
+struct Batch {
+    requests: Vec<Request>,
+    /// When they come, in open loop.
+    arrivals: Vec<SimTime>,
+    is_open_loop: bool,
+    /// Host pages of them.
+    pages: u64,
+}
+
+impl Batch {
+    fn new(is_open_loop: bool) -> Self {
+        let (requests, arrivals) = (Vec::with_capacity(BATCH), Vec::with_capacity(BATCH));
+        Self { requests, arrivals, is_open_loop, pages: 0 }
+    }
+
+    fn push(&mut self, host: &Host<'_>, request: Request, arrival: SimTime) {
+        self.pages += host.pages_of(&request);
+        self.requests.push(request);
+        if self.is_open_loop {
+            self.arrivals.push(arrival);
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        self.requests.len() >= BATCH || self.pages >= BATCH_PAGES
+    }
+
+    fn issue(&mut self, host: &mut Host<'_>) -> Result<(), Stop> {
+        let result = host.issue(&self.requests, &self.arrivals);
+        self.requests.clear();
+        self.arrivals.clear();
+        self.pages = 0;
+        result
+    }
+}
+
 fn replay_once(
     host: &mut Host<'_>,
     config: &TraceConfig,
+    takes_hints: bool,
     limit: Option<u64>,
     replayed: &mut Replayed,
 ) -> Result<(), Stop> {
@@ -74,38 +115,62 @@ fn replay_once(
     let (mut arrived, mut last) = (0, host.queue.finished());
     let mut fitter = Fitter::new(config.fit, config.late, host.drive.sectors(), is_open_loop);
     let start = host.queue.finished();
-    let mut batch: Vec<Request> = Vec::with_capacity(BATCH);
-    let mut arrivals: Vec<SimTime> = Vec::with_capacity(BATCH);
+    let mut batch = Batch::new(is_open_loop);
+    let mut assembler = Assembler::new(config.trim_ranges);
     let mut result = Ok(());
-    let mut batch_pages = 0;
     while result.is_ok() {
-        let reached = limit.is_some_and(|limit| host.phase.pages + batch_pages >= limit);
+        let reached = limit.is_some_and(|limit| host.phase.pages + batch.pages >= limit);
         let record = if reached { None } else { reader.next().transpose()? };
-        if let Some(record) = &record {
-            let requests = fitter.requests(record).map_err(|error| RunError::Fit {
+        if let Some(command) = assembler.complete_before(record.as_ref()) {
+            *summary.requests.entry(command.name().to_owned()).or_default() += 1;
+            (arrived, last) = (arrived + 1, last.max(command.arrival));
+            match command.as_request() {
+                Some(request) => batch.push(host, request, command.arrival),
+                None => {
+                    result = batch.issue(host).and_then(|()| {
+                        let pages = command.ranges().iter().map(|range| host.pages_in(range.sectors)).sum();
+                        let arrival = is_open_loop.then_some(command.arrival);
+                        host.send(&command.command(), arrival, pages)
+                    });
+                }
+            }
+        }
+        if let Some(record) = &record
+            && result.is_ok()
+        {
+            let arrival = start + record.time_ns;
+            let misfit = |error| RunError::Fit {
                 path: config.path.clone(),
                 place: if config.format == "blktrace" { "record" } else { "line" },
                 position: record.position,
                 error,
-            })?;
-            for request in requests {
-                batch_pages += host.pages_of(&request);
-                *summary.requests.entry(request.op.name().to_owned()).or_default() += 1;
-                batch.push(request);
-                if is_open_loop {
-                    last = last.max(start + record.time_ns);
-                    arrived += 1;
-                    arrivals.push(start + record.time_ns);
+            };
+            if Assembler::takes(record) {
+                assembler.take(record, arrival, &mut fitter).map_err(misfit)?;
+            } else {
+                let is_hinted = takes_hints && record.detail == Detail::Metadata;
+                for request in fitter.requests(record).map_err(misfit)? {
+                    *summary.requests.entry(request.op.name().to_owned()).or_default() += 1;
+                    (arrived, last) = (arrived + 1, last.max(arrival));
+                    if !is_hinted {
+                        batch.push(host, request, arrival);
+                        continue;
+                    }
+                    let range = Range::new(request.lba, request.sectors);
+                    let command = Command::Write { range, fua: false, hint: Hint::Metadata };
+                    let pages = host.pages_of(&request);
+                    result = result
+                        .and_then(|()| batch.issue(host))
+                        .and_then(|()| host.send(&command, is_open_loop.then_some(arrival), pages));
                 }
             }
-            summary.span_bytes = summary.span_bytes.max(record.offset.saturating_add(record.bytes));
+            let end =
+                if let Detail::CopyTo(to) = record.detail { to.max(record.offset) } else { record.offset };
+            summary.span_bytes = summary.span_bytes.max(end.saturating_add(record.bytes));
             summary.duration_ns = summary.duration_ns.max(record.time_ns);
         }
-        if batch.len() >= BATCH || batch_pages >= BATCH_PAGES || record.is_none() {
-            result = host.issue(&batch, &arrivals);
-            batch.clear();
-            arrivals.clear();
-            batch_pages = 0;
+        if result.is_ok() && (batch.is_full() || record.is_none()) {
+            result = batch.issue(host);
         }
         if record.is_none() {
             break;

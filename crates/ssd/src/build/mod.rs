@@ -95,7 +95,8 @@ pub(crate) fn checked(config: &DriveConfig) -> Result<(Geometry, u32), BuildErro
     let logical = config.logical_units();
     match u32::try_from(logical) {
         Ok(units) if units > 0 && units < u32::MAX => {
-            config.controller.nvram.check(logical * u64::from(geometry.sectors_per_unit()))?;
+            let sectors = logical * u64::from(geometry.sectors_per_unit());
+            config.controller.nvram.check(sectors, nand.data == DataMode::Bytes)?;
             // What is impossible has been refused for that; now for what is merely out of range.
             config.check()?;
             check_marks(config, &geometry, units)?;
@@ -209,7 +210,9 @@ pub(crate) fn block_map_config(
         scheme: block_scheme(&config.ftl.mapping)?,
         logical_units,
         log_blocks: config.ftl.log_blocks,
+        log_victim: config.ftl.log_victim.get(),
         fault_reserve: fault_reserve(config.nand.program_fail_rate, geometry),
+        merge_cost: config.controller.upkeep.merge(),
         durable: config.ftl.durable_map,
     })
 }
@@ -236,6 +239,7 @@ pub(crate) fn map_config(
             MigrationName::HotCold => Migration::HotCold,
             MigrationName::Sorted => Migration::Sorted,
         },
+        sort_cost: config.controller.upkeep.sort(),
         temperature: match gc.temperature {
             TemperatureName::UpdateCount => Temperature::UpdateCount,
             TemperatureName::UpdateRate => Temperature::UpdateRate,
@@ -245,6 +249,7 @@ pub(crate) fn map_config(
             AllocationName::Fifo => Allocation::Fifo,
             AllocationName::LeastErased => Allocation::LeastErased,
             AllocationName::Adaptive => Allocation::Adaptive,
+            AllocationName::AboveAverage => Allocation::AboveAverage,
         },
         leveling: leveling(&config.ftl.wear_leveling),
         virtual_map_entries: match config.ftl.copy_mode {
@@ -252,6 +257,8 @@ pub(crate) fn map_config(
             // Addresses and virtual numbers share one range.
             CopyMode::Logical => config.ftl.virtual_map_entries.min(u32::MAX - 1 - geometry.units()),
         },
+        when_map_full: config.ftl.virtual_map_full.get(),
+        flush_entries: (config.ftl.map_flush_entries > 0).then_some(config.ftl.map_flush_entries),
         translation: (Mapping::named(&config.ftl.mapping) == Some(Mapping::Dftl))
             .then(|| translation(config)),
         marks: (gc.mode == GcMode::Background).then(|| marks::of(config, geometry, logical_units)),

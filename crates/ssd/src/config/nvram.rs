@@ -12,7 +12,11 @@ pub enum NvramPolicyName {
     Lru,
     /// Those into `ranges`: where a file system keeps its metadata, such as the FATs of VFAT.
     LbaRange,
-    /// Those whose command says that they are metadata; generators and traces say nothing.
+    /// Those before the data area of a FAT volume that begins with the drive: its boot sectors, allocation tables, and the
+    /// root directory of FAT12 and FAT16. Where they lie the drive reads in the boot sector, when the host writes that.
+    Fat,
+    /// Those whose command says that they are metadata: so say traces of blkparse and blktrace (M in RWBS) and Strobe's
+    /// own; generators, other traces and guests say nothing.
     Hint,
 }
 
@@ -40,8 +44,8 @@ pub struct NvramConfig {
     /// Size in bytes, rounded up to whole mapping units. 0: none. Default 0.
     #[schemars(range(min = 0, max = 1_099_511_627_776u64))]
     pub bytes: u64,
-    /// Which writes go to it: lru (all), lba-range (those into ranges) or hint (those marked as
-    /// metadata). Writes to a unit that it holds go to it whatever the policy. Default lru.
+    /// Which writes go to it: lru (all), lba-range (those into ranges), fat (those before the data area of a FAT volume that
+    /// begins with the drive, once the host has written its boot sector) or hint (those marked as metadata). Writes to a unit that it holds go to it whatever the policy. Default lru.
     pub policy: NvramPolicyName,
     /// Sectors whose writes go to it: up to 64 ranges. A mapping unit that a range touches belongs to it.
     /// Only lba-range looks at them, and it needs one at least. Default none.
@@ -65,6 +69,12 @@ pub enum NvramError {
          [{{ first_sector = 0, sectors = 256 }}], or choose lru or hint"
     )]
     NoRanges,
+    /// A boot sector that nobody keeps.
+    #[error(
+        "policy is \"fat\", which reads the boot sector that a host writes: set drive.nand.data = \"bytes\", or give ranges \
+         and choose lba-range"
+    )]
+    NoBytes,
     /// Too many ranges.
     #[error("ranges has {0} entries, at most {max} are possible: join some", max = NVRAM_RANGES_MAX)]
     ManyRanges(usize),
@@ -84,14 +94,20 @@ pub enum NvramError {
 }
 
 impl NvramConfig {
+    /// Whether it matters which writes are marked as metadata.
+    pub fn takes_hints(&self) -> bool {
+        self.bytes > 0 && self.policy == NvramPolicyName::Hint
+    }
+
     pub(super) fn is_default(&self) -> bool {
         *self == Self::default()
     }
 
     /// Whether a drive of `drive_sectors` can have this cache. A size of 0 does not excuse the rest: it may
     /// be what a sweep begins with.
-    pub(crate) fn check(&self, drive_sectors: u64) -> Result<(), NvramError> {
+    pub(crate) fn check(&self, drive_sectors: u64, keeps_bytes: bool) -> Result<(), NvramError> {
         match self.ranges.len() {
+            _ if self.policy == NvramPolicyName::Fat && !keeps_bytes => return Err(NvramError::NoBytes),
             0 if self.policy == NvramPolicyName::LbaRange => return Err(NvramError::NoRanges),
             count if count > NVRAM_RANGES_MAX => return Err(NvramError::ManyRanges(count)),
             _ => {}

@@ -18,7 +18,7 @@ mod write;
 
 use strobe_ftl::{Inspectable, MappingScheme};
 use strobe_nand::{Nand, NandOp, OpCounts, Payload, Unit, When};
-use strobe_types::{Geometry, Lba, Request, SimTime};
+use strobe_types::{Geometry, Lba, Lpn, Request, SimTime};
 
 use self::events::Events;
 use self::flight::{Content, Flights, Work};
@@ -107,10 +107,19 @@ impl<F: MappingScheme> Drive<F> {
 
     /// A drive over `ftl`, found again on flash that had done `before` until then: that is not counted
     /// among what this drive does.
-    pub(crate) fn reopened(ftl: F, controller: &ControllerConfig, before: OpCounts) -> Self {
+    pub(crate) fn reopened(ftl: F, controller: &ControllerConfig, before: OpCounts) -> Self
+    where
+        F: Inspectable,
+    {
         // Content that nobody supplied should differ from that of the sessions before.
         let stamp = before.total(NandOp::Program) << 20;
-        Self { before, stamp, ..Self::new(ftl, controller) }
+        let mut drive = Self { before, stamp, ..Self::new(ftl, controller) };
+        if let Some(nvram) = &mut drive.nvram {
+            let mut first = vec![0; drive.geometry.unit_bytes() as usize];
+            drive.ftl.peek(Lpn::new(0)).copy_to(&mut first);
+            nvram.learn(&first, &drive.geometry);
+        }
+        drive
     }
 
     /// This drive with the chance of `seed`: how much the time of a command varies. Without it, that of the seed 1.

@@ -35,6 +35,9 @@ impl<F: Inspectable> Drive<F> {
             return Ok(Progress::Done(done));
         }
         self.units.clear();
+        if let (0, Content::Bytes(data), Some(nvram)) = (range.lba.get(), content, &mut self.nvram) {
+            nvram.learn(data, &self.geometry);
+        }
         let geometry = self.geometry.clone();
         let ready = self.gather(range.lba, range.sectors, |lpn| content.of(lpn, range, &geometry));
         match fua && self.buffer.is_some() {

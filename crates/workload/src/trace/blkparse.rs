@@ -3,6 +3,7 @@
 use strobe_types::{Op, SECTOR_BYTES};
 
 use super::columns::{Columns, NS_PER_SECOND};
+use super::detail::Detail;
 use super::device::Device;
 use super::line::{Line, open_lines_without_comments};
 use super::problem::Reason;
@@ -91,7 +92,7 @@ fn parse_request<'a>(mut columns: Columns<'a>, time_ns: u64, device: Device<'a>)
         _ => return Err("column RWBS must begin with R, W, D, N or F".into()),
     };
     let without_data = if flush {
-        Line::Record { time_ns, op: Op::Flush, offset: 0, bytes: 0, device }
+        Line::Record { time_ns, op: Op::Flush, offset: 0, bytes: 0, device, detail: Detail::Plain }
     } else {
         Line::Skip(SkipReason::NoData)
     };
@@ -107,7 +108,12 @@ fn parse_request<'a>(mut columns: Columns<'a>, time_ns: u64, device: Device<'a>)
         return Err("column [process] must be in brackets".into());
     }
     match op {
-        Some(op) if bytes > 0 => Ok(Line::Record { time_ns, op, offset, bytes, device }),
+        Some(op) if bytes > 0 => {
+            // M behind the operation: the kernel's REQ_META, which file systems give their metadata.
+            let is_metadata = op == Op::Write && rwbs.contains('M');
+            let detail = if is_metadata { Detail::Metadata } else { Detail::Plain };
+            Ok(Line::Record { time_ns, op, offset, bytes, device, detail })
+        }
         _ => Ok(without_data),
     }
 }
@@ -115,7 +121,7 @@ fn parse_request<'a>(mut columns: Columns<'a>, time_ns: u64, device: Device<'a>)
 #[cfg(test)]
 mod tests {
     use super::super::testing::{fails, read, records, records_of, shown};
-    use super::super::{Action, SkipReason, TraceOptions, from_reader};
+    use super::super::{Action, Detail, SkipReason, TraceOptions, from_reader};
 
     const SAMPLE: &str = "\
 Input file x.blktrace.0 added
@@ -207,5 +213,16 @@ Input file tr.blktrace.0 added
         }
         let joined = format!("{SAMPLE}{SAMPLE}");
         assert!(fails("blkparse", &joined).contains("line 19: a record after the summary"));
+    }
+
+    #[test]
+    fn writes_marked_m_are_metadata_and_reads_are_not() {
+        let (records, _) = read("blkparse", SAMPLE.as_bytes(), &TraceOptions::default());
+        assert!(records.iter().all(|record| record.detail == Detail::Plain), "{records:?}");
+        let queued = TraceOptions { action: Some(Action::Queue), ..TraceOptions::default() };
+        let (records, _) = read("blkparse", SAMPLE.as_bytes(), &queued);
+        let marked: Vec<u64> =
+            records.iter().filter(|r| r.detail == Detail::Metadata).map(|r| r.offset / 512).collect();
+        assert_eq!(marked, [524_352], "FWFSM of the journal, not RM");
     }
 }

@@ -16,6 +16,7 @@
 
 use strobe_types::{Op, SECTOR_BYTES};
 
+use super::detail::Detail;
 use super::device::Device;
 use super::input::Input;
 use super::line::{Line, Source};
@@ -56,6 +57,7 @@ const CATEGORY_WRITE: u32 = 1 << 17;
 const CATEGORY_FLUSH: u32 = 1 << 18;
 const CATEGORY_PASSTHROUGH: u32 = 1 << 25;
 const CATEGORY_NOTIFY: u32 = 1 << 26;
+const CATEGORY_META: u32 = 1 << 28;
 const CATEGORY_DISCARD: u32 = 1 << 29;
 
 struct Records {
@@ -160,6 +162,7 @@ impl Records {
         let offset = sector
             .checked_mul(SECTOR_BYTES)
             .ok_or_else(|| Problem::Malformed(format!("sector {sector} is too large")))?;
+        let is_metadata = op == Op::Write && action & CATEGORY_META != 0;
         let device = self.u32_at(36);
         if device != self.device {
             self.device = device;
@@ -171,6 +174,7 @@ impl Records {
             offset,
             bytes,
             device: Device::Name(&self.device_name),
+            detail: if is_metadata { Detail::Metadata } else { Detail::Plain },
         })
     }
 }

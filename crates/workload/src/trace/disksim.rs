@@ -4,6 +4,7 @@ use strobe_types::{Op, SECTOR_BYTES};
 
 use super::Format;
 use super::columns::{Columns, NS_PER_MILLISECOND};
+use super::detail::Detail;
 use super::line::{Line, open_lines};
 use super::problem::Reason;
 
@@ -25,7 +26,7 @@ fn parse_line(line: &str) -> Result<Line<'_>, Reason> {
     let bytes = columns.scaled("block count", SECTOR_BYTES)?;
     let op = if flags(columns.text("flags")?)? & 1 == 1 { Op::Read } else { Op::Write };
     columns.end()?;
-    Ok(Line::Record { time_ns, op, offset, bytes, device })
+    Ok(Line::Record { time_ns, op, offset, bytes, device, detail: Detail::Plain })
 }
 
 /// DiskSim reads the flags with `%x`.

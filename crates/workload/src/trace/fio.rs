@@ -3,6 +3,7 @@
 use strobe_types::Op;
 
 use super::columns::{Columns, NS_PER_MICROSECOND};
+use super::detail::Detail;
 use super::line::{Line, open_lines};
 use super::problem::Reason;
 use super::{Format, SkipReason};
@@ -64,7 +65,7 @@ impl Log {
         let offset = columns.whole("offset")?;
         let bytes = columns.whole("length")?;
         columns.end()?;
-        Ok(Line::Record { time_ns, op, offset, bytes, device })
+        Ok(Line::Record { time_ns, op, offset, bytes, device, detail: Detail::Plain })
     }
 
     /// `file wait microseconds ignored`

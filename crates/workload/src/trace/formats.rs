@@ -1,7 +1,7 @@
 //! The table of trace formats.
 
 use super::{Format, TraceError};
-use super::{alibaba, blkparse, blktrace, disksim, fio, mqsim, msr, spc, ssdsim, tencent};
+use super::{alibaba, blkparse, blktrace, disksim, fio, mqsim, msr, spc, ssdsim, strobe, tencent};
 
 /// Every format, in the order they are listed to the user.
 pub const FORMATS: &[Format] = &[
@@ -15,6 +15,7 @@ pub const FORMATS: &[Format] = &[
     spc::FORMAT,
     alibaba::FORMAT,
     tencent::FORMAT,
+    strobe::FORMAT,
 ];
 
 /// The format called `name`, or [`TraceError::UnknownFormat`].

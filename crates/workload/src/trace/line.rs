@@ -3,6 +3,7 @@
 use strobe_types::Op;
 
 use super::SkipReason;
+use super::detail::Detail;
 use super::device::Device;
 use super::error::{Position, printable};
 use super::input::Input;
@@ -20,6 +21,7 @@ pub(super) enum Line<'a> {
         offset: u64,
         bytes: u64,
         device: Device<'a>,
+        detail: Detail,
     },
     /// Deliberately ignored.
     Skip(SkipReason),
@@ -126,7 +128,7 @@ mod tests {
     use super::super::testing::{fails, records};
 
     /// A request of each text format.
-    const LINES: [(&str, &str); 9] = [
+    const LINES: [(&str, &str); 10] = [
         ("fio", "fio version 3 iolog\n7 f write 0 4096\n"),
         ("blkparse", "8,0 0 1 0.5 99 D W 0 + 8 [x]\n"),
         ("msr", "128166372003061629,hm,1,Write,0,4096,413\n"),
@@ -136,6 +138,7 @@ mod tests {
         ("spc", "0,0,4096,W,0.5\n"),
         ("alibaba", "419,W,0,4096,1577808144360767\n"),
         ("tencent", "1538323200,0,8,1,1063\n"),
+        ("strobe", "strobe trace 1\n5 write 0 4096\n"),
     ];
 
     #[test]

@@ -12,6 +12,7 @@
 //! line to [`FORMATS`] in `formats.rs`.
 
 mod columns;
+mod detail;
 mod device;
 mod error;
 mod format;
@@ -34,8 +35,10 @@ mod mqsim;
 mod msr;
 mod spc;
 mod ssdsim;
+mod strobe;
 mod tencent;
 
+pub use detail::Detail;
 pub use error::{Position, TraceError};
 pub use format::Format;
 pub use formats::{FORMATS, find_format};

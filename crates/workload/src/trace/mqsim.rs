@@ -4,6 +4,7 @@ use strobe_types::{Op, SECTOR_BYTES};
 
 use super::Format;
 use super::columns::Columns;
+use super::detail::Detail;
 use super::line::{Line, open_lines};
 use super::problem::Reason;
 
@@ -29,7 +30,7 @@ pub(super) fn parse_line(line: &str, unit_ns: u64) -> Result<Line<'_>, Reason> {
     let bytes = columns.scaled("sectors", SECTOR_BYTES)?;
     let op = columns.op("type", &[("0", Op::Write), ("1", Op::Read)])?;
     columns.end()?;
-    Ok(Line::Record { time_ns, op, offset, bytes, device })
+    Ok(Line::Record { time_ns, op, offset, bytes, device, detail: Detail::Plain })
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use strobe_types::Op;
 
 use super::Format;
 use super::columns::Columns;
+use super::detail::Detail;
 use super::device::Device;
 use super::line::{Line, open_lines};
 use super::problem::Reason;
@@ -30,7 +31,7 @@ fn parse_line(line: &str) -> Result<Line<'_>, Reason> {
     // Not used, but its absence means that the line was cut off, perhaps within the size.
     columns.next().ok_or("column ResponseTime is missing")?;
     columns.end()?;
-    Ok(Line::Record { time_ns, op, offset, bytes, device })
+    Ok(Line::Record { time_ns, op, offset, bytes, device, detail: Detail::Plain })
 }
 
 #[cfg(test)]

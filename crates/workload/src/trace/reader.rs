@@ -6,6 +6,7 @@ use std::path::Path;
 
 use strobe_types::Op;
 
+use super::detail::Detail;
 use super::device::{DeviceFilter, Verdict};
 use super::formats::find_format;
 use super::input::Input;
@@ -28,6 +29,8 @@ pub struct TraceRecord {
     pub offset: u64,
     /// Number of bytes; 0 for a flush, and for other requests that the trace says are empty.
     pub bytes: u64,
+    /// What the trace says beyond that.
+    pub detail: Detail,
     /// Line number (text) or record number (binary), from 1.
     pub position: u64,
 }
@@ -109,8 +112,10 @@ impl TraceReader {
             Ok(None) => return self.end().map(|()| None),
             Err(problem) => return Err(self.located(problem)),
         };
-        let (time_ns, op, offset, bytes, device) = match line {
-            Line::Record { time_ns, op, offset, bytes, device } => (time_ns, op, offset, bytes, device),
+        let (time_ns, op, offset, bytes, device, detail) = match line {
+            Line::Record { time_ns, op, offset, bytes, device, detail } => {
+                (time_ns, op, offset, bytes, device, detail)
+            }
             Line::Nothing => return Ok(None),
             Line::Skip(reason) => {
                 self.skipped.count(reason);
@@ -129,6 +134,11 @@ impl TraceReader {
         if offset.checked_add(bytes).is_none() {
             return Err(self.located(Problem::Malformed("the end of the request is too large".into())));
         }
+        if let Detail::CopyTo(to) = detail
+            && to.checked_add(bytes).is_none()
+        {
+            return Err(self.located(Problem::Malformed("the end of the destination is too large".into())));
+        }
         let (first_ns, largest_ns) = self.times_ns.unwrap_or((time_ns, time_ns));
         self.times_ns = Some((first_ns, largest_ns.max(time_ns)));
         Ok(Some(TraceRecord {
@@ -137,6 +147,7 @@ impl TraceReader {
             op,
             offset,
             bytes,
+            detail,
             position: self.source.position().number(),
         }))
     }

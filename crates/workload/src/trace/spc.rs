@@ -4,6 +4,7 @@ use strobe_types::{Op, SECTOR_BYTES};
 
 use super::Format;
 use super::columns::{Columns, NS_PER_SECOND};
+use super::detail::Detail;
 use super::line::{Line, open_lines};
 use super::problem::Reason;
 
@@ -25,7 +26,7 @@ fn parse_line(line: &str) -> Result<Line<'_>, Reason> {
     let bytes = columns.whole("size")?;
     let op = columns.op("opcode", &[("R", Op::Read), ("W", Op::Write)])?;
     let time_ns = columns.decimal("timestamp", NS_PER_SECOND)?;
-    Ok(Line::Record { time_ns, op, offset, bytes, device })
+    Ok(Line::Record { time_ns, op, offset, bytes, device, detail: Detail::Plain })
 }
 
 #[cfg(test)]

@@ -266,6 +266,8 @@ impl<'a> Host<'a> {
                     && match controller.nvram.policy {
                         NvramPolicyName::Lru => true,
                         NvramPolicyName::Hint => hint == Hint::Metadata,
+                        // These drives hold no volume.
+                        NvramPolicyName::Fat => false,
                         NvramPolicyName::LbaRange => controller.nvram.ranges.iter().any(|kept| {
                             let (start, end) = (kept.first_sector, kept.first_sector + kept.sectors);
                             range.lba.get() >= start && range.lba.get() + u64::from(range.sectors) <= end

@@ -1,0 +1,160 @@
+//! Switches of a guest's file systems, which this project's kernel patches add: no need to know their files in sysfs.
+
+use strobe_linux::job::Step;
+
+use super::{FileSystem, LinuxRun};
+
+/// How F2FS moves what lives in the segments that it cleans.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum F2fsCleaning {
+    /// By reading and writing.
+    Move,
+    /// By asking the drive to copy: logical copy, where the drive does it so.
+    Copy,
+}
+
+/// How ext4 tells the drive which blocks it has freed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ext4Discard {
+    /// With each commit, up to 64 extents in a command, as far as the drive takes so many ranges.
+    Batched,
+    /// With each commit, a command for each extent.
+    Single,
+    /// Not at all.
+    Off,
+}
+
+/// Switches that were set.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Switches {
+    /// How F2FS cleans.
+    pub f2fs_cleaning: Option<F2fsCleaning>,
+    /// How ext4 discards.
+    pub ext4_discard: Option<Ext4Discard>,
+}
+
+impl Switches {
+    /// Sets them in `run`, before what else is done before the measured window; or why they would do nothing.
+    pub fn apply(self, run: &mut LinuxRun) -> Result<(), String> {
+        let disk = &run.machine.disk;
+        let mut steps = Vec::new();
+        if let Some(cleaning) = self.f2fs_cleaning {
+            if run.file_system != FileSystem::F2fs {
+                return Err("--f2fs-cleaning counts with --fs f2fs only".into());
+            }
+            let value = match cleaning {
+                F2fsCleaning::Move => "0",
+                F2fsCleaning::Copy if disk.copy => "1",
+                F2fsCleaning::Copy => {
+                    return Err("--f2fs-cleaning copy asks the drive to copy: leave out --no-copy".into());
+                }
+            };
+            steps.push(set("f2fs", "gc_logical_copy", value));
+        }
+        if let Some(discard) = self.ext4_discard {
+            let given = || run.mount_options.split(',').find(|option| option.ends_with("discard"));
+            if run.file_system != FileSystem::Ext4 {
+                return Err("--ext4-discard counts with --fs ext4 only".into());
+            }
+            if let Some(option) = given() {
+                return Err(format!(
+                    "--ext4-discard and --mount-opts {option} say the same: leave one of them out"
+                ));
+            }
+            if discard != Ext4Discard::Off && disk.discard_segments == 0 {
+                return Err(
+                    "--ext4-discard needs a drive that takes discards: --discard-segments above 0".into()
+                );
+            }
+            let option = if discard == Ext4Discard::Off { "nodiscard" } else { "discard" };
+            let separator = if run.mount_options.is_empty() { "" } else { "," };
+            run.mount_options = format!("{}{separator}{option}", run.mount_options);
+            match discard {
+                Ext4Discard::Batched => steps.push(set("ext4", "mb_discard_batch", "64")),
+                Ext4Discard::Single => steps.push(set("ext4", "mb_discard_batch", "1")),
+                Ext4Discard::Off => {}
+            }
+        }
+        run.setup.splice(0..0, steps);
+        Ok(())
+    }
+}
+
+fn set(kind: &str, name: &str, value: &str) -> Step {
+    Step::Set { path: format!("/sys/fs/{kind}/vda/{name}"), value: value.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::{Path, PathBuf};
+
+    use strobe_linux::Machine;
+
+    use super::*;
+    use crate::Experiment;
+
+    fn run(file_system: FileSystem) -> LinuxRun {
+        let experiment = Experiment::from_table(toml::Table::new(), &[], Path::new("")).expect("defaults");
+        LinuxRun {
+            experiment,
+            machine: Machine::new(PathBuf::from("kernel")),
+            file_system,
+            is_made: false,
+            mkfs_options: Vec::new(),
+            mount_options: String::new(),
+            setup: vec![Step::Sync],
+            command: Vec::new(),
+            fsck: false,
+            with: Vec::new(),
+        }
+    }
+
+    const NONE: Switches = Switches { f2fs_cleaning: None, ext4_discard: None };
+
+    #[test]
+    fn switches_are_set_first_and_discards_are_asked_for_in_the_mount() {
+        for (cleaning, value) in [(F2fsCleaning::Move, "0"), (F2fsCleaning::Copy, "1")] {
+            let mut run = run(FileSystem::F2fs);
+            run.mount_options = "mode=lfs".into();
+            Switches { f2fs_cleaning: Some(cleaning), ..NONE }.apply(&mut run).expect("applies");
+            assert_eq!(run.setup, [set("f2fs", "gc_logical_copy", value), Step::Sync]);
+            assert_eq!(run.mount_options, "mode=lfs");
+        }
+        let discards = [
+            (Ext4Discard::Batched, "", Some("64"), "discard"),
+            (Ext4Discard::Single, "commit=1", Some("1"), "commit=1,discard"),
+            (Ext4Discard::Off, "", None, "nodiscard"),
+        ];
+        for (discard, options, batch, expected) in discards {
+            let mut run = run(FileSystem::Ext4);
+            run.mount_options = options.into();
+            Switches { ext4_discard: Some(discard), ..NONE }.apply(&mut run).expect("applies");
+            let mut steps: Vec<Step> =
+                batch.map(|batch| set("ext4", "mb_discard_batch", batch)).into_iter().collect();
+            steps.push(Step::Sync);
+            assert_eq!((run.setup, &run.mount_options[..]), (steps, expected));
+        }
+    }
+
+    #[test]
+    fn switches_that_would_do_nothing_are_refused_with_the_cure() {
+        let refused = |file_system, switches: Switches, change: &dyn Fn(&mut LinuxRun)| {
+            let mut run = run(file_system);
+            change(&mut run);
+            let before = (run.setup.clone(), run.mount_options.clone());
+            let message = switches.apply(&mut run).expect_err("refused");
+            assert_eq!((run.setup, run.mount_options), before, "nothing was changed");
+            message
+        };
+        let copy = Switches { f2fs_cleaning: Some(F2fsCleaning::Copy), ..NONE };
+        let batched = Switches { ext4_discard: Some(Ext4Discard::Batched), ..NONE };
+        let nothing = |_: &mut LinuxRun| {};
+        assert!(refused(FileSystem::Ext4, copy, &nothing).contains("--fs f2fs"));
+        assert!(refused(FileSystem::F2fs, batched, &nothing).contains("--fs ext4"));
+        assert!(refused(FileSystem::F2fs, copy, &|run| run.machine.disk.copy = false).contains("--no-copy"));
+        let none = |run: &mut LinuxRun| run.machine.disk.discard_segments = 0;
+        assert!(refused(FileSystem::Ext4, batched, &none).contains("--discard-segments"));
+        let twice = |run: &mut LinuxRun| run.mount_options = "noatime,discard".into();
+        assert!(refused(FileSystem::Ext4, batched, &twice).contains("--mount-opts discard"));
+    }
+}

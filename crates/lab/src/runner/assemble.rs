@@ -1,0 +1,215 @@
+//! Commands of several ranges, put together from the records of a trace.
+
+use strobe_ssd::{Command, Range};
+use strobe_types::{Lba, Op, Request, SimTime};
+use strobe_workload::trace::{Detail, TraceRecord};
+
+use crate::fit::{FitError, Fitter};
+
+/// A command that is not an ordinary request.
+pub(super) struct Assembled {
+    /// Where it copies its ranges to; `None`: it trims them.
+    destination: Option<Lba>,
+    ranges: Vec<Range>,
+    /// When its last range came.
+    pub(super) arrival: SimTime,
+}
+
+impl Assembled {
+    pub(super) fn command(&self) -> Command<'_> {
+        match self.destination {
+            Some(destination) => Command::Copy { destination, sources: &self.ranges },
+            None => Command::Deallocate(&self.ranges),
+        }
+    }
+
+    /// What a summary counts it as.
+    pub(super) fn name(&self) -> &'static str {
+        if self.destination.is_some() { "copy" } else { Op::Trim.name() }
+    }
+
+    /// The same as an ordinary request, if it is one: a trim of one range.
+    pub(super) fn as_request(&self) -> Option<Request> {
+        match (self.destination, &self.ranges[..]) {
+            (None, &[range]) => Some(Request::new(Op::Trim, range.lba, range.sectors)),
+            _ => None,
+        }
+    }
+
+    pub(super) fn ranges(&self) -> &[Range] {
+        &self.ranges
+    }
+}
+
+/// Puts the records of a trace together to commands.
+pub(super) struct Assembler {
+    /// Ranges of trims that follow each other and become one command; 1: only those that the trace says are one.
+    trim_ranges: usize,
+    open: Option<Assembled>,
+    /// Whether the trim or copy that a range goes on with was dropped.
+    is_dropping: bool,
+}
+
+impl Assembler {
+    pub(super) fn new(trim_ranges: u32) -> Self {
+        Self { trim_ranges: trim_ranges as usize, open: None, is_dropping: false }
+    }
+
+    /// The command that is complete now, as `record` is none of its ranges; without a record the trace has ended. It
+    /// comes before what the record asks for.
+    pub(super) fn complete_before(&mut self, record: Option<&TraceRecord>) -> Option<Assembled> {
+        let open = self.open.as_ref()?;
+        let goes_on = record.is_some_and(|record| match record.detail {
+            Detail::More => true,
+            Detail::Plain if record.op == Op::Trim => {
+                open.destination.is_none() && open.ranges.len() < self.trim_ranges
+            }
+            _ => false,
+        });
+        if goes_on { None } else { self.open.take() }
+    }
+
+    /// Whether `record` is for [`Assembler::take`] rather than ordinary requests.
+    pub(super) fn takes(record: &TraceRecord) -> bool {
+        record.op == Op::Trim || matches!(record.detail, Detail::CopyTo(_) | Detail::More)
+    }
+
+    /// Takes the next record, a range, after [`Assembler::complete_before`].
+    pub(super) fn take(
+        &mut self,
+        record: &TraceRecord,
+        arrival: SimTime,
+        fitter: &mut Fitter,
+    ) -> Result<(), FitError> {
+        let is_more = record.detail == Detail::More;
+        if !is_more {
+            self.is_dropping = false;
+        }
+        if record.op != Op::Trim {
+            return self.take_source(record, arrival, fitter);
+        }
+        for Request { lba, sectors, .. } in fitter.requests(record)? {
+            let open =
+                self.open.get_or_insert_with(|| Assembled { destination: None, ranges: Vec::new(), arrival });
+            open.arrival = arrival;
+            let joins = self.trim_ranges > 1 && !is_more;
+            match open.ranges.last_mut() {
+                Some(last)
+                    if joins
+                        && last.lba.get() + u64::from(last.sectors) == lba.get()
+                        && last.sectors.checked_add(sectors).is_some() =>
+                {
+                    last.sectors += sectors;
+                }
+                _ => open.ranges.push(Range::new(lba, sectors)),
+            }
+        }
+        Ok(())
+    }
+
+    fn take_source(
+        &mut self,
+        record: &TraceRecord,
+        arrival: SimTime,
+        fitter: &mut Fitter,
+    ) -> Result<(), FitError> {
+        if self.is_dropping {
+            return Ok(());
+        }
+        let to = if let Detail::CopyTo(to) = record.detail { Some(to) } else { None };
+        match (fitter.source(record, to)?, &mut self.open) {
+            (Some((range, Some(destination))), _) => {
+                self.open = Some(Assembled { destination: Some(destination), ranges: vec![range], arrival });
+            }
+            (Some((range, None)), Some(open)) => {
+                open.ranges.push(range);
+                open.arrival = arrival;
+            }
+            // Half a copy is another one.
+            _ => (self.open, self.is_dropping) = (None, true),
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fit::{Fit, Late};
+
+    const S: u64 = 512;
+
+    fn record(op: Op, first: u64, sectors: u64, detail: Detail) -> TraceRecord {
+        let (offset, bytes) = (first * S, sectors * S);
+        TraceRecord { time_ns: 0, backwards: false, op, offset, bytes, detail, position: 1 }
+    }
+
+    /// What `records` come to, in words.
+    fn commands(trim_ranges: u32, records: &[TraceRecord]) -> Vec<String> {
+        let mut fitter = Fitter::new(Fit::Clip, Late::Refuse, 1000, false);
+        let mut assembler = Assembler::new(trim_ranges);
+        let mut out = Vec::new();
+        for record in records.iter().map(Some).chain([None]) {
+            if let Some(done) = assembler.complete_before(record) {
+                let ranges: Vec<String> = done
+                    .ranges()
+                    .iter()
+                    .map(|range| format!("{}+{}", range.lba.get(), range.sectors))
+                    .collect();
+                let to = done.destination.map_or(String::new(), |to| format!(" to {}", to.get()));
+                out.push(format!("{} {}{to}", done.name(), ranges.join(" ")));
+            }
+            let Some(record) = record else { break };
+            match Assembler::takes(record) {
+                true => assembler.take(record, SimTime::ZERO, &mut fitter).expect("fits"),
+                false => {
+                    out.extend(fitter.requests(record).expect("fits").map(|one| one.op.name().to_owned()))
+                }
+            }
+        }
+        out
+    }
+
+    #[test]
+    fn ranges_of_one_command_come_together_and_others_stay_apart() {
+        let records = [
+            record(Op::Trim, 0, 1, Detail::Plain),
+            record(Op::Trim, 5, 1, Detail::More),
+            record(Op::Trim, 6, 1, Detail::More),
+            record(Op::Trim, 7, 1, Detail::Plain),
+            record(Op::Write, 7, 1, Detail::Plain),
+            record(Op::Read, 20, 2, Detail::CopyTo(100 * S)),
+            record(Op::Read, 30, 3, Detail::More),
+            record(Op::Read, 40, 1, Detail::CopyTo(200 * S)),
+            record(Op::Flush, 0, 0, Detail::Plain),
+        ];
+        let expected =
+            ["trim 0+1 5+1 6+1", "trim 7+1", "write", "copy 20+2 30+3 to 100", "copy 40+1 to 200", "flush"];
+        assert_eq!(commands(1, &records), expected);
+    }
+
+    #[test]
+    fn trims_that_follow_each_other_are_joined_up_to_the_limit() {
+        let plain = |first| record(Op::Trim, first, 1, Detail::Plain);
+        let mut records: Vec<_> = [0, 1, 10, 20, 30].map(plain).to_vec();
+        records.push(record(Op::Read, 0, 1, Detail::Plain));
+        records.push(plain(40));
+        assert_eq!(commands(3, &records), ["trim 0+2 10+1 20+1", "trim 30+1", "read", "trim 40+1"]);
+        assert_eq!(commands(256, &records), ["trim 0+2 10+1 20+1 30+1", "read", "trim 40+1"]);
+        let apart = commands(1, &records);
+        assert_eq!(apart.iter().filter(|command| command.starts_with("trim")).count(), 6, "{apart:?}");
+    }
+
+    #[test]
+    fn half_a_copy_is_no_copy() {
+        let records = [
+            record(Op::Read, 20, 2, Detail::CopyTo(100 * S)),
+            record(Op::Read, 999, 2, Detail::More),
+            record(Op::Read, 30, 1, Detail::More),
+            record(Op::Read, 999, 2, Detail::CopyTo(0)),
+            record(Op::Read, 30, 1, Detail::More),
+            record(Op::Read, 31, 1, Detail::CopyTo(0)),
+        ];
+        assert_eq!(commands(1, &records), ["copy 31+1 to 0"]);
+    }
+}

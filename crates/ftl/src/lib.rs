@@ -20,7 +20,7 @@ pub mod wear;
 
 pub use capacity::{Capacity, CapacityError, Demand};
 pub use gc::{Allocation, GcStream, Migration, Temperature};
-pub use map::blocks::{BlockMap, BlockMapConfig, BlockMapError, BlockScheme};
+pub use map::blocks::{BlockMap, BlockMapConfig, BlockMapError, BlockScheme, LogVictim};
 pub use map::page::{Marks, PageMap, PageMapConfig, Refresh, SlcConfig, TranslationConfig, WhenFull};
 pub use recovery::{Recovery, RecoveryError};
 pub use stats::{CopyStats, FtlStats, GcStats, MergeStats, SlcStats, TranslationStats};

@@ -1,6 +1,6 @@
 //! Power cuts at every flash operation of the block-mapped schemes.
 
-use strobe_ftl::{BlockMap, BlockMapConfig, BlockScheme, RecoveryError};
+use strobe_ftl::{BlockMap, BlockMapConfig, BlockScheme, LogVictim, RecoveryError};
 use strobe_nand::{ArrayTiming, Chip, TimingConfig, Untimed, WearConfig};
 use strobe_types::{Geometry, GeometrySpec, Prng, SimTime};
 
@@ -45,6 +45,17 @@ impl<T: Pace> Subject<T> for Case {
     }
 }
 
+/// The default more often than the others.
+const VICTIMS: [LogVictim; 7] = [
+    LogVictim::Lru,
+    LogVictim::Lru,
+    LogVictim::Lru,
+    LogVictim::Mru,
+    LogVictim::Fifo,
+    LogVictim::Fullest,
+    LogVictim::Emptiest,
+];
+
 fn any_case(scheme: BlockScheme, rng: &mut Prng) -> Option<Case> {
     let mut pick = |choices: &[u32]| choices[rng.below(choices.len() as u32) as usize];
     let spec = GeometrySpec {
@@ -68,6 +79,7 @@ fn any_case(scheme: BlockScheme, rng: &mut Prng) -> Option<Case> {
         scheme,
         logical_units: 0,
         log_blocks,
+        log_victim: LogVictim::Lru,
         fault_reserve: 3 * u32::from(fails),
         durable: true,
     };
@@ -75,9 +87,11 @@ fn any_case(scheme: BlockScheme, rng: &mut Prng) -> Option<Case> {
     let room = config.room_units(&geometry, geometry.blocks() - wear.factory_bad_blocks);
     // The last logical block is whole or not.
     let logical_units = room.checked_sub(rng.below(spec.pages_per_block)).filter(|&units| units > 0)?;
-    let config = BlockMapConfig { logical_units, ..config };
     let seed = rng.bits();
-    Some(Case { spec, config, wear, times: any_times(rng), any_order, seed })
+    let times = any_times(rng);
+    let log_victim = VICTIMS[rng.below(VICTIMS.len() as u32) as usize];
+    let config = BlockMapConfig { logical_units, log_victim, ..config };
+    Some(Case { spec, config, wear, times, any_order, seed })
 }
 
 /// Tortures drives until there were `cuts` cuts.

@@ -418,8 +418,7 @@ fn nor_does_it_where_the_map_is_paged_or_blocks_are_mapped() {
         use_it(&mut map, seed);
         assert_checked(map.nand(), &format!("seed {seed}"));
         for scheme in [BlockScheme::ReplacementBlock, BlockScheme::LogBlock, BlockScheme::Fast] {
-            let config =
-                BlockMapConfig { scheme, logical_units: 200, log_blocks: 4, fault_reserve: 0, durable: true };
+            let config = BlockMapConfig { durable: true, ..BlockMapConfig::new(scheme, 200, 4) };
             let mut map = BlockMap::new(flash(planes, 1024, WearConfig::default()), config).expect("room");
             map.nand_mut().epochs_name_blocks = false;
             use_it(&mut map, seed);

@@ -163,6 +163,13 @@ mod tests {
             ("[workload]\nrate_iops=5\n[run]\ntiming=false", &[], "workload.rate_iops", "run.timing = true"),
             ("[run]\ntiming=false", &["drive.controller.command_ns=5"], "command_ns", "run.timing = true"),
             ("[drive.ftl]\nlog_blocks=8", &[], "drive.ftl.log_blocks", "fast"),
+            ("[drive.ftl]\nlog_victim=\"fullest\"", &[], "drive.ftl.log_victim", "log-block"),
+            (
+                "[drive]\npreset=\"ez-x5-32m\"\n[drive.ftl]\nmapping=\"fast\"\nlog_victim=\"fifo\"",
+                &[],
+                "drive.ftl.log_victim",
+                "oldest log",
+            ),
             ("[drive.ftl.gc]\ntemperature=\"last-write\"", &[], "gc.temperature", "sorted"),
             (
                 "[workload]\nkind=\"trace\"\npath=\"x\"\nformat=\"fio\"\nqueue_depth=4",

@@ -294,6 +294,12 @@ pub(super) const RULES: &[Rule] = &[
         counts: maps_blocks,
     },
     Rule {
+        keys: &["drive.ftl.log_victim"],
+        switches: &["drive.ftl.mapping"],
+        wants: "drive.ftl.mapping = \"log-block\"; fast merges its oldest log, replacement-block its longest chain",
+        counts: |e| e.drive.ftl.mapping == "log-block",
+    },
+    Rule {
         keys: &[
             "drive.ftl.translation.cached_entries",
             "drive.ftl.translation.batched_eviction",

@@ -363,6 +363,7 @@ pub(crate) fn drive_config(
         },
         ftl: FtlConfig {
             log_blocks: 64,
+            log_victim: Default::default(),
             slc_cache: Default::default(),
             translation: strobe_ssd::TranslationTable::default(),
             mapping: "page".to_owned(),

@@ -36,7 +36,7 @@ const COMPLETE: Ticket = Ticket(0);
 /// What an operation does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Nothing: it is complete when all that it waits for is.
+    /// Nothing on flash: it is complete when all that it waits for is, and some time after that if it is a delay.
     Join,
     Read,
     Program,
@@ -66,7 +66,7 @@ pub(super) struct Spot {
 #[derive(Clone, Debug)]
 pub(super) struct Op {
     ticket: Ticket,
-    /// Time on the bus.
+    /// Time on the bus, or of a delay.
     pub(super) transfer_ns: u64,
     pub(super) ready_at: SimTime,
     token: u64,

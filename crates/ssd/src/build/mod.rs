@@ -209,6 +209,7 @@ pub(crate) fn block_map_config(
         scheme: block_scheme(&config.ftl.mapping)?,
         logical_units,
         log_blocks: config.ftl.log_blocks,
+        log_victim: config.ftl.log_victim.get(),
         fault_reserve: fault_reserve(config.nand.program_fail_rate, geometry),
         durable: config.ftl.durable_map,
     })

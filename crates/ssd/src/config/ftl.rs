@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use strobe_ftl::Refresh;
+use strobe_ftl::{LogVictim, Refresh};
 use strobe_types::defaults;
 
 use super::gc::GcConfig;
@@ -55,6 +55,11 @@ pub struct FtlConfig {
     #[serde(default = "log_blocks", skip_serializing_if = "is_default_log_blocks")]
     #[schemars(range(min = 2, max = 16_777_216))]
     pub log_blocks: u32,
+    /// Which log block of log-block is merged when another one is needed and none is left: lru (written longest ago), mru
+    /// (written last), fifo (opened first), fullest or emptiest (most or fewest pages programmed; of equals the one written
+    /// longest ago). Default lru.
+    #[serde(default, skip_serializing_if = "LogVictimName::is_default")]
+    pub log_victim: LogVictimName,
     /// SLC cache: writes of the host go to blocks in SLC mode first; only page has it.
     #[serde(default, skip_serializing_if = "SlcCacheTable::is_default")]
     pub slc_cache: SlcCacheTable,
@@ -219,6 +224,39 @@ pub enum CopyMode {
     Physical,
     /// By pointing both addresses to the same flash unit (logical copy: Kang, Han & Shin).
     Logical,
+}
+
+/// Which log block is merged when another one is needed and none is left.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum LogVictimName {
+    /// The one written longest ago.
+    #[default]
+    Lru,
+    /// The one written last.
+    Mru,
+    /// The one opened first.
+    Fifo,
+    /// The one with the most pages programmed.
+    Fullest,
+    /// The one with the fewest pages programmed.
+    Emptiest,
+}
+
+impl LogVictimName {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+
+    pub(crate) fn get(self) -> LogVictim {
+        match self {
+            Self::Lru => LogVictim::Lru,
+            Self::Mru => LogVictim::Mru,
+            Self::Fifo => LogVictim::Fifo,
+            Self::Fullest => LogVictim::Fullest,
+            Self::Emptiest => LogVictim::Emptiest,
+        }
+    }
 }
 
 /// Which erased block is opened next.

@@ -13,8 +13,8 @@ mod page_times;
 
 pub use controller::{ControllerConfig, ScheduleTable, TrimConfig};
 pub use ftl::{
-    AllocationName, CopyMode, FtlConfig, PlacementName, RefreshTable, SlcCacheTable, TranslationTable,
-    WearLevelingConfig, WearLevelingName, WhenFullName,
+    AllocationName, CopyMode, FtlConfig, LogVictimName, PlacementName, RefreshTable, SlcCacheTable,
+    TranslationTable, WearLevelingConfig, WearLevelingName, WhenFullName,
 };
 pub use gc::{GcConfig, GcMode, GcStreamName, MigrationName, TemperatureName};
 pub(crate) use names::block_scheme;

@@ -3,8 +3,8 @@
 //! as (`Simulated::watch`).
 
 use strobe_ssd::{
-    Command, CopyMode, DataMode, DriveConfig, Hint, NvramPolicyName, Range, RecoveryError, SectorRange,
-    Simulated, build,
+    Command, CopyMode, DataMode, DriveConfig, Hint, LogVictimName, NvramPolicyName, Range, RecoveryError,
+    SectorRange, Simulated, build,
 };
 use strobe_types::{Lba, Lpn, Prng};
 
@@ -150,6 +150,8 @@ fn any_config(rng: &mut Prng) -> DriveConfig {
     config.ftl.mapping = mappings[rng.below(7) as usize].to_owned();
     if config.ftl.mapping != "page" {
         config.ftl.log_blocks = 2 + rng.below(3);
+        config.ftl.log_victim =
+            [LogVictimName::Lru, LogVictimName::Fifo, LogVictimName::Fullest][rng.below(3) as usize];
         config.ftl.translation.cached_entries = 1 + rng.below(20);
         config.ftl.copy_mode = CopyMode::Physical;
         config.nand.any_page_order = config.ftl.mapping == "replacement-block" || rng.below(2) == 0;

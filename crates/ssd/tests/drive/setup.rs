@@ -56,6 +56,7 @@ pub(crate) fn config() -> DriveConfig {
         },
         ftl: FtlConfig {
             log_blocks: 64,
+            log_victim: Default::default(),
             slc_cache: Default::default(),
             translation: strobe_ssd::TranslationTable::default(),
             mapping: "page".to_owned(),

@@ -58,6 +58,7 @@ macro_rules! with_each_scheme {
                 scheme,
                 logical_units: $sectors,
                 log_blocks: 16,
+                log_victim: Default::default(),
                 fault_reserve: 0,
                 durable: true,
             };

@@ -19,6 +19,22 @@ named! {
     }
 }
 
+/// Which log block is merged when another one is needed and none is left. Of equals, the one written longest ago.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LogVictim {
+    /// The one written longest ago.
+    #[default]
+    Lru,
+    /// The one written last.
+    Mru,
+    /// The one opened first.
+    Fifo,
+    /// The one with the most pages programmed.
+    Fullest,
+    /// The one with the fewest pages programmed.
+    Emptiest,
+}
+
 /// A block-mapped drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockMapConfig {
@@ -28,6 +44,8 @@ pub struct BlockMapConfig {
     pub logical_units: u32,
     /// Replacement or log blocks, at least 2.
     pub log_blocks: u32,
+    /// Which log block is merged when none is left; only [`BlockScheme::LogBlock`] has a choice.
+    pub log_victim: LogVictim,
     /// Blocks kept beyond what is needed, for media faults.
     pub fault_reserve: u32,
     /// Whether the drive can be found again after a power cut, and a log on flash keeps the trims.
@@ -39,6 +57,12 @@ pub struct BlockMapConfig {
 const SPARE_BLOCKS: u32 = 2;
 
 impl BlockMapConfig {
+    /// Everything else at its default.
+    pub const fn new(scheme: BlockScheme, logical_units: u32, log_blocks: u32) -> Self {
+        let (log_victim, fault_reserve, durable) = (LogVictim::Lru, 0, false);
+        Self { scheme, logical_units, log_blocks, log_victim, fault_reserve, durable }
+    }
+
     /// Good blocks needed on `geometry`.
     pub fn blocks_needed(&self, geometry: &Geometry) -> u32 {
         let data = self.logical_units.div_ceil(geometry.pages_per_block());

@@ -5,6 +5,7 @@
 use strobe_nand::{Nand, When};
 use strobe_types::BlockId;
 
+use super::config::LogVictim;
 use super::found::Found;
 use super::scheme::Scheme;
 use super::sectors::{New, Sectors};
@@ -20,7 +21,9 @@ struct Log {
     next: u32,
     /// Whether page i holds sector i, for all so far.
     in_order: bool,
-    /// When it was last written, for the choice of the one to merge.
+    /// The write that opened it, and the last one that went to it, for the choice of the one to merge. A power cut
+    /// leaves of both when it was opened.
+    opened: u64,
     used: u64,
 }
 
@@ -92,15 +95,27 @@ impl LogBlock {
 
     fn open<N: Nand>(&mut self, sectors: &mut Sectors<N>, logical: u32) -> Result<u32, FtlError> {
         let block = sectors.take_block(logical)?;
-        self.logs.push(Log { logical, block, next: 0, in_order: true, used: self.writes });
+        let (opened, used) = (self.writes, self.writes);
+        self.logs.push(Log { logical, block, next: 0, in_order: true, opened, used });
         let at = self.logs.len() as u32 - 1;
         self.log_of[logical as usize] = Some(at);
         Ok(at)
     }
 
-    fn least_recently_used(&self) -> u32 {
-        let oldest = self.logs.iter().enumerate().min_by_key(|(_, log)| log.used);
-        oldest.map_or(0, |(at, _)| at as u32)
+    /// The log to merge when another one is needed.
+    fn victim(&self, rule: LogVictim) -> u32 {
+        let first_of = |log: &Log| {
+            let by = match rule {
+                LogVictim::Lru => 0,
+                LogVictim::Mru => u64::MAX - log.used,
+                LogVictim::Fifo => log.opened,
+                LogVictim::Fullest => u64::from(u32::MAX - log.next),
+                LogVictim::Emptiest => u64::from(log.next),
+            };
+            (by, log.used)
+        };
+        let victim = self.logs.iter().enumerate().min_by_key(|(_, log)| first_of(log));
+        victim.map_or(0, |(at, _)| at as u32)
     }
 }
 
@@ -135,7 +150,7 @@ impl<N: Nand> Scheme<N> for LogBlock {
                 continue;
             }
             if self.logs.len() as u32 >= sectors.config.log_blocks {
-                now = self.merge(sectors, now, self.least_recently_used())?;
+                now = self.merge(sectors, now, self.victim(sectors.config.log_victim))?;
             }
             self.open(sectors, logical)?;
         }
@@ -164,10 +179,11 @@ impl<N: Nand> Scheme<N> for LogBlock {
                 ));
             }
             let in_order = log.is_prefix(per_block);
-            let used = log.opened();
+            let opened = log.opened();
             scheme.log_of[logical as usize] = Some(scheme.logs.len() as u32);
-            scheme.logs.push(Log { logical, block: log.block, next: log.end, in_order, used });
-            scheme.writes = scheme.writes.max(used);
+            let (block, next) = (log.block, log.end);
+            scheme.logs.push(Log { logical, block, next, in_order, opened, used: opened });
+            scheme.writes = scheme.writes.max(opened);
         }
         match scheme.logs.len() as u32 <= sectors.config.log_blocks {
             true => Ok(scheme),

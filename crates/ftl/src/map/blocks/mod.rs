@@ -23,7 +23,7 @@ use strobe_types::{Lpn, SimTime};
 use crate::{CheckError, Done, FtlStats, Inspectable, MappingScheme, Recoverable, Recovery, RecoveryError};
 
 use any_scheme::AnyScheme;
-pub use config::{BlockMapConfig, BlockMapError, BlockScheme};
+pub use config::{BlockMapConfig, BlockMapError, BlockScheme, LogVictim};
 use scheme::Scheme;
 use sectors::Sectors;
 

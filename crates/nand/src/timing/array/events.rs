@@ -82,13 +82,14 @@ impl ArrayTiming {
     #[inline(always)]
     fn end_alone(&mut self, die: u32, mut group: Group, until: SimTime) {
         let runner = 2 * die as usize;
-        let later = self.later.peek().map_or(NEVER, |Reverse((time, ..))| *time);
-        let others = self.race.first_but(runner).min(later);
+        let others = self.race.first_but(runner);
         loop {
             let entry = &mut self.dies[die as usize];
             self.occupancy.held_ns[entry.class as usize] += self.now.since(entry.since);
             (entry.phase, entry.current) = (Phase::Idle, None);
             self.complete_group(group);
+            // What is complete may have set off a delay.
+            let others = self.later.peek().map_or(others, |Reverse((time, ..))| others.min(*time));
             let entry = &mut self.dies[die as usize];
             let is_all = self.reported.is_empty() && others > self.now && entry.suspended.is_none();
             let Some(class) = entry.queues.choice().filter(|_| is_all) else {

@@ -36,8 +36,13 @@ impl ArrayTiming {
 
     /// A new operation that takes place nowhere.
     pub(super) fn issue_join(&mut self) -> u32 {
+        self.issue_delay(0)
+    }
+
+    /// The same that takes `ns` from when it waits for nothing more.
+    pub(super) fn issue_delay(&mut self, ns: u64) -> u32 {
         let nowhere = Spot { die: 0, plane: 0, block: 0, page: 0 };
-        self.ops.issue(Kind::Join, Class::HostRead, nowhere, 0)
+        self.ops.issue(Kind::Join, Class::HostRead, nowhere, ns)
     }
 
     #[inline(always)]
@@ -141,6 +146,11 @@ impl ArrayTiming {
         while let Some(&op) = self.ready.get(at) {
             at += 1;
             if self.ops[op].kind == Kind::Join {
+                let ns = std::mem::take(&mut self.ops[op].transfer_ns);
+                if ns > 0 {
+                    self.wait_for(op, When::At(self.at(ns)));
+                    continue;
+                }
                 let token = self.ops.done(op, &mut self.ready);
                 self.report(token);
             } else {

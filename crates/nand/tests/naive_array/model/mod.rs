@@ -7,6 +7,7 @@
 
 mod dies;
 mod reader;
+mod waits;
 
 use std::collections::VecDeque;
 
@@ -85,6 +86,8 @@ struct Op {
     class: usize,
     target: Target,
     transfer_ns: u64,
+    /// What it takes beside flash, once it waits for nothing more.
+    delay_ns: u64,
     /// The time before which it may not start, until that has come.
     not_before: Option<u64>,
     /// Operations that must be complete before.
@@ -222,8 +225,19 @@ impl Model {
             })
             .collect();
         let (state, behind, token) = (State::Waiting, None, None);
-        let op =
-            Op { kind, class, target, transfer_ns, not_before, after, behind, state, ready_at: 0, token };
+        let op = Op {
+            kind,
+            class,
+            target,
+            transfer_ns,
+            delay_ns: 0,
+            not_before,
+            after,
+            behind,
+            state,
+            ready_at: 0,
+            token,
+        };
         self.ops.push(op);
         self.ops.len() - 1
     }
@@ -263,60 +277,6 @@ impl Model {
         }
         self.let_go();
         Then::With(new)
-    }
-
-    pub(crate) fn both(&mut self, a: Then, b: Then) -> Then {
-        match (a, b) {
-            (Then::At(a), Then::At(b)) => Then::At(a.max(b)),
-            _ if a == b || self.is_there(a) => b,
-            _ if self.is_there(b) => a,
-            _ => {
-                let join = self.add(Kind::Join, 0, &[a, b], Target::default(), 0);
-                self.let_go();
-                Then::With(join)
-            }
-        }
-    }
-
-    /// All of them; of two of which the one follows directly on the other, only that one.
-    pub(crate) fn all(&mut self, thens: &[Then]) -> Then {
-        let mut left: Vec<Then> = Vec::new();
-        for &then in thens {
-            if self.is_there(then) {
-                continue;
-            }
-            if let (Some(&Then::With(last)), Then::With(op)) = (left.last(), then)
-                && self.follows(last, op)
-            {
-                left.pop();
-            }
-            left.push(then);
-        }
-        match left[..] {
-            [] => Then::At(0),
-            [only] => only,
-            _ => {
-                let join = self.add(Kind::Join, 0, &left, Target::default(), 0);
-                self.let_go();
-                Then::With(join)
-            }
-        }
-    }
-
-    /// Whether `b` has its turn directly after `a` in the queue of their class, or runs together with it.
-    fn follows(&self, a: usize, b: usize) -> bool {
-        let die = &self.dies[self.ops[a].target.die];
-        let queue: Vec<usize> =
-            die.queue.iter().copied().filter(|&op| self.line(op) == self.line(a)).collect();
-        let current = match &die.doing {
-            Doing::Loading { group, .. } | Doing::Array { group, .. } => Some(group),
-            Doing::Nothing | Doing::Suspending { .. } | Doing::Resuming { .. } => None,
-        };
-        let reads = die.readers.iter().flat_map(Reader::groups).map(Some);
-        let ahead = die.ahead.as_ref().map(|ahead| &ahead.group);
-        let suspended = die.suspended.as_ref().map(|(group, _)| group);
-        let groups = [Some(&queue), current, ahead, suspended];
-        groups.into_iter().chain(reads).flatten().any(|group| group.windows(2).any(|pair| pair == [a, b]))
     }
 
     /// The first to watch an operation is told when it is complete; others wait for it as for a time.
@@ -393,7 +353,11 @@ impl Model {
     fn let_go(&mut self) {
         self.note_ready();
         while let Some(op) = self.ready.pop_front() {
-            if self.ops[op].kind == Kind::Join {
+            let delay_ns = std::mem::take(&mut self.ops[op].delay_ns);
+            if delay_ns > 0 {
+                self.ops[op].state = State::Waiting;
+                self.ops[op].not_before = Some(self.now + delay_ns);
+            } else if self.ops[op].kind == Kind::Join {
                 self.ops[op].state = State::Complete;
                 self.reported.extend(self.ops[op].token);
             } else {

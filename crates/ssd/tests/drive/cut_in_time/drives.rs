@@ -1,9 +1,9 @@
 //! Tiny drives of all kinds whose flash takes time.
 
 use strobe_ssd::{
-    BuildError, CopyMode, DataMode, DriveConfig, GcMode, GcStreamName, MigrationName, NvramPolicyName,
-    PlacementName, ReadRetryTable, RefreshTable, ScheduleTable, SectorRange, Simulated, SuspendTable,
-    WearLevelingName, WhenFullName, build,
+    BuildError, CopyMode, DataMode, DriveConfig, GcMode, GcStreamName, LogVictimName, MigrationName,
+    NvramPolicyName, PlacementName, ReadRetryTable, RefreshTable, ScheduleTable, SectorRange, Simulated,
+    SuspendTable, WearLevelingName, WhenFullName, build,
 };
 use strobe_types::Prng;
 
@@ -192,6 +192,8 @@ fn block_map(config: &mut DriveConfig, rng: &mut Prng) {
     let ftl = &mut config.ftl;
     ftl.mapping = pick(rng, &["replacement-block", "log-block", "fast"]).to_owned();
     ftl.log_blocks = pick(rng, &[2, 3, 5]);
+    ftl.log_victim =
+        pick(rng, &[LogVictimName::Lru, LogVictimName::Mru, LogVictimName::Fullest, LogVictimName::Emptiest]);
     config.nand.any_page_order = ftl.mapping == "replacement-block" || rng.below(2) == 0;
     config.nand.page_bytes = ftl.mapping_unit_bytes;
 }

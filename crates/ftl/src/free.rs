@@ -13,6 +13,8 @@ pub(crate) enum Want {
     Young,
     /// The one erased most often.
     Worn,
+    /// The one erased least often of those erased more often than this; the one erased most often if there is none.
+    Above(u32),
 }
 
 /// Erased blocks by plane.
@@ -52,6 +54,11 @@ impl Plane {
             Plane::ByWear(blocks) => match want {
                 Want::Young => blocks.pop_first(),
                 Want::Worn => blocks.pop_last(),
+                Want::Above(erases) => {
+                    let beyond = (erases.saturating_add(1), 0, BlockId::new(0));
+                    let next = blocks.range(beyond..).next().or(blocks.last()).copied()?;
+                    blocks.take(&next)
+                }
                 Want::Next => {
                     let next = *blocks.iter().min_by_key(|&&(_, arrival, _)| arrival)?;
                     blocks.take(&next)
@@ -64,6 +71,11 @@ impl Plane {
                     Want::Young => (0..blocks.len()).min_by_key(|&at| blocks[at].1)?,
                     // max_by_key keeps the last of equals: reversed, the first in.
                     Want::Worn => (0..blocks.len()).rev().max_by_key(|&at| blocks[at].1)?,
+                    Want::Above(erases) => {
+                        let above = (0..blocks.len()).filter(|&at| blocks[at].1 > erases);
+                        let least = above.min_by_key(|&at| blocks[at].1);
+                        least.or_else(|| (0..blocks.len()).rev().max_by_key(|&at| blocks[at].1))?
+                    }
                 };
                 blocks.remove(at).map(|(block, _)| block)
             }
@@ -185,11 +197,17 @@ mod tests {
                 Want::Next => counts().next(),
                 Want::Young => counts().min(),
                 Want::Worn => counts().max(),
+                Want::Above(erases) => counts().filter(|&count| count > erases).min().or(counts().max()),
             }?;
             let mut equals = on(from).filter(|&&(_, _, erases)| erases == wanted);
             // Of equally worn blocks the last one in counts as the more worn, where that is an order.
-            let &(_, block, _) = match (want, self.by_wear) {
-                (Want::Worn, true) => equals.next_back()?,
+            let is_worn = match want {
+                Want::Worn => true,
+                Want::Above(erases) => wanted <= erases,
+                _ => false,
+            };
+            let &(_, block, _) = match (is_worn, self.by_wear) {
+                (true, true) => equals.next_back()?,
                 _ => equals.next()?,
             };
             self.blocks.retain(|&(_, other, _)| other != block);
@@ -200,7 +218,7 @@ mod tests {
     #[test]
     fn any_pool_agrees_with_a_naive_list() {
         // How often the three wishes differed: a pool that grants another one is found out.
-        let mut distinct = [0; 3];
+        let mut distinct = [0; 4];
         for seed in 0..200 {
             let mut rng = Prng::new(seed);
             let (planes, by_wear) = (1 + rng.below(4), rng.below(2) == 0);
@@ -214,12 +232,12 @@ mod tests {
                     pool.put(plane, BlockId::new(block), erases);
                     model.blocks.push((plane, block, erases));
                 } else {
-                    let wishes = [Want::Next, Want::Young, Want::Worn];
+                    let wishes = [Want::Next, Want::Young, Want::Worn, Want::Above(rng.below(12))];
                     let others = wishes.map(|want| pool.clone().take(plane, want));
-                    for (at, (left, right)) in [(0, 1), (1, 2), (2, 0)].into_iter().enumerate() {
+                    for (at, (left, right)) in [(0, 1), (1, 2), (2, 3), (3, 1)].into_iter().enumerate() {
                         distinct[at] += u32::from(others[left] != others[right]);
                     }
-                    let want = wishes[rng.below(3) as usize];
+                    let want = wishes[rng.below(4) as usize];
                     let taken = pool.take(plane, want).map(BlockId::get);
                     assert_eq!(taken, model.take(plane, want), "seed {seed}: {want:?} of plane {plane}");
                 }

@@ -6,6 +6,7 @@
 //! names a victim; only the mapping scheme touches flash.
 
 mod capacity;
+mod firmware;
 mod free;
 mod frontier;
 pub mod gc;
@@ -19,9 +20,12 @@ mod validity;
 pub mod wear;
 
 pub use capacity::{Capacity, CapacityError, Demand};
+pub use firmware::{MergeCost, SortCost};
 pub use gc::{Allocation, GcStream, Migration, Temperature};
 pub use map::blocks::{BlockMap, BlockMapConfig, BlockMapError, BlockScheme, LogVictim};
-pub use map::page::{Marks, PageMap, PageMapConfig, Refresh, SlcConfig, TranslationConfig, WhenFull};
+pub use map::page::{
+    Marks, PageMap, PageMapConfig, Refresh, SlcConfig, TranslationConfig, WhenFull, WhenMapFull,
+};
 pub use recovery::{Recovery, RecoveryError};
 pub use stats::{CopyStats, FtlStats, GcStats, MergeStats, SlcStats, TranslationStats};
 pub use wear::WearSummary;

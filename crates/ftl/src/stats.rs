@@ -20,6 +20,8 @@ counters! {
         pub wear_units_moved: u64,
         /// Blocks emptied because they had been read too often or had lain too long; among `victims`.
         pub refreshed_blocks: u64,
+        /// Time of the drive's processor for sorting and merges, in ns.
+        pub firmware_ns: u64,
     }
 
     /// How copy commands were carried out.
@@ -33,6 +35,9 @@ counters! {
         pub third_owner_units: u64,
         /// Of these, because the virtual map was full.
         pub map_full_units: u64,
+        /// Units of earlier logical copies that were read and programmed after all, so that a full virtual map could take
+        /// another one; not among `physical_units`.
+        pub late_units: u64,
     }
 
     /// What the SLC cache has done.

@@ -266,7 +266,8 @@ fn any_full_drive(seed: u64) -> Option<TestMap> {
         net_blocks: pick(&[1, 1, 3]),
         migration: [Migration::None, Migration::HotCold, Migration::Sorted][pick(&[0, 0, 1, 2]) as usize],
         temperature: [Temperature::UpdateCount, Temperature::LastWrite][pick(&[0, 1]) as usize],
-        allocation: [Allocation::Fifo, Allocation::Adaptive][pick(&[0, 1]) as usize],
+        allocation: [Allocation::Fifo, Allocation::Adaptive, Allocation::AboveAverage]
+            [pick(&[0, 1, 2]) as usize],
         leveling: [None, Some(Leveling::Swap { threshold: 2 }), Some(Leveling::DualPool { threshold: 2 })]
             [pick(&[0, 0, 1, 2]) as usize],
         durable: pick(&[0, 1]) == 1,

@@ -199,6 +199,57 @@ fn pages_with_entries_of_the_virtual_map_are_charged_to_meta() {
     assert!(programs(&map, Cause::Meta) > before);
 }
 
+/// 6 blocks' worth of writes, each of another unit: an epoch as each block is opened, and one for each so many changes.
+#[test]
+fn the_map_is_flushed_after_as_many_changes_as_is_said() {
+    let written = |flush_entries: Option<u32>| {
+        let chip: TestChip = Chip::new(geometry(), WearConfig::default(), Untimed::default(), 1);
+        let per_block = geometry().pages_per_block();
+        let mut map =
+            PageMap::new(chip, policy(), PageMapConfig { flush_entries, ..config() }).expect("room");
+        let count = 6 * per_block;
+        assert!(count <= UNITS, "each unit once");
+        (0..count).for_each(|lpn| write(&mut map, lpn, 1));
+        (programs(&map, Cause::Map), programs(&map, Cause::Meta), per_block)
+    };
+    // What the log would do: an epoch for each block.
+    let (map, meta, per_block) = written(None);
+    assert_eq!(map + meta, 6 + 2, "one for each block");
+    for every in [1, 2, per_block] {
+        let (map, meta, _) = written(Some(every));
+        let epochs = u64::from(6 + 6 * per_block / every);
+        // Every third page of the journal is followed by a segment, also of the virtual map.
+        assert_eq!(map + meta, epochs + epochs / 3, "every {every}");
+    }
+}
+
+/// Journal pages of the virtual map are apart from those of L2P: a copy and a flush are one of each.
+#[test]
+fn pages_of_p2l_and_of_l2p_are_apart() {
+    let mut map = drive();
+    (0..4).for_each(|lpn| write(&mut map, lpn, 1));
+    flush(&mut map);
+    let counts = |map: &Map| [Cause::Map, Cause::Meta].map(|cause| programs(map, cause));
+    let mut before = counts(&map);
+    let mut seen = [0; 2];
+    for round in 0..9 {
+        // Without copies there is nothing of P2L but segments.
+        let lpn = round % 4;
+        write(&mut map, lpn, 2);
+        copy(&mut map, lpn, 50 + round);
+        flush(&mut map);
+        let after = counts(&map);
+        let added = [after[0] - before[0], after[1] - before[1]];
+        assert!(added[0] >= 1 && added[1] >= 1, "{added:?}");
+        seen = [seen[0] + added[0], seen[1] + added[1]];
+        before = after;
+    }
+    // A page of each at each flush, an epoch as a block is opened, and a segment for each three pages.
+    let journal = seen[0] + seen[1];
+    assert!((24..=30).contains(&journal), "{seen:?}");
+    eprintln!("L2P {}, P2L {}", seen[0], seen[1]);
+}
+
 #[test]
 fn without_a_durable_map_nothing_is_written_and_nothing_can_be_found() {
     let volatile = PageMapConfig { durable: false, ..config() };

@@ -1,9 +1,9 @@
 //! Logical copy, rule by rule (Kang, Han & Shin; the rules they leave open are ours).
 
 use strobe_ftl::gc::{Sampled, Sampling};
-use strobe_ftl::{CopyStats, Inspectable, MappingScheme, PageMap, PageMapConfig};
+use strobe_ftl::{CopyStats, Inspectable, MappingScheme, PageMap, PageMapConfig, WhenMapFull};
 use strobe_nand::{Cause, Chip, Nand, NandOp, StampMedium, Unit, Untimed, WearConfig, When};
-use strobe_types::{Geometry, GeometrySpec, Lpn};
+use strobe_types::{Geometry, GeometrySpec, Lpn, Prng};
 
 const T0: When = When::START;
 const UNITS: u32 = 64;
@@ -12,6 +12,10 @@ type Map = PageMap<Chip<Untimed, StampMedium>, Sampled>;
 
 /// A drive that has been written once: unit n holds 100 + n, units 60 and up nothing.
 fn drive(virtual_map_entries: u32) -> Map {
+    drive_that(WhenMapFull::CopyNew, virtual_map_entries)
+}
+
+fn drive_that(when_map_full: WhenMapFull, virtual_map_entries: u32) -> Map {
     let geometry = Geometry::new(GeometrySpec {
         channels: 1,
         dies_per_channel: 1,
@@ -24,7 +28,7 @@ fn drive(virtual_map_entries: u32) -> Map {
     .expect("valid geometry");
     // First in, first out: every block gets collected, full or not.
     let policy = Sampled::new(geometry.blocks(), Sampling::Fifo);
-    let config = PageMapConfig { virtual_map_entries, ..PageMapConfig::new(UNITS) };
+    let config = PageMapConfig { virtual_map_entries, when_map_full, ..PageMapConfig::new(UNITS) };
     let nand = Chip::new(geometry, WearConfig::default(), Untimed::default(), 1);
     let mut map = PageMap::new(nand, policy, config).expect("room");
     for lpn in 0..60 {
@@ -128,7 +132,7 @@ fn a_third_owner_gets_a_copy_of_its_own() {
     assert_eq!(programs(&map) - before, 2);
     assert_eq!(
         map.stats().copies,
-        CopyStats { logical_units: 1, physical_units: 2, third_owner_units: 2, map_full_units: 0 }
+        CopyStats { logical_units: 1, physical_units: 2, third_owner_units: 2, ..CopyStats::default() }
     );
     assert_eq!([0, 30, 31, 32].map(|lpn| read(&mut map, lpn)), [100; 4]);
 }
@@ -151,13 +155,105 @@ fn a_full_virtual_map_means_physical_copies_that_are_counted() {
     copy(&mut map, 0, 30, 4);
     assert_eq!(
         map.stats().copies,
-        CopyStats { logical_units: 2, physical_units: 2, third_owner_units: 0, map_full_units: 2 }
+        CopyStats { logical_units: 2, physical_units: 2, map_full_units: 2, ..CopyStats::default() }
     );
     // A destination that is itself shared gives its entry up for the new one.
     let before = programs(&map);
     copy(&mut map, 10, 30, 1);
     assert_eq!(programs(&map), before);
     assert_eq!([0, 30, 10, 32].map(|lpn| read(&mut map, lpn)), [100, 110, 110, 102]);
+}
+
+/// The naive virtual map that copies its oldest entry when it is full: pairs in the order in which they came to share.
+struct Pairs {
+    most: usize,
+    pairs: Vec<[u32; 2]>,
+    logical: u64,
+    physical: u64,
+    late: u64,
+}
+
+impl Pairs {
+    fn leave(&mut self, lpn: u32) {
+        self.pairs.retain(|pair| !pair.contains(&lpn));
+    }
+
+    fn copy(&mut self, from: u32, to: u32, is_mapped: bool) {
+        if from == to {
+            self.logical += u64::from(is_mapped);
+            return;
+        }
+        if !is_mapped {
+            return self.leave(to);
+        }
+        if let Some(pair) = self.pairs.iter().find(|pair| pair.contains(&from)) {
+            match pair.contains(&to) {
+                true => self.logical += 1,
+                false => {
+                    self.leave(to);
+                    self.physical += 1;
+                }
+            }
+            return;
+        }
+        if !self.pairs.iter().any(|pair| pair.contains(&to)) && self.pairs.len() == self.most {
+            self.pairs.remove(0);
+            self.late += 1;
+        }
+        self.leave(to);
+        self.pairs.push([from, to]);
+        self.logical += 1;
+    }
+}
+
+#[test]
+fn a_full_virtual_map_may_copy_its_oldest_entry_instead() {
+    let mut map = drive_that(WhenMapFull::CopyOldest, 2);
+    let before = programs(&map);
+    copy(&mut map, 0, 30, 4);
+    assert_eq!(map.stats().copies, CopyStats { logical_units: 4, late_units: 2, ..CopyStats::default() });
+    assert_eq!(programs(&map) - before, 2, "30 and 31 have units of their own now");
+    assert_eq!(
+        [0, 30, 1, 31, 2, 32, 3, 33].map(|lpn| read(&mut map, lpn)),
+        [100, 100, 101, 101, 102, 102, 103, 103]
+    );
+}
+
+#[test]
+fn which_copies_are_made_late_is_what_a_naive_list_says() {
+    for seed in 0..20 {
+        let mut rng = Prng::new(seed);
+        let most = 1 + rng.below(6);
+        let mut map = drive_that(WhenMapFull::CopyOldest, most);
+        let mut pairs = Pairs { most: most as usize, pairs: Vec::new(), logical: 0, physical: 0, late: 0 };
+        let mut stamps: Vec<u64> =
+            (0..UNITS).map(|lpn| if lpn < 60 { 100 + u64::from(lpn) } else { 0 }).collect();
+        for step in 0..400 {
+            let (a, b) = (rng.below(UNITS), rng.below(UNITS));
+            match rng.below(8) {
+                0 => {
+                    write(&mut map, a, 1000 + step);
+                    pairs.leave(a);
+                    stamps[a as usize] = 1000 + step;
+                }
+                1 => {
+                    trim(&mut map, a);
+                    pairs.leave(a);
+                    stamps[a as usize] = 0;
+                }
+                _ => {
+                    copy(&mut map, a, b, 1);
+                    pairs.copy(a, b, stamps[a as usize] != 0);
+                    stamps[b as usize] = stamps[a as usize];
+                }
+            }
+        }
+        let copies = map.stats().copies;
+        let counted = (copies.logical_units, copies.physical_units, copies.late_units);
+        assert_eq!(counted, (pairs.logical, pairs.physical, pairs.late), "seed {seed}");
+        assert_eq!((0..UNITS).map(|lpn| read(&mut map, lpn)).collect::<Vec<_>>(), stamps);
+        assert!(pairs.late > 10, "seed {seed}: {}", pairs.late);
+    }
 }
 
 #[test]

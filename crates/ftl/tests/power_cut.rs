@@ -4,7 +4,7 @@ use strobe_ftl::gc::Greedy;
 use strobe_ftl::wear::Leveling;
 use strobe_ftl::{
     Allocation, GcStream, Marks, Migration, PageMap, PageMapConfig, RecoveryError, SlcConfig,
-    TranslationConfig, WhenFull,
+    TranslationConfig, WhenFull, WhenMapFull,
 };
 use strobe_nand::{ArrayTiming, CellTimes, Chip, TimingConfig, Untimed, WearConfig};
 use strobe_types::{Geometry, GeometrySpec, Prng, SimTime};
@@ -115,7 +115,8 @@ fn any_choices(rng: &mut Prng) -> (GeometrySpec, PageMapConfig, WearConfig, Timi
         gc_stream: if pick(&[0, 1]) == 0 { GcStream::Own } else { GcStream::Host },
         net_blocks: pick(&[1, 1, 2]),
         migration: [Migration::None, Migration::HotCold, Migration::Sorted][pick(&[0, 0, 1, 2]) as usize],
-        allocation: [Allocation::Fifo, Allocation::Adaptive][pick(&[0, 1]) as usize],
+        allocation: [Allocation::Fifo, Allocation::Adaptive, Allocation::AboveAverage]
+            [pick(&[0, 1, 2]) as usize],
         leveling: [None, Some(Leveling::Swap { threshold: 2 }), Some(Leveling::DualPool { threshold: 2 })]
             [pick(&[0, 0, 1, 2]) as usize],
         virtual_map_entries: if translation.is_some() { 0 } else { pick(&[0, 3, 40]) },
@@ -130,7 +131,10 @@ fn any_choices(rng: &mut Prng) -> (GeometrySpec, PageMapConfig, WearConfig, Timi
         endurance_pe: (rng.below(6) == 0).then(|| 2 + rng.below(8)),
     };
     let fault_reserve = 3 * u32::from(wear.program_fail_rate > 0.0 || wear.endurance_pe.is_some());
-    (spec, PageMapConfig { fault_reserve, ..config }, wear, any_times(rng))
+    let times = any_times(rng);
+    let when_map_full = [WhenMapFull::CopyNew, WhenMapFull::CopyOldest][rng.below(2) as usize];
+    let flush_entries = [None, None, None, None, None, None, Some(2), Some(7)][rng.below(8) as usize];
+    (spec, PageMapConfig { fault_reserve, when_map_full, flush_entries, ..config }, wear, times)
 }
 
 /// A drive with an SLC cache, and more or less room for it; collection may go on in the background.
@@ -229,7 +233,7 @@ fn nothing_durable_is_lost_wherever_the_power_is_cut() {
 /// In two parts, which run at the same time.
 #[test]
 fn nothing_durable_is_lost_in_other_drives() {
-    torture_until::<Untimed>(75_000, 1000);
+    torture_until::<Untimed>(75_000, 1500);
 }
 
 /// Where operations take time, and commands overlap.
@@ -246,6 +250,16 @@ fn pages_from_before_an_erase_do_not_come_back() {
     let TimingConfig { command_ns, cache_read, independent_plane_reads, .. } = TimingConfig::default();
     let times =
         TimingConfig { pages_per_program: 1, command_ns, cache_read, independent_plane_reads, ..times };
+    let config = PageMapConfig {
+        allocation: if config.allocation == Allocation::Fifo {
+            Allocation::Fifo
+        } else {
+            Allocation::Adaptive
+        },
+        when_map_full: WhenMapFull::CopyNew,
+        flush_entries: None,
+        ..config
+    };
     let case = Case::new(spec, config, wear, times).expect("a drive");
     torture::<ArrayTiming, _>(&case, 3_000_006, 60, 23);
 }

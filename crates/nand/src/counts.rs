@@ -15,7 +15,7 @@ named! {
         Merge => "merge",
         /// Translation pages and map journal.
         Map => "map",
-        /// Other persistent metadata of the FTL.
+        /// The virtual map of logical copies, in the map's journal and checkpoints.
         Meta => "meta",
         /// Wear levelling.
         Wear => "wear",

@@ -35,7 +35,8 @@ pub use config::{
     GcStreamName, LogVictimName, MAPPINGS, Mapping, MappingInfo, MigrationName, NVRAM_RANGES_MAX, NandConfig,
     NvramConfig, NvramError, NvramPolicyName, POLICIES, PlacementName, PolicyInfo, ReadRetryTable,
     RefreshTable, ScheduleTable, SectorRange, SlcCacheTable, SlcTable, SuspendTable, TemperatureName,
-    TimesByPage, TranslationTable, TrimConfig, Victim, WearLevelingConfig, WearLevelingName, WhenFullName,
+    TimesByPage, TranslationTable, TrimConfig, UpkeepTable, Victim, VirtualMapFullName, WearLevelingConfig,
+    WearLevelingName, WhenFullName,
 };
 pub use device::{Completion, Device, Inspect, PowerCut, Simulated, Underway};
 pub use drive::Drive;

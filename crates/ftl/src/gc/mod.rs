@@ -159,9 +159,12 @@ pub enum Allocation {
     Fifo,
     /// The one erased least often: dynamic wear levelling.
     LeastErased,
-    /// For cold data the one erased most often, for all other data the one erased least often
-    /// (FeGC: Kwon et al. 2011, where it is one erased more often than average).
+    /// For cold data the one erased most often, for all other data the one erased least often: FeGC (Kwon et al. 2011), taken
+    /// to its end.
     Adaptive,
+    /// For cold data the one erased least often of those erased more often than the average block, or the one erased most often
+    /// if there is none; for all other data the one erased least often. FeGC says "more than the average", not which one.
+    AboveAverage,
 }
 
 /// Any policy that can be copied, behind one virtual call per hook: for drives whose speed is not worth a

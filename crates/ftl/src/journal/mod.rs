@@ -33,6 +33,8 @@ pub(crate) struct LogDemand {
     pub(crate) open_blocks: u32,
     /// Blocks that may fail.
     pub(crate) fault_reserve: u32,
+    /// Changes after which an epoch ends, if that is sooner than the room of the log asks for.
+    pub(crate) flush_entries: Option<u32>,
 }
 
 impl LogDemand {
@@ -139,7 +141,7 @@ impl Journal {
             units: Changes::new(tables[0]),
             shared: Changes::new(tables[1]),
             blocks_changed: false,
-            limit: demand.limit(geometry),
+            limit: demand.limit(geometry).min(demand.flush_entries.map_or(usize::MAX, |most| most as usize)),
             pages: demand.pages(geometry),
             words: demand.words,
             map_words: tables[0].into(),
@@ -219,7 +221,13 @@ impl Journal {
         let payload = LogDemand::payload(nand.geometry());
         let mut done = nand.both(now, self.programmed);
         self.epoch += 1;
-        let pages = paginate(records, payload);
+        // Pages of the virtual map, which is P2L, are apart from those of L2P.
+        let (shared, others): (Vec<_>, Vec<_>) = records.into_iter().partition(Record::is_shared);
+        let is_p2l_only = others.is_empty() && !shared.is_empty();
+        let mut pages = if is_p2l_only { Vec::new() } else { paginate(others, payload) };
+        if !shared.is_empty() {
+            pages.extend(paginate(shared, payload));
+        }
         let count = pages.len() as u32;
         self.epoch_began = self.log.next();
         for (number, records) in (0..).zip(pages) {

@@ -39,7 +39,8 @@ impl TrimsFound {
 
 impl Trims {
     fn demand(logical_units: u32, fault_reserve: u32) -> LogDemand {
-        LogDemand { words: logical_units.div_ceil(BITS).into(), open_blocks: 0, fault_reserve }
+        let words = logical_units.div_ceil(BITS).into();
+        LogDemand { words, open_blocks: 0, fault_reserve, flush_entries: None }
     }
 
     /// Good blocks that the log of trims takes.

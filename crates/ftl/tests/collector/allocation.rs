@@ -8,13 +8,20 @@ use strobe_types::Lpn;
 use super::bench::{Bench, Opening, Round, STREAMS, Skewed, spec};
 use super::ledger::Ranking;
 /// The naive rule of allocation: which of the erased blocks should have been opened.
-fn check_opening(opening: &Opening, allocation: Allocation, is_cold: bool) {
+fn check_opening(opening: &Opening, allocation: Allocation, is_cold: bool, erases: &[u32]) {
     let opened = opening.free.iter().find(|&&(block, _)| block == opening.block).expect("it was erased");
     let counts = || opening.free.iter().map(|&(_, erases)| erases);
     let (most, least) = (counts().max(), counts().min());
     let worn = opening.first.1 == Cause::Wear || allocation == Allocation::Adaptive && is_cold;
     if worn {
         assert_eq!(Some(opened.1), most, "{opening:?}");
+        return;
+    }
+    if allocation == Allocation::AboveAverage && is_cold {
+        let sum: u64 = erases.iter().map(|&count| u64::from(count)).sum();
+        let is_above = |count: u32| u64::from(count) * erases.len() as u64 > sum;
+        let least_above = counts().filter(|&count| is_above(count)).min();
+        assert_eq!(Some(opened.1), least_above.or(most), "{opening:?}");
         return;
     }
     let first = match allocation {
@@ -26,7 +33,9 @@ fn check_opening(opening: &Opening, allocation: Allocation, is_cold: bool) {
 
 #[test]
 fn blocks_are_opened_in_the_order_that_allocation_says() {
-    for allocation in [Allocation::Fifo, Allocation::LeastErased, Allocation::Adaptive] {
+    for allocation in
+        [Allocation::Fifo, Allocation::LeastErased, Allocation::Adaptive, Allocation::AboveAverage]
+    {
         for leveling in [None, Some(Leveling::Swap { threshold: 4 })] {
             for gc_stream in STREAMS {
                 let config = PageMapConfig {
@@ -46,7 +55,7 @@ fn blocks_are_opened_in_the_order_that_allocation_says() {
                     for opening in &bench.openings {
                         let (lpn, cause) = opening.first;
                         let is_cold = cause == Cause::Gc && is_below_mean(&rounds, lpn);
-                        check_opening(opening, allocation, is_cold);
+                        check_opening(opening, allocation, is_cold, &opening.erases);
                         cold += u32::from(is_cold);
                         worn += u32::from(cause == Cause::Wear);
                     }

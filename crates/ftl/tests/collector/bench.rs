@@ -37,6 +37,8 @@ pub(super) struct Opening {
     /// In the order of erasure, with their erase counts.
     pub(super) free: Vec<(BlockId, u32)>,
     pub(super) first: (Lpn, Cause),
+    /// How often each block of the drive had been erased.
+    pub(super) erases: Vec<u32>,
 }
 
 /// A page map with its ledger.
@@ -110,7 +112,9 @@ impl Bench {
                 }
                 Event::Opened(block) => {
                     let free = self.ledger.free.iter().map(|&b| (b, self.ledger.erases[b.index()])).collect();
-                    self.openings.push(Opening { block: *block, free, first: (Lpn::new(0), Cause::Pad) });
+                    let first = (Lpn::new(0), Cause::Pad);
+                    let erases = self.ledger.erases.clone();
+                    self.openings.push(Opening { block: *block, free, first, erases });
                     if let Some(round) = rounds.last_mut() {
                         round.opened.push(*block);
                     }

@@ -43,6 +43,8 @@ pub struct GcResult {
     pub wear_units_moved: u64,
     /// Blocks emptied because they had been read too often or had lain too long; among `victims`.
     pub refreshed_blocks: u64,
+    /// Time of the drive's processor for sorting and merges (`drive.controller.upkeep`), in ns.
+    pub firmware_ns: u64,
 }
 
 counters_of! {
@@ -136,6 +138,9 @@ counters_of! {
         pub third_owner_units: u64,
         /// Of these, because the virtual map was full.
         pub map_full_units: u64,
+        /// Units of earlier logical copies that were read and programmed after all, so that a full virtual map could take
+        /// another one (`drive.ftl.virtual_map_full = "copy-oldest"`); not among `physical_units`.
+        pub late_units: u64,
     }
 }
 
@@ -149,6 +154,7 @@ impl GcResult {
             wear_blocks,
             wear_units_moved,
             refreshed_blocks,
+            firmware_ns,
         } = stats.gc;
         let copies_per_erase = ratio(units_moved, victims);
         Self {
@@ -161,6 +167,7 @@ impl GcResult {
             wear_blocks,
             wear_units_moved,
             refreshed_blocks,
+            firmware_ns,
         }
     }
 }

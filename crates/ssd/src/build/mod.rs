@@ -211,6 +211,7 @@ pub(crate) fn block_map_config(
         log_blocks: config.ftl.log_blocks,
         log_victim: config.ftl.log_victim.get(),
         fault_reserve: fault_reserve(config.nand.program_fail_rate, geometry),
+        merge_cost: config.controller.upkeep.merge(),
         durable: config.ftl.durable_map,
     })
 }
@@ -237,6 +238,7 @@ pub(crate) fn map_config(
             MigrationName::HotCold => Migration::HotCold,
             MigrationName::Sorted => Migration::Sorted,
         },
+        sort_cost: config.controller.upkeep.sort(),
         temperature: match gc.temperature {
             TemperatureName::UpdateCount => Temperature::UpdateCount,
             TemperatureName::UpdateRate => Temperature::UpdateRate,
@@ -246,6 +248,7 @@ pub(crate) fn map_config(
             AllocationName::Fifo => Allocation::Fifo,
             AllocationName::LeastErased => Allocation::LeastErased,
             AllocationName::Adaptive => Allocation::Adaptive,
+            AllocationName::AboveAverage => Allocation::AboveAverage,
         },
         leveling: leveling(&config.ftl.wear_leveling),
         virtual_map_entries: match config.ftl.copy_mode {
@@ -253,6 +256,8 @@ pub(crate) fn map_config(
             // Addresses and virtual numbers share one range.
             CopyMode::Logical => config.ftl.virtual_map_entries.min(u32::MAX - 1 - geometry.units()),
         },
+        when_map_full: config.ftl.virtual_map_full.get(),
+        flush_entries: (config.ftl.map_flush_entries > 0).then_some(config.ftl.map_flush_entries),
         translation: (Mapping::named(&config.ftl.mapping) == Some(Mapping::Dftl))
             .then(|| translation(config)),
         marks: (gc.mode == GcMode::Background).then(|| marks::of(config, geometry, logical_units)),

@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use strobe_ftl::{LogVictim, Refresh};
+use strobe_ftl::{LogVictim, Refresh, WhenMapFull};
 use strobe_types::defaults;
 
 use super::gc::GcConfig;
@@ -27,7 +27,7 @@ pub struct FtlConfig {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0.0, max = 1000.0))]
     pub over_provisioning: Option<f64>,
-    /// Which erased block is opened next: fifo, least-erased or adaptive. Default fifo.
+    /// Which erased block is opened next: fifo, least-erased, adaptive or above-average. Default fifo.
     #[serde(default)]
     pub allocation: AllocationName,
     /// On which die the next pages are written: free-first or stripe. Default free-first.
@@ -37,12 +37,21 @@ pub struct FtlConfig {
     #[serde(default)]
     pub copy_mode: CopyMode,
     /// Entries of the virtual map of logical copies, each a mapping unit that two addresses share;
-    /// copies beyond it are physical. RAM: 16 bytes each, and 4 per flash unit. Default 65,536.
+    /// virtual_map_full says what happens beyond it. RAM: 16 bytes each, and 4 per flash unit. Default 65,536.
     #[serde(default = "virtual_map_entries")]
     #[schemars(range(min = 1, max = 268_435_456))]
     pub virtual_map_entries: u32,
+    /// What is copied when another unit is to be shared and the virtual map is full: copy-new (the new copy is physical) or
+    /// copy-oldest (the logical copy made longest ago becomes physical and gives its entry up). Default copy-new.
+    #[serde(default, skip_serializing_if = "VirtualMapFullName::is_default")]
+    pub virtual_map_full: VirtualMapFullName,
+    /// Changed entries of the map, the virtual map included, after which the durable map is brought up to date at the latest;
+    /// fewer are lost if power is cut, and more is written. 0: as many as suit the log. Default 0.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    #[schemars(range(min = 0, max = 4_294_967_295u32))]
+    pub map_flush_entries: u32,
     /// Whether the map survives a power cut. It is then kept on flash, as a journal with checkpoints in
-    /// blocks of its own (causes map and meta), written at every flush, before a block is opened and
+    /// blocks of its own (causes map, and meta for the virtual map of logical copies), written at every flush, before a block is opened and
     /// before garbage is erased. Default false: the map is in memory only and costs nothing.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub durable_map: bool,
@@ -259,6 +268,30 @@ impl LogVictimName {
     }
 }
 
+/// What is copied when the virtual map is full.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum VirtualMapFullName {
+    /// The new copy is physical.
+    #[default]
+    CopyNew,
+    /// The logical copy made longest ago becomes physical and gives its entry up.
+    CopyOldest,
+}
+
+impl VirtualMapFullName {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+
+    pub(crate) fn get(self) -> WhenMapFull {
+        match self {
+            Self::CopyNew => WhenMapFull::CopyNew,
+            Self::CopyOldest => WhenMapFull::CopyOldest,
+        }
+    }
+}
+
 /// Which erased block is opened next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -268,8 +301,11 @@ pub enum AllocationName {
     Fifo,
     /// The one erased least often: dynamic wear levelling.
     LeastErased,
-    /// The most worn one for cold data, the least worn one for all other data (FeGC).
+    /// The most worn one for cold data, the least worn one for all other data (FeGC, taken to its end).
     Adaptive,
+    /// For cold data the least worn one of those erased more often than the average block, or the most worn one if there is
+    /// none; for all other data the least worn one (FeGC: Kwon et al. 2011).
+    AboveAverage,
 }
 
 /// Ways of static wear levelling.

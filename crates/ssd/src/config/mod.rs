@@ -11,10 +11,10 @@ mod nand;
 mod nvram;
 mod page_times;
 
-pub use controller::{ControllerConfig, ScheduleTable, TrimConfig};
+pub use controller::{ControllerConfig, ScheduleTable, TrimConfig, UpkeepTable};
 pub use ftl::{
     AllocationName, CopyMode, FtlConfig, LogVictimName, PlacementName, RefreshTable, SlcCacheTable,
-    TranslationTable, WearLevelingConfig, WearLevelingName, WhenFullName,
+    TranslationTable, VirtualMapFullName, WearLevelingConfig, WearLevelingName, WhenFullName,
 };
 pub use gc::{GcConfig, GcMode, GcStreamName, MigrationName, TemperatureName};
 pub(crate) use names::block_scheme;

@@ -22,6 +22,7 @@ mod regressions;
 mod setup;
 mod slc_cache;
 mod target;
+mod upkeep;
 mod variation;
 mod virtual_time;
 mod word_lines;

@@ -54,14 +54,7 @@ fn chip(sectors: u32) -> Flash {
 macro_rules! with_each_scheme {
     ($sectors:expr, $run:expr) => {
         for scheme in [BlockScheme::ReplacementBlock, BlockScheme::LogBlock, BlockScheme::Fast] {
-            let config = BlockMapConfig {
-                scheme,
-                logical_units: $sectors,
-                log_blocks: 16,
-                log_victim: Default::default(),
-                fault_reserve: 0,
-                durable: true,
-            };
+            let config = BlockMapConfig { durable: true, ..BlockMapConfig::new(scheme, $sectors, 16) };
             $run(scheme.name(), disk(BlockMap::new(chip($sectors), config).expect("room")));
         }
         let config = PageMapConfig { durable: true, ..PageMapConfig::new($sectors) };

@@ -3,6 +3,7 @@
 use strobe_nand::Nand;
 use strobe_types::{BlockId, Geometry, named};
 
+use crate::MergeCost;
 use crate::journal::Trims;
 
 named! {
@@ -48,6 +49,8 @@ pub struct BlockMapConfig {
     pub log_victim: LogVictim,
     /// Blocks kept beyond what is needed, for media faults.
     pub fault_reserve: u32,
+    /// What merges cost beside flash operations.
+    pub merge_cost: MergeCost,
     /// Whether the drive can be found again after a power cut, and a log on flash keeps the trims.
     pub durable: bool,
 }
@@ -59,8 +62,15 @@ const SPARE_BLOCKS: u32 = 2;
 impl BlockMapConfig {
     /// Everything else at its default.
     pub const fn new(scheme: BlockScheme, logical_units: u32, log_blocks: u32) -> Self {
-        let (log_victim, fault_reserve, durable) = (LogVictim::Lru, 0, false);
-        Self { scheme, logical_units, log_blocks, log_victim, fault_reserve, durable }
+        Self {
+            scheme,
+            logical_units,
+            log_blocks,
+            log_victim: LogVictim::Lru,
+            fault_reserve: 0,
+            merge_cost: MergeCost { merge_ns: 0, unit_ns: 0 },
+            durable: false,
+        }
     }
 
     /// Good blocks needed on `geometry`.

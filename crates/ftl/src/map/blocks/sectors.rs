@@ -5,6 +5,7 @@ use strobe_nand::{Cause, Nand, Unit, When};
 use strobe_types::{BlockId, Lpn, PackedPpa, Ppa, Ppn, prefetch_write};
 
 use super::config::BlockMapConfig;
+use crate::firmware::Firmware;
 use crate::free::{FreePool, Want};
 use crate::journal::Trims;
 use crate::scan::COPIED;
@@ -53,6 +54,7 @@ pub(super) struct Sectors<N: Nand> {
     /// When all blocks that have been given up so far are erased. Programs wait for that, as those who wrote firmware
     /// for one chip did: schemes have only so many blocks of a kind, and recovery finds no more.
     pub(super) emptied: When,
+    firmware: Firmware,
     pub(super) stats: FtlStats,
     pub(super) end_of_life: Option<FtlError>,
 }
@@ -85,6 +87,7 @@ impl<N: Nand> Sectors<N> {
             trims,
             sequence: 1,
             emptied: When::START,
+            firmware: Firmware::IDLE,
             stats: FtlStats { merges: Some(MergeStats::default()), ..FtlStats::default() },
             end_of_life: None,
             states,
@@ -194,6 +197,11 @@ impl<N: Nand> Sectors<N> {
             self.written(unit.lpn);
         }
         Ok(at)
+    }
+
+    /// The processor works for `ns` on a merge that needs `after`; returns when it is done.
+    pub(super) fn work(&mut self, after: When, ns: u64) -> When {
+        self.firmware.work(&mut self.nand, &mut self.stats.gc, after, ns)
     }
 
     #[cold]

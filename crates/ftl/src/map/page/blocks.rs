@@ -37,6 +37,9 @@ pub(super) struct Blocks {
     pub(super) validity: Validity,
     /// Valid units by block.
     pub(super) valid: Vec<u32>,
+    /// Blocks for data that are not bad, and how often they have been erased, all together.
+    good: u32,
+    erases: u64,
 }
 
 impl Blocks {
@@ -50,7 +53,10 @@ impl Blocks {
             let state = &mut states[block.index()];
             *state = if *state == BlockState::Free { BlockState::Meta } else { BlockState::Bad };
         }
+        let good = || (0..).map(BlockId::new).zip(&states).filter(|(_, state)| **state == BlockState::Free);
         Self {
+            good: good().count() as u32,
+            erases: good().map(|(block, _)| u64::from(nand.block(block).erase_count)).sum(),
             free: FreePool::new(geometry, by_wear),
             retiring: Vec::new(),
             validity: Validity::new(geometry.units()),
@@ -114,6 +120,29 @@ impl Blocks {
     pub(super) fn put_free(&mut self, block: BlockId, geometry: &Geometry, erase_count: u32) {
         self.states[block.index()] = BlockState::Free;
         self.free.put(geometry.plane_of(block), block, erase_count);
+    }
+
+    /// A block has been erased.
+    pub(super) fn erased(&mut self) {
+        self.erases += 1;
+    }
+
+    /// `block`, which has been erased `erase_count` times, is out of service.
+    #[cold]
+    pub(super) fn is_lost(&mut self, block: BlockId, erase_count: u32) {
+        self.states[block.index()] = BlockState::Bad;
+        self.good -= 1;
+        self.erases -= u64::from(erase_count);
+    }
+
+    /// How often a block for data has been erased on average, rounded down: who has been erased more often is above it.
+    pub(super) fn mean_erases(&self) -> u32 {
+        (self.erases / u64::from(self.good.max(1))) as u32
+    }
+
+    /// Erases counted, for the checker.
+    pub(super) fn counted_erases(&self) -> u64 {
+        self.erases
     }
 
     /// `block` is to be emptied and then marked bad.

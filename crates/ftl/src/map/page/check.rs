@@ -219,6 +219,9 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         // Recovery erases blocks that are not full.
         let adds_up = programs == expected || (self.config.durable && programs < most);
         ensure!(adds_up, "{programs} programs, but flash shows {expected}");
+        let counts = self.blocks.usable().map(|block| u64::from(self.nand.block(block).erase_count));
+        let (counted, found) = (self.blocks.counted_erases(), counts.sum::<u64>());
+        ensure!(counted == found, "good blocks have been erased {found} times, the count says {counted}");
         let failed = self.nand.counts().total(NandOp::Erase) - erases;
         let blocks = (0..geometry.blocks()).map(BlockId::new);
         let bad = blocks.filter(|&block| self.nand.block(block).bad).count() as u64;

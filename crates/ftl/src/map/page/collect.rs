@@ -252,6 +252,12 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             }
             (self.put_in_order(data, &mut scratch.keyed), self.roles.hot)
         };
+        let mut now = now;
+        if self.config.migration == Migration::Sorted && cause != Cause::Wear {
+            let cost = self.config.sort_cost;
+            let ns = cost.call_ns + cost.unit_ns * data.len() as u64;
+            now = self.firmware.work(&mut self.nand, &mut self.stats.gc, now, ns);
+        }
         let (cold_units, hot_units) = data.split_at(cold);
         // The hot rest first: on a stream shared with the host it belongs to the block that the host
         // is about to open, which so gets the youngest block before cold data does.
@@ -422,6 +428,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         }
         match self.nand.erase(now, block, cause) {
             Ok(done) => {
+                self.blocks.erased();
                 self.note_cache_erase(block);
                 self.block_is_erased(block);
                 done
@@ -437,7 +444,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     pub(super) fn take_out_of_service(&mut self, block: BlockId) {
         self.nand.mark_bad(block);
         self.leave_cache(block);
-        self.blocks.states[block.index()] = BlockState::Bad;
+        self.blocks.is_lost(block, self.nand.block(block).erase_count);
         self.store.block_left(block);
         if let Some(leveler) = &mut self.leveler
             && !self.slc.as_ref().is_some_and(|slc| slc.is_static(block))

@@ -4,9 +4,10 @@ use strobe_types::Geometry;
 
 use super::background::Marks;
 use super::refresh::Refresh;
-use super::sharing::Sharing;
+use super::sharing::{Sharing, WhenMapFull};
 use super::slc::SlcConfig;
 use super::translation::TranslationConfig;
+use crate::SortCost;
 use crate::capacity::{Capacity, Demand};
 use crate::frontier::Frontier;
 use crate::gc::{Allocation, GcStream, Migration, Temperature};
@@ -31,6 +32,8 @@ pub struct PageMapConfig {
     pub net_blocks: u32,
     /// How valid units are sorted before they are moved.
     pub migration: Migration,
+    /// What sorting costs beside flash operations; only [`Migration::Sorted`] sorts.
+    pub sort_cost: SortCost,
     /// What makes a unit hot.
     pub temperature: Temperature,
     /// Which erased block is opened next.
@@ -40,11 +43,16 @@ pub struct PageMapConfig {
     /// Logical copy: entries of the virtual map, each a flash unit that two logical units share.
     /// 0: copies are physical.
     pub virtual_map_entries: u32,
+    /// Logical copy: what is copied when the virtual map is full.
+    pub when_map_full: WhenMapFull,
     /// Whether the map survives a power cut: it is then kept on flash, in blocks reserved for it.
     pub durable: bool,
     /// Good blocks reserved for the map, if that is more than it needs. Demand paging reserves what its
     /// log of trims needs and ignores this.
     pub map_blocks: u32,
+    /// Changes of the map, the virtual map included, after which the map on flash is brought up to date. `None`: as many as
+    /// its log has room for. Flushes, opened blocks and erases bring it up to date in any case. Demand paging ignores this.
+    pub flush_entries: Option<u32>,
     /// Demand paging: the map is on flash and only in part in memory. `None`: all of it is in memory.
     /// Copies are then physical: it goes with no virtual map.
     pub translation: Option<TranslationConfig>,
@@ -74,10 +82,13 @@ impl PageMapConfig {
             fault_reserve: 0,
             net_blocks: 1,
             migration: Migration::None,
+            sort_cost: SortCost { call_ns: 0, unit_ns: 0 },
             temperature: Temperature::UpdateCount,
             allocation: Allocation::Fifo,
             leveling: None,
             virtual_map_entries: 0,
+            when_map_full: WhenMapFull::CopyNew,
+            flush_entries: None,
             durable: false,
             map_blocks: 0,
             translation: None,
@@ -160,6 +171,7 @@ impl PageMapConfig {
             words: u64::from(self.logical_units) + shared,
             open_blocks: self.roles().streams as u32 * Frontier::lanes_of(geometry),
             fault_reserve: self.fault_reserve,
+            flush_entries: self.flush_entries,
         }
     }
 

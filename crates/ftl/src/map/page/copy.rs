@@ -3,7 +3,7 @@
 use strobe_nand::{Cause, Nand, Unit, When};
 use strobe_types::{Lpn, Ppa};
 
-use super::sharing::{Owner, Vpn};
+use super::sharing::{Owner, Vpn, WhenMapFull};
 use super::{MapStore, PageMap};
 use crate::Done;
 use crate::gc::VictimPolicy;
@@ -84,15 +84,23 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
                 // That may have moved what was read.
                 page_read = None;
             }
-            let Some(ppa) = self.map.locate(source) else {
+            if self.map.locate(source).is_none() {
                 let next = self.look_up(now, destination, 1);
                 finished = self.nand.both(finished, next);
                 self.unmap(destination);
                 let next = self.commit_if_full(now)?;
                 finished = self.nand.both(finished, next);
                 continue;
-            };
-            match self.share(source, destination) {
+            }
+            let mut shared = self.share(source, destination);
+            if let (Err(Unshared::MapFull), WhenMapFull::CopyOldest) = (&shared, self.config.when_map_full) {
+                let next = self.copy_oldest(arrived)?;
+                finished = self.nand.both(finished, next);
+                // That may have moved what was read.
+                page_read = None;
+                shared = self.share(source, destination);
+            }
+            match shared {
                 Ok(()) => {
                     self.stats.copies.logical_units += 1;
                     let next = self.commit_if_full(now)?;
@@ -104,6 +112,8 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
                 Err(Unshared::Physical) => {}
             }
             self.stats.copies.physical_units += 1;
+            // Making room may have moved it.
+            let Some(ppa) = self.map.locate(source) else { continue };
             // Neighbours on the same page come with one read.
             let page = (self.nand.geometry().page_of(ppa), self.nand.part_of(ppa));
             if page_read.replace(page) != Some(page) {
@@ -130,6 +140,19 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let done = self.write_host(now, Cause::Copy, units, Self::settle);
         units.clear();
         done
+    }
+
+    /// Makes the copy that was shared longest ago physical: its second owner gets a unit of its own.
+    fn copy_oldest(&mut self, now: When) -> Done {
+        let Some(sharing) = &mut self.map.sharing else { return Ok(now) };
+        let Some(vpn) = sharing.oldest() else { return Ok(now) };
+        let (ppa, [_, owner]) = (sharing.ppa(vpn), sharing.owners(vpn));
+        let page = self.nand.geometry().page_of(ppa);
+        let wanted = self.nand.wanted([ppa].into_iter());
+        let arrived = self.nand.read(now, page, wanted, Cause::Copy);
+        let mut units = vec![Unit { lpn: owner, payload: self.nand.payload(ppa) }];
+        self.stats.copies.late_units += 1;
+        self.write_copied(arrived, &mut units)
     }
 
     /// Makes `destination` the second owner of what `source`, which is mapped, holds.

@@ -36,6 +36,7 @@ use strobe_nand::{Cause, Class, Nand, Payload, PowerCuts, Timing, Unit, Wanted, 
 use strobe_types::{BlockId, Geometry, Lpn, Ppa, Prng, SimTime};
 
 use crate::capacity::{Capacity, CapacityError};
+use crate::firmware::Firmware;
 use crate::frontier::Frontier;
 use crate::gc::{Allocation, Migration, VictimPolicy};
 use crate::heat::HeatTable;
@@ -54,6 +55,7 @@ use config::{HOST, Roles};
 use entries::Entries;
 pub use refresh::Refresh;
 use sharing::Sharing;
+pub use sharing::WhenMapFull;
 use slc::SlcCache;
 pub use slc::{SlcConfig, WhenFull};
 use store::MapStore;
@@ -87,6 +89,7 @@ pub struct PageMap<N: Nand, V> {
     /// The sequence number of the next program.
     sequence: u64,
     stats: FtlStats,
+    firmware: Firmware,
     background: Background,
     /// The block whose age is looked at next.
     patrol: u32,
@@ -188,6 +191,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
                 slc: config.slc.map(|_| SlcStats::default()),
                 ..FtlStats::default()
             },
+            firmware: Firmware::IDLE,
             patrol: 0,
             is_free_first,
             slc,

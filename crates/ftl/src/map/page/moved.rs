@@ -94,6 +94,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             tick: self.tick,
             sequence: self.sequence,
             stats: self.stats,
+            firmware: crate::firmware::Firmware::IDLE,
             background,
             patrol: 0,
             slc: self.slc,

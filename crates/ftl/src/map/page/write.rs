@@ -324,7 +324,8 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         match self.config.allocation {
             Allocation::Fifo => Want::Next,
             Allocation::Adaptive if is_cold => Want::Worn,
-            Allocation::LeastErased | Allocation::Adaptive => Want::Young,
+            Allocation::AboveAverage if is_cold => Want::Above(self.blocks.mean_erases()),
+            Allocation::LeastErased | Allocation::Adaptive | Allocation::AboveAverage => Want::Young,
         }
     }
 

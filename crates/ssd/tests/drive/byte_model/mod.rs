@@ -62,7 +62,8 @@ const STREAMS: [GcStream; 2] = [GcStream::Own, GcStream::Host];
 const MIGRATIONS: [Migration; 3] = [Migration::None, Migration::HotCold, Migration::Sorted];
 const TEMPERATURES: [Temperature; 3] =
     [Temperature::UpdateCount, Temperature::UpdateRate, Temperature::LastWrite];
-const ALLOCATIONS: [Allocation; 3] = [Allocation::Fifo, Allocation::LeastErased, Allocation::Adaptive];
+const ALLOCATIONS: [Allocation; 4] =
+    [Allocation::Fifo, Allocation::LeastErased, Allocation::Adaptive, Allocation::AboveAverage];
 const LEVELINGS: [Option<Leveling>; 4] = [
     None,
     Some(Leveling::Swap { threshold: 3 }),

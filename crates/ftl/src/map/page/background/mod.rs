@@ -443,6 +443,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             Err(failed) => (failed.at, false),
         };
         if is_good {
+            self.blocks.erased();
             self.note_cache_erase(block);
             return self.nand.timing_mut().watch(done, ERASED + number);
         }

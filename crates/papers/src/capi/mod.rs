@@ -94,8 +94,8 @@ impl Environment {
                 migration: scheme.migration,
                 temperature: scheme.temperature,
                 stream: scheme.stream,
-                // 5 % of the blocks.
-                min_free_blocks: self.blocks / 20,
+                // Cleaning begins when 5 % of the blocks are free, not when fewer are.
+                min_free_blocks: self.blocks / 20 + 1,
                 net_blocks: scheme.net_blocks,
                 ..ftl.gc.clone()
             };
@@ -316,7 +316,7 @@ fn notes(environment: &Environment) -> Vec<String> {
     let Environment { blocks, pages_per_block, endurance_pe, .. } = environment;
     let mut notes = vec![
         format!(
-            "{blocks} blocks of {pages_per_block} pages of 8 KiB, {} logical pages, collection below {} free \
+            "{blocks} blocks of {pages_per_block} pages of 8 KiB, {} logical pages, collection at {} free \
              blocks, {endurance_pe} erases per block; filled once, then single pages written, Gaussian over the \
              addresses",
             environment.logical_pages(),

@@ -70,14 +70,14 @@ const CAT: Scheme = Scheme {
     ..PLAIN
 };
 
-/// The same, and §IV.2: it does without the active block.
+/// The same, and §IV.2: it does without the active block; cold pages go to blocks erased more often than the average.
 const FEGC: Scheme = Scheme {
     label: "FeGC",
     victim: "fegc",
     migration: MigrationName::HotCold,
     temperature: TemperatureName::UpdateRate,
     stream: GcStreamName::Own,
-    allocation: AllocationName::Adaptive,
+    allocation: AllocationName::AboveAverage,
     ..PLAIN
 };
 
@@ -125,6 +125,10 @@ pub(super) const READINGS: &[Reading] = &[
     Reading {
         name: "FeGC opens the least worn",
         differs: &[Scheme { allocation: AllocationName::LeastErased, ..FEGC }],
+    },
+    Reading {
+        name: "FeGC's cold data on the most worn",
+        differs: &[Scheme { allocation: AllocationName::Adaptive, ..FEGC }],
     },
     Reading {
         name: "CAT opens the least worn",

@@ -9,6 +9,7 @@ mod kernel;
 mod kernel_figures;
 mod lfs;
 mod measure;
+mod recovery;
 mod runs;
 
 use strobe_ssd::CopyMode;
@@ -175,11 +176,14 @@ fn make(options: &Options, bench: &Bench<'_>) -> Result<Made, PaperError> {
     let measured =
         bench.points("logical-copy", &points, |point| measure::measure(point, options, bench.watch))?;
     let runs = Runs::new(points.iter().map(|point| point.setup).zip(&measured).collect());
-    let made = Made {
+    let found = recovery::measure(options)?;
+    let mut made = Made {
         notes: notes(options.scale),
         claims: claims::all(&runs),
-        figures: figures::all(&runs),
+        figures: vec![recovery::figure(&found)],
     };
+    made.claims.extend(recovery::claims(&found));
+    made.figures.extend(figures::all(&runs));
     #[cfg(target_os = "linux")]
     let made = {
         let (benchmarks, notes) = kernel::measured(options, bench)?;

@@ -43,7 +43,8 @@ pub(super) fn host_ns(results: &Results<'_>) -> Option<f64> {
     Line::of(results, GAINS[0].0, 0)?.host_ns(GAINS[0].1)
 }
 
-/// Both numbers, fitted to the gains of replacement-block (exactly) and log-block (as near as an offset goes).
+/// Both numbers, fitted to the gains of replacement-block (exactly) and FAST (as near as an offset goes). log-block's
+/// takes no part: it hardly depends on the offset.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Joint {
     pub(super) offset: u32,
@@ -62,8 +63,8 @@ pub(super) fn joint(results: &Results<'_>) -> Option<Joint> {
         gains.iter_mut().zip(&lines).for_each(|(gain, line)| *gain = line.gain(host_ns));
         Some(Joint { offset, host_ns, gains })
     };
-    let off = |joint: &Joint| libm::fabs(libm::log(joint.gains[1] / GAINS[1].1));
-    // FAST's gain takes no part in the choice. Equal ones: the smallest offset.
+    let off = |joint: &Joint| libm::fabs(libm::log(joint.gains[2] / GAINS[2].1));
+    // Equal ones: the smallest offset.
     (0..OFFSETS).filter_map(at).min_by(|a, b| off(a).total_cmp(&off(b)))
 }
 
@@ -111,8 +112,8 @@ pub(super) fn figures(results: &Results<'_>) -> Vec<Figure> {
     }
     let note = match joint {
         Some(Joint { offset, host_ns, gains: [_, log, fast] }) => format!(
-            "fitted: at each offset the host's time to the 30 times of replacement-block, and the offset to the 3.2 of \
-             log-block: {offset} sectors, {:.0} µs, log-block {log:.2}. FAST's {fast:.2} (paper 6.6) is predicted",
+            "fitted: at each offset the host's time to the 30 times of replacement-block, and the offset to the 6.6 of FAST: \
+             {offset} sectors, {:.0} µs, FAST {fast:.2}. log-block's {log:.2} (paper 3.2) is predicted",
             host_ns / 1e3
         ),
         None => "no host time gives replacement-block the paper's gain".to_owned(),

@@ -28,10 +28,11 @@ pub(super) struct Cell {
 }
 
 /// Rules by which log-block picks the log that is merged. The first is what it does unless told otherwise.
-pub(super) const LOG_VICTIMS: [(&str, LogVictimName); 5] = [
+pub(super) const LOG_VICTIMS: [(&str, LogVictimName); 6] = [
     ("lru", LogVictimName::Lru),
     ("fifo", LogVictimName::Fifo),
     ("fullest", LogVictimName::Fullest),
+    ("fullest, newest", LogVictimName::FullestNewest),
     ("emptiest", LogVictimName::Emptiest),
     ("mru", LogVictimName::Mru),
 ];

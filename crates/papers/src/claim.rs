@@ -190,7 +190,8 @@ impl Claim {
 
 /// All claims as CSV.
 pub fn csv(claims: &[Claim]) -> String {
-    let mut out = "place,claim,unit,paper,measured,band_low,band_high,band_reason,band_was,verdict,why\n".to_owned();
+    let mut out =
+        "place,claim,unit,paper,measured,band_low,band_high,band_reason,band_was,verdict,why\n".to_owned();
     let number = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
     for claim in claims {
         let Band { low, high, reason, was, .. } = &claim.band;
@@ -236,7 +237,8 @@ mod tests {
     #[test]
     fn what_was_fitted_is_no_evidence_and_is_missed_when_the_fit_is_stale() {
         let fitted = |measured| {
-            Claim::new("3", "c", "times", Some(30.0), measured, Band::ratio(30.0, 0.05, "r")).by_construction("fitted")
+            Claim::new("3", "c", "times", Some(30.0), measured, Band::ratio(30.0, 0.05, "r"))
+                .by_construction("fitted")
         };
         assert_eq!(fitted(Some(30.4)).verdict, Verdict::ByConstruction);
         assert!(!fitted(Some(30.4)).verdict.counts());

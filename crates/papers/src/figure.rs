@@ -131,7 +131,8 @@ impl Figure {
     /// The rows as CSV: coordinates, then paper and measured; empty where a row has none.
     pub fn csv(&self) -> String {
         let names = self.coordinates();
-        let header: Vec<String> = names.iter().chain(&["paper", "measured"]).map(|name| field(name)).collect();
+        let header: Vec<String> =
+            names.iter().chain(&["paper", "measured"]).map(|name| field(name)).collect();
         let mut out = header.join(",") + "\n";
         let number = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
         for row in &self.rows {

@@ -51,7 +51,9 @@ impl Kept {
             whole += line.len() as u64;
         }
         if whole == 0 && !text.is_empty() {
-            return Err(wrong(std::io::Error::other("this is not a file of points; remove it, or choose another --out")));
+            return Err(wrong(std::io::Error::other(
+                "this is not a file of points; remove it, or choose another --out",
+            )));
         }
         let file = OpenOptions::new().create(true).append(true).open(path).map_err(wrong)?;
         file.set_len(whole).map_err(wrong)?;

@@ -114,7 +114,9 @@ fn failure(error: PaperError, out: Option<&Path>) -> Failure {
 }
 
 fn write_all(paper: &Paper, result: &PaperResult, folder: &Path) -> Result<(), Failure> {
-    let write = |path: &Path, text: &str| Output::new("--out", &path.display().to_string(), &[])?.write(text.trim_end());
+    let write = |path: &Path, text: &str| {
+        Output::new("--out", &path.display().to_string(), &[])?.write(text.trim_end())
+    };
     for figure in &result.figures {
         let path = folder.join(format!("{}-{}.csv", paper.name, figure.figure));
         write(&path, &figure.csv())?;
@@ -130,7 +132,10 @@ fn write_all(paper: &Paper, result: &PaperResult, folder: &Path) -> Result<(), F
 fn help() -> String {
     let mut text = "The papers:\n".to_owned();
     for paper in paper::PAPERS {
-        text += &format!("\n  {}: {}\n    {}\n    Takes {}.\n", paper.name, paper.title, paper.reproduces, paper.takes);
+        text += &format!(
+            "\n  {}: {}\n    {}\n    Takes {}.\n",
+            paper.name, paper.title, paper.reproduces, paper.takes
+        );
     }
     text + "\nExamples:\n  strobe paper capi --quick\n  strobe paper nvram --out nvram     a page with figures: nvram/nvram.html\n  \
             strobe paper trim --no-kernel --full\n  strobe paper nvram --quick --set drive.nand.program_ns=300_000"

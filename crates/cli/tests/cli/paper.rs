@@ -102,7 +102,9 @@ fn a_paper_gives_the_same_bytes_twice_and_csv_beside_json() {
     let csv = |figure: &str| folder.read(&format!("a/b/capi-{figure}.csv"));
     let all = || {
         let mut files: Vec<String> = FIGURES.map(csv).into();
-        files.extend(["capi-claims.csv", "capi.html", "capi.points"].map(|name| folder.read(&format!("a/b/{name}"))));
+        files.extend(
+            ["capi-claims.csv", "capi.html", "capi.points"].map(|name| folder.read(&format!("a/b/{name}"))),
+        );
         files
     };
     let files = all();
@@ -149,7 +151,9 @@ fn a_screen_has_a_line_for_each_claim_and_everything_has_tables() {
         }
     }
     let shown = folder.strobe(&["paper", "capi", "--tiny", "--full"]).ok();
-    for part in ["Hwang", "TINY", "Figure 4", "CAPi", "What counts as the same", "(was +35 to +90)", "ssd_clean"] {
+    for part in
+        ["Hwang", "TINY", "Figure 4", "CAPi", "What counts as the same", "(was +35 to +90)", "ssd_clean"]
+    {
         assert!(shown.out.contains(part), "{part} is missing in {}", shown.out);
     }
     assert_eq!(folder.strobe(&["paper", "capi", "--tiny", "--quiet"]).ok().out, "");
@@ -158,7 +162,9 @@ fn a_screen_has_a_line_for_each_claim_and_everything_has_tables() {
 #[test]
 fn help_says_what_each_paper_does_and_takes() {
     let help = Folder::new().strobe(&["paper", "--help"]).ok().out;
-    for part in ["capi:", "logical-copy:", "nvram:", "trim:", "minutes", "with a kernel for guests", "direction only"] {
+    for part in
+        ["capi:", "logical-copy:", "nvram:", "trim:", "minutes", "with a kernel for guests", "direction only"]
+    {
         assert!(help.contains(part), "{part} is missing in {help}");
     }
 }
@@ -167,7 +173,8 @@ fn help_says_what_each_paper_does_and_takes() {
 fn every_papers_drive_can_be_set() {
     let folder = Folder::new();
     let seconds = |sets: &[&str]| {
-        let result = folder.strobe(&[&["paper", "nvram", "--tiny", "--json", "-"], sets].concat()).ok().json();
+        let result =
+            folder.strobe(&[&["paper", "nvram", "--tiny", "--json", "-"], sets].concat()).ok().json();
         let times = &result["figures"][5];
         let at = at(times, &[("quantity", "of this, drive"), ("metadata", "before"), ("scheme", "page")]);
         (at, result["sets"].to_string(), result["notes"].to_string())
@@ -205,7 +212,18 @@ fn the_nvram_paper_has_its_figures_with_every_scheme_and_a_picture() {
     let figures = result["figures"].as_array().expect("figures");
     let names: Vec<&str> = figures.iter().map(|figure| figure["figure"].as_str().expect("a name")).collect();
     let mine = [
-        "1a", "1b", "written", "2a", "2b", "3a", "3b", "offsets", "fit-host-time", "fit-offset", "log-victim", "merge-cost",
+        "1a",
+        "1b",
+        "written",
+        "2a",
+        "2b",
+        "3a",
+        "3b",
+        "offsets",
+        "fit-host-time",
+        "fit-offset",
+        "log-victim",
+        "merge-cost",
     ];
     assert_eq!(names, mine);
     judged(&result);
@@ -258,7 +276,8 @@ fn at(figure: &Json, coordinates: &[(&str, &str)]) -> f64 {
 /// presets were fitted to it, and the verdict says so. These numbers say only that neither the presets nor the model have
 /// changed since.
 const TRIM_FITTED: [f64; 17] = [
-    1106.84, 4.96, 6.31, 48.68, 206.56, 6.85, 4.9, 47.43, 3.99, 3.81, 47.72, 5.36, 0.0, -92.29, 8.52, 15.26, 15.97,
+    1106.84, 4.96, 6.31, 48.68, 206.56, 6.85, 4.9, 47.43, 3.99, 3.81, 47.72, 5.36, 0.0, -92.29, 8.52, 15.26,
+    15.97,
 ];
 
 #[test]
@@ -274,7 +293,9 @@ fn trim_claims_stay_where_the_presets_were_fitted() {
     }
     // What needs a kernel is not missed, it is not run.
     let left: Vec<&Json> = claims.iter().filter(|claim| claim["measured"].is_null()).collect();
-    assert!(left.len() == 8 && left.iter().all(|claim| claim["why"] == "needs a kernel, and is not part of TINY"));
+    assert!(
+        left.len() == 8 && left.iter().all(|claim| claim["why"] == "needs a kernel, and is not part of TINY")
+    );
 }
 
 #[test]
@@ -328,7 +349,9 @@ fn trims_of_larger_aligned_and_many_ranges_are_cheaper_on_every_drive() {
         let times = ["1", "16", "32", "64"].map(time);
         assert!(times.is_sorted_by(|a, b| a > b), "{drive}: {times:?}");
     }
-    let commands = |ranges| at(&result["figures"][3], &[("drive", "Jasmine"), ("quantity", "commands"), ("ranges", ranges)]);
+    let commands = |ranges| {
+        at(&result["figures"][3], &[("drive", "Jasmine"), ("quantity", "commands"), ("ranges", ranges)])
+    };
     assert_eq!(["1", "16", "32", "64"].map(commands), [512.0, 32.0, 16.0, 8.0]);
 }
 
@@ -345,8 +368,17 @@ fn trim_says_what_it_took_and_gives_the_same_bytes_twice() {
     assert!(listed.contains("trim") && listed.contains("on a real kernel"), "{listed}");
 }
 
-const LOGICAL_COPY_FIGURES: [&str; 9] =
-    ["2", "stand-ins", "command-time", "lfs-clean", "sustained", "over-time", "spare", "trims", "virtual-map"];
+const LOGICAL_COPY_FIGURES: [&str; 9] = [
+    "2",
+    "stand-ins",
+    "command-time",
+    "lfs-clean",
+    "sustained",
+    "over-time",
+    "spare",
+    "trims",
+    "virtual-map",
+];
 
 fn logical_copy(folder: &Folder, more: &[&str]) -> Json {
     let ended = folder.strobe(&[&["paper", "logical-copy", "--tiny", "--json", "-"], more].concat()).ok();

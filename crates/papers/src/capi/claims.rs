@@ -87,7 +87,8 @@ fn gains(
         let measured =
             paper.of(CAPI).zip(paper.of(other)).and_then(|(ours, theirs)| gain(metric, ours, theirs));
         let text = format!("{name}, {CAPI} against {other}");
-        Claim::new(place, text, "%", Some(says), measured, Band::around(says, by, reason).was(was)).because(SKEW)
+        Claim::new(place, text, "%", Some(says), measured, Band::around(says, by, reason).was(was))
+            .because(SKEW)
     };
     OTHERS.into_iter().zip(says).zip(was).map(claim).collect()
 }

@@ -142,8 +142,12 @@ fn combinations(beyond: &Group) -> Figure {
         let gain = |set| Some(percent_more(lifetime(scheme.label, set)?, lifetime(CAPI, set)?));
         let sets = || (0..DATA_SETS.len()).map(gain);
         for (which, gain) in [("mean", mean(sets())), ("least", reduced(sets(), f64::min))] {
-            let at =
-                [("quantity", "gain over CAPi"), ("unit", "%"), ("cold_hot", which), ("policy", scheme.label)];
+            let at = [
+                ("quantity", "gain over CAPi"),
+                ("unit", "%"),
+                ("cold_hot", which),
+                ("policy", scheme.label),
+            ];
             rows.push(Row::new(&at, gain));
         }
     }
@@ -182,4 +186,3 @@ pub(super) fn largest_change(group: &Group, labels: &[&str], metric: &Metric, fr
     };
     reduced(labels.iter().map(change), f64::max)
 }
-

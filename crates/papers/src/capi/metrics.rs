@@ -52,11 +52,8 @@ pub(super) const LIFETIME: Metric = Metric {
     of: |of| of.first_failure.map(|pages| pages as f64 / 1e6),
 };
 
-pub(super) const COPIES: Metric = Metric {
-    title: "pages copied per erase",
-    unit: "pages",
-    of: |of| ratio(of.copies, of.erases),
-};
+pub(super) const COPIES: Metric =
+    Metric { title: "pages copied per erase", unit: "pages", of: |of| ratio(of.copies, of.erases) };
 
 pub(super) const ERASES: Metric = Metric {
     title: "erases per host page written",
@@ -83,11 +80,8 @@ pub(super) const IDEAL: Metric = Metric {
     of: |of| of.ideal.map(|pages| pages as f64 / 1e6),
 };
 
-pub(super) const REACHED: Metric = Metric {
-    title: "share of it reached",
-    unit: "%",
-    of: |of| ratio(100 * of.first_failure?, of.ideal?),
-};
+pub(super) const REACHED: Metric =
+    Metric { title: "share of it reached", unit: "%", of: |of| ratio(100 * of.first_failure?, of.ideal?) };
 
 fn ratio(a: u64, b: u64) -> Option<f64> {
     (b > 0).then(|| a as f64 / b as f64)

@@ -262,7 +262,9 @@ impl Observer for Stop<'_> {
 
 fn perform(point: &Point, watch: &dyn Watch) -> Result<Done, PaperError> {
     let done = match point.draws {
-        None => runner::run(&point.experiment, &mut Stop(watch)).map(|result| Done::Run(Outcome::of(&result))),
+        None => {
+            runner::run(&point.experiment, &mut Stop(watch)).map(|result| Done::Run(Outcome::of(&result)))
+        }
         Some(draws) => census::hot_share(&point.experiment, draws).map(Done::Census),
     };
     match done {

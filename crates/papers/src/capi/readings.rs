@@ -55,9 +55,10 @@ impl Asked {
         let mut rows = Vec::new();
         for (name, places) in self.readings {
             let group = Group::new(places, outcomes);
-            for (metric, quantity, paper) in
-                [(LIFETIME, "lifetime", [73.0, 39.0, 29.0, 24.0]), (COPIES, "copies per erase", [-18.0, -14.0, -11.0, -12.0])]
-            {
+            for (metric, quantity, paper) in [
+                (LIFETIME, "lifetime", [73.0, 39.0, 29.0, 24.0]),
+                (COPIES, "copies per erase", [-18.0, -14.0, -11.0, -12.0]),
+            ] {
                 for (row, paper) in against_others(&group, &metric).into_iter().zip(paper) {
                     let (other, value) = row;
                     let at = [("quantity", quantity), ("reading", name), ("against", other), ("unit", "%")];
@@ -75,9 +76,11 @@ impl Asked {
         let mut rows = Vec::new();
         for (share, places) in self.skews {
             let group = Group::new(places, outcomes);
-            for (metric, quantity) in
-                [(LIFETIME, "CAPi's lifetime, % more"), (COPIES, "CAPi's copies per erase, % more"), (ERASES, "CAPi's erases per write, % more")]
-            {
+            for (metric, quantity) in [
+                (LIFETIME, "CAPi's lifetime, % more"),
+                (COPIES, "CAPi's copies per erase, % more"),
+                (ERASES, "CAPi's erases per write, % more"),
+            ] {
                 for (other, value) in against_others(&group, &metric) {
                     let at = [("quantity", quantity), ("policy", other), ("unit", "%")];
                     rows.push(Row::new(&at, value).at("uniform_share", share));

@@ -115,13 +115,16 @@ pub(super) const READINGS: &[Reading] = &[
             Scheme { net_blocks: 1, stream: GcStreamName::Host, ..FEGC },
         ],
     },
-    Reading { name: "1 block a time for all", differs: &[
+    Reading {
+        name: "1 block a time for all",
+        differs: &[
             Scheme { net_blocks: 1, ..GA },
             Scheme { net_blocks: 1, ..CB },
             Scheme { net_blocks: 1, ..CAT },
             Scheme { net_blocks: 1, ..FEGC },
             Scheme { net_blocks: 1, ..CAPI_SCHEME },
-    ] },
+        ],
+    },
     Reading {
         name: "FeGC opens the least worn",
         differs: &[Scheme { allocation: AllocationName::LeastErased, ..FEGC }],
@@ -138,11 +141,8 @@ pub(super) const READINGS: &[Reading] = &[
 
 /// What all get where nobody is to be at a disadvantage. Tried were all migrations, with the
 /// temperatures of their authors, and both streams at three data sets; the longest lifetime counts.
-const FAIR_PLAIN: Scheme = Scheme {
-    migration: MigrationName::Sorted,
-    allocation: AllocationName::LeastErased,
-    ..PLAIN
-};
+const FAIR_PLAIN: Scheme =
+    Scheme { migration: MigrationName::Sorted, allocation: AllocationName::LeastErased, ..PLAIN };
 
 /// Every policy with the migration and the stream that suit it best.
 pub(super) const FAIR: &[Scheme] = &[

@@ -1,9 +1,7 @@
 //! What the text says, as far as the drive alone can tell.
 
 use super::runs::Runs;
-use super::{
-    COMMAND_US, EXT4, JUDGED, LOGICAL, ORG, Phase, READ_WRITE, SOURCED_US, Setup, VICTIMS,
-};
+use super::{COMMAND_US, EXT4, JUDGED, LOGICAL, ORG, Phase, READ_WRITE, SOURCED_US, Setup, VICTIMS};
 use crate::figure::reduced;
 use crate::{Band, Claim};
 
@@ -35,7 +33,8 @@ pub(super) fn all(runs: &Runs<'_>) -> Vec<Claim> {
             "times",
             Some(3.0),
             runs.speed(judged),
-            Band::ratio(3.0, 0.2, "20 %: \"up to 3 times\" of a benchmark, here nothing but updates").was("from 2"),
+            Band::ratio(3.0, 0.2, "20 %: \"up to 3 times\" of a benchmark, here nothing but updates")
+                .was("from 2"),
         )
         .because("here updates are all; the paper's also has its host's time (guess)"),
         Claim::new(
@@ -88,7 +87,12 @@ pub(super) fn all(runs: &Runs<'_>) -> Vec<Claim> {
             "%",
             None,
             runs.first(judged).map(|window| 100.0 * (window.all_programs() - 1.0)),
-            Band::range(10.0, 30.0, [Some(0.0), None], "the text's 10 to 30 %, had EXT4 nothing but its data"),
+            Band::range(
+                10.0,
+                30.0,
+                [Some(0.0), None],
+                "the text's 10 to 30 %, had EXT4 nothing but its data",
+            ),
         )
         .because("the map that copies change: figure lfs-clean"),
         Claim::new(

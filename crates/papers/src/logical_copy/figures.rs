@@ -43,9 +43,7 @@ fn cleaning(runs: &Runs<'_>, phase: Phase, figure: &str, title: &str, note: &str
     let mut rows = Vec::new();
     let causes: Vec<Cause> = Cause::ALL
         .into_iter()
-        .filter(|&cause| {
-            runs.windows(phase).any(|window| window.programs(cause) > 0.0)
-        })
+        .filter(|&cause| runs.windows(phase).any(|window| window.programs(cause) > 0.0))
         .collect();
     for victims in VICTIMS {
         let name = format!("{victims}");
@@ -74,11 +72,13 @@ fn cleaning(runs: &Runs<'_>, phase: Phase, figure: &str, title: &str, note: &str
             ("speed", "times read and write", runs.speed(setup)),
         ];
         for (quantity, unit, value) in gains {
-            let at = [("v", name.as_str()), ("quantity", quantity), ("cleaning", LOGICAL.name), ("unit", unit)];
+            let at =
+                [("v", name.as_str()), ("quantity", quantity), ("cleaning", LOGICAL.name), ("unit", unit)];
             rows.push(Row::new(&at, value));
         }
     }
-    Figure::new(figure, title, View::Bars { panel: &["quantity"], group: "v", bar: "cleaning" }, rows).noted(note)
+    Figure::new(figure, title, View::Bars { panel: &["quantity"], group: "v", bar: "cleaning" }, rows)
+        .noted(note)
 }
 
 fn percent(share: f64) -> f64 {
@@ -220,9 +220,12 @@ fn virtual_map(runs: &Runs<'_>) -> Figure {
 /// The paper's four on the drive alone: figures 3 and 4 without a kernel.
 fn stand_ins(runs: &Runs<'_>) -> Figure {
     let mut rows = Vec::new();
-    for (quantity, unit) in
-        [("speed", "MB/s"), ("programs", "per page of data"), ("of these, map and journal", "%"), ("the same, every update flushed", "%")]
-    {
+    for (quantity, unit) in [
+        ("speed", "MB/s"),
+        ("programs", "per page of data"),
+        ("of these, map and journal", "%"),
+        ("the same, every update flushed", "%"),
+    ] {
         for victims in VICTIMS {
             let v = format!("{victims}");
             for mode in FILE_SYSTEMS {
@@ -234,7 +237,12 @@ fn stand_ins(runs: &Runs<'_>) -> Figure {
                     _ if victims == JUDGED => runs.map_share(Setup { sync: true, ..setup }),
                     _ => continue,
                 };
-                let at = [("quantity", quantity), ("v", v.as_str()), ("file system", label(mode.name)), ("unit", unit)];
+                let at = [
+                    ("quantity", quantity),
+                    ("v", v.as_str()),
+                    ("file system", label(mode.name)),
+                    ("unit", unit),
+                ];
                 rows.push(Row::new(&at, value));
             }
         }

@@ -379,7 +379,15 @@ pub(super) fn measured(options: &Options, bench: &Bench<'_>) -> Result<(Results,
     let groups = Case::all();
     let points: Vec<_> = groups
         .iter()
-        .map(|group| Ok((group, experiment(group[0].command_us)?.config_hash(), kernel.version(), options.seed, options.scale)))
+        .map(|group| {
+            Ok((
+                group,
+                experiment(group[0].command_us)?.config_hash(),
+                kernel.version(),
+                options.seed,
+                options.scale,
+            ))
+        })
         .collect::<Result<_, PaperError>>()?;
     let taken = bench.points("logical-copy-kernel", &points, |(group, ..)| {
         let experiment = experiment(group[0].command_us)?;

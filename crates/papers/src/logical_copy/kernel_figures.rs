@@ -185,7 +185,11 @@ fn speeds(results: &Results) -> Vec<Claim> {
         .map(|(high, low)| high / low);
     let small = [Mode::Ext4, Mode::Org].map(|other| over(Program::Tiobench, other, JUDGED));
     let ext4 = [Mode::Org, Mode::NlRw, Mode::NlLc].map(|mode| {
-        over_other(results, Case::new(Mode::Ext4, Program::CopyTar, JUDGED), Case::new(mode, Program::CopyTar, JUDGED))
+        over_other(
+            results,
+            Case::new(Mode::Ext4, Program::CopyTar, JUDGED),
+            Case::new(mode, Program::CopyTar, JUDGED),
+        )
     });
     let slow = |mode| Case { command_us: SOURCED_US, ..Case::new(mode, Program::CopyTar, JUDGED) };
     claims.extend([

@@ -73,8 +73,8 @@ impl Size {
             cleaning: setup.mode.cleaning,
             told: setup.told,
             // As much as cleaning gains between two of its checkpoints.
-            checkpoint_every: ((1.0 - setup.victims)
-                * f64::from(self.of_batch(setup.batch_mib * MIB_BLOCKS))) as u32,
+            checkpoint_every: ((1.0 - setup.victims) * f64::from(self.of_batch(setup.batch_mib * MIB_BLOCKS)))
+                as u32,
             sync: setup.sync,
         }
     }

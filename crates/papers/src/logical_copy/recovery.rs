@@ -62,7 +62,8 @@ pub(super) fn measure(options: &Options) -> Result<Vec<Found>, PaperError> {
     now = drive.execute(now, &Command::Flush).map_err(command)?;
     now = drive.settle(now).map_err(command)?;
     let mut found = Vec::new();
-    let mut cut = |case, drive: &dyn Simulated, now| look(case, drive, now).map(|of| found.push(of)).map_err(command);
+    let mut cut =
+        |case, drive: &dyn Simulated, now| look(case, drive, now).map(|of| found.push(of)).map_err(command);
     now = write_others(&mut *drive, now, 8).map_err(command)?;
     cut("C1: before the copy", &*drive, now)?;
     let sources = [Range::new(lba(SOURCE), BLOCKS as u32 * BLOCK_SECTORS)];
@@ -105,7 +106,10 @@ pub(super) fn figure(found: &[Found]) -> Figure {
             ("destinations with something else", "blocks", of.wrong),
             ("destinations with the copy", "%", of.copied),
         ] {
-            rows.push(Row::new(&[("quantity", quantity), ("power cut", of.case), ("unit", unit)], Some(value)));
+            rows.push(Row::new(
+                &[("quantity", quantity), ("power cut", of.case), ("unit", unit)],
+                Some(value),
+            ));
         }
     }
     Figure::new(
@@ -114,7 +118,9 @@ pub(super) fn figure(found: &[Found]) -> Figure {
         View::Table { down: &["power cut"], across: "quantity" },
         rows,
     )
-    .noted("the file system goes back to its last checkpoint: to the sources in C1 to C3, to the copies in C4")
+    .noted(
+        "the file system goes back to its last checkpoint: to the sources in C1 to C3, to the copies in C4",
+    )
 }
 
 pub(super) fn claims(found: &[Found]) -> Vec<Claim> {

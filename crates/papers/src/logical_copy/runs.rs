@@ -20,7 +20,10 @@ impl<'a> Runs<'a> {
 
     /// Every window of a phase.
     pub(super) fn windows(&self, phase: Phase) -> impl Iterator<Item = &'a Window> {
-        self.0.iter().filter(move |(setup, _)| setup.phase == phase).flat_map(|(_, measured)| &measured.windows)
+        self.0
+            .iter()
+            .filter(move |(setup, _)| setup.phase == phase)
+            .flat_map(|(_, measured)| &measured.windows)
     }
 
     pub(super) fn first(&self, setup: Setup) -> Option<&'a Window> {

@@ -38,7 +38,9 @@ fn written(patterns: &[Pattern]) -> Vec<Claim> {
         let claim = Claim::new("4.2", text, "MiB", Some(paper), Some(mib), band);
         claims.push(match pattern.workload {
             Workload::Camera => claim,
-            Workload::PostMark => claim.by_construction("PostMark 1.5 with its own seed and the paper's settings"),
+            Workload::PostMark => {
+                claim.by_construction("PostMark 1.5 with its own seed and the paper's settings")
+            }
         });
     }
     for pattern in patterns {
@@ -61,7 +63,8 @@ fn camera(results: &Results<'_>) -> Vec<Claim> {
         let text = format!("Camera: {} with metadata absorbed, at offset 0", label(mapping));
         let reason = "15 %: the paper gives two digits and no spread";
         let band = Band::ratio(paper, 0.15, reason).was(was[at]);
-        let claim = Claim::new("3a", text, "times faster", Some(paper), results.gain(workload, mapping), band);
+        let claim =
+            Claim::new("3a", text, "times faster", Some(paper), results.gain(workload, mapping), band);
         match at {
             0 => claim.by_construction("the host's time for a request is fitted to it"),
             _ => claim.because("where the partition begins in an erase block: figure fit-offset"),
@@ -122,7 +125,8 @@ fn camera(results: &Results<'_>) -> Vec<Claim> {
             "times",
             None,
             results.spread(workload, Absorbed::FileSystem),
-            Band::range(1.0, 1.15, [Some(1.0), results.spread(workload, Absorbed::No)], negligible).was("1 to 1.2"),
+            Band::range(1.0, 1.15, [Some(1.0), results.spread(workload, Absorbed::No)], negligible)
+                .was("1 to 1.2"),
         ),
         Claim::new(
             "3a",
@@ -142,7 +146,12 @@ fn camera(results: &Results<'_>) -> Vec<Claim> {
                 let merges: u64 = of.merges.iter().sum();
                 (merges > 0).then(|| of.merge_erases as f64 / merges as f64)
             }),
-            Band::range(1.5, 2.0, [Some(1.0), None], "mostly 2: more than half of the merges, which have 1 or 2"),
+            Band::range(
+                1.5,
+                2.0,
+                [Some(1.0), None],
+                "mostly 2: more than half of the merges, which have 1 or 2",
+            ),
         )
         .because("open: ours end in switches, which erase one block"),
     ]);
@@ -151,7 +160,8 @@ fn camera(results: &Results<'_>) -> Vec<Claim> {
 
 fn postmark(results: &Results<'_>) -> Vec<Claim> {
     let workload = Workload::PostMark;
-    let [before, after] = [Absorbed::No, Absorbed::FileSystem].map(|absorbed| results.spread(workload, absorbed));
+    let [before, after] =
+        [Absorbed::No, Absorbed::FileSystem].map(|absorbed| results.spread(workload, absorbed));
     let shrinks = before.zip(after).map(|(before, after)| before / after);
     let gains: Option<Vec<f64>> = IN_PAPER.iter().map(|mapping| results.gain(workload, mapping)).collect();
     let mut claims = vec![

@@ -97,7 +97,8 @@ fn operations(results: &Results<'_>, workload: Workload) -> Figure {
                 let ratio = count(scheme.mapping).zip(base).filter(|(_, base)| *base > 0.0);
                 rows.push(Row::new(&at, ratio.map(|(count, base)| count / base)));
             }
-            let at = [("metadata", absorbed.name()), ("count of", name), ("unit", "operations of replacement")];
+            let at =
+                [("metadata", absorbed.name()), ("count of", name), ("unit", "operations of replacement")];
             rows.push(Row::new(&at, base));
         }
     }
@@ -199,7 +200,8 @@ fn merge_cost(results: &Results<'_>) -> Figure {
         for us in MERGE_US {
             let of = results.find(workload, mapping, Absorbed::FileSystem);
             let merges = of.map(|of| of.merges.iter().sum::<u64>() as f64);
-            let seconds = of.zip(merges).map(|(of, merges)| of.seconds(results.host_ns()) + merges * us / 1e6);
+            let seconds =
+                of.zip(merges).map(|(of, merges)| of.seconds(results.host_ns()) + merges * us / 1e6);
             rows.push(Row::new(&[("scheme", mapping), ("unit", "s")], seconds).at("merge_us", us));
         }
     }
@@ -219,8 +221,9 @@ fn merge_cost(results: &Results<'_>) -> Figure {
 fn offsets(results: &Results<'_>) -> Figure {
     let workload = Workload::Camera;
     let mut rows = Vec::new();
-    let seconds =
-        |mapping, absorbed, offset| results.at(workload, mapping, absorbed, offset).map(|of| of.seconds(results.host_ns()));
+    let seconds = |mapping, absorbed, offset| {
+        results.at(workload, mapping, absorbed, offset).map(|of| of.seconds(results.host_ns()))
+    };
     for offset in 0..OFFSETS {
         for scheme in SCHEMES.into_iter().filter(|scheme| scheme.in_paper) {
             for (metadata, absorbed) in [("before", Absorbed::No), ("after", Absorbed::FileSystem)] {

@@ -103,7 +103,11 @@ pub(super) fn figures(results: &Results<'_>) -> Vec<Figure> {
         let replacement = Line::of(results, GAINS[0].0, offset);
         let Some(host_ns) = replacement.and_then(|line| line.host_ns(GAINS[0].1)) else { continue };
         for (mapping, paper) in &GAINS[1..] {
-            let at = [("quantity", "gain where replacement-block gains 30"), ("scheme", *mapping), ("unit", "times")];
+            let at = [
+                ("quantity", "gain where replacement-block gains 30"),
+                ("scheme", *mapping),
+                ("unit", "times"),
+            ];
             let gain = Line::of(results, mapping, offset).map(|line| line.gain(host_ns));
             rows.push(Row::new(&at, gain).at("offset", f64::from(offset)).beside(*paper));
         }

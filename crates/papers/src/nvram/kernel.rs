@@ -106,10 +106,14 @@ pub(super) fn figures(
     let kernel = match Kernel::find(options) {
         Ok(kernel) => kernel,
         Err(why) => {
-            return Ok(Made { notes: vec![format!("the kernel's own VFAT is not measured: {why}")], ..Made::default() });
+            return Ok(Made {
+                notes: vec![format!("the kernel's own VFAT is not measured: {why}")],
+                ..Made::default()
+            });
         }
     };
-    let points = Workload::ALL.map(|workload| (workload.name(), kernel.version().to_owned(), options.seed, &options.sets));
+    let points = Workload::ALL
+        .map(|workload| (workload.name(), kernel.version().to_owned(), options.seed, &options.sets));
     let measured = bench.points("nvram-vfat", &points, |(name, ..)| {
         let workload = Workload::ALL.into_iter().find(|workload| workload.name() == *name);
         on_kernel(workload.unwrap_or(Workload::Camera), &kernel, options)

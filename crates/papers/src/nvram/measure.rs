@@ -57,8 +57,7 @@ impl Cell {
         let in_paper = || SCHEMES.into_iter().filter(|scheme| scheme.in_paper);
         for offset in offsets(options.scale).filter(|&offset| offset > 0) {
             for absorbed in [Absorbed::No, Absorbed::FileSystem] {
-                let cell =
-                    |mapping| Cell { offset, ..Cell::new(Workload::Camera, mapping, absorbed) };
+                let cell = |mapping| Cell { offset, ..Cell::new(Workload::Camera, mapping, absorbed) };
                 cells.extend(in_paper().map(|scheme| cell(scheme.mapping)));
             }
         }

@@ -112,7 +112,8 @@ fn make(options: &Options, bench: &Bench<'_>) -> Result<Made, PaperError> {
         .into_iter()
         .map(|cell| Point::new(cell, of(&cell), options))
         .collect::<Result<_, _>>()?;
-    let outcomes = bench.points("nvram", &points, |point| measure::run(point, of(&point.cell), bench.watch))?;
+    let outcomes =
+        bench.points("nvram", &points, |point| measure::run(point, of(&point.cell), bench.watch))?;
     let drives = Results::new(points.iter().map(|point| point.cell).zip(&outcomes).collect());
     let host_ns = fit::host_ns(&drives).unwrap_or(0.0);
     let results = drives.with_host_ns(host_ns);
@@ -153,7 +154,8 @@ fn notes(patterns: &[Pattern], results: &Results<'_>, scale: Scale) -> Vec<Strin
     match scale {
         Scale::Full => {}
         Scale::Quick => notes.push(
-            "QUICK: 8 of 32 partition offsets, so that the best one may be missed; everything else in full".to_owned(),
+            "QUICK: 8 of 32 partition offsets, so that the best one may be missed; everything else in full"
+                .to_owned(),
         ),
         Scale::Tiny => notes.push("TINY: too little to mean anything".to_owned()),
     }

@@ -86,7 +86,12 @@ impl<'a> Results<'a> {
     }
 
     /// The time of the best of the other two over that of `mapping`.
-    pub(super) fn best_other_over(&self, workload: Workload, mapping: &str, absorbed: Absorbed) -> Option<f64> {
+    pub(super) fn best_other_over(
+        &self,
+        workload: Workload,
+        mapping: &str,
+        absorbed: Absorbed,
+    ) -> Option<f64> {
         let best = self.of_paper(workload, absorbed, mapping)?.into_iter().reduce(f64::min)?;
         Some(best / self.seconds(workload, mapping, absorbed)?)
     }

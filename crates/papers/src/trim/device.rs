@@ -146,7 +146,8 @@ pub(super) fn measure(
 
 /// The drive with its region written, and when that is done.
 fn written(trial: &Trial, environment: &Environment) -> Result<(Box<dyn Simulated>, SimTime), PaperError> {
-    let failed = |error: RunError| PaperError::Run { run: trial.model.preset.to_owned(), error: Box::new(error) };
+    let failed =
+        |error: RunError| PaperError::Run { run: trial.model.preset.to_owned(), error: Box::new(error) };
     let mut drive = build(&trial.drive, true, environment.seed).map_err(|error| failed(error.into()))?;
     const SECTORS: u32 = 256;
     let writes: Vec<Request> = (0..environment.region_bytes / SECTOR_BYTES / u64::from(SECTORS))

@@ -80,9 +80,7 @@ impl Case {
 
     /// What would it take: deletions with other times of a removal and of a command.
     pub(super) fn deletions(trim_us: u32, unlink_ns: u32) -> [Case; 2] {
-        [1, 64].map(|ranges| {
-            Case { trim_us, unlink_ns, ..Case::new(Work::Delete, ranges, Sends::AtCommit) }
-        })
+        [1, 64].map(|ranges| Case { trim_us, unlink_ns, ..Case::new(Work::Delete, ranges, Sends::AtCommit) })
     }
 
     /// And PostMark with other times of a command and other files.

@@ -66,7 +66,9 @@ fn deletions(results: &Results) -> Figure {
         View::Curves { panel: &[], of: "command", over: "unlink_us" },
         rows,
     )
-    .noted("the paper: 35 %. Each time of a command has its time of a removal that gives it: one number decides")
+    .noted(
+        "the paper: 35 %. Each time of a command has its time of a removal that gives it: one number decides",
+    )
 }
 
 fn postmarks(results: &Results) -> Figure {
@@ -162,8 +164,13 @@ pub(super) fn claims(results: &Results) -> Vec<Claim> {
             "%",
             Some(1.5),
             commands[0].zip(commands[1]).map(|(one, most)| 100.0 * most / one),
-            Band::range(1.5, 2.0, [None, Some(100.0)], "1.5 is 1/64, the least; a commit ends with a command that is not full")
-                .was("up to 4 in quick runs"),
+            Band::range(
+                1.5,
+                2.0,
+                [None, Some(100.0)],
+                "1.5 is 1/64, the least; a commit ends with a command that is not full",
+            )
+            .was("up to 4 in quick runs"),
         )
         .because("shorter commits end more often with a command that is not full"),
         Claim::new(

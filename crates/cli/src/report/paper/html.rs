@@ -45,12 +45,17 @@ pub fn page(paper: &Paper, result: &PaperResult) -> String {
 }
 
 fn claims(claims: &[&Claim], whole: bool) -> String {
-    let mut out = "<table><tr><th>verdict</th><th>claim</th><th class=n>paper</th><th class=n>ours</th><th>unit</th>\
+    let mut out =
+        "<table><tr><th>verdict</th><th>claim</th><th class=n>paper</th><th class=n>ours</th><th>unit</th>\
                    <th class=n>counts as the same</th><th>why</th></tr>\n"
-        .to_owned();
+            .to_owned();
     for claim in claims {
         let was = claim.band.was.as_deref().map(|was| format!(" (was {was})")).unwrap_or_default();
-        let reason = if whole { format!("<br><small>{}{}</small>", escaped(&claim.band.reason), escaped(&was)) } else { String::new() };
+        let reason = if whole {
+            format!("<br><small>{}{}</small>", escaped(&claim.band.reason), escaped(&was))
+        } else {
+            String::new()
+        };
         let class = claim.verdict.name().replace(' ', "-");
         let _ = writeln!(
             out,

@@ -37,9 +37,10 @@ pub fn screen(result: &PaperResult) -> String {
 
 /// What was left out or changed, before everything else.
 fn scale(result: &PaperResult) -> String {
-    let said = result.notes.iter().filter(|note| {
-        ["QUICK", "TINY", "NOT THE PAPER'S"].iter().any(|word| note.starts_with(word))
-    });
+    let said = result
+        .notes
+        .iter()
+        .filter(|note| ["QUICK", "TINY", "NOT THE PAPER'S"].iter().any(|word| note.starts_with(word)));
     let mut out: String = said.map(|note| format!("{note}\n")).collect();
     if !out.is_empty() {
         out.push('\n');
@@ -109,7 +110,11 @@ fn band(band: &Band) -> String {
 
 /// A figure's name: those of the paper have numbers.
 fn name(figure: &str) -> String {
-    if figure.starts_with(|c: char| c.is_ascii_digit()) { format!("Figure {figure}") } else { figure.to_owned() }
+    if figure.starts_with(|c: char| c.is_ascii_digit()) {
+        format!("Figure {figure}")
+    } else {
+        figure.to_owned()
+    }
 }
 
 /// Three or four digits, all there are before the point and at least two behind it below 1000.

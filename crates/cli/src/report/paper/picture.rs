@@ -42,7 +42,8 @@ fn panels(figure: &Figure) -> Vec<Panel<'_>> {
     };
     let mut panels: Vec<Panel<'_>> = Vec::new();
     for row in figure.rows.iter().filter(|row| row.at.contains_key(needs) && row.measured.is_some()) {
-        let parts: Vec<String> = by.iter().filter(|name| **name != "unit").map(|name| row.coordinate(name)).collect();
+        let parts: Vec<String> =
+            by.iter().filter(|name| **name != "unit").map(|name| row.coordinate(name)).collect();
         let (title, unit) = (parts.join(", "), row.coordinate("unit"));
         match panels.iter_mut().find(|panel| panel.title == title && panel.unit == unit) {
             Some(panel) => panel.rows.push(row),
@@ -104,18 +105,13 @@ fn bars(area: &Area<'_>, panel: &Panel<'_>, group: &str, bar: &str) -> Drawn {
         .x_label_area_size(24)
         .y_label_area_size(60)
         .build_cartesian_2d(0.0..groups.len() as f64, low..high)?;
-    chart
-        .configure_mesh()
-        .disable_x_mesh()
-        .x_labels(0)
-        .y_desc(&panel.unit)
-        .light_line_style(WHITE)
-        .draw()?;
+    chart.configure_mesh().disable_x_mesh().x_labels(0).y_desc(&panel.unit).light_line_style(WHITE).draw()?;
     let width = 0.84 / kinds.len() as f64;
     for (at, kind) in kinds.iter().enumerate() {
         let colour = Palette99::pick(at).mix(0.85);
         let left = |row: &Row| {
-            let place = groups.iter().position(|group_name| *group_name == row.coordinate(group)).unwrap_or(0);
+            let place =
+                groups.iter().position(|group_name| *group_name == row.coordinate(group)).unwrap_or(0);
             place as f64 + 0.08 + at as f64 * width
         };
         let of = || panel.rows.iter().filter(|row| row.coordinate(bar) == *kind);
@@ -131,7 +127,10 @@ fn bars(area: &Area<'_>, panel: &Panel<'_>, group: &str, bar: &str) -> Drawn {
         let lines = of().filter_map(|row| {
             let x = left(row);
             let paper = row.paper?;
-            Some(PathElement::new([(x - width * 0.08, paper), (x + width * 0.98, paper)], BLACK.stroke_width(3)))
+            Some(PathElement::new(
+                [(x - width * 0.08, paper), (x + width * 0.98, paper)],
+                BLACK.stroke_width(3),
+            ))
         });
         chart.draw_series(lines)?;
     }

@@ -109,11 +109,8 @@ fn curves(rows: &[&Row], down: &[&str], over: &str) -> String {
     }
     let mut out = String::new();
     for curve in names {
-        let points: Vec<(f64, f64)> = rows
-            .iter()
-            .filter(|row| key(row) == curve)
-            .filter_map(|row| x(row).zip(row.measured))
-            .collect();
+        let points: Vec<(f64, f64)> =
+            rows.iter().filter(|row| key(row) == curve).filter_map(|row| x(row).zip(row.measured)).collect();
         let (Some(first), Some(last)) = (points.first(), points.last()) else { continue };
         let step = (to - from) / (CURVE_COLUMNS - 1) as f64;
         let at = |column: usize| {

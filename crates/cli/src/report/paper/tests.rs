@@ -59,16 +59,24 @@ fn the_screen_has_a_line_for_each_claim_and_a_tally_of_what_counts() {
     assert!(first.starts_with("reproduced") && first.contains("73  73.29 %") && first.contains("63 to 83"));
     assert!(second.starts_with("missed") && second.contains("-113.29 %") && second.ends_with("of luck"));
     assert!(third.starts_with("not run") && third.contains("1.500"));
-    let tally = "2 claims: 1 reproduced, 0 direction only, 1 missed; not counted: 0 by construction, 1 not run";
+    let tally =
+        "2 claims: 1 reproduced, 0 direction only, 1 missed; not counted: 0 by construction, 1 not run";
     assert!(text.contains("QUICK: less") && !text.contains("a note") && text.contains(tally), "{text}");
 }
 
 #[test]
 fn everything_has_bands_with_their_reasons_and_tables() {
     // Cells of a line need not stand behind each other.
-    let rows = vec![bar("7:3", "A", 1.0), bar("8:2", "A", 1.5), bar("7:3", "B", 2.5).beside(2.0), bar("8:2", "B", 3.5)];
+    let rows = vec![
+        bar("7:3", "A", 1.0),
+        bar("8:2", "A", 1.5),
+        bar("7:3", "B", 2.5).beside(2.0),
+        bar("8:2", "B", 3.5),
+    ];
     let text = full(&result(rows, BARS));
-    for part in ["a note", "63 to 83 % (was 35 to 90); 10 points", "Figure 4: lives", "in M:", "2.500 (paper 2)"] {
+    for part in
+        ["a note", "63 to 83 % (was 35 to 90); 10 points", "Figure 4: lives", "in M:", "2.500 (paper 2)"]
+    {
         assert!(text.contains(part), "{part} is missing in\n{text}");
     }
     assert_eq!(text.matches("7:3").count(), 1, "{text}");
@@ -89,7 +97,10 @@ fn many_points_are_a_curve_and_few_a_table() {
 fn pictures_show_bars_lines_and_what_the_paper_says() {
     let rows = vec![bar("7:3", "A < B", 1.0), bar("7:3", "C", 2.5).beside(2.0)];
     let picture = svg(&result(rows, BARS).figures[0]).expect("bars");
-    assert!(picture.starts_with("<svg") && picture.contains("A &lt; B") && picture.contains("paper"), "{picture}");
+    assert!(
+        picture.starts_with("<svg") && picture.contains("A &lt; B") && picture.contains("paper"),
+        "{picture}"
+    );
     let point = |x: f64| Row::new(&[("policy", "A"), ("unit", "s")], Some(x)).at("x", x);
     let view = View::Curves { panel: &[], of: "policy", over: "x" };
     let picture = svg(&result(vec![point(1.0), point(2.0)], view).figures[0]).expect("a line");

@@ -191,9 +191,8 @@ fn a_floor_under_the_bell_leaves_the_same_slots_above_the_mean() {
     let slots = 200;
     let (sigma, floor) = (0.0854, 0.4);
     let config = SyntheticConfig { sigma: Some(sigma), uniform_share: floor, ..config(Kind::Gaussian) };
-    let cumulative = |slot: usize| {
-        libm::erf((slot as f64 / slots as f64 - 0.5) / sigma * std::f64::consts::FRAC_1_SQRT_2)
-    };
+    let cumulative =
+        |slot: usize| libm::erf((slot as f64 / slots as f64 - 0.5) / sigma * std::f64::consts::FRAC_1_SQRT_2);
     let inside = cumulative(slots) - cumulative(0);
     let counts = histogram(&config, slots as u64, 500_000);
     let bell = |slot| (cumulative(slot + 1) - cumulative(slot)) / inside;

@@ -252,7 +252,7 @@ mod tests {
     use strobe_ssd::{Command, CommandError, Hint, HostQueue};
 
     use super::*;
-    use crate::logical_copy::lfs::{Disk, Told};
+    use crate::logical_copy::lfs::{Cleaning, Disk, Told};
     use crate::logical_copy::{READ_WRITE, VICTIMS};
 
     /// Counts the sectors written.

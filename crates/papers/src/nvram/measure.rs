@@ -43,7 +43,7 @@ impl Cell {
     }
 
     /// Every run that the figures need.
-    pub(super) fn all(options: &Options) -> Vec<Self> {
+    pub(super) fn all(options: &Options, camera: &Pattern) -> Vec<Self> {
         let mut cells = Vec::new();
         for workload in Workload::ALL {
             for absorbed in [Absorbed::No, Absorbed::FileSystem, Absorbed::Device] {
@@ -55,7 +55,8 @@ impl Cell {
             }
         }
         let in_paper = || SCHEMES.into_iter().filter(|scheme| scheme.in_paper);
-        for offset in offsets(options.scale).filter(|&offset| offset > 0) {
+        let offsets = offsets(options.scale, camera.hottest_sector());
+        for offset in offsets.into_iter().filter(|&offset| offset > 0) {
             for absorbed in [Absorbed::No, Absorbed::FileSystem] {
                 let cell = |mapping| Cell { offset, ..Cell::new(Workload::Camera, mapping, absorbed) };
                 cells.extend(in_paper().map(|scheme| cell(scheme.mapping)));

@@ -13,7 +13,7 @@ const OTHERS: [&str; 4] = ["GA", "CB", "CAT", "FeGC"];
 const FIVE: [&str; 5] = ["GA", "CB", "CAT", "FeGC", CAPI];
 
 /// Why a number differs: what the figure called `skew` shows.
-const SKEW: &str = "writes less skewed copy more: figure skew; FeGC: figure readings";
+const SKEW: &str = "what it depends on: figures readings and skew";
 
 pub(super) fn all(results: &Results) -> Vec<Claim> {
     let paper = &results.paper;
@@ -113,7 +113,7 @@ fn orders(paper: &Group) -> Vec<Claim> {
             reduced(leads, f64::min),
             Band::at_least(0.0, direction).was("without FeGC, at each set to 7:3"),
         )
-        .because("FeGC and CAT are close: figure readings"),
+        .because("what it depends on: figure readings"),
         Claim::new(
             "4",
             "GA's lifetime, from one set to the colder one: largest step",
@@ -122,7 +122,7 @@ fn orders(paper: &Group) -> Vec<Claim> {
             reduced(steps, f64::max),
             Band::at_most(0.0, direction),
         )
-        .because("guess: few erases a block hide it; longer life shows it"),
+        .because("guess: what chance makes of one seed"),
         Claim::new(
             "4",
             "lifetime, 9:1 against 8:2: the scheme that loses least",
@@ -162,7 +162,7 @@ fn levels(paper: &Group) -> Vec<Claim> {
             level(&COPIES, paper, label),
             Band::level(says, 0.1 * says, "10 %: the averages are rounded to 1 %"),
         )
-        .because("its writes were less skewed than ours: figure skew")
+        .because("less skewed writes copy more: figure skew")
     };
     OTHERS.into_iter().zip([198.0, 193.0, 184.0, 179.0]).map(claim).collect()
 }

@@ -36,7 +36,7 @@ pub(super) fn all(runs: &Runs<'_>) -> Vec<Claim> {
             Band::ratio(3.0, 0.2, "20 %: \"up to 3 times\" of a benchmark, here nothing but updates")
                 .was("from 2"),
         )
-        .because("here updates are all; the paper's also has its host's time (guess)"),
+        .because("guess: here updates are all, the paper's runs also have its host's time"),
         Claim::new(
             "3",
             "drive alone: NL-LC over NL-RW, least of all v",
@@ -53,7 +53,7 @@ pub(super) fn all(runs: &Runs<'_>) -> Vec<Claim> {
             reduced(steps, f64::min),
             Band::at_least(0.0, DIRECTION),
         )
-        .because("at v = 0.9 the drive collects, too"),
+        .because("guess: at v = 0.9 the drive collects, too"),
         Claim::new(
             "3",
             format!("drive alone: NL-LC over ORG, {COMMAND_US} µs a command (preset)"),
@@ -62,7 +62,7 @@ pub(super) fn all(runs: &Runs<'_>) -> Vec<Claim> {
             runs.speed_over(judged, ORG),
             Band::ratio(1.2, 0.2, "20 %: \"up to\" of one benchmark"),
         )
-        .because("the preset's time for a command has no source: figure command-time"),
+        .because("the preset's 20 µs have no source: figure command-time"),
         Claim::new(
             "3",
             format!("drive alone: NL-LC over ORG, {SOURCED_US} µs a command (TRIM paper)"),
@@ -71,7 +71,7 @@ pub(super) fn all(runs: &Runs<'_>) -> Vec<Claim> {
             runs.speed_over(slow, ORG),
             Band::ratio(1.2, 0.2, "20 %: \"up to\" of one benchmark"),
         )
-        .because("what a command takes decides: figure command-time"),
+        .because("figure command-time has other times"),
         Claim::new(
             "4",
             "drive alone: flash writes, NL-LC against EXT4, at v = 0.8",
@@ -80,7 +80,7 @@ pub(super) fn all(runs: &Runs<'_>) -> Vec<Claim> {
             runs.programs_over(judged, EXT4),
             Band::range(10.0, 30.0, [Some(0.0), None], "what the text says: 10 to 30 %"),
         )
-        .because("in place, the drive itself collects what EXT4 overwrites: figure stand-ins"),
+        .because("guess: in place, the drive itself collects what EXT4 overwrites"),
         Claim::new(
             "4",
             "drive alone: pages beyond the data with NL-LC, at v = 0.8",
@@ -94,7 +94,7 @@ pub(super) fn all(runs: &Runs<'_>) -> Vec<Claim> {
                 "the text's 10 to 30 %, had EXT4 nothing but its data",
             ),
         )
-        .because("the map that copies change: figure lfs-clean"),
+        .because("by cause: figure lfs-clean"),
         Claim::new(
             "4",
             "drive alone, fsync: map share of EXT4, ORG (less) over NL-RW",

@@ -226,7 +226,7 @@ fn speeds(results: &Results) -> Vec<Claim> {
             reduced(small, f64::min),
             Band::at_least(1.0, DIRECTION),
         )
-        .because("the time for a command decides: figure kernel-command-time"),
+        .because("figure kernel-command-time has another time"),
         Claim::new(
             "3",
             "Copy&tar: NL-LC over ORG at u = 0.8, 20 µs a command (preset)",
@@ -235,7 +235,7 @@ fn speeds(results: &Results) -> Vec<Claim> {
             over(Program::CopyTar, Mode::Org, JUDGED),
             Band::ratio(1.2, 0.25, "25 %: \"up to\"").was("1 to 2"),
         )
-        .because("the time for a command, files on top of u: both figures"),
+        .because("figures kernel-command-time and fill"),
         Claim::new(
             "3",
             "the same, 176 µs a command (TRIM paper)",
@@ -244,7 +244,7 @@ fn speeds(results: &Results) -> Vec<Claim> {
             over_other(results, slow(Mode::NlLc), slow(Mode::Org)),
             Band::ratio(1.2, 0.25, "25 %: \"up to\""),
         )
-        .because("files on top of u: figure fill"),
+        .because("figure fill"),
         Claim::new(
             "3",
             "Copy&tar: EXT4 over the fastest F2FS at u = 0.8",

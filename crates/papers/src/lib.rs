@@ -251,9 +251,31 @@ fn drive(
     if let Some(other) = options.sets.iter().find(|set| !set.starts_with("drive.")) {
         return Err(PaperError::NotDrive(other.clone()));
     }
+    // Keys and values are read, and errors told, as for an experiment on the preset; then they go over the paper's own.
     let wrong = |error: ConfigError| PaperError::Set(Box::new(error));
-    let whole = Experiment::new(drive, WorkloadConfig::Synthetic(SyntheticWorkload::default())).to_toml();
-    let table: toml::Table = whole.parse().unwrap_or_default();
-    // Of a whole drive all that it has no use for is ignored anyway.
-    Ok(Experiment::from_table(table, &options.sets, Path::new("")).map_err(wrong)?.drive)
+    let table: toml::Table = format!("[drive]\npreset = \"{preset}\"\n").parse().unwrap_or_default();
+    let given = Experiment::from_table(table, &options.sets, Path::new("")).map_err(wrong)?.drive;
+    let table = |drive: &DriveConfig| toml::Table::try_from(drive).unwrap_or_default();
+    let (given, mut whole) = (table(&given), table(&drive));
+    for set in &options.sets {
+        let key = set.split('=').next().unwrap_or_default().trim();
+        carry_over(&given, &mut whole, &key.split('.').skip(1).collect::<Vec<_>>());
+    }
+    Ok(whole.try_into().unwrap_or(drive))
+}
+
+/// Gives `to` what `from` has at `path`.
+fn carry_over(from: &toml::Table, to: &mut toml::Table, path: &[&str]) {
+    let [first, rest @ ..] = path else { return };
+    match (from.get(*first), rest) {
+        // What is at its default may be left out.
+        (None, _) => drop(to.remove(*first)),
+        (Some(toml::Value::Table(inner)), [_, ..]) => {
+            let place = to.entry(*first).or_insert_with(|| toml::Table::new().into());
+            if let toml::Value::Table(place) = place {
+                carry_over(inner, place, rest);
+            }
+        }
+        (Some(value), _) => drop(to.insert((*first).to_owned(), value.clone())),
+    }
 }

@@ -132,8 +132,8 @@ fn a_paper_gives_the_same_bytes_twice_and_csv_beside_json() {
     assert!(folder.read("a/b/capi.points").starts_with(&kept));
 }
 
-/// Longest line of a screen, but for the name of a file system that comes with a kernel.
-const LINE_MAX: usize = 170;
+/// Longest line of a screen.
+const LINE_MAX: usize = 190;
 
 #[test]
 fn a_screen_has_a_line_for_each_claim_and_everything_has_tables() {
@@ -162,6 +162,7 @@ fn a_screen_has_a_line_for_each_claim_and_everything_has_tables() {
 #[test]
 fn help_says_what_each_paper_does_and_takes() {
     let help = Folder::new().strobe(&["paper", "--help"]).ok().out;
+    let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
     for part in
         ["capi:", "logical-copy:", "nvram:", "trim:", "minutes", "with a kernel for guests", "direction only"]
     {

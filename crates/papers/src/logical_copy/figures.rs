@@ -68,8 +68,8 @@ fn cleaning(runs: &Runs<'_>, phase: Phase, figure: &str, title: &str, note: &str
     for victims in VICTIMS {
         let (setup, name) = (Setup::new(phase, victims, LOGICAL), format!("{victims}"));
         let gains = [
-            ("programs", "% more than read and write", runs.programs(setup)),
-            ("speed", "times read and write", runs.speed(setup)),
+            ("programs against read and write", "%", runs.programs(setup)),
+            ("speed against read and write", "times", runs.speed(setup)),
         ];
         for (quantity, unit, value) in gains {
             let at =

@@ -56,7 +56,12 @@ fn the_screen_has_a_line_for_each_claim_and_a_tally_of_what_counts() {
         assert_eq!(here.len(), 1, "{text}");
         *here[0]
     });
-    assert!(first.starts_with("reproduced") && first.contains("73  73.29 %") && first.contains("63 to 83"));
+    assert!(
+        first.starts_with("reproduced")
+            && first.contains(" 73 ")
+            && first.contains("73.29 %")
+            && first.contains("63 to 83")
+    );
     assert!(second.starts_with("missed") && second.contains("-113.29 %") && second.ends_with("of luck"));
     assert!(third.starts_with("not run") && third.contains("1.500"));
     let tally =

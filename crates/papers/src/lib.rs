@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use strobe_lab::{ConfigError, Experiment, RunError, SyntheticWorkload, WorkloadConfig};
+use strobe_lab::{ConfigError, Experiment, RunError};
 use strobe_ssd::{BuildError, DriveConfig};
 use strobe_workload::files::FileWorkloadError;
 

@@ -162,7 +162,7 @@ fn levels(paper: &Group) -> Vec<Claim> {
             level(&COPIES, paper, label),
             Band::level(says, 0.1 * says, "10 %: the averages are rounded to 1 %"),
         )
-        .because("less skewed writes copy more: figure skew")
+        .because("less skewed writes give this level, and take the lead: figure skew")
     };
     OTHERS.into_iter().zip([198.0, 193.0, 184.0, 179.0]).map(claim).collect()
 }

@@ -49,7 +49,11 @@ fn judged(result: &Json) -> &Vec<Json> {
         };
         let expected: &[&str] = match claim["measured"].as_f64() {
             None => &["not-run"],
-            Some(value) if inside(&band["low"], &band["high"], value) => &["reproduced", "by-construction"],
+            // What lacks a part of what the paper measured is not reproduced by a number that fits.
+            Some(value) if inside(&band["low"], &band["high"], value) => match claim["place"] == "8" {
+                true => &["reproduced", "by-construction", "direction-only"],
+                false => &["reproduced", "by-construction"],
+            },
             Some(value) => {
                 let side = band["direction"].as_array();
                 match side.is_some_and(|side| inside(&side[0], &side[1], value)) {

@@ -46,13 +46,14 @@ impl<T: Pace> Subject<T> for Case {
 }
 
 /// The default more often than the others.
-const VICTIMS: [LogVictim; 7] = [
+const VICTIMS: [LogVictim; 8] = [
     LogVictim::Lru,
     LogVictim::Lru,
     LogVictim::Lru,
     LogVictim::Mru,
     LogVictim::Fifo,
     LogVictim::Fullest,
+    LogVictim::FullestNewest,
     LogVictim::Emptiest,
 ];
 

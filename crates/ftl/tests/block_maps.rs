@@ -255,8 +255,14 @@ fn the_log_of_trims_goes_round_for_ever() {
     }
 }
 
-const VICTIMS: [LogVictim; 5] =
-    [LogVictim::Lru, LogVictim::Mru, LogVictim::Fifo, LogVictim::Fullest, LogVictim::Emptiest];
+const VICTIMS: [LogVictim; 6] = [
+    LogVictim::Lru,
+    LogVictim::Mru,
+    LogVictim::Fifo,
+    LogVictim::Fullest,
+    LogVictim::FullestNewest,
+    LogVictim::Emptiest,
+];
 
 /// The naive log blocks of a drive on which every sector was written once: for each the writes that went there.
 fn naive_merges(rule: LogVictim, per_block: u32, most: usize, writes: &[u32]) -> (u64, u64, u64) {
@@ -287,6 +293,9 @@ fn naive_merges(rule: LogVictim, per_block: u32, most: usize, writes: &[u32]) ->
                     LogVictim::Mru => most - 1,
                     LogVictim::Fifo => (0..most).min_by_key(|&at| logs[at].1[0].0).unwrap_or(0),
                     LogVictim::Fullest => sizes().position(|size| Some(size) == sizes().max()).unwrap_or(0),
+                    LogVictim::FullestNewest => {
+                        (0..most).rev().find(|&at| Some(logs[at].1.len()) == sizes().max()).unwrap_or(0)
+                    }
                     LogVictim::Emptiest => sizes().position(|size| Some(size) == sizes().min()).unwrap_or(0),
                 };
                 merge(logs.remove(victim));

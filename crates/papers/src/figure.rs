@@ -1,25 +1,8 @@
-//! Figures, their rows, and whether a measurement agrees with the paper.
+//! Figures and their rows.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
-use strobe_types::named;
-
-named! {
-    /// How a measurement compares with the paper.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-    #[serde(rename_all = "kebab-case")]
-    pub enum Verdict {
-        /// Within the band, like the paper's number.
-        Reproduced => "reproduced",
-        /// Within the band, which the paper's own number is outside of: as foretold, but not as printed.
-        NotReached => "not-reached",
-        /// Outside the band, or not to be measured.
-        Missed => "missed",
-        /// There is nothing to compare with.
-        Shown => "shown",
-    }
-}
 
 /// One number of a figure. Its coordinates (mode, data set, policy, unit …) come first, each under
 /// its own name.
@@ -28,48 +11,29 @@ pub struct Row {
     /// Where in the figure, and the unit of the numbers.
     #[serde(flatten)]
     pub at: Map<String, Value>,
-    /// What the paper says; null where its figure cannot be read.
+    /// What the paper says there; null where it says nothing or its figure cannot be read.
     pub paper: Option<f64>,
-    /// What was measured; null if the drive did not get that far.
+    /// What was measured; null if it was not.
     pub measured: Option<f64>,
-    /// Lowest and highest value that counts as reproduced; null is no limit.
-    pub band: Option<[Option<f64>; 2]>,
-    /// Whether it is within.
-    pub verdict: Verdict,
-    /// Why it is not, or why the paper's number is not, where that is known.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub why: Option<String>,
 }
 
 impl Row {
-    /// A measurement without anything to compare it with.
-    pub fn shown(at: &[(&str, &str)], measured: Option<f64>) -> Self {
+    /// A measurement.
+    pub fn new(at: &[(&str, &str)], measured: Option<f64>) -> Self {
         let at = at.iter().map(|&(key, value)| (key.to_owned(), value.into())).collect();
-        Self { at, paper: None, measured, band: None, verdict: Verdict::Shown, why: None }
+        Self { at, paper: None, measured }
     }
 
-    /// A measurement that should lie in `band`.
-    pub fn judged(
-        at: &[(&str, &str)],
-        paper: Option<f64>,
-        measured: Option<f64>,
-        band: [Option<f64>; 2],
-    ) -> Self {
-        let within =
-            |value: f64| band[0].is_none_or(|low| value >= low) && band[1].is_none_or(|high| value <= high);
-        let verdict = match (measured.is_some_and(within), paper.is_none_or(within)) {
-            (true, true) => Verdict::Reproduced,
-            (true, false) => Verdict::NotReached,
-            (false, _) => Verdict::Missed,
-        };
-        Self { paper, band: Some(band), verdict, ..Self::shown(at, measured) }
-    }
-
-    /// The same with the reason, if it was missed or not reached.
+    /// The same with what the paper says there.
     #[must_use]
-    pub fn because(mut self, why: &str) -> Self {
-        let differs = matches!(self.verdict, Verdict::Missed | Verdict::NotReached);
-        self.why = (differs && !why.is_empty()).then(|| why.to_owned());
+    pub fn beside(self, paper: f64) -> Self {
+        Self { paper: Some(paper), ..self }
+    }
+
+    /// The same with a coordinate that is a number.
+    #[must_use]
+    pub fn at(mut self, name: &str, value: f64) -> Self {
+        self.at.insert(name.to_owned(), value.into());
         self
     }
 
@@ -84,24 +48,35 @@ impl Row {
 }
 
 /// How a figure is shown to people.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum View {
     /// All rows, one below the other.
     List,
-    /// Rows that have the coordinate `across` as a table: the coordinates `down` name its lines,
-    /// `across` its columns. The others below it as a list.
+    /// A table: the coordinates `down` name its lines, `across` its columns.
     Table {
         /// Coordinates of a line.
         down: &'static [&'static str],
         /// Coordinate of a column.
         across: &'static str,
     },
-    /// Rows that have the coordinate `of` as one curve for each of its values, over the coordinate
-    /// `over`. The others below it as a list.
+    /// Bars: those of one value of `group` stand together, one for each value of `bar`; a picture of
+    /// its own for each value of `panel`. In text a table.
+    Bars {
+        /// Coordinates that name a picture.
+        panel: &'static [&'static str],
+        /// Coordinate that bars beside each other share.
+        group: &'static str,
+        /// Coordinate that tells them apart.
+        bar: &'static str,
+    },
+    /// One curve for each value of the coordinate `of`, over the coordinate `over`; a picture of its own for
+    /// each value of `panel`.
     Curves {
+        /// Coordinates that name a picture.
+        panel: &'static [&'static str],
         /// Coordinate that names a curve.
         of: &'static str,
-        /// Coordinate on the horizontal axis.
+        /// Coordinate on the horizontal axis, a number.
         over: &'static str,
     },
     /// One map for each value of the coordinate `of`: darker where there is more.
@@ -153,19 +128,16 @@ impl Figure {
         names
     }
 
-    /// The rows as CSV: coordinates, then paper, measured, band and verdict; empty where a row has
-    /// none.
+    /// The rows as CSV: coordinates, then paper and measured; empty where a row has none.
     pub fn csv(&self) -> String {
         let names = self.coordinates();
-        let fixed = ["paper", "measured", "band_low", "band_high", "verdict"];
-        let header: Vec<String> = names.iter().chain(&fixed).map(|name| field(name)).collect();
+        let header: Vec<String> =
+            names.iter().chain(&["paper", "measured"]).map(|name| field(name)).collect();
         let mut out = header.join(",") + "\n";
         let number = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
         for row in &self.rows {
-            let [low, high] = row.band.unwrap_or_default();
             let mut fields: Vec<String> = names.iter().map(|name| field(&row.coordinate(name))).collect();
-            fields.extend([row.paper, row.measured, low, high].map(number));
-            fields.push(row.verdict.name().to_owned());
+            fields.extend([row.paper, row.measured].map(number));
             out += &(fields.join(",") + "\n");
         }
         out
@@ -183,11 +155,16 @@ pub(crate) fn reduced(
 /// The mean of `values`; nothing if one is missing.
 pub(crate) fn mean(values: impl IntoIterator<Item = Option<f64>>) -> Option<f64> {
     let values = values.into_iter().collect::<Option<Vec<f64>>>()?;
-    Some(values.iter().sum::<f64>() / values.len() as f64)
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
+
+/// How much more `a` is than `b`, in percent.
+pub(crate) fn percent_more(a: f64, b: f64) -> f64 {
+    100.0 * (a / b - 1.0)
 }
 
 /// A CSV field after RFC 4180.
-fn field(text: &str) -> String {
+pub(crate) fn field(text: &str) -> String {
     match text.contains([',', '"', '\n']) {
         true => format!("\"{}\"", text.replace('"', "\"\"")),
         false => text.to_owned(),
@@ -198,35 +175,17 @@ fn field(text: &str) -> String {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_verdict_is_whether_the_measurement_is_in_the_band() {
-        let verdict = |measured, band| Row::judged(&[], Some(73.0), measured, band).verdict;
-        assert_eq!(verdict(Some(35.0), [Some(35.0), Some(90.0)]), Verdict::Reproduced);
-        assert_eq!(verdict(Some(90.1), [Some(35.0), Some(90.0)]), Verdict::Missed);
-        assert_eq!(verdict(Some(-1.0), [Some(0.0), None]), Verdict::Missed);
-        assert_eq!(verdict(Some(1e9), [Some(0.0), None]), Verdict::Reproduced);
-        assert_eq!(verdict(None, [None, None]), Verdict::Missed);
-        assert_eq!(verdict(Some(f64::NAN), [Some(0.0), None]), Verdict::Missed);
-        let outside = [Some(-2.0), Some(14.0)];
-        assert_eq!(verdict(Some(5.0), outside), Verdict::NotReached);
-        assert_eq!(verdict(Some(15.0), outside), Verdict::Missed);
-        let row = Row::judged(&[], None, Some(1.0), [Some(0.0), None]);
-        assert_eq!(row.because("no reason").why, None);
-    }
-
     fn figure() -> Figure {
         let rows = vec![
-            Row::shown(&[("policy", "GA"), ("unit", "%")], Some(1.5)),
-            Row::judged(&[("claim", "a, \"b\"")], Some(-2.0), None, [Some(-3.0), None]).because("it died"),
+            Row::new(&[("policy", "GA"), ("unit", "%")], Some(1.5)),
+            Row::new(&[("claim", "a, \"b\"")], None).beside(-2.0).at("x", 0.5),
         ];
         Figure { figure: "4".into(), title: "t".into(), note: None, rows, view: View::List }
     }
 
     #[test]
     fn csv_has_a_column_for_every_coordinate() {
-        let expected = "policy,unit,claim,paper,measured,band_low,band_high,verdict\n\
-                        GA,%,,,1.5,,,shown\n\
-                        ,,\"a, \"\"b\"\"\",-2,,-3,,missed\n";
+        let expected = "policy,unit,claim,x,paper,measured\nGA,%,,,,1.5\n,,\"a, \"\"b\"\"\",0.5,-2,\n";
         assert_eq!(figure().csv(), expected);
     }
 
@@ -236,11 +195,8 @@ mod tests {
             "figure": "4",
             "title": "t",
             "rows": [
-                { "policy": "GA", "unit": "%", "paper": null, "measured": 1.5, "band": null, "verdict": "shown" },
-                {
-                    "claim": "a, \"b\"", "paper": -2.0, "measured": null, "band": [-3.0, null],
-                    "verdict": "missed", "why": "it died"
-                },
+                { "policy": "GA", "unit": "%", "paper": null, "measured": 1.5 },
+                { "claim": "a, \"b\"", "x": 0.5, "paper": -2.0, "measured": null },
             ],
         });
         assert_eq!(serde_json::to_value(figure()).expect("plain data"), expected);

@@ -13,9 +13,9 @@ use strobe_types::SimTime;
 
 use super::{Options, PaperError};
 
-/// Why a figure has no numbers.
-pub(super) const NO_KERNEL: &str =
-    "there is no kernel for guests on this machine: `strobe linux build-kernel` makes one";
+/// Why there is no number: there is none to run on, or none is to be used.
+const NO_KERNEL: &str = "needs a kernel for guests: `strobe linux build-kernel` makes one";
+const LEFT_OUT: &str = "needs a kernel, which --no-kernel leaves out";
 
 /// A kernel for guests.
 #[derive(Clone, Debug)]
@@ -25,12 +25,15 @@ pub(super) struct Kernel {
 }
 
 impl Kernel {
-    /// The one that is installed, if there is one.
-    pub(super) fn find() -> Option<Self> {
-        let path = kernel::installed().ok()?;
-        let info = kernel::inspect(&path).ok()?;
+    /// The one that is installed, or why there is none.
+    pub(super) fn find(options: &Options) -> Result<Self, &'static str> {
+        if !options.kernel {
+            return Err(LEFT_OUT);
+        }
+        let found = kernel::installed().ok().and_then(|path| Some((kernel::inspect(&path).ok()?, path)));
+        let (info, path) = found.ok_or(NO_KERNEL)?;
         let machine = Machine { stall_limit: Duration::from_secs(600), ..Machine::new(path) };
-        Some(Self { machine, info })
+        Ok(Self { machine, info })
     }
 
     /// Its version.
@@ -78,7 +81,7 @@ pub(super) fn experiment(
     change: impl FnOnce(&mut DriveConfig),
     options: &Options,
 ) -> Result<Experiment, PaperError> {
-    let mut drive = super::drive(preset, change)?;
+    let mut drive = super::drive(preset, options, change)?;
     keep_data(&mut drive);
     let workload = WorkloadConfig::Synthetic(SyntheticWorkload::default());
     Ok(Experiment { seed: options.seed, ..Experiment::new(drive, workload) })

@@ -1,48 +1,69 @@
 //! Published experiments, run again: what the paper says beside what Strobe measures.
 //!
-//! A paper is a list of [`Figure`]s; each is a pure function of the results of independent
-//! experiments, which worker threads run in any order. Every [`Row`] says where in the figure it
-//! stands, what the paper says there, what was measured, within which limits the two count as
-//! agreeing, and whether they do.
+//! A paper is a list of [`Claim`]s, sentences of it as numbers, each with a band declared before it was measured and a
+//! verdict, and of [`Figure`]s, whose rows say where in the figure they stand and what was measured there. Both are pure
+//! functions of the results of independent points, which worker threads run in any order and which a file may keep.
 
 mod capi;
+pub mod claim;
 mod figure;
 #[cfg(target_os = "linux")]
 mod guest;
+mod kept;
 mod logical_copy;
 mod nvram;
 mod pool;
 mod trim;
 
-pub use figure::{Figure, Row, Verdict, View};
+pub use claim::{Band, Claim, Verdict};
+pub use figure::{Figure, Row, View};
+
+use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use strobe_lab::RunError;
+use strobe_lab::{ConfigError, Experiment, RunError};
 use strobe_ssd::{BuildError, DriveConfig};
 use strobe_workload::files::FileWorkloadError;
 
-/// Version of the layout of [`PaperResult`]. Fields are only added within a version.
-pub const SCHEMA_VERSION: u32 = 1;
+use kept::Kept;
+use pool::Bench;
+
+/// Version of the layout of [`PaperResult`]. Fields are only added within a version. Version 2 has claims apart from
+/// figures.
+pub const SCHEMA_VERSION: u32 = 2;
 
 /// How much of the paper's experiment to simulate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum Scale {
     /// All of it.
     Full,
-    /// Less of it, with nearly the same ratios: the notes of the result say what was left out.
+    /// Less of it: the notes of the result say what was left out. Figures differ from those in full.
     Quick,
     /// A drive of a few blocks, to try the machinery out: the numbers mean nothing.
     Tiny,
 }
 
 /// What to do.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Options {
     /// How much of it.
     pub scale: Scale,
     /// Seed of everything random.
     pub seed: u64,
+    /// Settings (`drive.key=value`) over those of every drive of the paper.
+    pub sets: Vec<String>,
+    /// Whether to run what needs a kernel for guests, if there is one.
+    pub kernel: bool,
+    /// File that keeps the points that are done.
+    pub points: Option<PathBuf>,
+}
+
+impl Options {
+    /// `scale` of it with `seed`: drives as they are, with a kernel if there is one, nothing kept.
+    pub fn new(scale: Scale, seed: u64) -> Self {
+        Self { scale, seed, sets: Vec::new(), kernel: true, points: None }
+    }
 }
 
 /// Watches the runs of a paper from several threads; may stop them.
@@ -73,6 +94,12 @@ pub enum PaperError {
         /// Why.
         error: Box<RunError>,
     },
+    /// A setting does not fit one of its drives.
+    #[error(transparent)]
+    Set(Box<ConfigError>),
+    /// A setting that is not about drives.
+    #[error("--set {0}: a paper says what is done; only keys of its drives (drive.KEY=VALUE) can be set")]
+    NotDrive(String),
     /// A file workload did not run to its end.
     #[error("{run}: {error}")]
     Files {
@@ -90,9 +117,28 @@ pub enum PaperError {
         /// Why.
         error: Box<strobe_lab::linux::LinuxRunError>,
     },
+    /// What is done cannot be kept.
+    #[error("{path}: {error}")]
+    Kept {
+        /// Where.
+        path: PathBuf,
+        /// Why.
+        error: std::io::Error,
+    },
     /// Stopped by whoever watched.
     #[error("interrupted; a paper gives no partial result")]
     Interrupted,
+}
+
+impl PaperError {
+    /// Whether the request was wrong, rather than its execution.
+    pub fn is_bad_request(&self) -> bool {
+        match self {
+            PaperError::Run { error, .. } => error.is_bad_request(),
+            PaperError::Set(_) | PaperError::NotDrive(_) => true,
+            _ => false,
+        }
+    }
 }
 
 /// A paper that can be run again.
@@ -106,21 +152,25 @@ pub struct Paper {
     pub authors: &'static str,
     /// Which of its results are reproduced.
     pub reproduces: &'static str,
-    make: fn(&Options, &dyn Watch) -> Result<Made, PaperError>,
+    /// How long it takes on two cores, quick and in full, and what of it needs a kernel for guests.
+    pub takes: &'static str,
+    make: fn(&Options, &Bench<'_>) -> Result<Made, PaperError>,
 }
 
 /// What a paper's own code makes.
+#[derive(Default)]
 struct Made {
     notes: Vec<String>,
+    claims: Vec<Claim>,
     figures: Vec<Figure>,
 }
 
-#[cfg(target_os = "linux")]
 impl Made {
-    /// Together with what was measured on a kernel.
-    fn and(mut self, (figures, notes): (Vec<Figure>, Vec<String>)) -> Self {
-        self.figures.extend(figures);
-        self.notes.extend(notes);
+    /// Together with `more`.
+    fn and(mut self, more: Made) -> Self {
+        self.notes.extend(more.notes);
+        self.claims.extend(more.claims);
+        self.figures.extend(more.figures);
         self
     }
 }
@@ -133,7 +183,7 @@ pub fn find(name: &str) -> Option<&'static Paper> {
     PAPERS.iter().find(|paper| paper.name == name)
 }
 
-/// The figures of a paper, measured.
+/// The claims and figures of a paper, measured.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct PaperResult {
     /// Version of this layout.
@@ -146,33 +196,86 @@ pub struct PaperResult {
     pub quick: bool,
     /// Seed of everything random.
     pub seed: u64,
+    /// Settings over those of the paper's drives.
+    pub sets: Vec<String>,
     /// What holds for all figures.
     pub notes: Vec<String>,
+    /// What the paper claims, and whether it was found again.
+    pub claims: Vec<Claim>,
     /// The figures.
     pub figures: Vec<Figure>,
 }
 
+impl PaperResult {
+    /// Claims with each verdict.
+    pub fn tally(&self, verdict: Verdict) -> usize {
+        self.claims.iter().filter(|claim| claim.verdict == verdict).count()
+    }
+}
+
 impl Paper {
     /// Runs everything, on as many threads as the machine offers. The result does not depend on
-    /// how many those are.
+    /// how many those are, nor on what was kept of an earlier run.
     pub fn run(&self, options: &Options, watch: &dyn Watch) -> Result<PaperResult, PaperError> {
-        let Made { notes, figures } = (self.make)(options, watch)?;
+        let kept = options.points.as_deref().map_or_else(|| Ok(Kept::default()), Kept::open)?;
+        let Made { mut notes, claims, figures } = (self.make)(options, &Bench { watch, kept })?;
+        if !options.sets.is_empty() {
+            notes.insert(0, format!("NOT THE PAPER'S DRIVE: {} is set over it", options.sets.join(", ")));
+        }
         Ok(PaperResult {
             schema_version: SCHEMA_VERSION,
             strobe_version: env!("CARGO_PKG_VERSION").to_owned(),
             paper: self.name.to_owned(),
             quick: options.scale != Scale::Full,
             seed: options.seed,
+            sets: options.sets.clone(),
             notes,
+            claims,
             figures,
         })
     }
 }
 
-/// The drive of `preset`, with what is different about it.
-fn drive(preset: &str, change: impl FnOnce(&mut DriveConfig)) -> Result<DriveConfig, PaperError> {
+/// The drive of `preset`, with what is different about it, and what the user sets over that.
+fn drive(
+    preset: &str,
+    options: &Options,
+    change: impl FnOnce(&mut DriveConfig),
+) -> Result<DriveConfig, PaperError> {
     let refused = |error: RunError| PaperError::Run { run: preset.to_owned(), error: Box::new(error) };
     let mut drive = DriveConfig::preset(preset).map_err(|error| refused(BuildError::from(error).into()))?;
     change(&mut drive);
-    Ok(drive)
+    if options.sets.is_empty() {
+        return Ok(drive);
+    }
+    if let Some(other) = options.sets.iter().find(|set| !set.starts_with("drive.")) {
+        return Err(PaperError::NotDrive(other.clone()));
+    }
+    // Keys and values are read, and errors told, as for an experiment on the preset; then they go over the paper's own.
+    let wrong = |error: ConfigError| PaperError::Set(Box::new(error));
+    let table: toml::Table = format!("[drive]\npreset = \"{preset}\"\n").parse().unwrap_or_default();
+    let given = Experiment::from_table(table, &options.sets, Path::new("")).map_err(wrong)?.drive;
+    let table = |drive: &DriveConfig| toml::Table::try_from(drive).unwrap_or_default();
+    let (given, mut whole) = (table(&given), table(&drive));
+    for set in &options.sets {
+        let key = set.split('=').next().unwrap_or_default().trim();
+        carry_over(&given, &mut whole, &key.split('.').skip(1).collect::<Vec<_>>());
+    }
+    Ok(whole.try_into().unwrap_or(drive))
+}
+
+/// Gives `to` what `from` has at `path`.
+fn carry_over(from: &toml::Table, to: &mut toml::Table, path: &[&str]) {
+    let [first, rest @ ..] = path else { return };
+    match (from.get(*first), rest) {
+        // What is at its default may be left out.
+        (None, _) => drop(to.remove(*first)),
+        (Some(toml::Value::Table(inner)), [_, ..]) => {
+            let place = to.entry(*first).or_insert_with(|| toml::Table::new().into());
+            if let toml::Value::Table(place) = place {
+                carry_over(inner, place, rest);
+            }
+        }
+        (Some(value), _) => drop(to.insert((*first).to_owned(), value.clone())),
+    }
 }

@@ -4,7 +4,38 @@ use std::num::NonZero;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::kept::{self, Kept};
 use super::{PaperError, Watch};
+
+/// A run of a paper: who watches, and what is done already.
+pub(super) struct Bench<'a> {
+    pub(super) watch: &'a dyn Watch,
+    pub(super) kept: Kept,
+}
+
+impl Bench<'_> {
+    /// What `work` makes of each of `points`, on all cores, in their order. A point that is known already is not done
+    /// again; `kind` and its own fields say which it is.
+    pub(super) fn points<P: Serialize + Sync, R: Serialize + DeserializeOwned + Send>(
+        &self,
+        kind: &str,
+        points: &[P],
+        work: impl Fn(&P) -> Result<R, PaperError> + Sync,
+    ) -> Result<Vec<R>, PaperError> {
+        in_parallel(points, self.watch, |point| {
+            let key = kept::key(kind, point);
+            if let Some(known) = self.kept.find(&key) {
+                return Ok(known);
+            }
+            let result = work(point)?;
+            self.kept.keep(key, &result)?;
+            Ok(result)
+        })
+    }
+}
 
 /// Does `work` for each item, on all cores. The results are in the order of the items; if some
 /// fail, the error is that of the first of them in this order.

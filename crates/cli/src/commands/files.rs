@@ -56,6 +56,9 @@ pub(crate) struct FilesArgs {
     /// of `strobe linux` the processor itself takes none
     #[arg(long, value_name = "NS", default_value_t = 0, requires = "directory")]
     call_ns: u64,
+    /// The same for calls that remove a file, in place of --call-ns
+    #[arg(long, value_name = "NS", requires = "directory")]
+    unlink_ns: Option<u64>,
     /// Write when files are synced, not with every call
     #[arg(long)]
     buffered: bool,
@@ -169,21 +172,30 @@ fn in_directory(
         return Err(refuse("it is not empty".into()));
     }
     let mut fs = PosixFileSystem::new(folder, mode).map_err(|error| refuse(error.to_string()))?;
-    if args.call_ns > 0 {
+    if args.call_ns > 0 || args.unlink_ns.is_some() {
         // Otherwise timers of ordinary processes come up to 50 us late.
         let _ = std::fs::write("/proc/self/timerslack_ns", "1");
     }
-    let mut paced = Paced(Duration::from_nanos(args.call_ns));
+    let [call, unlink] = [args.call_ns, args.unlink_ns.unwrap_or(args.call_ns)].map(Duration::from_nanos);
+    let mut paced = Paced { call, unlink };
     config.run(&mut fs, args.seed, &mut paced).map_err(|error| Failure::Run(anyhow!("{error}")))
 }
 
 /// Has each call take its time, but for a close.
-struct Paced(Duration);
+struct Paced {
+    call: Duration,
+    unlink: Duration,
+}
 
 impl Observer for Paced {
     fn begins(&mut self, operation: Operation) {
-        if operation != Operation::Close && !self.0.is_zero() {
-            std::thread::sleep(self.0);
+        let time = match operation {
+            Operation::Close => Duration::ZERO,
+            Operation::Remove => self.unlink,
+            _ => self.call,
+        };
+        if !time.is_zero() {
+            std::thread::sleep(time);
         }
     }
 }

@@ -56,7 +56,6 @@ enum Command {
     #[cfg(target_os = "linux")]
     #[command(hide = true)]
     CrashVerifier(strobe_crash::VerifierArgs),
-    /// Run the experiments of a paper again and compare (`strobe list papers`).
     Paper(paper::PaperArgs),
     /// Hold drives against measurements of real ones, or make one from measurements of yours.
     Twin(twin::TwinArgs),

@@ -10,11 +10,17 @@ use clap::Args;
 use indicatif::ProgressBar;
 use strobe_cli::output::Output;
 use strobe_cli::report;
-use strobe_papers::{self as paper, Options, Paper, PaperError, PaperResult, Scale, Watch};
+use strobe_papers::{self as paper, Options, Paper, PaperError, PaperResult, Scale, Watch, claim};
 
 use super::{Failure, output, progress};
 
+/// Run a published experiment again: what the paper claims, what comes out here, and a verdict on each claim.
+///
+/// Prints one line for each claim. "reproduced": within a band that was declared before it was measured; "direction
+/// only": outside of it, on the side that the paper says; "missed": neither. Two verdicts say nothing about the paper
+/// and are not counted: "by construction" (arithmetic, or what something was fitted to) and "not run".
 #[derive(Args)]
+#[command(after_help = help())]
 pub(crate) struct PaperArgs {
     /// The paper (`strobe list papers`)
     #[arg(value_name = "NAME")]
@@ -22,10 +28,20 @@ pub(crate) struct PaperArgs {
     /// Less work: the result says what was left out
     #[arg(long)]
     quick: bool,
+    /// Leave out what runs on a kernel for guests
+    #[arg(long)]
+    no_kernel: bool,
+    /// Set a key of every drive of the paper (drive.KEY=VALUE), as often as you like: it is not the paper's drive then
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Print everything: notes, bands with their reasons, all figures as tables
+    #[arg(long)]
+    full: bool,
     /// A drive of a few blocks, to try the command out
     #[arg(long, hide = true, conflicts_with = "quick")]
     tiny: bool,
-    /// Write one CSV file per figure to this folder
+    /// Write a page with all figures (NAME.html), each figure as SVG and CSV, and the claims (CSV) to this folder. Points
+    /// that are done are kept there (NAME.points): the same command goes on where it was stopped
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Write the result as JSON to FILE, or to standard output with "-"
@@ -54,16 +70,23 @@ pub(crate) fn paper(args: &PaperArgs) -> Result<(), Failure> {
     };
     let show = !args.quiet && std::io::stderr().is_terminal();
     let watcher = Watcher { interrupted: progress::interrupt_flag(), bar: show.then(bar) };
-    let result = paper.run(&Options { scale, seed: args.seed }, &watcher);
+    let options = Options {
+        sets: args.set.clone(),
+        kernel: !args.no_kernel,
+        points: args.out.as_ref().map(|folder| folder.join(format!("{}.points", paper.name))),
+        ..Options::new(scale, args.seed)
+    };
+    let result = paper.run(&options, &watcher);
     if let Some(bar) = &watcher.bar {
         bar.finish_and_clear();
     }
-    let result = result.map_err(failure)?;
+    let result = result.map_err(|error| failure(error, args.out.as_deref()))?;
     if let Some(folder) = &args.out {
-        write_csv(&result, folder)?;
+        write_all(paper, &result, folder)?;
     }
     if !args.quiet && !output::takes_stdout([&json]) {
-        let text = format!("{}\n{}\n\n{}", paper.title, paper.authors, report::paper::summary(&result));
+        let body = if args.full { report::paper::full(&result) } else { report::paper::screen(&result) };
+        let text = format!("{}\n{}\n\n{body}", paper.title, paper.authors);
         output::print(&report::trimmed(&text))?;
     }
     output::json(&result, json.as_ref())
@@ -79,21 +102,43 @@ fn find(name: &str) -> Result<&'static Paper, Failure> {
     })
 }
 
-fn failure(error: PaperError) -> Failure {
-    let is_bad_request = matches!(&error, PaperError::Run { error: cause, .. } if cause.is_bad_request());
-    Failure::judged(is_bad_request, &error)
+fn failure(error: PaperError, out: Option<&Path>) -> Failure {
+    let is_bad_request = error.is_bad_request();
+    match (error, out) {
+        (error @ PaperError::Interrupted, Some(folder)) => Failure::Run(anyhow::anyhow!(
+            "{error}; what is done is kept in {}: the same command goes on",
+            folder.display()
+        )),
+        (error, _) => Failure::judged(is_bad_request, &error),
+    }
 }
 
-fn write_csv(result: &PaperResult, folder: &Path) -> Result<(), Failure> {
-    let write = |path: &Path, text: &str| Output::new("--out", &path.display().to_string(), &[])?.write(text);
+fn write_all(paper: &Paper, result: &PaperResult, folder: &Path) -> Result<(), Failure> {
+    let write = |path: &Path, text: &str| {
+        Output::new("--out", &path.display().to_string(), &[])?.write(text.trim_end())
+    };
     for figure in &result.figures {
-        let path = folder.join(format!("{}-{}.csv", result.paper, figure.figure));
-        write(&path, figure.csv().trim_end())?;
-        if let Some(svg) = report::map::svg(figure) {
-            write(&path.with_extension("svg"), svg.trim_end())?;
+        let path = folder.join(format!("{}-{}.csv", paper.name, figure.figure));
+        write(&path, &figure.csv())?;
+        if let Some(svg) = report::paper::svg(figure) {
+            write(&path.with_extension("svg"), &svg)?;
         }
     }
-    Ok(())
+    write(&folder.join(format!("{}-claims.csv", paper.name)), &claim::csv(&result.claims))?;
+    Ok(write(&folder.join(format!("{}.html", paper.name)), &report::paper::page(paper, result))?)
+}
+
+/// What each paper does and takes.
+fn help() -> String {
+    let mut text = "The papers:\n".to_owned();
+    for paper in paper::PAPERS {
+        text += &format!(
+            "\n  {}: {}\n    {}\n    Takes {}.\n",
+            paper.name, paper.title, paper.reproduces, paper.takes
+        );
+    }
+    text + "\nExamples:\n  strobe paper capi --quick\n  strobe paper nvram --out nvram     a page with figures: nvram/nvram.html\n  \
+            strobe paper trim --no-kernel --full\n  strobe paper nvram --quick --set drive.nand.program_ns=300_000"
 }
 
 fn bar() -> ProgressBar {

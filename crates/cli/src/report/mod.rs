@@ -1,7 +1,6 @@
 //! The summary a person reads in the terminal.
 
 mod latency;
-pub mod map;
 mod overview;
 pub mod paper;
 pub mod twin;

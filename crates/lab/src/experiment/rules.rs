@@ -70,7 +70,7 @@ pub(super) const RULES: &[Rule] = &[
         counts: |e| kind(e) == Some(Kind::Hotcold),
     },
     Rule {
-        keys: &["workload.sigma", "workload.hot_share"],
+        keys: &["workload.sigma", "workload.hot_share", "workload.uniform_share"],
         switches: KIND,
         wants: "workload.kind = \"gaussian\"",
         counts: |e| kind(e) == Some(Kind::Gaussian),

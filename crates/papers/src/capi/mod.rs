@@ -1,18 +1,23 @@
 //! CAPi: Hwang and Kwak 2016.
 
 mod census;
+mod claims;
 mod figures;
 mod metrics;
+mod readings;
 mod schemes;
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
 use strobe_lab::runner::{self, Observer, Progress};
-use strobe_lab::{Experiment, RunConfig, RunResult, SyntheticWorkload, WorkloadConfig};
+use strobe_lab::{Experiment, RunConfig, SyntheticWorkload, WorkloadConfig};
 use strobe_ssd::{GcConfig, WearLevelingName};
 use strobe_workload::synthetic::{Kind, SyntheticConfig};
 
-use super::{Made, Options, Paper, PaperError, Scale, Watch, pool};
+use super::pool::Bench;
+use super::{Made, Options, Paper, PaperError, Scale, Watch};
+use metrics::Outcome;
 use schemes::Scheme;
 
 pub(super) const PAPER: Paper = Paper {
@@ -21,7 +26,9 @@ pub(super) const PAPER: Paper = Paper {
             of NAND Flash Memory",
     authors: "Sang-Ho Hwang, Jong Wook Kwak, 2016 (in Korean)",
     reproduces: "figures 3 to 8: lifetime, copies and erases of GA, CB, CAT, FeGC and CAPi for six \
-                 shares of cold data; fair settings and static wear levelling beside them",
+                 shares of cold data; what the choices are worth that the paper leaves open; fair settings and \
+                 static wear levelling beside them",
+    takes: "2 minutes with --quick (100 erases per block instead of 1000), half an hour in full; no kernel",
     make,
 };
 
@@ -46,30 +53,24 @@ const DATA_SETS: [DataSet; 6] = [
 const CURVE_SET: usize = 1;
 
 /// The paper's Table 2, or less of it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Environment {
     blocks: u32,
     pages_per_block: u32,
     endurance_pe: u32,
     /// Draws for figure 3.
     draws: u64,
-    seed: u64,
+    options: Options,
 }
 
 impl Environment {
     fn new(options: &Options) -> Self {
-        let full = Self {
-            blocks: 1108,
-            pages_per_block: 256,
-            endurance_pe: 1000,
-            draws: 20_000_000,
-            seed: options.seed,
+        let (blocks, pages_per_block, endurance_pe, draws) = match options.scale {
+            Scale::Full => (1108, 256, 1000, 20_000_000),
+            Scale::Quick => (1108, 256, 100, 20_000_000),
+            Scale::Tiny => (160, 32, 8, 400_000),
         };
-        match options.scale {
-            Scale::Full => full,
-            Scale::Quick => Self { endurance_pe: 100, ..full },
-            Scale::Tiny => Self { blocks: 160, pages_per_block: 32, endurance_pe: 8, draws: 400_000, ..full },
-        }
+        Self { blocks, pages_per_block, endurance_pe, draws, options: options.clone() }
     }
 
     /// 85 % of all pages, as in the preset.
@@ -80,8 +81,8 @@ impl Environment {
         }
     }
 
-    fn experiment(&self, scheme: &Scheme, set: &DataSet, run: RunConfig) -> Result<Experiment, PaperError> {
-        let drive = super::drive("disksim-ssd", |drive| {
+    fn experiment(&self, scheme: &Scheme, data: &Data, run: RunConfig) -> Result<Experiment, PaperError> {
+        let drive = super::drive("disksim-ssd", &self.options, |drive| {
             let (nand, ftl) = (&mut drive.nand, &mut drive.ftl);
             nand.blocks_per_plane = self.blocks;
             nand.pages_per_block = self.pages_per_block;
@@ -93,10 +94,10 @@ impl Environment {
                 migration: scheme.migration,
                 temperature: scheme.temperature,
                 stream: scheme.stream,
-                // 5 % of the blocks.
-                min_free_blocks: self.blocks / 20,
+                // Cleaning begins when 5 % of the blocks are free, not when fewer are.
+                min_free_blocks: self.blocks / 20 + 1,
                 net_blocks: scheme.net_blocks,
-                ..GcConfig::default()
+                ..ftl.gc.clone()
             };
             let (kind, percent) = scheme.leveling;
             ftl.wear_leveling.kind = kind;
@@ -104,11 +105,30 @@ impl Environment {
                 ftl.wear_leveling.threshold = (self.endurance_pe * percent / 100).max(1);
             }
         })?;
-        let (kind, block_bytes, hot_share) = (Kind::Gaussian, 8192, Some(set.hot_share));
-        let generator = SyntheticConfig { kind, block_bytes, hot_share, ..SyntheticConfig::default() };
+        let generator = SyntheticConfig {
+            kind: Kind::Gaussian,
+            block_bytes: 8192,
+            hot_share: Some(data.set.hot_share),
+            uniform_share: data.uniform_share,
+            ..SyntheticConfig::default()
+        };
         let workload = SyntheticWorkload { generator, ..SyntheticWorkload::default() };
         let experiment = Experiment::new(drive, WorkloadConfig::Synthetic(workload));
-        Ok(Experiment { seed: self.seed, run, ..experiment })
+        Ok(Experiment { seed: self.options.seed, run, ..experiment })
+    }
+}
+
+/// Where writes go.
+#[derive(Clone, Copy, Debug)]
+struct Data {
+    set: DataSet,
+    /// Share of them that hits all pages alike. It changes neither the bell nor the share of hot pages.
+    uniform_share: f64,
+}
+
+impl From<DataSet> for Data {
+    fn from(set: DataSet) -> Self {
+        Self { set, uniform_share: 0.0 }
     }
 }
 
@@ -127,58 +147,106 @@ fn to_the_end() -> RunConfig {
     RunConfig { until_end_of_life: true, ..counted() }
 }
 
+/// Something to simulate, or for figure 3 to count.
+#[derive(Clone, Debug, Serialize)]
+struct Point {
+    #[serde(skip)]
+    name: String,
+    #[serde(skip)]
+    experiment: Experiment,
+    hash: String,
+    seed: u64,
+    /// Draws of the workload that are counted; without, it is a run.
+    draws: Option<u64>,
+}
+
+impl Point {
+    fn new(name: String, experiment: Experiment, draws: Option<u64>) -> Self {
+        Self { name, hash: experiment.config_hash(), seed: experiment.seed, experiment, draws }
+    }
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+enum Done {
+    Run(Outcome),
+    Census(f64),
+}
+
 /// Experiments to run, each once however many figures want it.
 #[derive(Debug, Default)]
 struct Plan {
-    experiments: Vec<(String, Experiment)>,
+    points: Vec<Point>,
     by_hash: BTreeMap<String, usize>,
 }
 
 impl Plan {
-    /// The place of the result of `scheme` on `set`.
+    /// The place of the result of `scheme` on `data`.
     fn want(
         &mut self,
         environment: &Environment,
         scheme: &Scheme,
-        set: &DataSet,
+        data: &Data,
         run: RunConfig,
     ) -> Result<usize, PaperError> {
-        let experiment = environment.experiment(scheme, set, run)?;
-        let place = *self.by_hash.entry(experiment.config_hash()).or_insert(self.experiments.len());
-        if place == self.experiments.len() {
-            self.experiments.push((format!("{} at {}", scheme.label, set.name), experiment));
+        let name = format!("{} at {}", scheme.label, data.set.name);
+        let point = Point::new(name, environment.experiment(scheme, data, run)?, None);
+        let place = *self.by_hash.entry(point.hash.clone()).or_insert(self.points.len());
+        if place == self.points.len() {
+            self.points.push(point);
         }
         Ok(place)
     }
 
+    /// The places of `schemes` on each of `data`, until the first bad block.
     fn want_all(
         &mut self,
         environment: &Environment,
-        schemes: &'static [Scheme],
-    ) -> Result<Vec<(&'static Scheme, [usize; DATA_SETS.len()])>, PaperError> {
+        schemes: impl IntoIterator<Item = Scheme>,
+        data: &[Data],
+    ) -> Result<Places, PaperError> {
         let mut places = Vec::new();
         for scheme in schemes {
-            let mut of_scheme = [0; DATA_SETS.len()];
-            for (place, set) in of_scheme.iter_mut().zip(&DATA_SETS) {
-                *place = self.want(environment, scheme, set, to_first_failure())?;
-            }
-            places.push((scheme, of_scheme));
+            let of_scheme: Result<Vec<usize>, _> =
+                data.iter().map(|data| self.want(environment, &scheme, data, to_first_failure())).collect();
+            places.push((scheme, of_scheme?));
         }
         Ok(places)
     }
 }
 
-/// The results of some schemes on every data set.
+/// Schemes, and for each data set the place of what they came to.
+type Places = Vec<(Scheme, Vec<usize>)>;
+
+/// The results of some schemes on some data sets.
 #[derive(Debug)]
-struct Group<'a> {
-    mode: &'static str,
-    schemes: Vec<(&'static Scheme, [&'a RunResult; DATA_SETS.len()])>,
+struct Group {
+    schemes: Vec<(Scheme, Vec<Outcome>)>,
 }
 
-impl Group<'_> {
-    fn of(&self, label: &str) -> Option<&[&RunResult; DATA_SETS.len()]> {
-        self.schemes.iter().find(|(scheme, _)| scheme.label == label).map(|(_, results)| results)
+impl Group {
+    fn new(places: Places, outcomes: &[Outcome]) -> Self {
+        let of = |(scheme, places): (Scheme, Vec<usize>)| {
+            (scheme, places.into_iter().map(|place| outcomes[place].clone()).collect())
+        };
+        Self { schemes: places.into_iter().map(of).collect() }
     }
+
+    fn of(&self, label: &str) -> Option<&[Outcome]> {
+        self.schemes.iter().find(|(scheme, _)| scheme.label == label).map(|(_, outcomes)| outcomes.as_slice())
+    }
+}
+
+/// Runs to the end of the drive.
+type Curves = Vec<(Scheme, Outcome)>;
+
+/// Everything that was measured for the paper's own figures.
+#[derive(Debug)]
+struct Results {
+    shares: Vec<f64>,
+    paper: Group,
+    fair: Group,
+    beyond: Group,
+    curves: Curves,
 }
 
 struct Stop<'a>(&'a dyn Watch);
@@ -192,94 +260,87 @@ impl Observer for Stop<'_> {
     }
 }
 
-/// What a worker does: a run, or for figure 3 a count.
-enum Task<'a> {
-    Run(&'a str, &'a Experiment),
-    Census(&'a str, &'a Experiment),
-}
-
-enum Done {
-    Run(Box<RunResult>),
-    Census(f64),
-}
-
-fn perform(task: &Task<'_>, environment: &Environment, watch: &dyn Watch) -> Result<Done, PaperError> {
-    let (Task::Run(run, _) | Task::Census(run, _)) = task;
-    let done = match task {
-        Task::Run(_, experiment) => {
-            runner::run(experiment, &mut Stop(watch)).map(|result| Done::Run(Box::new(result)))
+fn perform(point: &Point, watch: &dyn Watch) -> Result<Done, PaperError> {
+    let done = match point.draws {
+        None => {
+            runner::run(&point.experiment, &mut Stop(watch)).map(|result| Done::Run(Outcome::of(&result)))
         }
-        Task::Census(_, experiment) => census::hot_share(experiment, environment).map(Done::Census),
+        Some(draws) => census::hot_share(&point.experiment, draws).map(Done::Census),
     };
     match done {
         Ok(_) if watch.stopped() => Err(PaperError::Interrupted),
         Ok(done) => Ok(done),
-        Err(error) => Err(PaperError::Run { run: (*run).to_owned(), error: Box::new(error) }),
+        Err(error) => Err(PaperError::Run { run: point.name.clone(), error: Box::new(error) }),
     }
 }
 
-fn make(options: &Options, watch: &dyn Watch) -> Result<Made, PaperError> {
+fn make(options: &Options, bench: &Bench<'_>) -> Result<Made, PaperError> {
     let environment = Environment::new(options);
+    let all: Vec<Data> = DATA_SETS.map(Data::from).into();
     let mut plan = Plan::default();
-    let places = [
-        ("paper", plan.want_all(&environment, schemes::PAPER)?),
-        ("fair", plan.want_all(&environment, schemes::FAIR)?),
-        ("beyond", plan.want_all(&environment, schemes::BEYOND)?),
-    ];
+    let paper = plan.want_all(&environment, schemes::PAPER.iter().copied(), &all)?;
+    let fair = plan.want_all(&environment, schemes::FAIR.iter().copied(), &all)?;
+    let beyond = plan.want_all(&environment, schemes::BEYOND.iter().copied(), &all)?;
+    let asked = readings::Asked::of(&mut plan, &environment)?;
     let mut curves = Vec::new();
     for scheme in schemes::PAPER {
-        let place = plan.want(&environment, scheme, &DATA_SETS[CURVE_SET], to_the_end())?;
-        curves.push((scheme, place));
+        let place = plan.want(&environment, scheme, &DATA_SETS[CURVE_SET].into(), to_the_end())?;
+        curves.push((*scheme, place));
     }
-    let runs = plan.experiments.iter().map(|(name, experiment)| Task::Run(name, experiment));
+    let runs = plan.points.len();
     // Any scheme will do, as only its workload is looked at.
-    let censuses = places[0].1[0].1.iter().map(|&place| &plan.experiments[place]);
-    let censuses = censuses.map(|(name, experiment)| Task::Census(name, experiment));
-    let tasks: Vec<Task<'_>> = runs.chain(censuses).collect();
-    let done = pool::in_parallel(&tasks, watch, |task| perform(task, &environment, watch))?;
-    let (mut results, mut shares) = (Vec::new(), Vec::new());
+    let censuses = paper[0].1.iter().map(|&place| &plan.points[place]);
+    let censuses: Vec<Point> = censuses
+        .map(|point| Point::new(point.name.clone(), point.experiment.clone(), Some(environment.draws)))
+        .collect();
+    plan.points.extend(censuses);
+    let done = bench.points("capi", &plan.points, |point| perform(point, bench.watch))?;
+    let (mut outcomes, mut shares) = (Vec::with_capacity(runs), Vec::new());
     for done in done {
         match done {
-            Done::Run(result) => results.push(*result),
+            Done::Run(outcome) => outcomes.push(outcome),
             Done::Census(share) => shares.push(share),
         }
     }
-    let groups = places.map(|(mode, schemes)| Group {
-        mode,
-        schemes: schemes.into_iter().map(|(scheme, at)| (scheme, at.map(|place| &results[place]))).collect(),
-    });
-    let curves: Vec<_> = curves.into_iter().map(|(scheme, place)| (scheme, &results[place])).collect();
-    let [paper, fair, beyond] = &groups;
-    let figures = figures::all(&shares, paper, fair, beyond, &curves);
-    Ok(Made { notes: notes(&environment, options.scale), figures })
+    let results = Results {
+        shares,
+        paper: Group::new(paper, &outcomes),
+        fair: Group::new(fair, &outcomes),
+        beyond: Group::new(beyond, &outcomes),
+        curves: curves.into_iter().map(|(scheme, place)| (scheme, outcomes[place].clone())).collect(),
+    };
+    let mut figures = figures::all(&results);
+    figures.extend(asked.figures(&outcomes));
+    Ok(Made { notes: notes(&environment), claims: claims::all(&results), figures })
 }
 
-fn notes(environment: &Environment, scale: Scale) -> Vec<String> {
+fn notes(environment: &Environment) -> Vec<String> {
     let Environment { blocks, pages_per_block, endurance_pe, .. } = environment;
     let mut notes = vec![
         format!(
-            "{blocks} blocks of {pages_per_block} pages of 8 KiB, {} logical pages, collection below {} free \
+            "{blocks} blocks of {pages_per_block} pages of 8 KiB, {} logical pages, collection at {} free \
              blocks, {endurance_pe} erases per block; filled once, then single pages written, Gaussian over the \
              addresses",
             environment.logical_pages(),
             blocks / 20,
         ),
-        "mode paper: every scheme as the paper describes it. The paper does not say how many blocks one \
-         collection gains: 2 for CAPi, whose sorting needs several victims, was found by trying (with 1 nothing \
-         of its gain is left), and 1 for the others"
-            .to_owned(),
-        "mode fair: every victim policy with the migration and stream that suit it, the least worn block \
-         first, and the same gain per collection as CAPi"
+        "every scheme as the paper describes it; collection stops the world, as in DiskSim, and gains two blocks at a \
+         time: so does DiskSim's ssd_clean, whatever the policy. CAT, SCATA and FeGC move hot and cold pages to blocks \
+         of their own (section II.2). What other readings come to is the figure called readings"
             .to_owned(),
         "the bars of the paper's figures are not legible in the copy at hand: compared are the averages that \
-         its text gives. Bands are this project's, not the paper's"
+         its text gives"
+            .to_owned(),
+        "a data set is known by its share of hot pages alone. Writes of which a part hits all pages alike have the same \
+         share and are less skewed: what that comes to is the figure called skew"
             .to_owned(),
     ];
-    match scale {
+    match environment.options.scale {
         Scale::Full => {}
         Scale::Quick => notes.push(format!(
-            "QUICK: {endurance_pe} erases per block instead of 1000; lifetimes come out about a tenth, ratios \
-             nearly the same"
+            "QUICK: {endurance_pe} erases per block instead of 1000. Figures differ from those in full: with few erases \
+             a block, wear has less time to drift apart, which shortens the lead over GA and lets GA's life grow where \
+             it should fall; docs/papers/capi.md has the figures of a full run"
         )),
         Scale::Tiny => notes.push("TINY: these numbers mean nothing".to_owned()),
     }

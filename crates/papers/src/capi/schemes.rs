@@ -17,6 +17,11 @@ pub(super) struct Scheme {
     pub(super) leveling: (WearLevelingName, u32),
 }
 
+/// Blocks that one collection gains. The paper does not say. Microsoft's SSD extension of DiskSim, on which it ran,
+/// begins to clean when no more than the low mark of blocks is free and stops when more than one above it are (its
+/// `ssd_clean`): two blocks at a time, whatever the policy.
+const NET_BLOCKS: u32 = 2;
+
 /// What every scheme starts from.
 const PLAIN: Scheme = Scheme {
     label: "",
@@ -25,24 +30,17 @@ const PLAIN: Scheme = Scheme {
     temperature: TemperatureName::UpdateCount,
     stream: GcStreamName::Host,
     allocation: AllocationName::Fifo,
-    net_blocks: NET_BLOCKS_OTHERS,
+    net_blocks: NET_BLOCKS,
     leveling: (WearLevelingName::None, 10),
 };
-
-/// Blocks that one collection gains with CAPi. The paper does not say; its idea, to sort the data
-/// of several victims together, needs more than one, and two come nearest to its results.
-const NET_BLOCKS_CAPI: u32 = 2;
-
-/// The same for the schemes that handle one victim after the other.
-const NET_BLOCKS_OTHERS: u32 = 1;
 
 /// Label of the scheme that the others are compared with.
 pub(super) const CAPI: &str = "CAPi";
 
 /// The schemes as the paper describes them, in its Table 1 where text and table disagree.
 pub(super) const PAPER: &[Scheme] = &[
-    Scheme { label: "GA", ..PLAIN },
-    Scheme { label: "CB", victim: "cost-benefit", ..PLAIN },
+    GA,
+    CB,
     CAT,
     FEGC,
     CAPI_SCHEME,
@@ -54,24 +52,32 @@ pub(super) const PAPER: &[Scheme] = &[
         victim: "scata",
         migration: MigrationName::HotCold,
         temperature: TemperatureName::LastWrite,
+        stream: GcStreamName::Own,
         ..PLAIN
     },
 ];
 
+const GA: Scheme = Scheme { label: "GA", ..PLAIN };
+const CB: Scheme = Scheme { label: "CB", victim: "cost-benefit", ..PLAIN };
+
+/// §II.2: hot and cold pages of a victim go to empty blocks, not to the one that the host writes to.
 const CAT: Scheme = Scheme {
     label: "CAT",
     victim: "cat",
     migration: MigrationName::HotCold,
     temperature: TemperatureName::UpdateRate,
+    stream: GcStreamName::Own,
     ..PLAIN
 };
 
+/// The same, and §IV.2: it does without the active block; cold pages go to blocks erased more often than the average.
 const FEGC: Scheme = Scheme {
     label: "FeGC",
     victim: "fegc",
     migration: MigrationName::HotCold,
     temperature: TemperatureName::UpdateRate,
-    allocation: AllocationName::Adaptive,
+    stream: GcStreamName::Own,
+    allocation: AllocationName::AboveAverage,
     ..PLAIN
 };
 
@@ -80,18 +86,63 @@ const CAPI_SCHEME: Scheme = Scheme {
     victim: "capi",
     migration: MigrationName::Sorted,
     allocation: AllocationName::LeastErased,
-    net_blocks: NET_BLOCKS_CAPI,
     ..PLAIN
 };
 
+/// A way to read what the paper leaves open: the schemes that it makes different from [`PAPER`].
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reading {
+    pub(super) name: &'static str,
+    pub(super) differs: &'static [Scheme],
+}
+
+/// What would it take: what each choice that the paper leaves open is worth.
+pub(super) const READINGS: &[Reading] = &[
+    Reading { name: "as in figure 4", differs: &[] },
+    Reading {
+        name: "host's blocks for CAT, FeGC",
+        differs: &[
+            Scheme { stream: GcStreamName::Host, ..CAT },
+            Scheme { stream: GcStreamName::Host, ..FEGC },
+        ],
+    },
+    Reading {
+        name: "that, and 1 block a time but CAPi",
+        differs: &[
+            Scheme { net_blocks: 1, ..GA },
+            Scheme { net_blocks: 1, ..CB },
+            Scheme { net_blocks: 1, stream: GcStreamName::Host, ..CAT },
+            Scheme { net_blocks: 1, stream: GcStreamName::Host, ..FEGC },
+        ],
+    },
+    Reading {
+        name: "1 block a time for all",
+        differs: &[
+            Scheme { net_blocks: 1, ..GA },
+            Scheme { net_blocks: 1, ..CB },
+            Scheme { net_blocks: 1, ..CAT },
+            Scheme { net_blocks: 1, ..FEGC },
+            Scheme { net_blocks: 1, ..CAPI_SCHEME },
+        ],
+    },
+    Reading {
+        name: "FeGC opens the least worn",
+        differs: &[Scheme { allocation: AllocationName::LeastErased, ..FEGC }],
+    },
+    Reading {
+        name: "FeGC's cold data on the most worn",
+        differs: &[Scheme { allocation: AllocationName::Adaptive, ..FEGC }],
+    },
+    Reading {
+        name: "CAT opens the least worn",
+        differs: &[Scheme { allocation: AllocationName::LeastErased, ..CAT }],
+    },
+];
+
 /// What all get where nobody is to be at a disadvantage. Tried were all migrations, with the
 /// temperatures of their authors, and both streams at three data sets; the longest lifetime counts.
-const FAIR_PLAIN: Scheme = Scheme {
-    migration: MigrationName::Sorted,
-    allocation: AllocationName::LeastErased,
-    net_blocks: NET_BLOCKS_CAPI,
-    ..PLAIN
-};
+const FAIR_PLAIN: Scheme =
+    Scheme { migration: MigrationName::Sorted, allocation: AllocationName::LeastErased, ..PLAIN };
 
 /// Every policy with the migration and the stream that suit it best.
 pub(super) const FAIR: &[Scheme] = &[

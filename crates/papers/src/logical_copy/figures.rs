@@ -1,90 +1,49 @@
-//! What the runs say, and what the paper says beside it.
+//! What the runs say.
 
 use strobe_nand::Cause;
 
 use super::lfs::Told;
 use super::measure::{Measured, Window};
+use super::runs::Runs;
 use super::{
-    BATCHES_MIB, ENTRIES, FEW_ENTRIES, JUDGED, LOGICAL, MODES, PRESET, Phase, READ_WRITE, SPARES, Setup,
-    VICTIMS,
+    BATCHES_MIB, COMMANDS_US, ENTRIES, FEW_ENTRIES, FILE_SYSTEMS, JUDGED, LOGICAL, MODES, ORG, Phase,
+    READ_WRITE, SPARES, Setup, VICTIMS,
 };
 use crate::{Figure, Row, View};
 
-/// Change of flash programs in percent, and times as fast, that count as what the paper found.
-const PROGRAMS_BAND: [Option<f64>; 2] = [Some(-85.0), Some(-60.0)];
-const SPEED_BAND: [Option<f64>; 2] = [Some(2.0), None];
-/// What its text says at most.
-const PAPER_PROGRAMS: f64 = -80.0;
-const PAPER_SPEED: f64 = 3.0;
-
-pub(super) fn all(measured: &[Measured]) -> Vec<Figure> {
-    let runs = Runs(measured);
+pub(super) fn all(runs: &Runs<'_>) -> Vec<Figure> {
     vec![
+        stand_ins(runs),
+        command_time(runs),
         cleaning(
-            &runs,
+            runs,
             Phase::Aged,
             "lfs-clean",
             "segment cleaning right after ageing, as in the paper",
-            "u is the live share of the segments cleaned; what is programmed for read and write should be \
-             1/(1 − u) per page of data, as every block of a victim but the share 1 − u is written again",
+            "v is the live share of the segments cleaned; what is programmed for read and write should be \
+             1/(1 − v) per page of data, as every block of a victim but the share 1 − v is written again",
         ),
         cleaning(
-            &runs,
+            runs,
             Phase::Sustained,
             "sustained",
             "segment cleaning that goes on until the drive collects too",
             "with logical copy the dead blocks around the live ones stay on flash, and the drive has to clean \
              up what the file system no longer does",
         ),
-        over_time(&runs),
-        spare(&runs),
-        told(&runs),
-        virtual_map(&runs),
-        paper(&runs),
+        over_time(runs),
+        spare(runs),
+        told(runs),
+        virtual_map(runs),
     ]
 }
 
-struct Runs<'a>(&'a [Measured]);
-
-impl Runs<'_> {
-    fn of(&self, setup: Setup) -> Option<&Measured> {
-        self.0.iter().find(|measured| measured.setup == setup)
-    }
-
-    fn first(&self, setup: Setup) -> Option<&Window> {
-        self.of(setup)?.windows.first()
-    }
-
-    /// How many more programs logical copy takes than read and write, in percent, all else being
-    /// that of `setup`.
-    fn programs(&self, setup: Setup) -> Option<f64> {
-        let [copied, written] = self.both(setup)?;
-        Some(100.0 * (copied.all_programs() / written.all_programs() - 1.0))
-    }
-
-    /// How many times as fast as read and write it is.
-    fn speed(&self, setup: Setup) -> Option<f64> {
-        let [copied, written] = self.both(setup)?;
-        Some(written.us() / copied.us())
-    }
-
-    fn both(&self, setup: Setup) -> Option<[&Window; 2]> {
-        // Read and write leave whole blocks dead: the drive moves nothing, and with more spare space no less.
-        // That holds if it hears of all that is dead.
-        let spare = if setup.told == Told::EveryBlock { PRESET } else { setup.spare };
-        Some([self.first(setup)?, self.first(Setup { mode: READ_WRITE, spare, ..setup })?])
-    }
-}
-
 /// Everything about one phase on the preset's drive.
-fn cleaning(runs: &Runs, phase: Phase, figure: &str, title: &str, note: &str) -> Figure {
+fn cleaning(runs: &Runs<'_>, phase: Phase, figure: &str, title: &str, note: &str) -> Figure {
     let mut rows = Vec::new();
     let causes: Vec<Cause> = Cause::ALL
         .into_iter()
-        .filter(|&cause| {
-            let of_phase = runs.0.iter().filter(|measured| measured.setup.phase == phase);
-            of_phase.flat_map(|measured| &measured.windows).any(|window| window.programs(cause) > 0.0)
-        })
+        .filter(|&cause| runs.windows(phase).any(|window| window.programs(cause) > 0.0))
         .collect();
     for victims in VICTIMS {
         let name = format!("{victims}");
@@ -93,8 +52,8 @@ fn cleaning(runs: &Runs, phase: Phase, figure: &str, title: &str, note: &str) ->
                 let measured = runs.of(Setup::new(phase, victims, mode));
                 let value = measured.and_then(|measured| of(measured, measured.windows.first()?));
                 let at =
-                    [("u", name.as_str()), ("quantity", quantity), ("cleaning", mode.name), ("unit", unit)];
-                rows.push(Row::shown(&at, value));
+                    [("v", name.as_str()), ("quantity", quantity), ("cleaning", mode.name), ("unit", unit)];
+                rows.push(Row::new(&at, value));
             }
         };
         let per_page = "per page of data";
@@ -104,38 +63,22 @@ fn cleaning(runs: &Runs, phase: Phase, figure: &str, title: &str, note: &str) ->
         }
         line("time", "µs per block", &|_, window| Some(window.us()));
         line("victims live", "%", &|_, window| window.victims_live().map(percent));
-        line("file system full", "%", &|measured, _| Some(percent(measured.utilisation)));
+        line("file system full", "%", &|measured, _| Some(percent(measured.fill)));
     }
     for victims in VICTIMS {
-        let setup = Setup::new(phase, victims, LOGICAL);
-        rows.extend(gains(runs, setup));
-    }
-    Figure::new(figure, title, View::Table { down: &["u", "quantity"], across: "cleaning" }, rows).noted(note)
-}
-
-/// What logical copy saves, judged where the bands hold.
-fn gains(runs: &Runs, setup: Setup) -> Vec<Row> {
-    let why = runs.first(setup).map(|window| {
-        let moved = window.programs(Cause::Gc);
-        format!(
-            "the drive itself programs {moved:.2} pages per page of data to collect the dead blocks; see the \
-             figure on spare space"
-        )
-    });
-    let row = |what: &str, unit: &str, paper, value, band| {
-        let claim = format!("{what}, u = {}", setup.victims);
-        let at = [("claim", claim.as_str()), ("unit", unit)];
-        match setup.victims == JUDGED {
-            true => Row::judged(&at, Some(paper), value, band).because(why.as_deref().unwrap_or_default()),
-            false => Row::shown(&at, value),
+        let (setup, name) = (Setup::new(phase, victims, LOGICAL), format!("{victims}"));
+        let gains = [
+            ("programs against read and write", "%", runs.programs(setup)),
+            ("speed against read and write", "times", runs.speed(setup)),
+        ];
+        for (quantity, unit, value) in gains {
+            let at =
+                [("v", name.as_str()), ("quantity", quantity), ("cleaning", LOGICAL.name), ("unit", unit)];
+            rows.push(Row::new(&at, value));
         }
-    };
-    let programs = "flash programs, logical copy against read and write";
-    let speed = "speed, logical copy against read and write";
-    vec![
-        row(programs, "%", PAPER_PROGRAMS, runs.programs(setup), PROGRAMS_BAND),
-        row(speed, "times", PAPER_SPEED, runs.speed(setup), SPEED_BAND),
-    ]
+    }
+    Figure::new(figure, title, View::Bars { panel: &["quantity"], group: "v", bar: "cleaning" }, rows)
+        .noted(note)
 }
 
 fn percent(share: f64) -> f64 {
@@ -143,13 +86,13 @@ fn percent(share: f64) -> f64 {
 }
 
 /// How long the drive can put off what the file system saves.
-fn over_time(runs: &Runs) -> Figure {
+fn over_time(runs: &Runs<'_>) -> Figure {
     let mut rows = Vec::new();
     for mode in MODES {
         let windows = runs.of(Setup::new(Phase::Aged, JUDGED, mode)).map(|measured| &measured.windows);
         for (window, at) in windows.into_iter().flatten().zip(1..) {
             let coordinates = [("cleaning", mode.name), ("unit", "programs per page of data")];
-            let mut row = Row::shown(&coordinates, Some(window.all_programs()));
+            let mut row = Row::new(&coordinates, Some(window.all_programs()));
             row.at.insert("windows_since_ageing".to_owned(), at.into());
             rows.push(row);
         }
@@ -157,7 +100,7 @@ fn over_time(runs: &Runs) -> Figure {
     Figure::new(
         "over-time",
         format!("flash programs from the end of ageing on; first victims {JUDGED} live"),
-        View::Curves { of: "cleaning", over: "windows_since_ageing" },
+        View::Curves { panel: &[], of: "cleaning", over: "windows_since_ageing" },
         rows,
     )
     .noted(
@@ -168,13 +111,13 @@ fn over_time(runs: &Runs) -> Figure {
 }
 
 /// Name, unit and value of what a table shows of one setup.
-type Quantity = (&'static str, &'static str, fn(&Runs, Setup) -> Option<f64>);
+type Quantity = (&'static str, &'static str, fn(&Runs<'_>, Setup) -> Option<f64>);
 
 const PROGRAMS: Quantity = ("programs", "%", |runs, setup| runs.programs(setup));
 const SPEED: Quantity = ("speed", "times", |runs, setup| runs.speed(setup));
 
 /// How much of the gain the drive takes back.
-fn spare(runs: &Runs) -> Figure {
+fn spare(runs: &Runs<'_>) -> Figure {
     const QUANTITIES: [Quantity; 3] = [
         PROGRAMS,
         SPEED,
@@ -189,15 +132,15 @@ fn spare(runs: &Runs) -> Figure {
             for spare in SPARES {
                 let setup = Setup { spare, ..Setup::new(Phase::Sustained, victims, LOGICAL) };
                 let at =
-                    [("u", name.as_str()), ("quantity", quantity), ("spare", spare.name), ("unit", unit)];
-                rows.push(Row::shown(&at, of(runs, setup)));
+                    [("v", name.as_str()), ("quantity", quantity), ("spare", spare.name), ("unit", unit)];
+                rows.push(Row::new(&at, of(runs, setup)));
             }
         }
     }
     Figure::new(
         "spare",
         "logical copy against read and write by the drive's spare space, sustained",
-        View::Table { down: &["u", "quantity"], across: "spare" },
+        View::Bars { panel: &["quantity"], group: "v", bar: "spare" },
         rows,
     )
     .noted(
@@ -207,7 +150,7 @@ fn spare(runs: &Runs) -> Figure {
 }
 
 /// What it is worth that the drive hears of every dead block.
-fn told(runs: &Runs) -> Figure {
+fn told(runs: &Runs<'_>) -> Figure {
     const QUANTITIES: [Quantity; 2] = [PROGRAMS, SPEED];
     let habits = [("every dead block", Told::EveryBlock), ("cleaned segments only", Told::CleanedSegments)];
     let mut rows = Vec::new();
@@ -216,14 +159,14 @@ fn told(runs: &Runs) -> Figure {
             for spare in SPARES {
                 let setup = Setup { spare, told, ..Setup::new(Phase::Sustained, JUDGED, LOGICAL) };
                 let at = [("trimmed", name), ("quantity", quantity), ("spare", spare.name), ("unit", unit)];
-                rows.push(Row::shown(&at, of(runs, setup)));
+                rows.push(Row::new(&at, of(runs, setup)));
             }
         }
     }
     Figure::new(
         "trims",
-        format!("logical copy against read and write by what is trimmed, sustained, u = {JUDGED}"),
-        View::Table { down: &["trimmed", "quantity"], across: "spare" },
+        format!("logical copy against read and write by what is trimmed, sustained, v = {JUDGED}"),
+        View::Bars { panel: &["quantity"], group: "trimmed", bar: "spare" },
         rows,
     )
     .noted(
@@ -233,7 +176,7 @@ fn told(runs: &Runs) -> Figure {
 }
 
 /// How many copies the virtual map has to hold between two checkpoints.
-fn virtual_map(runs: &Runs) -> Figure {
+fn virtual_map(runs: &Runs<'_>) -> Figure {
     const QUANTITIES: [Quantity; 3] = [
         ("programs", "per page of data", |runs, setup| Some(runs.first(setup)?.all_programs())),
         ("time", "µs per block", |runs, setup| Some(runs.first(setup)?.us())),
@@ -258,14 +201,14 @@ fn virtual_map(runs: &Runs) -> Figure {
                     ("per checkpoint", batch.as_str()),
                     ("unit", unit),
                 ];
-                rows.push(Row::shown(&at, value));
+                rows.push(Row::new(&at, value));
             }
         }
     }
     Figure::new(
         "virtual-map",
-        format!("segments cleaned per checkpoint and entries of the virtual map, sustained, u = {JUDGED}"),
-        View::Table { down: &["cleaning", "quantity"], across: "per checkpoint" },
+        format!("segments cleaned per checkpoint and entries of the virtual map, sustained, v = {JUDGED}"),
+        View::Bars { panel: &["quantity"], group: "per checkpoint", bar: "cleaning" },
         rows,
     )
     .noted(
@@ -274,34 +217,79 @@ fn virtual_map(runs: &Runs) -> Figure {
     )
 }
 
-/// What the paper's text says, and the nearest that was measured.
-fn paper(runs: &Runs) -> Figure {
-    let aged = |victims| Setup::new(Phase::Aged, victims, LOGICAL);
-    let most = |of: &dyn Fn(Setup) -> Option<f64>, better: fn(f64, f64) -> f64| {
-        VICTIMS.iter().filter_map(|&victims| of(aged(victims))).reduce(better)
-    };
-    let programs = most(&|setup| runs.programs(setup), f64::min);
-    let speed = most(&|setup| runs.speed(setup), f64::max);
-    let overhead = runs.first(aged(JUDGED)).map(|window| percent(window.all_programs() - 1.0));
-    let rows = [
-        ("flash programs against read and write, at best", "%", Some(PAPER_PROGRAMS), programs),
-        ("speed against read and write, at best (Tiobench)", "times", Some(PAPER_SPEED), speed),
-        ("speed against read and write, Copy&tar", "times", Some(2.8), None),
-        ("speed against read and write, Dbench", "times", Some(1.5), None),
-        ("speed against read and write, Varmail", "times", Some(1.3), None),
-        ("programs beyond the data; in the paper 10 to 30 more than ext4", "%", None, overhead),
-    ];
-    let row =
-        |(claim, unit, paper, value)| Row { paper, ..Row::shown(&[("claim", claim), ("unit", unit)], value) };
+/// The paper's four on the drive alone: figures 3 and 4 without a kernel.
+fn stand_ins(runs: &Runs<'_>) -> Figure {
+    let mut rows = Vec::new();
+    for (quantity, unit) in [
+        ("speed", "MB/s"),
+        ("programs", "per page of data"),
+        ("of these, map and journal", "%"),
+        ("the same, every update flushed", "%"),
+    ] {
+        for victims in VICTIMS {
+            let v = format!("{victims}");
+            for mode in FILE_SYSTEMS {
+                let setup = Setup::new(Phase::Aged, victims, mode);
+                let value = match quantity {
+                    "speed" => runs.first(setup).map(|window| 4096.0 / window.us()),
+                    "programs" => runs.first(setup).map(Window::all_programs),
+                    "of these, map and journal" => runs.map_share(setup),
+                    _ if victims == JUDGED => runs.map_share(Setup { sync: true, ..setup }),
+                    _ => continue,
+                };
+                let at = [
+                    ("quantity", quantity),
+                    ("v", v.as_str()),
+                    ("file system", label(mode.name)),
+                    ("unit", unit),
+                ];
+                rows.push(Row::new(&at, value));
+            }
+        }
+    }
     Figure::new(
-        "paper",
-        "what the text says of figures 3 and 4, F2FS under benchmarks, and the microworkload",
-        View::List,
-        rows.map(row).into(),
+        "stand-ins",
+        "figures 3 and 4 on the drive alone: updates of 16 KB by file system",
+        View::Bars { panel: &["quantity"], group: "v", bar: "file system" },
+        rows,
+    )
+    .noted("right after ageing; v is the live share of the segments that NL-RW and NL-LC clean, all have files of the same size")
+}
+
+/// The paper's name.
+fn label(mode: &'static str) -> &'static str {
+    match mode {
+        name if name == READ_WRITE.name => "NL-RW",
+        name if name == LOGICAL.name => "NL-LC",
+        name => name,
+    }
+}
+
+/// What would it take for logical copy to be faster than ORG: the time that the drive takes up a command in.
+fn command_time(runs: &Runs<'_>) -> Figure {
+    let mut rows = Vec::new();
+    for us in COMMANDS_US {
+        for mode in FILE_SYSTEMS {
+            let setup = Setup { command_us: us, ..Setup::new(Phase::Aged, JUDGED, mode) };
+            let speed = runs.first(setup).map(|window| 4096.0 / window.us());
+            let at = [("quantity", "speed"), ("file system", label(mode.name)), ("unit", "MB/s")];
+            rows.push(Row::new(&at, speed).at("command_us", f64::from(us)));
+        }
+        let setup = Setup { command_us: us, ..Setup::new(Phase::Aged, JUDGED, LOGICAL) };
+        for over in [ORG, READ_WRITE] {
+            let name = format!("NL-LC over {}", label(over.name));
+            let at = [("quantity", "ratio"), ("file system", name.as_str()), ("unit", "times")];
+            rows.push(Row::new(&at, runs.speed_over(setup, over)).at("command_us", f64::from(us)));
+        }
+    }
+    Figure::new(
+        "command-time",
+        format!("what would it take: speed of the stand-ins over the time for a command, in µs; v = {JUDGED}"),
+        View::Curves { panel: &["quantity"], of: "file system", over: "command_us" },
+        rows,
     )
     .noted(
-        "ours is nothing but cleaning, down to victims 0.9 live; the paper's also has the time of the \
-             processor and the file system, whose writes no copy saves. Its utilisations are not legible in \
-             the copy at hand",
+        "the preset's 20 µs have no source; 176 µs is what the paper on TRIM implies for a TRIM command of one range on the \
+             same board",
     )
 }

@@ -1,21 +1,22 @@
 //! Figures 3 and 4: ext4 and F2FS of a real kernel, after ageing, under four benchmarks.
 
+use serde::{Deserialize, Serialize};
 use strobe_lab::Experiment;
 use strobe_lab::linux::{FileSystem, LinuxRunError, window};
 use strobe_linux::DiskOptions;
 use strobe_linux::job::{Run, Step};
-use strobe_nand::{Cause, NandOp, OpCounts};
+use strobe_nand::{Cause, NandOp};
 use strobe_ssd::{CopyMode, DriveConfig};
 use strobe_types::named;
 
-use crate::figure::reduced;
-use crate::guest::{self, Aged, Kernel, NO_KERNEL, Task};
-use crate::{Figure, Options, PaperError, Row, Scale, View, Watch, pool};
+use crate::guest::{self, Aged, Kernel, Task};
+use crate::pool::Bench;
+use crate::{Options, PaperError, Scale};
 
 named! {
     /// A file system, and how it makes room.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    enum Mode {
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+    pub(super) enum Mode {
         Ext4 => "EXT4",
         /// F2FS as it comes: it fills holes in old segments rather than clean them.
         Org => "ORG",
@@ -51,8 +52,8 @@ impl Mode {
 }
 
 named! {
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    enum Bench {
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+    pub(super) enum Program {
         Tiobench => "Tiobench",
         CopyTar => "Copy&tar",
         Varmail => "Varmail",
@@ -60,14 +61,20 @@ named! {
     }
 }
 
-/// Share of the file system that the ageing files take: of what an empty F2FS offers, as `df` has it. ext4 gets the
-/// same files. F2FS keeps a part of the drive to itself, a larger one the smaller the drive is.
-const UTILISATIONS: [f64; 4] = [0.5, 0.6, 0.7, 0.8];
-/// The one at which the bands hold.
-const JUDGED: f64 = 0.8;
-/// Runs without any cleaning differ by so much, as requests come a little earlier or later: the least ratio that is
-/// no loss.
-const EQUAL: f64 = 0.98;
+/// u, the share of the file system that is full: of what an empty F2FS offers, as `df` has it. ext4 gets the same
+/// files. F2FS keeps a part of the drive to itself, a larger one the smaller the drive is.
+pub(super) const FILLS: [f64; 4] = [0.5, 0.6, 0.7, 0.8];
+/// The one at which the claims are judged.
+pub(super) const JUDGED: f64 = 0.8;
+
+/// What is counted as u.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub(super) enum Counted {
+    /// The files of the ageing; those of the benchmark come on top.
+    Ageing,
+    /// Both: so many files of ageing fewer.
+    All,
+}
 /// Files of the ageing.
 const AGEING_FILES: u64 = 1000;
 /// Where Debian's dbench has its load.
@@ -96,38 +103,85 @@ impl Size {
     }
 }
 
+/// A benchmark on a file system that was aged.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub(super) struct Case {
+    pub(super) mode: Mode,
+    pub(super) fill: f64,
+    pub(super) counted: Counted,
+    pub(super) program: Program,
+    /// Time that the drive takes up a command in, in µs.
+    pub(super) command_us: u32,
+}
+
+/// Of the preset, and of the paper on TRIM.
+pub(super) const COMMAND_US: u32 = 20;
+pub(super) const SOURCED_US: u32 = 176;
+
+impl Case {
+    pub(super) fn new(mode: Mode, program: Program, fill: f64) -> Self {
+        Self { mode, fill, counted: Counted::Ageing, program, command_us: COMMAND_US }
+    }
+
+    /// All that are measured, those of one aged file system behind each other.
+    fn all() -> Vec<Vec<Case>> {
+        let mut groups = Vec::new();
+        for fill in FILLS.into_iter().rev() {
+            for mode in Mode::ALL {
+                groups.push(Program::ALL.map(|program| Case::new(mode, program, fill)).to_vec());
+            }
+        }
+        // What would it take: files of the benchmark within u, and commands that take their time.
+        for fill in FILLS.into_iter().rev() {
+            for mode in [Mode::Ext4, Mode::Org, Mode::NlRw, Mode::NlLc] {
+                for program in [Program::CopyTar, Program::Dbench] {
+                    groups.push(vec![Case { counted: Counted::All, ..Case::new(mode, program, fill) }]);
+                }
+            }
+        }
+        for mode in Mode::ALL {
+            let slow = |program| Case { command_us: SOURCED_US, ..Case::new(mode, program, JUDGED) };
+            groups.push([Program::Tiobench, Program::CopyTar].map(slow).to_vec());
+        }
+        groups
+    }
+}
+
 /// What a benchmark came to.
-#[derive(Clone, Debug)]
-struct Measured {
-    mode: Mode,
-    utilisation: f64,
-    bench: Bench,
-    /// Performance: megabytes per second for Dbench, runs per second for the others.
-    speed: f64,
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Measured {
+    /// Performance: MiB per second for Dbench, runs per second for the others.
+    pub(super) speed: f64,
     /// What was done, in units of `speed` times seconds.
     work: f64,
-    nand: OpCounts,
+    /// Pages programmed, in the order of the causes.
+    programs: Vec<u64>,
     /// Blocks that the drive copied by its map alone.
-    copied: u64,
-    page_mb: f64,
+    pub(super) copied: u64,
+    page_bytes: u32,
 }
 
 impl Measured {
-    /// Megabytes programmed for these causes, per unit of work.
-    fn written(&self, causes: &[Cause]) -> f64 {
-        let pages: u64 = causes.iter().map(|&cause| self.nand.get(NandOp::Program, cause)).sum();
-        pages as f64 * self.page_mb / self.work
+    /// MiB programmed for these causes, per unit of work.
+    pub(super) fn written(&self, causes: &[Cause]) -> f64 {
+        let of = |(cause, pages): (&Cause, &u64)| if causes.contains(cause) { *pages } else { 0 };
+        let pages: u64 = Cause::ALL.iter().zip(&self.programs).map(of).sum();
+        pages as f64 * f64::from(self.page_bytes) / f64::from(1 << 20) / self.work
     }
 
-    fn all_written(&self) -> f64 {
-        self.nand.total(NandOp::Program) as f64 * self.page_mb / self.work
+    pub(super) fn all_written(&self) -> f64 {
+        self.written(&Cause::ALL)
+    }
+
+    /// Share of the map and the journal in all that is programmed, in percent.
+    pub(super) fn map_share(&self) -> f64 {
+        100.0 * self.written(&[Cause::Map, Cause::Meta]) / self.all_written()
     }
 }
 
 struct Runs<'a> {
     kernel: &'a Kernel,
     options: &'a Options,
-    experiment: Experiment,
     size: Size,
     room: Room,
 }
@@ -197,9 +251,25 @@ impl Runs<'_> {
         guest::workload(program, settings, folder, self.options.seed)
     }
 
-    fn age(&self, mode: Mode, utilisation: f64) -> Result<Aged, PaperError> {
+    /// Bytes that the files of a benchmark take at most.
+    fn footprint(&self, program: Program) -> u64 {
+        let mib = match program {
+            Program::Tiobench => 4 * 100,
+            // The archive, its copy, and what is in it.
+            Program::CopyTar => 3 * 150,
+            Program::Varmail => 2000 * 16 / 1024,
+            // Debian's load, about 25 MiB a client.
+            Program::Dbench => return 25 * (u64::from(self.size.dbench_clients) << 20),
+        };
+        (mib << 20) / self.size.divisor
+    }
+
+    fn age(&self, case: &Case, experiment: &Experiment) -> Result<Aged, PaperError> {
+        let Case { mode, fill, .. } = *case;
         let block = 16_384;
-        let file = (self.room.offered as f64 * utilisation) as u64 / AGEING_FILES / block * block;
+        let beside = if case.counted == Counted::All { self.footprint(case.program) } else { 0 };
+        let full = (self.room.offered as f64 * fill) as u64;
+        let file = full.saturating_sub(beside) / AGEING_FILES / block * block;
         // Every update goes to a new place: with the last of these, cleaning is about to begin.
         let updates = self.room.until_cleaning.saturating_sub(file * AGEING_FILES);
         let settings = [
@@ -207,24 +277,24 @@ impl Runs<'_> {
             ("file_bytes", file.to_string()),
             ("update_bytes", updates.to_string()),
         ];
-        let name = format!("ageing to {utilisation}");
+        let name = format!("ageing to {fill}");
         let task = self.task(mode, &name, Vec::new(), self.workload("ageing", &settings, "age"));
-        Ok(Aged::of(guest::run(self.kernel, &task, &self.experiment, None, None)?.0))
+        Ok(Aged::of(guest::run(self.kernel, &task, experiment, None, None)?.0))
     }
 
-    fn bench(&self, mode: Mode, utilisation: f64, bench: Bench, drive: Aged) -> Result<Measured, PaperError> {
-        let size = &self.size;
+    fn bench(&self, case: &Case, experiment: &Experiment, drive: Aged) -> Result<Measured, PaperError> {
+        let (size, Case { mode, fill, program, .. }) = (&self.size, *case);
         let mut setup = Vec::new();
-        let command = match bench {
-            Bench::Tiobench => {
+        let command = match program {
+            Program::Tiobench => {
                 let file = ("file_bytes", size.bytes(100));
                 let make = [file.clone(), ("random_write_bytes", "0".into())];
                 setup.push(Run::must_succeed(self.workload("tiobench", &make, "tio")));
                 let update = [file, ("random_write_bytes", size.bytes(25)), ("fill", "false".into())];
                 self.workload("tiobench", &update, "tio")
             }
-            Bench::CopyTar => self.workload("copy-tar", &[("archive_bytes", size.bytes(150))], "tar"),
-            Bench::Varmail => {
+            Program::CopyTar => self.workload("copy-tar", &[("archive_bytes", size.bytes(150))], "tar"),
+            Program::Varmail => {
                 let files = (2000 / size.divisor).to_string();
                 let steps = (16_000 / size.divisor).to_string();
                 self.workload(
@@ -233,35 +303,32 @@ impl Runs<'_> {
                     "mail",
                 )
             }
-            Bench::Dbench => {
+            Program::Dbench => {
                 let (time, clients) = (size.dbench_seconds.to_string(), size.dbench_clients.to_string());
                 ["dbench", "-D", ".", "-c", DBENCH_LOAD, "-t", &time, &clients].map(str::to_owned).into()
             }
         };
         setup.push(Step::DropCaches);
-        let name = format!("{} at {utilisation}", bench.name());
+        let name = format!("{} at {fill}", program.name());
         let task = self.task(mode, &name, setup, command);
-        let (outcome, said) = guest::run(self.kernel, &task, &self.experiment, Some(drive), None)?;
+        let (outcome, said) = guest::run(self.kernel, &task, experiment, Some(drive), None)?;
         let (begin, end) = window(&outcome).ok_or(PaperError::Interrupted)?;
         let stats = end.stats.since(&begin.stats);
         let seconds = (end.at_ns - begin.at_ns) as f64 / 1e9;
         // dbench runs for a time, the others until they are done.
-        let (speed, work) = match bench {
-            Bench::Dbench => {
+        let (speed, work) = match program {
+            Program::Dbench => {
                 let rate = throughput(&said).unwrap_or(0.0);
                 (rate, rate * f64::from(size.dbench_seconds))
             }
             _ => (1.0 / seconds, 1.0),
         };
         Ok(Measured {
-            mode,
-            utilisation,
-            bench,
             speed,
             work,
-            nand: stats.nand,
+            programs: Cause::ALL.iter().map(|&cause| stats.nand.get(NandOp::Program, cause)).collect(),
             copied: stats.copies.logical_units,
-            page_mb: f64::from(outcome.drive.geometry().page_bytes()) / 1e6,
+            page_bytes: outcome.drive.geometry().page_bytes(),
         })
     }
 }
@@ -272,38 +339,63 @@ fn throughput(said: &str) -> Option<f64> {
     line.split_whitespace().next()?.parse().ok()
 }
 
+/// Everything that was measured, or why nothing was.
+#[derive(Debug)]
+pub(super) struct Results {
+    measured: Vec<(Case, Measured)>,
+    pub(super) missing: &'static str,
+}
+
+impl Results {
+    pub(super) fn find(&self, case: Case) -> Option<&Measured> {
+        self.measured.iter().find(|(of, _)| *of == case).map(|(_, measured)| measured)
+    }
+}
+
 /// Figures 3 and 4, and what holds for them.
-pub(super) fn figures(
-    options: &Options,
-    watch: &dyn Watch,
-) -> Result<(Vec<Figure>, Vec<String>), PaperError> {
+pub(super) fn measured(options: &Options, bench: &Bench<'_>) -> Result<(Results, Vec<String>), PaperError> {
+    let nothing = |missing| Results { measured: Vec::new(), missing };
     if options.scale == Scale::Tiny {
-        return Ok((Vec::new(), vec!["figures 3 and 4 need a kernel, and are not part of TINY".to_owned()]));
+        let missing = "needs a kernel, and is not part of TINY";
+        return Ok((nothing(missing), vec![format!("figures 3 and 4: {missing}")]));
     }
-    let Some(kernel) = Kernel::find() else {
-        return Ok((draw(&[]), vec![format!("figures 3 and 4 are not measured: {NO_KERNEL}")]));
+    let kernel = match Kernel::find(options) {
+        Ok(kernel) => kernel,
+        Err(missing) => return Ok((nothing(missing), vec![format!("figures 3 and 4: {missing}")])),
     };
-    let size = Size::of(options.scale);
-    let board = |drive: &mut DriveConfig| {
-        // All modes have the same drive.
-        drive.ftl.copy_mode = CopyMode::Logical;
-        if options.scale != Scale::Full {
-            (drive.ftl.logical_pages, drive.nand.blocks_per_plane) = (Some(262_144), 140);
-        }
+    let experiment = |command_us: u32| {
+        let board = |drive: &mut DriveConfig| {
+            // All modes have the same drive.
+            drive.ftl.copy_mode = CopyMode::Logical;
+            drive.controller.command_ns = u64::from(command_us) * 1000;
+            if options.scale != Scale::Full {
+                (drive.ftl.logical_pages, drive.nand.blocks_per_plane) = (Some(262_144), 140);
+            }
+        };
+        guest::experiment("jasmine-4g", board, options)
     };
-    let experiment = guest::experiment("jasmine-4g", board, options)?;
-    let room = Room::of(&kernel, &experiment)?;
-    let runs = Runs { kernel: &kernel, options, experiment, size, room };
-    let mut drives = Vec::new();
-    for utilisation in UTILISATIONS.into_iter().rev() {
-        drives.extend(Mode::ALL.map(|mode| (mode, utilisation)));
-    }
-    let measured = pool::in_parallel(&drives, watch, |&(mode, utilisation)| {
-        let aged = runs.age(mode, utilisation)?;
-        Bench::ALL.iter().map(|&bench| runs.bench(mode, utilisation, bench, aged.freeze())).collect()
+    let room = Room::of(&kernel, &experiment(COMMAND_US)?)?;
+    let runs = Runs { kernel: &kernel, options, size: Size::of(options.scale), room };
+    let groups = Case::all();
+    let points: Vec<_> = groups
+        .iter()
+        .map(|group| {
+            Ok((
+                group,
+                experiment(group[0].command_us)?.config_hash(),
+                kernel.version(),
+                options.seed,
+                options.scale,
+            ))
+        })
+        .collect::<Result<_, PaperError>>()?;
+    let taken = bench.points("logical-copy-kernel", &points, |(group, ..)| {
+        let experiment = experiment(group[0].command_us)?;
+        let aged = runs.age(&group[0], &experiment)?;
+        group.iter().map(|case| runs.bench(case, &experiment, aged.freeze())).collect::<Result<Vec<_>, _>>()
     })?;
-    let measured: Vec<Measured> = measured.into_iter().flat_map(|of: Vec<_>| of).collect();
-    Ok((draw(&measured), notes(&kernel, options.scale)))
+    let measured = groups.iter().flatten().copied().zip(taken.into_iter().flatten()).collect();
+    Ok((Results { measured, missing: "" }, notes(&kernel, options.scale)))
 }
 
 fn notes(kernel: &Kernel, scale: Scale) -> Vec<String> {
@@ -323,106 +415,6 @@ fn notes(kernel: &Kernel, scale: Scale) -> Vec<String> {
         Scale::Tiny => notes.push("figures 3 and 4: TINY, too little to mean anything".into()),
     }
     notes
-}
-
-const WHY: &str = "a kernel ten years younger, and a host whose processor is free; a benchmark's own files come on top of u \
-     (Copy&tar: three times 150 MB, Dbench: those of 8 clients), and there segments that are cleaned by reads and writes \
-     are nearly full. ORG is at no loss with small writes here: they fill the dies as well as large ones";
-
-fn draw(measured: &[Measured]) -> Vec<Figure> {
-    let why = if measured.is_empty() { NO_KERNEL } else { WHY };
-    let find = |bench, mode, utilisation| {
-        measured.iter().find(|of| (of.bench, of.mode, of.utilisation) == (bench, mode, utilisation))
-    };
-    let (mut speed, mut writes) = (Vec::new(), Vec::new());
-    for bench in Bench::ALL {
-        for mode in Mode::ALL {
-            for utilisation in UTILISATIONS {
-                let of = find(bench, mode, utilisation);
-                let u = utilisation.to_string();
-                let unit = if bench == Bench::Dbench { "MB/s" } else { "runs/s" };
-                let at = |unit| {
-                    [("benchmark", bench.name()), ("mode", mode.name()), ("unit", unit), ("u", u.as_str())]
-                };
-                speed.push(Row::shown(&at(unit), of.map(|of| of.speed)));
-                let unit = if bench == Bench::Dbench { "MB/MB" } else { "MB" };
-                for (what, causes) in [
-                    ("data", &[Cause::Host, Cause::Pad][..]),
-                    ("drive's own collection", &[Cause::Gc, Cause::Copy, Cause::Wear, Cause::Recovery][..]),
-                    ("map and journal", &[Cause::Map, Cause::Meta][..]),
-                ] {
-                    let mut row = Row::shown(&at(unit), of.map(|of| of.written(causes)));
-                    row.at.insert("cause".into(), what.into());
-                    writes.push(row);
-                }
-                if mode == Mode::NlLc {
-                    let mut row =
-                        Row::shown(&at("MB copied by the map"), of.map(|of| of.copied as f64 * 4096e-6));
-                    row.at.insert("cause".into(), "logical copy".into());
-                    writes.push(row);
-                }
-            }
-        }
-    }
-    let faster = |bench, over, utilisation| {
-        Some(find(bench, Mode::NlLc, utilisation)?.speed / find(bench, over, utilisation)?.speed)
-    };
-    let claim = |bench: Bench, claim, unit| [("benchmark", bench.name()), ("claim", claim), ("unit", unit)];
-    for (bench, paper, band) in [
-        (Bench::Tiobench, 3.0, [Some(2.0), Some(5.0)]),
-        (Bench::CopyTar, 2.8, [Some(2.0), Some(3.5)]),
-        (Bench::Varmail, 1.3, [Some(1.1), Some(1.8)]),
-        (Bench::Dbench, 1.5, [Some(1.1), Some(1.8)]),
-    ] {
-        let all = UTILISATIONS.map(|u| faster(bench, Mode::NlRw, u));
-        let at = claim(bench, "NL-LC over NL-RW at u = 0.8", "times");
-        speed.push(Row::judged(&at, Some(paper), faster(bench, Mode::NlRw, JUDGED), band).because(why));
-        let at = claim(bench, "NL-LC over NL-RW, the least of all u", "times");
-        speed.push(Row::judged(&at, None, reduced(all, f64::min), [Some(EQUAL), None]).because(why));
-    }
-    let grows = faster(Bench::Tiobench, Mode::NlRw, JUDGED)
-        .zip(faster(Bench::Tiobench, Mode::NlRw, UTILISATIONS[0]))
-        .map(|(high, low)| high / low);
-    let at = claim(Bench::Tiobench, "that ratio at u = 0.8 over that at 0.5", "times");
-    speed.push(Row::judged(&at, None, grows, [Some(1.0), None]).because(why));
-    let at = claim(Bench::CopyTar, "NL-LC over ORG at u = 0.8", "times");
-    let over_org = faster(Bench::CopyTar, Mode::Org, JUDGED);
-    speed.push(Row::judged(&at, Some(1.2), over_org, [Some(1.0), Some(2.0)]).because(why));
-    let at = claim(Bench::CopyTar, "EXT4 over the fastest F2FS at u = 0.8", "times");
-    let f2fs =
-        [Mode::Org, Mode::NlRw, Mode::NlLc].map(|mode| Some(find(Bench::CopyTar, mode, JUDGED)?.speed));
-    let fastest = reduced(f2fs, f64::max);
-    let ext4 = find(Bench::CopyTar, Mode::Ext4, JUDGED).zip(fastest).map(|(ext4, f2fs)| ext4.speed / f2fs);
-    speed.push(Row::judged(&at, None, ext4, [Some(1.0), None]).because(why));
-    let change = |bench| {
-        let (copied, written) = (find(bench, Mode::NlLc, JUDGED)?, find(bench, Mode::NlRw, JUDGED)?);
-        Some(100.0 * (copied.all_written() / written.all_written() - 1.0))
-    };
-    for bench in Bench::ALL {
-        let at = claim(bench, "flash writes, NL-LC against NL-RW, at u = 0.8", "%");
-        writes.push(Row::shown(&at, change(bench)));
-    }
-    // The paper's "up to 80 %" is about these two.
-    let most = [Bench::Tiobench, Bench::CopyTar].into_iter().filter_map(change).reduce(f64::min);
-    let at =
-        [("claim", "flash writes, NL-LC against NL-RW, the most of Tiobench and Copy&tar"), ("unit", "%")];
-    writes.push(Row::judged(&at, Some(-80.0), most, [Some(-85.0), Some(-60.0)]).because(why));
-    vec![
-        Figure::new(
-            "3",
-            "performance after ageing",
-            View::Table { down: &["benchmark", "mode", "unit"], across: "u" },
-            speed,
-        )
-        .noted("u: share of what an empty F2FS offers that the ageing files take"),
-        Figure::new(
-            "4",
-            "flash writes by cause",
-            View::Table { down: &["benchmark", "mode", "cause", "unit"], across: "u" },
-            writes,
-        )
-        .noted("MB programmed per run; of Dbench per MB that it moves"),
-    ]
 }
 
 #[cfg(test)]

@@ -5,8 +5,11 @@ use strobe_nand::{Cause, NandOp};
 use strobe_ssd::{DriveConfig, DriveStats, Simulated, build};
 use strobe_types::SimTime;
 
+use serde::{Deserialize, Serialize};
+
 use super::lfs::{Counts, Layout, Lfs, UPDATE_BLOCKS};
-use super::{Options, PaperError, Phase, Scale, Setup, Watch};
+use super::{COMMAND_US, Options, PaperError, Phase, Scale, Setup};
+use crate::Watch;
 
 /// The size of everything. A smaller drive has as many blocks and segments, but shorter ones: their
 /// numbers decide how much of the spare space is at hand.
@@ -69,11 +72,18 @@ impl Size {
             batch: self.of_batch(setup.batch_mib * MIB_BLOCKS).div_ceil(segment_blocks),
             cleaning: setup.mode.cleaning,
             told: setup.told,
+            // As much as cleaning gains between two of its checkpoints.
+            checkpoint_every: ((1.0 - setup.victims) * f64::from(self.of_batch(setup.batch_mib * MIB_BLOCKS)))
+                as u32,
+            sync: setup.sync,
         }
     }
 
-    fn drive(self, setup: &Setup) -> Result<DriveConfig, PaperError> {
-        crate::drive("jasmine-4g", |drive| {
+    fn drive(self, setup: &Setup, options: &Options) -> Result<DriveConfig, PaperError> {
+        crate::drive("jasmine-4g", options, |drive| {
+            if setup.command_us != COMMAND_US {
+                drive.controller.command_ns = u64::from(setup.command_us) * 1000;
+            }
             let (nand, ftl) = (&mut drive.nand, &mut drive.ftl);
             nand.blocks_per_plane =
                 self.blocks + self.more_blocks + setup.spare.blocks * self.blocks / BLOCKS;
@@ -88,54 +98,74 @@ impl Size {
     }
 }
 
-/// What became of one file system.
-#[derive(Debug)]
-pub(super) struct Measured {
+/// One file system with all that decides what becomes of it.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Point {
     pub(super) setup: Setup,
+    drive: DriveConfig,
+    seed: u64,
+    scale: Scale,
+}
+
+impl Point {
+    pub(super) fn new(setup: Setup, options: &Options) -> Result<Self, PaperError> {
+        let drive = Size::of(options.scale).drive(&setup, options)?;
+        Ok(Self { setup, drive, seed: options.seed, scale: options.scale })
+    }
+}
+
+/// What became of one file system.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Measured {
     /// Share of the file system's blocks that files take.
-    pub(super) utilisation: f64,
+    pub(super) fill: f64,
     /// One behind the other.
     pub(super) windows: Vec<Window>,
 }
 
 /// What happened within a window.
-#[derive(Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Window {
-    stats: DriveStats,
     ns: u64,
-    counts: Counts,
+    /// Blocks written by the application, of segments cleaned, and live among them.
+    written: u64,
+    cleaned: u64,
+    moved: u64,
+    /// Pages programmed, in the order of the causes.
+    programs: Vec<u64>,
+    /// Blocks copied, and how many of them without an entry in the virtual map.
+    copied: u64,
+    without_entry: u64,
 }
 
 impl Window {
     /// Pages programmed for `cause`, per page of new data.
     pub(super) fn programs(&self, cause: Cause) -> f64 {
-        self.per_page(self.stats.nand.get(NandOp::Program, cause))
+        let at = Cause::ALL.iter().position(|&of| of == cause);
+        self.per_page(at.map_or(0, |at| self.programs[at]))
     }
 
     pub(super) fn all_programs(&self) -> f64 {
-        self.per_page(self.stats.nand.total(NandOp::Program))
+        self.per_page(self.programs.iter().sum())
     }
 
     fn per_page(&self, pages: u64) -> f64 {
-        pages as f64 * f64::from(UNITS_PER_PAGE) / self.counts.written as f64
+        pages as f64 * f64::from(UNITS_PER_PAGE) / self.written as f64
     }
 
     /// Virtual time per block of new data.
     pub(super) fn us(&self) -> f64 {
-        self.ns as f64 / 1e3 / self.counts.written as f64
+        self.ns as f64 / 1e3 / self.written as f64
     }
 
     /// Live share of the segments that were cleaned.
     pub(super) fn victims_live(&self) -> Option<f64> {
-        let Counts { cleaned, moved, .. } = self.counts;
-        (cleaned > 0).then(|| moved as f64 / cleaned as f64)
+        (self.cleaned > 0).then(|| self.moved as f64 / self.cleaned as f64)
     }
 
     /// Share of the copies for which there was no place in the virtual map.
     pub(super) fn map_full(&self) -> Option<f64> {
-        let copies = &self.stats.copies;
-        let all = copies.logical_units + copies.physical_units;
-        (all > 0).then(|| copies.map_full_units as f64 / all as f64)
+        (self.copied > 0).then(|| self.without_entry as f64 / self.copied as f64)
     }
 }
 
@@ -153,12 +183,12 @@ fn file_blocks(setup: &Setup, log_blocks: u32) -> u32 {
     (share * f64::from(log_blocks)) as u32
 }
 
-pub(super) fn measure(setup: &Setup, options: &Options, watch: &dyn Watch) -> Result<Measured, PaperError> {
+pub(super) fn measure(point: &Point, options: &Options, watch: &dyn Watch) -> Result<Measured, PaperError> {
+    let setup = &point.setup;
     let run = || format!("{} of victims {} live", setup.mode.name, setup.victims);
     let failed = |error: RunError| PaperError::Run { run: run(), error: Box::new(error) };
     let size = Size::of(options.scale);
-    let config = size.drive(setup)?;
-    let drive = build(&config, true, options.seed).map_err(|error| failed(error.into()))?;
+    let drive = build(&point.drive, true, options.seed).map_err(|error| failed(error.into()))?;
     let command = |error| failed(RunError::Command(error));
     let layout = size.layout(setup);
     let file_blocks = file_blocks(setup, layout.log_blocks());
@@ -186,8 +216,8 @@ pub(super) fn measure(setup: &Setup, options: &Options, watch: &dyn Watch) -> Re
         update(&mut lfs, blocks)?;
         measured.push(before.until(&Snapshot::of(&lfs)));
     }
-    let utilisation = f64::from(file_blocks) / f64::from(layout.segments * layout.segment_blocks);
-    Ok(Measured { setup: *setup, utilisation, windows: measured })
+    let fill = f64::from(file_blocks) / f64::from(layout.segments * layout.segment_blocks);
+    Ok(Measured { fill, windows: measured })
 }
 
 /// Where a run stands.
@@ -203,10 +233,16 @@ impl Snapshot {
     }
 
     fn until(self, later: &Self) -> Window {
+        let stats = later.stats.since(&self.stats);
+        let Counts { written, cleaned, moved } = later.counts.since(&self.counts);
         Window {
-            stats: later.stats.since(&self.stats),
             ns: later.now.since(self.now),
-            counts: later.counts.since(&self.counts),
+            written,
+            cleaned,
+            moved,
+            programs: Cause::ALL.iter().map(|&cause| stats.nand.get(NandOp::Program, cause)).collect(),
+            copied: stats.copies.logical_units + stats.copies.physical_units,
+            without_entry: stats.copies.map_full_units,
         }
     }
 }
@@ -240,6 +276,8 @@ mod tests {
         batch: 2,
         cleaning: Cleaning::ReadWrite,
         told: Told::EveryBlock,
+        checkpoint_every: 64,
+        sync: false,
     };
 
     #[test]

@@ -3,60 +3,22 @@
 use strobe_nand::NandOp;
 use strobe_workload::files::fat::{Class, Recorded};
 
-use super::measure::Measured;
+use super::measure::{LOG_VICTIMS, Outcome};
 use super::pattern::{Pattern, is_metadata};
-use super::{Absorbed, OFFSETS, SCHEMES, Workload};
+use super::results::{IN_PAPER, Results};
+use super::{Absorbed, OFFSETS, SCHEMES, Workload, fit};
 use crate::{Figure, Row, View};
 
-pub(super) fn all(patterns: &[Pattern], measured: &[Measured]) -> Vec<Figure> {
-    let results = Results { measured };
+pub(super) fn all(patterns: &[Pattern], results: &Results<'_>) -> Vec<Figure> {
     let mut figures: Vec<Figure> = patterns.iter().map(pattern).collect();
     figures.push(written(patterns));
-    figures.extend(Workload::ALL.map(|workload| operations(&results, workload)));
-    figures.extend(Workload::ALL.map(|workload| times(&results, workload)));
-    figures.push(offsets(&results));
+    figures.extend(Workload::ALL.map(|workload| operations(results, workload)));
+    figures.extend(Workload::ALL.map(|workload| times(results, workload)));
+    figures.push(offsets(results));
+    figures.extend(fit::figures(results));
+    figures.push(log_victims(results));
+    figures.push(merge_cost(results));
     figures
-}
-
-struct Results<'a> {
-    measured: &'a [Measured],
-}
-
-impl Results<'_> {
-    /// The run without a partition offset.
-    fn find(&self, workload: Workload, mapping: &str, absorbed: Absorbed) -> Option<&Measured> {
-        self.at(workload, mapping, absorbed, 0)
-    }
-
-    fn at(&self, workload: Workload, mapping: &str, absorbed: Absorbed, offset: u32) -> Option<&Measured> {
-        self.measured.iter().find(|of| {
-            let cell = &of.cell;
-            cell.workload == workload
-                && cell.scheme.mapping == mapping
-                && cell.absorbed == absorbed
-                && cell.offset == offset
-        })
-    }
-
-    fn seconds(&self, workload: Workload, mapping: &str, absorbed: Absorbed) -> Option<f64> {
-        self.find(workload, mapping, absorbed).map(Measured::seconds)
-    }
-
-    /// How many times faster the workload is once metadata is absorbed.
-    fn gain(&self, workload: Workload, mapping: &str) -> Option<f64> {
-        Some(
-            self.seconds(workload, mapping, Absorbed::No)?
-                / self.seconds(workload, mapping, Absorbed::FileSystem)?,
-        )
-    }
-
-    /// The longest time of the paper's schemes over the shortest.
-    fn spread(&self, workload: Workload, absorbed: Absorbed) -> Option<f64> {
-        let of_paper = SCHEMES.iter().filter(|scheme| scheme.in_paper);
-        let times: Vec<f64> =
-            of_paper.map(|scheme| self.seconds(workload, scheme.mapping, absorbed)).collect::<Option<_>>()?;
-        Some(times.iter().copied().reduce(f64::max)? / times.iter().copied().reduce(f64::min)?)
-    }
 }
 
 /// Columns and lines of the picture of a pattern.
@@ -85,7 +47,7 @@ fn pattern(pattern: &Pattern) -> Figure {
                 ("logical_block", block.as_str()),
                 ("unit", "writes"),
             ];
-            rows.push(Row::shown(&at, Some(count as f64)));
+            rows.push(Row::new(&at, Some(count as f64)));
         }
     }
     Figure::new(
@@ -105,34 +67,13 @@ fn written(patterns: &[Pattern]) -> Figure {
         for class in Class::ALL {
             let count = pattern.writes().iter().filter(|write| write.class == class).count();
             let at = [("workload", workload), ("requests", class.name()), ("unit", "requests")];
-            rows.push(Row::shown(&at, Some(count as f64)));
+            rows.push(Row::new(&at, Some(count as f64)));
         }
-    }
-    for pattern in patterns {
-        let (paper, workload) = (pattern.workload.paper_mb(), pattern.workload.name());
-        let (unit, name) = match pattern.workload {
-            Workload::Camera => (1e6, "MB"),
-            Workload::PostMark => (f64::from(1 << 20), "MiB"),
-        };
-        let claim = format!("{workload}: bytes written to files");
-        let at = [("claim", claim.as_str()), ("unit", name)];
-        let band = match pattern.workload {
-            Workload::Camera => [Some(paper * 0.97), Some(paper * 1.03)],
-            Workload::PostMark => [Some(paper - 0.005), Some(paper + 0.005)],
-        };
-        rows.push(Row::judged(&at, Some(paper), Some(pattern.bytes as f64 / unit), band));
-        let share = 100.0 * pattern.metadata_writes() as f64 / pattern.writes().len() as f64;
-        let claim = format!("{workload}: requests that absorption saves");
-        let at = [("claim", claim.as_str()), ("unit", "%")];
-        rows.push(match pattern.workload {
-            Workload::Camera => Row::judged(&at, None, Some(share), [Some(55.0), Some(65.0)]),
-            Workload::PostMark => Row::shown(&at, Some(share)),
-        });
     }
     Figure::new(
         "written",
         "write requests by what the file system writes",
-        View::Table { down: &["workload"], across: "requests" },
+        View::Bars { panel: &[], group: "workload", bar: "requests" },
         rows,
     )
     .noted("PostMark's bytes are those of its seed; Camera-MS500's sizes are drawn, as the paper's were")
@@ -144,7 +85,7 @@ fn operations(results: &Results<'_>, workload: Workload) -> Figure {
     for absorbed in [Absorbed::No, Absorbed::FileSystem] {
         for (name, op) in [("write", NandOp::Program), ("read", NandOp::Read), ("erase", NandOp::Erase)] {
             let count =
-                |mapping| results.find(workload, mapping, absorbed).map(|of| of.stats.nand.total(op) as f64);
+                |mapping| results.find(workload, mapping, absorbed).map(|of| of.operations(op) as f64);
             let base = count("replacement-block");
             for scheme in SCHEMES {
                 let at = [
@@ -154,59 +95,66 @@ fn operations(results: &Results<'_>, workload: Workload) -> Figure {
                     ("unit", "ratio"),
                 ];
                 let ratio = count(scheme.mapping).zip(base).filter(|(_, base)| *base > 0.0);
-                rows.push(Row::shown(&at, ratio.map(|(count, base)| count / base)));
+                rows.push(Row::new(&at, ratio.map(|(count, base)| count / base)));
             }
-            let at = [
-                ("metadata", absorbed.name()),
-                ("operation", name),
-                ("scheme", "replacement, count"),
-                ("unit", "ratio"),
-            ];
-            rows.push(Row::shown(&at, base));
+            let at =
+                [("metadata", absorbed.name()), ("count of", name), ("unit", "operations of replacement")];
+            rows.push(Row::new(&at, base));
         }
     }
     Figure::new(
         format!("2{}", workload.part()),
         format!("flash operations of {}, by scheme, normalised to replacement-block", workload.name()),
-        View::Table { down: &["metadata", "operation"], across: "scheme" },
+        View::Bars { panel: &["metadata"], group: "operation", bar: "scheme" },
         rows,
     )
     .noted("reads are of pages and of out-of-band areas, which replacement-block follows its chains by")
 }
 
-/// A time of a run.
-type Seconds = fn(&Measured) -> f64;
-
 /// Figure 3: execution times.
 fn times(results: &Results<'_>, workload: Workload) -> Figure {
     let mut rows = Vec::new();
     for absorbed in [Absorbed::No, Absorbed::FileSystem, Absorbed::Device] {
-        for (quantity, of) in
-            [("time", Measured::seconds as Seconds), ("of this, drive", Measured::drive_seconds)]
-        {
-            for scheme in SCHEMES {
-                let at = [
-                    ("metadata", absorbed.name()),
-                    ("quantity", quantity),
-                    ("scheme", scheme.label),
-                    ("unit", "s"),
-                ];
-                rows.push(Row::shown(&at, results.find(workload, scheme.mapping, absorbed).map(of)));
-            }
+        for scheme in SCHEMES {
+            let at = [
+                ("quantity", "execution time"),
+                ("metadata", absorbed.name()),
+                ("scheme", scheme.label),
+                ("unit", "s"),
+            ];
+            rows.push(Row::new(&at, results.seconds(workload, scheme.mapping, absorbed)));
+        }
+    }
+    for absorbed in [Absorbed::No, Absorbed::FileSystem, Absorbed::Device] {
+        for scheme in SCHEMES {
+            let at = [
+                ("quantity", "of this, drive"),
+                ("metadata", absorbed.name()),
+                ("scheme", scheme.label),
+                ("unit", "s"),
+            ];
+            let of = results.find(workload, scheme.mapping, absorbed);
+            rows.push(Row::new(&at, of.map(Outcome::drive_seconds)));
         }
     }
     for scheme in SCHEMES {
-        let at = [("metadata", "gain"), ("quantity", "time"), ("scheme", scheme.label), ("unit", "times")];
-        rows.push(Row::shown(&at, results.gain(workload, scheme.mapping)));
+        let at = [
+            ("quantity", "times faster with metadata absorbed"),
+            ("metadata", "gain"),
+            ("scheme", scheme.label),
+            ("unit", "times"),
+        ];
+        let row = Row::new(&at, results.gain(workload, scheme.mapping));
+        let paper = fit::GAINS.iter().find(|(mapping, _)| *mapping == scheme.mapping);
+        rows.push(match paper.filter(|_| workload == Workload::Camera) {
+            Some(&(_, gain)) => row.beside(gain),
+            None => row,
+        });
     }
-    rows.extend(match workload {
-        Workload::Camera => camera_claims(results),
-        Workload::PostMark => postmark_claims(results),
-    });
     Figure::new(
         format!("3{}", workload.part()),
         format!("execution time of {}, by scheme", workload.name()),
-        View::Table { down: &["metadata", "quantity"], across: "scheme" },
+        View::Bars { panel: &["quantity"], group: "metadata", bar: "scheme" },
         rows,
     )
     .noted(
@@ -215,117 +163,80 @@ fn times(results: &Results<'_>, workload: Workload) -> Figure {
     )
 }
 
-fn camera_claims(results: &Results<'_>) -> Vec<Row> {
-    let workload = Workload::Camera;
-    let gain = |mapping: &str, paper: f64, band: [f64; 2], why: &str| {
-        let claim = format!("{mapping}: times faster with metadata absorbed");
-        let at = [("claim", claim.as_str()), ("unit", "times")];
-        let measured = results.gain(workload, mapping);
-        Row::judged(&at, Some(paper), measured, [Some(band[0]), Some(band[1])]).because(why)
-    };
-    let spread = results.spread(workload, Absorbed::FileSystem);
-    let at = [("claim", "after absorption: slowest of the three over fastest"), ("unit", "times")];
-    let log_first = results
-        .seconds(workload, "fast", Absorbed::No)
-        .zip(results.seconds(workload, "log-block", Absorbed::No))
-        .map(|(fast, log)| fast / log);
-    let order = [("claim", "before: FAST over log-block, which the paper finds faster"), ("unit", "times")];
-    vec![
-        gain("replacement-block", 30.0, [20.0, 70.0], ""),
-        gain("log-block", 3.2, [3.0, 4.5], ""),
-        gain("fast", 6.6, [2.5, 7.0], ""),
-        Row::judged(&at, None, spread, [Some(1.0), Some(1.2)]),
-        Row::judged(&order, None, log_first, [Some(1.0), None]).because(
-            "it depends on where the hot sectors lie in their erase blocks; see the figure on partition offsets",
-        ),
-    ]
+/// What would it take for log-block to be slowest in PostMark: the rule that picks the log block to merge.
+fn log_victims(results: &Results<'_>) -> Figure {
+    let mut rows = Vec::new();
+    for workload in Workload::ALL {
+        for absorbed in [Absorbed::No, Absorbed::FileSystem] {
+            let panel = format!("{}, {}", workload.name(), absorbed.name());
+            let mut row = |scheme: &str, seconds| {
+                let at = [("run", panel.as_str()), ("time of", "scheme"), ("scheme", scheme), ("unit", "s")];
+                rows.push(Row::new(&at, seconds));
+            };
+            row("replacement", results.seconds(workload, "replacement-block", absorbed));
+            for (name, victim) in LOG_VICTIMS {
+                row(&format!("log-block, {name}"), results.with_victim(workload, victim, absorbed));
+            }
+            row("FAST", results.seconds(workload, "fast", absorbed));
+        }
+    }
+    Figure::new(
+        "log-victim",
+        "what would it take: execution time by the rule that picks the log block to merge",
+        View::Bars { panel: &["run"], group: "time of", bar: "scheme" },
+        rows,
+    )
+    .noted("the paper finds log-block slowest in PostMark before absorption, and fastest in Camera-MS500")
 }
 
-fn postmark_claims(results: &Results<'_>) -> Vec<Row> {
-    let workload = Workload::PostMark;
-    let (before, after) =
-        (results.spread(workload, Absorbed::No), results.spread(workload, Absorbed::FileSystem));
-    let shrinks = before.zip(after).map(|(before, after)| before / after);
-    let over = |absorbed, scheme: &str, others: [&str; 2]| {
-        let time = |mapping: &str| results.seconds(workload, mapping, absorbed);
-        let other = others.map(time).into_iter().collect::<Option<Vec<f64>>>()?;
-        Some(other.into_iter().reduce(f64::min)? / time(scheme)?)
-    };
-    let row = |claim: &str, measured, band, why: &str| {
-        Row::judged(&[("claim", claim), ("unit", "times")], None, measured, band).because(why)
-    };
-    let others = ["replacement-block", "log-block"];
-    vec![
-        row("slowest of the three over fastest: before against after", shrinks, [Some(1.0), None], ""),
-        row(
-            "before: best of the others over FAST, which the paper finds fastest",
-            over(Absorbed::No, "fast", others),
-            [Some(1.0), None],
-            "",
-        ),
-        row(
-            "after: best of the others over FAST, which the paper finds fastest",
-            over(Absorbed::FileSystem, "fast", others),
-            [Some(1.0), None],
-            "after absorption the schemes differ by little",
-        ),
-        row(
-            "before: log-block over replacement-block, which the paper finds faster",
-            results
-                .seconds(workload, "log-block", Absorbed::No)
-                .zip(results.seconds(workload, "replacement-block", Absorbed::No))
-                .map(|(log, replacement)| log / replacement),
-            [Some(1.0), None],
-            "a hot sector costs replacement-block an erase per write, log-block two in 32 writes; what made the \
-             paper's log-block thrash is not known",
-        ),
-    ]
+/// µs that the host's processor takes for a merge.
+const MERGE_US: [f64; 6] = [0.0, 500.0, 1000.0, 2000.0, 4000.0, 8000.0];
+
+/// What would it take for replacement-block to be faster than log-block once metadata is absorbed.
+fn merge_cost(results: &Results<'_>) -> Figure {
+    let workload = Workload::Camera;
+    let mut rows = Vec::new();
+    for mapping in IN_PAPER {
+        for us in MERGE_US {
+            let of = results.find(workload, mapping, Absorbed::FileSystem);
+            let merges = of.map(|of| of.merges.iter().sum::<u64>() as f64);
+            let seconds =
+                of.zip(merges).map(|(of, merges)| of.seconds(results.host_ns()) + merges * us / 1e6);
+            rows.push(Row::new(&[("scheme", mapping), ("unit", "s")], seconds).at("merge_us", us));
+        }
+    }
+    Figure::new(
+        "merge-cost",
+        "what would it take: Camera-MS500 after absorption over the processor's time for a merge, in µs",
+        View::Curves { panel: &[], of: "scheme", over: "merge_us" },
+        rows,
+    )
+    .noted(
+        "the paper puts replacement-block's lead down to what log-block's table and its second erase cost. A merge of \
+         any scheme is given the same time here; the number of merges decides",
+    )
 }
 
 /// Camera-MS500 at all partition offsets.
 fn offsets(results: &Results<'_>) -> Figure {
     let workload = Workload::Camera;
     let mut rows = Vec::new();
-    let seconds =
-        |mapping, absorbed, offset| results.at(workload, mapping, absorbed, offset).map(Measured::seconds);
-    let (mut slower, mut all) = (0, 0);
-    let mut gains: Vec<(&str, Vec<f64>)> =
-        SCHEMES.iter().filter(|scheme| scheme.in_paper).map(|scheme| (scheme.mapping, Vec::new())).collect();
+    let seconds = |mapping, absorbed, offset| {
+        results.at(workload, mapping, absorbed, offset).map(|of| of.seconds(results.host_ns()))
+    };
     for offset in 0..OFFSETS {
-        let text = offset.to_string();
         for scheme in SCHEMES.into_iter().filter(|scheme| scheme.in_paper) {
-            let before = seconds(scheme.mapping, Absorbed::No, offset);
-            let after = seconds(scheme.mapping, Absorbed::FileSystem, offset);
-            let Some((before, after)) = before.zip(after) else { continue };
-            if let Some((_, gains)) = gains.iter_mut().find(|(mapping, _)| *mapping == scheme.mapping) {
-                gains.push(before / after);
+            for (metadata, absorbed) in [("before", Absorbed::No), ("after", Absorbed::FileSystem)] {
+                let Some(value) = seconds(scheme.mapping, absorbed, offset) else { continue };
+                let at = [("metadata", metadata), ("scheme", scheme.label), ("unit", "s")];
+                rows.push(Row::new(&at, Some(value)).at("offset", f64::from(offset)));
             }
-            for (metadata, value) in [("before", before), ("after", after)] {
-                let column = format!("{}, {metadata}", scheme.label);
-                let at = [("offset", text.as_str()), ("run", column.as_str()), ("unit", "s")];
-                rows.push(Row::shown(&at, Some(value)));
-            }
-        }
-        let pair = seconds("fast", Absorbed::No, offset).zip(seconds("log-block", Absorbed::No, offset));
-        if let Some((fast, log)) = pair {
-            all += 1;
-            slower += u32::from(fast > log);
-        }
-    }
-    let share = (all > 0).then(|| 100.0 * f64::from(slower) / f64::from(all));
-    let at = [("claim", "offsets at which FAST is slower than log-block before absorption"), ("unit", "%")];
-    rows.push(Row::shown(&at, share));
-    for (mapping, gains) in gains {
-        for (name, pick) in [("least", f64::min as fn(f64, f64) -> f64), ("most", f64::max)] {
-            let claim = format!("{mapping}: {name} gain over the offsets");
-            let at = [("claim", claim.as_str()), ("unit", "times")];
-            rows.push(Row::shown(&at, gains.iter().copied().reduce(pick)));
         }
     }
     Figure::new(
         "offsets",
         "execution time of Camera-MS500 by the partition's offset in an erase block, in sectors",
-        View::Table { down: &["offset"], across: "run" },
+        View::Curves { panel: &["metadata"], of: "scheme", over: "offset" },
         rows,
     )
     .noted(

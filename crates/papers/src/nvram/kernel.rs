@@ -2,6 +2,7 @@
 
 use std::io::{Read as _, Seek as _};
 
+use serde::{Deserialize, Serialize};
 use strobe_lab::linux::{FileSystem, LinuxRunError, window};
 use strobe_linux::{DiskOptions, Recorder, TraceForm};
 use strobe_ssd::DriveConfig;
@@ -10,11 +11,12 @@ use strobe_workload::files::postmark::PostmarkConfig;
 
 use super::Workload;
 use super::pattern::{Pattern, camera, postmark};
-use crate::guest::{self, Kernel, NO_KERNEL, Task};
-use crate::{Figure, Options, PaperError, Row, Scale, View, Watch, pool};
+use crate::guest::{self, Kernel, Task};
+use crate::pool::Bench;
+use crate::{Figure, Made, Options, PaperError, Row, Scale, View};
 
 /// Writes of one program.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Writes {
     requests: u64,
     bytes: u64,
@@ -96,16 +98,26 @@ fn on_kernel(workload: Workload, kernel: &Kernel, options: &Options) -> Result<W
 pub(super) fn figures(
     patterns: &[Pattern],
     options: &Options,
-    watch: &dyn Watch,
-) -> Result<(Vec<Figure>, Vec<String>), PaperError> {
+    bench: &Bench<'_>,
+) -> Result<Made, PaperError> {
     if options.scale == Scale::Tiny {
-        return Ok((Vec::new(), Vec::new()));
+        return Ok(Made::default());
     }
-    let Some(kernel) = Kernel::find() else {
-        return Ok((Vec::new(), vec![format!("the kernel's own VFAT is not measured: {NO_KERNEL}")]));
+    let kernel = match Kernel::find(options) {
+        Ok(kernel) => kernel,
+        Err(why) => {
+            return Ok(Made {
+                notes: vec![format!("the kernel's own VFAT is not measured: {why}")],
+                ..Made::default()
+            });
+        }
     };
-    let measured =
-        pool::in_parallel(&Workload::ALL, watch, |&workload| on_kernel(workload, &kernel, options))?;
+    let points = Workload::ALL
+        .map(|workload| (workload.name(), kernel.version().to_owned(), options.seed, &options.sets));
+    let measured = bench.points("nvram-vfat", &points, |(name, ..)| {
+        let workload = Workload::ALL.into_iter().find(|workload| workload.name() == *name);
+        on_kernel(workload.unwrap_or(Workload::Camera), &kernel, options)
+    })?;
     let mut rows = Vec::new();
     for (workload, linux) in Workload::ALL.into_iter().zip(measured) {
         let Some(pattern) = patterns.iter().find(|pattern| pattern.workload == workload) else { continue };
@@ -113,9 +125,9 @@ pub(super) fn figures(
         let share = |of: Writes| 100.0 * of.fixed as f64 / of.requests as f64;
         for (name, of) in [("fatfs", ours), ("Linux VFAT", linux)] {
             let at = |unit| [("workload", workload.name()), ("file system", name), ("unit", unit)];
-            rows.push(Row::shown(&at("write requests"), Some(of.requests as f64)));
-            rows.push(Row::shown(&at("MB written"), Some(of.bytes as f64 / 1e6)));
-            rows.push(Row::shown(&at("% of requests to tables and root"), Some(share(of))));
+            rows.push(Row::new(&at("write requests"), Some(of.requests as f64)));
+            rows.push(Row::new(&at("MiB written"), Some(of.bytes as f64 / f64::from(1 << 20))));
+            rows.push(Row::new(&at("% of requests to tables and root"), Some(share(of))));
         }
     }
     let notes = vec![format!(
@@ -128,5 +140,5 @@ pub(super) fn figures(
         View::Table { down: &["workload", "unit"], across: "file system" },
         rows,
     );
-    Ok((vec![figure], notes))
+    Ok(Made { notes, claims: Vec::new(), figures: vec![figure] })
 }

@@ -2,71 +2,138 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::{Deserialize, Serialize};
 use strobe_lab::RunError;
+use strobe_nand::NandOp;
 use strobe_ssd::{
-    Command, DriveConfig, DriveStats, Hint, NvramConfig, NvramPolicyName, Range, SectorRange, Simulated,
+    Command, DriveConfig, Hint, LogVictimName, NvramConfig, NvramPolicyName, Range, SectorRange, Simulated,
     build,
 };
 use strobe_types::{Lba, SECTOR_BYTES, SimTime};
 
 use super::pattern::{Pattern, is_metadata};
-use super::{Absorbed, HOST_NS, NVRAM_SECTORS, SCHEMES, Scheme, Workload, offsets};
-use crate::{Options, PaperError, Scale, Watch};
+use super::{Absorbed, NVRAM_SECTORS, OFFSETS, SCHEMES, Workload, offsets};
+use crate::{Options, PaperError, Watch};
 
 /// One run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Cell {
     pub(super) workload: Workload,
-    pub(super) scheme: Scheme,
+    pub(super) mapping: &'static str,
     pub(super) absorbed: Absorbed,
     /// Sectors before the partition.
     pub(super) offset: u32,
+    /// Which log block of log-block is merged.
+    pub(super) victim: LogVictimName,
 }
 
+/// Rules by which log-block picks the log that is merged. The first is what it does unless told otherwise.
+pub(super) const LOG_VICTIMS: [(&str, LogVictimName); 6] = [
+    ("lru", LogVictimName::Lru),
+    ("fifo", LogVictimName::Fifo),
+    ("fullest", LogVictimName::Fullest),
+    ("fullest, newest", LogVictimName::FullestNewest),
+    ("emptiest", LogVictimName::Emptiest),
+    ("mru", LogVictimName::Mru),
+];
+
 impl Cell {
+    pub(super) fn new(workload: Workload, mapping: &'static str, absorbed: Absorbed) -> Self {
+        Self { workload, mapping, absorbed, offset: 0, victim: LogVictimName::Lru }
+    }
+
     /// Every run that the figures need.
-    pub(super) fn all(scale: Scale) -> Vec<Self> {
+    pub(super) fn all(options: &Options, camera: &Pattern) -> Vec<Self> {
         let mut cells = Vec::new();
         for workload in Workload::ALL {
             for absorbed in [Absorbed::No, Absorbed::FileSystem, Absorbed::Device] {
-                let cell = |scheme| Cell { workload, scheme, absorbed, offset: 0 };
-                cells.extend(SCHEMES.map(cell));
+                cells.extend(SCHEMES.map(|scheme| Cell::new(workload, scheme.mapping, absorbed)));
+            }
+            for absorbed in [Absorbed::No, Absorbed::FileSystem] {
+                let with = |(_, victim)| Cell { victim, ..Cell::new(workload, "log-block", absorbed) };
+                cells.extend(LOG_VICTIMS.map(with).into_iter().skip(1));
             }
         }
-        for offset in offsets(scale).filter(|&offset| offset > 0) {
+        let in_paper = || SCHEMES.into_iter().filter(|scheme| scheme.in_paper);
+        let offsets = offsets(options.scale, camera.hottest_sector());
+        for offset in offsets.into_iter().filter(|&offset| offset > 0) {
             for absorbed in [Absorbed::No, Absorbed::FileSystem] {
-                let cell = |scheme| Cell { workload: Workload::Camera, scheme, absorbed, offset };
-                cells.extend(SCHEMES.into_iter().filter(|scheme| scheme.in_paper).map(cell));
+                let cell = |mapping| Cell { offset, ..Cell::new(Workload::Camera, mapping, absorbed) };
+                cells.extend(in_paper().map(|scheme| cell(scheme.mapping)));
             }
         }
         cells
     }
 
     fn name(&self) -> String {
-        let Self { workload, scheme, absorbed, offset } = self;
-        format!("{} on {}, {}, offset {offset}", workload.name(), scheme.mapping, absorbed.name())
+        let Self { workload, mapping, absorbed, offset, .. } = self;
+        format!("{} on {mapping}, {}, offset {offset}", workload.name(), absorbed.name())
+    }
+}
+
+/// A run with all that decides what it comes to.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Point {
+    #[serde(skip)]
+    pub(super) cell: Cell,
+    workload: &'static str,
+    absorbed: &'static str,
+    offset: u32,
+    drive: DriveConfig,
+    /// Which requests: they follow from these.
+    scale: crate::Scale,
+    seed: u64,
+}
+
+impl Point {
+    pub(super) fn new(cell: Cell, pattern: &Pattern, options: &Options) -> Result<Self, PaperError> {
+        Ok(Self {
+            cell,
+            workload: cell.workload.name(),
+            absorbed: cell.absorbed.name(),
+            offset: cell.offset,
+            drive: drive(&cell, pattern, options)?,
+            scale: options.scale,
+            seed: options.seed,
+        })
     }
 }
 
 /// What a run has come to.
-#[derive(Debug)]
-pub(super) struct Measured {
-    pub(super) cell: Cell,
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Outcome {
     /// Requests that reached the drive.
-    pub(super) requests: u64,
-    /// From the first request to the end of the last, in ns; of these the host's share.
-    pub(super) ns: u64,
-    pub(super) stats: DriveStats,
+    requests: u64,
+    /// What the drive took for them, one after the other, in ns.
+    drive_ns: u64,
+    pub(super) programs: u64,
+    pub(super) reads: u64,
+    pub(super) erases: u64,
+    /// Merges that switch a block, that copy the rest of one, and that copy all; blocks erased by them.
+    pub(super) merges: [u64; 3],
+    pub(super) merge_erases: u64,
 }
 
-impl Measured {
-    pub(super) fn seconds(&self) -> f64 {
-        self.ns as f64 / 1e9
+impl Outcome {
+    /// With `host_ns` for each request: the host does nothing while the drive works, nor the drive while it does.
+    pub(super) fn seconds(&self, host_ns: f64) -> f64 {
+        (self.drive_ns as f64 + self.requests as f64 * host_ns) / 1e9
     }
 
-    /// Without the host's share.
     pub(super) fn drive_seconds(&self) -> f64 {
-        (self.ns - self.requests * HOST_NS) as f64 / 1e9
+        self.drive_ns as f64 / 1e9
+    }
+
+    pub(super) fn requests(&self) -> f64 {
+        self.requests as f64
+    }
+
+    pub(super) fn operations(&self, op: NandOp) -> u64 {
+        match op {
+            NandOp::Program => self.programs,
+            NandOp::Read => self.reads,
+            NandOp::Erase => self.erases,
+        }
     }
 }
 
@@ -96,13 +163,12 @@ impl Nvram {
     }
 }
 
-fn drive(cell: &Cell, pattern: &Pattern) -> Result<DriveConfig, PaperError> {
-    crate::drive("ez-x5-32m", |drive| {
-        drive.ftl.mapping = cell.scheme.mapping.to_owned();
+fn drive(cell: &Cell, pattern: &Pattern, options: &Options) -> Result<DriveConfig, PaperError> {
+    crate::drive("ez-x5-32m", options, |drive| {
+        drive.ftl.mapping = cell.mapping.to_owned();
+        drive.ftl.log_victim = cell.victim;
         // Room for the volume at any offset.
-        drive.ftl.logical_pages = Some(65_536 + super::OFFSETS);
-        // On this board the FTL is part of the host's kernel.
-        drive.controller.command_ns = HOST_NS;
+        drive.ftl.logical_pages = Some(65_536 + OFFSETS);
         if cell.absorbed == Absorbed::Device {
             let sectors = pattern.data_start + u64::from(cell.offset);
             drive.controller.nvram = NvramConfig {
@@ -115,15 +181,10 @@ fn drive(cell: &Cell, pattern: &Pattern) -> Result<DriveConfig, PaperError> {
     })
 }
 
-pub(super) fn run(
-    cell: &Cell,
-    pattern: &Pattern,
-    options: &Options,
-    watch: &dyn Watch,
-) -> Result<Measured, PaperError> {
+pub(super) fn run(point: &Point, pattern: &Pattern, watch: &dyn Watch) -> Result<Outcome, PaperError> {
+    let Point { cell, drive, seed, .. } = point;
     let failed = |error: RunError| PaperError::Run { run: cell.name(), error: Box::new(error) };
-    let config = drive(cell, pattern)?;
-    let mut drive = build(&config, true, options.seed).map_err(|error| failed(error.into()))?;
+    let mut drive = build(drive, true, *seed).map_err(|error| failed(error.into()))?;
     let offset = u64::from(cell.offset);
     let mut now = SimTime::ZERO;
     for write in pattern.format() {
@@ -149,10 +210,41 @@ pub(super) fn run(
         now = send(&mut *drive, now, write.sector + offset, write.count).map_err(failed)?;
     }
     let stats = drive.stats().since(&before);
-    Ok(Measured { cell: *cell, requests, ns: now.since(start), stats })
+    let merges = stats.merges.unwrap_or_default();
+    Ok(Outcome {
+        requests,
+        drive_ns: now.since(start),
+        programs: stats.nand.total(NandOp::Program),
+        reads: stats.nand.total(NandOp::Read),
+        erases: stats.nand.total(NandOp::Erase),
+        merges: [merges.switched, merges.partial, merges.full],
+        merge_erases: merges.blocks_erased,
+    })
 }
 
 fn send(drive: &mut dyn Simulated, now: SimTime, sector: u64, count: u32) -> Result<SimTime, RunError> {
     let range = Range::new(Lba::new(sector), count);
     drive.execute(now, &Command::Write { range, fua: false, hint: Hint::None }).map_err(RunError::Command)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Scale, nvram::pattern};
+
+    /// The host's time is added afterwards: a drive whose every command takes that much longer takes as long.
+    #[test]
+    fn the_hosts_time_is_the_same_before_or_after() {
+        let options = Options::new(Scale::Tiny, 1);
+        let pattern = pattern::record(Workload::Camera, &options).expect("a pattern");
+        for scheme in SCHEMES {
+            let cell = Cell::new(Workload::Camera, scheme.mapping, Absorbed::No);
+            let mut point = Point::new(cell, &pattern, &options).expect("a drive");
+            let alone = run(&point, &pattern, &()).expect("runs");
+            point.drive.controller.command_ns = 460_000;
+            let together = run(&point, &pattern, &()).expect("runs");
+            let [added, inside] = [alone.seconds(460_000.0), together.seconds(0.0)];
+            assert!((added / inside - 1.0).abs() < 1e-9, "{}: {added} s, {inside} s", scheme.label);
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! What the workloads write: recorded once on a disk in memory, as the file system does not care how long
 //! the drive takes.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use strobe_workload::files::camera::CameraConfig;
 use strobe_workload::files::fat::{FatFormat, FatVolume, MemoryDisk, MountOptions, Recorded};
@@ -33,6 +33,16 @@ impl Pattern {
     /// The requests of the workload.
     pub(super) fn writes(&self) -> &[Recorded] {
         &self.log[self.formatted..]
+    }
+
+    /// The sector that most requests write to; of equals the first.
+    pub(super) fn hottest_sector(&self) -> u64 {
+        let mut writes: BTreeMap<u64, u64> = BTreeMap::new();
+        for write in self.writes() {
+            *writes.entry(write.sector).or_default() += 1;
+        }
+        let hottest = writes.into_iter().max_by_key(|&(sector, count)| (count, std::cmp::Reverse(sector)));
+        hottest.map_or(0, |(sector, _)| sector)
     }
 
     pub(super) fn metadata_writes(&self) -> usize {

@@ -1,14 +1,15 @@
 //! What is done to each drive, and how long it takes.
 
-use strobe_ssd::{Command, HostQueue, Pacing, Range, Simulated, build};
+use serde::{Deserialize, Serialize};
+use strobe_ssd::{Command, DriveConfig, HostQueue, Pacing, Range, Simulated, build};
 use strobe_types::{Lba, Op, Prng, Request, SECTOR_BYTES, SimTime};
 
-use super::{Environment, Model, RANGE_KIB, RANGES, SIZES_KIB};
-use crate::{PaperError, Watch};
+use super::{Environment, MODELS, Model, RANGE_KIB, RANGES, SIZES_KIB};
+use crate::{Options, PaperError, Watch};
 use strobe_lab::RunError;
 
 /// How the ranges of commands with one range lie.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Shape {
     pub(super) size_kib: u64,
     /// The first sector is a multiple of the size; otherwise it is the next one.
@@ -18,7 +19,7 @@ pub(super) struct Shape {
 }
 
 /// Commands and the time from the first to the end of the last.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Took {
     pub(super) commands: u64,
     pub(super) ns: u64,
@@ -29,12 +30,29 @@ pub(super) struct Took {
 pub(super) struct Measured {
     pub(super) model: Model,
     /// One range per command.
-    pub(super) shapes: Vec<(Shape, Took)>,
+    shapes: Vec<(Shape, Took)>,
     /// Ranges of 16 KiB, several per command.
-    pub(super) ranges: Vec<(u32, Took)>,
+    ranges: Vec<(u32, Took)>,
 }
 
 impl Measured {
+    /// Of each model.
+    pub(super) fn of(trials: &[Trial], taken: &[Vec<Took>]) -> Vec<Self> {
+        let of = |model: Model| {
+            let mut measured = Self { model, shapes: Vec::new(), ranges: Vec::new() };
+            for (trial, took) in trials.iter().zip(taken).filter(|(trial, _)| trial.model == model) {
+                for (what, &took) in trial.what.iter().zip(took) {
+                    match *what {
+                        What::OneRange(shape) => measured.shapes.push((shape, took)),
+                        What::Ranges(per_command) => measured.ranges.push((per_command, took)),
+                    }
+                }
+            }
+            measured
+        };
+        MODELS.into_iter().map(of).collect()
+    }
+
     /// Mean time of a command in µs.
     pub(super) fn us(&self, shape: Shape) -> Option<f64> {
         let (_, took) = self.shapes.iter().find(|(of, _)| *of == shape)?;
@@ -43,45 +61,94 @@ impl Measured {
 
     /// Time for everything with so many ranges per command, in s.
     pub(super) fn seconds(&self, ranges: u32) -> Option<f64> {
-        self.ranges.iter().find(|(of, _)| *of == ranges).map(|(_, took)| took.ns as f64 / 1e9)
+        self.took(ranges).map(|took| took.ns as f64 / 1e9)
+    }
+
+    /// What everything took with so many ranges per command.
+    pub(super) fn took(&self, ranges: u32) -> Option<Took> {
+        self.ranges.iter().find(|(of, _)| *of == ranges).map(|&(_, took)| took)
+    }
+}
+
+/// Everything that is trimmed once, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+enum What {
+    OneRange(Shape),
+    /// So many ranges per command.
+    Ranges(u32),
+}
+
+/// Some of it on one drive, each from the same frozen state.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Trial {
+    #[serde(skip)]
+    model: Model,
+    drive: DriveConfig,
+    what: Vec<What>,
+    region_bytes: u64,
+    seed: u64,
+}
+
+impl Trial {
+    /// All on all drives, in pieces that keep two cores busy.
+    pub(super) fn all(options: &Options, environment: &Environment) -> Result<Vec<Self>, PaperError> {
+        let mut trials = Vec::new();
+        for model in MODELS {
+            let drive = crate::drive(model.preset, options, |_| {})?;
+            let aligned = Shape::all().filter(|shape| shape.aligned).map(What::OneRange);
+            let unaligned = Shape::all().filter(|shape| !shape.aligned).map(What::OneRange);
+            let ranges = RANGES.map(What::Ranges);
+            for what in [aligned.chain(ranges).collect::<Vec<_>>(), unaligned.collect()] {
+                let Environment { region_bytes, seed } = *environment;
+                trials.push(Self { model, drive: drive.clone(), what, region_bytes, seed });
+            }
+        }
+        Ok(trials)
+    }
+}
+
+impl Shape {
+    /// Every one, in the order of the figures.
+    pub(super) fn all() -> impl Iterator<Item = Self> {
+        [true, false].into_iter().flat_map(|aligned| {
+            [true, false]
+                .into_iter()
+                .flat_map(move |continuous| SIZES_KIB.map(|size_kib| Shape { size_kib, aligned, continuous }))
+        })
     }
 }
 
 pub(super) fn measure(
-    model: &Model,
+    trial: &Trial,
     environment: &Environment,
     watch: &dyn Watch,
-) -> Result<Measured, PaperError> {
-    let failed = |error: RunError| PaperError::Run { run: model.preset.to_owned(), error: Box::new(error) };
-    let (drive, start) = written(model, environment)?;
-    let trial = |size_kib, aligned, order: Order, per_command| {
+) -> Result<Vec<Took>, PaperError> {
+    let failed =
+        |error: RunError| PaperError::Run { run: trial.model.preset.to_owned(), error: Box::new(error) };
+    let (drive, start) = written(trial, environment)?;
+    let once = |what: &What| {
         if watch.stopped() {
             return Err(PaperError::Interrupted);
         }
-        let ranges = ranges(environment, size_kib, aligned, order);
+        let (ranges, per_command) = match *what {
+            What::OneRange(Shape { size_kib, aligned, continuous }) => {
+                let order = if continuous { Order::Continuous } else { Order::Random };
+                (ranges(environment, size_kib, aligned, order), 1)
+            }
+            What::Ranges(per_command) => {
+                (ranges(environment, RANGE_KIB, true, Order::Continuous), per_command)
+            }
+        };
         trim_all(drive.freeze(), start, &ranges, per_command).map_err(failed)
     };
-    let (mut shapes, mut by_ranges) = (Vec::new(), Vec::new());
-    for aligned in [true, false] {
-        for continuous in [true, false] {
-            let order = if continuous { Order::Continuous } else { Order::Random };
-            for size_kib in SIZES_KIB {
-                let took = trial(size_kib, aligned, order, 1)?;
-                shapes.push((Shape { size_kib, aligned, continuous }, took));
-            }
-        }
-    }
-    for per_command in RANGES {
-        by_ranges.push((per_command, trial(RANGE_KIB, true, Order::Continuous, per_command)?));
-    }
-    Ok(Measured { model: *model, shapes, ranges: by_ranges })
+    trial.what.iter().map(once).collect()
 }
 
 /// The drive with its region written, and when that is done.
-fn written(model: &Model, environment: &Environment) -> Result<(Box<dyn Simulated>, SimTime), PaperError> {
-    let failed = |error: RunError| PaperError::Run { run: model.preset.to_owned(), error: Box::new(error) };
-    let config = crate::drive(model.preset, |_| {})?;
-    let mut drive = build(&config, true, environment.seed).map_err(|error| failed(error.into()))?;
+fn written(trial: &Trial, environment: &Environment) -> Result<(Box<dyn Simulated>, SimTime), PaperError> {
+    let failed =
+        |error: RunError| PaperError::Run { run: trial.model.preset.to_owned(), error: Box::new(error) };
+    let mut drive = build(&trial.drive, true, environment.seed).map_err(|error| failed(error.into()))?;
     const SECTORS: u32 = 256;
     let writes: Vec<Request> = (0..environment.region_bytes / SECTOR_BYTES / u64::from(SECTORS))
         .map(|n| Request::new(Op::Write, Lba::new(n * u64::from(SECTORS)), SECTORS))
@@ -132,7 +199,7 @@ fn trim_all(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trim::MODELS;
+    use crate::Scale;
 
     const SMALL: Environment = Environment { region_bytes: 4 << 20, seed: 3 };
 
@@ -154,8 +221,10 @@ mod tests {
 
     #[test]
     fn a_command_takes_what_its_preset_says() {
-        let [_, _, jasmine] = &MODELS;
-        let measured = measure(jasmine, &SMALL, &()).expect("runs");
+        let trials = Trial::all(&Options::new(Scale::Tiny, 3), &SMALL).expect("presets");
+        let taken: Vec<Vec<Took>> =
+            trials.iter().map(|trial| measure(trial, &SMALL, &()).expect("runs")).collect();
+        let [_, _, measured] = &Measured::of(&trials, &taken)[..] else { panic!("three drives") };
         assert_eq!((measured.shapes.len(), measured.ranges.len()), (24, 4));
         // 176 µs per command; per range 9.5 µs, 140.8 µs per MiB, 8.8 µs for the only jump, the first.
         let range_ns = 9500 + 140_800 / 64;

@@ -1,21 +1,21 @@
 //! What ext4 gains: PostMark and file deletion on a real kernel.
 
+use serde::{Deserialize, Serialize};
 use strobe_lab::linux::{FileSystem, window};
 use strobe_linux::DiskOptions;
 use strobe_linux::job::{Run, Step};
-
 use strobe_ssd::DriveConfig;
 use strobe_types::{Op, named};
 
 use super::RANGES;
-use crate::figure::reduced;
-use crate::guest::{self, Kernel, NO_KERNEL, Task};
-use crate::{Figure, Options, PaperError, Row, Scale, View, Watch, pool};
+use crate::guest::{self, Kernel, Task};
+use crate::pool::Bench;
+use crate::{Options, PaperError, Scale};
 
 named! {
     /// What runs on the file system.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    enum Work {
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+    pub(super) enum Work {
         /// PostMark with 45,000 files.
         PmA => "PM-A",
         /// PostMark with 60,000 files.
@@ -27,8 +27,8 @@ named! {
 
 named! {
     /// How ext4 sends discards.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    enum Sends {
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+    pub(super) enum Sends {
         /// Gathered, and the commit of the journal waits for them, as in the paper.
         AtCommit => "patched, at commit",
         /// Gathered, in the background.
@@ -47,38 +47,75 @@ impl Sends {
     }
 }
 
-/// One run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Case {
-    work: Work,
+/// One run, or several with different seeds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Case {
+    pub(super) work: Work,
     /// Ranges that a command may have.
-    ranges: u32,
-    sends: Sends,
+    pub(super) ranges: u32,
+    pub(super) sends: Sends,
+    /// Time of the host for the removal of a file, in ns.
+    pub(super) unlink_ns: u32,
+    /// Time of the drive for a TRIM command, in µs: that of the preset, or another one.
+    pub(super) trim_us: u32,
+    /// PostMark's largest file, in bytes.
+    pub(super) size_max_bytes: u32,
+    /// Runs with different seeds, of which the mean is taken: when PostMark's files are written back is chaotic.
+    seeds: u64,
 }
 
 impl Case {
-    fn all() -> Vec<Case> {
-        Work::ALL.into_iter().flat_map(Case::of).collect()
+    pub(super) fn new(work: Work, ranges: u32, sends: Sends) -> Self {
+        let seeds = if work == Work::Delete { 1 } else { 3 };
+        let (unlink_ns, trim_us, size_max_bytes) = (UNLINK_NS, TRIM_US, SIZE_MAX_BYTES);
+        Self { work, ranges, sends, unlink_ns, trim_us, size_max_bytes, seeds }
     }
 
     /// Those of a figure's part, in its order.
-    fn of(work: Work) -> Vec<Case> {
+    pub(super) fn of(work: Work) -> Vec<Case> {
         let at_commit = RANGES.map(|ranges| (ranges, Sends::AtCommit));
         let others = [(1, Sends::Gathered), (64, Sends::Gathered), (64, Sends::Stock)];
-        at_commit.into_iter().chain(others).map(|(ranges, sends)| Case { work, ranges, sends }).collect()
+        at_commit.into_iter().chain(others).map(|(ranges, sends)| Case::new(work, ranges, sends)).collect()
+    }
+
+    /// What would it take: deletions with other times of a removal and of a command.
+    pub(super) fn deletions(trim_us: u32, unlink_ns: u32) -> [Case; 2] {
+        [1, 64].map(|ranges| Case { trim_us, unlink_ns, ..Case::new(Work::Delete, ranges, Sends::AtCommit) })
+    }
+
+    /// And PostMark with other times of a command and other files.
+    pub(super) fn postmarks(trim_us: u32, size_max_bytes: u32) -> [Case; 2] {
+        [1, 64].map(|ranges| {
+            let seeds = 1;
+            Case { trim_us, size_max_bytes, seeds, ..Case::new(Work::PmA, ranges, Sends::AtCommit) }
+        })
+    }
+
+    fn all() -> Vec<Case> {
+        let mut cases: Vec<Case> = Work::ALL.into_iter().flat_map(Case::of).collect();
+        for trim_us in TRIMS_US {
+            cases.extend(UNLINKS_NS.into_iter().flat_map(|unlink_ns| Case::deletions(trim_us, unlink_ns)));
+            cases.extend(SIZES_MAX_BYTES.into_iter().flat_map(|size| Case::postmarks(trim_us, size)));
+        }
+        let mut once: Vec<Case> = Vec::new();
+        cases.into_iter().for_each(|case| {
+            if !once.contains(&case) {
+                once.push(case);
+            }
+        });
+        once
     }
 }
 
 /// What a run came to, or several in the mean.
-#[derive(Clone, Copy, Debug)]
-struct Measured {
-    case: Case,
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Measured {
     /// From the start of the program until all is on the drive: it ends with a sync.
-    ns: f64,
-    commands: f64,
-    ranges: f64,
+    pub(super) ns: f64,
+    pub(super) commands: f64,
+    pub(super) ranges: f64,
     /// Time that the drive took for them, in ns.
-    trim_ns: f64,
+    pub(super) trim_ns: f64,
 }
 
 impl Work {
@@ -95,22 +132,22 @@ impl Work {
     fn mount_options(self, scale: Scale) -> &'static str {
         if self == Work::Delete && scale != Scale::Full { "discard,commit=1" } else { "discard" }
     }
-
-    /// Runs with different seeds, of which the mean is taken: when PostMark's files are written back is chaotic.
-    fn seeds(self) -> u64 {
-        if self == Work::Delete { 1 } else { 3 }
-    }
 }
 
 /// PostMark's largest file, in bytes. The paper's sizes are not legible in the copy at hand. With PostMark's own
 /// (500 to 10,000 bytes) the drive is idle most of the time, and a commit that waits holds up nobody; at ten times
 /// that, the drive's own collection decides.
-const SIZE_MAX_BYTES: u32 = 50_000;
-/// What the host's processor takes for a call of PostMark, in ns. It is free in the guest.
+pub(super) const SIZE_MAX_BYTES: u32 = 50_000;
+pub(super) const SIZES_MAX_BYTES: [u32; 3] = [10_000, 50_000, 100_000];
+/// What the host's processor takes for a call of PostMark, in ns. It is free in the guest. Assumed.
 const CALL_NS: u32 = 10_000;
-/// The same for a deletion of Filebench with 16 threads that contend for a directory: fitted, so that its rate
-/// rises at 64 ranges by about what the paper says. The rest of the figures follows.
-const DELETE_NS: u32 = 260_000;
+/// The same for the removal of a file, of PostMark or of Filebench: fitted, so that 64 ranges raise the rate of
+/// deletions by about what the paper says. PostMark's gains are predicted with it.
+pub(super) const UNLINK_NS: u32 = 260_000;
+pub(super) const UNLINKS_NS: [u32; 3] = [130_000, 260_000, 520_000];
+/// Time of a TRIM command of the preset beside its ranges, in µs, and others.
+pub(super) const TRIM_US: u32 = 176;
+pub(super) const TRIMS_US: [u32; 3] = [88, 176, 352];
 
 /// Memory of the host: less for fewer files.
 fn memory_mib(scale: Scale) -> u32 {
@@ -124,18 +161,18 @@ fn task(case: Case, options: &Options, seed: u64) -> Task {
         value: value.into(),
     };
     let mut setup: Vec<_> = case.sends.switches().map(set).into();
-    let (mut command, call_ns) = match case.work {
+    let mut command = match case.work {
         Work::PmA | Work::PmB => {
             let files = if case.work == Work::PmA { 45_000 } else { 60_000 };
             let settings = [
                 ("files", less(files)),
                 ("transactions", less(100_000)),
                 ("subdirectories", "10".into()),
-                ("size_max_bytes", SIZE_MAX_BYTES.to_string()),
+                ("size_max_bytes", case.size_max_bytes.to_string()),
                 ("read_bytes", "4096".into()),
                 ("write_bytes", "4096".into()),
             ];
-            (guest::workload("postmark", &settings, "pm", seed), CALL_NS)
+            guest::workload("postmark", &settings, "pm", seed)
         }
         Work::Delete => {
             let files = ("files", less(30_000));
@@ -143,10 +180,12 @@ fn task(case: Case, options: &Options, seed: u64) -> Task {
             setup.push(Run::must_succeed(guest::workload("filemicro-delete", &make, "fd", seed)));
             setup.push(Step::DropCaches);
             let remove = [files.clone(), ("deletes", files.1), ("fill", "false".into())];
-            (guest::workload("filemicro-delete", &remove, "fd", seed), DELETE_NS)
+            guest::workload("filemicro-delete", &remove, "fd", seed)
         }
     };
-    command.extend(["--call-ns".to_owned(), call_ns.to_string()]);
+    // Filebench does nothing but remove files.
+    let (call, unlink) = (CALL_NS.to_string(), case.unlink_ns.to_string());
+    command.extend(["--call-ns", &call, "--unlink-ns", &unlink].map(str::to_owned));
     Task {
         name: format!("{} with {} ranges, {}", case.work.name(), case.ranges, case.sends.name()),
         file_system: FileSystem::Ext4,
@@ -163,14 +202,16 @@ fn task(case: Case, options: &Options, seed: u64) -> Task {
 fn measure(case: Case, kernel: &Kernel, options: &Options) -> Result<Measured, PaperError> {
     let board = |drive: &mut DriveConfig| {
         // For fewer files it is smaller, with a part more that it keeps to itself.
+        drive.controller.trim.command_ns =
+            (u64::from(case.trim_us) * 1000).saturating_sub(drive.controller.command_ns);
         if options.scale != Scale::Full {
             (drive.ftl.logical_pages, drive.nand.blocks_per_plane) = (Some(104_857), 58);
         }
     };
     let experiment = guest::experiment("jasmine-4g", board, options)?;
-    let mut sum = Measured { case, ns: 0.0, commands: 0.0, ranges: 0.0, trim_ns: 0.0 };
-    let runs = case.work.seeds() as f64;
-    for more in 0..case.work.seeds() {
+    let mut sum = Measured { ns: 0.0, commands: 0.0, ranges: 0.0, trim_ns: 0.0 };
+    let runs = case.seeds as f64;
+    for more in 0..case.seeds {
         let task = task(case, options, options.seed.wrapping_add(more));
         let (outcome, _) = guest::run(kernel, &task, &experiment, None, None)?;
         let (begin, end) = window(&outcome).ok_or(PaperError::Interrupted)?;
@@ -183,22 +224,50 @@ fn measure(case: Case, kernel: &Kernel, options: &Options) -> Result<Measured, P
     Ok(sum)
 }
 
-/// Figures 6 and 7, and what holds for them.
-pub(super) fn figures(
-    options: &Options,
-    watch: &dyn Watch,
-) -> Result<(Vec<Figure>, Vec<String>), PaperError> {
-    if options.scale == Scale::Tiny {
-        return Ok((Vec::new(), vec!["figures 6 and 7 need a kernel, and are not part of TINY".to_owned()]));
+/// Everything that was measured, or why nothing was.
+#[derive(Debug)]
+pub(super) struct Results {
+    measured: Vec<(Case, Measured)>,
+    pub(super) missing: &'static str,
+}
+
+impl Results {
+    pub(super) fn find(&self, case: Case) -> Option<Measured> {
+        self.measured.iter().find(|(of, _)| *of == case).map(|&(_, measured)| measured)
     }
-    let Some(kernel) = Kernel::find() else {
-        return Ok((
-            draw(&[], options.scale),
-            vec![format!("figures 6 and 7 are not measured: {NO_KERNEL}")],
-        ));
+
+    pub(super) fn seconds(&self, case: Case) -> Option<f64> {
+        self.find(case).map(|of| of.ns / 1e9)
+    }
+
+    /// Percent of the time of the first that the second saves.
+    pub(super) fn saved(&self, [one, most]: [Case; 2]) -> Option<f64> {
+        Some(100.0 * (1.0 - self.seconds(most)? / self.seconds(one)?))
+    }
+
+    /// Percent by which the second does more in a time than the first.
+    pub(super) fn faster(&self, [one, most]: [Case; 2]) -> Option<f64> {
+        Some(100.0 * (self.seconds(one)? / self.seconds(most)? - 1.0))
+    }
+}
+
+/// Figures 6 and 7, and what holds for them.
+pub(super) fn measured(options: &Options, bench: &Bench<'_>) -> Result<(Results, Vec<String>), PaperError> {
+    let nothing = |missing| Results { measured: Vec::new(), missing };
+    if options.scale == Scale::Tiny {
+        let missing = "needs a kernel, and is not part of TINY";
+        return Ok((nothing(missing), vec![format!("figures 6 and 7: {missing}")]));
+    }
+    let kernel = match Kernel::find(options) {
+        Ok(kernel) => kernel,
+        Err(missing) => return Ok((nothing(missing), vec![format!("figures 6 and 7: {missing}")])),
     };
-    let measured = pool::in_parallel(&Case::all(), watch, |&case| measure(case, &kernel, options))?;
-    Ok((draw(&measured, options.scale), notes(&kernel, options.scale)))
+    let cases = Case::all();
+    let about = (kernel.version(), options.scale, options.seed, &options.sets);
+    let points: Vec<_> = cases.iter().map(|case| (*case, about)).collect();
+    let taken = bench.points("trim-ext4", &points, |(case, _)| measure(*case, &kernel, options))?;
+    let measured = cases.into_iter().zip(taken).collect();
+    Ok((Results { measured, missing: "" }, notes(&kernel, options.scale)))
 }
 
 fn notes(kernel: &Kernel, scale: Scale) -> Vec<String> {
@@ -212,12 +281,11 @@ fn notes(kernel: &Kernel, scale: Scale) -> Vec<String> {
             kernel.version()
         ),
         format!(
-            "figures 6 and 7: the guest's processor takes no time by itself. Every call of PostMark takes {} µs, a \
-             deletion of figure 7 {} µs, which is fitted: at the time that a TRIM command of the preset takes, it \
-             gives about the gain that the paper found at 64 ranges. So that one row of figure 7 is true by construction; \
-             16 and 32 ranges, the commands and all of figure 6 are not",
+            "figures 6 and 7: the guest's processor takes no time by itself. A call of PostMark takes {} µs (assumed), the \
+             removal of a file {} µs in both, which is fitted: at the time that a TRIM command of the preset takes, it \
+             gives about the gain in deletions that the paper found at 64 ranges. PostMark's gains are predicted with it",
             CALL_NS / 1000,
-            DELETE_NS / 1000
+            UNLINK_NS / 1000
         ),
         "figure 7: the files to be deleted have others between them: side by side on a fresh file system, those of a \
          commit would be one range"
@@ -236,79 +304,4 @@ fn notes(kernel: &Kernel, scale: Scale) -> Vec<String> {
         );
     }
     notes
-}
-
-const WHY_TIME: &str = "the share of TRIM in the time decides, and with it the time of a command, which the paper does not give for \
-     Jasmine (\"like the Intel 320\", for which it says 200 µs), and what the host takes for a file";
-
-fn draw(measured: &[Measured], scale: Scale) -> Vec<Figure> {
-    let find =
-        |work, ranges, sends| measured.iter().find(|of| of.case == Case { work, ranges, sends }).copied();
-    let seconds = |of: Option<Measured>| of.map(|of| of.ns / 1e9);
-    let none = if measured.is_empty() { NO_KERNEL } else { WHY_TIME };
-    let mut figures = Vec::new();
-    for (figure, title, works) in [
-        ("6", "PostMark on ext4: time by ranges per TRIM command", &[Work::PmA, Work::PmB][..]),
-        ("7", "Deleting files on ext4: time by ranges per TRIM command", &[Work::Delete][..]),
-    ] {
-        let mut rows = Vec::new();
-        for &work in works {
-            for Case { ranges, sends, .. } in Case::of(work) {
-                let of = find(work, ranges, sends);
-                let shown = ranges.to_string();
-                let at = |unit| {
-                    [
-                        ("workload", work.name()),
-                        ("ext4", sends.name()),
-                        ("ranges", shown.as_str()),
-                        ("unit", unit),
-                    ]
-                };
-                rows.push(Row::shown(&at("s"), seconds(of)));
-                rows.push(Row::shown(&at("TRIM commands"), of.map(|of| of.commands)));
-                rows.push(Row::shown(&at("TRIM ranges"), of.map(|of| of.ranges)));
-                rows.push(Row::shown(&at("s of TRIM"), of.map(|of| of.trim_ns / 1e9)));
-            }
-            let (one, most) = (find(work, 1, Sends::AtCommit), find(work, 64, Sends::AtCommit));
-            let (behind, stock) = (find(work, 64, Sends::Gathered), find(work, 64, Sends::Stock));
-            let gain = |of: Option<Measured>| Some(100.0 * (1.0 - seconds(of)? / seconds(one)?));
-            let claim = |claim, unit| [("workload", work.name()), ("claim", claim), ("unit", unit)];
-            match work {
-                Work::PmA => {
-                    let at = claim("time saved at 64 ranges", "%");
-                    let band = [Some(7.0), Some(13.0)];
-                    rows.push(Row::judged(&at, Some(10.0), gain(most), band).because(none));
-                }
-                Work::PmB => rows.push(Row::shown(&claim("time saved at 64 ranges", "%"), gain(most))),
-                Work::Delete => {
-                    let faster =
-                        seconds(one).zip(seconds(most)).map(|(one, most)| 100.0 * (one / most - 1.0));
-                    let at = claim("more deletions per second at 64 ranges", "%");
-                    let band = [Some(25.0), Some(45.0)];
-                    rows.push(Row::judged(&at, Some(35.0), faster, band).because(none));
-                    let share = one.zip(most).map(|(one, most)| 100.0 * most.commands / one.commands);
-                    let at = claim("TRIM commands left at 64 ranges", "%");
-                    let high = if scale == Scale::Full { 2.0 } else { 4.0 };
-                    rows.push(Row::judged(&at, Some(1.5), share, [Some(1.5), Some(high)]).because(none));
-                }
-            }
-            let grows = RANGES.map(|ranges| seconds(find(work, ranges, Sends::AtCommit)));
-            let monotone = grows.windows(2).map(|pair| Some(100.0 * (pair[0]? / pair[1]? - 1.0)));
-            let least = reduced(monotone, f64::min);
-            let at = claim("least gain from one number of ranges to the next", "%");
-            // PostMark writes more than it deletes; when the drive collects is not the same in each run.
-            let low = if work == Work::Delete { -0.5 } else { -3.0 };
-            rows.push(Row::judged(&at, None, least, [Some(low), None]).because(none));
-            let ratio = stock.zip(behind).map(|(stock, behind)| stock.commands / behind.commands);
-            let at = claim("commands of stock 6.12 over those of gathered ones, in the background", "times");
-            rows.push(Row::shown(&at, ratio));
-        }
-        figures.push(Figure::new(
-            figure,
-            title,
-            View::Table { down: &["workload", "ext4", "unit"], across: "ranges" },
-            rows,
-        ));
-    }
-    figures
 }

@@ -66,7 +66,7 @@ pub struct FtlConfig {
     pub log_blocks: u32,
     /// Which log block of log-block is merged when another one is needed and none is left: lru (written longest ago), mru
     /// (written last), fifo (opened first), fullest or emptiest (most or fewest pages programmed; of equals the one written
-    /// longest ago). Default lru.
+    /// longest ago), fullest-newest (of equals the one written last). Default lru.
     #[serde(default, skip_serializing_if = "LogVictimName::is_default")]
     pub log_victim: LogVictimName,
     /// SLC cache: writes of the host go to blocks in SLC mode first; only page has it.
@@ -248,6 +248,8 @@ pub enum LogVictimName {
     Fifo,
     /// The one with the most pages programmed.
     Fullest,
+    /// The same; of equals the one written last.
+    FullestNewest,
     /// The one with the fewest pages programmed.
     Emptiest,
 }
@@ -263,6 +265,7 @@ impl LogVictimName {
             Self::Mru => LogVictim::Mru,
             Self::Fifo => LogVictim::Fifo,
             Self::Fullest => LogVictim::Fullest,
+            Self::FullestNewest => LogVictim::FullestNewest,
             Self::Emptiest => LogVictim::Emptiest,
         }
     }

@@ -68,6 +68,11 @@ defaults! {
         /// is given.
         #[schemars(range(max = 0.48), extend("exclusiveMinimum" = 0.0))]
         pub hot_share: Option<f64> = None;
+        /// Share of the requests of "gaussian" that fall on all slots alike. It makes them less skewed; which slots are
+        /// requested more often than the average one stays as it is. 0 to 1, default 0.
+        #[schemars(range(min = 0.0, max = 1.0))]
+        #[serde(skip_serializing_if = "is_zero")]
+        pub uniform_share: f64 = 0.0;
         /// Whether the popular slots of "zipf" and "hotcold" are spread evenly over the range; if
         /// not, they lie at its start, the most popular first. Default true. fio spreads `zipf`
         /// and never `zoned`.
@@ -240,6 +245,7 @@ impl SyntheticConfig {
         }
         let hot_write_share = share("hot_write_share", self.hot_write_share)?;
         let sigma = self.resolve_sigma()?;
+        let uniform_share = share("uniform_share", self.uniform_share)?;
         Ok(match self.kind {
             Kind::Uniform => Distribution::Uniform(Uniform { slots }),
             Kind::Sequential => Distribution::Sequential(Sequential { slots, next: 0 }),
@@ -261,7 +267,7 @@ impl SyntheticConfig {
                     Distribution::HotCold(hot_cold)
                 }
             }
-            Kind::Gaussian => Distribution::Gaussian(Gaussian::new(slots, sigma)),
+            Kind::Gaussian => Distribution::Gaussian(Gaussian::new(slots, sigma, uniform_share)),
         })
     }
 
@@ -292,6 +298,11 @@ impl SyntheticConfig {
             Ok(Mix::Write(write))
         }
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants a reference")]
+fn is_zero(value: &f64) -> bool {
+    *value == 0.0
 }
 
 fn out_of_range(key: &'static str, value: impl ToString, allowed: impl Into<String>) -> WorkloadError {

@@ -3,21 +3,24 @@
 use super::draw::Draw;
 use strobe_types::Prng;
 
-/// The normal distribution around the middle slot, drawn again outside the range.
+/// The normal distribution around the middle slot, drawn again outside the range, over a floor that is the same
+/// everywhere.
 #[derive(Clone, Debug)]
 pub(super) struct Gaussian {
     slots: f64,
     /// Standard deviation in slots.
     deviation: f64,
+    /// Share of the draws that fall on all slots alike.
+    uniform_share: f64,
     /// The second of a pair of normal variates, for the next draw.
     spare: Option<f64>,
 }
 
 impl Gaussian {
     /// `sigma` is the standard deviation as a share of the range.
-    pub(super) fn new(slots: u32, sigma: f64) -> Self {
+    pub(super) fn new(slots: u32, sigma: f64, uniform_share: f64) -> Self {
         let slots = f64::from(slots);
-        Self { slots, deviation: slots * sigma, spare: None }
+        Self { slots, deviation: slots * sigma, uniform_share, spare: None }
     }
 
     /// A standard normal variate by Marsaglia's polar method: exact, and only `log` and `sqrt`.
@@ -42,6 +45,10 @@ impl Gaussian {
 impl Draw for Gaussian {
     #[inline(always)]
     fn slot(&mut self, rng: &mut Prng) -> u32 {
+        // Without a floor nothing is drawn for it.
+        if self.uniform_share > 0.0 && rng.chance(self.uniform_share) {
+            return rng.below(self.slots as u32);
+        }
         loop {
             let position = 0.5 * self.slots + self.deviation * self.normal(rng);
             if position >= 0.0 && position < self.slots {

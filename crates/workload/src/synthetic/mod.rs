@@ -118,7 +118,7 @@ pub fn list() -> &'static [WorkloadInfo] {
             WorkloadInfo {
                 name: Kind::Gaussian.name(),
                 summary: "a bell around the middle of the range, whose far ends are hardly ever written",
-                keys: &["sigma", "hot_share"],
+                keys: &["sigma", "hot_share", "uniform_share"],
             },
         ]
     }

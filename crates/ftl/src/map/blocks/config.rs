@@ -32,6 +32,8 @@ pub enum LogVictim {
     Fifo,
     /// The one with the most pages programmed.
     Fullest,
+    /// The same; of equals, the one written last.
+    FullestNewest,
     /// The one with the fewest pages programmed.
     Emptiest,
 }

@@ -109,10 +109,10 @@ impl LogBlock {
                 LogVictim::Lru => 0,
                 LogVictim::Mru => u64::MAX - log.used,
                 LogVictim::Fifo => log.opened,
-                LogVictim::Fullest => u64::from(u32::MAX - log.next),
+                LogVictim::Fullest | LogVictim::FullestNewest => u64::from(u32::MAX - log.next),
                 LogVictim::Emptiest => u64::from(log.next),
             };
-            (by, log.used)
+            (by, if rule == LogVictim::FullestNewest { u64::MAX - log.used } else { log.used })
         };
         let victim = self.logs.iter().enumerate().min_by_key(|(_, log)| first_of(log));
         victim.map_or(0, |(at, _)| at as u32)

@@ -1,9 +1,11 @@
 //! A log-structured file system, reduced to what the drive sees of it (Kang, Han & Shin, §2.1): updates
 //! go to the end of the log; when it runs short of segments, the live blocks of the oldest ones are
-//! moved, a checkpoint is written, and what it does not refer to is deallocated.
+//! moved, a checkpoint is written, and what it does not refer to is deallocated. Beside it two that do not clean: one
+//! fills the holes of old segments instead (threaded logging), one writes in place.
 
 use std::collections::VecDeque;
 
+use serde::Serialize;
 use strobe_ssd::{Command, CommandError, Hint, HostQueue, Pacing, Range, Simulated};
 use strobe_types::{Lba, Prng, SimTime, counters};
 
@@ -54,10 +56,14 @@ pub(super) enum Cleaning {
     ReadWrite,
     /// By copy commands.
     Copy,
+    /// Not at all: out of segments, it writes to dead blocks of old ones, those with the most of them first.
+    Threaded,
+    /// Not at all: every block has its place from the start, as in a file system without a log.
+    InPlace,
 }
 
 /// What the drive is told of blocks that no checkpoint refers to any more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(super) enum Told {
     /// Each of them, at the next checkpoint.
     EveryBlock,
@@ -75,6 +81,10 @@ pub(super) struct Layout {
     pub(super) batch: u32,
     pub(super) cleaning: Cleaning,
     pub(super) told: Told,
+    /// Blocks written from one checkpoint to the next where no cleaning asks for one.
+    pub(super) checkpoint_every: u32,
+    /// Whether every update is flushed.
+    pub(super) sync: bool,
 }
 
 impl Layout {
@@ -114,6 +124,10 @@ pub(super) struct Lfs<D> {
     checkpoints: u32,
     /// Places given up since the last checkpoint, which still refers to them.
     dead: Vec<Place>,
+    /// Dead places of the segment that is filled where there is no cleaning.
+    holes: VecDeque<Place>,
+    /// Blocks written since the last checkpoint.
+    since_checkpoint: u32,
     pub(super) counts: Counts,
 }
 
@@ -149,6 +163,8 @@ impl<D: Disk> Lfs<D> {
             full: VecDeque::new(),
             checkpoints: 0,
             dead: Vec::new(),
+            holes: VecDeque::new(),
+            since_checkpoint: 0,
             counts: Counts::default(),
         };
         for extent in 0..lfs.extents() {
@@ -173,8 +189,19 @@ impl<D: Disk> Lfs<D> {
 
     /// Rewrites random extents until the next one would need cleaning, then writes a checkpoint.
     pub(super) fn age(&mut self) -> Result<(), CommandError> {
-        while self.heads[NEW].used < self.layout.segment_blocks || self.free.len() > self.reserve() {
-            self.update_at_random()?;
+        match self.layout.cleaning {
+            // As many as a log has room for.
+            Cleaning::InPlace => {
+                let blocks = self.layout.log_blocks() - self.places.len() as u32;
+                for _ in 0..blocks / UPDATE_BLOCKS {
+                    self.update_at_random()?;
+                }
+            }
+            _ => {
+                while !self.is_out() {
+                    self.update_at_random()?;
+                }
+            }
         }
         self.checkpoint(&[])
     }
@@ -186,18 +213,82 @@ impl<D: Disk> Lfs<D> {
         self.update(extent)
     }
 
+    /// Whether the next block needs a segment and there is none but those that cleaning has in hand.
+    fn is_out(&self) -> bool {
+        self.heads[NEW].used == self.layout.segment_blocks && self.free.len() <= self.reserve()
+    }
+
     /// Rewrites an extent, cleaning as needed.
     fn update(&mut self, extent: u32) -> Result<(), CommandError> {
-        if self.heads[NEW].used == self.layout.segment_blocks {
-            while self.free.len() <= self.reserve() {
-                self.clean()?;
+        let first = extent * UPDATE_BLOCKS;
+        self.counts.written += u64::from(UPDATE_BLOCKS);
+        self.since_checkpoint += UPDATE_BLOCKS;
+        match self.layout.cleaning {
+            Cleaning::InPlace => self.write(Place(self.layout.segment_blocks + first), UPDATE_BLOCKS)?,
+            Cleaning::Threaded if self.is_out() => self.fill_holes(first)?,
+            _ => {
+                while self.is_out() {
+                    self.clean()?;
+                }
+                let blocks: Vec<u32> = (first..first + UPDATE_BLOCKS).collect();
+                let to = self.append(NEW, &blocks);
+                self.write(to, UPDATE_BLOCKS)?;
             }
         }
-        let first = extent * UPDATE_BLOCKS;
-        let blocks: Vec<u32> = (first..first + UPDATE_BLOCKS).collect();
-        let to = self.append(NEW, &blocks);
-        self.counts.written += u64::from(UPDATE_BLOCKS);
-        self.write(to, UPDATE_BLOCKS)
+        if matches!(self.layout.cleaning, Cleaning::InPlace | Cleaning::Threaded)
+            && self.since_checkpoint >= self.layout.checkpoint_every
+        {
+            self.checkpoint(&[])?;
+        } else if self.layout.sync {
+            self.wait()?;
+            self.command(&Command::Flush)?;
+            self.wait()?;
+        }
+        Ok(())
+    }
+
+    /// Writes the extent that begins with block `first` to dead places.
+    fn fill_holes(&mut self, first: u32) -> Result<(), CommandError> {
+        let mut places = Vec::new();
+        for block in first..first + UPDATE_BLOCKS {
+            if self.holes.is_empty() {
+                self.find_holes()?;
+            }
+            let to = self.holes.pop_front().expect("a file system that is not full has dead blocks");
+            self.place(block, to);
+            places.push(to);
+        }
+        for (to, blocks) in runs(places.into_iter(), REQUEST_BLOCKS) {
+            self.write(to, blocks)?;
+        }
+        Ok(())
+    }
+
+    /// The dead blocks of the full segment that has the most. What a checkpoint still refers to is not dead yet.
+    fn find_holes(&mut self) -> Result<(), CommandError> {
+        let mut best: Option<(usize, Vec<Place>)> = None;
+        let mut given_up = vec![false; self.owners.len()];
+        self.dead.iter().for_each(|place| given_up[place.0 as usize] = true);
+        for (at, &segment) in self.full.iter().enumerate() {
+            let is_dead = |&place: &u32| self.owners[place as usize].is_none() && !given_up[place as usize];
+            let holes: Vec<Place> = self.segment(segment).filter(is_dead).map(Place).collect();
+            if best.as_ref().is_none_or(|(_, most)| holes.len() > most.len()) {
+                best = Some((at, holes));
+            }
+        }
+        match best {
+            Some((at, holes)) if !holes.is_empty() => {
+                // It goes to the end: others are looked at first where all have as many.
+                let segment = self.full.remove(at);
+                self.full.extend(segment);
+                self.holes = holes.into();
+                Ok(())
+            }
+            _ => {
+                self.checkpoint(&[])?;
+                self.find_holes()
+            }
+        }
     }
 
     /// Free segments that cleaning needs in hand: a victim becomes free only with the checkpoint.
@@ -224,14 +315,19 @@ impl<D: Disk> Lfs<D> {
         let Head { segment, used } = self.heads[head];
         let first = segment * self.layout.segment_blocks + used;
         for (&block, to) in blocks.iter().zip(first..) {
-            self.owners[to as usize] = Some(block);
-            if let Some(old) = self.places[block as usize].replace(Place(to)) {
-                self.owners[old.0 as usize] = None;
-                self.dead.push(old);
-            }
+            self.place(block, Place(to));
         }
         self.heads[head].used += blocks.len() as u32;
         Place(first)
+    }
+
+    /// Block `block` of the files lies at `to` from now on.
+    fn place(&mut self, block: u32, to: Place) {
+        self.owners[to.0 as usize] = Some(block);
+        if let Some(old) = self.places[block as usize].replace(to) {
+            self.owners[old.0 as usize] = None;
+            self.dead.push(old);
+        }
     }
 
     /// Empties the oldest segments.
@@ -254,7 +350,7 @@ impl<D: Disk> Lfs<D> {
             let to = self.append(MOVED, some);
             match self.layout.cleaning {
                 Cleaning::ReadWrite => self.write(to, some.len() as u32)?,
-                Cleaning::Copy => self.copy(&sources, to)?,
+                _ => self.copy(&sources, to)?,
             }
             rest = later;
         }
@@ -290,6 +386,7 @@ impl<D: Disk> Lfs<D> {
         let Layout { segment_blocks, checkpoint_blocks, .. } = self.layout;
         let at = self.checkpoints % (segment_blocks / checkpoint_blocks) * checkpoint_blocks;
         self.checkpoints += 1;
+        self.since_checkpoint = 0;
         self.wait()?;
         self.write(Place(CHECKPOINTS * segment_blocks + at), checkpoint_blocks)?;
         self.wait()?;

@@ -187,6 +187,21 @@ fn gaussian_has_the_shape_of_a_bell() {
 }
 
 #[test]
+fn a_floor_under_the_bell_leaves_the_same_slots_above_the_mean() {
+    let slots = 200;
+    let (sigma, floor) = (0.0854, 0.4);
+    let config = SyntheticConfig { sigma: Some(sigma), uniform_share: floor, ..config(Kind::Gaussian) };
+    let cumulative =
+        |slot: usize| libm::erf((slot as f64 / slots as f64 - 0.5) / sigma * std::f64::consts::FRAC_1_SQRT_2);
+    let inside = cumulative(slots) - cumulative(0);
+    let counts = histogram(&config, slots as u64, 500_000);
+    let bell = |slot| (cumulative(slot + 1) - cumulative(slot)) / inside;
+    assert_fits(&counts, |slot| floor / slots as f64 + (1.0 - floor) * bell(slot));
+    let above = counts.iter().filter(|&&count| count > 2500).count() as f64 / slots as f64;
+    assert!((above - 0.3).abs() < 0.02, "{above}");
+}
+
+#[test]
 fn writes_come_in_the_given_proportion() {
     for kind in [Kind::Uniform, Kind::Sequential, Kind::Zipf] {
         let config = SyntheticConfig { write_fraction: 0.3, ..config(kind) };

@@ -108,6 +108,13 @@ fn shapes() {
             &format!("hot_share is {text}, it must be greater than 0 and at most 0.48"),
         );
     }
+    for (value, text) in [(-0.1, "-0.1"), (1.1, "1.1"), (f64::NAN, "NaN")] {
+        assert_refused(
+            SyntheticConfig { uniform_share: value, ..config(Kind::Gaussian) },
+            1 << 20,
+            &format!("uniform_share is {text}, it must be from 0 to 1"),
+        );
+    }
     assert_refused(
         SyntheticConfig { sigma: Some(0.1), hot_share: Some(0.2), ..config(Kind::Gaussian) },
         1 << 20,

@@ -165,12 +165,12 @@ fn any_config() -> impl Strategy<Value = SyntheticConfig> {
     let width = || prop_oneof![2 => Just(None), 3 => (0.0..0.5f64).prop_map(Some), 1 => any::<Option<f64>>()];
     (
         (kind, share(), share(), block, offset, size, split),
-        (theta, share(), share(), width(), width(), any::<bool>()),
+        (theta, share(), share(), width(), width(), share(), any::<bool>()),
     )
         .prop_map(|(first, second)| {
             let (kind, write_fraction, trim_fraction, block_bytes, offset_bytes, size_bytes, block_split) =
                 first;
-            let (theta, hot_fraction, hot_write_share, sigma, hot_share, scatter) = second;
+            let (theta, hot_fraction, hot_write_share, sigma, hot_share, uniform_share, scatter) = second;
             SyntheticConfig {
                 kind,
                 write_fraction,
@@ -184,6 +184,7 @@ fn any_config() -> impl Strategy<Value = SyntheticConfig> {
                 hot_write_share,
                 sigma,
                 hot_share,
+                uniform_share,
                 scatter,
             }
         })

@@ -1,0 +1,133 @@
+//! What a person reads about a paper: a screen with a line for each claim, all tables, or a page with pictures.
+
+mod html;
+mod map;
+mod picture;
+mod table;
+
+use std::fmt::Write as _;
+
+use strobe_papers::{Band, Claim, PaperResult, Verdict};
+
+pub use html::page;
+pub use picture::svg;
+
+/// Where the result is written, if it is.
+const MORE: &str = "--full prints all tables; --out DIR writes a page with figures, and CSV";
+
+/// One line for each claim, and the tally.
+pub fn screen(result: &PaperResult) -> String {
+    let mut out = scale(result);
+    let lines: Vec<[String; 5]> = result.claims.iter().map(line).collect();
+    let width = |at: usize| lines.iter().map(|line| line[at].chars().count()).max().unwrap_or(0);
+    let widths = [width(0), width(1), width(2).max(5), width(3).max(4)];
+    let mut put = |cells: [&str; 5]| {
+        let [verdict, claim, paper, ours, why] = cells;
+        let [a, b, c, d] = widths;
+        let text = format!("{verdict:a$}  {claim:b$}  {paper:>c$}  {ours:>d$}  {why}");
+        let _ = writeln!(out, "{}", text.trim_end());
+    };
+    put(["", "", "paper", "ours", "why, or what counts as the same"]);
+    for [verdict, claim, paper, ours, why] in &lines {
+        put([verdict, claim, paper, ours, why]);
+    }
+    let _ = write!(out, "\n{}\n{MORE}", tally(result));
+    out
+}
+
+/// What was left out or changed, before everything else.
+fn scale(result: &PaperResult) -> String {
+    let said = result
+        .notes
+        .iter()
+        .filter(|note| ["QUICK", "TINY", "NOT THE PAPER'S"].iter().any(|word| note.starts_with(word)));
+    let mut out: String = said.map(|note| format!("{note}\n")).collect();
+    if !out.is_empty() {
+        out.push('\n');
+    }
+    out
+}
+
+fn line(claim: &Claim) -> [String; 5] {
+    let why = if claim.why.is_empty() { band(&claim.band) } else { claim.why.clone() };
+    let name = format!("{} {}", claim.place, claim.claim);
+    let unit = if claim.unit.is_empty() { String::new() } else { format!(" {}", claim.unit) };
+    let paper = claim.paper.map_or_else(|| "-".to_owned(), |value| number(Some(value)));
+    [claim.verdict.name().to_owned(), name, paper, format!("{}{unit}", number(claim.measured)), why]
+}
+
+/// How many of each verdict; what says nothing about the paper stands apart.
+fn tally(result: &PaperResult) -> String {
+    let count = |verdict: Verdict| format!("{} {}", result.tally(verdict), verdict.name());
+    let judged: usize =
+        Verdict::ALL.iter().filter(|verdict| verdict.counts()).map(|&verdict| result.tally(verdict)).sum();
+    let [counts, apart]: [Vec<String>; 2] = [true, false]
+        .map(|counts| Verdict::ALL.iter().filter(|v| v.counts() == counts).map(|&v| count(v)).collect());
+    format!(
+        "{judged} claims: {}; not counted: {}; seed {}, strobe {}",
+        counts.join(", "),
+        apart.join(", "),
+        result.seed,
+        result.strobe_version
+    )
+}
+
+/// Everything: notes, claims with their bands, and all figures as tables.
+pub fn full(result: &PaperResult) -> String {
+    let mut out = String::new();
+    for note in &result.notes {
+        let _ = writeln!(out, "- {note}");
+    }
+    let _ = write!(out, "\n{}\n", screen(result).trim_end_matches(MORE).trim_end());
+    let _ = writeln!(out, "\nWhat counts as the same, declared before it was measured:");
+    for claim in &result.claims {
+        let was = claim.band.was.as_deref().map(|was| format!(" (was {was})")).unwrap_or_default();
+        let _ = writeln!(
+            out,
+            "  {} {}: {} {}{was}; {}",
+            claim.place,
+            claim.claim,
+            band(&claim.band),
+            claim.unit,
+            claim.band.reason
+        );
+    }
+    for figure in &result.figures {
+        let _ = write!(out, "\n{}", table::figure(figure));
+    }
+    out.trim_end().to_owned()
+}
+
+fn band(band: &Band) -> String {
+    match (band.low, band.high) {
+        (Some(low), Some(high)) if low == high => number(Some(low)),
+        (Some(low), Some(high)) => format!("{} to {}", number(Some(low)), number(Some(high))),
+        (Some(low), None) => format!("from {}", number(Some(low))),
+        (None, Some(high)) => format!("up to {}", number(Some(high))),
+        (None, None) => String::new(),
+    }
+}
+
+/// A figure's name: those of the paper have numbers.
+fn name(figure: &str) -> String {
+    if figure.starts_with(|c: char| c.is_ascii_digit()) {
+        format!("Figure {figure}")
+    } else {
+        figure.to_owned()
+    }
+}
+
+/// Three or four digits, all there are before the point and at least two behind it below 1000.
+fn number(value: Option<f64>) -> String {
+    let Some(value) = value else { return "-".to_owned() };
+    match value.abs() {
+        _ if value == value.trunc() => format!("{value:.0}"),
+        size if size >= 999.5 => format!("{value:.0}"),
+        size if size >= 9.995 => format!("{value:.2}"),
+        size if size >= 0.1 => format!("{value:.3}"),
+        _ => format!("{value:.5}"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,118 @@
+use strobe_papers::{Figure, Row, View};
+
+use super::*;
+
+fn claim(verdict: Verdict, claim: &str, paper: Option<f64>, measured: Option<f64>) -> Claim {
+    let band = Band {
+        low: Some(63.0),
+        high: Some(83.0),
+        direction: Some([Some(0.0), None]),
+        reason: "10 points".into(),
+        was: Some("35 to 90".into()),
+    };
+    Claim {
+        place: "4".into(),
+        claim: claim.into(),
+        unit: "%".into(),
+        paper,
+        measured,
+        band,
+        verdict,
+        why: if verdict == Verdict::Reproduced { String::new() } else { "of luck".into() },
+    }
+}
+
+fn result(rows: Vec<Row>, view: View) -> PaperResult {
+    let figure = Figure { figure: "4".into(), title: "lives".into(), note: None, rows, view };
+    PaperResult {
+        schema_version: 2,
+        strobe_version: "0".into(),
+        paper: "p".into(),
+        quick: true,
+        seed: 1,
+        sets: Vec::new(),
+        notes: vec!["QUICK: less".into(), "a note".into()],
+        claims: vec![
+            claim(Verdict::Reproduced, "B over A", Some(73.0), Some(73.29)),
+            claim(Verdict::Missed, "C over A", None, Some(-113.29)),
+            claim(Verdict::NotRun, "on a kernel", Some(1.5), None),
+        ],
+        figures: vec![figure],
+    }
+}
+
+fn bar(set: &str, policy: &str, value: f64) -> Row {
+    Row::new(&[("cold_hot", set), ("policy", policy), ("unit", "M")], Some(value))
+}
+
+const BARS: View = View::Bars { panel: &[], group: "cold_hot", bar: "policy" };
+
+#[test]
+fn the_screen_has_a_line_for_each_claim_and_a_tally_of_what_counts() {
+    let text = screen(&result(vec![bar("7:3", "A", 1.0)], BARS));
+    let lines: Vec<&str> = text.lines().collect();
+    let [first, second, third] = ["B over A", "C over A", "on a kernel"].map(|name| {
+        let here: Vec<&&str> = lines.iter().filter(|line| line.contains(name)).collect();
+        assert_eq!(here.len(), 1, "{text}");
+        *here[0]
+    });
+    assert!(
+        first.starts_with("reproduced")
+            && first.contains(" 73 ")
+            && first.contains("73.29 %")
+            && first.contains("63 to 83")
+    );
+    assert!(second.starts_with("missed") && second.contains("-113.29 %") && second.ends_with("of luck"));
+    assert!(third.starts_with("not run") && third.contains("1.500"));
+    let tally =
+        "2 claims: 1 reproduced, 0 direction only, 1 missed; not counted: 0 by construction, 1 not run";
+    assert!(text.contains("QUICK: less") && !text.contains("a note") && text.contains(tally), "{text}");
+}
+
+#[test]
+fn everything_has_bands_with_their_reasons_and_tables() {
+    // Cells of a line need not stand behind each other.
+    let rows = vec![
+        bar("7:3", "A", 1.0),
+        bar("8:2", "A", 1.5),
+        bar("7:3", "B", 2.5).beside(2.0),
+        bar("8:2", "B", 3.5),
+    ];
+    let text = full(&result(rows, BARS));
+    for part in
+        ["a note", "63 to 83 % (was 35 to 90); 10 points", "Figure 4: lives", "in M:", "2.500 (paper 2)"]
+    {
+        assert!(text.contains(part), "{part} is missing in\n{text}");
+    }
+    assert_eq!(text.matches("7:3").count(), 1, "{text}");
+    assert_eq!(text.matches("unit").count(), 0, "{text}");
+}
+
+#[test]
+fn many_points_are_a_curve_and_few_a_table() {
+    let point = |policy: &str, x: f64, value| Row::new(&[("policy", policy)], Some(value)).at("x", x);
+    let view = View::Curves { panel: &[], of: "policy", over: "x" };
+    let few = vec![point("A", 1.0, 1.0), point("A", 2.0, 8.0), point("B", 1.0, 3.0)];
+    assert!(full(&result(few, view)).contains("x 2.0"));
+    let many = (0..20).map(|at| point("A", f64::from(at), f64::from(at * at))).collect();
+    assert!(full(&result(many, view)).contains("0 to 361 at 0 to 19 x"));
+}
+
+#[test]
+fn pictures_show_bars_lines_and_what_the_paper_says() {
+    let rows = vec![bar("7:3", "A < B", 1.0), bar("7:3", "C", 2.5).beside(2.0)];
+    let picture = svg(&result(rows, BARS).figures[0]).expect("bars");
+    assert!(
+        picture.starts_with("<svg") && picture.contains("A &lt; B") && picture.contains("paper"),
+        "{picture}"
+    );
+    let point = |x: f64| Row::new(&[("policy", "A"), ("unit", "s")], Some(x)).at("x", x);
+    let view = View::Curves { panel: &[], of: "policy", over: "x" };
+    let picture = svg(&result(vec![point(1.0), point(2.0)], view).figures[0]).expect("a line");
+    assert!(picture.contains("<polyline") && picture.contains("<circle"), "{picture}");
+    assert_eq!(svg(&result(vec![point(1.0)], View::List).figures[0]), None);
+    let cell = |x: &str, y: &str, count| Row::new(&[("of", "m"), ("x", x), ("y", y)], Some(count));
+    let rows = vec![cell("0", "0", 9.0), cell("5", "0", 0.0), cell("0", "7", 0.0), cell("5", "7", 1.0)];
+    let picture = svg(&result(rows, View::Map { of: "of", across: "x", up: "y" }).figures[0]).expect("a map");
+    assert_eq!(picture.matches("#08306B").count(), 2, "{picture}");
+}

@@ -1,0 +1,115 @@
+//! What would it take: the choices that the paper leaves open, and writes that are less skewed.
+
+use super::figures::gain;
+use super::metrics::{COPIES, ERASES, LIFETIME, Metric, Outcome};
+use super::schemes::{self, CAPI, READINGS, Reading, Scheme};
+use super::{DATA_SETS, Data, Environment, Group, Places, Plan};
+use crate::{Figure, PaperError, Row, Scale, View};
+
+/// Shares of the writes that hit all pages alike.
+const UNIFORM_SHARES: [f64; 5] = [0.0, 0.2, 0.4, 0.6, 0.8];
+
+/// Erases per block of the runs of the skew, at most: a tenth of the paper's, so that they are done in time.
+const SKEW_ENDURANCE_PE: u32 = 100;
+
+/// The five schemes of the paper's bars.
+fn five() -> impl Iterator<Item = Scheme> {
+    let five = ["GA", "CB", "CAT", "FeGC", CAPI];
+    schemes::PAPER.iter().filter(move |scheme| five.contains(&scheme.label)).copied()
+}
+
+/// What is asked, and where the answers will stand.
+#[derive(Debug)]
+pub(super) struct Asked {
+    sets: String,
+    readings: Vec<(&'static str, Places)>,
+    skews: Vec<(f64, Places)>,
+}
+
+impl Asked {
+    /// Puts it all on the plan.
+    pub(super) fn of(plan: &mut Plan, environment: &Environment) -> Result<Self, PaperError> {
+        // Less of it where there is little time.
+        let all: Vec<Data> = DATA_SETS.map(Data::from).into();
+        let sets = if environment.options.scale == Scale::Full { &all[..] } else { &all[1..2] };
+        let mut readings = Vec::new();
+        for Reading { name, differs } in READINGS {
+            let with = |scheme: Scheme| {
+                differs.iter().find(|other| other.label == scheme.label).copied().unwrap_or(scheme)
+            };
+            readings.push((*name, plan.want_all(environment, five().map(with), sets)?));
+        }
+        let endurance_pe = environment.endurance_pe.min(SKEW_ENDURANCE_PE);
+        let short = Environment { endurance_pe, ..environment.clone() };
+        let mut skews = Vec::new();
+        for uniform_share in UNIFORM_SHARES {
+            let data: Vec<Data> = sets.iter().map(|data| Data { uniform_share, ..*data }).collect();
+            skews.push((uniform_share, plan.want_all(&short, five(), &data)?));
+        }
+        let names: Vec<&str> = sets.iter().map(|data| data.set.name).collect();
+        Ok(Self { sets: names.join(", "), readings, skews })
+    }
+
+    /// The answers.
+    pub(super) fn figures(self, outcomes: &[Outcome]) -> Vec<Figure> {
+        let mut rows = Vec::new();
+        for (name, places) in self.readings {
+            let group = Group::new(places, outcomes);
+            for (metric, quantity, paper) in [
+                (LIFETIME, "lifetime", [73.0, 39.0, 29.0, 24.0]),
+                (COPIES, "copies per erase", [-18.0, -14.0, -11.0, -12.0]),
+            ] {
+                for (row, paper) in against_others(&group, &metric).into_iter().zip(paper) {
+                    let (other, value) = row;
+                    let at = [("quantity", quantity), ("reading", name), ("against", other), ("unit", "%")];
+                    rows.push(Row::new(&at, value).beside(paper));
+                }
+            }
+        }
+        let readings = Figure::new(
+            "readings",
+            "what would it take: CAPi's lead under other readings of the paper",
+            View::Bars { panel: &["quantity"], group: "reading", bar: "against" },
+            rows,
+        )
+        .noted(format!("means of {}", self.sets));
+        let mut rows = Vec::new();
+        for (share, places) in self.skews {
+            let group = Group::new(places, outcomes);
+            for (metric, quantity) in [
+                (LIFETIME, "CAPi's lifetime, % more"),
+                (COPIES, "CAPi's copies per erase, % more"),
+                (ERASES, "CAPi's erases per write, % more"),
+            ] {
+                for (other, value) in against_others(&group, &metric) {
+                    let at = [("quantity", quantity), ("policy", other), ("unit", "%")];
+                    rows.push(Row::new(&at, value).at("uniform_share", share));
+                }
+            }
+            for (scheme, outcomes) in &group.schemes {
+                let level = crate::figure::mean(outcomes.iter().map(|of| (COPIES.of)(of)));
+                let at = [("quantity", "copies per erase"), ("policy", scheme.label), ("unit", "pages")];
+                rows.push(Row::new(&at, level).at("uniform_share", share));
+            }
+        }
+        let skew = Figure::new(
+            "skew",
+            "what would it take: a part of the writes hits all pages alike",
+            View::Curves { panel: &["quantity"], of: "policy", over: "uniform_share" },
+            rows,
+        )
+        .noted(format!(
+            "means of {}, {SKEW_ENDURANCE_PE} erases per block at most. The share of hot pages is the same at any skew; the \
+             paper's averages imply 198, 193, 184 and 179 copies per erase for GA, CB, CAT and FeGC",
+            self.sets
+        ));
+        vec![readings, skew]
+    }
+}
+
+/// CAPi against each of the others, in percent.
+fn against_others(group: &Group, metric: &Metric) -> Vec<(&'static str, Option<f64>)> {
+    let others = group.schemes.iter().filter(|(scheme, _)| scheme.label != CAPI);
+    let lead = |theirs: &[Outcome]| group.of(CAPI).and_then(|ours| gain(metric, ours, theirs));
+    others.map(|(scheme, outcomes)| (scheme.label, lead(outcomes))).collect()
+}

@@ -1,0 +1,271 @@
+//! What a paper claims, and whether it was found again.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use strobe_types::named;
+
+named! {
+    /// How a measurement compares with the paper.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Verdict {
+        /// Within the band.
+        Reproduced => "reproduced",
+        /// Outside the band, but on the side of it that the paper says.
+        DirectionOnly => "direction only",
+        /// Neither.
+        Missed => "missed",
+        /// It had to come out, being arithmetic or what something was fitted to: no evidence.
+        ByConstruction => "by construction",
+        /// There is no measurement.
+        NotRun => "not run",
+    }
+}
+
+impl Verdict {
+    /// Whether it counts in the tally: the others say nothing about the paper.
+    pub fn counts(self) -> bool {
+        matches!(self, Verdict::Reproduced | Verdict::DirectionOnly | Verdict::Missed)
+    }
+}
+
+/// Within which limits a measurement counts as what the paper found: declared before it was measured.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Band {
+    /// The lowest value; null is no limit.
+    pub low: Option<f64>,
+    /// The highest value; null is no limit.
+    pub high: Option<f64>,
+    /// What counts at least as the direction: lowest and highest value. Null where the band itself is no more than a
+    /// direction.
+    pub direction: Option<[Option<f64>; 2]>,
+    /// Why it is as wide as it is.
+    pub reason: String,
+    /// What it was before, if it was changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub was: Option<String>,
+}
+
+fn within(value: f64, [low, high]: [Option<f64>; 2]) -> bool {
+    !value.is_nan() && low.is_none_or(|low| value >= low) && high.is_none_or(|high| value <= high)
+}
+
+impl Band {
+    fn new(low: Option<f64>, high: Option<f64>, direction: Option<[Option<f64>; 2]>, reason: &str) -> Self {
+        Self { low, high, direction, reason: reason.to_owned(), was: None }
+    }
+
+    /// `value` give or take `by`; the direction is that of `value` from 0.
+    pub(crate) fn around(value: f64, by: f64, reason: &str) -> Self {
+        Self::from_neutral(value, by, 0.0, reason)
+    }
+
+    /// `value` give or take the share `by` of it; the direction is that of `value` from 1: for ratios.
+    pub(crate) fn ratio(value: f64, by: f64, reason: &str) -> Self {
+        Self::from_neutral(value, by * value, 1.0, reason)
+    }
+
+    fn from_neutral(value: f64, by: f64, neutral: f64, reason: &str) -> Self {
+        let direction = if value > neutral { [Some(neutral), None] } else { [None, Some(neutral)] };
+        Self::new(Some(value - by), Some(value + by), Some(direction), reason)
+    }
+
+    /// A value without a side: `value` give or take `by`, or missed.
+    pub(crate) fn level(value: f64, by: f64, reason: &str) -> Self {
+        Self::new(Some(value - by), Some(value + by), None, reason)
+    }
+
+    /// From `low` to `high`; at least `direction`.
+    pub(crate) fn range(low: f64, high: f64, direction: [Option<f64>; 2], reason: &str) -> Self {
+        Self::new(Some(low), Some(high), Some(direction), reason)
+    }
+
+    /// The paper says no more than that it is at least `low`.
+    pub(crate) fn at_least(low: f64, reason: &str) -> Self {
+        Self::new(Some(low), None, None, reason)
+    }
+
+    /// The paper says no more than that it is at most `high`.
+    pub(crate) fn at_most(high: f64, reason: &str) -> Self {
+        Self::new(None, Some(high), None, reason)
+    }
+
+    /// The same with what it was before.
+    #[must_use]
+    pub(crate) fn was(self, before: &str) -> Self {
+        Self { was: Some(before.to_owned()), ..self }
+    }
+
+    fn verdict(&self, measured: f64) -> Verdict {
+        if within(measured, [self.low, self.high]) {
+            Verdict::Reproduced
+        } else if self.direction.is_some_and(|direction| within(measured, direction)) {
+            Verdict::DirectionOnly
+        } else {
+            Verdict::Missed
+        }
+    }
+}
+
+/// A sentence of a paper, as a number.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Claim {
+    /// The figure, table or section of the paper.
+    pub place: String,
+    /// What it says.
+    pub claim: String,
+    /// The unit of the numbers.
+    pub unit: String,
+    /// What the paper says; null where it gives no number.
+    pub paper: Option<f64>,
+    /// What was measured; null if it was not.
+    pub measured: Option<f64>,
+    /// What counts as the same.
+    pub band: Band,
+    /// Whether it is the same.
+    pub verdict: Verdict,
+    /// Why, in a few words: what makes the difference, or by what construction it had to come out.
+    pub why: String,
+}
+
+impl Claim {
+    /// `claim`, which stands in the paper at `place`.
+    pub(crate) fn new(
+        place: &str,
+        claim: impl Into<String>,
+        unit: &str,
+        paper: Option<f64>,
+        measured: Option<f64>,
+        band: Band,
+    ) -> Self {
+        let verdict = measured.map_or(Verdict::NotRun, |measured| band.verdict(measured));
+        let (place, unit) = (place.to_owned(), unit.to_owned());
+        Self { place, claim: claim.into(), unit, paper, measured, band, verdict, why: String::new() }
+    }
+
+    /// It had to come out: `why`. If it has not, what was to make it so has gone stale, and it is missed.
+    #[must_use]
+    pub(crate) fn by_construction(mut self, why: &str) -> Self {
+        match self.verdict {
+            Verdict::Reproduced => {
+                self.verdict = Verdict::ByConstruction;
+                self.why = why.to_owned();
+            }
+            Verdict::DirectionOnly | Verdict::Missed => {
+                self.verdict = Verdict::Missed;
+                self.why = format!("the fit is stale: {why}");
+            }
+            _ => {}
+        }
+        self
+    }
+
+    /// At best the direction, though the number lies within the band: what was measured lacks a part of what the paper
+    /// measured, `why`.
+    #[must_use]
+    pub(crate) fn only_direction(mut self, why: &str) -> Self {
+        if self.verdict == Verdict::Reproduced {
+            self.verdict = Verdict::DirectionOnly;
+        }
+        self.because(why)
+    }
+
+    /// The same with the reason, if it was not reproduced.
+    #[must_use]
+    pub(crate) fn because(mut self, why: &str) -> Self {
+        if matches!(self.verdict, Verdict::Missed | Verdict::DirectionOnly) {
+            self.why = why.to_owned();
+        }
+        self
+    }
+
+    /// The same with a remark that holds however it came out.
+    #[must_use]
+    pub(crate) fn noted(mut self, why: &str) -> Self {
+        if self.verdict != Verdict::NotRun && self.why.is_empty() {
+            self.why = why.to_owned();
+        }
+        self
+    }
+
+    /// The same with the reason, if it was not run.
+    #[must_use]
+    pub(crate) fn unless_run(mut self, why: &str) -> Self {
+        if self.verdict == Verdict::NotRun {
+            self.why = why.to_owned();
+        }
+        self
+    }
+}
+
+/// All claims as CSV.
+pub fn csv(claims: &[Claim]) -> String {
+    let mut out =
+        "place,claim,unit,paper,measured,band_low,band_high,band_reason,band_was,verdict,why\n".to_owned();
+    let number = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
+    for claim in claims {
+        let Band { low, high, reason, was, .. } = &claim.band;
+        let texts = [&claim.place, &claim.claim, &claim.unit].map(|text| super::figure::field(text));
+        let numbers = [claim.paper, claim.measured, *low, *high].map(number);
+        let was = was.as_deref().unwrap_or_default();
+        let rest = [reason, was, claim.verdict.name(), &claim.why].map(super::figure::field);
+        let fields: Vec<String> = texts.into_iter().chain(numbers).chain(rest).collect();
+        out += &(fields.join(",") + "\n");
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judged(measured: Option<f64>, band: Band) -> Verdict {
+        Claim::new("4", "c", "%", None, measured, band).verdict
+    }
+
+    #[test]
+    fn a_verdict_is_where_the_measurement_lies() {
+        let about = || Band::around(73.0, 10.0, "r");
+        assert_eq!(judged(Some(63.0), about()), Verdict::Reproduced);
+        assert_eq!(judged(Some(83.1), about()), Verdict::DirectionOnly);
+        assert_eq!(judged(Some(0.1), about()), Verdict::DirectionOnly);
+        assert_eq!(judged(Some(-0.1), about()), Verdict::Missed);
+        assert_eq!(judged(Some(f64::NAN), about()), Verdict::Missed);
+        assert_eq!(judged(None, about()), Verdict::NotRun);
+        let less = || Band::around(-18.0, 5.0, "r");
+        assert_eq!(judged(Some(-40.0), less()), Verdict::DirectionOnly);
+        assert_eq!(judged(Some(1.0), less()), Verdict::Missed);
+        let ratio = || Band::ratio(3.0, 0.2, "r");
+        assert_eq!(judged(Some(3.5), ratio()), Verdict::Reproduced);
+        assert_eq!(judged(Some(1.1), ratio()), Verdict::DirectionOnly);
+        assert_eq!(judged(Some(0.9), ratio()), Verdict::Missed);
+        assert_eq!(judged(Some(5.0), Band::level(4.0, 0.5, "r")), Verdict::Missed);
+        assert_eq!(judged(Some(0.5), Band::at_least(0.0, "r")), Verdict::Reproduced);
+        assert_eq!(judged(Some(0.5), Band::at_most(0.0, "r")), Verdict::Missed);
+    }
+
+    #[test]
+    fn what_was_fitted_is_no_evidence_and_is_missed_when_the_fit_is_stale() {
+        let fitted = |measured| {
+            Claim::new("3", "c", "times", Some(30.0), measured, Band::ratio(30.0, 0.05, "r"))
+                .by_construction("fitted")
+        };
+        assert_eq!(fitted(Some(30.4)).verdict, Verdict::ByConstruction);
+        assert!(!fitted(Some(30.4)).verdict.counts());
+        let stale = fitted(Some(20.9));
+        assert!(stale.verdict == Verdict::Missed && stale.why.contains("stale"), "{stale:?}");
+        assert_eq!(fitted(None).verdict, Verdict::NotRun);
+    }
+
+    #[test]
+    fn reasons_stand_where_they_belong() {
+        let of = |measured| {
+            Claim::new("3", "c", "%", None, measured, Band::at_least(0.0, "r")).because("b").unless_run("u")
+        };
+        assert_eq!(of(Some(1.0)).why, "");
+        assert_eq!(of(Some(-1.0)).why, "b");
+        assert_eq!(of(None).why, "u");
+        let text = csv(&[of(Some(-1.0))]);
+        assert!(text.ends_with("3,c,%,,-1,0,,r,,missed,b\n"), "{text}");
+    }
+}

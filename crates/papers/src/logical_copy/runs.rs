@@ -1,0 +1,70 @@
+//! What the runs have come to.
+
+use strobe_nand::Cause;
+
+use super::lfs::Told;
+use super::measure::{Measured, Window};
+use super::{Mode, PRESET, Phase, READ_WRITE, Setup};
+
+/// The runs.
+pub(super) struct Runs<'a>(Vec<(Setup, &'a Measured)>);
+
+impl<'a> Runs<'a> {
+    pub(super) fn new(runs: Vec<(Setup, &'a Measured)>) -> Self {
+        Self(runs)
+    }
+
+    pub(super) fn of(&self, setup: Setup) -> Option<&'a Measured> {
+        self.0.iter().find(|(of, _)| *of == setup).map(|(_, measured)| *measured)
+    }
+
+    /// Every window of a phase.
+    pub(super) fn windows(&self, phase: Phase) -> impl Iterator<Item = &'a Window> {
+        self.0
+            .iter()
+            .filter(move |(setup, _)| setup.phase == phase)
+            .flat_map(|(_, measured)| &measured.windows)
+    }
+
+    pub(super) fn first(&self, setup: Setup) -> Option<&'a Window> {
+        self.of(setup)?.windows.first()
+    }
+
+    /// How many more programs logical copy takes than read and write, in percent, all else being
+    /// that of `setup`.
+    pub(super) fn programs(&self, setup: Setup) -> Option<f64> {
+        let [copied, written] = self.both(setup)?;
+        Some(100.0 * (copied.all_programs() / written.all_programs() - 1.0))
+    }
+
+    /// How many times as fast as read and write it is.
+    pub(super) fn speed(&self, setup: Setup) -> Option<f64> {
+        let [copied, written] = self.both(setup)?;
+        Some(written.us() / copied.us())
+    }
+
+    /// How many times as fast as `over` it is.
+    pub(super) fn speed_over(&self, setup: Setup, over: Mode) -> Option<f64> {
+        Some(self.first(Setup { mode: over, ..setup })?.us() / self.first(setup)?.us())
+    }
+
+    /// How many more programs than `over` it takes, in percent.
+    pub(super) fn programs_over(&self, setup: Setup, over: Mode) -> Option<f64> {
+        let (ours, theirs) = (self.first(setup)?, self.first(Setup { mode: over, ..setup })?);
+        Some(100.0 * (ours.all_programs() / theirs.all_programs() - 1.0))
+    }
+
+    /// Share of the map and the journal in all that is programmed, in percent.
+    pub(super) fn map_share(&self, setup: Setup) -> Option<f64> {
+        let window = self.first(setup)?;
+        let map = window.programs(Cause::Map) + window.programs(Cause::Meta);
+        Some(100.0 * map / window.all_programs())
+    }
+
+    fn both(&self, setup: Setup) -> Option<[&'a Window; 2]> {
+        // Read and write leave whole blocks dead: the drive moves nothing, and with more spare space no less.
+        // That holds if it hears of all that is dead.
+        let spare = if setup.told == Told::EveryBlock { PRESET } else { setup.spare };
+        Some([self.first(setup)?, self.first(Setup { mode: READ_WRITE, spare, ..setup })?])
+    }
+}

@@ -1,0 +1,109 @@
+//! What the runs have come to, and the times that follow.
+
+use strobe_ssd::LogVictimName;
+
+use super::measure::{Cell, Outcome};
+use super::{Absorbed, SCHEMES, Workload};
+
+/// The paper's three.
+pub(super) const IN_PAPER: [&str; 3] = ["replacement-block", "log-block", "fast"];
+
+/// What the runs have come to.
+pub(super) struct Results<'a> {
+    outcomes: Vec<(Cell, &'a Outcome)>,
+    host_ns: f64,
+}
+
+impl<'a> Results<'a> {
+    /// Of the drives alone.
+    pub(super) fn new(outcomes: Vec<(Cell, &'a Outcome)>) -> Self {
+        Self { outcomes, host_ns: 0.0 }
+    }
+
+    /// The same with the host's time for a request.
+    pub(super) fn with_host_ns(self, host_ns: f64) -> Self {
+        Self { host_ns, ..self }
+    }
+
+    /// Time that a request costs the host beside the drive, in ns: system call, VFAT, block layer and MTD on a 400 MHz
+    /// PXA255.
+    pub(super) fn host_ns(&self) -> f64 {
+        self.host_ns
+    }
+
+    fn cell(&self, wanted: Cell) -> Option<&'a Outcome> {
+        self.outcomes.iter().find(|(cell, _)| *cell == wanted).map(|(_, of)| *of)
+    }
+
+    pub(super) fn at(
+        &self,
+        workload: Workload,
+        mapping: &str,
+        absorbed: Absorbed,
+        offset: u32,
+    ) -> Option<&'a Outcome> {
+        let mapping = SCHEMES.iter().find(|scheme| scheme.mapping == mapping)?.mapping;
+        self.cell(Cell { offset, ..Cell::new(workload, mapping, absorbed) })
+    }
+
+    /// The run without a partition offset.
+    pub(super) fn find(&self, workload: Workload, mapping: &str, absorbed: Absorbed) -> Option<&'a Outcome> {
+        self.at(workload, mapping, absorbed, 0)
+    }
+
+    pub(super) fn seconds(&self, workload: Workload, mapping: &str, absorbed: Absorbed) -> Option<f64> {
+        self.find(workload, mapping, absorbed).map(|of| of.seconds(self.host_ns))
+    }
+
+    /// log-block with another rule for the log that is merged.
+    pub(super) fn with_victim(
+        &self,
+        workload: Workload,
+        victim: LogVictimName,
+        absorbed: Absorbed,
+    ) -> Option<f64> {
+        let cell = Cell { victim, ..Cell::new(workload, "log-block", absorbed) };
+        self.cell(cell).map(|of| of.seconds(self.host_ns))
+    }
+
+    /// How many times faster the workload is once metadata is absorbed.
+    pub(super) fn gain(&self, workload: Workload, mapping: &str) -> Option<f64> {
+        Some(
+            self.seconds(workload, mapping, Absorbed::No)?
+                / self.seconds(workload, mapping, Absorbed::FileSystem)?,
+        )
+    }
+
+    fn of_paper(&self, workload: Workload, absorbed: Absorbed, but: &str) -> Option<Vec<f64>> {
+        let others = IN_PAPER.iter().filter(|&&mapping| mapping != but);
+        others.map(|mapping| self.seconds(workload, mapping, absorbed)).collect()
+    }
+
+    /// The longest time of the paper's schemes over the shortest.
+    pub(super) fn spread(&self, workload: Workload, absorbed: Absorbed) -> Option<f64> {
+        let times = self.of_paper(workload, absorbed, "")?;
+        Some(times.iter().copied().reduce(f64::max)? / times.iter().copied().reduce(f64::min)?)
+    }
+
+    /// The time of the best of the other two over that of `mapping`.
+    pub(super) fn best_other_over(
+        &self,
+        workload: Workload,
+        mapping: &str,
+        absorbed: Absorbed,
+    ) -> Option<f64> {
+        let best = self.of_paper(workload, absorbed, mapping)?.into_iter().reduce(f64::min)?;
+        Some(best / self.seconds(workload, mapping, absorbed)?)
+    }
+
+    /// The time of `mapping` over that of the slower of the other two.
+    pub(super) fn over_slowest_other(
+        &self,
+        workload: Workload,
+        mapping: &str,
+        absorbed: Absorbed,
+    ) -> Option<f64> {
+        let slowest = self.of_paper(workload, absorbed, mapping)?.into_iter().reduce(f64::max)?;
+        Some(self.seconds(workload, mapping, absorbed)? / slowest)
+    }
+}

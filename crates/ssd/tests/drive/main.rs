@@ -21,6 +21,7 @@ mod power_cut;
 mod regressions;
 mod setup;
 mod slc_cache;
+mod state;
 mod target;
 mod variation;
 mod virtual_time;

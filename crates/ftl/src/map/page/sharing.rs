@@ -32,6 +32,8 @@ struct Shared {
     owners: [Lpn; 2],
 }
 
+strobe_types::stored! { struct Shared { ppa, owners } }
+
 /// Virtual map and P2L. Memory: 4 bytes per flash unit, 16 per entry.
 #[derive(Clone, Debug)]
 pub(crate) struct Sharing {
@@ -43,6 +45,8 @@ pub(crate) struct Sharing {
     entries: Vec<Option<Shared>>,
     free: Vec<u32>,
 }
+
+strobe_types::state! { Sharing { entries, free } tables { owner } made { units } }
 
 impl Sharing {
     pub(crate) fn new(units: u32, entries: u32) -> Self {

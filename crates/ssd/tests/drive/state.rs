@@ -136,9 +136,9 @@ fn twins(seeds: std::ops::Range<u64>) -> (u32, u32, u32) {
 
 #[test]
 fn drives_of_all_kinds_go_on_as_if_they_had_not_been_saved() {
-    let (drives, busy, timed) = twins(0..120);
+    let (drives, busy, timed) = twins(0..48);
     println!("{drives} drives, {timed} of them with times, {busy} with commands on their way");
-    assert!(drives > 80 && busy > drives / 3 && timed > drives / 3);
+    assert!(drives > 30 && busy > drives / 3 && timed > drives / 3);
 }
 
 #[test]
@@ -151,15 +151,12 @@ fn many_drives_of_all_kinds_go_on_as_if_they_had_not_been_saved() {
 /// Every field, as `Debug` shows it: a field that is saved by nobody shows here, whatever it is good for.
 #[test]
 fn a_loaded_drive_has_every_field_of_the_original() {
-    let mut queue = closed(8);
-    let mut requests = Vec::new();
     macro_rules! compare {
         ($make:expr, $config:expr) => {{
             let config: &DriveConfig = $config;
-            requests.clone_from(&mixed_requests(config.logical_bytes() / 512, UNIT, 3000, 5));
+            let requests = mixed_requests(config.logical_bytes() / 512, UNIT, 3000, 5);
             let mut drive = $make(config);
-            queue = closed(8);
-            strobe_ssd::Device::issue(&mut drive, &requests, &[], &mut queue).expect("runs");
+            strobe_ssd::Device::issue(&mut drive, &requests, &[], &mut closed(8)).expect("runs");
             let bytes = saved(&drive).expect("can be saved");
             let mut loaded = $make(config);
             assert_ne!(format!("{loaded:?}"), format!("{drive:?}"), "a test that shows nothing");
@@ -257,7 +254,7 @@ fn what_is_cut_off_damaged_or_something_else_is_refused() {
     other[8] = 99;
     assert!(refused(&other).contains("format 99"), "{}", refused(&other));
     let mut rng = Prng::new(1);
-    for _ in 0..200 {
+    for _ in 0..60 {
         let length = 12 + rng.below_u64(whole.len() as u64 - 12) as usize;
         let error = refused(&whole[..length]);
         assert!(error.contains("ends"), "{length} bytes: {error}");
@@ -279,7 +276,7 @@ fn states_of_forged_content_do_no_harm() {
     let whole = saved(&*drive).expect("saved");
     let mut rng = Prng::new(2);
     let mut fresh = build(&config, true, 7).expect("valid");
-    for _ in 0..2000 {
+    for _ in 0..500 {
         let mut forged = whole.clone();
         let at = rng.below_u64(forged.len() as u64 - 8) as usize;
         let value = [u64::MAX, 1 << 40, 1 << 20, 255, 0][rng.below(5) as usize];

@@ -17,6 +17,7 @@ mod paper;
 mod power;
 mod result;
 mod schema;
+mod states;
 mod traces;
 mod twin;
 mod words;

@@ -47,6 +47,14 @@ impl<'a> StateReader<'a> {
         usize::try_from(length).map_err(|_| StateError::Short)
     }
 
+    /// Goes to the end, over whatever is left.
+    pub fn skip_rest(&mut self) -> Result<(), StateError> {
+        while !self.is_at_end()? {
+            self.at = self.buffer.len();
+        }
+        Ok(())
+    }
+
     /// Whether all has been read.
     pub fn is_at_end(&mut self) -> Result<bool, StateError> {
         if self.at == self.buffer.len() {

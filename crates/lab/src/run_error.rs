@@ -87,7 +87,9 @@ pub enum RunError {
     )]
     PowerOnImage,
     /// Power cuts are kept in no state.
-    #[error("[power] or --cut with --save-state or --from-state: what a power cut needs is not kept in a state")]
+    #[error(
+        "[power] or --cut with --save-state or --from-state: what a power cut needs is not kept in a state"
+    )]
     PowerOfState,
     /// A series over time that begins before the state.
     #[error(

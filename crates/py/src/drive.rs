@@ -9,20 +9,19 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use strobe_lab::{Experiment, load_drive_table};
-use strobe_nand::{Cause, NandOp};
 use strobe_ssd::{
-    Command, CommandError, CommandKind, Completion, DriveConfig, Hint, HostQueue, Pacing, Range, Simulated, StateFile,
+    Command, CommandError, Completion, DriveConfig, Hint, HostQueue, Pacing, Range, Simulated, StateFile,
     StateHeader, StateReader, Stored, build, build_with, write_state,
 };
 use strobe_types::{Geometry, Lba, Op, Request, SECTOR_BYTES, SimTime};
 use toml::Table;
 
 use crate::arrays::{Requests, kind_named, op_named};
-use crate::errors;
 use crate::experiment::{PyExperiment, table_of, written};
 use crate::score::{Scored, Trouble};
 use crate::table::Table as Out;
 use crate::watch::Watcher;
+use crate::{counts, errors};
 
 /// Requests handed to the drive between two looks at what Python wants.
 const BATCH: usize = 4096;
@@ -69,7 +68,11 @@ impl PyDrive {
     }
 
     /// Works on the drive without the lock of the interpreter, which others may want meanwhile.
-    fn work<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut Inner) -> PyResult<T> + Send) -> PyResult<T> {
+    fn work<T: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&mut Inner) -> PyResult<T> + Send,
+    ) -> PyResult<T> {
         let done = py.detach(|| work(&mut self.lock()));
         self.trouble.raised()?;
         done
@@ -123,7 +126,7 @@ impl PyDrive {
     fn load(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
         let file = StateFile::open(&path).map_err(errors::state_file)?;
         let header = file.header().clone();
-        let (mut now, mut tag) = (SimTime::ZERO, 0);
+        let mut now = SimTime::ZERO;
         let drive = py.detach(|| {
             file.load(&mut |from: &mut StateReader<'_>| {
                 now = SimTime::restored(from)?;
@@ -132,7 +135,7 @@ impl PyDrive {
             })
         });
         let drive = drive.map_err(errors::state_file)?;
-        tag = header.more["tag"].as_u64().unwrap_or(tag);
+        let tag = header.more["tag"].as_u64().unwrap_or(0);
         let inner = Inner { drive, now, tag };
         Ok(Self::of(inner, header.drive, header.timing, header.seed, Trouble::default()))
     }
@@ -143,7 +146,8 @@ impl PyDrive {
             let more = serde_json::json!({ "point": "end", "made_by": {}, "tag": inner.tag });
             let header = StateHeader::new(&self.config, self.timing, self.seed, more);
             written(&path, overwrite, |mut file| {
-                write_state(&mut file, &header, &*inner.drive, &|out| inner.now.store(out)).map_err(errors::state)?;
+                write_state(&mut file, &header, &*inner.drive, &|out| inner.now.store(out))
+                    .map_err(errors::state)?;
                 Ok(((), true))
             })
         })
@@ -225,7 +229,9 @@ impl PyDrive {
             (None, Some(sectors)) => sectors,
             (Some(data), given) => {
                 let whole = data.len() as u64 / SECTOR_BYTES;
-                given.or(u32::try_from(whole).ok()).ok_or_else(|| PyValueError::new_err("that is too much data"))?
+                given
+                    .or(u32::try_from(whole).ok())
+                    .ok_or_else(|| PyValueError::new_err("that is too much data"))?
             }
         };
         let command = Command::Write { range: Range::new(Lba::new(lba), sectors), fua, hint: Hint::None };
@@ -253,7 +259,8 @@ impl PyDrive {
         let bytes = self.work(py, |inner| {
             if !inner.drive.keeps_contents() {
                 let range = Range::new(Lba::new(lba), sectors);
-                inner.now = inner.drive.execute(inner.now, &Command::Read { range }).map_err(errors::command)?;
+                inner.now =
+                    inner.drive.execute(inner.now, &Command::Read { range }).map_err(errors::command)?;
                 return Ok(None);
             }
             let end = lba.checked_add(sectors.into()).filter(|&end| end <= inner.drive.sectors());
@@ -262,7 +269,9 @@ impl PyDrive {
             let mut bytes = vec![0; length];
             let read = match end {
                 Some(_) => inner.drive.read_bytes(inner.now, Lba::new(lba), &mut bytes),
-                None => inner.drive.execute(inner.now, &Command::Read { range: Range::new(Lba::new(lba), sectors) }),
+                None => inner
+                    .drive
+                    .execute(inner.now, &Command::Read { range: Range::new(Lba::new(lba), sectors) }),
             };
             inner.now = read.map_err(errors::command)?;
             Ok(Some(bytes))
@@ -419,50 +428,13 @@ impl PyDrive {
 
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let stats = self.lock().drive.stats();
-        let all = PyDict::new(py);
-        let host = PyDict::new(py);
-        for kind in CommandKind::ALL {
-            let of = PyDict::new(py);
-            of.set_item("commands", stats.host.commands(kind))?;
-            of.set_item("bytes", stats.host.bytes(kind))?;
-            host.set_item(kind.name(), of)?;
-        }
-        all.set_item("host", host)?;
-        all.set_item("units_written", stats.host.units_written)?;
-        let nand = PyDict::new(py);
-        for op in NandOp::ALL {
-            let of = PyDict::new(py);
-            for cause in Cause::ALL {
-                of.set_item(cause.name(), stats.nand.get(op, cause))?;
-            }
-            of.set_item("total", stats.nand.total(op))?;
-            nand.set_item(op.name(), of)?;
-        }
-        all.set_item("nand", nand)?;
-        let gc = PyDict::new(py);
-        gc.set_item("runs", stats.gc.runs)?;
-        gc.set_item("victims", stats.gc.victims)?;
-        gc.set_item("units_moved", stats.gc.units_moved)?;
-        all.set_item("gc", gc)?;
-        all.set_item("read_retries", stats.read_retries)?;
-        Ok(all)
+        counts::stats(py, &stats)
     }
 
     #[pyo3(signature = (op))]
     fn latency<'py>(&self, py: Python<'py>, op: &str) -> PyResult<Bound<'py, PyDict>> {
         let op: Op = op_named(op)?;
-        let inner = self.lock();
-        let latencies = inner.drive.latency().of(op);
-        let (min, max) = latencies.extremes();
-        let all = PyDict::new(py);
-        all.set_item("count", latencies.count())?;
-        all.set_item("min", min)?;
-        all.set_item("mean", latencies.mean())?;
-        all.set_item("max", max)?;
-        for percent in [50.0, 90.0, 99.0, 99.9, 99.99] {
-            all.set_item(format!("p{percent}"), latencies.percentile(percent))?;
-        }
-        Ok(all)
+        counts::latency(py, self.lock().drive.latency().of(op))
     }
 
     #[pyo3(signature = (op))]
@@ -480,13 +452,7 @@ impl PyDrive {
 
     fn wear<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let wear = self.lock().drive.wear();
-        let all = PyDict::new(py);
-        all.set_item("erase_min", wear.erase_min)?;
-        all.set_item("erase_mean", wear.erase_mean)?;
-        all.set_item("erase_max", wear.erase_max)?;
-        all.set_item("erase_stddev", wear.erase_stddev)?;
-        all.set_item("bad_blocks", wear.bad_blocks)?;
-        Ok(all)
+        counts::wear(py, &wear)
     }
 
     fn check(&self, py: Python<'_>) -> PyResult<()> {

@@ -6,10 +6,30 @@ use pyo3::prelude::*;
 use strobe_lab::{ConfigError, RunError};
 use strobe_ssd::{BuildError, CommandError, KeyError, StateError, StateFileError};
 
-create_exception!(strobe, StrobeError, PyException, "What this package raises: the base of all its exceptions.");
-create_exception!(strobe, ConfigurationError, StrobeError, "A configuration is refused; the message names the key and the cure.");
-create_exception!(strobe, BuildError_, StrobeError, "A drive that could not work is refused, with the arithmetic that shows why.");
-create_exception!(strobe, CommandError_, StrobeError, "A drive has refused a command, which has changed nothing.");
+create_exception!(
+    strobe,
+    StrobeError,
+    PyException,
+    "What this package raises: the base of all its exceptions."
+);
+create_exception!(
+    strobe,
+    ConfigurationError,
+    StrobeError,
+    "A configuration is refused; the message names the key and the cure."
+);
+create_exception!(
+    strobe,
+    BuildError_,
+    StrobeError,
+    "A drive that could not work is refused, with the arithmetic that shows why."
+);
+create_exception!(
+    strobe,
+    CommandError_,
+    StrobeError,
+    "A drive has refused a command, which has changed nothing."
+);
 create_exception!(strobe, RunError_, StrobeError, "A run has ended without a result.");
 create_exception!(strobe, StateError_, StrobeError, "A state cannot be saved, or is not one for this drive.");
 
@@ -53,9 +73,10 @@ pub(crate) fn run(error: RunError) -> PyErr {
         RunError::Build(_) => BuildError_::new_err(text),
         RunError::Command(_) => CommandError_::new_err(text),
         RunError::FromState(_) | RunError::Save(_) => StateError_::new_err(text),
-        RunError::Workload(_) | RunError::Job { .. } | RunError::PowerOfState | RunError::IntervalsOfState => {
-            ConfigurationError::new_err(text)
-        }
+        RunError::Workload(_)
+        | RunError::Job { .. }
+        | RunError::PowerOfState
+        | RunError::IntervalsOfState => ConfigurationError::new_err(text),
         _ => RunError_::new_err(text),
     }
 }

@@ -41,7 +41,8 @@ fn set_key(table: &mut Table, set: &str) -> PyResult<()> {
     let (key, value) = set.split_once('=').ok_or_else(wrong)?;
     // What is no value of TOML is a text, as on the command line.
     let value = format!("value = {value}").parse::<Table>().ok().and_then(|mut table| table.remove("value"));
-    let value = value.unwrap_or_else(|| Value::String(set.split_once('=').map_or("", |(_, text)| text).to_owned()));
+    let value =
+        value.unwrap_or_else(|| Value::String(set.split_once('=').map_or("", |(_, text)| text).to_owned()));
     let mut path: Vec<&str> = key.split('.').collect();
     let last = path.pop().ok_or_else(wrong)?;
     let mut at = table;
@@ -188,7 +189,8 @@ pub(crate) fn run_json(
     let result = match (victim, save_state) {
         (Some(function), _) => py.detach(|| {
             let function = Arc::new(function);
-            let make = |geometry: &strobe_types::Geometry| Scored::new(geometry.blocks(), function, trouble.clone());
+            let make =
+                |geometry: &strobe_types::Geometry| Scored::new(geometry.blocks(), function, trouble.clone());
             let drive = build_with(&experiment.drive, experiment.run.timing, experiment.seed, make);
             runner::run_on(experiment, drive.map_err(errors::build)?, &mut watcher).map_err(errors::run)
         }),

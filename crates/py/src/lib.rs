@@ -6,6 +6,7 @@
 //! `python/strobe/_strobe.pyi`, which a test compares with this.
 
 mod arrays;
+mod counts;
 mod drive;
 mod errors;
 mod experiment;

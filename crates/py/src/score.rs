@@ -68,7 +68,8 @@ impl Scored {
 
     fn asked(&self, numbers: &[u32], view: &BlockView<'_>) -> PyResult<usize> {
         let of = |what: &dyn Fn(&Block) -> u64| -> ArrayRef {
-            let values: Vec<u64> = numbers.iter().map(|&number| what(&self.blocks[number as usize])).collect();
+            let values: Vec<u64> =
+                numbers.iter().map(|&number| what(&self.blocks[number as usize])).collect();
             Arc::new(UInt64Array::from(values))
         };
         let tick = view.tick();
@@ -91,12 +92,14 @@ impl Scored {
             let scores = match &array[..] {
                 [scores] if scores.len() == numbers.len() => scores.clone(),
                 _ => {
-                    let text = format!("the victim function must return {} scores, one for each row", numbers.len());
+                    let text =
+                        format!("the victim function must return {} scores, one for each row", numbers.len());
                     return Err(PyValueError::new_err(text));
                 }
             };
-            let scores = float_scores(&scores)
-                .ok_or_else(|| PyValueError::new_err(format!("scores of type {}; float64 is wanted", scores.data_type())))?;
+            let scores = float_scores(&scores).ok_or_else(|| {
+                PyValueError::new_err(format!("scores of type {}; float64 is wanted", scores.data_type()))
+            })?;
             let best = scores.iter().enumerate().filter(|(_, score)| !score.is_nan());
             let best = best.reduce(|best, other| if other.1 > best.1 { other } else { best });
             best.map(|(at, _)| at).ok_or_else(|| PyValueError::new_err("all scores are NaN"))
@@ -147,7 +150,8 @@ impl VictimPolicy for Scored {
             return None;
         }
         // Once something is wrong the run is on its way to its end, and any good choice will do until then.
-        let fewest = || (0..numbers.len()).min_by_key(|&at| view.valid(BlockId::new(numbers[at]))).unwrap_or(0);
+        let fewest =
+            || (0..numbers.len()).min_by_key(|&at| view.valid(BlockId::new(numbers[at]))).unwrap_or(0);
         let at = match self.trouble.is_there() {
             true => fewest(),
             false => self.asked(&numbers, view).unwrap_or_else(|error| {

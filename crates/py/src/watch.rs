@@ -15,7 +15,10 @@ const EVERY: Duration = Duration::from_millis(50);
 pub(crate) struct Watcher {
     progress: Option<Py<PyAny>>,
     trouble: Trouble,
-    #[allow(clippy::disallowed_types, reason = "how often a person is told depends on the clock on the wall")]
+    #[allow(
+        clippy::disallowed_types,
+        reason = "how often a person is told depends on the clock on the wall"
+    )]
     asked: std::time::Instant,
 }
 

@@ -45,7 +45,13 @@ pub struct StateHeader {
 impl StateHeader {
     /// That of a drive built like this, now.
     pub fn new(drive: &DriveConfig, timing: bool, seed: u64, more: Value) -> Self {
-        Self { strobe_version: env!("CARGO_PKG_VERSION").to_owned(), drive: drive.clone(), timing, seed, more }
+        Self {
+            strobe_version: env!("CARGO_PKG_VERSION").to_owned(),
+            drive: drive.clone(),
+            timing,
+            seed,
+            more,
+        }
     }
 
     /// Keys in which the drive of the state is another than one built like this, with both values, in words.
@@ -80,7 +86,9 @@ pub enum StateProblem {
     #[error("that is no state of a drive (strobe run --save-state makes them)")]
     NoState,
     /// It was written by another version.
-    #[error("the state was saved by strobe {theirs} in format {format}, this is strobe {ours} with format {VERSION}; save it again with this one")]
+    #[error(
+        "the state was saved by strobe {theirs} in format {format}, this is strobe {ours} with format {VERSION}; save it again with this one"
+    )]
     Version {
         /// Version of the program that wrote it, if it is known.
         theirs: String,
@@ -153,7 +161,8 @@ impl StateFile {
         if format != VERSION {
             return Err(StateProblem::Version { theirs: "of another version".to_owned(), format, ours });
         }
-        let mut frames = FrameReader { input, number: 0, at: MAGIC.len() as u64 + 4, content: Vec::new(), given: 0 };
+        let mut frames =
+            FrameReader { input, number: 0, at: MAGIC.len() as u64 + 4, content: Vec::new(), given: 0 };
         let mut length = [0; 8];
         frames.read_exact(&mut length)?;
         let length = u64::from_le_bytes(length);
@@ -168,8 +177,9 @@ impl StateFile {
             let theirs = value["strobe_version"].as_str().unwrap_or("of an unknown version").to_owned();
             return Err(StateProblem::Version { theirs, format, ours });
         }
-        let header = StateHeader::deserialize(value)
-            .map_err(|error| StateProblem::Unlike(format!("its header is not one of this program: {error}")))?;
+        let header = StateHeader::deserialize(value).map_err(|error| {
+            StateProblem::Unlike(format!("its header is not one of this program: {error}"))
+        })?;
         Ok(Self { path: path.to_owned(), header, frames, bytes })
     }
 
@@ -250,7 +260,12 @@ fn compare(key: &str, was: &Value, is: &Value, found: &mut Vec<String>) {
         let more = ours.keys().filter(|&name| !theirs.contains_key(name));
         for name in theirs.keys().chain(more) {
             let key = if key.is_empty() { name.clone() } else { format!("{key}.{name}") };
-            compare(&key, theirs.get(name).unwrap_or(&Value::Null), ours.get(name).unwrap_or(&Value::Null), found);
+            compare(
+                &key,
+                theirs.get(name).unwrap_or(&Value::Null),
+                ours.get(name).unwrap_or(&Value::Null),
+                found,
+            );
         }
     } else if was != is {
         let said = |value: &Value| if value.is_null() { "not given".to_owned() } else { value.to_string() };

@@ -31,7 +31,7 @@ pub use packed::PackedPpa;
 pub use prefetch::prefetch_write;
 pub use prng::{Prng, scatter};
 pub use request::{Op, Request};
+pub use state::{State, StateError, StateReader, StateWriter, Stored};
 #[doc(hidden)]
 pub use state::{load_part, save_part};
-pub use state::{State, StateError, StateReader, StateWriter, Stored};
 pub use time::SimTime;

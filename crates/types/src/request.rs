@@ -42,4 +42,3 @@ impl Request {
 
 crate::stored! { enum Op { 0 Read, 1 Write, 2 Trim, 3 Flush } }
 crate::stored! { struct Request { lba, sectors, op } }
-

@@ -18,7 +18,10 @@ fn experiments() -> Vec<(&'static str, String)> {
         ("counting", page.replace("warmup", "timing = false\nwarmup")),
         (
             "a generator that trims, flushes and remembers",
-            page.replace("\"uniform\"", "\"sequential\"\ntrim_fraction = 0.1\nflush_every = 7\nqueue_depth = 6"),
+            page.replace(
+                "\"uniform\"",
+                "\"sequential\"\ntrim_fraction = 0.1\nflush_every = 7\nqueue_depth = 6",
+            ),
         ),
         ("nothing but preconditioning", page.replace("warmup = \"2x\"", "precondition = \"3x\"")),
         ("rounds until it is steady", page.replace("warmup = \"2x\"", "until_steady = \"waf\"")),
@@ -37,7 +40,13 @@ fn experiments() -> Vec<(&'static str, String)> {
                  [run]\nprecondition = \"1x\"\nmeasure = \"500ms\"\ninterval = \"50ms\"\n"
             ),
         ),
-        ("caches", set(&page, "[drive.controller]\nwrite_buffer_bytes = 32768\n[drive.controller.nvram]\nbytes = 16384\n")),
+        (
+            "caches",
+            set(
+                &page,
+                "[drive.controller]\nwrite_buffer_bytes = 32768\n[drive.controller.nvram]\nbytes = 16384\n",
+            ),
+        ),
     ]
 }
 
@@ -52,7 +61,8 @@ fn a_run_from_a_state_gives_the_bytes_of_the_run_that_saved_it() {
         // And a state that is saved by a run from it is the same state.
         assert_eq!(run(&folder, &["--from-state", "warm", "--save-state", "end", "--save-at", "end"]), plain);
         let longer = ["--set", "run.measure=6x"];
-        let [forked, whole] = [&["--from-state", "warm"][..], &[]].map(|from| run(&folder, &[&longer, from].concat()));
+        let [forked, whole] =
+            [&["--from-state", "warm"][..], &[]].map(|from| run(&folder, &[&longer, from].concat()));
         assert_eq!(forked, whole, "{name}: a longer measurement");
     }
 }
@@ -63,7 +73,8 @@ fn what_the_warm_up_does_not_depend_on_may_differ_and_nothing_else() {
     folder.write("exp.toml", TINY.replace("warmup = \"2x\"", "precondition = \"3x\""));
     run(&folder, &["--save-state", "cold"]);
     let other = ["--set", "workload.kind=zipf", "--set", "workload.rate_iops=500", "--set", "run.warmup=1x"];
-    let [forked, whole] = [&["--from-state", "cold"][..], &[]].map(|from| run(&folder, &[&other, from].concat()));
+    let [forked, whole] =
+        [&["--from-state", "cold"][..], &[]].map(|from| run(&folder, &[&other, from].concat()));
     assert_eq!(forked, whole);
 
     folder.write("exp.toml", TINY);
@@ -84,7 +95,8 @@ fn a_drive_that_has_been_used_takes_any_workload_and_seed() {
     let folder = Folder::new();
     folder.write("exp.toml", TINY);
     run(&folder, &["--save-state", "used", "--save-at", "end"]);
-    let other = ["--from-state", "used", "--seed", "9", "--set", "workload.kind=zipf", "--set", "run.warmup=0"];
+    let other =
+        ["--from-state", "used", "--seed", "9", "--set", "workload.kind=zipf", "--set", "run.warmup=0"];
     let once = run(&folder, &other);
     assert_eq!(run(&folder, &other), once);
     let result: serde_json::Value = serde_json::from_str(&once).expect("JSON");
@@ -124,7 +136,16 @@ fn files_that_are_no_states_and_requests_that_make_no_sense_are_refused() {
     refused(&["--save-state", "s", "--save-at", "start"], &["--save-at", "warm-up"]);
     refused(&["--save-at", "end"], &["--save-state"]);
     refused(&["--save-state", "s", "--image", "i"], &["--image"]);
-    let cut = ["--cut", "50", "--set", "drive.ftl.durable_map=true", "--set", "drive.nand.data=stamp", "--save-state", "s"];
+    let cut = [
+        "--cut",
+        "50",
+        "--set",
+        "drive.ftl.durable_map=true",
+        "--set",
+        "drive.nand.data=stamp",
+        "--save-state",
+        "s",
+    ];
     refused(&cut, &["--save-state", "power"]);
     refused(&["--save-state", "s", "--set", "run.interval=10ms"], &["run.interval", "run.precondition"]);
     assert!(!folder.path().join("s").exists());

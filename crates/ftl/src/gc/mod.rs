@@ -132,10 +132,7 @@ macro_rules! by_state {
             strobe_types::State::save_state(self, out);
         }
 
-        fn load(
-            &mut self,
-            from: &mut strobe_types::StateReader<'_>,
-        ) -> Result<(), strobe_types::StateError> {
+        fn load(&mut self, from: &mut strobe_types::StateReader<'_>) -> Result<(), strobe_types::StateError> {
             strobe_types::State::load_state(self, from)
         }
     };

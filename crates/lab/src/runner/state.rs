@@ -105,7 +105,8 @@ pub(super) fn check_states(experiment: &Experiment, states: &States<'_>) -> Resu
     }
     let holds_jobs = Point::before_measuring(experiment) == Point::WarmUp && experiment.has_jobs();
     let saves_jobs = holds_jobs && states.save.as_ref().is_some_and(|save| save.at == SaveAt::WarmUp);
-    let loads_jobs = holds_jobs && states.from.as_ref().is_some_and(|file| point_of(file) == Some(Point::WarmUp));
+    let loads_jobs =
+        holds_jobs && states.from.as_ref().is_some_and(|file| point_of(file) == Some(Point::WarmUp));
     if experiment.run.interval.is_some() && (saves_jobs || loads_jobs) {
         return Err(RunError::IntervalsOfState);
     }

@@ -9,8 +9,20 @@ use super::flight::Flight;
 
 impl<F: MappingScheme + State> State for Drive<F> {
     fn save_state(&self, out: &mut StateWriter<'_>) {
-        let Self { ftl, geometry: _, controller, nvram, buffer, write_cache, limits: _, drive_sectors: _, .. } = self;
-        let Self { host, stalls, latency, is_timed: _, idle_after_ns: _, stamp, units, read, flights, .. } = self;
+        let Self {
+            ftl,
+            geometry: _,
+            controller,
+            nvram,
+            buffer,
+            write_cache,
+            limits: _,
+            drive_sectors: _,
+            ..
+        } = self;
+        let Self {
+            host, stalls, latency, is_timed: _, idle_after_ns: _, stamp, units, read, flights, ..
+        } = self;
         let Self { events, batches, power, witness, before, .. } = self;
         if power.is_some() || witness.is_some() {
             return out.refuse("power is to be cut, and what that needs is not kept in a file");
@@ -50,14 +62,17 @@ impl<F: MappingScheme + State> State for Drive<F> {
 
 impl<P: Payload> Stored for Flight<P> {
     fn store(&self, out: &mut StateWriter<'_>) {
-        let Self { tag, issued, kind, work, result, rest, ready, done, youngest, seen, stalled, has_begun } = self;
+        let Self { tag, issued, kind, work, result, rest, ready, done, youngest, seen, stalled, has_begun } =
+            self;
         tag.store(out);
         issued.store(out);
         kind.store(out);
         work.store(out);
         match result {
             Ok(bytes) => bytes.store(out),
-            Err(_) => out.refuse("it has refused a command and not said so yet; let time pass (advance) first"),
+            Err(_) => {
+                out.refuse("it has refused a command and not said so yet; let time pass (advance) first")
+            }
         }
         rest.store(out);
         (*ready, *done).store(out);

@@ -11,9 +11,7 @@ use strobe_ssd::{
 use strobe_types::{Lba, Prng, SimTime, State};
 
 use crate::cut_in_time::drives::{Kind, any_drive};
-use crate::setup::{
-    T0, buffered, cached, closed, config, counting, mixed_requests, shaped, timed, UNIT,
-};
+use crate::setup::{T0, UNIT, buffered, cached, closed, config, counting, mixed_requests, shaped, timed};
 
 fn saved(drive: &dyn Simulated) -> Result<Vec<u8>, StateError> {
     let mut bytes = Vec::new();
@@ -34,7 +32,8 @@ fn load(drive: &mut dyn Simulated, mut bytes: &[u8]) -> Result<(), StateError> {
 fn any(rng: &mut Prng) -> Option<(DriveConfig, bool, u64)> {
     let kind = [Kind::Page, Kind::Page, Kind::Slc, Kind::Block][rng.below(4) as usize];
     let (mut config, _) = any_drive(kind, rng)?;
-    config.nand.data = [DataMode::None, DataMode::None, DataMode::Stamp, DataMode::Bytes][rng.below(4) as usize];
+    config.nand.data =
+        [DataMode::None, DataMode::None, DataMode::Stamp, DataMode::Bytes][rng.below(4) as usize];
     config.ftl.durable_map &= rng.below(2) == 0;
     if kind != Kind::Block {
         let formulas = ["age * (1-u) / (1+u)^2", "(1-u) * age_newest / (1 + erase_count)"];
@@ -114,7 +113,11 @@ fn twins(seeds: std::ops::Range<u64>) -> (u32, u32, u32) {
             (drives + 1, busy + u32::from(original.outstanding() > 0), timed + u32::from(timing));
         let mut loaded = build(&config, timing, drive_seed).expect("built before");
         load(&mut *loaded, &bytes).unwrap_or_else(|error| panic!("{error}: {}", what()));
-        assert!(saved(&*loaded).expect("was saved before") == bytes, "not the state that was loaded: {}", what());
+        assert!(
+            saved(&*loaded).expect("was saved before") == bytes,
+            "not the state that was loaded: {}",
+            what()
+        );
         let mut fork = original.freeze();
         let futures = [&mut original, &mut fork, &mut loaded].map(|drive| {
             let mut host = host.again();
@@ -160,7 +163,8 @@ fn a_loaded_drive_has_every_field_of_the_original() {
             let bytes = saved(&drive).expect("can be saved");
             let mut loaded = $make(config);
             assert_ne!(format!("{loaded:?}"), format!("{drive:?}"), "a test that shows nothing");
-            State::load_state(&mut loaded, &mut StateReader::new(&mut &bytes[..], bytes.len() as u64)).expect("fits");
+            State::load_state(&mut loaded, &mut StateReader::new(&mut &bytes[..], bytes.len() as u64))
+                .expect("fits");
             let (loaded, drive) = (fields(&format!("{loaded:?}")), fields(&format!("{drive:?}")));
             assert_eq!(loaded.len(), drive.len());
             for (at, (loaded, drive)) in loaded.iter().zip(&drive).enumerate() {
@@ -226,13 +230,20 @@ fn another_drive_is_refused_with_the_keys_that_differ() {
     let (mut config, _) = in_a_file(&path);
     config.preset = Some("its-name".to_owned());
     let expect = |config: &DriveConfig, timing| {
-        StateFile::open(&path).expect("it is a state").expect_drive(config, timing).map_err(|error| error.to_string())
+        StateFile::open(&path)
+            .expect("it is a state")
+            .expect_drive(config, timing)
+            .map_err(|error| error.to_string())
     };
     expect(&config, true).expect("its name makes no difference");
     config.ftl.gc.victim = "fifo".to_owned();
     config.nand.erase_ns += 1;
     let error = expect(&config, false).expect_err("three keys differ");
-    for key in ["drive.ftl.gc.victim is \"greedy\" in the state, \"fifo\" is asked for", "drive.nand.erase_ns", "run.timing"] {
+    for key in [
+        "drive.ftl.gc.victim is \"greedy\" in the state, \"fifo\" is asked for",
+        "drive.nand.erase_ns",
+        "run.timing",
+    ] {
         assert!(error.contains(key), "{error}");
     }
     assert_eq!(error.matches(" is asked for").count(), 3, "{error}");

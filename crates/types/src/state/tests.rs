@@ -86,7 +86,8 @@ fn whatever_is_cut_off_or_changed_gives_an_error_or_another_value_but_no_panic()
 
 #[test]
 fn heaps_and_maps_keep_their_order() {
-    let mut heap: BinaryHeap<Reverse<(u64, u32)>> = (0..100).map(|n| Reverse((n * 37 % 101, n as u32))).collect();
+    let mut heap: BinaryHeap<Reverse<(u64, u32)>> =
+        (0..100).map(|n| Reverse((n * 37 % 101, n as u32))).collect();
     heap.pop();
     let map: BTreeMap<u32, u128> = (0..50).map(|n| (n * 7, u128::MAX - u128::from(n))).collect();
     let bytes = saved(&heap);

@@ -8,8 +8,11 @@ use crate::gc::VictimPolicy;
 
 impl<N: Nand + State, V: VictimPolicy> State for PageMap<N, V> {
     fn save_state(&self, out: &mut StateWriter<'_>) {
-        let Self { config: _, nand, map, store, blocks, streams, roles: _, policy, rng, heat, leveler, .. } = self;
-        let Self { min_free_blocks, tick, sequence, stats, background, patrol, slc, is_free_first, .. } = self;
+        let Self {
+            config: _, nand, map, store, blocks, streams, roles: _, policy, rng, heat, leveler, ..
+        } = self;
+        let Self { min_free_blocks, tick, sequence, stats, background, patrol, slc, is_free_first, .. } =
+            self;
         let Self { end_of_life, scratch, whens, .. } = self;
         // What is between two calls: nothing that anybody looks at.
         let Scratch { victims: _, units: _, keyed: _, chunk: _ } = scratch;

@@ -225,7 +225,9 @@ strobe_types::stored! { struct Think { ns, blocks, issued, is_due, until } }
 impl State for Job {
     fn save_state(&self, out: &mut StateWriter<'_>) {
         // Nothing is in the record before the measured window begins.
-        let Self { requests, depth: _, outstanding, rate_iops: _, pace: _, delay_ns: _, runtime_ns: _, .. } = self;
+        let Self {
+            requests, depth: _, outstanding, rate_iops: _, pace: _, delay_ns: _, runtime_ns: _, ..
+        } = self;
         let Self { gaps: _, arrivals, arrival, begin, end, think, record: _, .. } = self;
         requests.save_state(out);
         outstanding.store(out);

@@ -99,7 +99,7 @@ pub enum RunError {
     IntervalsOfState,
     /// A state cannot be loaded.
     #[error("--from-state {0}")]
-    FromState(#[from] strobe_ssd::StateFileError),
+    FromState(Box<strobe_ssd::StateFileError>),
     /// A state cannot be saved.
     #[error("--save-state: {0}")]
     Save(strobe_ssd::StateError),
@@ -123,6 +123,12 @@ pub enum RunError {
     /// The whole-state checker found a broken invariant.
     #[error("{0}; this is a bug in Strobe, please report it with the experiment file and the seed")]
     Check(#[from] strobe_ftl::CheckError),
+}
+
+impl From<strobe_ssd::StateFileError> for RunError {
+    fn from(error: strobe_ssd::StateFileError) -> Self {
+        RunError::FromState(Box::new(error))
+    }
 }
 
 const GIB: f64 = (1u64 << 30) as f64;

@@ -4,7 +4,7 @@ use pyo3::create_exception;
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use strobe_lab::{ConfigError, RunError};
-use strobe_ssd::{BuildError, CommandError, KeyError, StateError, StateFileError};
+use strobe_ssd::{BuildError, CommandError, StateError, StateFileError};
 
 create_exception!(
     strobe,
@@ -44,10 +44,6 @@ pub(crate) fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
 }
 
 pub(crate) fn config(error: ConfigError) -> PyErr {
-    ConfigurationError::new_err(error.to_string())
-}
-
-pub(crate) fn key(error: KeyError) -> PyErr {
     ConfigurationError::new_err(error.to_string())
 }
 

@@ -53,7 +53,7 @@ def test_refusals_change_nothing_and_say_why():
         drive.run("write", np.zeros(3, np.uint64), np.full(4, 8, np.uint32))
     with pytest.raises(ValueError, match="the ops are"):
         drive.run("wirte", 0, 8)
-    with pytest.raises(TypeError, match="float64"):
+    with pytest.raises(TypeError, match="Float64"):
         drive.run("write", np.zeros(3), 8)
     with pytest.raises(ValueError, match="negative lba"):
         drive.run("write", np.array([0, -1]), 8)

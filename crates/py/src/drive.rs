@@ -8,16 +8,15 @@ use arrow_array::{ArrayRef, StringArray, UInt64Array};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
-use strobe_lab::{Experiment, load_drive_table};
 use strobe_ssd::{
     Command, CommandError, Completion, DriveConfig, Hint, HostQueue, Pacing, Range, Simulated, StateFile,
     StateHeader, StateReader, Stored, build, build_with, write_state,
 };
 use strobe_types::{Geometry, Lba, Op, Request, SECTOR_BYTES, SimTime};
-use toml::Table;
 
 use crate::arrays::{Requests, kind_named, op_named};
 use crate::experiment::{PyExperiment, table_of, written};
+use crate::listing::{drive_config, preset_config};
 use crate::score::{Scored, Trouble};
 use crate::table::Table as Out;
 use crate::watch::Watcher;
@@ -49,13 +48,10 @@ fn config_of(given: &Bound<'_, PyAny>) -> PyResult<DriveConfig> {
     if let Ok(experiment) = given.extract::<PyExperiment>() {
         return Ok(experiment.experiment.drive);
     }
-    let keys = match given.extract::<String>() {
-        Ok(name) => load_drive_table(&name).map_err(errors::config)?,
-        Err(_) => table_of(given)?,
-    };
-    let table = Table::from_iter([("drive".to_owned(), keys.into())]);
-    let experiment = Experiment::from_table(table, &[], std::path::Path::new("")).map_err(errors::config)?;
-    Ok(experiment.drive)
+    match given.extract::<String>() {
+        Ok(name) => preset_config(&name),
+        Err(_) => drive_config(table_of(given)?),
+    }
 }
 
 impl PyDrive {
@@ -100,7 +96,7 @@ impl PyDrive {
     ) -> PyResult<Self> {
         let mut config = match config {
             Some(config) => config_of(config)?,
-            None => config_of(pyo3::types::PyString::new(py, strobe_ssd::presets::DEFAULT).as_any())?,
+            None => preset_config(strobe_ssd::presets::DEFAULT)?,
         };
         let trouble = Trouble::default();
         let mut function = None;
@@ -408,7 +404,7 @@ impl PyDrive {
                 }
                 let issued = inner.drive.issue(&batch, &arrivals, &mut queue);
                 let issued = issued.map_err(|(at, error)| {
-                    errors::CommandError_::new_err(format!("request {}: {error}", next + at))
+                    errors::raised::CommandError::new_err(format!("request {}: {error}", next + at))
                 });
                 result = issued.and(result);
                 if watcher.look(None) == ControlFlow::Break(()) {
@@ -457,7 +453,7 @@ impl PyDrive {
 
     fn check(&self, py: Python<'_>) -> PyResult<()> {
         self.work(py, |inner| {
-            inner.drive.check().map_err(|error| errors::StrobeError::new_err(error.to_string()))
+            inner.drive.check().map_err(|error| errors::raised::StrobeError::new_err(error.to_string()))
         })
     }
 

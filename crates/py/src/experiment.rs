@@ -37,7 +37,7 @@ impl PyExperiment {
 
 /// Puts `key.path=value` into a table that takes it: it was checked as a whole before.
 fn set_key(table: &mut Table, set: &str) -> PyResult<()> {
-    let wrong = || errors::ConfigurationError::new_err(format!("{set:?}: KEY.PATH=VALUE is wanted"));
+    let wrong = || errors::raised::ConfigError::new_err(format!("{set:?}: KEY.PATH=VALUE is wanted"));
     let (key, value) = set.split_once('=').ok_or_else(wrong)?;
     // What is no value of TOML is a text, as on the command line.
     let value = format!("value = {value}").parse::<Table>().ok().and_then(|mut table| table.remove("value"));
@@ -63,7 +63,7 @@ pub(crate) fn table_of(given: &Bound<'_, PyAny>) -> PyResult<Table> {
         });
     }
     let json = given.py().import("json")?.call_method1("dumps", (given,))?.extract::<String>()?;
-    let wrong = |error: &dyn std::fmt::Display| errors::ConfigurationError::new_err(error.to_string());
+    let wrong = |error: &dyn std::fmt::Display| errors::raised::ConfigError::new_err(error.to_string());
     let value: serde_json::Value = serde_json::from_str(&json).map_err(|error| wrong(&error))?;
     match Value::try_from(without_null(value)) {
         Ok(Value::Table(table)) => Ok(table),
@@ -178,11 +178,11 @@ pub(crate) fn run_json(
     let mut watcher = Watcher::new(progress, trouble.clone());
     let at = SaveAt::ALL.into_iter().find(|at| at.name() == save_at).ok_or_else(|| {
         let names = SaveAt::ALL.map(SaveAt::name).join(", ");
-        errors::ConfigurationError::new_err(format!("save_at={save_at:?}; allowed are {names}"))
+        errors::raised::ConfigError::new_err(format!("save_at={save_at:?}; allowed are {names}"))
     })?;
     if victim.is_some() && (from_state.is_some() || save_state.is_some()) {
         let text = "from_state or save_state with a victim function: what a function remembers is not kept in a state";
-        return Err(errors::ConfigurationError::new_err(text));
+        return Err(errors::raised::ConfigError::new_err(text));
     }
     let from = from_state.map(|path| StateFile::open(&path)).transpose().map_err(errors::state_file)?;
     let experiment = &experiment.experiment;

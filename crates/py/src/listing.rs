@@ -1,9 +1,12 @@
 //! What there is: presets, policies.
 
+use std::path::Path;
+
 use pyo3::prelude::*;
-use strobe_lab::load_drive_table;
-use strobe_ssd::{MAPPINGS, POLICIES, presets};
+use strobe_lab::{Experiment, load_drive_table};
+use strobe_ssd::{DriveConfig, MAPPINGS, POLICIES, presets};
 use strobe_types::Op;
+use toml::Table;
 
 use crate::errors;
 
@@ -13,11 +16,24 @@ fn presets_() -> Vec<(&'static str, &'static str)> {
     presets::PRESETS.iter().map(|preset| (preset.name, preset.summary)).collect()
 }
 
-/// The keys of a preset, as JSON.
+/// All keys of a preset, or of a drive in a file, as JSON.
 #[pyfunction]
 fn _preset_json(name: &str) -> PyResult<String> {
-    let table = load_drive_table(name).map_err(errors::config)?;
-    Ok(serde_json::to_string(&table).expect("a preset is plain data"))
+    let config = preset_config(name)?;
+    Ok(serde_json::to_string(&config).expect("a configuration is plain data"))
+}
+
+/// The drive of a preset or a file.
+pub(crate) fn preset_config(name: &str) -> PyResult<DriveConfig> {
+    drive_config(load_drive_table(name).map_err(errors::config)?)
+}
+
+/// The drive with these keys, checked.
+pub(crate) fn drive_config(keys: Table) -> PyResult<DriveConfig> {
+    let table = Table::from_iter([("drive".to_owned(), keys.into())]);
+    Experiment::from_table(table, &[], Path::new(""))
+        .map(|experiment| experiment.drive)
+        .map_err(errors::config)
 }
 
 /// Victim policies: name, and what they pick.

@@ -23,7 +23,9 @@ impl Table {
     /// The table of these columns, all of one length.
     pub(crate) fn new(columns: Vec<(&str, ArrayRef)>) -> PyResult<Self> {
         let batch = RecordBatch::try_from_iter(columns);
-        batch.map(|batch| Self { batch }).map_err(|error| errors::StrobeError::new_err(error.to_string()))
+        batch
+            .map(|batch| Self { batch })
+            .map_err(|error| errors::raised::StrobeError::new_err(error.to_string()))
     }
 
     fn column(&self, name: &str) -> PyResult<&ArrayRef> {

@@ -20,7 +20,7 @@ use crate::config::DriveConfig;
 use crate::device::Simulated;
 
 const MAGIC: &[u8; 8] = b"strobe\xf0S";
-/// Raised with every change of what is in a state: a test in `tests/state` notices those.
+/// Raised with every change of what is in a state.
 const VERSION: u32 = 1;
 /// Most content of a frame.
 const FRAME_BYTES: usize = 1 << 20;
@@ -347,7 +347,8 @@ impl<R: Read> FrameReader<R> {
 
 impl<R: Read> Read for FrameReader<R> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        if self.given == self.content.len() {
+        let is_at_end = self.number > 0 && self.content.is_empty();
+        if self.given == self.content.len() && !is_at_end {
             self.next_frame()?;
         }
         let count = out.len().min(self.content.len() - self.given);

@@ -155,7 +155,7 @@ fn files_that_are_no_states_and_requests_that_make_no_sense_are_refused() {
 fn a_run_that_ends_before_its_state_leaves_what_was_there() {
     let folder = Folder::new();
     folder.write("exp.toml", TINY).write("state", "precious");
-    let wear = ["--set", "drive.nand.endurance_pe=3", "--save-state", "state"];
+    let wear = ["--set", "drive.nand.endurance_pe=2", "--set", "run.warmup=50x", "--save-state", "state"];
     let ended = folder.strobe(&[&["run", "exp.toml", "--quiet"], &wear[..]].concat());
     assert_eq!(ended.code, 1, "{ended:?}");
     assert!(ended.err.contains("no state was saved"), "{ended:?}");

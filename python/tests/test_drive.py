@@ -57,7 +57,7 @@ def test_refusals_change_nothing_and_say_why():
         drive.run("write", np.zeros(3), 8)
     with pytest.raises(ValueError, match="negative lba"):
         drive.run("write", np.array([0, -1]), 8)
-    with pytest.raises(strobe.ConfigError, match="did you mean greedy"):
+    with pytest.raises(strobe.BuildError, match="unknown variable gredy"):
         small(victim="gredy")
     with pytest.raises(strobe.BuildError):
         strobe.Drive({**SMALL, "ftl": {"logical_pages": 64 * 256}})

@@ -62,11 +62,14 @@ def run(suite):
 
 def main():
     linux = "--linux" in sys.argv
-    suites = test_programs(["--package=strobe-cli", "--test=linux", "--test=linux_crash"] if linux else ["--workspace"])
+    # What has no tests of Rust's own is compiled for those of Python.
+    all_crates = ["--workspace", "--exclude=strobe-py"]
+    suites = test_programs(["--package=strobe-cli", "--test=linux", "--test=linux_crash"] if linux else all_crates)
     if linux:
         suites = [(name, command + ["--nocapture"], folder) for name, command, folder in suites]
     else:
-        suites.insert(0, ("documentation", cargo("test", "--quiet", "--workspace", "--doc"), "."))
+        suites.insert(0, ("documentation", cargo("test", "--quiet", *all_crates, "--doc"), "."))
+        suites.insert(0, ("python", [sys.executable, "scripts/python.py"], "."))
     # A suite uses all processors until its last long test; then the next one has them. Guests are many already.
     pool = concurrent.futures.ThreadPoolExecutor(1 if linux else os.cpu_count())
     totals, all_reasons = [0, 0, 0, 0], []

@@ -11,6 +11,8 @@ pub(crate) struct Firmware {
     free: When,
 }
 
+strobe_types::stored! { struct Firmware { free } }
+
 impl Firmware {
     /// With nothing to do.
     pub(crate) const IDLE: Self = Self { free: When::START };

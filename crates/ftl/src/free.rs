@@ -30,6 +30,8 @@ pub(crate) struct FreePool {
     arrivals: u64,
 }
 
+strobe_types::stored! { struct FreePool { planes, count, arrivals } }
+
 /// The erased blocks of one plane. Both forms give what is wanted; they differ in what is a scan.
 #[derive(Clone, Debug)]
 enum Plane {
@@ -40,6 +42,8 @@ enum Plane {
     /// then it is never wanted.
     ByWear(BTreeSet<(u32, u64, BlockId)>),
 }
+
+strobe_types::stored! { enum Plane { 0 Queue(blocks), 1 ByWear(blocks) } }
 
 impl Plane {
     fn len(&self) -> usize {

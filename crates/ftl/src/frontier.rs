@@ -12,6 +12,8 @@ struct Lane {
     end: u32,
 }
 
+strobe_types::stored! { struct Lane { plane, next, end } }
+
 /// The lanes on the planes of one die.
 #[derive(Clone, Copy, Debug)]
 struct Row {
@@ -20,6 +22,8 @@ struct Row {
     /// The die of the block that was open last on the first of them.
     die: u32,
 }
+
+strobe_types::stored! { struct Row { open, die } }
 
 /// A stream of writes: pages that belong together, striped over one open block per lane.
 ///
@@ -40,6 +44,8 @@ pub(crate) struct Frontier {
     /// Pages of the blocks that it opens.
     pages_per_block: u32,
 }
+
+strobe_types::stored! { struct Frontier { current, lanes, turn, step, rows, room, pages_per_block } }
 
 impl Frontier {
     /// A stream without an open block. `by_die`: the planes of a die come one behind the other, then

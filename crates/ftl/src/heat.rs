@@ -12,6 +12,8 @@ pub(crate) struct HeatTable {
     last_write: Vec<u64>,
 }
 
+strobe_types::state! { HeatTable {} tables { updates, last_write } made { measure } }
+
 impl HeatTable {
     pub(crate) fn new(measure: Temperature, logical_units: u32) -> Self {
         let units = logical_units as usize;

@@ -209,3 +209,5 @@ pub trait Recoverable: MappingScheme<Nand: PowerCuts> + Sized {
     /// flash. Counters of what the scheme has done go on.
     fn recover(self, now: SimTime, nand: Self::Nand) -> Result<(Self, Recovery), RecoveryError>;
 }
+
+strobe_types::stored! { enum FtlError { 0 EndOfLife { bad_blocks, room_units, logical_units }, 1 NoProgress(victims), 2 OutOfBlocks, 3 MapWornOut } }

@@ -110,6 +110,8 @@ pub struct FtlStats {
     pub bad_block_host_writes: Vec<u64>,
 }
 
+strobe_types::stored! { struct FtlStats { host_units_written, gc, copies, merges, translation, slc, bad_block_host_writes } }
+
 impl FtlStats {
     /// Counts on from `before`, the same drive's numbers before a power cut.
     pub(crate) fn continue_from(&mut self, before: Self) {

@@ -8,6 +8,8 @@ pub(crate) struct Validity {
     words: Vec<u64>,
 }
 
+strobe_types::state! { Validity {} tables { words } }
+
 impl Validity {
     pub(crate) fn new(units: u32) -> Self {
         Self { words: vec![0; (units as usize).div_ceil(64)] }

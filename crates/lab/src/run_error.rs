@@ -86,6 +86,23 @@ pub enum RunError {
          work, and with it the real thing does: kill the process"
     )]
     PowerOnImage,
+    /// Power cuts are kept in no state.
+    #[error(
+        "[power] or --cut with --save-state or --from-state: what a power cut needs is not kept in a state"
+    )]
+    PowerOfState,
+    /// A series over time that begins before the state.
+    #[error(
+        "run.interval with --save-state or --from-state: the series over time begins with the warm-up of the jobs, and a \
+         state does not hold it; leave out run.interval, or warm up with run.precondition instead of run.warmup"
+    )]
+    IntervalsOfState,
+    /// A state cannot be loaded.
+    #[error("--from-state {0}")]
+    FromState(Box<strobe_ssd::StateFileError>),
+    /// A state cannot be saved.
+    #[error("--save-state: {0}")]
+    Save(strobe_ssd::StateError),
     /// After a power cut the drive could not find its map again.
     #[error("after a power cut: {0}")]
     Recovery(#[from] strobe_ssd::RecoveryError),
@@ -108,6 +125,12 @@ pub enum RunError {
     Check(#[from] strobe_ftl::CheckError),
 }
 
+impl From<strobe_ssd::StateFileError> for RunError {
+    fn from(error: strobe_ssd::StateFileError) -> Self {
+        RunError::FromState(Box::new(error))
+    }
+}
+
 const GIB: f64 = (1u64 << 30) as f64;
 
 impl RunError {
@@ -127,6 +150,7 @@ impl RunError {
                 | RunError::Check(_)
                 | RunError::EndOfTime
                 | RunError::Recovery(_)
+                | RunError::Save(_)
                 | RunError::Lost { .. }
         )
     }

@@ -24,6 +24,8 @@ pub struct Sample {
     written: u64,
 }
 
+strobe_types::stored! { struct Sample { host_pages, measured, waf, free_blocks, virtual_ns, programmed, written } }
+
 /// Samples at equal distances in host pages. When there are too many, neighbours are joined and
 /// the distance doubles, so that a run of any length gives between half and all of the most.
 #[derive(Clone, Debug)]
@@ -33,6 +35,8 @@ pub(crate) struct Series {
     last: DriveStats,
     units_per_page: u64,
 }
+
+strobe_types::stored! { struct Series { interval, samples, last, units_per_page } }
 
 impl Series {
     const MOST: usize = 128;

@@ -32,6 +32,8 @@ pub struct SteadyRounds {
     pub slope_pct: Option<f64>,
 }
 
+strobe_types::state! { SteadyRounds { rounds, reached, values, mean, range_pct, slope_pct } made { metric, interval } }
+
 /// What a drive had done when a round began.
 pub(crate) struct RoundStart {
     stats: DriveStats,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use strobe_types::{BlockId, CellMode, Geometry, Lpn, Ppa, Ppn};
+use strobe_types::{BlockId, CellMode, Geometry, Lpn, Ppa, Ppn, State, Stored};
 
 use crate::Cause;
 
@@ -17,8 +17,10 @@ pub struct Unit<P> {
     pub payload: P,
 }
 
+strobe_types::stored! { [P: Payload] struct Unit<P> { lpn, payload } }
+
 /// The content of one mapping unit.
-pub trait Payload: Clone + PartialEq + Debug + Send + 'static {
+pub trait Payload: Clone + PartialEq + Debug + Send + Stored + 'static {
     /// What an unmapped unit reads as.
     fn zero() -> Self;
 
@@ -89,6 +91,8 @@ impl Payload for u64 {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnitBytes(Option<Arc<[u8]>>);
 
+strobe_types::stored! { struct UnitBytes(bytes) }
+
 impl UnitBytes {
     /// Takes a unit's bytes.
     pub fn new(bytes: &[u8]) -> Self {
@@ -152,6 +156,8 @@ pub struct OobRecord {
     pub checksum: u32,
 }
 
+strobe_types::stored! { struct OobRecord { sequence, checksum } }
+
 /// What has become of a block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BlockState {
@@ -178,7 +184,7 @@ impl BlockState {
 ///
 /// The chip guarantees that each page is stored once between erases of its block. A medium that can
 /// fail keeps its first error for [`Medium::failure`] and does nothing more.
-pub trait Medium: Clone {
+pub trait Medium: Clone + State {
     /// What a unit holds.
     type Payload: Payload;
 
@@ -223,6 +229,8 @@ pub trait Medium: Clone {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoMedium;
 
+strobe_types::stored! { struct NoMedium {} }
+
 impl Medium for NoMedium {
     type Payload = ();
 
@@ -260,6 +268,8 @@ pub struct TableMedium<P> {
     meta: BTreeMap<Ppn, Arc<[u8]>>,
     units_per_page: u32,
 }
+
+strobe_types::state! { [P: Payload] TableMedium<P> { meta } tables { contents, records } made { units_per_page } }
 
 /// Keeps an 8-byte stamp per unit.
 pub type StampMedium = TableMedium<u64>;

@@ -6,6 +6,8 @@
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Wanted(u64);
 
+strobe_types::stored! { struct Wanted(counts) }
+
 /// Bits for the units of one flash page.
 const BITS: u32 = u64::BITS / Wanted::PARTS_MOST as u32;
 

@@ -6,7 +6,7 @@ use indexmap::IndexMap;
 use rustc_hash::FxBuildHasher;
 use strobe_ftl::{Done, FtlError, MappingScheme};
 use strobe_nand::{Cause, Nand, Payload, Unit, When};
-use strobe_types::Lpn;
+use strobe_types::{Lpn, State, StateError, StateReader, StateWriter, Stored};
 
 /// Units that the host has been told are written, on their way to flash.
 ///
@@ -219,5 +219,30 @@ impl<P: Payload> WriteBuffer<P> {
                 Err(error)
             }
         }
+    }
+}
+
+impl<P: Payload> State for WriteBuffer<P> {
+    fn save_state(&self, out: &mut StateWriter<'_>) {
+        let Self { capacity: _, page_units: _, high_water: _, dirty, order, arrivals, leaving, .. } = self;
+        let Self { programmed, merged, batch, .. } = self;
+        dirty.len().store(out);
+        for (lpn, payload) in dirty {
+            lpn.store(out);
+            payload.store(out);
+        }
+        order.store(out);
+        (*arrivals, *leaving).store(out);
+        (*programmed, *merged).store(out);
+        batch.store(out);
+    }
+
+    fn load_state(&mut self, from: &mut StateReader<'_>) -> Result<(), StateError> {
+        self.dirty = <Vec<(Lpn, P)>>::restored(from)?.into_iter().collect();
+        self.order = Stored::restored(from)?;
+        (self.arrivals, self.leaving) = Stored::restored(from)?;
+        (self.programmed, self.merged) = Stored::restored(from)?;
+        self.batch = Stored::restored(from)?;
+        Ok(())
     }
 }

@@ -14,6 +14,8 @@ pub struct Range {
     pub sectors: u32,
 }
 
+strobe_types::stored! { struct Range { lba, sectors } }
+
 impl Range {
     /// The `sectors` sectors from `lba` on.
     pub const fn new(lba: Lba, sectors: u32) -> Self {
@@ -96,6 +98,8 @@ pub enum Hint {
     Metadata,
 }
 
+strobe_types::stored! { enum Hint { 0 None, 1 Metadata } }
+
 named! {
     /// The kind of a command: those that a [`Request`](strobe_types::Request) can be, and those only a
     /// [`Command`] can.
@@ -132,3 +136,5 @@ impl From<Op> for CommandKind {
 
 /// Ranges that one command can carry: its format counts them in eight bits, from one.
 pub const RANGES_MAX: usize = 256;
+
+strobe_types::stored! { enum CommandKind { 0 Read, 1 Write, 2 Trim, 3 Flush, 4 Copy, 5 WriteZeroes } }

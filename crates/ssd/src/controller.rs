@@ -143,6 +143,11 @@ fn partial_units(start: u64, end: u64, unit_sectors: u64) -> u64 {
     }
 }
 
+strobe_types::state! {
+    Controller { trim_end, chance, firmware_free, to_drive, to_host }
+    made { command_ns, range_ns, trim, link_mb_s, latency_ns, jitter_ns, write_jitter_ns }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,7 +2,7 @@
 
 use strobe_ftl::{CheckError, Recovery, RecoveryError, WearSummary};
 use strobe_nand::Met;
-use strobe_types::{Geometry, Lba, Op, Request, SECTOR_BYTES, SimTime};
+use strobe_types::{Geometry, Lba, Op, Request, SECTOR_BYTES, SimTime, StateError, StateReader, StateWriter};
 
 use crate::command::{Command, CommandKind, Hint, Range};
 use crate::error::CommandError;
@@ -313,6 +313,18 @@ pub struct Underway {
 pub trait Simulated: Device + Inspect {
     /// An independent copy of the whole drive as it is now, with the commands that are outstanding.
     fn freeze(&self) -> Box<dyn Simulated>;
+
+    /// Writes all of its state, with the commands that are outstanding: what [`Simulated::load_state`] makes of a new
+    /// drive of the same configuration is [`Simulated::freeze`] of this one. [`write_state`](crate::write_state) makes a
+    /// file of it, with the configuration and checksums. Not of a drive whose power is to be cut.
+    fn save_state(&self, out: &mut StateWriter<'_>) {
+        out.refuse("it does not say how");
+    }
+
+    /// Takes on a state that [`Simulated::save_state`] has written. After an error the drive is of no use any more.
+    fn load_state(&mut self, _from: &mut StateReader<'_>) -> Result<(), StateError> {
+        Err(StateError::Unfit("this drive does not say how its state is loaded"))
+    }
 
     /// Cuts power during flash operation `operation`, counted as [`Inspect::operations`] does; later ones only, not one
     /// that is done. The page that it programs, or the block that it erases, is left half done. The drive itself runs

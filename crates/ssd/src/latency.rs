@@ -1,7 +1,7 @@
 //! Latencies as they are measured.
 
 use hdrhistogram::Histogram;
-use strobe_types::Op;
+use strobe_types::{Op, StateError, StateReader, StateWriter, Stored};
 
 /// Latencies in ns, exact to three digits, with what the histogram rounds.
 #[derive(Clone, Debug)]
@@ -110,3 +110,23 @@ impl Latency {
         self.ops.iter_mut().for_each(Latencies::clear);
     }
 }
+
+impl Stored for Latencies {
+    fn store(&self, out: &mut StateWriter<'_>) {
+        let Self { histogram: _, sum, min, max } = self;
+        self.counts().store(out);
+        (*sum, *min, *max).store(out);
+    }
+
+    fn restored(from: &mut StateReader<'_>) -> Result<Self, StateError> {
+        let mut latencies = Self::new();
+        for (ns, count) in <Vec<(u64, u64)>>::restored(from)? {
+            let recorded = latencies.histogram.record_n(ns, count);
+            recorded.map_err(|_| StateError::Unfit("a latency that no histogram takes"))?;
+        }
+        (latencies.sum, latencies.min, latencies.max) = Stored::restored(from)?;
+        Ok(latencies)
+    }
+}
+
+strobe_types::stored! { struct Latency { ops } }

@@ -45,6 +45,8 @@ struct Entry<P> {
     used: u64,
 }
 
+strobe_types::stored! { [P: Payload] struct Entry<P> { payload, used } }
+
 /// Units on their way to flash.
 #[derive(Clone, Debug)]
 struct Leaving<P> {
@@ -52,6 +54,8 @@ struct Leaving<P> {
     arrive: When,
     units: Vec<(Lpn, Option<P>)>,
 }
+
+strobe_types::stored! { [P: Payload] struct Leaving<P> { arrive, units } }
 
 /// The non-volatile write cache with its content.
 ///
@@ -396,6 +400,13 @@ impl<P: Payload> Nvram<P> {
         };
         Err(CheckError(format!("non-volatile cache: {wrong}")))
     }
+}
+
+strobe_types::state! {
+    [P: Payload] Nvram<P> {
+        port, entries, order, uses, trimmed, leaving, leaving_units, early, departures, merged, batch, stats,
+    }
+    made { capacity, page_units, admission, read_ns, write_ns }
 }
 
 #[cfg(test)]

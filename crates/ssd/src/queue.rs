@@ -21,6 +21,8 @@ pub enum Pacing {
     Open,
 }
 
+strobe_types::stored! { enum Pacing { 0 Closed { depth, interval_ns }, 1 Open } }
+
 /// The host's side of virtual time.
 #[derive(Clone, Debug)]
 pub struct HostQueue {
@@ -35,6 +37,8 @@ pub struct HostQueue {
     /// Completions whose places have not been taken by a new request, some perhaps still to come.
     completions: BinaryHeap<Reverse<SimTime>>,
 }
+
+strobe_types::stored! { struct HostQueue { pacing, now, next_issue, finished, in_flight, completions } }
 
 impl HostQueue {
     /// A queue that starts at `start`.

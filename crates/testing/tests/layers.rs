@@ -18,6 +18,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("crash", &["types", "nand", "ftl", "ssd", "workload", "linux", "lab"]),
     ("twin", &["types", "nand", "ssd", "lab"]),
     ("sim", &["types", "nand", "ftl", "ssd", "workload", "lab"]),
+    ("py", &["types", "nand", "ftl", "ssd", "lab"]),
     ("cli", &["types", "nand", "ftl", "ssd", "workload", "linux", "lab", "papers", "crash", "twin"]),
     ("testing", &[]),
 ];
@@ -30,6 +31,7 @@ const ENGINE: &[(&str, &[&str])] = &[
     (
         "ssd",
         &[
+            "crc32c",
             "hdrhistogram",
             "indexmap",
             "libm",
@@ -44,7 +46,7 @@ const ENGINE: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// What no engine crate says, but where images are read and written.
+/// What no engine crate says, but where images and states are read and written.
 const OUTSIDE: &[&str] = &[
     "std::env",
     "std::fs",
@@ -56,7 +58,7 @@ const OUTSIDE: &[&str] = &[
     "eprintln!",
     "print!",
 ];
-const IMAGES: &[&str] = &["nand/src/image", "ssd/src/build/image.rs"];
+const IMAGES: &[&str] = &["nand/src/image", "ssd/src/build/image.rs", "ssd/src/state_file.rs"];
 
 /// No command line, table or bar below the command line itself.
 const FOR_TERMINALS: &[&str] = &["clap", "clap_complete", "clap_mangen", "comfy-table", "indicatif"];

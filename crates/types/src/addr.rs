@@ -40,6 +40,8 @@ macro_rules! address {
             }
         }
 
+        crate::stored! { struct $name(number) }
+
         impl fmt::Debug for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 write!(f, concat!($prefix, "{}"), self.0)

@@ -10,3 +10,5 @@ pub enum CellMode {
     /// One bit each (pseudo-SLC): programmed, read and erased faster, and the block has as many pages fewer.
     Slc,
 }
+
+crate::stored! { enum CellMode { 0 Normal, 1 Slc } }

@@ -65,6 +65,8 @@ macro_rules! counters {
             }
         }
 
+        $crate::stored! { struct $name { $($field),+ } }
+
         impl $name {
             /// What was added since `earlier`, an older copy of the same counters.
             #[must_use]

@@ -5,7 +5,8 @@
 //! by accident. [`Geometry`] is the only place where one kind of address becomes another.
 //! [`SimTime`] is virtual time in nanoseconds; nothing in the engine reads a clock. [`Prng`] is
 //! the only source of chance, always seeded. [`counters!`] writes a struct of counters,
-//! [`named!`] an enum whose variants have names, [`defaults!`] a struct whose fields have defaults.
+//! [`named!`] an enum whose variants have names, [`defaults!`] a struct whose fields have defaults. [`State`] and
+//! [`Stored`] write what a drive holds as bytes and read it again.
 
 mod addr;
 mod cells;
@@ -18,6 +19,7 @@ mod packed;
 mod prefetch;
 mod prng;
 mod request;
+mod state;
 mod time;
 
 pub use addr::{BlockId, ChannelId, DieId, Lba, Lpn, Ppa, Ppn, SECTOR_BYTES};
@@ -29,4 +31,7 @@ pub use packed::PackedPpa;
 pub use prefetch::prefetch_write;
 pub use prng::{Prng, scatter};
 pub use request::{Op, Request};
+pub use state::{State, StateError, StateReader, StateWriter, Stored};
+#[doc(hidden)]
+pub use state::{load_part, save_part};
 pub use time::SimTime;

@@ -11,6 +11,8 @@ use crate::Ppa;
 #[repr(transparent)]
 pub struct PackedPpa(u32);
 
+crate::stored! { struct PackedPpa(entry) }
+
 impl PackedPpa {
     /// The unmapped state.
     pub const NONE: Self = Self(0);

@@ -3,6 +3,8 @@
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
+use crate::{StateError, StateReader, StateWriter, Stored};
+
 /// xoshiro256++ seeded from one 64-bit number.
 ///
 /// Each consumer (workload, policy, fault injector) owns one, derived with [`Prng::derive`], so
@@ -69,6 +71,18 @@ impl Prng {
     #[inline(always)]
     pub fn chance(&mut self, p: f64) -> bool {
         self.unit() < p
+    }
+}
+
+impl Stored for Prng {
+    fn store(&self, out: &mut StateWriter<'_>) {
+        out.put(&self.0.state());
+    }
+
+    fn restored(from: &mut StateReader<'_>) -> Result<Self, StateError> {
+        let mut state = [0; 32];
+        from.take(&mut state)?;
+        Ok(Self(Xoshiro256PlusPlus::from_seed(state)))
     }
 }
 

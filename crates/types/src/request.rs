@@ -39,3 +39,6 @@ impl Request {
     /// A flush.
     pub const FLUSH: Self = Self { lba: Lba::new(0), sectors: 0, op: Op::Flush };
 }
+
+crate::stored! { enum Op { 0 Read, 1 Write, 2 Trim, 3 Flush } }
+crate::stored! { struct Request { lba, sectors, op } }

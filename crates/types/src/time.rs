@@ -11,6 +11,8 @@ use std::ops::Add;
 #[repr(transparent)]
 pub struct SimTime(u64);
 
+crate::stored! { struct SimTime(ns) }
+
 impl SimTime {
     /// The start of the simulation.
     pub const ZERO: Self = Self(0);

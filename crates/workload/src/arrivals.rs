@@ -6,7 +6,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use strobe_types::{Prng, SimTime, named};
+use strobe_types::{Prng, SimTime, State, StateError, StateReader, StateWriter, Stored, named};
 
 named! {
     /// How the arrivals of an open loop are distributed in time.
@@ -293,6 +293,29 @@ impl Curve {
                 self.round_ns = self.round_ns.saturating_add(rounds.saturating_mul(repeat_ns));
                 expected += rounds as f64 * self.in_round;
             }
+        }
+    }
+}
+
+strobe_types::state! { Arrivals { clock, gaps, start, next, count } made { process } }
+
+strobe_types::state! { Curve { at, into_ns, round_ns } made { pieces, starts, repeat_ns, in_round } }
+
+impl State for Clock {
+    fn save_state(&self, out: &mut StateWriter<'_>) {
+        match self {
+            Clock::Constant { iops: _, mean_gap_ns: _, fraction, ns } => (*fraction, *ns).save_state(out),
+            Clock::Curve(curve) => curve.save_state(out),
+        }
+    }
+
+    fn load_state(&mut self, from: &mut StateReader<'_>) -> Result<(), StateError> {
+        match self {
+            Clock::Constant { iops: _, mean_gap_ns: _, fraction, ns } => {
+                (*fraction, *ns) = Stored::restored(from)?;
+                Ok(())
+            }
+            Clock::Curve(curve) => curve.load_state(from),
         }
     }
 }

@@ -10,8 +10,9 @@ use clap::Args;
 use indicatif::ProgressBar;
 use strobe_cli::output::Output;
 use strobe_cli::report;
-use strobe_lab::runner::{self, Observer, Progress};
-use strobe_lab::{Experiment, WorkloadConfig, load_drive_table, timeline};
+use strobe_lab::runner::{self, Observer, Progress, SaveAt, SaveState, States};
+use strobe_lab::{Experiment, RunError, RunResult, WorkloadConfig, load_drive_table, timeline};
+use strobe_ssd::StateFile;
 use toml::{Table, Value};
 
 use super::options::Options;
@@ -33,6 +34,17 @@ struct Common {
     /// it). Implies drive.nand.data = "bytes" and drive.ftl.durable_map = true
     #[arg(long, value_name = "FILE")]
     image: Option<PathBuf>,
+    /// Begin with the drive in FILE, as --save-state has left it, instead of a new one. What the state depends on must
+    /// be as it was (drive, timing, seed, preconditioning, and with a warm-up the workload); the rest may differ
+    #[arg(long, value_name = "FILE", conflicts_with = "image")]
+    from_state: Option<PathBuf>,
+    /// Save all of the drive's state to FILE, for many runs from there: see --save-at
+    #[arg(long, value_name = "FILE", conflicts_with = "image")]
+    save_state: Option<String>,
+    /// When --save-state saves: before the measurement begins ("warm-up"), or when all is done ("end"): then runs of any
+    /// workload and seed may go on from it [default: warm-up]
+    #[arg(long, value_name = "warm-up|end", requires = "save_state")]
+    save_at: Option<String>,
     /// No progress bar, no summary
     #[arg(long, short)]
     quiet: bool,
@@ -51,6 +63,7 @@ struct Common {
   strobe run mine.toml --set drive.ftl.gc.victim=\"age * (1-u) / (1+u)^2\" --json out.json
   strobe run mine.toml --seed 7 --quiet --json - | jq .waf
   strobe run examples/latency-under-load.toml --set run.interval=100ms --series load.csv
+  strobe run examples/steady-state.toml --save-state warm.state     # then many: --from-state warm.state
   strobe show preset tlc-nvme-1t > mine-drive.toml      # then: [drive] preset = \"mine-drive.toml\"
 
 Every key: `strobe schema experiment --markdown`. What an experiment comes to: `strobe check FILE`.")]
@@ -228,22 +241,27 @@ fn execute(
     let image = common.image.as_deref();
     let folder = file.parent().unwrap_or(Path::new(""));
     let preset = experiment.drive.preset.as_ref().map(|name| folder.join(name));
-    let inputs = [Some(file), Some(trace), image, preset.as_deref()];
+    let from_state = common.from_state.as_deref();
+    let inputs = [Some(file), Some(trace), image, preset.as_deref(), from_state];
     let inputs: Vec<&Path> = inputs.into_iter().flatten().collect();
     let json = output::json_output(&common.json, &inputs)?;
     let series = series.map(|given| Output::new("--series", given, &inputs)).transpose()?;
-    Output::all_differ(&[&json, &series].into_iter().flatten().collect::<Vec<_>>())?;
+    let state = common.save_state.as_deref();
+    let state = state.map(|given| Output::new("--save-state", given, &inputs)).transpose()?;
+    Output::all_differ(&[&json, &series, &state].into_iter().flatten().collect::<Vec<_>>())?;
+    let save_at = save_at(common.save_at.as_deref())?;
+    let from = from_state.map(StateFile::open).transpose().map_err(RunError::from)?;
     let interrupted = progress::interrupt_flag();
     let show = !common.quiet && std::io::stderr().is_terminal();
     let mut watcher = Watcher { interrupted, bar: show.then(ProgressBar::new_spinner), phase: "" };
     let result = match image {
-        Some(image) => runner::run_on_image(experiment, image, &mut watcher),
-        None => runner::run(experiment, &mut watcher),
+        Some(image) => runner::run_on_image(experiment, image, &mut watcher).map_err(Failure::from),
+        None => run_with_states(experiment, from, state.as_ref().map(|out| (save_at, out)), &mut watcher),
     };
     watcher.clear();
     let result = result?;
     let result = if common.reproducible { result.reproducible() } else { result };
-    if !common.quiet && !output::takes_stdout([&json, &series]) {
+    if !common.quiet && !output::takes_stdout([&json, &series, &state]) {
         output::print(&report::summary(&result))?;
     }
     output::json(&result, json.as_ref())?;
@@ -254,6 +272,35 @@ fn execute(
         Some(reason) => Err(Failure::Partial(reason.clone())),
         None => Ok(()),
     }
+}
+
+/// When a state is to be saved.
+fn save_at(given: Option<&str>) -> Result<SaveAt, Failure> {
+    let Some(given) = given else { return Ok(SaveAt::default()) };
+    SaveAt::ALL.into_iter().find(|at| at.name() == given).ok_or_else(|| {
+        let names = SaveAt::ALL.map(SaveAt::name).join("\" or \"");
+        Failure::Request(anyhow::anyhow!("--save-at \"{given}\": allowed is \"{names}\""))
+    })
+}
+
+/// Runs `experiment`, from a state if there is one; a file for the state that it saves appears when that is complete.
+fn run_with_states(
+    experiment: &Experiment,
+    from: Option<StateFile>,
+    save: Option<(SaveAt, &Output)>,
+    watcher: &mut Watcher,
+) -> Result<RunResult, Failure> {
+    let Some((at, output)) = save else {
+        return Ok(runner::run_with(experiment, States { from, save: None }, watcher)?);
+    };
+    let sink = output.open()?;
+    let mut save = SaveState { at, out: Box::new(sink.file()?), is_saved: false };
+    let result = runner::run_with(experiment, States { from, save: Some(&mut save) }, watcher)?;
+    match save.is_saved {
+        true => sink.complete()?,
+        false => output::note("no state was saved: the run ended before it came to that"),
+    }
+    Ok(result)
 }
 
 /// Shows progress and passes Ctrl-C and TERM on.

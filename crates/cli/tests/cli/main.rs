@@ -18,6 +18,7 @@ mod paper;
 mod power;
 mod result;
 mod schema;
+mod states;
 mod traces;
 mod twin;
 mod words;

@@ -26,6 +26,8 @@ pub struct Formula {
     stack: Stack,
 }
 
+strobe_types::state! { Formula { candidates, histories } tables { candidate } parts { writes } made { expression, variables, stack } }
+
 impl Formula {
     /// An index for `blocks` blocks that scores by `text`.
     pub fn new(blocks: u32, units_per_block: u32, text: &str) -> Result<Self, FormulaError> {
@@ -148,6 +150,8 @@ impl VictimPolicy for Formula {
         }
         best.map(|(_, block)| BlockId::new(block as u32))
     }
+
+    super::by_state!();
 
     fn candidates(&self) -> u32 {
         self.candidates

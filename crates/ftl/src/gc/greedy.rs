@@ -31,12 +31,16 @@ pub struct Greedy {
     waiting: ClosingOrder,
 }
 
+strobe_types::state! { Greedy { entries, inside, waiting } tables { keys, minima } made { window } }
+
 /// Minima of a level of the tree and the blocks whose keys they are.
 #[derive(Clone, Debug)]
 struct Level {
     keys: Vec<u64>,
     blocks: Vec<u32>,
 }
+
+strobe_types::state! { Level {} tables { keys, blocks } }
 
 /// Not a candidate.
 const NONE: u64 = u64::MAX;
@@ -201,6 +205,8 @@ impl VictimPolicy for Greedy {
         }
         (best != NONE).then_some(BlockId::new(best_at as u32))
     }
+
+    super::by_state!();
 
     fn candidates(&self) -> u32 {
         self.inside + self.waiting.len()

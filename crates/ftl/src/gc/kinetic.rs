@@ -23,6 +23,8 @@ pub struct Kinetic<S: Score = LinearScore> {
     tournament: Tournament<S::Curve>,
 }
 
+strobe_types::state! { [S: Score] Kinetic<S> { score, candidates, dirty, tournament } tables { blocks } made { units_per_block } }
+
 /// What is known of a block, in one cache line.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(align(64))]
@@ -32,6 +34,8 @@ struct Entry<B> {
     is_candidate: bool,
     is_dirty: bool,
 }
+
+strobe_types::stored! { [B: strobe_types::Stored] struct Entry<B> { block, valid, is_candidate, is_dirty } }
 
 impl Kinetic {
     /// Units of a block beyond which scores might not fit their integers.
@@ -132,6 +136,8 @@ impl<S: Score> VictimPolicy for Kinetic<S> {
         self.dirty = dirty;
         self.tournament.best(view.tick()).map(BlockId::new)
     }
+
+    super::by_state!();
 
     fn candidates(&self) -> u32 {
         self.candidates

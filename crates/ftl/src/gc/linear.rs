@@ -22,6 +22,8 @@ pub struct Line {
     pub divisor: u64,
 }
 
+strobe_types::stored! { struct Line { gain, offset, divisor } }
+
 impl Line {
     /// A line above all others.
     pub const ALWAYS: Self = Self { gain: 1, offset: 0, divisor: 0 };
@@ -80,6 +82,8 @@ pub struct BlockHistory {
     /// Erases before this use.
     pub erase_count: u32,
 }
+
+strobe_types::stored! { struct BlockHistory { opened, closed, last_invalidation, invalidations, invalidation_ticks, erase_count } }
 
 impl BlockHistory {
     pub(crate) fn opened(erase_count: u32, tick: u64) -> Self {
@@ -174,3 +178,5 @@ impl LinearScore {
         }
     }
 }
+
+strobe_types::stored! { enum LinearScore { 0 CostBenefit, 1 Lfs, 2 Cat, 3 FeGc, 4 CaPi } }

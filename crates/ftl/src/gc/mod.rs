@@ -32,7 +32,7 @@ pub use variables::{VARIABLES, Variable};
 
 use std::ops::Range;
 
-use strobe_types::{BlockId, Ppa, Prng};
+use strobe_types::{BlockId, Ppa, Prng, StateError, StateReader, StateWriter};
 
 /// What a policy may know when it chooses.
 #[derive(Clone, Copy, Debug)]
@@ -108,11 +108,36 @@ pub trait VictimPolicy {
     /// Candidates at present, for the checker.
     fn candidates(&self) -> u32;
 
+    /// Writes what it remembers, for a drive whose state is saved. A policy that does not say how leaves a drive that
+    /// cannot be saved.
+    fn save(&self, out: &mut StateWriter<'_>) {
+        out.refuse("its victim policy does not say how it is saved (VictimPolicy::save and load)");
+    }
+
+    /// Reads what [`VictimPolicy::save`] has written, into a policy that is as new.
+    fn load(&mut self, _from: &mut StateReader<'_>) -> Result<(), StateError> {
+        Err(StateError::Unfit("its victim policy does not say how it is loaded"))
+    }
+
     /// Host memory per block, in bytes.
     fn bytes_per_block() -> u64
     where
         Self: Sized;
 }
+
+/// [`VictimPolicy::save`] and [`VictimPolicy::load`] of a policy that says it with [`state!`](strobe_types::state).
+macro_rules! by_state {
+    () => {
+        fn save(&self, out: &mut strobe_types::StateWriter<'_>) {
+            strobe_types::State::save_state(self, out);
+        }
+
+        fn load(&mut self, from: &mut strobe_types::StateReader<'_>) -> Result<(), strobe_types::StateError> {
+            strobe_types::State::load_state(self, from)
+        }
+    };
+}
+use by_state;
 
 /// Where valid pages of a victim go.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -227,6 +252,12 @@ impl VictimPolicy for AnyPolicy {
     }
     fn candidates(&self) -> u32 {
         self.0.candidates()
+    }
+    fn save(&self, out: &mut StateWriter<'_>) {
+        self.0.save(out);
+    }
+    fn load(&mut self, from: &mut StateReader<'_>) -> Result<(), StateError> {
+        self.0.load(from)
     }
     fn bytes_per_block() -> u64 {
         64

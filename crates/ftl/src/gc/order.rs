@@ -11,11 +11,15 @@ pub(crate) struct ClosingOrder {
     len: u32,
 }
 
+strobe_types::stored! { struct ClosingOrder { links, len } }
+
 #[derive(Clone, Copy, Debug)]
 struct Link {
     next: u32,
     previous: u32,
 }
+
+strobe_types::stored! { struct Link { next, previous } }
 
 /// The link of a block that is not in the list.
 const ABSENT: Link = Link { next: u32::MAX, previous: u32::MAX };

@@ -19,6 +19,8 @@ pub enum Sampling {
 #[derive(Clone, Debug)]
 pub struct Sampled(Closed);
 
+strobe_types::stored! { struct Sampled(closed) }
+
 #[derive(Clone, Debug)]
 enum Closed {
     Order(ClosingOrder),
@@ -29,6 +31,8 @@ enum Closed {
         position: Vec<u32>,
     },
 }
+
+strobe_types::stored! { enum Closed { 0 Order(order), 1 Bag { draws, blocks, position } } }
 
 impl Sampled {
     /// An empty set for `blocks` blocks.
@@ -79,6 +83,8 @@ impl VictimPolicy for Sampled {
                 .min_by_key(|&block| view.valid(block)),
         }
     }
+
+    super::by_state!();
 
     fn candidates(&self) -> u32 {
         match &self.0 {

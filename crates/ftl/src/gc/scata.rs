@@ -26,6 +26,8 @@ pub struct Scata {
     writes: WriteTicks,
 }
 
+strobe_types::state! { Scata { writes } made { age } }
+
 /// What SCATA remembers of a block.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ScataBlock {
@@ -34,6 +36,8 @@ pub struct ScataBlock {
     erase_count: u32,
     has_invalid: bool,
 }
+
+strobe_types::stored! { struct ScataBlock { invalidation, erase_count, has_invalid } }
 
 impl Scata {
     pub(crate) fn new(blocks: u32, units_per_block: u32, age: ScataAge) -> Self {
@@ -103,6 +107,8 @@ pub struct Parabola {
     /// Common divisor.
     pub divisor: u64,
 }
+
+strobe_types::stored! { struct Parabola { gain, since, divisor } }
 
 impl Parabola {
     /// A curve above all others.

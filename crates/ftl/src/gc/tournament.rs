@@ -3,10 +3,10 @@
 use std::cmp::Ordering;
 use std::fmt::Debug;
 
-use strobe_types::{BlockId, Ppa, prefetch_write};
+use strobe_types::{BlockId, Ppa, State, Stored, prefetch_write};
 
 /// A score as a function of the tick.
-pub trait Curve: Copy + PartialEq + Debug {
+pub trait Curve: Copy + PartialEq + Debug + Stored {
     /// The curve of a block that is not to be chosen: below all others and overtaking none.
     const NEVER: Self;
 
@@ -19,9 +19,9 @@ pub trait Curve: Copy + PartialEq + Debug {
 }
 
 /// A score: what it remembers of a block, and the curve that follows from it.
-pub trait Score {
+pub trait Score: State {
     /// What is remembered of a block.
-    type Block: Copy + Default;
+    type Block: Copy + Default + Stored;
     /// The score of a block while nothing happens to it.
     type Curve: Curve;
 
@@ -73,6 +73,8 @@ pub(crate) struct Tournament<C> {
     due: Vec<usize>,
 }
 
+strobe_types::state! { [C: Curve] Tournament<C> { due } tables { curves, nodes } }
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Node {
     /// The best block below.
@@ -80,6 +82,8 @@ struct Node {
     /// No winner below is overtaken before this tick.
     valid_until: u64,
 }
+
+strobe_types::stored! { struct Node { winner, valid_until } }
 
 impl<C: Curve> Tournament<C> {
     /// A tournament of `blocks` blocks, none of which is to be chosen.

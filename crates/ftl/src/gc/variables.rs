@@ -27,6 +27,8 @@ pub(super) struct Histories {
     pub(super) erase_count: Vec<f64>,
 }
 
+strobe_types::state! { Histories {} tables { opened, closed, first_invalidation, last_invalidation, newest_valid, invalidations, invalidation_ticks, erase_count } }
+
 /// The blocks that a column describes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Chunk<'a> {

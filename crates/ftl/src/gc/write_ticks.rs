@@ -16,12 +16,16 @@ pub(crate) struct WriteTicks {
     newest: Vec<Newest>,
 }
 
+strobe_types::state! { WriteTicks {} tables { ticks, valid, newest } made { units_per_block } }
+
 #[derive(Clone, Copy, Debug, Default)]
 struct Newest {
     tick: u64,
     /// Units of the block up to the newest valid one; 0: none is valid.
     units: u32,
 }
+
+strobe_types::stored! { struct Newest { tick, units } }
 
 impl WriteTicks {
     pub(crate) fn new(blocks: u32, units_per_block: u32) -> Self {

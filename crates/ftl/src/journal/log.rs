@@ -23,6 +23,8 @@ struct Member {
     failing: bool,
 }
 
+strobe_types::stored! { struct Member { block, last, failing } }
+
 /// An append-only sequence of pages in a region of blocks of its own.
 #[derive(Clone, Debug)]
 pub(crate) struct Log {
@@ -38,6 +40,8 @@ pub(crate) struct Log {
     /// one that is missing.
     written: When,
 }
+
+strobe_types::stored! { struct Log { ring, head, pages_per_block, next, base, written } }
 
 /// The block at place `at` of the region's order: planes take turns, so that it is spread over the drive.
 fn member_at(geometry: &Geometry, at: u32) -> BlockId {

@@ -77,6 +77,8 @@ struct Changes {
     noted: Vec<u64>,
 }
 
+strobe_types::stored! { struct Changes { list, noted } }
+
 impl Changes {
     fn new(numbers: u32) -> Self {
         Self { list: Vec::new(), noted: vec![0; (numbers as usize).div_ceil(64)] }
@@ -309,5 +311,12 @@ impl Journal {
         let page = self.page(number, segments, clock, content, base);
         self.next_segment = if is_last { 0 } else { number + 1 };
         self.log.append(nand, now, &page, cause)
+    }
+}
+
+strobe_types::stored! {
+    struct Journal {
+        log, epoch, units, shared, blocks_changed, limit, pages, words, map_words, words_per_segment, epoch_began,
+        next_segment, round_began, owed, programmed, durable_at,
     }
 }

@@ -23,6 +23,8 @@ pub(crate) struct Trims {
     pending: bool,
 }
 
+strobe_types::state! { Trims { journal, pending } tables { words } }
+
 /// What the log says about trims.
 pub(crate) struct TrimsFound {
     pub(crate) trims: Trims,

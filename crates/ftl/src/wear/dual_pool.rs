@@ -11,6 +11,8 @@ enum State {
     Elsewhere,
 }
 
+strobe_types::stored! { enum State { 0 Free, 1 Closed, 2 Elsewhere } }
+
 #[derive(Clone, Copy, Debug)]
 struct Block {
     hot: bool,
@@ -19,6 +21,8 @@ struct Block {
     /// Erases since it joined its pool: "effective erase count".
     recent: u32,
 }
+
+strobe_types::stored! { struct Block { hot, state, erases, recent } }
 
 type ByCount = BTreeSet<(u32, BlockId)>;
 
@@ -36,6 +40,8 @@ pub(crate) struct DualPool {
     /// Its closed blocks by erase count.
     cold_closed: ByCount,
 }
+
+strobe_types::stored! { struct DualPool { threshold, blocks, hot, hot_recent, hot_free, cold_recent, cold_closed } }
 
 impl DualPool {
     /// The first half of the blocks starts as the hot pool: nothing is known of them yet.

@@ -54,6 +54,8 @@ pub(crate) enum Leveler {
     SwLeveler(SwLeveler),
 }
 
+strobe_types::stored! { enum Leveler { 0 Swap(leveler), 1 DualPool(leveler), 2 SwLeveler(leveler) } }
+
 /// Calls the method of whichever leveler it is.
 macro_rules! delegate {
     ($self:ident, $leveler:ident => $call:expr) => {

@@ -18,6 +18,8 @@ pub(crate) struct SwLeveler {
     pending: Vec<BlockId>,
 }
 
+strobe_types::stored! { struct SwLeveler { threshold, set_blocks, flags, flags_set, erases, is_closed, next_set, pending } }
+
 impl SwLeveler {
     pub(super) fn new(blocks: u32, threshold: u32, set_blocks: u32) -> Self {
         let set_blocks = set_blocks.clamp(1, blocks.max(1));

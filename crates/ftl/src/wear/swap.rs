@@ -21,6 +21,8 @@ pub(crate) struct Swap {
     cold: BTreeSet<(u32, BlockId)>,
 }
 
+strobe_types::stored! { struct Swap { threshold, erase_count, good, closings, closed_at, recent, cold } }
+
 impl Swap {
     pub(super) fn new(blocks: u32, threshold: u32) -> Self {
         Self {

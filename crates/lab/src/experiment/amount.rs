@@ -29,6 +29,15 @@ impl Amount {
         }
     }
 
+    /// Whether it is nothing at all.
+    pub fn is_zero(self) -> bool {
+        match self {
+            Amount::Pages(pages) => pages == 0,
+            Amount::Capacities(times) => times == 0.0,
+            Amount::Time(time) => time.as_ns() == 0,
+        }
+    }
+
     /// The amount in nanoseconds, if it is a time.
     pub fn ns(self) -> Option<u64> {
         match self {

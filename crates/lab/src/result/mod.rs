@@ -122,6 +122,9 @@ pub struct RunResult {
     /// The image that holds the drive; not there without.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image: Option<ImageResult>,
+    /// The run that has made the drive; not there for a new drive, and for one that was prepared as this run says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from_state: Option<FromState>,
     /// Power cuts, in order, of the whole run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub power_cuts: Vec<PowerCutResult>,
@@ -148,6 +151,15 @@ impl ImageResult {
     pub(crate) fn of(recovery: Option<&Recovery>) -> Self {
         Self { recovery: recovery.map(RecoveryResult::of) }
     }
+}
+
+/// The run at the end of which the drive was saved that this run began with (`--from-state`).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct FromState {
+    /// Its configuration.
+    pub config_hash: String,
+    /// The seed of the drive, which it keeps.
+    pub seed: u64,
 }
 
 /// Time.

@@ -36,6 +36,8 @@ pub(super) struct Generator {
     ready: (Vec<Request>, usize),
 }
 
+strobe_types::state! { Generator { requests, unflushed, ready } made { pages_per_request, flush_every } }
+
 /// Requests made at a time when they are taken one by one.
 const READY: usize = 256;
 

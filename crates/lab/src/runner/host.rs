@@ -67,7 +67,7 @@ pub(super) struct Host<'a> {
     pub(super) pages: u64,
     pub(super) series: Series,
     /// When the last request of a job was complete; [`HostQueue::finished`] knows of the others.
-    completed: SimTime,
+    pub(super) completed: SimTime,
     /// Requests executed.
     requests: u64,
     bad_blocks: Option<BadBlockWatch>,
@@ -82,7 +82,6 @@ impl<'a> Host<'a> {
         mut drive: Box<dyn Simulated>,
         observer: &'a mut dyn Observer,
     ) -> Self {
-        let interval = u64::from(drive.logical_units()) / 8;
         Self {
             queue: HostQueue::new(closed(HostConfig::default()), SimTime::ZERO),
             power: PowerSwitch::new(&experiment.power, drive.as_mut()),
@@ -90,7 +89,7 @@ impl<'a> Host<'a> {
             window_start: None,
             window_end: None,
             pages: 0,
-            series: Series::new(interval, drive.stats(), drive.geometry().units_per_page()),
+            series: new_series(&*drive),
             completed: SimTime::ZERO,
             requests: 0,
             bad_blocks: BadBlockWatch::new(experiment),
@@ -98,6 +97,11 @@ impl<'a> Host<'a> {
             checks: experiment.run.check,
             drive,
         }
+    }
+
+    /// The series begins here, on a drive that has been used.
+    pub(super) fn begin_series(&mut self) {
+        self.series = new_series(&*self.drive);
     }
 
     /// Whether the measured window has begun.
@@ -328,4 +332,10 @@ pub(super) fn closed(host: HostConfig) -> Pacing {
         rate => 1_000_000_000 / u64::from(rate),
     };
     Pacing::Closed { depth: host.queue_depth, interval_ns }
+}
+
+/// A series that begins with what `drive` has done.
+fn new_series(drive: &dyn Simulated) -> Series {
+    let interval = u64::from(drive.logical_units()) / 8;
+    Series::new(interval, drive.stats(), drive.geometry().units_per_page())
 }

@@ -7,6 +7,7 @@ mod jobs;
 mod outcome;
 mod phases;
 mod replay;
+mod state;
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -18,6 +19,8 @@ use crate::experiment::{Experiment, SyntheticWorkload};
 use crate::machine::available_bytes;
 use crate::result::{ImageResult, RunResult};
 use phases::{Runner, Source};
+
+pub use state::{SaveAt, SaveState, States};
 
 /// What the run is doing, for whoever watches.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -48,9 +51,32 @@ impl Observer for () {
 /// Runs `experiment` from a fresh drive. A run stopped by the observer, or by the drive's end of
 /// life unless it was to go on until then, gives a result marked `partial`.
 pub fn run(experiment: &Experiment, observer: &mut dyn Observer) -> Result<RunResult, RunError> {
+    run_with(experiment, States::default(), observer)
+}
+
+/// [`run`], from a state and to one, as `states` say. A run from a state that was saved before the measurement gives the
+/// bytes of the run that has saved it.
+pub fn run_with<'a>(
+    experiment: &'a Experiment,
+    mut states: States<'a>,
+    observer: &'a mut dyn Observer,
+) -> Result<RunResult, RunError> {
+    state::check_states(experiment, &states)?;
     check_memory(experiment)?;
-    let drive = build(&experiment.drive, experiment.run.timing, experiment.seed)?;
-    run_on(experiment, drive, observer)
+    let mut source = Source::open(experiment)?;
+    let from = states.from.take();
+    // A drive keeps its seed, whatever is done with it.
+    let seed = from.as_ref().map_or(experiment.seed, |file| file.header().seed);
+    if let Some(file) = &from {
+        state::point_for(file, experiment)?;
+    }
+    let drive = build(&experiment.drive, experiment.run.timing, seed)?;
+    let mut runner = Runner::new(experiment, drive, observer);
+    runner.states = states;
+    if let Some(file) = from {
+        runner.load(file, &mut source)?;
+    }
+    runner.run(source)
 }
 
 /// Runs `experiment` on a fresh drive that you have built yourself, for example with a victim

@@ -29,7 +29,7 @@ impl Runner<'_> {
         watch: Stopwatch,
     ) -> RunResult {
         let _ = self.host.sample();
-        let Self { experiment, host, trace, jobs, steady, image } = self;
+        let Self { experiment, host, trace, jobs, steady, image, from_state, .. } = self;
         let drive = &host.drive;
         let window_end = host.window_end.clone();
         let (end, finished) =
@@ -131,6 +131,7 @@ impl Runner<'_> {
             series,
             trace: summary,
             image,
+            from_state,
             power_cuts: host.power.map_or_else(Vec::new, |power| power.cuts),
         }
     }

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use strobe_ssd::{CommandError, Pacing, Simulated};
+use strobe_ssd::{CommandError, Pacing, Simulated, StateFile};
+use strobe_types::SimTime;
 use strobe_workload::synthetic::SyntheticConfig;
 
 use super::Observer;
@@ -10,11 +11,12 @@ use super::generate::{Generator, prefill};
 use super::host::{Host, Stop, closed};
 use super::jobs::{Jobs, Limit};
 use super::replay::{Replayed, open_trace, replay};
+use super::state::{self, Point, Requests, RequestsMut, States};
 use crate::RunError;
 use crate::experiment::{Amount, Experiment, TraceConfig, WorkloadConfig};
 use crate::lifetime::EndedBy;
 use crate::machine::Stopwatch;
-use crate::result::{ImageResult, RunResult};
+use crate::result::{FromState, ImageResult, RunResult};
 use crate::steady::{RoundStart, SteadyRounds};
 use crate::verdict::cause_of_death;
 
@@ -67,6 +69,12 @@ pub(super) struct Runner<'a> {
     /// The rounds until something was steady.
     pub(super) steady: Option<SteadyRounds>,
     pub(super) image: Option<ImageResult>,
+    pub(super) states: States<'a>,
+    /// How far the state that the run began with had come.
+    pub(super) loaded: Option<Point>,
+    /// The seed of the drive.
+    pub(super) drive_seed: u64,
+    pub(super) from_state: Option<FromState>,
 }
 
 impl<'a> Runner<'a> {
@@ -77,17 +85,67 @@ impl<'a> Runner<'a> {
     ) -> Self {
         let host = Host::new(experiment, drive, observer);
         let steady = SteadyRounds::new(&experiment.run);
-        Self { experiment, host, trace: None, jobs: None, steady, image: None }
+        Self {
+            experiment,
+            host,
+            trace: None,
+            jobs: None,
+            steady,
+            image: None,
+            states: States::default(),
+            loaded: None,
+            drive_seed: experiment.seed,
+            from_state: None,
+        }
+    }
+
+    /// Goes on from the state in `file`; `source` is what makes the requests.
+    pub(super) fn load(&mut self, file: StateFile, source: &mut Source<'_>) -> Result<(), RunError> {
+        let point = state::point_for(&file, self.experiment)?;
+        self.drive_seed = file.header().seed;
+        self.from_state = (point == Point::End).then(|| state::origin(file.header()));
+        let requests = match source {
+            _ if point != Point::WarmUp => RequestsMut::None,
+            Source::Synthetic(generator, _) => RequestsMut::Generator(generator),
+            Source::Jobs(jobs) => {
+                jobs.start(&self.host, SimTime::ZERO, None);
+                RequestsMut::Jobs(jobs)
+            }
+            Source::Trace(_) => RequestsMut::None,
+        };
+        state::load(file, point, &mut self.host, self.steady.as_mut(), requests)?;
+        self.loaded = Some(point);
+        Ok(())
+    }
+
+    /// Whether the drive has come to `point` with the state that was loaded.
+    fn is_past(&self, point: Point) -> bool {
+        match self.loaded {
+            Some(Point::Precondition) => point == Point::Precondition,
+            Some(Point::WarmUp) => true,
+            Some(Point::End) | None => false,
+        }
+    }
+
+    /// Saves the state at `point`, if that is to be done.
+    fn save(&mut self, point: Point, requests: Requests<'_>) -> Result<(), Stop> {
+        let run = (self.experiment, self.drive_seed);
+        state::save(&mut self.states, point, &self.host, run, self.steady.as_ref(), requests)
     }
 
     pub(super) fn run(mut self, source: Source<'_>) -> Result<RunResult, RunError> {
         let watch = Stopwatch::start();
-        let end = self.phases(source);
+        let mut end = self.phases(source);
         // What was issued before a run was stopped counts with its latency; why it was stopped counts more than an error.
         let _ = self.host.finish();
         if self.host.is_measuring() && matches!(end, Err(Stop::BadBlocks)) {
             // Should the drive die of it, the blocks asked for have gone bad nevertheless.
             let _ = self.host.settle();
+        }
+        if end.is_ok()
+            && let Err(stop) = self.save(Point::End, Requests::None)
+        {
+            end = Err(stop);
         }
         let (ended_by, stopped_by) = match end {
             Ok(ended_by) => (ended_by, None),
@@ -122,11 +180,26 @@ impl<'a> Runner<'a> {
     }
 
     fn phases(&mut self, source: Source<'_>) -> Result<EndedBy, Stop> {
+        if !self.is_past(Point::Precondition) {
+            self.precondition(&source)?;
+            if Point::before_measuring(self.experiment) == Point::Precondition {
+                self.save(Point::Precondition, Requests::None)?;
+            }
+        }
+        match source {
+            Source::Synthetic(generator, pacing) => self.generate(*generator, pacing),
+            Source::Jobs(jobs) => self.run_jobs(jobs),
+            Source::Trace(trace) => self.replay(trace),
+        }
+    }
+
+    /// Brings the drive to where the workload begins.
+    fn precondition(&mut self, source: &Source<'_>) -> Result<(), Stop> {
         let (run, host) = (&self.experiment.run, &mut self.host);
         let capacity = host.drive.logical_units();
         let is_trace = matches!(source, Source::Trace(_));
-        let is_reopened = self.image.is_some_and(|image| image.recovery.is_some());
-        if run.prefill.unwrap_or(!is_trace && !is_reopened) {
+        let is_used = self.loaded.is_some() || self.image.is_some_and(|image| image.recovery.is_some());
+        if run.prefill.unwrap_or(!is_trace && !is_used) {
             host.begin("prefill", Some(u64::from(capacity)));
             prefill(host)?;
         }
@@ -135,11 +208,13 @@ impl<'a> Runner<'a> {
             host.begin("precondition", Some(precondition));
             self.overwrite(precondition)?;
         }
-        match source {
-            Source::Synthetic(generator, pacing) => self.generate(*generator, pacing),
-            Source::Jobs(jobs) => self.run_jobs(jobs),
-            Source::Trace(trace) => self.replay(trace),
+        // A drive is warmed up for a trace in the same way.
+        let warmup = if is_trace { run.warmup.pages(capacity).unwrap_or(0) } else { 0 };
+        if warmup > 0 {
+            self.host.begin("warm-up", Some(warmup));
+            self.overwrite(warmup)?;
         }
+        Ok(())
     }
 
     /// Overwrites the drive at random, a mapping unit at a time, as fast as it can.
@@ -152,6 +227,22 @@ impl<'a> Runner<'a> {
 
     /// One generator in a closed loop: in batches.
     fn generate(&mut self, mut generator: Generator, pacing: Pacing) -> Result<EndedBy, Stop> {
+        let capacity = self.host.drive.logical_units();
+        if !self.is_past(Point::WarmUp) {
+            self.warm_up(&mut generator, pacing)?;
+        }
+        let (run, host) = (&self.experiment.run, &mut self.host);
+        let default = (!run.until_worn()).then_some(Amount::Capacities(1.0));
+        let measure = run.measure.or(default).and_then(|amount| amount.pages(capacity));
+        host.begin_measuring(measure)?;
+        host.set_pacing(pacing)?;
+        generator.issue(host, measure.unwrap_or(u64::MAX))?;
+        host.end_window()?;
+        Ok(EndedBy::Measure)
+    }
+
+    /// Runs a generator until the drive is warm.
+    fn warm_up(&mut self, generator: &mut Generator, pacing: Pacing) -> Result<(), Stop> {
         let (run, host) = (&self.experiment.run, &mut self.host);
         let capacity = host.drive.logical_units();
         let warmup = run.warmup.pages(capacity).unwrap_or(0);
@@ -167,39 +258,27 @@ impl<'a> Runner<'a> {
                 steady.add(&start, &*host.drive, host.finished());
             }
         }
-        let default = (!run.until_worn()).then_some(Amount::Capacities(1.0));
-        let measure = run.measure.or(default).and_then(|amount| amount.pages(capacity));
-        host.begin_measuring(measure)?;
-        host.set_pacing(pacing)?;
-        generator.issue(host, measure.unwrap_or(u64::MAX))?;
-        host.end_window()?;
-        Ok(EndedBy::Measure)
+        match Point::before_measuring(self.experiment) {
+            Point::WarmUp => self.save(Point::WarmUp, Requests::Generator(generator)),
+            _ => Ok(()),
+        }
     }
 
     /// Jobs, which go on without a break from the warm-up to the end.
-    fn run_jobs(&mut self, jobs: Box<Jobs>) -> Result<EndedBy, Stop> {
-        let (run, host) = (&self.experiment.run, &mut self.host);
-        let capacity = host.drive.logical_units();
-        let limit = |amount: Amount| Limit { ns: amount.ns(), pages: amount.pages(capacity) };
-        let jobs = self.jobs.insert(jobs);
-        // What went before must not be paid for by the jobs.
-        let start = host.settle()?.max(host.finished());
-        jobs.start(host, start, run.interval.map(|interval| interval.as_ns()));
-        let warmup = limit(run.warmup);
-        host.begin("warm-up", warmup.pages);
-        jobs.run(host, warmup)?;
-        if let Some(steady) = &mut self.steady {
-            let round = limit(steady.interval);
-            while !steady.reached && steady.rounds < run.steady_rounds {
-                host.begin("settling", round.pages);
-                let start = RoundStart::of(&*host.drive, jobs.now());
-                jobs.run(host, round)?;
-                steady.add(&start, &*host.drive, jobs.now());
+    fn run_jobs(&mut self, mut jobs: Box<Jobs>) -> Result<EndedBy, Stop> {
+        if !self.is_past(Point::WarmUp) {
+            let warm = self.warm_up_jobs(&mut jobs);
+            if warm.is_err() {
+                self.jobs = Some(jobs);
+                return warm.map(|()| EndedBy::Measure);
             }
         }
+        let (run, host) = (&self.experiment.run, &mut self.host);
+        let capacity = host.drive.logical_units();
+        let jobs = self.jobs.insert(jobs);
         let is_bounded = run.until_worn() || jobs.have_ends();
         let default = (!is_bounded).then_some(Amount::Capacities(1.0));
-        let measure = run.measure.or(default).map_or(Limit::default(), limit);
+        let measure = run.measure.or(default).map_or(Limit::default(), |amount| Limit::of(amount, capacity));
         host.begin_measuring_at(jobs.now(), measure.pages)?;
         jobs.measure(host);
         let ended = jobs.run(host, measure);
@@ -210,15 +289,35 @@ impl<'a> Runner<'a> {
         Ok(EndedBy::Measure)
     }
 
+    /// Starts the jobs and runs them until the drive is warm.
+    fn warm_up_jobs(&mut self, jobs: &mut Jobs) -> Result<(), Stop> {
+        let (run, host) = (&self.experiment.run, &mut self.host);
+        let capacity = host.drive.logical_units();
+        // What went before must not be paid for by the jobs.
+        let start = host.settle()?.max(host.finished());
+        jobs.start(host, start, run.interval.map(|interval| interval.as_ns()));
+        let warmup = Limit::of(run.warmup, capacity);
+        host.begin("warm-up", warmup.pages);
+        jobs.run(host, warmup)?;
+        if let Some(steady) = &mut self.steady {
+            let round = Limit::of(steady.interval, capacity);
+            while !steady.reached && steady.rounds < run.steady_rounds {
+                host.begin("settling", round.pages);
+                let start = RoundStart::of(&*host.drive, jobs.now());
+                jobs.run(host, round)?;
+                steady.add(&start, &*host.drive, jobs.now());
+            }
+        }
+        match Point::before_measuring(self.experiment) {
+            Point::WarmUp => self.save(Point::WarmUp, Requests::Jobs(jobs)),
+            _ => Ok(()),
+        }
+    }
+
     fn replay(&mut self, trace: &TraceConfig) -> Result<EndedBy, Stop> {
         let run = &self.experiment.run;
-        let capacity = self.host.drive.logical_units();
-        let warmup = run.warmup.pages(capacity).unwrap_or(0);
-        if warmup > 0 {
-            self.host.begin("warm-up", Some(warmup));
-            self.overwrite(warmup)?;
-        }
         let host = &mut self.host;
+        let capacity = host.drive.logical_units();
         let limit = run.measure.and_then(|amount| amount.pages(capacity));
         host.begin_measuring(limit)?;
         let replayed = self.trace.insert(Replayed::default());

@@ -12,6 +12,8 @@ pub(super) struct Block {
     pub(super) history: u32,
 }
 
+strobe_types::stored! { struct Block { pages_programmed, history } }
+
 impl Block {
     pub(super) const BAD: u32 = 1;
     pub(super) const HALF_ERASED: u32 = 2;

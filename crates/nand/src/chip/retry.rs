@@ -52,6 +52,8 @@ pub struct Stress {
     pub since: SimTime,
 }
 
+strobe_types::stored! { struct Stress { reads, since } }
+
 /// What decides how often a page is read.
 #[derive(Clone, Debug)]
 pub(super) struct Retries {
@@ -61,6 +63,8 @@ pub(super) struct Retries {
     /// Reads that were repetitions.
     done: u64,
 }
+
+strobe_types::state! { Retries { done } tables { stress } made { config, seed } }
 
 impl Retries {
     /// Retries of flash page `part` of `page`, which is one of a block erased so often, if they are `mean` on average. Pages differ, evenly

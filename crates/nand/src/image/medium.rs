@@ -5,7 +5,7 @@ use std::fmt::Display;
 use std::io;
 use std::sync::Arc;
 
-use strobe_types::{BlockId, Geometry, Ppa, Ppn};
+use strobe_types::{BlockId, Geometry, Ppa, Ppn, State, StateError, StateReader, StateWriter};
 use zerocopy::IntoBytes;
 
 use super::Image;
@@ -286,5 +286,15 @@ impl FileMedium {
             let bytes = u64::from(count) * u64::from(self.image.info.geometry.unit_bytes());
             self.image.storage.punch(self.image.layout.content(first), bytes);
         }
+    }
+}
+
+impl State for ImageMedium {
+    fn save_state(&self, out: &mut StateWriter<'_>) {
+        out.refuse("its flash is an image (--image), which keeps it already");
+    }
+
+    fn load_state(&mut self, _from: &mut StateReader<'_>) -> Result<(), StateError> {
+        Err(StateError::Unfit("this drive's flash is an image"))
     }
 }

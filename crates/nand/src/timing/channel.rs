@@ -13,6 +13,8 @@ pub(super) enum Carry {
     Data(u32),
 }
 
+strobe_types::stored! { enum Carry { 0 Load, 1 Command(number), 2 Data(number) } }
+
 /// Somebody who waits for the bus.
 #[derive(Clone, Copy, Debug)]
 struct Request {
@@ -22,6 +24,8 @@ struct Request {
     die: u32,
     what: Carry,
 }
+
+strobe_types::stored! { struct Request { class, turn, die, what } }
 
 /// In the turn of what is no command.
 const BEHIND_COMMANDS: u64 = 1 << 63;
@@ -34,6 +38,8 @@ pub(super) struct Channel {
     requests: Vec<Request>,
     came: u64,
 }
+
+strobe_types::stored! { struct Channel { is_busy, requests, came } }
 
 impl Channel {
     /// `die` wants `what` of an operation of `class` carried.

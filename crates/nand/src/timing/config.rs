@@ -79,3 +79,7 @@ pub struct TimingConfig {
     /// Suspending programs and erases.
     pub suspend: SuspendConfig,
 }
+
+strobe_types::stored! {
+    enum Class { 0 HostRead, 1 HostProgram, 2 BackgroundRead, 3 BackgroundProgram, 4 Erase }
+}

@@ -26,12 +26,16 @@ pub(super) enum Phase {
     Resuming,
 }
 
+strobe_types::stored! { enum Phase { 0 Idle, 1 Readers, 2 Loading, 3 Reading, 4 Array, 5 Suspending, 6 Resuming } }
+
 /// A program or erase that has been interrupted, or is being.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Suspended {
     pub(super) group: Group,
     pub(super) left_ns: u64,
 }
+
+strobe_types::stored! { struct Suspended { group, left_ns } }
 
 /// The page of a program that the register holds, or will, while the array is at work (cache program).
 #[derive(Clone, Copy, Debug)]
@@ -40,6 +44,8 @@ pub(super) struct Next {
     /// All of it has come over the bus.
     pub(super) is_loaded: bool,
 }
+
+strobe_types::stored! { struct Next { group, is_loaded } }
 
 #[derive(Clone, Debug)]
 pub(super) struct Die {
@@ -85,5 +91,12 @@ impl Die {
             suspended: None,
             suspends: 0,
         }
+    }
+}
+
+strobe_types::stored! {
+    struct Die {
+        channel, queues, phase, since, class, from, until, current, next, loads, parts_loaded, carried, suspended,
+        suspends,
     }
 }

@@ -8,6 +8,8 @@ pub struct Bus {
     free: SimTime,
 }
 
+strobe_types::stored! { struct Bus { free } }
+
 impl Bus {
     /// Books `duration_ns` as soon as it is free, from `now` on; returns the end.
     #[inline]

@@ -28,7 +28,7 @@ pub use ops::Ticket;
 pub use page_times::PageTimes;
 
 use self::reports::Reports;
-use strobe_types::{Place, SimTime, counters};
+use strobe_types::{Place, SimTime, State, StateError, StateReader, StateWriter, counters};
 
 /// When something is done: at a time that is known, or together with an operation that is still on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +38,8 @@ pub enum When {
     /// When this is complete; at once if it is.
     With(Ticket),
 }
+
+strobe_types::stored! { enum When { 0 At(time), 1 With(ticket) } }
 
 impl When {
     /// At once.
@@ -84,7 +86,7 @@ impl Occupancy {
 /// **The implementer promises** that operations on one block keep the order of their issue as far as flash asks for
 /// it: pages are programmed in order, nothing is read or programmed before an erase issued earlier is complete, and an
 /// erase waits for everything issued before it.
-pub trait Timing: Clone {
+pub trait Timing: Clone + State {
     /// Whether times may mean anything.
     const TIMED: bool;
 
@@ -219,6 +221,8 @@ pub trait Timing: Clone {
 pub struct Untimed {
     reported: Reports,
 }
+
+strobe_types::stored! { struct Untimed { reported } }
 
 impl Timing for Untimed {
     const TIMED: bool = false;
@@ -437,5 +441,15 @@ impl Timing for SwitchedTiming {
 
     fn occupancy(&self, at: SimTime) -> Occupancy {
         either!(self, timing => timing.occupancy(at))
+    }
+}
+
+impl State for SwitchedTiming {
+    fn save_state(&self, out: &mut StateWriter<'_>) {
+        either!(self, timing => timing.save_state(out));
+    }
+
+    fn load_state(&mut self, from: &mut StateReader<'_>) -> Result<(), StateError> {
+        either!(self, timing => timing.load_state(from))
     }
 }

@@ -7,6 +7,8 @@ pub(super) struct Noted {
     is_empty: bool,
 }
 
+strobe_types::stored! { struct Noted { words, is_empty } }
+
 impl Noted {
     /// None of `count`.
     pub(super) fn new(count: usize) -> Self {

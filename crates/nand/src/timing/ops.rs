@@ -15,6 +15,8 @@ pub(super) const UNWATCHED: u64 = u64::MAX;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ticket(u64);
 
+strobe_types::stored! { struct Ticket(number) }
+
 /// Bits of a slot: so many operations can be on their way at once.
 const SLOT_BITS: u32 = 24;
 
@@ -43,6 +45,8 @@ pub(super) enum Kind {
     Erase,
 }
 
+strobe_types::stored! { enum Kind { 0 Join, 1 Read, 2 Program, 3 Erase } }
+
 /// How far an operation has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
@@ -52,6 +56,8 @@ pub(super) enum State {
     Queued,
     Running,
 }
+
+strobe_types::stored! { enum State { 0 Waiting, 1 Queued, 2 Running } }
 
 /// Where an operation takes place: the plane within its die.
 #[derive(Clone, Copy, Debug)]
@@ -128,6 +134,8 @@ struct Edge {
     next: u32,
 }
 
+strobe_types::stored! { struct Edge { op, next } }
+
 /// All operations on their way.
 #[derive(Clone, Debug)]
 pub(super) struct Ops {
@@ -139,6 +147,8 @@ pub(super) struct Ops {
     issued: u64,
     live: u32,
 }
+
+strobe_types::stored! { struct Ops { ops, unused, edges, unused_edge, issued, live } }
 
 impl Default for Ops {
     fn default() -> Self {
@@ -338,5 +348,12 @@ impl Ops {
             self[op].token = token;
         }
         is_free
+    }
+}
+
+strobe_types::stored! {
+    struct Op {
+        ticket, transfer_ns, ready_at, token, die, block, page, next, on_done, on_queued, unmet, more, plane, kind,
+        state, class,
     }
 }

@@ -16,6 +16,8 @@ pub(super) struct Group {
     pub(super) class: Class,
 }
 
+strobe_types::stored! { struct Group { first, kind, class } }
+
 /// When the patience of an operation runs out, and its number.
 pub(super) type RunsOut = (SimTime, u64);
 
@@ -28,6 +30,8 @@ struct Queue {
     tail: u32,
 }
 
+strobe_types::stored! { struct Queue { runs_out, head, tail } }
+
 /// Operations of all classes that wait for a die, or for one of its planes.
 #[derive(Clone, Debug)]
 pub(super) struct Queues {
@@ -37,6 +41,8 @@ pub(super) struct Queues {
     /// How many; of a die those, too, that wait for one of its planes.
     pub(super) waiting: u32,
 }
+
+strobe_types::stored! { struct Queues { queued, queues, waiting } }
 
 impl Default for Queues {
     fn default() -> Self {

@@ -15,6 +15,8 @@ struct Runner {
     number: u32,
 }
 
+strobe_types::stored! { struct Runner { time, number } }
+
 /// The times of many runners, each with one; the earliest is known at once, of equal ones that of the lowest number.
 /// Setting one costs a comparison for each round that it changes, of log₂ n.
 #[derive(Clone, Debug)]
@@ -22,6 +24,8 @@ pub(super) struct Race {
     /// `winners[1]` is the winner of all; the rounds before it below, the runners themselves from the middle on.
     winners: Vec<Runner>,
 }
+
+strobe_types::stored! { struct Race { winners } }
 
 impl Race {
     pub(super) fn new(runners: usize) -> Self {

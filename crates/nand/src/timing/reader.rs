@@ -16,6 +16,8 @@ pub(super) enum Step {
     Sensed,
 }
 
+strobe_types::stored! { enum Step { 0 Commands(left), 1 Sensing, 2 Sensed } }
+
 /// Pages that go over the bus, or wait for it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sending {
@@ -23,6 +25,8 @@ pub(super) struct Sending {
     pub(super) page: u32,
     pub(super) class: Class,
 }
+
+strobe_types::stored! { struct Sending { page, class } }
 
 /// All planes of a die; or, where planes read independently, one of them.
 #[derive(Clone, Debug, Default)]
@@ -34,6 +38,8 @@ pub(super) struct Reader {
     /// Reads that wait for this plane, where planes read independently.
     pub(super) queues: Queues,
 }
+
+strobe_types::stored! { struct Reader { array, sending, queues } }
 
 impl Reader {
     /// Whether another read may begin; with cache reads, while the last one is sent.

@@ -7,6 +7,8 @@ pub(super) struct Reports {
     taken: usize,
 }
 
+strobe_types::stored! { struct Reports { tokens, taken } }
+
 impl Reports {
     #[inline(always)]
     pub(super) fn is_empty(&self) -> bool {

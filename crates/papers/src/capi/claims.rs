@@ -212,7 +212,7 @@ mod tests {
             let per_write = |c: f64| 1.0 / (256.0 - c);
             let ours = level * (1.0 + copies / 100.0);
             let change = percent_more(per_write(ours), per_write(level));
-            assert!((change - erases as f64).abs() < 0.5, "{level}: {change}");
+            assert!((change - erases).abs() < 0.5, "{level}: {change}");
         }
     }
 }

@@ -76,6 +76,8 @@ pub(super) struct Events {
     idle: Idle,
 }
 
+strobe_types::stored! { struct Events { now, timers, set, due, stalled, draining, idle } }
+
 impl Events {
     #[inline(always)]
     pub(super) fn now(&self) -> SimTime {

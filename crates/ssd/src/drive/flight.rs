@@ -18,6 +18,8 @@ pub(super) enum Content<P> {
     Bytes(Vec<u8>),
 }
 
+strobe_types::stored! { [P: Payload] enum Content<P> { 0 Same(payload), 1 Bytes(bytes) } }
+
 impl<P: Payload> Content<P> {
     /// What unit `lpn` gets of a write of `range`; sectors outside it are not used.
     #[inline(always)]
@@ -137,6 +139,8 @@ pub(super) struct Flights<P> {
     live: usize,
 }
 
+strobe_types::stored! { [P: Payload] struct Flights<P> { slots, unused, complete, completed, live } }
+
 impl<P> Default for Flights<P> {
     fn default() -> Self {
         Self { slots: Vec::new(), unused: Vec::new(), complete: BinaryHeap::new(), completed: 0, live: 0 }
@@ -231,5 +235,16 @@ impl<P> Flights<P> {
         }
         flight.rest.clear();
         std::mem::replace(&mut flight.result, Ok(Vec::new()))
+    }
+}
+
+strobe_types::stored! {
+    [P: Payload] enum Work<P> {
+        0 Read { range },
+        1 Write { range, fua, hint, content },
+        2 Flush,
+        3 Deallocate(ranges),
+        4 WriteZeroes { range, deallocate },
+        5 Copy { destination, sources },
     }
 }

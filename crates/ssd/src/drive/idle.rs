@@ -17,6 +17,8 @@ pub(super) struct Idle {
     is_idle: bool,
 }
 
+strobe_types::stored! { struct Idle { last, has_timer, is_idle } }
+
 impl<F: Inspectable> Drive<F> {
     /// A command of the host is here at `now`.
     #[inline(always)]

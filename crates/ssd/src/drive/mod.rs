@@ -13,6 +13,7 @@ mod idle;
 mod inspect;
 mod read;
 mod simulated;
+mod state;
 mod trim;
 mod write;
 

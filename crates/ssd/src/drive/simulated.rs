@@ -2,7 +2,7 @@
 
 use strobe_ftl::{Inspectable, Recoverable, Recovery, RecoveryError};
 use strobe_nand::{CutPlan, Met, Nand, PowerCuts, Snapshot, Timing};
-use strobe_types::{Lpn, SimTime};
+use strobe_types::{Lpn, SimTime, State, StateError, StateReader, StateWriter};
 
 use super::Drive;
 use super::events::Events;
@@ -44,11 +44,19 @@ struct Left<P> {
 
 impl<F> Simulated for Drive<F>
 where
-    F: Inspectable + Recoverable + Clone + Send + 'static,
+    F: Inspectable + Recoverable + State + Clone + Send + 'static,
     F::Nand: Clone,
 {
     fn freeze(&self) -> Box<dyn Simulated> {
         Box::new(self.clone())
+    }
+
+    fn save_state(&self, out: &mut StateWriter<'_>) {
+        State::save_state(self, out);
+    }
+
+    fn load_state(&mut self, from: &mut StateReader<'_>) -> Result<(), StateError> {
+        State::load_state(self, from)
     }
 
     fn plan_cut(&mut self, operation: u64) {

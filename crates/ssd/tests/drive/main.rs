@@ -22,6 +22,7 @@ mod power_cut;
 mod regressions;
 mod setup;
 mod slc_cache;
+mod state;
 mod target;
 mod upkeep;
 mod variation;

@@ -13,7 +13,7 @@ use strobe_ftl::{
 };
 use strobe_nand::{ArrayTiming, ByteMedium, Chip, Nand, TimingConfig, UnitBytes, WearConfig};
 use strobe_ssd::{ControllerConfig, Drive};
-use strobe_types::{Geometry, GeometrySpec, Prng, SECTOR_BYTES};
+use strobe_types::{Geometry, GeometrySpec, Prng, SECTOR_BYTES, State};
 use strobe_workload::files::camera::CameraConfig;
 use strobe_workload::files::copy_tar::CopyTarConfig;
 use strobe_workload::files::fat::{FatFormat, FatVolume, MemoryDisk, MountOptions, SectorDevice};
@@ -68,7 +68,7 @@ macro_rules! with_each_scheme {
 
 fn disk<F>(ftl: F) -> DriveDisk
 where
-    F: Inspectable + Recoverable<Payload = UnitBytes> + Clone + Send + 'static,
+    F: State + Inspectable + Recoverable<Payload = UnitBytes> + Clone + Send + 'static,
     F::Nand: Clone,
 {
     DriveDisk::new(Box::new(Drive::new(ftl, &ControllerConfig::default())), 0)

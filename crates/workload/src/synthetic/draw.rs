@@ -103,3 +103,5 @@ fn greatest_common_divisor(mut a: u32, mut b: u32) -> u32 {
     }
     a
 }
+
+strobe_types::state! { Sequential { next } made { slots } }

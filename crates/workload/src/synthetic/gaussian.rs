@@ -16,6 +16,8 @@ pub(super) struct Gaussian {
     spare: Option<f64>,
 }
 
+strobe_types::state! { Gaussian { spare } made { slots, deviation, uniform_share } }
+
 impl Gaussian {
     /// `sigma` is the standard deviation as a share of the range.
     pub(super) fn new(slots: u32, sigma: f64, uniform_share: f64) -> Self {

@@ -21,6 +21,8 @@ pub struct Synthetic {
     operations: Prng,
 }
 
+strobe_types::state! { Synthetic { distribution, mix, addresses, operations } parts { sizes } made { kind, layout } }
+
 /// Where the slots lie.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layout {

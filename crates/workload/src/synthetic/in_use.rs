@@ -17,6 +17,8 @@ pub(super) struct InUse {
     count: u32,
 }
 
+strobe_types::state! { InUse { count } tables { slot_at, place_of } }
+
 impl InUse {
     /// Bytes of memory per slot.
     pub(super) const BYTES_PER_SLOT: u64 = 8;

@@ -55,6 +55,7 @@ mod generator;
 mod in_use;
 mod kind;
 mod sizes;
+mod state;
 mod zipf;
 
 #[cfg(test)]

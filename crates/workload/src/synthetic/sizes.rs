@@ -29,6 +29,8 @@ pub(super) struct Sizes {
     draws: Prng,
 }
 
+strobe_types::state! { Sizes { cursor, draws } made { sizes, first_sector, end_sector } }
+
 impl Sizes {
     /// Sizes by `split`, of which none is larger than the range from `first_sector` to `end_sector`.
     pub(super) fn new(

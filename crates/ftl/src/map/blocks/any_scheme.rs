@@ -20,6 +20,8 @@ pub(super) enum AnyScheme {
     Fast(Fast),
 }
 
+strobe_types::stored! { enum AnyScheme { 0 ReplacementBlock(scheme), 1 LogBlock(scheme), 2 Fast(scheme) } }
+
 /// Does `$what` with the scheme inside.
 macro_rules! each {
     ($any:expr, $scheme:ident => $what:expr) => {

@@ -22,6 +22,8 @@ struct Sequential {
     next: u32,
 }
 
+strobe_types::stored! { struct Sequential { logical, block, next } }
+
 /// FAST: a log of overwrites in any order, and one that waits to become a data block.
 ///
 /// A log block for any order never begins with the first sector of a logical block, as that opens the
@@ -36,6 +38,8 @@ pub(super) struct Fast {
     /// The page of the newest of them to program next.
     next: u32,
 }
+
+strobe_types::stored! { struct Fast { data, sequential, random, next } }
 
 impl Fast {
     /// Writes to the log for any order.

@@ -27,6 +27,8 @@ struct Log {
     used: u64,
 }
 
+strobe_types::stored! { struct Log { logical, block, next, in_order, opened, used } }
+
 /// BAST: each data block has at most one log block, which takes its overwrites in the order they come.
 #[derive(Clone, Debug)]
 pub(super) struct LogBlock {
@@ -37,6 +39,8 @@ pub(super) struct LogBlock {
     logs: Vec<Log>,
     writes: u64,
 }
+
+strobe_types::stored! { struct LogBlock { data, log_of, logs, writes } }
 
 impl LogBlock {
     /// Programs `unit` to the log at `at`, which may merge it first. `None`: its program failed.

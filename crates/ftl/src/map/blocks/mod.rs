@@ -37,6 +37,8 @@ pub struct BlockMap<N: Nand> {
     scheme: AnyScheme,
 }
 
+strobe_types::state! { [N: Nand + strobe_types::State] BlockMap<N> { sectors, scheme } }
+
 impl<N: Nand> BlockMap<N> {
     /// A fresh drive on `nand`, or why it could not work.
     pub fn new(nand: N, config: BlockMapConfig) -> Result<Self, BlockMapError> {

@@ -25,6 +25,8 @@ pub(super) struct ReplacementBlock {
     by_length: BTreeSet<(Reverse<usize>, u32)>,
 }
 
+strobe_types::stored! { struct ReplacementBlock { chains, replacements, by_length } }
+
 impl ReplacementBlock {
     /// Follows the chain of `logical` to the first block free at `offset`, reading an out-of-band area in
     /// each. Returns that block, if there is one, and when it is known.

@@ -23,6 +23,8 @@ pub(super) enum State {
     Meta,
 }
 
+strobe_types::stored! { enum State { 0 Free, 1 Used, 2 Bad, 3 Meta } }
+
 /// A sector to be written, and why.
 pub(super) type New<'a, N> = (&'a Unit<<N as Nand>::Payload>, Cause);
 
@@ -353,4 +355,11 @@ impl<N: Nand> Sectors<N> {
             false => Ok(now),
         }
     }
+}
+
+strobe_types::state! {
+    [N: Nand + strobe_types::State] Sectors<N> { nand, mapped, free, sequence, emptied, firmware, stats, end_of_life }
+    tables { newest, valid, states, failing }
+    parts { trims }
+    made { config, per_block, any_order }
 }

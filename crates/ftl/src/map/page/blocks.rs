@@ -26,6 +26,8 @@ pub(super) enum BlockState {
     Meta,
 }
 
+strobe_types::stored! { enum BlockState { 0 Free, 1 Open, 2 Closed, 3 Cached, 4 Reserved, 5 Emptying, 6 Retiring, 7 Bad, 8 Meta } }
+
 /// The blocks of the drive.
 #[derive(Clone, Debug)]
 pub(super) struct Blocks {
@@ -41,6 +43,8 @@ pub(super) struct Blocks {
     good: u32,
     erases: u64,
 }
+
+strobe_types::state! { Blocks { free, retiring, validity, good, erases } tables { states, valid } }
 
 impl Blocks {
     /// The blocks of `nand`, none at hand yet; those of `log` are not for data.

@@ -21,6 +21,8 @@ struct Links {
     older: u32,
 }
 
+strobe_types::stored! { struct Links { newer, older } }
+
 const UNLINKED: Links = Links { newer: NONE, older: NONE };
 
 /// A cached entry.
@@ -35,6 +37,8 @@ struct Entry {
     siblings: Links,
 }
 
+strobe_types::stored! { struct Entry { lpn, segment, dirty, links, siblings } }
+
 /// One LRU list.
 #[derive(Clone, Copy, Debug)]
 struct Segment {
@@ -42,6 +46,8 @@ struct Segment {
     oldest: u32,
     count: u32,
 }
+
+strobe_types::stored! { struct Segment { newest, oldest, count } }
 
 /// The cached mapping table. Memory: 4 bytes per logical unit, 28 per entry, 4 per translation page.
 #[derive(Clone, Debug)]
@@ -57,6 +63,8 @@ pub(super) struct Cmt {
     /// The first dirty entry of each translation page.
     dirty: Vec<u32>,
 }
+
+strobe_types::state! { Cmt { entries, vacant, segments } tables { index, dirty } made { capacity, protected_max } }
 
 impl Cmt {
     /// An empty table of `capacity` entries, at most `protected_max` of them protected.

@@ -14,6 +14,8 @@ pub(super) struct Entries {
     pub(super) sharing: Option<Sharing>,
 }
 
+strobe_types::state! { Entries { mapped } tables { entries } parts { sharing } }
+
 impl Entries {
     /// `count` units, none of them mapped.
     pub(super) fn new(count: u32, sharing: Option<Sharing>) -> Self {

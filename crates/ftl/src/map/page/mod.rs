@@ -28,6 +28,7 @@ mod refresh;
 mod rescan;
 mod sharing;
 mod slc;
+mod state;
 mod store;
 mod translation;
 mod write;

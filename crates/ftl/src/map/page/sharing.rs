@@ -47,6 +47,8 @@ struct Shared {
     number: u64,
 }
 
+strobe_types::stored! { struct Shared { ppa, owners, number } }
+
 /// Virtual map and P2L. Memory: 4 bytes per flash unit, 68 per entry.
 #[derive(Clone, Debug)]
 pub(crate) struct Sharing {
@@ -62,6 +64,8 @@ pub(crate) struct Sharing {
     order: VecDeque<(u32, u64)>,
     taken: u64,
 }
+
+strobe_types::state! { Sharing { entries, free, order, taken } tables { owner } made { units } }
 
 impl Sharing {
     pub(crate) fn new(units: u32, entries: u32) -> Self {

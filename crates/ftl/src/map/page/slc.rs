@@ -50,6 +50,8 @@ enum Use {
     Taken,
 }
 
+strobe_types::stored! { enum Use { 0 None, 1 Held, 2 Taken } }
+
 /// The blocks of the cache.
 #[derive(Clone, Debug)]
 pub(super) struct SlcCache {
@@ -417,4 +419,10 @@ impl SlcCache {
     pub(super) fn set_host_idle(&mut self, is_idle: bool) {
         self.is_host_idle = is_idle;
     }
+}
+
+strobe_types::state! {
+    SlcCache { erased, in_use, taken, dynamic, full, is_host_idle, look_at }
+    tables { is_static, uses }
+    made { config, pages }
 }

@@ -1,7 +1,7 @@
 //! Where the map is kept.
 
 use strobe_nand::{Nand, When};
-use strobe_types::{BlockId, Lpn};
+use strobe_types::{BlockId, Lpn, State, StateError, StateReader, StateWriter};
 
 use super::translation::Translation;
 use crate::journal::{Journal, Trims};
@@ -97,6 +97,24 @@ impl MapStore {
     pub(super) fn block_left(&mut self, block: BlockId) {
         if let Self::Paged(translation) = self {
             translation.left(block);
+        }
+    }
+}
+
+impl State for MapStore {
+    fn save_state(&self, out: &mut StateWriter<'_>) {
+        match self {
+            MapStore::Memory => {}
+            MapStore::Journaled(journal) => journal.save_state(out),
+            MapStore::Paged(translation) => translation.save_state(out),
+        }
+    }
+
+    fn load_state(&mut self, from: &mut StateReader<'_>) -> Result<(), StateError> {
+        match self {
+            MapStore::Memory => Ok(()),
+            MapStore::Journaled(journal) => journal.load_state(from),
+            MapStore::Paged(translation) => translation.load_state(from),
         }
     }
 }

@@ -189,3 +189,10 @@ impl Translation {
         self.blocks.retain(|&one| one != block);
     }
 }
+
+strobe_types::state! {
+    Translation { cmt, moved, blocks }
+    tables { is_moved, is_stale }
+    parts { trims }
+    made { logical_units, pages, entries_per_page, units_per_page, fetched, is_batched }
+}

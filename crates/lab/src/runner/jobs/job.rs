@@ -1,6 +1,6 @@
 //! One job: its requests, when it issues them, and what was measured of it.
 
-use strobe_types::{Op, Prng, Request, SimTime};
+use strobe_types::{Op, Prng, Request, SimTime, State, StateError, StateReader, StateWriter, Stored};
 use strobe_workload::arrivals::Arrivals;
 
 use super::NEVER;
@@ -217,5 +217,42 @@ impl Job {
 
     pub(super) fn into_record(self) -> Record {
         self.record
+    }
+}
+
+strobe_types::stored! { struct Think { ns, blocks, issued, is_due, until } }
+
+impl State for Job {
+    fn save_state(&self, out: &mut StateWriter<'_>) {
+        // Nothing is in the record before the measured window begins.
+        let Self {
+            requests, depth: _, outstanding, rate_iops: _, pace: _, delay_ns: _, runtime_ns: _, ..
+        } = self;
+        let Self { gaps: _, arrivals, arrival, begin, end, think, record: _, .. } = self;
+        requests.save_state(out);
+        outstanding.store(out);
+        arrivals.is_some().store(out);
+        if let Some((arrivals, counted)) = arrivals {
+            arrivals.save_state(out);
+            counted.save_state(out);
+        }
+        (*arrival, *begin, *end).store(out);
+        think.store(out);
+    }
+
+    fn load_state(&mut self, from: &mut StateReader<'_>) -> Result<(), StateError> {
+        self.requests.load_state(from)?;
+        self.outstanding = Stored::restored(from)?;
+        match (bool::restored(from)?, &mut self.arrivals) {
+            (true, Some((arrivals, counted))) => {
+                arrivals.load_state(from)?;
+                counted.load_state(from)?;
+            }
+            (false, None) => {}
+            _ => return Err(StateError::Unfit("jobs with other arrivals")),
+        }
+        (self.arrival, self.begin, self.end) = Stored::restored(from)?;
+        self.think = Stored::restored(from)?;
+        Ok(())
     }
 }

@@ -17,7 +17,7 @@ use strobe_types::{Op, SECTOR_BYTES, SimTime};
 use self::job::Job;
 use super::host::{Host, Stop};
 use crate::RunError;
-use crate::experiment::{Experiment, JobConfig, WorkloadConfig};
+use crate::experiment::{Amount, Experiment, JobConfig, WorkloadConfig};
 use crate::record::Record;
 use crate::timeline::{AtEnd, Timeline};
 
@@ -37,6 +37,13 @@ pub(super) struct Limit {
     pub(super) pages: Option<u64>,
 }
 
+impl Limit {
+    /// `amount`, on a drive of so many logical units.
+    pub(super) fn of(amount: Amount, capacity: u32) -> Self {
+        Self { ns: amount.ns(), pages: amount.pages(capacity) }
+    }
+}
+
 /// A request that the drive has.
 #[derive(Clone, Copy, Debug)]
 struct Slot {
@@ -48,6 +55,8 @@ struct Slot {
     /// Whether it was issued within the measured window.
     measured: bool,
 }
+
+strobe_types::stored! { struct Slot { issued, arrival, sectors, job, op, measured } }
 
 /// The jobs of a run.
 pub(super) struct Jobs {
@@ -69,6 +78,8 @@ pub(super) struct Jobs {
     /// Whether only time ends the run.
     needs_time: bool,
 }
+
+strobe_types::state! { Jobs { slots, free, outstanding, now, unseen, idle_looks } tables { jobs, due } made { completions, timeline, measuring, needs_time } }
 
 impl Jobs {
     /// The jobs of `experiment`, made before anything runs; `None` if its workload is a trace.

@@ -17,6 +17,8 @@ pub(super) struct Block {
     pub(super) erase: Option<Ticket>,
 }
 
+strobe_types::stored! { struct Block { writer, programs, others, before_erase, erase } }
+
 /// An erase that waits for its block behind another one, and for how many operations issued between them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MoreErase {
@@ -24,6 +26,8 @@ pub(super) struct MoreErase {
     pub(super) op: u32,
     pub(super) before: u32,
 }
+
+strobe_types::stored! { struct MoreErase { block, op, before } }
 
 impl ArrayTiming {
     /// `op` is complete.

@@ -11,7 +11,7 @@ use crate::setup::config;
 
 /// Which drives are wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     /// Page-mapped, the map in memory or paged on demand.
     Page,
     /// Page-mapped with an SLC cache.
@@ -21,7 +21,7 @@ pub(super) enum Kind {
 }
 
 /// A random drive of that kind, as full as it can be.
-pub(super) fn any_drive(kind: Kind, rng: &mut Prng) -> Option<(DriveConfig, Box<dyn Simulated>)> {
+pub(crate) fn any_drive(kind: Kind, rng: &mut Prng) -> Option<(DriveConfig, Box<dyn Simulated>)> {
     let mut config = any_config(kind, rng);
     let nand = &config.nand;
     let blocks = nand.channels * nand.dies_per_channel * nand.planes_per_die * nand.blocks_per_plane;

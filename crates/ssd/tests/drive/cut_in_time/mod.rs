@@ -6,7 +6,7 @@
 //! accounts: its own (`Simulated::verify`), and a naive one of what the host has been told, sector by sector. Some go on
 //! and are cut again, in the midst of their recovery too.
 
-mod drives;
+pub(crate) mod drives;
 mod host;
 mod model;
 

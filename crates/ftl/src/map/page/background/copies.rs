@@ -15,6 +15,8 @@ pub(super) struct Copies {
     pub(super) of: Vec<u64>,
 }
 
+strobe_types::stored! { struct Copies { runs, sources, of } }
+
 impl Background {
     /// The block of the units from `first` to `end` is about to be erased: copies that come from there, or go there, are
     /// found on their way no more.

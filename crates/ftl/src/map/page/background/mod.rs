@@ -465,3 +465,17 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         }
     }
 }
+
+strobe_types::stored! {
+    struct Victim {
+        block, valid, left, next, end, reading, carried, programs, copied, earned, is_erasing, is_cached, is_reserved,
+    }
+}
+
+strobe_types::state! {
+    Background {
+        victims, carried, copies, erasing, earned, nothing_at, is_collecting_whole, read_pages, row_units, spared, pages,
+        spare, plane_room,
+    }
+    made { marks }
+}

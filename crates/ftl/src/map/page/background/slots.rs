@@ -13,6 +13,8 @@ pub(super) struct Slots<T> {
     added: u64,
 }
 
+strobe_types::stored! { [T: strobe_types::Stored] struct Slots<T> { entries, unused, added } }
+
 impl<T> Default for Slots<T> {
     fn default() -> Self {
         Self { entries: Vec::new(), unused: Vec::new(), added: 0 }

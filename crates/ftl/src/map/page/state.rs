@@ -1,0 +1,59 @@
+//! The state of a page map as bytes, and back.
+
+use strobe_nand::Nand;
+use strobe_types::{State, StateError, StateReader, StateWriter, load_part, save_part};
+
+use super::{PageMap, Scratch};
+use crate::gc::VictimPolicy;
+
+impl<N: Nand + State, V: VictimPolicy> State for PageMap<N, V> {
+    fn save_state(&self, out: &mut StateWriter<'_>) {
+        let Self {
+            config: _, nand, map, store, blocks, streams, roles: _, policy, rng, heat, leveler, ..
+        } = self;
+        let Self { min_free_blocks, tick, sequence, stats, background, patrol, slc, is_free_first, .. } =
+            self;
+        let Self { end_of_life, scratch, whens, .. } = self;
+        // What is between two calls: nothing that anybody looks at.
+        let Scratch { victims: _, units: _, keyed: _, chunk: _ } = scratch;
+        nand.save_state(out);
+        map.save_state(out);
+        store.save_state(out);
+        blocks.save_state(out);
+        streams.save_state(out);
+        policy.save(out);
+        rng.save_state(out);
+        save_part(heat.as_ref(), out);
+        leveler.save_state(out);
+        min_free_blocks.save_state(out);
+        (*tick, *sequence).save_state(out);
+        stats.save_state(out);
+        background.save_state(out);
+        patrol.save_state(out);
+        save_part(slc.as_deref(), out);
+        is_free_first.save_state(out);
+        end_of_life.save_state(out);
+        whens.save_state(out);
+    }
+
+    fn load_state(&mut self, from: &mut StateReader<'_>) -> Result<(), StateError> {
+        self.nand.load_state(from)?;
+        self.map.load_state(from)?;
+        self.store.load_state(from)?;
+        self.blocks.load_state(from)?;
+        self.streams.load_state(from)?;
+        self.policy.load(from)?;
+        self.rng.load_state(from)?;
+        load_part(self.heat.as_mut(), from)?;
+        self.leveler.load_state(from)?;
+        self.min_free_blocks.load_state(from)?;
+        (self.tick, self.sequence) = strobe_types::Stored::restored(from)?;
+        self.stats.load_state(from)?;
+        self.background.load_state(from)?;
+        self.patrol.load_state(from)?;
+        load_part(self.slc.as_deref_mut(), from)?;
+        self.is_free_first.load_state(from)?;
+        self.end_of_life.load_state(from)?;
+        self.whens.load_state(from)
+    }
+}

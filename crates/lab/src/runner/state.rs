@@ -1,0 +1,218 @@
+//! Runs that save the state of their drive, and runs that begin with one.
+//!
+//! Warm once, fork many: a state that is saved before the measurement begins holds all that the measurement goes on from,
+//! the requests on their way and what the workload has come to included. A run from it gives the bytes that the run gave
+//! which has saved it. What the state depends on is written down in it; a run in which that is otherwise is refused.
+
+use std::io::Write;
+
+use serde_json::{Value, json};
+use strobe_ssd::{StateFile, StateFileError, StateHeader, differences, write_state};
+use strobe_types::{SimTime, State, StateReader, Stored, load_part, named, save_part};
+
+use super::generate::Generator;
+use super::host::{Host, Stop};
+use super::jobs::Jobs;
+use crate::RunError;
+use crate::experiment::{Experiment, WorkloadConfig};
+use crate::result::FromState;
+use crate::steady::SteadyRounds;
+
+named! {
+    /// When a run saves the state of its drive.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum SaveAt {
+        /// Before the measurement begins: after prefill, preconditioning, warm-up and the rounds of run.until_steady.
+        /// Runs from such a state have the same of those; without a warm-up their workload may be another one.
+        #[default]
+        WarmUp => "warm-up",
+        /// When all is done: for runs of any workload and seed, which find a drive that has been used.
+        End => "end",
+    }
+}
+
+/// A state to be saved.
+pub struct SaveState {
+    /// When.
+    pub at: SaveAt,
+    /// Where to.
+    pub out: Box<dyn Write>,
+    /// Whether it has been: a run that ends early may not come to it.
+    pub is_saved: bool,
+}
+
+/// What a run has to do with states.
+#[derive(Default)]
+pub struct States<'a> {
+    /// The state that it begins with, instead of a new drive.
+    pub from: Option<StateFile>,
+    /// The state that it saves.
+    pub save: Option<&'a mut SaveState>,
+}
+
+named! {
+    /// How far a run had come.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(super) enum Point {
+        /// Nothing of the workload has been run.
+        Precondition => "precondition",
+        /// The workload has warmed the drive up.
+        WarmUp => "warm-up",
+        /// All.
+        End => "end",
+    }
+}
+
+impl Point {
+    /// Where the measurement of `experiment` goes on from.
+    pub(super) fn before_measuring(experiment: &Experiment) -> Self {
+        let run = &experiment.run;
+        let is_trace = matches!(experiment.workload, WorkloadConfig::Trace(_));
+        // Before a trace the drive is warmed up at random.
+        let is_cold = run.warmup.is_zero() && run.until_steady.is_none();
+        if is_trace || is_cold { Point::Precondition } else { Point::WarmUp }
+    }
+}
+
+/// Everything, apart from the drive, that a state of `experiment` at `point` depends on.
+fn made_by(experiment: &Experiment, point: Point) -> Value {
+    let all = serde_json::to_value(experiment).expect("an experiment is plain data");
+    let is_trace = matches!(experiment.workload, WorkloadConfig::Trace(_));
+    let prefill = experiment.run.prefill.unwrap_or(!is_trace);
+    let mut run = json!({ "prefill": prefill, "precondition": all["run"]["precondition"] });
+    if point == Point::WarmUp || !experiment.run.warmup.is_zero() && is_trace {
+        run["warmup"] = all["run"]["warmup"].clone();
+    }
+    match point {
+        Point::Precondition => json!({ "seed": experiment.seed, "run": run }),
+        Point::WarmUp => {
+            for key in ["until_steady", "steady_interval", "steady_rounds"] {
+                run[key] = all["run"][key].clone();
+            }
+            json!({ "seed": experiment.seed, "run": run, "workload": all["workload"], "jobs": all["jobs"] })
+        }
+        Point::End => json!({}),
+    }
+}
+
+/// Refuses what a state cannot hold.
+pub(super) fn check_states(experiment: &Experiment, states: &States<'_>) -> Result<(), RunError> {
+    if states.from.is_none() && states.save.is_none() {
+        return Ok(());
+    }
+    if !experiment.power.is_steady() {
+        return Err(RunError::PowerOfState);
+    }
+    let holds_jobs = Point::before_measuring(experiment) == Point::WarmUp && experiment.has_jobs();
+    let saves_jobs = holds_jobs && states.save.as_ref().is_some_and(|save| save.at == SaveAt::WarmUp);
+    let loads_jobs =
+        holds_jobs && states.from.as_ref().is_some_and(|file| point_of(file) == Some(Point::WarmUp));
+    if experiment.run.interval.is_some() && (saves_jobs || loads_jobs) {
+        return Err(RunError::IntervalsOfState);
+    }
+    Ok(())
+}
+
+fn point_of(file: &StateFile) -> Option<Point> {
+    let name = file.header().more["point"].as_str()?;
+    Point::ALL.into_iter().find(|point| point.name() == name)
+}
+
+/// The point of the state in `file`, if it is one for `experiment`.
+pub(super) fn point_for(file: &StateFile, experiment: &Experiment) -> Result<Point, StateFileError> {
+    let Some(point) = point_of(file) else {
+        let what = "it is not one of an experiment, as strobe run --save-state makes them";
+        return file.expect_alike(vec![what.to_owned()]).map(|()| Point::End);
+    };
+    let mut found = file.header().differences(&experiment.drive, experiment.run.timing);
+    found.extend(differences(&file.header().more["made_by"], &made_by(experiment, point)));
+    file.expect_alike(found).map(|()| point)
+}
+
+/// The run that made a state, for those that go on from its end.
+pub(super) fn origin(header: &StateHeader) -> FromState {
+    let config_hash = header.more["config_hash"].as_str().unwrap_or_default().to_owned();
+    FromState { config_hash, seed: header.seed }
+}
+
+/// What makes the requests.
+pub(super) enum Requests<'a> {
+    None,
+    Generator(&'a Generator),
+    Jobs(&'a Jobs),
+}
+
+/// Saves the state at `point`, if that is to be done then.
+pub(super) fn save(
+    states: &mut States<'_>,
+    point: Point,
+    host: &Host<'_>,
+    (experiment, seed): (&Experiment, u64),
+    steady: Option<&SteadyRounds>,
+    requests: Requests<'_>,
+) -> Result<(), Stop> {
+    let at = if point == Point::End { SaveAt::End } else { SaveAt::WarmUp };
+    let Some(save) = states.save.as_deref_mut().filter(|save| save.at == at) else { return Ok(()) };
+    let more = json!({
+        "point": point.name(),
+        "made_by": made_by(experiment, point),
+        "config_hash": experiment.config_hash(),
+    });
+    let header = StateHeader::new(&experiment.drive, experiment.run.timing, seed, more);
+    let written = write_state(&mut *save.out, &header, &*host.drive, &|out| {
+        host.finished().store(out);
+        if point != Point::End {
+            host.queue.store(out);
+            host.series.store(out);
+            host.completed.store(out);
+            save_part(steady, out);
+        }
+        match requests {
+            Requests::None => {}
+            Requests::Generator(generator) => generator.save_state(out),
+            Requests::Jobs(jobs) => jobs.save_state(out),
+        }
+    });
+    written.map_err(RunError::Save)?;
+    save.is_saved = true;
+    Ok(())
+}
+
+/// What makes the requests, to be brought to where it was.
+pub(super) enum RequestsMut<'a> {
+    None,
+    Generator(&'a mut Generator),
+    Jobs(&'a mut Jobs),
+}
+
+/// Takes the drive of `host`, and what goes on, to where `file` has them.
+pub(super) fn load(
+    file: StateFile,
+    point: Point,
+    host: &mut Host<'_>,
+    steady: Option<&mut SteadyRounds>,
+    mut requests: RequestsMut<'_>,
+) -> Result<(), StateFileError> {
+    let mut steady = steady;
+    let Host { drive, queue, series, completed, .. } = host;
+    file.load_into(&mut **drive, &mut |from: &mut StateReader<'_>| {
+        let finished = SimTime::restored(from)?;
+        if point == Point::End {
+            *queue = queue.restarted(finished);
+            return Ok(());
+        }
+        *queue = Stored::restored(from)?;
+        *series = Stored::restored(from)?;
+        *completed = Stored::restored(from)?;
+        load_part(steady.as_deref_mut(), from)?;
+        match &mut requests {
+            RequestsMut::None => Ok(()),
+            RequestsMut::Generator(generator) => generator.load_state(from),
+            RequestsMut::Jobs(jobs) => jobs.load_state(from),
+        }
+    })?;
+    if point == Point::End {
+        host.begin_series();
+    }
+    Ok(())
+}

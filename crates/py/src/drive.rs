@@ -1,0 +1,471 @@
+//! A drive: command by command, or many at a time.
+
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use arrow_array::{ArrayRef, StringArray, UInt64Array};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+use strobe_ssd::{
+    Command, CommandError, Completion, DriveConfig, Hint, HostQueue, Pacing, Range, Simulated, StateFile,
+    StateHeader, StateReader, Stored, build, build_with, write_state,
+};
+use strobe_types::{Geometry, Lba, Op, Request, SECTOR_BYTES, SimTime};
+
+use crate::arrays::{Requests, kind_named, op_named};
+use crate::experiment::{PyExperiment, table_of, written};
+use crate::listing::{drive_config, preset_config};
+use crate::score::{Scored, Trouble};
+use crate::table::Table as Out;
+use crate::watch::Watcher;
+use crate::{counts, errors};
+
+/// Requests handed to the drive between two looks at what Python wants.
+const BATCH: usize = 4096;
+
+/// A drive, its clock, and what belongs to it.
+struct Inner {
+    drive: Box<dyn Simulated>,
+    now: SimTime,
+    /// The tag of the last command.
+    tag: u64,
+}
+
+/// A simulated drive, with a clock of its own.
+#[pyclass(frozen, module = "strobe", name = "Drive")]
+pub(crate) struct PyDrive {
+    inner: Mutex<Inner>,
+    config: DriveConfig,
+    timing: bool,
+    seed: u64,
+    trouble: Trouble,
+}
+
+/// The drive that Python describes: a preset or file, its keys, or that of an experiment.
+fn config_of(given: &Bound<'_, PyAny>) -> PyResult<DriveConfig> {
+    if let Ok(experiment) = given.extract::<PyExperiment>() {
+        return Ok(experiment.experiment.drive);
+    }
+    match given.extract::<String>() {
+        Ok(name) => preset_config(&name),
+        Err(_) => drive_config(table_of(given)?),
+    }
+}
+
+impl PyDrive {
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn of(inner: Inner, config: DriveConfig, timing: bool, seed: u64, trouble: Trouble) -> Self {
+        Self { inner: Mutex::new(inner), config, timing, seed, trouble }
+    }
+
+    /// Works on the drive without the lock of the interpreter, which others may want meanwhile.
+    fn work<T: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&mut Inner) -> PyResult<T> + Send,
+    ) -> PyResult<T> {
+        let done = py.detach(|| work(&mut self.lock()));
+        self.trouble.raised()?;
+        done
+    }
+
+    /// Does one command alone, now.
+    fn alone(&self, py: Python<'_>, command: &Command<'_>) -> PyResult<u64> {
+        self.work(py, |inner| {
+            inner.now = inner.drive.execute(inner.now, command).map_err(errors::command)?;
+            Ok(inner.now.as_ns())
+        })
+    }
+}
+
+#[pymethods]
+impl PyDrive {
+    #[new]
+    #[pyo3(signature = (config = None, *, timing = true, seed = 1, victim = None))]
+    fn new(
+        py: Python<'_>,
+        config: Option<&Bound<'_, PyAny>>,
+        timing: bool,
+        seed: u64,
+        victim: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let mut config = match config {
+            Some(config) => config_of(config)?,
+            None => preset_config(strobe_ssd::presets::DEFAULT)?,
+        };
+        let trouble = Trouble::default();
+        let mut function = None;
+        match victim {
+            None => {}
+            Some(victim) if victim.is_callable() => function = Some(Arc::new(victim.clone().unbind())),
+            Some(name) => config.ftl.gc.victim = name.extract()?,
+        }
+        let drive = py.detach(|| match function {
+            Some(function) => {
+                let made = trouble.clone();
+                build_with(&config, timing, seed, move |geometry: &Geometry| {
+                    Scored::new(geometry.blocks(), function, made)
+                })
+            }
+            None => build(&config, timing, seed),
+        });
+        let inner = Inner { drive: drive.map_err(errors::build)?, now: SimTime::ZERO, tag: 0 };
+        Ok(Self::of(inner, config, timing, seed, trouble))
+    }
+
+    #[staticmethod]
+    fn load(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+        let file = StateFile::open(&path).map_err(errors::state_file)?;
+        let header = file.header().clone();
+        let mut now = SimTime::ZERO;
+        let drive = py.detach(|| {
+            file.load(&mut |from: &mut StateReader<'_>| {
+                now = SimTime::restored(from)?;
+                // What a run has added is for runs.
+                from.skip_rest()
+            })
+        });
+        let drive = drive.map_err(errors::state_file)?;
+        let tag = header.more["tag"].as_u64().unwrap_or(0);
+        let inner = Inner { drive, now, tag };
+        Ok(Self::of(inner, header.drive, header.timing, header.seed, Trouble::default()))
+    }
+
+    #[pyo3(signature = (path, *, overwrite = false))]
+    fn save(&self, py: Python<'_>, path: PathBuf, overwrite: bool) -> PyResult<()> {
+        self.work(py, |inner| {
+            let more = serde_json::json!({ "point": "end", "made_by": {}, "tag": inner.tag });
+            let header = StateHeader::new(&self.config, self.timing, self.seed, more);
+            written(&path, overwrite, |mut file| {
+                write_state(&mut file, &header, &*inner.drive, &|out| inner.now.store(out))
+                    .map_err(errors::state)?;
+                Ok(((), true))
+            })
+        })
+    }
+
+    fn fork(&self, py: Python<'_>) -> PyResult<Self> {
+        self.work(py, |inner| {
+            let inner = Inner { drive: inner.drive.freeze(), now: inner.now, tag: inner.tag };
+            Ok(Self::of(inner, self.config.clone(), self.timing, self.seed, self.trouble.clone()))
+        })
+    }
+
+    #[getter]
+    fn now(&self) -> u64 {
+        self.lock().now.as_ns()
+    }
+
+    #[getter]
+    fn sectors(&self) -> u64 {
+        self.lock().drive.sectors()
+    }
+
+    #[getter]
+    fn unit_sectors(&self) -> u32 {
+        self.lock().drive.geometry().sectors_per_unit()
+    }
+
+    #[getter]
+    fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    #[getter]
+    fn timing(&self) -> bool {
+        self.timing
+    }
+
+    #[getter]
+    fn outstanding(&self) -> usize {
+        self.lock().drive.outstanding()
+    }
+
+    #[getter]
+    fn next_event(&self) -> Option<u64> {
+        self.lock().drive.next_event().map(SimTime::as_ns)
+    }
+
+    #[getter]
+    fn mapped_units(&self) -> u32 {
+        self.lock().drive.mapped_units()
+    }
+
+    #[getter]
+    fn free_blocks(&self) -> u32 {
+        self.lock().drive.free_blocks()
+    }
+
+    #[getter]
+    fn waf(&self) -> Option<f64> {
+        let inner = self.lock();
+        inner.drive.stats().waf(inner.drive.geometry())
+    }
+
+    fn _config_json(&self) -> String {
+        serde_json::to_string(&self.config).expect("a configuration is plain data")
+    }
+
+    #[pyo3(signature = (lba, sectors = None, *, data = None, fua = false))]
+    fn write(
+        &self,
+        py: Python<'_>,
+        lba: u64,
+        sectors: Option<u32>,
+        data: Option<Vec<u8>>,
+        fua: bool,
+    ) -> PyResult<u64> {
+        let sectors = match (&data, sectors) {
+            (None, None) => return Err(PyValueError::new_err("either sectors or data is needed")),
+            (None, Some(sectors)) => sectors,
+            (Some(data), given) => {
+                let whole = data.len() as u64 / SECTOR_BYTES;
+                given
+                    .or(u32::try_from(whole).ok())
+                    .ok_or_else(|| PyValueError::new_err("that is too much data"))?
+            }
+        };
+        let command = Command::Write { range: Range::new(Lba::new(lba), sectors), fua, hint: Hint::None };
+        self.work(py, |inner| {
+            if inner.drive.outstanding() > 0 {
+                return Err(errors::command(CommandError::Busy(inner.drive.outstanding())));
+            }
+            inner.drive.submit(inner.now, inner.tag, &command, data.as_deref());
+            let mut done: Vec<Completion> = Vec::new();
+            let mut until = inner.now;
+            loop {
+                inner.drive.advance(until, &mut done);
+                if let Some(Completion { at, result, .. }) = done.pop() {
+                    result.map_err(errors::command)?;
+                    inner.now = at;
+                    return Ok(at.as_ns());
+                }
+                until = inner.drive.next_event().unwrap_or(until);
+            }
+        })
+    }
+
+    #[pyo3(signature = (lba, sectors))]
+    fn read<'py>(&self, py: Python<'py>, lba: u64, sectors: u32) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        let bytes = self.work(py, |inner| {
+            if !inner.drive.keeps_contents() {
+                let range = Range::new(Lba::new(lba), sectors);
+                inner.now =
+                    inner.drive.execute(inner.now, &Command::Read { range }).map_err(errors::command)?;
+                return Ok(None);
+            }
+            let end = lba.checked_add(sectors.into()).filter(|&end| end <= inner.drive.sectors());
+            // No more memory than the drive has is asked for.
+            let length = if end.is_some() { sectors as usize * SECTOR_BYTES as usize } else { 0 };
+            let mut bytes = vec![0; length];
+            let read = match end {
+                Some(_) => inner.drive.read_bytes(inner.now, Lba::new(lba), &mut bytes),
+                None => inner
+                    .drive
+                    .execute(inner.now, &Command::Read { range: Range::new(Lba::new(lba), sectors) }),
+            };
+            inner.now = read.map_err(errors::command)?;
+            Ok(Some(bytes))
+        })?;
+        Ok(bytes.map(|bytes| PyBytes::new(py, &bytes)))
+    }
+
+    fn trim(&self, py: Python<'_>, lba: u64, sectors: u32) -> PyResult<u64> {
+        self.alone(py, &Command::Deallocate(&[Range::new(Lba::new(lba), sectors)]))
+    }
+
+    fn flush(&self, py: Python<'_>) -> PyResult<u64> {
+        self.alone(py, &Command::Flush)
+    }
+
+    #[pyo3(signature = (lba, sectors, *, deallocate = false))]
+    fn write_zeroes(&self, py: Python<'_>, lba: u64, sectors: u32, deallocate: bool) -> PyResult<u64> {
+        self.alone(py, &Command::WriteZeroes { range: Range::new(Lba::new(lba), sectors), deallocate })
+    }
+
+    fn copy(&self, py: Python<'_>, destination: u64, source: u64, sectors: u32) -> PyResult<u64> {
+        let sources = [Range::new(Lba::new(source), sectors)];
+        self.alone(py, &Command::Copy { destination: Lba::new(destination), sources: &sources })
+    }
+
+    fn settle(&self, py: Python<'_>) -> PyResult<u64> {
+        self.work(py, |inner| {
+            inner.now = inner.drive.settle(inner.now).map_err(errors::command)?;
+            Ok(inner.now.as_ns())
+        })
+    }
+
+    #[pyo3(signature = (op, lba, sectors))]
+    fn submit(
+        &self,
+        py: Python<'_>,
+        op: &Bound<'_, PyAny>,
+        lba: &Bound<'_, PyAny>,
+        sectors: &Bound<'_, PyAny>,
+    ) -> PyResult<u64> {
+        let requests = Requests::new(op, lba, sectors, None)?;
+        self.work(py, |inner| {
+            let first = inner.tag + 1;
+            for at in 0..requests.len {
+                let Request { op, lba, sectors } = requests.get(at).map_err(PyValueError::new_err)?;
+                inner.tag += 1;
+                let range = [Range::new(lba, sectors)];
+                inner.drive.submit(inner.now, inner.tag, &Command::of_request(op, &range), None);
+            }
+            Ok(first)
+        })
+    }
+
+    #[pyo3(signature = (until = None))]
+    fn advance(&self, py: Python<'_>, until: Option<u64>) -> PyResult<Out> {
+        let done = self.work(py, |inner| {
+            let mut done = Vec::new();
+            match until.map(SimTime::from_ns) {
+                Some(until) if until < inner.now => {
+                    let text = format!("until={}; it is {} already", until.as_ns(), inner.now.as_ns());
+                    return Err(PyValueError::new_err(text));
+                }
+                Some(until) => {
+                    inner.drive.advance(until, &mut done);
+                    inner.now = until;
+                }
+                // Until all is done.
+                None => {
+                    while inner.drive.outstanding() > 0
+                        && let Some(next) = inner.drive.next_event()
+                    {
+                        inner.now = inner.now.max(next);
+                        inner.drive.advance(inner.now, &mut done);
+                    }
+                }
+            }
+            Ok(done)
+        })?;
+        let errors = done.iter().map(|done| done.result.as_ref().err().map(ToString::to_string));
+        Out::new(vec![
+            ("tag", Arc::new(UInt64Array::from_iter_values(done.iter().map(|done| done.tag))) as ArrayRef),
+            ("at_ns", Arc::new(UInt64Array::from_iter_values(done.iter().map(|done| done.at.as_ns())))),
+            ("error", Arc::new(StringArray::from_iter(errors))),
+        ])
+    }
+
+    #[pyo3(signature = (op, lba, sectors, *, arrivals_ns = None, queue_depth = 1, interval_ns = 0))]
+    #[allow(clippy::too_many_arguments, reason = "they have names in Python")]
+    fn run(
+        &self,
+        py: Python<'_>,
+        op: &Bound<'_, PyAny>,
+        lba: &Bound<'_, PyAny>,
+        sectors: &Bound<'_, PyAny>,
+        arrivals_ns: Option<&Bound<'_, PyAny>>,
+        queue_depth: u32,
+        interval_ns: u64,
+    ) -> PyResult<u64> {
+        let requests = Requests::new(op, lba, sectors, arrivals_ns)?;
+        if queue_depth == 0 {
+            return Err(PyValueError::new_err("queue_depth=0; at least one command must be outstanding"));
+        }
+        let pacing = match requests.has_arrivals() {
+            true => Pacing::Open,
+            false => Pacing::Closed { depth: queue_depth, interval_ns },
+        };
+        let mut watcher = Watcher::new(None, self.trouble.clone());
+        self.work(py, |inner| {
+            if inner.drive.outstanding() > 0 {
+                return Err(errors::command(CommandError::Busy(inner.drive.outstanding())));
+            }
+            let start = inner.now;
+            let mut queue = HostQueue::new(pacing, start);
+            let (mut batch, mut arrivals) = (Vec::with_capacity(BATCH), Vec::new());
+            let mut result = Ok(());
+            let mut next = 0;
+            while next < requests.len && result.is_ok() {
+                let end = requests.len.min(next + BATCH);
+                batch.clear();
+                arrivals.clear();
+                for at in next..end {
+                    match requests.get(at).and_then(|request| Ok((request, requests.arrival_ns(at)?))) {
+                        Ok((request, arrival_ns)) => {
+                            batch.push(request);
+                            if requests.has_arrivals() {
+                                arrivals.push(start + arrival_ns);
+                            }
+                        }
+                        Err(text) => {
+                            result = Err(PyValueError::new_err(text));
+                            break;
+                        }
+                    }
+                }
+                let issued = inner.drive.issue(&batch, &arrivals, &mut queue);
+                let issued = issued.map_err(|(at, error)| {
+                    errors::raised::CommandError::new_err(format!("request {}: {error}", next + at))
+                });
+                result = issued.and(result);
+                if watcher.look(None) == ControlFlow::Break(()) {
+                    break;
+                }
+                next = end;
+            }
+            // What was issued is waited for, whatever has come.
+            while queue.in_flight() > 0 {
+                let finished = queue.finish(&mut *inner.drive).map_err(errors::command);
+                result = result.and(finished);
+            }
+            inner.now = inner.now.max(queue.finished());
+            result.map(|()| inner.now.as_ns())
+        })
+    }
+
+    fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let stats = self.lock().drive.stats();
+        counts::stats(py, &stats)
+    }
+
+    #[pyo3(signature = (op))]
+    fn latency<'py>(&self, py: Python<'py>, op: &str) -> PyResult<Bound<'py, PyDict>> {
+        let op: Op = op_named(op)?;
+        counts::latency(py, self.lock().drive.latency().of(op))
+    }
+
+    #[pyo3(signature = (op))]
+    fn latencies(&self, op: &str) -> PyResult<Out> {
+        let counts = self.lock().drive.latency().of(op_named(op)?).counts();
+        Out::new(vec![
+            ("ns", Arc::new(UInt64Array::from_iter_values(counts.iter().map(|&(ns, _)| ns))) as ArrayRef),
+            ("count", Arc::new(UInt64Array::from_iter_values(counts.iter().map(|&(_, count)| count)))),
+        ])
+    }
+
+    fn clear_latency(&self) {
+        self.lock().drive.clear_latency();
+    }
+
+    fn wear<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let wear = self.lock().drive.wear();
+        counts::wear(py, &wear)
+    }
+
+    fn check(&self, py: Python<'_>) -> PyResult<()> {
+        self.work(py, |inner| {
+            inner.drive.check().map_err(|error| errors::raised::StrobeError::new_err(error.to_string()))
+        })
+    }
+
+    /// Commands of a kind, for whom a whole dictionary is too much.
+    fn commands(&self, kind: &str) -> PyResult<u64> {
+        Ok(self.lock().drive.stats().host.commands(kind_named(kind)?))
+    }
+
+    fn __repr__(&self) -> String {
+        let inner = self.lock();
+        let bytes = inner.drive.sectors() * SECTOR_BYTES;
+        let name = self.config.preset.as_deref().unwrap_or("drive");
+        format!("<strobe.Drive {name}: {} MiB, at {} ns>", bytes >> 20, inner.now.as_ns())
+    }
+}

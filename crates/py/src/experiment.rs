@@ -1,0 +1,213 @@
+//! Experiments: read, changed, run.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+use strobe_lab::runner::{self, SaveAt, SaveState, States};
+use strobe_lab::{ConfigError, Experiment};
+use strobe_ssd::{StateFile, build_with};
+use toml::{Table, Value};
+
+use crate::errors;
+use crate::score::{Scored, Trouble};
+use crate::watch::Watcher;
+
+/// An experiment, checked and complete.
+#[pyclass(frozen, module = "strobe", name = "Experiment", from_py_object)]
+#[derive(Clone)]
+pub(crate) struct PyExperiment {
+    pub(crate) experiment: Experiment,
+    /// What it was made from, for changes.
+    table: Table,
+    folder: PathBuf,
+}
+
+impl PyExperiment {
+    fn of(table: Table, sets: &[String], folder: &Path) -> PyResult<Self> {
+        let experiment = Experiment::from_table(table.clone(), sets, folder).map_err(errors::config)?;
+        // The next change is one of the whole experiment, defaults of the presets of drives included where they were.
+        let mut table = table;
+        for set in sets {
+            set_key(&mut table, set)?;
+        }
+        Ok(Self { experiment, table, folder: folder.to_owned() })
+    }
+}
+
+/// Puts `key.path=value` into a table that takes it: it was checked as a whole before.
+fn set_key(table: &mut Table, set: &str) -> PyResult<()> {
+    let wrong = || errors::raised::ConfigError::new_err(format!("{set:?}: KEY.PATH=VALUE is wanted"));
+    let (key, value) = set.split_once('=').ok_or_else(wrong)?;
+    // What is no value of TOML is a text, as on the command line.
+    let value = format!("value = {value}").parse::<Table>().ok().and_then(|mut table| table.remove("value"));
+    let value =
+        value.unwrap_or_else(|| Value::String(set.split_once('=').map_or("", |(_, text)| text).to_owned()));
+    let mut path: Vec<&str> = key.split('.').collect();
+    let last = path.pop().ok_or_else(wrong)?;
+    let mut at = table;
+    for part in path {
+        let below = at.entry(part).or_insert_with(|| Table::new().into());
+        at = below.as_table_mut().ok_or_else(wrong)?;
+    }
+    at.insert(last.to_owned(), value);
+    Ok(())
+}
+
+/// A table from what Python gives: a mapping, or TOML text.
+pub(crate) fn table_of(given: &Bound<'_, PyAny>) -> PyResult<Table> {
+    if let Ok(text) = given.extract::<String>() {
+        return text.parse().map_err(|error: toml::de::Error| {
+            let message = error.message().to_owned();
+            errors::config(ConfigError::Syntax { path: "experiment".to_owned(), message })
+        });
+    }
+    let json = given.py().import("json")?.call_method1("dumps", (given,))?.extract::<String>()?;
+    let wrong = |error: &dyn std::fmt::Display| errors::raised::ConfigError::new_err(error.to_string());
+    let value: serde_json::Value = serde_json::from_str(&json).map_err(|error| wrong(&error))?;
+    match Value::try_from(without_null(value)) {
+        Ok(Value::Table(table)) => Ok(table),
+        Ok(_) => Err(wrong(&"a mapping is wanted, as the tables of an experiment file are, or its text")),
+        Err(error) => Err(wrong(&error)),
+    }
+}
+
+/// Without keys that are None: TOML has no such value, and leaving a key out means the same.
+fn without_null(value: serde_json::Value) -> serde_json::Value {
+    match value {
+        serde_json::Value::Object(entries) => {
+            let given = entries.into_iter().filter(|(_, value)| !value.is_null());
+            serde_json::Value::Object(given.map(|(key, value)| (key, without_null(value))).collect())
+        }
+        value => value,
+    }
+}
+
+#[pymethods]
+impl PyExperiment {
+    #[new]
+    #[pyo3(signature = (experiment = None, *, sets = Vec::new()))]
+    fn new(experiment: Option<&Bound<'_, PyAny>>, sets: Vec<String>) -> PyResult<Self> {
+        let table = experiment.map(table_of).transpose()?.unwrap_or_default();
+        Self::of(table, &sets, Path::new(""))
+    }
+
+    #[staticmethod]
+    #[pyo3(signature = (path, *, sets = Vec::new()))]
+    fn load(path: PathBuf, sets: Vec<String>) -> PyResult<Self> {
+        // It is read as the command line does, so that messages name the file.
+        Experiment::load(&path, &sets).map_err(errors::config)?;
+        let text = std::fs::read_to_string(&path)?;
+        let table = text.parse().unwrap_or_default();
+        Self::of(table, &sets, path.parent().unwrap_or(Path::new("")))
+    }
+
+    /// The same with some keys set.
+    fn _with_sets(&self, sets: Vec<String>) -> PyResult<Self> {
+        Self::of(self.table.clone(), &sets, &self.folder)
+    }
+
+    #[getter]
+    fn seed(&self) -> u64 {
+        self.experiment.seed
+    }
+
+    #[getter]
+    fn config_hash(&self) -> String {
+        self.experiment.config_hash()
+    }
+
+    fn to_toml(&self) -> String {
+        self.experiment.to_toml()
+    }
+
+    fn _to_json(&self) -> String {
+        serde_json::to_string(&self.experiment).expect("an experiment is plain data")
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<strobe.Experiment {} with seed {}>", self.config_hash(), self.seed())
+    }
+
+    fn __eq__(&self, other: &Self) -> bool {
+        self.experiment == other.experiment
+    }
+}
+
+/// Where a state is to go, complete or not at all.
+fn part_of(path: &Path, overwrite: bool) -> PyResult<tempfile::NamedTempFile> {
+    if !overwrite && path.exists() {
+        let text = format!("{} is there already; give another name, or overwrite=True", path.display());
+        return Err(pyo3::exceptions::PyFileExistsError::new_err(text));
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    Ok(tempfile::NamedTempFile::new_in(folder)?)
+}
+
+/// Writes a file by `write`: it appears when it is complete.
+pub(crate) fn written<T>(
+    path: &Path,
+    overwrite: bool,
+    write: impl FnOnce(std::fs::File) -> PyResult<(T, bool)>,
+) -> PyResult<T> {
+    let part = part_of(path, overwrite)?;
+    let (value, is_complete) = write(part.reopen()?)?;
+    match (is_complete, overwrite) {
+        (false, _) => {}
+        (true, true) => drop(part.persist(path).map_err(|error| error.error)?),
+        (true, false) => drop(part.persist_noclobber(path).map_err(|error| error.error)?),
+    }
+    Ok(value)
+}
+
+/// Runs an experiment; the result is the JSON that the command line prints.
+#[pyfunction(name = "_run")]
+#[pyo3(signature = (experiment, progress, victim, from_state, save_state, save_at, overwrite))]
+#[allow(clippy::too_many_arguments, reason = "the Python function above it names them all")]
+pub(crate) fn run_json(
+    py: Python<'_>,
+    experiment: PyExperiment,
+    progress: Option<Py<PyAny>>,
+    victim: Option<Py<PyAny>>,
+    from_state: Option<PathBuf>,
+    save_state: Option<PathBuf>,
+    save_at: &str,
+    overwrite: bool,
+) -> PyResult<String> {
+    let trouble = Trouble::default();
+    let mut watcher = Watcher::new(progress, trouble.clone());
+    let at = SaveAt::ALL.into_iter().find(|at| at.name() == save_at).ok_or_else(|| {
+        let names = SaveAt::ALL.map(SaveAt::name).join(", ");
+        errors::raised::ConfigError::new_err(format!("save_at={save_at:?}; allowed are {names}"))
+    })?;
+    if victim.is_some() && (from_state.is_some() || save_state.is_some()) {
+        let text = "from_state or save_state with a victim function: what a function remembers is not kept in a state";
+        return Err(errors::raised::ConfigError::new_err(text));
+    }
+    let from = from_state.map(|path| StateFile::open(&path)).transpose().map_err(errors::state_file)?;
+    let experiment = &experiment.experiment;
+    let result = match (victim, save_state) {
+        (Some(function), _) => py.detach(|| {
+            let function = Arc::new(function);
+            let make =
+                |geometry: &strobe_types::Geometry| Scored::new(geometry.blocks(), function, trouble.clone());
+            let drive = build_with(&experiment.drive, experiment.run.timing, experiment.seed, make);
+            runner::run_on(experiment, drive.map_err(errors::build)?, &mut watcher).map_err(errors::run)
+        }),
+        (None, Some(path)) => py.detach(|| {
+            written(&path, overwrite, |file| {
+                let mut save = SaveState { at, out: Box::new(file), is_saved: false };
+                let states = States { from, save: Some(&mut save) };
+                let result = runner::run_with(experiment, states, &mut watcher).map_err(errors::run)?;
+                Ok((result, save.is_saved))
+            })
+        }),
+        (None, None) => py.detach(|| {
+            runner::run_with(experiment, States { from, save: None }, &mut watcher).map_err(errors::run)
+        }),
+    };
+    // What went wrong in Python is the reason of all else.
+    trouble.raised()?;
+    let result = result?;
+    Ok(py.detach(|| serde_json::to_string(&result).expect("results are plain data")))
+}

@@ -1,0 +1,30 @@
+//! The Python package `strobe`: drives and experiments, driven from Python.
+//!
+//! It holds no logic. `drive.rs` is one drive, command by command or many at a time; `experiment.rs` reads and runs
+//! experiments; `score.rs` lets a Python function choose victims; `arrays.rs` takes NumPy and Arrow in and gives them out,
+//! `table.rs` is a table that goes out; `errors.rs` makes errors exceptions. What each does is said in
+//! `python/strobe/_strobe.pyi`, which a test compares with this.
+
+mod arrays;
+mod counts;
+mod drive;
+mod errors;
+mod experiment;
+mod listing;
+mod score;
+mod table;
+mod watch;
+
+use pyo3::prelude::*;
+
+/// The compiled part of `strobe`.
+#[pymodule]
+fn _strobe(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    errors::add_to(module)?;
+    module.add_class::<drive::PyDrive>()?;
+    module.add_class::<experiment::PyExperiment>()?;
+    module.add_class::<table::Table>()?;
+    module.add_function(wrap_pyfunction!(experiment::run_json, module)?)?;
+    listing::add_to(module)
+}

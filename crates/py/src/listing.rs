@@ -1,0 +1,60 @@
+//! What there is: presets, policies.
+
+use std::path::Path;
+
+use pyo3::prelude::*;
+use strobe_lab::{Experiment, load_drive_table};
+use strobe_ssd::{DriveConfig, MAPPINGS, POLICIES, presets};
+use strobe_types::Op;
+use toml::Table;
+
+use crate::errors;
+
+/// Ready-made drives: name and what they are.
+#[pyfunction]
+fn presets_() -> Vec<(&'static str, &'static str)> {
+    presets::PRESETS.iter().map(|preset| (preset.name, preset.summary)).collect()
+}
+
+/// All keys of a preset, or of a drive in a file, as JSON.
+#[pyfunction]
+fn _preset_json(name: &str) -> PyResult<String> {
+    let config = preset_config(name)?;
+    Ok(serde_json::to_string(&config).expect("a configuration is plain data"))
+}
+
+/// The drive of a preset or a file.
+pub(crate) fn preset_config(name: &str) -> PyResult<DriveConfig> {
+    drive_config(load_drive_table(name).map_err(errors::config)?)
+}
+
+/// The drive with these keys, checked.
+pub(crate) fn drive_config(keys: Table) -> PyResult<DriveConfig> {
+    let table = Table::from_iter([("drive".to_owned(), keys.into())]);
+    Experiment::from_table(table, &[], Path::new(""))
+        .map(|experiment| experiment.drive)
+        .map_err(errors::config)
+}
+
+/// Victim policies: name, and what they pick.
+#[pyfunction]
+fn policies() -> Vec<(&'static str, &'static str)> {
+    POLICIES.iter().map(|policy| (policy.name, policy.picks)).collect()
+}
+
+/// Mapping schemes.
+#[pyfunction]
+fn mappings() -> Vec<&'static str> {
+    MAPPINGS.iter().map(|mapping| mapping.name).collect()
+}
+
+pub(crate) fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("presets", wrap_pyfunction!(presets_, module)?)?;
+    module.add_function(wrap_pyfunction!(_preset_json, module)?)?;
+    module.add_function(wrap_pyfunction!(policies, module)?)?;
+    module.add_function(wrap_pyfunction!(mappings, module)?)?;
+    module.add("READ", Op::Read as u8)?;
+    module.add("WRITE", Op::Write as u8)?;
+    module.add("TRIM", Op::Trim as u8)?;
+    module.add("FLUSH", Op::Flush as u8)
+}

@@ -1,0 +1,97 @@
+//! Tables that go out: Arrow through the PyCapsule interface, columns as NumPy arrays, both without a copy.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray as _;
+use arrow_array::{Array, ArrayRef, RecordBatch, StructArray};
+use arrow_schema::{DataType, Field};
+use pyo3::exceptions::PyKeyError;
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyDict, PyList};
+use pyo3_arrow::buffer::PyArrowBuffer;
+use pyo3_arrow::ffi::{ArrayIterator, to_schema_pycapsule, to_stream_pycapsule};
+
+use crate::errors;
+
+/// A table of columns.
+#[pyclass(frozen, module = "strobe")]
+pub(crate) struct Table {
+    batch: RecordBatch,
+}
+
+impl Table {
+    /// The table of these columns, all of one length.
+    pub(crate) fn new(columns: Vec<(&str, ArrayRef)>) -> PyResult<Self> {
+        let batch = RecordBatch::try_from_iter(columns);
+        batch
+            .map(|batch| Self { batch })
+            .map_err(|error| errors::raised::StrobeError::new_err(error.to_string()))
+    }
+
+    fn column(&self, name: &str) -> PyResult<&ArrayRef> {
+        self.batch.column_by_name(name).ok_or_else(|| {
+            let names: Vec<&str> = self.column_names();
+            PyKeyError::new_err(format!("{name:?}; the columns are {}", names.join(", ")))
+        })
+    }
+
+    fn column_names(&self) -> Vec<&str> {
+        self.batch.schema_ref().fields().iter().map(|field| field.name().as_str()).collect()
+    }
+}
+
+#[pymethods]
+impl Table {
+    #[getter]
+    fn columns(&self) -> Vec<String> {
+        self.column_names().into_iter().map(str::to_owned).collect()
+    }
+
+    fn __len__(&self) -> usize {
+        self.batch.num_rows()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<strobe.Table of {} rows: {}>", self.batch.num_rows(), self.column_names().join(", "))
+    }
+
+    fn __getitem__<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+        let column = self.column(name)?;
+        let dtype = match column.data_type() {
+            DataType::UInt64 => "uint64",
+            DataType::UInt32 => "uint32",
+            DataType::Float64 => "float64",
+            _ => {
+                let texts = column.as_string::<i32>().iter().collect::<Vec<_>>();
+                return PyList::new(py, texts).map(Bound::into_any);
+            }
+        };
+        let buffer = PyArrowBuffer::new(column.to_data().buffers()[0].clone());
+        let numpy = py.import("numpy")?;
+        numpy.call_method1("frombuffer", (Bound::new(py, buffer)?, dtype))
+    }
+
+    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let all = PyDict::new(py);
+        for name in self.column_names() {
+            all.set_item(name, self.__getitem__(py, name)?)?;
+        }
+        Ok(all)
+    }
+
+    #[pyo3(signature = (requested_schema = None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyCapsule>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        let array: ArrayRef = Arc::new(StructArray::from(self.batch.clone()));
+        let field = Arc::new(Field::new_struct("", self.batch.schema_ref().fields().clone(), false));
+        let reader = ArrayIterator::new(vec![Ok(array)], field);
+        Ok(to_stream_pycapsule(py, Box::new(reader), requested_schema)?)
+    }
+
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        Ok(to_schema_pycapsule(py, self.batch.schema_ref().as_ref())?)
+    }
+}

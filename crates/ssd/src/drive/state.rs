@@ -1,0 +1,94 @@
+//! The state of a drive as bytes, and back: at any moment, with what is on its way.
+
+use strobe_ftl::MappingScheme;
+use strobe_nand::Payload;
+use strobe_types::{State, StateError, StateReader, StateWriter, Stored, load_part, save_part};
+
+use super::Drive;
+use super::flight::Flight;
+
+impl<F: MappingScheme + State> State for Drive<F> {
+    fn save_state(&self, out: &mut StateWriter<'_>) {
+        let Self {
+            ftl,
+            geometry: _,
+            controller,
+            nvram,
+            buffer,
+            write_cache,
+            limits: _,
+            drive_sectors: _,
+            ..
+        } = self;
+        let Self {
+            host, stalls, latency, is_timed: _, idle_after_ns: _, stamp, units, read, flights, ..
+        } = self;
+        let Self { events, batches, power, witness, before, .. } = self;
+        if power.is_some() || witness.is_some() {
+            return out.refuse("power is to be cut, and what that needs is not kept in a file");
+        }
+        ftl.save_state(out);
+        controller.save_state(out);
+        save_part(nvram.as_ref(), out);
+        save_part(buffer.as_ref(), out);
+        write_cache.save_state(out);
+        (*host, *stalls).save_state(out);
+        latency.save_state(out);
+        (*stamp, *batches).save_state(out);
+        units.save_state(out);
+        read.save_state(out);
+        flights.save_state(out);
+        events.save_state(out);
+        before.save_state(out);
+    }
+
+    fn load_state(&mut self, from: &mut StateReader<'_>) -> Result<(), StateError> {
+        (self.power, self.witness) = (None, None);
+        self.ftl.load_state(from)?;
+        self.controller.load_state(from)?;
+        load_part(self.nvram.as_mut(), from)?;
+        load_part(self.buffer.as_mut(), from)?;
+        self.write_cache.load_state(from)?;
+        (self.host, self.stalls) = Stored::restored(from)?;
+        self.latency.load_state(from)?;
+        (self.stamp, self.batches) = Stored::restored(from)?;
+        self.units.load_state(from)?;
+        self.read.load_state(from)?;
+        self.flights.load_state(from)?;
+        self.events.load_state(from)?;
+        self.before.load_state(from)
+    }
+}
+
+impl<P: Payload> Stored for Flight<P> {
+    fn store(&self, out: &mut StateWriter<'_>) {
+        let Self { tag, issued, kind, work, result, rest, ready, done, youngest, seen, stalled, has_begun } =
+            self;
+        tag.store(out);
+        issued.store(out);
+        kind.store(out);
+        work.store(out);
+        match result {
+            Ok(bytes) => bytes.store(out),
+            Err(_) => {
+                out.refuse("it has refused a command and not said so yet; let time pass (advance) first")
+            }
+        }
+        rest.store(out);
+        (*ready, *done).store(out);
+        (*youngest, *seen).store(out);
+        stalled.store(out);
+        has_begun.store(out);
+    }
+
+    fn restored(from: &mut StateReader<'_>) -> Result<Self, StateError> {
+        let (tag, issued, kind) = Stored::restored(from)?;
+        let work = Stored::restored(from)?;
+        let result = Ok(Stored::restored(from)?);
+        let rest = Stored::restored(from)?;
+        let (ready, done) = Stored::restored(from)?;
+        let (youngest, seen) = Stored::restored(from)?;
+        let (stalled, has_begun) = Stored::restored(from)?;
+        Ok(Self { tag, issued, kind, work, result, rest, ready, done, youngest, seen, stalled, has_begun })
+    }
+}

@@ -1,0 +1,174 @@
+"""Drives and experiments of Strobe, a software SSD, from Python.
+
+    import strobe
+
+    result = strobe.run({"workload": {"kind": "zipf"}, "run": {"warmup": "3x"}})
+    print(result["waf"])
+
+    drive = strobe.Drive("generic-8g", timing=False)
+    drive.run("write", lba=array_of_sectors, sectors=8)
+    print(drive.waf, drive.stats()["gc"])
+
+``Experiment`` is an experiment file, checked; ``run`` runs one, ``replay`` a trace; ``Drive`` is one drive, command by
+command or many at a time. Arrays come in from NumPy and Arrow and go out as both without being copied. Long calls let
+other threads work and end with Ctrl-C. The same configuration and seed give the same bytes as the command line.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from . import _strobe
+from ._strobe import (
+    FLUSH,
+    READ,
+    TRIM,
+    WRITE,
+    BuildError,
+    CommandError,
+    ConfigError,
+    Drive,
+    Experiment,
+    RunError,
+    StateError,
+    StrobeError,
+    Table,
+    __version__,
+    mappings,
+    policies,
+    presets,
+)
+
+__all__ = [
+    "FLUSH",
+    "READ",
+    "TRIM",
+    "WRITE",
+    "BuildError",
+    "CommandError",
+    "ConfigError",
+    "Drive",
+    "Experiment",
+    "Result",
+    "RunError",
+    "StateError",
+    "StrobeError",
+    "Table",
+    "__version__",
+    "mappings",
+    "policies",
+    "preset",
+    "presets",
+    "replay",
+    "run",
+    "with_keys",
+]
+
+Path = str | os.PathLike[str]
+Progress = Callable[[str, int, int | None, int], object]
+Victim = Callable[[Table], object]
+
+
+class Result(Mapping[str, Any]):
+    """What a run returns: the JSON of ``strobe run --json``, as a mapping.
+
+    ``strobe schema result`` says what each key is.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._values: dict[str, Any] = json.loads(text)
+
+    def __getitem__(self, key: str) -> Any:
+        return self._values[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def to_json(self) -> str:
+        """The JSON."""
+        return self._text
+
+    def reproducible(self) -> dict[str, Any]:
+        """Without what the simulation itself cost: the same wherever and whenever it is made."""
+        values: dict[str, Any] = json.loads(self._text)
+        values["time"].update(wall_s=None, cpu_s=None)
+        values["sim"].update(host_pages_per_cpu_s=None)
+        return values
+
+    def __repr__(self) -> str:
+        return f"<strobe.Result of {self['config_hash']} with seed {self['seed']}: WAF {self['waf']}>"
+
+
+def _experiment(experiment: Experiment | Mapping[str, Any] | Path | None) -> Experiment:
+    if isinstance(experiment, Experiment):
+        return experiment
+    if experiment is None or isinstance(experiment, Mapping):
+        return Experiment(experiment)
+    return Experiment.load(os.fspath(experiment))
+
+
+def with_keys(experiment: Experiment | Mapping[str, Any] | Path | None, keys: Mapping[str, Any]) -> Experiment:
+    """The experiment with some keys changed: ``{"drive.ftl.gc.victim": "fifo", "seed": 7}``."""
+    sets = [f"{key}={value if isinstance(value, str) else json.dumps(value)}" for key, value in keys.items()]
+    return _experiment(experiment)._with_sets(sets)
+
+
+def run(
+    experiment: Experiment | Mapping[str, Any] | Path | None = None,
+    *,
+    seed: int | None = None,
+    progress: Progress | None = None,
+    victim: Victim | None = None,
+    from_state: Path | None = None,
+    save_state: Path | None = None,
+    save_at: str = "warm-up",
+    overwrite: bool = False,
+) -> Result:
+    """Runs an experiment: one that was made, a mapping with the keys of an experiment file, or the path of one.
+
+    ``progress(phase, done, total, virtual_ns)`` is called some times a second; if it returns False the run ends with a
+    partial result. ``victim`` chooses the victims of garbage collection: it is called with a ``Table`` of the closed
+    blocks that have invalid units (``block``, ``valid``, ``u``, ``erase_count``, and in ticks ``age_opened``,
+    ``age_closed``, ``age_invalidated``) and returns an array of scores; the largest wins. That costs a look at all blocks
+    and a call for every choice, tens of microseconds on small drives: a formula (``drive.ftl.gc.victim``) does the same
+    much faster. ``from_state`` begins with a drive that was saved, ``save_state`` saves it: before the measurement
+    begins, or with ``save_at="end"`` when all is done.
+    """
+    experiment = _experiment(experiment)
+    if seed is not None:
+        experiment = with_keys(experiment, {"seed": seed})
+    return Result(_strobe._run(experiment, progress, victim, from_state, save_state, save_at, overwrite))
+
+
+def replay(
+    trace: Path,
+    format: str,
+    drive: str | Mapping[str, Any] = "generic-8g",
+    *,
+    workload: Mapping[str, Any] | None = None,
+    run_keys: Mapping[str, Any] | None = None,
+    seed: int = 1,
+    progress: Progress | None = None,
+) -> Result:
+    """Replays a trace, as ``strobe replay`` does; ``workload`` and ``run_keys`` are further keys of those tables."""
+    keys = {"preset": drive} if isinstance(drive, str) else dict(drive)
+    table = {
+        "seed": seed,
+        "drive": keys,
+        "workload": {"kind": "trace", "path": os.fspath(trace), "format": format, **(workload or {})},
+        "run": dict(run_keys or {}),
+    }
+    return run(table, progress=progress)
+
+
+def preset(name: str) -> dict[str, Any]:
+    """The keys of the ready-made drive called so, or of the file."""
+    keys: dict[str, Any] = json.loads(_strobe._preset_json(name))
+    return keys

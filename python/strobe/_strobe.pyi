@@ -1,0 +1,235 @@
+"""The compiled part of strobe."""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, Protocol, final
+
+import numpy as np
+import numpy.typing as npt
+
+class _ArrowArray(Protocol):
+    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
+
+class _ArrowStream(Protocol):
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+_Array = npt.NDArray[np.integer[Any]] | _ArrowArray | _ArrowStream
+_Path = str | os.PathLike[str]
+
+__version__: Final[str]
+READ: Final[int]
+WRITE: Final[int]
+TRIM: Final[int]
+FLUSH: Final[int]
+
+class StrobeError(Exception):
+    """What this package raises: the base of all its exceptions."""
+
+class ConfigError(StrobeError):
+    """A configuration is refused; the message names the key and the cure."""
+
+class BuildError(StrobeError):
+    """A drive that could not work is refused, with the arithmetic that shows why."""
+
+class CommandError(StrobeError):
+    """A drive has refused a command, which has changed nothing."""
+
+class RunError(StrobeError):
+    """A run has ended without a result."""
+
+class StateError(StrobeError):
+    """A state cannot be saved, or is not one for this drive."""
+
+@final
+class Table:
+    """A table of columns. pyarrow.table(t), polars.DataFrame(t) and pandas take it as it is."""
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, name: str, /) -> Any:
+        """A column: a NumPy array of numbers that may not be written, or a list of texts."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """All columns by name."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+    def __arrow_c_schema__(self) -> object: ...
+
+@final
+class Experiment:
+    """An experiment, checked and complete: from a mapping with the keys of an experiment file, or its text."""
+
+    def __new__(
+        cls, experiment: Mapping[str, Any] | str | None = None, *, sets: Sequence[str] = ...
+    ) -> Experiment: ...
+    @staticmethod
+    def load(path: _Path, *, sets: Sequence[str] = ...) -> Experiment:
+        """The experiment in a file; sets are "key.path=value", as --set takes them."""
+
+    @property
+    def seed(self) -> int:
+        """The seed of everything random."""
+
+    @property
+    def config_hash(self) -> str:
+        """Identifies the configuration, without the seed."""
+
+    def to_toml(self) -> str:
+        """It as TOML that means the same, every default filled in."""
+
+    def _with_sets(self, sets: Sequence[str]) -> Experiment: ...
+    def _to_json(self) -> str: ...
+    def __eq__(self, other: object, /) -> bool: ...
+
+@final
+class Drive:
+    """A drive with a clock of its own, in virtual nanoseconds; alone, a command begins when the one before is done.
+
+    config is the name of a preset or the path of a file, a mapping with the keys of [drive], or an Experiment. Without
+    timing it only counts, several times as fast. victim is the name or formula of a victim policy, or a function as for
+    strobe.run.
+    """
+
+    def __new__(
+        cls,
+        config: str | Mapping[str, Any] | Experiment | None = None,
+        *,
+        timing: bool = True,
+        seed: int = 1,
+        victim: str | Callable[[Table], object] | None = None,
+    ) -> Drive: ...
+    @staticmethod
+    def load(path: _Path) -> Drive:
+        """The drive that was saved at path, with all that was on its way."""
+
+    def save(self, path: _Path, *, overwrite: bool = False) -> None:
+        """Saves all of its state. A file that is there is replaced only with overwrite=True."""
+
+    def fork(self) -> Drive:
+        """An independent copy, as it is now."""
+
+    @property
+    def now(self) -> int:
+        """Virtual time, in ns."""
+
+    @property
+    def sectors(self) -> int:
+        """Sectors of 512 bytes offered to the host."""
+
+    @property
+    def unit_sectors(self) -> int:
+        """Sectors of a mapping unit: writes of whole ones are written as they are."""
+
+    @property
+    def seed(self) -> int:
+        """The seed it was made with."""
+
+    @property
+    def timing(self) -> bool:
+        """Whether it keeps time."""
+
+    @property
+    def outstanding(self) -> int:
+        """Commands that were submitted and have not been handed over as complete."""
+
+    @property
+    def next_event(self) -> int | None:
+        """When something happens next that a host could notice, in ns."""
+
+    @property
+    def mapped_units(self) -> int:
+        """Logical mapping units that hold data on flash."""
+
+    @property
+    def free_blocks(self) -> int:
+        """Erased blocks at hand."""
+
+    @property
+    def waf(self) -> float | None:
+        """Write amplification since the drive was new; None before the first write."""
+
+    def write(self, lba: int, sectors: int | None = None, *, data: bytes | None = None, fua: bool = False) -> int:
+        """Writes sectors, or data if the drive keeps any; returns when that is done, as the others do."""
+
+    def read(self, lba: int, sectors: int) -> bytes | None:
+        """Reads sectors; returns their bytes, if the drive keeps any."""
+
+    def trim(self, lba: int, sectors: int) -> int:
+        """Deallocates sectors."""
+
+    def flush(self) -> int:
+        """Makes all completed writes durable."""
+
+    def write_zeroes(self, lba: int, sectors: int, *, deallocate: bool = False) -> int:
+        """Writes zeroes, or deallocates."""
+
+    def copy(self, destination: int, source: int, sectors: int) -> int:
+        """Copies sectors within the drive."""
+
+    def settle(self) -> int:
+        """Ends work in order, as before power is switched off."""
+
+    def submit(self, op: str | int | _Array, lba: int | _Array, sectors: int | _Array) -> int:
+        """Submits commands now, all at once, and returns the tag of the first; those of the others follow it."""
+
+    def advance(self, until: int | None = None) -> Table:
+        """Lets time pass until then, or until all is done; returns what is complete: tag, at_ns, error."""
+
+    def run(
+        self,
+        op: str | int | _Array,
+        lba: int | _Array,
+        sectors: int | _Array,
+        *,
+        arrivals_ns: _Array | None = None,
+        queue_depth: int = 1,
+        interval_ns: int = 0,
+    ) -> int:
+        """Runs many commands: so many outstanding and no more than one in interval_ns, or at times of their own, in ns
+        from now on. Returns when all are complete. Each column is an array, or one number for all."""
+
+    def stats(self) -> dict[str, Any]:
+        """All counters since the drive was new."""
+
+    def latency(self, op: str) -> dict[str, float]:
+        """Latencies of "read", "write", "trim" or "flush" since they were cleared, in ns."""
+
+    def latencies(self, op: str) -> Table:
+        """How many of them there were of each length, exact to three digits: ns, count."""
+
+    def clear_latency(self) -> None:
+        """Forgets latencies."""
+
+    def commands(self, kind: str) -> int:
+        """Commands of a kind since the drive was new."""
+
+    def wear(self) -> dict[str, float]:
+        """Erase counts and bad blocks."""
+
+    def check(self) -> None:
+        """Runs the whole-state checker; raises what it finds."""
+
+    def _config_json(self) -> str: ...
+
+def presets() -> list[tuple[str, str]]:
+    """Ready-made drives: name, and what they are."""
+
+def policies() -> list[tuple[str, str]]:
+    """Victim policies: name, and what they pick. A formula over the statistics of blocks is one, too."""
+
+def mappings() -> list[str]:
+    """Mapping schemes."""
+
+def _preset_json(name: str) -> str: ...
+def _run(
+    experiment: Experiment,
+    progress: Callable[[str, int, int | None, int], object] | None,
+    victim: Callable[[Table], object] | None,
+    from_state: _Path | None,
+    save_state: _Path | None,
+    save_at: str,
+    overwrite: bool,
+) -> str: ...

@@ -1,0 +1,187 @@
+"""One drive: what comes in and goes out, and that it goes on where it was saved."""
+
+import threading
+
+import numpy as np
+import pytest
+
+import strobe
+
+SMALL = {"preset": "generic-8g", "nand": {"blocks_per_plane": 64}, "ftl": {"logical_pages": 12_000}}
+
+
+def small(**keys):
+    return strobe.Drive(SMALL, **keys)
+
+
+def lbas(drive, count, seed=1):
+    units = drive.sectors // drive.unit_sectors
+    return np.random.default_rng(seed).integers(0, units, count, dtype=np.uint64) * drive.unit_sectors
+
+
+def test_commands_take_their_time_and_are_counted():
+    drive = small()
+    assert (drive.now, drive.waf) == (0, None)
+    done = drive.write(0, 8)
+    assert done == drive.now > 0
+    drive.flush()
+    drive.trim(0, 8)
+    assert drive.read(0, 8) is None, "a drive that keeps no data"
+    assert drive.commands("write") == 1 and drive.stats()["host"]["trim"] == {"commands": 1, "bytes": 4096}
+    assert drive.latency("write")["count"] == 1
+    drive.check()
+
+
+def test_a_drive_that_keeps_data_gives_it_back():
+    keys = {**SMALL, "nand": {**SMALL["nand"], "data": "bytes"}}
+    drive = strobe.Drive(keys)
+    drive.write(8, data=b"x" * 512 + b"y" * 512)
+    assert drive.read(7, 4) == bytes(512) + b"x" * 512 + b"y" * 512 + bytes(512)
+
+
+def test_refusals_change_nothing_and_say_why():
+    drive = small()
+    before = drive.stats()
+    with pytest.raises(strobe.CommandError, match="leaves the drive"):
+        drive.write(drive.sectors, 8)
+    with pytest.raises(strobe.CommandError, match="request 1: write of 8 sectors"):
+        drive.run("write", np.array([0, 2**62], dtype=np.uint64), 8)
+    with pytest.raises(strobe.CommandError):
+        drive.read(drive.sectors - 1, 2**31)
+    assert drive.stats()["host"]["write"]["commands"] == before["host"]["write"]["commands"] + 1
+    with pytest.raises(ValueError, match="different lengths"):
+        drive.run("write", np.zeros(3, np.uint64), np.full(4, 8, np.uint32))
+    with pytest.raises(ValueError, match="the ops are"):
+        drive.run("wirte", 0, 8)
+    with pytest.raises(TypeError, match="Float64"):
+        drive.run("write", np.zeros(3), 8)
+    with pytest.raises(ValueError, match="negative lba"):
+        drive.run("write", np.array([0, -1]), 8)
+    with pytest.raises(strobe.BuildError, match="unknown variable gredy"):
+        small(victim="gredy")
+    with pytest.raises(strobe.BuildError):
+        strobe.Drive({**SMALL, "ftl": {"logical_pages": 64 * 256}})
+
+
+def test_batches_do_what_single_commands_do():
+    single, batch = small(), small()
+    where = lbas(single, 3000)
+    for lba in where:
+        single.write(int(lba), 8)
+    assert batch.run("write", where, 8) == single.now
+    assert batch.stats() == single.stats() and batch.latency("write") == single.latency("write")
+
+
+@pytest.mark.parametrize("kind", ["uint64", "int64", "uint32", "int32"])
+def test_numpy_and_arrow_columns_mean_the_same(kind):
+    pyarrow = pytest.importorskip("pyarrow")
+    one, other = small(timing=False), small(timing=False)
+    where = lbas(one, 2000).astype(kind)
+    ops = np.where(np.arange(2000) % 5 == 0, strobe.READ, strobe.WRITE).astype(np.uint8)
+    one.run(ops, where, np.full(2000, 8, np.uint32))
+    other.run(pyarrow.array(ops), pyarrow.array(where), pyarrow.array(np.full(2000, 8, np.uint32)))
+    assert one.stats() == other.stats() and one.commands("read") == 400
+
+
+def test_open_loop_takes_arrivals_as_they_come():
+    drive = small()
+    arrivals = np.arange(100, dtype=np.uint64) * 10_000_000
+    done = drive.run("write", lbas(drive, 100), 8, arrivals_ns=arrivals)
+    assert 990_000_000 < done < 1_000_000_000
+    assert drive.latency("write")["max"] < 2_000_000
+
+
+def test_submitted_commands_come_back_as_a_table():
+    pyarrow = pytest.importorskip("pyarrow")
+    drive = small()
+    first = drive.submit("write", lbas(drive, 10), 8)
+    assert (first, drive.outstanding) == (1, 10)
+    assert len(drive.advance(drive.now)) == 0
+    done = drive.advance()
+    assert sorted(done["tag"]) == list(range(1, 11)) and drive.outstanding == 0
+    assert done["at_ns"].dtype == np.uint64 and int(done["at_ns"].max()) == drive.now
+    table = pyarrow.table(done)
+    assert table.column_names == ["tag", "at_ns", "error"] == done.columns
+    assert table["at_ns"].to_pylist() == done["at_ns"].tolist()
+    drive.submit("read", drive.sectors, 8)
+    assert "leaves the drive" in drive.advance(drive.now)["error"][0]
+    with pytest.raises(KeyError, match="at_ns"):
+        done["at"]
+
+
+def test_columns_are_views_of_the_table():
+    drive = small()
+    drive.submit("write", lbas(drive, 10), 8)
+    done = drive.advance()
+    tags = done["tag"]
+    assert not tags.flags.writeable and np.shares_memory(tags, done["tag"])
+    del done
+    assert tags.sum() == 55
+
+
+@pytest.mark.parametrize("timing", [True, False])
+def test_forks_and_loaded_drives_go_on_like_the_original(timing, tmp_path):
+    drive = small(timing=timing, victim="cost-benefit")
+    drive.run("write", lbas(drive, 30_000), 8, queue_depth=8)
+    drive.submit("write", lbas(drive, 5, 3), 8)
+    fork = drive.fork()
+    drive.save(tmp_path / "state")
+    loaded = strobe.Drive.load(tmp_path / "state")
+    assert loaded.now == drive.now and loaded.outstanding == 5
+    futures = []
+    for each in (drive, fork, loaded):
+        tags = each.advance()["tag"].tolist()
+        now = each.run("write", lbas(each, 30_000, 2), 8, queue_depth=8)
+        each.check()
+        futures.append((tags, now, each.stats(), each.latency("write"), each.wear()))
+    assert futures[0] == futures[1] == futures[2]
+    with pytest.raises(FileExistsError, match="overwrite=True"):
+        drive.save(tmp_path / "state")
+    drive.save(tmp_path / "state", overwrite=True)
+
+
+def test_a_damaged_state_is_refused(tmp_path):
+    drive = small()
+    drive.save(tmp_path / "state")
+    content = bytearray((tmp_path / "state").read_bytes())
+    content[len(content) // 2] ^= 1
+    (tmp_path / "state").write_bytes(content)
+    with pytest.raises(strobe.StateError, match="damaged at byte"):
+        strobe.Drive.load(tmp_path / "state")
+    (tmp_path / "other").write_text("seed = 1")
+    with pytest.raises(strobe.StateError, match="no state"):
+        strobe.Drive.load(tmp_path / "other")
+
+
+def test_a_function_of_fewest_valid_units_is_greedy_up_to_ties():
+    by_function = small(timing=False, victim=lambda blocks: -blocks["valid"].astype(np.int64))
+    greedy = small(timing=False, victim="greedy")
+    for drive in (by_function, greedy):
+        drive.run("write", lbas(drive, 60_000), 8)
+        drive.check()
+    assert by_function.waf == pytest.approx(greedy.waf, rel=0.01)
+    assert greedy.waf > 1.5
+
+
+def test_what_a_victim_function_raises_comes_out():
+    def wrong(blocks):
+        raise ZeroDivisionError("in the function")
+
+    for function, error in [(wrong, ZeroDivisionError), (lambda blocks: np.zeros(1), ValueError)]:
+        drive = small(timing=False, victim=function)
+        with pytest.raises(error):
+            drive.run("write", lbas(drive, 60_000), 8)
+    with pytest.raises(strobe.StateError, match="victim policy"):
+        drive.save("never")
+
+
+def test_others_work_while_a_drive_does():
+    drive = small(timing=False)
+    where = lbas(drive, 2_000_000)
+    ticks = 0
+    worker = threading.Thread(target=drive.run, args=("write", where, 8))
+    worker.start()
+    while worker.is_alive():
+        ticks += 1
+        worker.join(0.001)
+    assert ticks > 20 and drive.commands("write") == 2_000_000

@@ -1,0 +1,134 @@
+"""Experiments: the same results as the command line, states, progress, Ctrl-C."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+import strobe
+
+SMALL = {
+    "drive": {"preset": "generic-8g", "nand": {"blocks_per_plane": 64}, "ftl": {"over_provisioning": 0.2}},
+    "workload": {"kind": "zipf", "queue_depth": 4},
+    "run": {"warmup": "2x", "measure": "1x"},
+}
+
+
+def test_results_are_those_of_the_command_line(tmp_path):
+    program = os.environ.get("STROBE")
+    if not program:
+        pytest.skip("STROBE names no program")
+    experiment = strobe.Experiment(SMALL)
+    (tmp_path / "e.toml").write_text(experiment.to_toml())
+    command = [program, "run", tmp_path / "e.toml", "--quiet", "--reproducible", "--json", "-"]
+    told = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
+    assert strobe.run(experiment).reproducible() == told
+    assert strobe.run(tmp_path / "e.toml").reproducible() == told
+
+
+def test_keys_can_be_given_in_all_ways():
+    text = strobe.Experiment("seed = 3\n[workload]\nkind = \"zipf\"")
+    mapping = strobe.Experiment({"seed": 3, "workload": {"kind": "zipf"}, "power": None})
+    assert text == mapping and text.seed == 3
+    other = strobe.with_keys(text, {"drive.ftl.gc.victim": "age * (1-u)", "drive.nand.dies_per_channel": 2, "seed": 4})
+    assert other != text and other.seed == 4 and other.config_hash != text.config_hash
+    assert "age * (1-u)" in other.to_toml()
+    again = strobe.with_keys(other, {"drive.nand.dies_per_channel": 1, "drive.ftl.gc.victim": "greedy"})
+    assert again.config_hash == text.config_hash
+    with pytest.raises(strobe.ConfigError, match="did you mean run.warmup"):
+        strobe.Experiment({"run": {"warm_up": "3x"}})
+    with pytest.raises(strobe.ConfigError, match="drive.ftl.gc.victim"):
+        strobe.with_keys(text, {"drive.ftl.gc.victim": "gredy"})
+    with pytest.raises(strobe.StrobeError):
+        strobe.Experiment([1, 2])
+
+
+def test_seeds_give_different_runs_and_the_same_seed_the_same():
+    one, two, again = (strobe.run(SMALL, seed=seed) for seed in (1, 2, 1))
+    assert one.reproducible() == again.reproducible()
+    assert one["waf"] != two["waf"] and one["config_hash"] == two["config_hash"]
+    assert dict(one)["seed"] == 1 and "waf" in one and len(one) > 10
+
+
+def test_a_run_from_a_state_gives_the_bytes_of_the_run_that_saved_it(tmp_path):
+    state = tmp_path / "warm"
+    whole = strobe.run(SMALL, save_state=state)
+    assert strobe.run(SMALL).reproducible() == whole.reproducible(), "saving changes nothing"
+    assert strobe.run(SMALL, from_state=state).reproducible() == whole.reproducible()
+    longer = strobe.with_keys(SMALL, {"run.measure": "2x"})
+    assert strobe.run(longer, from_state=state).reproducible() == strobe.run(longer).reproducible()
+    other = strobe.with_keys(SMALL, {"drive.ftl.gc.victim": "fifo", "workload.theta": 0.5})
+    with pytest.raises(strobe.StateError) as error:
+        strobe.run(other, from_state=state)
+    assert "drive.ftl.gc.victim" in str(error.value) and "workload.theta" in str(error.value)
+    with pytest.raises(FileExistsError):
+        strobe.run(SMALL, save_state=state)
+
+
+def test_a_drive_and_experiments_share_states(tmp_path):
+    strobe.run(SMALL, save_state=tmp_path / "end", save_at="end")
+    drive = strobe.Drive.load(tmp_path / "end")
+    drive.run("write", 0, 8)
+    drive.save(tmp_path / "more")
+    measured = strobe.with_keys(SMALL, {"run.warmup": 0, "seed": 5})
+    result = strobe.run(measured, from_state=tmp_path / "more")
+    assert result["seed"] == 5 and result["from_state"]["seed"] == 1
+
+
+def test_progress_is_told_and_may_end_a_run():
+    told = []
+    big = strobe.with_keys(SMALL, {"drive.nand.blocks_per_plane": 1024, "run.measure": "400x"})
+
+    def stop(phase, done, total, virtual_ns):
+        told.append((phase, done, total, virtual_ns))
+        return len(told) < 3
+
+    result = strobe.run(big, progress=stop)
+    assert result["partial"] and len(told) == 3 and told[-1][0] in ("prefill", "warm-up", "measure")
+
+    def wrong(*_):
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        strobe.run(big, progress=wrong)
+
+
+def test_ctrl_c_ends_a_run():
+    endless = strobe.with_keys(SMALL, {"run.measure": "100000x"})
+    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+    started = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        strobe.run(endless)
+    assert time.monotonic() - started < 10
+
+
+def test_a_trace_is_replayed(tmp_path):
+    lines = [f"128166372003061629,host,0,Write,{4096 * n},4096,100" for n in range(50)]
+    (tmp_path / "trace.csv").write_text("\n".join(lines) + "\n")
+    result = strobe.replay(tmp_path / "trace.csv", "msr", workload={"pacing": "closed"})
+    assert result["trace"]["requests"] == {"write": 50}
+    with pytest.raises(strobe.StrobeError):
+        strobe.replay(tmp_path / "none.csv", "msr")
+
+
+def test_presets_and_policies_are_those_of_the_library():
+    names = [name for name, _ in strobe.presets()]
+    assert "generic-8g" in names and strobe.preset("generic-8g")["nand"]["page_bytes"] == 4096
+    assert "greedy" in dict(strobe.policies()) and "page" in strobe.mappings()
+    with pytest.raises(strobe.ConfigError):
+        strobe.preset("generic-9g")
+
+
+def test_a_victim_function_runs_an_experiment():
+    result = strobe.run(SMALL, victim=lambda blocks: 1.0 - blocks["u"])
+    assert result["waf"] == pytest.approx(strobe.run(SMALL)["waf"], rel=0.05)
+
+
+def test_the_import_is_light():
+    code = "import sys, strobe; sys.exit('numpy' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)

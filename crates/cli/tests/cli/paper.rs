@@ -136,20 +136,16 @@ fn a_paper_gives_the_same_bytes_twice_and_csv_beside_json() {
     assert!(folder.read("a/b/capi.points").starts_with(&kept));
 }
 
-/// Longest line of a screen.
-const LINE_MAX: usize = 190;
-
 #[test]
-fn a_screen_has_a_line_for_each_claim_and_everything_has_tables() {
+fn a_screen_has_all_claims_and_everything_has_tables() {
     let folder = Folder::new();
     for paper in ["capi", "logical-copy", "nvram", "trim"] {
         let shown = folder.strobe(&["paper", paper, "--tiny", "--json", "result.json"]).ok();
         let result: Json = serde_json::from_str(&folder.read("result.json")).expect("JSON");
         let claims = judged(&result).len();
         let lines: Vec<&str> = shown.out.lines().collect();
-        // Title, authors, what was left out, the heading, the tally, what else there is.
-        assert!((claims + 5..claims + 13).contains(&lines.len()), "{claims} claims:\n{}", shown.out);
-        assert!(lines.iter().all(|line| line.chars().count() <= LINE_MAX), "{}", shown.out);
+        // Title, authors, what was left out, the heading, the tally, what else there is; claims and reasons take lines.
+        assert!((claims + 5..4 * claims + 13).contains(&lines.len()), "{claims} claims:\n{}", shown.out);
         for part in ["TINY", " claims: ", "not counted: ", "--full"] {
             assert!(shown.out.contains(part), "{part} is missing in {}", shown.out);
         }

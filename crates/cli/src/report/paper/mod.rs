@@ -15,24 +15,53 @@ pub use picture::svg;
 /// Where the result is written, if it is.
 const MORE: &str = "--full prints all tables; --out DIR writes a page with figures, and CSV";
 
-/// One line for each claim, and the tally.
+/// Columns of a terminal.
+const WIDTH: usize = 80;
+
+/// The claims, and the tally. A reason stands once below the claims one after the other that it is for.
 pub fn screen(result: &PaperResult) -> String {
     let mut out = scale(result);
     let lines: Vec<[String; 5]> = result.claims.iter().map(line).collect();
     let width = |at: usize| lines.iter().map(|line| line[at].chars().count()).max().unwrap_or(0);
-    let widths = [width(0), width(1), width(2).max(5), width(3).max(4)];
-    let mut put = |cells: [&str; 5]| {
-        let [verdict, claim, paper, ours, why] = cells;
-        let [a, b, c, d] = widths;
-        let text = format!("{verdict:a$}  {claim:b$}  {paper:>c$}  {ours:>d$}  {why}");
+    let [verdicts, papers, ours] = [width(0), width(2).max(5), width(3).max(4)];
+    let claims = WIDTH.saturating_sub(verdicts + papers + ours + 6).max(20);
+    let mut put = |cells: [&str; 4]| {
+        let [verdict, claim, paper, our] = cells;
+        let mut parts = broken(claim, claims - 2).into_iter();
+        let first = parts.next().unwrap_or_default();
+        let text = format!("{verdict:verdicts$}  {first:claims$}  {paper:>papers$}  {our:>ours$}");
         let _ = writeln!(out, "{}", text.trim_end());
+        for part in parts {
+            let _ = writeln!(out, "{:verdicts$}    {part}", "");
+        }
     };
-    put(["", "", "paper", "ours", "why, or what counts as the same"]);
-    for [verdict, claim, paper, ours, why] in &lines {
-        put([verdict, claim, paper, ours, why]);
+    put(["", "", "paper", "ours"]);
+    for (at, [verdict, claim, paper, our, why]) in lines.iter().enumerate() {
+        put([verdict, claim, paper, our]);
+        let is_last = lines.get(at + 1).is_none_or(|next| (&next[0], &next[4]) != (verdict, why));
+        if is_last && !why.is_empty() {
+            for part in broken(why, WIDTH - verdicts - 4) {
+                put([&format!("{:verdicts$}    {part}", ""), "", "", ""]);
+            }
+        }
     }
     let _ = write!(out, "\n{}\n{MORE}", tally(result));
     out
+}
+
+/// `text` in lines of so many columns, broken between words.
+fn broken(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
 }
 
 /// What was left out or changed, before everything else.
@@ -49,7 +78,12 @@ fn scale(result: &PaperResult) -> String {
 }
 
 fn line(claim: &Claim) -> [String; 5] {
-    let why = if claim.why.is_empty() { band(&claim.band) } else { claim.why.clone() };
+    let same = band(&claim.band);
+    let why = match claim.why.as_str() {
+        "" if same.is_empty() => String::new(),
+        "" => format!("the same: {same}"),
+        why => why.to_owned(),
+    };
     let name = format!("{} {}", claim.place, claim.claim);
     let unit = if claim.unit.is_empty() { String::new() } else { format!(" {}", claim.unit) };
     let paper = claim.paper.map_or_else(|| "-".to_owned(), |value| number(Some(value)));

@@ -48,22 +48,20 @@ fn bar(set: &str, policy: &str, value: f64) -> Row {
 const BARS: View = View::Bars { panel: &[], group: "cold_hot", bar: "policy" };
 
 #[test]
-fn the_screen_has_a_line_for_each_claim_and_a_tally_of_what_counts() {
+fn the_screen_has_each_claim_with_its_reason_and_a_tally_of_what_counts() {
     let text = screen(&result(vec![bar("7:3", "A", 1.0)], BARS));
     let lines: Vec<&str> = text.lines().collect();
     let [first, second, third] = ["B over A", "C over A", "on a kernel"].map(|name| {
-        let here: Vec<&&str> = lines.iter().filter(|line| line.contains(name)).collect();
+        let here: Vec<usize> = (0..lines.len()).filter(|&at| lines[at].contains(name)).collect();
         assert_eq!(here.len(), 1, "{text}");
-        *here[0]
+        // With the reason below it.
+        (lines[here[0]], lines[here[0] + 1].trim())
     });
-    assert!(
-        first.starts_with("reproduced")
-            && first.contains(" 73 ")
-            && first.contains("73.29 %")
-            && first.contains("63 to 83")
-    );
-    assert!(second.starts_with("missed") && second.contains("-113.29 %") && second.ends_with("of luck"));
-    assert!(third.starts_with("not run") && third.contains("1.500"));
+    assert!(first.0.starts_with("reproduced") && first.0.contains(" 73 ") && first.0.ends_with(" 73.29 %"));
+    assert!(second.0.starts_with("missed") && second.0.ends_with(" -113.29 %"));
+    assert!(third.0.starts_with("not run") && third.0.contains("1.500"));
+    assert_eq!([first.1, second.1, third.1], ["the same: 63 to 83", "of luck", "of luck"], "{text}");
+    assert!(lines.iter().all(|line| line.contains(" claims: ") || line.chars().count() <= 80), "{text}");
     let tally =
         "2 claims: 1 reproduced, 0 direction only, 1 missed; not counted: 0 by construction, 1 not run";
     assert!(text.contains("QUICK: less") && !text.contains("a note") && text.contains(tally), "{text}");
@@ -115,4 +113,22 @@ fn pictures_show_bars_lines_and_what_the_paper_says() {
     let rows = vec![cell("0", "0", 9.0), cell("5", "0", 0.0), cell("0", "7", 0.0), cell("5", "7", 1.0)];
     let picture = svg(&result(rows, View::Map { of: "of", across: "x", up: "y" }).figures[0]).expect("a map");
     assert_eq!(picture.matches("#08306B").count(), 2, "{picture}");
+}
+
+#[test]
+fn long_claims_are_broken_and_a_reason_that_several_have_stands_once() {
+    let long = "a claim that says so much that it does not fit into one line of a terminal, however small its letters are";
+    let mut result = result(vec![bar("7:3", "A", 1.0)], BARS);
+    result.claims =
+        [long, "short", "other"].map(|name| claim(Verdict::Missed, name, Some(1.0), Some(2.5))).to_vec();
+    result.claims[2].why = "of something else".into();
+    let text = screen(&result);
+    assert_eq!(
+        (text.matches("of luck").count(), text.matches("of something else").count()),
+        (1, 1),
+        "{text}"
+    );
+    let words: Vec<&str> = text.split_whitespace().filter(|&word| word != "1" && word != "2.500").collect();
+    assert!(words.join(" ").contains("so much that it"), "{text}");
+    assert!(text.lines().all(|line| line.contains(" claims: ") || line.chars().count() <= 80), "{text}");
 }

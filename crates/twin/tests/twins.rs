@@ -203,8 +203,13 @@ fn a_drive_never_seen_is_predicted() {
             assert!(all > 0 && met == all, "{what}: {}", figure.name());
         }
     }
-    // And what the file says of it is so: on the rows held out, simulated anew with another seed.
+    // And what the file says of it is so: simulated anew with another seed, p99 is off by no more on average than it
+    // says plus what seeds differ by, and no more than one row, that is as far off as is tolerated, goes beyond it.
     let again = check::check(&found.drive, &measurements, Effort::Full, 9, &()).expect("a check");
+    let mean = |errors: &[f64]| errors.iter().sum::<f64>() / errors.len() as f64;
+    let stated = [&found.fitted, &found.held_out].map(|check| check.errors(Figure::ReadP99)).concat();
+    let (stated, now) = (mean(&stated), mean(&again.errors(Figure::ReadP99)));
     let (met, all) = again.met(Some(Figure::ReadP99));
-    assert!(met * 10 >= all * 9, "{met} of {all}");
+    println!("another seed: {met} of {all}, mean {now:.3}, stated {stated:.3}");
+    assert!(now < stated + 0.03 && met + 1 >= all, "{met} of {all}, {now}, {stated}");
 }

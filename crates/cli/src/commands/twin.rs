@@ -104,7 +104,7 @@ struct FitArgs {
     #[arg(long, value_enum, default_value = "third")]
     hold_out: HoldOut,
     /// Rounds of the search
-    #[arg(long, default_value_t = 12, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, default_value_t = 6, value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
     /// A drive of a few blocks, to try the command out
     #[arg(long, hide = true)]

@@ -184,7 +184,7 @@ fn too_little_is_not_fitted_to() {
 /// The whole promise, on a drive that is ours and that the fit does not know: ten rows become a drive whose other rates
 /// are as it says.
 #[test]
-#[ignore = "four minutes: make test-long; all but its last line is met"]
+#[ignore = "four minutes: make test-long"]
 fn a_drive_never_seen_is_predicted() {
     let hidden = small(&[
         "drive.nand.read_ns=[41000,63000,88000]",

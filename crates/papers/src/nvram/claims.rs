@@ -234,7 +234,7 @@ fn postmark(results: &Results<'_>) -> Vec<Claim> {
             order(newest.1),
             Band::at_least(1.0, DIRECTION),
         )
-        .noted("the paper does not say which rule its log-block has"),
+        .by_construction("this rule was made for it; the paper does not say which its log-block has"),
     );
     claims
 }

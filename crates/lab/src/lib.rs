@@ -26,6 +26,9 @@ mod syntax;
 pub mod timeline;
 mod verdict;
 
+/// The version of Strobe, and a hash of the sources of the model: results of another one may be other results.
+pub const MODEL: &str = env!("STROBE_MODEL");
+
 pub use config_error::ConfigError;
 pub use experiment::{
     Amount, Experiment, HostConfig, Ignored, JobConfig, PaceConfig, PacingName, RateAt, RunConfig,

@@ -17,9 +17,10 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("papers", &["types", "nand", "ftl", "ssd", "workload", "linux", "lab"]),
     ("crash", &["types", "nand", "ftl", "ssd", "workload", "linux", "lab"]),
     ("twin", &["types", "nand", "ssd", "lab"]),
+    ("sweep", &["ssd", "lab"]),
     ("sim", &["types", "nand", "ftl", "ssd", "workload", "lab"]),
-    ("py", &["types", "nand", "ftl", "ssd", "lab"]),
-    ("cli", &["types", "nand", "ftl", "ssd", "workload", "linux", "lab", "papers", "crash", "twin"]),
+    ("py", &["types", "nand", "ftl", "ssd", "lab", "sweep"]),
+    ("cli", &["types", "nand", "ftl", "ssd", "workload", "linux", "lab", "papers", "crash", "twin", "sweep"]),
     ("testing", &[]),
 ];
 

@@ -12,6 +12,7 @@ mod output;
 mod paper;
 mod progress;
 mod run;
+mod sweep;
 mod twin;
 
 use std::io::Write as _;
@@ -56,6 +57,11 @@ enum Command {
     #[cfg(target_os = "linux")]
     #[command(hide = true)]
     CrashVerifier(strobe_crash::VerifierArgs),
+    /// Run an experiment for every combination of some keys and several seeds, on all cores, and estimate, compare, draw.
+    Sweep(sweep::SweepArgs),
+    /// Run points of a sweep: what `strobe sweep` starts.
+    #[command(hide = true)]
+    SweepWorker,
     Paper(paper::PaperArgs),
     /// Hold drives against measurements of real ones, or make one from measurements of yours.
     Twin(twin::TwinArgs),
@@ -128,6 +134,8 @@ pub(crate) fn main() -> ExitCode {
             Ok(found) => Err(Failure::Run(anyhow::anyhow!("{found} violations"))),
             Err(error) => Err(Failure::Run(error.into())),
         },
+        Command::Sweep(args) => sweep::sweep(&args),
+        Command::SweepWorker => sweep::worker(),
         Command::Paper(args) => paper::paper(&args),
         Command::Twin(args) => twin::twin(&args),
         Command::Bench(args) => bench::bench(&args),

@@ -19,6 +19,7 @@ mod power;
 mod result;
 mod schema;
 mod states;
+mod sweep;
 mod traces;
 mod twin;
 mod words;

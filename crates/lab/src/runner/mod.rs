@@ -20,7 +20,7 @@ use crate::machine::available_bytes;
 use crate::result::{ImageResult, RunResult};
 use phases::{Runner, Source};
 
-pub use state::{SaveAt, SaveState, States};
+pub use state::{SaveAt, SaveState, States, warm_key};
 
 /// What the run is doing, for whoever watches.
 #[derive(Clone, Copy, Debug, PartialEq)]

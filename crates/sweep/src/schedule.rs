@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::columns::measure_of;
 use crate::{Outcome, Plan, Store, SweepError, Task, estimate};
@@ -42,8 +43,8 @@ struct Progress {
 /// The points of a plan in an order that they can be run in. Which are run depends on results only, never on who comes
 /// first.
 #[derive(Debug)]
-pub struct Schedule<'a> {
-    plan: &'a Plan,
+pub struct Schedule {
+    plan: Arc<Plan>,
     /// States of prepared drives are here.
     folder: PathBuf,
     ready: VecDeque<usize>,
@@ -55,9 +56,9 @@ pub struct Schedule<'a> {
     failed: usize,
 }
 
-impl<'a> Schedule<'a> {
+impl Schedule {
     /// All points of `plan` that `store` does not know. Folders of states are made below `folder`.
-    pub fn new(plan: &'a Plan, store: &mut Store, folder: &Path) -> Result<Self, SweepError> {
+    pub fn new(plan: &Arc<Plan>, store: &mut Store, folder: &Path) -> Result<Self, SweepError> {
         let first = plan.file.seeds.first;
         let configurations = plan
             .configurations
@@ -66,7 +67,7 @@ impl<'a> Schedule<'a> {
             .collect();
         let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned()).join("states");
         let mut schedule = Self {
-            plan,
+            plan: Arc::clone(plan),
             folder,
             ready: VecDeque::new(),
             warm: BTreeMap::new(),

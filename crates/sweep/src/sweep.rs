@@ -1,6 +1,7 @@
 //! A sweep from its plan to its files.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::local::{Report, Workers};
 use crate::{Outcome, Plan, Rows, Schedule, Step, Store, Summary, SweepError, svg, write_parquet};
@@ -17,7 +18,7 @@ pub trait Watch {
 #[derive(Debug)]
 pub struct Sweep {
     /// All points.
-    pub plan: Plan,
+    pub plan: Arc<Plan>,
     /// What is done.
     pub store: Store,
     folder: PathBuf,
@@ -39,7 +40,7 @@ pub struct Outputs {
 impl Sweep {
     /// The sweep `plan`, which is kept in `folder` and goes on there.
     pub fn new(plan: Plan, folder: &Path) -> Result<Self, SweepError> {
-        Ok(Self { plan, store: Store::open(folder)?, folder: folder.to_owned() })
+        Ok(Self { plan: Arc::new(plan), store: Store::open(folder)?, folder: folder.to_owned() })
     }
 
     /// Runs all points that are not done on `workers`. Returns the points that were wanted.
@@ -96,7 +97,7 @@ impl Sweep {
 }
 
 fn drive(
-    schedule: &mut Schedule<'_>,
+    schedule: &mut Schedule,
     store: &mut Store,
     workers: &mut Workers,
     watch: &mut dyn Watch,

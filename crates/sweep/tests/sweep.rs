@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use parquet::file::reader::{FileReader as _, SerializedFileReader};
 use parquet::record::RowAccessor as _;
@@ -27,8 +28,8 @@ fn file(sweep: &str) -> Result<SweepFile, SweepError> {
     SweepFile::of(format!("{SMALL}\n{sweep}").parse().expect("TOML"), Path::new(""))
 }
 
-fn plan(sweep: &str) -> Plan {
-    Plan::new(file(sweep).expect("a sweep")).expect("a plan")
+fn plan(sweep: &str) -> Arc<Plan> {
+    Arc::new(Plan::new(file(sweep).expect("a sweep")).expect("a plan"))
 }
 
 fn refusal(sweep: &str) -> String {
@@ -38,7 +39,7 @@ fn refusal(sweep: &str) -> String {
 /// Runs what is left in an order that `pick` chooses, with so many tasks on their way; of every task `die` says how often
 /// its worker dies.
 fn run(
-    plan: &Plan,
+    plan: &Arc<Plan>,
     folder: &Path,
     on_their_way: usize,
     mut pick: impl FnMut(usize) -> usize,
@@ -72,7 +73,7 @@ fn run(
     bytes
 }
 
-fn in_order(plan: &Plan, folder: &Path) -> Vec<u8> {
+fn in_order(plan: &Arc<Plan>, folder: &Path) -> Vec<u8> {
     run(plan, folder, 1, |_| 0, |_| 0)
 }
 

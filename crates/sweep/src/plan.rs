@@ -82,16 +82,17 @@ impl Plan {
                 Ok(mut experiment) => {
                     configuration.config_hash = experiment.config_hash();
                     let trace = trace_hash(&experiment, &mut traces)?;
+                    // Once for all seeds: it is as long as the configuration.
+                    experiment.seed = 0;
+                    let warm = warm_key(&experiment).filter(|_| file.share_warmup);
+                    let warm = warm.map(|key| hex(&Sha256::digest(format!("{MODEL}\n{key}\n{trace}")), 12));
                     for &seed in &file.seeds.all {
-                        experiment.seed = seed;
                         let what = format!("{MODEL}\n{}\n{seed}\n{trace}", configuration.config_hash);
-                        let warm = warm_key(&experiment).filter(|_| file.share_warmup);
                         all.push(Point {
                             configuration: number,
                             seed,
                             key: hex(&Sha256::digest(what), 16),
-                            warm: warm
-                                .map(|key| hex(&Sha256::digest(format!("{MODEL}\n{key}\n{trace}")), 16)),
+                            warm: warm.as_ref().map(|key| format!("{key}-{seed}")),
                         });
                     }
                 }

@@ -115,7 +115,7 @@ impl RunConfig {
     /// The run that `table` describes.
     pub(super) fn read(mut table: Table) -> Result<Self, KeyError> {
         let schema = schema::of::<Self>();
-        schema::check(&mut table, &schema, "run")?;
+        schema::check(&mut table, schema, "run")?;
         for key in ["warmup", "measure", "precondition", "steady_interval"] {
             if let Some(Value::String(text)) = table.get(key)
                 && Amount::parse(text).is_none()
@@ -125,7 +125,7 @@ impl RunConfig {
             }
         }
         Time::check(&table, &["interval"], "run")?;
-        schema::read(table, &schema, "run")
+        schema::read(table, schema, "run")
     }
 
     /// Whether the run goes on until the drive wears out, in one way or the other.

@@ -25,6 +25,7 @@ mod steady;
 mod syntax;
 pub mod timeline;
 mod verdict;
+pub mod xray;
 
 pub use config_error::ConfigError;
 pub use experiment::{

@@ -17,9 +17,11 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("papers", &["types", "nand", "ftl", "ssd", "workload", "linux", "lab"]),
     ("crash", &["types", "nand", "ftl", "ssd", "workload", "linux", "lab"]),
     ("twin", &["types", "nand", "ssd", "lab"]),
+    // Knows results as what they are outside: JSON.
+    ("report", &[]),
     ("sim", &["types", "nand", "ftl", "ssd", "workload", "lab"]),
     ("py", &["types", "nand", "ftl", "ssd", "lab"]),
-    ("cli", &["types", "nand", "ftl", "ssd", "workload", "linux", "lab", "papers", "crash", "twin"]),
+    ("cli", &["types", "nand", "ftl", "ssd", "workload", "linux", "lab", "papers", "crash", "twin", "report"]),
     ("testing", &[]),
 ];
 

@@ -11,6 +11,7 @@ mod options;
 mod output;
 mod paper;
 mod progress;
+mod report;
 mod run;
 mod twin;
 
@@ -57,6 +58,8 @@ enum Command {
     #[command(hide = true)]
     CrashVerifier(strobe_crash::VerifierArgs),
     Paper(paper::PaperArgs),
+    /// Make a page of pictures from results (--json): figures over time, latencies, wear, an X-ray of the drive.
+    Report(report::ReportArgs),
     /// Hold drives against measurements of real ones, or make one from measurements of yours.
     Twin(twin::TwinArgs),
     /// Measure the simulator's own speed beside this machine's memory floor.
@@ -129,6 +132,7 @@ pub(crate) fn main() -> ExitCode {
             Err(error) => Err(Failure::Run(error.into())),
         },
         Command::Paper(args) => paper::paper(&args),
+        Command::Report(args) => report::report(&args),
         Command::Twin(args) => twin::twin(&args),
         Command::Bench(args) => bench::bench(&args),
         Command::List(args) => list::list(&args),

@@ -10,7 +10,9 @@ const SCHEMA_VERSION: u64 = 1;
 #[non_exhaustive]
 pub enum ReadError {
     /// It ends too early.
-    #[error("{name}: the JSON ends in the middle ({error}); was the run stopped, or the disk full? Run it again with --json")]
+    #[error(
+        "{name}: the JSON ends in the middle ({error}); was the run stopped, or the disk full? Run it again with --json"
+    )]
     Truncated {
         /// What was read.
         name: String,
@@ -18,7 +20,9 @@ pub enum ReadError {
         error: serde_json::Error,
     },
     /// It is no JSON.
-    #[error("{name}: that is no JSON ({error}); results are what strobe run or strobe replay write with --json FILE")]
+    #[error(
+        "{name}: that is no JSON ({error}); results are what strobe run or strobe replay write with --json FILE"
+    )]
     NoJson {
         /// What was read.
         name: String,
@@ -64,10 +68,11 @@ impl Run {
     /// The result in `text`, which is what `--json` writes, to be called `name`.
     pub fn read(name: &str, text: &str) -> Result<Self, ReadError> {
         let owned = || name.to_owned();
-        let result: Value = serde_json::from_str(text).map_err(|error| match error.is_eof() && !text.trim().is_empty() {
-            true => ReadError::Truncated { name: owned(), error },
-            false => ReadError::NoJson { name: owned(), error },
-        })?;
+        let result: Value =
+            serde_json::from_str(text).map_err(|error| match error.is_eof() && !text.trim().is_empty() {
+                true => ReadError::Truncated { name: owned(), error },
+                false => ReadError::NoJson { name: owned(), error },
+            })?;
         Self::new(name, result)
     }
 

@@ -47,9 +47,7 @@ pub(crate) fn number(value: f64, unit: Unit) -> String {
     match unit {
         Unit::Plain => scaled(value, &[(1e9, "G"), (1e6, "M"), (1e4, "k")], ""),
         Unit::Ns => scaled(value, &[(1e9, " s"), (1e6, " ms"), (1e3, " µs")], " ns"),
-        Unit::BytesPerSecond => {
-            scaled(value, &[(1e9, " GB/s"), (1e6, " MB/s"), (1e3, " kB/s")], " B/s")
-        }
+        Unit::BytesPerSecond => scaled(value, &[(1e9, " GB/s"), (1e6, " MB/s"), (1e3, " kB/s")], " B/s"),
         Unit::Share => match value * 100.0 {
             // The tail of a distribution: more nines than digits.
             percent if percent > 0.0 && percent < 0.01 => format!("{}e-{} %", 1, -exponent(percent)),

@@ -51,7 +51,9 @@ pub use room::Room;
 pub use schema::KeyError;
 pub use state_file::{StateFile, StateFileError, StateHeader, StateProblem, differences, write_state};
 pub use stats::{DriveStats, HostCounts, NvramStats, StallStats};
-pub use strobe_ftl::{BlockInfo, FtlError, MergeStats, Recovery, RecoveryError, SlcStats, Stage, Stream, TranslationStats};
+pub use strobe_ftl::{
+    BlockInfo, FtlError, MergeStats, Recovery, RecoveryError, SlcStats, Stage, Stream, TranslationStats,
+};
 pub use strobe_nand::{Access, Class, Damage, Image, ImageError, ImageInfo, Met, Scan};
 pub use strobe_types::{StateError, StateReader, StateWriter, Stored};
 pub use target::{Requests, Target};

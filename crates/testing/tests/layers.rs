@@ -21,7 +21,10 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("report", &[]),
     ("sim", &["types", "nand", "ftl", "ssd", "workload", "lab"]),
     ("py", &["types", "nand", "ftl", "ssd", "lab"]),
-    ("cli", &["types", "nand", "ftl", "ssd", "workload", "linux", "lab", "papers", "crash", "twin", "report"]),
+    (
+        "cli",
+        &["types", "nand", "ftl", "ssd", "workload", "linux", "lab", "papers", "crash", "twin", "report"],
+    ),
     ("testing", &[]),
 ];
 

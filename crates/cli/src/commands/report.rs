@@ -49,11 +49,13 @@ pub(crate) fn report(args: &ReportArgs) -> Result<(), Failure> {
         None => Vec::new(),
     };
     if let Some(folder) = &args.svg {
-        fs::create_dir_all(folder).map_err(|error| request(format!("--svg {}: {error}", folder.display())))?;
+        fs::create_dir_all(folder)
+            .map_err(|error| request(format!("--svg {}: {error}", folder.display())))?;
     }
     let mut files = Vec::new();
     for picture in &pictures {
-        let path = args.svg.iter().map(|folder| folder.join(format!("{}.svg", picture.name))).collect::<PathBuf>();
+        let path =
+            args.svg.iter().map(|folder| folder.join(format!("{}.svg", picture.name))).collect::<PathBuf>();
         files.push((Output::new("--svg", &path.to_string_lossy(), &inputs)?, picture));
     }
     Output::all_differ(&page.iter().chain(files.iter().map(|(file, _)| file)).collect::<Vec<_>>())?;
@@ -91,7 +93,8 @@ fn runs(given: &[String]) -> Result<Vec<Run>, Failure> {
 
 /// What is in the file `name`.
 fn text(name: &str) -> Result<String, Failure> {
-    let failed = |error: std::io::Error| request(format!("{name}: {error}; results are what --json FILE writes"));
+    let failed =
+        |error: std::io::Error| request(format!("{name}: {error}; results are what --json FILE writes"));
     let mut bytes = Vec::new();
     let read = match name {
         "-" => std::io::stdin().lock().take(BYTES_MAX + 1).read_to_end(&mut bytes),
@@ -101,7 +104,8 @@ fn text(name: &str) -> Result<String, Failure> {
     if bytes.len() as u64 > BYTES_MAX {
         return Err(request(format!("{name}: larger than 256 MiB; that is no result of a run")));
     }
-    String::from_utf8(bytes).map_err(|_| request(format!("{name}: that is no text; results are what --json FILE writes")))
+    String::from_utf8(bytes)
+        .map_err(|_| request(format!("{name}: that is no text; results are what --json FILE writes")))
 }
 
 fn request(message: String) -> Failure {

@@ -40,7 +40,7 @@ struct Frame {
 pub(crate) struct Recorder {
     clock: Clock,
     start: SimTime,
-    /// Most frames beside that of the end.
+    /// Most frames, that of the begin included.
     most: usize,
     step: u64,
     /// Place on the clock at which the next one is due.
@@ -54,11 +54,11 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    /// Takes the first of at most `frames` frames of `drive`, at `now`, and one more at the end.
+    /// Takes a frame of `drive` at `now`, the begin; at most `frames` follow, and one at the end.
     pub(crate) fn new(drive: &dyn Simulated, frames: u32, clock: Clock, now: SimTime) -> Self {
         let geometry = drive.geometry();
         let spec = geometry.spec();
-        let budget = CELLS_MAX / u64::from(frames + 1) / u64::from(geometry.planes());
+        let budget = CELLS_MAX / u64::from(frames + 2) / u64::from(geometry.planes());
         let per_plane = geometry.blocks() / geometry.planes();
         let per_cell = per_plane.div_ceil(u32::try_from(budget.max(1)).unwrap_or(u32::MAX));
         let (Clock::Time(total) | Clock::Pages(total)) = clock;
@@ -66,7 +66,7 @@ impl Recorder {
         let mut recorder = Self {
             clock,
             start: now,
-            most: frames as usize,
+            most: frames as usize + 1,
             step: step.max(1),
             due: 0,
             frames: Vec::new(),
@@ -215,7 +215,8 @@ impl Frame {
         let good = blocks.iter().filter(|block| block.stage != Stage::Bad);
         let (count, erases) =
             good.fold((0, 0), |(count, erases), block| (count + 1, erases + u64::from(block.erases)));
-        let mean = erases.checked_div(count).unwrap_or_else(|| sum(|block| block.erases) / blocks.len() as u64);
+        let mean =
+            erases.checked_div(count).unwrap_or_else(|| sum(|block| block.erases) / blocks.len() as u64);
         self.wear.push(mean as u32);
     }
 }

@@ -84,8 +84,13 @@ pub struct NothingInCommon {
 /// Refuses runs of which one shares no figure with the first.
 pub fn have_common(runs: &[Run]) -> Result<(), NothingInCommon> {
     let of = |run: &Run| -> Vec<bool> {
-        let is_measure = |headline: &Headline| !matches!(headline.name, "virtual time" | "erases" | "host pages written");
-        headlines(run).iter().filter(|headline| is_measure(headline)).map(|headline| headline.value.is_some()).collect()
+        let is_measure =
+            |headline: &Headline| !matches!(headline.name, "virtual time" | "erases" | "host pages written");
+        headlines(run)
+            .iter()
+            .filter(|headline| is_measure(headline))
+            .map(|headline| headline.value.is_some())
+            .collect()
     };
     let Some(first) = runs.first() else { return Ok(()) };
     let has = of(first);

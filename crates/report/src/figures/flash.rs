@@ -28,7 +28,8 @@ fn stacked(runs: &[Run], title: &str, unit: Unit, paths: &[(&str, &str)]) -> Opt
     let bar = |run: &Run, path: &str| {
         let part = |(name, value)| Part { style: style(name), name: words(name), value };
         let parts: Vec<Part> = parts(run, path).into_iter().map(part).collect();
-        Some(Bar { name: named(runs, run, ""), parts }).filter(|bar| bar.parts.iter().any(|part| part.value > 0.0))
+        Some(Bar { name: named(runs, run, ""), parts })
+            .filter(|bar| bar.parts.iter().any(|part| part.value > 0.0))
     };
     let group = |&(name, path): &(&str, &str)| {
         let bars: Vec<Bar> = runs.iter().filter_map(|run| bar(run, path)).collect();
@@ -58,7 +59,8 @@ fn by_cause(runs: &[Run]) -> Option<Figure> {
 
 fn dies(runs: &[Run]) -> Option<Figure> {
     let title = "What dies were held by";
-    let views = vec![stacked(runs, title, Unit::Ns, &[("time, added up over all dies", "dies/by_class")])?.view("")?];
+    let views =
+        vec![stacked(runs, title, Unit::Ns, &[("time, added up over all dies", "dies/by_class")])?.view("")?];
     Some(Figure { name: "dies", title: title.to_owned(), note: None, views })
 }
 
@@ -83,7 +85,12 @@ fn wear(runs: &[Run]) -> Option<Figure> {
             let line = |(style, run): (usize, &Run)| {
                 let (min, width, counts) = bins(run)?;
                 let mut points: Vec<(f64, Option<f64>)> = vec![(min, Some(0.0))];
-                points.extend(counts.iter().enumerate().map(|(at, &count)| (min + at as f64 * width, Some(count / width))));
+                points.extend(
+                    counts
+                        .iter()
+                        .enumerate()
+                        .map(|(at, &count)| (min + at as f64 * width, Some(count / width))),
+                );
                 points.push((min + counts.len() as f64 * width, Some(0.0)));
                 Some(Line::new(&run.name, style, points).stepped())
             };

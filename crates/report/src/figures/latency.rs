@@ -54,9 +54,8 @@ pub(super) fn figures(runs: &[Run]) -> Option<Figure> {
         .into_iter()
         .filter_map(|(is_tail, label)| plot(is_tail).view(label))
         .collect();
-    let note = (!is_exact).then(|| {
-        "From the percentiles of the result; run.latency_bins = true has every latency.".to_owned()
-    });
+    let note = (!is_exact)
+        .then(|| "From the percentiles of the result; run.latency_bins = true has every latency.".to_owned());
     let title = "Latency distribution".to_owned();
     (!views.is_empty()).then_some(Figure { name: "latency", title, note, views })
 }
@@ -88,8 +87,11 @@ impl Distribution {
             sum += count;
             (sum / total).min(1.0)
         };
-        let points: Vec<_> = counts.iter().map(|(&ns, &count)| (ns.max(1) as f64, share(count))).collect();
-        (total > 0.0).then_some(Self { points: thinned(points), is_exact: true })
+        let shares: Vec<_> = counts.iter().map(|(&ns, &count)| (ns.max(1) as f64, share(count))).collect();
+        // Before the shortest there is nothing.
+        let first = shares.first().map(|&(ns, _)| (ns, 0.0));
+        let points = first.into_iter().chain(thinned(shares)).collect();
+        (total > 0.0).then_some(Self { points, is_exact: true })
     }
 
     fn of_percentiles(latency: &Value) -> Option<Self> {

@@ -56,28 +56,56 @@ const FIGURES: &[Over] = &[
     Over {
         has_log: true,
         alone: &[("read", &["read/bw_bytes"]), ("write", &["write/bw_bytes"]), ("trim", &["trim/bw_bytes"])],
-        ..plain("bandwidth", "Bandwidth", "", Unit::BytesPerSecond, &[("", &["read/bw_bytes", "write/bw_bytes"])])
+        ..plain(
+            "bandwidth",
+            "Bandwidth",
+            "",
+            Unit::BytesPerSecond,
+            &[("", &["read/bw_bytes", "write/bw_bytes"])],
+        )
     },
-    latency("latency-read", "Read latency", &[
-        ("p50", &["read/p50_ns"]),
-        ("p99", &["read/p99_ns"]),
-        ("p99.9", &["read/p99_9_ns"]),
-        ("longest", &["read/max_ns"]),
-    ], &[("p50", &["read/p50_ns"]), ("p99.9", &["read/p99_9_ns"])]),
-    latency("latency-write", "Write latency", &[
-        ("p50", &["write/p50_ns"]),
-        ("p99", &["write/p99_ns"]),
-        ("p99.9", &["write/p99_9_ns"]),
-        ("longest", &["write/max_ns"]),
-    ], &[("p50", &["write/p50_ns"]), ("p99.9", &["write/p99_9_ns"])]),
+    latency(
+        "latency-read",
+        "Read latency",
+        &[
+            ("p50", &["read/p50_ns"]),
+            ("p99", &["read/p99_ns"]),
+            ("p99.9", &["read/p99_9_ns"]),
+            ("longest", &["read/max_ns"]),
+        ],
+        &[("p50", &["read/p50_ns"]), ("p99.9", &["read/p99_9_ns"])],
+    ),
+    latency(
+        "latency-write",
+        "Write latency",
+        &[
+            ("p50", &["write/p50_ns"]),
+            ("p99", &["write/p99_ns"]),
+            ("p99.9", &["write/p99_9_ns"]),
+            ("longest", &["write/max_ns"]),
+        ],
+        &[("p50", &["write/p50_ns"]), ("p99.9", &["write/p99_9_ns"])],
+    ),
     plain("waf-time", "Write amplification over time", "WAF", Unit::Plain, &[("", &["waf"])]),
     plain("queue-depth", "Requests outstanding", "requests, mean", Unit::Plain, &[("", &["queue_depth"])]),
     Over {
         is_largest: true,
-        ..plain("backlog", "Requests that wait outside the drive", "requests", Unit::Plain, &[("", &["backlog"])])
+        ..plain(
+            "backlog",
+            "Requests that wait outside the drive",
+            "requests",
+            Unit::Plain,
+            &[("", &["backlog"])],
+        )
     },
     plain("busy-dies", "Dies at work", "dies, mean", Unit::Plain, &[("", &["busy_dies"])]),
-    plain("collecting", "Dies' time for collection", "share of all dies' time", Unit::Share, &[("", &["collecting"])]),
+    plain(
+        "collecting",
+        "Dies' time for collection",
+        "share of all dies' time",
+        Unit::Share,
+        &[("", &["collecting"])],
+    ),
     plain("free-blocks", "Erased blocks at hand", "blocks", Unit::Plain, &[("", &["free_blocks"])]),
 ];
 
@@ -145,7 +173,8 @@ impl Over {
             _ => self.lines(runs, timed, clock, self.several),
         };
         let has_warmup = timed.iter().any(|(run, begin)| {
-            run.list("intervals").first().and_then(|first| number(at(first, "start_ns"))) < Some(begin.measured_ns)
+            run.list("intervals").first().and_then(|first| number(at(first, "start_ns")))
+                < Some(begin.measured_ns)
         });
         let plot = |is_log: bool| Plot {
             title: self.title.to_owned(),
@@ -209,7 +238,8 @@ fn waf_over_writes(runs: &[Run]) -> Option<Figure> {
     let line = |(style, run): (usize, &Run)| {
         let series = run.list("series");
         let unit = capacity_pages(run);
-        let measured = series.iter().position(|sample| at(sample, "measured") == &Value::Bool(true)).unwrap_or(0);
+        let measured =
+            series.iter().position(|sample| at(sample, "measured") == &Value::Bool(true)).unwrap_or(0);
         has_warmup |= measured > 0;
         let pages = |sample: &Value| number(at(sample, "host_pages"));
         let begin = match measured {
@@ -223,7 +253,8 @@ fn waf_over_writes(runs: &[Run]) -> Option<Figure> {
     };
     let lines: Vec<Line> = runs.iter().enumerate().map(line).collect();
     let is_pages = runs.iter().all(|run| capacity_pages(run).is_none());
-    let x = if is_pages { "host pages of the measurement" } else { "written in the measurement, × capacity" };
+    let x =
+        if is_pages { "host pages of the measurement" } else { "written in the measurement, × capacity" };
     let plot = Plot {
         title: "Write amplification".to_owned(),
         x: Axis::new(x, Unit::Plain),
@@ -233,7 +264,12 @@ fn waf_over_writes(runs: &[Run]) -> Option<Figure> {
         lines,
     };
     let views = vec![plot.view("linear")?];
-    Some(Figure { name: "waf", title: "Write amplification over what was written".to_owned(), note: None, views })
+    Some(Figure {
+        name: "waf",
+        title: "Write amplification over what was written".to_owned(),
+        note: None,
+        views,
+    })
 }
 
 /// Mapping units of the drive.

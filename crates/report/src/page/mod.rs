@@ -56,13 +56,17 @@ pub fn page(runs: &[Run]) -> String {
 
 /// `svg` as a file, black on white.
 pub(crate) fn standalone(svg: &str) -> String {
-    svg.replacen('>', &format!("><style>{PAPER}{PICTURES}</style><rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>"), 1)
-        + "\n"
+    svg.replacen(
+        '>',
+        &format!("><style>{PAPER}{PICTURES}</style><rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>"),
+        1,
+    ) + "\n"
 }
 
 fn head(out: &mut String, runs: &[Run]) {
     if let [run] = runs {
-        let _ = writeln!(out, "<header><h1>{}</h1><p>{}</p></header>", escaped(&run.name), escaped(&about(run)));
+        let _ =
+            writeln!(out, "<header><h1>{}</h1><p>{}</p></header>", escaped(&run.name), escaped(&about(run)));
         notes(out, run);
         let _ = write!(out, "<dl class=\"headlines\">");
         for headline in headlines(run).iter().filter(|headline| headline.text != "–") {
@@ -106,7 +110,8 @@ fn about(run: &Run) -> String {
     let victim = run.text("config/drive/ftl/gc/victim").filter(|_| matches!(mapping, Some("page" | "dftl")));
     add(mapping.map(|mapping| format!("mapping {mapping}")));
     add(victim.map(|victim| format!("victims by {victim}")));
-    let jobs: Vec<&str> = run.list("jobs").iter().filter_map(|job| job.get("jobname")?.as_str()).take(6).collect();
+    let jobs: Vec<&str> =
+        run.list("jobs").iter().filter_map(|job| job.get("jobname")?.as_str()).take(6).collect();
     add((!jobs.is_empty()).then(|| format!("workload {}", jobs.join(", "))));
     add(run.number("seed").map(|seed| format!("seed {seed}")));
     add(run.number("window/host_pages").map(|pages| format!("{} host pages measured", count(pages as u64))));
@@ -115,8 +120,10 @@ fn about(run: &Run) -> String {
 
 fn notes(out: &mut String, run: &Run) {
     let stopped = run.text("stopped_by").map(|reason| format!("The result is partial: {reason}"));
-    let notes: Vec<String> =
-        stopped.into_iter().chain(run.list("notes").iter().filter_map(|note| note.as_str().map(str::to_owned))).collect();
+    let notes: Vec<String> = stopped
+        .into_iter()
+        .chain(run.list("notes").iter().filter_map(|note| note.as_str().map(str::to_owned)))
+        .collect();
     if notes.is_empty() {
         return;
     }
@@ -132,7 +139,12 @@ fn notes(out: &mut String, run: &Run) {
 
 /// One figure, with what can be done with it.
 fn draw(out: &mut String, figure: &Figure) {
-    let _ = write!(out, "<figure id=\"{0}\" data-name=\"{0}\"><figcaption><h2>{1}</h2><span class=\"tools\">", figure.name, escaped(&figure.title));
+    let _ = write!(
+        out,
+        "<figure id=\"{0}\" data-name=\"{0}\"><figcaption><h2>{1}</h2><span class=\"tools\">",
+        figure.name,
+        escaped(&figure.title)
+    );
     if figure.views.len() > 1 {
         for (at, view) in figure.views.iter().enumerate() {
             let pressed = at == 0;

@@ -118,13 +118,13 @@ mod tests {
     #[test]
     fn ticks_are_round_and_inside() {
         for (low, high) in [(0.0, 1.0), (-3.0, 17.0), (1e9, 3e9), (1.0, 1.0), (0.0, 0.0), (0.001, 0.0013)] {
-            let scale =
-                Scale::new(&Axis::new("", Unit::Plain), [low, high].into_iter(), false, (0.0, 100.0));
+            let scale = Scale::new(&Axis::new("", Unit::Plain), [low, high].into_iter(), false, (0.0, 100.0));
             let ticks = scale.ticks(5);
             assert!((2..=8).contains(&ticks.len()), "{low} to {high}: {ticks:?}");
             assert!(ticks.iter().all(|(value, _)| (-1e-6..=100.0 + 1e-6).contains(&scale.place(*value))));
         }
-        let log = Scale::new(&Axis::new("", Unit::Ns).log(), [150.0, 2e6, 0.0].into_iter(), false, (0.0, 5.0));
+        let log =
+            Scale::new(&Axis::new("", Unit::Ns).log(), [150.0, 2e6, 0.0].into_iter(), false, (0.0, 5.0));
         assert_eq!(log.ticks(5).len(), 6);
         assert!((log.place(1e4) - 2.0).abs() < 1e-9);
         assert_eq!(log.place(0.0), 0.0);

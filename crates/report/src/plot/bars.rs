@@ -47,12 +47,22 @@ impl Bars {
             let total = |bar: &Bar| bar.parts.iter().map(|part| part.value).sum::<f64>();
             let most = bars.iter().map(total).fold(0.0, f64::max);
             if !title.is_empty() {
-                let _ = write!(body, "<text class=\"group\" x=\"8\" y=\"{:.1}\">{}</text>", y + 12.0, escaped(title));
+                let _ = write!(
+                    body,
+                    "<text class=\"group\" x=\"8\" y=\"{:.1}\">{}</text>",
+                    y + 12.0,
+                    escaped(title)
+                );
                 y += TEXT + 2.0;
             }
             for bar in bars {
                 let name = cut(&bar.name, 130.0);
-                let _ = write!(body, "<text class=\"tick\" x=\"8\" y=\"{:.1}\">{}</text>", y + 12.0, escaped(&name));
+                let _ = write!(
+                    body,
+                    "<text class=\"tick\" x=\"8\" y=\"{:.1}\">{}</text>",
+                    y + 12.0,
+                    escaped(&name)
+                );
                 let mut x = left;
                 for part in bar.parts.iter().filter(|part| part.value > 0.0) {
                     let length = (RIGHT - left) * part.value / most;
@@ -68,7 +78,12 @@ impl Bars {
                     x += length;
                 }
                 let text = number(total(bar), *unit);
-                let _ = write!(body, "<text class=\"tick\" x=\"{:.1}\" y=\"{:.1}\">{text}</text>", x + 5.0, y + 12.0);
+                let _ = write!(
+                    body,
+                    "<text class=\"tick\" x=\"{:.1}\" y=\"{:.1}\">{text}</text>",
+                    x + 5.0,
+                    y + 12.0
+                );
                 y += BAR + 4.0;
             }
             y += 8.0;
@@ -97,8 +112,7 @@ impl Histogram {
         }
         let (left, right, top, bottom) = (58.0, WIDTH - 12.0, 22.0, 198.0);
         let y = Scale::new(&self.y, self.counts.iter().copied(), true, (bottom, top));
-        let mut body =
-            format!("<text class=\"axis\" x=\"4\" y=\"14\">{}</text>", escaped(&self.y.label));
+        let mut body = format!("<text class=\"axis\" x=\"4\" y=\"14\">{}</text>", escaped(&self.y.label));
         for (value, text) in y.ticks(5) {
             let at = y.place(value);
             let _ = write!(

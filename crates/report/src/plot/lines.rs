@@ -85,7 +85,7 @@ impl Plot {
         let mut body = String::new();
         let names: Vec<(String, usize)> =
             self.lines.iter().map(|line| (line.name.clone(), line.style)).collect();
-        let top = legend(&mut body, &names, true) + TEXT;
+        let top = legend(&mut body, &names, true) + TEXT + 6.0;
         let bottom = top + HEIGHT;
         let x = Scale::new(&self.x, lines.iter().flatten().map(|point| point.0), false, (LEFT, RIGHT));
         let y = Scale::new(&self.y, points().map(|(_, y)| y), self.has_zero, (bottom, top));
@@ -99,7 +99,12 @@ impl Plot {
     }
 
     fn frame(&self, body: &mut String, x: &Scale, y: &Scale, (top, bottom): (f64, f64)) {
-        let _ = write!(body, "<text class=\"axis\" x=\"4\" y=\"{:.1}\">{}</text>", top - 6.0, escaped(&self.y.label));
+        let _ = write!(
+            body,
+            "<text class=\"axis\" x=\"4\" y=\"{:.1}\">{}</text>",
+            top - 11.0,
+            escaped(&self.y.label)
+        );
         for (value, text) in y.ticks(5) {
             let at = y.place(value);
             let _ = write!(
@@ -138,7 +143,13 @@ impl Plot {
     }
 
     /// What is shown when somebody points at the picture: places and texts.
-    fn values(&self, lines: &[Vec<(f64, Option<f64>)>], x: &Scale, height: f64, (top, bottom): (f64, f64)) -> Value {
+    fn values(
+        &self,
+        lines: &[Vec<(f64, Option<f64>)>],
+        x: &Scale,
+        height: f64,
+        (top, bottom): (f64, f64),
+    ) -> Value {
         let of = |line: &Line, points: &[(f64, Option<f64>)]| {
             let places: Vec<Value> = points.iter().map(|(at, _)| json!(rounded(x.place(*at)))).collect();
             let texts: Vec<String> =
@@ -186,7 +197,8 @@ fn draw(
         }
         is_down = true;
         if points.len() <= MARKED_MAX || alone * 2 > points.len() {
-            let _ = write!(marks, "<circle class=\"dot f{style}\" cx=\"{at:.1}\" cy=\"{value:.1}\" r=\"2.2\"/>");
+            let _ =
+                write!(marks, "<circle class=\"dot f{style}\" cx=\"{at:.1}\" cy=\"{value:.1}\" r=\"2.2\"/>");
         }
     }
     let _ = write!(body, "<path class=\"line s{style}\" d=\"{path}\"/>{marks}");

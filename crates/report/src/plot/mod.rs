@@ -79,7 +79,11 @@ fn legend(svg: &mut String, names: &[(String, usize)], is_line: bool) -> f64 {
         let style = style % STYLES;
         *svg += &match is_line {
             true => format!("<path class=\"line s{style}\" d=\"M{x:.1},{0:.1}h24\"/>", y + 8.0),
-            false => format!("<rect class=\"fill f{style}\" x=\"{:.1}\" y=\"{:.1}\" width=\"12\" height=\"10\"/>", x + 8.0, y + 3.0),
+            false => format!(
+                "<rect class=\"fill f{style}\" x=\"{:.1}\" y=\"{:.1}\" width=\"12\" height=\"10\"/>",
+                x + 8.0,
+                y + 3.0
+            ),
         };
         *svg += &format!("<text x=\"{:.1}\" y=\"{:.1}\">{}</text>", x + 29.0, y + 12.0, escaped(&name));
         x += needs;

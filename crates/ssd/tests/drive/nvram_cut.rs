@@ -4,8 +4,8 @@
 
 use strobe_ftl::gc::Greedy;
 use strobe_ftl::{
-    BlockInfo, CheckError, FtlError, FtlStats, Inspectable, MappingScheme, PageMap, PageMapConfig, Recoverable,
-    Recovery, RecoveryError,
+    BlockInfo, CheckError, FtlError, FtlStats, Inspectable, MappingScheme, PageMap, PageMapConfig,
+    Recoverable, Recovery, RecoveryError,
 };
 use strobe_nand::{Cause, Chip, StampMedium, Unit, Untimed, WearConfig, When};
 use strobe_ssd::{

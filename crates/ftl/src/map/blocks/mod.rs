@@ -20,7 +20,10 @@ mod sectors;
 use strobe_nand::{Cause, Nand, Payload, PowerCuts, Unit, Wanted, When};
 use strobe_types::{BlockId, Lpn, SimTime};
 
-use crate::{BlockInfo, CheckError, Done, FtlStats, Inspectable, MappingScheme, Recoverable, Recovery, RecoveryError, Stage};
+use crate::{
+    BlockInfo, CheckError, Done, FtlStats, Inspectable, MappingScheme, Recoverable, Recovery, RecoveryError,
+    Stage,
+};
 
 use any_scheme::AnyScheme;
 pub use config::{BlockMapConfig, BlockMapError, BlockScheme, LogVictim};

@@ -44,8 +44,8 @@ use crate::heat::HeatTable;
 use crate::journal::{Journal, Log, Trims, region_for};
 use crate::wear::Leveler;
 use crate::{
-    BlockInfo, CheckError, Done, FtlError, FtlStats, Inspectable, MappingScheme, Recoverable, Recovery, RecoveryError,
-    SlcStats, Stream,
+    BlockInfo, CheckError, Done, FtlError, FtlStats, Inspectable, MappingScheme, Recoverable, Recovery,
+    RecoveryError, SlcStats, Stream,
 };
 
 use background::Background;

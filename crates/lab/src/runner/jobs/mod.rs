@@ -167,15 +167,16 @@ impl Jobs {
         while limit.pages.is_none_or(|pages| host.phase.pages < pages) {
             let (job, issue_at) = earliest(&self.due, self.now);
             let event_at = host.drive.next_event().unwrap_or(NEVER);
-            // What is there now is there until the next thing happens.
-            if let Some(due) = host.xray_due().filter(|&due| due <= issue_at.min(event_at).min(end)) {
-                host.look_inside(due.max(self.now));
-                continue;
-            }
             let stop_at = self.timeline.as_ref().map_or(end, |timeline| timeline.due().min(end));
             if issue_at == NEVER && self.outstanding == 0 {
                 self.ended(end)?;
                 break;
+            }
+            // What is there now is there until the next thing happens.
+            let next = issue_at.min(event_at).min(end);
+            if let Some(due) = host.xray_due().filter(|&due| due <= next && next != NEVER) {
+                host.look_inside(due.max(self.now));
+                continue;
             }
             if stop_at <= issue_at.min(event_at) && stop_at != NEVER {
                 self.now = self.now.max(stop_at);

@@ -10,7 +10,7 @@ use clap::Args;
 use strobe_cli::output::Output;
 use strobe_report::Run;
 
-use super::{Failure, output};
+use super::Failure;
 
 /// Largest result that is read; those of runs have some megabytes at most.
 const BYTES_MAX: u64 = 1 << 28;

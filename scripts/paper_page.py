@@ -15,12 +15,11 @@ HEADING = "| figure | claim | paper | ours | verdict | counts as the same | why 
 
 
 def number(text):
-    """As the pages have numbers: three digits, more before the point, and not what 0 is not."""
+    """As the pages have numbers: whole ones, or two digits behind the point, or three in all."""
     value = float(text)
     if value == int(value):
         return f"{int(value)}"
-    digits = max(0, min(9, 2 - len(f"{abs(value):.0f}") + 1)) if abs(value) >= 1 else None
-    return f"{value:.3g}" if digits is None else f"{value:.{max(digits, 2) if abs(value) < 1000 else digits}f}"
+    return f"{value:.2f}" if abs(value) >= 0.1 else f"{value:.3g}"
 
 
 def band(row):

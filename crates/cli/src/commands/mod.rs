@@ -11,6 +11,7 @@ mod options;
 mod output;
 mod paper;
 mod progress;
+mod report;
 mod run;
 mod sweep;
 mod twin;
@@ -63,6 +64,8 @@ enum Command {
     #[command(hide = true)]
     SweepWorker,
     Paper(paper::PaperArgs),
+    /// Make a page of pictures from results (--json): figures over time, latencies, wear, an X-ray of the drive.
+    Report(report::ReportArgs),
     /// Hold drives against measurements of real ones, or make one from measurements of yours.
     Twin(twin::TwinArgs),
     /// Measure the simulator's own speed beside this machine's memory floor.
@@ -137,6 +140,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Sweep(args) => sweep::sweep(&args),
         Command::SweepWorker => sweep::worker(),
         Command::Paper(args) => paper::paper(&args),
+        Command::Report(args) => report::report(&args),
         Command::Twin(args) => twin::twin(&args),
         Command::Bench(args) => bench::bench(&args),
         Command::List(args) => list::list(&args),

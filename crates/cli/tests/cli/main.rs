@@ -16,6 +16,7 @@ mod nvram;
 mod outputs;
 mod paper;
 mod power;
+mod report;
 mod result;
 mod schema;
 mod states;

@@ -72,6 +72,12 @@ defaults! {
         /// only.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub interval: Option<Time> = None;
+        /// Look into the drive so many times while it is measured, at equal distances: the frames of its X-ray, which
+        /// `strobe report` shows. Between half and all of them are taken where nobody knows beforehand how long it will
+        /// be measured, and no two within 1024 requests of a generator or trace. Default: none.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(range(min = 2, max = 1000))]
+        pub xray: Option<u32> = None;
         /// Whether the JSON has every latency that was measured, exact to three digits, with the number of requests that
         /// had it, as fio's json+ has (clat_ns.bins). Default false.
         #[serde(skip_serializing_if = "is_false")]

@@ -35,6 +35,10 @@ PROBE = """(async () => {
 })()"""
 
 
+class Gone(Exception):
+    """The browser has died, as browsers do on machines with much else to do."""
+
+
 class Browser:
     """A headless Chromium, spoken to through pipes in the protocol of its developer tools."""
 
@@ -76,7 +80,7 @@ class Browser:
         text = bytearray()
         while (byte := self.back.read(1)) != b"\0":
             if not byte:
-                sys.exit("The browser has gone.")
+                raise Gone("The browser has gone.")
             text += byte
         message = json.loads(text)
         method, params = message.get("method"), message.get("params", {})
@@ -159,13 +163,20 @@ def main():
         }
         for name, arguments in runs.items():
             run("run", *arguments, "--set", "run.xray=60", "--quiet", "--json", str(folder / f"{name}.json"))
-        browser = Browser(chromium, folder / "profile")
         pages = {name: [name] for name in runs} | {"several": ["quickstart", "dies"]}
         for name, of in pages.items():
             page = folder / f"{name}.html"
             run("report", *[str(folder / f"{one}.json") for one in of], "--out", str(page))
-            look(browser, page, name)
-        browser.close()
+            for attempt in range(3):
+                try:
+                    browser = Browser(chromium, folder / f"profile-{name}-{attempt}")
+                    look(browser, page, name)
+                    browser.close()
+                    break
+                except (Gone, BrokenPipeError) as error:
+                    print(f"{name}: {error}", flush=True)
+            else:
+                sys.exit("The browser dies again and again.")
     print(f"test result: ok. {len(pages)} passed; 0 failed; 0 ignored")
 
 

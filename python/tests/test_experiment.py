@@ -1,5 +1,6 @@
 """Experiments: the same results as the command line, states, progress, Ctrl-C."""
 
+import base64
 import json
 import os
 import signal
@@ -7,7 +8,9 @@ import subprocess
 import sys
 import threading
 import time
+import zlib
 
+import numpy as np
 import pytest
 
 import strobe
@@ -137,3 +140,52 @@ def test_a_victim_function_runs_an_experiment():
 def test_the_import_is_light():
     code = "import sys, strobe; sys.exit('numpy' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def xray_of(result):
+    """The planes of an X-ray as arrays of frames and cells, as the schema says they are unpacked."""
+    xray = result["xray"]
+    keys = ("stage", "stream", "valid", "written", "changed", "wear")
+    return xray, {
+        key: np.frombuffer(zlib.decompress(base64.b64decode(xray[key])), np.uint8)
+        .reshape(len(xray["frames"]), -1)
+        .cumsum(0, dtype=np.uint8)
+        for key in keys
+    }
+
+
+def test_an_xray_adds_up_to_what_is_known_of_the_drive():
+    """A full drive: every logical unit is valid in one block, and wear is what the erases come to."""
+    result = strobe.run(strobe.with_keys(SMALL, {"run.timing": False, "run.xray": 20, "workload.kind": "uniform"}))
+    xray, cells = xray_of(result)
+    pages_per_block, blocks = 256, 64
+    assert xray["blocks_per_cell"] == 1 and 20 <= len(xray["frames"]) <= 22
+    assert cells["valid"].shape == (len(xray["frames"]), blocks)
+    logical = result["capacity"]["logical_bytes"] // 4096
+    held = (cells["valid"] / 255 * pages_per_block).sum(axis=1)
+    assert np.all(np.abs(held - logical) < blocks * 0.51), held
+    wear = xray["wear_min"] + xray["wear_step"] * cells["wear"].astype(int)
+    assert xray["wear_step"] == 1 and abs(wear[-1].mean() - result["wear"]["erase_mean"]) < 1e-9
+    assert wear[-1].max() == result["wear"]["erase_max"]
+    erased = (wear[-1] - wear[0]).sum()
+    assert erased == result["nand"]["erase"]["total"]
+    assert (cells["stage"][-1] == 0).sum() == result["series"][-1]["free_blocks"]
+    # What was erased has changed, and nothing erased holds anything.
+    assert np.all(cells["changed"][1:][np.diff(wear, axis=0) > 0] == 1)
+    assert np.all(cells["valid"][cells["stage"] == 0] == 0) and np.all(cells["valid"] <= cells["written"])
+    pages = [frame["host_pages"] for frame in xray["frames"]]
+    assert pages[0] == 0 and pages[-1] == result["window"]["host_pages"]
+    assert max(np.diff(pages)) <= result["window"]["host_pages"] / 20 + 1024
+
+
+def test_an_xray_changes_nothing_and_holds_dies_at_work():
+    keys = {"drive.nand.dies_per_channel": 4, "drive.nand.blocks_per_plane": 32, "workload.queue_depth": 16}
+    plain = strobe.with_keys(SMALL, keys)
+    seen = strobe.run(strobe.with_keys(plain, {"run.xray": 50})).reproducible()
+    xray = seen.pop("xray")
+    expected = strobe.run(plain).reproducible()
+    for values in (seen, expected):
+        values.pop("config"), values.pop("config_hash")
+    assert seen == expected
+    held = np.frombuffer(zlib.decompress(base64.b64decode(xray["held"])), np.uint8).reshape(-1, 4).cumsum(0, dtype=np.uint8)
+    assert held.max() <= 5 and (held > 0).mean() > 0.3, "dies are busy with sixteen requests outstanding"

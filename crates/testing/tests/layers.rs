@@ -24,7 +24,10 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("py", &["types", "nand", "ftl", "ssd", "lab", "sweep"]),
     (
         "cli",
-        &["types", "nand", "ftl", "ssd", "workload", "linux", "lab", "papers", "crash", "twin", "sweep", "report"],
+        &[
+            "types", "nand", "ftl", "ssd", "workload", "linux", "lab", "papers", "crash", "twin", "sweep",
+            "report",
+        ],
     ),
     ("testing", &[]),
 ];

@@ -54,6 +54,11 @@ pub enum ConfigError {
          `strobe replay TRACE --drive FILE.toml`"
     )]
     IsDrive,
+    /// A sweep where an experiment should be.
+    #[error(
+        "this is a sweep, not one experiment: run it with `strobe sweep FILE.toml`, or leave [sweep] out"
+    )]
+    IsSweep,
     /// A key that would change nothing.
     #[error("{key} has no effect here: it counts with {wants}; leave it out, or set that too")]
     NoEffect {

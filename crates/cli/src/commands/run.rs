@@ -11,12 +11,12 @@ use indicatif::ProgressBar;
 use strobe_cli::output::Output;
 use strobe_cli::report;
 use strobe_lab::runner::{self, Observer, Progress, SaveAt, SaveState, States};
-use strobe_lab::{Experiment, RunError, RunResult, WorkloadConfig, load_drive_table, timeline};
+use strobe_lab::{ConfigError, Experiment, RunError, RunResult, WorkloadConfig, load_drive_table, timeline};
 use strobe_ssd::StateFile;
 use toml::{Table, Value};
 
 use super::options::Options;
-use super::{Failure, output, progress};
+use super::{Failure, output, progress, sweep};
 
 /// What `run` and `replay` have in common.
 #[derive(Args)]
@@ -159,7 +159,14 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
 }
 
 pub(crate) fn check(args: &CheckArgs) -> Result<(), Failure> {
-    let experiment = Experiment::load(&args.file, &args.sets)?;
+    let experiment = match Experiment::load(&args.file, &args.sets) {
+        Err(ConfigError::In { error, .. })
+            if matches!(*error, ConfigError::IsSweep) && args.sets.is_empty() =>
+        {
+            return sweep::check(&args.file);
+        }
+        experiment => experiment?,
+    };
     // The drive itself has its own rules: geometry and reserve arithmetic.
     let mut small = experiment.drive.clone();
     small.nand.data = strobe_ssd::DataMode::None;

@@ -2,7 +2,7 @@
 
 use std::io::IsTerminal as _;
 use std::num::NonZero;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -72,10 +72,10 @@ impl From<SweepError> for Failure {
 }
 
 pub(crate) fn sweep(args: &SweepArgs) -> Result<(), Failure> {
-    let plan = Plan::new(SweepFile::load(&args.file)?)?;
     if args.check {
-        return output::print(report::sweep::plan(&plan).trim_end());
+        return check(&args.file);
     }
+    let plan = Plan::new(SweepFile::load(&args.file)?)?;
     let folder = args.out.clone().unwrap_or_else(|| {
         let stem = args.file.file_stem().unwrap_or_default().to_string_lossy();
         PathBuf::from(format!("{stem}-sweep"))
@@ -113,6 +113,12 @@ pub(crate) fn sweep(args: &SweepArgs) -> Result<(), Failure> {
         true => Ok(()),
         false => Err(Failure::Run(anyhow::anyhow!("no point gave a result; rows.parquet says why"))),
     }
+}
+
+/// Says what a sweep would run, and what of it is refused.
+pub(crate) fn check(file: &Path) -> Result<(), Failure> {
+    let plan = Plan::new(SweepFile::load(file)?)?;
+    output::print(report::sweep::plan(&plan).trim_end())
 }
 
 /// Runs points until there are no more.

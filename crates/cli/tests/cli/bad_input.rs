@@ -338,7 +338,9 @@ fn too_little_spare_space_is_refused_with_the_arithmetic() {
     folder.tiny(&["drive.ftl.over_provisioning=0.148", "run.check=true"]).ok();
     folder.tiny(&["drive.nand.factory_bad_blocks=16777216"]).refused(&["only 32 blocks"]);
     folder.tiny(&["drive.ftl.gc.min_free_blocks=16777216"]).refused(&["32 good blocks"]);
-    folder.tiny(&["drive.ftl.gc.net_blocks=16777216"]).refused(&["32 good blocks"]);
+    let net = ["drive.ftl.gc.mode=stop-the-world", "drive.ftl.gc.net_blocks=16777216"];
+    folder.tiny(&net).refused(&["32 good blocks"]);
+    folder.tiny(&net[1..]).refused(&["drive.ftl.gc.net_blocks", "drive.ftl.gc.mode"]);
 }
 
 #[test]

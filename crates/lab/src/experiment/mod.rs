@@ -149,6 +149,9 @@ impl Experiment {
             if ["nand", "ftl", "controller"].contains(&key.as_str()) {
                 return Err(ConfigError::IsDrive);
             }
+            if key == "sweep" {
+                return Err(ConfigError::IsSweep);
+            }
             return Err(ConfigError::Key(KeyError::Unknown {
                 key: key.clone(),
                 nearest: nearest(key, valid).map(str::to_owned),

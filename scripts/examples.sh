@@ -55,6 +55,15 @@ for op in "read", "write":
     assert sum(j[op]["total_ios"] for j in r["jobs"]) == r["total"][op]["total_ios"] == r["host"][op]["commands"]
 print("latency under load: the probe read in %.0f us" % (r["jobs"][0]["read"]["lat_ns"]["percentile"]["50.000000"] / 1000))'
 
+for cleaning in move copy; do
+    "$strobe" run examples/cleaning.toml --set workload.cleaning=$cleaning --quiet --json - | python3 -c '
+import json, sys
+r = json.load(sys.stdin)
+cleaning, lfs = r["config"]["workload"]["cleaning"], r["lfs"]
+assert abs(lfs["programmed_per_byte"] / {"move": MOVE, "copy": COPY}[cleaning] - 1) < 0.01, (cleaning, lfs)
+print("cleaning by %s: %.3f bytes programmed per byte" % (cleaning, lfs["programmed_per_byte"]))'
+done
+
 STROBE=$strobe examples/sweep-over-provisioning.sh
 
 "$(sh scripts/program.sh own_policy)"

@@ -59,9 +59,11 @@ for cleaning in move copy; do
     "$strobe" run examples/cleaning.toml --set workload.cleaning=$cleaning --quiet --json - | python3 -c '
 import json, sys
 r = json.load(sys.stdin)
-cleaning, lfs = r["config"]["workload"]["cleaning"], r["lfs"]
-assert abs(lfs["programmed_per_byte"] / {"move": MOVE, "copy": COPY}[cleaning] - 1) < 0.01, (cleaning, lfs)
-print("cleaning by %s: %.3f bytes programmed per byte" % (cleaning, lfs["programmed_per_byte"]))'
+cleaning, lfs, host = r["config"]["workload"]["cleaning"], r["lfs"], r["host"]
+assert lfs["moved_bytes"] == host["copy" if cleaning == "copy" else "read"]["bytes"], (lfs, host)
+assert host["read" if cleaning == "copy" else "copy"]["commands"] == 0, host
+print("cleaning by %s: segments %.0f %% live, %.3f bytes programmed per byte" % (
+    cleaning, 100 * lfs["victims_live"], lfs["programmed_per_byte"]))'
 done
 
 STROBE=$strobe examples/sweep-over-provisioning.sh

@@ -132,7 +132,7 @@ fn a_segment_that_does_not_fit_is_refused_with_its_key() {
     };
     for (set, expected) in [
         ("workload.segment_bytes=100_000", "workload.segment_bytes is 100000"),
-        ("workload.segment_bytes=33_554_432", "12 segments"),
+        ("workload.segment_bytes=16_777_216", "12 segments"),
         ("workload.utilization=0.999", "workload.utilization is 0.999, it must be from"),
         ("workload.update_bytes=6000", "block_bytes = 4096"),
     ] {
@@ -147,7 +147,8 @@ fn power_may_fail_in_the_midst_of_cleaning() {
     let result = run(&[
         "workload.cleaning=copy",
         "drive.ftl.durable_map=true",
-        "power.cut_every=5000",
+        "drive.nand.data=stamp",
+        "power.cut_every=1500",
         "run.measure=1x",
         "run.check=true",
     ]);

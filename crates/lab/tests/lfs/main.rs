@@ -132,7 +132,8 @@ fn after_many_updates(cleaning: Cleaning, trims: Trims) -> Vec<u64> {
     let stats = host.drive.stats();
     let copied = if cleaning == Cleaning::Copy { lfs.counts().moved } else { 0 };
     assert_eq!(stats.copies.logical_units, copied, "none without an entry");
-    assert!(stats.gc.units_moved > 0, "the drive must collect, too");
+    // After logical copies live blocks lie where they lay.
+    assert!(cleaning != Cleaning::Copy || stats.gc.units_moved > 0, "the drive must collect, too");
     found
 }
 

@@ -312,7 +312,7 @@ fn a_trim_takes_as_many_slots_in_use_as_asked_for_or_all() {
             assert!(in_use.iter().all(|used| !used), "nothing more was in use");
         }
     }
-    assert!(short > 100 && trims > 3 * short, "{short} of {trims}");
+    assert!(short > 100 && trims - short > 100, "{short} of {trims}");
 }
 
 /// With k ranges per trim as many slots are given up as with k times as many trims: writes to slots not in use, a share of

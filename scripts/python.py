@@ -13,7 +13,10 @@ ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
 TARGET = os.path.abspath(os.path.join(ROOT, os.environ.get("CARGO_TARGET_DIR", "target")))
 ENVIRONMENT = os.path.join(TARGET, "python")
 PYTHON = os.path.join(ENVIRONMENT, "bin", "python")
-NEEDED = ["maturin>=1.9,<2", "numpy>=1.26", "pytest>=8", "mypy>=1.11", "pyarrow>=17"]
+NEEDED = [
+    "maturin>=1.9,<2", "numpy>=1.26", "pytest>=8", "mypy>=1.11", "pyarrow>=17", "distributed>=2025", "submitit>=1.5",
+    "optuna>=4",
+]
 
 
 def skip(reason):

@@ -9,7 +9,10 @@
     drive.run("write", lba=array_of_sectors, sectors=8)
     print(drive.waf, drive.stats()["gc"])
 
-``Experiment`` is an experiment file, checked; ``run`` runs one, ``replay`` a trace; ``Drive`` is one drive, command by
+    found = strobe.sweep({}, {"drive.ftl.over_provisioning": [0.1, 0.2]}, seeds=5, out="op")
+    print(found.configurations[0]["measures"]["waf"])
+
+``Experiment`` is an experiment file, checked; ``run`` runs one, ``replay`` a trace, ``sweep`` many runs on any executor; ``Drive`` is one drive, command by
 command or many at a time. Arrays come in from NumPy and Arrow and go out as both without being copied. Long calls let
 other threads work and end with Ctrl-C. The same configuration and seed give the same bytes as the command line.
 """
@@ -35,12 +38,14 @@ from ._strobe import (
     RunError,
     StateError,
     StrobeError,
+    SweepError,
     Table,
     __version__,
     mappings,
     policies,
     presets,
 )
+from ._sweep import Executor, Sweep, search, sweep
 
 __all__ = [
     "FLUSH",
@@ -51,11 +56,14 @@ __all__ = [
     "CommandError",
     "ConfigError",
     "Drive",
+    "Executor",
     "Experiment",
     "Result",
     "RunError",
     "StateError",
     "StrobeError",
+    "Sweep",
+    "SweepError",
     "Table",
     "__version__",
     "mappings",
@@ -64,6 +72,8 @@ __all__ = [
     "presets",
     "replay",
     "run",
+    "search",
+    "sweep",
     "with_keys",
 ]
 

@@ -5,6 +5,7 @@
 //! rule: *policy chooses, mechanism moves*. A [`gc::VictimPolicy`] sees block statistics and
 //! names a victim; only the mapping scheme touches flash.
 
+mod block_info;
 mod capacity;
 mod firmware;
 mod free;
@@ -19,6 +20,7 @@ mod stats;
 mod validity;
 pub mod wear;
 
+pub use block_info::{BlockInfo, Stage, Stream};
 pub use capacity::{Capacity, CapacityError, Demand};
 pub use firmware::{MergeCost, SortCost};
 pub use gc::{Allocation, GcStream, Migration, Temperature};
@@ -31,7 +33,7 @@ pub use stats::{CopyStats, FtlStats, GcStats, MergeStats, SlcStats, TranslationS
 pub use wear::WearSummary;
 
 use strobe_nand::{Cause, Nand, Payload, PowerCuts, Unit, When};
-use strobe_types::{Lpn, SimTime};
+use strobe_types::{BlockId, Lpn, SimTime};
 
 /// Tokens of the mapping scheme's own work are this and above, below those of flash itself.
 pub const BACKGROUND: u64 = 1 << 60;
@@ -187,6 +189,9 @@ pub trait Inspectable: MappingScheme {
     fn is_collecting(&self) -> bool {
         false
     }
+
+    /// What `block` is doing.
+    fn block_info(&self, block: BlockId) -> BlockInfo;
 
     /// The content of a unit as a read would find it.
     fn peek(&self, lpn: Lpn) -> Self::Payload;

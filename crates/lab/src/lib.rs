@@ -25,6 +25,10 @@ mod steady;
 mod syntax;
 pub mod timeline;
 mod verdict;
+pub mod xray;
+
+/// The version of Strobe, and a hash of the sources of the model: results of another one may be other results.
+pub const MODEL: &str = env!("STROBE_MODEL");
 
 pub use config_error::ConfigError;
 pub use experiment::{

@@ -27,10 +27,10 @@ pub(super) struct Kept {
     file: Option<(PathBuf, Mutex<File>)>,
 }
 
-/// Identifies a point: what makes it what it is, and the version of the program.
+/// Identifies a point: what makes it what it is, and the model it is a point of.
 pub(super) fn key(kind: &str, point: &impl Serialize) -> String {
     let point = serde_json::to_string(point).unwrap_or_default();
-    let digest = sha2::Sha256::digest(format!("{} {kind} {point}", env!("CARGO_PKG_VERSION")));
+    let digest = sha2::Sha256::digest(format!("{} {kind} {point}", strobe_lab::MODEL));
     digest[..16].iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

@@ -34,6 +34,7 @@ pub(crate) mod raised {
         "A drive has refused a command, which has changed nothing."
     );
     create_exception!(strobe, RunError, StrobeError, "A run has ended without a result.");
+    create_exception!(strobe, SweepError, StrobeError, "A sweep cannot go on; what is done is kept.");
     create_exception!(
         strobe,
         StateError,
@@ -49,6 +50,7 @@ pub(crate) fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("BuildError", py.get_type::<raised::BuildError>())?;
     module.add("CommandError", py.get_type::<raised::CommandError>())?;
     module.add("RunError", py.get_type::<raised::RunError>())?;
+    module.add("SweepError", py.get_type::<raised::SweepError>())?;
     module.add("StateError", py.get_type::<raised::StateError>())
 }
 
@@ -83,5 +85,14 @@ pub(crate) fn run(error: RunError) -> PyErr {
         | RunError::PowerOfState
         | RunError::IntervalsOfState => raised::ConfigError::new_err(text),
         _ => raised::RunError::new_err(text),
+    }
+}
+
+pub(crate) fn sweep(error: strobe_sweep::SweepError) -> PyErr {
+    let text = error.to_string();
+    if error.is_bad_request() {
+        raised::ConfigError::new_err(text)
+    } else {
+        raised::SweepError::new_err(text)
     }
 }

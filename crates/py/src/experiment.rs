@@ -121,6 +121,16 @@ impl PyExperiment {
         self.experiment.to_toml()
     }
 
+    /// What it was made from, and where its paths start from.
+    fn _given<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let text = serde_json::to_string(&self.table).expect("a table is plain data");
+        py.import("json")?.call_method1("loads", (text,))
+    }
+
+    fn _folder(&self) -> PathBuf {
+        self.folder.clone()
+    }
+
     fn _to_json(&self) -> String {
         serde_json::to_string(&self.experiment).expect("an experiment is plain data")
     }

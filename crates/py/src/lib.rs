@@ -1,7 +1,7 @@
 //! The Python package `strobe`: drives and experiments, driven from Python.
 //!
 //! It holds no logic. `drive.rs` is one drive, command by command or many at a time; `experiment.rs` reads and runs
-//! experiments; `score.rs` lets a Python function choose victims; `arrays.rs` takes NumPy and Arrow in and gives them out,
+//! experiments; `sweep.rs` says what is to be run of a sweep; `score.rs` lets a Python function choose victims; `arrays.rs` takes NumPy and Arrow in and gives them out,
 //! `table.rs` is a table that goes out; `errors.rs` makes errors exceptions. What each does is said in
 //! `python/strobe/_strobe.pyi`, which a test compares with this.
 
@@ -12,6 +12,7 @@ mod errors;
 mod experiment;
 mod listing;
 mod score;
+mod sweep;
 mod table;
 mod watch;
 
@@ -26,5 +27,7 @@ fn _strobe(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<experiment::PyExperiment>()?;
     module.add_class::<table::Table>()?;
     module.add_function(wrap_pyfunction!(experiment::run_json, module)?)?;
+    module.add_class::<sweep::PySweep>()?;
+    module.add_function(wrap_pyfunction!(sweep::carry_out, module)?)?;
     listing::add_to(module)
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray as _;
+use arrow_array::types::{Float64Type, Int64Type};
 use arrow_array::{Array, ArrayRef, RecordBatch, StructArray};
 use arrow_schema::{DataType, Field};
 use pyo3::exceptions::PyKeyError;
@@ -21,7 +22,7 @@ pub(crate) struct Table {
 
 impl Table {
     /// The table of these columns, all of one length.
-    pub(crate) fn new(columns: Vec<(&str, ArrayRef)>) -> PyResult<Self> {
+    pub(crate) fn new<N: AsRef<str>>(columns: Vec<(N, ArrayRef)>) -> PyResult<Self> {
         let batch = RecordBatch::try_from_iter(columns);
         batch
             .map(|batch| Self { batch })
@@ -57,14 +58,15 @@ impl Table {
 
     fn __getitem__<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
         let column = self.column(name)?;
+        if column.null_count() > 0 {
+            return with_gaps(py, column);
+        }
         let dtype = match column.data_type() {
             DataType::UInt64 => "uint64",
             DataType::UInt32 => "uint32",
+            DataType::Int64 => "int64",
             DataType::Float64 => "float64",
-            _ => {
-                let texts = column.as_string::<i32>().iter().collect::<Vec<_>>();
-                return PyList::new(py, texts).map(Bound::into_any);
-            }
+            _ => return with_gaps(py, column),
         };
         let buffer = PyArrowBuffer::new(column.to_data().buffers()[0].clone());
         let numpy = py.import("numpy")?;
@@ -94,4 +96,25 @@ impl Table {
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
         Ok(to_schema_pycapsule(py, self.batch.schema_ref().as_ref())?)
     }
+}
+
+/// A column in which values may be missing, as a copy: numbers with NaN there, all else as a list with None.
+fn with_gaps<'py>(py: Python<'py>, column: &ArrayRef) -> PyResult<Bound<'py, PyAny>> {
+    let numbers: Option<Vec<f64>> = match column.data_type() {
+        DataType::Float64 => {
+            Some(column.as_primitive::<Float64Type>().iter().map(|value| value.unwrap_or(f64::NAN)).collect())
+        }
+        DataType::Int64 => {
+            let values = column.as_primitive::<Int64Type>().iter();
+            Some(values.map(|value| value.map_or(f64::NAN, |whole| whole as f64)).collect())
+        }
+        _ => None,
+    };
+    if let Some(numbers) = numbers {
+        return py.import("numpy")?.call_method1("array", (numbers,));
+    }
+    if let Some(truths) = column.as_boolean_opt() {
+        return PyList::new(py, truths.iter().collect::<Vec<_>>()).map(Bound::into_any);
+    }
+    PyList::new(py, column.as_string::<i32>().iter().collect::<Vec<_>>()).map(Bound::into_any)
 }

@@ -1,7 +1,7 @@
 //! The door to a drive: what a host may do, what an observer may see, and what only a simulation can.
 
-use strobe_ftl::{CheckError, Recovery, RecoveryError, WearSummary};
-use strobe_nand::Met;
+use strobe_ftl::{BlockInfo, CheckError, Recovery, RecoveryError, WearSummary};
+use strobe_nand::{Class, Met};
 use strobe_types::{Geometry, Lba, Op, Request, SECTOR_BYTES, SimTime, StateError, StateReader, StateWriter};
 
 use crate::command::{Command, CommandKind, Hint, Range};
@@ -253,6 +253,17 @@ pub trait Inspect {
     /// Blocks that hold something in SLC mode, or are about to; `None` of a drive without an SLC cache.
     fn slc_blocks(&self) -> Option<u32> {
         None
+    }
+
+    /// What each block is doing, in the order of their numbers; empty if the drive does not show it. Cost: a pass over
+    /// all blocks.
+    fn blocks(&self) -> Vec<BlockInfo> {
+        Vec::new()
+    }
+
+    /// What holds each die now, `None` if it is idle; empty where operations take no time.
+    fn die_holders(&self) -> Vec<Option<Class>> {
+        Vec::new()
     }
 
     /// All counters since the drive was built, or its image opened.

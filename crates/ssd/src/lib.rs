@@ -51,8 +51,10 @@ pub use room::Room;
 pub use schema::KeyError;
 pub use state_file::{StateFile, StateFileError, StateHeader, StateProblem, differences, write_state};
 pub use stats::{DriveStats, HostCounts, NvramStats, StallStats};
-pub use strobe_ftl::{FtlError, MergeStats, Recovery, RecoveryError, SlcStats, TranslationStats};
-pub use strobe_nand::{Access, Damage, Image, ImageError, ImageInfo, Met, Scan};
+pub use strobe_ftl::{
+    BlockInfo, FtlError, MergeStats, Recovery, RecoveryError, SlcStats, Stage, Stream, TranslationStats,
+};
+pub use strobe_nand::{Access, Class, Damage, Image, ImageError, ImageInfo, Met, Scan};
 pub use strobe_types::{StateError, StateReader, StateWriter, Stored};
 pub use target::{Requests, Target};
 pub use witness::Verdict;

@@ -17,9 +17,18 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("papers", &["types", "nand", "ftl", "ssd", "workload", "linux", "lab"]),
     ("crash", &["types", "nand", "ftl", "ssd", "workload", "linux", "lab"]),
     ("twin", &["types", "nand", "ssd", "lab"]),
+    ("sweep", &["ssd", "lab"]),
+    // Knows results as what they are outside: JSON.
+    ("report", &[]),
     ("sim", &["types", "nand", "ftl", "ssd", "workload", "lab"]),
-    ("py", &["types", "nand", "ftl", "ssd", "lab"]),
-    ("cli", &["types", "nand", "ftl", "ssd", "workload", "linux", "lab", "papers", "crash", "twin"]),
+    ("py", &["types", "nand", "ftl", "ssd", "lab", "sweep"]),
+    (
+        "cli",
+        &[
+            "types", "nand", "ftl", "ssd", "workload", "linux", "lab", "papers", "crash", "twin", "sweep",
+            "report",
+        ],
+    ),
     ("testing", &[]),
 ];
 

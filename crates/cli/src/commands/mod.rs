@@ -11,7 +11,9 @@ mod options;
 mod output;
 mod paper;
 mod progress;
+mod report;
 mod run;
+mod sweep;
 mod twin;
 
 use std::io::Write as _;
@@ -56,7 +58,14 @@ enum Command {
     #[cfg(target_os = "linux")]
     #[command(hide = true)]
     CrashVerifier(strobe_crash::VerifierArgs),
+    /// Run an experiment for every combination of some keys and several seeds, on all cores, and estimate, compare, draw.
+    Sweep(sweep::SweepArgs),
+    /// Run points of a sweep: what `strobe sweep` starts.
+    #[command(hide = true)]
+    SweepWorker,
     Paper(paper::PaperArgs),
+    /// Make a page of pictures from results (--json): figures over time, latencies, wear, an X-ray of the drive.
+    Report(report::ReportArgs),
     /// Hold drives against measurements of real ones, or make one from measurements of yours.
     Twin(twin::TwinArgs),
     /// Measure the simulator's own speed beside this machine's memory floor.
@@ -128,7 +137,10 @@ pub(crate) fn main() -> ExitCode {
             Ok(found) => Err(Failure::Run(anyhow::anyhow!("{found} violations"))),
             Err(error) => Err(Failure::Run(error.into())),
         },
+        Command::Sweep(args) => sweep::sweep(&args),
+        Command::SweepWorker => sweep::worker(),
         Command::Paper(args) => paper::paper(&args),
+        Command::Report(args) => report::report(&args),
         Command::Twin(args) => twin::twin(&args),
         Command::Bench(args) => bench::bench(&args),
         Command::List(args) => list::list(&args),

@@ -3,6 +3,7 @@
 mod latency;
 mod overview;
 pub mod paper;
+pub mod sweep;
 pub mod twin;
 
 pub use overview::room_line;

@@ -374,6 +374,9 @@ fn every_program_runs_with_its_own_defaults() {
 fn tables_fit_eighty_columns() {
     let folder = Folder::new();
     folder.write("t.fio", trace(4000, 50));
+    let grid = "[sweep]\nseeds = 2\nmeasure = [\"waf\", \"write.p99_9_ns\"]\n[sweep.grid]\n\
+                \"drive.ftl.gc.victim\" = [\"greedy\", \"cost-benefit\"]\n\"drive.nand.erase_ns\" = [1_000_000, 20_000_000]";
+    folder.write("sweep.toml", format!("{}\n{grid}", crate::TINY));
     let sets = [
         "--set",
         "drive.ftl.durable_map=true",
@@ -392,6 +395,7 @@ fn tables_fit_eighty_columns() {
         &cut[..],
         &mixed,
         &["replay", "t.fio", "--format", "fio", "--drive", "drive.toml"],
+        &["sweep", "sweep.toml"],
         &["list", "presets"],
         &["list", "policies"],
         &["list", "formats"],

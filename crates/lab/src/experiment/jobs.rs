@@ -63,7 +63,7 @@ impl JobConfig {
         }
         accept_fio_names(&mut shared, "workload")?;
         PaceConfig::check_table(&shared, "workload")?;
-        schema::check(&mut shared, &schema::of::<SyntheticWorkload>(), "workload")?;
+        schema::check(&mut shared, schema::of::<SyntheticWorkload>(), "workload")?;
         let mut owns = Vec::new();
         for (at, table) in tables.iter().enumerate() {
             let path = format!("jobs[{at}]");
@@ -72,7 +72,7 @@ impl JobConfig {
             accept_fio_names(&mut own, &path)?;
             Time::check(&own, &["startdelay", "runtime"], &path)?;
             PaceConfig::check_table(&own, &path)?;
-            schema::check(&mut own, &schema::of::<Self>(), &path)?;
+            schema::check(&mut own, schema::of::<Self>(), &path)?;
             owns.push(own);
         }
         if let Some(key) = shared.keys().find(|key| owns.iter().all(|own| own.contains_key(*key))) {
@@ -90,7 +90,7 @@ impl JobConfig {
                 }
             }
             table.extend(own);
-            schema::read(table, &schema::of::<Self>(), &format!("jobs[{at}]"))
+            schema::read(table, schema::of::<Self>(), &format!("jobs[{at}]"))
         });
         jobs.collect()
     }

@@ -175,7 +175,7 @@ impl Experiment {
                 (None, workload) => WorkloadConfig::read(workload, traces)?,
             },
             run: RunConfig::read(sub_table(table, "run")?)?,
-            power: schema::read(sub_table(table, "power")?, &schema::of::<PowerConfig>(), "power")?,
+            power: schema::read(sub_table(table, "power")?, schema::of::<PowerConfig>(), "power")?,
             ignored: Vec::new(),
         };
         experiment.check()?;

@@ -247,6 +247,17 @@ pub(super) const RULES: &[Rule] = &[
         counts: |e| e.drive.ftl.gc.migration == MigrationName::None && e.drive.ftl.mapping != "dftl",
     },
     Rule {
+        keys: &["drive.ftl.gc.net_blocks"],
+        switches: &["drive.ftl.gc.mode", "run.timing"],
+        wants: "drive.ftl.gc.mode = \"stop-the-world\"; in the background collection goes on until there is room",
+        counts: |e| {
+            let ftl = &e.drive.ftl;
+            // DFTL's map pages, and an SLC cache, still make room at once.
+            let is_idle = e.run.timing && ftl.gc.mode == GcMode::Background && ftl.mapping == "page";
+            !is_idle || ftl.slc_cache.is_on()
+        },
+    },
+    Rule {
         keys: &["drive.ftl.gc.mode"],
         switches: TIMING,
         wants: "run.timing = true; without time collection stops the world",

@@ -72,6 +72,12 @@ defaults! {
         /// only.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub interval: Option<Time> = None;
+        /// Look into the drive so many times while it is measured, at equal distances: the frames of its X-ray, which
+        /// `strobe report` shows. Between half and all of them are taken where nobody knows beforehand how long it will
+        /// be measured, and no two within 1024 requests of a generator or trace. Default: none.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(range(min = 2, max = 1000))]
+        pub xray: Option<u32> = None;
         /// Whether the JSON has every latency that was measured, exact to three digits, with the number of requests that
         /// had it, as fio's json+ has (clat_ns.bins). Default false.
         #[serde(skip_serializing_if = "is_false")]
@@ -115,7 +121,7 @@ impl RunConfig {
     /// The run that `table` describes.
     pub(super) fn read(mut table: Table) -> Result<Self, KeyError> {
         let schema = schema::of::<Self>();
-        schema::check(&mut table, &schema, "run")?;
+        schema::check(&mut table, schema, "run")?;
         for key in ["warmup", "measure", "precondition", "steady_interval"] {
             if let Some(Value::String(text)) = table.get(key)
                 && Amount::parse(text).is_none()
@@ -125,7 +131,7 @@ impl RunConfig {
             }
         }
         Time::check(&table, &["interval"], "run")?;
-        schema::read(table, &schema, "run")
+        schema::read(table, schema, "run")
     }
 
     /// Whether the run goes on until the drive wears out, in one way or the other.

@@ -1,6 +1,7 @@
 //! The `[workload]` table: where requests come from, and how fast.
 
 use std::path::Path;
+use std::sync::OnceLock;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -116,7 +117,7 @@ impl WorkloadConfig {
     /// The workload that `table` describes; a relative path of a trace is taken from `folder`.
     pub(super) fn read(mut table: Table, folder: &Path) -> Result<Self, KeyError> {
         if table.get("kind").and_then(Value::as_str) == Some("trace") {
-            let mut config: TraceConfig = schema::read(table, &schema::of::<TraceConfig>(), "workload")?;
+            let mut config: TraceConfig = schema::read(table, schema::of::<TraceConfig>(), "workload")?;
             let formats: Vec<&str> = trace::FORMATS.iter().map(|format| format.name).collect();
             check_name("workload.format", &config.format, &formats)?;
             if let Some(action) = &config.action {
@@ -129,15 +130,19 @@ impl WorkloadConfig {
         }
         accept_fio_names(&mut table, "workload")?;
         if table.get("kind").and_then(Value::as_str) == Some("lfs") {
-            return Ok(Self::Lfs(schema::read(table, &schema::of::<LfsConfig>(), "workload")?));
+            return Ok(Self::Lfs(schema::read(table, schema::of::<LfsConfig>(), "workload")?));
         }
         PaceConfig::check_table(&table, "workload")?;
-        let mut schema = schema::of::<SyntheticWorkload>();
-        // An unknown kind should be answered with every kind there is.
-        if let Some(kinds) = schema["$defs"]["Kind"]["oneOf"].as_array_mut() {
-            kinds.extend(["trace", "lfs"].map(|kind| serde_json::json!({ "const": kind })));
-        }
-        Ok(Self::Synthetic(schema::read(table, &schema, "workload")?))
+        static SCHEMA: OnceLock<serde_json::Value> = OnceLock::new();
+        let schema = SCHEMA.get_or_init(|| {
+            let mut schema = schema::of::<SyntheticWorkload>().clone();
+            // An unknown kind should be answered with every kind there is.
+            if let Some(kinds) = schema["$defs"]["Kind"]["oneOf"].as_array_mut() {
+                kinds.extend(["trace", "lfs"].map(|kind| serde_json::json!({ "const": kind })));
+            }
+            schema
+        });
+        Ok(Self::Synthetic(schema::read(table, schema, "workload")?))
     }
 
     /// Refuses what does not go together.

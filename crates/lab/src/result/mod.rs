@@ -30,6 +30,7 @@ use crate::series::{Sample, SteadyState};
 use crate::steady::SteadyRounds;
 use crate::timeline::Interval;
 use crate::verdict::{CapacityResult, LoadResult, WindowResult};
+use crate::xray::Xray;
 
 /// Version of the result's layout. Fields are only added within a version.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -116,6 +117,9 @@ pub struct RunResult {
     /// The run in intervals of run.interval, warm-up and measurement; not there without.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub intervals: Vec<Interval>,
+    /// What blocks and dies did in the measured window: the frames of run.xray; not there without.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub xray: Option<Xray>,
     /// The rounds of run.until_steady; not there without.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until_steady: Option<SteadyRounds>,

@@ -9,6 +9,7 @@ use crate::experiment::HostConfig;
 use crate::lifetime::BadBlockWatch;
 use crate::power::PowerSwitch;
 use crate::series::Series;
+use crate::xray::{Clock, Recorder, Xray};
 use crate::{Experiment, RunError};
 
 /// Requests handed to the drive at a time: enough to hide memory latency, few enough to stay in
@@ -71,6 +72,9 @@ pub(super) struct Host<'a> {
     /// Requests executed.
     requests: u64,
     bad_blocks: Option<BadBlockWatch>,
+    /// Frames of the measured window, once it has begun, if there are to be any.
+    xray: Option<Box<Recorder>>,
+    xray_frames: Option<u32>,
     reports: Reports<'a>,
     /// Whether the whole-state checker runs at each sample.
     checks: bool,
@@ -93,6 +97,8 @@ impl<'a> Host<'a> {
             completed: SimTime::ZERO,
             requests: 0,
             bad_blocks: BadBlockWatch::new(experiment),
+            xray: None,
+            xray_frames: experiment.run.xray,
             reports: Reports { observer, batches: 0, pages: 0 },
             checks: experiment.run.check,
             drive,
@@ -135,11 +141,18 @@ impl<'a> Host<'a> {
     }
 
     /// The measured window begins at `now`, in the midst of what goes on.
-    pub(super) fn begin_measuring_at(&mut self, now: SimTime, total: Option<u64>) -> Result<(), Stop> {
+    /// It is `ns` long, if anybody knows.
+    pub(super) fn begin_measuring_at(
+        &mut self,
+        now: SimTime,
+        total: Option<u64>,
+        ns: Option<u64>,
+    ) -> Result<(), Stop> {
         self.begin("measure", total);
         self.completed(now);
         self.sample()?;
         self.open_window(now);
+        self.begin_xray(ns);
         Ok(())
     }
 
@@ -170,6 +183,36 @@ impl<'a> Host<'a> {
         self.window_start = Some((self.drive.stats_at(now), now));
     }
 
+    /// The frames of the X-ray begin now. In time, the window is `ns` long if anybody knows.
+    pub(super) fn begin_xray(&mut self, ns: Option<u64>) {
+        let Some((frames, (_, start))) = self.xray_frames.zip(self.window_start.as_ref()) else { return };
+        let is_timed = !self.drive.die_holders().is_empty();
+        let clock = if is_timed { Clock::Time(ns) } else { Clock::Pages(self.phase.total) };
+        self.xray = Some(Box::new(Recorder::new(&*self.drive, frames, clock, *start)));
+    }
+
+    /// When the next frame of the X-ray is due, if that is a matter of time.
+    #[inline]
+    pub(super) fn xray_due(&self) -> Option<SimTime> {
+        self.xray.as_ref().and_then(|xray| xray.due_at())
+    }
+
+    /// Takes a frame of the X-ray at `now`, if one is due.
+    #[inline]
+    pub(super) fn look_inside(&mut self, now: SimTime) {
+        if let Some(xray) = &mut self.xray
+            && xray.is_due(now, self.phase.pages)
+        {
+            xray.take(&*self.drive, now, self.phase.pages);
+        }
+    }
+
+    /// The X-ray of the window that has ended.
+    pub(super) fn finish_xray(&mut self) -> Option<Xray> {
+        let end = self.window_end.as_ref().map_or(self.finished(), |(_, end)| *end);
+        self.xray.take().map(|xray| xray.finish(&*self.drive, end, self.phase.pages))
+    }
+
     pub(super) fn begin_measuring(&mut self, total: Option<u64>) -> Result<(), Stop> {
         self.begin("measure", total);
         self.sample()?;
@@ -177,6 +220,7 @@ impl<'a> Host<'a> {
         let settled = self.settle()?;
         self.queue = HostQueue::new(closed(HostConfig::default()), settled.max(self.finished()));
         self.open_window(self.queue.finished());
+        self.begin_xray(None);
         Ok(())
     }
 
@@ -287,9 +331,11 @@ impl<'a> Host<'a> {
         if self.drive.stats().host.units_written >= self.series.due() {
             self.sample()?;
         }
-        if self.finished() >= SimTime::from_ns(u64::MAX - 1) {
+        let now = self.finished();
+        if now >= SimTime::from_ns(u64::MAX - 1) {
             return Err(RunError::EndOfTime.into());
         }
+        self.look_inside(now);
         self.report()?;
         if self.bad_blocks.as_mut().is_some_and(|watch| watch.reached(&*self.drive)) {
             return Err(Stop::BadBlocks);

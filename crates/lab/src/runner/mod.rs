@@ -23,7 +23,7 @@ use crate::result::{ImageResult, RunResult};
 use phases::{Runner, Source};
 
 pub use file_system::drive_command;
-pub use state::{SaveAt, SaveState, States};
+pub use state::{SaveAt, SaveState, States, warm_key};
 
 /// What the run is doing, for whoever watches.
 #[derive(Clone, Copy, Debug, PartialEq)]

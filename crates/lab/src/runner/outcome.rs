@@ -29,6 +29,7 @@ impl Runner<'_> {
         watch: Stopwatch,
     ) -> RunResult {
         let _ = self.host.sample();
+        let xray = self.host.finish_xray();
         let Self { experiment, host, trace, file_system, jobs, steady, image, from_state, .. } = self;
         let drive = &host.drive;
         let window_end = host.window_end.clone();
@@ -128,6 +129,7 @@ impl Runner<'_> {
             jobs,
             total,
             intervals,
+            xray,
             until_steady: steady,
             steady_state,
             series,

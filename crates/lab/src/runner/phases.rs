@@ -294,7 +294,7 @@ impl<'a> Runner<'a> {
         let is_bounded = run.until_worn() || jobs.have_ends();
         let default = (!is_bounded).then_some(Amount::Capacities(1.0));
         let measure = run.measure.or(default).map_or(Limit::default(), |amount| Limit::of(amount, capacity));
-        host.begin_measuring_at(jobs.now(), measure.pages)?;
+        host.begin_measuring_at(jobs.now(), measure.pages, measure.ns)?;
         jobs.measure(host);
         let ended = jobs.run(host, measure);
         let finished = jobs.finish(host, matches!(ended, Ok(true)));

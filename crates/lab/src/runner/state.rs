@@ -93,6 +93,30 @@ fn made_by(experiment: &Experiment, point: Point) -> Value {
     }
 }
 
+/// What the drive of `experiment` is before the measurement begins depends on this and on nothing else: experiments with
+/// the same key may share a state that is saved then ([`SaveAt::WarmUp`]). Nothing if nothing is prepared, or if a state
+/// cannot hold it.
+pub fn warm_key(experiment: &Experiment) -> Option<String> {
+    let run = &experiment.run;
+    let is_trace = matches!(experiment.workload, WorkloadConfig::Trace(_));
+    let is_cold = run.warmup.is_zero() && run.precondition.is_zero() && run.until_steady.is_none();
+    if is_cold && !run.prefill.unwrap_or(!is_trace) || !experiment.power.is_steady() {
+        return None;
+    }
+    let point = Point::before_measuring(experiment);
+    if point == Point::WarmUp && experiment.has_jobs() && run.interval.is_some() {
+        return None;
+    }
+    let depends_on = json!({
+        "drive": experiment.drive,
+        "timing": run.timing,
+        "seed": experiment.seed,
+        "point": point.name(),
+        "made_by": made_by(experiment, point),
+    });
+    Some(depends_on.to_string())
+}
+
 /// Refuses what a state cannot hold.
 pub(super) fn check_states(experiment: &Experiment, states: &States<'_>) -> Result<(), RunError> {
     if states.from.is_none() && states.save.is_none() {

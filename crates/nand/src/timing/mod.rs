@@ -210,6 +210,11 @@ pub trait Timing: Clone + State {
         0
     }
 
+    /// What holds the die `die` now; nothing if it is idle, or where time means nothing.
+    fn holder(&self, _die: u32) -> Option<Class> {
+        None
+    }
+
     /// What has been done with dies' time until `at`, which is now or a time before the next event.
     fn occupancy(&self, _at: SimTime) -> Occupancy {
         Occupancy::default()
@@ -437,6 +442,10 @@ impl Timing for SwitchedTiming {
 
     fn busy_dies(&self) -> u32 {
         either!(self, timing => timing.busy_dies())
+    }
+
+    fn holder(&self, die: u32) -> Option<Class> {
+        either!(self, timing => timing.holder(die))
     }
 
     fn occupancy(&self, at: SimTime) -> Occupancy {

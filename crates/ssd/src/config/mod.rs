@@ -23,8 +23,6 @@ pub use nand::{DataMode, NandConfig, ReadRetryTable, SlcTable, SuspendTable};
 pub use nvram::{NVRAM_RANGES_MAX, NvramConfig, NvramError, NvramPolicyName, SectorRange};
 pub use page_times::TimesByPage;
 
-use std::sync::OnceLock;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
@@ -93,8 +91,7 @@ impl DriveConfig {
 
     /// The schema that keys are checked against.
     fn schema() -> &'static Json {
-        static SCHEMA: OnceLock<Json> = OnceLock::new();
-        SCHEMA.get_or_init(schema::of::<Self>)
+        schema::of::<Self>()
     }
 
     /// Mapping units offered to the host, from whichever of the two keys is given.

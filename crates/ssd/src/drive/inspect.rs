@@ -1,8 +1,8 @@
 //! What can be seen of a drive.
 
-use strobe_ftl::{CheckError, Inspectable, WearSummary};
-use strobe_nand::{Nand, Timing};
-use strobe_types::SimTime;
+use strobe_ftl::{BlockInfo, CheckError, Inspectable, WearSummary};
+use strobe_nand::{Class, Nand, Timing};
+use strobe_types::{BlockId, SimTime};
 
 use super::Drive;
 use crate::device::Inspect;
@@ -25,6 +25,16 @@ impl<F: Inspectable> Inspect for Drive<F> {
 
     fn slc_blocks(&self) -> Option<u32> {
         self.ftl.slc_blocks()
+    }
+
+    fn blocks(&self) -> Vec<BlockInfo> {
+        (0..self.geometry.blocks()).map(|block| self.ftl.block_info(BlockId::new(block))).collect()
+    }
+
+    fn die_holders(&self) -> Vec<Option<Class>> {
+        let timing = self.ftl.nand().timing();
+        let dies = if timing.is_timed() { self.geometry.dies() } else { 0 };
+        (0..dies).map(|die| timing.holder(die)).collect()
     }
 
     fn stats(&self) -> DriveStats {

@@ -9,14 +9,21 @@ mod names;
 pub use error::{KeyError, short};
 pub use names::nearest;
 
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
 use toml::{Table, Value};
 
-/// The schema of `T`.
-pub fn of<T: JsonSchema>() -> Json {
-    schemars::schema_for!(T).to_value()
+/// The schema of `T`, made once: that takes a millisecond, and a sweep reads thousands of experiments.
+pub fn of<T: JsonSchema>() -> &'static Json {
+    static MADE: Mutex<BTreeMap<&'static str, &'static Json>> = Mutex::new(BTreeMap::new());
+    let make = || -> &'static Json { Box::leak(Box::new(schemars::schema_for!(T).to_value())) };
+    // If a thread has panicked while it held the lock, others do without.
+    MADE.lock()
+        .map_or_else(|_| make(), |mut made| made.entry(std::any::type_name::<T>()).or_insert_with(make))
 }
 
 /// Checks `table`, found under `path` (such as `drive`), against `schema`. Sizes written as

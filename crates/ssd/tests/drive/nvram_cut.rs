@@ -4,15 +4,15 @@
 
 use strobe_ftl::gc::Greedy;
 use strobe_ftl::{
-    CheckError, FtlError, FtlStats, Inspectable, MappingScheme, PageMap, PageMapConfig, Recoverable,
-    Recovery, RecoveryError,
+    BlockInfo, CheckError, FtlError, FtlStats, Inspectable, MappingScheme, PageMap, PageMapConfig,
+    Recoverable, Recovery, RecoveryError,
 };
 use strobe_nand::{Cause, Chip, StampMedium, Unit, Untimed, WearConfig, When};
 use strobe_ssd::{
     Command, ControllerConfig, Device, Drive, Hint, Inspect, Nvram, NvramConfig, NvramPolicyName, Range,
     SectorRange,
 };
-use strobe_types::{Geometry, GeometrySpec, Lba, Lpn, Prng, SimTime};
+use strobe_types::{BlockId, Geometry, GeometrySpec, Lba, Lpn, Prng, SimTime};
 
 use crate::setup::{T0, UNIT};
 
@@ -130,6 +130,10 @@ impl Inspectable for Forgetful {
 
     fn free_blocks(&self) -> u32 {
         self.inner.free_blocks()
+    }
+
+    fn block_info(&self, block: BlockId) -> BlockInfo {
+        self.inner.block_info(block)
     }
 
     fn peek(&self, lpn: Lpn) -> u64 {

@@ -98,7 +98,7 @@ impl Memory {
         let Some(path) = &options.memory else { return Ok(memory) };
         let FitOptions { base, effort, seed, .. } = options;
         let inputs = format!("{:?} {fitted:?} {} {effort:?} {seed}", measurements.capacity_bytes, key(base));
-        let heading = Heading { version: VERSION, program: env!("CARGO_PKG_VERSION").to_owned(), inputs };
+        let heading = Heading { version: VERSION, program: strobe_lab::MODEL.to_owned(), inputs };
         let wrong = |error| MemoryError::File { path: path.clone(), error };
         let other = || MemoryError::Other { path: path.clone() };
         let mut file = OpenOptions::new().create(true).read(true).append(true).open(path).map_err(wrong)?;

@@ -18,14 +18,17 @@ mod scheme;
 mod sectors;
 
 use strobe_nand::{Cause, Nand, Payload, PowerCuts, Unit, Wanted, When};
-use strobe_types::{Lpn, SimTime};
+use strobe_types::{BlockId, Lpn, SimTime};
 
-use crate::{CheckError, Done, FtlStats, Inspectable, MappingScheme, Recoverable, Recovery, RecoveryError};
+use crate::{
+    BlockInfo, CheckError, Done, FtlStats, Inspectable, MappingScheme, Recoverable, Recovery, RecoveryError,
+    Stage,
+};
 
 use any_scheme::AnyScheme;
 pub use config::{BlockMapConfig, BlockMapError, BlockScheme, LogVictim};
 use scheme::Scheme;
-use sectors::Sectors;
+use sectors::{Sectors, State};
 
 /// A block-mapped flash translation layer over `N`.
 ///
@@ -165,6 +168,18 @@ impl<N: Nand> Inspectable for BlockMap<N> {
 
     fn free_blocks(&self) -> u32 {
         self.sectors.free.count()
+    }
+
+    fn block_info(&self, block: BlockId) -> BlockInfo {
+        let flash = self.sectors.nand.block(block);
+        let stage = match self.sectors.states[block.index()] {
+            State::Free => Stage::Erased,
+            State::Used if flash.pages_programmed < self.sectors.per_block => Stage::Open,
+            State::Used => Stage::Full,
+            State::Bad => Stage::Bad,
+            State::Meta => Stage::Tables,
+        };
+        BlockInfo::of_flash(&self.sectors.nand, block, stage, self.sectors.valid[block.index()])
     }
 
     fn peek(&self, lpn: Lpn) -> N::Payload {

@@ -3,6 +3,7 @@
 use strobe_nand::Nand;
 use strobe_types::{BlockId, Geometry, Ppa, prefetch_write};
 
+use crate::block_info::Stage;
 use crate::free::FreePool;
 use crate::journal::Log;
 use crate::validity::Validity;
@@ -28,6 +29,20 @@ pub(super) enum BlockState {
 
 strobe_types::stored! { enum BlockState { 0 Free, 1 Open, 2 Closed, 3 Cached, 4 Reserved, 5 Emptying, 6 Retiring, 7 Bad, 8 Meta } }
 
+impl BlockState {
+    /// The same as an observer sees it.
+    pub(super) fn stage(self) -> Stage {
+        match self {
+            BlockState::Free | BlockState::Reserved => Stage::Erased,
+            BlockState::Open => Stage::Open,
+            BlockState::Closed | BlockState::Cached => Stage::Full,
+            BlockState::Emptying | BlockState::Retiring => Stage::Emptying,
+            BlockState::Bad => Stage::Bad,
+            BlockState::Meta => Stage::Tables,
+        }
+    }
+}
+
 /// The blocks of the drive.
 #[derive(Clone, Debug)]
 pub(super) struct Blocks {
@@ -39,12 +54,14 @@ pub(super) struct Blocks {
     pub(super) validity: Validity,
     /// Valid units by block.
     pub(super) valid: Vec<u32>,
+    /// The stream that each block was opened for, plus one; 0 if it is erased, or nobody knows.
+    opened_for: Vec<u8>,
     /// Blocks for data that are not bad, and how often they have been erased, all together.
     good: u32,
     erases: u64,
 }
 
-strobe_types::state! { Blocks { free, retiring, validity, good, erases } tables { states, valid } }
+strobe_types::state! { Blocks { free, retiring, validity, good, erases } tables { states, valid, opened_for } }
 
 impl Blocks {
     /// The blocks of `nand`, none at hand yet; those of `log` are not for data.
@@ -65,6 +82,7 @@ impl Blocks {
             retiring: Vec::new(),
             validity: Validity::new(geometry.units()),
             valid: vec![0; states.len()],
+            opened_for: vec![0; states.len()],
             states,
         }
     }
@@ -120,9 +138,21 @@ impl Blocks {
         prefetch_write(&self.valid, block.index());
     }
 
+    /// `block` takes what `stream` writes.
+    pub(super) fn open(&mut self, block: BlockId, stream: usize) {
+        self.states[block.index()] = BlockState::Open;
+        self.opened_for[block.index()] = stream as u8 + 1;
+    }
+
+    /// The stream that `block` was opened for, if it is known and the block was not erased since.
+    pub(super) fn stream_of(&self, block: BlockId) -> Option<usize> {
+        usize::from(self.opened_for[block.index()]).checked_sub(1)
+    }
+
     /// `block` has been erased `erase_count` times, and is at hand.
     pub(super) fn put_free(&mut self, block: BlockId, geometry: &Geometry, erase_count: u32) {
         self.states[block.index()] = BlockState::Free;
+        self.opened_for[block.index()] = 0;
         self.free.put(geometry.plane_of(block), block, erase_count);
     }
 

@@ -8,6 +8,7 @@ use super::sharing::{Sharing, WhenMapFull};
 use super::slc::SlcConfig;
 use super::translation::TranslationConfig;
 use crate::SortCost;
+use crate::block_info::Stream;
 use crate::capacity::{Capacity, Demand};
 use crate::frontier::Frontier;
 use crate::gc::{Allocation, GcStream, Migration, Temperature};
@@ -211,7 +212,7 @@ impl PageMapConfig {
             Migration::None => 4,
             _ => 4 + HeatTable::bytes_per_unit(self.temperature),
         };
-        let per_block = 5 + 8 + self.leveling.map_or(0, Leveler::bytes_per_block);
+        let per_block = 6 + 8 + self.leveling.map_or(0, Leveler::bytes_per_block);
         let sharing = match self.virtual_map_entries {
             0 => 0,
             entries => Sharing::bytes(geometry.units(), entries),
@@ -272,4 +273,18 @@ pub(super) struct Roles {
     pub(super) slc: usize,
     /// How many streams there are.
     pub(super) streams: usize,
+}
+
+impl Roles {
+    /// What `stream` is for; one that is for several things is for the first of them.
+    pub(super) fn named(&self, stream: usize) -> Stream {
+        match stream {
+            HOST => Stream::Host,
+            _ if stream == self.slc => Stream::Slc,
+            _ if stream == self.translation => Stream::Map,
+            _ if stream == self.hot => Stream::Moved,
+            _ if stream == self.cold => Stream::Cold,
+            _ => Stream::Leveled,
+        }
+    }
 }

@@ -44,8 +44,8 @@ use crate::heat::HeatTable;
 use crate::journal::{Journal, Log, Trims, region_for};
 use crate::wear::Leveler;
 use crate::{
-    CheckError, Done, FtlError, FtlStats, Inspectable, MappingScheme, Recoverable, Recovery, RecoveryError,
-    SlcStats,
+    BlockInfo, CheckError, Done, FtlError, FtlStats, Inspectable, MappingScheme, Recoverable, Recovery,
+    RecoveryError, SlcStats, Stream,
 };
 
 use background::Background;
@@ -65,7 +65,7 @@ pub use translation::TranslationConfig;
 
 /// A page-mapped flash translation layer over `N` with victim policy `V`.
 ///
-/// Memory beside the chip: 4 bytes per logical unit, one bit per physical unit, 5 bytes per block
+/// Memory beside the chip: 4 bytes per logical unit, one bit per physical unit, 6 bytes per block
 /// and what the policy keeps; migration by temperature adds 4 to 12 bytes per logical unit.
 #[derive(Clone, Debug)]
 pub struct PageMap<N: Nand, V> {
@@ -440,6 +440,13 @@ impl<N: Nand, V: VictimPolicy> Inspectable for PageMap<N, V> {
 
     fn is_collecting(&self) -> bool {
         self.background.is_at_work()
+    }
+
+    fn block_info(&self, block: BlockId) -> BlockInfo {
+        let valid = self.blocks.valid[block.index()];
+        let info = BlockInfo::of_flash(&self.nand, block, self.blocks.state(block).stage(), valid);
+        let stream = self.blocks.stream_of(block).map_or(Stream::Unknown, |stream| self.roles.named(stream));
+        BlockInfo { stream, ..info }
     }
 
     fn peek(&self, lpn: Lpn) -> N::Payload {

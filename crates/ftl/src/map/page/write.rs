@@ -262,7 +262,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
                 // The reserve suffices unless media fail: then blocks leave service without being replaced.
                 return Err(self.end_of_life.insert(FtlError::OutOfBlocks).clone());
             };
-            self.blocks.states[block.index()] = BlockState::Open;
+            self.blocks.open(block, stream);
             if let Some(leveler) = &mut self.leveler
                 && !self.slc.as_ref().is_some_and(|slc| slc.is_static(block))
             {

@@ -175,6 +175,12 @@ impl Jobs {
                 self.ended(end)?;
                 break;
             }
+            // What is there now is there until the next thing happens.
+            let next = issue_at.min(event_at).min(end);
+            if let Some(due) = host.xray_due().filter(|&due| due <= next && next != NEVER) {
+                host.look_inside(due.max(self.now));
+                continue;
+            }
             if stop_at <= issue_at.min(event_at) && stop_at != NEVER {
                 self.now = self.now.max(stop_at);
                 if self.timeline.as_ref().is_some_and(|timeline| timeline.due() == stop_at) {

@@ -467,6 +467,11 @@ impl Timing for ArrayTiming {
         self.dies.iter().filter(|die| die.phase != Phase::Idle).count() as u32
     }
 
+    fn holder(&self, die: u32) -> Option<Class> {
+        let die = &self.dies[die as usize];
+        (die.phase != Phase::Idle).then_some(die.class)
+    }
+
     fn occupancy(&self, at: SimTime) -> Occupancy {
         let at = at.max(self.now);
         let mut occupancy = self.occupancy;

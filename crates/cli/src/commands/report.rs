@@ -1,0 +1,113 @@
+//! `strobe report`: results as pictures.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::anyhow;
+use clap::Args;
+use strobe_cli::output::Output;
+use strobe_report::Run;
+
+use super::Failure;
+
+/// Largest result that is read; those of runs have some megabytes at most.
+const BYTES_MAX: u64 = 1 << 28;
+/// Most results of a page.
+const RESULTS_MAX: usize = 1000;
+
+#[derive(Args)]
+#[command(after_help = "Examples:
+  strobe run examples/quickstart.toml --set run.xray=60 --json out.json
+  strobe report out.json --out report.html            then open it in any browser, without a network
+  strobe report greedy.json fifo.json --out both.html        runs side by side, named as their files
+  strobe report out.json --svg figures                each figure as an SVG file, for LaTeX
+
+What is in the page is what the result has. More of it comes from:
+  --set run.xray=60              the X-ray: every block of the drive, in so many frames
+  --set run.interval=100ms       rates, latencies, dies and queues over time (generators)
+  --set run.latency_bins=true    every latency, not only percentiles")]
+pub(crate) struct ReportArgs {
+    /// Results that strobe run or strobe replay have written with --json, or "-" for standard input; several are compared
+    #[arg(value_name = "RESULT.json", required = true)]
+    results: Vec<String>,
+    /// Write the page to FILE: one HTML file that needs nothing else
+    #[arg(long, value_name = "FILE|-", required_unless_present = "svg")]
+    out: Option<String>,
+    /// Write each figure as an SVG file into DIR, which is made if it is not there
+    #[arg(long, value_name = "DIR")]
+    svg: Option<PathBuf>,
+}
+
+pub(crate) fn report(args: &ReportArgs) -> Result<(), Failure> {
+    let runs = runs(&args.results)?;
+    let inputs: Vec<&Path> = args.results.iter().map(Path::new).collect();
+    let page = args.out.as_deref().map(|given| Output::new("--out", given, &inputs)).transpose()?;
+    let pictures = match &args.svg {
+        Some(_) => strobe_report::pictures(&runs),
+        None => Vec::new(),
+    };
+    if let Some(folder) = &args.svg {
+        fs::create_dir_all(folder)
+            .map_err(|error| request(format!("--svg {}: {error}", folder.display())))?;
+    }
+    let mut files = Vec::new();
+    for picture in &pictures {
+        let path =
+            args.svg.iter().map(|folder| folder.join(format!("{}.svg", picture.name))).collect::<PathBuf>();
+        files.push((Output::new("--svg", &path.to_string_lossy(), &inputs)?, picture));
+    }
+    Output::all_differ(&page.iter().chain(files.iter().map(|(file, _)| file)).collect::<Vec<_>>())?;
+    for (file, picture) in &files {
+        file.write(picture.svg.trim_end())?;
+    }
+    if let Some(page) = &page {
+        page.write(strobe_report::page(&runs).trim_end())?;
+    }
+    Ok(())
+}
+
+/// The results, each with a name of its own.
+fn runs(given: &[String]) -> Result<Vec<Run>, Failure> {
+    if given.len() > RESULTS_MAX {
+        return Err(request(format!("{} results: a page takes at most {RESULTS_MAX}", given.len())));
+    }
+    let mut seen = BTreeSet::new();
+    if let Some(twice) = given.iter().find(|name| !seen.insert(name.as_str())) {
+        return Err(request(format!("{twice} is given twice; name each result once")));
+    }
+    let stem = |name: &str| Path::new(name).file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    let stems: Vec<Option<String>> = given.iter().map(|name| stem(name)).collect();
+    let mut runs = Vec::new();
+    for (name, short) in given.iter().zip(&stems) {
+        let is_alone = stems.iter().filter(|other| *other == short).count() == 1;
+        let label = short.as_deref().filter(|_| is_alone).unwrap_or(name);
+        let mut run = Run::read(name, &text(name)?).map_err(|error| Failure::request(&error))?;
+        run.name = if name == "-" { "standard input".to_owned() } else { label.to_owned() };
+        runs.push(run);
+    }
+    strobe_report::have_common(&runs).map_err(|error| Failure::request(&error))?;
+    Ok(runs)
+}
+
+/// What is in the file `name`.
+fn text(name: &str) -> Result<String, Failure> {
+    let failed =
+        |error: std::io::Error| request(format!("{name}: {error}; results are what --json FILE writes"));
+    let mut bytes = Vec::new();
+    let read = match name {
+        "-" => std::io::stdin().lock().take(BYTES_MAX + 1).read_to_end(&mut bytes),
+        _ => fs::File::open(name).and_then(|file| file.take(BYTES_MAX + 1).read_to_end(&mut bytes)),
+    };
+    read.map_err(failed)?;
+    if bytes.len() as u64 > BYTES_MAX {
+        return Err(request(format!("{name}: larger than 256 MiB; that is no result of a run")));
+    }
+    String::from_utf8(bytes)
+        .map_err(|_| request(format!("{name}: that is no text; results are what --json FILE writes")))
+}
+
+fn request(message: String) -> Failure {
+    Failure::Request(anyhow!(message))
+}

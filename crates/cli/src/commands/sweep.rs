@@ -1,0 +1,149 @@
+//! `strobe sweep`.
+
+use std::io::IsTerminal as _;
+use std::num::NonZero;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use clap::Args;
+use indicatif::ProgressBar;
+use strobe_cli::report;
+use strobe_sweep::local::{self, Workers};
+use strobe_sweep::{Plan, Sweep, SweepError, SweepFile, Watch};
+
+use super::{Failure, output, progress};
+
+/// An example, and what there is to know.
+const HELP: &str = "\
+The file is an experiment (strobe run) with one more table:
+
+  [sweep]
+  seeds = 5                      each configuration with seeds 1 to 5, or a list: [1, 7]
+  measure = [\"waf\", \"write.p99_ns\"]  columns of the result to estimate and draw [\"waf\"]
+  [sweep.grid]                   every combination of these values
+  \"drive.ftl.over_provisioning\" = [0.07, 0.15, 0.28]
+  \"drive.ftl.gc.victim\" = [\"greedy\", \"fifo\"]
+
+Further keys of [sweep]:
+  points        a list of tables of keys that go together, combined with the grid
+  seeds_max, until = \"1%\"   more seeds, one by one, until the interval of the first measure is so narrow
+  compare       the key whose values are compared with its first one [the last with names]
+  confidence    of the intervals [0.95]
+  retries       how often a point is tried again whose worker died [2]
+  share_warmup  points whose drives are prepared alike share the preparation [true]
+
+Columns are paths in the JSON of a run with dots (gc.copies_per_erase, wear.erase_stddev); latencies have short names:
+read.p50_ns, p90, p95, p99, p99_9, p99_99, mean_ns, max_ns, iops, bw_bytes; likewise write, trim, sync.
+
+In the folder: rows.parquet (every run a row, its whole JSON in the column result), summary.csv, an SVG of each
+measure, and points.jsonl, by which the same command goes on after Ctrl-C, a crash or a full disk. The same sweep has
+the same bytes in rows.parquet, whoever ran it.
+
+Examples:
+  strobe sweep examples/sweep.toml
+  strobe sweep mine.toml --check           how many points, what is refused
+  strobe sweep mine.toml --out /data/mine --workers 16";
+
+#[derive(Args)]
+#[command(after_help = HELP)]
+pub(crate) struct SweepArgs {
+    /// The sweep (TOML): an experiment with a table [sweep]
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Folder for what comes of it [default: the name of the file with -sweep, here]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Processes that run points [default: as many as there are cores]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=4096))]
+    workers: Option<u16>,
+    /// Only say how many points there are, and what is refused
+    #[arg(long)]
+    check: bool,
+    /// No progress bar, no tables
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+impl From<SweepError> for Failure {
+    fn from(error: SweepError) -> Self {
+        Failure::judged(error.is_bad_request(), &error)
+    }
+}
+
+pub(crate) fn sweep(args: &SweepArgs) -> Result<(), Failure> {
+    let plan = Plan::new(SweepFile::load(&args.file)?)?;
+    if args.check {
+        return output::print(report::sweep::plan(&plan).trim_end());
+    }
+    let folder = args.out.clone().unwrap_or_else(|| {
+        let stem = args.file.file_stem().unwrap_or_default().to_string_lossy();
+        PathBuf::from(format!("{stem}-sweep"))
+    });
+    let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+    let count = args.workers.map_or(cores, usize::from).min(plan.points.len());
+    let interrupted = progress::interrupt_flag();
+    let show = !args.quiet && std::io::stderr().is_terminal();
+    let mut sweep = Sweep::new(plan, &folder)?;
+    let program = std::env::current_exe().map_err(|error| SweepError::Worker(error))?;
+    let command = move || {
+        let mut command = std::process::Command::new(&program);
+        command.arg("sweep-worker");
+        command
+    };
+    let mut workers = Workers::new(count, command);
+    let mut watcher = Watcher { interrupted, bar: show.then(bar) };
+    let points = sweep.run(&mut workers, &mut watcher);
+    drop(workers);
+    if let Some(bar) = &watcher.bar {
+        bar.finish_and_clear();
+    }
+    let points = points.map_err(|error| match error {
+        SweepError::Interrupted => Failure::Run(anyhow::anyhow!(
+            "interrupted; what is done is kept in {}: the same command goes on",
+            folder.display()
+        )),
+        error => error.into(),
+    })?;
+    let outputs = sweep.write(points)?;
+    if !args.quiet {
+        output::print(report::sweep::summary(&sweep.plan, &outputs).trim_end())?;
+    }
+    match outputs.summary.configurations.iter().any(|found| found.runs.0 > 0) {
+        true => Ok(()),
+        false => Err(Failure::Run(anyhow::anyhow!("no point gave a result; rows.parquet says why"))),
+    }
+}
+
+/// Runs points until there are no more.
+pub(crate) fn worker() -> Result<(), Failure> {
+    // Ctrl-C is for the one who asked; this ends when that ends.
+    let _ = progress::interrupt_flag();
+    local::serve(std::io::stdin().lock(), std::io::stdout().lock())
+        .map_err(|error| Failure::Run(anyhow::Error::new(error).context("worker")))
+}
+
+fn bar() -> ProgressBar {
+    ProgressBar::new(0).with_style(progress::style("{wide_bar} {pos} of {len} runs  {msg}{left}"))
+}
+
+struct Watcher {
+    interrupted: Arc<AtomicBool>,
+    bar: Option<ProgressBar>,
+}
+
+impl Watch for Watcher {
+    fn progress(&mut self, done: usize, wanted: usize, failed: usize) {
+        if let Some(bar) = &self.bar {
+            bar.set_length(wanted as u64);
+            bar.set_position(done as u64);
+            if failed > 0 {
+                bar.set_message(format!("{failed} failed  "));
+            }
+        }
+    }
+
+    fn stopped(&self) -> bool {
+        self.interrupted.load(Ordering::SeqCst)
+    }
+}

@@ -1,0 +1,117 @@
+//! `strobe report`: results as a page.
+
+use crate::{Folder, TINY};
+
+/// A folder with `one.json`, a result with an X-ray.
+fn folder() -> Folder {
+    let folder = Folder::new();
+    folder.write("tiny.toml", TINY);
+    let args = ["run", "tiny.toml", "--quiet", "--set", "run.xray=20", "--json", "one.json"];
+    folder.strobe(&args).ok();
+    folder
+}
+
+#[test]
+fn a_page_needs_nothing_else_and_shows_what_the_result_has() {
+    let folder = folder();
+    folder.strobe(&["report", "one.json", "--out", "page.html"]).ok();
+    let page = folder.read("page.html");
+    for part in ["write amplification", "id=\"waf\"", "id=\"wear\"", "id=\"operations\"", "xray-data"] {
+        assert!(page.contains(part), "{part}");
+    }
+    // It asks nobody for anything.
+    for outside in ["src=", "href=", "@import", "url("] {
+        assert!(!page.contains(outside), "{outside}");
+    }
+    // Without frames there is no X-ray, without intervals nothing over time.
+    assert!(!page.contains("id=\"iops\""));
+    folder.strobe(&["run", "tiny.toml", "--quiet", "--json", "plain.json"]).ok();
+    folder.strobe(&["report", "plain.json", "--out", "plain.html"]).ok();
+    assert!(!folder.read("plain.html").contains("xray-data"));
+}
+
+#[test]
+fn several_results_are_compared_and_figures_are_files() {
+    let folder = folder();
+    let other = ["run", "tiny.toml", "--quiet", "--set", "drive.ftl.gc.victim=fifo", "--json", "fifo.json"];
+    folder.strobe(&other).ok();
+    folder.strobe(&["report", "one.json", "fifo.json", "--out", "-", "--svg", "figures"]).ok();
+    for name in ["comparison", "waf", "wear", "operations", "latency", "latency-tail"] {
+        let svg = folder.read(&format!("figures/{name}.svg"));
+        assert!(svg.starts_with("<svg ") && svg.trim_end().ends_with("</svg>"), "{name}");
+    }
+    assert!(folder.read("figures/waf.svg").contains("fifo"));
+}
+
+#[test]
+fn what_is_no_result_is_refused_with_a_cure() {
+    let folder = folder();
+    let whole = folder.read("one.json");
+    folder.write("half.json", &whole[..whole.len() / 2]);
+    folder.write("other.json", "{\"schema_version\": 1, \"figures\": []}");
+    folder.write("next.json", whole.replacen("\"schema_version\": 1", "\"schema_version\": 7", 1));
+    folder.write("text.json", "hello");
+    folder.write("bytes.json", [0xff, 0xfe]);
+    let report = |files: &[&str]| folder.strobe(&[&["report"], files, &["--out", "page.html"]].concat());
+    report(&["nowhere.json"]).refused(&["nowhere.json", "No such file"]);
+    report(&["half.json"]).refused(&["half.json", "ends in the middle", "--json"]);
+    report(&["other.json"]).refused(&["other.json", "no result of a run", "--json"]);
+    report(&["next.json"]).refused(&["next.json", "schema_version 7", "version 1"]);
+    report(&["text.json"]).refused(&["text.json", "no JSON"]);
+    report(&["bytes.json"]).refused(&["bytes.json", "no text"]);
+    report(&["one.json", "one.json"]).refused(&["one.json", "twice"]);
+    folder.strobe(&["report", "one.json", "--out", "one.json"]).refused(&["--out", "input"]);
+    folder.strobe(&["report", "one.json", "--out", "no/where.html"]).refused(&["--out", "folder"]);
+    assert!(!folder.path().join("page.html").exists());
+    // Reads that are only counted have no write amplification, and no times.
+    let sets = ["workload.write_fraction=0", "run.timing=false", "run.warmup=0"];
+    let mut args = vec!["run", "tiny.toml", "--quiet", "--json", "reads.json"];
+    args.extend(sets.iter().flat_map(|set| ["--set", set]));
+    folder.strobe(&args).ok();
+    report(&["one.json", "reads.json"]).refused(&["one and reads", "nothing to compare"]);
+}
+
+#[test]
+fn nothing_of_a_result_becomes_part_of_the_page() {
+    let folder = folder();
+    let mut result =
+        folder.strobe(&["run", "tiny.toml", "--quiet", "--set", "run.xray=5", "--json", "-"]).json();
+    let evil = "</script><script>alert(1)</script><img src=x onerror=\"alert(2)\">";
+    result["notes"] = serde_json::json!([evil]);
+    result["stopped_by"] = evil.into();
+    result["config"]["drive"]["preset"] = evil.into();
+    result["config_hash"] = evil.into();
+    result["jobs"][0]["jobname"] = evil.into();
+    result["nand"]["program"]["by_cause"][evil] = 7.into();
+    result["xray"]["held"] = evil.into();
+    folder.write("evil.json", result.to_string());
+    let name = "<script>alert(3)<script>.json";
+    folder.write(name, result.to_string());
+    for file in ["evil.json", name] {
+        folder.strobe(&["report", file, "--out", "page.html"]).ok();
+        let page = folder.read("page.html");
+        assert!(!page.contains("<script>alert") && !page.contains("<img"), "{file}");
+    }
+}
+
+#[test]
+fn frames_cost_no_result_a_byte_and_are_the_same_every_time() {
+    let folder = folder();
+    let of = |sets: &[&str]| {
+        let mut result = folder.tiny(sets).ok().json();
+        for key in ["config", "config_hash", "time", "sim"] {
+            result.as_object_mut().expect("a result").remove(key);
+        }
+        let xray = result.as_object_mut().expect("a result").remove("xray");
+        (result, xray)
+    };
+    let ((without, none), (with, some)) = (of(&[]), of(&["run.xray=9"]));
+    assert_eq!(without, with);
+    assert!(none.is_none());
+    let some = some.expect("frames");
+    assert_eq!(Some(&some), of(&["run.xray=9"]).1.as_ref());
+    let frames = some["frames"].as_array().expect("frames");
+    assert!((2..=10).contains(&frames.len()), "{frames:?}");
+    assert!(frames.is_sorted_by_key(|frame| frame["at_ns"].as_u64()));
+    folder.strobe(&["run", "tiny.toml", "--set", "run.xray=1"]).refused(&["run.xray", "1"]);
+}

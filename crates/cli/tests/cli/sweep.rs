@@ -1,0 +1,184 @@
+//! `strobe sweep`: processes that are killed, disks that are full, files that are somebody else's.
+
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use crate::{Folder, TINY, finish};
+
+/// Twelve points of some tenths of a second.
+fn folder() -> Folder {
+    let folder = Folder::new();
+    let text = TINY.replace("4x", "4000x").replace("seed = 1\n", "");
+    let sweep = "[sweep]\nseeds = 3\n[sweep.grid]\n\"drive.ftl.gc.victim\" = [\"greedy\", \"fifo\"]\n\
+                 \"drive.nand.program_ns\" = [200_000, 700_000]\n";
+    folder.write("s.toml", format!("{text}{sweep}"));
+    folder
+}
+
+fn rows(folder: &Folder, out: &str) -> Vec<u8> {
+    std::fs::read(folder.path().join(out).join("rows.parquet")).expect("rows")
+}
+
+/// Ids of the processes that run points for `parent`.
+fn children(parent: u32) -> Vec<String> {
+    let path = format!("/proc/{parent}/task/{parent}/children");
+    let mut found: Vec<String> =
+        std::fs::read_to_string(path).unwrap_or_default().split_whitespace().map(str::to_owned).collect();
+    // Those that a thread has started are the thread's.
+    for thread in std::fs::read_dir(format!("/proc/{parent}/task")).into_iter().flatten().flatten() {
+        let text = std::fs::read_to_string(thread.path().join("children")).unwrap_or_default();
+        found.extend(text.split_whitespace().map(str::to_owned));
+    }
+    found.sort();
+    found.dedup();
+    found
+}
+
+fn kill(signal: &str, id: &str) {
+    let _ = Command::new("kill").args([signal, id]).stderr(Stdio::null()).status();
+}
+
+#[test]
+fn a_sweep_prints_means_differences_and_files_and_its_rows_do_not_depend_on_workers() {
+    let folder = folder();
+    let ended = folder.strobe(&["sweep", "s.toml", "--workers", "3"]).ok();
+    for part in
+        ["greedy", "±", "waf, beside victim greedy", "more", "s-sweep/rows.parquet", "s-sweep/waf.svg"]
+    {
+        assert!(ended.out.contains(part), "{part} is missing in {}", ended.out);
+    }
+    folder.strobe(&["sweep", "s.toml", "--workers", "1", "--out", "one", "--quiet"]).ok();
+    assert!(rows(&folder, "one") == rows(&folder, "s-sweep"));
+    let csv = folder.read("one/summary.csv");
+    assert_eq!(csv.lines().count(), 5, "{csv}");
+    // All is known: nothing runs again.
+    let points = folder.read("one/points.jsonl");
+    folder.strobe(&["sweep", "s.toml", "--out", "one", "--quiet"]).ok();
+    assert_eq!(folder.read("one/points.jsonl"), points);
+}
+
+#[test]
+fn killed_workers_and_a_killed_sweep_lose_points_in_flight_only() {
+    let folder = folder();
+    folder.strobe(&["sweep", "s.toml", "--quiet", "--out", "calm"]).ok();
+    let start = || {
+        let mut command = folder.command(&["sweep", "s.toml", "--workers", "2", "--out", "killed"]);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts")
+    };
+    // The whole of it, as soon as something is done.
+    let mut sweep = start();
+    let done = || folder.path().join("killed/points.jsonl").metadata().map_or(0, |there| there.len());
+    for _ in 0..2000 {
+        if done() > 200 || sweep.try_wait().expect("our own child").is_some() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let workers = children(sweep.id());
+    sweep.kill().expect("killed");
+    sweep.wait().expect("ended");
+    std::thread::sleep(Duration::from_millis(300));
+    let left: Vec<&String> = workers
+        .iter()
+        .filter(|id| {
+            std::fs::read_to_string(format!("/proc/{id}/cmdline"))
+                .is_ok_and(|text| text.contains("sweep-worker"))
+        })
+        .collect();
+    assert!(left.is_empty(), "workers are left: {left:?}");
+    let before = folder.read("killed/points.jsonl");
+    // A worker, again and again, but not so often that a point is given up.
+    let sweep = start();
+    for _ in 0..3 {
+        std::thread::sleep(Duration::from_millis(40));
+        children(sweep.id()).first().into_iter().for_each(|id| kill("-KILL", id));
+    }
+    finish(sweep).ok();
+    assert!(folder.read("killed/points.jsonl").starts_with(before.trim_end_matches(|c| c != '\n')));
+    assert!(rows(&folder, "killed") == rows(&folder, "calm"));
+}
+
+#[test]
+fn a_full_disk_ends_a_sweep_with_a_message_and_keeps_what_is_done() {
+    let folder = folder();
+    folder.strobe(&["sweep", "s.toml", "--quiet", "--out", "calm"]).ok();
+    // A limit of the size of files is as near to a full disk as one comes without root.
+    let size = folder.path().join("calm/points.jsonl").metadata().expect("there").len();
+    let script = format!(
+        "trap '' XFSZ; ulimit -f {}; exec \"$0\" sweep s.toml --quiet --out full --workers 2",
+        size / 2 / 512
+    );
+    let mut command = Command::new("sh");
+    command.args(["-c", &script, env!("CARGO_BIN_EXE_strobe")]).current_dir(folder.path());
+    let ended = finish(
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("sh"),
+    );
+    assert_eq!(ended.code, 1, "{ended:?}");
+    ended.says(&["points.jsonl"]);
+    let kept = folder.read("full/points.jsonl");
+    assert!(kept.ends_with('\n') && kept.lines().count() >= 2, "{} lines", kept.lines().count());
+    folder.strobe(&["sweep", "s.toml", "--quiet", "--out", "full"]).ok();
+    assert!(folder.read("full/points.jsonl").starts_with(&kept));
+    assert!(rows(&folder, "full") == rows(&folder, "calm"));
+}
+
+#[test]
+fn ctrl_c_ends_a_sweep_and_it_goes_on() {
+    let folder = folder();
+    let mut command = folder.command(&["sweep", "s.toml", "--workers", "1"]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
+    std::thread::sleep(Duration::from_millis(400));
+    kill("-TERM", &child.id().to_string());
+    let ended = finish(child);
+    if ended.code != 0 {
+        ended.says(&["interrupted", "s-sweep", "goes on"]);
+        assert_eq!(ended.code, 1);
+    }
+    folder.strobe(&["sweep", "s.toml", "--quiet"]).ok();
+    assert!(!folder.path().join("s-sweep/states").exists());
+}
+
+#[test]
+fn wrong_sweeps_are_refused_before_anything_is_written() {
+    let folder = folder();
+    folder.write("plain.toml", TINY).write("bad.toml", "[sweep\n").write("dir-sweep", "mine");
+    let sweep = |grid: &str| format!("{TINY}[sweep.grid]\n{grid}\n");
+    folder.write("key.toml", sweep("\"drive.ftl.gc.victm\" = [\"fifo\"]"));
+    folder.write("all.toml", sweep("\"drive.ftl.logical_pages\" = [100000, 200000]"));
+    folder.write("dir.toml", sweep("\"drive.ftl.logical_pages\" = [150]"));
+    for (file, parts) in [
+        ("none.toml", &["none.toml"][..]),
+        ("plain.toml", &["[sweep.grid]"]),
+        ("bad.toml", &["not valid TOML"]),
+        ("key.toml", &["did you mean drive.ftl.gc.victim?"]),
+        ("dir.toml", &["dir-sweep"]),
+    ] {
+        let ended = folder.strobe(&["sweep", file]);
+        assert!(ended.code == 2 || file == "dir.toml" && ended.code == 1, "{file}: {ended:?}");
+        ended.says(parts);
+    }
+    assert_eq!(folder.read("dir-sweep"), "mine");
+    let names: Vec<_> = std::fs::read_dir(folder.path())
+        .expect("a folder")
+        .flatten()
+        .map(|entry| entry.file_name())
+        .collect();
+    assert!(
+        !names.iter().any(|name| name.to_string_lossy().ends_with("-sweep") && name != "dir-sweep"),
+        "{names:?}"
+    );
+    let ended = folder.strobe(&["sweep", "s.toml", "--check"]).ok();
+    assert!(ended.out.contains("12 runs: 4 configurations with 3 seeds each"), "{}", ended.out);
+    assert!(!folder.path().join("s-sweep").exists());
+}
+
+/// What is refused of some configurations is said before and after, and the others run.
+#[test]
+fn refused_configurations_are_rows_and_the_others_run() {
+    let folder = Folder::new();
+    folder.write("s.toml", format!("{TINY}[sweep.grid]\n\"drive.nand.blocks_per_plane\" = [32, 2]\n"));
+    let check = folder.strobe(&["sweep", "s.toml", "--check"]).ok();
+    let ended = folder.strobe(&["sweep", "s.toml"]).ok();
+    assert!(ended.out.contains("1 of 1 runs failed"), "{}", ended.out);
+    assert!(check.out.contains("2 runs"), "{}", check.out);
+}

@@ -1,0 +1,244 @@
+//! Takes the frames.
+
+use strobe_ssd::{BlockInfo, Simulated, Stage, Stream};
+use strobe_types::SimTime;
+
+use super::packed::packed;
+use super::{CELLS_MAX, Xray, XrayFrame};
+
+/// By what frames are spaced, and how much of it there will be, if anybody knows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Clock {
+    /// Virtual time, in ns.
+    Time(Option<u64>),
+    /// Host pages.
+    Pages(Option<u64>),
+}
+
+/// The distance of the first frames where nobody knows how many there will be, in ns or host pages. It doubles when there
+/// are too many.
+const FIRST_STEP: u64 = 1024;
+
+/// A byte for each cell.
+#[derive(Clone, Debug, Default)]
+struct Frame {
+    /// Place on the clock, from 0.
+    place: u64,
+    when: XrayFrame,
+    stage: Vec<u8>,
+    stream: Vec<u8>,
+    valid: Vec<u8>,
+    written: Vec<u8>,
+    changed: Vec<u8>,
+    wear: Vec<u32>,
+    /// A byte for each die.
+    held: Vec<u8>,
+}
+
+/// Takes frames of a drive.
+#[derive(Clone, Debug)]
+pub(crate) struct Recorder {
+    clock: Clock,
+    start: SimTime,
+    /// Most frames, that of the begin included.
+    most: usize,
+    step: u64,
+    /// Place on the clock at which the next one is due.
+    due: u64,
+    frames: Vec<Frame>,
+    /// Erases and units written of each block when it was last looked at.
+    before: Vec<(u32, u32)>,
+    /// Cells that have changed in frames that were dropped since the last one that was kept.
+    unseen: Vec<u8>,
+    shape: Xray,
+}
+
+impl Recorder {
+    /// Takes a frame of `drive` at `now`, the begin; at most `frames` follow, and one at the end.
+    pub(crate) fn new(drive: &dyn Simulated, frames: u32, clock: Clock, now: SimTime) -> Self {
+        let geometry = drive.geometry();
+        let spec = geometry.spec();
+        let budget = CELLS_MAX / u64::from(frames + 2) / u64::from(geometry.planes());
+        let per_plane = geometry.blocks() / geometry.planes();
+        let per_cell = per_plane.div_ceil(u32::try_from(budget.max(1)).unwrap_or(u32::MAX));
+        let (Clock::Time(total) | Clock::Pages(total)) = clock;
+        let step = total.map_or(FIRST_STEP, |total| total.div_ceil(u64::from(frames)));
+        let mut recorder = Self {
+            clock,
+            start: now,
+            most: frames as usize + 1,
+            step: step.max(1),
+            due: 0,
+            frames: Vec::new(),
+            before: Vec::new(),
+            unseen: Vec::new(),
+            shape: Xray {
+                channels: spec.channels,
+                dies: geometry.dies(),
+                planes_per_die: spec.planes_per_die,
+                blocks_per_plane: per_plane,
+                blocks_per_cell: per_cell,
+                cells_per_plane: per_plane.div_ceil(per_cell),
+                frames: Vec::new(),
+                stage: String::new(),
+                stream: String::new(),
+                valid: String::new(),
+                written: String::new(),
+                changed: String::new(),
+                wear: String::new(),
+                wear_min: 0,
+                wear_step: 1,
+                held: None,
+            },
+        };
+        recorder.take(drive, now, 0);
+        recorder
+    }
+
+    /// When the next frame is due, if it is time that says so.
+    #[inline]
+    pub(crate) fn due_at(&self) -> Option<SimTime> {
+        matches!(self.clock, Clock::Time(_)).then(|| self.start + self.due)
+    }
+
+    /// Whether a frame is due at `now`, after so many host pages of the window.
+    #[inline]
+    pub(crate) fn is_due(&self, now: SimTime, pages: u64) -> bool {
+        self.place(now, pages) >= self.due
+    }
+
+    fn place(&self, now: SimTime, pages: u64) -> u64 {
+        match self.clock {
+            Clock::Time(_) => now.as_ns().saturating_sub(self.start.as_ns()),
+            Clock::Pages(_) => pages,
+        }
+    }
+
+    /// Takes a frame at `now`, after so many host pages of the window.
+    pub(crate) fn take(&mut self, drive: &dyn Simulated, now: SimTime, pages: u64) {
+        let place = self.place(now, pages);
+        let frame = self.frame(drive, place, XrayFrame { at_ns: now.as_ns(), host_pages: pages });
+        self.frames.push(frame);
+        self.due = (place / self.step + 1).saturating_mul(self.step);
+        while self.frames.len() > self.most {
+            self.thin(place);
+        }
+    }
+
+    /// Doubles the distance, and keeps the first frame of each.
+    fn thin(&mut self, place: u64) {
+        self.step = self.step.saturating_mul(2);
+        self.due = (place / self.step + 1).saturating_mul(self.step);
+        let mut last = None;
+        let mut unseen: Vec<u8> = Vec::new();
+        for mut frame in std::mem::take(&mut self.frames) {
+            note(&mut frame.changed, &unseen);
+            let slot = frame.place / self.step;
+            if last == Some(slot) {
+                unseen = frame.changed;
+            } else {
+                (last, unseen) = (Some(slot), Vec::new());
+                self.frames.push(frame);
+            }
+        }
+        self.unseen = unseen;
+    }
+
+    fn frame(&mut self, drive: &dyn Simulated, place: u64, when: XrayFrame) -> Frame {
+        let blocks = drive.blocks();
+        let is_first = self.before.is_empty();
+        let mut frame = Frame { place, when, ..Frame::default() };
+        let now: Vec<(u32, u32)> = blocks.iter().map(|block| (block.erases, block.written)).collect();
+        let per_plane = self.shape.blocks_per_plane as usize;
+        let per_cell = self.shape.blocks_per_cell as usize;
+        for (plane, at) in blocks.chunks(per_plane).zip((0..).step_by(per_plane)) {
+            for (cell, at) in plane.chunks(per_cell).zip((at..).step_by(per_cell)) {
+                frame.add(cell);
+                let span = at..at + cell.len();
+                let has_changed = !is_first && now[span.clone()] != self.before[span];
+                frame.changed.push(u8::from(has_changed));
+            }
+        }
+        self.before = now;
+        note(&mut frame.changed, &std::mem::take(&mut self.unseen));
+        frame.held =
+            drive.die_holders().iter().map(|holder| holder.map_or(0, |class| class as u8 + 1)).collect();
+        frame
+    }
+
+    /// All frames, the last one at the end of the window.
+    pub(crate) fn finish(mut self, drive: &dyn Simulated, end: SimTime, pages: u64) -> Xray {
+        let place = self.place(end, pages);
+        if self.frames.last().is_none_or(|last| last.place < place) {
+            let last = self.frame(drive, place, XrayFrame { at_ns: end.as_ns(), host_pages: pages });
+            self.frames.push(last);
+        }
+        let Self { frames, mut shape, .. } = self;
+        let erases = || frames.iter().flat_map(|frame| &frame.wear).copied();
+        let (min, max) = (erases().min().unwrap_or(0), erases().max().unwrap_or(0));
+        let step = (max - min).div_ceil(255).max(1);
+        let wear: Vec<Vec<u8>> = frames
+            .iter()
+            .map(|frame| frame.wear.iter().map(|&erases| ((erases - min) / step) as u8).collect())
+            .collect();
+        let of = |bytes: fn(&Frame) -> &[u8]| packed(frames.iter().map(bytes));
+        (shape.wear_min, shape.wear_step) = (min, step);
+        shape.stage = of(|frame| &frame.stage);
+        shape.stream = of(|frame| &frame.stream);
+        shape.valid = of(|frame| &frame.valid);
+        shape.written = of(|frame| &frame.written);
+        shape.changed = of(|frame| &frame.changed);
+        shape.wear = packed(wear.iter().map(Vec::as_slice));
+        let has_times = frames.iter().any(|frame| !frame.held.is_empty());
+        shape.held = has_times.then(|| of(|frame| &frame.held));
+        shape.frames = frames.iter().map(|frame| frame.when).collect();
+        shape
+    }
+}
+
+/// Adds what `other` notes, which may be nothing.
+fn note(changed: &mut [u8], other: &[u8]) {
+    changed.iter_mut().zip(other).for_each(|(changed, other)| *changed |= other);
+}
+
+impl Frame {
+    /// One more cell, of `blocks`.
+    fn add(&mut self, blocks: &[BlockInfo]) {
+        let sum = |of: fn(&BlockInfo) -> u32| blocks.iter().map(|block| u64::from(of(block))).sum::<u64>();
+        let units = sum(|block| block.units);
+        self.valid.push(share(sum(|block| block.valid), units));
+        self.written.push(share(sum(|block| block.written), units));
+        self.stage.push(stage(blocks) as u8);
+        let named = |stream: &Stream| *stream != Stream::Unknown;
+        let streams = blocks.iter().map(|block| block.stream).filter(named);
+        self.stream.push(most(&Stream::ALL, streams).unwrap_or_default() as u8);
+        let good = blocks.iter().filter(|block| block.stage != Stage::Bad);
+        let (count, erases) =
+            good.fold((0, 0), |(count, erases), block| (count + 1, erases + u64::from(block.erases)));
+        let mean =
+            erases.checked_div(count).unwrap_or_else(|| sum(|block| block.erases) / blocks.len() as u64);
+        self.wear.push(mean as u32);
+    }
+}
+
+/// What a cell of `blocks` does: what collection and writes are doing there shows, even where most blocks rest.
+fn stage(blocks: &[BlockInfo]) -> Stage {
+    let any = |stage| blocks.iter().any(|block| block.stage == stage).then_some(stage);
+    let most = || most(&Stage::ALL, blocks.iter().map(|block| block.stage));
+    any(Stage::Emptying).or_else(|| any(Stage::Open)).or_else(most).unwrap_or_default()
+}
+
+/// The commonest of `these`; the first of `all`, if several are.
+fn most<T: Copy + PartialEq>(all: &[T], these: impl Iterator<Item = T> + Clone) -> Option<T> {
+    let count = |wanted: T| these.clone().filter(|&this| this == wanted).count();
+    all.iter().rev().copied().filter(|&one| count(one) > 0).max_by_key(|&one| count(one))
+}
+
+/// `part` of `whole` from 0 to 255, both of them for none and all only.
+fn share(part: u64, whole: u64) -> u8 {
+    match part {
+        0 => 0,
+        _ if part >= whole => 255,
+        _ => (part * 255 / whole).clamp(1, 254) as u8,
+    }
+}

@@ -1,0 +1,143 @@
+//! Sweeps: what is to be run, and what has come of it. Who runs it is Python's business.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use arrow_array::{ArrayRef, BooleanArray, Float64Array, Int64Array, StringArray};
+use pyo3::prelude::*;
+use strobe_sweep::{Outcome, Plan, Rows, Schedule, Step, Sweep, SweepFile, Values};
+
+use crate::errors;
+use crate::experiment::table_of;
+use crate::table::Table;
+
+/// Runs a task, a line of text, and returns its answer, another one.
+#[pyfunction(name = "_carry_out")]
+pub(crate) fn carry_out(py: Python<'_>, line: &str) -> String {
+    py.detach(|| strobe_sweep::carry_out(line))
+}
+
+struct Running {
+    sweep: Sweep,
+    schedule: Schedule,
+}
+
+/// A sweep in its folder.
+#[pyclass(frozen, module = "strobe", name = "_Sweep")]
+pub(crate) struct PySweep {
+    running: Mutex<Running>,
+}
+
+impl PySweep {
+    fn running(&self) -> PyResult<MutexGuard<'_, Running>> {
+        let poisoned = |_| errors::raised::SweepError::new_err("this sweep has failed before");
+        self.running.lock().map_err(poisoned)
+    }
+}
+
+#[pymethods]
+impl PySweep {
+    /// A sweep of `table`, whose paths start from `folder`, kept in `out`.
+    #[new]
+    fn new(table: &Bound<'_, PyAny>, folder: PathBuf, out: PathBuf) -> PyResult<Self> {
+        let table = table_of(table)?;
+        let running = started(&table, &folder, &out)?;
+        Ok(Self { running: Mutex::new(running) })
+    }
+
+    /// A task and its point; None if there is none before another one is done.
+    fn next_task(&self) -> PyResult<Option<(usize, String)>> {
+        let mut running = self.running()?;
+        match running.schedule.next().map_err(errors::sweep)? {
+            Step::Run(task) => Ok(Some((task.point, task.to_line()))),
+            Step::Wait | Step::End => Ok(None),
+        }
+    }
+
+    fn done(&self, point: usize, answer: &str) -> PyResult<()> {
+        let outcome = Outcome::of_answer(answer).map_err(errors::sweep)?;
+        let Running { sweep, schedule } = &mut *self.running()?;
+        schedule.done(point, &outcome, &mut sweep.store).map_err(errors::sweep)
+    }
+
+    fn lost(&self, point: usize, reason: &str) -> PyResult<()> {
+        let Running { sweep, schedule } = &mut *self.running()?;
+        schedule.lost(point, reason, &mut sweep.store).map_err(errors::sweep)
+    }
+
+    /// Points done, wanted, failed.
+    fn progress(&self) -> PyResult<(usize, usize, usize)> {
+        Ok(self.running()?.schedule.progress())
+    }
+
+    /// Removes states that are left.
+    fn clear(&self) -> PyResult<()> {
+        self.running()?.schedule.clear();
+        Ok(())
+    }
+
+    /// Writes all files and returns their paths and what was found, as JSON.
+    fn write(&self, py: Python<'_>) -> PyResult<String> {
+        let running = self.running()?;
+        let Running { sweep, schedule } = &*running;
+        py.detach(|| {
+            let outputs = sweep.write(schedule.wanted()).map_err(errors::sweep)?;
+            let estimate = |found: &strobe_sweep::Estimate| {
+                serde_json::json!({ "n": found.n, "mean": found.mean, "half_width": found.half_width,
+                                    "deviation": found.deviation })
+            };
+            let summary = &outputs.summary;
+            let configurations = summary.configurations.iter().map(|found| {
+                let values =
+                    sweep.plan.keys.iter().zip(&sweep.plan.configurations[found.configuration].values);
+                let values: serde_json::Map<_, _> = values
+                    .map(|(key, value)| (key.clone(), serde_json::to_value(value).unwrap_or_default()))
+                    .collect();
+                let measures = summary.measures.iter().zip(&found.measures);
+                let measures: serde_json::Map<_, _> = measures
+                    .map(|(name, found)| (name.clone(), found.as_ref().map(estimate).unwrap_or_default()))
+                    .collect();
+                serde_json::json!({ "values": values, "measures": measures, "done": found.runs.0,
+                                    "failed": found.runs.1, "error": found.error })
+            });
+            let differences = summary.differences.iter().map(|found| {
+                serde_json::json!({ "configuration": found.configuration, "baseline": found.baseline,
+                    "measure": summary.measures[found.measure], "relative": estimate(&found.relative),
+                    "shown": found.relative.is_not_zero() })
+            });
+            let all = serde_json::json!({
+                "parquet": outputs.parquet, "csv": outputs.csv, "pictures": outputs.pictures,
+                "compare": summary.compare, "confidence": summary.confidence,
+                "configurations": configurations.collect::<Vec<_>>(),
+                "differences": differences.collect::<Vec<_>>(),
+            });
+            Ok(all.to_string())
+        })
+    }
+
+    /// All rows.
+    fn rows(&self) -> PyResult<Table> {
+        let running = self.running()?;
+        let Running { sweep, schedule } = &*running;
+        let rows = Rows::new(&sweep.plan, &sweep.store, schedule.wanted()).map_err(errors::sweep)?;
+        let columns = rows.columns(0..rows.len(), &sweep.store).map_err(errors::sweep)?;
+        let arrays = columns.into_iter().map(|column| {
+            let array: ArrayRef = match column.values {
+                Values::Whole(values) => Arc::new(Int64Array::from(values)),
+                Values::Number(values) => Arc::new(Float64Array::from(values)),
+                Values::Truth(values) => Arc::new(BooleanArray::from(values)),
+                Values::Text(values) => Arc::new(StringArray::from(values)),
+            };
+            (column.name, array)
+        });
+        Table::new(arrays.collect())
+    }
+}
+
+fn started(table: &toml::Table, folder: &Path, out: &Path) -> PyResult<Running> {
+    let plan =
+        Plan::new(SweepFile::of(table.clone(), folder).map_err(errors::sweep)?).map_err(errors::sweep)?;
+    let mut sweep = Sweep::new(plan, out).map_err(errors::sweep)?;
+    let schedule = Schedule::new(&sweep.plan, &mut sweep.store, out).map_err(errors::sweep)?;
+    Ok(Running { sweep, schedule })
+}

@@ -1,0 +1,124 @@
+//! Latencies as distributions.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::named;
+use crate::Run;
+use crate::plot::{Axis, Figure, Line, Plot};
+use crate::run::{at, number};
+use crate::text::Unit;
+
+/// Most bins of a result that are read.
+const BINS_MAX: usize = 100_000;
+
+/// Latencies, and the share of requests that took at most so long, in rising order.
+struct Distribution {
+    points: Vec<(f64, f64)>,
+    is_exact: bool,
+}
+
+/// The distribution of reads and writes.
+pub(super) fn figures(runs: &[Run]) -> Option<Figure> {
+    let mut lines: Vec<(String, Distribution)> = Vec::new();
+    for run in runs {
+        for op in ["read", "write"] {
+            if let Some(found) = Distribution::of(run, op) {
+                lines.push((named(runs, run, op), found));
+            }
+        }
+    }
+    let is_exact = lines.iter().all(|(_, distribution)| distribution.is_exact);
+    let plot = |is_tail: bool| {
+        let line = |(style, (name, distribution)): (usize, &(String, Distribution))| {
+            let points = distribution.points.iter();
+            let share = |&(ns, share): &(f64, f64)| (ns, Some(if is_tail { 1.0 - share } else { share }));
+            // The last one is the longest of all: nothing is above it.
+            let least = |(ns, y): (f64, Option<f64>)| (ns, y.filter(|&y| !is_tail || y > 1e-15));
+            let line = Line::new(name, style, points.map(share).map(least).collect());
+            if distribution.is_exact { line.stepped() } else { line }
+        };
+        let label = if is_tail { "share that took longer" } else { "share that took at most so long" };
+        let y = Axis::new(label, Unit::Share);
+        Plot {
+            title: "Latency distribution".to_owned(),
+            x: Axis::new("latency from issue", Unit::Ns).log(),
+            y: if is_tail { y.log() } else { y },
+            has_zero: !is_tail,
+            mark: None,
+            lines: lines.iter().enumerate().map(line).collect(),
+        }
+    };
+    let views: Vec<_> = [(false, "all"), (true, "tail")]
+        .into_iter()
+        .filter_map(|(is_tail, label)| plot(is_tail).view(label))
+        .collect();
+    let note = (!is_exact)
+        .then(|| "From the percentiles of the result; run.latency_bins = true has every latency.".to_owned());
+    let title = "Latency distribution".to_owned();
+    (!views.is_empty()).then_some(Figure { name: "latency", title, note, views })
+}
+
+impl Distribution {
+    fn of(run: &Run, op: &str) -> Option<Self> {
+        let jobs = run.list("jobs");
+        let clat = |job: &'static str| at(run.at(job), op);
+        let total = if run.at("total").is_object() { clat("total") } else { clat("jobs/0") };
+        let latency = at(total, "clat_ns");
+        number(at(latency, "N")).filter(|&n| n > 0.0)?;
+        let bins: Vec<&Value> = jobs.iter().map(|job| at(job, &format!("{op}/clat_ns/bins"))).collect();
+        match !bins.is_empty() && bins.iter().all(|bins| bins.is_object()) {
+            true => Self::of_bins(&bins),
+            false => Self::of_percentiles(latency),
+        }
+    }
+
+    fn of_bins(jobs: &[&Value]) -> Option<Self> {
+        let mut counts: BTreeMap<u64, f64> = BTreeMap::new();
+        for (ns, count) in jobs.iter().filter_map(|bins| bins.as_object()).flatten().take(BINS_MAX) {
+            if let (Ok(ns), Some(count)) = (ns.parse::<u64>(), number(count)) {
+                *counts.entry(ns).or_default() += count.max(0.0);
+            }
+        }
+        let total: f64 = counts.values().sum();
+        let mut sum = 0.0;
+        let mut share = |count: f64| {
+            sum += count;
+            (sum / total).min(1.0)
+        };
+        let shares: Vec<_> = counts.iter().map(|(&ns, &count)| (ns.max(1) as f64, share(count))).collect();
+        // Before the shortest there is nothing.
+        let first = shares.first().map(|&(ns, _)| (ns, 0.0));
+        let points = first.into_iter().chain(thinned(shares)).collect();
+        (total > 0.0).then_some(Self { points, is_exact: true })
+    }
+
+    fn of_percentiles(latency: &Value) -> Option<Self> {
+        let mut points: Vec<(f64, f64)> = at(latency, "percentile")
+            .as_object()?
+            .iter()
+            .filter_map(|(percent, ns)| Some((number(ns)?.max(1.0), percent.parse::<f64>().ok()? / 100.0)))
+            .filter(|(_, share)| (0.0..=1.0).contains(share))
+            .collect();
+        points.extend(number(at(latency, "max")).map(|ns| (ns.max(1.0), 1.0)));
+        points.sort_by(|one, other| one.1.total_cmp(&other.1).then(one.0.total_cmp(&other.0)));
+        Some(Self { points, is_exact: false })
+    }
+}
+
+/// Steps that can be told apart: by a latency of half a percent, or by a share.
+fn thinned(points: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
+    let mut kept: Vec<(f64, f64)> = Vec::new();
+    let last = points.len().saturating_sub(1);
+    for (at, point) in points.into_iter().enumerate() {
+        let is_far = |kept: &(f64, f64)| {
+            let (tail, before) = (1.0 - point.1, 1.0 - kept.1);
+            point.0 > kept.0 * 1.02 || point.1 - kept.1 > 0.004 || tail < before * 0.9
+        };
+        if at == last || kept.last().is_none_or(is_far) {
+            kept.push(point);
+        }
+    }
+    kept
+}

@@ -1,0 +1,35 @@
+//! What is shown of results, each figure only where a result has it.
+
+mod compare;
+mod flash;
+mod latency;
+mod over_time;
+
+pub(crate) use compare::headlines;
+pub use compare::{NothingInCommon, have_common};
+
+use crate::Run;
+use crate::plot::Figure;
+
+/// Runs that figures show; more lines than that cannot be told apart. Tables have all.
+pub(crate) const SHOWN_MAX: usize = 8;
+
+/// Every figure of `runs`.
+pub(crate) fn all(runs: &[Run]) -> Vec<Figure> {
+    let shown = &runs[..runs.len().min(SHOWN_MAX)];
+    let mut figures = Vec::new();
+    figures.extend(compare::figure(shown));
+    figures.extend(over_time::figures(shown));
+    figures.extend(latency::figures(shown));
+    figures.extend(flash::figures(shown));
+    figures
+}
+
+/// What a line of a run is called: nothing more is needed if there is one run.
+fn named(runs: &[Run], run: &Run, what: &str) -> String {
+    match (runs.len(), what) {
+        (1, _) => what.to_owned(),
+        (_, "") => run.name.clone(),
+        (_, _) => format!("{}, {what}", run.name),
+    }
+}

@@ -1,0 +1,279 @@
+//! The run over time.
+
+use serde_json::Value;
+
+use super::named;
+use crate::Run;
+use crate::plot::{Axis, Figure, Line, Plot};
+use crate::run::{at, number};
+use crate::text::Unit;
+
+/// A figure of something over time.
+struct Over {
+    name: &'static str,
+    title: &'static str,
+    label: &'static str,
+    unit: Unit,
+    /// Whether a logarithmic axis is worth a look.
+    has_log: bool,
+    /// Lines of one run alone: their names, and where in an interval they are.
+    alone: &'static [(&'static str, &'static [&'static str])],
+    /// Those of each of several.
+    several: &'static [(&'static str, &'static [&'static str])],
+    /// Whether points that fall together show the largest of them, and not their mean.
+    is_largest: bool,
+}
+
+const OPS: [&str; 4] = ["read", "write", "trim", "sync"];
+
+const fn plain(
+    name: &'static str,
+    title: &'static str,
+    label: &'static str,
+    unit: Unit,
+    path: &'static [(&'static str, &'static [&'static str])],
+) -> Over {
+    Over { name, title, label, unit, has_log: false, alone: path, several: path, is_largest: false }
+}
+
+const FIGURES: &[Over] = &[
+    Over {
+        has_log: true,
+        alone: &[
+            ("read", &["read/iops"]),
+            ("write", &["write/iops"]),
+            ("trim", &["trim/iops"]),
+            ("flush", &["sync/iops"]),
+        ],
+        ..plain(
+            "iops",
+            "Requests per second",
+            "requests/s",
+            Unit::Plain,
+            &[("", &["read/iops", "write/iops", "trim/iops", "sync/iops"])],
+        )
+    },
+    Over {
+        has_log: true,
+        alone: &[("read", &["read/bw_bytes"]), ("write", &["write/bw_bytes"]), ("trim", &["trim/bw_bytes"])],
+        ..plain(
+            "bandwidth",
+            "Bandwidth",
+            "",
+            Unit::BytesPerSecond,
+            &[("", &["read/bw_bytes", "write/bw_bytes"])],
+        )
+    },
+    latency(
+        "latency-read",
+        "Read latency",
+        &[
+            ("p50", &["read/p50_ns"]),
+            ("p99", &["read/p99_ns"]),
+            ("p99.9", &["read/p99_9_ns"]),
+            ("longest", &["read/max_ns"]),
+        ],
+        &[("p50", &["read/p50_ns"]), ("p99.9", &["read/p99_9_ns"])],
+    ),
+    latency(
+        "latency-write",
+        "Write latency",
+        &[
+            ("p50", &["write/p50_ns"]),
+            ("p99", &["write/p99_ns"]),
+            ("p99.9", &["write/p99_9_ns"]),
+            ("longest", &["write/max_ns"]),
+        ],
+        &[("p50", &["write/p50_ns"]), ("p99.9", &["write/p99_9_ns"])],
+    ),
+    plain("waf-time", "Write amplification over time", "WAF", Unit::Plain, &[("", &["waf"])]),
+    plain("queue-depth", "Requests outstanding", "requests, mean", Unit::Plain, &[("", &["queue_depth"])]),
+    Over {
+        is_largest: true,
+        ..plain(
+            "backlog",
+            "Requests that wait outside the drive",
+            "requests",
+            Unit::Plain,
+            &[("", &["backlog"])],
+        )
+    },
+    plain("busy-dies", "Dies at work", "dies, mean", Unit::Plain, &[("", &["busy_dies"])]),
+    plain(
+        "collecting",
+        "Dies' time for collection",
+        "share of all dies' time",
+        Unit::Share,
+        &[("", &["collecting"])],
+    ),
+    plain("free-blocks", "Erased blocks at hand", "blocks", Unit::Plain, &[("", &["free_blocks"])]),
+];
+
+const fn latency(
+    name: &'static str,
+    title: &'static str,
+    alone: &'static [(&'static str, &'static [&'static str])],
+    several: &'static [(&'static str, &'static [&'static str])],
+) -> Over {
+    Over { name, title, label: "from issue", unit: Unit::Ns, has_log: true, alone, several, is_largest: true }
+}
+
+/// Everything over time, and write amplification over what the host has written.
+pub(super) fn figures(runs: &[Run]) -> Vec<Figure> {
+    let timed: Vec<(&Run, Begin)> = runs.iter().filter_map(|run| Some((run, Begin::of(run)?))).collect();
+    let span = timed.iter().map(|(_, begin)| begin.span_ns).fold(0.0, f64::max);
+    let clock = Clock::of(span);
+    let mut figures: Vec<Figure> = waf_over_writes(runs).into_iter().collect();
+    if !timed.is_empty() {
+        figures.extend(FIGURES.iter().filter_map(|over| over.figure(runs, &timed, clock)));
+    }
+    figures
+}
+
+/// When the measurement of a run begins.
+struct Begin {
+    measured_ns: f64,
+    span_ns: f64,
+}
+
+impl Begin {
+    fn of(run: &Run) -> Option<Self> {
+        let intervals = run.list("intervals");
+        let first = number(at(intervals.first()?, "start_ns"))?;
+        let last = number(at(intervals.last()?, "end_ns"))?;
+        let measured = intervals.iter().find(|interval| at(interval, "measured") == &Value::Bool(true));
+        let measured_ns = measured.and_then(|interval| number(at(interval, "start_ns"))).unwrap_or(first);
+        Some(Self { measured_ns, span_ns: last - first })
+    }
+}
+
+/// In what time is written.
+#[derive(Clone, Copy)]
+struct Clock {
+    ns: f64,
+    name: &'static str,
+}
+
+impl Clock {
+    fn of(span_ns: f64) -> Self {
+        let (ns, name) = match span_ns {
+            span if span > 3.0 * 3600e9 => (3600e9, "h"),
+            span if span > 180e9 => (60e9, "min"),
+            span if span > 0.5e9 => (1e9, "s"),
+            _ => (1e6, "ms"),
+        };
+        Self { ns, name }
+    }
+}
+
+impl Over {
+    fn figure(&self, runs: &[Run], timed: &[(&Run, Begin)], clock: Clock) -> Option<Figure> {
+        let lines: Vec<Line> = match runs {
+            [_] => self.lines(runs, timed, clock, self.alone),
+            _ => self.lines(runs, timed, clock, self.several),
+        };
+        let has_warmup = timed.iter().any(|(run, begin)| {
+            run.list("intervals").first().and_then(|first| number(at(first, "start_ns")))
+                < Some(begin.measured_ns)
+        });
+        let plot = |is_log: bool| Plot {
+            title: self.title.to_owned(),
+            x: Axis::new(&format!("virtual time of the measurement, {}", clock.name), Unit::Plain),
+            y: Axis { is_log, ..Axis::new(self.label, self.unit) },
+            has_zero: !is_log,
+            mark: has_warmup.then_some(0.0),
+            lines: lines.clone(),
+        };
+        // Latencies are looked at on a logarithmic axis first.
+        let order: &[(bool, &'static str)] = match (self.has_log, self.unit) {
+            (true, Unit::Ns) => &[(true, "log"), (false, "linear")],
+            (true, _) => &[(false, "linear"), (true, "log")],
+            (false, _) => &[(false, "linear")],
+        };
+        let views: Vec<_> = order.iter().filter_map(|&(is_log, label)| plot(is_log).view(label)).collect();
+        let longest = timed.iter().map(|(run, _)| run.list("intervals").len()).max().unwrap_or(0);
+        let joined = longest.div_ceil(600);
+        let note = (joined > 1).then(|| {
+            let what = if self.is_largest { "the largest" } else { "the mean" };
+            format!("Each point is {what} of {joined} intervals.")
+        });
+        (!views.is_empty()).then(|| Figure { name: self.name, title: self.title.to_owned(), note, views })
+    }
+
+    fn lines(
+        &self,
+        runs: &[Run],
+        timed: &[(&Run, Begin)],
+        clock: Clock,
+        paths: &[(&str, &[&str])],
+    ) -> Vec<Line> {
+        let mut lines = Vec::new();
+        for (run, begin) in timed {
+            for (what, paths) in paths {
+                let style = lines.len();
+                let point = |interval: &Value| {
+                    let there = paths.iter().filter_map(|path| number(at(interval, path)));
+                    let y = there.reduce(|sum, value| sum + value);
+                    let end = number(at(interval, "end_ns")).unwrap_or(begin.measured_ns);
+                    ((end - begin.measured_ns) / clock.ns, y)
+                };
+                let points: Vec<_> = run.list("intervals").iter().map(point).collect();
+                // A kind of request that never comes has no line.
+                let is_op = OPS.iter().any(|op| paths.iter().any(|path| path.starts_with(op)));
+                let is_idle = points.iter().all(|(_, y)| y.is_none_or(|y| y == 0.0));
+                if (is_op || self.name == "backlog") && is_idle {
+                    continue;
+                }
+                let line = Line::new(&named(runs, run, what), style, points);
+                lines.push(if self.is_largest { line.largest() } else { line });
+            }
+        }
+        lines
+    }
+}
+
+/// Write amplification over what the host has written, which every run has.
+fn waf_over_writes(runs: &[Run]) -> Option<Figure> {
+    let mut has_warmup = false;
+    let line = |(style, run): (usize, &Run)| {
+        let series = run.list("series");
+        let unit = capacity_pages(run);
+        let measured =
+            series.iter().position(|sample| at(sample, "measured") == &Value::Bool(true)).unwrap_or(0);
+        has_warmup |= measured > 0;
+        let pages = |sample: &Value| number(at(sample, "host_pages"));
+        let begin = match measured {
+            0 => 0.0,
+            first => pages(&series[first - 1]).unwrap_or(0.0),
+        };
+        let point = |sample: &Value| {
+            Some(((pages(sample)? - begin) / unit.unwrap_or(1.0), number(at(sample, "waf"))))
+        };
+        Line::new(&named(runs, run, ""), style, series.iter().filter_map(point).collect())
+    };
+    let lines: Vec<Line> = runs.iter().enumerate().map(line).collect();
+    let is_pages = runs.iter().all(|run| capacity_pages(run).is_none());
+    let x =
+        if is_pages { "host pages of the measurement" } else { "written in the measurement, × capacity" };
+    let plot = Plot {
+        title: "Write amplification".to_owned(),
+        x: Axis::new(x, Unit::Plain),
+        y: Axis::new("WAF", Unit::Plain),
+        has_zero: true,
+        mark: has_warmup.then_some(0.0),
+        lines,
+    };
+    let views = vec![plot.view("linear")?];
+    Some(Figure {
+        name: "waf",
+        title: "Write amplification over what was written".to_owned(),
+        note: None,
+        views,
+    })
+}
+
+/// Mapping units of the drive.
+fn capacity_pages(run: &Run) -> Option<f64> {
+    let unit = run.number("config/drive/ftl/mapping_unit_bytes").filter(|&bytes| bytes > 0.0)?;
+    Some(run.number("capacity/logical_bytes")? / unit).filter(|&pages| pages >= 1.0)
+}

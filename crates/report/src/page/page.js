@@ -1,0 +1,64 @@
+"use strict";
+for (const figure of document.querySelectorAll("figure")) {
+  const pictures = [...figure.querySelectorAll(".picture")], views = [...figure.querySelectorAll(".view")];
+  views.forEach((button, at) => button.onclick = () => {
+    pictures.forEach((picture, other) => picture.hidden = other !== at);
+    views.forEach((view, other) => view.setAttribute("aria-pressed", other === at));
+  });
+  pictures.forEach(point);
+  figure.querySelector(".save").onclick = () => save(figure, pictures.find(picture => !picture.hidden));
+}
+function point(picture) {
+  const data = picture.querySelector("script");
+  if (!data) return;
+  let told, tip, cursor;
+  const leave = () => { if (tip) tip.remove(), cursor.remove(), tip = null; };
+  picture.addEventListener("pointerleave", leave);
+  picture.addEventListener("pointermove", event => {
+    told = told || JSON.parse(data.textContent);
+    const svg = picture.querySelector("svg"), box = svg.getBoundingClientRect(), scale = box.width / told.width;
+    const x = (event.clientX - box.left) / scale;
+    let best = null;
+    for (const line of told.lines) for (const at of line.at)
+      if (best === null || Math.abs(at - x) < Math.abs(best - x)) best = at;
+    if (best === null || Math.abs(best - x) > 60) return leave();
+    if (!tip) {
+      tip = picture.appendChild(document.createElement("div")); tip.className = "tip";
+      cursor = picture.appendChild(document.createElement("div")); cursor.className = "cursor";
+    }
+    tip.textContent = "";
+    for (const line of told.lines) {
+      // The last point that is not behind the place.
+      let at = 0;
+      while (at + 1 < line.at.length && line.at[at + 1] <= best) at++;
+      const row = tip.appendChild(document.createElement("div")), mark = row.appendChild(document.createElement("b"));
+      mark.style.background = `var(--s${line.style})`;
+      row.append((line.name ? line.name + "  " : "") + line.text[at]);
+    }
+    const top = box.top - picture.getBoundingClientRect().top;
+    cursor.style.cssText = `left:${best * scale}px;top:${top + told.top * scale}px;height:${(told.bottom - told.top) * scale}px`;
+    const right = best * scale > box.width / 2;
+    tip.style.left = right ? "auto" : `${best * scale + 10}px`;
+    tip.style.right = right ? `${box.width - best * scale + 10}px` : "auto";
+  });
+}
+function save(figure, picture) {
+  const svg = picture.querySelector("svg").cloneNode(true), [, , width, height] = svg.getAttribute("viewBox").split(" ").map(Number);
+  const style = document.createElementNS("http://www.w3.org/2000/svg", "style"), scale = 3;
+  style.textContent = document.getElementById("paper").textContent;
+  svg.prepend(style);
+  svg.setAttribute("width", width * scale); svg.setAttribute("height", height * scale);
+  const image = new Image();
+  image.onload = () => {
+    const canvas = document.createElement("canvas");
+    canvas.width = width * scale; canvas.height = height * scale;
+    const draw = canvas.getContext("2d");
+    draw.fillStyle = "#fff"; draw.fillRect(0, 0, canvas.width, canvas.height); draw.drawImage(image, 0, 0);
+    download(canvas, figure.dataset.name);
+  };
+  image.src = "data:image/svg+xml;charset=utf-8," + encodeURIComponent(new XMLSerializer().serializeToString(svg));
+}
+function download(canvas, name) {
+  const link = document.createElement("a");
+  link.download = name + ".png"; link.href = canvas.toDataURL("image/png"); link.click();
+}

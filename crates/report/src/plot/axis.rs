@@ -1,0 +1,132 @@
+//! Axes: from values to places, and the values that are written beside them.
+
+use crate::text::{Unit, number};
+
+/// What an axis shows.
+#[derive(Clone, Debug)]
+pub(crate) struct Axis {
+    pub(crate) label: String,
+    pub(crate) unit: Unit,
+    pub(crate) is_log: bool,
+}
+
+impl Axis {
+    pub(crate) fn new(label: &str, unit: Unit) -> Self {
+        Self { label: label.to_owned(), unit, is_log: false }
+    }
+
+    pub(crate) fn log(self) -> Self {
+        Self { is_log: true, ..self }
+    }
+}
+
+/// An axis with its ends.
+#[derive(Clone, Debug)]
+pub(super) struct Scale {
+    low: f64,
+    high: f64,
+    is_log: bool,
+    unit: Unit,
+    /// Places of both ends.
+    from: f64,
+    to: f64,
+}
+
+/// Least span of a logarithmic axis: less is no reason for one.
+const DECADES_MAX: f64 = 12.0;
+
+impl Scale {
+    /// `axis` for `values`, between two places; `has_zero`: it begins at 0 unless something is below.
+    pub(super) fn new(
+        axis: &Axis,
+        values: impl Iterator<Item = f64>,
+        has_zero: bool,
+        (from, to): (f64, f64),
+    ) -> Self {
+        let usable = values.filter(|&value| value.is_finite() && (!axis.is_log || value > 0.0));
+        let (mut low, mut high) =
+            usable.fold((f64::MAX, f64::MIN), |(low, high), value| (low.min(value), high.max(value)));
+        if low > high {
+            (low, high) = if axis.is_log { (1.0, 10.0) } else { (0.0, 1.0) };
+        }
+        if axis.is_log {
+            let decade = |value: f64, up: bool| {
+                let exponent = libm::log10(value);
+                let whole = if up { libm::ceil(exponent - 1e-9) } else { libm::floor(exponent + 1e-9) };
+                libm::pow(10.0, whole)
+            };
+            (low, high) = (decade(low, false), decade(high, true));
+            low = low.max(high * libm::pow(10.0, -DECADES_MAX));
+            if high <= low {
+                high = low * 10.0;
+            }
+        } else {
+            if has_zero {
+                low = low.min(0.0);
+            }
+            if high <= low {
+                high = low + if low == 0.0 { 1.0 } else { low.abs() };
+            }
+            if has_zero {
+                high += (high - low) * 0.05;
+            }
+        }
+        Self { low, high, is_log: axis.is_log, unit: axis.unit, from, to }
+    }
+
+    /// Where `value` stands, between the ends.
+    pub(super) fn place(&self, value: f64) -> f64 {
+        let share = match self.is_log {
+            true => libm::log10(value.max(self.low) / self.low) / libm::log10(self.high / self.low),
+            false => (value - self.low) / (self.high - self.low),
+        };
+        self.from + share.clamp(0.0, 1.0) * (self.to - self.from)
+    }
+
+    /// About `most` values to write beside it, with their texts.
+    pub(super) fn ticks(&self, most: usize) -> Vec<(f64, String)> {
+        let values: Vec<f64> = match self.is_log {
+            true => {
+                let decades = libm::round(libm::log10(self.high / self.low)) as usize;
+                let step = decades.div_ceil(most).max(1);
+                (0..=decades).step_by(step).map(|at| self.low * libm::pow(10.0, at as f64)).collect()
+            }
+            false => {
+                let step = step((self.high - self.low) / most as f64);
+                let first = libm::ceil(self.low / step - 1e-9);
+                (0..=2 * most)
+                    .map(|at| (first + at as f64) * step)
+                    .take_while(|&value| value <= self.high + step * 1e-9)
+                    .collect()
+            }
+        };
+        values.into_iter().map(|value| (value, number(value, self.unit))).collect()
+    }
+}
+
+/// The least of 1, 2, 5, 10 … that is not below `least`.
+fn step(least: f64) -> f64 {
+    let power = libm::pow(10.0, libm::floor(libm::log10(least)));
+    let of = [1.0, 2.0, 5.0, 10.0].into_iter().find(|of| of * power >= least * (1.0 - 1e-9));
+    of.unwrap_or(10.0) * power
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_are_round_and_inside() {
+        for (low, high) in [(0.0, 1.0), (-3.0, 17.0), (1e9, 3e9), (1.0, 1.0), (0.0, 0.0), (0.001, 0.0013)] {
+            let scale = Scale::new(&Axis::new("", Unit::Plain), [low, high].into_iter(), false, (0.0, 100.0));
+            let ticks = scale.ticks(5);
+            assert!((2..=8).contains(&ticks.len()), "{low} to {high}: {ticks:?}");
+            assert!(ticks.iter().all(|(value, _)| (-1e-6..=100.0 + 1e-6).contains(&scale.place(*value))));
+        }
+        let log =
+            Scale::new(&Axis::new("", Unit::Ns).log(), [150.0, 2e6, 0.0].into_iter(), false, (0.0, 5.0));
+        assert_eq!(log.ticks(5).len(), 6);
+        assert!((log.place(1e4) - 2.0).abs() < 1e-9);
+        assert_eq!(log.place(0.0), 0.0);
+    }
+}

@@ -1,0 +1,162 @@
+//! Bars: stacked, side by side, and as a histogram.
+
+use std::fmt::Write as _;
+
+use super::axis::Scale;
+use super::{Axis, TEXT, View, WIDTH, begin, cut, legend, width};
+use crate::text::{Unit, escaped, number};
+
+const RIGHT: f64 = WIDTH - 58.0;
+const BAR: f64 = 15.0;
+
+/// A part of a bar.
+#[derive(Clone, Debug)]
+pub(crate) struct Part {
+    pub(crate) style: usize,
+    /// What it is, for who points at it.
+    pub(crate) name: String,
+    pub(crate) value: f64,
+}
+
+/// A bar, from its parts.
+#[derive(Clone, Debug)]
+pub(crate) struct Bar {
+    pub(crate) name: String,
+    pub(crate) parts: Vec<Part>,
+}
+
+/// Lying bars in groups, each with an axis of its own.
+#[derive(Clone, Debug)]
+pub(crate) struct Bars {
+    pub(crate) title: String,
+    /// Of parts; empty if bars have one each.
+    pub(crate) legend: Vec<(String, usize)>,
+    pub(crate) groups: Vec<(String, Unit, Vec<Bar>)>,
+}
+
+impl Bars {
+    /// The picture; nothing if there is nothing to see.
+    pub(crate) fn view(&self, label: &'static str) -> Option<View> {
+        let bars = || self.groups.iter().flat_map(|group| &group.2);
+        bars().next()?;
+        let mut body = String::new();
+        let mut y = legend(&mut body, &self.legend, false) + 4.0;
+        let names = bars().map(|bar| width(&bar.name)).fold(0.0, f64::max);
+        let left = 8.0 + names.min(130.0) + if names > 0.0 { 8.0 } else { 0.0 };
+        for (title, unit, bars) in &self.groups {
+            let total = |bar: &Bar| bar.parts.iter().map(|part| part.value).sum::<f64>();
+            let most = bars.iter().map(total).fold(0.0, f64::max);
+            if !title.is_empty() {
+                let _ = write!(
+                    body,
+                    "<text class=\"group\" x=\"8\" y=\"{:.1}\">{}</text>",
+                    y + 12.0,
+                    escaped(title)
+                );
+                y += TEXT + 2.0;
+            }
+            for bar in bars {
+                let name = cut(&bar.name, 130.0);
+                let _ = write!(
+                    body,
+                    "<text class=\"tick\" x=\"8\" y=\"{:.1}\">{}</text>",
+                    y + 12.0,
+                    escaped(&name)
+                );
+                let mut x = left;
+                for part in bar.parts.iter().filter(|part| part.value > 0.0) {
+                    let length = (RIGHT - left) * part.value / most;
+                    let _ = write!(
+                        body,
+                        "<rect class=\"fill f{}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{:.1}\" height=\"{BAR}\"><title>{}: {}\
+                         </title></rect>",
+                        part.style % super::STYLES,
+                        length.max(0.6),
+                        escaped(&part.name),
+                        number(part.value, *unit)
+                    );
+                    x += length;
+                }
+                let text = number(total(bar), *unit);
+                let _ = write!(
+                    body,
+                    "<text class=\"tick\" x=\"{:.1}\" y=\"{:.1}\">{text}</text>",
+                    x + 5.0,
+                    y + 12.0
+                );
+                y += BAR + 4.0;
+            }
+            y += 8.0;
+        }
+        Some(View { label, svg: begin(y, &self.title) + &body + "</svg>", points: None })
+    }
+}
+
+/// Standing bars that touch, of bins of equal width.
+#[derive(Clone, Debug)]
+pub(crate) struct Histogram {
+    pub(crate) title: String,
+    pub(crate) x: Axis,
+    pub(crate) y: Axis,
+    /// The begin of the first bin, and the width of all.
+    pub(crate) first: f64,
+    pub(crate) bin: f64,
+    pub(crate) counts: Vec<f64>,
+}
+
+impl Histogram {
+    /// The picture; nothing without a bin.
+    pub(crate) fn view(&self) -> Option<View> {
+        if self.counts.iter().all(|&count| count <= 0.0) {
+            return None;
+        }
+        let (left, right, top, bottom) = (58.0, WIDTH - 12.0, 22.0, 198.0);
+        let y = Scale::new(&self.y, self.counts.iter().copied(), true, (bottom, top));
+        let mut body = format!("<text class=\"axis\" x=\"4\" y=\"14\">{}</text>", escaped(&self.y.label));
+        for (value, text) in y.ticks(5) {
+            let at = y.place(value);
+            let _ = write!(
+                body,
+                "<path class=\"grid\" d=\"M{left},{at:.1}H{right}\"/><text class=\"tick\" text-anchor=\"end\" x=\"{}\" \
+                 y=\"{:.1}\">{}</text>",
+                left - 5.0,
+                at + 4.0,
+                escaped(&text)
+            );
+        }
+        let each = ((right - left) / self.counts.len() as f64).min(72.0);
+        let every = self.counts.len().div_ceil(8);
+        for (at, &count) in self.counts.iter().enumerate() {
+            let (x, low) = (left + at as f64 * each, self.first + at as f64 * self.bin);
+            let name = match self.bin {
+                1.0 => format!("{low:.0}"),
+                bin => format!("{low:.0}–{:.0}", low + bin - 1.0),
+            };
+            let _ = write!(
+                body,
+                "<rect class=\"fill f1\" x=\"{:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\"><title>{name}: {count:.0}\
+                 </title></rect>",
+                x + 1.0,
+                y.place(count),
+                (each - 2.0).max(0.5),
+                bottom - y.place(count)
+            );
+            if at.is_multiple_of(every) {
+                let middle = x + each / 2.0;
+                let _ = write!(
+                    body,
+                    "<text class=\"tick\" text-anchor=\"middle\" x=\"{middle:.1}\" y=\"{}\">{low:.0}</text>",
+                    bottom + 16.0
+                );
+            }
+        }
+        let _ = write!(
+            body,
+            "<path class=\"base\" d=\"M{left},{bottom}H{right}\"/><text class=\"axis\" text-anchor=\"end\" x=\"{right}\" \
+             y=\"{}\">{}</text>",
+            bottom + 32.0,
+            escaped(&self.x.label)
+        );
+        Some(View { label: "", svg: begin(238.0, &self.title) + &body + "</svg>", points: None })
+    }
+}

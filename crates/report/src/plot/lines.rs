@@ -1,0 +1,205 @@
+//! Lines over an axis.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+
+use super::axis::Scale;
+use super::{Axis, TEXT, View, WIDTH, begin, legend};
+use crate::text::{escaped, number};
+
+/// Most points of a line: a picture has no more places.
+const POINTS_MAX: usize = 600;
+/// Places of the plotted area: left, right, and its height.
+const LEFT: f64 = 58.0;
+const RIGHT: f64 = WIDTH - 12.0;
+const HEIGHT: f64 = 176.0;
+/// Points of which each is marked.
+const MARKED_MAX: usize = 20;
+
+/// A line.
+#[derive(Clone, Debug)]
+pub(crate) struct Line {
+    pub(crate) name: String,
+    /// How it looks: one of the styles.
+    pub(crate) style: usize,
+    /// In the order of their first coordinate; the second is missing where there is a gap.
+    pub(crate) points: Vec<(f64, Option<f64>)>,
+    /// It goes on at the same height until the next point.
+    pub(crate) is_stepped: bool,
+    /// What becomes of many points between two places: their mean, or the largest.
+    pub(crate) shows_largest: bool,
+}
+
+/// Lines over an axis.
+#[derive(Clone, Debug)]
+pub(crate) struct Plot {
+    pub(crate) title: String,
+    pub(crate) x: Axis,
+    pub(crate) y: Axis,
+    /// Whether the upright axis begins at 0.
+    pub(crate) has_zero: bool,
+    /// A line from the bottom to the top stands here, if this is inside: the begin of the measurement.
+    pub(crate) mark: Option<f64>,
+    pub(crate) lines: Vec<Line>,
+}
+
+impl Line {
+    pub(crate) fn new(name: &str, style: usize, points: Vec<(f64, Option<f64>)>) -> Self {
+        Self { name: name.to_owned(), style, points, is_stepped: false, shows_largest: false }
+    }
+
+    pub(crate) fn stepped(self) -> Self {
+        Self { is_stepped: true, ..self }
+    }
+
+    pub(crate) fn largest(self) -> Self {
+        Self { shows_largest: true, ..self }
+    }
+
+    /// The same with no more points than a picture has places.
+    fn thinned(&self) -> Vec<(f64, Option<f64>)> {
+        let per_place = self.points.len().div_ceil(POINTS_MAX).max(1);
+        if per_place == 1 {
+            return self.points.clone();
+        }
+        let of = |points: &[(f64, Option<f64>)]| {
+            let there = || points.iter().filter_map(|(_, y)| *y);
+            let y = match self.shows_largest {
+                true => there().reduce(f64::max),
+                false => Some(there().count()).filter(|&n| n > 0).map(|n| there().sum::<f64>() / n as f64),
+            };
+            (points[0].0, y)
+        };
+        self.points.chunks(per_place).map(of).collect()
+    }
+}
+
+impl Plot {
+    /// The picture; nothing if there is nothing to see.
+    pub(crate) fn view(&self, label: &'static str) -> Option<View> {
+        let lines: Vec<Vec<(f64, Option<f64>)>> = self.lines.iter().map(Line::thinned).collect();
+        let drawn = |y: &f64| !self.y.is_log || *y > 0.0;
+        let points = || lines.iter().flatten().filter_map(|&(x, y)| Some((x, y.filter(drawn)?)));
+        points().next()?;
+        let mut body = String::new();
+        let names: Vec<(String, usize)> =
+            self.lines.iter().map(|line| (line.name.clone(), line.style)).collect();
+        let top = legend(&mut body, &names, true) + TEXT + 6.0;
+        let bottom = top + HEIGHT;
+        let x = Scale::new(&self.x, lines.iter().flatten().map(|point| point.0), false, (LEFT, RIGHT));
+        let y = Scale::new(&self.y, points().map(|(_, y)| y), self.has_zero, (bottom, top));
+        self.frame(&mut body, &x, &y, (top, bottom));
+        for (line, points) in self.lines.iter().zip(&lines) {
+            draw(&mut body, line, points, &x, &y, drawn);
+        }
+        let height = bottom + 2.0 * TEXT + 6.0;
+        let svg = begin(height, &self.title) + &body + "</svg>";
+        Some(View { label, svg, points: Some(self.values(&lines, &x, height, (top, bottom))) })
+    }
+
+    fn frame(&self, body: &mut String, x: &Scale, y: &Scale, (top, bottom): (f64, f64)) {
+        let _ = write!(
+            body,
+            "<text class=\"axis\" x=\"4\" y=\"{:.1}\">{}</text>",
+            top - 11.0,
+            escaped(&self.y.label)
+        );
+        for (value, text) in y.ticks(5) {
+            let at = y.place(value);
+            let _ = write!(
+                body,
+                "<path class=\"grid\" d=\"M{LEFT},{at:.1}H{RIGHT}\"/><text class=\"tick\" text-anchor=\"end\" x=\"{:.1}\" \
+                 y=\"{:.1}\">{}</text>",
+                LEFT - 5.0,
+                at + 4.0,
+                escaped(&text)
+            );
+        }
+        for (value, text) in x.ticks(6) {
+            let at = x.place(value);
+            // What would leave the picture is pushed inside.
+            let anchor = if at > RIGHT - 14.0 { "end" } else { "middle" };
+            let place = if at > RIGHT - 14.0 { RIGHT + 8.0 } else { at };
+            let _ = write!(
+                body,
+                "<path class=\"grid\" d=\"M{at:.1},{bottom:.1}v4\"/><text class=\"tick\" text-anchor=\"{anchor}\" \
+                 x=\"{place:.1}\" y=\"{:.1}\">{}</text>",
+                bottom + 16.0,
+                escaped(&text)
+            );
+        }
+        let _ = write!(
+            body,
+            "<path class=\"base\" d=\"M{LEFT},{bottom:.1}H{RIGHT}\"/><text class=\"axis\" text-anchor=\"end\" x=\"{RIGHT}\" \
+             y=\"{:.1}\">{}</text>",
+            bottom + 32.0,
+            escaped(&self.x.label)
+        );
+        if let Some(mark) = self.mark.filter(|&mark| x.place(mark) > LEFT + 1.0) {
+            let at = x.place(mark);
+            let _ = write!(body, "<path class=\"mark\" d=\"M{at:.1},{top:.1}V{bottom:.1}\"/>");
+        }
+    }
+
+    /// What is shown when somebody points at the picture: places and texts.
+    fn values(
+        &self,
+        lines: &[Vec<(f64, Option<f64>)>],
+        x: &Scale,
+        height: f64,
+        (top, bottom): (f64, f64),
+    ) -> Value {
+        let of = |line: &Line, points: &[(f64, Option<f64>)]| {
+            let places: Vec<Value> = points.iter().map(|(at, _)| json!(rounded(x.place(*at)))).collect();
+            let texts: Vec<String> =
+                points.iter().map(|(_, y)| y.map_or("–".to_owned(), |y| number(y, self.y.unit))).collect();
+            json!({ "name": line.name, "style": line.style % super::STYLES, "at": places, "text": texts })
+        };
+        let lines: Vec<Value> = self.lines.iter().zip(lines).map(|(line, points)| of(line, points)).collect();
+        json!({ "width": WIDTH, "height": height, "top": top, "bottom": bottom, "lines": lines })
+    }
+}
+
+fn rounded(value: f64) -> f64 {
+    (value * 10.0).round() / 10.0
+}
+
+fn draw(
+    body: &mut String,
+    line: &Line,
+    points: &[(f64, Option<f64>)],
+    x: &Scale,
+    y: &Scale,
+    drawn: impl Fn(&f64) -> bool,
+) {
+    let style = line.style % super::STYLES;
+    let (mut path, mut marks) = (String::new(), String::new());
+    let mut is_down = false;
+    let mut alone = 0;
+    for &(at, value) in points {
+        let Some(value) = value.filter(|value| drawn(value)) else {
+            is_down = false;
+            continue;
+        };
+        let (at, value) = (x.place(at), y.place(value));
+        match (is_down, line.is_stepped) {
+            (false, _) => {
+                let _ = write!(path, "M{at:.1},{value:.1}");
+                alone += 1;
+            }
+            (true, true) => {
+                let _ = write!(path, "H{at:.1}V{value:.1}");
+            }
+            (true, false) => {
+                let _ = write!(path, "L{at:.1},{value:.1}");
+            }
+        }
+        is_down = true;
+        if points.len() <= MARKED_MAX || alone * 2 > points.len() {
+            let _ =
+                write!(marks, "<circle class=\"dot f{style}\" cx=\"{at:.1}\" cy=\"{value:.1}\" r=\"2.2\"/>");
+        }
+    }
+    let _ = write!(body, "<path class=\"line s{style}\" d=\"{path}\"/>{marks}");
+}

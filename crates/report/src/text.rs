@@ -1,0 +1,133 @@
+//! Texts and numbers for people.
+
+/// Most characters of a text that comes from a result.
+const CHARS_MAX: usize = 200;
+
+/// `text` inside HTML, in an element or an attribute in quotes; long ones are cut.
+pub(crate) fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len().min(CHARS_MAX));
+    for c in text.chars().take(CHARS_MAX) {
+        match c {
+            '&' => out += "&amp;",
+            '<' => out += "&lt;",
+            '>' => out += "&gt;",
+            '"' => out += "&quot;",
+            '\'' => out += "&#39;",
+            c if c.is_control() => out.push('\u{fffd}'),
+            c => out.push(c),
+        }
+    }
+    if text.chars().nth(CHARS_MAX).is_some() {
+        out.push('…');
+    }
+    out
+}
+
+/// `value` as JSON inside a script element.
+pub(crate) fn script(value: &serde_json::Value) -> String {
+    // Nothing that ends the element, or begins a comment in it.
+    value.to_string().replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
+}
+
+/// What a number counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unit {
+    /// Nothing in particular.
+    Plain,
+    /// Nanoseconds.
+    Ns,
+    /// Bytes per second.
+    BytesPerSecond,
+    /// A share, from 0 to 1.
+    Share,
+}
+
+/// `value` to three digits, with its unit.
+pub(crate) fn number(value: f64, unit: Unit) -> String {
+    match unit {
+        Unit::Plain => scaled(value, &[(1e9, "G"), (1e6, "M"), (1e4, "k")], ""),
+        Unit::Ns => scaled(value, &[(1e9, " s"), (1e6, " ms"), (1e3, " µs")], " ns"),
+        Unit::BytesPerSecond => scaled(value, &[(1e9, " GB/s"), (1e6, " MB/s"), (1e3, " kB/s")], " B/s"),
+        Unit::Share => match value * 100.0 {
+            // The tail of a distribution: more nines than digits.
+            percent if percent > 0.0 && percent < 0.01 => format!("{}e-{} %", 1, -exponent(percent)),
+            percent => format!("{} %", digits(percent)),
+        },
+    }
+}
+
+fn exponent(value: f64) -> i32 {
+    libm::floor(libm::log10(value) + 1e-9) as i32
+}
+
+fn scaled(value: f64, scales: &[(f64, &str)], unit: &str) -> String {
+    let large = scales.iter().find(|(scale, _)| value.abs() >= *scale);
+    match large {
+        // 10k, but 4096.
+        Some((_, "k")) => format!("{}k", digits(value / 1e3)),
+        Some((scale, name)) => format!("{}{name}", digits(value / scale)),
+        None => format!("{}{unit}", digits(value)),
+    }
+}
+
+/// Three digits that count, and those before the point.
+fn digits(value: f64) -> String {
+    let places = match value.abs() {
+        size if size >= 99.95 => 0,
+        size if size >= 9.995 => 1,
+        size if size >= 0.9995 || size == 0.0 => 2,
+        _ => 3,
+    };
+    let text = format!("{value:.places$}");
+    match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => text,
+    }
+}
+
+/// A whole number with commas.
+pub(crate) fn count(value: u64) -> String {
+    let text = value.to_string();
+    let mut out = String::new();
+    for (at, digit) in text.chars().enumerate() {
+        if at > 0 && (text.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_of_a_text_ends_what_it_stands_in() {
+        assert_eq!(escaped("<script>\"'&\u{7}"), "&lt;script&gt;&quot;&#39;&amp;\u{fffd}");
+        assert_eq!(escaped(&"x".repeat(1000)).chars().count(), CHARS_MAX + 1);
+        let hostile = serde_json::json!({ "</script><!--": "</script>&" });
+        assert!(!script(&hostile).contains(['<', '>', '&']), "{}", script(&hostile));
+        let back: serde_json::Value = serde_json::from_str(&script(&hostile)).expect("still JSON");
+        assert_eq!(back, hostile);
+    }
+
+    #[test]
+    fn numbers_have_three_digits_and_a_unit() {
+        for (value, unit, text) in [
+            (0.0, Unit::Plain, "0"),
+            (1.926, Unit::Plain, "1.93"),
+            (4096.0, Unit::Plain, "4096"),
+            (716_720.0, Unit::Plain, "717k"),
+            (1.5e9, Unit::Plain, "1.5G"),
+            (140e6, Unit::Ns, "140 ms"),
+            (226_300.0, Unit::Ns, "226 µs"),
+            (2.5e9, Unit::BytesPerSecond, "2.5 GB/s"),
+            (0.25, Unit::Share, "25 %"),
+            (1e-6, Unit::Share, "1e-4 %"),
+        ] {
+            assert_eq!(number(value, unit), text, "{value}");
+        }
+        assert_eq!(count(1_234_567), "1,234,567");
+    }
+}

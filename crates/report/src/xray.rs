@@ -1,0 +1,63 @@
+//! The drive, block by block: what a page needs of a result to draw it.
+
+use serde_json::{Map, Value};
+
+use crate::Run;
+use crate::run::number;
+
+/// Most bytes of the X-rays of a page together: those of more runs are left out, and the page says so.
+pub(crate) const BYTES_MAX: usize = 4_000_000;
+
+/// Cells, and frames, that a page can draw.
+const CELLS_MAX: u64 = 1 << 20;
+const FRAMES_MAX: usize = 4096;
+
+/// Numbers that a page needs, and what each is at most.
+const NUMBERS: [(&str, u64); 8] = [
+    ("channels", CELLS_MAX),
+    ("dies", CELLS_MAX),
+    ("planes_per_die", CELLS_MAX),
+    ("blocks_per_plane", u32::MAX as u64),
+    ("blocks_per_cell", u32::MAX as u64),
+    ("cells_per_plane", CELLS_MAX),
+    ("wear_min", u32::MAX as u64),
+    ("wear_step", u32::MAX as u64),
+];
+const TEXTS: [&str; 6] = ["stage", "stream", "valid", "written", "changed", "wear"];
+
+/// The X-ray of `run` for a page, if it has a sound one.
+pub(crate) fn of(run: &Run) -> Option<Value> {
+    let xray = run.at("xray").as_object()?;
+    let mut out = Map::new();
+    out.insert("name".to_owned(), run.name.clone().into());
+    for (key, most) in NUMBERS {
+        let least = if key == "wear_min" { 0 } else { 1 };
+        let value = xray.get(key)?.as_u64().filter(|value| (least..=most).contains(value))?;
+        out.insert(key.to_owned(), value.into());
+    }
+    let of = |key: &str| out.get(key).and_then(Value::as_u64).unwrap_or(1);
+    let cells = of("dies").checked_mul(of("planes_per_die"))?.checked_mul(of("cells_per_plane"))?;
+    let frames = xray.get("frames")?.as_array()?;
+    if cells > CELLS_MAX || frames.is_empty() || frames.len() > FRAMES_MAX {
+        return None;
+    }
+    let column = |key: &str| -> Option<Value> {
+        frames.iter().map(|frame| number(frame.get(key)?).map(Value::from)).collect()
+    };
+    out.insert("at_ns".to_owned(), column("at_ns")?);
+    out.insert("host_pages".to_owned(), column("host_pages")?);
+    for key in TEXTS {
+        out.insert(key.to_owned(), digits(xray.get(key)?)?);
+    }
+    if let Some(held) = xray.get("held") {
+        out.insert("held".to_owned(), digits(held)?);
+    }
+    Some(out.into())
+}
+
+/// A text in base64, and nothing else.
+fn digits(value: &Value) -> Option<Value> {
+    let text = value.as_str()?;
+    let is_digit = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=');
+    text.bytes().all(is_digit).then(|| text.into())
+}

@@ -1,0 +1,245 @@
+//! Results as rows of a table.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::{Outcome, Plan, Store, SweepError};
+
+/// What of a result is no column: `config` is in the keys of the sweep, lists are in the column `result`, and the first
+/// job, or all together, has columns of its own.
+const LEFT_OUT: [&str; 4] = ["config", "jobs", "total", "seed"];
+
+/// Percentiles of latencies that are columns.
+const PERCENTILES: [(&str, &str); 6] = [
+    ("p50_ns", "50.000000"),
+    ("p90_ns", "90.000000"),
+    ("p95_ns", "95.000000"),
+    ("p99_ns", "99.000000"),
+    ("p99_9_ns", "99.900000"),
+    ("p99_99_ns", "99.990000"),
+];
+
+/// The values of a column; nothing where a row has none.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Values {
+    /// Whole numbers.
+    Whole(Vec<Option<i64>>),
+    /// Numbers.
+    Number(Vec<Option<f64>>),
+    /// Truths.
+    Truth(Vec<Option<bool>>),
+    /// Texts.
+    Text(Vec<Option<String>>),
+}
+
+/// A column.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Column {
+    /// Its name: a path in the result with dots (`gc.copies_per_erase`), or a key of the sweep.
+    pub name: String,
+    /// Its values.
+    pub values: Values,
+}
+
+/// Every number, truth and text of a result by its path. Latencies count from the arrival of requests, where those come
+/// at times of their own, else from their issue: `read.p99_ns`, `write.iops`, and `sync.p50_ns` for flushes; with several
+/// jobs of all together, and `jobs.NAME.read.p99_ns` of each.
+pub(crate) fn flat(result: &Value) -> BTreeMap<String, Value> {
+    let mut found = BTreeMap::new();
+    if let Some(entries) = result.as_object() {
+        for (key, value) in entries.iter().filter(|(key, _)| !LEFT_OUT.contains(&key.as_str())) {
+            scalars(key, value, &mut found);
+        }
+    }
+    let jobs = result["jobs"].as_array().map(Vec::as_slice).unwrap_or_default();
+    if let Some(all) = result["total"].as_object().map(|_| &result["total"]).or(jobs.first()) {
+        job("", all, &mut found);
+    }
+    if jobs.len() > 1 {
+        for one in jobs {
+            job(&format!("jobs.{}.", one["jobname"].as_str().unwrap_or_default()), one, &mut found);
+        }
+    }
+    found
+}
+
+fn scalars(path: &str, value: &Value, found: &mut BTreeMap<String, Value>) {
+    match value {
+        Value::Object(entries) => {
+            entries.iter().for_each(|(key, value)| scalars(&format!("{path}.{key}"), value, found));
+        }
+        Value::Array(_) | Value::Null => {}
+        value => drop(found.insert(path.to_owned(), value.clone())),
+    }
+}
+
+fn job(prefix: &str, job: &Value, found: &mut BTreeMap<String, Value>) {
+    for op in ["read", "write", "trim", "sync"] {
+        let side = &job[op];
+        if side["total_ios"].as_u64().is_none_or(|requests| requests == 0) {
+            continue;
+        }
+        let mut put = |name: &str, value: &Value| {
+            if value.is_number() {
+                found.insert(format!("{prefix}{op}.{name}"), value.clone());
+            }
+        };
+        ["iops", "bw_bytes", "io_bytes", "total_ios"].iter().for_each(|name| put(name, &side[*name]));
+        let latency = if side["lat_ns"].is_object() { &side["lat_ns"] } else { &side["clat_ns"] };
+        put("mean_ns", &latency["mean"]);
+        put("max_ns", &latency["max"]);
+        PERCENTILES.iter().for_each(|(name, percentile)| put(name, &latency["percentile"][*percentile]));
+    }
+}
+
+/// The column `name` of a result, if it is a number.
+pub(crate) fn measure_of(result: &Value, name: &str) -> Option<f64> {
+    flat(result).get(name)?.as_f64()
+}
+
+/// The rows of a sweep, in the order of its plan.
+#[derive(Debug)]
+pub struct Rows<'a> {
+    plan: &'a Plan,
+    points: Vec<usize>,
+    /// Columns of results, with what they hold.
+    columns: Vec<(String, Kind)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Kind {
+    Whole,
+    Number,
+    Truth,
+    Text,
+}
+
+impl Kind {
+    fn of(value: &Value) -> Self {
+        match value {
+            Value::Bool(_) => Kind::Truth,
+            Value::Number(number) if number.is_i64() => Kind::Whole,
+            Value::Number(_) => Kind::Number,
+            _ => Kind::Text,
+        }
+    }
+
+    fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (one, two) if one == two => one,
+            (Kind::Whole, Kind::Number) | (Kind::Number, Kind::Whole) => Kind::Number,
+            _ => Kind::Text,
+        }
+    }
+
+    fn column(self, values: Vec<Option<Value>>) -> Values {
+        let each = |value: Option<Value>| value;
+        let text = |value: Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let values = values.into_iter().map(each);
+        match self {
+            Kind::Whole => Values::Whole(values.map(|value| value?.as_i64()).collect()),
+            Kind::Number => Values::Number(values.map(|value| value?.as_f64()).collect()),
+            Kind::Truth => Values::Truth(values.map(|value| value?.as_bool()).collect()),
+            Kind::Text => Values::Text(values.map(|value| value.map(text)).collect()),
+        }
+    }
+}
+
+fn outcome_of(plan: &Plan, store: &Store, point: usize) -> Result<Outcome, SweepError> {
+    if let Some(refused) = plan.refused(point) {
+        return Ok(Outcome::Failed(refused.to_owned()));
+    }
+    let found = store.find(&plan.points[point].key)?;
+    Ok(found.unwrap_or_else(|| Outcome::Lost("not run".to_owned())))
+}
+
+impl<'a> Rows<'a> {
+    /// The rows of `points`. Results are read from `store` twice, one at a time: first for what columns there are.
+    pub fn new(plan: &'a Plan, store: &Store, points: Vec<usize>) -> Result<Self, SweepError> {
+        let mut kinds: BTreeMap<String, Kind> = BTreeMap::new();
+        for &point in &points {
+            if let Outcome::Done(result) = outcome_of(plan, store, point)? {
+                for (name, value) in flat(&result) {
+                    let kind = Kind::of(&value);
+                    kinds.entry(name).and_modify(|known| *known = known.and(kind)).or_insert(kind);
+                }
+            }
+        }
+        Ok(Self { plan, points, columns: kinds.into_iter().collect() })
+    }
+
+    /// Rows.
+    pub fn len(&self) -> usize {
+        self.points.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.points.is_empty()
+    }
+
+    /// Names of the columns that results have, in their order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.columns.iter().map(|(name, _)| name.as_str())
+    }
+
+    /// The columns of the rows in `range`: the keys of the sweep, `seed`, `key`, `config_hash`, `status` (`done`,
+    /// `failed` or `lost`), `error`, those of results, and `result`, which is all of it as JSON.
+    pub fn columns(&self, range: std::ops::Range<usize>, store: &Store) -> Result<Vec<Column>, SweepError> {
+        let points = &self.points[range];
+        let mut columns = self.leading(points);
+        let (mut status, mut errors, mut results) = (Vec::new(), Vec::new(), Vec::new());
+        let mut found: Vec<BTreeMap<String, Value>> = Vec::with_capacity(points.len());
+        for &point in points {
+            let (name, error, result) = match outcome_of(self.plan, store, point)? {
+                Outcome::Done(result) => ("done", None, Some(result)),
+                Outcome::Failed(error) => ("failed", Some(error), None),
+                Outcome::Lost(error) => ("lost", Some(error), None),
+            };
+            status.push(Some(name.to_owned()));
+            errors.push(error);
+            found.push(result.as_ref().map(flat).unwrap_or_default());
+            results.push(result.map(|result| result.to_string()));
+        }
+        columns.push(Column { name: "status".to_owned(), values: Values::Text(status) });
+        columns.push(Column { name: "error".to_owned(), values: Values::Text(errors) });
+        for (name, kind) in &self.columns {
+            let values = found.iter_mut().map(|row| row.remove(name)).collect();
+            // The hash is among the leading columns, also of rows without a result.
+            if name != "config_hash" {
+                columns.push(Column { name: name.clone(), values: kind.column(values) });
+            }
+        }
+        columns.push(Column { name: "result".to_owned(), values: Values::Text(results) });
+        Ok(columns)
+    }
+
+    /// What is known of a point before it is run.
+    fn leading(&self, points: &[usize]) -> Vec<Column> {
+        let of = |point: usize| &self.plan.points[point];
+        let text = |name: &str, value: &dyn Fn(usize) -> String| Column {
+            name: name.to_owned(),
+            values: Values::Text(points.iter().map(|&point| Some(value(point))).collect()),
+        };
+        let json = |value: &toml::Value| serde_json::to_value(value).unwrap_or(Value::Null);
+        let mut columns: Vec<Column> = Vec::new();
+        for (at, key) in self.plan.keys.iter().enumerate() {
+            // The kind is one of the whole sweep, whichever rows these are.
+            let all =
+                self.plan.configurations.iter().filter_map(|configuration| configuration.values[at].as_ref());
+            let kind = all.map(|value| Kind::of(&json(value))).reduce(Kind::and).unwrap_or(Kind::Text);
+            let values = points.iter().map(|&point| {
+                self.plan.configurations[of(point).configuration].values[at].as_ref().map(json)
+            });
+            columns.push(Column { name: key.clone(), values: kind.column(values.collect()) });
+        }
+        let seeds = points.iter().map(|&point| i64::try_from(of(point).seed).ok()).collect();
+        columns.push(Column { name: "seed".to_owned(), values: Values::Whole(seeds) });
+        columns.push(text("key", &|point| of(point).key.clone()));
+        columns.push(text("config_hash", &|point| {
+            self.plan.configurations[of(point).configuration].config_hash.clone()
+        }));
+        columns
+    }
+}

@@ -1,0 +1,141 @@
+//! Why a sweep is refused, or ends.
+
+use std::io;
+use std::path::PathBuf;
+
+use strobe_lab::ConfigError;
+
+/// Why a sweep is refused, or ends before it is complete. What is done is kept in either case.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SweepError {
+    /// The experiment is refused, or a key of the grid is none.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// A key of `[sweep]` is wrong.
+    #[error("sweep.{key}: {what}")]
+    Key {
+        /// The key below `sweep`.
+        key: String,
+        /// What is wrong with it, and what is right.
+        what: String,
+    },
+    /// More points than anybody runs.
+    #[error(
+        "the sweep has {points} points ({configurations} configurations with {seeds} seeds each); at most {most} are \
+         allowed: leave values out"
+    )]
+    TooMany {
+        /// Points.
+        points: u128,
+        /// Combinations of values.
+        configurations: u128,
+        /// Seeds of each.
+        seeds: u64,
+        /// The limit.
+        most: u64,
+    },
+    /// No combination can be run.
+    #[error("every one of the {count} configurations is refused, the first with: {first}")]
+    AllRefused {
+        /// How many.
+        count: usize,
+        /// Why the first is.
+        first: String,
+    },
+    /// What is kept, or a result, cannot be read or written.
+    #[error("{path}: {error}")]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// A folder with other things in it.
+    #[error("{path} holds something else than a sweep (no points.jsonl): choose another folder with --out")]
+    Foreign {
+        /// Which.
+        path: PathBuf,
+    },
+    /// A folder with results of another version.
+    #[error(
+        "{path} holds results of another version or model ({theirs}; this is {ours}), which may differ: choose another \
+         folder with --out, or remove it"
+    )]
+    OtherModel {
+        /// Which.
+        path: PathBuf,
+        /// Its model.
+        theirs: String,
+        /// This one.
+        ours: String,
+    },
+    /// Another sweep is at work in the folder.
+    #[error(
+        "{path} is being written by another sweep: wait until it ends, or choose another folder with --out"
+    )]
+    InUse {
+        /// Which.
+        path: PathBuf,
+    },
+    /// A line that is not what was written.
+    #[error(
+        "{path}, line {line}, is damaged: remove the file from there on, and what is before it is used; or all of it"
+    )]
+    Damaged {
+        /// Which.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+    },
+    /// A worker of another version.
+    #[error("a worker has another version or model ({theirs}; this is {ours}): install the same everywhere")]
+    OtherWorker {
+        /// Its model.
+        theirs: String,
+        /// This one.
+        ours: String,
+    },
+    /// No worker can be started.
+    #[error("cannot start a worker: {0}")]
+    Worker(io::Error),
+    /// What a worker said is no outcome of a task.
+    #[error("a worker has returned something else than an outcome: {0}")]
+    Outcome(String),
+    /// A measure that no result has.
+    #[error("sweep.measure: no result has a column \"{given}\"{hint}; rows.parquet has them all")]
+    NoMeasure {
+        /// What was given.
+        given: String,
+        /// The nearest name.
+        hint: String,
+    },
+    /// A picture or table cannot be made.
+    #[error("{0}")]
+    Made(String),
+    /// Somebody stopped it.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+impl SweepError {
+    /// Whether the request was wrong, rather than its execution.
+    pub fn is_bad_request(&self) -> bool {
+        matches!(
+            self,
+            Self::Config(_)
+                | Self::Key { .. }
+                | Self::TooMany { .. }
+                | Self::AllRefused { .. }
+                | Self::Foreign { .. }
+                | Self::OtherModel { .. }
+                | Self::InUse { .. }
+                | Self::Damaged { .. }
+                | Self::NoMeasure { .. }
+        )
+    }
+
+    pub(crate) fn key(key: &str, what: impl Into<String>) -> Self {
+        Self::Key { key: key.to_owned(), what: what.into() }
+    }
+}

@@ -1,0 +1,257 @@
+//! The file of a sweep: an experiment with one more table, `[sweep]`.
+
+use std::path::{Path, PathBuf};
+
+use strobe_lab::ConfigError;
+use strobe_ssd::schema::nearest;
+use toml::{Table, Value};
+
+use crate::{Seeds, SweepError};
+
+/// Keys of `[sweep]`.
+const KEYS: [&str; 10] = [
+    "grid",
+    "points",
+    "seeds",
+    "seeds_max",
+    "until",
+    "measure",
+    "compare",
+    "confidence",
+    "retries",
+    "share_warmup",
+];
+
+/// What a sweep is to do.
+#[derive(Clone, Debug)]
+pub struct SweepFile {
+    /// The experiment without `[sweep]`.
+    pub experiment: Table,
+    /// The folder that its paths start from.
+    pub folder: PathBuf,
+    /// `sweep.grid`: keys of the experiment with their values; every combination is a configuration.
+    pub grid: Vec<(String, Vec<Value>)>,
+    /// `sweep.points`: tables of keys and values that go together; each is combined with the whole grid. Default: one
+    /// without keys.
+    pub points: Vec<Vec<(String, Value)>>,
+    /// `sweep.seeds` (a number, default 1, or a list), `sweep.seeds_max` and `sweep.until`.
+    pub seeds: Seeds,
+    /// `sweep.measure`: columns that are estimated, compared and drawn. Default `waf`.
+    pub measure: Vec<String>,
+    /// `sweep.compare`: the key whose values are compared with the first of them. Default: the last key of the grid with
+    /// several values that are no numbers, else the last with several.
+    pub compare: Option<String>,
+    /// `sweep.confidence`: of the intervals, between 0.5 and 0.9999. Default 0.95.
+    pub confidence: f64,
+    /// `sweep.retries`: how often a point is tried again whose worker died, 0 to 100. Default 2.
+    pub retries: u32,
+    /// `sweep.share_warmup`: whether points whose drives are prepared alike share that preparation. The results are the
+    /// same; the states are kept in the folder of the sweep meanwhile. Default true.
+    pub share_warmup: bool,
+}
+
+impl SweepFile {
+    /// Reads the file at `path`.
+    pub fn load(path: &Path) -> Result<Self, SweepError> {
+        let name = path.display().to_string();
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| ConfigError::File { path: name.clone(), source })?;
+        let table: Table = text.parse().map_err(|error: toml::de::Error| {
+            let message = error.to_string().trim_end().to_owned();
+            ConfigError::Syntax { path: name, message }
+        })?;
+        Self::of(table, path.parent().unwrap_or(Path::new("")))
+    }
+
+    /// What `table` says; paths in it start from `folder`.
+    pub fn of(mut table: Table, folder: &Path) -> Result<Self, SweepError> {
+        let sweep = match table.remove("sweep") {
+            Some(Value::Table(sweep)) => sweep,
+            Some(_) => return Err(SweepError::key("grid", "sweep is to be a table: write [sweep]")),
+            None => {
+                let what = "a sweep is an experiment file with a table [sweep.grid], for example\n\n  [sweep.grid]\n  \
+                            \"drive.ftl.over_provisioning\" = [0.07, 0.15, 0.28]\n";
+                return Err(SweepError::key("grid", what));
+            }
+        };
+        if let Some(key) = sweep.keys().find(|key| !KEYS.contains(&key.as_str())) {
+            let hint =
+                nearest(key, KEYS).map(|name| format!(", did you mean sweep.{name}?")).unwrap_or_default();
+            return Err(SweepError::key(
+                key,
+                format!("there is no such key{hint}; valid are {}", KEYS.join(", ")),
+            ));
+        }
+        let seed = table
+            .get("seed")
+            .and_then(Value::as_integer)
+            .and_then(|seed| u64::try_from(seed).ok())
+            .unwrap_or(1);
+        let (grid, points) = (grid(sweep.get("grid"))?, points(sweep.get("points"))?);
+        for (at, point) in points.iter().enumerate() {
+            if let Some((key, _)) = point.iter().find(|(key, _)| grid.iter().any(|(other, _)| other == key)) {
+                return Err(SweepError::key(
+                    &format!("points[{at}]"),
+                    format!("\"{key}\" has its values in sweep.grid"),
+                ));
+            }
+        }
+        let file = Self {
+            folder: folder.to_owned(),
+            seeds: Seeds::read(sweep.get("seeds"), sweep.get("seeds_max"), sweep.get("until"), seed)?,
+            measure: measures(sweep.get("measure"))?,
+            compare: compare(sweep.get("compare"), &grid, &points)?,
+            confidence: number(&sweep, "confidence", (0.5, 0.9999))?.unwrap_or(0.95),
+            retries: number(&sweep, "retries", (0.0, 100.0))?.unwrap_or(2.0) as u32,
+            share_warmup: match sweep.get("share_warmup") {
+                None => true,
+                Some(Value::Boolean(share)) => *share,
+                Some(_) => return Err(SweepError::key("share_warmup", "allowed is true or false")),
+            },
+            experiment: table,
+            grid,
+            points,
+        };
+        Ok(file)
+    }
+
+    /// The keys that differ from configuration to configuration, in their order.
+    pub fn keys(&self) -> Vec<String> {
+        let mut keys: Vec<String> = Vec::new();
+        let listed = self.points.iter().flatten().map(|(key, _)| key);
+        for key in listed.chain(self.grid.iter().map(|(key, _)| key)) {
+            if !keys.contains(key) {
+                keys.push(key.clone());
+            }
+        }
+        keys
+    }
+}
+
+fn number(sweep: &Table, key: &str, (least, most): (f64, f64)) -> Result<Option<f64>, SweepError> {
+    let Some(value) = sweep.get(key) else { return Ok(None) };
+    let number = value.as_float().or_else(|| value.as_integer().map(|whole| whole as f64));
+    let number = number.filter(|number| (least..=most).contains(number));
+    number
+        .map(Some)
+        .ok_or_else(|| SweepError::key(key, format!("{value} is given; allowed is {least} to {most}")))
+}
+
+/// A value of a key of an experiment.
+fn check_value(at: &str, key: &str, value: &Value) -> Result<(), SweepError> {
+    if key == "seed" {
+        return Err(SweepError::key(at, "\"seed\" is not one of its keys: sweep.seeds says how many"));
+    }
+    if matches!(value, Value::Table(_) | Value::Datetime(_)) {
+        return Err(SweepError::key(at, format!("values of \"{key}\" are to be numbers, texts or lists")));
+    }
+    Ok(())
+}
+
+/// Keys with dots in them mean the same with and without quotes.
+fn flattened<'a>(table: &'a Table, above: &str, into: &mut Vec<(String, &'a Value)>) {
+    for (key, value) in table {
+        let path = if above.is_empty() { key.clone() } else { format!("{above}.{key}") };
+        match value {
+            Value::Table(inner) => flattened(inner, &path, into),
+            value => into.push((path, value)),
+        }
+    }
+}
+
+fn grid(given: Option<&Value>) -> Result<Vec<(String, Vec<Value>)>, SweepError> {
+    let mut entries = Vec::new();
+    match given {
+        None => return Ok(Vec::new()),
+        Some(Value::Table(table)) => flattened(table, "", &mut entries),
+        Some(_) => return Err(SweepError::key("grid", "is to be a table: write [sweep.grid]")),
+    }
+    let mut grid: Vec<(String, Vec<Value>)> = Vec::new();
+    for (key, value) in entries {
+        let values = match value {
+            Value::Array(values) if !values.is_empty() => values.clone(),
+            _ => {
+                return Err(SweepError::key(
+                    "grid",
+                    format!("\"{key}\" is to have a list of values: [1, 2, 3]"),
+                ));
+            }
+        };
+        for (at, value) in values.iter().enumerate() {
+            check_value("grid", &key, value)?;
+            if values[..at].contains(value) {
+                return Err(SweepError::key("grid", format!("\"{key}\" has the value {value} twice")));
+            }
+        }
+        if grid.iter().any(|(other, _)| *other == key) {
+            return Err(SweepError::key(
+                "grid",
+                format!("\"{key}\" is there twice, with and without quotes"),
+            ));
+        }
+        grid.push((key, values));
+    }
+    Ok(grid)
+}
+
+fn points(given: Option<&Value>) -> Result<Vec<Vec<(String, Value)>>, SweepError> {
+    let wrong =
+        || SweepError::key("points", "is to be a list of tables: [{ \"drive.preset\" = \"generic-8g\" }, …]");
+    let items = match given {
+        None => return Ok(vec![Vec::new()]),
+        Some(Value::Array(items)) if !items.is_empty() => items,
+        Some(_) => return Err(wrong()),
+    };
+    items
+        .iter()
+        .map(|item| {
+            let table = item.as_table().filter(|table| !table.is_empty()).ok_or_else(wrong)?;
+            let mut entries = Vec::new();
+            flattened(table, "", &mut entries);
+            entries.iter().try_for_each(|(key, value)| check_value("points", key, value))?;
+            Ok(entries.into_iter().map(|(key, value)| (key, value.clone())).collect())
+        })
+        .collect()
+}
+
+fn measures(given: Option<&Value>) -> Result<Vec<String>, SweepError> {
+    let wrong =
+        || SweepError::key("measure", "is to be the name of a column of the results, or a list of some");
+    let text =
+        |value: &Value| value.as_str().filter(|text| !text.is_empty()).map(str::to_owned).ok_or_else(wrong);
+    match given {
+        None => Ok(vec!["waf".to_owned()]),
+        Some(Value::Array(items)) if !items.is_empty() => items.iter().map(text).collect(),
+        Some(one) => Ok(vec![text(one)?]),
+    }
+}
+
+fn compare(
+    given: Option<&Value>,
+    grid: &[(String, Vec<Value>)],
+    points: &[Vec<(String, Value)>],
+) -> Result<Option<String>, SweepError> {
+    let several: Vec<&(String, Vec<Value>)> = grid.iter().filter(|(_, values)| values.len() > 1).collect();
+    let Some(given) = given else {
+        let texts =
+            several.iter().rev().find(|(_, values)| values.iter().any(|value| value.as_str().is_some()));
+        return Ok(texts.or(several.last()).map(|(key, _)| key.clone()));
+    };
+    let names: Vec<&str> = grid
+        .iter()
+        .map(|(key, _)| key)
+        .chain(points.iter().flatten().map(|(key, _)| key))
+        .map(String::as_str)
+        .collect();
+    match given.as_str().filter(|key| names.contains(key)) {
+        Some(key) => Ok(Some(key.to_owned())),
+        None => {
+            let hint = nearest(given.as_str().unwrap_or_default(), names.iter().copied());
+            let hint = hint.map(|name| format!(", did you mean {name}?")).unwrap_or_default();
+            Err(SweepError::key(
+                "compare",
+                format!("{given} is none of the keys that the sweep varies{hint}"),
+            ))
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! All points of a sweep.
+
+use std::collections::BTreeMap;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest as _, Sha256};
+use strobe_lab::runner::warm_key;
+use strobe_lab::{ConfigError, Experiment, MODEL, WorkloadConfig};
+use toml::Value;
+
+use crate::{SweepError, SweepFile};
+
+/// Most points of a sweep.
+const POINTS_MAX: u64 = 1_000_000;
+
+/// A combination of values.
+#[derive(Clone, Debug)]
+pub struct Configuration {
+    /// Its values, in the order of [`SweepFile::keys`]; nothing where it has none.
+    pub values: Vec<Option<Value>>,
+    /// Why it cannot be run.
+    pub refused: Option<String>,
+    /// Identifies it: the hash of its configuration. Empty if it is refused.
+    pub config_hash: String,
+}
+
+/// A run.
+#[derive(Clone, Debug)]
+pub struct Point {
+    /// Which configuration.
+    pub configuration: usize,
+    /// Its seed.
+    pub seed: u64,
+    /// Identifies its result: configuration, seed, model and what is in its trace.
+    pub key: String,
+    /// Points with the same share their warm-up.
+    pub warm: Option<String>,
+}
+
+/// A sweep, every point of it.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// What it is made from.
+    pub file: SweepFile,
+    /// Keys that vary.
+    pub keys: Vec<String>,
+    /// Combinations, the last key changing fastest.
+    pub configurations: Vec<Configuration>,
+    /// Points, all seeds of a configuration side by side. Those of refused configurations are there too.
+    pub points: Vec<Point>,
+}
+
+fn hex(digest: &[u8], bytes: usize) -> String {
+    digest[..bytes].iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+impl Plan {
+    /// All points of `file`. Each configuration is read and checked once.
+    pub fn new(file: SweepFile) -> Result<Self, SweepError> {
+        let keys = file.keys();
+        let seeds = file.seeds.all.len() as u64;
+        let combinations = file
+            .grid
+            .iter()
+            .fold(file.points.len() as u128, |count, (_, values)| count.saturating_mul(values.len() as u128));
+        let points = combinations.saturating_mul(u128::from(seeds));
+        if points > u128::from(POINTS_MAX) {
+            return Err(SweepError::TooMany {
+                points,
+                configurations: combinations,
+                seeds,
+                most: POINTS_MAX,
+            });
+        }
+        let mut traces = BTreeMap::new();
+        let (mut configurations, mut all) = (Vec::new(), Vec::new());
+        for number in 0..combinations as usize {
+            let values = values_of(&file, &keys, number);
+            let mut configuration = Configuration { values, refused: None, config_hash: String::new() };
+            match file.experiment_of(&keys, &configuration, file.seeds.all[0]) {
+                Ok(mut experiment) => {
+                    configuration.config_hash = experiment.config_hash();
+                    let trace = trace_hash(&experiment, &mut traces)?;
+                    // Once for all seeds: it is as long as the configuration.
+                    experiment.seed = 0;
+                    let warm = warm_key(&experiment).filter(|_| file.share_warmup);
+                    let warm = warm.map(|key| hex(&Sha256::digest(format!("{MODEL}\n{key}\n{trace}")), 12));
+                    for &seed in &file.seeds.all {
+                        let what = format!("{MODEL}\n{}\n{seed}\n{trace}", configuration.config_hash);
+                        all.push(Point {
+                            configuration: number,
+                            seed,
+                            key: hex(&Sha256::digest(what), 16),
+                            warm: warm.as_ref().map(|key| format!("{key}-{seed}")),
+                        });
+                    }
+                }
+                // A key that there is not is one for none of the configurations.
+                Err(error) if is_unknown(&error) => return Err(error.into()),
+                Err(error) => {
+                    configuration.refused = Some(error.to_string());
+                    for &seed in &file.seeds.all {
+                        let what = format!("{MODEL}\nrefused\n{:?}\n{seed}", configuration.values);
+                        let key = hex(&Sha256::digest(what), 16);
+                        all.push(Point { configuration: number, seed, key, warm: None });
+                    }
+                }
+            }
+            configurations.push(configuration);
+        }
+        let plan = Self { file, keys, configurations, points: all };
+        match plan.configurations.first().and_then(|first| first.refused.clone()) {
+            Some(first)
+                if plan.configurations.iter().all(|configuration| configuration.refused.is_some()) =>
+            {
+                Err(SweepError::AllRefused { count: plan.configurations.len(), first })
+            }
+            _ => Ok(plan),
+        }
+    }
+
+    /// Seeds of each configuration.
+    pub fn seeds(&self) -> usize {
+        self.file.seeds.all.len()
+    }
+
+    /// Why the configuration of `point` cannot be run, if it cannot.
+    pub fn refused(&self, point: usize) -> Option<&str> {
+        self.configurations[self.points[point].configuration].refused.as_deref()
+    }
+
+    /// The point as a task for a worker, with the state of its prepared drive at `state`.
+    pub fn task(&self, point: usize, state: Option<PathBuf>) -> crate::Task {
+        let Point { configuration, seed, .. } = &self.points[point];
+        crate::Task {
+            model: MODEL.to_owned(),
+            point,
+            experiment: toml::to_string(&self.file.experiment).expect("a table is TOML"),
+            sets: self.file.sets(&self.keys, &self.configurations[*configuration], *seed),
+            folder: std::path::absolute(&self.file.folder).unwrap_or_else(|_| self.file.folder.clone()),
+            state,
+        }
+    }
+
+    /// A configuration as a person would name it: `over_provisioning 0.15, victim fifo`.
+    pub fn label(&self, configuration: usize) -> String {
+        let named = self.keys.iter().zip(&self.configurations[configuration].values);
+        let parts: Vec<String> = named
+            .filter_map(|(key, value)| Some(format!("{} {}", short(key), shown(value.as_ref()?))))
+            .collect();
+        if parts.is_empty() { "the experiment".to_owned() } else { parts.join(", ") }
+    }
+}
+
+/// The last part of a key.
+pub(crate) fn short(key: &str) -> &str {
+    key.rsplit('.').next().unwrap_or(key)
+}
+
+/// A value as people write it: texts without quotes.
+pub(crate) fn shown(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// The values of combination `number`: the last key changes fastest.
+fn values_of(file: &SweepFile, keys: &[String], number: usize) -> Vec<Option<Value>> {
+    let mut values: Vec<Option<Value>> = vec![None; keys.len()];
+    let mut rest = number;
+    let mut put = |key: &String, value: &Value| {
+        if let Some(at) = keys.iter().position(|other| other == key) {
+            values[at] = Some(value.clone());
+        }
+    };
+    for (key, choices) in file.grid.iter().rev() {
+        put(key, &choices[rest % choices.len()]);
+        rest /= choices.len();
+    }
+    file.points[rest].iter().for_each(|(key, value)| put(key, value));
+    values
+}
+
+impl SweepFile {
+    /// Keys that are set for a point. Paths start from the folder of the file, wherever the worker stands.
+    fn sets(&self, keys: &[String], configuration: &Configuration, seed: u64) -> Vec<String> {
+        let named = keys.iter().zip(&configuration.values);
+        let mut sets: Vec<String> = named
+            .filter_map(|(key, value)| {
+                let value = value.as_ref()?;
+                let is_file =
+                    |text: &str| key == "workload.path" || text.ends_with(".toml") && key == "drive.preset";
+                match value.as_str().filter(|text| is_file(text)) {
+                    Some(text) => {
+                        let path = self.folder.join(text);
+                        let path = std::path::absolute(&path).unwrap_or(path);
+                        Some(format!("{key}={}", Value::String(path.display().to_string())))
+                    }
+                    None => Some(format!("{key}={value}")),
+                }
+            })
+            .collect();
+        sets.push(format!("seed={seed}"));
+        sets
+    }
+
+    fn experiment_of(
+        &self,
+        keys: &[String],
+        configuration: &Configuration,
+        seed: u64,
+    ) -> Result<Experiment, ConfigError> {
+        let sets = self.sets(keys, configuration, seed);
+        Experiment::from_table(self.experiment.clone(), &sets, &self.folder)
+    }
+}
+
+fn is_unknown(error: &ConfigError) -> bool {
+    match error {
+        ConfigError::In { error, .. } | ConfigError::Given { error, .. } => is_unknown(error),
+        ConfigError::Key(strobe_ssd::KeyError::Unknown { .. })
+        | ConfigError::BadSet(_)
+        | ConfigError::NoTable(_)
+        | ConfigError::IsDrive => true,
+        _ => false,
+    }
+}
+
+/// What is in the trace of `experiment`; nothing without one. Each file is read once.
+fn trace_hash(experiment: &Experiment, known: &mut BTreeMap<String, String>) -> Result<String, SweepError> {
+    let WorkloadConfig::Trace(trace) = &experiment.workload else { return Ok(String::new()) };
+    if let Some(hash) = known.get(&trace.path) {
+        return Ok(hash.clone());
+    }
+    let path = Path::new(&trace.path);
+    let hashed = || -> std::io::Result<String> {
+        if !std::fs::metadata(path)?.is_file() {
+            return Err(std::io::Error::other(
+                "a sweep reads its trace again and again: it is to be a file, not a pipe",
+            ));
+        }
+        let (mut file, mut hash) = (std::fs::File::open(path)?, Sha256::new());
+        let mut bytes = vec![0; 1 << 20];
+        loop {
+            match file.read(&mut bytes)? {
+                0 => break,
+                count => hash.update(&bytes[..count]),
+            }
+        }
+        Ok(hex(&hash.finalize(), 16))
+    };
+    let hash = hashed().map_err(|error| SweepError::File { path: path.to_owned(), error })?;
+    known.insert(trace.path.clone(), hash.clone());
+    Ok(hash)
+}

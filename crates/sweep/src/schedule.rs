@@ -1,0 +1,241 @@
+//! Which points can be run now.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::columns::measure_of;
+use crate::{Outcome, Plan, Store, SweepError, Task, estimate};
+
+/// What to do next.
+#[derive(Debug)]
+pub enum Step {
+    /// Run this, and say what came of it ([`Schedule::done`], [`Schedule::lost`]).
+    Run(Task),
+    /// Nothing can be run before one of those that are on their way is done.
+    Wait,
+    /// All is done.
+    End,
+}
+
+/// Points whose drives are prepared alike.
+#[derive(Debug, Default)]
+struct Warm {
+    /// Points of it that are not done.
+    left: usize,
+    /// Whether its state is there, or will not be.
+    is_ready: bool,
+    /// Whether one is on its way that saves it.
+    is_led: bool,
+    waiting: Vec<usize>,
+}
+
+/// How far the seeds of a configuration have come.
+#[derive(Debug)]
+struct Progress {
+    /// Seeds that are to be run, from the first on.
+    wanted: usize,
+    done: usize,
+    /// The first measure of those that are done, by place.
+    values: BTreeMap<usize, f64>,
+}
+
+/// The points of a plan in an order that they can be run in. Which are run depends on results only, never on who comes
+/// first.
+#[derive(Debug)]
+pub struct Schedule {
+    plan: Arc<Plan>,
+    /// States of prepared drives are here.
+    folder: PathBuf,
+    ready: VecDeque<usize>,
+    warm: BTreeMap<String, Warm>,
+    configurations: Vec<Progress>,
+    attempts: BTreeMap<usize, u32>,
+    running: usize,
+    finished: usize,
+    failed: usize,
+}
+
+impl Schedule {
+    /// All points of `plan` that `store` does not know. Folders of states are made below `folder`.
+    pub fn new(plan: &Arc<Plan>, store: &mut Store, folder: &Path) -> Result<Self, SweepError> {
+        let first = plan.file.seeds.first;
+        let configurations = plan
+            .configurations
+            .iter()
+            .map(|_| Progress { wanted: first, done: 0, values: BTreeMap::new() })
+            .collect();
+        let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned()).join("states");
+        let mut schedule = Self {
+            plan: Arc::clone(plan),
+            folder,
+            ready: VecDeque::new(),
+            warm: BTreeMap::new(),
+            configurations,
+            attempts: BTreeMap::new(),
+            running: 0,
+            finished: 0,
+            failed: 0,
+        };
+        for configuration in 0..plan.configurations.len() {
+            schedule.add(configuration, 0..first, store)?;
+        }
+        Ok(schedule)
+    }
+
+    fn seeds(&self) -> usize {
+        self.plan.seeds()
+    }
+
+    /// Takes the points of `seeds` (places) up, or what is known of them.
+    fn add(
+        &mut self,
+        configuration: usize,
+        seeds: std::ops::Range<usize>,
+        store: &mut Store,
+    ) -> Result<(), SweepError> {
+        for place in seeds {
+            let point = configuration * self.seeds() + place;
+            if let Some(refused) = self.plan.refused(point) {
+                let outcome = Outcome::Failed(refused.to_owned());
+                self.count(point, &outcome, store)?;
+                continue;
+            }
+            match store.find(&self.plan.points[point].key)? {
+                // Its worker may have been at fault.
+                None | Some(Outcome::Lost(_)) => self.enqueue(point),
+                Some(outcome) => self.count(point, &outcome, store)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn enqueue(&mut self, point: usize) {
+        if let Some(warm) = &self.plan.points[point].warm {
+            self.warm.entry(warm.clone()).or_default().left += 1;
+        }
+        self.ready.push_back(point);
+    }
+
+    /// Whether a state pays: somebody else wants it.
+    fn is_shared(&self, point: usize) -> bool {
+        let Some(warm) = &self.plan.points[point].warm else { return false };
+        self.warm.get(warm).is_some_and(|warm| warm.left > 1 || warm.is_ready)
+    }
+
+    fn state(&self, warm: &str) -> PathBuf {
+        self.folder.join(format!("{warm}.state"))
+    }
+
+    /// What to do next.
+    pub fn next(&mut self) -> Result<Step, SweepError> {
+        while let Some(point) = self.ready.pop_front() {
+            let mut state = None;
+            if self.is_shared(point)
+                && let Some(key) = self.plan.points[point].warm.clone()
+            {
+                let path = self.state(&key);
+                let warm = self.warm.entry(key).or_default();
+                if warm.is_led && !warm.is_ready {
+                    warm.waiting.push(point);
+                    continue;
+                }
+                warm.is_led = true;
+                std::fs::create_dir_all(&self.folder)
+                    .map_err(|error| SweepError::File { path: self.folder.clone(), error })?;
+                state = Some(path);
+            }
+            self.running += 1;
+            return Ok(Step::Run(self.plan.task(point, state)));
+        }
+        Ok(if self.running > 0 { Step::Wait } else { Step::End })
+    }
+
+    /// Something came of `point`: it is kept, and what waits for it can be run.
+    pub fn done(&mut self, point: usize, outcome: &Outcome, store: &mut Store) -> Result<(), SweepError> {
+        store.keep(&self.plan.points[point].key, outcome)?;
+        self.running -= 1;
+        if let Some(key) = self.plan.points[point].warm.clone() {
+            let path = self.state(&key);
+            if let Some(warm) = self.warm.get_mut(&key) {
+                warm.left = warm.left.saturating_sub(1);
+                warm.is_ready = true;
+                let waiting = std::mem::take(&mut warm.waiting);
+                if warm.left == 0 {
+                    self.warm.remove(&key);
+                    // It may never have been there.
+                    let _ = std::fs::remove_file(path);
+                }
+                waiting.into_iter().rev().for_each(|point| self.ready.push_front(point));
+            }
+        }
+        self.count(point, outcome, store)
+    }
+
+    /// The worker of `point` died, for which there is a `reason`: it is tried again, or given up.
+    pub fn lost(&mut self, point: usize, reason: &str, store: &mut Store) -> Result<(), SweepError> {
+        let attempts = self.attempts.entry(point).or_default();
+        *attempts += 1;
+        if *attempts > self.plan.file.retries {
+            let text = format!("its worker died {attempts} times, at last: {reason}");
+            return self.done(point, &Outcome::Lost(text), store);
+        }
+        self.running -= 1;
+        // Another one saves the state then, if this one was to.
+        if let Some(warm) = self.plan.points[point].warm.as_ref().and_then(|key| self.warm.get_mut(key))
+            && !warm.is_ready
+        {
+            warm.is_led = false;
+        }
+        self.ready.push_front(point);
+        Ok(())
+    }
+
+    /// Counts an outcome, and asks for further seeds if the interval is too wide.
+    fn count(&mut self, point: usize, outcome: &Outcome, store: &mut Store) -> Result<(), SweepError> {
+        self.finished += 1;
+        let seeds = self.seeds();
+        let (configuration, place) = (point / seeds, point % seeds);
+        let progress = &mut self.configurations[configuration];
+        progress.done += 1;
+        match outcome {
+            Outcome::Done(result) => {
+                if let Some(value) = measure_of(result, &self.plan.file.measure[0]) {
+                    progress.values.insert(place, value);
+                }
+            }
+            Outcome::Failed(_) | Outcome::Lost(_) => self.failed += 1,
+        }
+        let Some(until) = self.plan.file.seeds.until else { return Ok(()) };
+        if progress.done < progress.wanted || progress.wanted == seeds {
+            return Ok(());
+        }
+        // All asked for are done: the same are asked for next, whoever was quicker.
+        let values: Vec<f64> = progress.values.values().copied().collect();
+        let width = estimate(&values, self.plan.file.confidence).and_then(|estimate| estimate.relative());
+        if values.is_empty() || width.is_some_and(|width| width <= until) {
+            return Ok(());
+        }
+        let next = progress.wanted..progress.wanted + 1;
+        progress.wanted += 1;
+        self.add(configuration, next, store)
+    }
+
+    /// Points that are done, that are known to be wanted, and that failed.
+    pub fn progress(&self) -> (usize, usize, usize) {
+        let wanted = self.configurations.iter().map(|progress| progress.wanted).sum();
+        (self.finished, wanted, self.failed)
+    }
+
+    /// Points that were wanted, in the order of the plan.
+    pub fn wanted(&self) -> Vec<usize> {
+        let seeds = self.seeds();
+        let of = |(at, progress): (usize, &Progress)| at * seeds..at * seeds + progress.wanted;
+        self.configurations.iter().enumerate().flat_map(of).collect()
+    }
+
+    /// The states that are left, when the sweep ends before its time.
+    pub fn clear(&self) {
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}

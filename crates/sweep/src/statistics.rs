@@ -1,0 +1,97 @@
+//! Means with their intervals.
+
+use statrs::distribution::{ContinuousCDF as _, StudentsT};
+
+/// The mean of measurements with different seeds, and how far the true one may be.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Estimate {
+    /// Measurements.
+    pub n: usize,
+    /// Their mean.
+    pub mean: f64,
+    /// Standard deviation of a single measurement; 0 for one.
+    pub deviation: f64,
+    /// The true mean lies within this of `mean`, with the confidence asked for, if measurements are about normal: the
+    /// quantile of Student's t with n − 1 degrees of freedom, times the standard error. Nothing for one measurement.
+    pub half_width: Option<f64>,
+}
+
+/// The mean of `values` with its interval; nothing without values.
+pub fn estimate(values: &[f64], confidence: f64) -> Option<Estimate> {
+    let n = values.len();
+    if n == 0 {
+        return None;
+    }
+    let mean = values.iter().sum::<f64>() / n as f64;
+    let squares = values.iter().map(|value| (value - mean) * (value - mean)).sum::<f64>();
+    let deviation = if n > 1 { (squares / (n - 1) as f64).sqrt() } else { 0.0 };
+    let quantile = (n > 1)
+        .then(|| StudentsT::new(0.0, 1.0, (n - 1) as f64).ok())
+        .flatten()
+        .map(|t| t.inverse_cdf(0.5 + confidence / 2.0));
+    Some(Estimate { n, mean, deviation, half_width: quantile.map(|t| t * deviation / (n as f64).sqrt()) })
+}
+
+impl Estimate {
+    /// Half the width of the interval as a share of the mean; nothing for one measurement or a mean of 0 that varies.
+    pub fn relative(&self) -> Option<f64> {
+        let half = self.half_width?;
+        if half == 0.0 { Some(0.0) } else { Some(half / self.mean.abs()).filter(|share| share.is_finite()) }
+    }
+
+    /// Whether 0 is outside the interval.
+    pub fn is_not_zero(&self) -> bool {
+        self.half_width.is_some_and(|half| self.mean.abs() > half)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals_are_those_of_the_tables_of_t() {
+        // t(0.975, 4) = 2.7764, t(0.995, 9) = 3.2498, t(0.975, 1) = 12.706: any table of the distribution.
+        let one_to_five = estimate(&[1.0, 2.0, 3.0, 4.0, 5.0], 0.95).expect("five");
+        assert_eq!((one_to_five.mean, one_to_five.n), (3.0, 5));
+        assert!((one_to_five.deviation - 2.5f64.sqrt()).abs() < 1e-12);
+        assert!((one_to_five.half_width.expect("several") - 2.7764 * (2.5f64 / 5.0).sqrt()).abs() < 1e-3);
+        let ten: Vec<f64> = (0..10).map(|n| f64::from(n % 2)).collect();
+        let ten = estimate(&ten, 0.99).expect("ten");
+        assert!((ten.half_width.expect("several") - 3.2498 * (10.0f64 / 36.0 / 10.0).sqrt()).abs() < 1e-3);
+        let two = estimate(&[1.0, 3.0], 0.95).expect("two");
+        assert!((two.half_width.expect("several") - 12.706).abs() < 1e-2);
+    }
+
+    #[test]
+    fn one_measurement_has_no_interval_and_equal_ones_a_narrow_one() {
+        let one = estimate(&[4.0], 0.95).expect("one");
+        assert_eq!((one.half_width, one.relative(), one.is_not_zero()), (None, None, false));
+        let same = estimate(&[4.0, 4.0, 4.0], 0.95).expect("three");
+        assert_eq!((same.half_width, same.relative(), same.is_not_zero()), (Some(0.0), Some(0.0), true));
+        assert_eq!(estimate(&[0.0, 0.0], 0.95).expect("two").relative(), Some(0.0));
+        assert_eq!(estimate(&[1.0, -1.0], 0.95).expect("two").relative(), None);
+        assert_eq!(estimate(&[], 0.95), None);
+    }
+
+    /// Of intervals at 95 %, about 95 in 100 have the true mean in them.
+    #[test]
+    fn intervals_hold_the_truth_as_often_as_they_say() {
+        let mut state = 1u64;
+        let mut next = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 40) as f64 / (1u64 << 24) as f64
+        };
+        let trials = 4000;
+        let held = (0..trials)
+            .filter(|_| {
+                // The sum of twelve is about normal, with mean 6.
+                let values: Vec<f64> = (0..5).map(|_| (0..12).map(|_| next()).sum::<f64>()).collect();
+                let found = estimate(&values, 0.95).expect("five");
+                (found.mean - 6.0).abs() <= found.half_width.expect("several")
+            })
+            .count();
+        let share = held as f64 / f64::from(trials);
+        assert!((0.94..0.96).contains(&share), "{share}");
+    }
+}

@@ -1,0 +1,189 @@
+//! What a sweep has found: means with their intervals, and differences.
+
+use std::collections::BTreeMap;
+
+use crate::columns::flat;
+use crate::plan::shown;
+use crate::{Estimate, Outcome, Plan, Store, SweepError, estimate};
+
+/// What was found of one configuration.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ConfigurationSummary {
+    /// Its place in [`Plan::configurations`].
+    pub configuration: usize,
+    /// Runs that gave a result, and those that failed.
+    pub runs: (usize, usize),
+    /// Why the first failed.
+    pub error: Option<String>,
+    /// Each measure; nothing if no run has it.
+    pub measures: Vec<Option<Estimate>>,
+}
+
+/// How a measure differs between two values of the key that is compared, all else being the same.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Difference {
+    /// The configuration.
+    pub configuration: usize,
+    /// What it is compared with: the same with the first value of that key.
+    pub baseline: usize,
+    /// Which measure.
+    pub measure: usize,
+    /// Difference as a share of the baseline's mean, of runs with the same seed. Runs with the same seed have the same
+    /// requests, so what those do to both cancels.
+    pub relative: Estimate,
+}
+
+/// Means and differences.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Summary {
+    /// Names of the measures.
+    pub measures: Vec<String>,
+    /// The key that is compared.
+    pub compare: Option<String>,
+    /// Of intervals.
+    pub confidence: f64,
+    /// Each configuration.
+    pub configurations: Vec<ConfigurationSummary>,
+    /// Each difference.
+    pub differences: Vec<Difference>,
+}
+
+impl Summary {
+    /// Of the `points` of `plan`; a measure that no result has is an error, with the nearest name.
+    pub fn of(plan: &Plan, store: &Store, points: &[usize]) -> Result<Self, SweepError> {
+        let (seeds, measures) = (plan.seeds(), plan.file.measure.clone());
+        // By configuration: each measure of each seed.
+        let mut values: BTreeMap<usize, Vec<BTreeMap<usize, f64>>> = BTreeMap::new();
+        let mut runs: BTreeMap<usize, (usize, usize, Option<String>)> = BTreeMap::new();
+        let mut names: Vec<String> = Vec::new();
+        for &point in points {
+            let (configuration, place) = (point / seeds, point % seeds);
+            let runs = runs.entry(configuration).or_default();
+            let refused = plan.refused(point).map(|refused| Outcome::Failed(refused.to_owned()));
+            match refused.map_or_else(|| store.find(&plan.points[point].key), |refused| Ok(Some(refused)))? {
+                Some(Outcome::Done(result)) => {
+                    runs.0 += 1;
+                    let of =
+                        values.entry(configuration).or_insert_with(|| vec![BTreeMap::new(); measures.len()]);
+                    let flat = flat(&result);
+                    for (at, measure) in measures.iter().enumerate() {
+                        if let Some(value) = flat.get(measure).and_then(serde_json::Value::as_f64) {
+                            of[at].insert(place, value);
+                        }
+                    }
+                    if names.is_empty() {
+                        names = flat.into_keys().collect();
+                    }
+                }
+                Some(Outcome::Failed(error) | Outcome::Lost(error)) => {
+                    runs.1 += 1;
+                    runs.2.get_or_insert(error);
+                }
+                None => {}
+            }
+        }
+        let confidence = plan.file.confidence;
+        for (at, measure) in measures.iter().enumerate() {
+            let is_there = values.values().any(|of| !of[at].is_empty());
+            if !is_there && !names.is_empty() && !names.contains(measure) {
+                let nearest = strobe_ssd::schema::nearest(measure, names.iter().map(String::as_str));
+                let hint = nearest.map(|name| format!(", did you mean {name}?")).unwrap_or_default();
+                return Err(SweepError::NoMeasure { given: measure.clone(), hint });
+            }
+        }
+        let empty = vec![BTreeMap::new(); measures.len()];
+        let configurations = (0..plan.configurations.len())
+            .map(|configuration| {
+                let (done, failed, error) = runs.remove(&configuration).unwrap_or_default();
+                let of = values.get(&configuration).unwrap_or(&empty);
+                let estimates =
+                    of.iter().map(|of| estimate(&of.values().copied().collect::<Vec<f64>>(), confidence));
+                ConfigurationSummary {
+                    configuration,
+                    runs: (done, failed),
+                    error,
+                    measures: estimates.collect(),
+                }
+            })
+            .collect();
+        let differences = differences(plan, &values, measures.len());
+        Ok(Self { measures, compare: plan.file.compare.clone(), confidence, configurations, differences })
+    }
+
+    /// As CSV: a line for each configuration, with mean, half-width of the interval and number of runs of each measure.
+    pub fn csv(&self, plan: &Plan) -> String {
+        let quoted = |text: &str| match text.contains([',', '"', '\n']) {
+            true => format!("\"{}\"", text.replace('"', "\"\"")),
+            false => text.to_owned(),
+        };
+        let mut names: Vec<String> = plan.keys.iter().map(|key| quoted(key)).collect();
+        for measure in &self.measures {
+            names.extend([measure.clone(), format!("{measure} ±"), format!("{measure} n")]);
+        }
+        names.extend(["failed".to_owned(), "error".to_owned()]);
+        let mut text = names.join(",") + "\n";
+        for found in &self.configurations {
+            let values = &plan.configurations[found.configuration].values;
+            let mut cells: Vec<String> = values
+                .iter()
+                .map(|value| value.as_ref().map(|value| quoted(&shown(value))).unwrap_or_default())
+                .collect();
+            for estimate in &found.measures {
+                cells.push(estimate.map(|estimate| estimate.mean.to_string()).unwrap_or_default());
+                cells.push(
+                    estimate
+                        .and_then(|estimate| estimate.half_width)
+                        .map(|half| half.to_string())
+                        .unwrap_or_default(),
+                );
+                cells.push(estimate.map_or(0, |estimate| estimate.n).to_string());
+            }
+            cells.push(found.runs.1.to_string());
+            cells.push(quoted(found.error.as_deref().unwrap_or_default()));
+            text += &(cells.join(",") + "\n");
+        }
+        text
+    }
+}
+
+fn differences(
+    plan: &Plan,
+    values: &BTreeMap<usize, Vec<BTreeMap<usize, f64>>>,
+    measures: usize,
+) -> Vec<Difference> {
+    let Some(at) = plan.file.compare.as_ref().and_then(|key| plan.keys.iter().position(|other| other == key))
+    else {
+        return Vec::new();
+    };
+    // All else being the same: what the other keys are is a text.
+    let rest = |configuration: usize| {
+        let mut values = plan.configurations[configuration].values.clone();
+        values[at] = None;
+        format!("{values:?}")
+    };
+    let mut baselines: BTreeMap<String, usize> = BTreeMap::new();
+    let mut found = Vec::new();
+    for configuration in 0..plan.configurations.len() {
+        let baseline = *baselines.entry(rest(configuration)).or_insert(configuration);
+        let (Some(ours), Some(theirs)) = (values.get(&configuration), values.get(&baseline)) else {
+            continue;
+        };
+        if baseline == configuration {
+            continue;
+        }
+        for measure in 0..measures {
+            let pairs: Vec<(f64, f64)> = ours[measure]
+                .iter()
+                .filter_map(|(seed, value)| Some((*value, *theirs[measure].get(seed)?)))
+                .collect();
+            let mean = pairs.iter().map(|(_, theirs)| theirs).sum::<f64>() / pairs.len() as f64;
+            let shares: Vec<f64> = pairs.iter().map(|(ours, theirs)| (ours - theirs) / mean.abs()).collect();
+            if let Some(relative) =
+                estimate(&shares, plan.file.confidence).filter(|found| found.mean.is_finite())
+            {
+                found.push(Difference { configuration, baseline, measure, relative });
+            }
+        }
+    }
+    found
+}

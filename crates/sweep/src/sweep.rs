@@ -1,0 +1,133 @@
+//! A sweep from its plan to its files.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::local::{Report, Workers};
+use crate::{Outcome, Plan, Rows, Schedule, Step, Store, Summary, SweepError, svg, write_parquet};
+
+/// Who watches a sweep.
+pub trait Watch {
+    /// So many points are done of those that are wanted, so many of them failed.
+    fn progress(&mut self, done: usize, wanted: usize, failed: usize);
+    /// Whether it is to end now.
+    fn stopped(&self) -> bool;
+}
+
+/// A sweep, and the folder of its files.
+#[derive(Debug)]
+pub struct Sweep {
+    /// All points.
+    pub plan: Arc<Plan>,
+    /// What is done.
+    pub store: Store,
+    folder: PathBuf,
+}
+
+/// What a sweep has written.
+#[derive(Debug)]
+pub struct Outputs {
+    /// Every run a row.
+    pub parquet: PathBuf,
+    /// Means and intervals.
+    pub csv: PathBuf,
+    /// A picture of each measure.
+    pub pictures: Vec<PathBuf>,
+    /// Means, intervals, differences.
+    pub summary: Summary,
+}
+
+impl Sweep {
+    /// The sweep `plan`, which is kept in `folder` and goes on there.
+    pub fn new(plan: Plan, folder: &Path) -> Result<Self, SweepError> {
+        Ok(Self { plan: Arc::new(plan), store: Store::open(folder)?, folder: folder.to_owned() })
+    }
+
+    /// Runs all points that are not done on `workers`. Returns the points that were wanted.
+    pub fn run(&mut self, workers: &mut Workers, watch: &mut dyn Watch) -> Result<Vec<usize>, SweepError> {
+        let Self { plan, store, folder } = self;
+        let mut schedule = Schedule::new(plan, store, folder)?;
+        let ended = drive(&mut schedule, store, workers, watch);
+        schedule.clear();
+        ended.map(|()| schedule.wanted())
+    }
+
+    /// Writes what has come of `points`: `rows.parquet`, `summary.csv` and an SVG of each measure.
+    pub fn write(&self, points: Vec<usize>) -> Result<Outputs, SweepError> {
+        let summary = Summary::of(&self.plan, &self.store, &points)?;
+        let rows = Rows::new(&self.plan, &self.store, points)?;
+        let parquet = self.placed("rows.parquet", |file| write_parquet(&rows, &self.store, file))?;
+        let text = |name: &str, text: String| {
+            self.placed(name, |mut file| {
+                let error = |error| SweepError::File { path: self.folder.join(name), error };
+                std::io::Write::write_all(&mut file, text.as_bytes()).map_err(error)
+            })
+        };
+        let csv = text("summary.csv", summary.csv(&self.plan))?;
+        let mut pictures = Vec::new();
+        for (at, measure) in summary.measures.iter().enumerate() {
+            if let Some(picture) = svg(&self.plan, &summary, at)? {
+                let letter = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '-' };
+                pictures.push(text(
+                    &format!("{}.svg", measure.chars().map(letter).collect::<String>()),
+                    picture,
+                )?);
+            }
+        }
+        Ok(Outputs { parquet, csv, pictures, summary })
+    }
+
+    /// A file that is there when it is complete.
+    fn placed(
+        &self,
+        name: &str,
+        write: impl FnOnce(std::fs::File) -> Result<(), SweepError>,
+    ) -> Result<PathBuf, SweepError> {
+        let path = self.folder.join(name);
+        let wrong = |error| SweepError::File { path: path.clone(), error };
+        let mut builder = tempfile::Builder::new();
+        #[cfg(unix)]
+        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+        let part = builder.tempfile_in(&self.folder).map_err(wrong)?;
+        write(part.reopen().map_err(wrong)?)?;
+        part.as_file().sync_all().map_err(wrong)?;
+        part.persist(&path).map_err(|error| wrong(error.error))?;
+        Ok(path)
+    }
+}
+
+fn drive(
+    schedule: &mut Schedule,
+    store: &mut Store,
+    workers: &mut Workers,
+    watch: &mut dyn Watch,
+) -> Result<(), SweepError> {
+    loop {
+        let (done, wanted, failed) = schedule.progress();
+        watch.progress(done, wanted, failed);
+        if watch.stopped() {
+            return Err(SweepError::Interrupted);
+        }
+        if workers.has_idle() {
+            match schedule.next()? {
+                Step::Run(task) => {
+                    workers.give(task);
+                    continue;
+                }
+                Step::Wait => {}
+                Step::End => return Ok(()),
+            }
+        }
+        match workers.report() {
+            None => {}
+            Some(Report::Answer { point, text }) => {
+                schedule.done(point, &Outcome::of_answer(&text)?, store)?
+            }
+            Some(Report::Died { point, reason }) if !watch.stopped() => {
+                schedule.lost(point, &reason, store)?
+            }
+            Some(Report::Died { .. }) => return Err(SweepError::Interrupted),
+            Some(Report::Failed(error)) => return Err(SweepError::Worker(error)),
+        }
+    }
+}

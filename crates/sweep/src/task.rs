@@ -1,0 +1,122 @@
+//! A point as text, and what comes out of it: what goes to a worker and back.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use strobe_lab::runner::{self, SaveAt, SaveState, States};
+use strobe_lab::{Experiment, MODEL};
+use strobe_ssd::StateFile;
+
+use crate::SweepError;
+
+/// One run, complete: a worker needs nothing else but the files that it names.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Task {
+    /// The model that is to run it.
+    pub model: String,
+    /// Which point of the plan it is.
+    pub point: usize,
+    /// The experiment as TOML.
+    pub experiment: String,
+    /// Keys that are set, as on a command line.
+    pub sets: Vec<String>,
+    /// Where paths in the experiment start from.
+    pub folder: PathBuf,
+    /// The state of its prepared drive: it begins with that if it is there, else it saves it.
+    pub state: Option<PathBuf>,
+}
+
+/// What came of a point.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// The JSON of `strobe run --json --reproducible`.
+    Done(Value),
+    /// It cannot be run, or its run failed; it would again.
+    Failed(String),
+    /// Its worker died, again and again; it may be the worker's fault.
+    Lost(String),
+}
+
+#[derive(Serialize, Deserialize)]
+struct Answer {
+    model: String,
+    outcome: Outcome,
+}
+
+impl Task {
+    /// As one line of text.
+    pub fn to_line(&self) -> String {
+        serde_json::to_string(self).expect("tasks are plain data")
+    }
+}
+
+impl Outcome {
+    /// What a worker has said.
+    pub fn of_answer(text: &str) -> Result<Self, SweepError> {
+        let answer: Answer =
+            serde_json::from_str(text).map_err(|error| SweepError::Outcome(error.to_string()))?;
+        if answer.model != MODEL {
+            return Err(SweepError::OtherWorker { theirs: answer.model, ours: MODEL.to_owned() });
+        }
+        Ok(answer.outcome)
+    }
+}
+
+/// Runs the task that `line` is and returns its outcome as a line. It never fails: what goes wrong is an outcome.
+pub fn carry_out(line: &str) -> String {
+    let outcome = match serde_json::from_str::<Task>(line) {
+        // Another model says so and the sweep ends: a row must not come from it.
+        Ok(task) if task.model != MODEL => Outcome::Failed("another model".to_owned()),
+        Ok(task) => outcome(&task),
+        Err(error) => Outcome::Failed(format!("not a task: {error}")),
+    };
+    serde_json::to_string(&Answer { model: MODEL.to_owned(), outcome }).expect("answers are plain data")
+}
+
+fn outcome(task: &Task) -> Outcome {
+    let run = || -> Result<Value, String> {
+        let table = task.experiment.parse().map_err(|error: toml::de::Error| error.to_string())?;
+        let experiment =
+            Experiment::from_table(table, &task.sets, &task.folder).map_err(|error| error.to_string())?;
+        let result = match &task.state {
+            Some(path) => with_state(&experiment, path)?,
+            None => runner::run(&experiment, &mut ()).map_err(|error| error.to_string())?,
+        };
+        let result = result.reproducible();
+        serde_json::to_value(&result).map_err(|error| error.to_string())
+    };
+    // A rule of flash that is broken ends the run, not the sweep.
+    match catch_unwind(AssertUnwindSafe(run)) {
+        Ok(Ok(result)) => Outcome::Done(result),
+        Ok(Err(error)) => Outcome::Failed(error),
+        Err(panic) => {
+            let text = panic.downcast_ref::<String>().map(String::as_str);
+            let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no reason given");
+            Outcome::Failed(format!("the simulation broke one of its own rules: {text}"))
+        }
+    }
+}
+
+/// A run from the state at `path`, or one that saves it there if it is not there or cannot be used.
+fn with_state(experiment: &Experiment, path: &Path) -> Result<strobe_lab::RunResult, String> {
+    if let Ok(file) = StateFile::open(path) {
+        let states = States { from: Some(file), save: None };
+        if let Ok(result) = runner::run_with(experiment, states, &mut ()) {
+            return Ok(result);
+        }
+    }
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let said = |error: std::io::Error| format!("{}: {error}", path.display());
+    let part = tempfile::NamedTempFile::new_in(folder).map_err(said)?;
+    let mut save =
+        SaveState { at: SaveAt::WarmUp, out: Box::new(part.reopen().map_err(said)?), is_saved: false };
+    let states = States { from: None, save: Some(&mut save) };
+    let result = runner::run_with(experiment, states, &mut ()).map_err(|error| error.to_string())?;
+    if save.is_saved {
+        part.persist(path).map_err(|error| said(error.error))?;
+    }
+    Ok(result)
+}

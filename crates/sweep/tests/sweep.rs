@@ -1,0 +1,362 @@
+//! Sweeps against what they should come to: the same rows whoever runs them, in whatever order, however often killed.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use parquet::file::reader::{FileReader as _, SerializedFileReader};
+use parquet::record::RowAccessor as _;
+use strobe_sweep::{
+    Outcome, Plan, Rows, Schedule, Seeds, Step, Store, Summary, SweepError, SweepFile, Task, carry_out, svg,
+    write_parquet,
+};
+
+/// A drive of 64 blocks that is simulated in milliseconds.
+const SMALL: &str = "
+[drive.nand]
+blocks_per_plane = 64
+pages_per_block = 32
+[drive.ftl]
+over_provisioning = 0.2
+[run]
+warmup = \"2x\"
+measure = \"1x\"
+timing = false
+";
+
+fn file(sweep: &str) -> Result<SweepFile, SweepError> {
+    SweepFile::of(format!("{SMALL}\n{sweep}").parse().expect("TOML"), Path::new(""))
+}
+
+fn plan(sweep: &str) -> Arc<Plan> {
+    Arc::new(Plan::new(file(sweep).expect("a sweep")).expect("a plan"))
+}
+
+fn refusal(sweep: &str) -> String {
+    file(sweep).and_then(Plan::new).expect_err("refused").to_string()
+}
+
+/// Runs what is left in an order that `pick` chooses, with so many tasks on their way; of every task `die` says how often
+/// its worker dies.
+fn run(
+    plan: &Arc<Plan>,
+    folder: &Path,
+    on_their_way: usize,
+    mut pick: impl FnMut(usize) -> usize,
+    die: impl Fn(&Task) -> u32,
+) -> Vec<u8> {
+    let mut store = Store::open(folder).expect("a store");
+    let mut schedule = Schedule::new(plan, &mut store, folder).expect("a schedule");
+    let (mut tasks, mut deaths) = (Vec::new(), BTreeMap::new());
+    loop {
+        let step = if tasks.len() < on_their_way { schedule.next().expect("a step") } else { Step::Wait };
+        match step {
+            Step::Run(task) => tasks.push(task),
+            Step::End => break,
+            Step::Wait => {
+                let task = tasks.swap_remove(pick(tasks.len()));
+                let died = deaths.entry(task.point).or_insert(0u32);
+                if *died < die(&task) {
+                    *died += 1;
+                    schedule.lost(task.point, "killed", &mut store).expect("kept");
+                } else {
+                    let outcome = Outcome::of_answer(&carry_out(&task.to_line())).expect("an answer");
+                    schedule.done(task.point, &outcome, &mut store).expect("kept");
+                }
+            }
+        }
+    }
+    let rows = Rows::new(plan, &store, schedule.wanted()).expect("rows");
+    let mut bytes = Vec::new();
+    write_parquet(&rows, &store, &mut bytes).expect("written");
+    assert!(!folder.join("states").read_dir().is_ok_and(|mut left| left.next().is_some()), "a state is left");
+    bytes
+}
+
+fn in_order(plan: &Arc<Plan>, folder: &Path) -> Vec<u8> {
+    run(plan, folder, 1, |_| 0, |_| 0)
+}
+
+const GRID: &str = "
+[sweep]
+seeds = 3
+[sweep.grid]
+\"drive.ftl.over_provisioning\" = [0.15, 0.3]
+\"drive.ftl.gc.victim\" = [\"greedy\", \"fifo\"]
+";
+
+#[test]
+fn every_combination_and_seed_is_a_row_with_what_a_run_of_its_own_gives() {
+    let (plan, folder) = (plan(GRID), tempfile::tempdir().expect("a folder"));
+    assert_eq!((plan.configurations.len(), plan.points.len()), (4, 12));
+    let bytes = in_order(&plan, folder.path());
+    let reader = SerializedFileReader::new(bytes::Bytes::from(bytes)).expect("Parquet");
+    let schema = reader.metadata().file_metadata().schema_descr();
+    let names: Vec<String> = schema.columns().iter().map(|column| column.name().to_owned()).collect();
+    let place = |name: &str| names.iter().position(|other| other == name).expect("a column");
+    let mut seen = Vec::new();
+    for row in reader.get_row_iter(None).expect("rows") {
+        let row = row.expect("a row");
+        let victim = row.get_string(place("drive.ftl.gc.victim")).expect("text").clone();
+        let spare = row.get_double(place("drive.ftl.over_provisioning")).expect("number");
+        let seed = row.get_long(place("seed")).expect("whole");
+        let waf = row.get_double(place("waf")).expect("number");
+        let table = SMALL.parse().expect("TOML");
+        let sets = [
+            format!("drive.ftl.gc.victim={victim}"),
+            format!("drive.ftl.over_provisioning={spare}"),
+            format!("seed={seed}"),
+        ];
+        let experiment =
+            strobe_lab::Experiment::from_table(table, &sets, Path::new("")).expect("an experiment");
+        let alone = strobe_lab::runner::run(&experiment, &mut ()).expect("runs").reproducible();
+        assert_eq!(alone.waf, Some(waf), "{victim} {spare} {seed}");
+        assert_eq!(alone.nand.erase.total as i64, row.get_long(place("nand.erase.total")).expect("whole"));
+        let whole: serde_json::Value =
+            serde_json::from_str(row.get_string(place("result")).expect("text")).expect("JSON");
+        assert_eq!(whole, serde_json::to_value(&alone).expect("data"));
+        seen.push((victim, spare, seed));
+    }
+    let mut expected = Vec::new();
+    for victim in ["greedy", "fifo"] {
+        for spare in [0.15, 0.3] {
+            expected.extend((1..=3).map(|seed| (victim.to_owned(), spare, seed)));
+        }
+    }
+    assert_eq!(seen, expected);
+}
+
+/// The rows do not depend on who comes first, who dies, and whether drives are warmed up together.
+#[test]
+fn rows_are_the_same_in_any_order_with_deaths_and_without_shared_warmups() {
+    let sweep = format!("{GRID}\n\"run.measure\" = [\"0.5x\", \"1x\"]");
+    let plan = plan(&sweep);
+    let shared = plan.points.iter().filter(|point| point.warm.is_some()).count();
+    assert_eq!((plan.points.len(), shared), (24, 24));
+    let folder = tempfile::tempdir().expect("a folder");
+    let expected = in_order(&plan, &folder.path().join("order"));
+    let mut state = 7u64;
+    for round in 0..6 {
+        let mut chance = move |below: usize| {
+            state =
+                state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407 + round);
+            (state >> 33) as usize % below
+        };
+        let deaths = |task: &Task| u32::from(task.point % 5 == 0) * 2;
+        let found = run(&plan, &folder.path().join(format!("{round}")), 4, &mut chance, deaths);
+        assert!(found == expected, "round {round}");
+    }
+    let alone = self::plan(&sweep.replace("seeds = 3", "seeds = 3\nshare_warmup = false"));
+    assert!(alone.points.iter().all(|point| point.warm.is_none()));
+    assert!(in_order(&alone, &folder.path().join("alone")) == expected);
+}
+
+#[test]
+fn a_sweep_that_was_killed_goes_on_and_loses_what_was_on_its_way() {
+    let (plan, folder) = (plan(GRID), tempfile::tempdir().expect("a folder"));
+    let expected = in_order(&plan, &folder.path().join("whole"));
+    let path = folder.path().join("whole").join("points.jsonl");
+    let kept = std::fs::read(&path).expect("a file");
+    let lines: Vec<usize> =
+        kept.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1).collect();
+    // At the begin, in the heading, in a point, behind one.
+    for cut in [0, 5, lines[0], lines[0] + 1, lines[3] - 1, lines[3], lines[7] + 100, kept.len()] {
+        std::fs::write(&path, &kept[..cut]).expect("written");
+        let whole = lines.iter().filter(|&&end| end <= cut).count().saturating_sub(1);
+        let mut store = Store::open(&folder.path().join("whole")).expect("a store");
+        let schedule = Schedule::new(&plan, &mut store, folder.path()).expect("a schedule");
+        assert_eq!(schedule.progress(), (whole, 12, 0), "cut at {cut}");
+        drop((schedule, store));
+        assert!(in_order(&plan, &folder.path().join("whole")) == expected, "cut at {cut}");
+        assert!(std::fs::read(&path).expect("a file") == kept, "cut at {cut}");
+    }
+}
+
+#[test]
+fn what_is_no_store_of_this_model_is_refused_and_left_alone() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let write = |name: &str, text: &str| {
+        let folder = folder.path().join(name);
+        std::fs::create_dir(&folder).expect("made");
+        std::fs::write(folder.join("points.jsonl"), text).expect("written");
+        let error = Store::open(&folder).expect_err("refused");
+        assert_eq!(std::fs::read_to_string(folder.join("points.jsonl")).expect("there"), text);
+        assert!(error.is_bad_request());
+        error.to_string()
+    };
+    let heading = format!("{{\"strobe_sweep\":1,\"model\":\"{}\"}}\n", strobe_lab::MODEL);
+    assert!(write("letter", "Dear reader,\n").contains("something else"));
+    assert!(write("short", "Dear").contains("something else"));
+    assert!(write("other", "{\"strobe_sweep\":1,\"model\":\"0.0.1 abc\"}\n").contains("0.0.1 abc"));
+    assert!(write("damaged", &format!("{heading}{{\"key\":3}}\n")).contains("line 2"));
+    let full = folder.path().join("full");
+    std::fs::create_dir(&full).expect("made");
+    std::fs::write(full.join("thesis.tex"), "").expect("written");
+    assert!(Store::open(&full).expect_err("refused").to_string().contains("something else"));
+    let used = folder.path().join("used");
+    let _first = Store::open(&used).expect("a store");
+    assert!(Store::open(&used).expect_err("refused").to_string().contains("another sweep"));
+}
+
+#[test]
+fn a_point_that_fails_is_a_row_with_its_error() {
+    // Two pages of spare room are no room for collection.
+    let sweep = "[sweep]\n[sweep.grid]\n\"drive.ftl.logical_pages\" = [1500, 2047]";
+    let (plan, folder) = (plan(sweep), tempfile::tempdir().expect("a folder"));
+    in_order(&plan, folder.path());
+    let store = Store::open(folder.path()).expect("a store");
+    let summary = Summary::of(&plan, &store, &[0, 1]).expect("a summary");
+    assert_eq!((summary.configurations[0].runs, summary.configurations[1].runs), ((1, 0), (0, 1)));
+    let why = summary.configurations[1].error.as_deref().expect("a reason");
+    assert!(why.contains("logical"), "{why}");
+    assert!(summary.csv(&plan).contains(",1,"), "{}", summary.csv(&plan));
+}
+
+/// A worker that dies again and again is given up, and the next run of the sweep tries it anew.
+#[test]
+fn a_point_whose_worker_dies_is_given_up_and_tried_again_next_time() {
+    let sweep = "[sweep]\nretries = 1\n[sweep.grid]\n\"drive.ftl.gc.victim\" = [\"greedy\", \"fifo\"]";
+    let (plan, folder) = (plan(sweep), tempfile::tempdir().expect("a folder"));
+    run(&plan, folder.path(), 2, |_| 0, |task| if task.point == 1 { 9 } else { 0 });
+    let store = Store::open(folder.path()).expect("a store");
+    assert!(
+        matches!(store.find(&plan.points[1].key), Ok(Some(Outcome::Lost(why))) if why.contains("2 times"))
+    );
+    drop(store);
+    in_order(&plan, folder.path());
+    let store = Store::open(folder.path()).expect("a store");
+    assert!(matches!(store.find(&plan.points[1].key), Ok(Some(Outcome::Done(_)))));
+}
+
+#[test]
+fn seeds_are_added_until_the_interval_is_narrow_whoever_comes_first() {
+    let sweep = "[sweep]\nseeds = 2\nseeds_max = 12\nuntil = \"0.4%\"\nmeasure = \"wear.erase_stddev\"\n[sweep.grid]\n\
+                 \"drive.ftl.over_provisioning\" = [0.1, 0.3]";
+    let (plan, folder) = (plan(sweep), tempfile::tempdir().expect("a folder"));
+    assert_eq!(plan.points.len(), 24);
+    let expected = in_order(&plan, &folder.path().join("a"));
+    let found = run(&plan, &folder.path().join("b"), 7, |count| count - 1, |_| 0);
+    assert!(found == expected);
+    let mut store = Store::open(&folder.path().join("a")).expect("a store");
+    let schedule = Schedule::new(&plan, &mut store, folder.path()).expect("a schedule");
+    let wanted = schedule.wanted();
+    let summary = Summary::of(&plan, &store, &wanted).expect("a summary");
+    for found in &summary.configurations {
+        let estimate = found.measures[0].expect("measured");
+        let is_narrow = estimate.relative().expect("several") <= 0.004;
+        assert!(is_narrow || estimate.n == 12, "{estimate:?}");
+        assert!(estimate.n >= 2 && (estimate.n > 2 || is_narrow));
+    }
+    assert!(wanted.len() > 4, "at least one needed more than two: {}", wanted.len());
+}
+
+#[test]
+fn differences_are_of_runs_with_the_same_seed_and_say_when_none_is_shown() {
+    let (plan, folder) = (plan(GRID), tempfile::tempdir().expect("a folder"));
+    in_order(&plan, folder.path());
+    let store = Store::open(folder.path()).expect("a store");
+    let all: Vec<usize> = (0..12).collect();
+    let summary = Summary::of(&plan, &store, &all).expect("a summary");
+    assert_eq!(summary.compare.as_deref(), Some("drive.ftl.gc.victim"));
+    let waf = |point: usize| match store.find(&plan.points[point].key) {
+        Ok(Some(Outcome::Done(result))) => result["waf"].as_f64().expect("a number"),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(summary.differences.len(), 2);
+    for (at, found) in summary.differences.iter().enumerate() {
+        assert_eq!((found.baseline, found.configuration), (at, at + 2));
+        let of = |configuration: usize| (0..3).map(|seed| waf(configuration * 3 + seed)).sum::<f64>() / 3.0;
+        let expected = (of(at + 2) - of(at)) / of(at);
+        assert!((found.relative.mean - expected).abs() < 1e-12);
+        assert!(found.relative.is_not_zero() && found.relative.mean > 0.0, "FIFO copies more: {found:?}");
+    }
+    // The same policy by another name, as a formula: no difference, and the picture has both.
+    let same = "[sweep]\nseeds = 3\n[sweep.grid]\n\"run.check\" = [false, true]";
+    let plan = self::plan(same);
+    let folder = folder.path().join("same");
+    in_order(&plan, &folder);
+    let store = Store::open(&folder).expect("a store");
+    let summary = Summary::of(&plan, &store, &(0..6).collect::<Vec<_>>()).expect("a summary");
+    assert_eq!(
+        (summary.differences[0].relative.mean, summary.differences[0].relative.half_width),
+        (0.0, Some(0.0))
+    );
+    let picture = svg(&plan, &summary, 0).expect("drawn").expect("something");
+    assert!(picture.starts_with("<svg") && picture.contains("check false"), "{picture}");
+}
+
+#[test]
+fn nonsense_is_refused_with_the_key_and_the_nearest_name() {
+    let grid = |text: &str| refusal(&format!("[sweep.grid]\n{text}"));
+    for (found, wanted) in [
+        (refusal(""), "[sweep.grid]"),
+        (refusal("[sweep]\nseed = 3"), "did you mean sweep.seeds?"),
+        (refusal("[sweep]\nseeds = 0"), "1 to 10000"),
+        (refusal("[sweep]\nseeds = [1, 1]"), "different"),
+        (refusal("[sweep]\nseeds = 2\nuntil = 0.01"), "seeds_max"),
+        (refusal("[sweep]\nseeds_max = 9"), "until"),
+        (refusal("[sweep]\nseeds_max = 9\nuntil = \"1%\""), "2 or more"),
+        (refusal("[sweep]\nseeds = 2\nseeds_max = 9\nuntil = \"150%\""), "percentage"),
+        (refusal("[sweep]\nmeasure = 3"), "sweep.measure"),
+        (refusal("[sweep]\nconfidence = 1"), "0.5 to 0.9999"),
+        (refusal("[sweep]\npoints = [3]"), "list of tables"),
+        (
+            refusal(
+                "[sweep]\ncompare = \"drive.ftl.gc.victm\"\n[sweep.grid]\n\"drive.ftl.gc.victim\"=[\"fifo\"]",
+            ),
+            "did you mean drive.ftl.gc.victim?",
+        ),
+        (grid("\"drive.ftl.over_provisoning\" = [0.1]"), "did you mean drive.ftl.over_provisioning?"),
+        (grid("\"drive.ftl.gc.victim\" = [\"gredy\"]"), "did you mean greedy?"),
+        (grid("\"drive.ftl.over_provisioning\" = 0.1"), "list of values"),
+        (grid("\"drive.ftl.over_provisioning\" = []"), "list of values"),
+        (grid("\"drive.ftl.over_provisioning\" = [0.1, 0.1]"), "twice"),
+        (grid("seed = [1, 2]"), "sweep.seeds"),
+        (grid("drive.ftl.over_provisioning = [0.1]\n\"drive.ftl.over_provisioning\" = [0.2]"), "twice"),
+    ] {
+        assert!(found.contains(wanted), "{found:?} does not say {wanted:?}");
+    }
+    let many: Vec<String> = (1..=1000).map(|n| n.to_string()).collect();
+    let many = many.join(", ");
+    let found = grid(&format!(
+        "\"drive.nand.read_ns\" = [{many}]\n\"drive.nand.program_ns\" = [{many}]\n\"drive.nand.erase_ns\" = [{many}]"
+    ));
+    assert!(found.contains("1000000000 points"), "{found}");
+    // A measure that there is not is known when the first result is there.
+    let (plan, folder) = (
+        plan("[sweep]\nmeasure = \"wafs\"\n[sweep.grid]\n\"run.check\" = [true]"),
+        tempfile::tempdir().expect("a folder"),
+    );
+    in_order(&plan, folder.path());
+    let store = Store::open(folder.path()).expect("a store");
+    let found = Summary::of(&plan, &store, &[0]).expect_err("refused").to_string();
+    assert!(found.contains("did you mean waf?"), "{found}");
+}
+
+#[test]
+fn tables_that_go_together_are_combined_with_the_grid() {
+    let sweep = "[sweep]\nseeds = [5, 9]\npoints = [{ \"drive.ftl.gc.victim\" = \"fifo\" }, { drive.ftl.gc.victim = \"d-choices\", \
+                 \"drive.ftl.gc.choices\" = 3 }]\n[sweep.grid]\n\"drive.ftl.over_provisioning\" = [0.2, 0.3]";
+    let plan = plan(sweep);
+    assert_eq!(plan.file.seeds, Seeds { all: vec![5, 9], first: 2, until: None });
+    let labels: Vec<String> = (0..plan.configurations.len()).map(|at| plan.label(at)).collect();
+    assert_eq!(labels.len(), 4);
+    assert!(
+        labels[0].contains("victim fifo") && labels[0].contains("0.2") && !labels[0].contains("choices"),
+        "{labels:?}"
+    );
+    assert!(labels[3].contains("choices 3") && labels[3].contains("0.3"), "{labels:?}");
+}
+
+#[test]
+fn a_worker_answers_anything_and_one_of_another_model_ends_the_sweep() {
+    for text in ["", "{}", "null", "[1]", "\u{0}"] {
+        let answer = carry_out(text);
+        assert!(
+            matches!(Outcome::of_answer(&answer), Ok(Outcome::Failed(why)) if why.contains("not a task"))
+        );
+    }
+    assert!(matches!(Outcome::of_answer("no JSON"), Err(SweepError::Outcome(_))));
+    let other = "{\"model\":\"0.0.1\",\"outcome\":{\"done\":{}}}";
+    assert!(matches!(Outcome::of_answer(other), Err(SweepError::OtherWorker { .. })));
+}

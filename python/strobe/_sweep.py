@@ -1,0 +1,265 @@
+"""Sweeps: what ``strobe sweep`` does, on any executor."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import html
+import json
+import multiprocessing
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path as PurePath
+from typing import Any, Literal, Protocol
+
+from . import _strobe
+from ._strobe import Experiment, SweepError, Table
+
+Path = str | os.PathLike[str]
+Progress = Callable[[int, int, int], object]
+
+#: How long to wait between two looks at jobs that cannot be waited for.
+_LOOK_S = 0.05
+
+
+class Executor(Protocol):
+    """What runs tasks: any ``concurrent.futures`` executor, Dask's ``client.get_executor()``, submitit's."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any) -> Any:
+        """Runs ``fn(*args)`` some time; the future has ``done()``, ``result()`` and ``exception()``."""
+
+
+def carry_out(line: str) -> str:
+    """Runs one task; called by the workers."""
+    return _strobe._carry_out(line)
+
+
+class Sweep:
+    """What came of a sweep."""
+
+    def __init__(self, rows: Table, found: Mapping[str, Any], folder: PurePath) -> None:
+        self.rows = rows
+        """Every run a row: keys of the grid, ``seed``, ``status``, ``error``, all numbers of the result, ``result``."""
+        self.folder = folder
+        """Where its files are; the same sweep goes on there."""
+        self.parquet = PurePath(found["parquet"])
+        """The rows as a Parquet file: the same bytes, whoever has run them."""
+        self.configurations: list[dict[str, Any]] = found["configurations"]
+        """For each combination of values: ``values``, ``done``, ``failed``, ``error``, and under ``measures`` each
+        measure's ``mean``, ``half_width`` of its interval, ``deviation`` and ``n``, the number of seeds."""
+        self.differences: list[dict[str, Any]] = found["differences"]
+        """For each measure and combination what it differs by, as a share of the ``baseline``, from the same with the first
+        value of the key that is compared: ``relative`` has ``mean`` and ``half_width``; ``shown`` is False if the
+        interval has 0 in it, so that no difference was shown."""
+        self.pictures = [PurePath(path) for path in found["pictures"]]
+        """A picture of each measure (SVG)."""
+
+    def __repr__(self) -> str:
+        failed = sum(one["failed"] for one in self.configurations)
+        return f"<strobe.Sweep of {len(self.rows)} runs in {self.folder}, {failed} failed>"
+
+    def _repr_html_(self) -> str:
+        pictures = "".join(path.read_text() for path in self.pictures)
+        return f"<p>{html.escape(repr(self))}</p>{pictures}"
+
+
+def _table(experiment: Experiment | Mapping[str, Any] | Path | None) -> tuple[dict[str, Any], PurePath]:
+    """The table of an experiment, or of a sweep, and the folder of its paths."""
+    if isinstance(experiment, Experiment):
+        return experiment._given(), PurePath(experiment._folder())
+    if experiment is None or isinstance(experiment, Mapping):
+        return dict(experiment or {}), PurePath("")
+    import tomllib
+
+    path = PurePath(experiment)
+    with path.open("rb") as file:
+        try:
+            return tomllib.load(file), path.parent
+        except tomllib.TOMLDecodeError as error:
+            raise _strobe.ConfigError(f"{path}: not valid TOML: {error}") from None
+
+
+def sweep(
+    experiment: Experiment | Mapping[str, Any] | Path | None = None,
+    grid: Mapping[str, Sequence[Any]] | None = None,
+    *,
+    out: Path,
+    points: Sequence[Mapping[str, Any]] | None = None,
+    seeds: int | Sequence[int] | None = None,
+    seeds_max: int | None = None,
+    until: str | float | None = None,
+    measure: str | Sequence[str] | None = None,
+    compare: str | None = None,
+    confidence: float | None = None,
+    retries: int | None = None,
+    share_warmup: bool | None = None,
+    executor: Executor | None = None,
+    workers: int | None = None,
+    in_flight: int | None = None,
+    progress: Progress | None = None,
+) -> Sweep:
+    """Runs an experiment for every combination of the values of some keys, with several seeds.
+
+    ``grid`` has keys of the experiment with lists of values, ``points`` tables of keys that go together; ``experiment``
+    may also be the path of a file for ``strobe sweep``, whose ``[sweep]`` then counts where nothing is given here.
+    ``seeds`` is a number or a list. With ``until="1%"`` and ``seeds_max`` each configuration gets more seeds until half of
+    the interval of the first ``measure`` is at most that share of its mean.
+
+    ``executor`` runs the points: by default ``workers`` processes of this machine (as many as it has cores). Up to
+    ``in_flight`` tasks are given to an executor at a time (64). What is done is kept in the folder ``out``, and the same
+    sweep goes on there. A worker that dies is tried again ``retries`` times; a point that fails is a row with its error.
+    Workers on other machines need this version of Strobe, the traces under the same paths and, to share warm-ups, the
+    folder ``out`` too (else ``share_warmup=False``). ``progress(done, wanted, failed)`` is called after each point.
+
+    The rows are the same, to the byte, whatever runs them.
+    """
+    table, folder = _table(experiment)
+    keys: dict[str, Any] = {
+        "grid": grid and {key: list(values) for key, values in grid.items()},
+        "points": points and [dict(point) for point in points],
+        "seeds": seeds if seeds is None or isinstance(seeds, int) else list(seeds),
+        "seeds_max": seeds_max,
+        "until": until,
+        "measure": measure if measure is None or isinstance(measure, str) else list(measure),
+        "compare": compare,
+        "confidence": confidence,
+        "retries": retries,
+        "share_warmup": share_warmup,
+    }
+    given = {key: value for key, value in keys.items() if value is not None}
+    table["sweep"] = {**table.get("sweep", {}), **given}
+    running = _strobe._Sweep(table, folder, out)
+    with _Pool(executor, workers, in_flight) as pool:
+        try:
+            _drive(running, pool, progress)
+        finally:
+            running.clear()
+    return Sweep(running.rows(), json.loads(running.write()), PurePath(out))
+
+
+class _Pool:
+    """Futures on an executor of the user's, or on processes of our own, which are replaced when they die."""
+
+    def __init__(self, executor: Executor | None, workers: int | None, in_flight: int | None) -> None:
+        if executor is not None and workers is not None:
+            raise ValueError("workers: an executor knows its own; say in_flight for the tasks that it gets at a time")
+        for name, value in (("workers", workers), ("in_flight", in_flight)):
+            if value is not None and value < 1:
+                raise ValueError(f"{name}={value}: at least 1 is needed")
+        self._own = executor is None
+        self._workers = workers or os.cpu_count() or 1
+        self._executor: Any = executor if executor is not None else self._processes()
+        self.in_flight = in_flight or (self._workers if self._own else 64)
+        self.futures: dict[Any, int] = {}
+
+    def _processes(self) -> concurrent.futures.Executor:
+        # Started anew: what is forked has threads' locks in any state.
+        context = multiprocessing.get_context("spawn")
+        return concurrent.futures.ProcessPoolExecutor(self._workers, mp_context=context)
+
+    def __enter__(self) -> _Pool:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for future in self.futures:
+            getattr(future, "cancel", lambda: None)()
+        if self._own:
+            processes = list((getattr(self._executor, "_processes", None) or {}).values())
+            self._executor.shutdown(wait=not self.futures, cancel_futures=True)
+            # Nobody waits for what they are at.
+            for process in processes if self.futures else []:
+                process.kill()
+
+    def give(self, point: int, line: str) -> None:
+        self.futures[self._executor.submit(carry_out, line)] = point
+
+    def ended(self) -> list[tuple[Any, int]]:
+        """Futures that are done, at least one; they are forgotten here."""
+        if all(isinstance(future, concurrent.futures.Future) for future in self.futures):
+            concurrent.futures.wait(self.futures, return_when=concurrent.futures.FIRST_COMPLETED)
+        while not (done := [future for future in self.futures if future.done()]):
+            time.sleep(_LOOK_S)
+        return [(future, self.futures.pop(future)) for future in done]
+
+    def replace(self) -> None:
+        """Processes of our own die together; others take their place."""
+        if self._own:
+            self._executor.shutdown(wait=False, cancel_futures=True)
+            self._executor = self._processes()
+
+
+def _drive(running: Any, pool: _Pool, progress: Progress | None) -> None:
+    while True:
+        while len(pool.futures) < pool.in_flight and (task := running.next_task()) is not None:
+            pool.give(*task)
+        if progress is not None:
+            progress(*running.progress())
+        if not pool.futures:
+            return
+        is_broken = False
+        for future, point in pool.ended():
+            error = future.exception()
+            if error is None:
+                running.done(point, future.result())
+            elif isinstance(error, ImportError):
+                raise SweepError(f"a worker cannot import strobe: {error}") from error
+            else:
+                is_broken |= isinstance(error, concurrent.futures.BrokenExecutor)
+                running.lost(point, f"{type(error).__name__}: {error}".strip(": \n"))
+        if is_broken:
+            pool.replace()
+
+
+def search(
+    experiment: Experiment | Mapping[str, Any] | Path | None,
+    space: Mapping[str, Sequence[Any] | tuple[float, float]],
+    *,
+    out: Path,
+    trials: int,
+    measure: str = "waf",
+    direction: Literal["minimize", "maximize"] = "minimize",
+    seeds: int | Sequence[int] = 1,
+    sampler: Any = None,
+    **more: Any,
+) -> Any:
+    """Looks for the values of some keys with the best ``measure`` instead of trying all of them, with Optuna.
+
+    ``space`` has for each key a list of choices, or a tuple of the lowest and the highest value: whole numbers, or numbers
+    if one of the two is a float. Each trial is a sweep of one configuration in the folder ``out``; its value is the mean
+    over ``seeds``. ``more`` goes to ``sweep``. Returns Optuna's study: ``study.best_params``, ``study.trials_dataframe()``.
+    With the default sampler (TPE, seed 1) the same search makes the same trials; what is known already is not run again.
+    ``rows.parquet`` in ``out`` has all of them in the end.
+    """
+    try:
+        import optuna
+    except ImportError as error:
+        raise ImportError("strobe.search needs Optuna: pip install optuna") from error
+    if not space:
+        raise ValueError("space: at least one key is needed")
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    study = optuna.create_study(direction=direction, sampler=sampler or optuna.samplers.TPESampler(seed=1))
+
+    def one(trial: Any) -> float:
+        values: dict[str, Any] = {}
+        for key, choices in space.items():
+            if not isinstance(choices, tuple):
+                values[key] = trial.suggest_categorical(key, list(choices))
+            elif any(isinstance(end, float) for end in choices):
+                values[key] = trial.suggest_float(key, *choices)
+            else:
+                values[key] = trial.suggest_int(key, *choices)
+        found = sweep(experiment, out=out, points=[values], seeds=seeds, measure=measure, **more)
+        only = found.configurations[0]
+        estimate = only["measures"][measure]
+        if estimate is None:
+            raise optuna.TrialPruned(only["error"])
+        return float(estimate["mean"])
+
+    study.optimize(one, n_trials=trials)
+    tried: list[dict[str, Any]] = []
+    for trial in study.trials:
+        if trial.params not in tried:
+            tried.append(trial.params)
+    # All of them in one file; nothing is run again.
+    sweep(experiment, out=out, points=tried, seeds=seeds, measure=measure, **more)
+    return study

@@ -1,0 +1,172 @@
+#!/usr/bin/env python3
+"""Makes reports, and looks at them in a headless Chromium.
+
+    report_browser.py [STROBE]        the program; without it, cargo builds one
+
+A page of one run, one of several, and the X-ray of a drive of several dies: nothing may be written to the console, nothing
+may be wider than a phone of 360 pixels. Screenshots are in target/report-browser: light, dark, phone and grey.
+Without Chromium the test is skipped, aloud.
+"""
+import base64
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+OUT = ROOT / "target" / "report-browser"
+NAMES = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"]
+# Goes through everything that can be pressed, when the X-ray is there; says what came of it.
+PROBE = """(async () => {
+  const xray = document.getElementById("xray"), is_ready = () => !xray || xray.dataset.ready === "yes";
+  for (let turn = 0; turn < 600 && !is_ready(); turn++) await new Promise(done => setTimeout(done, 100));
+  if (is_ready()) {
+    document.querySelectorAll("button:not(.save)").forEach(button => button.click());
+    if (xray) xray.showFrame(+xray.querySelector("input").max);
+    const go = document.querySelector(".go");
+    if (go && go.textContent === "Pause") go.click();
+    document.querySelectorAll("[data-by=valid], .view:first-child").forEach(button => button.click());
+  }
+  return JSON.stringify({ ready: is_ready(), width: document.documentElement.scrollWidth, window: innerWidth,
+    figures: document.querySelectorAll("figure").length });
+})()"""
+
+
+class Browser:
+    """A headless Chromium, spoken to through pipes in the protocol of its developer tools."""
+
+    def __init__(self, chromium, folder):
+        here, there = os.pipe(), os.pipe()
+
+        def place():
+            # Apart first: one of the ends may lie where the other belongs.
+            ends = [os.dup(here[0]), os.dup(there[1])]
+            ends = [os.dup2(end, 10 + at) for at, end in enumerate(ends)]
+            os.dup2(ends[0], 3)
+            os.dup2(ends[1], 4)
+
+        flags = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--disable-dev-shm-usage",
+                 f"--user-data-dir={folder}", "--remote-debugging-pipe", "about:blank"]
+        self.process = subprocess.Popen([chromium, *flags], close_fds=False, preexec_fn=place, stderr=subprocess.DEVNULL)
+        os.close(here[0])
+        os.close(there[1])
+        self.to, self.back = os.fdopen(here[1], "wb", 0), os.fdopen(there[0], "rb")
+        self.last, self.session, self.wrong, self.loaded = 0, None, [], False
+        target = self.ask("Target.createTarget", url="about:blank")["targetId"]
+        self.session = self.ask("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        for domain in ("Page", "Runtime", "Log"):
+            self.ask(f"{domain}.enable")
+
+    def ask(self, method, **params):
+        self.last += 1
+        message = {"id": self.last, "method": method, "params": params} | ({"sessionId": self.session} if self.session else {})
+        self.to.write(json.dumps(message).encode() + b"\0")
+        while True:
+            answer = self.next()
+            if answer.get("id") == self.last:
+                if "error" in answer:
+                    sys.exit(f"{method}: {answer['error']}")
+                return answer["result"]
+
+    def next(self):
+        """The next message; notes what was written to the console."""
+        text = bytearray()
+        while (byte := self.back.read(1)) != b"\0":
+            if not byte:
+                sys.exit("The browser has gone.")
+            text += byte
+        message = json.loads(text)
+        method, params = message.get("method"), message.get("params", {})
+        if method == "Page.loadEventFired":
+            self.loaded = True
+        if method == "Runtime.exceptionThrown":
+            self.wrong.append(params["exceptionDetails"].get("exception", {}).get("description", "an exception"))
+        if method == "Runtime.consoleAPICalled" and params["type"] in ("error", "warning", "assert"):
+            self.wrong.append(str(params["args"]))
+        if method == "Log.entryAdded" and params["entry"]["level"] in ("error", "warning"):
+            self.wrong.append(params["entry"]["text"])
+        return message
+
+    def open(self, page, width, height, scheme="light"):
+        """Opens `page` in a window of this size; returns what the probe says."""
+        self.ask("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 500)
+        self.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+        self.loaded, self.wrong = False, []
+        self.ask("Page.navigate", url=page.as_uri())
+        while not self.loaded:
+            self.next()
+        said = self.ask("Runtime.evaluate", expression=PROBE, awaitPromise=True)["result"]
+        return json.loads(said["value"])
+
+    def picture(self, path):
+        said = self.ask("Page.captureScreenshot", format="png", captureBeyondViewport=True)
+        path.write_bytes(base64.b64decode(said["data"]))
+
+    def close(self):
+        self.process.terminate()
+        self.process.wait()
+
+
+def look(browser, page, name):
+    """Opens `page` as on a phone and as on a desk, and takes pictures of it."""
+    for kind, width, height, scheme in [("light", 1280, 1900, "light"), ("dark", 1280, 1900, "dark"), ("phone", 360, 3000, "light")]:
+        said = browser.open(page, width, height, scheme)
+        print(f"{name}, {kind}: {page.stat().st_size:,} bytes, {said}", flush=True)
+        if browser.wrong:
+            sys.exit(f"{name}: the console says {browser.wrong}")
+        if not said["ready"]:
+            sys.exit(f"{name}: the X-ray did not come")
+        if said["width"] > width:
+            sys.exit(f"{name}: {said['width']} pixels wide in a window of {width}")
+        if said["figures"] == 0:
+            sys.exit(f"{name}: no figures")
+        browser.picture(OUT / f"{name}-{kind}.png")
+        if kind == "light":
+            browser.ask("Runtime.evaluate", expression="document.documentElement.style.filter = 'grayscale(1)'")
+            browser.picture(OUT / f"{name}-grey.png")
+
+
+def main():
+    chromium = next(filter(None, map(shutil.which, NAMES)), None)
+    if chromium is None:
+        # Where nothing may be skipped, a browser is not demanded: it is larger than all else that is.
+        print("NOT RUN: no Chromium: apt-get install chromium, to see the pages of strobe report in a browser")
+        print("test result: ok. 0 passed; 0 failed; 1 ignored")
+        return
+    if len(sys.argv) > 1:
+        strobe = sys.argv[1]
+    else:
+        cargo = [os.environ.get("CARGO", "cargo"), "build", "--quiet", "--package", "strobe-cli", "--message-format=json"]
+        built = subprocess.run(cargo, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
+        said = map(json.loads, built.stdout.splitlines())
+        strobe = [one["executable"] for one in said if one.get("executable")][-1]
+    OUT.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+
+        def run(*arguments):
+            subprocess.run([strobe, *arguments], cwd=ROOT, check=True)
+
+        small = ["--set", "drive.nand.blocks_per_plane=2048"]
+        runs = {
+            "quickstart": ["examples/quickstart.toml"],
+            "skewed": ["examples/hot-cold.toml", *small, "--set", "run.measure=1x", "--set", "run.warmup=1x"],
+            "dies": ["examples/latency-under-load.toml", "--set", "run.measure=2s", "--set", "run.interval=50ms",
+                     "--set", "run.latency_bins=true"],
+        }
+        for name, arguments in runs.items():
+            run("run", *arguments, "--set", "run.xray=60", "--quiet", "--json", str(folder / f"{name}.json"))
+        browser = Browser(chromium, folder / "profile")
+        pages = {name: [name] for name in runs} | {"several": ["quickstart", "dies"]}
+        for name, of in pages.items():
+            page = folder / f"{name}.html"
+            run("report", *[str(folder / f"{one}.json") for one in of], "--out", str(page))
+            look(browser, page, name)
+        browser.close()
+    print(f"test result: ok. {len(pages)} passed; 0 failed; 0 ignored")
+
+
+main()

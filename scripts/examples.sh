@@ -55,6 +55,17 @@ for op in "read", "write":
     assert sum(j[op]["total_ios"] for j in r["jobs"]) == r["total"][op]["total_ios"] == r["host"][op]["commands"]
 print("latency under load: the probe read in %.0f us" % (r["jobs"][0]["read"]["lat_ns"]["percentile"]["50.000000"] / 1000))'
 
+for cleaning in move copy; do
+    "$strobe" run examples/cleaning.toml --set workload.cleaning=$cleaning --quiet --json - | python3 -c '
+import json, sys
+r = json.load(sys.stdin)
+cleaning, lfs, host = r["config"]["workload"]["cleaning"], r["lfs"], r["host"]
+assert lfs["moved_bytes"] == host["copy" if cleaning == "copy" else "read"]["bytes"], (lfs, host)
+assert host["read" if cleaning == "copy" else "copy"]["commands"] == 0, host
+print("cleaning by %s: segments %.0f %% live, %.3f bytes programmed per byte" % (
+    cleaning, 100 * lfs["victims_live"], lfs["programmed_per_byte"]))'
+done
+
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 "$strobe" sweep examples/sweep.toml --quiet --out "$folder/sweep"

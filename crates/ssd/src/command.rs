@@ -3,30 +3,8 @@
 //! They are those of the NVM command set of NVMe. Front ends translate their own into them: ATA's DATA
 //! SET MANAGEMENT with its TRIM bit set, for one, is a [`Command::Deallocate`].
 
-use strobe_types::{Lba, Op, SECTOR_BYTES, named};
-
-/// A run of sectors.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Range {
-    /// First sector.
-    pub lba: Lba,
-    /// How many.
-    pub sectors: u32,
-}
-
-strobe_types::stored! { struct Range { lba, sectors } }
-
-impl Range {
-    /// The `sectors` sectors from `lba` on.
-    pub const fn new(lba: Lba, sectors: u32) -> Self {
-        Self { lba, sectors }
-    }
-
-    /// Bytes that it covers.
-    pub const fn bytes(&self) -> u64 {
-        self.sectors as u64 * SECTOR_BYTES
-    }
-}
+pub use strobe_types::Range;
+use strobe_types::{Lba, Op, named};
 
 /// A command of the NVM command set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -30,7 +30,7 @@ pub use geometry::{Geometry, GeometryError, GeometrySpec, Place};
 pub use packed::PackedPpa;
 pub use prefetch::prefetch_write;
 pub use prng::{Prng, scatter};
-pub use request::{Op, Request};
+pub use request::{Op, Range, Request};
 pub use state::{State, StateError, StateReader, StateWriter, Stored};
 #[doc(hidden)]
 pub use state::{load_part, save_part};

@@ -1,6 +1,6 @@
-//! What a host asks of the drive: the small record that generators and traces hand over.
+//! What a host asks of the drive: the small record that generators and traces hand over, and the ranges of larger commands.
 
-use crate::{Lba, named};
+use crate::{Lba, SECTOR_BYTES, named};
 
 named! {
     /// The kind of a host request.
@@ -40,5 +40,27 @@ impl Request {
     pub const FLUSH: Self = Self { lba: Lba::new(0), sectors: 0, op: Op::Flush };
 }
 
+/// A run of sectors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Range {
+    /// First sector.
+    pub lba: Lba,
+    /// How many.
+    pub sectors: u32,
+}
+
+impl Range {
+    /// The `sectors` sectors from `lba` on.
+    pub const fn new(lba: Lba, sectors: u32) -> Self {
+        Self { lba, sectors }
+    }
+
+    /// Bytes that it covers.
+    pub const fn bytes(&self) -> u64 {
+        self.sectors as u64 * SECTOR_BYTES
+    }
+}
+
+crate::stored! { struct Range { lba, sectors } }
 crate::stored! { enum Op { 0 Read, 1 Write, 2 Trim, 3 Flush } }
 crate::stored! { struct Request { lba, sectors, op } }

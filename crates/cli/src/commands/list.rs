@@ -107,8 +107,13 @@ pub(crate) fn list(args: &ListArgs) -> Result<(), Failure> {
                 "a block trace; see `strobe list formats`",
                 "path, format, pacing, fit, late, repeat",
             ]);
+            let lfs = strings([
+                "lfs",
+                "a log-structured file system whose files are updated at random: cleaning by moves or by copies",
+                "cleaning, utilization, segment_bytes, update_bytes, trims, sync, ...",
+            ]);
             let made = synthetic::list().iter().map(|w| strings([w.name, w.summary, &w.keys.join(", ")]));
-            made.chain([trace]).collect()
+            made.chain([trace, lfs]).collect()
         }
         What::Formats => trace::FORMATS.iter().map(|f| strings([f.name, f.summary, f.columns])).collect(),
         What::Papers => {

@@ -243,7 +243,7 @@ fn execute(
 ) -> Result<(), Failure> {
     let trace = match &experiment.workload {
         WorkloadConfig::Trace(trace) => Path::new(&trace.path),
-        WorkloadConfig::Synthetic(_) | WorkloadConfig::Jobs(_) => file,
+        WorkloadConfig::Synthetic(_) | WorkloadConfig::Jobs(_) | WorkloadConfig::Lfs(_) => file,
     };
     let image = common.image.as_deref();
     let folder = file.parent().unwrap_or(Path::new(""));

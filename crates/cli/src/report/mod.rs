@@ -18,10 +18,10 @@ use strobe_lab::numbers::times;
 pub use strobe_lab::numbers::{bytes, count, duration, trimmed};
 use strobe_lab::power::{PowerCutResult, RecoveryResult};
 use strobe_lab::result::{
-    ByCause, CopyResult, DiesResult, MergeResult, NandResult, RunResult, SlcResult, TranslationResult,
-    WearResult,
+    ByCause, CopyResult, DiesResult, LfsResult, MergeResult, NandResult, RunResult, SlcResult,
+    TranslationResult, WearResult,
 };
-use strobe_lab::{Sample, SteadyRounds, WindowVerdict, WorkloadConfig};
+use strobe_lab::{Sample, SteadyRounds, WindowVerdict};
 
 /// The summary of a run as text.
 pub fn summary(result: &RunResult) -> String {
@@ -49,6 +49,7 @@ pub fn summary(result: &RunResult) -> String {
         latency::picture(jobs),
         Some(flash_table(&result.nand).to_string()),
         result.dies.as_ref().and_then(dies_line),
+        result.lfs.as_ref().map(lfs_line),
         result.copy.as_ref().map(copy_line),
         result.merges.as_ref().map(merge_line),
         result.translation.as_ref().map(translation_line),
@@ -113,8 +114,8 @@ pub fn linux_summary(result: &strobe_lab::linux::LinuxResult) -> String {
 /// What a person should know before believing the numbers.
 fn hints(result: &RunResult) -> Vec<&'static str> {
     let is_reopened = result.image.is_some_and(|image| image.recovery.is_some());
-    let is_synthetic = !matches!(result.config.workload, WorkloadConfig::Trace(_));
-    let was_filled = result.config.run.prefill.unwrap_or(is_synthetic && !is_reopened);
+    let wants_prefill = result.config.workload.wants_prefill();
+    let was_filled = result.config.run.prefill.unwrap_or(wants_prefill && !is_reopened);
     let mut hints = Vec::new();
     if result.host.read.commands > 0 && result.nand.read.by_cause.host == 0 {
         hints.push(match was_filled {
@@ -202,6 +203,22 @@ fn dies_line(dies: &DiesResult) -> Option<String> {
 }
 
 /// What became of copy commands.
+/// What the file system did, and what its updates cost all in all.
+fn lfs_line(lfs: &LfsResult) -> String {
+    let mut line = format!("files     {} updated", bytes(lfs.updated_bytes as f64));
+    if let Some(programmed) = lfs.programmed_per_byte {
+        let _ = write!(line, ", {programmed:.3} bytes programmed for each byte of them");
+    }
+    if let Some(live) = lfs.victims_live {
+        let cleaned = bytes(lfs.cleaned_bytes as f64);
+        let _ = write!(line, ", {cleaned} of segments cleaned that were {:.1} % live", 100.0 * live);
+    }
+    if let Some(rate) = lfs.updated_bytes_per_s {
+        let _ = write!(line, ", {}/s", bytes(rate));
+    }
+    wrapped(&line)
+}
+
 fn copy_line(copy: &CopyResult) -> String {
     let CopyResult { logical_units, physical_units, third_owner_units, map_full_units, late_units } = *copy;
     let mut line = format!(

@@ -11,6 +11,7 @@ use strobe_lab::{
     WorkloadConfig,
 };
 use strobe_workload::arrivals::RateProcess;
+use strobe_workload::lfs::Cleaning;
 
 /// The drive in one line: which, how much of it is offered, how it maps and collects.
 pub(super) fn drive_line(result: &RunResult) -> String {
@@ -90,6 +91,23 @@ pub(super) fn workload_line(result: &RunResult) -> String {
             };
             format!("workload  {} ({}), {pace}", trace.path, trace.format)
         }
+        WorkloadConfig::Lfs(config) => {
+            let cleaning = match config.cleaning {
+                Cleaning::Move => "cleaned by moving",
+                Cleaning::Copy => "cleaned by copies",
+                Cleaning::Threaded => "holes filled",
+                Cleaning::InPlace => "in place",
+            };
+            wrapped(&format!(
+                "workload  log-structured file system {:.4} % full, updates of {}, segments of {}, {cleaning}, queue \
+                 depth {}",
+                100.0 * config.utilization,
+                bytes(config.update_bytes.into()),
+                bytes(config.segment_bytes.into()),
+                config.queue_depth
+            ))
+            .replace(".0000 %", " %")
+        }
     }
 }
 
@@ -142,6 +160,9 @@ fn generator_text(workload: &SyntheticWorkload, host: impl Fn(&HostConfig) -> St
     }
     if generator.trim_fraction > 0.0 {
         let _ = write!(line, ", {:.1} % trims", 100.0 * generator.trim_fraction);
+        if generator.trim_ranges > 1 {
+            let _ = write!(line, " of {} ranges", generator.trim_ranges);
+        }
     }
     line
 }

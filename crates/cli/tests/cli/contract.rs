@@ -13,7 +13,7 @@ fn list_knows_all_six_kinds() {
         ("presets", &PRESETS[..]),
         ("policies", &["greedy", "cost-benefit", "fifo", "random", "d-choices"]),
         ("mappings", &["page"]),
-        ("workloads", &["uniform", "sequential", "zipf", "hotcold", "gaussian", "trace"]),
+        ("workloads", &["uniform", "sequential", "zipf", "hotcold", "gaussian", "trace", "lfs"]),
         (
             "formats",
             &[

@@ -44,6 +44,11 @@ impl Given {
         self.0.get(key).copied().unwrap_or(Place::Default)
     }
 
+    /// Whether somebody has given `key`.
+    pub(crate) fn has(&self, key: &str) -> bool {
+        self.place(key) != Place::Default
+    }
+
     /// Whether `key` was given on the command line.
     pub(crate) fn on_command_line(&self, key: &str) -> bool {
         self.place(key) == Place::CommandLine

@@ -57,8 +57,8 @@ impl JobConfig {
         let tables = tables.ok_or_else(|| {
             KeyError::value("jobs", given.to_string(), "tables: write [[jobs]] before each", meaning)
         })?;
-        if let Some(kind) = shared.get("kind").filter(|kind| kind.as_str() == Some("trace")) {
-            let allowed = "a generator beside [[jobs]]: a trace runs alone";
+        if let Some(kind) = shared.get("kind").filter(|kind| matches!(kind.as_str(), Some("trace" | "lfs"))) {
+            let allowed = "a generator beside [[jobs]]: a trace and a file system run alone";
             return Err(KeyError::value("workload.kind", kind.to_string(), allowed, ""));
         }
         accept_fio_names(&mut shared, "workload")?;

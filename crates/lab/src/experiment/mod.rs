@@ -1,6 +1,7 @@
 //! The experiment file: reading, merging, checking.
 
 mod amount;
+mod commands;
 mod effect;
 mod fio_names;
 mod given;
@@ -134,6 +135,7 @@ impl Experiment {
         let at = |key: &str| if given.on_command_line(key) { Path::new("") } else { folder };
         let folders = (at("drive.preset"), at("workload.path"));
         let mut experiment = Self::resolved(&table, folders)?;
+        commands::check_copies(&experiment, &given)?;
         experiment.ignored = effect::check(&experiment, &given, |key| {
             let mut without = table.clone();
             remove(&mut without, key);
@@ -194,6 +196,7 @@ impl Experiment {
     pub fn check(&self) -> Result<(), KeyError> {
         self.power.check(&self.drive)?;
         self.workload.check()?;
+        commands::check_sizes(self)?;
         run::check_times(self)?;
         run::check_end(self)
     }
@@ -204,7 +207,7 @@ impl Experiment {
         let run = &self.run;
         let amounts = [Some(run.warmup), run.measure, run.steady_interval];
         match &self.workload {
-            WorkloadConfig::Trace(_) => false,
+            WorkloadConfig::Trace(_) | WorkloadConfig::Lfs(_) => false,
             WorkloadConfig::Jobs(_) => true,
             WorkloadConfig::Synthetic(workload) => {
                 let in_time = amounts.into_iter().flatten().any(|amount| amount.ns().is_some());

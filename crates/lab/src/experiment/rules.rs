@@ -1,6 +1,7 @@
 //! Which keys count only beside which others.
 
 use strobe_ssd::{CopyMode, GcMode, MigrationName, NvramPolicyName, PlacementName, WearLevelingName};
+use strobe_workload::lfs::{Cleaning, LfsConfig};
 use strobe_workload::synthetic::Kind;
 
 use crate::Experiment;
@@ -19,7 +20,7 @@ pub(super) struct Rule {
 fn kind(experiment: &Experiment) -> Option<Kind> {
     match &experiment.workload {
         WorkloadConfig::Synthetic(workload) => Some(workload.generator.kind),
-        WorkloadConfig::Trace(_) | WorkloadConfig::Jobs(_) => None,
+        WorkloadConfig::Trace(_) | WorkloadConfig::Lfs(_) | WorkloadConfig::Jobs(_) => None,
     }
 }
 
@@ -31,8 +32,13 @@ fn generator(experiment: &Experiment, is: impl Fn(&SyntheticWorkload) -> bool) -
 fn trace(experiment: &Experiment) -> Option<&TraceConfig> {
     match &experiment.workload {
         WorkloadConfig::Trace(trace) => Some(trace),
-        WorkloadConfig::Synthetic(_) | WorkloadConfig::Jobs(_) => None,
+        WorkloadConfig::Synthetic(_) | WorkloadConfig::Lfs(_) | WorkloadConfig::Jobs(_) => None,
     }
+}
+
+/// Whether something of the file system is as `is` says; other workloads have none.
+fn file_system(experiment: &Experiment, is: impl Fn(&LfsConfig) -> bool) -> bool {
+    matches!(&experiment.workload, WorkloadConfig::Lfs(config) if is(config))
 }
 
 fn is_open_loop(experiment: &Experiment) -> bool {
@@ -80,6 +86,26 @@ pub(super) const RULES: &[Rule] = &[
         switches: KIND,
         wants: "workload.kind = \"zipf\" or \"hotcold\"",
         counts: |e| matches!(kind(e), Some(Kind::Zipf | Kind::Hotcold)),
+    },
+    Rule {
+        keys: &["workload.trim_ranges"],
+        switches: &["workload.trim_fraction", "workload.kind"],
+        wants: "workload.trim_fraction above 0, or a workload that brings its own trims: \"trace\" or \"lfs\"",
+        counts: |e| kind(e).is_none() || generator(e, |workload| workload.generator.trim_fraction > 0.0),
+    },
+    Rule {
+        keys: &["workload.copy_ranges"],
+        switches: &["workload.cleaning"],
+        wants: "workload.cleaning = \"copy\"",
+        counts: |e| file_system(e, |config| config.cleaning == Cleaning::Copy),
+    },
+    Rule {
+        keys: &["workload.checkpoint_every"],
+        switches: &["workload.cleaning"],
+        wants: "workload.cleaning = \"threaded\" or \"in-place\"; cleaning ends with a checkpoint",
+        counts: |e| {
+            file_system(e, |config| matches!(config.cleaning, Cleaning::Threaded | Cleaning::InPlace))
+        },
     },
     Rule {
         keys: &["workload.flush_every"],

@@ -8,7 +8,7 @@ use strobe_types::{defaults, named};
 use toml::{Table, Value};
 
 use super::time::{TIME_TEXT, Time};
-use super::{Amount, Experiment, WorkloadConfig};
+use super::{Amount, Experiment, SyntheticWorkload, WorkloadConfig};
 
 named! {
     /// What is to be steady before the measurement begins.
@@ -154,11 +154,13 @@ impl RunConfig {
 pub(super) fn check_times(experiment: &Experiment) -> Result<(), KeyError> {
     let run = &experiment.run;
     let is_trace = matches!(experiment.workload, WorkloadConfig::Trace(_));
+    let is_lfs = matches!(experiment.workload, WorkloadConfig::Lfs(_));
     for (key, amount) in run.amounts() {
         let Some(time) = amount.filter(|amount| amount.ns().is_some()) else { continue };
         let why = match (run.timing, is_trace, key) {
             (false, ..) => "as run.timing = false: nothing has a time",
             (_, true, _) => "as a trace has its own times",
+            (..) if is_lfs => "as a file system is measured by what its files are written",
             (_, _, "run.precondition") => "as it goes as fast as the drive takes it",
             _ => continue,
         };
@@ -197,8 +199,8 @@ pub(super) fn check_times(experiment: &Experiment) -> Result<(), KeyError> {
         }
     }
     let Some(interval) = run.interval else { return Ok(()) };
-    if is_trace {
-        let allowed = "left out with a trace: the series over time is for generators";
+    if is_trace || is_lfs {
+        let allowed = "left out with a trace or a file system: the series over time is for generators";
         return Err(KeyError::value("run.interval", format!("\"{interval}\""), allowed, ""));
     }
     if interval.as_ns() == 0 {
@@ -219,7 +221,8 @@ pub(super) fn check_times(experiment: &Experiment) -> Result<(), KeyError> {
 pub(super) fn check_end(experiment: &Experiment) -> Result<(), KeyError> {
     let Experiment { drive, workload, run, .. } = experiment;
     let generators = workload.generators();
-    if generators.is_empty() || !run.until_worn() || run.measure.is_some() {
+    let is_trace = matches!(workload, WorkloadConfig::Trace(_));
+    if is_trace || !run.until_worn() || run.measure.is_some() {
         return Ok(());
     }
     let (key, given) = match run.until_bad_blocks {
@@ -234,7 +237,8 @@ pub(super) fn check_end(experiment: &Experiment) -> Result<(), KeyError> {
         let cure = "drive.nand.endurance_pe or drive.nand.program_fail_rate above 0";
         return refuse(cure, "Otherwise no block ever goes bad and the run never ends.");
     }
-    if generators.iter().all(|(_, workload)| workload.generator.write_fraction == 0.0) {
+    let reads = |(_, workload): &(_, &SyntheticWorkload)| workload.generator.write_fraction == 0.0;
+    if !generators.is_empty() && generators.iter().all(reads) {
         return refuse("workload.write_fraction above 0", "Reads wear nothing out: the run would never end.");
     }
     Ok(())

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strobe_ssd::KeyError;
 use strobe_ssd::schema::{self, check_name};
+use strobe_workload::lfs::LfsConfig;
 use strobe_workload::trace;
 use toml::{Table, Value};
 
@@ -105,6 +106,8 @@ pub enum WorkloadConfig {
     Synthetic(SyntheticWorkload),
     /// A block trace.
     Trace(TraceConfig),
+    /// A log-structured file system.
+    Lfs(LfsConfig),
     /// Several generators side by side: `[[jobs]]`.
     #[schemars(skip)]
     Jobs(Vec<JobConfig>),
@@ -126,13 +129,16 @@ impl WorkloadConfig {
             return Ok(Self::Trace(config));
         }
         accept_fio_names(&mut table, "workload")?;
+        if table.get("kind").and_then(Value::as_str) == Some("lfs") {
+            return Ok(Self::Lfs(schema::read(table, schema::of::<LfsConfig>(), "workload")?));
+        }
         PaceConfig::check_table(&table, "workload")?;
         static SCHEMA: OnceLock<serde_json::Value> = OnceLock::new();
         let schema = SCHEMA.get_or_init(|| {
             let mut schema = schema::of::<SyntheticWorkload>().clone();
             // An unknown kind should be answered with every kind there is.
             if let Some(kinds) = schema["$defs"]["Kind"]["oneOf"].as_array_mut() {
-                kinds.push(serde_json::json!({ "const": "trace" }));
+                kinds.extend(["trace", "lfs"].map(|kind| serde_json::json!({ "const": kind })));
             }
             schema
         });
@@ -144,7 +150,16 @@ impl WorkloadConfig {
         match self {
             Self::Synthetic(workload) => workload.check("workload"),
             Self::Jobs(jobs) => JobConfig::check_all(jobs),
-            Self::Trace(_) => Ok(()),
+            Self::Trace(_) | Self::Lfs(_) => Ok(()),
+        }
+    }
+
+    /// Whether the drive is written once before it, unless run.prefill says otherwise: a trace and a file system write
+    /// themselves what they need.
+    pub fn wants_prefill(&self) -> bool {
+        match self {
+            Self::Synthetic(_) | Self::Jobs(_) => true,
+            Self::Trace(_) | Self::Lfs(_) => false,
         }
     }
 
@@ -155,7 +170,7 @@ impl WorkloadConfig {
             Self::Jobs(jobs) => {
                 jobs.iter().enumerate().map(|(at, job)| (format!("jobs[{at}]"), &job.workload)).collect()
             }
-            Self::Trace(_) => Vec::new(),
+            Self::Trace(_) | Self::Lfs(_) => Vec::new(),
         }
     }
 }

@@ -4,6 +4,7 @@ mod dies;
 mod ftl;
 mod host;
 mod jobs;
+mod lfs;
 mod nand;
 mod wear;
 
@@ -11,6 +12,8 @@ pub use dies::{DiesResult, HeldBy};
 pub use ftl::{CopyResult, GcResult, MergeResult, NvramResult, SlcResult, TranslationResult};
 pub use host::{HostOp, HostResult};
 pub use jobs::{Clat, Job, JobOp, JobSync};
+pub(crate) use lfs::LfsBytes;
+pub use lfs::LfsResult;
 pub use nand::{ByCause, Causes, NandResult};
 pub use wear::{Smart, WearResult};
 
@@ -83,6 +86,9 @@ pub struct RunResult {
     /// Copy commands within the measured window; not there without any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub copy: Option<CopyResult>,
+    /// The file system within the measured window, of workload "lfs".
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lfs: Option<LfsResult>,
     /// Non-volatile write cache within the measured window; not there if the drive has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nvram: Option<NvramResult>,

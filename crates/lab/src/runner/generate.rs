@@ -1,10 +1,11 @@
 //! Requests that are made up: the prefill, and those of a generator.
 
-use strobe_ssd::DriveConfig;
-use strobe_types::{Lba, Op, Request, SECTOR_BYTES};
+use strobe_ssd::{Command, DriveConfig};
+use strobe_types::{Lba, Op, Range, Request, SECTOR_BYTES};
 use strobe_workload::synthetic::{Synthetic, SyntheticConfig, Workload as _, WorkloadError};
 
 use super::host::{BATCH, BATCH_PAGES, Host, Stop};
+use super::issuer::Issuer;
 
 /// Writes the whole drive once, a flash page of data at a time.
 pub(super) fn prefill(host: &mut Host<'_>) -> Result<(), Stop> {
@@ -34,9 +35,11 @@ pub(super) struct Generator {
     unflushed: u32,
     /// Requests made for [`Generator::next`], and how many of them it has given.
     ready: (Vec<Request>, usize),
+    /// How many are made at a time.
+    ready_most: usize,
 }
 
-strobe_types::state! { Generator { requests, unflushed, ready } made { pages_per_request, flush_every } }
+strobe_types::state! { Generator { requests, unflushed, ready } made { pages_per_request, flush_every, ready_most } }
 
 /// Requests made at a time when they are taken one by one.
 const READY: usize = 256;
@@ -49,8 +52,11 @@ impl Generator {
         drive: &DriveConfig,
         seed: u64,
     ) -> Result<Self, WorkloadError> {
+        let requests = config.build(drive.logical_bytes(), seed)?;
         Ok(Self {
-            requests: config.build(drive.logical_bytes(), seed)?,
+            // A trim of several ranges asks for the others when it is the last request made.
+            ready_most: if requests.trim_ranges() > 1 { 1 } else { READY },
+            requests,
             pages_per_request: config.mean_bytes() / f64::from(drive.ftl.mapping_unit_bytes),
             flush_every,
             unflushed: 0,
@@ -58,19 +64,43 @@ impl Generator {
         })
     }
 
-    /// Requests of `pages` host pages in all, or as many as it takes the drive to stop.
-    pub(super) fn issue(&mut self, host: &mut Host<'_>, pages: u64) -> Result<(), Stop> {
-        let mut left = (pages as f64 / self.pages_per_request).ceil() as u64;
-        let most = ((BATCH_PAGES as f64 / self.pages_per_request) as u64).clamp(1, BATCH as u64);
-        let mut batch = Vec::with_capacity(BATCH);
-        while left > 0 {
-            let count = left.min(most);
-            self.requests.fill(&mut batch, count as usize);
-            self.add_flushes(&mut batch);
-            host.issue(&batch, &[])?;
-            left -= count;
+    /// So many requests, some of which are trims of several ranges.
+    fn issue_one_by_one(&mut self, host: &mut Host<'_>, mut left: u64) -> Result<(), Stop> {
+        let (mut batch, mut ranges) = (Vec::with_capacity(BATCH), Vec::new());
+        let (mut pages, mut result) = (0, Ok(()));
+        while (left > 0 || self.next_is_flush()) && result.is_ok() {
+            let request = self.next();
+            left -= u64::from(request.op != Op::Flush);
+            self.ranges(&request, &mut ranges);
+            if ranges.len() > 1 {
+                result = issue_batch(host, &mut batch, &mut pages).and_then(|()| {
+                    let pages = ranges.iter().map(|range| host.pages_in(range.sectors)).sum();
+                    host.send(&Command::Deallocate(&ranges), None, pages)
+                });
+                continue;
+            }
+            pages += host.pages_of(&request);
+            batch.push(request);
+            if batch.len() >= BATCH || pages >= BATCH_PAGES {
+                result = issue_batch(host, &mut batch, &mut pages);
+            }
         }
-        Ok(())
+        result.and_then(|()| issue_batch(host, &mut batch, &mut pages))
+    }
+
+    /// Whether some requests are trims of several ranges.
+    #[inline]
+    pub(super) fn has_ranges(&self) -> bool {
+        self.ready_most == 1
+    }
+
+    /// The ranges of `request`, which [`Generator::next`] has just given.
+    pub(super) fn ranges(&mut self, request: &Request, ranges: &mut Vec<Range>) {
+        ranges.clear();
+        ranges.push(Range::new(request.lba, request.sectors));
+        if request.op == Op::Trim {
+            self.requests.further_trims(ranges);
+        }
     }
 
     /// The next request, alone.
@@ -94,7 +124,7 @@ impl Generator {
     fn make_ready(&mut self) {
         if self.ready.1 == self.ready.0.len() {
             let mut batch = std::mem::take(&mut self.ready.0);
-            self.requests.fill(&mut batch, READY);
+            self.requests.fill(&mut batch, self.ready_most);
             self.add_flushes(&mut batch);
             self.ready = (batch, 0);
         }
@@ -114,4 +144,30 @@ impl Generator {
             }
         }
     }
+}
+
+impl Issuer for Generator {
+    fn issue(&mut self, host: &mut Host<'_>, pages: u64) -> Result<(), Stop> {
+        let mut left = (pages as f64 / self.pages_per_request).ceil() as u64;
+        if self.has_ranges() {
+            return self.issue_one_by_one(host, left);
+        }
+        let most = ((BATCH_PAGES as f64 / self.pages_per_request) as u64).clamp(1, BATCH as u64);
+        let mut batch = Vec::with_capacity(BATCH);
+        while left > 0 {
+            let count = left.min(most);
+            self.requests.fill(&mut batch, count as usize);
+            self.add_flushes(&mut batch);
+            host.issue(&batch, &[])?;
+            left -= count;
+        }
+        Ok(())
+    }
+}
+
+fn issue_batch(host: &mut Host<'_>, batch: &mut Vec<Request>, pages: &mut u64) -> Result<(), Stop> {
+    let result = if batch.is_empty() { Ok(()) } else { host.issue(batch, &[]) };
+    batch.clear();
+    *pages = 0;
+    result
 }

@@ -1,8 +1,10 @@
 //! Runs an experiment: prefill, warm-up, measurement.
 
 mod assemble;
+mod file_system;
 mod generate;
 mod host;
+mod issuer;
 mod jobs;
 mod outcome;
 mod phases;
@@ -15,11 +17,12 @@ use std::path::Path;
 use strobe_ssd::{Simulated, build, build_on_image, image_memory_bytes, memory_bytes};
 
 use crate::RunError;
-use crate::experiment::{Experiment, SyntheticWorkload};
+use crate::experiment::{Experiment, SyntheticWorkload, WorkloadConfig};
 use crate::machine::available_bytes;
 use crate::result::{ImageResult, RunResult};
 use phases::{Runner, Source};
 
+pub use file_system::drive_command;
 pub use state::{SaveAt, SaveState, States, warm_key};
 
 /// What the run is doing, for whoever watches.
@@ -130,6 +133,9 @@ fn fit_memory(experiment: &Experiment, mut needed: u64) -> Result<(), RunError> 
             // Trims follow which slots are in use.
             needed += 8 * experiment.drive.logical_bytes() / u64::from(generator.block_bytes.max(512));
         }
+    }
+    if let WorkloadConfig::Lfs(config) = &experiment.workload {
+        needed += config.memory_bytes(experiment.drive.logical_bytes());
     }
     match available_bytes().filter(|&available| needed > available) {
         Some(available) => Err(RunError::Memory { needed, available }),

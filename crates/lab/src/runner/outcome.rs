@@ -12,8 +12,8 @@ use crate::machine::Stopwatch;
 use crate::numbers::{count, ratio};
 use crate::record::Record;
 use crate::result::{
-    CopyResult, DiesResult, GcResult, HostResult, Job, MergeResult, NandResult, NvramResult, RunResult,
-    SCHEMA_VERSION, SimResult, SlcResult, Smart, TimeResult, TranslationResult, WearResult,
+    CopyResult, DiesResult, GcResult, HostResult, Job, LfsResult, MergeResult, NandResult, NvramResult,
+    RunResult, SCHEMA_VERSION, SimResult, SlcResult, Smart, TimeResult, TranslationResult, WearResult,
 };
 use crate::series::SteadyState;
 use crate::steady::SteadyRounds;
@@ -30,7 +30,7 @@ impl Runner<'_> {
     ) -> RunResult {
         let _ = self.host.sample();
         let xray = self.host.finish_xray();
-        let Self { experiment, host, trace, jobs, steady, image, from_state, .. } = self;
+        let Self { experiment, host, trace, file_system, jobs, steady, image, from_state, .. } = self;
         let drive = &host.drive;
         let window_end = host.window_end.clone();
         let (end, finished) =
@@ -116,6 +116,8 @@ impl Runner<'_> {
             waf_bytes: ratio(programs * u64::from(geometry.page_bytes()), window.host.bytes(Op::Write)),
             gc: GcResult::of(&window),
             copy: CopyResult::of(&window),
+            lfs: file_system
+                .map(|done| LfsResult::of(done, programs * u64::from(geometry.page_bytes()), virtual_ns)),
             nvram: window.nvram.map(NvramResult::from),
             merges: window.merges.map(MergeResult::from),
             translation: window.translation.map(TranslationResult::from),
@@ -152,7 +154,7 @@ fn of_jobs(records: &[Record], virtual_ns: u64) -> (Vec<Job>, Option<Job>) {
 /// The rate at which requests of a trace at the drive's own pace are to come, if there is one.
 fn rate_of(workload: &WorkloadConfig) -> Option<u32> {
     let rate = match workload {
-        WorkloadConfig::Synthetic(_) | WorkloadConfig::Jobs(_) => 0,
+        WorkloadConfig::Synthetic(_) | WorkloadConfig::Jobs(_) | WorkloadConfig::Lfs(_) => 0,
         WorkloadConfig::Trace(trace) if trace.pacing == PacingName::Closed => trace.host.rate_iops,
         WorkloadConfig::Trace(_) => 0,
     };
@@ -164,5 +166,6 @@ fn workload_name(workload: &WorkloadConfig) -> &str {
         WorkloadConfig::Synthetic(workload) => workload.generator.kind.name(),
         WorkloadConfig::Trace(trace) => &trace.path,
         WorkloadConfig::Jobs(_) => "jobs",
+        WorkloadConfig::Lfs(_) => "lfs",
     }
 }

@@ -3,27 +3,29 @@
 use std::path::Path;
 
 use strobe_ssd::{CommandError, Pacing, Simulated, StateFile};
-use strobe_types::SimTime;
+use strobe_types::{SimTime, State};
 use strobe_workload::synthetic::SyntheticConfig;
 
 use super::Observer;
+use super::file_system::FileSystem;
 use super::generate::{Generator, prefill};
 use super::host::{Host, Stop, closed};
+use super::issuer::Issuer;
 use super::jobs::{Jobs, Limit};
 use super::replay::{Replayed, open_trace, replay};
-use super::state::{self, Point, Requests, RequestsMut, States};
+use super::state::{self, Point, States};
 use crate::RunError;
-use crate::experiment::{Amount, Experiment, TraceConfig, WorkloadConfig};
+use crate::experiment::{Amount, Experiment, HostConfig, TraceConfig, WorkloadConfig};
 use crate::lifetime::EndedBy;
 use crate::machine::Stopwatch;
-use crate::result::{FromState, ImageResult, RunResult};
+use crate::result::{FromState, ImageResult, LfsBytes, RunResult};
 use crate::steady::{RoundStart, SteadyRounds};
 use crate::verdict::cause_of_death;
 
 /// Where the measured requests come from, made before anything runs: what is wrong with it should
 /// not come to light after an hour of warm-up.
 pub(super) enum Source<'a> {
-    Synthetic(Box<Generator>, Pacing),
+    Closed(Box<dyn Issuer>, Pacing),
     Jobs(Box<Jobs>),
     Trace(&'a TraceConfig),
 }
@@ -41,7 +43,13 @@ impl<'a> Source<'a> {
                 let flush_every = workload.host.flush_every;
                 let generator =
                     Generator::new(&workload.generator, flush_every, &experiment.drive, experiment.seed)?;
-                Ok(Source::Synthetic(Box::new(generator), closed(workload.host)))
+                Ok(Source::Closed(Box::new(generator), closed(workload.host)))
+            }
+            WorkloadConfig::Lfs(config) => {
+                let drive_bytes = experiment.drive.logical_bytes();
+                let file_system = FileSystem::new(config, drive_bytes, experiment.seed)?;
+                let host = HostConfig { queue_depth: config.queue_depth, ..HostConfig::default() };
+                Ok(Source::Closed(Box::new(file_system), closed(host)))
             }
             WorkloadConfig::Trace(config) => {
                 // A pipe can be opened only once.
@@ -64,6 +72,8 @@ pub(super) struct Runner<'a> {
     pub(super) host: Host<'a>,
     /// What the trace had, for trace workloads.
     pub(super) trace: Option<Replayed>,
+    /// What the file system did within the measured window, when there is one.
+    pub(super) file_system: Option<LfsBytes>,
     /// The jobs, when there are any.
     pub(super) jobs: Option<Box<Jobs>>,
     /// The rounds until something was steady.
@@ -89,6 +99,7 @@ impl<'a> Runner<'a> {
             experiment,
             host,
             trace: None,
+            file_system: None,
             jobs: None,
             steady,
             image: None,
@@ -104,14 +115,14 @@ impl<'a> Runner<'a> {
         let point = state::point_for(&file, self.experiment)?;
         self.drive_seed = file.header().seed;
         self.from_state = (point == Point::End).then(|| state::origin(file.header()));
-        let requests = match source {
-            _ if point != Point::WarmUp => RequestsMut::None,
-            Source::Synthetic(generator, _) => RequestsMut::Generator(generator),
+        let requests: Option<&mut dyn State> = match source {
+            _ if point != Point::WarmUp => None,
+            Source::Closed(issuer, _) => Some(&mut **issuer),
             Source::Jobs(jobs) => {
                 jobs.start(&self.host, SimTime::ZERO, None);
-                RequestsMut::Jobs(jobs)
+                Some(&mut **jobs)
             }
-            Source::Trace(_) => RequestsMut::None,
+            Source::Trace(_) => None,
         };
         state::load(file, point, &mut self.host, self.steady.as_mut(), requests)?;
         self.loaded = Some(point);
@@ -128,7 +139,7 @@ impl<'a> Runner<'a> {
     }
 
     /// Saves the state at `point`, if that is to be done.
-    fn save(&mut self, point: Point, requests: Requests<'_>) -> Result<(), Stop> {
+    fn save(&mut self, point: Point, requests: Option<&dyn State>) -> Result<(), Stop> {
         let run = (self.experiment, self.drive_seed);
         state::save(&mut self.states, point, &self.host, run, self.steady.as_ref(), requests)
     }
@@ -143,7 +154,7 @@ impl<'a> Runner<'a> {
             let _ = self.host.settle();
         }
         if end.is_ok()
-            && let Err(stop) = self.save(Point::End, Requests::None)
+            && let Err(stop) = self.save(Point::End, None)
         {
             end = Err(stop);
         }
@@ -183,11 +194,11 @@ impl<'a> Runner<'a> {
         if !self.is_past(Point::Precondition) {
             self.precondition(&source)?;
             if Point::before_measuring(self.experiment) == Point::Precondition {
-                self.save(Point::Precondition, Requests::None)?;
+                self.save(Point::Precondition, None)?;
             }
         }
         match source {
-            Source::Synthetic(generator, pacing) => self.generate(*generator, pacing),
+            Source::Closed(mut issuer, pacing) => self.issue(&mut *issuer, pacing),
             Source::Jobs(jobs) => self.run_jobs(jobs),
             Source::Trace(trace) => self.replay(trace),
         }
@@ -199,7 +210,7 @@ impl<'a> Runner<'a> {
         let capacity = host.drive.logical_units();
         let is_trace = matches!(source, Source::Trace(_));
         let is_used = self.loaded.is_some() || self.image.is_some_and(|image| image.recovery.is_some());
-        if run.prefill.unwrap_or(!is_trace && !is_used) {
+        if run.prefill.unwrap_or(self.experiment.workload.wants_prefill() && !is_used) {
             host.begin("prefill", Some(u64::from(capacity)));
             prefill(host)?;
         }
@@ -225,41 +236,45 @@ impl<'a> Runner<'a> {
         Generator::new(&config, 0, drive, seed)?.issue(&mut self.host, pages)
     }
 
-    /// One generator in a closed loop: in batches.
-    fn generate(&mut self, mut generator: Generator, pacing: Pacing) -> Result<EndedBy, Stop> {
+    /// One generator in a closed loop: in batches. Or a file system.
+    fn issue(&mut self, issuer: &mut dyn Issuer, pacing: Pacing) -> Result<EndedBy, Stop> {
         let capacity = self.host.drive.logical_units();
         if !self.is_past(Point::WarmUp) {
-            self.warm_up(&mut generator, pacing)?;
+            self.warm_up(issuer, pacing)?;
         }
         let (run, host) = (&self.experiment.run, &mut self.host);
         let default = (!run.until_worn()).then_some(Amount::Capacities(1.0));
         let measure = run.measure.or(default).and_then(|amount| amount.pages(capacity));
         host.begin_measuring(measure)?;
         host.set_pacing(pacing)?;
-        generator.issue(host, measure.unwrap_or(u64::MAX))?;
-        host.end_window()?;
+        issuer.begin_measuring();
+        let issued = issuer.issue(host, measure.unwrap_or(u64::MAX));
+        self.file_system = issuer.file_system();
+        issued?;
+        self.host.end_window()?;
         Ok(EndedBy::Measure)
     }
 
     /// Runs a generator until the drive is warm.
-    fn warm_up(&mut self, generator: &mut Generator, pacing: Pacing) -> Result<(), Stop> {
+    fn warm_up(&mut self, issuer: &mut dyn Issuer, pacing: Pacing) -> Result<(), Stop> {
+        issuer.prepare(&mut self.host)?;
         let (run, host) = (&self.experiment.run, &mut self.host);
         let capacity = host.drive.logical_units();
         let warmup = run.warmup.pages(capacity).unwrap_or(0);
         host.begin("warm-up", Some(warmup));
         host.set_pacing(pacing)?;
-        generator.issue(host, warmup)?;
+        issuer.issue(host, warmup)?;
         if let Some(steady) = &mut self.steady {
             let round = steady.interval.pages(capacity).unwrap_or(0).max(1);
             while !steady.reached && steady.rounds < run.steady_rounds {
                 host.begin("settling", Some(round));
                 let start = RoundStart::of(&*host.drive, host.finished());
-                generator.issue(host, round)?;
+                issuer.issue(host, round)?;
                 steady.add(&start, &*host.drive, host.finished());
             }
         }
         match Point::before_measuring(self.experiment) {
-            Point::WarmUp => self.save(Point::WarmUp, Requests::Generator(generator)),
+            Point::WarmUp => self.save(Point::WarmUp, Some(issuer)),
             _ => Ok(()),
         }
     }
@@ -309,7 +324,7 @@ impl<'a> Runner<'a> {
             }
         }
         match Point::before_measuring(self.experiment) {
-            Point::WarmUp => self.save(Point::WarmUp, Requests::Jobs(jobs)),
+            Point::WarmUp => self.save(Point::WarmUp, Some(jobs)),
             _ => Ok(()),
         }
     }

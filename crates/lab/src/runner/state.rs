@@ -10,9 +10,7 @@ use serde_json::{Value, json};
 use strobe_ssd::{StateFile, StateFileError, StateHeader, differences, write_state};
 use strobe_types::{SimTime, State, StateReader, Stored, load_part, named, save_part};
 
-use super::generate::Generator;
 use super::host::{Host, Stop};
-use super::jobs::Jobs;
 use crate::RunError;
 use crate::experiment::{Experiment, WorkloadConfig};
 use crate::result::FromState;
@@ -78,7 +76,7 @@ impl Point {
 fn made_by(experiment: &Experiment, point: Point) -> Value {
     let all = serde_json::to_value(experiment).expect("an experiment is plain data");
     let is_trace = matches!(experiment.workload, WorkloadConfig::Trace(_));
-    let prefill = experiment.run.prefill.unwrap_or(!is_trace);
+    let prefill = experiment.run.prefill.unwrap_or(experiment.workload.wants_prefill());
     let mut run = json!({ "prefill": prefill, "precondition": all["run"]["precondition"] });
     if point == Point::WarmUp || !experiment.run.warmup.is_zero() && is_trace {
         run["warmup"] = all["run"]["warmup"].clone();
@@ -159,21 +157,14 @@ pub(super) fn origin(header: &StateHeader) -> FromState {
     FromState { config_hash, seed: header.seed }
 }
 
-/// What makes the requests.
-pub(super) enum Requests<'a> {
-    None,
-    Generator(&'a Generator),
-    Jobs(&'a Jobs),
-}
-
-/// Saves the state at `point`, if that is to be done then.
+/// Saves the state at `point`, if that is to be done then, with that of what makes the `requests`.
 pub(super) fn save(
     states: &mut States<'_>,
     point: Point,
     host: &Host<'_>,
     (experiment, seed): (&Experiment, u64),
     steady: Option<&SteadyRounds>,
-    requests: Requests<'_>,
+    requests: Option<&dyn State>,
 ) -> Result<(), Stop> {
     let at = if point == Point::End { SaveAt::End } else { SaveAt::WarmUp };
     let Some(save) = states.save.as_deref_mut().filter(|save| save.at == at) else { return Ok(()) };
@@ -191,10 +182,8 @@ pub(super) fn save(
             host.completed.store(out);
             save_part(steady, out);
         }
-        match requests {
-            Requests::None => {}
-            Requests::Generator(generator) => generator.save_state(out),
-            Requests::Jobs(jobs) => jobs.save_state(out),
+        if let Some(requests) = requests {
+            requests.save_state(out);
         }
     });
     written.map_err(RunError::Save)?;
@@ -202,20 +191,13 @@ pub(super) fn save(
     Ok(())
 }
 
-/// What makes the requests, to be brought to where it was.
-pub(super) enum RequestsMut<'a> {
-    None,
-    Generator(&'a mut Generator),
-    Jobs(&'a mut Jobs),
-}
-
-/// Takes the drive of `host`, and what goes on, to where `file` has them.
+/// Takes the drive of `host`, and what makes the `requests`, to where `file` has them.
 pub(super) fn load(
     file: StateFile,
     point: Point,
     host: &mut Host<'_>,
     steady: Option<&mut SteadyRounds>,
-    mut requests: RequestsMut<'_>,
+    mut requests: Option<&mut dyn State>,
 ) -> Result<(), StateFileError> {
     let mut steady = steady;
     let Host { drive, queue, series, completed, .. } = host;
@@ -230,9 +212,8 @@ pub(super) fn load(
         *completed = Stored::restored(from)?;
         load_part(steady.as_deref_mut(), from)?;
         match &mut requests {
-            RequestsMut::None => Ok(()),
-            RequestsMut::Generator(generator) => generator.load_state(from),
-            RequestsMut::Jobs(jobs) => jobs.load_state(from),
+            None => Ok(()),
+            Some(requests) => requests.load_state(from),
         }
     })?;
     if point == Point::End {

@@ -2,7 +2,8 @@
 
 use strobe_nand::Cause;
 
-use super::lfs::Told;
+use strobe_workload::lfs::Trims;
+
 use super::measure::{Measured, Window};
 use super::runs::Runs;
 use super::{
@@ -152,7 +153,7 @@ fn spare(runs: &Runs<'_>) -> Figure {
 /// What it is worth that the drive hears of every dead block.
 fn told(runs: &Runs<'_>) -> Figure {
     const QUANTITIES: [Quantity; 2] = [PROGRAMS, SPEED];
-    let habits = [("every dead block", Told::EveryBlock), ("cleaned segments only", Told::CleanedSegments)];
+    let habits = [("every dead block", Trims::EveryBlock), ("cleaned segments only", Trims::CleanedSegments)];
     let mut rows = Vec::new();
     for (name, told) in habits {
         for (quantity, unit, of) in QUANTITIES {

@@ -1,13 +1,14 @@
 //! What is done to each file system, and what it costs.
 
 use strobe_lab::RunError;
+use strobe_lab::runner::drive_command;
 use strobe_nand::{Cause, NandOp};
-use strobe_ssd::{DriveConfig, DriveStats, Simulated, build};
+use strobe_ssd::{CommandError, DriveConfig, DriveStats, HostQueue, Pacing, Simulated, build};
 use strobe_types::SimTime;
+use strobe_workload::lfs::{Lfs, LfsCommand, LfsConfig, LfsCounts, LfsDisk};
 
 use serde::{Deserialize, Serialize};
 
-use super::lfs::{Counts, Layout, Lfs, UPDATE_BLOCKS};
 use super::{COMMAND_US, Options, PaperError, Phase, Scale, Setup};
 use crate::Watch;
 
@@ -31,6 +32,7 @@ const UNITS_PER_PAGE: u32 = 2;
 /// Of 4 KiB: 2 MiB, as in F2FS.
 const SEGMENT_BLOCKS: u32 = 512;
 const MIB_BLOCKS: u32 = 256;
+const BLOCK_BYTES: u32 = 4096;
 /// A few tables and the two blocks of a checkpoint itself.
 const CHECKPOINT_BLOCKS: u32 = 8;
 
@@ -63,19 +65,21 @@ impl Size {
         if self.blocks == BLOCKS { blocks } else { blocks / self.share }
     }
 
-    fn layout(self, setup: &Setup) -> Layout {
+    /// What a user would write under `[workload]`, apart from the utilization.
+    fn file_system(self, setup: &Setup) -> LfsConfig {
+        let batch = self.of_batch(setup.batch_mib * MIB_BLOCKS);
         let segment_blocks = SEGMENT_BLOCKS / self.share;
-        Layout {
-            segments: self.logical_blocks() / segment_blocks,
-            segment_blocks,
-            checkpoint_blocks: CHECKPOINT_BLOCKS,
-            batch: self.of_batch(setup.batch_mib * MIB_BLOCKS).div_ceil(segment_blocks),
+        // As much as cleaning gains between two of its checkpoints.
+        let checkpoint_every = ((1.0 - setup.victims) * f64::from(batch)) as u64;
+        LfsConfig {
             cleaning: setup.mode.cleaning,
-            told: setup.told,
-            // As much as cleaning gains between two of its checkpoints.
-            checkpoint_every: ((1.0 - setup.victims) * f64::from(self.of_batch(setup.batch_mib * MIB_BLOCKS)))
-                as u32,
+            segment_bytes: segment_blocks * BLOCK_BYTES,
+            cleaned_segments: batch.div_ceil(segment_blocks),
+            checkpoint_bytes: CHECKPOINT_BLOCKS * BLOCK_BYTES,
+            checkpoint_every: checkpoint_every * u64::from(BLOCK_BYTES),
+            trims: setup.told,
             sync: setup.sync,
+            ..LfsConfig::default()
         }
     }
 
@@ -190,51 +194,81 @@ pub(super) fn measure(point: &Point, options: &Options, watch: &dyn Watch) -> Re
     let size = Size::of(options.scale);
     let drive = build(&point.drive, true, options.seed).map_err(|error| failed(error.into()))?;
     let command = |error| failed(RunError::Command(error));
-    let layout = size.layout(setup);
+    let config = size.file_system(setup);
+    let layout = config.layout(point.drive.logical_bytes()).map_err(|error| failed(error.into()))?;
     let file_blocks = file_blocks(setup, layout.log_blocks());
-    let mut lfs = Lfs::new(drive, layout, file_blocks, options.seed).map_err(command)?;
-    lfs.age().map_err(command)?;
-    let update = |lfs: &mut Lfs<Box<dyn Simulated>>, blocks: u32| {
-        for done in 0..blocks / UPDATE_BLOCKS {
+    let mut lfs = Lfs::new(layout, file_blocks, options.seed);
+    let mut disk = Disk::new(drive, config.queue_depth);
+    lfs.create(&mut disk).and_then(|()| lfs.age(&mut disk)).map_err(command)?;
+    let update = |lfs: &mut Lfs, disk: &mut Disk, blocks: u32| {
+        for done in 0..blocks / layout.update_blocks {
             if done % 1024 == 0 && watch.stopped() {
                 return Err(PaperError::Interrupted);
             }
-            lfs.update_at_random().map_err(command)?;
+            lfs.update_at_random(disk).map_err(command)?;
         }
-        lfs.checkpoint(&[]).map_err(command)
+        lfs.checkpoint(disk).map_err(command)
     };
     let (blocks, windows) = match setup.phase {
         Phase::Aged => (size.window_blocks(), setup.windows()),
         Phase::Sustained => {
-            update(&mut lfs, file_blocks)?;
+            update(&mut lfs, &mut disk, file_blocks)?;
             (file_blocks, 1)
         }
     };
     let mut measured = Vec::new();
     for _ in 0..windows {
-        let before = Snapshot::of(&lfs);
-        update(&mut lfs, blocks)?;
-        measured.push(before.until(&Snapshot::of(&lfs)));
+        let before = Snapshot::of(&lfs, &disk);
+        update(&mut lfs, &mut disk, blocks)?;
+        measured.push(before.until(&Snapshot::of(&lfs, &disk)));
     }
     let fill = f64::from(file_blocks) / f64::from(layout.segments * layout.segment_blocks);
     Ok(Measured { fill, windows: measured })
+}
+
+/// A drive and its queue, as the file system sees them.
+struct Disk {
+    drive: Box<dyn Simulated>,
+    queue: HostQueue,
+    pacing: Pacing,
+}
+
+impl Disk {
+    fn new(drive: Box<dyn Simulated>, depth: u32) -> Self {
+        let pacing = Pacing::Closed { depth, interval_ns: 0 };
+        Self { drive, queue: HostQueue::new(pacing, SimTime::ZERO), pacing }
+    }
+}
+
+impl LfsDisk for Disk {
+    type Error = CommandError;
+
+    fn send(&mut self, command: LfsCommand<'_>) -> Result<(), CommandError> {
+        self.queue.send(&mut *self.drive, None, &drive_command(&command))
+    }
+
+    fn wait(&mut self) -> Result<(), CommandError> {
+        self.queue.finish(&mut *self.drive)?;
+        self.queue = HostQueue::new(self.pacing, self.queue.finished());
+        Ok(())
+    }
 }
 
 /// Where a run stands.
 struct Snapshot {
     stats: DriveStats,
     now: SimTime,
-    counts: Counts,
+    counts: LfsCounts,
 }
 
 impl Snapshot {
-    fn of(lfs: &Lfs<Box<dyn Simulated>>) -> Self {
-        Self { stats: lfs.disk().stats(), now: lfs.now(), counts: lfs.counts }
+    fn of(lfs: &Lfs, disk: &Disk) -> Self {
+        Self { stats: disk.drive.stats(), now: disk.queue.finished(), counts: lfs.counts() }
     }
 
     fn until(self, later: &Self) -> Window {
         let stats = later.stats.since(&self.stats);
-        let Counts { written, cleaned, moved } = later.counts.since(&self.counts);
+        let LfsCounts { written, cleaned, moved, .. } = later.counts.since(&self.counts);
         Window {
             ns: later.now.since(self.now),
             written,
@@ -249,33 +283,43 @@ impl Snapshot {
 
 #[cfg(test)]
 mod tests {
-    use strobe_ssd::{Command, CommandError, Hint, HostQueue};
+    use std::convert::Infallible;
+
+    use strobe_workload::lfs::{Cleaning, LfsLayout, Trims};
 
     use super::*;
-    use crate::logical_copy::lfs::{Cleaning, Disk, Told};
     use crate::logical_copy::{READ_WRITE, VICTIMS};
 
     /// Counts the sectors written.
     struct Counter(u64);
 
-    impl Disk for Counter {
-        fn send(&mut self, queue: &mut HostQueue, command: &Command<'_>) -> Result<(), CommandError> {
-            if let Command::Write { range, hint: Hint::None, .. } = command {
+    impl LfsDisk for Counter {
+        type Error = Infallible;
+
+        fn send(&mut self, command: LfsCommand<'_>) -> Result<(), Infallible> {
+            if let LfsCommand::Write(range) = command {
                 self.0 += u64::from(range.sectors);
             }
-            let now = queue.issue(None);
-            queue.complete(now);
+            Ok(())
+        }
+
+        fn wait(&mut self) -> Result<(), Infallible> {
             Ok(())
         }
     }
 
-    const LAYOUT: Layout = Layout {
+    const LAYOUT: LfsLayout = LfsLayout {
+        block_sectors: 8,
+        update_blocks: 4,
+        request_blocks: 32,
+        copy_ranges: 128,
+        trim_ranges: 64,
         segments: 300,
         segment_blocks: 64,
         checkpoint_blocks: 1,
-        batch: 2,
-        cleaning: Cleaning::ReadWrite,
-        told: Told::EveryBlock,
+        cleaned_segments: 2,
+        cleaning: Cleaning::Move,
+        trims: Trims::EveryBlock,
         checkpoint_every: 64,
         sync: false,
     };
@@ -284,24 +328,24 @@ mod tests {
     fn victims_are_as_live_as_asked_for_and_cost_what_theory_says() {
         for (phase, victims) in VICTIMS.into_iter().flat_map(|u| [(Phase::Aged, u), (Phase::Sustained, u)]) {
             let file_blocks = file_blocks(&Setup::new(phase, victims, READ_WRITE), LAYOUT.log_blocks());
-            let mut lfs = Lfs::new(Counter(0), LAYOUT, file_blocks, 1).expect("nothing fails");
-            lfs.age().expect("nothing fails");
-            let updates = |share: u32| file_blocks / UPDATE_BLOCKS * share / 100;
+            let (mut lfs, mut disk) = (Lfs::new(LAYOUT, file_blocks, 1), Counter(0));
+            let Ok(()) = lfs.create(&mut disk);
+            let Ok(()) = lfs.age(&mut disk);
+            let updates = |share: u32| file_blocks / LAYOUT.update_blocks * share / 100;
             let (before, after) = match phase {
                 Phase::Aged => (0, updates(3)),
                 Phase::Sustained => (updates(100), updates(100)),
             };
-            (0..before).for_each(|_| lfs.update_at_random().expect("nothing fails"));
-            let (start, start_sectors) = (lfs.counts, lfs.disk().0);
-            (0..after).for_each(|_| lfs.update_at_random().expect("nothing fails"));
-            let cleaned = (lfs.counts.cleaned - start.cleaned) as f64;
-            let live = (lfs.counts.moved - start.moved) as f64 / cleaned;
+            (0..before).for_each(|_| lfs.update_at_random(&mut disk).expect("nothing fails"));
+            let (start, start_sectors) = (lfs.counts(), disk.0);
+            (0..after).for_each(|_| lfs.update_at_random(&mut disk).expect("nothing fails"));
+            let done = lfs.counts().since(&start);
+            let live = done.moved as f64 / done.cleaned as f64;
             // A short window ends long after the last cleaning or just behind it, and its updates make
             // victims emptier than they were when it began.
             let (of_live, of_written) = if phase == Phase::Aged { (0.03, 0.1) } else { (0.01, 0.02) };
             assert!((live - victims).abs() < of_live, "{phase:?}, {victims}: {live}");
-            let written =
-                (lfs.disk().0 - start_sectors) as f64 / 8.0 / (lfs.counts.written - start.written) as f64;
+            let written = (disk.0 - start_sectors) as f64 / 8.0 / done.written as f64;
             let expected = 1.0 / (1.0 - live);
             assert!(
                 (written / expected - 1.0).abs() < of_written,

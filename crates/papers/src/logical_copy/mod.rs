@@ -7,18 +7,17 @@ mod figures;
 mod kernel;
 #[cfg(target_os = "linux")]
 mod kernel_figures;
-mod lfs;
 mod measure;
 mod recovery;
 mod runs;
 
 use strobe_ssd::CopyMode;
+use strobe_workload::lfs::{Cleaning, Trims};
 
 use serde::Serialize;
 
 use super::pool::Bench;
 use super::{Made, Options, Paper, PaperError, Scale};
-use lfs::{Cleaning, Told};
 use measure::Point;
 use runs::Runs;
 
@@ -44,7 +43,7 @@ struct Mode {
 }
 
 const READ_WRITE: Mode =
-    Mode { name: "read and write", cleaning: Cleaning::ReadWrite, copy_mode: CopyMode::Physical };
+    Mode { name: "read and write", cleaning: Cleaning::Move, copy_mode: CopyMode::Physical };
 const PHYSICAL: Mode =
     Mode { name: "physical copy", cleaning: Cleaning::Copy, copy_mode: CopyMode::Physical };
 const LOGICAL: Mode = Mode { name: "logical copy", cleaning: Cleaning::Copy, copy_mode: CopyMode::Logical };
@@ -108,7 +107,7 @@ struct Setup {
     batch_mib: u32,
     /// Entries of the virtual map.
     entries: u32,
-    told: Told,
+    told: Trims,
     /// Whether every update is flushed.
     sync: bool,
     /// Time that the drive takes up a command in, in µs.
@@ -129,7 +128,7 @@ const WINDOWS: u32 = 80;
 impl Setup {
     fn new(phase: Phase, victims: f64, mode: Mode) -> Self {
         let (batch_mib, entries) = (BATCH_MIB, ENTRIES);
-        let (told, sync, command_us) = (Told::EveryBlock, false, COMMAND_US);
+        let (told, sync, command_us) = (Trims::EveryBlock, false, COMMAND_US);
         Self { phase, victims, mode, spare: PRESET, batch_mib, entries, told, sync, command_us }
     }
 
@@ -150,7 +149,7 @@ fn setups() -> Vec<Setup> {
     }
     for mode in [READ_WRITE, LOGICAL] {
         let judged = Setup::new(Phase::Sustained, JUDGED, mode);
-        setups.extend(SPARES.map(|spare| Setup { spare, told: Told::CleanedSegments, ..judged }));
+        setups.extend(SPARES.map(|spare| Setup { spare, told: Trims::CleanedSegments, ..judged }));
         setups.extend(BATCHES_MIB.map(|batch_mib| Setup { batch_mib, ..judged }));
     }
     let few = Setup { entries: FEW_ENTRIES, ..Setup::new(Phase::Sustained, JUDGED, LOGICAL) };

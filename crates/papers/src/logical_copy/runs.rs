@@ -2,7 +2,8 @@
 
 use strobe_nand::Cause;
 
-use super::lfs::Told;
+use strobe_workload::lfs::Trims;
+
 use super::measure::{Measured, Window};
 use super::{Mode, PRESET, Phase, READ_WRITE, Setup};
 
@@ -64,7 +65,7 @@ impl<'a> Runs<'a> {
     fn both(&self, setup: Setup) -> Option<[&'a Window; 2]> {
         // Read and write leave whole blocks dead: the drive moves nothing, and with more spare space no less.
         // That holds if it hears of all that is dead.
-        let spare = if setup.told == Told::EveryBlock { PRESET } else { setup.spare };
+        let spare = if setup.told == Trims::EveryBlock { PRESET } else { setup.spare };
         Some([self.first(setup)?, self.first(Setup { mode: READ_WRITE, spare, ..setup })?])
     }
 }

@@ -30,6 +30,11 @@ defaults! {
         /// stays in use. Costs 8 bytes of memory per slot.
         #[schemars(range(min = 0.0, max = 1.0))]
         pub trim_fraction: f64 = 0.0;
+        /// Slots in use that a trim takes, chosen at random: so many ranges of one command, or as many as there are. 1 to
+        /// 256, default 1.
+        #[serde(skip_serializing_if = "is_one")]
+        #[schemars(range(min = 1, max = 256))]
+        pub trim_ranges: u32 = 1;
         /// Bytes of every request, also the alignment of its address within the range. A multiple of
         /// 512 from 512 on, default 4096. fio: `bs`.
         #[schemars(range(min = 512), extend("multipleOf" = 512))]
@@ -117,6 +122,8 @@ pub enum WorkloadError {
 
 /// The largest `theta`.
 const THETA_MAX: f64 = 100.0;
+/// The largest `trim_ranges`: what one command can carry.
+const TRIM_RANGES_MAX: u32 = 256;
 /// The default of `hot_share`.
 const HOT_SHARE_DEFAULT: f64 = 0.2;
 
@@ -137,10 +144,13 @@ impl SyntheticConfig {
         self.block_split.iter().map(|share| share.block_bytes).min().unwrap_or(self.block_bytes)
     }
 
-    /// Bytes of a request in the mean.
+    /// Bytes of a request in the mean, all ranges of a trim included.
     pub fn mean_bytes(&self) -> f64 {
         match self.block_split[..] {
-            [] => f64::from(self.block_bytes),
+            [] => {
+                let more = self.trim_fraction * f64::from(self.trim_ranges.saturating_sub(1));
+                f64::from(self.block_bytes) * (1.0 + more)
+            }
             ref split => split.iter().map(|s| f64::from(s.block_bytes) * s.percent / 100.0).sum(),
         }
     }
@@ -286,10 +296,14 @@ impl SyntheticConfig {
     fn mix(&self, slots: u32) -> Result<Mix, WorkloadError> {
         let write = share("write_fraction", self.write_fraction)?;
         let trim = share("trim_fraction", self.trim_fraction)?;
+        let ranges = self.trim_ranges;
+        if !(1..=TRIM_RANGES_MAX).contains(&ranges) {
+            return Err(out_of_range("trim_ranges", ranges, format!("from 1 to {TRIM_RANGES_MAX}")));
+        }
         if trim > 0.0 {
             let bytes = u64::from(slots) * InUse::BYTES_PER_SLOT;
             let in_use = InUse::all(slots).map_err(|_| WorkloadError::Memory { bytes, slots })?;
-            Ok(Mix::Trim { trim, write, in_use })
+            Ok(Mix::Trim { trim, ranges, write, in_use })
         } else if write >= 1.0 {
             Ok(Mix::Only(Op::Write))
         } else if write <= 0.0 {
@@ -298,6 +312,11 @@ impl SyntheticConfig {
             Ok(Mix::Write(write))
         }
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants a reference")]
+fn is_one(number: &u32) -> bool {
+    *number == 1
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants a reference")]

@@ -7,7 +7,7 @@ use super::in_use::InUse;
 use super::kind::Kind;
 use super::sizes::Sizes;
 use super::zipf::Zipf;
-use strobe_types::{Lba, Op, Prng, Request, SECTOR_BYTES};
+use strobe_types::{Lba, Op, Prng, Range, Request, SECTOR_BYTES};
 
 /// A running synthetic workload. Made by [`SyntheticConfig::build`](super::SyntheticConfig::build).
 #[derive(Clone, Debug)]
@@ -61,8 +61,8 @@ pub(super) enum Mix {
     Only(Op),
     /// Write with this probability, else read.
     Write(f64),
-    /// Trim a slot in use with probability `trim`, else write with probability `write` or read.
-    Trim { trim: f64, write: f64, in_use: InUse },
+    /// Trim `ranges` slots in use with probability `trim`, else write with probability `write` or read.
+    Trim { trim: f64, ranges: u32, write: f64, in_use: InUse },
 }
 
 impl Synthetic {
@@ -100,6 +100,26 @@ impl Synthetic {
         match &self.mix {
             Mix::Trim { in_use, .. } => in_use.count(),
             Mix::Only(_) | Mix::Write(_) => self.layout.slots,
+        }
+    }
+
+    /// Ranges that a trim has, if there are so many slots in use; 1 without trims.
+    pub fn trim_ranges(&self) -> u32 {
+        match &self.mix {
+            Mix::Trim { ranges, .. } => *ranges,
+            Mix::Only(_) | Mix::Write(_) => 1,
+        }
+    }
+
+    /// The further ranges of the trim that was made last, for `trim_ranges` above 1: appends them to `ranges`. A request
+    /// holds the first range only, so this is to be called directly behind each trim, which then has to be the last
+    /// request of its batch.
+    pub fn further_trims(&mut self, ranges: &mut Vec<Range>) {
+        let Mix::Trim { ranges: most, in_use, .. } = &mut self.mix else { return };
+        for _ in 1..*most {
+            let Some(slot) = in_use.take(&mut self.operations) else { break };
+            let Request { lba, sectors, .. } = self.layout.request(Op::Trim, slot);
+            ranges.push(Range::new(lba, sectors));
         }
     }
 }
@@ -161,7 +181,7 @@ impl Emit<'_> {
                 let mut op = || if operations.chance(write) { Op::Write } else { Op::Read };
                 self.batch.extend(requests.map(|_| layout.request(op(), slot())));
             }
-            Mix::Trim { trim, write, in_use } => self.batch.extend(requests.map(|_| {
+            Mix::Trim { trim, write, in_use, .. } => self.batch.extend(requests.map(|_| {
                 if operations.chance(*trim)
                     && let Some(trimmed) = in_use.take(&mut operations)
                 {

@@ -29,7 +29,8 @@
 //!
 //! 1. if `trim_fraction` > 0, one `chance(trim_fraction)` from the operation generator; if true
 //!    and some slot is in use, one `below(slots in use)` from the same generator, and the
-//!    request is that trim;
+//!    request is that trim; with `trim_ranges` above 1 one more `below(slots in use)` for each further range, as long as
+//!    some slot is in use;
 //! 2. otherwise, if 0 < `write_fraction` < 1, one `chance(write_fraction)` from the operation
 //!    generator; true writes, false reads (0 always reads, 1 always writes, without a draw);
 //! 3. the slot from the address generator: `uniform` one `below(slots)`; `sequential` nothing;

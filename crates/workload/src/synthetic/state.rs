@@ -28,14 +28,14 @@ impl State for Mix {
     fn save_state(&self, out: &mut StateWriter<'_>) {
         match self {
             Mix::Only(_) | Mix::Write(_) => {}
-            Mix::Trim { trim: _, write: _, in_use } => in_use.save_state(out),
+            Mix::Trim { trim: _, ranges: _, write: _, in_use } => in_use.save_state(out),
         }
     }
 
     fn load_state(&mut self, from: &mut StateReader<'_>) -> Result<(), StateError> {
         match self {
             Mix::Only(_) | Mix::Write(_) => Ok(()),
-            Mix::Trim { trim: _, write: _, in_use } => in_use.load_state(from),
+            Mix::Trim { trim: _, ranges: _, write: _, in_use } => in_use.load_state(from),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! One job: its requests, when it issues them, and what was measured of it.
 
-use strobe_types::{Op, Prng, Request, SimTime, State, StateError, StateReader, StateWriter, Stored};
+use strobe_types::{Op, Prng, Range, Request, SimTime, State, StateError, StateReader, StateWriter, Stored};
 use strobe_workload::arrivals::Arrivals;
 
 use super::NEVER;
@@ -150,6 +150,20 @@ impl Job {
             think.is_due = think.issued >= think.blocks;
         }
         (request, self.arrival)
+    }
+
+    /// The ranges of `request`, a trim that it has just given; `None` if it has but one, or is none.
+    #[inline]
+    pub(super) fn ranges<'a>(
+        &mut self,
+        request: &Request,
+        ranges: &'a mut Vec<Range>,
+    ) -> Option<&'a [Range]> {
+        if !self.requests.has_ranges() {
+            return None;
+        }
+        self.requests.ranges(request, ranges);
+        Some(&ranges[..]).filter(|ranges| ranges.len() > 1)
     }
 
     /// A request of it is complete.

@@ -69,6 +69,8 @@ pub(super) struct Jobs {
     outstanding: u32,
     now: SimTime,
     completions: Vec<Completion>,
+    /// Of the trim issued last.
+    ranges: Vec<Range>,
     pub(super) timeline: Option<Timeline>,
     measuring: bool,
     /// Requests since the last look.
@@ -79,14 +81,14 @@ pub(super) struct Jobs {
     needs_time: bool,
 }
 
-strobe_types::state! { Jobs { slots, free, outstanding, now, unseen, idle_looks } tables { jobs, due } made { completions, timeline, measuring, needs_time } }
+strobe_types::state! { Jobs { slots, free, outstanding, now, unseen, idle_looks } tables { jobs, due } made { completions, ranges, timeline, measuring, needs_time } }
 
 impl Jobs {
-    /// The jobs of `experiment`, made before anything runs; `None` if its workload is a trace.
+    /// The jobs of `experiment`, made before anything runs; `None` if its workload is a trace or a file system.
     pub(super) fn new(experiment: &Experiment) -> Result<Option<Self>, RunError> {
         let mut jobs = Vec::new();
         match &experiment.workload {
-            WorkloadConfig::Trace(_) => return Ok(None),
+            WorkloadConfig::Trace(_) | WorkloadConfig::Lfs(_) => return Ok(None),
             WorkloadConfig::Synthetic(workload) => {
                 let name = workload.generator.kind.name().to_owned();
                 let alone = JobConfig {
@@ -118,6 +120,7 @@ impl Jobs {
             outstanding: 0,
             now: SimTime::ZERO,
             completions: Vec::new(),
+            ranges: Vec::new(),
             timeline: None,
             measuring: false,
             unseen: 0,
@@ -244,16 +247,12 @@ impl Jobs {
         }
         let (request, arrival) = job.take(now);
         let op = request.op;
-        let slot = Slot {
-            issued: now,
-            arrival,
-            sectors: request.sectors,
-            job: number as u16,
-            op,
-            measured: self.measuring,
-        };
+        let one = [Range::new(request.lba, request.sectors)];
+        let several = job.ranges(&request, &mut self.ranges);
+        let sectors = several.unwrap_or(&one).iter().map(|range| range.sectors).sum();
+        let slot = Slot { issued: now, arrival, sectors, job: number as u16, op, measured: self.measuring };
         if self.measuring {
-            job.record.issued(op, u64::from(request.sectors) * SECTOR_BYTES);
+            job.record.issued(op, u64::from(sectors) * SECTOR_BYTES);
         }
         self.due[number] = job.due();
         let tag = match self.free.pop() {
@@ -270,9 +269,10 @@ impl Jobs {
         if let Some(timeline) = &mut self.timeline {
             timeline.outstanding(now, self.outstanding);
         }
-        let range = [Range::new(request.lba, request.sectors)];
-        host.drive.submit(now, u64::from(tag), &Command::of_request(op, &range), None);
-        host.count(1, host.pages_of(&request));
+        let command = several.map_or_else(|| Command::of_request(op, &one), Command::Deallocate);
+        host.drive.submit(now, u64::from(tag), &command, None);
+        let pages = several.unwrap_or(&one).iter().map(|range| host.pages_in(range.sectors)).sum();
+        host.count(1, pages);
         if host.power.is_some() {
             self.after_power_cut(host)?;
         }

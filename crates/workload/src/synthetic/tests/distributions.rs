@@ -275,3 +275,74 @@ fn trims_choose_evenly_among_the_slots_in_use() {
     }
     assert_fits(&counts, |_| 0.01);
 }
+
+/// Requests one by one, the further ranges of each trim with it.
+fn with_ranges(config: &SyntheticConfig, slots: u64, count: usize) -> Vec<(Request, Vec<u64>)> {
+    let mut workload = config.build(drive(slots), 1).expect("valid");
+    let (mut batch, mut ranges) = (Vec::new(), Vec::new());
+    let mut all = Vec::new();
+    for _ in 0..count {
+        workload.fill(&mut batch, 1);
+        ranges.clear();
+        if batch[0].op == Op::Trim {
+            workload.further_trims(&mut ranges);
+        }
+        all.push((batch[0], ranges.iter().map(|range| range.lba.get() / 8).collect()));
+    }
+    all
+}
+
+#[test]
+fn a_trim_takes_as_many_slots_in_use_as_asked_for_or_all() {
+    let config = SyntheticConfig { trim_fraction: 0.2, trim_ranges: 7, ..config(Kind::Uniform) };
+    let mut in_use = [true; 50];
+    let (mut short, mut trims) = (0, 0);
+    for (request, further) in with_ranges(&config, 50, 100_000) {
+        let first = request.lba.get() / 8;
+        if request.op == Op::Write {
+            in_use[first as usize] = true;
+            continue;
+        }
+        for slot in std::iter::once(first).chain(further.iter().copied()) {
+            assert!(std::mem::replace(&mut in_use[slot as usize], false), "{slot} is not in use");
+        }
+        trims += 1;
+        if further.len() < 6 {
+            short += 1;
+            assert!(in_use.iter().all(|used| !used), "nothing more was in use");
+        }
+    }
+    assert!(short > 100 && trims - short > 100, "{short} of {trims}");
+}
+
+/// With k ranges per trim as many slots are given up as with k times as many trims: writes to slots not in use, a share of
+/// (1 - q)(1 - s), make up for q * k.
+#[test]
+fn share_in_use_with_several_ranges_is_that_of_as_many_slots_trimmed() {
+    for (q, ranges) in [(0.05, 4), (0.02, 16), (0.005, 64)] {
+        let config = SyntheticConfig { trim_fraction: q, trim_ranges: ranges, ..config(Kind::Uniform) };
+        let mut workload = config.build(drive(1000), 1).expect("valid");
+        let (mut batch, mut further, mut sum, rounds) = (Vec::new(), Vec::new(), 0.0, 500_000);
+        for round in 0..rounds + 20_000 {
+            workload.fill(&mut batch, 1);
+            further.clear();
+            if batch[0].op == Op::Trim {
+                workload.further_trims(&mut further);
+            }
+            if round >= 20_000 {
+                sum += f64::from(workload.slots_in_use()) / 1000.0 / f64::from(rounds);
+            }
+        }
+        let expected = 1.0 - q * f64::from(ranges) / (1.0 - q);
+        assert!((sum - expected).abs() < 0.01, "q {q}, {ranges} ranges: {sum}, expected {expected}");
+    }
+}
+
+#[test]
+fn one_range_per_trim_draws_what_it_always_drew() {
+    let one = SyntheticConfig { trim_fraction: 0.3, ..config(Kind::Uniform) };
+    let found = with_ranges(&one, 100, 5000);
+    let plain = requests(&one, drive(100), 1, 5000);
+    assert!(found.iter().all(|(_, further)| further.is_empty()));
+    assert_eq!(found.into_iter().map(|(request, _)| request).collect::<Vec<_>>(), plain);
+}

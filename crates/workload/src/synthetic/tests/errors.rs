@@ -131,3 +131,14 @@ fn trims_on_a_drive_too_large_to_follow_are_refused_or_cheap() {
         Err(error) => assert!(matches!(error, WorkloadError::Memory { .. }), "{error}"),
     }
 }
+
+#[test]
+fn ranges_of_trims() {
+    for value in [0, 257] {
+        assert_refused(
+            SyntheticConfig { trim_ranges: value, ..base() },
+            1 << 20,
+            &format!("trim_ranges is {value}, it must be from 1 to 256"),
+        );
+    }
+}

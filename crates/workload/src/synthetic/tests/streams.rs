@@ -164,17 +164,26 @@ fn any_config() -> impl Strategy<Value = SyntheticConfig> {
     let theta = prop_oneof![4 => 0.0..4.0f64, 1 => 0.0..=100.0f64, 1 => any::<f64>()];
     let width = || prop_oneof![2 => Just(None), 3 => (0.0..0.5f64).prop_map(Some), 1 => any::<Option<f64>>()];
     (
-        (kind, share(), share(), block, offset, size, split),
+        (kind, share(), share(), 0u32..300, block, offset, size, split),
         (theta, share(), share(), width(), width(), share(), any::<bool>()),
     )
         .prop_map(|(first, second)| {
-            let (kind, write_fraction, trim_fraction, block_bytes, offset_bytes, size_bytes, block_split) =
-                first;
+            let (
+                kind,
+                write_fraction,
+                trim_fraction,
+                trim_ranges,
+                block_bytes,
+                offset_bytes,
+                size_bytes,
+                block_split,
+            ) = first;
             let (theta, hot_fraction, hot_write_share, sigma, hot_share, uniform_share, scatter) = second;
             SyntheticConfig {
                 kind,
                 write_fraction,
                 trim_fraction,
+                trim_ranges,
                 block_bytes,
                 block_split,
                 offset_bytes,

@@ -1,0 +1,53 @@
+//! What a log-structured file system did.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::numbers::ratio;
+
+/// What a file system has done, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LfsBytes {
+    pub(crate) updated: u64,
+    pub(crate) cleaned: u64,
+    pub(crate) moved: u64,
+    /// How many.
+    pub(crate) checkpoints: u64,
+}
+
+/// What a log-structured file system did, and what its updates cost all in all.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct LfsResult {
+    /// Bytes that the application wrote.
+    pub updated_bytes: u64,
+    /// Bytes of the segments that were cleaned.
+    pub cleaned_bytes: u64,
+    /// Bytes of the live blocks among them, which were moved or copied.
+    pub moved_bytes: u64,
+    /// Live share of the segments that were cleaned; null if none was.
+    pub victims_live: Option<f64>,
+    /// Checkpoints written.
+    pub checkpoints: u64,
+    /// Bytes programmed on flash, for any cause, per byte that the application wrote: the file system's cleaning and the
+    /// drive's own work together, where `waf` is per unit that the file system wrote. The figure by which ways of cleaning
+    /// compare. Null if the application wrote nothing.
+    pub programmed_per_byte: Option<f64>,
+    /// Bytes per second that the application wrote; null without time.
+    pub updated_bytes_per_s: Option<f64>,
+}
+
+impl LfsResult {
+    /// Of a window of `virtual_ns`, in which `programmed` bytes were programmed.
+    pub(crate) fn of(done: LfsBytes, programmed: u64, virtual_ns: u64) -> Self {
+        let LfsBytes { updated, cleaned, moved, checkpoints } = done;
+        Self {
+            updated_bytes: updated,
+            cleaned_bytes: cleaned,
+            moved_bytes: moved,
+            victims_live: ratio(moved, cleaned),
+            checkpoints,
+            programmed_per_byte: ratio(programmed, updated),
+            updated_bytes_per_s: ratio(updated, virtual_ns).map(|per_ns| per_ns * 1e9),
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! A log-structured file system on a drive.
+
+use strobe_ssd::{Command, Hint, Pacing};
+use strobe_types::{Lba, Range, SECTOR_BYTES, State, StateError, StateReader, StateWriter};
+use strobe_workload::lfs::{Lfs, LfsCommand, LfsConfig, LfsCounts, LfsDisk, LfsLayout};
+use strobe_workload::synthetic::WorkloadError;
+
+use super::host::{Host, Stop, closed};
+use super::issuer::Issuer;
+use crate::experiment::HostConfig;
+use crate::result::LfsBytes;
+
+/// What `command` asks of a drive.
+pub fn drive_command<'a>(command: &LfsCommand<'a>) -> Command<'a> {
+    match *command {
+        LfsCommand::Read(range) => Command::Read { range },
+        LfsCommand::Write(range) => Command::Write { range, fua: false, hint: Hint::None },
+        LfsCommand::Copy { destination, sources } => Command::Copy { destination, sources },
+        LfsCommand::Trim(ranges) => Command::Deallocate(ranges),
+        LfsCommand::Flush => Command::Flush,
+    }
+}
+
+/// The host and its queue, as the file system sees them.
+struct Disk<'a, 'b> {
+    host: &'a mut Host<'b>,
+    pacing: Pacing,
+}
+
+impl LfsDisk for Disk<'_, '_> {
+    type Error = Stop;
+
+    fn send(&mut self, command: LfsCommand<'_>) -> Result<(), Stop> {
+        // The pages of the run are those of the application.
+        self.host.send(&drive_command(&command), None, 0)
+    }
+
+    fn wait(&mut self) -> Result<(), Stop> {
+        self.host.set_pacing(self.pacing)
+    }
+}
+
+/// A file system and its queue.
+pub(super) struct FileSystem {
+    lfs: Lfs,
+    pacing: Pacing,
+    update_bytes: u64,
+    /// What had been done when the measured window began.
+    start: LfsCounts,
+}
+
+impl State for FileSystem {
+    fn save_state(&self, out: &mut StateWriter<'_>) {
+        // The window has not begun.
+        let Self { lfs, pacing: _, update_bytes: _, start: _ } = self;
+        lfs.save_state(out);
+    }
+
+    fn load_state(&mut self, from: &mut StateReader<'_>) -> Result<(), StateError> {
+        self.lfs.load_state(from)
+    }
+}
+
+impl FileSystem {
+    pub(super) fn new(config: &LfsConfig, drive_bytes: u64, seed: u64) -> Result<Self, WorkloadError> {
+        Ok(Self {
+            lfs: config.build(drive_bytes, seed)?,
+            pacing: closed(HostConfig { queue_depth: config.queue_depth, ..HostConfig::default() }),
+            update_bytes: config.update_bytes.into(),
+            start: LfsCounts::default(),
+        })
+    }
+
+    /// What was done since, in bytes.
+    fn measured(&self) -> LfsBytes {
+        let LfsCounts { written, cleaned, moved, checkpoints } = self.lfs.counts().since(&self.start);
+        let block = u64::from(self.lfs.layout().block_sectors) * SECTOR_BYTES;
+        LfsBytes { updated: written * block, cleaned: cleaned * block, moved: moved * block, checkpoints }
+    }
+}
+
+impl Issuer for FileSystem {
+    /// Makes the file system: tells the drive that everything is free, writes the files, and updates them until the next
+    /// update would need cleaning.
+    fn prepare(&mut self, host: &mut Host<'_>) -> Result<(), Stop> {
+        host.begin("prefill", None);
+        let mut disk = Disk { host, pacing: self.pacing };
+        disk.wait()?;
+        let &LfsLayout { segments, segment_blocks, block_sectors, trim_ranges, .. } = self.lfs.layout();
+        let sectors = segment_blocks * block_sectors;
+        let segment = |number| Range::new(Lba::new(u64::from(number) * u64::from(sectors)), sectors);
+        let everything: Vec<Range> = (0..segments).map(segment).collect();
+        for ranges in everything.chunks(trim_ranges) {
+            disk.send(LfsCommand::Trim(ranges))?;
+        }
+        disk.wait()?;
+        self.lfs.create(&mut disk)?;
+        self.lfs.age(&mut disk)
+    }
+
+    /// Updates of `pages` host pages in all.
+    fn issue(&mut self, host: &mut Host<'_>, pages: u64) -> Result<(), Stop> {
+        let unit = u64::from(host.drive.geometry().unit_bytes());
+        let bytes = pages.saturating_mul(unit);
+        let (mut done, mut counted) = (0, 0);
+        while done < bytes {
+            self.lfs.update_at_random(&mut Disk { host, pacing: self.pacing })?;
+            done += self.update_bytes;
+            host.count(0, done / unit - counted);
+            counted = done / unit;
+        }
+        Ok(())
+    }
+
+    /// The measured window begins.
+    fn begin_measuring(&mut self) {
+        self.start = self.lfs.counts();
+    }
+
+    fn file_system(&self) -> Option<LfsBytes> {
+        Some(self.measured())
+    }
+}

@@ -1,0 +1,25 @@
+//! What issues requests in a closed loop.
+
+use strobe_types::State;
+
+use super::host::{Host, Stop};
+use crate::result::LfsBytes;
+
+/// Issues requests as fast as the drive takes them. It sees the host alone, whose queue is paced for it.
+pub(super) trait Issuer: State {
+    /// Puts on the drive what has to be there before the first request.
+    fn prepare(&mut self, _host: &mut Host<'_>) -> Result<(), Stop> {
+        Ok(())
+    }
+
+    /// Requests of `pages` host pages in all, or as many as it takes the drive to stop.
+    fn issue(&mut self, host: &mut Host<'_>, pages: u64) -> Result<(), Stop>;
+
+    /// The measured window begins.
+    fn begin_measuring(&mut self) {}
+
+    /// What a file system has done since; `None` if it is none.
+    fn file_system(&self) -> Option<LfsBytes> {
+        None
+    }
+}

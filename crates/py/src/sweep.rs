@@ -48,7 +48,7 @@ impl PySweep {
     /// A task and its point; None if there is none before another one is done.
     fn next_task(&self) -> PyResult<Option<(usize, String)>> {
         let mut running = self.running()?;
-        match running.schedule.next().map_err(errors::sweep)? {
+        match running.schedule.next_step().map_err(errors::sweep)? {
             Step::Run(task) => Ok(Some((task.point, task.to_line()))),
             Step::Wait | Step::End => Ok(None),
         }

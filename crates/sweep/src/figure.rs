@@ -173,6 +173,6 @@ fn draw(text: &mut String, summary: &Summary, measure: usize, series: &[Series],
 
 /// Curves are told apart by hollow and filled points as well as by colour.
 fn marker<C>(at: usize, place: C, colour: RGBColor) -> Circle<C, i32> {
-    let style = if at % 2 == 0 { colour.filled() } else { colour.stroke_width(2) };
+    let style = if at.is_multiple_of(2) { colour.filled() } else { colour.stroke_width(2) };
     Circle::new(place, 4, style)
 }

@@ -41,6 +41,7 @@ pub struct Workers {
 
 impl Workers {
     /// `count` workers, each a process that `command` makes: one that calls [`serve`].
+    #[allow(clippy::disallowed_methods, reason = "each waits for a process; no simulation runs in it")]
     pub fn new(count: usize, command: impl Fn() -> Command + Send + Sync + 'static) -> Self {
         let (tasks, queue) = channel::<Task>();
         let (sender, reports) = channel();

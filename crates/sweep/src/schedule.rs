@@ -128,7 +128,7 @@ impl Schedule {
     }
 
     /// What to do next.
-    pub fn next(&mut self) -> Result<Step, SweepError> {
+    pub fn next_step(&mut self) -> Result<Step, SweepError> {
         while let Some(point) = self.ready.pop_front() {
             let mut state = None;
             if self.is_shared(point)

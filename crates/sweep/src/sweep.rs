@@ -109,7 +109,7 @@ fn drive(
             return Err(SweepError::Interrupted);
         }
         if workers.has_idle() {
-            match schedule.next()? {
+            match schedule.next_step()? {
                 Step::Run(task) => {
                     workers.give(task);
                     continue;

@@ -49,7 +49,8 @@ fn run(
     let mut schedule = Schedule::new(plan, &mut store, folder).expect("a schedule");
     let (mut tasks, mut deaths) = (Vec::new(), BTreeMap::new());
     loop {
-        let step = if tasks.len() < on_their_way { schedule.next().expect("a step") } else { Step::Wait };
+        let step =
+            if tasks.len() < on_their_way { schedule.next_step().expect("a step") } else { Step::Wait };
         match step {
             Step::Run(task) => tasks.push(task),
             Step::End => break,

@@ -135,7 +135,7 @@ fn shown(estimate: &Estimate) -> String {
     if half == 0.0 {
         return format!("{} ± 0", number(estimate.mean, 4));
     }
-    let digits = (1.0 - half.abs().log10().floor()).clamp(0.0, 9.0) as usize;
+    let digits = (1.0 - libm::log10(half.abs()).floor()).clamp(0.0, 9.0) as usize;
     format!("{:.digits$} ± {:.digits$}", estimate.mean, half)
 }
 
@@ -144,7 +144,7 @@ fn number(value: f64, digits: i32) -> String {
     if value == 0.0 {
         return "0".to_owned();
     }
-    let places = (f64::from(digits - 1) - value.abs().log10().floor()).clamp(0.0, 9.0) as usize;
+    let places = (f64::from(digits - 1) - libm::log10(value.abs()).floor()).clamp(0.0, 9.0) as usize;
     format!("{value:.places$}")
 }
 

@@ -85,7 +85,7 @@ pub(crate) fn sweep(args: &SweepArgs) -> Result<(), Failure> {
     let interrupted = progress::interrupt_flag();
     let show = !args.quiet && std::io::stderr().is_terminal();
     let mut sweep = Sweep::new(plan, &folder)?;
-    let program = std::env::current_exe().map_err(|error| SweepError::Worker(error))?;
+    let program = std::env::current_exe().map_err(SweepError::Worker)?;
     let command = move || {
         let mut command = std::process::Command::new(&program);
         command.arg("sweep-worker");

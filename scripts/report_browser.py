@@ -8,6 +8,7 @@ may be wider than a phone of 360 pixels. Screenshots are in target/report-browse
 Without Chromium the test is skipped, aloud.
 """
 import base64
+import fcntl
 import json
 import os
 import pathlib
@@ -44,19 +45,15 @@ class Browser:
 
     def __init__(self, chromium, folder):
         here, there = os.pipe(), os.pipe()
-
-        def place():
-            # Apart first: one of the ends may lie where the other belongs.
-            ends = [os.dup(here[0]), os.dup(there[1])]
-            ends = [os.dup2(end, 10 + at) for at, end in enumerate(ends)]
-            os.dup2(ends[0], 3)
-            os.dup2(ends[1], 4)
-
+        # It wants them at 3 and 4, where other ends may lie now: a process of its own moves them.
+        ends = [fcntl.fcntl(end, fcntl.F_DUPFD, 50) for end in (here[0], there[1])]
+        move = "import os, sys; [os.dup2(int(end), at) for at, end in ((3, sys.argv[1]), (4, sys.argv[2]))]; "
+        start = [sys.executable, "-c", move + "os.execv(sys.argv[3], sys.argv[3:])", *map(str, ends)]
         flags = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--disable-dev-shm-usage",
                  f"--user-data-dir={folder}", "--remote-debugging-pipe", "about:blank"]
-        self.process = subprocess.Popen([chromium, *flags], close_fds=False, preexec_fn=place, stderr=subprocess.DEVNULL)
-        os.close(here[0])
-        os.close(there[1])
+        self.process = subprocess.Popen([*start, chromium, *flags], pass_fds=ends, stderr=subprocess.DEVNULL)
+        for end in (here[0], there[1], *ends):
+            os.close(end)
         self.to, self.back = os.fdopen(here[1], "wb", 0), os.fdopen(there[0], "rb")
         self.last, self.session, self.wrong, self.loaded = 0, None, [], False
         target = self.ask("Target.createTarget", url="about:blank")["targetId"]

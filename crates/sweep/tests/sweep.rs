@@ -143,7 +143,7 @@ fn rows_are_the_same_in_any_order_with_deaths_and_without_shared_warmups() {
                 state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407 + round);
             (state >> 33) as usize % below
         };
-        let deaths = |task: &Task| u32::from(task.point % 5 == 0) * 2;
+        let deaths = |task: &Task| u32::from(task.point.is_multiple_of(5)) * 2;
         let found = run(&plan, &folder.path().join(format!("{round}")), 4, &mut chance, deaths);
         assert!(found == expected, "round {round}");
     }

@@ -163,7 +163,7 @@ fn jobs_that_make_no_sense_are_refused_with_key_and_cure() {
         (&["jobs.log.rate_process=poisson"], &["jobs[1].rate_process", "no effect", "rate_iops"]),
         (&["jobs.probe.thinktime_blocks=3"], &["jobs[0].thinktime_blocks", "no effect", "thinktime"]),
         (&["workload.rate_repeat=5s"], &["workload.rate_repeat", "no effect", "rate_points"]),
-        (&["workload.kind=trace"], &["workload.kind", "a trace runs alone"]),
+        (&["workload.kind=trace"], &["workload.kind", "a trace and a file system run alone"]),
         (&["jobs.log.iodepth=8", "jobs.probe.iodepth=2"], &["workload.queue_depth", "every job has its own"]),
         (&["run.interval=0s"], &["run.interval", "longer than 0"]),
         (&["run.interval=1us"], &["run.interval", "at least", "10000"]),

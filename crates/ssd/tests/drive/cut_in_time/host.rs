@@ -40,7 +40,7 @@ pub(super) struct Host<'a> {
 const SECTOR: usize = 512;
 
 /// No two sectors are given the same content: that of the sectors of a command are from this times its moment on.
-const VERSIONS: u64 = 1024;
+const VERSIONS: u64 = 1 << 20;
 
 /// The bytes of a sector with `content`.
 fn bytes_of(content: u64) -> [u8; SECTOR] {

@@ -28,7 +28,7 @@ pub use error::SweepError;
 pub use figure::svg;
 pub use file::SweepFile;
 pub use parquet_file::write_parquet;
-pub use plan::{Configuration, Plan, Point};
+pub use plan::{Configuration, Plan, Point, short, shown};
 pub use schedule::{Schedule, Step};
 pub use seeds::Seeds;
 pub use statistics::{Estimate, estimate};

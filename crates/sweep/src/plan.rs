@@ -154,12 +154,12 @@ impl Plan {
 }
 
 /// The last part of a key.
-pub(crate) fn short(key: &str) -> &str {
+pub fn short(key: &str) -> &str {
     key.rsplit('.').next().unwrap_or(key)
 }
 
 /// A value as people write it: texts without quotes.
-pub(crate) fn shown(value: &Value) -> String {
+pub fn shown(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 

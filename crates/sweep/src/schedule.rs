@@ -7,6 +7,10 @@ use std::sync::Arc;
 use crate::columns::measure_of;
 use crate::{Outcome, Plan, Store, SweepError, Task, estimate};
 
+/// How the names of states end, and those of states that are being written.
+const STATE: &str = "state";
+pub(crate) const PART: &str = "part";
+
 /// What to do next.
 #[derive(Debug)]
 pub enum Step {
@@ -124,7 +128,7 @@ impl Schedule {
     }
 
     fn state(&self, warm: &str) -> PathBuf {
-        self.folder.join(format!("{warm}.state"))
+        self.folder.join(format!("{warm}.{STATE}"))
     }
 
     /// What to do next.
@@ -234,8 +238,16 @@ impl Schedule {
         self.configurations.iter().enumerate().flat_map(of).collect()
     }
 
-    /// The states that are left, when the sweep ends before its time.
+    /// Removes the states that are left, when the sweep ends before its time or one before it was killed; nothing else.
     pub fn clear(&self) {
-        let _ = std::fs::remove_dir_all(&self.folder);
+        for entry in self.folder.read_dir().into_iter().flatten().flatten() {
+            let path = entry.path();
+            if path.extension().is_some_and(|kind| kind == STATE || kind == PART) {
+                // Somebody else may have removed it.
+                let _ = std::fs::remove_file(path);
+            }
+        }
+        // Only if it is empty.
+        let _ = std::fs::remove_dir(&self.folder);
     }
 }

@@ -10,6 +10,7 @@ use strobe_lab::{Experiment, MODEL};
 use strobe_ssd::StateFile;
 
 use crate::SweepError;
+use crate::schedule::PART;
 
 /// One run, complete: a worker needs nothing else but the files that it names.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -110,7 +111,7 @@ fn with_state(experiment: &Experiment, path: &Path) -> Result<strobe_lab::RunRes
     }
     let folder = path.parent().unwrap_or(Path::new("."));
     let said = |error: std::io::Error| format!("{}: {error}", path.display());
-    let part = tempfile::NamedTempFile::new_in(folder).map_err(said)?;
+    let part = tempfile::Builder::new().suffix(&format!(".{PART}")).tempfile_in(folder).map_err(said)?;
     let mut save =
         SaveState { at: SaveAt::WarmUp, out: Box::new(part.reopen().map_err(said)?), is_saved: false };
     let states = States { from: None, save: Some(&mut save) };

@@ -173,6 +173,25 @@ fn a_sweep_that_was_killed_goes_on_and_loses_what_was_on_its_way() {
     }
 }
 
+/// States that a killed sweep has left are removed, and nothing that is somebody else's.
+#[test]
+fn only_states_are_cleared_away() {
+    let (plan, folder) = (plan(GRID), tempfile::tempdir().expect("a folder"));
+    let mut store = Store::open(folder.path()).expect("a store");
+    let states = folder.path().join("states");
+    std::fs::create_dir(&states).expect("made");
+    for name in ["left.state", ".tmp.part", "thesis.tex"] {
+        std::fs::write(states.join(name), "").expect("written");
+    }
+    let schedule = Schedule::new(&plan, &mut store, folder.path()).expect("a schedule");
+    schedule.clear();
+    let left: Vec<_> = states.read_dir().expect("there").flatten().map(|entry| entry.file_name()).collect();
+    assert_eq!(left, ["thesis.tex"]);
+    std::fs::remove_file(states.join("thesis.tex")).expect("removed");
+    schedule.clear();
+    assert!(!states.exists());
+}
+
 #[test]
 fn what_is_no_store_of_this_model_is_refused_and_left_alone() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use strobe_sweep::{Difference, Estimate, Outputs, Plan, Summary};
+use strobe_sweep::{Difference, Estimate, Outputs, Plan, Summary, short, shown};
 
 use super::{count, row, table, wrapped};
 
@@ -51,7 +51,7 @@ pub fn summary(plan: &Plan, outputs: &Outputs) -> String {
 
 /// A table of means: a line for each configuration.
 fn means(plan: &Plan, summary: &Summary) -> String {
-    let keys: Vec<String> = plan.keys.iter().map(|key| last(key).to_owned()).collect();
+    let keys: Vec<String> = plan.keys.iter().map(|key| short(key).to_owned()).collect();
     let mut heading: Vec<&str> = keys.iter().map(String::as_str).collect();
     heading.extend(summary.measures.iter().map(String::as_str));
     heading.push("runs");
@@ -59,9 +59,11 @@ fn means(plan: &Plan, summary: &Summary) -> String {
     for found in &summary.configurations {
         let values = &plan.configurations[found.configuration].values;
         let mut cells: Vec<String> =
-            values.iter().map(|value| value.as_ref().map(text).unwrap_or_default()).collect();
+            values.iter().map(|value| value.as_ref().map(shown).unwrap_or_default()).collect();
         let first = if cells.is_empty() { "-".to_owned() } else { cells.remove(0) };
-        cells.extend(found.measures.iter().map(|estimate| estimate.as_ref().map_or("-".to_owned(), shown)));
+        cells.extend(
+            found.measures.iter().map(|estimate| estimate.as_ref().map_or("-".to_owned(), estimated)),
+        );
         cells.push(found.runs.0.to_string());
         if plan.keys.is_empty() {
             table.add_row(cells);
@@ -91,12 +93,12 @@ fn differences(plan: &Plan, summary: &Summary) -> String {
         let Some(first) = of.first() else { continue };
         let place = plan.keys.iter().position(|other| other == key).unwrap_or_default();
         let value = |configuration: usize| {
-            plan.configurations[configuration].values[place].as_ref().map(text).unwrap_or_default()
+            plan.configurations[configuration].values[place].as_ref().map(shown).unwrap_or_default()
         };
-        let _ = writeln!(out, "{measure}, beside {} {}:\n", last(key), value(first.baseline));
+        let _ = writeln!(out, "{measure}, beside {} {}:\n", short(key), value(first.baseline));
         let others: Vec<&str> =
-            plan.keys.iter().enumerate().filter(|(at, _)| *at != place).map(|(_, key)| last(key)).collect();
-        let mut heading = vec![last(key)];
+            plan.keys.iter().enumerate().filter(|(at, _)| *at != place).map(|(_, key)| short(key)).collect();
+        let mut heading = vec![short(key)];
         heading.extend(others);
         heading.extend(["difference", "verdict"]);
         let mut table = table(&heading);
@@ -104,7 +106,7 @@ fn differences(plan: &Plan, summary: &Summary) -> String {
             let values = &plan.configurations[found.configuration].values;
             let rest = values.iter().enumerate().filter(|(at, _)| *at != place);
             let mut cells: Vec<String> =
-                rest.map(|(_, value)| value.as_ref().map(text).unwrap_or_default()).collect();
+                rest.map(|(_, value)| value.as_ref().map(shown).unwrap_or_default()).collect();
             cells.push(percent(&found.relative));
             cells.push(verdict(&found.relative));
             table.add_row(row(&value(found.configuration), cells));
@@ -117,8 +119,8 @@ fn differences(plan: &Plan, summary: &Summary) -> String {
 fn verdict(relative: &Estimate) -> String {
     match (relative.half_width, relative.is_not_zero()) {
         (None, _) => "one seed cannot say".to_owned(),
+        (Some(0.0), false) => "the same".to_owned(),
         (Some(_), false) => "no difference shown".to_owned(),
-        (Some(half), true) if half == 0.0 && relative.mean == 0.0 => "the same".to_owned(),
         (Some(_), true) if relative.mean > 0.0 => "more".to_owned(),
         (Some(_), true) => "less".to_owned(),
     }
@@ -130,7 +132,7 @@ fn percent(relative: &Estimate) -> String {
 }
 
 /// A mean with as many digits as its interval makes sense of.
-fn shown(estimate: &Estimate) -> String {
+fn estimated(estimate: &Estimate) -> String {
     let Some(half) = estimate.half_width else { return number(estimate.mean, 4) };
     if half == 0.0 {
         return format!("{} ± 0", number(estimate.mean, 4));
@@ -148,14 +150,6 @@ fn number(value: f64, digits: i32) -> String {
     format!("{value:.places$}")
 }
 
-fn last(key: &str) -> &str {
-    key.rsplit('.').next().unwrap_or(key)
-}
-
-fn text(value: &toml::Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -166,10 +160,10 @@ mod tests {
 
     #[test]
     fn means_have_the_digits_that_their_interval_allows() {
-        assert_eq!(shown(&of(2.456_789, Some(0.0123))), "2.457 ± 0.012");
-        assert_eq!(shown(&of(123_456.0, Some(340.0))), "123456 ± 340");
-        assert_eq!(shown(&of(2.456_789, None)), "2.457");
-        assert_eq!(shown(&of(0.0, Some(0.0))), "0 ± 0");
+        assert_eq!(estimated(&of(2.456_789, Some(0.0123))), "2.457 ± 0.012");
+        assert_eq!(estimated(&of(123_456.0, Some(340.0))), "123456 ± 340");
+        assert_eq!(estimated(&of(2.456_789, None)), "2.457");
+        assert_eq!(estimated(&of(0.0, Some(0.0))), "0 ± 0");
     }
 
     #[test]
@@ -178,6 +172,7 @@ mod tests {
         assert_eq!(verdict(&of(0.016, Some(0.004))), "more");
         assert_eq!(verdict(&of(-0.016, Some(0.004))), "less");
         assert_eq!(verdict(&of(-0.016, None)), "one seed cannot say");
+        assert_eq!(verdict(&of(0.0, Some(0.0))), "the same");
         assert_eq!(percent(&of(-0.016, Some(0.004))), "-1.60 ± 0.40 %");
     }
 }

@@ -145,7 +145,7 @@ fn drives_of_all_kinds_go_on_as_if_they_had_not_been_saved() {
 }
 
 #[test]
-#[ignore = "minutes"]
+#[ignore = "minutes long: make test-long"]
 fn many_drives_of_all_kinds_go_on_as_if_they_had_not_been_saved() {
     let (drives, busy, timed) = twins(1_000..8_000);
     println!("{drives} drives, {timed} of them with times, {busy} with commands on their way");

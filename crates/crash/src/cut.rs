@@ -147,7 +147,7 @@ impl Config {
     fn repair(&self) -> Vec<Step> {
         let run = |option: &str, allowed: &[i32]| {
             let argv = ["fsck.fat", option, DEVICE].map(str::to_owned).into();
-            Step::Run(Run { argv, quiet: false, allowed: allowed.into() })
+            Step::Run(Run { argv, quiet: false, allowed: allowed.into(), folder: String::new() })
         };
         match self.file_system {
             FileSystem::Vfat => vec![run("-a", &[0, 1]), run("-n", &[0])],
@@ -307,7 +307,7 @@ impl Prepared {
             }
         }
         root.text(NOTES_PATH, notes);
-        let job = Job { steps: steps.into(), environment: environment(self.seed) };
+        let job = Job { steps: steps.into(), environment: environment(self.seed), ..Job::default() };
         let mut machine =
             Machine { memory_mib: 256, seed: self.seed, ..Machine::new(self.parts.kernel.clone()) };
         machine.disk.write_cache = self.config.write_cache;

@@ -5,14 +5,14 @@
 
 use std::collections::BTreeMap;
 use std::io::Read;
-use std::ops::Deref;
 
 use strobe_ssd::{Command, CommandError, CommandKind, Hint, Range, Simulated, Target};
 use strobe_types::{Lba, SECTOR_BYTES, SimTime, defaults};
-use virtio_queue::DescriptorChain;
 use vm_memory::{Bytes as _, GuestAddress, GuestMemoryBackend as _, GuestMemoryMmap, GuestMemoryRegion as _};
 
+use crate::port::Device;
 use crate::record::Recorder;
+use crate::ring::{Chain, Returned};
 
 /// Feature bits.
 mod feature {
@@ -76,19 +76,11 @@ defaults! {
 
 /// Where the answer to a request goes.
 struct Room {
+    ring: usize,
     /// The request's name in the ring.
     head: u16,
     /// What the guest has left room in for data; the last byte is for the status.
     segments: Vec<(GuestAddress, usize)>,
-}
-
-/// A request that is complete.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Returned {
-    /// Its name in the ring.
-    pub(crate) head: u16,
-    /// Bytes written to the guest's memory.
-    pub(crate) written: u32,
 }
 
 /// A drive as a virtio block device.
@@ -157,30 +149,6 @@ impl Disk {
         at.since(self.start)
     }
 
-    pub(crate) fn offered_features(&self) -> u64 {
-        let mut features = feature::SEG_MAX
-            | feature::BLK_SIZE
-            | feature::FLUSH
-            | feature::TOPOLOGY
-            | feature::CONFIG_WCE
-            | feature::WRITE_ZEROES
-            | feature::RING_INDIRECT_DESC
-            | feature::RING_EVENT_IDX
-            | feature::VERSION_1;
-        if self.options.discard_segments > 0 {
-            features |= feature::DISCARD;
-        }
-        if self.options.copy {
-            features |= feature::COPY;
-        }
-        features
-    }
-
-    pub(crate) fn set_features(&mut self, features: u64) {
-        self.features = features;
-        self.switch_cache(self.write_cache);
-    }
-
     /// A guest that cannot flush has no use for a cache that must be flushed.
     fn switch_cache(&mut self, is_on: bool) {
         self.write_cache = is_on;
@@ -191,84 +159,6 @@ impl Disk {
     /// Whether writes must be durable when they are complete.
     fn is_forced(&self) -> bool {
         !self.write_cache || self.features & feature::FLUSH == 0
-    }
-
-    pub(crate) fn uses_event_index(&self) -> bool {
-        self.features & feature::RING_EVENT_IDX != 0
-    }
-
-    /// The configuration space (`struct virtio_blk_config`).
-    pub(crate) fn config_space(&self) -> [u8; 64] {
-        let unit_sectors = self.target.drive().geometry().sectors_per_unit();
-        let limits = self.target.drive().limits();
-        let within = |limit: u64, most: u32| match limit {
-            0 => most,
-            limit => u32::try_from(limit).map_or(most, |limit| limit.min(most)),
-        };
-        let mut space = [0; 64];
-        let mut put = |at: usize, bytes: &[u8]| space[at..at + bytes.len()].copy_from_slice(bytes);
-        put(0, &self.target.drive().sectors().to_le_bytes());
-        put(12, &SEG_MAX.to_le_bytes());
-        put(20, &(SECTOR_BYTES as u32).to_le_bytes());
-        put(24, &[unit_sectors.trailing_zeros() as u8]);
-        put(26, &(unit_sectors as u16).to_le_bytes());
-        put(WCE_OFFSET as usize, &[u8::from(self.write_cache)]);
-        // One limit serves for a range and for all: that of a range, as a request of one range has both.
-        let sectors = within(limits.trim_sectors, DISCARD_SECTORS_MAX);
-        put(36, &within(limits.trim_range_sectors.into(), sectors).to_le_bytes());
-        put(40, &within(limits.trim_ranges.into(), self.options.discard_segments).to_le_bytes());
-        put(44, &unit_sectors.to_le_bytes());
-        put(48, &DISCARD_SECTORS_MAX.to_le_bytes());
-        put(52, &1_u32.to_le_bytes());
-        put(56, &[1]);
-        space
-    }
-
-    /// The guest writes to the configuration space: to what can be written, the write cache's switch.
-    pub(crate) fn set_config(&mut self, offset: u32, bytes: &[u8]) {
-        if let (WCE_OFFSET, [cache]) = (offset, bytes) {
-            self.switch_cache(*cache != 0);
-        }
-    }
-
-    /// Takes the request of `chain`, which arrives at `guest_ns`. Fails only if the guest breaks the rules of the
-    /// ring.
-    pub(crate) fn submit<M>(
-        &mut self,
-        guest_ns: u64,
-        memory: &GuestMemoryMmap,
-        chain: DescriptorChain<M>,
-    ) -> Result<(), String>
-    where
-        M: Clone + Deref<Target = GuestMemoryMmap>,
-    {
-        let broken = |what: &str| format!("a request of the guest {what}");
-        let mut input = chain.clone().reader(memory).map_err(|_| broken("names memory it does not have"))?;
-        let output = chain.clone().writer(memory).map_err(|_| broken("names memory it does not have"))?;
-        let mut header = [0; 16];
-        input.read_exact(&mut header).map_err(|_| broken("has no header"))?;
-        let room = output.available_bytes().checked_sub(1).ok_or_else(|| broken("has no status"))?;
-        // Descriptors may name the same memory many times.
-        let memory_bytes = memory.iter().fold(0, |sum: u64, region| sum.saturating_add(region.len()));
-        if room.max(input.available_bytes()) as u64 > memory_bytes {
-            return Err(broken("has more data than its memory"));
-        }
-        let [k0, k1, k2, k3, _, _, _, _, sector @ ..] = header;
-        let kind = u32::from_le_bytes([k0, k1, k2, k3]);
-        let lba = Lba::new(u64::from_le_bytes(sector));
-        let mut data = std::mem::take(&mut self.data);
-        data.clear();
-        data.resize(input.available_bytes(), 0);
-        input.read_exact(&mut data).map_err(|_| broken("has less data than it says"))?;
-
-        let tag = self.submitted;
-        self.submitted += 1;
-        let head = chain.head_index();
-        let segments = chain.writable().map(|part| (part.addr(), part.len() as usize)).collect();
-        self.rooms.insert(tag, Room { head, segments });
-        self.ask(self.time(guest_ns), tag, Asked { kind, lba, data: &data, room });
-        self.data = data;
-        Ok(())
     }
 
     /// Turns a request into commands of the drive, or answers it.
@@ -351,36 +241,126 @@ impl Disk {
         }
         self.target.submit(now, tag, commands, data);
     }
+}
 
-    /// When the guest hears from its disk next, in its own time.
-    pub(crate) fn next_event(&self) -> Option<u64> {
+impl Device for Disk {
+    fn rings(&self) -> usize {
+        1
+    }
+
+    fn offered_features(&self) -> u64 {
+        let mut features = feature::SEG_MAX
+            | feature::BLK_SIZE
+            | feature::FLUSH
+            | feature::TOPOLOGY
+            | feature::CONFIG_WCE
+            | feature::WRITE_ZEROES
+            | feature::RING_INDIRECT_DESC
+            | feature::RING_EVENT_IDX
+            | feature::VERSION_1;
+        if self.options.discard_segments > 0 {
+            features |= feature::DISCARD;
+        }
+        if self.options.copy {
+            features |= feature::COPY;
+        }
+        features
+    }
+
+    fn set_features(&mut self, features: u64) {
+        self.features = features;
+        self.switch_cache(self.write_cache);
+    }
+
+    fn uses_event_index(&self) -> bool {
+        self.features & feature::RING_EVENT_IDX != 0
+    }
+
+    /// The configuration space (`struct virtio_blk_config`).
+    fn config_space(&self) -> Vec<u8> {
+        let unit_sectors = self.target.drive().geometry().sectors_per_unit();
+        let limits = self.target.drive().limits();
+        let within = |limit: u64, most: u32| match limit {
+            0 => most,
+            limit => u32::try_from(limit).map_or(most, |limit| limit.min(most)),
+        };
+        let mut space = [0; 64];
+        let mut put = |at: usize, bytes: &[u8]| space[at..at + bytes.len()].copy_from_slice(bytes);
+        put(0, &self.target.drive().sectors().to_le_bytes());
+        put(12, &SEG_MAX.to_le_bytes());
+        put(20, &(SECTOR_BYTES as u32).to_le_bytes());
+        put(24, &[unit_sectors.trailing_zeros() as u8]);
+        put(26, &(unit_sectors as u16).to_le_bytes());
+        put(WCE_OFFSET as usize, &[u8::from(self.write_cache)]);
+        // One limit serves for a range and for all: that of a range, as a request of one range has both.
+        let sectors = within(limits.trim_sectors, DISCARD_SECTORS_MAX);
+        put(36, &within(limits.trim_range_sectors.into(), sectors).to_le_bytes());
+        put(40, &within(limits.trim_ranges.into(), self.options.discard_segments).to_le_bytes());
+        put(44, &unit_sectors.to_le_bytes());
+        put(48, &DISCARD_SECTORS_MAX.to_le_bytes());
+        put(52, &1_u32.to_le_bytes());
+        put(56, &[1]);
+        space.to_vec()
+    }
+
+    /// The guest writes to the configuration space: to what can be written, the write cache's switch.
+    fn set_config(&mut self, offset: u32, bytes: &[u8]) {
+        if let (WCE_OFFSET, [cache]) = (offset, bytes) {
+            self.switch_cache(*cache != 0);
+        }
+    }
+
+    fn take(
+        &mut self,
+        ring: usize,
+        guest_ns: u64,
+        memory: &GuestMemoryMmap,
+        chain: Chain<'_>,
+    ) -> Result<(), String> {
+        let broken = |what: &str| format!("a request of the guest {what}");
+        let mut input = chain.clone().reader(memory).map_err(|_| broken("names memory it does not have"))?;
+        let output = chain.clone().writer(memory).map_err(|_| broken("names memory it does not have"))?;
+        let mut header = [0; 16];
+        input.read_exact(&mut header).map_err(|_| broken("has no header"))?;
+        let room = output.available_bytes().checked_sub(1).ok_or_else(|| broken("has no status"))?;
+        // Descriptors may name the same memory many times.
+        let memory_bytes = memory.iter().fold(0, |sum: u64, region| sum.saturating_add(region.len()));
+        if room.max(input.available_bytes()) as u64 > memory_bytes {
+            return Err(broken("has more data than its memory"));
+        }
+        let [k0, k1, k2, k3, _, _, _, _, sector @ ..] = header;
+        let kind = u32::from_le_bytes([k0, k1, k2, k3]);
+        let lba = Lba::new(u64::from_le_bytes(sector));
+        let mut data = std::mem::take(&mut self.data);
+        data.clear();
+        data.resize(input.available_bytes(), 0);
+        input.read_exact(&mut data).map_err(|_| broken("has less data than it says"))?;
+
+        let tag = self.submitted;
+        self.submitted += 1;
+        let head = chain.head_index();
+        let segments = chain.writable().map(|part| (part.addr(), part.len() as usize)).collect();
+        self.rooms.insert(tag, Room { ring, head, segments });
+        self.ask(self.time(guest_ns), tag, Asked { kind, lba, data: &data, room });
+        self.data = data;
+        Ok(())
+    }
+
+    fn next_event(&self) -> Option<u64> {
         self.target.next_event().map(|at| self.guest_ns(at))
     }
 
-    /// Lets time pass until `guest_ns`; writes what is complete by then to the guest's `memory`, as in a request's
-    /// order of completion.
-    pub(crate) fn advance(
-        &mut self,
-        guest_ns: u64,
-        memory: &GuestMemoryMmap,
-    ) -> Result<Vec<Returned>, String> {
+    /// Writes what is complete by then to the guest's memory, in its order of completion. While the guest has no ring,
+    /// before its driver has begun, the drive may have work of its own from before; what completes then was asked for
+    /// in a ring that is no more.
+    fn advance(&mut self, guest_ns: u64, memory: Option<&GuestMemoryMmap>) -> Result<Vec<Returned>, String> {
         let mut answers = Vec::new();
         self.target.advance(self.time(guest_ns), &mut answers);
         let returned = answers.into_iter().filter_map(|answer| {
             let room = self.rooms.remove(&answer.tag)?;
-            Some(give(&room, memory, answer.result))
+            Some(give(&room, memory?, answer.result))
         });
         returned.collect()
-    }
-
-    /// Lets time pass until `guest_ns` while the guest has no ring, before its driver has begun: the drive may have work
-    /// of its own from before. What completes was asked for in a ring that is no more.
-    pub(crate) fn advance_alone(&mut self, guest_ns: u64) {
-        let mut answers = Vec::new();
-        self.target.advance(self.time(guest_ns), &mut answers);
-        for answer in answers {
-            self.rooms.remove(&answer.tag);
-        }
     }
 }
 
@@ -419,7 +399,7 @@ fn give(
             put(&[status as u8], GuestAddress(address.0 + bytes as u64 - 1))?;
         }
     }
-    Ok(Returned { head: room.head, written })
+    Ok(Returned { ring: room.ring, head: room.head, written })
 }
 
 fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {

@@ -1,5 +1,7 @@
 //! The first process of the guest: this program once more, on the other side.
 
+mod root;
+
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::AsFd;
@@ -23,7 +25,7 @@ pub fn is_first_process() -> bool {
 
 /// Does the job and switches the guest off.
 pub fn main() -> ! {
-    if let Err(error) = prepare().and_then(|()| Init::new()?.work()) {
+    if let Err(error) = job().and_then(|job| prepare(&job).and_then(|()| Init::new(job)?.work())) {
         eprintln!("strobe: the guest's first process failed: {error}");
     }
     let _ = reboot(RebootCommand::PowerOff);
@@ -33,12 +35,21 @@ pub fn main() -> ! {
     }
 }
 
+fn job() -> io::Result<Job> {
+    Ok(serde_json::from_slice(&fs::read(JOB_PATH)?)?)
+}
+
 /// What every Linux system has.
-fn prepare() -> io::Result<()> {
+fn prepare(job: &Job) -> io::Result<()> {
+    if job.shows_host {
+        root::enter().map_err(|error| io::Error::new(error.kind(), format!("the host's files: {error}")))?;
+        mount("tmpfs", "/run", "tmpfs", MountFlags::empty(), Some(c"mode=755"))?;
+    }
     for (kind, path) in [("devtmpfs", "/dev"), ("proc", "/proc"), ("sysfs", "/sys"), ("tmpfs", "/dev/shm")] {
         fs::create_dir_all(path)?;
         mount(kind, path, kind, MountFlags::empty(), None)?;
     }
+    root::complete(job)?;
     // Not in every kernel.
     let _ = mount("debugfs", "/sys/kernel/debug", "debugfs", MountFlags::empty(), None);
     fs::create_dir_all(MOUNT_POINT)
@@ -62,8 +73,7 @@ struct Init {
 }
 
 impl Init {
-    fn new() -> io::Result<Self> {
-        let job = serde_json::from_slice(&fs::read(JOB_PATH)?)?;
+    fn new(job: Job) -> io::Result<Self> {
         let (output, error) = (terminal("/dev/tty1")?, terminal("/dev/tty2")?);
         Ok(Self { job, output, error, control: terminal("/dev/tty3")?, is_mounted: false })
     }
@@ -129,13 +139,24 @@ impl Init {
         };
         let mut command = Command::new(program);
         command.args(arguments).env_clear().envs(self.job.environment.iter().cloned()).stdin(Stdio::null());
-        command.current_dir(if self.is_mounted { MOUNT_POINT } else { "/" });
+        let folder = match (&*run.folder, self.is_mounted) {
+            ("", true) => MOUNT_POINT,
+            ("", false) => "/",
+            (folder, _) => folder,
+        };
+        if !Path::new(folder).is_dir() {
+            return Err(io::Error::other(format!("the guest has no folder {folder}")));
+        }
+        command.current_dir(folder);
+        if self.job.shows_host {
+            command.env("PWD", folder);
+        }
         let (status, said) = if run.quiet {
-            let output = command.output()?;
+            let output = command.output().map_err(|error| cannot_run(program, &error))?;
             (output.status, [output.stdout, output.stderr].concat())
         } else {
             command.stdout(self.output.try_clone()?).stderr(self.error.try_clone()?);
-            (command.status()?, Vec::new())
+            (command.status().map_err(|error| cannot_run(program, &error))?, Vec::new())
         };
         let code = code(status);
         self.report(&Report::Exit { step: number, code })?;
@@ -144,6 +165,10 @@ impl Init {
             false => Err(io::Error::other(format!("exit code {code}\n{}", String::from_utf8_lossy(&said)))),
         }
     }
+}
+
+fn cannot_run(program: &str, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("the guest cannot run {program}: {error}"))
 }
 
 fn code(status: ExitStatus) -> i32 {

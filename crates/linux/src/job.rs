@@ -16,6 +16,10 @@ pub struct Job {
     pub steps: Vec<Step>,
     /// Environment of every program.
     pub environment: Vec<(String, String)>,
+    /// Whether the root is that of the host, read only, below a layer in memory. Else it is what was packed.
+    pub shows_host: bool,
+    /// Links to make in that layer: where, and what they point to.
+    pub links: Vec<(String, String)>,
 }
 
 /// One step of a job.
@@ -24,7 +28,7 @@ pub struct Job {
 pub enum Step {
     /// Loads a kernel module.
     Module(String),
-    /// Runs a program in the mount point, or in / if nothing is mounted.
+    /// Runs a program.
     Run(Run),
     /// Mounts the drive.
     Mount {
@@ -59,6 +63,8 @@ pub struct Run {
     pub quiet: bool,
     /// Exit codes that do not end the job; empty: all of them.
     pub allowed: Vec<i32>,
+    /// Where it runs; empty: in the mount point, or in / if nothing is mounted.
+    pub folder: String,
 }
 
 impl Run {
@@ -74,11 +80,22 @@ impl Run {
 
     /// A program whose output and exit code are the user's.
     pub fn program<S: Into<String>>(argv: impl IntoIterator<Item = S>) -> Step {
-        Self::step(argv, false, Vec::new())
+        Self::program_in(argv, "")
+    }
+
+    /// The same in `folder`, or in the mount point if that is empty.
+    pub fn program_in<S: Into<String>>(argv: impl IntoIterator<Item = S>, folder: &str) -> Step {
+        let argv = argv.into_iter().map(Into::into).collect();
+        Step::Run(Self { argv, quiet: false, allowed: Vec::new(), folder: folder.to_owned() })
     }
 
     fn step<S: Into<String>>(argv: impl IntoIterator<Item = S>, quiet: bool, allowed: Vec<i32>) -> Step {
-        Step::Run(Self { argv: argv.into_iter().map(Into::into).collect(), quiet, allowed })
+        Step::Run(Self {
+            argv: argv.into_iter().map(Into::into).collect(),
+            quiet,
+            allowed,
+            folder: String::new(),
+        })
     }
 }
 

@@ -49,6 +49,8 @@ pub(crate) struct Pipe {
 /// Where the guest finds its disk and its clock.
 pub(crate) struct Sockets {
     pub(crate) disk: UnixListener,
+    /// Where it finds files of the host.
+    pub(crate) files: Option<UnixListener>,
     pub(crate) time: Option<UnixListener>,
 }
 
@@ -66,6 +68,7 @@ impl Guest {
     pub(crate) fn start(
         machine: &Machine,
         initramfs: &Path,
+        has_files: bool,
     ) -> Result<(Self, Sockets, Vec<Pipe>), LinuxError> {
         let failed = |error| LinuxError::Start { path: machine.kernel.display().to_string(), error };
         let folder = tempfile::Builder::new().prefix("strobe-linux-").tempdir()?;
@@ -74,13 +77,14 @@ impl Guest {
             Clock::Virtual => Some(UnixListener::bind(path.join(TIME_SOCKET))?),
             Clock::Real => None,
         };
-        let sockets = Sockets { disk: UnixListener::bind(path.join(DISK_SOCKET))?, time };
+        let files = has_files.then(|| UnixListener::bind(path.join(FILES_SOCKET))).transpose()?;
+        let sockets = Sockets { disk: UnixListener::bind(path.join(DISK_SOCKET))?, files, time };
 
         std::os::unix::fs::symlink(std::path::absolute(initramfs)?, path.join(ROOT))?;
         let mut command = mortal(&std::path::absolute(&machine.kernel)?);
         command
             .current_dir(path)
-            .args(arguments(machine))
+            .args(arguments(machine, has_files))
             .env_clear()
             .env("TMPDIR", memory_folder(path, machine.memory_mib));
         // A group of its own: the guest has a process for each of its address spaces.
@@ -146,7 +150,7 @@ fn memory_folder(folder: &Path, memory_mib: u32) -> PathBuf {
 
 /// The kernel's command line, the same in every run: the kernel takes it for a part of its entropy, too. Files are in
 /// the folder in which it is started.
-fn arguments(machine: &Machine) -> Vec<String> {
+fn arguments(machine: &Machine, has_files: bool) -> Vec<String> {
     let mut arguments = vec![
         format!("mem={}M", machine.memory_mib),
         format!("initrd={ROOT}"),
@@ -163,6 +167,9 @@ fn arguments(machine: &Machine) -> Vec<String> {
         format!("rng_seed={}", machine.seed),
         "panic=-1".into(),
     ];
+    if has_files {
+        arguments.push(format!("virtio_uml.device={FILES_SOCKET}:26"));
+    }
     if machine.clock == Clock::Virtual {
         arguments.push(format!("time-travel=ext:1:{TIME_SOCKET}"));
         arguments.push(format!("time-travel-start={EPOCH_NS}"));
@@ -174,4 +181,5 @@ fn arguments(machine: &Machine) -> Vec<String> {
 /// Files in the guest's folder.
 const ROOT: &str = "root";
 const DISK_SOCKET: &str = "disk";
+const FILES_SOCKET: &str = "files";
 const TIME_SOCKET: &str = "time";

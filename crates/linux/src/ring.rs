@@ -1,30 +1,38 @@
-//! The ring through which the guest's requests come, and where its memory is.
+//! The rings through which the guest's requests come, and where its memory is.
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
 
-use virtio_queue::{Queue, QueueOwnedT, QueueT};
+use virtio_queue::{DescriptorChain, Queue, QueueOwnedT, QueueT};
 use vm_memory::{FileOffset, GuestAddress, GuestMemoryMmap, GuestRegionMmap};
 
-use crate::disk::Disk;
 use crate::vhost::Region;
 
 /// Descriptors that a ring may have; User-Mode Linux uses 256.
 const SIZE_MAX: u16 = 1024;
 
-/// The only ring of the disk.
-pub(crate) struct Ring {
-    memory: Option<GuestMemoryMmap>,
-    regions: Vec<Region>,
-    queue: Queue,
+/// A request as its descriptors say where it lies.
+pub(crate) type Chain<'a> = DescriptorChain<&'a GuestMemoryMmap>;
+
+/// A request that is complete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Returned {
+    /// Its ring.
+    pub(crate) ring: usize,
+    /// Its name there.
+    pub(crate) head: u16,
+    /// Bytes written to the guest's memory.
+    pub(crate) written: u32,
 }
 
-impl Ring {
-    pub(crate) fn new() -> Result<Self, String> {
-        let queue = Queue::new(SIZE_MAX).map_err(|error| error.to_string())?;
-        Ok(Self { memory: None, regions: Vec::new(), queue })
-    }
+/// The memory that the guest shares with a device.
+#[derive(Default)]
+pub(crate) struct Memory {
+    mapped: Option<GuestMemoryMmap>,
+    regions: Vec<Region>,
+}
 
+impl Memory {
     /// Maps the guest's memory: each region is a part of the file that came with it.
     pub(crate) fn map(&mut self, regions: Vec<Region>, files: Vec<OwnedFd>) -> Result<(), String> {
         if regions.len() != files.len() {
@@ -37,9 +45,14 @@ impl Ring {
                 .map_err(|error| format!("cannot map the guest's memory: {error}"))
         });
         let mapped = mapped.collect::<Result<Vec<_>, _>>()?;
-        self.memory = Some(GuestMemoryMmap::from_regions(mapped).map_err(|error| error.to_string())?);
+        self.mapped = Some(GuestMemoryMmap::from_regions(mapped).map_err(|error| error.to_string())?);
         self.regions = regions;
         Ok(())
+    }
+
+    /// None before the guest's driver has begun.
+    pub(crate) fn mapped(&self) -> Option<&GuestMemoryMmap> {
+        self.mapped.as_ref()
     }
 
     /// Rings are named by the guest's own addresses.
@@ -53,6 +66,17 @@ impl Ring {
             None => Err(format!("a ring at {user:#x}, outside of the guest's memory")),
         }
     }
+}
+
+/// One ring of a device.
+pub(crate) struct Ring {
+    queue: Queue,
+}
+
+impl Ring {
+    pub(crate) fn new() -> Result<Self, String> {
+        Ok(Self { queue: Queue::new(SIZE_MAX).map_err(|error| error.to_string())? })
+    }
 
     pub(crate) fn set_size(&mut self, size: u32) -> Result<(), String> {
         let size = u16::try_from(size).map_err(|_| format!("a ring of {size} descriptors"))?;
@@ -61,14 +85,13 @@ impl Ring {
 
     pub(crate) fn set_addresses(
         &mut self,
-        descriptors: u64,
-        used: u64,
-        available: u64,
+        memory: &Memory,
+        [descriptors, used, available]: [u64; 3],
     ) -> Result<(), String> {
         let refused = |error| format!("a ring at wrong addresses: {error}");
-        self.queue.try_set_desc_table_address(self.guest_address(descriptors)?).map_err(refused)?;
-        self.queue.try_set_used_ring_address(self.guest_address(used)?).map_err(refused)?;
-        self.queue.try_set_avail_ring_address(self.guest_address(available)?).map_err(refused)
+        self.queue.try_set_desc_table_address(memory.guest_address(descriptors)?).map_err(refused)?;
+        self.queue.try_set_used_ring_address(memory.guest_address(used)?).map_err(refused)?;
+        self.queue.try_set_avail_ring_address(memory.guest_address(available)?).map_err(refused)
     }
 
     pub(crate) fn set_base(&mut self, base: u32) {
@@ -81,16 +104,20 @@ impl Ring {
         self.queue.set_ready(enable);
     }
 
-    /// Takes every request that waits to `disk` at `guest_ns`.
-    pub(crate) fn take_all(&mut self, disk: &mut Disk, guest_ns: u64) -> Result<(), String> {
-        let memory = self.memory.as_ref().ok_or("a request before the memory is known")?;
+    /// Hands every request that waits to `take`.
+    pub(crate) fn take_all(
+        &mut self,
+        memory: &Memory,
+        take: &mut dyn FnMut(&GuestMemoryMmap, Chain<'_>) -> Result<(), String>,
+    ) -> Result<(), String> {
+        let memory = memory.mapped().ok_or("a request before the memory is known")?;
         loop {
             // Kicks while we look are not needed; after the last look they are.
             self.queue.disable_notification(memory).map_err(|error| error.to_string())?;
             loop {
                 let chain = self.queue.iter(memory).map_err(|error| error.to_string())?.next();
                 let Some(chain) = chain else { break };
-                disk.submit(guest_ns, memory, chain)?;
+                take(memory, chain)?;
             }
             if !self.queue.enable_notification(memory).map_err(|error| error.to_string())? {
                 return Ok(());
@@ -98,19 +125,11 @@ impl Ring {
         }
     }
 
-    /// Gives back the requests of `disk` that are complete at `guest_ns`; returns whether the guest wants to be told.
-    pub(crate) fn give_back(&mut self, disk: &mut Disk, guest_ns: u64) -> Result<bool, String> {
-        let Some(memory) = &self.memory else {
-            disk.advance_alone(guest_ns);
-            return Ok(false);
-        };
-        let mut tell = false;
-        for returned in disk.advance(guest_ns, memory)? {
-            let added = self.queue.add_used(memory, returned.head, returned.written);
-            added.map_err(|error| error.to_string())?;
-            tell |= self.queue.needs_notification(memory).map_err(|error| error.to_string())?;
-        }
-        Ok(tell)
+    /// Gives back a request; returns whether the guest wants to be told.
+    pub(crate) fn give_back(&mut self, memory: &GuestMemoryMmap, returned: Returned) -> Result<bool, String> {
+        let added = self.queue.add_used(memory, returned.head, returned.written);
+        added.map_err(|error| error.to_string())?;
+        self.queue.needs_notification(memory).map_err(|error| error.to_string())
     }
 }
 
@@ -124,7 +143,8 @@ mod tests {
     use vm_memory::{Bytes as _, GuestAddress};
 
     use super::*;
-    use crate::disk::DiskOptions;
+    use crate::disk::{Disk, DiskOptions};
+    use crate::port::Device as _;
 
     const MEMORY_BYTES: u64 = 1 << 16;
     const SIZE: u16 = 16;
@@ -151,16 +171,30 @@ mod tests {
         Disk::new(strobe_ssd::build(&config, true, 1).expect("a drive"), SimTime::ZERO, options)
     }
 
-    fn ring() -> Ring {
+    fn ring() -> (Ring, Memory) {
         let file = tempfile::tempfile().expect("a file");
         file.set_len(MEMORY_BYTES).expect("memory");
-        let mut ring = Ring::new().expect("a ring");
+        let (mut ring, mut memory) = (Ring::new().expect("a ring"), Memory::default());
         let region = Region { guest: 0, bytes: MEMORY_BYTES, user: 0, offset: 0 };
-        ring.map(vec![region], vec![OwnedFd::from(file)]).expect("maps");
+        memory.map(vec![region], vec![OwnedFd::from(file)]).expect("maps");
         ring.set_size(SIZE.into()).expect("a size");
-        ring.set_addresses(TABLE, USED, AVAILABLE).expect("addresses");
+        ring.set_addresses(&memory, [TABLE, USED, AVAILABLE]).expect("addresses");
         ring.enable(true, false);
-        ring
+        (ring, memory)
+    }
+
+    fn take_all(ring: &mut Ring, memory: &Memory, disk: &mut Disk, now: u64) -> Result<(), String> {
+        ring.take_all(memory, &mut |memory, chain| disk.take(0, now, memory, chain))
+    }
+
+    /// Whether the guest wants to be told of what is complete.
+    fn give_back(ring: &mut Ring, memory: &Memory, disk: &mut Disk, now: u64) -> Result<bool, String> {
+        let memory = memory.mapped().expect("mapped");
+        let mut tell = false;
+        for returned in disk.advance(now, Some(memory))? {
+            tell |= ring.give_back(memory, returned)?;
+        }
+        Ok(tell)
     }
 
     /// A descriptor that is anything.
@@ -230,12 +264,11 @@ mod tests {
             let write = Command::Write { range, fua: false, hint: Hint::None };
             disk.target_mut().submit(SimTime::ZERO, lpn, &[write], None);
         }
-        let mut ring = Ring::new().expect("a ring");
         let mut last = 0;
         while let Some(next) = disk.next_event() {
             assert!(next >= last);
             last = next;
-            assert_eq!(ring.give_back(&mut disk, next), Ok(false));
+            assert_eq!(disk.advance(next, None), Ok(Vec::new()));
         }
         assert!(last > 10_000, "programs take so long: {last}");
     }
@@ -253,8 +286,8 @@ mod tests {
             write_cache in any::<bool>(),
         ) {
             let mut disk = disk(DiskOptions { write_cache, ..DiskOptions::default() });
-            let mut ring = ring();
-            let memory = ring.memory.clone().expect("memory");
+            let (mut ring, shared) = ring();
+            let memory = shared.mapped().expect("memory").clone();
             // What the data of discards and copies looks like.
             let segments = segments.iter().flat_map(|(sector, count, flags)| {
                 [&sector.to_le_bytes()[..], &count.to_le_bytes(), &flags.to_le_bytes()].concat()
@@ -275,20 +308,21 @@ mod tests {
             }
             put(&memory, AVAILABLE + 2, &count.unwrap_or(heads.len() as u16).to_le_bytes());
             // Refused or carried out; and what was carried out can be given back.
-            let _ = ring.take_all(&mut disk, 1000);
+            let _ = take_all(&mut ring, &shared, &mut disk, 1000);
             while let Some(next) = disk.next_event() {
                 prop_assert!(next >= 1000);
-                let _ = ring.give_back(&mut disk, next);
+                let _ = give_back(&mut ring, &shared, &mut disk, next);
             }
         }
 
         #[test]
         fn no_place_of_a_ring_panics(size in any::<u32>(), places in any::<[u64; 3]>(), base in any::<u32>()) {
-            let mut ring = ring();
+            let (mut ring, memory) = ring();
             let _ = ring.set_size(size);
-            let _ = ring.set_addresses(places[0] % (2 * MEMORY_BYTES), places[1], places[2] % (2 * MEMORY_BYTES));
+            let places = [places[0] % (2 * MEMORY_BYTES), places[1], places[2] % (2 * MEMORY_BYTES)];
+            let _ = ring.set_addresses(&memory, places);
             ring.set_base(base);
-            let _ = ring.take_all(&mut disk(DiskOptions::default()), 0);
+            let _ = take_all(&mut ring, &memory, &mut disk(DiskOptions::default()), 0);
         }
     }
 
@@ -296,8 +330,8 @@ mod tests {
     fn a_read_reaches_the_guest_when_it_is_complete_and_one_larger_than_the_memory_is_refused() {
         let request = |length: u32| {
             let mut disk = disk(DiskOptions::default());
-            let mut ring = ring();
-            let memory = ring.memory.clone().expect("memory");
+            let (mut ring, shared) = ring();
+            let memory = shared.mapped().expect("memory").clone();
             put(&memory, HEADERS, &[0; 16]);
             // A read whose room is the same memory over and over.
             let mut table = vec![(HEADERS, 16, NEXT, 1)];
@@ -307,16 +341,16 @@ mod tests {
             put(&memory, AVAILABLE, &[0, 0, 1, 0, 0, 0]);
             put(&memory, DATA, &[7; 512]);
             put(&memory, STATUS, &[9]);
-            ring.take_all(&mut disk, 0)?;
-            Ok::<_, String>((ring, disk, memory))
+            take_all(&mut ring, &shared, &mut disk, 0)?;
+            Ok::<_, String>((ring, shared, disk, memory))
         };
         let byte = |memory: &GuestMemoryMmap, at| memory.read_obj::<u8>(GuestAddress(at)).expect("memory");
-        let (mut ring, mut disk, memory) = request(512).expect("a good request");
+        let (mut ring, shared, mut disk, memory) = request(512).expect("a good request");
         let event = disk.next_event().expect("on its way");
-        assert!(!ring.give_back(&mut disk, event - 1).expect("not yet"));
+        assert!(!give_back(&mut ring, &shared, &mut disk, event - 1).expect("not yet"));
         assert_eq!((byte(&memory, DATA), byte(&memory, STATUS)), (7, 9));
         while let Some(event) = disk.next_event() {
-            ring.give_back(&mut disk, event).expect("complete, or not yet");
+            give_back(&mut ring, &shared, &mut disk, event).expect("complete, or not yet");
         }
         assert_eq!((byte(&memory, DATA), byte(&memory, STATUS)), (0, 0), "zeros were read, and all is well");
         let used = |at| memory.read_obj::<u32>(GuestAddress(USED + at)).expect("memory");

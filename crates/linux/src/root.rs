@@ -1,4 +1,5 @@
-//! The root of the guest: programs of the host with the libraries they need, as a cpio archive in memory.
+//! The root of the guest, as a cpio archive in memory: programs of the host with the libraries they need, or only what
+//! finds the host's root.
 //!
 //! It depends on what the host has installed, and on nothing else: no times, no order of directories.
 
@@ -29,9 +30,23 @@ enum Entry {
 #[derive(Default)]
 pub struct Root {
     entries: BTreeMap<PathBuf, Entry>,
+    shows_host: bool,
 }
 
 impl Root {
+    /// The host's root, read only, below a layer in memory; `init`, this program, as the first process.
+    pub fn of_host(init: &Path) -> Result<Self, LinuxError> {
+        let mut root = Self { shows_host: true, ..Self::default() };
+        root.libraries_of(init)?;
+        root.put("init", 0o755, loaded_part(fs::read(init)?));
+        Ok(root)
+    }
+
+    /// Whether it is the host's.
+    pub fn shows_host(&self) -> bool {
+        self.shows_host
+    }
+
     /// A root with a shell, and `init`, this program, as its first process.
     pub fn new(init: &Path) -> Result<Self, LinuxError> {
         let mut root = Self::default();
@@ -161,7 +176,8 @@ impl Root {
     /// The archive, with the job in it.
     pub fn archive(&self, job: &Job) -> Result<Vec<u8>, LinuxError> {
         let mut archive = Vec::new();
-        let job = serde_json::to_vec(job).map_err(io::Error::from)?;
+        let job = Job { shows_host: self.shows_host, ..job.clone() };
+        let job = serde_json::to_vec(&job).map_err(io::Error::from)?;
         let job = Entry::File { content: job, mode: 0o644 };
         let job_path = relative(Path::new(JOB_PATH));
         let all = self.entries.iter().chain([(&job_path, &job)]);

@@ -1,12 +1,14 @@
 //! A job on a drive: boot, listen, and what came of it.
 
 use std::io::Write as _;
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use strobe_ssd::{DriveStats, Latency, Requests, Simulated};
 use strobe_types::SimTime;
 
 use crate::disk::Disk;
+use crate::host::{HostFiles, HostUse};
 use crate::job::{Job, Report};
 use crate::machine::Machine;
 use crate::process::Stream;
@@ -47,6 +49,10 @@ pub struct Outcome {
     pub drive_error: Option<String>,
     /// What the guest has sent.
     pub requests: Requests,
+    /// What it was shown of the host's files, if they were its root.
+    pub host: Option<HostUse>,
+    /// Whether the kernel had to end a program because there was no memory left.
+    pub out_of_memory: bool,
 }
 
 impl Outcome {
@@ -102,9 +108,11 @@ impl Machine {
             exits: Vec::new(),
             failed: None,
             is_done: false,
+            out_of_memory: false,
             log: String::new(),
         };
-        let ended = session::boot(self, file.path(), &mut disk, &mut notes, stop)?;
+        let mut files = root.shows_host().then(|| HostFiles::new(Path::new("/"), job)).transpose()?;
+        let ended = session::boot(self, file.path(), &mut disk, files.as_mut(), &mut notes, stop)?;
         if ended.end == End::Off && !notes.is_done && notes.failed.is_none() {
             return Err(LinuxError::Ended(notes.log));
         }
@@ -119,6 +127,8 @@ impl Machine {
             failed: notes.failed,
             drive_error: disk.target().first_error().map(str::to_owned),
             requests: disk.target().requests(),
+            host: files.map(|files| files.shown()),
+            out_of_memory: notes.out_of_memory,
             drive: disk.into_drive(),
         })
     }
@@ -133,6 +143,7 @@ struct Notes<'a> {
     exits: Vec<(usize, i32)>,
     failed: Option<(usize, String)>,
     is_done: bool,
+    out_of_memory: bool,
     /// The end of what the kernel said.
     log: String,
 }
@@ -146,6 +157,7 @@ impl Listener for Notes<'_> {
         match stream {
             Stream::Kernel => {
                 self.log.push_str(&String::from_utf8_lossy(bytes));
+                self.out_of_memory |= self.log.contains("Out of memory: Killed");
                 let excess = self.log.len().saturating_sub(LOG_BYTES_MAX);
                 let from = (excess..).find(|&at| self.log.is_char_boundary(at)).unwrap_or(0);
                 self.log.drain(..from);

@@ -5,7 +5,7 @@
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -15,11 +15,12 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use crate::LinuxError;
 use crate::calendar::{Calendar, Served};
 use crate::disk::Disk;
-use crate::link::{gone, receive};
+use crate::host::HostFiles;
+use crate::link::gone;
 use crate::machine::{Clock, Machine};
+use crate::port::{Device, Heard, Port};
 use crate::process::{EPOCH_NS, Guest, Pipe, Sockets, Stream};
-use crate::ring::Ring;
-use crate::vhost::{self, Request};
+use crate::vhost;
 
 /// Who hears what the guest says.
 pub trait Listener {
@@ -55,32 +56,36 @@ const LOG_BYTES_MAX: usize = 16 << 10;
 const LOG_LINES_QUOTED: usize = 12;
 /// How long to wait at most before looking whether to stop.
 const LOOK_UP: Duration = Duration::from_millis(200);
-/// The only ring of the disk.
-const RING: u32 = 0;
 /// How far the guest may run without a word if the disk has nothing to do: so we learn that it is alive, and
 /// whether its time is up.
 const QUANTUM_NS: u64 = 1_000_000_000;
 
-/// Boots a guest with `root`, a cpio archive, on `disk`; returns when it has ended. Setting `stop` ends it.
+/// Boots a guest with `root`, a cpio archive, on `disk`, with `files` of the host beside it; returns when it has ended.
+/// Setting `stop` ends it.
 pub fn boot(
     machine: &Machine,
     root: &Path,
     disk: &mut Disk,
+    files: Option<&mut HostFiles>,
     listener: &mut dyn Listener,
     stop: &AtomicBool,
 ) -> Result<Ended, LinuxError> {
-    let (guest, sockets, pipes) = Guest::start(machine, root)?;
+    let (guest, Sockets { disk: disk_socket, files: files_socket, time }, pipes) =
+        Guest::start(machine, root, files.is_some())?;
+    let files = match (files, files_socket) {
+        (Some(files), Some(socket)) => Some((Port::new(socket, files.rings())?, files)),
+        _ => None,
+    };
     let mut session = Session {
+        disk_port: Port::new(disk_socket, disk.rings())?,
         disk,
+        files,
         listener,
         pipes,
-        sockets,
+        time_socket: time,
         calendar: None,
         clock: machine.clock,
         started: RealTime::start(),
-        disk_link: None,
-        backend: None,
-        ring: Ring::new().map_err(LinuxError::Protocol)?,
         waiting: false,
         interrupts: 0,
         log: Vec::new(),
@@ -107,16 +112,14 @@ pub fn boot(
 
 struct Session<'a> {
     disk: &'a mut Disk,
+    disk_port: Port,
+    files: Option<(Port, &'a mut HostFiles)>,
     listener: &'a mut dyn Listener,
     pipes: Vec<Pipe>,
-    sockets: Sockets,
+    time_socket: Option<UnixListener>,
     clock: Clock,
     calendar: Option<Calendar>,
     started: RealTime,
-    disk_link: Option<UnixStream>,
-    /// Where our interrupts go.
-    backend: Option<UnixStream>,
-    ring: Ring,
     /// The guest waits: time is ours.
     waiting: bool,
     interrupts: u64,
@@ -141,11 +144,18 @@ impl RealTime {
     }
 }
 
+/// A device of the guest.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Which {
+    Files,
+    Disk,
+}
+
 /// Where something has come.
 #[derive(Clone, Copy)]
 enum Source {
     Pipe(usize),
-    Disk,
+    Device(Which),
     Time,
     Exit,
 }
@@ -163,10 +173,28 @@ impl Session<'_> {
         }
     }
 
+    /// What completes next, and when. At the same time, files come first.
+    fn next_event(&self) -> Option<(u64, Which)> {
+        let files = self.files.as_ref().and_then(|(_, files)| files.next_event());
+        let disk = self.disk.next_event();
+        match (files, disk) {
+            (Some(files), disk) if disk.is_none_or(|disk| files <= disk) => Some((files, Which::Files)),
+            (_, disk) => disk.map(|at| (at, Which::Disk)),
+        }
+    }
+
     /// How far the guest may run from `now` on without asking.
     fn free_until(&self, now: u64) -> u64 {
         let quantum = now.saturating_add(QUANTUM_NS);
-        self.disk.next_event().map_or(quantum, |next| next.max(now).min(quantum))
+        self.next_event().map_or(quantum, |(next, _)| next.max(now).min(quantum))
+    }
+
+    /// A device, and where the guest meets it.
+    fn device(&mut self, which: Which) -> Option<(&mut Port, &mut dyn Device)> {
+        match which {
+            Which::Disk => Some((&mut self.disk_port, self.disk)),
+            Which::Files => self.files.as_mut().map(|(port, files)| (port, &mut **files as &mut dyn Device)),
+        }
     }
 
     fn run(&mut self, exit: BorrowedFd<'_>) -> Result<End, LinuxError> {
@@ -179,7 +207,8 @@ impl Session<'_> {
                 }
             }
             if self.clock == Clock::Real {
-                self.complete_until(self.now())?;
+                self.complete_until(Which::Files, self.now())?;
+                self.complete_until(Which::Disk, self.now())?;
                 if self.now() > self.time_limit_ns {
                     return Err(LinuxError::TimeLimit {
                         limit_ns: self.time_limit_ns,
@@ -198,7 +227,7 @@ impl Session<'_> {
             for source in ready {
                 let end = match source {
                     Source::Pipe(pipe) => self.hear(pipe).map(|()| None)?,
-                    Source::Disk => self.serve_disk()?,
+                    Source::Device(which) => self.serve_device(which)?,
                     Source::Time => self.serve_time()?,
                     Source::Exit => Some(End::Off),
                 };
@@ -224,15 +253,18 @@ impl Session<'_> {
                 add(Source::Pipe(index), file.as_fd());
             }
         }
-        add(Source::Disk, self.disk_link.as_ref().map_or(self.sockets.disk.as_fd(), AsFd::as_fd));
-        match (&self.calendar, &self.sockets.time) {
+        add(Source::Device(Which::Disk), self.disk_port.fd());
+        if let Some((port, _)) = &self.files {
+            add(Source::Device(Which::Files), port.fd());
+        }
+        match (&self.calendar, &self.time_socket) {
             (Some(calendar), _) => add(Source::Time, calendar.link()),
             (None, Some(socket)) => add(Source::Time, socket.as_fd()),
             (None, None) => {}
         }
         add(Source::Exit, exit);
         let mut patience = LOOK_UP;
-        if let (Clock::Real, Some(next)) = (self.clock, self.disk.next_event()) {
+        if let (Clock::Real, Some((next, _))) = (self.clock, self.next_event()) {
             patience = patience.min(Duration::from_nanos(next.saturating_sub(self.now())));
         }
         let timeout = Timespec { tv_sec: 0, tv_nsec: patience.as_nanos() as _ };
@@ -246,7 +278,7 @@ impl Session<'_> {
 
     /// Serves one message about time.
     fn serve_time(&mut self) -> Turn {
-        match (&mut self.calendar, &self.sockets.time) {
+        match (&mut self.calendar, &self.time_socket) {
             (Some(calendar), _) => match calendar.serve()? {
                 Served::Nothing => {}
                 Served::Waits => self.waiting = true,
@@ -267,10 +299,10 @@ impl Session<'_> {
     /// the completion.
     fn decide(&mut self) -> Result<(), LinuxError> {
         let Some(calendar) = &self.calendar else { return Ok(()) };
-        match (self.disk.next_event(), calendar.request()) {
-            (Some(at), request) if request.is_none_or(|request| at <= request) => {
+        match (self.next_event(), calendar.request()) {
+            (Some((at, which)), request) if request.is_none_or(|request| at <= request) => {
                 calendar.advance(at);
-                self.complete_until(at)
+                self.complete_until(which, at)
             }
             (_, Some(request)) => {
                 if request > self.time_limit_ns {
@@ -287,27 +319,30 @@ impl Session<'_> {
         }
     }
 
-    /// Gives back all requests that are complete at `now`, and tells the guest if it wants to know.
-    fn complete_until(&mut self, now: u64) -> Result<(), LinuxError> {
-        let tell = self.ring.give_back(self.disk, now).map_err(LinuxError::Protocol)?;
-        if tell { self.interrupt() } else { Ok(()) }
+    /// Gives back all requests of a device that are complete at `now`, and tells the guest if it wants to know.
+    fn complete_until(&mut self, which: Which, now: u64) -> Result<(), LinuxError> {
+        let Some((port, device)) = self.device(which) else { return Ok(()) };
+        let tell = port.give_back(device, now).map_err(LinuxError::Protocol)?;
+        tell.into_iter().try_for_each(|ring| self.interrupt(which, ring))
     }
 
     /// Interrupts the guest. In virtual time it must have taken note before time goes on, which it
     /// does by asking to run at this time; meanwhile it may send other messages about time.
-    fn interrupt(&mut self) -> Result<(), LinuxError> {
-        let Some(backend) = &mut self.backend else {
-            return Err(LinuxError::Protocol("the guest's disk has no channel for interrupts".into()));
-        };
-        self.interrupts += 1;
+    fn interrupt(&mut self, which: Which, ring: u32) -> Result<(), LinuxError> {
         let is_virtual = self.clock == Clock::Virtual;
-        backend.write_all(&vhost::vring_call(RING, is_virtual)).map_err(gone)?;
+        self.interrupts += u64::from(which == Which::Disk);
+        let port = self.device(which).map(|(port, _)| port);
+        let Some(backend) = port.and_then(|port| port.backend.as_mut()) else {
+            return Err(LinuxError::Protocol("the guest's device has no channel for interrupts".into()));
+        };
+        backend.write_all(&vhost::vring_call(ring, is_virtual)).map_err(gone)?;
         if !is_virtual {
             return Ok(());
         }
+        // Served messages may belong to anybody; the link is the same for all of this wait.
+        let mut backend = backend.try_clone()?;
         let silent = RealTime::start();
         loop {
-            let Some(backend) = &self.backend else { return Ok(()) };
             let Some(calendar) = &self.calendar else { return Ok(()) };
             let mut fds = [
                 PollFd::from_borrowed_fd(backend.as_fd(), PollFlags::IN),
@@ -328,11 +363,10 @@ impl Session<'_> {
             }
             if acknowledged {
                 let mut ack = [0; vhost::ACK_BYTES];
-                let Some(backend) = &mut self.backend else { return Ok(()) };
                 backend.read_exact(&mut ack).map_err(gone)?;
                 return match vhost::is_positive(ack) {
                     true => Ok(()),
-                    false => Err(LinuxError::Protocol("it refuses an interrupt of its disk".into())),
+                    false => Err(LinuxError::Protocol("it refuses an interrupt of its device".into())),
                 };
             }
             if self.stop.load(Ordering::Relaxed) {
@@ -341,77 +375,29 @@ impl Session<'_> {
         }
     }
 
-    /// Serves one message to the disk.
-    fn serve_disk(&mut self) -> Turn {
-        let Some(link) = &mut self.disk_link else {
-            self.disk_link = Some(self.sockets.disk.accept()?.0);
-            return Ok(None);
-        };
-        let Some((header, payload, files)) = receive(link)? else {
-            // The guest is going down.
-            return Ok(Some(End::Off));
-        };
-        let request = Request::parse(header.request, &payload).map_err(LinuxError::Protocol)?;
-        let mut answer = None;
-        match request {
-            Request::GetFeatures => answer = Some(self.disk.offered_features() | vhost::F_PROTOCOL_FEATURES),
-            Request::GetProtocolFeatures => answer = Some(vhost::protocol::OFFERED),
-            Request::SetFeatures(features) => self.disk.set_features(features),
-            Request::SetOwner => {}
-            Request::SetProtocolFeatures(features) => {
-                if features & vhost::protocol::OFFERED != vhost::protocol::OFFERED {
-                    let what = format!("its driver of vhost-user disks lacks features ({features:#x})");
-                    return Err(LinuxError::Protocol(what));
+    /// Serves one message to a device.
+    fn serve_device(&mut self, which: Which) -> Turn {
+        let now = self.now();
+        let Some((port, device)) = self.device(which) else { return Ok(None) };
+        match port.serve(device)? {
+            Heard::Nothing => Ok(None),
+            Heard::Gone => Ok(Some(End::Off)),
+            Heard::Kick { ring, needs_reply } => {
+                port.take_all(device, ring, now)?;
+                // Only when its completions are known may the guest go on.
+                let until = self.free_until(now);
+                if let Some(calendar) = &self.calendar {
+                    calendar.limit(until);
                 }
-            }
-            Request::SetMemory(regions) => self.ring.map(regions, files).map_err(LinuxError::Protocol)?,
-            Request::SetVringSize { size, .. } => self.ring.set_size(size).map_err(LinuxError::Protocol)?,
-            Request::SetVringAddress { descriptors, used, available, .. } => {
-                self.ring.set_addresses(descriptors, used, available).map_err(LinuxError::Protocol)?;
-            }
-            Request::SetVringBase { base, .. } => self.ring.set_base(base),
-            Request::EnableVring { enable, .. } => self.ring.enable(enable, self.disk.uses_event_index()),
-            Request::SetBackendChannel => {
-                let Some(file) = files.into_iter().next() else {
-                    return Err(LinuxError::Protocol("a channel for interrupts without a file".into()));
-                };
-                self.backend = Some(UnixStream::from(file));
-            }
-            Request::GetConfig { message, .. } => {
-                let space = self.disk.config_space();
-                return self.answer(&vhost::config_reply(&message, &space));
-            }
-            Request::SetConfig { offset, bytes } => self.disk.set_config(offset, &bytes),
-            Request::Kick(_) => {
-                self.kicked()?;
                 if self.disk.target().drive().was_cut() {
                     return Ok(Some(End::PowerCut));
                 }
+                if needs_reply && let Some((port, _)) = self.device(which) {
+                    port.acknowledge_kick()?;
+                }
+                Ok(None)
             }
         }
-        match (answer, header.needs_reply) {
-            (Some(answer), _) => self.answer(&vhost::reply(header.request, &answer.to_le_bytes())),
-            (None, true) => self.answer(&vhost::reply(header.request, &0_u64.to_le_bytes())),
-            (None, false) => Ok(None),
-        }
-    }
-
-    fn answer(&mut self, message: &[u8]) -> Turn {
-        match &mut self.disk_link {
-            Some(link) => link.write_all(message).map_err(gone).map(|()| None),
-            None => Ok(None),
-        }
-    }
-
-    /// There is something in the ring. Only when its completions are known may the guest go on.
-    fn kicked(&mut self) -> Result<(), LinuxError> {
-        let now = self.now();
-        self.ring.take_all(self.disk, now).map_err(LinuxError::Protocol)?;
-        let until = self.free_until(now);
-        if let Some(calendar) = &self.calendar {
-            calendar.limit(until);
-        }
-        Ok(())
     }
 
     /// Takes what the guest has printed to one of the pipes.

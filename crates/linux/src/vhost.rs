@@ -21,6 +21,8 @@ pub mod protocol {
 }
 
 const VERSION: u32 = 1;
+/// The number of [`Request::Kick`].
+pub(crate) const KICK: u32 = 35;
 const FLAG_REPLY: u32 = 1 << 2;
 const FLAG_NEED_REPLY: u32 = 1 << 3;
 /// The number of the message by which the device interrupts.
@@ -182,8 +184,8 @@ impl Request {
                 let bytes = contents.get(..word(4)? as usize).ok_or_else(short)?.to_vec();
                 Self::SetConfig { offset: word(0)?, bytes }
             }
-            35 => Self::Kick(word(0)?),
-            other => return Err(format!("vhost-user message {other}, which this disk does not know")),
+            KICK => Self::Kick(word(0)?),
+            other => return Err(format!("vhost-user message {other}, which this device does not know")),
         })
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use strobe_lab::linux::{FileSystem, LinuxRun, LinuxRunError, keep_data};
+use strobe_lab::linux::{FileSystem, GuestRoot, LinuxRun, LinuxRunError, keep_data};
 use strobe_lab::{Experiment, SyntheticWorkload, WorkloadConfig};
 use strobe_linux::job::Step;
 use strobe_linux::kernel::{self, KernelInfo};
@@ -107,7 +107,8 @@ pub(super) fn run(
         setup: task.setup.clone(),
         command: task.command.clone(),
         fsck: false,
-        with: Vec::new(),
+        root: GuestRoot::default(),
+        folder: String::new(),
     };
     let mut drive = match drive {
         Some(aged) => PoweredDrive::new(aged.drive, aged.at),

@@ -1,26 +1,28 @@
 //! `strobe linux`: any program on a real Linux kernel on the drive, in virtual time.
 
+mod prepare;
+
 use std::fs::File;
-use std::io::{IsTerminal as _, Write as _};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::anyhow;
 use clap::{Args, Subcommand, ValueEnum};
-use indicatif::ProgressBar;
 use strobe_cli::output::{Output, Sink};
 use strobe_cli::report;
 use strobe_lab::linux::{
-    DRIVE_SETS, Ext4Discard, F2fsCleaning, FileSystem, LinuxRun, LinuxRunError, Switches,
+    DRIVE_SETS, Ext4Discard, F2fsCleaning, FileSystem, GuestRoot, LinuxRun, LinuxRunError, Switches,
 };
 use strobe_lab::{Experiment, load_drive_table};
-use strobe_linux::kernel::{self, BuildOptions, Extra, KernelError};
+use strobe_linux::job::{MOUNT_POINT, Step};
+use strobe_linux::kernel::{self, KernelInfo};
 use strobe_linux::{Clock, DiskOptions, Machine, Recorder, Stream, TraceForm};
 use strobe_types::SimTime;
 use toml::Table;
 
 use super::options::Options;
-use super::progress::{self, interrupt_flag};
+use super::progress::interrupt_flag;
 use super::{Failure, output};
 
 /// Run any program on a file system of a real Linux kernel on the drive, in virtual time.
@@ -37,8 +39,15 @@ use super::{Failure, output};
     strobe linux --drive jasmine-4g --fs f2fs --mount-opts mode=lfs -- fio --name=a --rw=randwrite --size=64m --fsync=32 \
     --clocksource=clock_gettime\n  \
     strobe linux --fs vfat --mount-opts sync --trace cp.fio -- sh -c 'dd if=/dev/zero of=a bs=4k count=100 && cp a b'\n\n\
-    COMMAND is a program of this machine; it comes with its libraries, a script with the programs that it names, and \
-    `strobe` is this program. Arguments that name files with a slash come along; --with brings more."
+    COMMAND is any program of this machine. The guest's root is this machine's: its files, read only, so that a program \
+    finds there what it finds here, with your environment; what the guest changes of them is in its memory and gone \
+    afterwards. The drive's file system is in /mnt, where COMMAND runs; arguments that name files or folders of this \
+    machine with a slash (./script.sh) are found from where you are, --put copies them to the drive, and `strobe` is this \
+    program. A result with the same digest of the root is the same bytes.\n  \
+    strobe linux --put . --dir project -- make\n  \
+    strobe linux -- git clone ./repository\n\n\
+    With --root packed the guest has only what COMMAND names: its program with its libraries, a script with the programs \
+    that it names, arguments that name files with a slash, and what --with brings; its environment is the same everywhere."
 )]
 pub(crate) struct LinuxArgs {
     #[command(subcommand)]
@@ -50,42 +59,9 @@ pub(crate) struct LinuxArgs {
 #[derive(Subcommand)]
 enum Action {
     /// Build the guest's kernel, once, from the distribution's source: some minutes
-    BuildKernel(BuildArgs),
+    BuildKernel(prepare::BuildArgs),
     /// Check what this machine has of what guests need
     Doctor,
-}
-
-#[derive(Args)]
-struct BuildArgs {
-    /// A tarball or a folder with the source of Linux 6.12 or newer [default: the newest linux-source of /usr/src]
-    #[arg(long, value_name = "TARBALL|DIR")]
-    source: Option<PathBuf>,
-    /// What the kernel has besides, separated by commas; the build takes longer
-    #[arg(long, value_name = "EXTRA", value_enum, value_delimiter = ',')]
-    with: Vec<ExtraName>,
-    /// Compilers at a time [default: one per processor]
-    #[arg(long, short, value_name = "N", default_value_t = 0, hide_default_value = true)]
-    jobs: u32,
-    /// No progress bar
-    #[arg(long, short)]
-    quiet: bool,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum ExtraName {
-    /// The file system XFS
-    Xfs,
-    /// io_uring
-    IoUring,
-}
-
-impl ExtraName {
-    fn extra(self) -> Extra {
-        match self {
-            ExtraName::Xfs => Extra::Xfs,
-            ExtraName::IoUring => Extra::IoUring,
-        }
-    }
 }
 
 #[derive(Args)]
@@ -127,9 +103,20 @@ struct RunArgs {
     /// Check the file system when it is unmounted
     #[arg(long)]
     fsck: bool,
-    /// A file, folder or program that the guest needs too (repeatable)
+    /// Where the guest's programs come from: this machine's files, read only; or a root packed of what COMMAND names, for
+    /// kernels that cannot show the host's files [default: host if the kernel can, packed with --with]
+    #[arg(long, value_name = "ROOT", value_enum)]
+    root: Option<RootName>,
+    /// A file, folder or program that a packed root needs too (repeatable)
     #[arg(long, value_name = "PATH|NAME")]
     with: Vec<String>,
+    /// Copy a file or folder to the drive's file system before the measured window, and forget what the guest has cached
+    /// of it (repeatable)
+    #[arg(long, value_name = "PATH")]
+    put: Vec<PathBuf>,
+    /// Where COMMAND runs, from the top of the drive's file system; a full path may be elsewhere
+    #[arg(long, value_name = "FOLDER")]
+    dir: Option<String>,
     /// The kernel [default: the one that build-kernel made]
     #[arg(long, value_name = "PATH")]
     kernel: Option<PathBuf>,
@@ -176,6 +163,14 @@ struct RunArgs {
     command: Vec<String>,
 }
 
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum RootName {
+    /// This machine's files, read only, below a layer in the guest's memory
+    Host,
+    /// What COMMAND names and nothing else
+    Packed,
+}
+
 #[derive(Clone, Copy, ValueEnum)]
 enum CleaningName {
     /// Reading and writing
@@ -195,6 +190,51 @@ enum DiscardName {
 }
 
 impl RunArgs {
+    /// Where the guest's programs come from.
+    fn guest_root(&self, kernel: &KernelInfo) -> Result<GuestRoot, Failure> {
+        let default = match self.with.is_empty() && kernel.can_show_host() {
+            true => RootName::Host,
+            false => RootName::Packed,
+        };
+        match self.root.unwrap_or(default) {
+            RootName::Packed => Ok(GuestRoot::Packed { with: self.with.clone() }),
+            RootName::Host if self.with.is_empty() => Ok(GuestRoot::host()),
+            RootName::Host => Err(Failure::Request(anyhow!(
+                "--with counts with --root packed only: with --root host the guest has all files of this machine"
+            ))),
+        }
+    }
+
+    /// A path of the drive's file system.
+    fn file_system_path(&self, path: &str) -> String {
+        let top = if self.fs == FsName::None { "/" } else { MOUNT_POINT };
+        Path::new(top).join(path).display().to_string()
+    }
+
+    /// The steps that copy what --put names.
+    fn puts(&self, root: &GuestRoot) -> Result<Vec<Step>, Failure> {
+        let wrong = |text: String| Err(Failure::Request(anyhow!("--put {text}")));
+        if self.put.is_empty() {
+            return Ok(Vec::new());
+        }
+        if self.fs == FsName::None {
+            return wrong("needs a file system: --fs none has none".into());
+        }
+        if !matches!(root, GuestRoot::Host { .. }) {
+            return wrong("counts with --root host only: a packed root has no files to copy".into());
+        }
+        let mut steps = Vec::new();
+        for path in &self.put {
+            let there = std::path::absolute(path).ok().filter(|path| path.exists());
+            let Some(from) = there.as_deref().and_then(Path::to_str) else {
+                return wrong(format!("{}: there is no such file or folder", path.display()));
+            };
+            steps.push(strobe_linux::job::Run::tool(["cp", "-a", "--", from, MOUNT_POINT]));
+        }
+        steps.push(Step::DropCaches);
+        Ok(steps)
+    }
+
     fn switches(&self) -> Switches {
         Switches {
             f2fs_cleaning: self.f2fs_cleaning.map(|how| match how {
@@ -210,7 +250,7 @@ impl RunArgs {
     }
 }
 
-#[derive(Clone, Copy, ValueEnum)]
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum FsName {
     /// ext4
     Ext4,
@@ -244,122 +284,10 @@ impl From<LinuxRunError> for Failure {
 
 pub(crate) fn linux(args: &LinuxArgs) -> Result<(), Failure> {
     match &args.action {
-        Some(Action::BuildKernel(build)) => build_kernel(build),
-        Some(Action::Doctor) => doctor(),
+        Some(Action::BuildKernel(build)) => prepare::build_kernel(build),
+        Some(Action::Doctor) => prepare::doctor(),
         None => run(&args.run),
     }
-}
-
-fn build_kernel(args: &BuildArgs) -> Result<(), Failure> {
-    let extras = args.with.iter().map(|extra| extra.extra()).collect();
-    let options = BuildOptions { source: args.source.clone(), extras, jobs: args.jobs };
-    let show = !args.quiet && std::io::stderr().is_terminal();
-    let bar = show.then(|| ProgressBar::new(1));
-    if let Some(bar) = &bar {
-        progress::restyle(bar, "{msg:12} {wide_bar} {percent:>3} %  {elapsed}");
-        bar.enable_steady_tick(Duration::from_millis(500));
-    }
-    let mut step = "";
-    let built = kernel::build(&options, &mut |progress| match &bar {
-        Some(bar) => {
-            bar.set_message(progress.step);
-            bar.set_length(progress.total);
-            bar.set_position(progress.done);
-        }
-        None if !args.quiet && step != progress.step => {
-            step = progress.step;
-            output::note(&format!("{step} ..."));
-        }
-        None => {}
-    });
-    if let Some(bar) = &bar {
-        bar.finish_and_clear();
-    }
-    match built {
-        Ok(path) => output::print(&format!("the guest's kernel: {}", path.display())),
-        Err(error) => {
-            let has_run = matches!(error, KernelError::Failed { .. } | KernelError::Io(_));
-            Err(Failure::judged(!has_run, &error))
-        }
-    }
-}
-
-/// What guests need, and whether it is there.
-fn doctor() -> Result<(), Failure> {
-    let mut is_ready = true;
-    let mut lines = Vec::new();
-    let mut say = |good: Result<String, String>, what: &str| {
-        let (sign, text) = match &good {
-            Ok(text) => ("ok", text),
-            Err(text) => ("--", text),
-        };
-        lines.push(format!("{sign}  {what:22} {text}"));
-        good.is_ok()
-    };
-    let kernel = kernel::installed().and_then(|path| Ok((kernel::inspect(&path)?, path)));
-    is_ready &= say(
-        match &kernel {
-            Ok((info, path)) => Ok(format!("Linux {}, {}", info.version, path.display())),
-            Err(error) => Err(error.to_string()),
-        },
-        "kernel",
-    );
-    if let Ok((_, path)) = &kernel {
-        is_ready &= say(trial(path), "a guest boots");
-    }
-    let missing = kernel::missing_tools();
-    let tools = match missing.is_empty() {
-        true => Ok("complete".to_owned()),
-        false => Err(KernelError::Tools(missing).to_string()),
-    };
-    let source =
-        kernel::find_source().map(|path| path.display().to_string()).map_err(|error| error.to_string());
-    let can_build = [say(tools, "tools for a kernel"), say(source, "source of a kernel")] == [true, true];
-    is_ready |= can_build && kernel.is_err();
-    for program in [
-        "mkfs.ext4",
-        "e2fsck",
-        "mkfs.f2fs",
-        "fsck.f2fs",
-        "mkfs.vfat",
-        "fsck.fat",
-        "mkfs.xfs",
-        "fio",
-        "dbench",
-        "postmark",
-    ] {
-        let found = strobe_linux::find_program(program);
-        say(found.map(|path| path.display().to_string()).map_err(|error| error.to_string()), program);
-    }
-    output::print(&lines.join("\n"))?;
-    match is_ready {
-        true => Ok(()),
-        false => {
-            Err(Failure::Run(anyhow!("guests cannot be run on this machine yet; see the lines with --")))
-        }
-    }
-}
-
-/// Boots `kernel` with nothing to do.
-fn trial(kernel: &Path) -> Result<String, String> {
-    let experiment = experiment("jasmine-4g", &[], None).map_err(|error| match error {
-        Failure::Request(error) | Failure::Run(error) => error.to_string(),
-        Failure::Partial(_) | Failure::Command(_) => String::new(),
-    })?;
-    let run = LinuxRun {
-        experiment,
-        machine: Machine::new(kernel.to_owned()),
-        file_system: FileSystem::None,
-        is_made: false,
-        mkfs_options: Vec::new(),
-        mount_options: String::new(),
-        setup: Vec::new(),
-        command: vec!["strobe".into(), "--version".into()],
-        fsck: false,
-        with: Vec::new(),
-    };
-    let result = run.run(None, &interrupt_flag(), &mut |_, _| {}).map_err(|error| error.to_string())?;
-    Ok(format!("and is off again after {:.1} s", result.time.wall_s.unwrap_or_default()))
 }
 
 fn experiment(drive: &str, sets: &[String], seed: Option<u64>) -> Result<Experiment, Failure> {
@@ -424,7 +352,7 @@ fn run(args: &RunArgs) -> Result<(), Failure> {
             "what is to be run? strobe linux [OPTIONS] -- COMMAND ...; `strobe linux --help` has examples";
         return Err(Failure::Request(anyhow!(hint)));
     }
-    let kernel = match &args.kernel {
+    let path = match &args.kernel {
         Some(path) => path.clone(),
         None => kernel::installed().map_err(LinuxRunError::from)?,
     };
@@ -438,8 +366,9 @@ fn run(args: &RunArgs) -> Result<(), Failure> {
             copy: !args.no_copy,
             write_cache: !args.write_through,
         },
-        ..Machine::new(kernel)
+        ..Machine::new(path.clone())
     };
+    let kernel = kernel::inspect(&path).map_err(LinuxRunError::from)?;
     let script = |text: &String| strobe_linux::job::Run::must_succeed(["sh", "-e", "-c", text]);
     let mut run = LinuxRun {
         experiment: experiment(&args.drive, &args.sets, args.seed)?,
@@ -451,8 +380,10 @@ fn run(args: &RunArgs) -> Result<(), Failure> {
         setup: args.before.iter().map(script).collect(),
         command: args.command.clone(),
         fsck: args.fsck,
-        with: args.with.clone(),
+        root: args.guest_root(&kernel)?,
+        folder: args.dir.as_ref().map_or_else(String::new, |dir| args.file_system_path(dir)),
     };
+    run.setup.splice(0..0, args.puts(&run.root)?);
     args.switches().apply(&mut run).map_err(|reason| Failure::Request(anyhow!(reason)))?;
     let outputs = Outputs::of(args, &run.machine.kernel)?;
     let mut log = outputs.log.as_ref().map(Output::open).transpose()?;

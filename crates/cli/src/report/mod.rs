@@ -95,10 +95,18 @@ pub fn linux_summary(result: &strobe_lab::linux::LinuxResult) -> String {
         result.merges.as_ref().map(merge_line),
         result.translation.as_ref().map(translation_line),
         result.slc.as_ref().map(slc_line),
+        guest.out_of_memory.then(|| format!(
+            "note: the guest ran out of memory and its kernel ended a program: --memory above {} gives it more",
+            guest.memory_mib
+        )),
         guest.drive_error.as_ref().map(|error| format!("note: the guest saw an error of the drive: {error}")),
     ];
     for line in lines.into_iter().flatten() {
         let _ = writeln!(out, "\n{line}");
+    }
+    if let (Some(files), Some(digest)) = (guest.root.files, &guest.root.digest) {
+        let short = digest.get(..12).unwrap_or(digest);
+        let _ = writeln!(out, "\nroot: {} files of this machine were read, digest {short}", count(files));
     }
     let wall = result.time.wall_s.map_or(String::new(), |wall| format!("; {wall:.1} s of wall time in all"));
     let _ = write!(

@@ -6,6 +6,7 @@
 mod determinism;
 mod discards;
 mod endings;
+mod programs;
 mod timing;
 mod traces;
 

@@ -2,19 +2,21 @@
 
 mod file_system;
 mod result;
+mod root;
 mod switches;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
 use strobe_linux::job::{Job, Run, Step};
 use strobe_linux::kernel::{self, KernelError, KernelInfo};
-use strobe_linux::{Clock, LinuxError, Machine, Mark, Outcome, PoweredDrive, Recorder, Root, Stream};
+use strobe_linux::{Clock, LinuxError, Machine, Mark, Outcome, PoweredDrive, Recorder, Stream};
 use strobe_ssd::{DataMode, DriveConfig, Simulated};
 use strobe_types::SimTime;
 
 pub use file_system::FileSystem;
 pub use result::LinuxResult;
+pub use root::{GuestRoot, environment};
 pub use switches::{Ext4Discard, F2fsCleaning, Switches};
 
 use crate::machine::Stopwatch;
@@ -96,8 +98,10 @@ pub struct LinuxRun {
     pub command: Vec<String>,
     /// Whether to check the file system after it is unmounted.
     pub fsck: bool,
-    /// Files, folders and programs that the guest needs beside those that the command names.
-    pub with: Vec<String>,
+    /// Where its programs come from.
+    pub root: GuestRoot,
+    /// Where the command runs; empty: in the mounted file system.
+    pub folder: String,
 }
 
 impl LinuxRun {
@@ -112,6 +116,9 @@ impl LinuxRun {
         match self.file_system.kernel_name() {
             Some(kind) if !info.has_file_system(kind) && kernel::modules_of(&info).is_none() => {
                 Err(KernelError::NoFileSystem { path: shown(), version, kind: kind.to_owned() })
+            }
+            _ if matches!(self.root, GuestRoot::Host { .. }) && !info.can_show_host() => {
+                Err(KernelError::NoHostFiles { path: shown(), version })
             }
             _ => Ok(info),
         }
@@ -131,7 +138,7 @@ impl LinuxRun {
         steps.extend(self.setup.iter().cloned());
         steps.push(Step::Mark(BEGIN.into()));
         let at = steps.len();
-        steps.push(Run::program(command));
+        steps.push(Run::program_in(command, &self.folder));
         steps.extend([Step::Sync, Step::Mark(END.into())]);
         if self.file_system != FileSystem::None {
             steps.extend([Step::Unmount, Step::Mark(UNMOUNTED.into())]);
@@ -139,36 +146,7 @@ impl LinuxRun {
                 steps.extend(self.file_system.fsck().map(Run::tool));
             }
         }
-        (Job { steps, environment: environment(seed) }, at)
-    }
-
-    /// The guest's root, and the command as the guest knows it.
-    fn root(&self, modules: &[PathBuf]) -> Result<(Root, Vec<String>), LinuxError> {
-        let mut root = new_root()?;
-        for module in modules {
-            root.tree(module)?;
-        }
-        if self.file_system != FileSystem::None {
-            root.program(&self.file_system.mkfs(0, &[])[0])?;
-            if self.fsck
-                && let Some(fsck) = self.file_system.fsck()
-            {
-                root.program(&fsck[0])?;
-            }
-        }
-        for extra in &self.with {
-            match (extra.contains('/'), strobe_linux::find_program(extra)) {
-                (true, Err(_)) => root.tree(Path::new(extra)).map_err(|error| named(extra, error))?,
-                _ => drop(add_program(&mut root, extra)?),
-            }
-        }
-        for step in &self.setup {
-            if let Step::Run(run) = step {
-                add_command(&mut root, &run.argv)?;
-            }
-        }
-        let command = add_command(&mut root, &self.command)?;
-        Ok((root, command))
+        (self.root.job(steps, seed), at)
     }
 
     /// Runs the command on a new drive. `hears` gets what the guest prints, `recorder` what it asks of its disk in
@@ -205,7 +183,7 @@ impl LinuxRun {
         let drivers = [Some("virtio_blk"), self.file_system.kernel_name()];
         let drivers: Vec<_> = drivers.into_iter().flatten().collect();
         let modules = kernel::needed_modules(kernel, &drivers).map_err(KernelError::from)?;
-        let (root, command) = self.root(&modules)?;
+        let (root, command) = self.root.make(self, &modules)?;
         let (job, step) = self.job(command, &modules);
         let machine = Machine { seed: self.experiment.seed, ..self.machine.clone() };
         let outcome = machine.run(&root, &job, drive, stop, hears)?;
@@ -232,66 +210,4 @@ impl LinuxRun {
             _ => Err(LinuxRunError::Step("the guest went down before the command was done".into())),
         }
     }
-}
-
-fn named(path: &str, error: LinuxError) -> LinuxError {
-    match error {
-        LinuxError::Io(error) => std::io::Error::new(error.kind(), format!("--with {path}: {error}")).into(),
-        other => other,
-    }
-}
-
-/// A root whose first process is this program.
-fn new_root() -> Result<Root, LinuxError> {
-    let mut root = Root::new(&std::env::current_exe()?)?;
-    root.link("usr/bin/strobe", "/init");
-    Ok(root)
-}
-
-/// What programs find in their environment: the same on every host.
-pub fn environment(seed: u64) -> Vec<(String, String)> {
-    [
-        ("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin".to_owned()),
-        ("HOME", "/tmp".to_owned()),
-        ("LC_ALL", "C".to_owned()),
-        ("TZ", "UTC".to_owned()),
-        ("STROBE_SEED", seed.to_string()),
-    ]
-    .map(|(name, value)| (name.to_owned(), value))
-    .into()
-}
-
-/// Adds `program`, which may be this one.
-fn add_program(root: &mut Root, program: &str) -> Result<String, LinuxError> {
-    match program {
-        "strobe" => Ok("/usr/bin/strobe".into()),
-        _ => Ok(root.program(program)?.display().to_string()),
-    }
-}
-
-/// Adds what a command needs: its program; what a script given to a shell names; and files among its
-/// arguments, if they are written with a slash. Returns the command as the guest knows it.
-fn add_command(root: &mut Root, argv: &[String]) -> Result<Vec<String>, LinuxError> {
-    let Some((program, arguments)) = argv.split_first() else { return Ok(Vec::new()) };
-    let mut command = vec![add_program(root, program)?];
-    let is_shell = ["sh", "dash", "bash"].iter().any(|shell| Path::new(program).ends_with(shell));
-    for argument in arguments {
-        let file = std::path::absolute(argument).ok().filter(|file| argument.contains('/') && file.is_file());
-        match file.as_deref().and_then(Path::to_str) {
-            Some(file) => {
-                root.tree(Path::new(file))?;
-                if is_shell {
-                    root.programs_named_in(&String::from_utf8_lossy(&std::fs::read(file)?))?;
-                }
-                command.push(file.to_owned());
-            }
-            None => {
-                if is_shell {
-                    root.programs_named_in(argument)?;
-                }
-                command.push(argument.clone());
-            }
-        }
-    }
-    Ok(command)
 }

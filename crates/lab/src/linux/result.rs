@@ -76,6 +76,8 @@ pub struct GuestResult {
     pub clock: String,
     /// Memory in MiB.
     pub memory_mib: u32,
+    /// Where its programs came from.
+    pub root: RootResult,
     /// How the file system was made; null without one.
     pub mkfs: Option<Vec<String>>,
     /// File system that was mounted.
@@ -92,12 +94,30 @@ pub struct GuestResult {
     pub copy: bool,
     /// Whether the drive was offered with a volatile write cache.
     pub write_cache: bool,
+    /// Whether its kernel ended a program because there was no memory left.
+    pub out_of_memory: bool,
     /// The first error of the drive that the guest has seen.
     pub drive_error: Option<String>,
     /// Messages about time between guest and drive, from power-on to power-off.
     pub time_messages: u64,
     /// Interrupts by the drive, from power-on to power-off.
     pub interrupts: u64,
+}
+
+/// Where the guest's programs came from.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct RootResult {
+    /// "packed": what the command names and nothing else. "host": the files of the host, read only.
+    pub kind: String,
+    /// Whether the same run gives the same result: in virtual time, if the host's files and the environment are the same
+    /// ("digest").
+    pub repeatable: bool,
+    /// Files of the host whose content was read; null for a packed root.
+    pub files: Option<u64>,
+    /// Bytes of them.
+    pub bytes: Option<u64>,
+    /// SHA-256 of all that the guest was shown of the host (names, attributes, contents, environment); null for a packed root.
+    pub digest: Option<String>,
 }
 
 /// Time.
@@ -141,6 +161,13 @@ impl LinuxResult {
                     Clock::Real => "real".into(),
                 },
                 memory_mib: run.machine.memory_mib,
+                root: RootResult {
+                    kind: run.root.name().to_owned(),
+                    repeatable: run.machine.clock == Clock::Virtual,
+                    files: outcome.host.as_ref().map(|host| host.files),
+                    bytes: outcome.host.as_ref().map(|host| host.bytes),
+                    digest: outcome.host.as_ref().map(|host| host.digest.clone()),
+                },
                 mkfs: kind.map(|_| run.file_system.mkfs(run.experiment.seed, &run.mkfs_options)),
                 file_system: kind.map(str::to_owned),
                 mount_options: run.mount_options.clone(),
@@ -149,6 +176,7 @@ impl LinuxResult {
                 discard_segments: run.machine.disk.discard_segments,
                 copy: run.machine.disk.copy,
                 write_cache: run.machine.disk.write_cache,
+                out_of_memory: outcome.out_of_memory,
                 drive_error: outcome.drive_error.clone(),
                 time_messages: outcome.ended.time_messages,
                 interrupts: outcome.ended.interrupts,

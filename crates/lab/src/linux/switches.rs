@@ -92,6 +92,7 @@ mod tests {
 
     use super::*;
     use crate::Experiment;
+    use crate::linux::GuestRoot;
 
     fn run(file_system: FileSystem) -> LinuxRun {
         let experiment = Experiment::from_table(toml::Table::new(), &[], Path::new("")).expect("defaults");
@@ -105,7 +106,8 @@ mod tests {
             setup: vec![Step::Sync],
             command: Vec::new(),
             fsck: false,
-            with: Vec::new(),
+            root: GuestRoot::default(),
+            folder: String::new(),
         }
     }
 

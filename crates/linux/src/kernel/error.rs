@@ -43,6 +43,17 @@ pub enum KernelError {
         /// The file system.
         kind: String,
     },
+    /// It cannot show the host's files.
+    #[error(
+        "{path} (Linux {version}) cannot show the host's files, for want of virtio-fs and overlayfs: use --root packed, \
+         or the kernel that `strobe linux build-kernel` makes"
+    )]
+    NoHostFiles {
+        /// The file.
+        path: String,
+        /// Its version.
+        version: String,
+    },
     /// Tools are missing.
     #[error("to build the kernel, {} are missing: apt-get install {}", .0.join(", "), packages(.0))]
     Tools(Vec<String>),

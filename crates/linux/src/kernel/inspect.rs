@@ -28,6 +28,11 @@ impl KernelInfo {
         self.config.lines().any(|line| line.strip_prefix("CONFIG_") == Some(&format!("{name}=y")))
     }
 
+    /// Whether its root can be the host's files.
+    pub fn can_show_host(&self) -> bool {
+        ["VIRTIO_FS", "OVERLAY_FS", "TMPFS_XATTR"].iter().all(|name| self.has(name))
+    }
+
     /// Whether the file system is built in.
     pub fn has_file_system(&self, kind: &str) -> bool {
         self.has(&format!("{}_FS", kind.to_uppercase()))

@@ -1,0 +1,162 @@
+//! `strobe linux build-kernel` and `strobe linux doctor`: what guests need.
+
+use std::io::IsTerminal as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::anyhow;
+use clap::{Args, ValueEnum};
+use indicatif::ProgressBar;
+use strobe_lab::linux::{FileSystem, GuestRoot, LinuxRun};
+use strobe_linux::Machine;
+use strobe_linux::kernel::{self, BuildOptions, Extra, KernelError};
+
+use super::super::progress::{self, interrupt_flag};
+use super::super::{Failure, output};
+use super::experiment;
+
+#[derive(Args)]
+pub(super) struct BuildArgs {
+    /// A tarball or a folder with the source of Linux 6.12 or newer [default: the newest linux-source of /usr/src]
+    #[arg(long, value_name = "TARBALL|DIR")]
+    source: Option<PathBuf>,
+    /// What the kernel has besides, separated by commas; the build takes longer
+    #[arg(long, value_name = "EXTRA", value_enum, value_delimiter = ',')]
+    with: Vec<ExtraName>,
+    /// Compilers at a time [default: one per processor]
+    #[arg(long, short, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    jobs: u32,
+    /// No progress bar
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum ExtraName {
+    /// The file system XFS
+    Xfs,
+    /// io_uring
+    IoUring,
+}
+
+impl ExtraName {
+    fn extra(self) -> Extra {
+        match self {
+            ExtraName::Xfs => Extra::Xfs,
+            ExtraName::IoUring => Extra::IoUring,
+        }
+    }
+}
+
+pub(super) fn build_kernel(args: &BuildArgs) -> Result<(), Failure> {
+    let extras = args.with.iter().map(|extra| extra.extra()).collect();
+    let options = BuildOptions { source: args.source.clone(), extras, jobs: args.jobs };
+    let show = !args.quiet && std::io::stderr().is_terminal();
+    let bar = show.then(|| ProgressBar::new(1));
+    if let Some(bar) = &bar {
+        progress::restyle(bar, "{msg:12} {wide_bar} {percent:>3} %  {elapsed}");
+        bar.enable_steady_tick(Duration::from_millis(500));
+    }
+    let mut step = "";
+    let built = kernel::build(&options, &mut |progress| match &bar {
+        Some(bar) => {
+            bar.set_message(progress.step);
+            bar.set_length(progress.total);
+            bar.set_position(progress.done);
+        }
+        None if !args.quiet && step != progress.step => {
+            step = progress.step;
+            output::note(&format!("{step} ..."));
+        }
+        None => {}
+    });
+    if let Some(bar) = &bar {
+        bar.finish_and_clear();
+    }
+    match built {
+        Ok(path) => output::print(&format!("the guest's kernel: {}", path.display())),
+        Err(error) => {
+            let has_run = matches!(error, KernelError::Failed { .. } | KernelError::Io(_));
+            Err(Failure::judged(!has_run, &error))
+        }
+    }
+}
+
+/// What guests need, and whether it is there.
+pub(super) fn doctor() -> Result<(), Failure> {
+    let mut is_ready = true;
+    let mut lines = Vec::new();
+    let mut say = |good: Result<String, String>, what: &str| {
+        let (sign, text) = match &good {
+            Ok(text) => ("ok", text),
+            Err(text) => ("--", text),
+        };
+        lines.push(format!("{sign}  {what:22} {text}"));
+        good.is_ok()
+    };
+    let kernel = kernel::installed().and_then(|path| Ok((kernel::inspect(&path)?, path)));
+    is_ready &= say(
+        match &kernel {
+            Ok((info, path)) => Ok(format!("Linux {}, {}", info.version, path.display())),
+            Err(error) => Err(error.to_string()),
+        },
+        "kernel",
+    );
+    if let Ok((_, path)) = &kernel {
+        is_ready &= say(trial(path), "a guest boots");
+    }
+    let missing = kernel::missing_tools();
+    let tools = match missing.is_empty() {
+        true => Ok("complete".to_owned()),
+        false => Err(KernelError::Tools(missing).to_string()),
+    };
+    let source =
+        kernel::find_source().map(|path| path.display().to_string()).map_err(|error| error.to_string());
+    let can_build = [say(tools, "tools for a kernel"), say(source, "source of a kernel")] == [true, true];
+    is_ready |= can_build && kernel.is_err();
+    for program in [
+        "mkfs.ext4",
+        "e2fsck",
+        "mkfs.f2fs",
+        "fsck.f2fs",
+        "mkfs.vfat",
+        "fsck.fat",
+        "mkfs.xfs",
+        "fio",
+        "dbench",
+        "postmark",
+    ] {
+        let found = strobe_linux::find_program(program);
+        say(found.map(|path| path.display().to_string()).map_err(|error| error.to_string()), program);
+    }
+    output::print(&lines.join("\n"))?;
+    match is_ready {
+        true => Ok(()),
+        false => {
+            Err(Failure::Run(anyhow!("guests cannot be run on this machine yet; see the lines with --")))
+        }
+    }
+}
+
+/// Boots `kernel` with nothing to do.
+fn trial(kernel: &Path) -> Result<String, String> {
+    let experiment = experiment("jasmine-4g", &[], None).map_err(|error| match error {
+        Failure::Request(error) | Failure::Run(error) => error.to_string(),
+        Failure::Partial(_) | Failure::Command(_) => String::new(),
+    })?;
+    let run = LinuxRun {
+        experiment,
+        machine: Machine::new(kernel.to_owned()),
+        file_system: FileSystem::None,
+        is_made: false,
+        mkfs_options: Vec::new(),
+        mount_options: String::new(),
+        setup: Vec::new(),
+        command: vec!["strobe".into(), "--version".into()],
+        fsck: false,
+        root: GuestRoot::default(),
+        folder: String::new(),
+    };
+    let result = run.run(None, &interrupt_flag(), &mut |_, _| {}).map_err(|error| error.to_string())?;
+    Ok(format!("and is off again after {:.1} s", result.time.wall_s.unwrap_or_default()))
+}

@@ -1,0 +1,139 @@
+//! Any program of the host runs in the guest as it does outside, and changes nothing there.
+
+use std::fs;
+use std::path::Path;
+
+use super::{has, kernel, result, strobe, text};
+
+/// Runs `script` with bash three times: one result, one trace, one digest of the root; returns what it printed.
+fn thrice(programs: &[&str], folder: &Path, options: &[&str], script: &str) -> Option<String> {
+    let kernel = kernel()?;
+    if !programs.iter().all(|program| has(program)) {
+        return None;
+    }
+    let trace = folder.join("trace.strobe");
+    let trace = trace.to_str().expect("UTF-8");
+    let arguments = [&["--trace", trace], options, &["--", "bash", "-ec", script]].concat();
+    let mut first = None;
+    for time in 0..3 {
+        let (value, printed) = result(&kernel, &arguments);
+        let root = &value["guest"]["root"];
+        assert_eq!(
+            (root["kind"].as_str(), root["repeatable"].as_bool()),
+            (Some("host"), Some(true)),
+            "{root}"
+        );
+        let this = (text(&printed), fs::read(trace).expect("a trace"));
+        assert!(this.1.len() > 1000, "hardly any requests");
+        let first = first.get_or_insert_with(|| this.clone());
+        assert!(*first == this, "{script}: run {time} differs");
+    }
+    first.map(|(printed, _)| printed)
+}
+
+fn git(folder: &Path, arguments: &[&str]) {
+    let mut command = std::process::Command::new("git");
+    let output = command.arg("-C").arg(folder).args(arguments).output().expect("git");
+    assert!(output.status.success(), "{}", text(&output.stderr));
+}
+
+#[test]
+fn git_clones_a_repository_of_the_host_and_checks_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let repository = folder.path().join("repository");
+    if !has("git") {
+        return;
+    }
+    fs::create_dir(&repository).expect("a folder");
+    git(&repository, &["init", "-q"]);
+    for at in 0..30 {
+        fs::write(repository.join(format!("file-{at}")), format!("{at}\n").repeat(500 * at))
+            .expect("written");
+        git(&repository, &["add", "."]);
+        git(&repository, &["-c", "user.name=A", "-c", "user.email=a@b", "commit", "-q", "-m", "more"]);
+    }
+    let script = format!(
+        "git clone -q {} copy; cd copy; git fsck --no-progress; git log --oneline | wc -l; cksum *",
+        repository.display()
+    );
+    let Some(printed) = thrice(&["git"], folder.path(), &[], &script) else { return };
+    assert!(printed.contains("\n30\n"), "{printed}");
+    assert_eq!(printed.matches(" file-").count(), 30, "{printed}");
+}
+
+#[test]
+fn a_program_is_compiled_and_runs() {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(
+        folder.path().join("a.c"),
+        "#include <stdio.h>\nint main(void) { puts(\"compiled\"); return 0; }\n",
+    )
+    .expect("written");
+    let put = folder.path().join("a.c");
+    let options = ["--put", put.to_str().expect("UTF-8")];
+    let Some(printed) = thrice(&["cc"], folder.path(), &options, "cc -O1 -o a a.c; ./a") else { return };
+    assert!(printed.contains("compiled\n"), "{printed}");
+}
+
+#[test]
+fn python_writes_a_database() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let tool = folder.path().join("tool.py");
+    let source = "import sqlite3\nbase = sqlite3.connect('a.db')\nbase.execute('create table t(x)')\n\
+                  base.executemany('insert into t values(?)', ((x,) for x in range(2000)))\nbase.commit()\n\
+                  print('sum', base.execute('select sum(x) from t').fetchone()[0])\n";
+    fs::write(&tool, source).expect("written");
+    let script = format!("python3 {}", tool.display());
+    let Some(printed) = thrice(&["python3"], folder.path(), &["--fs", "vfat"], &script) else { return };
+    assert!(printed.contains("sum 1999000\n"), "{printed}");
+}
+
+#[test]
+fn the_environment_is_the_users_and_the_hosts_files_stay_as_they_are() {
+    let Some(kernel) = kernel() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("file");
+    fs::write(&file, "before\n").expect("written");
+    let path = folder.path().display();
+    let script = format!(
+        "cd {path}; cat file; echo after > file; cat file; rm file; touch new; ls; echo $PATH; cat <(echo piped); \
+         cd /; rm -rf {path}; test ! -e {path}; test ! -e /dev/sda; ls /proc/1 | grep -c ^exe$"
+    );
+    let (value, printed) = result(&kernel, &["--", "bash", "-ec", &script]);
+    let printed = text(&printed);
+    assert!(printed.contains("before\nafter\nnew\n"), "{printed}");
+    assert!(printed.contains(&std::env::var("PATH").expect("set")), "{printed}");
+    assert!(printed.ends_with("piped\n1\n"), "{printed}");
+    assert_eq!(fs::read_to_string(&file).expect("still there"), "before\n");
+    assert_eq!(fs::read_dir(folder.path()).expect("there").count(), 1);
+    // Another content is another root.
+    fs::write(&file, "other\n").expect("written");
+    let (other, _) = result(&kernel, &["--", "bash", "-ec", &script]);
+    assert_ne!(value["guest"]["root"]["digest"], other["guest"]["root"]["digest"]);
+}
+
+#[test]
+fn a_guest_without_memory_says_so() {
+    let Some(kernel) = kernel() else { return };
+    let hungry = ["--memory", "128", "--", "sh", "-c", "x=x; while :; do x=$x$x; done"];
+    let output = strobe(&kernel, &hungry);
+    assert_ne!(output.status.code(), Some(0));
+    assert!(text(&output.stdout).contains("--memory above 128"), "{}", text(&output.stdout));
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_the_cure() {
+    let Some(kernel) = kernel() else { return };
+    for (arguments, cure) in [
+        (&["--root", "host", "--with", "ls"][..], "--root packed only"),
+        (&["--put", "no-such-file"], "no such file"),
+        (&["--put", "/", "--fs", "none"], "needs a file system"),
+        (&["--put", "/etc", "--root", "packed"], "--root host only"),
+    ] {
+        let output = strobe(&kernel, &[arguments, &["--", "true"]].concat());
+        assert_eq!(output.status.code(), Some(2));
+        assert!(text(&output.stderr).contains(cure), "{}", text(&output.stderr));
+    }
+    let output = strobe(&kernel, &["--dir", "nowhere", "--", "true"]);
+    assert!(text(&output.stderr).contains("no folder /mnt/nowhere"), "{}", text(&output.stderr));
+}

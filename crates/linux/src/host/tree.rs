@@ -1,0 +1,284 @@
+//! What a guest sees of the host's files: each as it was when it was first asked for.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{FileExt as _, FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
+use sha2::{Digest as _, Sha256};
+
+use super::fuse::{About, Kind, ROOT_NODE, errno};
+use crate::process::EPOCH_NS;
+
+/// Folders that are empty for the guest: it has its own.
+const OWN_FOLDERS: [&str; 4] = ["/dev", "/proc", "/run", "/sys"];
+/// Files that are kept open.
+const OPEN_MAX: usize = 64;
+
+/// A number of [`errno`].
+pub(super) type Refused = i32;
+
+struct Node {
+    path: PathBuf,
+    about: About,
+    /// Names in a folder, with their nodes, in one order; none before it was read.
+    names: Option<Vec<(OsString, u64)>>,
+}
+
+/// What the guest has been shown: two runs that were shown the same had the same root.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HostUse {
+    /// Files whose content it has read.
+    pub files: u64,
+    /// Bytes of them that it has read.
+    pub bytes: u64,
+    /// Digest (SHA-256) of all that it was shown: names, attributes, contents.
+    pub digest: String,
+}
+
+pub(super) struct Tree {
+    top: PathBuf,
+    /// Node N is at N - 1.
+    nodes: Vec<Node>,
+    /// What was found under a name, or that there was nothing.
+    found: BTreeMap<(u64, OsString), Option<u64>>,
+    /// The last files that were read, the last one last.
+    open: Vec<(u64, File)>,
+    is_read: Vec<bool>,
+    shown: Sha256,
+    use_: HostUse,
+    /// Who runs this: the guest's root.
+    user: (u32, u32),
+}
+
+impl Tree {
+    /// The files below `top`.
+    pub(super) fn new(top: &Path) -> io::Result<Self> {
+        let user = (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw());
+        let mut tree = Self {
+            top: top.to_owned(),
+            nodes: Vec::new(),
+            found: BTreeMap::new(),
+            open: Vec::new(),
+            is_read: Vec::new(),
+            shown: Sha256::new(),
+            use_: HostUse::default(),
+            user,
+        };
+        let root = tree.about(top, &fs::metadata(top)?);
+        let about = root.filter(|about| about.kind == Kind::Folder);
+        let about = about.ok_or_else(|| io::Error::from(io::ErrorKind::NotADirectory))?;
+        let node = tree.add(top.to_owned(), about);
+        debug_assert_eq!(node, ROOT_NODE);
+        Ok(tree)
+    }
+
+    /// What the guest was shown.
+    pub(super) fn shown(&self) -> HostUse {
+        let digest = self.shown.clone().finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+        HostUse { digest, ..self.use_.clone() }
+    }
+
+    fn add(&mut self, path: PathBuf, about: About) -> u64 {
+        self.nodes.push(Node { path, about, names: None });
+        self.is_read.push(false);
+        self.nodes.len() as u64
+    }
+
+    fn node(&self, node: u64) -> Result<&Node, Refused> {
+        let at = usize::try_from(node).ok().and_then(|node| node.checked_sub(1));
+        at.and_then(|at| self.nodes.get(at)).ok_or(errno::STALE)
+    }
+
+    /// What is shown of a file; nothing of devices, which the guest has its own of. What happens on the host
+    /// meanwhile does not show: a folder has no time, and no file is from the guest's future.
+    fn about(&self, path: &Path, of: &Metadata) -> Option<About> {
+        let kind = of.file_type();
+        let kind = match () {
+            () if kind.is_dir() => Kind::Folder,
+            () if kind.is_file() => Kind::File,
+            () if kind.is_symlink() => Kind::Link,
+            () if kind.is_fifo() => Kind::Pipe,
+            () if kind.is_socket() => Kind::Socket,
+            () => return None,
+        };
+        let own = self.is_own(path);
+        let changed = u64::try_from(of.mtime()).unwrap_or(0).saturating_mul(1_000_000_000);
+        let changed = changed.saturating_add(u64::try_from(of.mtime_nsec()).unwrap_or(0));
+        let mine = |id, own| if id == own { 0 } else { id };
+        Some(About {
+            kind,
+            mode: if own { 0o755 } else { of.mode() & 0o7777 },
+            size: match kind {
+                Kind::File | Kind::Link => of.len(),
+                _ => 4096,
+            },
+            changed_ns: if kind == Kind::File { changed.min(EPOCH_NS) } else { EPOCH_NS },
+            user: mine(of.uid(), self.user.0),
+            group: mine(of.gid(), self.user.1),
+        })
+    }
+
+    /// Whether the guest has a folder of its own there.
+    fn is_own(&self, path: &Path) -> bool {
+        let Ok(below) = path.strip_prefix(&self.top) else { return false };
+        OWN_FOLDERS.iter().any(|own| Path::new(own).strip_prefix("/").is_ok_and(|own| own == below))
+    }
+
+    /// Adds to the digest.
+    pub(super) fn note(&mut self, what: &[&[u8]]) {
+        for part in what {
+            self.shown.update((part.len() as u64).to_le_bytes());
+            self.shown.update(part);
+        }
+    }
+
+    /// What a name in a folder is.
+    pub(super) fn lookup(&mut self, folder: u64, name: &[u8]) -> Result<Option<(u64, About)>, Refused> {
+        let name = OsStr::from_bytes(name);
+        if name.is_empty()
+            || name == "."
+            || name == ".."
+            || name.as_bytes().iter().any(|b| b"/\0".contains(b))
+        {
+            return Err(errno::INVALID);
+        }
+        let parent = self.node(folder)?;
+        if parent.about.kind != Kind::Folder {
+            return Err(errno::NO_FOLDER);
+        }
+        let (is_own, path) = (self.is_own(&parent.path), parent.path.join(name));
+        let found = match self.found.get(&(folder, name.to_owned())) {
+            Some(&found) => found,
+            None => {
+                let about = match is_own {
+                    true => None,
+                    false => match fs::symlink_metadata(&path) {
+                        Ok(of) => self.about(&path, &of),
+                        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                            return Err(errno::ACCESS);
+                        }
+                        Err(_) => None,
+                    },
+                };
+                let attributes = about.map_or_else(Vec::new, |about| about.bytes(0));
+                self.note(&[b"name", path.as_os_str().as_bytes(), &attributes]);
+                let node = about.map(|about| self.add(path, about));
+                self.found.insert((folder, name.to_owned()), node);
+                node
+            }
+        };
+        found.map(|node| Ok((node, self.node(node)?.about))).transpose()
+    }
+
+    /// What a file is.
+    pub(super) fn attributes(&self, node: u64) -> Result<About, Refused> {
+        Ok(self.node(node)?.about)
+    }
+
+    /// Where a link points to.
+    pub(super) fn link(&mut self, node: u64) -> Result<Vec<u8>, Refused> {
+        let path = &self.node(node)?.path;
+        let target = fs::read_link(path).map_err(|_| errno::INVALID)?;
+        let (path, target) =
+            (path.as_os_str().as_bytes().to_owned(), target.as_os_str().as_bytes().to_owned());
+        self.note(&[b"link", &path, &target]);
+        Ok(target)
+    }
+
+    /// The names in a folder from number `from` on: node, kind, name.
+    pub(super) fn names(&mut self, folder: u64, from: usize) -> Result<Vec<(u64, Kind, OsString)>, Refused> {
+        if self.node(folder)?.names.is_none() {
+            self.read_folder(folder)?;
+        }
+        let names = self.node(folder)?.names.as_deref().unwrap_or_default();
+        let names = names.iter().skip(from);
+        names.map(|(name, node)| Ok((*node, self.node(*node)?.about.kind, name.clone()))).collect()
+    }
+
+    fn read_folder(&mut self, folder: u64) -> Result<(), Refused> {
+        let path = self.node(folder)?.path.clone();
+        let mut all = Vec::new();
+        if !self.is_own(&path) {
+            let entries = fs::read_dir(&path).map_err(|error| match error.kind() {
+                io::ErrorKind::PermissionDenied => errno::ACCESS,
+                io::ErrorKind::NotADirectory => errno::NO_FOLDER,
+                _ => errno::IO,
+            })?;
+            all.extend(entries.flatten().map(|entry| entry.file_name()));
+        }
+        all.sort();
+        let mut names = Vec::with_capacity(all.len());
+        for name in all {
+            // One that has just gone, or that nobody may look at, is not there.
+            if let Ok(Some((node, _))) = self.lookup(folder, name.as_bytes()) {
+                self.note(&[b"entry", name.as_bytes()]);
+                names.push((name, node));
+            }
+        }
+        let at = usize::try_from(folder).unwrap_or(0).saturating_sub(1);
+        if let Some(node) = self.nodes.get_mut(at) {
+            node.names = Some(names);
+        }
+        Ok(())
+    }
+
+    /// Bytes of a file; fewer at its end.
+    pub(super) fn read(&mut self, node: u64, offset: u64, bytes: usize) -> Result<Vec<u8>, Refused> {
+        let Node { path, about, .. } = self.node(node)?;
+        if about.kind != Kind::File {
+            return Err(errno::INVALID);
+        }
+        let (path, size) = (path.clone(), about.size);
+        let bytes = bytes.min(usize::try_from(size.saturating_sub(offset)).unwrap_or(usize::MAX));
+        if bytes == 0 {
+            return Ok(Vec::new());
+        }
+        let file = self.opened(node, &path)?;
+        let mut content = vec![0; bytes];
+        let mut done = 0;
+        while done < bytes {
+            match file.read_at(&mut content[done..], offset + done as u64) {
+                Ok(0) => break,
+                Ok(more) => done += more,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => return Err(errno::IO),
+            }
+        }
+        // A file that has become shorter ends in zeros, as the guest knows its size.
+        self.note(&[b"read", path.as_os_str().as_bytes(), &offset.to_le_bytes(), &content]);
+        self.use_.bytes += bytes as u64;
+        let at = usize::try_from(node).unwrap_or(0).saturating_sub(1);
+        if let Some(is_read) = self.is_read.get_mut(at)
+            && !std::mem::replace(is_read, true)
+        {
+            self.use_.files += 1;
+        }
+        Ok(content)
+    }
+
+    /// A file, opened for reading; it never waits for the other end of a pipe that took a file's place.
+    fn opened(&mut self, node: u64, path: &Path) -> Result<&File, Refused> {
+        let file = match self.open.iter().position(|(of, _)| *of == node) {
+            Some(at) => self.open.remove(at).1,
+            None => {
+                let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
+                let opened = OpenOptions::new().read(true).custom_flags(flags).open(path);
+                opened.map_err(|error| match error.kind() {
+                    io::ErrorKind::PermissionDenied => errno::ACCESS,
+                    io::ErrorKind::NotFound => errno::NO_ENTRY,
+                    _ => errno::IO,
+                })?
+            }
+        };
+        if self.open.len() == OPEN_MAX {
+            self.open.remove(0);
+        }
+        self.open.push((node, file));
+        self.open.last().map(|(_, file)| file).ok_or(errno::IO)
+    }
+}

@@ -1,0 +1,188 @@
+//! Where the guest meets one of its devices: the link of vhost-user, and the rings.
+
+use std::io::Write as _;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::{UnixListener, UnixStream};
+
+use vm_memory::GuestMemoryMmap;
+
+use crate::LinuxError;
+use crate::link::{gone, receive};
+use crate::ring::{Chain, Memory, Returned, Ring};
+use crate::vhost::{self, Request};
+
+/// A device of the guest: what its rings carry, and when that is done.
+pub(crate) trait Device {
+    /// Rings that it has.
+    fn rings(&self) -> usize;
+    /// Feature bits that it offers.
+    fn offered_features(&self) -> u64;
+    /// These are used.
+    fn set_features(&mut self, features: u64);
+    /// Whether both sides say with each entry when they want to hear of the next.
+    fn uses_event_index(&self) -> bool;
+    /// Its configuration space.
+    fn config_space(&self) -> Vec<u8>;
+    /// The guest writes to that.
+    fn set_config(&mut self, offset: u32, bytes: &[u8]);
+    /// Takes a request of a ring, which comes at `guest_ns`. Fails only if the guest breaks the rules.
+    fn take(
+        &mut self,
+        ring: usize,
+        guest_ns: u64,
+        memory: &GuestMemoryMmap,
+        chain: Chain<'_>,
+    ) -> Result<(), String>;
+    /// When the next request is complete, in the guest's time.
+    fn next_event(&self) -> Option<u64>;
+    /// Lets time pass until `guest_ns`; what is complete by then. Without a memory nobody waits for it.
+    fn advance(&mut self, guest_ns: u64, memory: Option<&GuestMemoryMmap>) -> Result<Vec<Returned>, String>;
+}
+
+/// What a message to a device meant for the session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Heard {
+    /// Answered.
+    Nothing,
+    /// There are requests in this ring, to be taken before the message is answered.
+    Kick {
+        /// Ring.
+        ring: u32,
+        /// Whether the guest waits for an answer.
+        needs_reply: bool,
+    },
+    /// The guest is going down.
+    Gone,
+}
+
+/// One device's end of the link to the guest.
+pub(crate) struct Port {
+    socket: UnixListener,
+    link: Option<UnixStream>,
+    /// Where our interrupts go.
+    pub(crate) backend: Option<UnixStream>,
+    memory: Memory,
+    rings: Vec<Ring>,
+}
+
+impl Port {
+    /// A device with `rings` rings, for which the guest comes to `socket`.
+    pub(crate) fn new(socket: UnixListener, rings: usize) -> Result<Self, LinuxError> {
+        let rings =
+            (0..rings).map(|_| Ring::new()).collect::<Result<_, _>>().map_err(LinuxError::Protocol)?;
+        Ok(Self { socket, link: None, backend: None, memory: Memory::default(), rings })
+    }
+
+    /// What to poll for messages.
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.link.as_ref().map_or(self.socket.as_fd(), AsFd::as_fd)
+    }
+
+    fn ring(&mut self, index: u32) -> Result<&mut Ring, LinuxError> {
+        let rings = self.rings.len();
+        let ring = self.rings.get_mut(index as usize);
+        ring.ok_or_else(|| LinuxError::Protocol(format!("ring {index} of a device that has {rings}")))
+    }
+
+    /// Serves one message. A kick is left to the session, which then calls [`take_all`](Self::take_all) and
+    /// [`acknowledge`](Self::acknowledge).
+    pub(crate) fn serve(&mut self, device: &mut dyn Device) -> Result<Heard, LinuxError> {
+        let Some(link) = &mut self.link else {
+            self.link = Some(self.socket.accept()?.0);
+            return Ok(Heard::Nothing);
+        };
+        let Some((header, payload, files)) = receive(link)? else {
+            return Ok(Heard::Gone);
+        };
+        let request = Request::parse(header.request, &payload).map_err(LinuxError::Protocol)?;
+        let mut answer = None;
+        match request {
+            Request::GetFeatures => answer = Some(device.offered_features() | vhost::F_PROTOCOL_FEATURES),
+            Request::GetProtocolFeatures => answer = Some(vhost::protocol::OFFERED),
+            Request::SetFeatures(features) => device.set_features(features),
+            Request::SetOwner => {}
+            Request::SetProtocolFeatures(features) => {
+                if features & vhost::protocol::OFFERED != vhost::protocol::OFFERED {
+                    let what = format!("its driver of vhost-user devices lacks features ({features:#x})");
+                    return Err(LinuxError::Protocol(what));
+                }
+            }
+            Request::SetMemory(regions) => self.memory.map(regions, files).map_err(LinuxError::Protocol)?,
+            Request::SetVringSize { index, size } => {
+                self.ring(index)?.set_size(size).map_err(LinuxError::Protocol)?;
+            }
+            Request::SetVringAddress { index, descriptors, used, available } => {
+                self.ring(index)?;
+                let ring = &mut self.rings[index as usize];
+                let set = ring.set_addresses(&self.memory, [descriptors, used, available]);
+                set.map_err(LinuxError::Protocol)?;
+            }
+            Request::SetVringBase { index, base } => self.ring(index)?.set_base(base),
+            Request::EnableVring { index, enable } => {
+                self.ring(index)?.enable(enable, device.uses_event_index());
+            }
+            Request::SetBackendChannel => {
+                let Some(file) = files.into_iter().next() else {
+                    return Err(LinuxError::Protocol("a channel for interrupts without a file".into()));
+                };
+                self.backend = Some(UnixStream::from(file));
+            }
+            Request::GetConfig { message, .. } => {
+                self.answer(&vhost::config_reply(&message, &device.config_space()))?;
+                return Ok(Heard::Nothing);
+            }
+            Request::SetConfig { offset, bytes } => device.set_config(offset, &bytes),
+            Request::Kick(ring) => {
+                self.ring(ring)?;
+                return Ok(Heard::Kick { ring, needs_reply: header.needs_reply });
+            }
+        }
+        match (answer, header.needs_reply) {
+            (Some(answer), _) => self.answer(&vhost::reply(header.request, &answer.to_le_bytes()))?,
+            (None, true) => self.answer(&vhost::reply(header.request, &0_u64.to_le_bytes()))?,
+            (None, false) => {}
+        }
+        Ok(Heard::Nothing)
+    }
+
+    fn answer(&mut self, message: &[u8]) -> Result<(), LinuxError> {
+        match &mut self.link {
+            Some(link) => link.write_all(message).map_err(gone),
+            None => Ok(()),
+        }
+    }
+
+    /// Hands all that waits in `ring` to `device` at `guest_ns`.
+    pub(crate) fn take_all(
+        &mut self,
+        device: &mut dyn Device,
+        ring: u32,
+        guest_ns: u64,
+    ) -> Result<(), LinuxError> {
+        let at = ring as usize;
+        self.ring(ring)?;
+        let taken = self.rings[at]
+            .take_all(&self.memory, &mut |memory, chain| device.take(at, guest_ns, memory, chain));
+        taken.map_err(LinuxError::Protocol)
+    }
+
+    /// Answers a kick.
+    pub(crate) fn acknowledge_kick(&mut self) -> Result<(), LinuxError> {
+        self.answer(&vhost::reply(vhost::KICK, &0_u64.to_le_bytes()))
+    }
+
+    /// Gives back what `device` has done by `guest_ns`; the rings of which the guest wants to be told.
+    pub(crate) fn give_back(&mut self, device: &mut dyn Device, guest_ns: u64) -> Result<Vec<u32>, String> {
+        let mut tell = Vec::new();
+        let done = device.advance(guest_ns, self.memory.mapped())?;
+        let Some(memory) = self.memory.mapped() else { return Ok(tell) };
+        for returned in done {
+            let ring = self.rings.get_mut(returned.ring).ok_or("a request of no ring")?;
+            let index = returned.ring as u32;
+            if ring.give_back(memory, returned)? && !tell.contains(&index) {
+                tell.push(index);
+            }
+        }
+        Ok(tell)
+    }
+}

@@ -71,6 +71,18 @@ pub enum LinuxError {
         /// What the kernel said last.
         log: String,
     },
+    /// What the drive has stored takes all memory.
+    #[error(
+        "what is stored on the drive has taken the memory of this machine, {} MiB are left; --image FILE stores it on \
+         disk", .0 >> 20
+    )]
+    StoredData(
+        /// Bytes left.
+        u64,
+    ),
+    /// What keeps the drive's data has failed.
+    #[error("the drive has failed: {0}")]
+    Drive(String),
     /// The user asked to stop.
     #[error("interrupted")]
     Interrupted,

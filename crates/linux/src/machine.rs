@@ -32,6 +32,9 @@ pub struct Machine {
     pub stall_limit: Duration,
     /// What the guest is offered of the drive.
     pub disk: DiskOptions,
+    /// How to ask how many bytes of memory the host has left: a drive that keeps what is written takes more as that
+    /// happens. A run ends when it is nearly nothing; None: nobody looks.
+    pub memory_left: Option<fn() -> Option<u64>>,
     /// More arguments of the kernel.
     pub arguments: Vec<String>,
 }
@@ -47,6 +50,7 @@ impl Machine {
             time_limit_ns: 24 * 3_600_000_000_000,
             stall_limit: Duration::from_secs(300),
             disk: DiskOptions::default(),
+            memory_left: None,
             arguments: Vec::new(),
         }
     }

@@ -43,6 +43,12 @@ impl Recorder {
         Ok(Self { out, form, start, sequence: 0, last_us: 0, failed: None })
     }
 
+    /// The same with times since `start`.
+    #[must_use]
+    pub fn since(self, start: SimTime) -> Self {
+        Self { start, ..self }
+    }
+
     pub(crate) fn command(&mut self, now: SimTime, command: &Command<'_>) {
         if self.form == TraceForm::Strobe {
             let rows = rows(now.since(self.start), command);

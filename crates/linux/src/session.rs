@@ -56,6 +56,9 @@ const LOG_BYTES_MAX: usize = 16 << 10;
 const LOG_LINES_QUOTED: usize = 12;
 /// How long to wait at most before looking whether to stop.
 const LOOK_UP: Duration = Duration::from_millis(200);
+/// Memory that is left to the host at least, and how often to look: a message brings 256 requests at most.
+const MEMORY_LEFT_MIN: u64 = 256 << 20;
+const KICKS_PER_LOOK: u64 = 64;
 /// How far the guest may run without a word if the disk has nothing to do: so we learn that it is alive, and
 /// whether its time is up.
 const QUANTUM_NS: u64 = 1_000_000_000;
@@ -92,6 +95,8 @@ pub fn boot(
         stop,
         time_limit_ns: machine.time_limit_ns,
         stall_limit: machine.stall_limit,
+        memory_left: machine.memory_left,
+        kicks: 0,
     };
     let end = session.run(guest.exit.as_fd());
     drop(guest);
@@ -127,6 +132,9 @@ struct Session<'a> {
     stop: &'a AtomicBool,
     time_limit_ns: u64,
     stall_limit: Duration,
+    memory_left: Option<fn() -> Option<u64>>,
+    /// Messages that requests have come by.
+    kicks: u64,
 }
 
 /// The host's clock.
@@ -392,11 +400,27 @@ impl Session<'_> {
                 if self.disk.target().drive().was_cut() {
                     return Ok(Some(End::PowerCut));
                 }
+                self.check_storage()?;
                 if needs_reply && let Some((port, _)) = self.device(which) {
                     port.acknowledge_kick()?;
                 }
                 Ok(None)
             }
+        }
+    }
+
+    /// Ends a run whose drive can store no more: its guest would only see errors, or the host end it without a word.
+    fn check_storage(&mut self) -> Result<(), LinuxError> {
+        if let Some(reason) = self.disk.target().drive().failure() {
+            return Err(LinuxError::Drive(reason.to_owned()));
+        }
+        self.kicks += 1;
+        let Some(memory_left) = self.memory_left.filter(|_| self.kicks.is_multiple_of(KICKS_PER_LOOK)) else {
+            return Ok(());
+        };
+        match memory_left() {
+            Some(left) if left < MEMORY_LEFT_MIN => Err(LinuxError::StoredData(left)),
+            _ => Ok(()),
         }
     }
 

@@ -14,6 +14,7 @@ mod counts;
 mod cut;
 mod image;
 mod medium;
+mod sparse;
 mod timing;
 mod wanted;
 mod wear;

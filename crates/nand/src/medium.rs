@@ -7,6 +7,7 @@ use std::sync::Arc;
 use strobe_types::{BlockId, CellMode, Geometry, Lpn, Ppa, Ppn, State, Stored};
 
 use crate::Cause;
+use crate::sparse::Sparse;
 
 /// One mapping unit on its way to or from flash: whose it is, and what it holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -221,8 +222,14 @@ pub trait Medium: Clone + State {
     /// See [`Nand::sync`](crate::Nand::sync).
     fn sync(&mut self) {}
 
-    /// Bytes of host memory per mapping unit and per page, for the memory estimate.
+    /// Bytes of host memory per mapping unit and per page, for the memory estimate: with all of them written.
     fn footprint(geometry: &Geometry) -> (u64, u64);
+
+    /// Bytes of host memory before anything is written, if it takes more only as that happens.
+    fn empty_footprint(geometry: &Geometry) -> u64 {
+        let (per_unit, per_page) = Self::footprint(geometry);
+        u64::from(geometry.units()) * per_unit + u64::from(geometry.pages()) * per_page
+    }
 }
 
 /// Keeps nothing: for runs that only count and time.
@@ -259,17 +266,17 @@ impl Medium for NoMedium {
     }
 }
 
-/// Contents and out-of-band records in memory, one entry per unit.
+/// Contents and out-of-band records in memory, one entry per unit; of blocks that were never written, nothing.
 #[derive(Clone, Debug)]
 pub struct TableMedium<P> {
-    contents: Vec<P>,
-    records: Vec<OobRecord>,
+    contents: Sparse<P>,
+    records: Sparse<OobRecord>,
     /// Pages of the drive's own tables: few beside the others.
     meta: BTreeMap<Ppn, Arc<[u8]>>,
     units_per_page: u32,
 }
 
-strobe_types::state! { [P: Payload] TableMedium<P> { meta } tables { contents, records } made { units_per_page } }
+strobe_types::state! { [P: Payload] TableMedium<P> { meta, contents, records } made { units_per_page } }
 
 /// Keeps an 8-byte stamp per unit.
 pub type StampMedium = TableMedium<u64>;
@@ -282,8 +289,8 @@ impl<P: Payload> Medium for TableMedium<P> {
 
     fn new(geometry: &Geometry) -> Self {
         Self {
-            contents: vec![P::zero(); geometry.units() as usize],
-            records: vec![OobRecord::default(); geometry.pages() as usize],
+            contents: Sparse::new(geometry.blocks(), geometry.units_per_block(), P::zero()),
+            records: Sparse::new(geometry.blocks(), geometry.pages_per_block(), OobRecord::default()),
             meta: BTreeMap::new(),
             units_per_page: geometry.units_per_page(),
         }
@@ -291,21 +298,21 @@ impl<P: Payload> Medium for TableMedium<P> {
 
     fn store(&mut self, ppn: Ppn, first: Ppa, units: &[Unit<P>], sequence: u64, _cause: Cause) {
         for (slot, unit) in units.iter().enumerate() {
-            self.contents[first.index() + slot] = unit.payload.clone();
+            self.contents.set(first.index() + slot, unit.payload.clone());
         }
-        self.records[ppn.index()] = OobRecord { sequence, checksum: page_checksum(units) };
+        self.records.set(ppn.index(), OobRecord { sequence, checksum: page_checksum(units) });
     }
 
     fn load(&self, ppa: Ppa) -> P {
-        self.contents[ppa.index()].clone()
+        self.contents.get(ppa.index()).clone()
     }
 
     fn record(&self, ppn: Ppn) -> Option<OobRecord> {
-        Some(self.records[ppn.index()])
+        Some(*self.records.get(ppn.index()))
     }
 
     fn store_meta(&mut self, ppn: Ppn, bytes: &[u8], _cause: Cause) {
-        self.records[ppn.index()] = OobRecord::default();
+        self.records.set(ppn.index(), OobRecord::default());
         self.meta.insert(ppn, bytes.into());
     }
 
@@ -318,11 +325,17 @@ impl<P: Payload> Medium for TableMedium<P> {
         while let Some((&ppn, _)) = self.meta.range(Ppn::new(from)..Ppn::new(until)).next() {
             self.meta.remove(&ppn);
         }
-        self.contents[first.index()..first.index() + count as usize].fill(P::zero());
+        self.contents.clear(first.index(), count as usize);
+        self.records.clear(from as usize, (until - from) as usize);
+    }
+
+    fn empty_footprint(geometry: &Geometry) -> u64 {
+        let per_block = Sparse::<P>::bytes_per_piece() + Sparse::<OobRecord>::bytes_per_piece();
+        u64::from(geometry.blocks()) * per_block
     }
 
     fn footprint(geometry: &Geometry) -> (u64, u64) {
-        // Bytes kept for real are counted at their worst: every unit full.
+        // All is counted at its worst: every unit full.
         let content = if std::mem::size_of::<P>() == 8 { 8 } else { 32 + u64::from(geometry.unit_bytes()) };
         (content, std::mem::size_of::<OobRecord>() as u64)
     }

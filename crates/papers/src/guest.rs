@@ -109,6 +109,7 @@ pub(super) fn run(
         fsck: false,
         root: GuestRoot::default(),
         folder: String::new(),
+        image: None,
     };
     let mut drive = match drive {
         Some(aged) => PoweredDrive::new(aged.drive, aged.at),

@@ -75,6 +75,10 @@ struct RunArgs {
     /// Seed of everything random, in the drive and in the guest
     #[arg(long, value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
     seed: Option<u64>,
+    /// Keep the drive's flash in FILE: a new drive if there is no such file, else the one that is there goes on with the
+    /// file system on it, also after a run that was killed. Without it what is written is kept in memory
+    #[arg(long, value_name = "FILE")]
+    image: Option<PathBuf>,
     /// The file system
     #[arg(long, value_enum, default_value_t = FsName::Ext4)]
     fs: FsName,
@@ -315,7 +319,8 @@ struct Outputs {
 
 impl Outputs {
     fn of(args: &RunArgs, kernel: &Path) -> Result<Self, Failure> {
-        let inputs = [kernel, Path::new(&args.drive)];
+        let inputs: Vec<_> =
+            [kernel, Path::new(&args.drive)].into_iter().chain(args.image.as_deref()).collect();
         let output = |option: &str, given: &Option<String>| {
             given.as_deref().map(|given| Output::new(option, given, &inputs)).transpose()
         };
@@ -381,9 +386,18 @@ fn run(args: &RunArgs) -> Result<(), Failure> {
         command: args.command.clone(),
         fsck: args.fsck,
         root: args.guest_root(&kernel)?,
+        image: args.image.clone(),
         folder: args.dir.as_ref().map_or_else(String::new, |dir| args.file_system_path(dir)),
     };
     run.setup.splice(0..0, args.puts(&run.root)?);
+    if let Some(image) = args.image.as_ref().filter(|image| image.exists())
+        && !run.mkfs_options.is_empty()
+    {
+        let image = image.display();
+        return Err(Failure::Request(anyhow!(
+            "--mkfs-opts counts when a file system is made, and {image} has one already"
+        )));
+    }
     args.switches().apply(&mut run).map_err(|reason| Failure::Request(anyhow!(reason)))?;
     let outputs = Outputs::of(args, &run.machine.kernel)?;
     let mut log = outputs.log.as_ref().map(Output::open).transpose()?;

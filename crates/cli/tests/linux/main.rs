@@ -7,6 +7,7 @@ mod determinism;
 mod discards;
 mod endings;
 mod programs;
+mod storage;
 mod timing;
 mod traces;
 

@@ -69,6 +69,16 @@ impl FileSystem {
     }
 }
 
+/// `options` of mkfs.ext4 with `more` before what they say behind -E.
+pub(super) fn with_extended(options: &[String], more: &str) -> Vec<String> {
+    let mut options = options.to_vec();
+    match options.iter().position(|option| option == "-E").and_then(|at| options.get_mut(at + 1)) {
+        Some(given) => *given = format!("{more},{given}"),
+        None => options.extend(["-E".to_owned(), more.to_owned()]),
+    }
+    options
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -79,5 +89,13 @@ mod tests {
         let command = FileSystem::Ext4.mkfs(1, &options).join(" ");
         assert!(command.contains("lazy_journal_init=0,nodiscard -b 4096 /dev/vda"), "{command}");
         assert_eq!(command.matches("-E").count(), 1);
+    }
+
+    #[test]
+    fn what_large_drives_need_comes_before_what_the_user_says() {
+        let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(with_extended(&[], "a=1"), words("-E a=1"));
+        assert_eq!(with_extended(&words("-b 4096 -E a=0,c"), "a=1"), words("-b 4096 -E a=1,a=0,c"));
+        assert_eq!(with_extended(&words("-E"), "a=1"), words("-E -E a=1"), "mkfs will say what is wrong");
     }
 }

@@ -19,7 +19,8 @@ pub use result::LinuxResult;
 pub use root::{GuestRoot, environment};
 pub use switches::{Ext4Discard, F2fsCleaning, Switches};
 
-use crate::machine::Stopwatch;
+use crate::machine::{Stopwatch, available_bytes};
+use crate::result::ImageResult;
 use crate::{Experiment, RunError, runner};
 
 /// The marks around the measured window.
@@ -40,6 +41,11 @@ pub const DRIVE_SETS: [&str; 2] = ["drive.nand.data=bytes", "drive.ftl.durable_m
 pub fn keep_data(drive: &mut DriveConfig) {
     (drive.nand.data, drive.ftl.durable_map) = (DataMode::Bytes, true);
 }
+
+/// Drives from here on are large for mkfs, and what ext4 then does without.
+const LARGE_BYTES: u64 = 64 << 30;
+const LAZY_TABLES: &str = "lazy_itable_init=1";
+const NO_TABLES: &str = "noinit_itable";
 
 /// Why a job was not done.
 #[derive(Debug, thiserror::Error)]
@@ -102,6 +108,9 @@ pub struct LinuxRun {
     pub root: GuestRoot,
     /// Where the command runs; empty: in the mounted file system.
     pub folder: String,
+    /// The file that the drive's flash is in; one that is there already goes on, with the file system that is on it.
+    /// Without it the flash is in memory.
+    pub image: Option<PathBuf>,
 }
 
 impl LinuxRun {
@@ -159,15 +168,53 @@ impl LinuxRun {
     ) -> Result<LinuxResult, LinuxRunError> {
         let watch = Stopwatch::start();
         let kernel = self.check_kernel()?;
-        let mut drive = PoweredDrive::new(self.new_drive()?, SimTime::ZERO);
-        drive.recorder = recorder;
-        let (outcome, step) = self.run_on(&kernel, drive, stop, hears)?;
-        self.result(&kernel, &outcome, step, &watch)
+        let mut run = self.suited();
+        run.machine.memory_left = Some(available_bytes);
+        let mut recovery = None;
+        let mut drive = match &self.image {
+            None => PoweredDrive::new(self.new_drive()?, SimTime::ZERO),
+            Some(path) => {
+                self.check_memory()?;
+                let (config, seed) = (&self.experiment.drive, self.experiment.seed);
+                let (drive, found) =
+                    strobe_ssd::build_on_image(config, true, seed, path).map_err(RunError::from)?;
+                run.is_made |= found.is_some();
+                let start = found.as_ref().map_or(SimTime::ZERO, |found| found.finished);
+                recovery = found;
+                PoweredDrive::new(drive, start)
+            }
+        };
+        drive.recorder = recorder.map(|recorder| recorder.since(drive.start));
+        let (mut outcome, step) = run.run_on(&kernel, drive, stop, hears)?;
+        let mut result = run.result(&kernel, &outcome, step, &watch)?;
+        if self.image.is_some() {
+            outcome.drive.settle(outcome.at).map_err(|error| LinuxError::Drive(error.to_string()))?;
+            result.image = Some(ImageResult::of(recovery.as_ref()));
+        }
+        Ok(result)
+    }
+
+    /// With what mkfs and mount are told of a large drive: inode tables, gigabytes of zeros, are left as they are, and the
+    /// kernel does not write them in the background either. The user's own options count more.
+    fn suited(&self) -> Self {
+        let mut run = self.clone();
+        if self.file_system == FileSystem::Ext4 && self.experiment.drive.logical_bytes() >= LARGE_BYTES {
+            run.mkfs_options = file_system::with_extended(&self.mkfs_options, LAZY_TABLES);
+            let given = self.mount_options.split(',').filter(|option| !option.is_empty());
+            run.mount_options = [NO_TABLES].into_iter().chain(given).collect::<Vec<_>>().join(",");
+        }
+        run
+    }
+
+    /// Refuses a drive and a guest that need more memory than there is.
+    fn check_memory(&self) -> Result<(), RunError> {
+        let guest = u64::from(self.machine.memory_mib) << 20;
+        runner::check_empty_memory(&self.experiment, self.image.is_some(), guest)
     }
 
     /// A new drive.
     pub fn new_drive(&self) -> Result<Box<dyn Simulated>, LinuxRunError> {
-        runner::check_memory(&self.experiment)?;
+        self.check_memory()?;
         let seed = self.experiment.seed;
         Ok(strobe_ssd::build(&self.experiment.drive, true, seed).map_err(RunError::from)?)
     }

@@ -13,8 +13,8 @@ use crate::machine::Stopwatch;
 use crate::numbers::ratio;
 use crate::record::Record;
 use crate::result::{
-    CopyResult, DiesResult, GcResult, HostResult, Job, MergeResult, NandResult, NvramResult, SCHEMA_VERSION,
-    SlcResult, TranslationResult, WearResult,
+    CopyResult, DiesResult, GcResult, HostResult, ImageResult, Job, MergeResult, NandResult, NvramResult,
+    SCHEMA_VERSION, SlcResult, TranslationResult, WearResult,
 };
 
 /// The result of a command in a guest. Counters cover the measured window: from the start of the command
@@ -59,6 +59,9 @@ pub struct LinuxResult {
     /// SLC cache, of a drive that has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slc: Option<SlcResult>,
+    /// The image that the drive's flash is in; not there if it is in memory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub image: Option<ImageResult>,
     /// Wear of the drive at the end.
     pub wear: WearResult,
     /// Time.
@@ -78,7 +81,7 @@ pub struct GuestResult {
     pub memory_mib: u32,
     /// Where its programs came from.
     pub root: RootResult,
-    /// How the file system was made; null without one.
+    /// How the file system was made; null without one, and if it was on the image already.
     pub mkfs: Option<Vec<String>>,
     /// File system that was mounted.
     pub file_system: Option<String>,
@@ -168,7 +171,9 @@ impl LinuxResult {
                     bytes: outcome.host.as_ref().map(|host| host.bytes),
                     digest: outcome.host.as_ref().map(|host| host.digest.clone()),
                 },
-                mkfs: kind.map(|_| run.file_system.mkfs(run.experiment.seed, &run.mkfs_options)),
+                mkfs: kind
+                    .filter(|_| !run.is_made)
+                    .map(|_| run.file_system.mkfs(run.experiment.seed, &run.mkfs_options)),
                 file_system: kind.map(str::to_owned),
                 mount_options: run.mount_options.clone(),
                 command: run.command.clone(),
@@ -192,6 +197,7 @@ impl LinuxResult {
             merges: stats.merges.map(MergeResult::from),
             translation: stats.translation.map(TranslationResult::from),
             slc: SlcResult::of(&stats, outcome.drive.slc_blocks()),
+            image: None,
             wear: WearResult::of(outcome.drive.wear(), None),
             time: LinuxTime {
                 virtual_ns,

@@ -108,6 +108,7 @@ mod tests {
             fsck: false,
             root: GuestRoot::default(),
             folder: String::new(),
+            image: None,
         }
     }
 

@@ -14,7 +14,7 @@ mod state;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use strobe_ssd::{Simulated, build, build_on_image, image_memory_bytes, memory_bytes};
+use strobe_ssd::{Simulated, build, build_on_image, empty_memory_bytes, image_memory_bytes, memory_bytes};
 
 use crate::RunError;
 use crate::experiment::{Experiment, SyntheticWorkload, WorkloadConfig};
@@ -124,6 +124,17 @@ pub fn check(experiment: &Experiment) -> Result<(), RunError> {
 /// Refuses an experiment whose drive needs more memory than there is.
 pub(crate) fn check_memory(experiment: &Experiment) -> Result<(), RunError> {
     fit_memory(experiment, memory_bytes(&experiment.drive)?)
+}
+
+/// Refuses a drive that needs more memory than there is before anything is written, `beside` what a guest takes.
+pub(crate) fn check_empty_memory(
+    experiment: &Experiment,
+    on_image: bool,
+    beside: u64,
+) -> Result<(), RunError> {
+    let drive = &experiment.drive;
+    let needed = if on_image { image_memory_bytes(drive)? } else { empty_memory_bytes(drive)? };
+    fit_memory(experiment, needed.saturating_add(beside))
 }
 
 /// Refuses a run whose drive needs `needed` bytes, if they are not there.

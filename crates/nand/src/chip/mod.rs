@@ -71,6 +71,13 @@ impl<T: Timing, M: Medium> Chip<T, M> {
             + u64::from(geometry.blocks()) * std::mem::size_of::<Block>() as u64
     }
 
+    /// Bytes of host memory a chip of this geometry needs before anything is written.
+    pub fn empty_memory_bytes(geometry: &Geometry) -> u64 {
+        u64::from(geometry.units()) * 4
+            + M::empty_footprint(geometry)
+            + u64::from(geometry.blocks()) * std::mem::size_of::<Block>() as u64
+    }
+
     /// Where a page lies, with what its cells are used for.
     #[inline(always)]
     fn place(&self, ppn: Ppn) -> Place {

@@ -19,6 +19,18 @@ pub fn memory_bytes(config: &DriveConfig) -> Result<u64, BuildError> {
     Ok(chip + order + memory_beside_chip(config, &geometry, logical))
 }
 
+/// Host memory that a drive needs before anything is written, in bytes. One that keeps every byte takes more as it is
+/// written.
+pub fn empty_memory_bytes(config: &DriveConfig) -> Result<u64, BuildError> {
+    let (geometry, logical) = checked(config)?;
+    let chip = match config.nand.data {
+        DataMode::Bytes => Chip::<Untimed, ByteMedium>::empty_memory_bytes(&geometry),
+        DataMode::None | DataMode::Stamp => return memory_bytes(config),
+    };
+    let order = if config.nand.any_page_order { u64::from(geometry.pages()) } else { 0 };
+    Ok(chip + order + memory_beside_chip(config, &geometry, logical))
+}
+
 /// Host memory that a drive needs beside its chip.
 pub(super) fn memory_beside_chip(config: &DriveConfig, geometry: &Geometry, logical: u32) -> u64 {
     let map = match block_map_config(config, geometry, logical) {

@@ -32,7 +32,7 @@ pub use self::aged::Aged;
 pub use self::error::{BuildError, ImageProblem};
 pub use self::image::{Examined, ImageDrive, build_on_image, examine, image_config, image_memory_bytes};
 pub use self::marks::{collection_read_pages, kept_blocks};
-pub use self::memory::memory_bytes;
+pub use self::memory::{empty_memory_bytes, memory_bytes};
 
 /// Builds a fresh drive. `timing = false` counts operations only; `seed` decides bad blocks,
 /// program failures and the chance of policies.

@@ -1,0 +1,78 @@
+//! Drives of any size, and those that outlive their guest.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use super::{DRIVE, has, kernel, strobe, text};
+
+fn on_image(
+    kernel: &std::path::PathBuf,
+    image: &Path,
+    more: &[&str],
+    script: &str,
+) -> (Option<i32>, String, String) {
+    let image = image.to_str().expect("UTF-8");
+    let output = strobe(kernel, &[&["-q", "--image", image], more, &["--", "sh", "-ec", script]].concat());
+    (output.status.code(), text(&output.stdout), text(&output.stderr))
+}
+
+#[test]
+fn a_drive_on_an_image_goes_on_where_it_was_also_after_a_kill() {
+    let Some(kernel) = kernel() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let image = folder.path().join("drive");
+    let (code, said, errors) =
+        on_image(&kernel, &image, &[], "echo first > a; yes | head -c 1000000 > b; cksum b");
+    assert_eq!(code, Some(0), "{errors}");
+    let sum = said.trim().to_owned();
+    let (code, said, errors) = on_image(&kernel, &image, &["--fsck"], "cat a; cksum b");
+    assert_eq!((code, said), (Some(0), format!("first\n{sum}\n")), "{errors}");
+
+    // Killed when its guest has synced and goes on writing.
+    let script = "echo second > a; sync; echo ready; while :; do echo more >> c; sync c; done";
+    let mut command = Command::new(env!("CARGO_BIN_EXE_strobe"));
+    command.arg("linux").arg("--kernel").arg(&kernel).args(DRIVE).arg("--image").arg(&image);
+    let mut child =
+        command.args(["--", "sh", "-ec", script]).stdout(Stdio::piped()).spawn().expect("it starts");
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().expect("piped")).read_line(&mut line).expect("it speaks");
+    assert_eq!(line, "ready\n");
+    child.kill().expect("killed");
+    child.wait().expect("gone");
+    let (code, said, errors) = on_image(&kernel, &image, &["--fsck"], "cat a; cksum b");
+    assert_eq!((code, said), (Some(0), format!("second\n{sum}\n")), "{errors}");
+
+    let (code, _, errors) = on_image(&kernel, &image, &["--mkfs-opts", "-m 1"], "true");
+    assert!(code == Some(2) && errors.contains("has one already"), "{errors}");
+    let (code, _, errors) = on_image(&kernel, &image, &["--set", "drive.nand.blocks_per_plane=90"], "true");
+    assert!(code == Some(2) && errors.contains("blocks_per_plane is 80 in the image"), "{errors}");
+}
+
+#[test]
+fn a_terabyte_boots_and_keeps_what_is_written() {
+    let Some(kernel) = kernel() else { return };
+    if !has("mkfs.ext4") {
+        return;
+    }
+    let mut command = Command::new(env!("CARGO_BIN_EXE_strobe"));
+    command.arg("linux").arg("--kernel").arg(&kernel).args([
+        "-q",
+        "--drive",
+        "tlc-nvme-1t",
+        "--",
+        "sh",
+        "-ec",
+    ]);
+    let script =
+        "yes | head -c 9000000 > a; sync; echo 3 > /proc/sys/vm/drop_caches; cksum a; df -k . | tail -1";
+    let output = command.arg(script).output().expect("it starts");
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let said = text(&output.stdout);
+    let words: Vec<&str> = said.split_whitespace().collect();
+    // By cksum of the same bytes outside.
+    let outside = Command::new("sh").args(["-c", "yes | head -c 9000000 | cksum"]).output().expect("a shell");
+    assert_eq!(words[..2].join(" "), text(&outside.stdout).trim());
+    let kib: u64 = words[4].parse().expect("KiB of the file system");
+    assert!(kib > 900 << 20, "{said}");
+}

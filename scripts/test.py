@@ -71,6 +71,7 @@ def main():
     else:
         suites.insert(0, ("documentation", cargo("test", "--quiet", *all_crates, "--doc"), "."))
         suites.insert(0, ("python", [sys.executable, "scripts/python.py"], "."))
+        suites.insert(0, ("documentation site", [sys.executable, "scripts/site.py"], "."))
         suites.insert(0, ("report in a browser", [sys.executable, "scripts/report_browser.py"], "."))
     # A suite uses all processors until its last long test; then the next one has them. Guests are many already.
     pool = concurrent.futures.ThreadPoolExecutor(1 if linux else os.cpu_count())

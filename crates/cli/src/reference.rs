@@ -59,7 +59,8 @@ fn section(root: &Json, node: &Json, of: Of, path: &mut Vec<String>, out: &mut S
                     match of {
                         Of::Input => line(key, property, resolved, missing, &mut lines),
                         Of::Output => {
-                            let there = if required.contains(&key.as_str()) { "always" } else { "not always" };
+                            let there =
+                                if required.contains(&key.as_str()) { "always" } else { "not always" };
                             output_line(key, property, resolved, there, &mut lines);
                         }
                     }

@@ -26,7 +26,7 @@ const RESULTS_MAX: usize = 1000;
 
 What is in the page is what the result has. More of it comes from:
   --set run.xray=60              the X-ray: every block of the drive, in so many frames
-  --set run.interval=100ms       rates, latencies, dies and queues over time (generators)
+  --set run.interval=100ms       rates, latencies, dies and queues over time
   --set run.latency_bins=true    every latency, not only percentiles")]
 pub(crate) struct ReportArgs {
     /// Results that strobe run or strobe replay have written with --json, or "-" for standard input; several are compared

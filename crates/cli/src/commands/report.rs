@@ -107,7 +107,10 @@ fn of_sweep(file: &Path, args: &ReportArgs) -> Result<(String, Vec<Picture>), Fa
         return Err(request(format!("{}: none of its runs is of this sweep", folder.display())));
     }
     let of = |chart: Chart| Some(Picture { svg: chart.svg()?, name: chart.name });
-    let pictures = strobe_sweep::charts(&plan, &summary).into_iter().filter_map(of).collect();
+    let pictures = match args.svg {
+        Some(_) => strobe_sweep::charts(&plan, &summary).into_iter().filter_map(of).collect(),
+        None => Vec::new(),
+    };
     let name = file.file_stem().unwrap_or_default().to_string_lossy();
     Ok((strobe_sweep::page(&name, &plan, &summary), pictures))
 }

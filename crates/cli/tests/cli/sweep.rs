@@ -67,6 +67,8 @@ fn the_report_of_a_sweep_has_its_charts_means_and_differences() {
     let args = ["report", "s.toml", "--from", "there", "--out", "page.html", "--svg", "figures"];
     folder.strobe(&args).ok();
     let page = folder.read("page.html");
+    folder.strobe(&["report", "s.toml", "--from", "there", "--out", "alone.html"]).ok();
+    assert_eq!(folder.read("alone.html"), page);
     for part in [
         "<h1>s</h1>",
         "4 configurations, 12 runs of 12",

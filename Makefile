@@ -5,7 +5,7 @@ export RUSTFLAGS ?=
 export RUSTDOCFLAGS = -D warnings
 
 .PHONY: help build install demo test lint docs examples kernel test-linux test-long papers bench fuzz \
-	publish-check release
+	publish-check release site
 
 help:           ## This list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 16
@@ -36,6 +36,9 @@ lint:           ## Formatting and clippy, determinism bans included
 
 docs:           ## The documentation of all crates, warnings are errors
 	$(CARGO) doc --workspace --no-deps --quiet
+
+site:           ## The documentation as a site, target/site: with the figures of notebooks that the tests have run
+	python3 scripts/site.py
 
 examples:       ## Runs everything in examples/
 	sh scripts/examples.sh

@@ -1,5 +1,8 @@
 #!/usr/bin/env python3
-"""Builds the Python package into an environment of its own and runs its tests there.
+"""Builds the Python package into an environment of its own and runs its tests there, notebooks among them.
+
+    python.py                all but those that need a kernel for guests
+    python.py -m kernel      those; what follows goes to pytest
 
 The environment is target/python; what it needs comes from pip, as that is configured. Without a network, or without
 python3-venv, the tests are SKIPPED.
@@ -15,7 +18,7 @@ ENVIRONMENT = os.path.join(TARGET, "python")
 PYTHON = os.path.join(ENVIRONMENT, "bin", "python")
 NEEDED = [
     "maturin>=1.9,<2", "numpy>=1.26", "pytest>=8", "mypy>=1.11", "pyarrow>=17", "distributed>=2025", "submitit>=1.5",
-    "optuna>=4",
+    "optuna>=4", "matplotlib>=3.9", "nbclient>=0.10", "ipykernel>=6",
 ]
 
 
@@ -48,7 +51,8 @@ def main():
     program = os.path.join(TARGET, "debug", "strobe")
     if os.path.exists(program):
         environment["STROBE"] = program
-    tests = [PYTHON, "-m", "pytest", "-q", "-rs", *sys.argv[1:]]
+    environment["STROBE_NOTEBOOKS"] = os.path.join(TARGET, "notebooks")
+    tests = [PYTHON, "-m", "pytest", "-q", "-rs", "-m", "not kernel", *sys.argv[1:]]
     done = subprocess.run(tests, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     print(done.stdout)
     counts = {what: int(count) for count, what in re.findall(r"(\d+) (passed|failed|error|skipped)", done.stdout)}

@@ -3,7 +3,7 @@
 
     report_browser.py [STROBE]        the program; without it, cargo builds one
 
-A page of one run, one of several, and the X-ray of a drive of several dies: nothing may be written to the console, nothing
+A page of one run, one of several, one of a sweep, and the X-ray of a drive of several dies: nothing may be written to the console, nothing
 may be wider than a phone of 360 pixels. Screenshots are in target/report-browser: light, dark, phone and grey.
 Without Chromium the test is skipped, aloud.
 """
@@ -160,10 +160,16 @@ def main():
         }
         for name, arguments in runs.items():
             run("run", *arguments, "--set", "run.xray=60", "--quiet", "--json", str(folder / f"{name}.json"))
-        pages = {name: [name] for name in runs} | {"several": ["quickstart", "dies"]}
+        pages = {name: [name] for name in runs} | {"several": ["quickstart", "dies"], "sweep": []}
+        sweep = (ROOT / "examples" / "sweep.toml").read_text().replace("seeds = 5", "seeds = 3")
+        (folder / "sweep.toml").write_text(sweep)
+        run("sweep", str(folder / "sweep.toml"), "--out", str(folder / "of-sweep"), "--quiet")
         for name, of in pages.items():
             page = folder / f"{name}.html"
-            run("report", *[str(folder / f"{one}.json") for one in of], "--out", str(page))
+            if of:
+                run("report", *[str(folder / f"{one}.json") for one in of], "--out", str(page))
+            else:
+                run("report", str(folder / "sweep.toml"), "--from", str(folder / "of-sweep"), "--out", str(page))
             for attempt in range(3):
                 try:
                     browser = Browser(chromium, folder / f"profile-{name}-{attempt}")

@@ -67,9 +67,11 @@ def main():
     suites = test_programs(["--package=strobe-cli", "--test=linux", "--test=linux_crash"] if linux else all_crates)
     if linux:
         suites = [(name, command + ["--nocapture"], folder) for name, command, folder in suites]
+        suites.append(("notebook on a kernel", [sys.executable, "scripts/python.py", "-m", "kernel"], "."))
     else:
         suites.insert(0, ("documentation", cargo("test", "--quiet", *all_crates, "--doc"), "."))
         suites.insert(0, ("python", [sys.executable, "scripts/python.py"], "."))
+        suites.insert(0, ("documentation site", [sys.executable, "scripts/site.py"], "."))
         suites.insert(0, ("report in a browser", [sys.executable, "scripts/report_browser.py"], "."))
     # A suite uses all processors until its last long test; then the next one has them. Guests are many already.
     pool = concurrent.futures.ThreadPoolExecutor(1 if linux else os.cpu_count())
@@ -87,7 +89,7 @@ def main():
     print(f"{len(suites)} suites, {ignored} tests ignored: those of `make test-long`")
     print(f"{passed} passed, {failed} failed, {skipped} skipped")
     if not linux:
-        print("The suites linux and linux_crash are not among them: `make test-linux` runs them.")
+        print("Not among them are linux, linux_crash and the notebook on a kernel: `make test-linux` runs them.")
     if skipped and (is_set("CI") or is_set("STROBE_REQUIRE_KERNEL")):
         sys.exit("Nothing may be skipped here.")
     if failed or passed == 0:

@@ -51,6 +51,8 @@ class Sweep:
         """For each measure and combination what it differs by, as a share of the ``baseline``, from the same with the first
         value of the key that is compared: ``relative`` has ``mean`` and ``half_width``; ``shown`` is False if the
         interval has 0 in it, so that no difference was shown."""
+        self.page = PurePath(found["page"])
+        """Charts, means and differences as one HTML file that works in any browser without a network."""
         self.pictures = [PurePath(path) for path in found["pictures"]]
         """A picture of each measure (SVG)."""
 
@@ -60,7 +62,7 @@ class Sweep:
 
     def _repr_html_(self) -> str:
         pictures = "".join(path.read_text() for path in self.pictures)
-        return f"<p>{html.escape(repr(self))}</p>{pictures}"
+        return f"<p>{html.escape(repr(self))}</p><div style='max-width:45em'>{pictures}</div>"
 
 
 def _table(experiment: Experiment | Mapping[str, Any] | Path | None) -> tuple[dict[str, Any], PurePath]:

@@ -57,8 +57,10 @@ def test_refusals_change_nothing_and_say_why():
         drive.run("write", np.zeros(3), 8)
     with pytest.raises(ValueError, match="negative lba"):
         drive.run("write", np.array([0, -1]), 8)
-    with pytest.raises(strobe.BuildError, match="unknown variable gredy"):
+    with pytest.raises(strobe.ConfigError, match=r'drive.ftl.gc.victim = "gredy" is not known; did you mean greedy\?'):
         small(victim="gredy")
+    with pytest.raises(strobe.ConfigError, match="unknown variable agee; did you mean age"):
+        small(victim="agee * (1-u)")
     with pytest.raises(strobe.BuildError):
         strobe.Drive({**SMALL, "ftl": {"logical_pages": 64 * 256}})
 

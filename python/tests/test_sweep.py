@@ -132,6 +132,8 @@ def test_differences_and_pictures(expected):
         baseline = found.configurations[one["baseline"]]["values"]
         assert baseline["drive.ftl.gc.victim"] == "greedy" or baseline["run.measure"] == "1x"
     assert found.pictures[0].read_text().startswith("<svg") and "<svg" in found._repr_html_()
+    page = found.page.read_text()
+    assert page.startswith("<!DOCTYPE html>") and "verdict" in page
 
 
 def test_nonsense_is_refused(tmp_path):

@@ -7,21 +7,35 @@ use serde_json::{Map, Value as Json};
 
 use strobe_ssd::schema::{enum_names, limit, resolve};
 
-/// Every key of `schema` in Markdown: a table for each table, a line for each key with its type, unit, range,
-/// default and meaning.
-pub fn page(title: &str, schema: &Schema) -> String {
+/// What a schema is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Of {
+    /// What users write: keys have ranges and defaults.
+    Input,
+    /// What comes out: keys are there, or not.
+    Output,
+}
+
+/// Every key of `schema` in Markdown: a table for each table, a line for each key with its type, unit and meaning;
+/// those that users write also with range and default.
+pub fn page(title: &str, schema: &Schema, of: Of) -> String {
     let root = schema.as_value();
     let mut out = format!(
         "# {title}\n\n*Made from the schema by `strobe schema … --markdown`; do not edit.*\n\n{}\n",
         one_line(root)
     );
     let mut path = Vec::new();
-    section(root, root, &mut path, &mut out);
+    section(root, root, of, &mut path, &mut out);
     out
 }
 
 /// The table at `path`, then those within it.
-fn section(root: &Json, node: &Json, path: &mut Vec<String>, out: &mut String) {
+fn section(root: &Json, node: &Json, of: Of, path: &mut Vec<String>, out: &mut String) {
+    if of == Of::Output && *path == ["config"] {
+        let keys = "[The experiment file](REFERENCE.md) says what its keys are.";
+        let _ = writeln!(out, "\n## `config`\n\n{} {keys}", one_line(node));
+        return;
+    }
     let mut inner: Vec<(String, &Json, &Json)> = Vec::new();
     let mut rows = String::new();
     for (title, properties, required) in alternatives(root, node) {
@@ -42,18 +56,30 @@ fn section(root: &Json, node: &Json, path: &mut Vec<String>, out: &mut String) {
                         true => "none: must be given",
                         false => "–",
                     };
-                    line(key, property, resolved, missing, &mut lines);
+                    match of {
+                        Of::Input => line(key, property, resolved, missing, &mut lines),
+                        Of::Output => {
+                            let there =
+                                if required.contains(&key.as_str()) { "always" } else { "not always" };
+                            output_line(key, property, resolved, there, &mut lines);
+                        }
+                    }
                 }
             }
         }
         if !lines.is_empty() {
-            let _ =
-                write!(rows, "| key | type | unit | range | default | |\n|---|---|---|---|---|---|\n{lines}");
+            rows += match of {
+                Of::Input => "| key | type | unit | range | default | |\n|---|---|---|---|---|---|\n",
+                Of::Output => "| key | type | unit | there | |\n|---|---|---|---|---|\n",
+            };
+            rows += &lines;
         }
     }
     if !rows.is_empty() {
         if !path.is_empty() {
-            let _ = writeln!(out, "\n## `[{}]`\n\n{}\n", path.join("."), one_line(node));
+            let name = path.join(".");
+            let name = if of == Of::Input { format!("[{name}]") } else { name };
+            let _ = writeln!(out, "\n## `{name}`\n\n{}\n", one_line(node));
         } else {
             out.push('\n');
         }
@@ -68,7 +94,7 @@ fn section(root: &Json, node: &Json, path: &mut Vec<String>, out: &mut String) {
             if let (Some(merged), Some(text)) = (merged.as_object_mut(), described["description"].as_str()) {
                 merged.insert("description".to_owned(), text.into());
             }
-            section(root, &merged, path, out);
+            section(root, &merged, of, path, out);
         }
         path.pop();
     }
@@ -108,12 +134,7 @@ fn is_choice_of_tables(root: &Json, node: &Json) -> bool {
 
 /// The line of `key`; `missing` is what holds where neither the schema nor the text names a default.
 fn line(key: &str, property: &Json, schema: &Json, missing: &str, out: &mut String) {
-    let names = enum_names(schema);
-    let kind = match &names {
-        Some(names) => names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", "),
-        None => types(schema),
-    };
-    let about = one_line(if property["description"].is_string() { property } else { schema });
+    let (kind, about) = (kind(schema), about(property, schema));
     let default = match property.get("default").or_else(|| schema.get("default")) {
         Some(Json::Null) | None => match said_default(&about) {
             Some(default) => format!("`{default}`"),
@@ -128,6 +149,24 @@ fn line(key: &str, property: &Json, schema: &Json, missing: &str, out: &mut Stri
         range(property, schema),
         about.replace('|', "\\|")
     );
+}
+
+/// The line of `key` of what comes out.
+fn output_line(key: &str, property: &Json, schema: &Json, there: &str, out: &mut String) {
+    let (kind, about) = (kind(schema), about(property, schema).replace('|', "\\|"));
+    let _ = writeln!(out, "| `{key}` | {kind} | {} | {there} | {about} |", unit(key));
+}
+
+/// What values are allowed, or of which type they are.
+fn kind(schema: &Json) -> String {
+    match enum_names(schema) {
+        Some(names) => names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", "),
+        None => types(schema),
+    }
+}
+
+fn about(property: &Json, schema: &Json) -> String {
+    one_line(if property["description"].is_string() { property } else { schema })
 }
 
 /// The default that the text of a key names, where the schema does not: "Default 64." at its end.
@@ -198,19 +237,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_page_in_the_repository_is_that_of_the_schema() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/REFERENCE.md");
-        let there = std::fs::read_to_string(path).unwrap_or_default();
-        let page = page("The experiment file", &schemars::schema_for!(strobe_lab::Experiment));
-        assert!(
-            there.trim_end() == page.trim_end(),
-            "docs/REFERENCE.md is old: strobe schema experiment --markdown > docs/REFERENCE.md"
-        );
+    fn the_pages_in_the_repository_are_those_of_the_schemas() {
+        let experiment =
+            page("The experiment file", &schemars::schema_for!(strobe_lab::Experiment), Of::Input);
+        let result = page("The result of a run", &schemars::schema_for!(strobe_lab::RunResult), Of::Output);
+        for (name, what, page) in
+            [("REFERENCE.md", "experiment", experiment), ("RESULT.md", "result", result)]
+        {
+            let path = format!("{}/../../docs/{name}", env!("CARGO_MANIFEST_DIR"));
+            let there = std::fs::read_to_string(path).unwrap_or_default();
+            assert!(
+                there.trim_end() == page.trim_end(),
+                "docs/{name} is old: strobe schema {what} --markdown > docs/{name}"
+            );
+        }
     }
 
     #[test]
     fn every_key_has_a_line_with_its_type_and_meaning() {
-        let page = page("The experiment file", &schemars::schema_for!(strobe_lab::Experiment));
+        let page = page("The experiment file", &schemars::schema_for!(strobe_lab::Experiment), Of::Input);
         for part in [
             "## `[drive.nand]`",
             "## `[drive.ftl.gc]`",

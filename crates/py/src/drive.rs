@@ -54,6 +54,13 @@ fn config_of(given: &Bound<'_, PyAny>) -> PyResult<DriveConfig> {
     }
 }
 
+/// With another victim policy: a slip in its name is refused as in an experiment file, with the nearest one.
+fn with_victim(mut config: DriveConfig, name: String) -> PyResult<DriveConfig> {
+    config.ftl.gc.victim = name;
+    let table = toml::Table::try_from(&config).map_err(|error| PyValueError::new_err(error.to_string()))?;
+    DriveConfig::from_table(table).map_err(|error| errors::config(error.into()))
+}
+
 impl PyDrive {
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
@@ -103,7 +110,7 @@ impl PyDrive {
         match victim {
             None => {}
             Some(victim) if victim.is_callable() => function = Some(Arc::new(victim.clone().unbind())),
-            Some(name) => config.ftl.gc.victim = name.extract()?,
+            Some(name) => config = with_victim(config, name.extract()?)?,
         }
         let drive = py.detach(|| match function {
             Some(function) => {

@@ -106,7 +106,7 @@ impl PySweep {
                     "shown": found.relative.is_not_zero() })
             });
             let all = serde_json::json!({
-                "parquet": outputs.parquet, "csv": outputs.csv, "pictures": outputs.pictures,
+                "parquet": outputs.parquet, "csv": outputs.csv, "page": outputs.page, "pictures": outputs.pictures,
                 "compare": summary.compare, "confidence": summary.confidence,
                 "configurations": configurations.collect::<Vec<_>>(),
                 "differences": differences.collect::<Vec<_>>(),

@@ -4,8 +4,11 @@
 //! the files. Nothing here reads or writes files, and nothing of a result is trusted: texts are escaped, numbers that are
 //! none are left out, what is too long is cut.
 //!
+//! [`collection`] makes the page of many runs that belong together, from tables and [`Chart`]s of their means.
+//!
 //! `figures/` says what is shown, `plot/` draws it, `page/` puts it together; `xray.rs` is the drive, block by block.
 
+mod chart;
 mod figures;
 mod page;
 mod plot;
@@ -13,8 +16,9 @@ mod run;
 mod text;
 mod xray;
 
+pub use chart::{Chart, Curve, Mean};
 pub use figures::{NothingInCommon, have_common};
-pub use page::page;
+pub use page::{Collection, Table, collection, page};
 pub use run::{ReadError, Run};
 
 use plot::Figure;
@@ -33,7 +37,7 @@ pub fn pictures(runs: &[Run]) -> Vec<Picture> {
     let files = |figure: Figure| {
         let name = figure.name;
         figure.views.into_iter().enumerate().map(move |(at, view)| Picture {
-            name: if at == 0 { name.to_owned() } else { format!("{name}-{}", view.label.replace(' ', "-")) },
+            name: if at == 0 { name.to_string() } else { format!("{name}-{}", view.label.replace(' ', "-")) },
             svg: page::standalone(&view.svg),
         })
     };

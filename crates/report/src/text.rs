@@ -2,6 +2,8 @@
 
 /// Most characters of a text that comes from a result.
 const CHARS_MAX: usize = 200;
+/// And of one that is ours.
+const LONG_MAX: usize = 40_000;
 
 /// `text` inside HTML, in an element or an attribute in quotes; long ones are cut.
 pub(crate) fn escaped(text: &str) -> String {
@@ -21,6 +23,15 @@ pub(crate) fn escaped(text: &str) -> String {
         out.push('…');
     }
     out
+}
+
+/// A longer text, lines and all: what is ours and may be long.
+pub(crate) fn escaped_lines(text: &str) -> String {
+    let chars: Vec<char> = text.chars().take(LONG_MAX).collect();
+    let lines = chars.split(|&c| c == '\n').map(|line| {
+        line.chunks(CHARS_MAX).map(|part| escaped(&part.iter().collect::<String>())).collect::<String>()
+    });
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// `value` as JSON inside a script element.

@@ -109,8 +109,13 @@ impl HostQueue {
         self.in_flight
     }
 
+    /// The request issued last is not handed to the drive after all.
+    pub fn withdraw(&mut self) {
+        self.in_flight -= 1;
+    }
+
     /// Whether the time of the next issue depends on a completion that is not known yet.
-    pub(crate) fn must_wait(&self) -> bool {
+    pub fn must_wait(&self) -> bool {
         match self.pacing {
             Pacing::Open => false,
             Pacing::Closed { depth, .. } => {

@@ -48,6 +48,8 @@ pub struct SweepFile {
     /// `sweep.share_warmup`: whether points whose drives are prepared alike share that preparation. The results are the
     /// same; the states are kept in the folder of the sweep meanwhile. Default true.
     pub share_warmup: bool,
+    /// All of it as TOML, for people.
+    pub text: String,
 }
 
 impl SweepFile {
@@ -65,6 +67,7 @@ impl SweepFile {
 
     /// What `table` says; paths in it start from `folder`.
     pub fn of(mut table: Table, folder: &Path) -> Result<Self, SweepError> {
+        let text = toml::to_string(&table).unwrap_or_default();
         let sweep = match table.remove("sweep") {
             Some(Value::Table(sweep)) => sweep,
             Some(_) => return Err(SweepError::key("grid", "sweep is to be a table: write [sweep]")),
@@ -111,6 +114,7 @@ impl SweepFile {
             experiment: table,
             grid,
             points,
+            text,
         };
         Ok(file)
     }

@@ -63,6 +63,11 @@ impl Store {
         Ok(store)
     }
 
+    /// Whether a sweep is kept in `folder`.
+    pub fn is_in(folder: &Path) -> bool {
+        folder.join(NAME).is_file()
+    }
+
     fn read_all(&mut self, folder: &Path) -> Result<(), SweepError> {
         let path = self.path.clone();
         let wrong = |error| SweepError::File { path: path.clone(), error };

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::local::{Report, Workers};
-use crate::{Outcome, Plan, Rows, Schedule, Step, Store, Summary, SweepError, svg, write_parquet};
+use crate::{Outcome, Plan, Rows, Schedule, Step, Store, Summary, SweepError, charts, page, write_parquet};
 
 /// Who watches a sweep.
 pub trait Watch {
@@ -31,6 +31,8 @@ pub struct Outputs {
     pub parquet: PathBuf,
     /// Means and intervals.
     pub csv: PathBuf,
+    /// Charts and tables, one HTML file.
+    pub page: PathBuf,
     /// A picture of each measure.
     pub pictures: Vec<PathBuf>,
     /// Means, intervals, differences.
@@ -52,7 +54,7 @@ impl Sweep {
         ended.map(|()| schedule.wanted())
     }
 
-    /// Writes what has come of `points`: `rows.parquet`, `summary.csv` and an SVG of each measure.
+    /// Writes what has come of `points`: `rows.parquet`, `summary.csv`, `report.html` and an SVG of each measure.
     pub fn write(&self, points: Vec<usize>) -> Result<Outputs, SweepError> {
         let summary = Summary::of(&self.plan, &self.store, &points)?;
         let rows = Rows::new(&self.plan, &self.store, points)?;
@@ -64,17 +66,18 @@ impl Sweep {
             })
         };
         let csv = text("summary.csv", summary.csv(&self.plan))?;
+        let html = text("report.html", page(&self.name(), &self.plan, &summary))?;
         let mut pictures = Vec::new();
-        for (at, measure) in summary.measures.iter().enumerate() {
-            if let Some(picture) = svg(&self.plan, &summary, at)? {
-                let letter = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '-' };
-                pictures.push(text(
-                    &format!("{}.svg", measure.chars().map(letter).collect::<String>()),
-                    picture,
-                )?);
+        for chart in charts(&self.plan, &summary) {
+            if let Some(picture) = chart.svg() {
+                pictures.push(text(&format!("{}.svg", chart.name), picture)?);
             }
         }
-        Ok(Outputs { parquet, csv, pictures, summary })
+        Ok(Outputs { parquet, csv, page: html, pictures, summary })
+    }
+
+    fn name(&self) -> String {
+        self.folder.file_name().map_or_else(|| "sweep".to_owned(), |name| name.to_string_lossy().into_owned())
     }
 
     /// A file that is there when it is complete.

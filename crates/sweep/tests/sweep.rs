@@ -7,8 +7,8 @@ use std::sync::Arc;
 use parquet::file::reader::{FileReader as _, SerializedFileReader};
 use parquet::record::RowAccessor as _;
 use strobe_sweep::{
-    Outcome, Plan, Rows, Schedule, Seeds, Step, Store, Summary, SweepError, SweepFile, Task, carry_out, svg,
-    write_parquet,
+    Outcome, Plan, Rows, Schedule, Seeds, Step, Store, Summary, SweepError, SweepFile, Task, carry_out,
+    charts, page, write_parquet,
 };
 
 /// A drive of 64 blocks that is simulated in milliseconds.
@@ -301,8 +301,18 @@ fn differences_are_of_runs_with_the_same_seed_and_say_when_none_is_shown() {
         (summary.differences[0].relative.mean, summary.differences[0].relative.half_width),
         (0.0, Some(0.0))
     );
-    let picture = svg(&plan, &summary, 0).expect("drawn").expect("something");
+    let picture = charts(&plan, &summary)[0].svg().expect("something");
     assert!(picture.starts_with("<svg") && picture.contains("check false"), "{picture}");
+    let whole = page("same", &plan, &summary);
+    for wanted in
+        ["<h1>same</h1>", "2 configurations, 6 runs of 6", "+0.00 ± 0.00 %", "the same", "check false"]
+    {
+        assert!(whole.contains(wanted), "{wanted}: {whole}");
+    }
+    // A page of half a sweep says so.
+    let summary = Summary::of(&plan, &store, &[0, 3]).expect("a summary");
+    let half = page("half", &plan, &summary);
+    assert!(half.contains("2 of 6 runs are done") && half.contains("one seed cannot say"), "{half}");
 }
 
 #[test]

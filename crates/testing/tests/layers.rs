@@ -17,9 +17,9 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("papers", &["types", "nand", "ftl", "ssd", "workload", "linux", "lab"]),
     ("crash", &["types", "nand", "ftl", "ssd", "workload", "linux", "lab"]),
     ("twin", &["types", "nand", "ssd", "lab"]),
-    ("sweep", &["ssd", "lab"]),
     // Knows results as what they are outside: JSON.
     ("report", &[]),
+    ("sweep", &["ssd", "lab", "report"]),
     ("sim", &["types", "nand", "ftl", "ssd", "workload", "lab"]),
     ("py", &["types", "nand", "ftl", "ssd", "lab", "sweep"]),
     (

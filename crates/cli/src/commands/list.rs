@@ -4,7 +4,8 @@ use std::path::Path;
 
 use clap::{Args, ValueEnum};
 use comfy_table::{ContentArrangement, Table};
-use strobe_cli::{reference, report};
+use strobe_cli::reference::{self, Of};
+use strobe_cli::report;
 use strobe_ftl::gc::VARIABLES;
 use strobe_lab::{Experiment, RunResult, preset};
 use strobe_papers as paper;
@@ -78,6 +79,13 @@ enum SchemaOf {
 }
 
 impl SchemaOf {
+    fn of(self) -> Of {
+        match self {
+            SchemaOf::Drive | SchemaOf::Experiment => Of::Input,
+            _ => Of::Output,
+        }
+    }
+
     fn title(self) -> &'static str {
         match self {
             SchemaOf::Drive => "The drive",
@@ -197,7 +205,7 @@ pub(crate) fn schema(args: &SchemaArgs) -> Result<(), Failure> {
         SchemaOf::Linux => schemars::schema_for!(strobe_lab::linux::LinuxResult),
     };
     match args.markdown {
-        true => output::print(reference::page(args.what.title(), &schema).trim_end()),
+        true => output::print(reference::page(args.what.title(), &schema, args.what.of()).trim_end()),
         false => output::print(&output::json_text(&schema)),
     }
 }

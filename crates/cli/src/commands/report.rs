@@ -8,9 +8,10 @@ use std::path::{Path, PathBuf};
 use anyhow::anyhow;
 use clap::Args;
 use strobe_cli::output::Output;
-use strobe_report::Run;
+use strobe_report::{Chart, Picture, Run};
+use strobe_sweep::{Plan, Store, Summary, SweepFile};
 
-use super::Failure;
+use super::{Failure, sweep};
 
 /// Largest result that is read; those of runs have some megabytes at most.
 const BYTES_MAX: u64 = 1 << 28;
@@ -23,15 +24,20 @@ const RESULTS_MAX: usize = 1000;
   strobe report out.json --out report.html            then open it in any browser, without a network
   strobe report greedy.json fifo.json --out both.html        runs side by side, named as their files
   strobe report out.json --svg figures                each figure as an SVG file, for LaTeX
+  strobe report examples/sweep.toml --out sweep.html  means with intervals, differences (strobe sweep writes it, too)
 
 What is in the page is what the result has. More of it comes from:
   --set run.xray=60              the X-ray: every block of the drive, in so many frames
-  --set run.interval=100ms       rates, latencies, dies and queues over time (generators)
+  --set run.interval=100ms       rates, latencies, dies and queues over time
   --set run.latency_bins=true    every latency, not only percentiles")]
 pub(crate) struct ReportArgs {
-    /// Results that strobe run or strobe replay have written with --json, or "-" for standard input; several are compared
-    #[arg(value_name = "RESULT.json", required = true)]
+    /// Results that strobe run or strobe replay have written with --json, or "-" for standard input; several are compared.
+    /// Or one sweep (TOML), for what it has come to so far
+    #[arg(value_name = "RESULT.json|SWEEP.toml", required = true)]
     results: Vec<String>,
+    /// Where the sweep is kept [default: the name of its file with -sweep, here]
+    #[arg(long, value_name = "DIR")]
+    from: Option<PathBuf>,
     /// Write the page to FILE: one HTML file that needs nothing else
     #[arg(long, value_name = "FILE|-", required_unless_present = "svg")]
     out: Option<String>,
@@ -41,12 +47,20 @@ pub(crate) struct ReportArgs {
 }
 
 pub(crate) fn report(args: &ReportArgs) -> Result<(), Failure> {
-    let runs = runs(&args.results)?;
     let inputs: Vec<&Path> = args.results.iter().map(Path::new).collect();
     let page = args.out.as_deref().map(|given| Output::new("--out", given, &inputs)).transpose()?;
-    let pictures = match &args.svg {
-        Some(_) => strobe_report::pictures(&runs),
-        None => Vec::new(),
+    let is_sweep = |name: &&String| Path::new(name).extension().is_some_and(|kind| kind == "toml");
+    let (html, pictures) = match args.results.iter().find(is_sweep) {
+        Some(file) if args.results.len() == 1 => of_sweep(Path::new(file), args)?,
+        Some(file) => {
+            return Err(request(format!("{file} is a sweep, of which a page has one and nothing else")));
+        }
+        None if args.from.is_some() => {
+            let cure =
+                "--from says where a sweep is kept: name its file (strobe report mine.toml --from DIR)";
+            return Err(request(cure.to_owned()));
+        }
+        None => of_runs(args)?,
     };
     if let Some(folder) = &args.svg {
         fs::create_dir_all(folder)
@@ -63,9 +77,42 @@ pub(crate) fn report(args: &ReportArgs) -> Result<(), Failure> {
         file.write(picture.svg.trim_end())?;
     }
     if let Some(page) = &page {
-        page.write(strobe_report::page(&runs).trim_end())?;
+        page.write(html.trim_end())?;
     }
     Ok(())
+}
+
+/// The page of results, and their pictures if somebody wants them.
+fn of_runs(args: &ReportArgs) -> Result<(String, Vec<Picture>), Failure> {
+    let runs = runs(&args.results)?;
+    let pictures = if args.svg.is_some() { strobe_report::pictures(&runs) } else { Vec::new() };
+    Ok((strobe_report::page(&runs), pictures))
+}
+
+/// The same of a sweep, as far as it has come.
+fn of_sweep(file: &Path, args: &ReportArgs) -> Result<(String, Vec<Picture>), Failure> {
+    let plan = Plan::new(SweepFile::load(file)?)?;
+    let folder = args.from.clone().unwrap_or_else(|| sweep::folder_of(file));
+    if !Store::is_in(&folder) {
+        let (file, folder) = (file.display(), folder.display());
+        let cure = format!(
+            "{folder}: there is no sweep in it; run it first (strobe sweep {file}), or say where it is kept (--from DIR)"
+        );
+        return Err(request(cure));
+    }
+    let store = Store::open(&folder)?;
+    let all: Vec<usize> = (0..plan.points.len()).collect();
+    let summary = Summary::of(&plan, &store, &all)?;
+    if summary.configurations.iter().all(|found| found.runs == (0, 0)) {
+        return Err(request(format!("{}: none of its runs is of this sweep", folder.display())));
+    }
+    let of = |chart: Chart| Some(Picture { svg: chart.svg()?, name: chart.name });
+    let pictures = match args.svg {
+        Some(_) => strobe_sweep::charts(&plan, &summary).into_iter().filter_map(of).collect(),
+        None => Vec::new(),
+    };
+    let name = file.file_stem().unwrap_or_default().to_string_lossy();
+    Ok((strobe_sweep::page(&name, &plan, &summary), pictures))
 }
 
 /// The results, each with a name of its own.

@@ -30,6 +30,9 @@ struct Common {
     /// Write the result as JSON to FILE, or to standard output with "-"
     #[arg(long, value_name = "FILE|-")]
     json: Option<String>,
+    /// Write the series over time (run.interval) as CSV to FILE, or to standard output with "-"
+    #[arg(long, value_name = "FILE|-")]
+    series: Option<String>,
     /// Keep the drive in FILE: made if it is not there, else recovered from it (`strobe fsck` looks into
     /// it). Implies drive.nand.data = "bytes" and drive.ftl.durable_map = true
     #[arg(long, value_name = "FILE")]
@@ -75,9 +78,6 @@ pub(crate) struct RunArgs {
     /// drive), recover, verify, go on; repeatable, in ascending order
     #[arg(long = "cut", value_name = "N")]
     cuts: Vec<u64>,
-    /// Write the series over time (run.interval) as CSV to FILE, or to standard output with "-"
-    #[arg(long, value_name = "FILE|-")]
-    series: Option<String>,
     #[command(flatten)]
     common: Common,
 }
@@ -98,7 +98,8 @@ pub(crate) struct CheckArgs {
   strobe replay trace.blkparse --format blkparse --closed-loop --queue-depth 32
   blkparse -i sda -o - | strobe replay - --format blkparse --drive mine-drive.toml
   strobe replay camera.fio --format fio --closed-loop --drive ez-x5-32m --prefill \\
-      --set drive.ftl.mapping=fast --json out.json")]
+      --set drive.ftl.mapping=fast --json out.json
+  strobe replay web_0.csv.gz --format msr --set run.interval=10s --series load.csv")]
 pub(crate) struct ReplayArgs {
     /// The trace, plain or gzip, or "-" for standard input
     trace: String,
@@ -150,12 +151,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
         options.set(format!("power.cut_at={:?}", args.cuts), given.join(" "));
     }
     let experiment = options.told(Experiment::load(&args.file, options.sets()))?;
-    if let (Some(_), None) = (&args.series, experiment.run.interval) {
-        let cure = "--series: the run has no series over time; say how long an interval is, for example with \
-                    --set run.interval=100ms";
-        return Err(Failure::Request(anyhow::Error::msg(cure)));
-    }
-    execute(&experiment, &args.file, &args.common, args.series.as_deref())
+    execute(&experiment, &args.file, &args.common)
 }
 
 pub(crate) fn check(args: &CheckArgs) -> Result<(), Failure> {
@@ -214,7 +210,7 @@ pub(crate) fn replay(args: &ReplayArgs) -> Result<(), Failure> {
         table.insert("run".to_owned(), Table::from_iter([("prefill".to_owned(), true.into())]).into());
     }
     let experiment = options.told(Experiment::from_table(table, options.sets(), Path::new("")))?;
-    execute(&experiment, Path::new(&args.drive), &args.common, None)
+    execute(&experiment, Path::new(&args.drive), &args.common)
 }
 
 /// `--seed`, `--check` and `--image` stand for keys.
@@ -234,13 +230,13 @@ fn with_options(common: &Common) -> Options {
     options
 }
 
-/// Runs `experiment`, which was read from `file`; its series over time goes to `series`.
-fn execute(
-    experiment: &Experiment,
-    file: &Path,
-    common: &Common,
-    series: Option<&str>,
-) -> Result<(), Failure> {
+/// Runs `experiment`, which was read from `file`.
+fn execute(experiment: &Experiment, file: &Path, common: &Common) -> Result<(), Failure> {
+    if let (Some(_), None) = (&common.series, experiment.run.interval) {
+        let cure = "--series: the run has no series over time; say how long an interval is, for example with \
+                    --set run.interval=100ms";
+        return Err(Failure::Request(anyhow::Error::msg(cure)));
+    }
     let trace = match &experiment.workload {
         WorkloadConfig::Trace(trace) => Path::new(&trace.path),
         WorkloadConfig::Synthetic(_) | WorkloadConfig::Jobs(_) | WorkloadConfig::Lfs(_) => file,
@@ -252,7 +248,7 @@ fn execute(
     let inputs = [Some(file), Some(trace), image, preset.as_deref(), from_state];
     let inputs: Vec<&Path> = inputs.into_iter().flatten().collect();
     let json = output::json_output(&common.json, &inputs)?;
-    let series = series.map(|given| Output::new("--series", given, &inputs)).transpose()?;
+    let series = common.series.as_deref().map(|given| Output::new("--series", given, &inputs)).transpose()?;
     let state = common.save_state.as_deref();
     let state = state.map(|given| Output::new("--save-state", given, &inputs)).transpose()?;
     Output::all_differ(&[&json, &series, &state].into_iter().flatten().collect::<Vec<_>>())?;

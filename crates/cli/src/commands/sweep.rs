@@ -36,8 +36,8 @@ Further keys of [sweep]:
 Columns are paths in the JSON of a run with dots (gc.copies_per_erase, wear.erase_stddev); latencies have short names:
 read.p50_ns, p90, p95, p99, p99_9, p99_99, mean_ns, max_ns, iops, bw_bytes; likewise write, trim, sync.
 
-In the folder: rows.parquet (every run a row, its whole JSON in the column result), summary.csv, an SVG of each
-measure, and points.jsonl, by which the same command goes on after Ctrl-C, a crash or a full disk. The same sweep has
+In the folder: report.html (charts and tables, in any browser), rows.parquet (every run a row, its whole JSON in the
+column result), summary.csv, an SVG of each measure, and points.jsonl, by which the same command goes on after Ctrl-C, a crash or a full disk. The same sweep has
 the same bytes in rows.parquet, whoever ran it.
 
 Examples:
@@ -76,10 +76,7 @@ pub(crate) fn sweep(args: &SweepArgs) -> Result<(), Failure> {
         return check(&args.file);
     }
     let plan = Plan::new(SweepFile::load(&args.file)?)?;
-    let folder = args.out.clone().unwrap_or_else(|| {
-        let stem = args.file.file_stem().unwrap_or_default().to_string_lossy();
-        PathBuf::from(format!("{stem}-sweep"))
-    });
+    let folder = args.out.clone().unwrap_or_else(|| folder_of(&args.file));
     let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
     let count = args.workers.map_or(cores, usize::from).min(plan.points.len());
     let interrupted = progress::interrupt_flag();
@@ -113,6 +110,12 @@ pub(crate) fn sweep(args: &SweepArgs) -> Result<(), Failure> {
         true => Ok(()),
         false => Err(Failure::Run(anyhow::anyhow!("no point gave a result; rows.parquet says why"))),
     }
+}
+
+/// The folder of a sweep, if nobody says another.
+pub(crate) fn folder_of(file: &Path) -> PathBuf {
+    let stem = file.file_stem().unwrap_or_default().to_string_lossy();
+    PathBuf::from(format!("{stem}-sweep"))
 }
 
 /// Says what a sweep would run, and what of it is refused.

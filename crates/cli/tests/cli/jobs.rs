@@ -136,6 +136,26 @@ fn a_series_is_written_as_csv() {
 }
 
 #[test]
+fn a_trace_has_a_series_too() {
+    let folder = folder();
+    let mut trace = String::from("fio version 3 iolog\n0 a add\n0 a open\n");
+    for request in 0..400 {
+        trace += &format!("{} a write {} 4096\n", request * 20_000, request % 100 * 4096);
+    }
+    folder.write("t.fio", trace);
+    let args = ["replay", "t.fio", "--format", "fio", "--set", "run.interval=1s", "--quiet"];
+    let csv = folder.strobe(&[&args[..], &["--series", "-"]].concat()).ok().out;
+    let rates: Vec<f64> = csv
+        .lines()
+        .skip(1)
+        .map(|line| line.split(',').nth(9).expect("a column").parse().expect("a number"))
+        .collect();
+    // Fifty a second for eight seconds.
+    assert!(rates.len() == 8 && rates.iter().all(|rate| (rate - 50.0).abs() < 1.01), "{csv}");
+    folder.strobe(&[&args[..4], &["--series", "-"]].concat()).refused(&["--series", "run.interval=100ms"]);
+}
+
+#[test]
 fn jobs_that_make_no_sense_are_refused_with_key_and_cure() {
     let folder = folder();
     for (sets, parts) in [

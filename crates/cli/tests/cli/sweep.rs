@@ -49,12 +49,50 @@ fn a_sweep_prints_means_differences_and_files_and_its_rows_do_not_depend_on_work
     }
     folder.strobe(&["sweep", "s.toml", "--workers", "1", "--out", "one", "--quiet"]).ok();
     assert!(rows(&folder, "one") == rows(&folder, "s-sweep"));
+    assert!(ended.out.contains("s-sweep/report.html"), "{}", ended.out);
     let csv = folder.read("one/summary.csv");
     assert_eq!(csv.lines().count(), 5, "{csv}");
     // All is known: nothing runs again.
     let points = folder.read("one/points.jsonl");
     folder.strobe(&["sweep", "s.toml", "--out", "one", "--quiet"]).ok();
     assert_eq!(folder.read("one/points.jsonl"), points);
+}
+
+#[test]
+fn the_report_of_a_sweep_has_its_charts_means_and_differences() {
+    let folder = folder();
+    folder.strobe(&["report", "s.toml", "--out", "-"]).refused(&["s-sweep", "strobe sweep s.toml", "--from"]);
+    assert!(!folder.path().join("s-sweep").exists(), "a report makes no sweep");
+    folder.strobe(&["sweep", "s.toml", "--quiet", "--out", "there"]).ok();
+    let args = ["report", "s.toml", "--from", "there", "--out", "page.html", "--svg", "figures"];
+    folder.strobe(&args).ok();
+    let page = folder.read("page.html");
+    folder.strobe(&["report", "s.toml", "--from", "there", "--out", "alone.html"]).ok();
+    assert_eq!(folder.read("alone.html"), page);
+    for part in [
+        "<h1>s</h1>",
+        "4 configurations, 12 runs of 12",
+        "id=\"waf\"",
+        "class=\"whisker",
+        "greedy",
+        "waf, beside victim greedy",
+        "±",
+        "[sweep.grid]",
+    ] {
+        assert!(page.contains(part), "{part} is missing in {page}");
+    }
+    for outside in ["src=", "href=", "@import", "url("] {
+        assert!(!page.contains(outside), "{outside}");
+    }
+    // All but the name is what the sweep has written itself.
+    assert_eq!(page.replace(">s ", ">there ").replace(">s<", ">there<"), folder.read("there/report.html"));
+    assert_eq!(folder.read("figures/waf.svg"), folder.read("there/waf.svg"));
+    folder.strobe(&["report", "s.toml", "x.json", "--out", "-"]).refused(&["s.toml", "sweep"]);
+    folder.write("x.json", "{}");
+    folder.strobe(&["report", "x.json", "--from", "there", "--out", "-"]).refused(&["--from", "sweep"]);
+    folder.strobe(&["report", "s.toml", "--from", "figures", "--out", "-"]).refused(&["figures", "no sweep"]);
+    folder.write("tiny.toml", TINY);
+    folder.strobe(&["report", "tiny.toml", "--out", "-"]).refused(&["[sweep.grid]"]);
 }
 
 #[test]

@@ -68,8 +68,8 @@ defaults! {
         #[schemars(range(min = 5, max = 1_000_000))]
         pub steady_rounds: u32 = 25;
         /// Record a series of throughput, latencies and more, one line for each interval of this length, from the
-        /// warm-up on; a run longer than 10,000 intervals has longer ones towards its end. Default: none. Generators
-        /// only.
+        /// warm-up on (with a trace or a file system: from the measurement on); a run longer than 10,000 intervals has
+        /// longer ones towards its end. Default: none.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub interval: Option<Time> = None;
         /// Look into the drive so many times while it is measured, at equal distances: the frames of its X-ray, which
@@ -199,10 +199,6 @@ pub(super) fn check_times(experiment: &Experiment) -> Result<(), KeyError> {
         }
     }
     let Some(interval) = run.interval else { return Ok(()) };
-    if is_trace || is_lfs {
-        let allowed = "left out with a trace or a file system: the series over time is for generators";
-        return Err(KeyError::value("run.interval", format!("\"{interval}\""), allowed, ""));
-    }
     if interval.as_ns() == 0 {
         return Err(KeyError::value("run.interval", "\"0s\"", format!("{TIME_TEXT}, longer than 0"), ""));
     }

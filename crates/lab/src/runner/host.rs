@@ -1,14 +1,16 @@
 //! The host's side of a run: hands requests to the drive, takes samples, reports.
 
 use strobe_nand::Occupancy;
-use strobe_ssd::{Command, CommandError, DriveStats, HostQueue, Pacing, Simulated};
+use strobe_ssd::{Command, CommandError, DriveStats, HostQueue, Pacing, Range, Simulated};
 use strobe_types::{Request, SimTime};
 
+use super::watched::Watched;
 use super::{Observer, Progress};
 use crate::experiment::HostConfig;
 use crate::lifetime::BadBlockWatch;
 use crate::power::PowerSwitch;
 use crate::series::Series;
+use crate::timeline::Timeline;
 use crate::xray::{Clock, Recorder, Xray};
 use crate::{Experiment, RunError};
 
@@ -71,6 +73,10 @@ pub(super) struct Host<'a> {
     pub(super) completed: SimTime,
     /// Requests executed.
     requests: u64,
+    /// Length of the intervals of a series in time, if there is to be one; and the series, once the measured window has
+    /// begun. Jobs have their own.
+    interval_ns: Option<u64>,
+    watched: Option<Box<Watched>>,
     bad_blocks: Option<BadBlockWatch>,
     /// Frames of the measured window, once it has begun, if there are to be any.
     xray: Option<Box<Recorder>>,
@@ -96,6 +102,8 @@ impl<'a> Host<'a> {
             series: new_series(&*drive),
             completed: SimTime::ZERO,
             requests: 0,
+            interval_ns: experiment.run.interval.map(|interval| interval.as_ns()),
+            watched: None,
             bad_blocks: BadBlockWatch::new(experiment),
             xray: None,
             xray_frames: experiment.run.xray,
@@ -133,7 +141,11 @@ impl<'a> Host<'a> {
 
     /// Waits until all requests issued are complete.
     pub(super) fn finish(&mut self) -> Result<(), Stop> {
-        self.queue.finish(&mut *self.drive).map_err(Stop::Drive)?;
+        let finished = match &mut self.watched {
+            Some(watched) => watched.finish(&mut *self.drive, &mut self.queue),
+            None => self.queue.finish(&mut *self.drive),
+        };
+        finished.map_err(Stop::Drive)?;
         match self.finished() >= SimTime::from_ns(u64::MAX - 1) {
             true => Err(RunError::EndOfTime.into()),
             false => Ok(()),
@@ -170,6 +182,9 @@ impl<'a> Host<'a> {
         self.finish()?;
         let end = self.finished();
         let occupancy = self.drive.stats_at(end).occupancy;
+        if let Some(watched) = &mut self.watched {
+            watched.close(&*self.drive, end);
+        }
         self.settle()?;
         self.close_window(end, Some(occupancy));
         Ok(())
@@ -207,6 +222,15 @@ impl<'a> Host<'a> {
         }
     }
 
+    /// The series of intervals, if there was one; the last ends now if the window has not ended.
+    pub(super) fn take_timeline(&mut self) -> Option<Timeline> {
+        let mut watched = self.watched.take()?;
+        if self.window_end.is_none() {
+            watched.close(&*self.drive, self.finished());
+        }
+        Some(watched.into_timeline())
+    }
+
     /// The X-ray of the window that has ended.
     pub(super) fn finish_xray(&mut self) -> Option<Xray> {
         let end = self.window_end.as_ref().map_or(self.finished(), |(_, end)| *end);
@@ -218,8 +242,11 @@ impl<'a> Host<'a> {
         self.sample()?;
         // What went before must not be paid for within the window.
         let settled = self.settle()?;
-        self.queue = HostQueue::new(closed(HostConfig::default()), settled.max(self.finished()));
-        self.open_window(self.queue.finished());
+        let now = settled.max(self.finished());
+        self.queue = HostQueue::new(closed(HostConfig::default()), now);
+        self.open_window(now);
+        let watched = self.interval_ns.map(|length_ns| Watched::new(length_ns, &*self.drive, now));
+        self.watched = watched.map(Box::new);
         self.begin_xray(None);
         Ok(())
     }
@@ -251,29 +278,42 @@ impl<'a> Host<'a> {
         (u64::from(sectors) + ((1u64 << shift) - 1)) >> shift
     }
 
-    /// Hands a batch to the drive; with power cuts ahead one request at a time, as what has been completed
-    /// matters then. Also returns how many requests were executed.
+    /// Hands a batch to the drive; with power cuts ahead, or intervals to end, one request at a time, as what has been
+    /// completed matters then. Also returns how many requests were executed.
     fn run_batch(&mut self, batch: &[Request], arrivals: &[SimTime]) -> (usize, Result<(), Stop>) {
-        let Some(power) = &mut self.power else {
+        if self.power.is_none() && self.watched.is_none() {
             return match self.drive.issue(batch, arrivals, &mut self.queue) {
                 Ok(()) => (batch.len(), Ok(())),
                 Err((failed, error)) => (failed, Err(Stop::Drive(error))),
             };
-        };
+        }
         for (at, request) in batch.iter().enumerate() {
-            let arrivals = arrivals.get(at..=at).unwrap_or_default();
-            if let Err((_, error)) =
-                self.drive.issue(std::slice::from_ref(request), arrivals, &mut self.queue)
-            {
-                return (at, Err(Stop::Drive(error)));
-            }
-            match power.after_command(&mut self.drive, self.requests + at as u64) {
-                Ok(Some(back)) => self.queue = self.queue.restarted(back),
-                Ok(None) => {}
-                Err(error) => return (at, Err(error.into())),
+            let range = [Range::new(request.lba, request.sectors)];
+            let command = Command::of_request(request.op, &range);
+            let sent = self.send_one(&command, arrivals.get(at).copied(), self.requests + at as u64);
+            if let Err(stop) = sent {
+                return (at, Err(stop));
             }
         }
         (batch.len(), Ok(()))
+    }
+
+    /// Hands over one command, the one with this number.
+    fn send_one(&mut self, command: &Command<'_>, arrival: Option<SimTime>, number: u64) -> Result<(), Stop> {
+        let sent = match &mut self.watched {
+            Some(watched) => watched.send(&mut *self.drive, &mut self.queue, arrival, command),
+            None => self.queue.send(&mut *self.drive, arrival, command),
+        };
+        sent.map_err(Stop::Drive)?;
+        if let Some(power) = &mut self.power
+            && let Some(back) = power.after_command(&mut self.drive, number)?
+        {
+            self.queue = self.queue.restarted(back);
+            if let Some(watched) = &mut self.watched {
+                watched.lost(self.queue.now());
+            }
+        }
+        Ok(())
     }
 
     /// Hands a batch to the drive, then samples and reports as due.
@@ -292,12 +332,7 @@ impl<'a> Host<'a> {
         arrival: Option<SimTime>,
         pages: u64,
     ) -> Result<(), Stop> {
-        self.queue.send(&mut *self.drive, arrival, command).map_err(Stop::Drive)?;
-        if let Some(power) = &mut self.power
-            && let Some(back) = power.after_command(&mut self.drive, self.requests)?
-        {
-            self.queue = self.queue.restarted(back);
-        }
+        self.send_one(command, arrival, self.requests)?;
         self.count(1, pages);
         self.keep_house()
     }

@@ -10,6 +10,7 @@ mod outcome;
 mod phases;
 mod replay;
 mod state;
+mod watched;
 
 use std::ops::ControlFlow;
 use std::path::Path;

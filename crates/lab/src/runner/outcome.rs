@@ -30,6 +30,7 @@ impl Runner<'_> {
     ) -> RunResult {
         let _ = self.host.sample();
         let xray = self.host.finish_xray();
+        let watched = self.host.take_timeline();
         let Self { experiment, host, trace, file_system, jobs, steady, image, from_state, .. } = self;
         let drive = &host.drive;
         let window_end = host.window_end.clone();
@@ -55,7 +56,7 @@ impl Runner<'_> {
             Some(jobs) => jobs.into_records(),
             None => {
                 let name = workload_name(&experiment.workload);
-                (vec![Record::of_drive(name, &window, latency)], None)
+                (vec![Record::of_drive(name, &window, latency)], watched)
             }
         };
         let (jobs, total) = of_jobs(&records, virtual_ns);

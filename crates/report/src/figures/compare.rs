@@ -58,7 +58,7 @@ pub(super) fn figure(runs: &[Run]) -> Option<Figure> {
         let bar = |(run, headlines): (&Run, &Vec<Headline>)| {
             let headline = &headlines[at];
             let part = Part { style: 1, name: headline.name.to_owned(), value: headline.value? };
-            Some(Bar { name: run.name.clone(), parts: vec![part] })
+            Some(Bar { name: run.name.clone(), parts: vec![part], range: None })
         };
         let bars: Vec<Bar> = runs.iter().zip(&all).filter_map(bar).collect();
         (!bars.is_empty()).then(|| (first.name.to_owned(), first.unit, bars))
@@ -67,7 +67,7 @@ pub(super) fn figure(runs: &[Run]) -> Option<Figure> {
     let groups: Vec<_> = (0..all[0].len() - 2).filter_map(group).collect();
     let title = "Runs side by side".to_owned();
     let views = vec![Bars { title: title.clone(), legend: Vec::new(), groups }.view("")?];
-    Some(Figure { name: "comparison", title, note: None, views })
+    Some(Figure { name: "comparison".into(), title, note: None, views })
 }
 
 /// Runs that cannot be compared.

@@ -28,7 +28,7 @@ fn stacked(runs: &[Run], title: &str, unit: Unit, paths: &[(&str, &str)]) -> Opt
     let bar = |run: &Run, path: &str| {
         let part = |(name, value)| Part { style: style(name), name: words(name), value };
         let parts: Vec<Part> = parts(run, path).into_iter().map(part).collect();
-        Some(Bar { name: named(runs, run, ""), parts })
+        Some(Bar { name: named(runs, run, ""), parts, range: None })
             .filter(|bar| bar.parts.iter().any(|part| part.value > 0.0))
     };
     let group = |&(name, path): &(&str, &str)| {
@@ -54,14 +54,14 @@ fn by_cause(runs: &[Run]) -> Option<Figure> {
     ];
     let views = vec![stacked(runs, title, Unit::Plain, &paths)?.view("")?];
     let note = Some("Each kind has an axis of its own.".to_owned());
-    Some(Figure { name: "operations", title: title.to_owned(), note, views })
+    Some(Figure { name: "operations".into(), title: title.to_owned(), note, views })
 }
 
 fn dies(runs: &[Run]) -> Option<Figure> {
     let title = "What dies were held by";
     let views =
         vec![stacked(runs, title, Unit::Ns, &[("time, added up over all dies", "dies/by_class")])?.view("")?];
-    Some(Figure { name: "dies", title: title.to_owned(), note: None, views })
+    Some(Figure { name: "dies".into(), title: title.to_owned(), note: None, views })
 }
 
 /// How worn blocks are at the end.
@@ -101,5 +101,5 @@ fn wear(runs: &[Run]) -> Option<Figure> {
     };
     let bad: f64 = runs.iter().filter_map(|run| run.number("wear/bad_blocks")).sum();
     let note = (bad > 0.0 && runs.len() == 1).then(|| format!("Without {bad:.0} bad blocks."));
-    Some(Figure { name: "wear", title: title.to_owned(), note, views: vec![view] })
+    Some(Figure { name: "wear".into(), title: title.to_owned(), note, views: vec![view] })
 }

@@ -57,7 +57,7 @@ pub(super) fn figures(runs: &[Run]) -> Option<Figure> {
     let note = (!is_exact)
         .then(|| "From the percentiles of the result; run.latency_bins = true has every latency.".to_owned());
     let title = "Latency distribution".to_owned();
-    (!views.is_empty()).then_some(Figure { name: "latency", title, note, views })
+    (!views.is_empty()).then_some(Figure { name: "latency".into(), title, note, views })
 }
 
 impl Distribution {

@@ -197,7 +197,12 @@ impl Over {
             let what = if self.is_largest { "the largest" } else { "the mean" };
             format!("Each point is {what} of {joined} intervals.")
         });
-        (!views.is_empty()).then(|| Figure { name: self.name, title: self.title.to_owned(), note, views })
+        (!views.is_empty()).then(|| Figure {
+            name: self.name.into(),
+            title: self.title.to_owned(),
+            note,
+            views,
+        })
     }
 
     fn lines(
@@ -265,7 +270,7 @@ fn waf_over_writes(runs: &[Run]) -> Option<Figure> {
     };
     let views = vec![plot.view("linear")?];
     Some(Figure {
-        name: "waf",
+        name: "waf".into(),
         title: "Write amplification over what was written".to_owned(),
         note: None,
         views,

@@ -1,11 +1,15 @@
 //! The page: one file that needs no other.
 
+mod collection;
+
+pub use collection::{Collection, Table, collection};
+
 use std::fmt::Write as _;
 
 use crate::Run;
 use crate::figures::{self, SHOWN_MAX, headlines};
 use crate::plot::Figure;
-use crate::text::{count, escaped, script};
+use crate::text::{count, escaped, escaped_lines, script};
 use crate::xray;
 
 const STYLE: &str = include_str!("style.css");
@@ -25,13 +29,7 @@ pub fn page(runs: &[Run]) -> String {
         [run] => format!("{} – Strobe", run.name),
         _ => format!("{} runs – Strobe", runs.len()),
     };
-    let mut out = format!(
-        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta name=\"color-scheme\" content=\"light dark\">\n<title>{}</title>\n\
-         <style>{STYLE}{PICTURES}</style>\n<style id=\"paper\" media=\"not all\">{PAPER}{PICTURES}</style></head>\n<body>\n",
-        escaped(&title)
-    );
+    let mut out = begin(&title);
     head(&mut out, runs);
     let xrays = xray_section(&mut out, runs);
     let _ = writeln!(out, "<section class=\"figures\">");
@@ -47,9 +45,26 @@ pub fn page(runs: &[Run]) -> String {
         );
     }
     configuration(&mut out, runs);
-    let _ = writeln!(out, "<script>{SCRIPT}</script>");
-    if xrays {
-        let _ = writeln!(out, "<script>{XRAY}</script>");
+    let version = runs.first().and_then(|run| run.text("strobe_version")).unwrap_or_default();
+    end(out, version, if xrays { &[XRAY] } else { &[] })
+}
+
+/// The begin of a page.
+fn begin(title: &str) -> String {
+    format!(
+        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n<title>{}</title>\n\
+         <style>{STYLE}{PICTURES}</style>\n<style id=\"paper\" media=\"not all\">{PAPER}{PICTURES}</style></head>\n<body>\n",
+        escaped(title)
+    )
+}
+
+/// The page `out` with its end, and with `scripts` beside the one that every page has.
+fn end(mut out: String, version: &str, scripts: &[&str]) -> String {
+    let _ = writeln!(out, "<footer>Strobe {}, a software SSD</footer>", escaped(version));
+    for script in [SCRIPT].iter().chain(scripts) {
+        let _ = writeln!(out, "<script>{script}</script>");
     }
     out + "</body></html>\n"
 }
@@ -129,10 +144,7 @@ fn notes(out: &mut String, run: &Run) {
     }
     let _ = write!(out, "<ul class=\"notes\">");
     for note in notes.iter().take(NOTES_MAX) {
-        // They may be long, and are ours.
-        let parts: Vec<char> = note.chars().take(1000).collect();
-        let text: String = parts.chunks(150).map(|part| escaped(&part.iter().collect::<String>())).collect();
-        let _ = write!(out, "<li>{text}</li>");
+        let _ = write!(out, "<li>{}</li>", escaped_lines(note));
     }
     let _ = writeln!(out, "</ul>");
 }
@@ -199,9 +211,7 @@ fn xray_section(out: &mut String, runs: &[Run]) -> bool {
 fn configuration(out: &mut String, runs: &[Run]) {
     for run in runs.iter().take(SHOWN_MAX) {
         let text = serde_json::to_string_pretty(run.at("config")).unwrap_or_default();
-        let most = 40_000;
-        let cut: String = text.chars().take(most).collect();
-        let lines: String = cut.split('\n').map(|line| escaped(line) + "\n").collect();
+        let lines = escaped_lines(&text);
         let hash = run.text("config_hash").unwrap_or_default();
         let _ = writeln!(
             out,
@@ -210,6 +220,4 @@ fn configuration(out: &mut String, runs: &[Run]) {
             escaped(hash)
         );
     }
-    let version = runs.first().and_then(|run| run.text("strobe_version")).unwrap_or_default();
-    let _ = writeln!(out, "<footer>Strobe {}, a software SSD</footer>", escaped(version));
 }

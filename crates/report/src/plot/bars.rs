@@ -23,6 +23,8 @@ pub(crate) struct Part {
 pub(crate) struct Bar {
     pub(crate) name: String,
     pub(crate) parts: Vec<Part>,
+    /// Where its end may be as well.
+    pub(crate) range: Option<(f64, f64)>,
 }
 
 /// Lying bars in groups, each with an axis of its own.
@@ -45,7 +47,8 @@ impl Bars {
         let left = 8.0 + names.min(130.0) + if names > 0.0 { 8.0 } else { 0.0 };
         for (title, unit, bars) in &self.groups {
             let total = |bar: &Bar| bar.parts.iter().map(|part| part.value).sum::<f64>();
-            let most = bars.iter().map(total).fold(0.0, f64::max);
+            let reach = |bar: &Bar| total(bar).max(bar.range.map_or(0.0, |(_, high)| high));
+            let most = bars.iter().map(reach).fold(0.0, f64::max);
             if !title.is_empty() {
                 let _ = write!(
                     body,
@@ -76,6 +79,17 @@ impl Bars {
                         number(part.value, *unit)
                     );
                     x += length;
+                }
+                if let Some((low, high)) = bar.range {
+                    let place = |value: f64| left + (RIGHT - left) * (value / most).max(0.0);
+                    let (from, to, middle) = (place(low), place(high), y + BAR / 2.0);
+                    let _ = write!(
+                        body,
+                        "<path class=\"whisker\" d=\"M{from:.1},{middle:.1}H{to:.1}M{from:.1},{:.1}v6M{to:.1},{:.1}v6\"/>",
+                        middle - 3.0,
+                        middle - 3.0
+                    );
+                    x = x.max(to);
                 }
                 let text = number(total(bar), *unit);
                 let _ = write!(

@@ -27,6 +27,8 @@ pub(crate) struct Line {
     pub(crate) points: Vec<(f64, Option<f64>)>,
     /// It goes on at the same height until the next point.
     pub(crate) is_stepped: bool,
+    /// Where a point may be as well: its place, the lowest and the highest.
+    pub(crate) ranges: Vec<(f64, f64, f64)>,
     /// What becomes of many points between two places: their mean, or the largest.
     pub(crate) shows_largest: bool,
 }
@@ -46,7 +48,14 @@ pub(crate) struct Plot {
 
 impl Line {
     pub(crate) fn new(name: &str, style: usize, points: Vec<(f64, Option<f64>)>) -> Self {
-        Self { name: name.to_owned(), style, points, is_stepped: false, shows_largest: false }
+        Self {
+            name: name.to_owned(),
+            style,
+            points,
+            is_stepped: false,
+            ranges: Vec::new(),
+            shows_largest: false,
+        }
     }
 
     pub(crate) fn stepped(self) -> Self {
@@ -55,6 +64,10 @@ impl Line {
 
     pub(crate) fn largest(self) -> Self {
         Self { shows_largest: true, ..self }
+    }
+
+    pub(crate) fn with_ranges(self, ranges: Vec<(f64, f64, f64)>) -> Self {
+        Self { ranges, ..self }
     }
 
     /// The same with no more points than a picture has places.
@@ -88,7 +101,9 @@ impl Plot {
         let top = legend(&mut body, &names, true) + TEXT + 6.0;
         let bottom = top + HEIGHT;
         let x = Scale::new(&self.x, lines.iter().flatten().map(|point| point.0), false, (LEFT, RIGHT));
-        let y = Scale::new(&self.y, points().map(|(_, y)| y), self.has_zero, (bottom, top));
+        let reach = self.lines.iter().flat_map(|line| &line.ranges).flat_map(|&(_, low, high)| [low, high]);
+        let heights = points().map(|(_, y)| y).chain(reach);
+        let y = Scale::new(&self.y, heights, self.has_zero, (bottom, top));
         self.frame(&mut body, &x, &y, (top, bottom));
         for (line, points) in self.lines.iter().zip(&lines) {
             draw(&mut body, line, points, &x, &y, drawn);
@@ -202,4 +217,12 @@ fn draw(
         }
     }
     let _ = write!(body, "<path class=\"line s{style}\" d=\"{path}\"/>{marks}");
+    for &(at, low, high) in &line.ranges {
+        let (at, low, high) = (x.place(at), y.place(low), y.place(high));
+        let _ = write!(
+            body,
+            "<path class=\"whisker s{style}\" d=\"M{at:.1},{low:.1}V{high:.1}M{0:.1},{low:.1}h6M{0:.1},{high:.1}h6\"/>",
+            at - 3.0
+        );
+    }
 }

@@ -9,6 +9,8 @@ pub(crate) use axis::Axis;
 pub(crate) use bars::{Bar, Bars, Histogram, Part};
 pub(crate) use lines::{Line, Plot};
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 
 use crate::text::escaped;
@@ -25,7 +27,7 @@ const TEXT: f64 = 16.0;
 #[derive(Clone, Debug)]
 pub(crate) struct Figure {
     /// Its name in files, of letters and dashes.
-    pub(crate) name: &'static str,
+    pub(crate) name: Cow<'static, str>,
     pub(crate) title: String,
     pub(crate) note: Option<String>,
     pub(crate) views: Vec<View>,

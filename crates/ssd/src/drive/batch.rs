@@ -43,7 +43,10 @@ impl<F: Inspectable> Drive<F> {
             }
             let now = queue.issue(arrivals.get(at).copied());
             self.catch_up(now);
-            self.hand_over(now, queue)?;
+            if let Err(error) = self.hand_over(now, queue) {
+                queue.withdraw();
+                return Err(error);
+            }
             let tag = u64::from(self.batches) << 32 | at as u64;
             if is_bare && self.write_unit(now, tag, request) {
                 at += 1;

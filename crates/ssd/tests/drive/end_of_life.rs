@@ -2,8 +2,8 @@
 
 use strobe_ftl::FtlError;
 use strobe_nand::StampMedium;
-use strobe_ssd::{CommandError, Device, DriveConfig, Inspect};
-use strobe_types::{Op, Request};
+use strobe_ssd::{CommandError, Device, DriveConfig, GcMode, HostQueue, Inspect, Pacing, build};
+use strobe_types::{Op, Request, SimTime};
 
 use crate::setup::{
     Host as _, PageDrive, T0, UNIT, buffered, cached, closed, config, contents, counting, read_unit, timed,
@@ -147,4 +147,32 @@ fn misuse_is_named_as_such_on_a_worn_out_drive_too() {
             assert!(named, "{bad:?}: {error}");
         }
     }
+}
+
+/// Commands that wait when the drive wears out are refused later, perhaps while the next request of a batch is on its way
+/// to the drive. Whoever asked for the batch gets the error, and the queue waits for nobody afterwards.
+#[test]
+fn commands_refused_while_they_wait_leave_nobody_waiting() {
+    let mut late = 0;
+    for seed in 0..40 {
+        let mut config = short_lived(seed % 3 * 4);
+        config.ftl.gc.mode = GcMode::Background;
+        let mut drive = build(&config, true, seed).expect("valid");
+        let requests = unit_writes(UNITS, 100_000, seed);
+        // From more than the drive can serve to little.
+        let gap_ns = 100_000 + 50_000 * seed;
+        let arrivals: Vec<SimTime> =
+            (0..requests.len() as u64).map(|n| SimTime::from_ns(n * gap_ns)).collect();
+        let mut queue = HostQueue::new(Pacing::Open, T0);
+        let Err((at, error)) = drive.issue(&requests, &arrivals, &mut queue) else { continue };
+        assert!(matches!(error, CommandError::Ftl(FtlError::EndOfLife { .. })), "{error}");
+        late += u32::from(queue.in_flight() > 0);
+        // Others are refused, too.
+        while queue.in_flight() > 0 {
+            let _ = queue.finish(&mut *drive);
+        }
+        assert!(at > 0 && drive.outstanding() == 0);
+        drive.check().expect("state");
+    }
+    assert!(late > 1, "requests were outstanding in {late} cases");
 }

@@ -1,0 +1,90 @@
+//! The page of many runs that belong together: tables and charts of what they have come to.
+
+use std::fmt::Write as _;
+
+use super::{begin, draw, end};
+use crate::Chart;
+use crate::text::{escaped, escaped_lines};
+
+/// A table.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Table {
+    /// What is above it.
+    pub title: String,
+    /// What is below it.
+    pub note: Option<String>,
+    /// Names of the columns, and whether they hold numbers.
+    pub columns: Vec<(String, bool)>,
+    /// A text for each column.
+    pub rows: Vec<Vec<String>>,
+}
+
+/// What there is to show.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Collection {
+    /// What it is called.
+    pub name: String,
+    /// What it is of.
+    pub about: String,
+    /// What somebody should know before anything else.
+    pub notes: Vec<String>,
+    /// Pictures.
+    pub charts: Vec<Chart>,
+    /// Tables.
+    pub tables: Vec<Table>,
+    /// What was run, for who wants to run it again.
+    pub configuration: String,
+    /// The version of the simulator.
+    pub version: String,
+}
+
+/// The page of `found`.
+pub fn collection(found: &Collection) -> String {
+    let mut out = begin(&format!("{} – Strobe", found.name));
+    let _ =
+        writeln!(out, "<header><h1>{}</h1><p>{}</p></header>", escaped(&found.name), escaped(&found.about));
+    if !found.notes.is_empty() {
+        let notes: String =
+            found.notes.iter().map(|note| format!("<li>{}</li>", escaped_lines(note))).collect();
+        let _ = writeln!(out, "<ul class=\"notes\">{notes}</ul>");
+    }
+    let _ = writeln!(out, "<section class=\"figures\">");
+    for figure in found.charts.iter().filter_map(Chart::figure) {
+        draw(&mut out, &figure);
+    }
+    let _ = writeln!(out, "</section>");
+    found.tables.iter().for_each(|table| write_table(&mut out, table));
+    if !found.configuration.is_empty() {
+        let _ = writeln!(
+            out,
+            "<details><summary>What was run</summary><pre>{}</pre></details>",
+            escaped_lines(&found.configuration)
+        );
+    }
+    end(out, &found.version, &[])
+}
+
+fn write_table(out: &mut String, table: &Table) {
+    let class = |is_number: bool| if is_number { " class=\"n\"" } else { "" };
+    let _ = write!(
+        out,
+        "<section class=\"table\"><h2>{}</h2><div class=\"scroll\"><table><thead><tr>",
+        escaped(&table.title)
+    );
+    for (name, is_number) in &table.columns {
+        let _ = write!(out, "<th{}>{}</th>", class(*is_number), escaped(name));
+    }
+    let _ = write!(out, "</tr></thead><tbody>");
+    for row in &table.rows {
+        let _ = write!(out, "<tr>");
+        for (text, (_, is_number)) in row.iter().zip(&table.columns) {
+            let _ = write!(out, "<td{}>{}</td>", class(*is_number), escaped(text));
+        }
+        let _ = write!(out, "</tr>");
+    }
+    let _ = write!(out, "</tbody></table></div>");
+    if let Some(note) = &table.note {
+        let _ = write!(out, "<p class=\"note\">{}</p>", escaped_lines(note));
+    }
+    let _ = writeln!(out, "</section>");
+}

@@ -1,0 +1,79 @@
+//! A sweep as one page: charts, means, differences, what failed.
+
+use strobe_report::{Collection, Table, collection};
+
+use crate::plan::{short, shown};
+use crate::words::{about_intervals, estimated, percent, verdict};
+use crate::{Plan, Summary, charts};
+
+/// The page of what was found in the sweep called `name`.
+pub fn page(name: &str, plan: &Plan, summary: &Summary) -> String {
+    let done: usize = summary.configurations.iter().map(|found| found.runs.0).sum();
+    let failed: usize = summary.configurations.iter().map(|found| found.runs.1).sum();
+    let (configurations, most) = (plan.configurations.len(), plan.points.len());
+    let seeds = if plan.file.seeds.until.is_some() { " at most" } else { "" };
+    let mut notes = Vec::new();
+    if done + failed < most && plan.file.seeds.until.is_none() {
+        notes.push(format!("{} of {most} runs are done: means are of those.", done + failed));
+    }
+    for found in summary.configurations.iter().filter(|found| found.runs.1 > 0) {
+        let (of, why) = (found.runs.0 + found.runs.1, found.error.as_deref().unwrap_or_default());
+        let label = plan.label(found.configuration);
+        notes.push(format!("{label}: {} of {of} runs failed: {why}", found.runs.1));
+    }
+    let mut tables = vec![means(plan, summary)];
+    tables.extend((0..summary.measures.len()).filter_map(|measure| differences(plan, summary, measure)));
+    collection(&Collection {
+        name: name.to_owned(),
+        about: format!("{configurations} configurations, {done} runs of {most}{seeds}"),
+        notes,
+        charts: charts(plan, summary),
+        tables,
+        configuration: plan.file.text.clone(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+    })
+}
+
+fn names(plan: &Plan) -> Vec<(String, bool)> {
+    plan.keys.iter().map(|key| (short(key).to_owned(), false)).collect()
+}
+
+fn means(plan: &Plan, summary: &Summary) -> Table {
+    let mut columns = names(plan);
+    columns.extend(summary.measures.iter().map(|measure| (measure.clone(), true)));
+    columns.push(("runs".to_owned(), true));
+    let row = |found: &crate::ConfigurationSummary| {
+        let values = &plan.configurations[found.configuration].values;
+        let cells = values.iter().map(|value| value.as_ref().map(shown).unwrap_or_default());
+        let measures = found.measures.iter().map(|found| found.as_ref().map_or("–".to_owned(), estimated));
+        cells.chain(measures).chain([found.runs.0.to_string()]).collect()
+    };
+    Table {
+        title: "Means".to_owned(),
+        note: Some(about_intervals(summary)),
+        columns,
+        rows: summary.configurations.iter().map(row).collect(),
+    }
+}
+
+/// How a measure differs between the values of the key that is compared.
+fn differences(plan: &Plan, summary: &Summary, measure: usize) -> Option<Table> {
+    let key = summary.compare.as_deref()?;
+    let place = plan.keys.iter().position(|other| other == key)?;
+    let values = |configuration: usize| plan.configurations[configuration].values.iter();
+    let mut found = summary.differences.iter().filter(|found| found.measure == measure).peekable();
+    let baseline = found.peek()?.baseline;
+    let first = values(baseline).nth(place)?.as_ref().map(shown).unwrap_or_default();
+    let mut columns = names(plan);
+    columns.extend([("difference".to_owned(), true), ("verdict".to_owned(), false)]);
+    let row = |found: &crate::Difference| {
+        let cells = values(found.configuration).map(|value| value.as_ref().map(shown).unwrap_or_default());
+        cells.chain([percent(&found.relative), verdict(&found.relative)]).collect()
+    };
+    Some(Table {
+        title: format!("{}, beside {} {first}", summary.measures[measure], short(key)),
+        note: Some("Of runs with the same seed; all else is the same.".to_owned()),
+        columns,
+        rows: found.map(row).collect(),
+    })
+}

@@ -1,0 +1,72 @@
+"""Notebooks run from the first cell to the last, and are kept without what they print.
+
+Each ends with a cell that asserts what its text says is seen. What they have printed and drawn is left in the folder
+STROBE_NOTEBOOKS, if that is set: pages of the documentation show it.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import nbclient
+import nbformat
+import pytest
+
+FOLDER = Path(__file__).parents[2] / "notebooks"
+NAMES = sorted(path.name for path in FOLDER.glob("*.ipynb"))
+#: It runs guests.
+ON_A_KERNEL = "08-a-database-on-linux.ipynb"
+
+
+def run(name):
+    notebook = nbformat.read(FOLDER / name, 4)
+    client = nbclient.NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(FOLDER)}})
+    client.execute()
+    if folder := os.environ.get("STROBE_NOTEBOOKS"):
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        # Times of cells would be other ones each time.
+        for cell in notebook.cells:
+            cell.metadata.pop("execution", None)
+        half = Path(folder) / f"{name}.half"
+        nbformat.write(notebook, half)
+        # Whoever reads it meanwhile finds all of it.
+        half.replace(Path(folder) / name)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != ON_A_KERNEL])
+def test_a_notebook_runs(name):
+    run(name)
+
+
+@pytest.mark.kernel
+def test_a_notebook_runs_on_a_kernel():
+    strobe = os.environ.get("STROBE")
+    if not strobe:
+        pytest.skip("STROBE names no program")
+    doctor = subprocess.run([strobe, "linux", "doctor"], stdout=subprocess.PIPE, text=True)
+    if "ok  kernel" not in doctor.stdout:
+        pytest.skip("there is no kernel for guests: make kernel")
+    if not shutil.which("sqlite3"):
+        pytest.skip("sqlite3 is not installed: install the package sqlite3")
+    run(ON_A_KERNEL)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_notebook_is_kept_without_what_it_prints(name):
+    notebook = nbformat.read(FOLDER / name, 4)
+    nbformat.validate(notebook)
+    cure = f"jupyter nbconvert --clear-output --inplace notebooks/{name}"
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            assert cell.outputs == [] and cell.execution_count is None, cure
+    # The rest differs from machine to machine.
+    assert notebook.metadata.get("language_info", {"name": "python"}) == {"name": "python"}, f"language_info: {cure}"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_notebook_says_how_long_it_takes_and_what_is_seen(name):
+    texts = [cell.source for cell in nbformat.read(FOLDER / name, 4).cells if cell.cell_type == "markdown"]
+    assert texts[0].startswith("# ") and re.search(r"\*Run time: \d+ seconds\*|\*Run time: \d+ seconds\.\*", texts[0])
+    assert any("**What is seen.**" in text for text in texts)

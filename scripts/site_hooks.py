@@ -1,0 +1,133 @@
+"""What MkDocs does not do by itself for our documentation: pages from outside docs/, and links that lead there.
+
+A link in our Markdown is one of a file in the repository, which is how editors and forges follow it. Here it becomes a
+link to the page made of that file; where no page is made of it, the file's path is named beside the text. A file that is
+not there is left to MkDocs, which refuses it.
+"""
+import base64
+import html
+import json
+import os
+import posixpath
+import re
+from pathlib import Path
+
+from mkdocs.structure.files import File
+
+ROOT = Path(__file__).resolve().parent.parent
+#: Files outside docs/ that are pages, with the pages' places.
+OUTSIDE = {"CONTRIBUTING.md": "contributing/CONTRIBUTING.md", "CHANGELOG.md": "contributing/CHANGELOG.md"}
+#: Notebooks that have been run, with what they have shown; without them pages have the code alone.
+RUN = Path(os.environ.get("STROBE_NOTEBOOKS", ROOT / "target" / "notebooks"))
+LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\(([^()\s]+)\)")
+FENCE = re.compile(r"^(```|~~~).*?^\1", re.M | re.S)
+
+
+def notebooks():
+    return sorted((ROOT / "notebooks").glob("*.ipynb"))
+
+
+def source_of(cell):
+    return "".join(cell["source"])
+
+
+def run_or_not(path):
+    """The notebook as it has been run, if that is the same one."""
+    notebook = json.loads(path.read_text())
+    done = RUN / path.name
+    if done.exists():
+        run = json.loads(done.read_text())
+        if [source_of(cell) for cell in run["cells"]] == [source_of(cell) for cell in notebook["cells"]]:
+            return run, True
+    return notebook, False
+
+
+def shown(output):
+    """What a cell has shown, as Markdown."""
+    data = output.get("data", {})
+    if output["output_type"] == "stream" and output["name"] == "stdout":
+        text = "".join(output["text"])
+    elif "image/png" in data:
+        png = "".join(data["image/png"].split())
+        base64.b64decode(png, validate=True)
+        return f'<img alt="what the cell has drawn" src="data:image/png;base64,{png}">\n\n'
+    elif "text/plain" in data:
+        text = "".join(data["text/plain"])
+    else:
+        return ""
+    return f'<pre class="shown"><code>{html.escape(text.rstrip())}</code></pre>\n\n'
+
+
+def page_of(path):
+    notebook, has_run = run_or_not(path)
+    parts = []
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "markdown":
+            parts.append(source_of(cell) + "\n\n")
+        else:
+            parts.append(f"```python\n{source_of(cell)}\n```\n\n")
+            parts += [shown(output) for output in cell["outputs"]]
+    whence = f"The notebook is `notebooks/{path.name}`."
+    if not has_run:
+        whence += " What it shows is not here, as it was not run when this page was made."
+    return "".join(parts) + f"---\n\n*{whence}*\n"
+
+
+def title_of(path):
+    first = source_of(json.loads(path.read_text())["cells"][0])
+    title, _, rest = first.partition("\n")
+    return title.removeprefix("# "), rest.strip().split("\n\n")[0]
+
+
+def index():
+    lines = [
+        "# Notebooks\n\nExperiments to read, run and change. They are in the folder `notebooks`, run in the tests, and each",
+        "ends with a cell that asserts what its text says.\n\n```sh\npip install . matplotlib jupyter",
+        "jupyter lab notebooks\n```\n",
+    ]
+    for path in notebooks():
+        title, about = title_of(path)
+        lines.append(f"**[{title}]({path.stem}.md).** {about}\n")
+    return "\n".join(lines)
+
+
+def on_files(files, config):
+    made = {f"notebooks/{path.stem}.md": page_of(path) for path in notebooks()}
+    made["notebooks/index.md"] = index()
+    made |= {page: (ROOT / path).read_text() for path, page in OUTSIDE.items()}
+    for place, text in made.items():
+        files.append(File.generated(config, place, content=text))
+    return files
+
+
+def places(files):
+    """Where in the repository each page comes from, and back."""
+    of_page = {file.src_uri: "docs/" + file.src_uri for file in files}
+    of_page |= {page: path for path, page in OUTSIDE.items()}
+    of_page |= {f"notebooks/{path.stem}.md": f"notebooks/{path.name}" for path in notebooks()}
+    return of_page, {path: page for page, path in of_page.items()}
+
+
+def on_page_markdown(markdown, page, config, files):
+    of_page, of_path = places(files)
+    here = of_page[page.file.src_uri]
+
+    def follow(match):
+        mark, text, link = match.groups()
+        if re.match(r"[a-z]+:|#", link) or page.file.src_uri == "notebooks/index.md":
+            return match[0]
+        target, _, anchor = link.partition("#")
+        path = posixpath.normpath(posixpath.join(posixpath.dirname(here), target))
+        if path in of_path:
+            place = posixpath.relpath(of_path[path], posixpath.dirname(page.file.src_uri) or ".")
+            return f"{mark}[{text}]({place}{'#' + anchor if anchor else ''})"
+        if (ROOT / path).exists() and not path.startswith(".."):
+            return text if path.strip("/") in text else f"{text} (`{path}`)"
+        return match[0]
+
+    # Code is left as it is.
+    parts, at = [], 0
+    for fence in FENCE.finditer(markdown):
+        parts += [LINK.sub(follow, markdown[at : fence.start()]), fence[0]]
+        at = fence.end()
+    return "".join([*parts, LINK.sub(follow, markdown[at:])])

@@ -123,7 +123,7 @@ fn without_a_command_the_cure_is_named() {
     assert!(text(&output.stderr).contains("-- COMMAND"), "{}", text(&output.stderr));
 }
 
-fn small_drive() -> PoweredDrive {
+pub(crate) fn small_drive() -> PoweredDrive {
     let sets = ["drive.nand.data=bytes", "drive.ftl.durable_map=true"].map(str::to_owned);
     let table = toml::Table::from_iter([(
         "drive".to_owned(),

@@ -3,7 +3,12 @@
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::atomic::AtomicBool;
 
+use strobe_linux::job::{Job, Run};
+use strobe_linux::{LinuxError, Machine, Root};
+
+use super::endings::small_drive;
 use super::{DRIVE, has, kernel, strobe, text};
 
 fn on_image(
@@ -75,4 +80,24 @@ fn a_terabyte_boots_and_keeps_what_is_written() {
     assert_eq!(words[..2].join(" "), text(&outside.stdout).trim());
     let kib: u64 = words[4].parse().expect("KiB of the file system");
     assert!(kib > 900 << 20, "{said}");
+}
+
+#[test]
+fn a_run_ends_clearly_when_memory_is_short() {
+    let Some(kernel) = kernel() else { return };
+    let root = Root::of_host(env!("CARGO_BIN_EXE_strobe").as_ref()).expect("a root");
+    let writes = ["dd", "if=/dev/zero", "of=/dev/vda", "bs=4k", "count=400", "oflag=direct"];
+    let environment = vec![("PATH".to_owned(), "/usr/bin:/bin".to_owned())];
+    let job = Job { steps: vec![Run::program(writes)], environment, ..Job::default() };
+    let run = |memory_left: fn() -> Option<u64>| {
+        let machine = Machine { memory_left: Some(memory_left), ..Machine::new(kernel.clone()) };
+        machine.run(&root, &job, small_drive(), &AtomicBool::new(false), &mut |_, _| {})
+    };
+    assert_eq!(run(|| Some(1 << 40)).expect("enough").exit_code(0), Some(0));
+    match run(|| Some(5 << 20)).map(|_| ()) {
+        Err(error @ LinuxError::StoredData(_)) => {
+            assert!(error.to_string().contains("5 MiB are left; --image"))
+        }
+        other => panic!("{other:?}"),
+    }
 }

@@ -91,12 +91,6 @@ pub enum RunError {
         "[power] or --cut with --save-state or --from-state: what a power cut needs is not kept in a state"
     )]
     PowerOfState,
-    /// A series over time that begins before the state.
-    #[error(
-        "run.interval with --save-state or --from-state: the series over time begins with the warm-up of the jobs, and a \
-         state does not hold it; leave out run.interval, or warm up with run.precondition instead of run.warmup"
-    )]
-    IntervalsOfState,
     /// A state cannot be loaded.
     #[error("--from-state {0}")]
     FromState(Box<strobe_ssd::StateFileError>),

@@ -84,7 +84,10 @@ fn assert_sum(what: &str, found: f64, expected: f64) {
 fn assert_adds_up(result: &RunResult, has_copies: bool) {
     let all = &result.intervals;
     assert!(all.windows(2).all(|pair| pair[0].end_ns == pair[1].start_ns));
-    assert!(all.iter().all(|interval| interval.measured && interval.backlog == 0));
+    assert!(all.iter().all(|interval| interval.backlog == 0));
+    let warm = all.iter().take_while(|interval| !interval.measured).count();
+    let all = &all[warm..];
+    assert!(all.iter().all(|interval| interval.measured));
     let span = all.last().expect("intervals").end_ns - all[0].start_ns;
     assert_eq!(span, result.time.virtual_ns);
     let seconds = |at: usize| (all[at].end_ns - all[at].start_ns) as f64 / 1e9;
@@ -266,4 +269,25 @@ fn a_run_that_is_stopped_keeps_the_intervals_that_it_had() {
     let result = runner::run(&experiment, &mut Impatient).expect("runs");
     assert!(result.partial);
     assert_adds_up(&result, false);
+}
+
+#[test]
+fn a_generator_runs_as_it_does_unwatched_from_its_warm_up_on() {
+    for (at, rest) in [
+        "",
+        "queue_depth = 9\nwrite_fraction = 0.7\nflush_every = 11",
+        "queue_depth = 4\ntrim_fraction = 0.2\ntrim_ranges = 5",
+    ]
+    .iter()
+    .enumerate()
+    {
+        let drive = format!("{DRIVE}[drive.controller]\nwrite_buffer_bytes = 131072\n");
+        let text =
+            format!("{drive}[workload]\nkind = 'uniform'\n{rest}\n[run]\nwarmup = '1x'\nmeasure = '2x'\n");
+        let result = both(&text, ["20ms", "3ms", "7ms"][at], Path::new(""));
+        let measured = result.intervals.iter().filter(|interval| interval.measured).count();
+        let warm = result.intervals.len() - measured;
+        assert!(warm > 10 && measured > 10, "{warm} {measured}");
+        assert_adds_up(&result, false);
+    }
 }

@@ -80,10 +80,9 @@ pub(crate) fn run(error: RunError) -> PyErr {
         RunError::Build(_) => raised::BuildError::new_err(text),
         RunError::Command(_) => raised::CommandError::new_err(text),
         RunError::FromState(_) | RunError::Save(_) => raised::StateError::new_err(text),
-        RunError::Workload(_)
-        | RunError::Job { .. }
-        | RunError::PowerOfState
-        | RunError::IntervalsOfState => raised::ConfigError::new_err(text),
+        RunError::Workload(_) | RunError::Job { .. } | RunError::PowerOfState => {
+            raised::ConfigError::new_err(text)
+        }
         _ => raised::RunError::new_err(text),
     }
 }

@@ -68,6 +68,38 @@ fn a_run_from_a_state_gives_the_bytes_of_the_run_that_saved_it() {
 }
 
 #[test]
+fn runs_from_a_warm_state_have_the_series_of_their_measurement() {
+    for (name, text) in experiments() {
+        if name == "counting" {
+            continue;
+        }
+        let folder = Folder::new();
+        let text = match text.contains("interval") {
+            true => text,
+            false => text.replace("[run]", "[run]\ninterval = \"20ms\""),
+        };
+        folder.write("exp.toml", &text);
+        let json = |text: &str| serde_json::from_str::<serde_json::Value>(text).expect("JSON");
+        let mut plain = json(&run(&folder, &[]));
+        assert_eq!(json(&run(&folder, &["--save-state", "warm"])), plain, "{name}");
+        // The same as without a state, but for the rows of the warm-up.
+        let mut forked = json(&run(&folder, &["--from-state", "warm"]));
+        let rows = |result: &mut serde_json::Value| {
+            let rows = result["intervals"].take();
+            let measured = |row: &&serde_json::Value| row["measured"] == true;
+            rows.as_array().expect("rows").iter().filter(measured).cloned().collect::<Vec<_>>()
+        };
+        let (ours, theirs) = (rows(&mut forked), rows(&mut plain));
+        assert!(ours.len() > 3 && ours.len() == theirs.len(), "{name}: {} {}", ours.len(), theirs.len());
+        assert_eq!(forked, plain, "{name}");
+        assert_eq!(ours, theirs, "{name}");
+        // The state does not depend on it.
+        let other = ["--from-state", "warm", "--set", "run.interval=33ms"];
+        assert_ne!(run(&folder, &other), "", "{name}");
+    }
+}
+
+#[test]
 fn what_the_warm_up_does_not_depend_on_may_differ_and_nothing_else() {
     let folder = Folder::new();
     folder.write("exp.toml", TINY.replace("warmup = \"2x\"", "precondition = \"3x\""));
@@ -147,7 +179,6 @@ fn files_that_are_no_states_and_requests_that_make_no_sense_are_refused() {
         "s",
     ];
     refused(&cut, &["--save-state", "power"]);
-    refused(&["--save-state", "s", "--set", "run.interval=10ms"], &["run.interval", "run.precondition"]);
     assert!(!folder.path().join("s").exists());
 }
 

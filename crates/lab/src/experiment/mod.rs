@@ -202,8 +202,8 @@ impl Experiment {
     }
 
     /// Whether the requests of its generators go through the loop for jobs: several, at times of their own, with pauses,
-    /// or looked at in time. The others are issued in batches, which is quicker.
-    pub(crate) fn has_jobs(&self) -> bool {
+    /// or measured in time. The others are issued in batches, which is quicker.
+    pub(crate) fn needs_jobs(&self) -> bool {
         let run = &self.run;
         let amounts = [Some(run.warmup), run.measure, run.steady_interval];
         match &self.workload {
@@ -211,11 +211,7 @@ impl Experiment {
             WorkloadConfig::Jobs(_) => true,
             WorkloadConfig::Synthetic(workload) => {
                 let in_time = amounts.into_iter().flatten().any(|amount| amount.ns().is_some());
-                run.timing
-                    && (workload.is_open_loop()
-                        || !workload.pace.is_plain()
-                        || run.interval.is_some()
-                        || in_time)
+                run.timing && (workload.is_open_loop() || !workload.pace.is_plain() || in_time)
             }
         }
     }

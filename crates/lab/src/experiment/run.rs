@@ -68,8 +68,8 @@ defaults! {
         #[schemars(range(min = 5, max = 1_000_000))]
         pub steady_rounds: u32 = 25;
         /// Record a series of throughput, latencies and more, one line for each interval of this length, from the
-        /// warm-up on (with a trace or a file system: from the measurement on); a run longer than 10,000 intervals has
-        /// longer ones towards its end. Default: none.
+        /// warm-up on (in a run from a state: from the measurement on); a run longer than 10,000 intervals has longer ones
+        /// towards its end. Nothing else of the result depends on it. Default: none.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub interval: Option<Time> = None;
         /// Look into the drive so many times while it is measured, at equal distances: the frames of its X-ray, which

@@ -73,8 +73,8 @@ pub(super) struct Host<'a> {
     pub(super) completed: SimTime,
     /// Requests executed.
     requests: u64,
-    /// Length of the intervals of a series in time, if there is to be one; and the series, once the measured window has
-    /// begun. Jobs have their own.
+    /// Length of the intervals of a series in time, if there is to be one; and the series, once the warm-up or the measured
+    /// window has begun. Jobs have their own.
     interval_ns: Option<u64>,
     watched: Option<Box<Watched>>,
     bad_blocks: Option<BadBlockWatch>,
@@ -222,6 +222,16 @@ impl<'a> Host<'a> {
         }
     }
 
+    /// A series of intervals begins when all that was issued is complete, if there is to be one and it has not begun.
+    pub(super) fn begin_intervals(&mut self) -> Result<(), Stop> {
+        if let (Some(length_ns), None) = (self.interval_ns, &self.watched) {
+            self.finish()?;
+            let now = self.finished();
+            self.watched = Some(Box::new(Watched::new(length_ns, &*self.drive, now)));
+        }
+        Ok(())
+    }
+
     /// The series of intervals, if there was one; the last ends now if the window has not ended.
     pub(super) fn take_timeline(&mut self) -> Option<Timeline> {
         let mut watched = self.watched.take()?;
@@ -245,8 +255,10 @@ impl<'a> Host<'a> {
         let now = settled.max(self.finished());
         self.queue = HostQueue::new(closed(HostConfig::default()), now);
         self.open_window(now);
-        let watched = self.interval_ns.map(|length_ns| Watched::new(length_ns, &*self.drive, now));
-        self.watched = watched.map(Box::new);
+        self.begin_intervals()?;
+        if let Some(watched) = &mut self.watched {
+            watched.measure(&*self.drive, now);
+        }
         self.begin_xray(None);
         Ok(())
     }

@@ -52,6 +52,7 @@ impl Runner<'_> {
         let steady_state = SteadyState::of(&series, has_collected);
         let measured_pages = if is_measuring { host.phase.pages } else { 0 };
         let (summary, arrivals) = trace.map_or((None, None), |trace| (Some(trace.summary), trace.arrivals));
+        let has_jobs = jobs.is_some();
         let (records, timeline) = match jobs {
             Some(jobs) => jobs.into_records(),
             None => {
@@ -70,7 +71,7 @@ impl Runner<'_> {
         let long_wait = LongWait::of(experiment, &records, &window, virtual_ns).filter(|_| virtual_ns > 0);
         let load = match arrivals.filter(|_| experiment.run.timing) {
             Some(arrivals) => Some(LoadResult::of_arrivals(&arrivals)),
-            None if experiment.has_jobs() => LoadResult::of_jobs(&records, virtual_ns),
+            None if has_jobs => LoadResult::of_jobs(&records, virtual_ns),
             None => rate_of(&experiment.workload).filter(|_| virtual_ns > 0).map(|rate| {
                 let commands = Op::ALL.iter().map(|&op| window.host.commands(op)).sum();
                 LoadResult::of_rate(rate, commands, virtual_ns)

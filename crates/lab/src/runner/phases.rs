@@ -32,7 +32,7 @@ pub(super) enum Source<'a> {
 
 impl<'a> Source<'a> {
     pub(super) fn open(experiment: &'a Experiment) -> Result<Self, RunError> {
-        if experiment.has_jobs()
+        if experiment.needs_jobs()
             && let Some(jobs) = Jobs::new(experiment)?
         {
             return Ok(Source::Jobs(Box::new(jobs)));
@@ -223,6 +223,7 @@ impl<'a> Runner<'a> {
         let warmup = if is_trace { run.warmup.pages(capacity).unwrap_or(0) } else { 0 };
         if warmup > 0 {
             self.host.begin("warm-up", Some(warmup));
+            self.host.begin_intervals()?;
             self.overwrite(warmup)?;
         }
         Ok(())
@@ -263,6 +264,7 @@ impl<'a> Runner<'a> {
         let warmup = run.warmup.pages(capacity).unwrap_or(0);
         host.begin("warm-up", Some(warmup));
         host.set_pacing(pacing)?;
+        host.begin_intervals()?;
         issuer.issue(host, warmup)?;
         if let Some(steady) = &mut self.steady {
             let round = steady.interval.pages(capacity).unwrap_or(0).max(1);
@@ -291,10 +293,15 @@ impl<'a> Runner<'a> {
         let (run, host) = (&self.experiment.run, &mut self.host);
         let capacity = host.drive.logical_units();
         let jobs = self.jobs.insert(jobs);
+        let interval_ns = run.interval.map(|interval| interval.as_ns());
         let is_bounded = run.until_worn() || jobs.have_ends();
         let default = (!is_bounded).then_some(Amount::Capacities(1.0));
         let measure = run.measure.or(default).map_or(Limit::default(), |amount| Limit::of(amount, capacity));
         host.begin_measuring_at(jobs.now(), measure.pages, measure.ns)?;
+        if jobs.timeline.is_none() {
+            // The run goes on from a state, which does not hold what was before.
+            jobs.begin_series(host, interval_ns);
+        }
         jobs.measure(host);
         let ended = jobs.run(host, measure);
         let finished = jobs.finish(host, matches!(ended, Ok(true)));

@@ -104,7 +104,9 @@ pub fn warm_key(experiment: &Experiment) -> Option<String> {
         return None;
     }
     let point = Point::before_measuring(experiment);
-    if point == Point::WarmUp && experiment.has_jobs() && run.interval.is_some() {
+    // A run from there has no series of the warm-up.
+    let warms_up = point == Point::WarmUp || !run.warmup.is_zero();
+    if warms_up && run.interval.is_some() {
         return None;
     }
     let depends_on = json!({
@@ -124,13 +126,6 @@ pub(super) fn check_states(experiment: &Experiment, states: &States<'_>) -> Resu
     }
     if !experiment.power.is_steady() {
         return Err(RunError::PowerOfState);
-    }
-    let holds_jobs = Point::before_measuring(experiment) == Point::WarmUp && experiment.has_jobs();
-    let saves_jobs = holds_jobs && states.save.as_ref().is_some_and(|save| save.at == SaveAt::WarmUp);
-    let loads_jobs =
-        holds_jobs && states.from.as_ref().is_some_and(|file| point_of(file) == Some(Point::WarmUp));
-    if experiment.run.interval.is_some() && (saves_jobs || loads_jobs) {
-        return Err(RunError::IntervalsOfState);
     }
     Ok(())
 }

@@ -27,6 +27,7 @@ pub(super) struct Watched {
     free: Vec<u64>,
     outstanding: u32,
     completions: Vec<Completion>,
+    measuring: bool,
 }
 
 impl Watched {
@@ -38,6 +39,7 @@ impl Watched {
             free: Vec::new(),
             outstanding: 0,
             completions: Vec::new(),
+            measuring: false,
         }
     }
 
@@ -94,6 +96,12 @@ impl Watched {
         self.timeline.outstanding(now, 0);
     }
 
+    /// The measured window begins at `now`, with an interval of its own. Nothing is outstanding.
+    pub(super) fn measure(&mut self, drive: &dyn Simulated, now: SimTime) {
+        self.close(drive, now);
+        self.measuring = true;
+    }
+
     /// Ends the interval at hand at `now`, before which nothing more happens.
     pub(super) fn close(&mut self, drive: &dyn Simulated, now: SimTime) {
         let at_end = AtEnd {
@@ -102,7 +110,7 @@ impl Watched {
             free_blocks: drive.free_blocks(),
             // A trace at its own times is issued when it arrives, and others come when there is a place.
             backlog: 0,
-            measured: true,
+            measured: self.measuring,
         };
         self.timeline.close(now, at_end);
     }

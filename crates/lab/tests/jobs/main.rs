@@ -236,9 +236,9 @@ fn a_closed_loop_is_the_same_in_batches_and_event_by_event() {
     for depth in [1, 2, 16] {
         // What is collected in the background when a run has ended belongs to its window in batches only.
         let mode = "[drive.ftl.gc]\nmode = \"stop-the-world\"";
-        let keys = format!("{mode}\n[workload]\nrwmixread = 30\niodepth = {depth}\n[run]\nmeasure = 30000\n");
-        let batches = run(&keys);
-        let events = run(&format!("{keys}interval = \"1s\""));
+        let keys = format!("rwmixread = 30\niodepth = {depth}\n[run]\nmeasure = 30000\n");
+        let batches = run(&format!("{mode}\n[workload]\n{keys}"));
+        let events = run(&format!("{mode}\n[[jobs]]\nname = \"uniform\"\n{keys}"));
         assert_eq!(batches.jobs, events.jobs, "queue depth {depth}");
         assert_eq!((batches.nand, batches.waf), (events.nand, events.waf), "queue depth {depth}");
         assert_eq!(batches.time.virtual_ns, events.time.virtual_ns, "queue depth {depth}");

@@ -136,7 +136,16 @@ impl Jobs {
             job.start(now);
             *due = job.due();
         }
+        self.begin_series(host, interval_ns);
+    }
+
+    /// A series of intervals begins now, if there is to be one.
+    pub(super) fn begin_series(&mut self, host: &Host<'_>, interval_ns: Option<u64>) {
+        let now = self.now;
         self.timeline = interval_ns.map(|length_ns| Timeline::new(length_ns, now, host.drive.stats_at(now)));
+        if let Some(timeline) = &mut self.timeline {
+            timeline.outstanding(now, self.outstanding);
+        }
     }
 
     /// Whether every job comes to an end by itself.

@@ -1,6 +1,8 @@
 //! The summary a person reads in the terminal.
 
 mod latency;
+#[cfg(target_os = "linux")]
+mod linux;
 mod overview;
 pub mod paper;
 pub mod sweep;
@@ -13,6 +15,8 @@ use std::fmt::Write as _;
 use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
 
 use crate::chart::{self, WIDTH, bars};
+#[cfg(target_os = "linux")]
+pub use linux::linux_summary;
 use overview::{drive_line, headline, trace_line, workload_line, wrapped};
 use strobe_lab::numbers::times;
 pub use strobe_lab::numbers::{bytes, count, duration, trimmed};
@@ -65,57 +69,6 @@ pub fn summary(result: &RunResult) -> String {
         let _ = writeln!(out, "\n{part}");
     }
     let _ = write!(out, "\n{}", footer(result));
-    trimmed(&out)
-}
-
-/// The summary of a command in a guest as text.
-#[cfg(target_os = "linux")]
-pub fn linux_summary(result: &strobe_lab::linux::LinuxResult) -> String {
-    let (guest, requests) = (&result.guest, &result.requests);
-    let waf = result.waf.map_or("-".to_owned(), |waf| format!("{waf:.3}"));
-    let on = guest.file_system.as_deref().unwrap_or("the bare drive");
-    let mut out = format!(
-        "{} on {on}, Linux {}: {} of {} time, write amplification {waf}\n",
-        guest.command.first().map_or("", String::as_str),
-        guest.kernel,
-        duration(result.time.virtual_ns as f64),
-        guest.clock,
-    );
-    let job = &result.jobs[0];
-    let _ = writeln!(out, "\n{}", latency::by_kind(job, result.time.virtual_ns));
-    if requests.discard > 0 {
-        let (ranges, commands) = (requests.discard_ranges, requests.discard);
-        let each = ranges as f64 / commands as f64;
-        let _ = writeln!(out, "discards: {} ranges, {each:.1} per command", count(ranges));
-    }
-    let _ = writeln!(out, "\n{}", flash_table(&result.nand));
-    let lines = [
-        dies_line(&result.dies),
-        result.copy.as_ref().map(copy_line),
-        result.merges.as_ref().map(merge_line),
-        result.translation.as_ref().map(translation_line),
-        result.slc.as_ref().map(slc_line),
-        guest.out_of_memory.then(|| format!(
-            "note: the guest ran out of memory and its kernel ended a program: --memory above {} gives it more",
-            guest.memory_mib
-        )),
-        guest.drive_error.as_ref().map(|error| format!("note: the guest saw an error of the drive: {error}")),
-    ];
-    for line in lines.into_iter().flatten() {
-        let _ = writeln!(out, "\n{line}");
-    }
-    if let (Some(files), Some(digest)) = (guest.root.files, &guest.root.digest) {
-        let short = digest.get(..12).unwrap_or(digest);
-        let _ = writeln!(out, "\nroot: {} files of this machine were read, digest {short}", count(files));
-    }
-    let wall = result.time.wall_s.map_or(String::new(), |wall| format!("; {wall:.1} s of wall time in all"));
-    let _ = write!(
-        out,
-        "\nThe measured window is the command and the sync behind it, {} of {} since power-on{wall}. The guest's \
-         processor takes no time: this is what the drive allows.",
-        duration(result.time.virtual_ns as f64),
-        duration(result.time.session_ns as f64),
-    );
     trimmed(&out)
 }
 

@@ -15,6 +15,7 @@ mod plot;
 mod run;
 mod text;
 mod xray;
+mod xray_picture;
 
 pub use chart::{Chart, Curve, Mean};
 pub use figures::{NothingInCommon, have_common};
@@ -32,7 +33,7 @@ pub struct Picture {
     pub svg: String,
 }
 
-/// Every figure of `runs`, each a file of its own, black on white.
+/// Every figure of `runs`, each a file of its own, black on white; of X-rays the first, the middle and the last frame.
 pub fn pictures(runs: &[Run]) -> Vec<Picture> {
     let files = |figure: Figure| {
         let name = figure.name;
@@ -41,5 +42,7 @@ pub fn pictures(runs: &[Run]) -> Vec<Picture> {
             svg: page::standalone(&view.svg),
         })
     };
-    figures::all(runs).into_iter().flat_map(files).collect()
+    let mut pictures: Vec<Picture> = figures::all(runs).into_iter().flat_map(files).collect();
+    pictures.extend(xray_picture::pictures(runs));
+    pictures
 }

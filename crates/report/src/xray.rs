@@ -8,6 +8,26 @@ use crate::run::number;
 /// Most bytes of the X-rays of a page together: those of more runs are left out, and the page says so.
 pub(crate) const BYTES_MAX: usize = 4_000_000;
 
+/// Shares, from least to most, in order of lightness, so that they are told apart without colours.
+pub(crate) const RAMP: [&str; 7] =
+    ["#101c4a", "#2a3f74", "#4d5f83", "#727d86", "#989a7f", "#c3b766", "#efdb57"];
+/// What a cell was opened for, with its colour.
+pub(crate) const STREAMS: [(&str, &str); 7] = [
+    ("unknown", "#8a8f98"),
+    ("the host", "#1f4e9c"),
+    ("moved", "#c8642f"),
+    ("moved, cold", "#7fc4e8"),
+    ("wear levelling", "#3f9a6b"),
+    ("the map", "#5b3a8c"),
+    ("the host, SLC", "#f2cf63"),
+];
+
+/// The same for the page's script.
+pub(crate) fn colours() -> Value {
+    let (names, colours): (Vec<&str>, Vec<&str>) = STREAMS.into_iter().unzip();
+    serde_json::json!({ "ramp": RAMP, "streams": names, "stream": colours })
+}
+
 /// Cells, and frames, that a page can draw.
 const CELLS_MAX: u64 = 1 << 20;
 const FRAMES_MAX: usize = 4096;

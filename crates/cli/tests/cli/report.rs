@@ -41,6 +41,12 @@ fn several_results_are_compared_and_figures_are_files() {
         assert!(svg.starts_with("<svg ") && svg.trim_end().ends_with("</svg>"), "{name}");
     }
     assert!(folder.read("figures/waf.svg").contains("fifo"));
+    // Only the first has an X-ray.
+    for name in ["xray-valid-1", "xray-stream-1", "xray-wear-1"] {
+        let svg = folder.read(&format!("figures/{name}.svg"));
+        assert!(svg.starts_with("<svg ") && svg.contains("stroke-width"), "{name}");
+    }
+    assert!(!folder.path().join("figures/xray-valid-2.svg").exists());
 }
 
 #[test]

@@ -46,7 +46,9 @@ pub fn page(runs: &[Run]) -> String {
     }
     configuration(&mut out, runs);
     let version = runs.first().and_then(|run| run.text("strobe_version")).unwrap_or_default();
-    end(out, version, if xrays { &[XRAY] } else { &[] })
+    let colours = format!("const XRAY_COLOURS = {};", script(&xray::colours()));
+    let scripts = [colours.as_str(), XRAY];
+    end(out, version, if xrays { &scripts } else { &[] })
 }
 
 /// The begin of a page.

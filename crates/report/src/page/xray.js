@@ -4,11 +4,8 @@
   const sources = [...section.querySelectorAll(".xray-data")], canvas = find("canvas"), slider = find("input"), go = find(".go");
   const which = find("select"), told = find(".told"), legend = find(".legend"), draw = canvas.getContext("2d");
   const STAGES = ["erased", "open", "full", "being emptied", "the drive's tables", "bad"];
-  const STREAMS = ["unknown", "the host", "moved", "moved, cold", "wear levelling", "the map", "the host, SLC"];
+  const { ramp: RAMP, streams: STREAMS, stream: STREAM } = XRAY_COLOURS;
   const HELD = ["idle", "host read", "host program", "copy read", "copy program", "erase"];
-  // In order of lightness, so that they are told apart without colours.
-  const RAMP = ["#101c4a", "#2a3f74", "#4d5f83", "#727d86", "#989a7f", "#c3b766", "#efdb57"];
-  const STREAM = ["#8a8f98", "#1f4e9c", "#c8642f", "#7fc4e8", "#3f9a6b", "#5b3a8c", "#f2cf63"];
   const STAGE = ["#00000000", "#e8a33a", "#44618f", "#d2452f", "#7d5fa8", "#00000000"];
   const HOLD = ["", "#7fc4e8", "#1f4e9c", "#e3b96a", "#c8642f", "#8c2a4a"];
   let by = "valid", frame = 0, timer = null, xray = null, layout = null, pointed = null;

@@ -1,6 +1,6 @@
 //! A chart of means with their intervals: what many runs have come to.
 
-use crate::page::standalone;
+use crate::paper::standalone;
 use crate::plot::{Axis, Bar, Bars, Figure, Line, Part, Plot, View};
 use crate::text::Unit;
 

@@ -11,6 +11,7 @@
 mod chart;
 mod figures;
 mod page;
+mod paper;
 mod plot;
 mod run;
 mod text;
@@ -39,7 +40,7 @@ pub fn pictures(runs: &[Run]) -> Vec<Picture> {
         let name = figure.name;
         figure.views.into_iter().enumerate().map(move |(at, view)| Picture {
             name: if at == 0 { name.to_string() } else { format!("{name}-{}", view.label.replace(' ', "-")) },
-            svg: page::standalone(&view.svg),
+            svg: paper::standalone(&view.svg),
         })
     };
     let mut pictures: Vec<Picture> = figures::all(runs).into_iter().flat_map(files).collect();

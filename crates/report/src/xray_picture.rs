@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use flate2::read::ZlibDecoder;
 use serde_json::Value;
 
-use crate::page::standalone;
+use crate::paper::standalone;
 use crate::text::{Unit, count, escaped, number};
 use crate::xray::{self, RAMP, STREAMS};
 use crate::{Picture, Run};

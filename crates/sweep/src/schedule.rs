@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::columns::measure_of;
+use crate::task::PART;
 use crate::{Outcome, Plan, Store, SweepError, Task, estimate};
 
-/// How the names of states end, and those of states that are being written.
+/// How the names of states end.
 const STATE: &str = "state";
-pub(crate) const PART: &str = "part";
 
 /// What to do next.
 #[derive(Debug)]

@@ -10,7 +10,9 @@ use strobe_lab::{Experiment, MODEL};
 use strobe_ssd::StateFile;
 
 use crate::SweepError;
-use crate::schedule::PART;
+
+/// How the names of states end that are being written.
+pub(crate) const PART: &str = "part";
 
 /// One run, complete: a worker needs nothing else but the files that it names.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -8,17 +8,14 @@ use std::fmt::Write as _;
 
 use crate::Run;
 use crate::figures::{self, SHOWN_MAX, headlines};
+use crate::paper::{PAPER, PICTURES};
 use crate::plot::Figure;
 use crate::text::{count, escaped, escaped_lines, script};
 use crate::xray;
 
 const STYLE: &str = include_str!("style.css");
-/// How pictures look, on the page and in a file of their own.
-const PICTURES: &str = include_str!("picture.css");
 const SCRIPT: &str = include_str!("page.js");
 const XRAY: &str = include_str!("xray.js");
-/// The colours of a picture on white paper.
-const PAPER: &str = include_str!("paper.css");
 
 /// Notes of a run that are shown.
 const NOTES_MAX: usize = 12;
@@ -69,15 +66,6 @@ fn end(mut out: String, version: &str, scripts: &[&str]) -> String {
         let _ = writeln!(out, "<script>{script}</script>");
     }
     out + "</body></html>\n"
-}
-
-/// `svg` as a file, black on white.
-pub(crate) fn standalone(svg: &str) -> String {
-    svg.replacen(
-        '>',
-        &format!("><style>{PAPER}{PICTURES}</style><rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>"),
-        1,
-    ) + "\n"
 }
 
 fn head(out: &mut String, runs: &[Run]) {

@@ -130,9 +130,12 @@ fn high(point: &Mean) -> Option<f64> {
 mod tests {
     use super::*;
 
-    fn chart(over: Option<&str>, curves: &[(&str, &[(f64, f64, f64)])]) -> Chart {
-        let curve = |(name, points): &(&str, &[(f64, f64, f64)])| {
-            let mean = |&(x, mean, half): &(f64, f64, f64)| Mean {
+    /// Place, mean, and half of the interval.
+    type Point = (f64, f64, f64);
+
+    fn chart(over: Option<&str>, curves: &[(&str, &[Point])]) -> Chart {
+        let curve = |(name, points): &(&str, &[Point])| {
+            let mean = |&(x, mean, half): &Point| Mean {
                 x,
                 mean,
                 range: (half > 0.0).then_some((mean - half, mean + half)),
@@ -163,7 +166,7 @@ mod tests {
 
     #[test]
     fn intervals_are_drawn_where_there_are_some_and_around_their_means() {
-        let points: [(f64, f64, f64); 3] = [(0.1, 4.0, 0.5), (0.2, 2.0, 0.25), (0.3, 1.0, 0.0)];
+        let points: [Point; 3] = [(0.1, 4.0, 0.5), (0.2, 2.0, 0.25), (0.3, 1.0, 0.0)];
         let svg = chart(Some("over-provisioning"), &[("greedy", &points)]).svg().expect("something");
         let found = whiskers(&svg);
         assert_eq!(found.len(), 2, "{svg}");

@@ -137,7 +137,6 @@ mod tests {
             (&["workload.copy_ranges=3"][..], "workload.cleaning = \"copy\""),
             (&["workload.checkpoint_every=4096"], "threaded"),
             (&["run.measure=60s"], "run.measure"),
-            (&["run.interval=1s"], "run.interval"),
             (&["run.until_end_of_life=true", "drive.nand.endurance_pe=0"], "endurance_pe"),
             (&["workload.theta=1"], "unknown key workload.theta"),
             (&["workload.segment_byte=1"], "did you mean workload.segment_bytes"),

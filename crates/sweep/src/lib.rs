@@ -29,7 +29,7 @@ pub use columns::{Column, Rows, Values};
 pub use error::SweepError;
 pub use figure::charts;
 pub use file::SweepFile;
-pub use page::page;
+pub use page::{failures, page, tables};
 pub use parquet_file::write_parquet;
 pub use plan::{Configuration, Plan, Point, short, shown};
 pub use schedule::{Schedule, Step};

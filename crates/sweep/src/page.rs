@@ -4,7 +4,7 @@ use strobe_report::{Collection, Table, collection};
 
 use crate::plan::{short, shown};
 use crate::words::{about_intervals, estimated, percent, verdict};
-use crate::{Plan, Summary, charts};
+use crate::{ConfigurationSummary, Difference, Plan, Summary, charts};
 
 /// The page of what was found in the sweep called `name`.
 pub fn page(name: &str, plan: &Plan, summary: &Summary) -> String {
@@ -16,36 +16,45 @@ pub fn page(name: &str, plan: &Plan, summary: &Summary) -> String {
     if done + failed < most && plan.file.seeds.until.is_none() {
         notes.push(format!("{} of {most} runs are done: means are of those.", done + failed));
     }
-    for found in summary.configurations.iter().filter(|found| found.runs.1 > 0) {
-        let (of, why) = (found.runs.0 + found.runs.1, found.error.as_deref().unwrap_or_default());
-        let label = plan.label(found.configuration);
-        notes.push(format!("{label}: {} of {of} runs failed: {why}", found.runs.1));
-    }
-    let mut tables = vec![means(plan, summary)];
-    tables.extend((0..summary.measures.len()).filter_map(|measure| differences(plan, summary, measure)));
+    notes.extend(failures(plan, summary));
     collection(&Collection {
         name: name.to_owned(),
         about: format!("{configurations} configurations, {done} runs of {most}{seeds}"),
         notes,
         charts: charts(plan, summary),
-        tables,
+        tables: tables(plan, summary),
         configuration: plan.file.text.clone(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
     })
 }
 
-fn names(plan: &Plan) -> Vec<(String, bool)> {
-    plan.keys.iter().map(|key| (short(key).to_owned(), false)).collect()
+/// What failed: a line for each configuration.
+pub fn failures(plan: &Plan, summary: &Summary) -> Vec<String> {
+    let line = |found: &ConfigurationSummary| {
+        let (of, why) = (found.runs.0 + found.runs.1, found.error.as_deref().unwrap_or_default());
+        format!("{}: {} of {of} runs failed: {why}", plan.label(found.configuration), found.runs.1)
+    };
+    summary.configurations.iter().filter(|found| found.runs.1 > 0).map(line).collect()
+}
+
+/// The means, and then for each measure what differs, where something is compared. Values of the keys come first.
+pub fn tables(plan: &Plan, summary: &Summary) -> Vec<Table> {
+    let of_measure = |measure| differences(plan, summary, measure);
+    [means(plan, summary)].into_iter().chain((0..summary.measures.len()).filter_map(of_measure)).collect()
+}
+
+fn name(key: &str) -> (String, bool) {
+    (short(key).to_owned(), false)
 }
 
 fn means(plan: &Plan, summary: &Summary) -> Table {
-    let mut columns = names(plan);
+    let mut columns: Vec<(String, bool)> = plan.keys.iter().map(|key| name(key)).collect();
     columns.extend(summary.measures.iter().map(|measure| (measure.clone(), true)));
     columns.push(("runs".to_owned(), true));
-    let row = |found: &crate::ConfigurationSummary| {
+    let row = |found: &ConfigurationSummary| {
         let values = &plan.configurations[found.configuration].values;
         let cells = values.iter().map(|value| value.as_ref().map(shown).unwrap_or_default());
-        let measures = found.measures.iter().map(|found| found.as_ref().map_or("–".to_owned(), estimated));
+        let measures = found.measures.iter().map(|found| found.as_ref().map_or("-".to_owned(), estimated));
         cells.chain(measures).chain([found.runs.0.to_string()]).collect()
     };
     Table {
@@ -60,18 +69,22 @@ fn means(plan: &Plan, summary: &Summary) -> Table {
 fn differences(plan: &Plan, summary: &Summary, measure: usize) -> Option<Table> {
     let key = summary.compare.as_deref()?;
     let place = plan.keys.iter().position(|other| other == key)?;
-    let values = |configuration: usize| plan.configurations[configuration].values.iter();
+    let value = |configuration: usize, at: usize| {
+        plan.configurations[configuration].values[at].as_ref().map(shown).unwrap_or_default()
+    };
+    // What is compared comes first.
+    let mut order: Vec<usize> = (0..plan.keys.len()).collect();
+    order.sort_by_key(|&at| at != place);
     let mut found = summary.differences.iter().filter(|found| found.measure == measure).peekable();
     let baseline = found.peek()?.baseline;
-    let first = values(baseline).nth(place)?.as_ref().map(shown).unwrap_or_default();
-    let mut columns = names(plan);
+    let mut columns: Vec<(String, bool)> = order.iter().map(|&at| name(&plan.keys[at])).collect();
     columns.extend([("difference".to_owned(), true), ("verdict".to_owned(), false)]);
-    let row = |found: &crate::Difference| {
-        let cells = values(found.configuration).map(|value| value.as_ref().map(shown).unwrap_or_default());
+    let row = |found: &Difference| {
+        let cells = order.iter().map(|&at| value(found.configuration, at));
         cells.chain([percent(&found.relative), verdict(&found.relative)]).collect()
     };
     Some(Table {
-        title: format!("{}, beside {} {first}", summary.measures[measure], short(key)),
+        title: format!("{}, beside {} {}", summary.measures[measure], short(key), value(baseline, place)),
         note: Some("Of runs with the same seed; all else is the same.".to_owned()),
         columns,
         rows: found.map(row).collect(),

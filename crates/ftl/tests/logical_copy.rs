@@ -1,7 +1,9 @@
 //! Logical copy, rule by rule (Kang, Han & Shin; the rules they leave open are ours).
 
 use strobe_ftl::gc::{Sampled, Sampling};
-use strobe_ftl::{CopyStats, Inspectable, MappingScheme, PageMap, PageMapConfig, WhenMapFull};
+use strobe_ftl::{
+    CopyStats, Inspectable, MappingScheme, PageMap, PageMapConfig, TranslationConfig, WhenMapFull,
+};
 use strobe_nand::{Cause, Chip, Nand, NandOp, StampMedium, Unit, Untimed, WearConfig, When};
 use strobe_types::{Geometry, GeometrySpec, Lpn, Prng};
 
@@ -16,11 +18,25 @@ fn drive(virtual_map_entries: u32) -> Map {
 }
 
 fn drive_that(when_map_full: WhenMapFull, virtual_map_entries: u32) -> Map {
+    written(PageMapConfig { virtual_map_entries, when_map_full, ..PageMapConfig::new(UNITS) })
+}
+
+/// The same with its map on flash, eight entries to a translation page, of which so many are cached.
+fn paged_drive(virtual_map_entries: u32, cached: u32) -> Map {
+    let translation = TranslationConfig { entry_bytes: 512, ..TranslationConfig::new(cached) };
+    written(PageMapConfig {
+        virtual_map_entries,
+        translation: Some(translation),
+        ..PageMapConfig::new(UNITS)
+    })
+}
+
+fn written(config: PageMapConfig) -> Map {
     let geometry = Geometry::new(GeometrySpec {
         channels: 1,
         dies_per_channel: 1,
         planes_per_die: 1,
-        blocks_per_plane: 24,
+        blocks_per_plane: if config.translation.is_some() { 40 } else { 24 },
         pages_per_block: 4,
         page_bytes: 4096,
         unit_bytes: 4096,
@@ -28,7 +44,6 @@ fn drive_that(when_map_full: WhenMapFull, virtual_map_entries: u32) -> Map {
     .expect("valid geometry");
     // First in, first out: every block gets collected, full or not.
     let policy = Sampled::new(geometry.blocks(), Sampling::Fifo);
-    let config = PageMapConfig { virtual_map_entries, when_map_full, ..PageMapConfig::new(UNITS) };
     let nand = Chip::new(geometry, WearConfig::default(), Untimed::default(), 1);
     let mut map = PageMap::new(nand, policy, config).expect("room");
     for lpn in 0..60 {
@@ -301,4 +316,86 @@ fn shared_units_take_room_once() {
         map.stats().gc.units_moved
     };
     assert!(moved(64) < moved(0) * 3 / 4 && moved(64) > 0, "{} against {}", moved(64), moved(0));
+}
+
+fn table_programs(map: &Map) -> u64 {
+    map.stats().translation.expect("demand-paged").tp_programs
+}
+
+fn flush(map: &mut Map) {
+    map.flush(T0).expect("flushes");
+    map.check().expect("state");
+}
+
+#[test]
+fn with_demand_paging_a_copy_changes_two_map_entries_and_touches_no_flash() {
+    let mut map = paged_drive(16, 64);
+    flush(&mut map);
+    let before = map.nand().counts().clone();
+    copy(&mut map, 0, 30, 8);
+    assert_eq!(map.nand().counts(), &before, "all entries are cached");
+    assert_eq!(map.stats().copies, CopyStats { logical_units: 8, ..CopyStats::default() });
+    for n in 0..8 {
+        assert_eq!((read(&mut map, n), read(&mut map, 30 + n)), (100 + u64::from(n), 100 + u64::from(n)));
+    }
+    // Entries 0 to 7, 30 and 31, and 32 to 37 are in three translation pages.
+    let before = table_programs(&map);
+    flush(&mut map);
+    assert_eq!(table_programs(&map) - before, 3);
+}
+
+#[test]
+fn with_demand_paging_an_owner_leaves_without_a_change_of_the_others_entry() {
+    let mut map = paged_drive(1, 64);
+    copy(&mut map, 0, 30, 1);
+    flush(&mut map);
+    let before = table_programs(&map);
+    write(&mut map, 0, 7);
+    flush(&mut map);
+    assert_eq!(table_programs(&map) - before, 1, "that of 0; nothing has changed for 30");
+    assert_eq!([0, 30].map(|lpn| read(&mut map, lpn)), [7, 100]);
+    // Its entry of the virtual map has stayed, so it is the one that can be shared.
+    copy(&mut map, 5, 6, 1);
+    assert_eq!(map.stats().copies.map_full_units, 1);
+    copy(&mut map, 30, 40, 1);
+    assert_eq!(map.stats().copies.third_owner_units, 0);
+    assert_eq!([30, 40].map(|lpn| read(&mut map, lpn)), [100, 100]);
+    // Both owners leave: then it is free.
+    trim(&mut map, 30);
+    write(&mut map, 40, 8);
+    copy(&mut map, 5, 20, 1);
+    assert_eq!(map.stats().copies.logical_units, 3);
+    assert_eq!([5, 20, 30, 40].map(|lpn| read(&mut map, lpn)), [105, 105, 0, 8]);
+}
+
+#[test]
+fn with_demand_paging_the_last_owner_gets_its_unit_back_when_collection_moves_it() {
+    let mut map = paged_drive(1, 64);
+    copy(&mut map, 0, 30, 1);
+    write(&mut map, 0, 7);
+    // First in, first out: so many writes take every block out once.
+    (0..400).for_each(|n| write(&mut map, 60 + n % 4, u64::from(n)));
+    copy(&mut map, 5, 6, 1);
+    let copies = map.stats().copies;
+    assert_eq!((copies.logical_units, copies.map_full_units), (2, 0));
+    assert_eq!([0, 5, 6, 30].map(|lpn| read(&mut map, lpn)), [7, 105, 105, 100]);
+}
+
+#[test]
+fn with_demand_paging_no_translation_page_is_told_of_a_shared_unit_that_moves() {
+    let mut map = paged_drive(32, 4);
+    copy(&mut map, 0, 30, 28);
+    [28, 29, 58, 59].iter().for_each(|&lpn| trim(&mut map, lpn));
+    // What is written on and on stays cached.
+    (0..8).for_each(|n| write(&mut map, 60 + n % 4, 1));
+    flush(&mut map);
+    let (told, moved) =
+        (map.stats().translation.expect("demand-paged").gc_tp_updates, map.stats().gc.units_moved);
+    (0..400).for_each(|n| write(&mut map, 60 + n % 4, u64::from(n)));
+    let stats = map.stats();
+    assert!(stats.gc.units_moved - moved >= 56, "all of them twice");
+    assert_eq!(stats.translation.expect("demand-paged").gc_tp_updates, told);
+    for n in 0..28 {
+        assert_eq!((read(&mut map, n), read(&mut map, 30 + n)), (100 + u64::from(n), 100 + u64::from(n)));
+    }
 }

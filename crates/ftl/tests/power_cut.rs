@@ -119,7 +119,7 @@ fn any_choices(rng: &mut Prng) -> (GeometrySpec, PageMapConfig, WearConfig, Timi
             [pick(&[0, 1, 2]) as usize],
         leveling: [None, Some(Leveling::Swap { threshold: 2 }), Some(Leveling::DualPool { threshold: 2 })]
             [pick(&[0, 0, 1, 2]) as usize],
-        virtual_map_entries: if translation.is_some() { 0 } else { pick(&[0, 3, 40]) },
+        virtual_map_entries: pick(&[0, 3, 40]),
         durable: true,
         translation,
         seed: rng.bits(),
@@ -206,22 +206,25 @@ fn nothing_durable_is_lost_of_an_slc_cache_while_operations_are_on_their_way() {
 
 /// Tortures drives until there were `cuts` cuts.
 fn torture_until<T: Pace>(cuts: u64, first_seed: u64) {
-    let (mut done, mut paged, mut word_lines, mut seed) = (0, 0, 0, first_seed);
+    let (mut done, mut paged, mut shares, mut word_lines, mut seed) = (0, 0, 0, 0, first_seed);
     while done < cuts {
         let mut rng = Prng::new(seed);
         if let Some(case) = any_case(&mut rng) {
             let these = torture::<T, _>(&case, seed, 60, 23);
             done += these;
-            paged += if case.config.translation.is_some() { these } else { 0 };
+            let is_paged = case.config.translation.is_some();
+            paged += if is_paged { these } else { 0 };
+            shares += if is_paged && case.config.virtual_map_entries > 0 { these } else { 0 };
             word_lines += if case.times.pages_per_program > 1 { these } else { 0 };
         }
         seed += 1;
     }
     eprintln!(
-        "{done} cuts, {paged} of drives whose map is paged, {word_lines} of programs of word lines, seeds \
-         {first_seed}..{seed}"
+        "{done} cuts, {paged} of drives whose map is paged, {shares} of them with logical copy, {word_lines} of programs \
+         of word lines, seeds {first_seed}..{seed}"
     );
     assert!(paged >= cuts / 8, "too few of drives whose map is paged");
+    assert!(shares >= cuts / 20, "too few of those with logical copy");
     assert!(word_lines >= cuts / 20, "too few of drives that program word lines");
 }
 
@@ -239,7 +242,7 @@ fn nothing_durable_is_lost_in_other_drives() {
 /// Where operations take time, and commands overlap.
 #[test]
 fn nothing_durable_is_lost_while_operations_are_on_their_way() {
-    torture_until::<ArrayTiming>(20_000, 2000);
+    torture_until::<ArrayTiming>(20_000, 2020);
 }
 
 /// An epoch named a block as open whose erase was still to come: pages from before it were taken for new.

@@ -13,7 +13,7 @@ mod trims;
 
 pub(crate) use log::{Log, LogWornOut, region_for};
 pub(crate) use replay::Tables;
-pub(crate) use trims::Trims;
+pub(crate) use trims::{Trims, TrimsDemand};
 
 use strobe_nand::{Cause, Nand, When};
 use strobe_types::Geometry;

@@ -3,23 +3,64 @@
 //! A page says which unit it holds, and its sequence number which of several versions is the newest. But no page
 //! says that its unit has been trimmed since. So trims go into a log, one bit for each unit. A set bit hides the
 //! pages that are older than the epoch it belongs to, not those written later.
+//!
+//! The same log has the virtual map, if there is one: no page says, either, who shares the unit on it.
 
 use strobe_nand::{Nand, When};
 use strobe_types::{Geometry, Lpn};
 
-use super::format::{Clock, Record};
+use super::format::{Clock, Record, WORDS_PER_ENTRY};
 use super::{Journal, Log, LogDemand, LogWornOut, Tables, region_for};
 use crate::{Recovery, RecoveryError};
 
 /// Bits of a word: a record's entry and its count must not overflow together.
 const BITS: u32 = 31;
 
+/// An entry of the virtual map as words of the log.
+pub(crate) type EntryWords = [u32; WORDS_PER_ENTRY as usize];
+
+/// What decides how much room the log takes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TrimsDemand {
+    pub(crate) logical_units: u32,
+    /// 0 without logical copy.
+    pub(crate) virtual_map_entries: u32,
+    /// Blocks that may fail.
+    pub(crate) fault_reserve: u32,
+    /// Changes after which an epoch ends, if that is sooner than the room of the log asks for.
+    pub(crate) flush_entries: Option<u32>,
+}
+
+impl TrimsDemand {
+    /// Words of the bits.
+    fn words(&self) -> u32 {
+        self.logical_units.div_ceil(BITS)
+    }
+
+    fn log(&self) -> LogDemand {
+        let shared = u64::from(self.virtual_map_entries) * WORDS_PER_ENTRY;
+        let words = u64::from(self.words()) + shared;
+        let Self { fault_reserve, flush_entries, .. } = *self;
+        LogDemand { words, open_blocks: 0, fault_reserve, flush_entries }
+    }
+
+    /// Good blocks that the log takes.
+    pub(crate) fn blocks(&self, geometry: &Geometry) -> u32 {
+        self.log().blocks(geometry)
+    }
+
+    /// Host memory, in bytes.
+    pub(crate) fn bytes(&self) -> u64 {
+        u64::from(self.words()) * 4 + u64::from(self.virtual_map_entries).div_ceil(8)
+    }
+}
+
 /// Logical units that were trimmed and not written since.
 #[derive(Clone, Debug)]
 pub(crate) struct Trims {
     words: Vec<u32>,
     pub(crate) journal: Box<Journal>,
-    /// Whether there are trims that are in no epoch yet.
+    /// Whether there are trims, or units newly shared or moved, that are in no epoch yet.
     pending: bool,
 }
 
@@ -28,6 +69,8 @@ strobe_types::state! { Trims { journal, pending } tables { words } }
 /// What the log says about trims.
 pub(crate) struct TrimsFound {
     pub(crate) trims: Trims,
+    /// The words of the virtual map.
+    pub(crate) shared: Vec<u32>,
     /// As of the newest epoch.
     pub(crate) clock: Clock,
 }
@@ -40,51 +83,34 @@ impl TrimsFound {
 }
 
 impl Trims {
-    fn demand(logical_units: u32, fault_reserve: u32) -> LogDemand {
-        let words = logical_units.div_ceil(BITS).into();
-        LogDemand { words, open_blocks: 0, fault_reserve, flush_entries: None }
-    }
-
-    /// Good blocks that the log of trims takes.
-    pub(crate) fn blocks(geometry: &Geometry, logical_units: u32, fault_reserve: u32) -> u32 {
-        Self::demand(logical_units, fault_reserve).blocks(geometry)
-    }
-
-    /// None trimmed, on fresh flash.
-    pub(crate) fn new<N: Nand>(nand: &N, logical_units: u32, fault_reserve: u32) -> Self {
+    /// None trimmed and none shared, on fresh flash.
+    pub(crate) fn new<N: Nand>(nand: &N, demand: TrimsDemand) -> Self {
         let geometry = nand.geometry();
-        let good = Self::blocks(geometry, logical_units, fault_reserve);
-        let log = Log::new(geometry, region_for(geometry, good, |block| nand.block(block).bad));
-        Self::on(geometry, log, logical_units, fault_reserve)
+        let region = region_for(geometry, demand.blocks(geometry), |block| nand.block(block).bad);
+        Self::on(geometry, Log::new(geometry, region), demand)
     }
 
-    fn on(geometry: &Geometry, log: Log, logical_units: u32, fault_reserve: u32) -> Self {
-        let demand = Self::demand(logical_units, fault_reserve);
-        let words = demand.words as u32;
-        let journal = Box::new(Journal::new(geometry, demand, log, [words, 0]));
+    fn on(geometry: &Geometry, log: Log, demand: TrimsDemand) -> Self {
+        let words = demand.words();
+        let tables = [words, demand.virtual_map_entries];
+        let journal = Box::new(Journal::new(geometry, demand.log(), log, tables));
         Self { words: vec![0; words as usize], journal, pending: false }
     }
 
-    /// The trims that a power cut has left on `nand`.
+    /// What a power cut has left on `nand`.
     pub(crate) fn find<N: Nand>(
         nand: &mut N,
-        logical_units: u32,
-        fault_reserve: u32,
+        demand: TrimsDemand,
         report: &mut Recovery,
     ) -> Result<TrimsFound, RecoveryError> {
         let geometry = nand.geometry().clone();
-        let good = Self::blocks(&geometry, logical_units, fault_reserve);
-        let (log, pages, illegible) = Log::find(nand, good, report)?;
-        let mut trims = Self::on(&geometry, log, logical_units, fault_reserve);
-        let found = Tables::of(&pages, &trims.journal, report)?;
+        let (log, pages, illegible) = Log::find(nand, demand.blocks(&geometry), report)?;
+        let mut trims = Self::on(&geometry, log, demand);
+        let mut found = Tables::of(&pages, &trims.journal, report)?;
         trims.journal.resume(&pages, illegible);
+        let shared = found.words.split_off(trims.words.len());
         trims.words = found.words;
-        Ok(TrimsFound { trims, clock: found.clock })
-    }
-
-    /// Host memory, in bytes.
-    pub(crate) fn bytes(logical_units: u32) -> u64 {
-        u64::from(logical_units.div_ceil(BITS)) * 4
+        Ok(TrimsFound { trims, shared, clock: found.clock })
     }
 
     pub(crate) fn has(&self, lpn: Lpn) -> bool {
@@ -104,6 +130,16 @@ impl Trims {
         self.change(lpn, false);
     }
 
+    /// Entry `vpn` of the virtual map has changed, in a way that pages on flash tell of.
+    pub(crate) fn entry_changed(&mut self, vpn: u32) {
+        self.journal.entry_changed(vpn);
+    }
+
+    /// What has changed must be in the log before what it made invalid is erased.
+    pub(crate) fn is_pending(&mut self) {
+        self.pending = true;
+    }
+
     fn change(&mut self, lpn: Lpn, to: bool) -> bool {
         let (at, bit) = (lpn.get() / BITS, 1 << (lpn.get() % BITS));
         let word = &mut self.words[at as usize];
@@ -115,14 +151,15 @@ impl Trims {
         changes
     }
 
-    /// Makes the trims so far survive a power cut; returns when they do. Nothing that a trim has made
-    /// invalid may be erased before: older versions could come back.
+    /// Makes the trims so far, and the virtual map as `entry` gives it, survive a power cut; returns when they do.
+    /// Nothing that a trim has made invalid may be erased before: older versions could come back.
     pub(crate) fn commit<N: Nand>(
         &mut self,
         nand: &mut N,
         now: When,
         sequence: u64,
         host_units: u64,
+        entry: &dyn Fn(u32) -> EntryWords,
     ) -> Result<When, LogWornOut> {
         // Also bits that writes have cleared take room in the next epoch.
         if !self.pending && !self.journal.is_full() {
@@ -130,11 +167,19 @@ impl Trims {
             return Ok(nand.both(now, settled));
         }
         self.pending = false;
-        let (changed, _) = self.journal.take_changes();
+        let (changed, shared) = self.journal.take_changes();
         let words = &self.words;
-        let record = |&at: &u32| Record::Map { lpn: at, entry: words[at as usize], count: 1 };
-        let records = changed.iter().map(record).collect();
+        let trimmed = |&at: &u32| Record::Map { lpn: at, entry: words[at as usize], count: 1 };
+        let shares = |&vpn: &u32| {
+            let [place, a, b] = entry(vpn);
+            Record::Shared { vpn, entry: place, owners: [a, b] }
+        };
+        let records = changed.iter().map(trimmed).chain(shared.iter().map(shares)).collect();
+        let word = |at: u64| match at.checked_sub(words.len() as u64) {
+            None => words[at as usize],
+            Some(at) => entry((at / WORDS_PER_ENTRY) as u32)[(at % WORDS_PER_ENTRY) as usize],
+        };
         let clock = Clock { tick: 1, sequence, host_units };
-        self.journal.end_epoch(nand, now, records, clock, &|at| words[at as usize])
+        self.journal.end_epoch(nand, now, records, clock, &word)
     }
 }

@@ -442,8 +442,12 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         keys: &["drive.ftl.map_flush_entries"],
         switches: &["drive.ftl.mapping"],
-        wants: "drive.ftl.mapping = \"page\"; other maps are found again without a journal of their changes",
-        counts: |e| e.drive.ftl.mapping == "page",
+        wants: "drive.ftl.mapping = \"page\", or \"dftl\" with drive.ftl.copy_mode = \"logical\"; other maps are found again \
+                without a journal of their changes",
+        counts: |e| {
+            let ftl = &e.drive.ftl;
+            ftl.mapping == "page" || (ftl.mapping == "dftl" && ftl.copy_mode == CopyMode::Logical)
+        },
     },
     Rule {
         keys: &["drive.ftl.map_blocks", "drive.ftl.map_flush_entries"],

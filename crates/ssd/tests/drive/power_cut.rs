@@ -155,7 +155,9 @@ fn any_config(rng: &mut Prng) -> DriveConfig {
         config.ftl.log_victim =
             [LogVictimName::Lru, LogVictimName::Fifo, LogVictimName::Fullest][rng.below(3) as usize];
         config.ftl.translation.cached_entries = 1 + rng.below(20);
-        config.ftl.copy_mode = CopyMode::Physical;
+        if config.ftl.mapping != "dftl" {
+            config.ftl.copy_mode = CopyMode::Physical;
+        }
         config.nand.any_page_order = config.ftl.mapping == "replacement-block" || rng.below(2) == 0;
         config.nand.blocks_per_plane = 40;
     }

@@ -4,7 +4,7 @@ use strobe_nand::Nand;
 use strobe_types::{BlockId, Geometry, named};
 
 use crate::MergeCost;
-use crate::journal::Trims;
+use crate::journal::TrimsDemand;
 
 named! {
     /// A block-mapped scheme.
@@ -86,8 +86,18 @@ impl BlockMapConfig {
     /// Good blocks among them that are reserved for the map.
     pub fn map_blocks(&self, geometry: &Geometry) -> u32 {
         match self.durable {
-            true => Trims::blocks(geometry, self.logical_units, self.fault_reserve),
+            true => self.trims_demand().blocks(geometry),
             false => 0,
+        }
+    }
+
+    /// What the log of trims has to hold.
+    pub(super) fn trims_demand(&self) -> TrimsDemand {
+        TrimsDemand {
+            logical_units: self.logical_units,
+            virtual_map_entries: 0,
+            fault_reserve: self.fault_reserve,
+            flush_entries: None,
         }
     }
 
@@ -130,7 +140,7 @@ impl BlockMapConfig {
 
     /// Bytes of host memory beside the chip.
     pub fn memory_bytes(&self, geometry: &Geometry) -> u64 {
-        let trims = if self.durable { Trims::bytes(self.logical_units) } else { 0 };
+        let trims = if self.durable { self.trims_demand().bytes() } else { 0 };
         u64::from(self.logical_units) * 4 + u64::from(geometry.blocks()) * 24 + trims
     }
 }

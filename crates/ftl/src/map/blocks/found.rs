@@ -102,7 +102,7 @@ impl<N: Nand> Sectors<N> {
         if !config.durable {
             return Err(RecoveryError::Volatile);
         }
-        let trims = Trims::find(&mut nand, config.logical_units, config.fault_reserve, report)?;
+        let trims = Trims::find(&mut nand, config.trims_demand(), report)?;
         let (clock, bits) = (trims.clock, trims.trims.clone());
         let mut sectors = Self::with_trims(nand, config, Some(bits));
         let good: Vec<BlockId> = sectors

@@ -63,7 +63,7 @@ pub(super) struct Sectors<N: Nand> {
 
 impl<N: Nand> Sectors<N> {
     pub(super) fn new(nand: N, config: BlockMapConfig) -> Self {
-        let trims = config.durable.then(|| Trims::new(&nand, config.logical_units, config.fault_reserve));
+        let trims = config.durable.then(|| Trims::new(&nand, config.trims_demand()));
         Self::with_trims(nand, config, trims)
     }
 
@@ -345,7 +345,8 @@ impl<N: Nand> Sectors<N> {
         if let Some(FtlError::MapWornOut) = self.end_of_life {
             return Err(FtlError::MapWornOut);
         }
-        let done = trims.commit(&mut self.nand, now, self.sequence, self.stats.host_units_written);
+        let done =
+            trims.commit(&mut self.nand, now, self.sequence, self.stats.host_units_written, &|_| [0; _]);
         done.map_err(|_| self.end_of_life.insert(FtlError::MapWornOut).clone())
     }
 

@@ -42,6 +42,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             let written = place.and_then(sequence);
             for lpn in translation.entries(page) {
                 let Some(ppa) = self.map.get(lpn) else { continue };
+                let is_shared = self.map.sharing.as_ref().is_some_and(|sharing| sharing.vpn(ppa).is_some());
                 if translation.cmt.is_dirty(lpn)
                     || translation.is_outdated(page)
                     || self.end_of_life.is_some()
@@ -49,6 +50,10 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
                     continue;
                 }
                 ensure!(place.is_some(), "{lpn:?} is mapped, but its entry is in no translation page");
+                // The entry of a shared unit does not change when it moves.
+                if is_shared {
+                    continue;
+                }
                 // A medium without contents cannot tell.
                 let is_newer = sequence(ppa).is_none_or(|unit| written.is_some_and(|page| unit < page));
                 ensure!(is_newer, "the translation page of {lpn:?} is older than the unit, which is clean");
@@ -60,7 +65,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             ensure!(!known, "{block:?} is twice among the blocks of translation pages");
         }
         for lpn in self.map.lpns() {
-            let Some(ppa) = self.map.get(lpn) else { continue };
+            let Some(ppa) = self.map.locate(lpn) else { continue };
             let is_table = is_table[geometry.block_of(ppa).index()];
             ensure!(
                 is_table == translation.is_translation(lpn),
@@ -91,7 +96,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             "{mapped} units are mapped, {tables} of them in translation pages, the count says {}",
             self.map.mapped
         );
-        let shared = self.map.sharing.as_ref().map_or(0, |sharing| sharing.in_use());
+        let (_, shared) = self.map.sharing.as_ref().map_or((0, 0), |sharing| sharing.in_use());
         let valid: u64 = self.blocks.valid.iter().map(|&v| u64::from(v)).sum();
         ensure!(
             valid + u64::from(shared) == u64::from(mapped),
@@ -109,11 +114,16 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         };
         let entry = self.map.get(lpn).and_then(|entry| sharing.vpn(entry));
         let owner = sharing.owner(ppa);
-        let expected = entry.map_or(Owner::One(lpn), Owner::Two);
+        let expected = entry.map_or(Owner::One(lpn), Owner::Entry);
         ensure!(owner == expected, "{lpn:?} is mapped to {ppa:?} as {expected:?}, P2L says {owner:?}");
         if let Some(vpn) = entry {
             ensure!(sharing.is_in_use(vpn), "{lpn:?} holds {vpn:?}, which is free");
             ensure!(sharing.owners(vpn).contains(&lpn), "{lpn:?} is no owner of {vpn:?}");
+        } else if self.store.is_paged()
+            && let Some(written) = self.nand.lpn(ppa)
+        {
+            // Recovery has nothing else to find it by.
+            ensure!(written == lpn, "{lpn:?} has {ppa:?} to itself, which was written as {written:?}");
         }
         Ok(())
     }

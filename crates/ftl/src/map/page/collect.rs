@@ -414,7 +414,14 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             match &mut ftl.store {
                 MapStore::Memory => {}
                 MapStore::Journaled(_) => ftl.note_run(run, first),
-                MapStore::Paged(translation) => translation.moved(run),
+                MapStore::Paged(translation) => {
+                    for (at, unit) in (0..).zip(run) {
+                        // Of a unit that is shared no map entry changes.
+                        if ftl.map.get(unit.lpn) == Some(first.plus(at)) {
+                            translation.moved(unit.lpn);
+                        }
+                    }
+                }
             }
         })
     }

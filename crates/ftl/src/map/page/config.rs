@@ -14,7 +14,7 @@ use crate::frontier::Frontier;
 use crate::gc::{Allocation, GcStream, Migration, Temperature};
 use crate::heat::HeatTable;
 use crate::journal::format::WORDS_PER_ENTRY;
-use crate::journal::{Journal, LogDemand, Trims};
+use crate::journal::{Journal, LogDemand, TrimsDemand};
 use crate::wear::{Leveler, Leveling};
 
 /// Choices of a page-mapped drive, each independent of the others.
@@ -158,11 +158,19 @@ impl PageMapConfig {
     /// Good blocks that are reserved for the map.
     pub fn map_blocks(&self, geometry: &Geometry) -> u32 {
         match self.durable {
-            true if self.translation.is_some() => {
-                Trims::blocks(geometry, self.logical_units, self.fault_reserve)
-            }
+            true if self.translation.is_some() => self.trims_demand().blocks(geometry),
             true => self.log_demand(geometry).blocks(geometry).max(self.map_blocks),
             false => 0,
+        }
+    }
+
+    /// What is in the log of a drive whose map is demand-paged.
+    pub(super) fn trims_demand(&self) -> TrimsDemand {
+        TrimsDemand {
+            logical_units: self.logical_units,
+            virtual_map_entries: self.virtual_map_entries,
+            fault_reserve: self.fault_reserve,
+            flush_entries: self.flush_entries,
         }
     }
 
@@ -219,10 +227,12 @@ impl PageMapConfig {
         };
         let journal = match (self.durable, self.translation) {
             (false, _) => 0,
-            (true, Some(_)) => Trims::bytes(self.logical_units),
+            (true, Some(_)) => self.trims_demand().bytes(),
             (true, None) => Journal::bytes([self.logical_units, self.virtual_map_entries]),
         };
-        let translation = self.translation.map_or(0, |how| how.memory_bytes(geometry, self.logical_units));
+        let translation = self
+            .translation
+            .map_or(0, |how| how.memory_bytes(geometry, self.logical_units, self.virtual_map_entries > 0));
         sharing
             + journal
             + translation

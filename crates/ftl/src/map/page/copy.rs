@@ -3,8 +3,8 @@
 use strobe_nand::{Cause, Nand, Unit, When};
 use strobe_types::{Lpn, Ppa};
 
-use super::sharing::{Owner, Vpn, WhenMapFull};
-use super::{MapStore, PageMap};
+use super::PageMap;
+use super::sharing::{Left, Owner, Vpn, WhenMapFull};
 use crate::Done;
 use crate::gc::VictimPolicy;
 
@@ -23,7 +23,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             None => self.nand.lpn(ppa).unwrap_or_else(|| panic!("FTL bug: valid unit {ppa} is padding")),
             Some(sharing) => match sharing.owner(ppa) {
                 Owner::One(lpn) => lpn,
-                Owner::Two(vpn) => sharing.owners(vpn)[0],
+                Owner::Entry(vpn) => sharing.owners(vpn)[0],
             },
         }
     }
@@ -31,7 +31,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// Whether the map still says that a valid unit lies at `ppa`.
     pub(super) fn is_mapped_to(&self, ppa: Ppa) -> bool {
         match self.map.sharing.as_ref().map(|sharing| (sharing, sharing.owner(ppa))) {
-            Some((sharing, Owner::Two(vpn))) => sharing.ppa(vpn) == ppa,
+            Some((sharing, Owner::Entry(vpn))) => sharing.ppa(vpn) == ppa,
             Some((_, Owner::One(lpn))) => self.map.get(lpn) == Some(ppa),
             None => self.nand.lpn(ppa).is_some_and(|lpn| self.map.get(lpn) == Some(ppa)),
         }
@@ -42,31 +42,45 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     #[inline(always)]
     pub(super) fn remap(&mut self, lpn: Lpn, from: Ppa, to: Ppa) {
         if let Some(sharing) = &mut self.map.sharing {
-            if let Owner::Two(vpn) = sharing.owner(from) {
+            if let Owner::Entry(vpn) = sharing.owner(from) {
                 assert!(sharing.ppa(vpn) == from, "FTL bug: {vpn:?} is not at {from:?}");
+                if sharing.has_one_owner(vpn) {
+                    // The copy names it, and its map entry can do without the virtual number.
+                    let owner = sharing.settled(vpn, to);
+                    self.map.set(owner, to);
+                    return self.store.entry_changed(vpn.get());
+                }
                 sharing.moved(vpn, to);
-                return self.note_shared(vpn);
+                return self.store.entry_moved(vpn.get());
             }
             sharing.written(to, lpn);
         }
         assert!(self.map.moved(lpn, from, to), "FTL bug: {lpn:?} is not at {from:?}");
     }
 
-    fn note_shared(&mut self, vpn: Vpn) {
-        if let MapStore::Journaled(journal) = &mut self.store {
-            journal.entry_changed(vpn.get());
+    /// `lpn`, whose map entry held the virtual number `vpn`, is mapped elsewhere now: the other
+    /// owner, if there is one, has the unit to itself.
+    #[cold]
+    pub(super) fn leave_shared(&mut self, lpn: Lpn, vpn: Vpn) {
+        if let Some(ppa) = self.drop_owner(lpn, vpn) {
+            self.invalidate(ppa);
         }
     }
 
-    /// `lpn`, whose map entry held the virtual number `vpn`, is mapped elsewhere now: the other
-    /// owner has the unit to itself.
-    #[cold]
-    pub(super) fn leave_shared(&mut self, lpn: Lpn, vpn: Vpn) {
-        let Some(sharing) = &mut self.map.sharing else { return };
-        let (ppa, other) = sharing.drop_owner(vpn, lpn);
-        self.map.set(other, ppa);
-        self.store.unit_changed(other);
-        self.note_shared(vpn);
+    /// [`PageMap::leave_shared`] that leaves a unit that is nobody's any more to the caller.
+    pub(super) fn drop_owner(&mut self, lpn: Lpn, vpn: Vpn) -> Option<Ppa> {
+        let sharing = self.map.sharing.as_mut()?;
+        let left = sharing.leave(vpn, lpn);
+        self.store.entry_changed(vpn.get());
+        match left {
+            Left::One(ppa, other) => {
+                self.map.set(other, ppa);
+                self.store.unit_changed(other);
+                None
+            }
+            Left::Entry => None,
+            Left::Nobody(ppa) => Some(ppa),
+        }
     }
 
     /// Copies unit by unit: shared if that is possible, else read and programmed.
@@ -79,13 +93,17 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         for offset in 0..count {
             let (source, destination) = (from.plus(offset), to.plus(offset));
             if self.store.is_paged() {
-                let next = self.look_up(now, source, 1);
+                let next = self.look_up_copied(now, source, destination)?;
                 arrived = self.nand.both(arrived, next);
                 // That may have moved what was read.
                 page_read = None;
             }
             if self.map.locate(source).is_none() {
-                let next = self.look_up(now, destination, 1);
+                // If it can be shared, the other entry has been looked up with it.
+                let next = match &self.map.sharing {
+                    None => self.look_up(now, destination, 1),
+                    Some(_) => arrived,
+                };
                 finished = self.nand.both(finished, next);
                 self.unmap(destination);
                 let next = self.commit_if_full(now)?;
@@ -96,7 +114,9 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             if let (Err(Unshared::MapFull), WhenMapFull::CopyOldest) = (&shared, self.config.when_map_full) {
                 let next = self.copy_oldest(arrived)?;
                 finished = self.nand.both(finished, next);
-                // That may have moved what was read.
+                // That may have evicted an entry, and moved what was read.
+                let next = self.look_up_copied(now, source, destination)?;
+                arrived = self.nand.both(arrived, next);
                 page_read = None;
                 shared = self.share(source, destination);
             }
@@ -133,6 +153,17 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         Ok(self.nand.both(finished, written))
     }
 
+    /// When the map entries are known that a copy of one unit needs: that of `source`, and, where it can be shared, that
+    /// of `destination`, as both change.
+    fn look_up_copied(&mut self, now: When, source: Lpn, destination: Lpn) -> Done {
+        if !self.store.is_paged() || self.map.sharing.is_none() {
+            return Ok(self.look_up(now, source, 1));
+        }
+        let first = self.use_entry(now, source)?;
+        let second = self.use_entry(now, destination)?;
+        Ok(self.nand.both(first, second))
+    }
+
     /// Units read before they are programmed.
     const COPY_UNITS: usize = 256;
 
@@ -162,24 +193,35 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         }
         let (held, replaced) = (self.map.get(source), self.map.get(destination));
         let (Some(sharing), Some(ppa)) = (&self.map.sharing, held) else { return Err(Unshared::Physical) };
-        if sharing.vpn(ppa).is_some() {
+        let shared = sharing.vpn(ppa);
+        match shared {
             // Copied before: nothing to do if it was to here.
-            return if held == replaced { Ok(()) } else { Err(Unshared::ThirdOwner) };
+            Some(_) if held == replaced => return Ok(()),
+            Some(vpn) if !sharing.has_one_owner(vpn) => return Err(Unshared::ThirdOwner),
+            _ => {}
         }
-        let frees_entry = replaced.is_some_and(|entry| sharing.vpn(entry).is_some());
-        if !frees_entry && !sharing.has_room() {
+        let freed =
+            replaced.and_then(|entry| sharing.vpn(entry)).filter(|&vpn| sharing.is_freed_by_leaving(vpn));
+        if shared.is_none() && freed.is_none() && !sharing.has_room() {
             return Err(Unshared::MapFull);
         }
         self.unmap(destination);
         let sharing = self.map.sharing.as_mut().ok_or(Unshared::Physical)?;
-        let vpn = sharing.share(ppa, [source, destination]).ok_or(Unshared::MapFull)?;
+        let vpn = match shared {
+            Some(vpn) => {
+                sharing.join(vpn, destination);
+                vpn
+            }
+            None => sharing.share(ppa, [source, destination]).ok_or(Unshared::MapFull)?,
+        };
         let entry = sharing.entry(vpn);
         self.map.mapped += 1;
         for lpn in [source, destination] {
-            self.map.set(lpn, entry);
-            self.store.unit_changed(lpn);
+            if self.map.set(lpn, entry) != Some(entry) {
+                self.store.unit_shared(lpn);
+            }
         }
-        self.note_shared(vpn);
+        self.store.entry_moved(vpn.get());
         Ok(())
     }
 }

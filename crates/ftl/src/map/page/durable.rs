@@ -57,7 +57,10 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             MapStore::Paged(translation) => match &mut translation.trims {
                 None => return Ok(now),
                 Some(trims) => {
-                    trims.commit(&mut self.nand, now, self.sequence, self.stats.host_units_written)
+                    let sharing = self.map.sharing.as_ref();
+                    let entry = |vpn| sharing.map_or([0; _], |sharing| sharing.words_of(vpn));
+                    let host_units = self.stats.host_units_written;
+                    trims.commit(&mut self.nand, now, self.sequence, host_units, &entry)
                 }
             },
         };

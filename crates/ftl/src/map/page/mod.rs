@@ -124,10 +124,17 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// A fresh drive on `nand`, or the arithmetic that shows why it could not work.
     pub fn new(nand: N, policy: V, config: PageMapConfig) -> Result<Self, CapacityError> {
         let geometry = nand.geometry();
-        let trims = || config.durable.then(|| Trims::new(&nand, config.logical_units, config.fault_reserve));
+        let trims = || config.durable.then(|| Trims::new(&nand, config.trims_demand()));
         let store = match config.translation {
             Some(how) => {
-                MapStore::Paged(Box::new(Translation::new(config.logical_units, &how, geometry, trims())))
+                let shares = config.virtual_map_entries > 0;
+                MapStore::Paged(Box::new(Translation::new(
+                    config.logical_units,
+                    &how,
+                    geometry,
+                    shares,
+                    trims(),
+                )))
             }
             None if config.durable => {
                 let region = region_for(geometry, config.map_blocks(geometry), |block| nand.block(block).bad);
@@ -157,10 +164,6 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// An empty map with no block at hand yet.
     fn with_store(nand: N, policy: V, config: PageMapConfig, store: MapStore) -> Self {
         debug_assert!(
-            config.translation.is_none() || config.virtual_map_entries == 0,
-            "demand paging goes with physical copies only"
-        );
-        debug_assert!(
             config.translation.is_none() || config.slc.is_none(),
             "demand paging goes with no SLC cache"
         );
@@ -172,8 +175,9 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let is_free_first = config.is_free_first(nand.is_timed(), nand.geometry());
         let is_good = |block| blocks.state(block) == BlockState::Free && !is_reserved(block);
         let tables = config.translation_pages(geometry).saturating_mul(geometry.units_per_page());
-        let shares = config.virtual_map_entries > 0 && !store.is_paged();
-        let sharing = shares.then(|| Sharing::new(geometry.units(), config.virtual_map_entries));
+        let shares = config.virtual_map_entries > 0;
+        let sharing =
+            shares.then(|| Sharing::new(geometry.units(), config.virtual_map_entries, store.is_paged()));
         let translation = store.is_paged().then(Default::default);
         Self {
             map: Entries::new(config.logical_units.saturating_add(tables), sharing),

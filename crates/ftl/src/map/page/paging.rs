@@ -68,7 +68,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     }
 
     /// Uses the map entry of `lpn` for the host; returns when it is cached.
-    fn use_entry(&mut self, now: When, lpn: Lpn) -> Done {
+    pub(super) fn use_entry(&mut self, now: When, lpn: Lpn) -> Done {
         if self.store.translation().cmt.hit(lpn) {
             self.stats.translation().hits += 1;
             return Ok(now);
@@ -175,6 +175,9 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         for (at, unit) in (0..).zip(units) {
             let ppa = first.plus(at);
             self.policy.written(ppa, self.tick);
+            if let Some(sharing) = &mut self.map.sharing {
+                sharing.written(ppa, unit.lpn);
+            }
             if let Some(old) = self.map.set(unit.lpn, ppa) {
                 self.invalidate(old);
             }

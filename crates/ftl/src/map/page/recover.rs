@@ -133,7 +133,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     }
 
     /// The map entries that hold a virtual number are those of the owners that the virtual map names.
-    fn check_entries(&self) -> Result<(), RecoveryError> {
+    pub(super) fn check_entries(&self) -> Result<(), RecoveryError> {
         let Some(sharing) = &self.map.sharing else { return Ok(()) };
         let mut owners = 0;
         for lpn in self.map.lpns() {
@@ -143,9 +143,10 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             }
             owners += 1;
         }
-        match owners == 2 * sharing.in_use() {
+        let (in_use, twice) = sharing.in_use();
+        match owners == in_use + twice {
             true => Ok(()),
-            false => damaged(format!("{} shared units have {owners} owners", sharing.in_use())),
+            false => damaged(format!("{in_use} shared units have {owners} owners")),
         }
     }
 
@@ -153,7 +154,8 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     fn take_over(&mut self, lpn: Lpn, ppa: Ppa) {
         let old = self.map.set(lpn, ppa);
         if let Some(vpn) = old.and_then(|old| self.map.sharing.as_ref()?.vpn(old)) {
-            self.leave_shared(lpn, vpn);
+            // What is valid is counted later.
+            self.drop_owner(lpn, vpn);
         }
         self.store.unit_changed(lpn);
     }
@@ -164,7 +166,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             let (Some(entry), Some(ppa)) = (self.map.get(lpn), self.map.locate(lpn)) else { continue };
             self.map.mapped += 1;
             let is_second =
-                |sharing: &Sharing| sharing.vpn(entry).is_some_and(|vpn| sharing.owners(vpn)[1] == lpn);
+                |sharing: &Sharing| sharing.vpn(entry).is_some_and(|vpn| sharing.owners(vpn)[0] != lpn);
             if self.map.sharing.as_ref().is_some_and(is_second) {
                 continue;
             }
@@ -175,7 +177,9 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             if !is_there || matches!(state, BlockState::Meta | BlockState::Bad) {
                 return damaged(format!("{lpn:?} lies at {ppa:?}, which is not programmed"));
             }
-            if self.map.sharing.is_none() && self.nand.lpn(ppa) != Some(lpn) {
+            let is_shared = self.map.sharing.as_ref().is_some_and(|sharing| sharing.vpn(entry).is_some());
+            let names_owner = self.map.sharing.is_none() || (self.store.is_paged() && !is_shared);
+            if names_owner && self.nand.lpn(ppa) != Some(lpn) {
                 return damaged(format!("{lpn:?} lies at {ppa:?}, where something else was written"));
             }
             if self.blocks.validity.get(ppa) {

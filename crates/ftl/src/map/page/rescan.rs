@@ -4,6 +4,10 @@
 //! read. The log of trims says whose newest page is not wanted any more; trims that are not in it have
 //! not happened, as nothing that they made invalid has been erased. Then the map in memory is right, and
 //! translation pages older than what they tell about are programmed again.
+//!
+//! With logical copy the log has the virtual map, too, as it was at its last epoch. An owner named there has the
+//! shared unit, unless a page of its own is newer than the epoch. Such a page may be the shared unit itself, moved
+//! and named after its first owner: then the two have it apart from now on, the other one where it was.
 
 use strobe_nand::Nand;
 use strobe_types::{BlockId, Geometry, Lpn, Ppa, SimTime};
@@ -37,9 +41,11 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     ) -> Result<(Self, Recovery), RecoveryError> {
         let mut report = Recovery::new(now);
         let geometry = nand.geometry().clone();
-        let found = Trims::find(&mut nand, config.logical_units, config.fault_reserve, &mut report)?;
+        let found = Trims::find(&mut nand, config.trims_demand(), &mut report)?;
         let clock = found.clock;
-        let translation = Translation::new(config.logical_units, translation, &geometry, Some(found.trims));
+        let shares = config.virtual_map_entries > 0;
+        let translation =
+            Translation::new(config.logical_units, translation, &geometry, shares, Some(found.trims));
         let mut ftl = Self::with_store(nand, policy, config, MapStore::Paged(Box::new(translation)));
         let blocks: Vec<BlockId> = ftl.blocks.usable().collect();
         let units = ftl.map.count();
@@ -48,7 +54,12 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         ftl.tick = tick;
         ftl.stats.host_units_written = clock.host_units;
         ftl.sequence = ftl.sequence.max(scanned.next_sequence).max(clock.sequence);
+        if let Some(sharing) = &mut ftl.map.sharing {
+            sharing.restore(&found.shared, ftl.config.logical_units).or_else(damaged)?;
+        }
         let newest = ftl.adopt_newest(&scanned.units, clock.sequence, &mut report);
+        ftl.adopt_shared(&newest, clock.sequence, &mut report);
+        ftl.check_entries()?;
         ftl.check_translation_pages(&geometry)?;
         ftl.count_valid(&geometry)?;
         ftl.map.mapped -= ftl.mapped_translation_units();
@@ -88,6 +99,27 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         newest.into_iter().map(|found| found.map_or(0, |(sequence, _)| sequence)).collect()
     }
 
+    /// Maps the owners that the virtual map names to their shared units, except those with newer pages.
+    fn adopt_shared(&mut self, newest: &[u64], epoch: u64, report: &mut Recovery) {
+        let Some(sharing) = &self.map.sharing else { return };
+        for (vpn, owners) in sharing.entries().collect::<Vec<_>>() {
+            let Some(sharing) = &self.map.sharing else { return };
+            let entry = sharing.entry(vpn);
+            // One owner is named twice.
+            let count = if owners[0] == owners[1] { 1 } else { 2 };
+            for &lpn in &owners[..count] {
+                if newest[lpn.index()] >= epoch {
+                    self.drop_owner(lpn, vpn);
+                    continue;
+                }
+                report.units_found += u64::from(self.map.set(lpn, entry).is_none());
+                if let Some(trims) = self.store.trims() {
+                    trims.written(lpn);
+                }
+            }
+        }
+    }
+
     /// A translation page is a whole flash page.
     fn check_translation_pages(&self, geometry: &Geometry) -> Result<(), RecoveryError> {
         let Some(translation) = self.store.paged() else { return Ok(()) };
@@ -115,7 +147,10 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         for page in 0..translation.pages {
             let written = newest[translation.first_unit(page).index()];
             let has_trimmed = |lpn| translation.trims.as_ref().is_some_and(|trims| trims.has(lpn));
+            let sharing = self.map.sharing.as_ref();
             let is_newer = |lpn: Lpn| match self.map.get(lpn) {
+                // Perhaps it knows already; when it was shared nothing says.
+                Some(entry) if sharing.is_some_and(|sharing| sharing.vpn(entry).is_some()) => true,
                 Some(_) => newest[lpn.index()] > written,
                 // Perhaps it knows already; when it was trimmed nothing says.
                 None => written > 0 && written < epoch && has_trimmed(lpn),

@@ -68,6 +68,30 @@ impl MapStore {
         }
     }
 
+    /// The map entry of `lpn` holds a virtual number now.
+    pub(super) fn unit_shared(&mut self, lpn: Lpn) {
+        match self {
+            Self::Memory => {}
+            Self::Journaled(journal) => journal.unit_changed(lpn.get()),
+            Self::Paged(translation) => translation.shared(lpn),
+        }
+    }
+
+    /// Entry `vpn` of the virtual map has lost an owner: pages on flash tell of it, or trims.
+    pub(super) fn entry_changed(&mut self, vpn: u32) {
+        match self {
+            Self::Memory => {}
+            Self::Journaled(journal) => journal.entry_changed(vpn),
+            Self::Paged(_) => self.trims().into_iter().for_each(|trims| trims.entry_changed(vpn)),
+        }
+    }
+
+    /// Entry `vpn` of the virtual map is new, has a new owner, or its unit lies elsewhere: nothing else tells of it.
+    pub(super) fn entry_moved(&mut self, vpn: u32) {
+        self.entry_changed(vpn);
+        self.trims().into_iter().for_each(Trims::is_pending);
+    }
+
     /// `lpn`, mapped until now, is unmapped.
     pub(super) fn unmapped(&mut self, lpn: Lpn) {
         match self {

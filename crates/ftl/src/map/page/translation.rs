@@ -18,7 +18,8 @@ use crate::journal::Trims;
 /// How much of the map a demand-paged drive has in memory (DFTL, ASPLOS 2009, section 3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TranslationConfig {
-    /// Map entries cached. At least one for each unit of a flash page is taken, whatever this says.
+    /// Map entries cached. At least one for each unit of a flash page is taken, and with logical copy two, as a copy changes
+    /// two, whatever this says.
     /// Memory of the drive: about 8 bytes each.
     pub cached_entries: u32,
     /// Of these, how many the protected segment of the LRU list may hold; those of one page write and
@@ -58,8 +59,8 @@ impl TranslationConfig {
 
     /// Entries cached, of these protected at most, and fetched at once. Entries of the page that is being
     /// written are used last, so that they cannot be evicted before: if enough are not protected.
-    fn sizes(&self, geometry: &Geometry, logical_units: u32) -> (u32, u32, u32) {
-        let together = geometry.units_per_page();
+    fn sizes(&self, geometry: &Geometry, logical_units: u32, shares: bool) -> (u32, u32, u32) {
+        let together = geometry.units_per_page().max(if shares { 2 } else { 1 });
         let cached = self.cached_entries.max(together).min(logical_units.max(together));
         let fetched = self.fetched_entries.clamp(1, (cached / together / 2).max(1));
         let protected = self.protected_entries.unwrap_or(cached / 2).min(cached - together * fetched);
@@ -67,9 +68,9 @@ impl TranslationConfig {
     }
 
     /// Bytes of host memory.
-    pub(super) fn memory_bytes(&self, geometry: &Geometry, logical_units: u32) -> u64 {
+    pub(super) fn memory_bytes(&self, geometry: &Geometry, logical_units: u32, shares: bool) -> u64 {
         let pages = self.pages(geometry, logical_units);
-        let (cached, _, _) = self.sizes(geometry, logical_units);
+        let (cached, _, _) = self.sizes(geometry, logical_units, shares);
         let units = u64::from(pages) * u64::from(geometry.units_per_page());
         Cmt::bytes(logical_units, pages, cached) + 4 * units + u64::from(pages) + u64::from(geometry.blocks())
     }
@@ -104,10 +105,11 @@ impl Translation {
         logical_units: u32,
         how: &TranslationConfig,
         geometry: &Geometry,
+        shares: bool,
         trims: Option<Trims>,
     ) -> Self {
         let pages = how.pages(geometry, logical_units);
-        let (cached, protected, fetched) = how.sizes(geometry, logical_units);
+        let (cached, protected, fetched) = how.sizes(geometry, logical_units, shares);
         Self {
             logical_units,
             pages,
@@ -166,16 +168,23 @@ impl Translation {
         }
     }
 
-    /// Garbage collection has moved `units`.
-    pub(super) fn moved<P>(&mut self, units: &[Unit<P>]) {
-        for unit in units {
-            let page = self.page_of(unit.lpn);
-            if self.is_translation(unit.lpn) || self.cmt.soil(unit.lpn, page) {
-                continue;
-            }
-            if !std::mem::replace(&mut self.is_moved[page as usize], true) {
-                self.moved.push(page);
-            }
+    /// The map entry of `lpn`, which is cached, holds a virtual number now.
+    pub(super) fn shared(&mut self, lpn: Lpn) {
+        let is_cached = self.cmt.soil(lpn, self.page_of(lpn));
+        debug_assert!(is_cached, "the entry of {lpn:?} was evicted before it was shared");
+        if let Some(trims) = &mut self.trims {
+            trims.written(lpn);
+        }
+    }
+
+    /// Garbage collection has moved the unit of `lpn`.
+    pub(super) fn moved(&mut self, lpn: Lpn) {
+        let page = self.page_of(lpn);
+        if self.is_translation(lpn) || self.cmt.soil(lpn, page) {
+            return;
+        }
+        if !std::mem::replace(&mut self.is_moved[page as usize], true) {
+            self.moved.push(page);
         }
     }
 

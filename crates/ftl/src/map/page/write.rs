@@ -98,7 +98,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
                 }
             };
             self.store.data_programmed(&mut self.nand, done);
-            if self.store.is_journaled() {
+            if self.store.journal().is_some() {
                 // The host does not wait for it; a flush will.
                 self.commit_if_full(now)?;
             }

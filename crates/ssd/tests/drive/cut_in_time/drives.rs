@@ -138,7 +138,8 @@ fn page_map(config: &mut DriveConfig, rng: &mut Prng) {
     if ftl.mapping == "dftl" {
         ftl.translation.cached_entries = pick(rng, &[1, 6, 20, 50]);
         ftl.translation.batched_eviction = rng.below(2) == 0;
-    } else if rng.below(3) == 0 {
+    }
+    if rng.below(3) == 0 {
         ftl.copy_mode = CopyMode::Logical;
         ftl.virtual_map_entries = pick(rng, &[1, 3, 40]);
     }

@@ -10,6 +10,17 @@ pub enum LinuxError {
     /// A program is needed that is not there.
     #[error(transparent)]
     Missing(#[from] crate::program::MissingProgram),
+    /// A file of the host that the guest cannot see.
+    #[error(
+        "{}: the guest has a {folder} of its own, which hides this machine's; copy it to another folder first",
+        .path.display()
+    )]
+    Hidden {
+        /// The file.
+        path: std::path::PathBuf,
+        /// The folder that hides it.
+        folder: &'static str,
+    },
     /// A library of a program is not there.
     #[error("{} needs the library {library}, which is not installed", .program.display())]
     Library {

@@ -29,7 +29,7 @@ pub mod vhost;
 
 pub use disk::{Disk, DiskOptions};
 pub use error::LinuxError;
-pub use host::{HostFiles, HostUse};
+pub use host::{HostFiles, HostUse, hidden_by};
 pub use machine::{Clock, Machine};
 pub use process::{EPOCH_NS, Stream};
 pub use program::{MissingProgram, find_program};

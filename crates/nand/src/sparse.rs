@@ -11,7 +11,7 @@ pub(crate) struct Sparse<T> {
     default: T,
 }
 
-impl<T: Clone> Sparse<T> {
+impl<T: Clone + PartialEq> Sparse<T> {
     /// `pieces` pieces of `per_piece` values each, all of them `default`.
     pub(crate) fn new(pieces: u32, per_piece: u32, default: T) -> Self {
         Self { pieces: vec![Vec::new(); pieces as usize], per_piece: per_piece as usize, default }
@@ -31,6 +31,9 @@ impl<T: Clone> Sparse<T> {
     pub(crate) fn set(&mut self, at: usize, value: T) {
         let piece = &mut self.pieces[at / self.per_piece];
         if piece.is_empty() {
+            if value == self.default {
+                return;
+            }
             *piece = vec![self.default.clone(); self.per_piece];
         }
         piece[at % self.per_piece] = value;
@@ -87,6 +90,8 @@ mod tests {
                         let first = at / 8 * 8;
                         sparse.clear(first, 8);
                         naive[first..first + 8].fill(0);
+                        prop_assert!(sparse.pieces[first / 8].is_empty());
+                        sparse.set(first, 0);
                         prop_assert!(sparse.pieces[first / 8].is_empty());
                     }
                     _ => {

@@ -110,6 +110,7 @@ pub(super) fn run(
         root: GuestRoot::default(),
         folder: String::new(),
         image: None,
+        ageing: None,
     };
     let mut drive = match drive {
         Some(aged) => PoweredDrive::new(aged.drive, aged.at),

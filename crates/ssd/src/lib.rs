@@ -28,9 +28,9 @@ mod target;
 mod witness;
 
 pub use build::{
-    Aged, BuildError, Examined, ImageDrive, ImageProblem, build, build_on_image, build_with,
-    collection_read_pages, empty_memory_bytes, examine, image_config, image_memory_bytes, kept_blocks,
-    memory_bytes,
+    Aged, AgedOn, Ageing, AgeingError, BuildError, Examined, ImageDrive, ImageProblem, build, build_aged,
+    build_on_image, build_with, collection_read_pages, empty_memory_bytes, examine, image_config,
+    image_memory_bytes, kept_blocks, memory_bytes,
 };
 pub use command::{Command, CommandKind, Hint, RANGES_MAX, Range};
 pub use config::{

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 use clap::{Args, Subcommand, ValueEnum};
+use indicatif::ProgressBar;
 use strobe_cli::output::{Output, Sink};
 use strobe_cli::report;
 use strobe_lab::linux::{
@@ -18,11 +19,12 @@ use strobe_lab::{Experiment, load_drive_table};
 use strobe_linux::job::{MOUNT_POINT, Step};
 use strobe_linux::kernel::{self, KernelInfo};
 use strobe_linux::{Clock, DiskOptions, Machine, Recorder, Stream, TraceForm};
+use strobe_ssd::Ageing;
 use strobe_types::SimTime;
 use toml::Table;
 
 use super::options::Options;
-use super::progress::interrupt_flag;
+use super::progress::{self, interrupt_flag};
 use super::{Failure, output};
 
 /// Run any program on a file system of a real Linux kernel on the drive, in virtual time.
@@ -79,6 +81,18 @@ struct RunArgs {
     /// file system on it, also after a run that was killed. Without it what is written is kept in memory
     #[arg(long, value_name = "FILE")]
     image: Option<PathBuf>,
+    /// Write the drive before the guest boots, in no virtual time and without keeping what was written: once in order, then
+    /// N times its capacity at random; as if a file system without discards had been there for long. mkfs does not discard then
+    #[arg(
+        long,
+        value_name = "N",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "2",
+        conflicts_with = "image",
+        value_parser = capacities
+    )]
+    age: Option<f64>,
     /// The file system
     #[arg(long, value_enum, default_value_t = FsName::Ext4)]
     fs: FsName,
@@ -233,6 +247,11 @@ impl RunArgs {
             let Some(from) = there.as_deref().and_then(Path::to_str) else {
                 return wrong(format!("{}: there is no such file or folder", path.display()));
             };
+            if let Some(folder) = strobe_linux::hidden_by(Path::new(from)) {
+                return wrong(format!(
+                    "{from}: the guest has a {folder} of its own, which hides this machine's"
+                ));
+            }
             steps.push(strobe_linux::job::Run::tool(["cp", "-a", "--", from, MOUNT_POINT]));
         }
         steps.push(Step::DropCaches);
@@ -304,6 +323,14 @@ fn experiment(drive: &str, sets: &[String], seed: Option<u64>) -> Result<Experim
     }
     let table = Table::from_iter([("drive".to_owned(), load_drive_table(drive)?.into())]);
     Ok(options.told(Experiment::from_table(table, options.sets(), Path::new("")))?)
+}
+
+/// How often a drive is to be overwritten.
+fn capacities(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(times) if (0.0..=100.0).contains(&times) => Ok(times),
+        _ => Err("a number of capacities from 0 to 100".to_owned()),
+    }
 }
 
 fn words(text: &str) -> Vec<String> {
@@ -387,6 +414,7 @@ fn run(args: &RunArgs) -> Result<(), Failure> {
         fsck: args.fsck,
         root: args.guest_root(&kernel)?,
         image: args.image.clone(),
+        ageing: args.age.map(|overwrites| Ageing { overwrites }),
         folder: args.dir.as_ref().map_or_else(String::new, |dir| args.file_system_path(dir)),
     };
     run.setup.splice(0..0, args.puts(&run.root)?);
@@ -409,7 +437,15 @@ fn run(args: &RunArgs) -> Result<(), Failure> {
     };
     let prints_result = outputs.take_stdout();
     let interrupted = interrupt_flag();
-    let result = run.run(recorder, &interrupted, &mut |stream, bytes| {
+    let shows = !args.quiet && args.age.is_some();
+    let bar = if shows { ProgressBar::new(1) } else { ProgressBar::hidden() };
+    progress::restyle(&bar, "ageing the drive {wide_bar} {percent:>3} %  {rate}{left}");
+    let mut ages = |done, total| {
+        bar.set_length(total);
+        bar.set_position(done);
+    };
+    let result = run.run(recorder, &interrupted, &mut ages, &mut |stream, bytes| {
+        bar.finish_and_clear();
         // Nobody may be there to read it.
         let _ = match (stream, &mut log_file) {
             (Stream::Output, _) if !prints_result => {

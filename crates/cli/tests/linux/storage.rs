@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::AtomicBool;
 
+use serde_json::Value;
 use strobe_linux::job::{Job, Run};
 use strobe_linux::{LinuxError, Machine, Root};
 
@@ -100,4 +101,32 @@ fn a_run_ends_clearly_when_memory_is_short() {
         }
         other => panic!("{other:?}"),
     }
+}
+
+#[test]
+fn an_old_drive_collects_from_the_first_write_on_and_keeps_what_is_written() {
+    let Some(kernel) = kernel() else { return };
+    let script = "yes | head -c 30000000 > a; sync; echo 3 > /proc/sys/vm/drop_caches; cksum a";
+    let run = |age: &[&str]| {
+        let output =
+            strobe(&kernel, &[&["--json", "-"], age, &["--fsck", "--", "sh", "-ec", script]].concat());
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        let result: Value = serde_json::from_slice(&output.stdout).expect("JSON alone");
+        (result, text(&output.stderr))
+    };
+    let (new, said_new) = run(&[]);
+    let (old, said_old) = run(&["--age=1.5"]);
+    assert_eq!(said_new, said_old, "the same bytes");
+    assert!(new["aged"].is_null());
+    assert_eq!(old["aged"], 1.5);
+    let victims = |result: &Value| result["gc"]["victims"].as_u64().expect("a count");
+    assert_eq!(victims(&new), 0);
+    assert!(victims(&old) > 10, "{}", old["gc"]);
+    assert!(old["waf"].as_f64().expect("a number") > 1.2, "{}", old["waf"]);
+
+    let image = ["--age", "--image", "no-such-image", "--", "true"];
+    let output = strobe(&kernel, &image);
+    assert_eq!(output.status.code(), Some(2));
+    let output = strobe(&kernel, &["--age=-1", "--", "true"]);
+    assert!(text(&output.stderr).contains("from 0 to 100"), "{}", text(&output.stderr));
 }

@@ -56,6 +56,17 @@ impl FileSystem {
         own.into_iter().chain(options).chain([DEVICE.to_owned()]).collect()
     }
 
+    /// `options` of its mkfs, which is not to discard what is on the drive; what they say counts more.
+    pub(super) fn without_discard(self, options: &[String]) -> Vec<String> {
+        let first: &[&str] = match self {
+            Self::Ext4 => return with_extended(options, "nodiscard"),
+            Self::F2fs => &["-t", "0"],
+            Self::Xfs => &["-K"],
+            Self::Vfat | Self::None => &[],
+        };
+        first.iter().map(|&word| word.to_owned()).chain(options.iter().cloned()).collect()
+    }
+
     /// How it is checked, without changing anything.
     pub fn fsck(self) -> Option<Vec<String>> {
         let command: &[&str] = match self {
@@ -89,6 +100,16 @@ mod tests {
         let command = FileSystem::Ext4.mkfs(1, &options).join(" ");
         assert!(command.contains("lazy_journal_init=0,nodiscard -b 4096 /dev/vda"), "{command}");
         assert_eq!(command.matches("-E").count(), 1);
+    }
+
+    #[test]
+    fn mkfs_leaves_an_aged_drive_as_it_is_unless_it_is_told_otherwise() {
+        let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        let told = |file_system: FileSystem, options| file_system.without_discard(&words(options));
+        assert_eq!(told(FileSystem::Ext4, "-E discard"), words("-E nodiscard,discard"));
+        assert_eq!(told(FileSystem::F2fs, "-t 1"), words("-t 0 -t 1"));
+        assert_eq!(told(FileSystem::Xfs, ""), words("-K"));
+        assert_eq!(told(FileSystem::Vfat, "-S 4096"), words("-S 4096"));
     }
 
     #[test]

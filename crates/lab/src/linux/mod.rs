@@ -6,12 +6,12 @@ mod root;
 mod switches;
 
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use strobe_linux::job::{Job, Run, Step};
 use strobe_linux::kernel::{self, KernelError, KernelInfo};
 use strobe_linux::{Clock, LinuxError, Machine, Mark, Outcome, PoweredDrive, Recorder, Stream};
-use strobe_ssd::{DataMode, DriveConfig, Simulated};
+use strobe_ssd::{Ageing, AgeingError, DataMode, DriveConfig, Simulated};
 use strobe_types::SimTime;
 
 pub use file_system::FileSystem;
@@ -63,6 +63,9 @@ pub enum LinuxRunError {
     /// A step before or after the command failed.
     #[error("{0}")]
     Step(String),
+    /// It was ended while the drive was aged.
+    #[error("interrupted")]
+    Interrupted,
 }
 
 impl LinuxRunError {
@@ -74,11 +77,12 @@ impl LinuxRunError {
             Self::Guest(error) => matches!(
                 error,
                 LinuxError::Missing(_)
+                    | LinuxError::Hidden { .. }
                     | LinuxError::Library { .. }
                     | LinuxError::Start { .. }
                     | LinuxError::NoSharedCalendar
             ),
-            Self::Step(_) => false,
+            Self::Step(_) | Self::Interrupted => false,
         }
     }
 }
@@ -111,6 +115,8 @@ pub struct LinuxRun {
     /// The file that the drive's flash is in; one that is there already goes on, with the file system that is on it.
     /// Without it the flash is in memory.
     pub image: Option<PathBuf>,
+    /// How a new drive in memory is written before the guest boots. Then mkfs does not discard what is on it.
+    pub ageing: Option<Ageing>,
 }
 
 impl LinuxRun {
@@ -159,11 +165,13 @@ impl LinuxRun {
     }
 
     /// Runs the command on a new drive. `hears` gets what the guest prints, `recorder` what it asks of its disk in
-    /// the whole session; setting `stop` ends it.
+    /// the whole session, `ages` how many units of how many have been written where the drive is aged; setting `stop`
+    /// ends it.
     pub fn run(
         &self,
         recorder: Option<Recorder>,
         stop: &AtomicBool,
+        ages: &mut dyn FnMut(u64, u64),
         hears: &mut dyn FnMut(Stream, &[u8]),
     ) -> Result<LinuxResult, LinuxRunError> {
         let watch = Stopwatch::start();
@@ -172,7 +180,7 @@ impl LinuxRun {
         run.machine.memory_left = Some(available_bytes);
         let mut recovery = None;
         let mut drive = match &self.image {
-            None => PoweredDrive::new(self.new_drive()?, SimTime::ZERO),
+            None => PoweredDrive::new(self.drive_for(stop, ages)?, SimTime::ZERO),
             Some(path) => {
                 self.check_memory()?;
                 let (config, seed) = (&self.experiment.drive, self.experiment.seed);
@@ -194,7 +202,7 @@ impl LinuxRun {
         Ok(result)
     }
 
-    /// With what mkfs and mount are told of a large drive: inode tables, gigabytes of zeros, are left as they are, and the
+    /// With what mkfs is told of an aged drive, which it would discard, and what mkfs and mount are told of a large drive: inode tables, gigabytes of zeros, are left as they are, and the
     /// kernel does not write them in the background either. The user's own options count more.
     fn suited(&self) -> Self {
         let mut run = self.clone();
@@ -203,7 +211,29 @@ impl LinuxRun {
             let given = self.mount_options.split(',').filter(|option| !option.is_empty());
             run.mount_options = [NO_TABLES].into_iter().chain(given).collect::<Vec<_>>().join(",");
         }
+        if self.ageing.is_some() {
+            run.mkfs_options = self.file_system.without_discard(&run.mkfs_options);
+        }
         run
+    }
+
+    /// A new drive, aged if that is asked for.
+    fn drive_for(
+        &self,
+        stop: &AtomicBool,
+        ages: &mut dyn FnMut(u64, u64),
+    ) -> Result<Box<dyn Simulated>, LinuxRunError> {
+        let Some(ageing) = self.ageing else { return self.new_drive() };
+        self.check_memory()?;
+        let mut go_on = |done, total| {
+            ages(done, total);
+            !stop.load(Ordering::Relaxed)
+        };
+        let (drive, seed) = (&self.experiment.drive, self.experiment.seed);
+        strobe_ssd::build_aged(drive, seed, ageing, &mut go_on).map_err(|error| match error {
+            AgeingError::Build(error) => LinuxRunError::Drive(error.into()),
+            _ => LinuxRunError::Interrupted,
+        })
     }
 
     /// Refuses a drive and a guest that need more memory than there is.

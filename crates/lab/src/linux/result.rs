@@ -62,6 +62,10 @@ pub struct LinuxResult {
     /// The image that the drive's flash is in; not there if it is in memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image: Option<ImageResult>,
+    /// Capacities that had been overwritten at random before the guest booted, after the drive had been written once in
+    /// order; not there if the drive was new.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub aged: Option<f64>,
     /// Wear of the drive at the end.
     pub wear: WearResult,
     /// Time.
@@ -198,6 +202,7 @@ impl LinuxResult {
             translation: stats.translation.map(TranslationResult::from),
             slc: SlcResult::of(&stats, outcome.drive.slc_blocks()),
             image: None,
+            aged: run.ageing.map(|ageing| ageing.overwrites),
             wear: WearResult::of(outcome.drive.wear(), None),
             time: LinuxTime {
                 virtual_ns,

@@ -121,13 +121,21 @@ impl GuestRoot {
 /// A word of the command where the guest's files are the host's: its program wherever `PATH` has it, and what names a
 /// file or folder with a slash, from where the user is.
 fn on_host((at, word): (usize, &String)) -> Result<String, LinuxError> {
+    let seen = |path: PathBuf| match strobe_linux::hidden_by(&path) {
+        Some(folder) => Err(LinuxError::Hidden { path, folder }),
+        None => Ok(path),
+    };
     if at == 0 {
         return Ok(match &**word {
             "strobe" => THIS_PROGRAM.to_owned(),
-            _ => strobe_linux::find_program(word)?.display().to_string(),
+            _ => seen(strobe_linux::find_program(word)?)?.display().to_string(),
         });
     }
-    let path = std::path::absolute(word).ok().filter(|path| word.contains('/') && path.exists());
+    let mut path = std::path::absolute(word).ok().filter(|path| word.contains('/') && path.exists());
+    if Path::new(word).is_relative() {
+        // A full path may well be one of the guest's: /mnt/file, /dev/null.
+        path = path.map(seen).transpose()?;
+    }
     Ok(path.as_deref().and_then(Path::to_str).map_or_else(|| word.clone(), str::to_owned))
 }
 
@@ -191,4 +199,19 @@ fn add_command(root: &mut Root, argv: &[String]) -> Result<Vec<String>, LinuxErr
         }
     }
     Ok(command)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_the_guest_cannot_see_is_refused_by_name() {
+        let word = |at, text: &str| on_host((at, &text.to_owned()));
+        let error = word(0, "/proc/self/exe").expect_err("hidden").to_string();
+        assert!(error.starts_with("/proc/self/exe: the guest has a /proc of its own"), "{error}");
+        // A full path may be the guest's own.
+        assert_eq!(word(1, "/dev/null").expect("there"), "/dev/null");
+        assert_eq!(word(1, "no/such/file").expect("a word"), "no/such/file");
+    }
 }

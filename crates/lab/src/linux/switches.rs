@@ -109,6 +109,7 @@ mod tests {
             root: GuestRoot::default(),
             folder: String::new(),
             image: None,
+            ageing: None,
         }
     }
 

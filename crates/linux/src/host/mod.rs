@@ -11,4 +11,4 @@ mod tree;
 
 pub use device::HostFiles;
 pub(crate) use device::TAG;
-pub use tree::HostUse;
+pub use tree::{HostUse, hidden_by};

@@ -12,10 +12,18 @@ use rustix::fs::OFlags;
 use sha2::{Digest as _, Sha256};
 
 use super::fuse::{About, Kind, ROOT_NODE, errno};
+use crate::job::MOUNT_POINT;
 use crate::process::EPOCH_NS;
 
 /// Folders that are empty for the guest: it has its own.
 const OWN_FOLDERS: [&str; 4] = ["/dev", "/proc", "/run", "/sys"];
+
+/// The folder of the guest's own that hides the host's file `path`, if one does: it has its own devices, and the drive's file
+/// system is in [`MOUNT_POINT`].
+pub fn hidden_by(path: &Path) -> Option<&'static str> {
+    OWN_FOLDERS.into_iter().chain([MOUNT_POINT]).find(|folder| path.starts_with(folder))
+}
+
 /// Files that are kept open.
 const OPEN_MAX: usize = 64;
 

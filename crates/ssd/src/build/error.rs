@@ -24,20 +24,20 @@ pub enum BuildError {
     /// A name is not known, or a value outside its documented range.
     #[error("{0}")]
     Key(Box<KeyError>),
-    /// Logical copy needs the page map.
+    /// Logical copy needs a map of pages.
     #[error(
-        "drive.ftl.copy_mode is \"logical\", which drive.ftl.mapping = \"{0}\" cannot do: only \"page\" can"
+        "drive.ftl.copy_mode is \"logical\", which drive.ftl.mapping = \"{0}\" cannot do: only \"page\" and \"dftl\" can"
     )]
     LogicalCopy(String),
-    /// Only page-mapped drives that keep no data can be written before they have times.
-    #[error(
-        "drive.{key} is \"{given}\": a drive that is written before it has times is page-mapped and keeps no data"
-    )]
+    /// A drive of another kind is needed to be written before it has times.
+    #[error("drive.{key} is \"{given}\": to be written before it has times, a drive needs {needed}")]
     Aged {
         /// The key, below `drive`.
         key: &'static str,
         /// Its value.
         given: String,
+        /// What it has to be.
+        needed: &'static str,
     },
     /// It has worn out.
     #[error("the drive wore out while it was aged: {0}")]

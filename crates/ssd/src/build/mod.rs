@@ -28,7 +28,7 @@ use crate::config::{
 use crate::device::Simulated;
 use crate::drive::Drive;
 
-pub use self::aged::Aged;
+pub use self::aged::{Aged, AgedOn, Ageing, AgeingError, build_aged};
 pub use self::error::{BuildError, ImageProblem};
 pub use self::image::{Examined, ImageDrive, build_on_image, examine, image_config, image_memory_bytes};
 pub use self::marks::{collection_read_pages, kept_blocks};
@@ -84,7 +84,7 @@ pub(crate) fn checked(config: &DriveConfig) -> Result<(Geometry, u32), BuildErro
     let nand = &config.nand;
     let geometry = geometry(config)?;
     let mapping = config.mapping()?;
-    if mapping != Mapping::Page && config.ftl.copy_mode == CopyMode::Logical {
+    if !matches!(mapping, Mapping::Page | Mapping::Dftl) && config.ftl.copy_mode == CopyMode::Logical {
         return Err(BuildError::LogicalCopy(config.ftl.mapping.clone()));
     }
     if nand.factory_bad_blocks >= geometry.blocks() {

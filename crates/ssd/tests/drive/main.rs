@@ -4,6 +4,7 @@
 //! same requests; `commands` goes to the limits of the command set; `virtual_time` and `buffer_time`
 //! check completion times against arithmetic; `nvram` and `nvram_cut` are about the non-volatile cache.
 
+mod aged;
 mod batches;
 mod buffer_time;
 mod byte_model;

@@ -157,7 +157,10 @@ fn trial(kernel: &Path) -> Result<String, String> {
         root: GuestRoot::default(),
         folder: String::new(),
         image: None,
+        ageing: None,
     };
-    let result = run.run(None, &interrupt_flag(), &mut |_, _| {}).map_err(|error| error.to_string())?;
+    let result = run
+        .run(None, &interrupt_flag(), &mut |_, _| {}, &mut |_, _| {})
+        .map_err(|error| error.to_string())?;
     Ok(format!("and is off again after {:.1} s", result.time.wall_s.unwrap_or_default()))
 }

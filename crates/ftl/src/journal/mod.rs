@@ -13,7 +13,7 @@ mod trims;
 
 pub(crate) use log::{Log, LogWornOut, region_for};
 pub(crate) use replay::Tables;
-pub(crate) use trims::{Trims, TrimsDemand};
+pub(crate) use trims::{SharedWords, Trims, TrimsDemand};
 
 use strobe_nand::{Cause, Nand, When};
 use strobe_types::Geometry;
@@ -160,6 +160,11 @@ impl Journal {
     /// Host memory of a journal for tables of these sizes, beside its log.
     pub(crate) fn bytes(tables: [u32; 2]) -> u64 {
         tables.iter().map(|&numbers| u64::from(numbers).div_ceil(8)).sum()
+    }
+
+    /// Words of the map; those of the virtual map follow.
+    pub(crate) fn map_words(&self) -> u64 {
+        self.map_words
     }
 
     pub(crate) fn log(&self) -> &Log {

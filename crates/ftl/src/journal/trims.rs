@@ -4,7 +4,8 @@
 //! says that its unit has been trimmed since. So trims go into a log, one bit for each unit. A set bit hides the
 //! pages that are older than the epoch it belongs to, not those written later.
 //!
-//! The same log has the virtual map, if there is one: no page says, either, who shares the unit on it.
+//! With logical copy no page says, either, who shares a unit on it, and one that was copied and then left by the owner whose
+//! name it has belongs to another. So the same log has the virtual map, and the places of such *foreign* units.
 
 use strobe_nand::{Nand, When};
 use strobe_types::{Geometry, Lpn};
@@ -16,8 +17,19 @@ use crate::{Recovery, RecoveryError};
 /// Bits of a word: a record's entry and its count must not overflow together.
 const BITS: u32 = 31;
 
-/// An entry of the virtual map as words of the log.
-pub(crate) type EntryWords = [u32; WORDS_PER_ENTRY as usize];
+/// What the log says of logical copies.
+#[derive(Clone, Copy)]
+pub(crate) struct SharedWords<'a> {
+    /// The words of an entry of the virtual map.
+    pub(crate) entry: &'a dyn Fn(u32) -> [u32; WORDS_PER_ENTRY as usize],
+    /// The map entry of a logical unit, plus one; 0 without.
+    pub(crate) place: &'a dyn Fn(u32) -> u32,
+}
+
+impl SharedWords<'_> {
+    /// Of a drive that does not know such copies.
+    pub(crate) const NONE: Self = Self { entry: &|_| [0; _], place: &|_| 0 };
+}
 
 /// What decides how much room the log takes.
 #[derive(Clone, Copy, Debug)]
@@ -37,21 +49,29 @@ impl TrimsDemand {
         self.logical_units.div_ceil(BITS)
     }
 
-    fn log(&self) -> LogDemand {
+    /// Units that can be foreign.
+    fn named(&self) -> u32 {
+        if self.virtual_map_entries > 0 { self.logical_units } else { 0 }
+    }
+
+    fn log(&self, geometry: &Geometry) -> LogDemand {
         let shared = u64::from(self.virtual_map_entries) * WORDS_PER_ENTRY;
-        let words = u64::from(self.words()) + shared;
+        let words = u64::from(self.words()) + u64::from(self.named()) + shared;
         let Self { fault_reserve, flush_entries, .. } = *self;
-        LogDemand { words, open_blocks: 0, fault_reserve, flush_entries }
+        // Of each unit of a page that the host writes several things may change before an epoch ends.
+        let open_blocks = if self.named() > 0 { 4 * geometry.units_per_page() } else { 0 };
+        LogDemand { words, open_blocks, fault_reserve, flush_entries }
     }
 
     /// Good blocks that the log takes.
     pub(crate) fn blocks(&self, geometry: &Geometry) -> u32 {
-        self.log().blocks(geometry)
+        self.log(geometry).blocks(geometry)
     }
 
     /// Host memory, in bytes.
     pub(crate) fn bytes(&self) -> u64 {
-        u64::from(self.words()) * 4 + u64::from(self.virtual_map_entries).div_ceil(8)
+        let bits = u64::from(self.virtual_map_entries) + 2 * u64::from(self.named());
+        u64::from(self.words()) * 4 + bits.div_ceil(8)
     }
 }
 
@@ -59,16 +79,20 @@ impl TrimsDemand {
 #[derive(Clone, Debug)]
 pub(crate) struct Trims {
     words: Vec<u32>,
+    /// One bit for each unit: whether it is foreign. Only with logical copy.
+    foreign: Vec<u64>,
     pub(crate) journal: Box<Journal>,
     /// Whether there are trims, or units newly shared or moved, that are in no epoch yet.
     pending: bool,
 }
 
-strobe_types::state! { Trims { journal, pending } tables { words } }
+strobe_types::state! { Trims { journal, pending } tables { words, foreign } }
 
 /// What the log says about trims.
 pub(crate) struct TrimsFound {
     pub(crate) trims: Trims,
+    /// The places of foreign units, plus one; 0 for others.
+    pub(crate) foreign: Vec<u32>,
     /// The words of the virtual map.
     pub(crate) shared: Vec<u32>,
     /// As of the newest epoch.
@@ -92,9 +116,10 @@ impl Trims {
 
     fn on(geometry: &Geometry, log: Log, demand: TrimsDemand) -> Self {
         let words = demand.words();
-        let tables = [words, demand.virtual_map_entries];
-        let journal = Box::new(Journal::new(geometry, demand.log(), log, tables));
-        Self { words: vec![0; words as usize], journal, pending: false }
+        let tables = [words + demand.named(), demand.virtual_map_entries];
+        let journal = Box::new(Journal::new(geometry, demand.log(geometry), log, tables));
+        let foreign = vec![0; demand.named().div_ceil(64) as usize];
+        Self { words: vec![0; words as usize], foreign, journal, pending: false }
     }
 
     /// What a power cut has left on `nand`.
@@ -108,9 +133,13 @@ impl Trims {
         let mut trims = Self::on(&geometry, log, demand);
         let mut found = Tables::of(&pages, &trims.journal, report)?;
         trims.journal.resume(&pages, illegible);
-        let shared = found.words.split_off(trims.words.len());
+        let shared = found.words.split_off(found.map_words as usize);
+        let foreign = found.words.split_off(trims.words.len());
         trims.words = found.words;
-        Ok(TrimsFound { trims, shared, clock: found.clock })
+        for (lpn, _) in (0..).zip(&foreign).filter(|&(_, &place)| place != 0) {
+            trims.mark_foreign(Lpn::new(lpn), true);
+        }
+        Ok(TrimsFound { trims, foreign, shared, clock: found.clock })
     }
 
     pub(crate) fn has(&self, lpn: Lpn) -> bool {
@@ -128,6 +157,31 @@ impl Trims {
     #[inline]
     pub(crate) fn written(&mut self, lpn: Lpn) {
         self.change(lpn, false);
+    }
+
+    /// `lpn` lies elsewhere: where the out-of-band area names another unit (`is_foreign`), or not.
+    #[inline]
+    pub(crate) fn name_changed(&mut self, lpn: Lpn, is_foreign: bool) {
+        if self.mark_foreign(lpn, is_foreign) || is_foreign {
+            self.journal.unit_changed(self.words.len() as u32 + lpn.get());
+        }
+    }
+
+    /// Whether `lpn` lies where another unit is named; `None` where that cannot be.
+    pub(crate) fn is_foreign(&self, lpn: Lpn) -> Option<bool> {
+        self.foreign.get(lpn.index() / 64).map(|word| word & 1 << (lpn.index() % 64) != 0)
+    }
+
+    /// Returns whether that is new.
+    fn mark_foreign(&mut self, lpn: Lpn, is_foreign: bool) -> bool {
+        // Without logical copy, and of translation pages, nothing is foreign.
+        let Some(word) = self.foreign.get_mut(lpn.index() / 64) else { return false };
+        let bit = 1 << (lpn.index() % 64);
+        let is_new = (*word & bit != 0) != is_foreign;
+        if is_new {
+            *word ^= bit;
+        }
+        is_new
     }
 
     /// Entry `vpn` of the virtual map has changed, in a way that pages on flash tell of.
@@ -151,7 +205,7 @@ impl Trims {
         changes
     }
 
-    /// Makes the trims so far, and the virtual map as `entry` gives it, survive a power cut; returns when they do.
+    /// Makes the trims so far, and what is `shared`, survive a power cut; returns when they do.
     /// Nothing that a trim has made invalid may be erased before: older versions could come back.
     pub(crate) fn commit<N: Nand>(
         &mut self,
@@ -159,7 +213,7 @@ impl Trims {
         now: When,
         sequence: u64,
         host_units: u64,
-        entry: &dyn Fn(u32) -> EntryWords,
+        shared: SharedWords<'_>,
     ) -> Result<When, LogWornOut> {
         // Also bits that writes have cleared take room in the next epoch.
         if !self.pending && !self.journal.is_full() {
@@ -167,18 +221,23 @@ impl Trims {
             return Ok(nand.both(now, settled));
         }
         self.pending = false;
-        let (changed, shared) = self.journal.take_changes();
-        let words = &self.words;
-        let trimmed = |&at: &u32| Record::Map { lpn: at, entry: words[at as usize], count: 1 };
+        let (changed, entries) = self.journal.take_changes();
+        let (words, foreign) = (&self.words, &self.foreign);
+        let named = |lpn: u32| match foreign[lpn as usize / 64] & 1 << (lpn % 64) {
+            0 => 0,
+            _ => (shared.place)(lpn),
+        };
+        let map_words = self.journal.map_words();
+        let word = |at: u64| match at.checked_sub(map_words) {
+            Some(at) => (shared.entry)((at / WORDS_PER_ENTRY) as u32)[(at % WORDS_PER_ENTRY) as usize],
+            None => words.get(at as usize).copied().unwrap_or_else(|| named(at as u32 - words.len() as u32)),
+        };
+        let changes = |&at: &u32| Record::Map { lpn: at, entry: word(at.into()), count: 1 };
         let shares = |&vpn: &u32| {
-            let [place, a, b] = entry(vpn);
+            let [place, a, b] = (shared.entry)(vpn);
             Record::Shared { vpn, entry: place, owners: [a, b] }
         };
-        let records = changed.iter().map(trimmed).chain(shared.iter().map(shares)).collect();
-        let word = |at: u64| match at.checked_sub(words.len() as u64) {
-            None => words[at as usize],
-            Some(at) => entry((at / WORDS_PER_ENTRY) as u32)[(at % WORDS_PER_ENTRY) as usize],
-        };
+        let records = changed.iter().map(changes).chain(entries.iter().map(shares)).collect();
         let clock = Clock { tick: 1, sequence, host_units };
         self.journal.end_epoch(nand, now, records, clock, &word)
     }

@@ -7,7 +7,7 @@ use strobe_types::{BlockId, Lpn, PackedPpa, Ppa, Ppn, prefetch_write};
 use super::config::BlockMapConfig;
 use crate::firmware::Firmware;
 use crate::free::{FreePool, Want};
-use crate::journal::Trims;
+use crate::journal::{SharedWords, Trims};
 use crate::scan::COPIED;
 use crate::{Done, FtlError, FtlStats, MergeStats};
 
@@ -345,8 +345,13 @@ impl<N: Nand> Sectors<N> {
         if let Some(FtlError::MapWornOut) = self.end_of_life {
             return Err(FtlError::MapWornOut);
         }
-        let done =
-            trims.commit(&mut self.nand, now, self.sequence, self.stats.host_units_written, &|_| [0; _]);
+        let done = trims.commit(
+            &mut self.nand,
+            now,
+            self.sequence,
+            self.stats.host_units_written,
+            SharedWords::NONE,
+        );
         done.map_err(|_| self.end_of_life.insert(FtlError::MapWornOut).clone())
     }
 

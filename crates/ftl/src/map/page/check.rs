@@ -96,7 +96,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             "{mapped} units are mapped, {tables} of them in translation pages, the count says {}",
             self.map.mapped
         );
-        let (_, shared) = self.map.sharing.as_ref().map_or((0, 0), |sharing| sharing.in_use());
+        let shared = self.map.sharing.as_ref().map_or(0, |sharing| sharing.in_use());
         let valid: u64 = self.blocks.valid.iter().map(|&v| u64::from(v)).sum();
         ensure!(
             valid + u64::from(shared) == u64::from(mapped),
@@ -114,16 +114,18 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         };
         let entry = self.map.get(lpn).and_then(|entry| sharing.vpn(entry));
         let owner = sharing.owner(ppa);
-        let expected = entry.map_or(Owner::One(lpn), Owner::Entry);
+        let expected = entry.map_or(Owner::One(lpn), Owner::Two);
         ensure!(owner == expected, "{lpn:?} is mapped to {ppa:?} as {expected:?}, P2L says {owner:?}");
         if let Some(vpn) = entry {
             ensure!(sharing.is_in_use(vpn), "{lpn:?} holds {vpn:?}, which is free");
             ensure!(sharing.owners(vpn).contains(&lpn), "{lpn:?} is no owner of {vpn:?}");
-        } else if self.store.is_paged()
-            && let Some(written) = self.nand.lpn(ppa)
-        {
+        } else if let Some(is_foreign) = self.store.is_foreign(lpn) {
             // Recovery has nothing else to find it by.
-            ensure!(written == lpn, "{lpn:?} has {ppa:?} to itself, which was written as {written:?}");
+            let written = self.nand.lpn(ppa);
+            ensure!(
+                is_foreign == (written != Some(lpn)),
+                "{lpn:?} has {ppa:?} to itself, which was written as {written:?}: the log has that as {is_foreign}"
+            );
         }
         Ok(())
     }

@@ -4,7 +4,7 @@ use strobe_nand::{Cause, Nand, Unit, When};
 use strobe_types::{Lpn, Ppa};
 
 use super::PageMap;
-use super::sharing::{Left, Owner, Vpn, WhenMapFull};
+use super::sharing::{Owner, Vpn, WhenMapFull};
 use crate::Done;
 use crate::gc::VictimPolicy;
 
@@ -23,7 +23,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             None => self.nand.lpn(ppa).unwrap_or_else(|| panic!("FTL bug: valid unit {ppa} is padding")),
             Some(sharing) => match sharing.owner(ppa) {
                 Owner::One(lpn) => lpn,
-                Owner::Entry(vpn) => sharing.owners(vpn)[0],
+                Owner::Two(vpn) => sharing.owners(vpn)[0],
             },
         }
     }
@@ -31,7 +31,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// Whether the map still says that a valid unit lies at `ppa`.
     pub(super) fn is_mapped_to(&self, ppa: Ppa) -> bool {
         match self.map.sharing.as_ref().map(|sharing| (sharing, sharing.owner(ppa))) {
-            Some((sharing, Owner::Entry(vpn))) => sharing.ppa(vpn) == ppa,
+            Some((sharing, Owner::Two(vpn))) => sharing.ppa(vpn) == ppa,
             Some((_, Owner::One(lpn))) => self.map.get(lpn) == Some(ppa),
             None => self.nand.lpn(ppa).is_some_and(|lpn| self.map.get(lpn) == Some(ppa)),
         }
@@ -42,45 +42,32 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     #[inline(always)]
     pub(super) fn remap(&mut self, lpn: Lpn, from: Ppa, to: Ppa) {
         if let Some(sharing) = &mut self.map.sharing {
-            if let Owner::Entry(vpn) = sharing.owner(from) {
+            if let Owner::Two(vpn) = sharing.owner(from) {
                 assert!(sharing.ppa(vpn) == from, "FTL bug: {vpn:?} is not at {from:?}");
-                if sharing.has_one_owner(vpn) {
-                    // The copy names it, and its map entry can do without the virtual number.
-                    let owner = sharing.settled(vpn, to);
-                    self.map.set(owner, to);
-                    return self.store.entry_changed(vpn.get());
-                }
                 sharing.moved(vpn, to);
                 return self.store.entry_moved(vpn.get());
             }
             sharing.written(to, lpn);
+            self.store.name_changed(lpn, false);
         }
         assert!(self.map.moved(lpn, from, to), "FTL bug: {lpn:?} is not at {from:?}");
     }
 
     /// `lpn`, whose map entry held the virtual number `vpn`, is mapped elsewhere now: the other
-    /// owner, if there is one, has the unit to itself.
+    /// owner has the unit to itself. With demand paging its map entry is cached.
     #[cold]
     pub(super) fn leave_shared(&mut self, lpn: Lpn, vpn: Vpn) {
-        if let Some(ppa) = self.drop_owner(lpn, vpn) {
-            self.invalidate(ppa);
-        }
+        let Some(sharing) = &mut self.map.sharing else { return };
+        let (ppa, other) = sharing.drop_owner(vpn, lpn);
+        self.map.set(other, ppa);
+        self.store.unit_left(other, self.nand.lpn(ppa) != Some(other));
+        self.store.entry_changed(vpn.get());
     }
 
-    /// [`PageMap::leave_shared`] that leaves a unit that is nobody's any more to the caller.
-    pub(super) fn drop_owner(&mut self, lpn: Lpn, vpn: Vpn) -> Option<Ppa> {
-        let sharing = self.map.sharing.as_mut()?;
-        let left = sharing.leave(vpn, lpn);
-        self.store.entry_changed(vpn.get());
-        match left {
-            Left::One(ppa, other) => {
-                self.map.set(other, ppa);
-                self.store.unit_changed(other);
-                None
-            }
-            Left::Entry => None,
-            Left::Nobody(ppa) => Some(ppa),
-        }
+    /// The logical unit whose map entry changes with that of `lpn`, as the two share a flash unit.
+    pub(super) fn other_owner(&self, lpn: Lpn) -> Option<Lpn> {
+        let sharing = self.map.sharing.as_ref()?;
+        sharing.other_owner(lpn, self.map.get(lpn)?)
     }
 
     /// Copies unit by unit: shared if that is possible, else read and programmed.
@@ -99,11 +86,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
                 page_read = None;
             }
             if self.map.locate(source).is_none() {
-                // If it can be shared, the other entry has been looked up with it.
-                let next = match &self.map.sharing {
-                    None => self.look_up(now, destination, 1),
-                    Some(_) => arrived,
-                };
+                let next = self.look_up_changed(now, destination);
                 finished = self.nand.both(finished, next);
                 self.unmap(destination);
                 let next = self.commit_if_full(now)?;
@@ -153,14 +136,14 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         Ok(self.nand.both(finished, written))
     }
 
-    /// When the map entries are known that a copy of one unit needs: that of `source`, and, where it can be shared, that
-    /// of `destination`, as both change.
+    /// When the map entries are known that a copy of one unit needs: that of `source`, and, where it can be shared, all that
+    /// change.
     fn look_up_copied(&mut self, now: When, source: Lpn, destination: Lpn) -> Done {
         if !self.store.is_paged() || self.map.sharing.is_none() {
             return Ok(self.look_up(now, source, 1));
         }
         let first = self.use_entry(now, source)?;
-        let second = self.use_entry(now, destination)?;
+        let second = self.use_changed(now, destination)?;
         Ok(self.nand.both(first, second))
     }
 
@@ -193,33 +176,23 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         }
         let (held, replaced) = (self.map.get(source), self.map.get(destination));
         let (Some(sharing), Some(ppa)) = (&self.map.sharing, held) else { return Err(Unshared::Physical) };
-        let shared = sharing.vpn(ppa);
-        match shared {
+        if sharing.vpn(ppa).is_some() {
             // Copied before: nothing to do if it was to here.
-            Some(_) if held == replaced => return Ok(()),
-            Some(vpn) if !sharing.has_one_owner(vpn) => return Err(Unshared::ThirdOwner),
-            _ => {}
+            return if held == replaced { Ok(()) } else { Err(Unshared::ThirdOwner) };
         }
-        let freed =
-            replaced.and_then(|entry| sharing.vpn(entry)).filter(|&vpn| sharing.is_freed_by_leaving(vpn));
-        if shared.is_none() && freed.is_none() && !sharing.has_room() {
+        let frees_entry = replaced.is_some_and(|entry| sharing.vpn(entry).is_some());
+        if !frees_entry && !sharing.has_room() {
             return Err(Unshared::MapFull);
         }
         self.unmap(destination);
         let sharing = self.map.sharing.as_mut().ok_or(Unshared::Physical)?;
-        let vpn = match shared {
-            Some(vpn) => {
-                sharing.join(vpn, destination);
-                vpn
-            }
-            None => sharing.share(ppa, [source, destination]).ok_or(Unshared::MapFull)?,
-        };
+        let vpn = sharing.share(ppa, [source, destination]).ok_or(Unshared::MapFull)?;
         let entry = sharing.entry(vpn);
         self.map.mapped += 1;
         for lpn in [source, destination] {
-            if self.map.set(lpn, entry) != Some(entry) {
-                self.store.unit_shared(lpn);
-            }
+            self.map.set(lpn, entry);
+            self.store.name_changed(lpn, false);
+            self.store.unit_shared(lpn);
         }
         self.store.entry_moved(vpn.get());
         Ok(())

@@ -7,8 +7,8 @@ use super::entries::Entries;
 use super::{MapStore, PageMap};
 use crate::frontier::Frontier;
 use crate::gc::VictimPolicy;
-use crate::journal::Journal;
 use crate::journal::format::{Clock, Record};
+use crate::journal::{Journal, SharedWords};
 use crate::{Done, FtlError};
 
 impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
@@ -60,7 +60,8 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
                     let sharing = self.map.sharing.as_ref();
                     let entry = |vpn| sharing.map_or([0; _], |sharing| sharing.words_of(vpn));
                     let host_units = self.stats.host_units_written;
-                    trims.commit(&mut self.nand, now, self.sequence, host_units, &entry)
+                    let words = SharedWords { entry: &entry, place: &|lpn| self.map.word(Lpn::new(lpn)) };
+                    trims.commit(&mut self.nand, now, self.sequence, host_units, words)
                 }
             },
         };

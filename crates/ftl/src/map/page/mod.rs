@@ -176,8 +176,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let is_good = |block| blocks.state(block) == BlockState::Free && !is_reserved(block);
         let tables = config.translation_pages(geometry).saturating_mul(geometry.units_per_page());
         let shares = config.virtual_map_entries > 0;
-        let sharing =
-            shares.then(|| Sharing::new(geometry.units(), config.virtual_map_entries, store.is_paged()));
+        let sharing = shares.then(|| Sharing::new(geometry.units(), config.virtual_map_entries));
         let translation = store.is_paged().then(Default::default);
         Self {
             map: Entries::new(config.logical_units.saturating_add(tables), sharing),
@@ -370,7 +369,7 @@ impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
     fn trim(&mut self, now: When, first: Lpn, count: u32) -> Done {
         let mut done = now;
         for lpn in (0..count).map(|at| first.plus(at)) {
-            let next = self.look_up(now, lpn, 1);
+            let next = self.look_up_changed(now, lpn);
             done = self.nand.both(done, next);
             self.unmap(lpn);
             done = self.commit_if_full(done)?;

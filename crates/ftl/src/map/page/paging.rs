@@ -38,7 +38,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             }
             let mut ready = now;
             for unit in page {
-                let next = self.use_entry(now, unit.lpn)?;
+                let next = self.use_changed(now, unit.lpn)?;
                 ready = self.nand.both(ready, next);
             }
             let done = self.write_pages(ready, HOST, cause, page, |ftl, run, first| {
@@ -65,6 +65,31 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             }
         }
         ready
+    }
+
+    /// [`PageMap::look_up`] of the entry of `lpn`, and of that which changes with it.
+    pub(super) fn look_up_changed(&mut self, now: When, lpn: Lpn) -> When {
+        let own = self.look_up(now, lpn, 1);
+        match self.other_owner(lpn) {
+            None => own,
+            Some(other) => {
+                let others = self.look_up(now, other, 1);
+                self.nand.both(own, others)
+            }
+        }
+    }
+
+    /// [`PageMap::use_entry`] of what changes when `lpn` is written or copied to: its entry, and that of the other owner of
+    /// what it shares.
+    pub(super) fn use_changed(&mut self, now: When, lpn: Lpn) -> Done {
+        let own = self.use_entry(now, lpn)?;
+        match self.other_owner(lpn) {
+            None => Ok(own),
+            Some(other) => {
+                let others = self.use_entry(now, other)?;
+                Ok(self.nand.both(own, others))
+            }
+        }
     }
 
     /// Uses the map entry of `lpn` for the host; returns when it is cached.

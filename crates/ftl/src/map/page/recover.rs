@@ -143,10 +143,9 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             }
             owners += 1;
         }
-        let (in_use, twice) = sharing.in_use();
-        match owners == in_use + twice {
+        match owners == 2 * sharing.in_use() {
             true => Ok(()),
-            false => damaged(format!("{in_use} shared units have {owners} owners")),
+            false => damaged(format!("{} shared units have {owners} owners", sharing.in_use())),
         }
     }
 
@@ -154,8 +153,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     fn take_over(&mut self, lpn: Lpn, ppa: Ppa) {
         let old = self.map.set(lpn, ppa);
         if let Some(vpn) = old.and_then(|old| self.map.sharing.as_ref()?.vpn(old)) {
-            // What is valid is counted later.
-            self.drop_owner(lpn, vpn);
+            self.leave_shared(lpn, vpn);
         }
         self.store.unit_changed(lpn);
     }
@@ -177,9 +175,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             if !is_there || matches!(state, BlockState::Meta | BlockState::Bad) {
                 return damaged(format!("{lpn:?} lies at {ppa:?}, which is not programmed"));
             }
-            let is_shared = self.map.sharing.as_ref().is_some_and(|sharing| sharing.vpn(entry).is_some());
-            let names_owner = self.map.sharing.is_none() || (self.store.is_paged() && !is_shared);
-            if names_owner && self.nand.lpn(ppa) != Some(lpn) {
+            if self.map.sharing.is_none() && self.nand.lpn(ppa) != Some(lpn) {
                 return damaged(format!("{lpn:?} lies at {ppa:?}, where something else was written"));
             }
             if self.blocks.validity.get(ppa) {

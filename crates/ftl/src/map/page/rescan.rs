@@ -5,9 +5,10 @@
 //! not happened, as nothing that they made invalid has been erased. Then the map in memory is right, and
 //! translation pages older than what they tell about are programmed again.
 //!
-//! With logical copy the log has the virtual map, too, as it was at its last epoch. An owner named there has the
-//! shared unit, unless a page of its own is newer than the epoch. Such a page may be the shared unit itself, moved
-//! and named after its first owner: then the two have it apart from now on, the other one where it was.
+//! With logical copy the log has the virtual map, too, and where units lie that are named after others, both as they were
+//! at its last epoch. Who is named there has that unit, unless a page of its own is newer than the epoch. Such a page may be
+//! a shared unit itself, moved and named after its first owner: then the two have it apart from now on, the other one where
+//! it was.
 
 use strobe_nand::Nand;
 use strobe_types::{BlockId, Geometry, Lpn, Ppa, SimTime};
@@ -58,7 +59,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             sharing.restore(&found.shared, ftl.config.logical_units).or_else(damaged)?;
         }
         let newest = ftl.adopt_newest(&scanned.units, clock.sequence, &mut report);
-        ftl.adopt_shared(&newest, clock.sequence, &mut report);
+        ftl.adopt_shared(&found.foreign, &newest, clock.sequence, &mut report)?;
         ftl.check_entries()?;
         ftl.check_translation_pages(&geometry)?;
         ftl.count_valid(&geometry)?;
@@ -99,25 +100,46 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         newest.into_iter().map(|found| found.map_or(0, |(sequence, _)| sequence)).collect()
     }
 
-    /// Maps the owners that the virtual map names to their shared units, except those with newer pages.
-    fn adopt_shared(&mut self, newest: &[u64], epoch: u64, report: &mut Recovery) {
-        let Some(sharing) = &self.map.sharing else { return };
-        for (vpn, owners) in sharing.entries().collect::<Vec<_>>() {
-            let Some(sharing) = &self.map.sharing else { return };
-            let entry = sharing.entry(vpn);
-            // One owner is named twice.
-            let count = if owners[0] == owners[1] { 1 } else { 2 };
-            for &lpn in &owners[..count] {
-                if newest[lpn.index()] >= epoch {
-                    self.drop_owner(lpn, vpn);
-                    continue;
-                }
-                report.units_found += u64::from(self.map.set(lpn, entry).is_none());
-                if let Some(trims) = self.store.trims() {
-                    trims.written(lpn);
+    /// Maps what no page tells about, as it was at the end of the epoch: foreign units, and the owners that the virtual map
+    /// names, except those with newer pages.
+    fn adopt_shared(
+        &mut self,
+        foreign: &[u32],
+        newest: &[u64],
+        epoch: u64,
+        report: &mut Recovery,
+    ) -> Result<(), RecoveryError> {
+        let units = self.nand.geometry().units();
+        let is_newer = |lpn: Lpn| newest[lpn.index()] >= epoch;
+        for (lpn, &word) in self.map.lpns().zip(foreign) {
+            let Some(place) = word.checked_sub(1) else { continue };
+            if place >= units {
+                return damaged(format!("{lpn:?} lies at {place}, which is no place"));
+            }
+            match is_newer(lpn) {
+                true => self.store.name_changed(lpn, false),
+                false => report.units_found += u64::from(self.map.set(lpn, Ppa::new(place)).is_none()),
+            }
+        }
+        let Some(sharing) = &self.map.sharing else { return Ok(()) };
+        let entries: Vec<_> =
+            sharing.entries().map(|(vpn, owners)| (vpn, sharing.entry(vpn), owners)).collect();
+        for (vpn, entry, owners) in entries {
+            let stay = owners.iter().filter(|&&lpn| !is_newer(lpn));
+            stay.for_each(|&lpn| report.units_found += u64::from(self.map.set(lpn, entry).is_none()));
+            match owners.map(is_newer) {
+                [false, false] => {}
+                [true, false] => self.leave_shared(owners[0], vpn),
+                [false, true] => self.leave_shared(owners[1], vpn),
+                [true, true] => {
+                    if let Some(sharing) = &mut self.map.sharing {
+                        sharing.drop_owner(vpn, owners[0]);
+                    }
+                    self.store.entry_changed(vpn.get());
                 }
             }
         }
+        Ok(())
     }
 
     /// A translation page is a whole flash page.
@@ -148,9 +170,12 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             let written = newest[translation.first_unit(page).index()];
             let has_trimmed = |lpn| translation.trims.as_ref().is_some_and(|trims| trims.has(lpn));
             let sharing = self.map.sharing.as_ref();
+            let is_foreign =
+                |lpn| translation.trims.as_ref().is_some_and(|trims| trims.is_foreign(lpn) == Some(true));
             let is_newer = |lpn: Lpn| match self.map.get(lpn) {
-                // Perhaps it knows already; when it was shared nothing says.
+                // Perhaps it knows already; when it was shared, or left alone, nothing says.
                 Some(entry) if sharing.is_some_and(|sharing| sharing.vpn(entry).is_some()) => true,
+                Some(_) if is_foreign(lpn) => true,
                 Some(_) => newest[lpn.index()] > written,
                 // Perhaps it knows already; when it was trimmed nothing says.
                 None => written > 0 && written < epoch && has_trimmed(lpn),

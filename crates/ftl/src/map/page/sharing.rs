@@ -2,12 +2,7 @@
 //!
 //! Kang, Han & Shin, "Logical copy": a copy points both logical units to an entry of the virtual
 //! map, and the entry to the flash unit. Virtual numbers follow the physical addresses, so that a
-//! map entry is either.
-//!
-//! When one owner leaves, the other has the unit to itself, and its map entry says where it lies. With demand
-//! paging that entry is on flash, and the out-of-band area of the unit may name the one who left. So there the entry
-//! of the virtual map *stays* for its only owner, until collection moves the unit and names it on the copy:
-//! leaving programs nothing, and the table in the log says all that out-of-band areas do not.
+//! map entry is either. When one owner leaves, the map entry of the other one says where its unit lies.
 
 use std::collections::VecDeque;
 
@@ -30,19 +25,8 @@ pub enum WhenMapFull {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
     One(Lpn),
-    /// The owners of this entry of the virtual map: two, or, where entries stay, perhaps one.
-    Entry(Vpn),
-}
-
-/// What becomes of a unit that one of its owners has left.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Left {
-    /// It is the other owner's, whose map entry must say so.
-    One(Ppa, Lpn),
-    /// It is the other owner's, and the entry stays.
-    Entry,
-    /// It is nobody's.
-    Nobody(Ppa),
+    /// Both owners of this entry of the virtual map.
+    Two(Vpn),
 }
 
 /// A virtual page number: an entry of the virtual map.
@@ -58,7 +42,6 @@ impl Vpn {
 #[derive(Clone, Copy, Debug)]
 struct Shared {
     ppa: Ppa,
-    /// Twice the same if there is one only.
     owners: [Lpn; 2],
     /// Its number in the order of sharing.
     number: u64,
@@ -71,8 +54,6 @@ strobe_types::stored! { struct Shared { ppa, owners, number } }
 pub(crate) struct Sharing {
     /// Flash units, and so the first virtual number.
     units: u32,
-    /// Whether an entry stays for its last owner.
-    stays: bool,
     /// P2L: the LPN or virtual number that owns each valid flash unit. The record in the
     /// out-of-band area cannot follow a copy.
     owner: Vec<u32>,
@@ -84,14 +65,12 @@ pub(crate) struct Sharing {
     taken: u64,
 }
 
-strobe_types::state! { Sharing { entries, free, order, taken } tables { owner } made { units, stays } }
+strobe_types::state! { Sharing { entries, free, order, taken } tables { owner } made { units } }
 
 impl Sharing {
-    /// `entries` for flash of so many units; whether they stay for their last owner.
-    pub(crate) fn new(units: u32, entries: u32, stays: bool) -> Self {
+    pub(crate) fn new(units: u32, entries: u32) -> Self {
         Self {
             units,
-            stays,
             owner: vec![0; units as usize],
             entries: vec![None; entries as usize],
             free: (0..entries).rev().collect(),
@@ -110,11 +89,15 @@ impl Sharing {
         !self.free.is_empty()
     }
 
-    /// Entries in use, and those of them that have two owners.
-    pub(crate) fn in_use(&self) -> (u32, u32) {
-        let in_use = (self.entries.len() - self.free.len()) as u32;
-        let twice = self.entries.iter().flatten().filter(|shared| !shared.has_one_owner());
-        (in_use, twice.count() as u32)
+    /// The other owner of what `lpn` shares, if its map entry, `entry`, holds a virtual number.
+    pub(crate) fn other_owner(&self, lpn: Lpn, entry: Ppa) -> Option<Lpn> {
+        let [a, b] = self.owners(self.vpn(entry)?);
+        Some(if lpn == a { b } else { a })
+    }
+
+    /// Entries in use.
+    pub(crate) fn in_use(&self) -> u32 {
+        (self.entries.len() - self.free.len()) as u32
     }
 
     /// The virtual number that a map entry holds, if it holds one.
@@ -136,18 +119,8 @@ impl Sharing {
         self.get(vpn).ppa
     }
 
-    /// Its owners: twice the same if there is one only.
     pub(crate) fn owners(&self, vpn: Vpn) -> [Lpn; 2] {
         self.get(vpn).owners
-    }
-
-    pub(crate) fn has_one_owner(&self, vpn: Vpn) -> bool {
-        self.get(vpn).has_one_owner()
-    }
-
-    /// Whether the entry is free when one of its owners has left.
-    pub(crate) fn is_freed_by_leaving(&self, vpn: Vpn) -> bool {
-        !self.stays || self.has_one_owner(vpn)
     }
 
     /// Whether `vpn` is an entry in use, for the checker.
@@ -159,7 +132,7 @@ impl Sharing {
         let owner = self.owner[ppa.index()];
         match owner.checked_sub(self.units) {
             None => Owner::One(Lpn::new(owner)),
-            Some(vpn) => Owner::Entry(Vpn(vpn)),
+            Some(vpn) => Owner::Two(Vpn(vpn)),
         }
     }
 
@@ -204,44 +177,15 @@ impl Sharing {
         self.owner[to.index()] = self.units + vpn.0;
     }
 
-    /// Makes `lpn` the second owner of an entry that has one.
-    pub(crate) fn join(&mut self, vpn: Vpn, lpn: Lpn) {
-        let Shared { ppa, owners: [owner, other], .. } = self.get(vpn);
-        assert!(owner == other && owner != lpn, "FTL bug: {vpn:?} has two owners");
-        // It is as young as any other that is shared now.
-        self.take(vpn.0, ppa, [owner, lpn]);
-    }
-
-    /// Collection has moved the unit of an entry with one owner to `to`, where it is said whose it is: frees the entry.
-    pub(crate) fn settled(&mut self, vpn: Vpn, to: Ppa) -> Lpn {
-        let Shared { owners: [owner, _], .. } = self.get(vpn);
-        self.owner[to.index()] = owner.get();
-        self.free(vpn);
-        owner
-    }
-
-    /// `lpn` does not own it any more.
-    pub(crate) fn leave(&mut self, vpn: Vpn, lpn: Lpn) -> Left {
-        let shared = self.get(vpn);
-        let Shared { ppa, owners: [a, b], .. } = shared;
+    /// `lpn` does not own it any more: frees the entry and returns the unit and its other owner.
+    pub(crate) fn drop_owner(&mut self, vpn: Vpn, lpn: Lpn) -> (Ppa, Lpn) {
+        let Shared { ppa, owners: [a, b], .. } = self.get(vpn);
         assert!(lpn == a || lpn == b, "FTL bug: {lpn:?} is no owner of {vpn:?}");
         let other = if lpn == a { b } else { a };
-        if other == lpn {
-            self.free(vpn);
-            return Left::Nobody(ppa);
-        }
-        if self.stays {
-            self.entries[vpn.0 as usize] = Some(Shared { owners: [other; 2], ..shared });
-            return Left::Entry;
-        }
         self.owner[ppa.index()] = other.get();
-        self.free(vpn);
-        Left::One(ppa, other)
-    }
-
-    fn free(&mut self, vpn: Vpn) {
         self.entries[vpn.0 as usize] = None;
         self.free.push(vpn.0);
+        (ppa, other)
     }
 
     /// What the journal says of entry `vpn`.
@@ -274,7 +218,7 @@ impl Sharing {
                 continue;
             };
             let is_sound = ppa < self.units && owners.iter().all(|&lpn| lpn < logical_units);
-            if !is_sound || (owners[0] == owners[1] && !self.stays) {
+            if !is_sound || owners[0] == owners[1] {
                 return Err(format!("entry {vpn} of the virtual map is {entry:?}"));
             }
             // A power cut leaves no order but that of the numbers.
@@ -299,12 +243,6 @@ impl Sharing {
     /// The unit at `ppa` belongs to `lpn`, whose map entry is `entry`.
     pub(super) fn restore_owner(&mut self, ppa: Ppa, lpn: Lpn, entry: Ppa) {
         self.owner[ppa.index()] = self.vpn(entry).map_or(lpn.get(), |vpn| self.units + vpn.0);
-    }
-}
-
-impl Shared {
-    fn has_one_owner(&self) -> bool {
-        self.owners[0] == self.owners[1]
     }
 }
 

@@ -51,6 +51,11 @@ impl MapStore {
         }
     }
 
+    /// Whether the log says that `lpn` lies where another unit is named, if there is such a log.
+    pub(super) fn is_foreign(&self, lpn: Lpn) -> Option<bool> {
+        self.paged()?.trims.as_ref()?.is_foreign(lpn)
+    }
+
     /// The journal of the map or of trims, of a drive that survives a power cut.
     pub(super) fn journal(&self) -> Option<&Journal> {
         match self {
@@ -75,6 +80,22 @@ impl MapStore {
             Self::Journaled(journal) => journal.unit_changed(lpn.get()),
             Self::Paged(translation) => translation.shared(lpn),
         }
+    }
+
+    /// The other owner of what `lpn` shared has left.
+    pub(super) fn unit_left(&mut self, lpn: Lpn, is_foreign: bool) {
+        match self {
+            Self::Memory => {}
+            Self::Journaled(journal) => journal.unit_changed(lpn.get()),
+            Self::Paged(translation) => translation.left_alone(lpn),
+        }
+        self.name_changed(lpn, is_foreign);
+    }
+
+    /// `lpn` lies elsewhere: where the out-of-band area names another unit (`is_foreign`), or not.
+    #[inline]
+    pub(super) fn name_changed(&mut self, lpn: Lpn, is_foreign: bool) {
+        self.trims().into_iter().for_each(|trims| trims.name_changed(lpn, is_foreign));
     }
 
     /// Entry `vpn` of the virtual map has lost an owner: pages on flash tell of it, or trims.

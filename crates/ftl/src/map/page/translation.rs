@@ -18,8 +18,8 @@ use crate::journal::Trims;
 /// How much of the map a demand-paged drive has in memory (DFTL, ASPLOS 2009, section 3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TranslationConfig {
-    /// Map entries cached. At least one for each unit of a flash page is taken, and with logical copy two, as a copy changes
-    /// two, whatever this says.
+    /// Map entries cached. At least one for each unit of a flash page is taken, with logical copy two and one more,
+    /// whatever this says.
     /// Memory of the drive: about 8 bytes each.
     pub cached_entries: u32,
     /// Of these, how many the protected segment of the LRU list may hold; those of one page write and
@@ -60,7 +60,8 @@ impl TranslationConfig {
     /// Entries cached, of these protected at most, and fetched at once. Entries of the page that is being
     /// written are used last, so that they cannot be evicted before: if enough are not protected.
     fn sizes(&self, geometry: &Geometry, logical_units: u32, shares: bool) -> (u32, u32, u32) {
-        let together = geometry.units_per_page().max(if shares { 2 } else { 1 });
+        // A write, or a copy, may change those of other owners, too.
+        let together = geometry.units_per_page() * if shares { 2 } else { 1 } + u32::from(shares);
         let cached = self.cached_entries.max(together).min(logical_units.max(together));
         let fetched = self.fetched_entries.clamp(1, (cached / together / 2).max(1));
         let protected = self.protected_entries.unwrap_or(cached / 2).min(cached - together * fetched);
@@ -191,6 +192,11 @@ impl Translation {
     /// Whether translation page `page` is about to be programmed again in any case.
     pub(super) fn is_outdated(&self, page: u32) -> bool {
         self.is_moved[page as usize] || self.is_stale[page as usize]
+    }
+
+    /// The map entry of `lpn`, which is cached but at the end of life, has an address again.
+    pub(super) fn left_alone(&mut self, lpn: Lpn) {
+        self.cmt.soil(lpn, self.page_of(lpn));
     }
 
     /// `block` is not open or closed any more.

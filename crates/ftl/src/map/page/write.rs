@@ -182,7 +182,12 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     #[inline(always)]
     fn release(&mut self, lpn: Lpn, old: Ppa) {
         match self.map.sharing.as_ref().and_then(|sharing| sharing.vpn(old)) {
-            None => self.invalidate(old),
+            None => {
+                if self.map.sharing.is_some() {
+                    self.store.name_changed(lpn, false);
+                }
+                self.invalidate(old);
+            }
             Some(vpn) => self.leave_shared(lpn, vpn),
         }
     }

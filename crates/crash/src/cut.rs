@@ -7,12 +7,12 @@ use std::sync::{Mutex, PoisonError};
 
 use strobe_lab::RunError;
 use strobe_lab::linux::{FileSystem, environment, keep_data};
-use strobe_linux::job::{DEVICE, Job, Run, Step};
+use strobe_linux::job::{Job, Run, Step};
 use strobe_linux::{End, LinuxError, Machine, Outcome, PoweredDrive, Root, Stream};
 use strobe_ssd::{BuildError, CopyMode, DriveConfig, HostQueue, KeyError, Pacing, Simulated, build};
 use strobe_types::{Lba, Op, Prng, Request, SimTime};
 
-use crate::{BLOCK_BYTES, NOTES_PATH, Promises, SECTOR_BYTES, VIOLATION};
+use crate::{BLOCK_BYTES, NOTES_PATH, Promises, SECTOR_BYTES, VIOLATION, is_alarm};
 
 /// A file system on a drive, and how it is used.
 #[derive(Clone, Debug)]
@@ -141,18 +141,6 @@ impl Config {
             false => argv.push(format!("--steps={}", self.steps)),
         }
         Run::must_succeed(argv)
-    }
-
-    /// How a volume is checked after a power cut and before it is mounted: only FAT needs that.
-    fn repair(&self) -> Vec<Step> {
-        let run = |option: &str, allowed: &[i32]| {
-            let argv = ["fsck.fat", option, DEVICE].map(str::to_owned).into();
-            Step::Run(Run { argv, quiet: false, allowed: allowed.into(), folder: String::new() })
-        };
-        match self.file_system {
-            FileSystem::Vfat => vec![run("-a", &[0, 1]), run("-n", &[0])],
-            _ => Vec::new(),
-        }
     }
 }
 
@@ -401,7 +389,7 @@ impl Prepared {
     }
 
     fn verify_steps(&self) -> Vec<Step> {
-        let mut steps = self.config.repair();
+        let mut steps = self.config.file_system.repair();
         let argv = [
             "strobe".to_owned(),
             "crash-verifier".into(),
@@ -442,12 +430,6 @@ impl Prepared {
         });
         report.violations.extend(faults.map(str::to_owned));
     }
-}
-
-/// Whether a line of the kernel says that something is wrong.
-fn is_alarm(line: &str) -> bool {
-    let words = ["WARNING:", "BUG:", "Call Trace", "I/O error", "EXT4-fs error", "nconsisten", "orrupt"];
-    words.iter().any(|word| line.contains(word)) || (line.contains("FAT-fs") && line.contains("error"))
 }
 
 /// All blocks on one die.

@@ -9,6 +9,7 @@
 #![cfg(target_os = "linux")]
 
 mod cut;
+mod hunt;
 mod verifier;
 mod writer;
 
@@ -16,6 +17,7 @@ use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
 pub use cut::{Config, CrashError, CutReport, Parts, Prepared};
+pub use hunt::{ACKNOWLEDGED, CrashReport, Found, Hunt, HuntError, Places, Rehearsed, Verdict};
 pub use verifier::{VerifierArgs, verify};
 pub use writer::{WriterArgs, write};
 
@@ -72,6 +74,12 @@ enum Note {
     Remove { path: String },
     /// All names in a folder are durable.
     Folder { path: String },
+}
+
+/// Whether a line of the kernel says that something is wrong.
+fn is_alarm(line: &str) -> bool {
+    let words = ["WARNING:", "BUG:", "Call Trace", "I/O error", "EXT4-fs error", "nconsisten", "orrupt"];
+    words.iter().any(|word| line.contains(word)) || (line.contains("FAT-fs") && line.contains("error"))
 }
 
 /// One round of a mixing function (splitmix64).

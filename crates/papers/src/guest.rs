@@ -102,6 +102,7 @@ pub(super) fn run(
         machine: Machine { disk: task.disk.clone(), memory_mib: task.memory_mib, ..kernel.machine.clone() },
         file_system: task.file_system,
         is_made: drive.is_some(),
+        before_mount: Vec::new(),
         mkfs_options: task.mkfs_options.clone(),
         mount_options: task.mount_options.clone(),
         setup: task.setup.clone(),

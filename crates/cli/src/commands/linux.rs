@@ -1,31 +1,26 @@
 //! `strobe linux`: any program on a real Linux kernel on the drive, in virtual time.
 
+pub(super) mod guest;
 mod prepare;
 
 use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use anyhow::anyhow;
 use clap::{Args, Subcommand, ValueEnum};
 use indicatif::ProgressBar;
 use strobe_cli::output::{Output, Sink};
 use strobe_cli::report;
-use strobe_lab::linux::{
-    DRIVE_SETS, Ext4Discard, F2fsCleaning, FileSystem, GuestRoot, LinuxRun, LinuxRunError, Switches,
-};
-use strobe_lab::{Experiment, load_drive_table};
-use strobe_linux::job::{MOUNT_POINT, Step};
+use strobe_lab::linux::{GuestRoot, LinuxRunError};
 use strobe_linux::kernel::{self, KernelInfo};
-use strobe_linux::{Clock, DiskOptions, Machine, Recorder, Stream, TraceForm};
+use strobe_linux::{Clock, Recorder, Stream, TraceForm};
 use strobe_ssd::Ageing;
 use strobe_types::SimTime;
-use toml::Table;
 
-use super::options::Options;
 use super::progress::{self, interrupt_flag};
 use super::{Failure, output};
+use guest::GuestArgs;
 
 /// Run any program on a file system of a real Linux kernel on the drive, in virtual time.
 ///
@@ -68,15 +63,8 @@ enum Action {
 
 #[derive(Args)]
 struct RunArgs {
-    /// A preset (`strobe list presets`) or a TOML file with the keys of [drive]
-    #[arg(long, value_name = "PRESET|FILE.toml", default_value = "jasmine-4g")]
-    drive: String,
-    /// Override a key of the drive: --set drive.nand.blocks_per_plane=64 (repeatable)
-    #[arg(long = "set", value_name = "KEY.PATH=VALUE")]
-    sets: Vec<String>,
-    /// Seed of everything random, in the drive and in the guest
-    #[arg(long, value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
-    seed: Option<u64>,
+    #[command(flatten)]
+    guest: GuestArgs,
     /// Keep the drive's flash in FILE: a new drive if there is no such file, else the one that is there goes on with the
     /// file system on it, also after a run that was killed. Without it what is written is kept in memory
     #[arg(long, value_name = "FILE")]
@@ -93,31 +81,6 @@ struct RunArgs {
         value_parser = capacities
     )]
     age: Option<f64>,
-    /// The file system
-    #[arg(long, value_enum, default_value_t = FsName::Ext4)]
-    fs: FsName,
-    /// Options of the mount, separated by commas
-    #[arg(long, value_name = "OPTIONS", default_value = "", hide_default_value = true)]
-    mount_opts: String,
-    /// How F2FS cleans: by reading and writing, or by copy commands of the drive. With --mount-opts mode=lfs it cleans
-    /// rather than fill holes in old segments
-    #[arg(long, value_name = "HOW", value_enum)]
-    f2fs_cleaning: Option<CleaningName>,
-    /// How ext4 discards what it has freed: with each commit many extents in a command or each alone, or not at all
-    #[arg(long, value_name = "HOW", value_enum)]
-    ext4_discard: Option<DiscardName>,
-    /// More arguments for mkfs, separated by spaces
-    #[arg(
-        long,
-        value_name = "ARGUMENTS",
-        default_value = "",
-        hide_default_value = true,
-        allow_hyphen_values = true
-    )]
-    mkfs_opts: String,
-    /// Shell commands before the measured window, in the mounted file system (repeatable)
-    #[arg(long, value_name = "SCRIPT")]
-    before: Vec<String>,
     /// Check the file system when it is unmounted
     #[arg(long)]
     fsck: bool,
@@ -128,37 +91,12 @@ struct RunArgs {
     /// A file, folder or program that a packed root needs too (repeatable)
     #[arg(long, value_name = "PATH|NAME")]
     with: Vec<String>,
-    /// Copy a file or folder to the drive's file system before the measured window, and forget what the guest has cached
-    /// of it (repeatable)
-    #[arg(long, value_name = "PATH")]
-    put: Vec<PathBuf>,
-    /// Where COMMAND runs, from the top of the drive's file system; a full path may be elsewhere
-    #[arg(long, value_name = "FOLDER")]
-    dir: Option<String>,
-    /// The kernel [default: the one that build-kernel made]
-    #[arg(long, value_name = "PATH")]
-    kernel: Option<PathBuf>,
-    /// Memory of the guest in MiB
-    #[arg(long, value_name = "MIB", default_value_t = 512, value_parser = clap::value_parser!(u32).range(64..65_536))]
-    memory: u32,
-    /// Ranges that one discard may have; 0: no discard
-    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(0..=256))]
-    discard_segments: u32,
-    /// Offer no copies within the drive
-    #[arg(long)]
-    no_copy: bool,
-    /// No volatile write cache: every write is durable when it completes
-    #[arg(long)]
-    write_through: bool,
     /// Real time, for a kernel without time travel; results are not repeatable
     #[arg(long)]
     real_time: bool,
     /// Virtual time after which the guest is taken to hang, in seconds
     #[arg(long, value_name = "S", default_value_t = 86_400, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     time_limit: u64,
-    /// Wall time without any sign of life after which the guest is taken to hang, in seconds
-    #[arg(long, value_name = "S", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
-    stall_limit: u64,
     /// Write what the guest asks of its disk to FILE, from power-on to power-off: blkparse's text if FILE ends in
     /// .blkparse, Strobe's own form, which has copies and all ranges of discards, if it ends in .strobe, else fio's I/O log
     #[arg(long, value_name = "FILE|-")]
@@ -189,24 +127,6 @@ enum RootName {
     Packed,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
-enum CleaningName {
-    /// Reading and writing
-    Move,
-    /// Copy commands (drive.ftl.copy_mode says what they cost)
-    Copy,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum DiscardName {
-    /// Up to 64 extents in a command, as far as the drive takes so many ranges
-    Batched,
-    /// A command for each extent
-    Single,
-    /// None
-    Off,
-}
-
 impl RunArgs {
     /// Where the guest's programs come from.
     fn guest_root(&self, kernel: &KernelInfo) -> Result<GuestRoot, Failure> {
@@ -220,81 +140,6 @@ impl RunArgs {
             RootName::Host => Err(Failure::Request(anyhow!(
                 "--with counts with --root packed only: with --root host the guest has all files of this machine"
             ))),
-        }
-    }
-
-    /// A path of the drive's file system.
-    fn file_system_path(&self, path: &str) -> String {
-        let top = if self.fs == FsName::None { "/" } else { MOUNT_POINT };
-        Path::new(top).join(path).display().to_string()
-    }
-
-    /// The steps that copy what --put names.
-    fn puts(&self, root: &GuestRoot) -> Result<Vec<Step>, Failure> {
-        let wrong = |text: String| Err(Failure::Request(anyhow!("--put {text}")));
-        if self.put.is_empty() {
-            return Ok(Vec::new());
-        }
-        if self.fs == FsName::None {
-            return wrong("needs a file system: --fs none has none".into());
-        }
-        if !matches!(root, GuestRoot::Host { .. }) {
-            return wrong("counts with --root host only: a packed root has no files to copy".into());
-        }
-        let mut steps = Vec::new();
-        for path in &self.put {
-            let there = std::path::absolute(path).ok().filter(|path| path.exists());
-            let Some(from) = there.as_deref().and_then(Path::to_str) else {
-                return wrong(format!("{}: there is no such file or folder", path.display()));
-            };
-            if let Some(folder) = strobe_linux::hidden_by(Path::new(from)) {
-                return wrong(format!(
-                    "{from}: the guest has a {folder} of its own, which hides this machine's"
-                ));
-            }
-            steps.push(strobe_linux::job::Run::tool(["cp", "-a", "--", from, MOUNT_POINT]));
-        }
-        steps.push(Step::DropCaches);
-        Ok(steps)
-    }
-
-    fn switches(&self) -> Switches {
-        Switches {
-            f2fs_cleaning: self.f2fs_cleaning.map(|how| match how {
-                CleaningName::Move => F2fsCleaning::Move,
-                CleaningName::Copy => F2fsCleaning::Copy,
-            }),
-            ext4_discard: self.ext4_discard.map(|how| match how {
-                DiscardName::Batched => Ext4Discard::Batched,
-                DiscardName::Single => Ext4Discard::Single,
-                DiscardName::Off => Ext4Discard::Off,
-            }),
-        }
-    }
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum FsName {
-    /// ext4
-    Ext4,
-    /// F2FS
-    F2fs,
-    /// FAT
-    Vfat,
-    /// XFS (`strobe linux build-kernel --with xfs`)
-    Xfs,
-    /// None: /dev/vda as it is
-    None,
-}
-
-impl FsName {
-    fn file_system(self) -> FileSystem {
-        match self {
-            FsName::Ext4 => FileSystem::Ext4,
-            FsName::F2fs => FileSystem::F2fs,
-            FsName::Vfat => FileSystem::Vfat,
-            FsName::Xfs => FileSystem::Xfs,
-            FsName::None => FileSystem::None,
         }
     }
 }
@@ -313,28 +158,12 @@ pub(crate) fn linux(args: &LinuxArgs) -> Result<(), Failure> {
     }
 }
 
-fn experiment(drive: &str, sets: &[String], seed: Option<u64>) -> Result<Experiment, Failure> {
-    let mut options = Options::new(sets);
-    for set in DRIVE_SETS {
-        options.set(set.to_owned(), "strobe linux".to_owned());
-    }
-    if let Some(seed) = seed {
-        options.set(format!("seed={seed}"), format!("--seed {seed}"));
-    }
-    let table = Table::from_iter([("drive".to_owned(), load_drive_table(drive)?.into())]);
-    Ok(options.told(Experiment::from_table(table, options.sets(), Path::new("")))?)
-}
-
 /// How often a drive is to be overwritten.
 fn capacities(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(times) if (0.0..=100.0).contains(&times) => Ok(times),
         _ => Err("a number of capacities from 0 to 100".to_owned()),
     }
-}
-
-fn words(text: &str) -> Vec<String> {
-    text.split_whitespace().map(str::to_owned).collect()
 }
 
 /// Where what comes of a run goes.
@@ -347,7 +176,7 @@ struct Outputs {
 impl Outputs {
     fn of(args: &RunArgs, kernel: &Path) -> Result<Self, Failure> {
         let inputs: Vec<_> =
-            [kernel, Path::new(&args.drive)].into_iter().chain(args.image.as_deref()).collect();
+            [kernel, Path::new(&args.guest.drive)].into_iter().chain(args.image.as_deref()).collect();
         let output = |option: &str, given: &Option<String>| {
             given.as_deref().map(|given| Output::new(option, given, &inputs)).transpose()
         };
@@ -384,40 +213,14 @@ fn run(args: &RunArgs) -> Result<(), Failure> {
             "what is to be run? strobe linux [OPTIONS] -- COMMAND ...; `strobe linux --help` has examples";
         return Err(Failure::Request(anyhow!(hint)));
     }
-    let path = match &args.kernel {
-        Some(path) => path.clone(),
-        None => kernel::installed().map_err(LinuxRunError::from)?,
-    };
-    let machine = Machine {
-        memory_mib: args.memory,
-        clock: if args.real_time { Clock::Real } else { Clock::Virtual },
-        time_limit_ns: args.time_limit * 1_000_000_000,
-        stall_limit: Duration::from_secs(args.stall_limit),
-        disk: DiskOptions {
-            discard_segments: args.discard_segments,
-            copy: !args.no_copy,
-            write_cache: !args.write_through,
-        },
-        ..Machine::new(path.clone())
-    };
+    let path = args.guest.kernel_path()?;
     let kernel = kernel::inspect(&path).map_err(LinuxRunError::from)?;
-    let script = |text: &String| strobe_linux::job::Run::must_succeed(["sh", "-e", "-c", text]);
-    let mut run = LinuxRun {
-        experiment: experiment(&args.drive, &args.sets, args.seed)?,
-        machine,
-        file_system: args.fs.file_system(),
-        is_made: false,
-        mkfs_options: words(&args.mkfs_opts),
-        mount_options: args.mount_opts.clone(),
-        setup: args.before.iter().map(script).collect(),
-        command: args.command.clone(),
-        fsck: args.fsck,
-        root: args.guest_root(&kernel)?,
-        image: args.image.clone(),
-        ageing: args.age.map(|overwrites| Ageing { overwrites }),
-        folder: args.dir.as_ref().map_or_else(String::new, |dir| args.file_system_path(dir)),
-    };
-    run.setup.splice(0..0, args.puts(&run.root)?);
+    let mut run = args.guest.linux_run(path, args.guest_root(&kernel)?, &args.command)?;
+    run.machine.clock = if args.real_time { Clock::Real } else { Clock::Virtual };
+    run.machine.time_limit_ns = args.time_limit * 1_000_000_000;
+    run.fsck = args.fsck;
+    run.image.clone_from(&args.image);
+    run.ageing = args.age.map(|overwrites| Ageing { overwrites });
     if let Some(image) = args.image.as_ref().filter(|image| image.exists())
         && !run.mkfs_options.is_empty()
     {
@@ -426,7 +229,6 @@ fn run(args: &RunArgs) -> Result<(), Failure> {
             "--mkfs-opts counts when a file system is made, and {image} has one already"
         )));
     }
-    args.switches().apply(&mut run).map_err(|reason| Failure::Request(anyhow!(reason)))?;
     let outputs = Outputs::of(args, &run.machine.kernel)?;
     let mut log = outputs.log.as_ref().map(Output::open).transpose()?;
     let mut log_file = log.as_ref().map(Sink::file).transpose()?;

@@ -1,6 +1,8 @@
 //! Command line: arguments, dispatch, exit codes.
 
 mod bench;
+#[cfg(target_os = "linux")]
+mod crash;
 mod files;
 mod fsck;
 #[cfg(target_os = "linux")]
@@ -50,6 +52,9 @@ enum Command {
     /// Run any program on a file system of a real Linux kernel on the drive, in virtual time.
     #[cfg(target_os = "linux")]
     Linux(linux::LinuxArgs),
+    /// Cut the power under a program on a real file system, again and again, and see what is left.
+    #[cfg(target_os = "linux")]
+    Crash(Box<crash::CrashArgs>),
     /// Work on files and say what is durable: in the guest of a crash test.
     #[cfg(target_os = "linux")]
     #[command(hide = true)]
@@ -93,6 +98,9 @@ enum Failure {
     /// A command of the user's ended with this code, which is ours.
     #[cfg(target_os = "linux")]
     Command(u8),
+    /// What was looked for was found, and has been printed: exit 1.
+    #[cfg(target_os = "linux")]
+    Found,
 }
 
 impl Failure {
@@ -130,6 +138,8 @@ pub(crate) fn main() -> ExitCode {
         #[cfg(target_os = "linux")]
         Command::Linux(args) => linux::linux(&args),
         #[cfg(target_os = "linux")]
+        Command::Crash(args) => crash::crash(&args),
+        #[cfg(target_os = "linux")]
         Command::CrashWriter(args) => strobe_crash::write(&args).map_err(|e| Failure::Run(e.into())),
         #[cfg(target_os = "linux")]
         Command::CrashVerifier(args) => match strobe_crash::verify(&args) {
@@ -155,6 +165,8 @@ pub(crate) fn main() -> ExitCode {
         Err(Failure::Run(error)) => (format!("{error:#}"), 1),
         #[cfg(target_os = "linux")]
         Err(Failure::Command(code)) => (format!("the command ended with exit code {code}"), code),
+        #[cfg(target_os = "linux")]
+        Err(Failure::Found) => return ExitCode::from(1),
         Err(Failure::Partial(reason)) => (format!("the result is partial: {reason}"), 1),
     };
     complain(&message);

@@ -1,7 +1,9 @@
 //! The summary a person reads in the terminal.
 
-mod latency;
 #[cfg(target_os = "linux")]
+#[cfg(target_os = "linux")]
+mod crash;
+mod latency;
 mod linux;
 mod overview;
 pub mod paper;
@@ -16,6 +18,8 @@ use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, Table, Tab
 
 use crate::chart::{self, WIDTH, bars};
 #[cfg(target_os = "linux")]
+#[cfg(target_os = "linux")]
+pub use crash::crash_summary;
 pub use linux::linux_summary;
 use overview::{drive_line, headline, trace_line, workload_line, wrapped};
 use strobe_lab::numbers::times;

@@ -15,7 +15,7 @@ pub enum FileSystem {
     None,
 }
 
-use strobe_linux::job::DEVICE;
+use strobe_linux::job::{DEVICE, Run, Step};
 
 impl FileSystem {
     /// Its name for mount(2).
@@ -65,6 +65,18 @@ impl FileSystem {
             Self::Vfat | Self::None => &[],
         };
         first.iter().map(|&word| word.to_owned()).chain(options.iter().cloned()).collect()
+    }
+
+    /// What it needs after a power cut before it is mounted: only FAT does.
+    pub fn repair(self) -> Vec<Step> {
+        let run = |option: &str, allowed: &[i32]| {
+            let argv = ["fsck.fat", option, DEVICE].map(str::to_owned).into();
+            Step::Run(Run { argv, quiet: true, allowed: allowed.into(), folder: String::new() })
+        };
+        match self {
+            Self::Vfat => vec![run("-a", &[0, 1]), run("-n", &[0])],
+            _ => Vec::new(),
+        }
     }
 
     /// How it is checked, without changing anything.

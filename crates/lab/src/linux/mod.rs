@@ -98,6 +98,8 @@ pub struct LinuxRun {
     pub file_system: FileSystem,
     /// Whether it is on the drive already.
     pub is_made: bool,
+    /// What else to do before it is mounted.
+    pub before_mount: Vec<Step>,
     /// More arguments for mkfs.
     pub mkfs_options: Vec<String>,
     /// Options of the mount, separated by commas.
@@ -148,6 +150,7 @@ impl LinuxRun {
             if !self.is_made {
                 steps.push(Run::tool(self.file_system.mkfs(seed, &self.mkfs_options)));
             }
+            steps.extend(self.before_mount.iter().cloned());
             steps.push(Step::Mount { kind: kind.to_owned(), options: self.mount_options.clone() });
         }
         steps.extend(self.setup.iter().cloned());
@@ -204,7 +207,7 @@ impl LinuxRun {
 
     /// With what mkfs is told of an aged drive, which it would discard, and what mkfs and mount are told of a large drive: inode tables, gigabytes of zeros, are left as they are, and the
     /// kernel does not write them in the background either. The user's own options count more.
-    fn suited(&self) -> Self {
+    pub fn suited(&self) -> Self {
         let mut run = self.clone();
         if self.file_system == FileSystem::Ext4 && self.experiment.drive.logical_bytes() >= LARGE_BYTES {
             run.mkfs_options = file_system::with_extended(&self.mkfs_options, LAZY_TABLES);
@@ -257,13 +260,7 @@ impl LinuxRun {
         stop: &AtomicBool,
         hears: &mut dyn FnMut(Stream, &[u8]),
     ) -> Result<(Outcome, usize), LinuxRunError> {
-        let drivers = [Some("virtio_blk"), self.file_system.kernel_name()];
-        let drivers: Vec<_> = drivers.into_iter().flatten().collect();
-        let modules = kernel::needed_modules(kernel, &drivers).map_err(KernelError::from)?;
-        let (root, command) = self.root.make(self, &modules)?;
-        let (job, step) = self.job(command, &modules);
-        let machine = Machine { seed: self.experiment.seed, ..self.machine.clone() };
-        let outcome = machine.run(&root, &job, drive, stop, hears)?;
+        let (outcome, _, step) = self.outcome_on(kernel, drive, stop, hears)?;
         match &outcome.failed {
             None => Ok((outcome, step)),
             Some((_, reason)) => {
@@ -271,6 +268,24 @@ impl LinuxRun {
                 Err(LinuxRunError::Step(drive.fold(reason.trim_end().to_owned(), |all, more| all + &more)))
             }
         }
+    }
+
+    /// The same where steps may fail: what came of it, all steps, and which of them was the command.
+    pub fn outcome_on(
+        &self,
+        kernel: &KernelInfo,
+        drive: PoweredDrive,
+        stop: &AtomicBool,
+        hears: &mut dyn FnMut(Stream, &[u8]),
+    ) -> Result<(Outcome, Vec<Step>, usize), LinuxRunError> {
+        let drivers = [Some("virtio_blk"), self.file_system.kernel_name()];
+        let drivers: Vec<_> = drivers.into_iter().flatten().collect();
+        let modules = kernel::needed_modules(kernel, &drivers).map_err(KernelError::from)?;
+        let (root, command) = self.root.make(self, &modules)?;
+        let (job, step) = self.job(command, &modules);
+        let machine = Machine { seed: self.experiment.seed, ..self.machine.clone() };
+        let outcome = machine.run(&root, &job, drive, stop, hears)?;
+        Ok((outcome, job.steps, step))
     }
 
     fn result(

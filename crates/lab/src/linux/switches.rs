@@ -101,6 +101,7 @@ mod tests {
             machine: Machine::new(PathBuf::from("kernel")),
             file_system,
             is_made: false,
+            before_mount: Vec::new(),
             mkfs_options: Vec::new(),
             mount_options: String::new(),
             setup: vec![Step::Sync],

@@ -13,7 +13,7 @@ use strobe_linux::kernel::{self, BuildOptions, Extra, KernelError};
 
 use super::super::progress::{self, interrupt_flag};
 use super::super::{Failure, output};
-use super::experiment;
+use super::guest::experiment;
 
 #[derive(Args)]
 pub(super) struct BuildArgs {
@@ -142,13 +142,14 @@ pub(super) fn doctor() -> Result<(), Failure> {
 fn trial(kernel: &Path) -> Result<String, String> {
     let experiment = experiment("jasmine-4g", &[], None).map_err(|error| match error {
         Failure::Request(error) | Failure::Run(error) => error.to_string(),
-        Failure::Partial(_) | Failure::Command(_) => String::new(),
+        Failure::Partial(_) | Failure::Command(_) | Failure::Found => String::new(),
     })?;
     let run = LinuxRun {
         experiment,
         machine: Machine::new(kernel.to_owned()),
         file_system: FileSystem::None,
         is_made: false,
+        before_mount: Vec::new(),
         mkfs_options: Vec::new(),
         mount_options: String::new(),
         setup: Vec::new(),

@@ -1,0 +1,258 @@
+//! `strobe crash`: power cuts under any program on a real file system, and what is found after them.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+
+use anyhow::anyhow;
+use clap::{Args, ValueEnum};
+use indicatif::ProgressBar;
+use strobe_cli::report;
+use strobe_crash::{CrashReport, Hunt, HuntError, Places, Verdict};
+use strobe_lab::linux::{FileSystem, GuestRoot};
+
+use super::linux::guest::GuestArgs;
+use super::progress::{self, interrupt_flag};
+use super::{Failure, output};
+use strobe_cli::output::Output;
+
+/// Cut the power under a program on a real file system, again and again, and see what is left.
+///
+/// Runs PROGRAM once on a file system of a real Linux kernel (User-Mode Linux: no root, no KVM) whose drive is simulated,
+/// and photographs the drive at many flash operations, as a power cut would leave it. Then a machine is switched on with
+/// each photograph: the drive recovers, the file system is mounted, the check runs, and the file system's own check. All in
+/// virtual time: the same command says the same.
+#[derive(Args)]
+#[command(after_help = "How to look for a bug:\n\n\
+    1. Let the program print a line when something is safe in its opinion (\"saved 7\"), as it would tell a user.\n\
+    2. Write a check: a command that runs in the mounted file system after each cut, and reads in the file \
+    $STROBE_ACKNOWLEDGED which lines had been printed. Exit code 0: all is there; 1: something is lost; others: something \
+    is wrong. What it prints is the reason that is shown.\n\
+    3. strobe crash --check ./check.sh -- ./program.sh\n\n\
+    An example: a program that replaces a file by a new one, but never calls fsync.\n\n  \
+    strobe crash --fs ext4 --mount-opts noauto_da_alloc \\\n    \
+    --before 'echo old > config; sync' \\\n    \
+    --check 'grep -q . config || exit 1' \\\n    \
+    -- sh -c 'echo new > config.tmp; mv config.tmp config; echo saved; sync -f .'\n\n\
+    It prints how many cuts left what, the first that left something wrong, and the command that shows that one again. The \
+    exit code is 0 if nothing was wrong, 1 if something was.")]
+pub(crate) struct CrashArgs {
+    #[command(flatten)]
+    guest: GuestArgs,
+    /// What says whether all is there: a program of this machine, or shell commands. It runs in the mounted file system;
+    /// without it only mount and the file system's own check do
+    #[arg(long, value_name = "PROGRAM|SCRIPT")]
+    check: Option<String>,
+    /// Power cuts, at most
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    cuts: u32,
+    /// Where power is cut
+    #[arg(long, value_name = "WHERE", value_enum, default_value_t = PlacesName::Spread)]
+    places: PlacesName,
+    /// Only at this flash operation, and show all that the check prints: what an earlier run has named
+    #[arg(long, value_name = "OPERATION", conflicts_with_all = ["cuts", "places"])]
+    at: Option<u64>,
+    /// With --at: leave the drive as the cut does in FILE, for `strobe linux --image FILE`
+    #[arg(long, value_name = "FILE", requires = "at")]
+    image: Option<PathBuf>,
+    /// Cut power once more while the file system recovers
+    #[arg(long)]
+    twice: bool,
+    /// A drive that says that it has flushed, and has not
+    #[arg(long)]
+    lying_flushes: bool,
+    /// Virtual time that a check may take, in seconds
+    #[arg(long, value_name = "S", default_value_t = 3600, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    check_limit: u64,
+    /// Photographs that are looked at at the same time [default: all cores]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    workers: Option<u32>,
+    /// Write what was found as JSON to FILE, or to standard output with "-"
+    #[arg(long, value_name = "FILE|-")]
+    json: Option<String>,
+    /// No progress bar, no summary
+    #[arg(long, short)]
+    quiet: bool,
+    /// What to run, and its arguments
+    #[arg(last = true, value_name = "PROGRAM", num_args = 1..)]
+    command: Vec<String>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum PlacesName {
+    /// At flash operations that are equally far from each other
+    Spread,
+    /// At random ones (--seed)
+    Random,
+    /// At the first that begins after each flush
+    Flushes,
+}
+
+impl From<HuntError> for Failure {
+    fn from(error: HuntError) -> Self {
+        Failure::judged(error.is_bad_request(), &error)
+    }
+}
+
+/// The command that `--check` names.
+fn check(text: &str) -> Vec<String> {
+    let words: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
+    match words.first().map(Path::new) {
+        Some(program) if program.components().count() > 1 && program.is_file() => words,
+        _ => ["sh", "-c", text].map(str::to_owned).into(),
+    }
+}
+
+pub(crate) fn crash(args: &CrashArgs) -> Result<(), Failure> {
+    let wrong = |text: String| Err(Failure::Request(anyhow!(text)));
+    if args.command.is_empty() {
+        return wrong(
+            "what is to be run? strobe crash [OPTIONS] -- PROGRAM ...; `strobe crash --help` has an example"
+                .into(),
+        );
+    }
+    let path = args.guest.kernel_path()?;
+    let run = args.guest.linux_run(path.clone(), GuestRoot::host(), &args.command)?;
+    if run.file_system == FileSystem::None {
+        return wrong("--fs none has no file system that could lose anything".into());
+    }
+    if let Some(image) = args.image.as_ref().filter(|image| image.exists()) {
+        return wrong(format!("--image {}: there is such a file", image.display()));
+    }
+    let inputs = [path.as_path(), Path::new(&args.guest.drive)];
+    let json = args.json.as_deref().map(|given| Output::new("--json", given, &inputs)).transpose()?;
+    let notes = tempfile::Builder::new().prefix("strobe-crash-").tempdir();
+    let notes = notes.map_err(|error| Failure::Run(anyhow!("cannot make a folder for notes: {error}")))?;
+    if let Some(folder) = strobe_linux::hidden_by(notes.path()) {
+        return wrong(format!(
+            "TMPDIR is below {folder}, which guests have of their own: set it to another folder"
+        ));
+    }
+    let seed = run.experiment.seed;
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let hunt = Hunt {
+        run,
+        check: args.check.as_deref().map(check).unwrap_or_default(),
+        lies: args.lying_flushes,
+        twice: args.twice,
+        check_limit_ns: args.check_limit * 1_000_000_000,
+        workers: args.workers.map_or(cores, |workers| workers as usize),
+        folder: notes.path().to_owned(),
+    };
+    let stop = interrupt_flag();
+    let shows = !args.quiet;
+    let bar = if shows { ProgressBar::new(1) } else { ProgressBar::hidden() };
+    progress::restyle(&bar, "{msg} {wide_bar} {pos} of {len} cuts  {left}");
+    bar.set_message("without a cut");
+    bar.tick();
+    let rehearsed = hunt.rehearse(&stop)?;
+    let places = match args.places {
+        PlacesName::Spread => Places::Spread,
+        PlacesName::Random => Places::Random,
+        PlacesName::Flushes => Places::Flushes,
+    };
+    let operations = match args.at {
+        Some(operation) => vec![operation],
+        None => rehearsed.choose(places, args.cuts as usize, seed),
+    };
+    bar.set_length(operations.len() as u64);
+    bar.set_message("nothing wrong");
+    let wrong = std::sync::atomic::AtomicUsize::new(0);
+    let found = hunt.cut(&rehearsed, &operations, &stop, &|found| {
+        if found.verdict != Verdict::Fine {
+            let wrong = wrong.fetch_add(1, Ordering::Relaxed) + 1;
+            bar.set_message(format!("{wrong} wrong"));
+        }
+        bar.inc(1);
+    });
+    bar.finish_and_clear();
+    let report = CrashReport::of(&hunt, &rehearsed, found?);
+    if let (Some(operation), Some(image)) = (args.at, &args.image) {
+        hunt.keep(operation, image, &stop)?;
+    }
+    output::json(&report, json.as_ref())?;
+    let takes_stdout = output::takes_stdout([&json]);
+    if shows && !takes_stdout {
+        output::print(&report::crash_summary(&report, args.at.is_some()))?;
+        let bad = report.found.iter().find(|found| found.verdict != Verdict::Fine);
+        match (bad, args.at, &args.image) {
+            (Some(bad), None, _) => output::print(&again(bad.operation))?,
+            (_, Some(_), Some(image)) => output::print(&look_at(args, image))?,
+            _ => {}
+        }
+    }
+    std::io::stdout().flush().ok();
+    match report.found.iter().all(|found| found.verdict == Verdict::Fine) {
+        true => Ok(()),
+        false => Err(Failure::Found),
+    }
+}
+
+/// The command that shows a cut again.
+fn again(operation: u64) -> String {
+    let given: Vec<String> = std::env::args().skip(2).collect();
+    let mut words = vec!["strobe".to_owned(), "crash".into(), format!("--at={operation}")];
+    let mut skips = false;
+    let mut is_program = false;
+    for word in given {
+        is_program |= word == "--";
+        if std::mem::take(&mut skips) {
+            continue;
+        }
+        let is_place = ["--cuts", "--places", "--json"].iter().any(|name| {
+            skips |= !is_program && word == *name;
+            word == *name || word.starts_with(&format!("{name}="))
+        });
+        if is_program || !is_place {
+            words.push(word);
+        }
+    }
+    format!(
+        "\nTo see the first of these again, with all that the check prints (and --image FILE to keep the drive):\n\n  {}\n",
+        quoted(&words)
+    )
+}
+
+/// How to look around on a drive that was kept.
+fn look_at(args: &CrashArgs, image: &Path) -> String {
+    let fs = args.guest.fs.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
+    let mut words: Vec<String> = ["strobe", "linux", "--image"].map(str::to_owned).into();
+    words.extend([
+        image.display().to_string(),
+        "--drive".into(),
+        args.guest.drive.clone(),
+        "--fs".into(),
+        fs,
+    ]);
+    words.extend(args.guest.sets.iter().map(|set| format!("--set={set}")));
+    words.extend(["--", "ls", "-la"].map(str::to_owned));
+    format!("\nTo look around on it:\n\n  {}\n", quoted(&words))
+}
+
+/// Words as a shell takes them.
+fn quoted(words: &[String]) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_=./,:+%@".contains(c);
+    let word = |word: &String| match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.clone(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    };
+    words.iter().map(word).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_quoted_for_a_shell() {
+        let words = ["a", "b c", "it's", "", "--x=1"].map(str::to_owned);
+        assert_eq!(quoted(&words), r"a 'b c' 'it'\''s' '' --x=1");
+    }
+
+    #[test]
+    fn a_check_is_a_program_or_shell_commands() {
+        assert_eq!(check("/bin/sh -x"), ["/bin/sh", "-x"]);
+        assert_eq!(check("grep -q a b"), ["sh", "-c", "grep -q a b"]);
+        assert_eq!(check("./no/such"), ["sh", "-c", "./no/such"]);
+    }
+}

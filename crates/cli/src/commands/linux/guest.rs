@@ -1,0 +1,238 @@
+//! What every guest on a drive is told: the drive, its file system, the machine.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::anyhow;
+use clap::{Args, ValueEnum};
+use strobe_lab::linux::{
+    DRIVE_SETS, Ext4Discard, F2fsCleaning, FileSystem, GuestRoot, LinuxRun, LinuxRunError, Switches,
+};
+use strobe_lab::{Experiment, load_drive_table};
+use strobe_linux::job::{MOUNT_POINT, Step};
+use strobe_linux::{DiskOptions, Machine, kernel};
+use toml::Table;
+
+use super::super::Failure;
+use super::super::options::Options;
+
+#[derive(Args)]
+pub(in super::super) struct GuestArgs {
+    /// A preset (`strobe list presets`) or a TOML file with the keys of [drive]
+    #[arg(long, value_name = "PRESET|FILE.toml", default_value = "jasmine-4g")]
+    pub(in super::super) drive: String,
+    /// Override a key of the drive: --set drive.nand.blocks_per_plane=64 (repeatable)
+    #[arg(long = "set", value_name = "KEY.PATH=VALUE")]
+    pub(in super::super) sets: Vec<String>,
+    /// Seed of everything random, in the drive and in the guest
+    #[arg(long, value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
+    seed: Option<u64>,
+    /// The file system
+    #[arg(long, value_enum, default_value_t = FsName::Ext4)]
+    pub(in super::super) fs: FsName,
+    /// Options of the mount, separated by commas
+    #[arg(long, value_name = "OPTIONS", default_value = "", hide_default_value = true)]
+    mount_opts: String,
+    /// How F2FS cleans: by reading and writing, or by copy commands of the drive. With --mount-opts mode=lfs it cleans
+    /// rather than fill holes in old segments
+    #[arg(long, value_name = "HOW", value_enum)]
+    f2fs_cleaning: Option<CleaningName>,
+    /// How ext4 discards what it has freed: with each commit many extents in a command or each alone, or not at all
+    #[arg(long, value_name = "HOW", value_enum)]
+    ext4_discard: Option<DiscardName>,
+    /// More arguments for mkfs, separated by spaces
+    #[arg(
+        long,
+        value_name = "ARGUMENTS",
+        default_value = "",
+        hide_default_value = true,
+        allow_hyphen_values = true
+    )]
+    pub(in super::super) mkfs_opts: String,
+    /// Shell commands before the measured window, in the mounted file system (repeatable)
+    #[arg(long, value_name = "SCRIPT")]
+    before: Vec<String>,
+    /// Copy a file or folder to the drive's file system before the measured window, and forget what the guest has cached
+    /// of it (repeatable)
+    #[arg(long, value_name = "PATH")]
+    pub(in super::super) put: Vec<PathBuf>,
+    /// Where COMMAND runs, from the top of the drive's file system; a full path may be elsewhere
+    #[arg(long, value_name = "FOLDER")]
+    dir: Option<String>,
+    /// The kernel [default: the one that build-kernel made]
+    #[arg(long, value_name = "PATH")]
+    pub(in super::super) kernel: Option<PathBuf>,
+    /// Memory of the guest in MiB
+    #[arg(long, value_name = "MIB", default_value_t = 512, value_parser = clap::value_parser!(u32).range(64..65_536))]
+    memory: u32,
+    /// Ranges that one discard may have; 0: no discard
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(0..=256))]
+    discard_segments: u32,
+    /// Offer no copies within the drive
+    #[arg(long)]
+    no_copy: bool,
+    /// No volatile write cache: every write is durable when it completes
+    #[arg(long)]
+    write_through: bool,
+    /// Wall time without any sign of life after which the guest is taken to hang, in seconds
+    #[arg(long, value_name = "S", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    stall_limit: u64,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum CleaningName {
+    /// Reading and writing
+    Move,
+    /// Copy commands (drive.ftl.copy_mode says what they cost)
+    Copy,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum DiscardName {
+    /// Up to 64 extents in a command, as far as the drive takes so many ranges
+    Batched,
+    /// A command for each extent
+    Single,
+    /// None
+    Off,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(in super::super) enum FsName {
+    /// ext4
+    Ext4,
+    /// F2FS
+    F2fs,
+    /// FAT
+    Vfat,
+    /// XFS (`strobe linux build-kernel --with xfs`)
+    Xfs,
+    /// None: /dev/vda as it is
+    None,
+}
+
+impl FsName {
+    fn file_system(self) -> FileSystem {
+        match self {
+            FsName::Ext4 => FileSystem::Ext4,
+            FsName::F2fs => FileSystem::F2fs,
+            FsName::Vfat => FileSystem::Vfat,
+            FsName::Xfs => FileSystem::Xfs,
+            FsName::None => FileSystem::None,
+        }
+    }
+}
+
+impl GuestArgs {
+    /// A path of the drive's file system.
+    fn file_system_path(&self, path: &str) -> String {
+        let top = if self.fs == FsName::None { "/" } else { MOUNT_POINT };
+        Path::new(top).join(path).display().to_string()
+    }
+
+    /// The kernel's file.
+    pub(in super::super) fn kernel_path(&self) -> Result<PathBuf, Failure> {
+        match &self.kernel {
+            Some(path) => Ok(path.clone()),
+            None => Ok(kernel::installed().map_err(LinuxRunError::from)?),
+        }
+    }
+
+    /// A run of `command` on a new drive in memory, with programs from `root`.
+    pub(in super::super) fn linux_run(
+        &self,
+        kernel: PathBuf,
+        root: GuestRoot,
+        command: &[String],
+    ) -> Result<LinuxRun, Failure> {
+        let machine = Machine {
+            memory_mib: self.memory,
+            stall_limit: Duration::from_secs(self.stall_limit),
+            disk: DiskOptions {
+                discard_segments: self.discard_segments,
+                copy: !self.no_copy,
+                write_cache: !self.write_through,
+            },
+            ..Machine::new(kernel)
+        };
+        let script = |text: &String| strobe_linux::job::Run::must_succeed(["sh", "-e", "-c", text]);
+        let mut run = LinuxRun {
+            experiment: experiment(&self.drive, &self.sets, self.seed)?,
+            machine,
+            file_system: self.fs.file_system(),
+            is_made: false,
+            before_mount: Vec::new(),
+            mkfs_options: words(&self.mkfs_opts),
+            mount_options: self.mount_opts.clone(),
+            setup: self.puts(&root)?,
+            command: command.to_vec(),
+            fsck: false,
+            root,
+            image: None,
+            ageing: None,
+            folder: self.dir.as_ref().map_or_else(String::new, |dir| self.file_system_path(dir)),
+        };
+        run.setup.extend(self.before.iter().map(script));
+        self.switches().apply(&mut run).map_err(|reason| Failure::Request(anyhow!(reason)))?;
+        Ok(run)
+    }
+
+    /// The steps that copy what --put names.
+    fn puts(&self, root: &GuestRoot) -> Result<Vec<Step>, Failure> {
+        let wrong = |text: String| Err(Failure::Request(anyhow!("--put {text}")));
+        if self.put.is_empty() {
+            return Ok(Vec::new());
+        }
+        if self.fs == FsName::None {
+            return wrong("needs a file system: --fs none has none".into());
+        }
+        if !matches!(root, GuestRoot::Host { .. }) {
+            return wrong("counts with --root host only: a packed root has no files to copy".into());
+        }
+        let mut steps = Vec::new();
+        for path in &self.put {
+            let there = std::path::absolute(path).ok().filter(|path| path.exists());
+            let Some(from) = there.as_deref().and_then(Path::to_str) else {
+                return wrong(format!("{}: there is no such file or folder", path.display()));
+            };
+            if let Some(folder) = strobe_linux::hidden_by(Path::new(from)) {
+                return wrong(format!(
+                    "{from}: the guest has a {folder} of its own, which hides this machine's"
+                ));
+            }
+            steps.push(strobe_linux::job::Run::tool(["cp", "-a", "--", from, MOUNT_POINT]));
+        }
+        steps.push(Step::DropCaches);
+        Ok(steps)
+    }
+
+    fn switches(&self) -> Switches {
+        Switches {
+            f2fs_cleaning: self.f2fs_cleaning.map(|how| match how {
+                CleaningName::Move => F2fsCleaning::Move,
+                CleaningName::Copy => F2fsCleaning::Copy,
+            }),
+            ext4_discard: self.ext4_discard.map(|how| match how {
+                DiscardName::Batched => Ext4Discard::Batched,
+                DiscardName::Single => Ext4Discard::Single,
+                DiscardName::Off => Ext4Discard::Off,
+            }),
+        }
+    }
+}
+
+pub(super) fn experiment(drive: &str, sets: &[String], seed: Option<u64>) -> Result<Experiment, Failure> {
+    let mut options = Options::new(sets);
+    for set in DRIVE_SETS {
+        options.set(set.to_owned(), "strobe linux".to_owned());
+    }
+    if let Some(seed) = seed {
+        options.set(format!("seed={seed}"), format!("--seed {seed}"));
+    }
+    let table = Table::from_iter([("drive".to_owned(), load_drive_table(drive)?.into())]);
+    Ok(options.told(Experiment::from_table(table, options.sets(), Path::new("")))?)
+}
+
+fn words(text: &str) -> Vec<String> {
+    text.split_whitespace().map(str::to_owned).collect()
+}

@@ -1,0 +1,257 @@
+//! A drive that is photographed while it works: what a power cut at chosen flash operations would leave.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use strobe_ftl::{CheckError, Recovery, RecoveryError, WearSummary};
+use strobe_ssd::{
+    Command, CommandError, Completion, Device, DriveStats, Inspect, Latency, LimitsConfig, PowerCut, Range,
+    Simulated, Verdict,
+};
+use strobe_types::{Geometry, Lba, SimTime};
+
+/// What a cut would leave.
+pub(super) struct Photograph {
+    /// The flash operation that is cut short.
+    pub(super) operation: u64,
+    /// The drive, to be restarted.
+    pub(super) drive: Box<dyn Simulated>,
+    /// When.
+    pub(super) at: SimTime,
+    /// Lines that the program had printed before.
+    pub(super) lines: usize,
+}
+
+/// What is known while the guest works.
+#[derive(Default)]
+pub(super) struct Scene {
+    /// Lines that were printed, each with the drive's time then.
+    pub(super) lines: Vec<(SimTime, String)>,
+    /// The drive's time.
+    pub(super) now: SimTime,
+    /// What a flush was followed by: the number of flash operations that had begun when it was complete.
+    pub(super) flushed: Vec<u64>,
+    /// Operations that were over before they could be photographed.
+    pub(super) missed: Vec<u64>,
+}
+
+/// A drive with a camera.
+pub(super) struct Camera {
+    drive: Box<dyn Simulated>,
+    scene: Arc<Mutex<Scene>>,
+    /// Operations to photograph, the next one last.
+    wanted: Vec<u64>,
+    take: Box<dyn FnMut(Photograph) + Send>,
+    /// Whether it says that it has flushed, and has not.
+    lies: bool,
+    flushes: Vec<u64>,
+}
+
+impl Camera {
+    /// `drive`, photographed at the operations `wanted`; each photograph goes to `take`.
+    pub(super) fn new(
+        mut drive: Box<dyn Simulated>,
+        scene: Arc<Mutex<Scene>>,
+        mut wanted: Vec<u64>,
+        lies: bool,
+        take: Box<dyn FnMut(Photograph) + Send>,
+    ) -> Self {
+        wanted.sort_unstable_by(|a, b| b.cmp(a));
+        wanted.dedup();
+        if let Some(&first) = wanted.last() {
+            drive.plan_cut(first);
+        }
+        Self { drive, scene, wanted, take, lies, flushes: Vec::new() }
+    }
+
+    /// Looks whether the drive has come so far, at `now`.
+    fn look(&mut self, now: SimTime) {
+        let scene = Arc::clone(&self.scene);
+        let mut scene = scene.lock().unwrap_or_else(PoisonError::into_inner);
+        scene.now = now;
+        while self.drive.was_cut()
+            && let Some(operation) = self.wanted.pop()
+        {
+            let (drive, lines) = (self.drive.freeze(), scene.lines.len());
+            (self.take)(Photograph { operation, drive, at: now, lines });
+            let done = self.drive.operations();
+            while let Some(&next) = self.wanted.last() {
+                if next > done {
+                    self.drive.plan_cut(next);
+                    break;
+                }
+                scene.missed.push(next);
+                self.wanted.pop();
+            }
+        }
+    }
+
+    fn with(&self, drive: Box<dyn Simulated>) -> Box<dyn Simulated> {
+        let scene = Arc::clone(&self.scene);
+        Box::new(Self {
+            drive,
+            scene,
+            wanted: Vec::new(),
+            take: Box::new(drop),
+            lies: self.lies,
+            flushes: Vec::new(),
+        })
+    }
+
+    fn cut(&self, cut: PowerCut) -> PowerCut {
+        PowerCut { drive: self.with(cut.drive), ..cut }
+    }
+}
+
+impl Device for Camera {
+    fn submit(&mut self, now: SimTime, tag: u64, command: &Command<'_>, data: Option<&[u8]>) {
+        match command {
+            Command::Flush if self.lies => {
+                self.flushes.push(tag);
+                // An empty trim: nothing, and an answer.
+                self.drive.submit(now, tag, &Command::Deallocate(&[Range::new(Lba::new(0), 0)]), None);
+            }
+            Command::Write { range, hint, .. } if self.lies => {
+                self.drive.submit(now, tag, &Command::Write { range: *range, fua: false, hint: *hint }, data);
+            }
+            Command::Flush => {
+                self.flushes.push(tag);
+                self.drive.submit(now, tag, command, data);
+            }
+            _ => self.drive.submit(now, tag, command, data),
+        }
+        self.look(now);
+    }
+
+    fn advance(&mut self, until: SimTime, completions: &mut Vec<Completion>) {
+        let from = completions.len();
+        self.drive.advance(until, completions);
+        let done = self.drive.operations();
+        for completion in completions.iter().skip(from) {
+            if let Some(at) = self.flushes.iter().position(|&tag| tag == completion.tag) {
+                self.flushes.swap_remove(at);
+                let mut scene = self.scene.lock().unwrap_or_else(PoisonError::into_inner);
+                scene.flushed.push(done);
+            }
+        }
+        self.look(until);
+    }
+
+    fn sectors(&self) -> u64 {
+        self.drive.sectors()
+    }
+
+    fn geometry(&self) -> &Geometry {
+        self.drive.geometry()
+    }
+
+    fn limits(&self) -> LimitsConfig {
+        self.drive.limits()
+    }
+
+    fn keeps_contents(&self) -> bool {
+        self.drive.keeps_contents()
+    }
+
+    fn outstanding(&self) -> usize {
+        self.drive.outstanding()
+    }
+
+    fn next_event(&self) -> Option<SimTime> {
+        self.drive.next_event()
+    }
+
+    fn set_write_cache(&mut self, enabled: bool) {
+        self.drive.set_write_cache(enabled || self.lies);
+    }
+
+    fn settle(&mut self, now: SimTime) -> Result<SimTime, CommandError> {
+        self.drive.settle(now)
+    }
+}
+
+impl Inspect for Camera {
+    fn logical_units(&self) -> u32 {
+        self.drive.logical_units()
+    }
+
+    fn mapped_units(&self) -> u32 {
+        self.drive.mapped_units()
+    }
+
+    fn free_blocks(&self) -> u32 {
+        self.drive.free_blocks()
+    }
+
+    fn stats(&self) -> DriveStats {
+        self.drive.stats()
+    }
+
+    fn stats_at(&self, now: SimTime) -> DriveStats {
+        self.drive.stats_at(now)
+    }
+
+    fn latency(&self) -> &Latency {
+        self.drive.latency()
+    }
+
+    fn clear_latency(&mut self) {
+        self.drive.clear_latency();
+    }
+
+    fn wear(&self) -> WearSummary {
+        self.drive.wear()
+    }
+
+    fn check(&self) -> Result<(), CheckError> {
+        self.drive.check()
+    }
+
+    fn failure(&self) -> Option<&str> {
+        self.drive.failure()
+    }
+
+    fn operations(&self) -> u64 {
+        self.drive.operations()
+    }
+}
+
+/// A guest is not told of the cuts: the drive runs on.
+impl Simulated for Camera {
+    fn freeze(&self) -> Box<dyn Simulated> {
+        self.with(self.drive.freeze())
+    }
+
+    fn plan_cut(&mut self, operation: u64) {
+        self.drive.plan_cut(operation);
+    }
+
+    fn was_cut(&self) -> bool {
+        false
+    }
+
+    fn cut_everywhere(&mut self) {
+        self.drive.cut_everywhere();
+    }
+
+    fn take_cuts(&mut self) -> Vec<PowerCut> {
+        let cuts = self.drive.take_cuts();
+        cuts.into_iter().map(|cut| self.cut(cut)).collect()
+    }
+
+    fn cut_now(&mut self) -> PowerCut {
+        let cut = self.drive.cut_now();
+        self.cut(cut)
+    }
+
+    fn watch(&mut self) {
+        self.drive.watch();
+    }
+
+    fn verify(&mut self) -> Option<Verdict> {
+        self.drive.verify()
+    }
+
+    fn restart(self: Box<Self>, now: SimTime) -> Result<(Box<dyn Simulated>, Recovery), RecoveryError> {
+        self.drive.restart(now)
+    }
+}

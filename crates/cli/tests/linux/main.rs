@@ -3,6 +3,7 @@
 
 #![cfg(target_os = "linux")]
 
+mod crash;
 mod determinism;
 mod discards;
 mod endings;

@@ -440,6 +440,12 @@ impl Hunt {
             let found = run.outcome_on(kernel, PoweredDrive::new(drive, start), stop, &mut hears);
             let (outcome, steps, step) = match found {
                 Ok(found) => found,
+                Err(LinuxRunError::Guest(LinuxError::TimeLimit { limit_ns, .. })) => {
+                    let seconds = limit_ns / 1_000_000_000;
+                    let reason =
+                        format!("not done after {seconds} s of virtual time; --check-limit allows more");
+                    return Ok((Verdict::Corrupt, reason, was_cut_again));
+                }
                 Err(LinuxRunError::Guest(error)) if ends_badly(&error) => {
                     return Ok((Verdict::Corrupt, error.to_string(), was_cut_again));
                 }
@@ -603,7 +609,6 @@ fn ends_badly(error: &LinuxError) -> bool {
     matches!(
         error,
         LinuxError::Panic(_)
-            | LinuxError::TimeLimit { .. }
             | LinuxError::Stalled { .. }
             | LinuxError::Deadlock { .. }
             | LinuxError::Ended(_)
@@ -621,7 +626,12 @@ fn judge(outcome: &Outcome, steps: &[Step], check: usize, said: &Said) -> (Verdi
     }
     match outcome.exit_code(check) {
         Some(0) => {}
-        Some(1) => return (Verdict::Lost, said.tail()),
+        Some(1) => {
+            let tail = said.tail();
+            let reason =
+                if tail.is_empty() { "the check ended with 1 and said nothing".to_owned() } else { tail };
+            return (Verdict::Lost, reason);
+        }
         code => {
             let code = code.map_or("nothing".to_owned(), |code| code.to_string());
             return (

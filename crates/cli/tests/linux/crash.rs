@@ -1,0 +1,199 @@
+//! `strobe crash`: bugs of programs that forget to sync, found by cutting their power.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+use super::{DRIVE, has, kernel, text};
+
+/// `strobe crash` with these arguments, in `folder`.
+fn crash(kernel: &Path, folder: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_strobe"));
+    command.current_dir(folder).arg("crash").arg("--kernel").arg(kernel).args(DRIVE).args(arguments);
+    command.output().expect("it starts")
+}
+
+fn found(output: &Output) -> Vec<Value> {
+    let result: Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", text(&output.stderr)));
+    result["found"].as_array().expect("cuts").clone()
+}
+
+fn verdicts(output: &Output, verdict: &str) -> usize {
+    found(output).iter().filter(|found| found["verdict"] == verdict).count()
+}
+
+/// A setting that is replaced by a new file every second, which `syncs` before it gets its name.
+fn settings(folder: &Path, syncs: bool) {
+    let sync = if syncs { "sync config.new;" } else { "" };
+    let save = format!(
+        "#!/bin/sh\nfor n in $(seq 20); do echo setting $n > config.new; {sync} mv config.new config; echo saved $n; \
+         sleep 1; done\n"
+    );
+    let check = "#!/bin/sh\ntest -s config || { echo nothing there; exit 1; }\n";
+    for (name, script) in [("save.sh", save.as_str()), ("check.sh", check)] {
+        fs::write(folder.join(name), script).expect("written");
+        let made = Command::new("chmod").arg("+x").arg(folder.join(name)).status().expect("chmod");
+        assert!(made.success());
+    }
+}
+
+const SETTINGS: [&str; 8] = [
+    "--mount-opts",
+    "noauto_da_alloc",
+    "--before",
+    "echo setting 0 > config; sync",
+    "--check",
+    "./check.sh",
+    "--",
+    "./save.sh",
+];
+
+#[test]
+fn a_program_that_renames_without_a_sync_is_found_out_and_one_that_syncs_is_not() {
+    let Some(kernel) = kernel() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    settings(folder.path(), false);
+    let run = |more: &[&str]| crash(&kernel, folder.path(), &[more, &SETTINGS].concat());
+    let output = run(&["--cuts", "12", "--json", "-"]);
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+    let lost: Vec<_> = found(&output).into_iter().filter(|found| found["verdict"] == "lost").collect();
+    assert!(lost.len() > 3, "{lost:?}");
+    assert_eq!(lost[0]["reason"], "nothing there");
+    // The same again, to the byte; in another order of looking at them, too.
+    let again = run(&["--cuts", "12", "--json", "-", "--workers", "1"]);
+    assert_eq!(text(&again.stdout), text(&output.stdout));
+
+    // The first of them alone, with the drive kept.
+    let at = format!("--at={}", lost[0]["operation"]);
+    let alone = run(&[&at, "--image", "cut.img"]);
+    assert_eq!(alone.status.code(), Some(1));
+    assert!(text(&alone.stdout).contains("nothing there"), "{}", text(&alone.stdout));
+    let image = folder.path().join("cut.img");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_strobe"));
+    command.arg("linux").arg("--kernel").arg(&kernel).args(DRIVE).arg("--image").arg(&image);
+    let there = command.args(["-q", "--", "stat", "-c", "%s", "config"]).output().expect("it starts");
+    assert_eq!(text(&there.stdout), "0\n", "{}", text(&there.stderr));
+    let refused = run(&[&at, "--image", "cut.img"]);
+    assert!(text(&refused.stderr).contains("there is such a file"), "{}", text(&refused.stderr));
+
+    settings(folder.path(), true);
+    let output = run(&["--cuts", "12", "--json", "-"]);
+    assert_eq!((output.status.code(), verdicts(&output, "fine")), (Some(0), 12), "{}", text(&output.stdout));
+    // Unless the drive lies.
+    let output = run(&["--cuts", "12", "--lying-flushes", "--json", "-"]);
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stdout));
+}
+
+/// What SQLite promises: OFF nothing, FULL that the database is sound, EXTRA that the last transaction is there, too
+/// (its rollback journal is a file that goes when it commits, and its folder must be synced for that).
+#[test]
+fn sqlite_keeps_what_its_pragma_synchronous_promises() {
+    let Some(kernel) = kernel() else { return };
+    if !has("python3") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let bank = r#"
+import sqlite3, sys, time
+db = sqlite3.connect("bank.db", isolation_level=None)
+db.execute("pragma synchronous = " + sys.argv[1])
+db.execute("create table if not exists entries (number integer primary key, text)")
+for n in range(1, 61):
+    db.execute("begin")
+    for k in range(20):
+        db.execute("insert into entries values (?, ?)", (n * 100 + k, "entry %d " % n * 20))
+    db.execute("delete from entries where number / 100 = ?", (n // 2,))
+    db.execute("commit")
+    print(n, flush=True)
+    time.sleep(0.25)
+"#;
+    let check = r#"
+import os, sqlite3, sys
+lines = open(os.environ["STROBE_ACKNOWLEDGED"]).read().split()
+last = int(lines[-1]) if lines else 0
+try:
+    db = sqlite3.connect("bank.db")
+    said = db.execute("pragma integrity_check").fetchone()[0]
+    top = db.execute("select coalesce(max(number), 0) / 100 from entries").fetchone()[0]
+except sqlite3.DatabaseError as error:
+    print(error)
+    sys.exit(0 if last == 0 else 1 if "no such table" in str(error) else 2)
+if said != "ok":
+    print(said)
+    sys.exit(2)
+if top < last:
+    print("%d of %d transactions" % (top, last))
+    sys.exit(1)
+"#;
+    fs::write(folder.path().join("bank.py"), bank).expect("written");
+    fs::write(folder.path().join("check.py"), check).expect("written");
+    let run = |mode: &str| {
+        let check = format!("python3 {}", folder.path().join("check.py").display());
+        let arguments = [
+            "--places=random",
+            "--cuts=10",
+            "--json=-",
+            "--check",
+            &check,
+            "--",
+            "python3",
+            "./bank.py",
+            mode,
+        ];
+        crash(&kernel, folder.path(), &arguments)
+    };
+    let off = run("off");
+    assert!(verdicts(&off, "corrupt") > 0, "{}", text(&off.stdout));
+    let full = run("full");
+    assert_eq!(verdicts(&full, "corrupt"), 0, "{}", text(&full.stdout));
+    assert!(verdicts(&full, "lost") > 0, "the last transaction, at times: {}", text(&full.stdout));
+    let extra = run("extra");
+    assert_eq!((extra.status.code(), verdicts(&extra, "fine")), (Some(0), 10), "{}", text(&extra.stdout));
+}
+
+#[test]
+fn what_fails_without_a_cut_is_said_before_any_cut() {
+    let Some(kernel) = kernel() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let says = |arguments: &[&str], wanted: &str| {
+        let output = crash(&kernel, folder.path(), arguments);
+        let said = text(&output.stderr);
+        assert!(!output.status.success() && said.contains(wanted), "{arguments:?}: {said}");
+        assert_eq!(text(&output.stdout), "", "nothing was cut");
+        output.status.code()
+    };
+    says(&["--check", "echo it is not there; exit 1", "--", "true"], "it is not there");
+    says(&["--", "sh", "-c", "echo oh; exit 3"], "the program ended with 3:\noh");
+    says(&["--check-limit", "5", "--check", "sleep 100", "--", "touch", "a"], "--check-limit allows more");
+    let differs = ["--", "sh", "-c", "cat /proc/sys/kernel/random/uuid > a; sync; cat /proc/uptime"];
+    let output = crash(&kernel, folder.path(), &[&["--cuts", "2"], &differs[..]].concat());
+    assert_eq!(
+        output.status.code(),
+        Some(0),
+        "random numbers are the same every time: {}",
+        text(&output.stderr)
+    );
+    assert_eq!(
+        says(&["--at", "1", "--", "sh", "-c", "echo > a; sync"], "is not one of the program's"),
+        Some(2)
+    );
+    assert_eq!(says(&[], "what is to be run?"), Some(2));
+    assert_eq!(says(&["--fs", "none", "--", "true"], "no file system"), Some(2));
+    assert_eq!(says(&["--cuts", "3", "--at", "7", "--", "true"], "cannot be used with"), Some(2));
+}
+
+/// A volume that is found again must survive a cut in the middle of that.
+#[test]
+fn power_may_fail_again_while_a_journal_is_replayed() {
+    let Some(kernel) = kernel() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    settings(folder.path(), true);
+    let output =
+        crash(&kernel, folder.path(), &[&["--cuts", "10", "--twice", "--json", "-"], &SETTINGS[..]].concat());
+    assert_eq!((output.status.code(), verdicts(&output, "fine")), (Some(0), 10), "{}", text(&output.stdout));
+    let twice = found(&output).iter().filter(|found| found["was_cut_again"] == true).count();
+    assert!(twice > 0, "{}", text(&output.stdout));
+}

@@ -286,6 +286,14 @@ fn nothing_durable_is_lost_of_an_slc_cache_in_a_million_cuts() {
     torture_slc_until::<ArrayTiming>(2_000_000, 20_000);
 }
 
+/// A unit that was copied away and back lay on a page of its own name, with a newer page of that name elsewhere; when the
+/// other owner had left, recovery took the newer one.
+#[test]
+fn a_unit_that_was_copied_back_is_not_found_on_a_newer_page_from_before() {
+    let case = any_case(&mut Prng::new(1_002_464)).expect("a drive");
+    torture::<Untimed, _>(&case, 1_002_464, 60, 23);
+}
+
 /// At the end of its life a drive went on levelling wear in the background, on blocks that no epoch named.
 #[test]
 fn nothing_is_moved_at_the_end_of_life() {

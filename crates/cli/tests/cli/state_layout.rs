@@ -67,7 +67,12 @@ fn experiments() -> [(&'static str, String); 5] {
     let logs = "log_blocks = 4";
     [
         ("page", PAGE.to_owned()),
-        ("dftl", board("dftl", "translation.cached_entries = 16")),
+        // With the log of trims and the virtual map.
+        (
+            "dftl",
+            board("dftl", "translation.cached_entries = 16\ndurable_map = true")
+                .replace("logical_pages = 96", "logical_pages = 72"),
+        ),
         ("replacement-block", board("replacement-block", logs)),
         ("log-block", board("log-block", logs)),
         ("fast", board("fast", logs)),

@@ -5,38 +5,35 @@
 //! guest sends after it. A check, which is the user's, holds what it finds against these lines.
 
 mod camera;
+mod error;
+mod hear;
+mod look;
+mod places;
 
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::Serialize;
 use strobe_lab::RunError;
 use strobe_lab::linux::{GuestRoot, LinuxRun, LinuxRunError};
-use strobe_linux::job::Step;
 use strobe_linux::kernel::KernelInfo;
-use strobe_linux::{End, LinuxError, Outcome, PoweredDrive, Stream};
+use strobe_linux::{LinuxError, Outcome, PoweredDrive, Stream};
 use strobe_ssd::Simulated;
 use strobe_types::{Prng, SimTime};
 
-use crate::is_alarm;
 use camera::{Camera, Photograph, Scene};
+use hear::{Listener, Said, lock};
+use look::{Look, Looked};
+
+pub use error::HuntError;
+pub use look::Verdict;
+pub use places::Places;
 
 /// The variable in which a check finds the file with the lines that the program had printed.
 pub const ACKNOWLEDGED: &str = "STROBE_ACKNOWLEDGED";
-
-/// Where power is cut.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Places {
-    /// At flash operations that are equally far from each other.
-    Spread,
-    /// At random ones.
-    Random,
-    /// At the first one that begins after each flush, where promises are new.
-    Flushes,
-}
 
 /// What to do.
 #[derive(Clone, Debug)]
@@ -55,20 +52,6 @@ pub struct Hunt {
     pub workers: usize,
     /// A folder for the files with what the program had printed.
     pub folder: PathBuf,
-}
-
-/// What was found after a cut.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Verdict {
-    /// All is there.
-    Fine,
-    /// The check has missed something: it ended with 1.
-    Lost,
-    /// The check, the file system's check, or the kernel has found something wrong.
-    Corrupt,
-    /// The file system cannot be mounted.
-    DoesNotMount,
 }
 
 /// A cut, and what was found after it.
@@ -151,64 +134,6 @@ impl CrashReport {
     }
 }
 
-/// Why nothing can be said.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum HuntError {
-    /// The guest, or its drive.
-    #[error(transparent)]
-    Linux(#[from] LinuxRunError),
-    /// The program fails by itself.
-    #[error("without any power cut the program ended with {code}{}", quoted(.said))]
-    Program {
-        /// Its exit code.
-        code: i32,
-        /// What it said last.
-        said: String,
-    },
-    /// The check fails by itself.
-    #[error("the check fails although no power was cut ({verdict:?}): {reason}")]
-    Check {
-        /// What it found.
-        verdict: Verdict,
-        /// What it said.
-        reason: String,
-    },
-    /// It did not print the same again.
-    #[error(
-        "the program does not do the same in every run: what it prints depends on more than its files and STROBE_SEED"
-    )]
-    Differs,
-    /// There is nothing to cut.
-    #[error("the program lets the drive do nothing: no flash operation to cut")]
-    Nothing,
-    /// The operation is not among the program's.
-    #[error("operation {0} is not one of the program's, which are {1} to {2}")]
-    NotThere(u64, u64, u64),
-    /// A file of the host.
-    #[error("{0}: {1}")]
-    File(PathBuf, std::io::Error),
-}
-
-impl HuntError {
-    /// Whether the request was wrong, rather than its execution.
-    pub fn is_bad_request(&self) -> bool {
-        match self {
-            Self::Linux(error) => error.is_bad_request(),
-            Self::NotThere(..) => true,
-            _ => false,
-        }
-    }
-}
-
-fn quoted(said: &str) -> String {
-    if said.is_empty() { String::new() } else { format!(":\n{}", said.trim_end()) }
-}
-
-fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
-    of.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Rehearsed {
     /// The flash operations of the program, from its mount to the unmount.
     pub fn operations(&self) -> RangeInclusive<u64> {
@@ -232,81 +157,7 @@ impl Rehearsed {
 
     /// At most `cuts` operations, in order.
     pub fn choose(&self, places: Places, cuts: usize, seed: u64) -> Vec<u64> {
-        choose(self.operations(), &self.flushed, places, cuts, seed)
-    }
-}
-
-fn choose(among: RangeInclusive<u64>, flushed: &[u64], places: Places, cuts: usize, seed: u64) -> Vec<u64> {
-    let (first, last) = (*among.start(), *among.end());
-    let mut candidates: Vec<u64> = match places {
-        Places::Spread => among.clone().collect(),
-        Places::Flushes => flushed.iter().map(|&done| done + 1).filter(|at| among.contains(at)).collect(),
-        Places::Random => {
-            let mut chance = Prng::derive(seed, "power cuts");
-            let wanted = (cuts as u64).min(last - first + 1) as usize;
-            let mut chosen = std::collections::BTreeSet::new();
-            while chosen.len() < wanted {
-                chosen.insert(first + chance.below_u64(last - first + 1));
-            }
-            chosen.into_iter().collect()
-        }
-    };
-    candidates.sort_unstable();
-    candidates.dedup();
-    if candidates.len() <= cuts {
-        return candidates;
-    }
-    // The middles of so many equal parts.
-    let part = |at: usize| (2 * at + 1) * candidates.len() / (2 * cuts);
-    (0..cuts).map(|at| candidates[part(at)]).collect()
-}
-
-/// What a guest has said.
-#[derive(Default)]
-struct Said {
-    output: Vec<u8>,
-    errors: Vec<u8>,
-    kernel: Vec<u8>,
-}
-
-impl Said {
-    fn hear(&mut self, stream: Stream, bytes: &[u8]) {
-        match stream {
-            Stream::Output => self.output.extend_from_slice(bytes),
-            Stream::Error => self.errors.extend_from_slice(bytes),
-            Stream::Kernel => self.kernel.extend_from_slice(bytes),
-            Stream::Control => {}
-        }
-    }
-
-    /// The last lines of what programs have said.
-    fn tail(&self) -> String {
-        let text = [&self.output[..], &self.errors[..]].concat();
-        let text = String::from_utf8_lossy(&text).into_owned();
-        let lines: Vec<&str> = text.lines().collect();
-        lines[lines.len().saturating_sub(8)..].join("\n")
-    }
-}
-
-/// Adds whole lines of the program's to the scene.
-struct Listener {
-    scene: Arc<Mutex<Scene>>,
-    begun: Vec<u8>,
-}
-
-impl Listener {
-    fn hear(&mut self, bytes: &[u8]) {
-        for &byte in bytes {
-            match byte {
-                b'\n' => {
-                    let line = String::from_utf8_lossy(&std::mem::take(&mut self.begun)).into_owned();
-                    let mut scene = lock(&self.scene);
-                    let now = scene.now;
-                    scene.lines.push((now, line));
-                }
-                _ => self.begun.push(byte),
-            }
-        }
+        places::choose(self.operations(), &self.flushed, places, cuts, seed)
     }
 }
 
@@ -340,7 +191,7 @@ impl Hunt {
             return Err(HuntError::Nothing);
         }
         let acknowledged = self.note(&rehearsed.lines, "uncut")?;
-        let (verdict, reason, _) = self.look(&rehearsed.kernel, left, at, &acknowledged, None, stop)?;
+        let Looked { verdict, reason, .. } = self.look(&rehearsed, &acknowledged, stop).at(left, at, None)?;
         match verdict {
             Verdict::Fine => Ok(rehearsed),
             verdict => Err(HuntError::Check { verdict, reason }),
@@ -381,8 +232,7 @@ impl Hunt {
         stop: &AtomicBool,
     ) -> Result<(Outcome, Said), HuntError> {
         let camera = Camera::new(drive, Arc::clone(scene), wanted, self.lies, take);
-        let (mut said, mut listener) =
-            (Said::default(), Listener { scene: Arc::clone(scene), begun: Vec::new() });
+        let (mut said, mut listener) = (Said::default(), Listener::new(scene));
         let mut hears = |stream, bytes: &[u8]| {
             said.hear(stream, bytes);
             if matches!(stream, Stream::Output) {
@@ -405,16 +255,8 @@ impl Hunt {
         Ok(path)
     }
 
-    /// Switches a machine on with `drive`, and says what it finds; power may fail once more after so many operations.
-    fn look(
-        &self,
-        kernel: &KernelInfo,
-        mut drive: Box<dyn Simulated>,
-        mut start: SimTime,
-        acknowledged: &Path,
-        mut again: Option<u64>,
-        stop: &AtomicBool,
-    ) -> Result<(Verdict, String, bool), HuntError> {
+    /// What is done with a volume that lost its power, after so much was acknowledged.
+    fn look<'a>(&self, rehearsed: &'a Rehearsed, acknowledged: &Path, stop: &'a AtomicBool) -> Look<'a> {
         let mut run = self.program();
         run.before_mount = run.file_system.repair();
         run.fsck = true;
@@ -423,48 +265,7 @@ impl Hunt {
         if let GuestRoot::Host { environment } = &mut run.root {
             environment.push((ACKNOWLEDGED.to_owned(), acknowledged.display().to_string()));
         }
-        let mut was_cut_again = false;
-        loop {
-            if let Err(error) = drive.check() {
-                return Ok((
-                    Verdict::Corrupt,
-                    format!("the drive's own state is wrong: {error}"),
-                    was_cut_again,
-                ));
-            }
-            if let Some(after) = again.take() {
-                drive.plan_cut(drive.operations() + 1 + after);
-            }
-            let mut said = Said::default();
-            let mut hears = |stream, bytes: &[u8]| said.hear(stream, bytes);
-            let found = run.outcome_on(kernel, PoweredDrive::new(drive, start), stop, &mut hears);
-            let (outcome, steps, step) = match found {
-                Ok(found) => found,
-                Err(LinuxRunError::Guest(LinuxError::TimeLimit { limit_ns, .. })) => {
-                    let seconds = limit_ns / 1_000_000_000;
-                    let reason =
-                        format!("not done after {seconds} s of virtual time; --check-limit allows more");
-                    return Ok((Verdict::Corrupt, reason, was_cut_again));
-                }
-                Err(LinuxRunError::Guest(error)) if ends_badly(&error) => {
-                    return Ok((Verdict::Corrupt, error.to_string(), was_cut_again));
-                }
-                Err(error) => return Err(error.into()),
-            };
-            if outcome.ended.end == End::PowerCut {
-                was_cut_again = true;
-                match outcome.drive.restart(outcome.at) {
-                    Ok((found, recovery)) => (drive, start) = (found, recovery.finished),
-                    Err(error) => {
-                        let reason = format!("the drive cannot be restarted: {error}");
-                        return Ok((Verdict::Corrupt, reason, was_cut_again));
-                    }
-                }
-                continue;
-            }
-            let (verdict, reason) = judge(&outcome, &steps, step, &said);
-            return Ok((verdict, reason, was_cut_again));
-        }
+        Look { run, kernel: &rehearsed.kernel, stop }
     }
 
     /// Runs the program again, photographs its drive at `operations`, and looks at each photograph; `tell` is told of each.
@@ -566,9 +367,8 @@ impl Hunt {
         let again = self.twice.then(|| {
             u64::from(Prng::derive(self.run.experiment.seed ^ operation, "power fails again").below(60))
         });
-        let kernel = &rehearsed.kernel;
-        (found.verdict, found.reason, found.was_cut_again) =
-            self.look(kernel, drive, recovery.finished, &acknowledged, again, stop)?;
+        let looked = self.look(rehearsed, &acknowledged, stop).at(drive, recovery.finished, again)?;
+        Looked { verdict: found.verdict, reason: found.reason, was_cut_again: found.was_cut_again } = looked;
         Ok(found)
     }
 
@@ -602,65 +402,4 @@ impl Hunt {
 /// The next photograph; none when there will be no more.
 fn next(waiting: &Mutex<Receiver<Photograph>>) -> Option<Photograph> {
     lock(waiting).recv().ok()
-}
-
-/// Whether a guest that ends so has found something that is wrong.
-fn ends_badly(error: &LinuxError) -> bool {
-    matches!(
-        error,
-        LinuxError::Panic(_)
-            | LinuxError::Stalled { .. }
-            | LinuxError::Deadlock { .. }
-            | LinuxError::Ended(_)
-    )
-}
-
-/// What a guest has found.
-fn judge(outcome: &Outcome, steps: &[Step], check: usize, said: &Said) -> (Verdict, String) {
-    if let Some((step, reason)) = &outcome.failed {
-        let verdict = match steps.get(*step) {
-            Some(Step::Mount { .. }) => Verdict::DoesNotMount,
-            _ => Verdict::Corrupt,
-        };
-        return (verdict, reason.trim_end().to_owned());
-    }
-    match outcome.exit_code(check) {
-        Some(0) => {}
-        Some(1) => {
-            let tail = said.tail();
-            let reason =
-                if tail.is_empty() { "the check ended with 1 and said nothing".to_owned() } else { tail };
-            return (Verdict::Lost, reason);
-        }
-        code => {
-            let code = code.map_or("nothing".to_owned(), |code| code.to_string());
-            return (
-                Verdict::Corrupt,
-                format!("the check ended with {code}\n{}", said.tail()).trim_end().to_owned(),
-            );
-        }
-    }
-    let kernel = String::from_utf8_lossy(&said.kernel);
-    match kernel.lines().find(|line| is_alarm(line)) {
-        Some(line) => (Verdict::Corrupt, format!("the kernel says: {line}")),
-        None => (Verdict::Fine, String::new()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn places_are_spread_random_or_behind_flushes() {
-        assert_eq!(choose(1..=10, &[], Places::Spread, 100, 1), (1..=10).collect::<Vec<_>>());
-        assert_eq!(choose(1..=10, &[], Places::Spread, 5, 1), [2, 4, 6, 8, 10]);
-        assert_eq!(choose(11..=20, &[], Places::Spread, 1, 1), [16]);
-        assert_eq!(choose(11..=20, &[3, 12, 12, 15, 20], Places::Flushes, 9, 1), [13, 16]);
-        let random = choose(1..=1000, &[], Places::Random, 50, 1);
-        assert_eq!(random.len(), 50);
-        assert!(random.is_sorted_by(|a, b| a < b) && random[49] <= 1000);
-        assert_ne!(random, choose(1..=1000, &[], Places::Random, 50, 2));
-        assert_eq!(choose(5..=7, &[], Places::Random, 50, 1), [5, 6, 7]);
-    }
 }

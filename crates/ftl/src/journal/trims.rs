@@ -4,8 +4,9 @@
 //! says that its unit has been trimmed since. So trims go into a log, one bit for each unit. A set bit hides the
 //! pages that are older than the epoch it belongs to, not those written later.
 //!
-//! With logical copy no page says, either, who shares a unit on it, and one that was copied and then left by the owner whose
-//! name it has belongs to another. So the same log has the virtual map, and the places of such *foreign* units.
+//! With logical copy no page says, either, who shares a unit on it, and who of the two has it when the other has left: it need
+//! not have that one's name, and if it has, there may be a newer page with it, from before the copy. So the same log has the
+//! virtual map, and the places of such *foreign* units.
 
 use strobe_nand::{Nand, When};
 use strobe_types::{Geometry, Lpn};
@@ -159,7 +160,7 @@ impl Trims {
         self.change(lpn, false);
     }
 
-    /// `lpn` lies elsewhere: where the out-of-band area names another unit (`is_foreign`), or not.
+    /// `lpn` lies elsewhere: where its newest page is, or not (`is_foreign`).
     #[inline]
     pub(crate) fn name_changed(&mut self, lpn: Lpn, is_foreign: bool) {
         if self.mark_foreign(lpn, is_foreign) || is_foreign {
@@ -167,7 +168,7 @@ impl Trims {
         }
     }
 
-    /// Whether `lpn` lies where another unit is named; `None` where that cannot be.
+    /// Whether `lpn` may lie elsewhere than its newest page; `None` where that cannot be.
     pub(crate) fn is_foreign(&self, lpn: Lpn) -> Option<bool> {
         self.foreign.get(lpn.index() / 64).map(|word| word & 1 << (lpn.index() % 64) != 0)
     }

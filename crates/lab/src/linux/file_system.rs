@@ -11,6 +11,10 @@ pub enum FileSystem {
     Vfat,
     /// XFS.
     Xfs,
+    /// Btrfs.
+    Btrfs,
+    /// exFAT.
+    Exfat,
     /// None: the command sees /dev/vda only.
     None,
 }
@@ -25,6 +29,8 @@ impl FileSystem {
             Self::F2fs => Some("f2fs"),
             Self::Vfat => Some("vfat"),
             Self::Xfs => Some("xfs"),
+            Self::Btrfs => Some("btrfs"),
+            Self::Exfat => Some("exfat"),
             Self::None => None,
         }
     }
@@ -51,6 +57,8 @@ impl FileSystem {
                 ["mkfs.vfat", "-i", &serial].map(str::to_owned).into()
             }
             Self::Xfs => ["mkfs.xfs", "-q", "-f", "-m", &format!("uuid={uuid}")].map(str::to_owned).into(),
+            Self::Btrfs => ["mkfs.btrfs", "-q", "-f", "-U", &uuid].map(str::to_owned).into(),
+            Self::Exfat => ["mkfs.exfat", "-q", "-U", &uuid].map(str::to_owned).into(),
             Self::None => Vec::new(),
         };
         own.into_iter().chain(options).chain([DEVICE.to_owned()]).collect()
@@ -61,20 +69,21 @@ impl FileSystem {
         let first: &[&str] = match self {
             Self::Ext4 => return with_extended(options, "nodiscard"),
             Self::F2fs => &["-t", "0"],
-            Self::Xfs => &["-K"],
-            Self::Vfat | Self::None => &[],
+            Self::Xfs | Self::Btrfs => &["-K"],
+            Self::Vfat | Self::Exfat | Self::None => &[],
         };
         first.iter().map(|&word| word.to_owned()).chain(options.iter().cloned()).collect()
     }
 
-    /// What it needs after a power cut before it is mounted: only FAT does.
+    /// What it needs after a power cut before it is mounted: those without a journal do.
     pub fn repair(self) -> Vec<Step> {
-        let run = |option: &str, allowed: &[i32]| {
-            let argv = ["fsck.fat", option, DEVICE].map(str::to_owned).into();
+        let run = |tool: &str, option: &str, allowed: &[i32]| {
+            let argv = [tool, option, DEVICE].map(str::to_owned).into();
             Step::Run(Run { argv, quiet: true, allowed: allowed.into(), folder: String::new() })
         };
         match self {
-            Self::Vfat => vec![run("-a", &[0, 1]), run("-n", &[0])],
+            Self::Vfat => vec![run("fsck.fat", "-a", &[0, 1]), run("fsck.fat", "-n", &[0])],
+            Self::Exfat => vec![run("fsck.exfat", "-y", &[0, 1]), run("fsck.exfat", "-n", &[0])],
             _ => Vec::new(),
         }
     }
@@ -86,6 +95,8 @@ impl FileSystem {
             Self::F2fs => &["fsck.f2fs", "--dry-run", DEVICE],
             Self::Vfat => &["fsck.fat", "-n", DEVICE],
             Self::Xfs => &["xfs_repair", "-n", DEVICE],
+            Self::Btrfs => &["btrfs", "check", "--readonly", DEVICE],
+            Self::Exfat => &["fsck.exfat", "-n", DEVICE],
             Self::None => return None,
         };
         Some(command.iter().map(|word| (*word).to_owned()).collect())

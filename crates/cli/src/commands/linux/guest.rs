@@ -107,6 +107,10 @@ pub(in super::super) enum FsName {
     Vfat,
     /// XFS (`strobe linux build-kernel --with xfs`)
     Xfs,
+    /// Btrfs (`strobe linux build-kernel --with btrfs`)
+    Btrfs,
+    /// exFAT
+    Exfat,
     /// None: /dev/vda as it is
     None,
 }
@@ -118,6 +122,8 @@ impl FsName {
             FsName::F2fs => FileSystem::F2fs,
             FsName::Vfat => FileSystem::Vfat,
             FsName::Xfs => FileSystem::Xfs,
+            FsName::Btrfs => FileSystem::Btrfs,
+            FsName::Exfat => FileSystem::Exfat,
             FsName::None => FileSystem::None,
         }
     }

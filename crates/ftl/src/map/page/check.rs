@@ -123,8 +123,8 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             // Recovery has nothing else to find it by.
             let written = self.nand.lpn(ppa);
             ensure!(
-                is_foreign == (written != Some(lpn)),
-                "{lpn:?} has {ppa:?} to itself, which was written as {written:?}: the log has that as {is_foreign}"
+                is_foreign || written == Some(lpn),
+                "{lpn:?} has {ppa:?} to itself, which was written as {written:?}, and the log does not know"
             );
         }
         Ok(())

@@ -60,7 +60,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let Some(sharing) = &mut self.map.sharing else { return };
         let (ppa, other) = sharing.drop_owner(vpn, lpn);
         self.map.set(other, ppa);
-        self.store.unit_left(other, self.nand.lpn(ppa) != Some(other));
+        self.store.unit_left(other);
         self.store.entry_changed(vpn.get());
     }
 

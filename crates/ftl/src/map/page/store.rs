@@ -51,7 +51,7 @@ impl MapStore {
         }
     }
 
-    /// Whether the log says that `lpn` lies where another unit is named, if there is such a log.
+    /// Whether the log says where `lpn` lies, if there is a log that can.
     pub(super) fn is_foreign(&self, lpn: Lpn) -> Option<bool> {
         self.paged()?.trims.as_ref()?.is_foreign(lpn)
     }
@@ -82,17 +82,18 @@ impl MapStore {
         }
     }
 
-    /// The other owner of what `lpn` shared has left.
-    pub(super) fn unit_left(&mut self, lpn: Lpn, is_foreign: bool) {
+    /// The other owner of what `lpn` shared has left. Whatever name the unit has, a newer page may have that of `lpn`, from
+    /// before it was shared.
+    pub(super) fn unit_left(&mut self, lpn: Lpn) {
         match self {
             Self::Memory => {}
             Self::Journaled(journal) => journal.unit_changed(lpn.get()),
             Self::Paged(translation) => translation.left_alone(lpn),
         }
-        self.name_changed(lpn, is_foreign);
+        self.name_changed(lpn, true);
     }
 
-    /// `lpn` lies elsewhere: where the out-of-band area names another unit (`is_foreign`), or not.
+    /// `lpn` lies elsewhere: where its newest page is, or not (`is_foreign`).
     #[inline]
     pub(super) fn name_changed(&mut self, lpn: Lpn, is_foreign: bool) {
         self.trims().into_iter().for_each(|trims| trims.name_changed(lpn, is_foreign));

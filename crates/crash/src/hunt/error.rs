@@ -1,0 +1,61 @@
+//! Why nothing can be said of a program.
+
+use std::path::PathBuf;
+
+use strobe_lab::linux::LinuxRunError;
+
+use super::look::Verdict;
+
+/// Why nothing can be said.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum HuntError {
+    /// The guest, or its drive.
+    #[error(transparent)]
+    Linux(#[from] LinuxRunError),
+    /// The program fails by itself.
+    #[error("without any power cut the program ended with {code}{}", quoted(.said))]
+    Program {
+        /// Its exit code.
+        code: i32,
+        /// What it said last.
+        said: String,
+    },
+    /// The check fails by itself.
+    #[error("the check fails although no power was cut ({verdict:?}): {reason}")]
+    Check {
+        /// What it found.
+        verdict: Verdict,
+        /// What it said.
+        reason: String,
+    },
+    /// It did not print the same again.
+    #[error(
+        "the program does not do the same in every run: what it prints depends on more than its files and STROBE_SEED"
+    )]
+    Differs,
+    /// There is nothing to cut.
+    #[error("the program lets the drive do nothing: no flash operation to cut")]
+    Nothing,
+    /// The operation is not among the program's.
+    #[error("operation {0} is not one of the program's, which are {1} to {2}")]
+    NotThere(u64, u64, u64),
+    /// A file of the host.
+    #[error("{0}: {1}")]
+    File(PathBuf, std::io::Error),
+}
+
+impl HuntError {
+    /// Whether the request was wrong, rather than its execution.
+    pub fn is_bad_request(&self) -> bool {
+        match self {
+            Self::Linux(error) => error.is_bad_request(),
+            Self::NotThere(..) => true,
+            _ => false,
+        }
+    }
+}
+
+fn quoted(said: &str) -> String {
+    if said.is_empty() { String::new() } else { format!(":\n{}", said.trim_end()) }
+}

@@ -1,0 +1,143 @@
+//! What a machine finds that is switched on again.
+
+use std::sync::atomic::AtomicBool;
+
+use serde::Serialize;
+use strobe_lab::linux::{LinuxRun, LinuxRunError};
+use strobe_linux::job::Step;
+use strobe_linux::kernel::KernelInfo;
+use strobe_linux::{End, LinuxError, Outcome, PoweredDrive};
+use strobe_ssd::Simulated;
+use strobe_types::SimTime;
+
+use super::hear::Said;
+use crate::is_alarm;
+
+/// What was found after a cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// All is there.
+    Fine,
+    /// The check has missed something: it ended with 1.
+    Lost,
+    /// The check, the file system's check, or the kernel has found something wrong.
+    Corrupt,
+    /// The file system cannot be mounted.
+    DoesNotMount,
+}
+
+/// What was found, and why; whether power failed once more before.
+pub(super) struct Looked {
+    pub(super) verdict: Verdict,
+    pub(super) reason: String,
+    pub(super) was_cut_again: bool,
+}
+
+/// What a guest does with a volume that lost its power: repair, mount, check, and the file system's own check.
+pub(super) struct Look<'a> {
+    pub(super) run: LinuxRun,
+    pub(super) kernel: &'a KernelInfo,
+    pub(super) stop: &'a AtomicBool,
+}
+
+/// What a machine came to that was switched on.
+enum Came {
+    /// It found this.
+    To(Verdict, String),
+    /// Power failed again; the drive is back, at this time.
+    Cut(Box<dyn Simulated>, SimTime),
+}
+
+impl Look<'_> {
+    /// Switches a machine on with `drive`, and says what it finds; power may fail once more after so many operations.
+    pub(super) fn at(
+        &self,
+        mut drive: Box<dyn Simulated>,
+        mut start: SimTime,
+        mut again: Option<u64>,
+    ) -> Result<Looked, LinuxRunError> {
+        let mut was_cut_again = false;
+        loop {
+            if let Some(after) = again.take() {
+                drive.plan_cut(drive.operations() + 1 + after);
+            }
+            match self.once(drive, start)? {
+                Came::To(verdict, reason) => return Ok(Looked { verdict, reason, was_cut_again }),
+                Came::Cut(found, at) => (drive, start, was_cut_again) = (found, at, true),
+            }
+        }
+    }
+
+    fn once(&self, drive: Box<dyn Simulated>, start: SimTime) -> Result<Came, LinuxRunError> {
+        let corrupt = |reason| Ok(Came::To(Verdict::Corrupt, reason));
+        if let Err(error) = drive.check() {
+            return corrupt(format!("the drive's own state is wrong: {error}"));
+        }
+        let mut said = Said::default();
+        let mut hears = |stream, bytes: &[u8]| said.hear(stream, bytes);
+        let powered = PoweredDrive::new(drive, start);
+        let (outcome, steps, check) = match self.run.outcome_on(self.kernel, powered, self.stop, &mut hears) {
+            Ok(found) => found,
+            Err(LinuxRunError::Guest(LinuxError::TimeLimit { limit_ns, .. })) => {
+                let seconds = limit_ns / 1_000_000_000;
+                return corrupt(format!(
+                    "not done after {seconds} s of virtual time; --check-limit allows more"
+                ));
+            }
+            Err(LinuxRunError::Guest(error)) if ends_badly(&error) => return corrupt(error.to_string()),
+            Err(error) => return Err(error),
+        };
+        if outcome.ended.end != End::PowerCut {
+            let (verdict, reason) = judge(&outcome, &steps, check, &said);
+            return Ok(Came::To(verdict, reason));
+        }
+        match outcome.drive.restart(outcome.at) {
+            Ok((drive, recovery)) => Ok(Came::Cut(drive, recovery.finished)),
+            Err(error) => corrupt(format!("the drive cannot be restarted: {error}")),
+        }
+    }
+}
+
+/// Whether a guest that ends so has found something that is wrong.
+fn ends_badly(error: &LinuxError) -> bool {
+    matches!(
+        error,
+        LinuxError::Panic(_)
+            | LinuxError::Stalled { .. }
+            | LinuxError::Deadlock { .. }
+            | LinuxError::Ended(_)
+    )
+}
+
+/// What a guest has found.
+fn judge(outcome: &Outcome, steps: &[Step], check: usize, said: &Said) -> (Verdict, String) {
+    if let Some((step, reason)) = &outcome.failed {
+        let verdict = match steps.get(*step) {
+            Some(Step::Mount { .. }) => Verdict::DoesNotMount,
+            _ => Verdict::Corrupt,
+        };
+        return (verdict, reason.trim_end().to_owned());
+    }
+    match outcome.exit_code(check) {
+        Some(0) => {}
+        Some(1) => {
+            let tail = said.tail();
+            let reason =
+                if tail.is_empty() { "the check ended with 1 and said nothing".to_owned() } else { tail };
+            return (Verdict::Lost, reason);
+        }
+        code => {
+            let code = code.map_or("nothing".to_owned(), |code| code.to_string());
+            return (
+                Verdict::Corrupt,
+                format!("the check ended with {code}\n{}", said.tail()).trim_end().to_owned(),
+            );
+        }
+    }
+    let kernel = String::from_utf8_lossy(&said.kernel);
+    match kernel.lines().find(|line| is_alarm(line)) {
+        Some(line) => (Verdict::Corrupt, format!("the kernel says: {line}")),
+        None => (Verdict::Fine, String::new()),
+    }
+}

@@ -1,0 +1,66 @@
+//! Where power is cut.
+
+use std::ops::RangeInclusive;
+
+use strobe_types::Prng;
+
+/// Where power is cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Places {
+    /// At flash operations that are equally far from each other.
+    Spread,
+    /// At random ones.
+    Random,
+    /// At the first one that begins after each flush, where promises are new.
+    Flushes,
+}
+
+/// At most `cuts` of the operations `among`, in order; `flushed` are those that had begun when a flush was complete.
+pub(super) fn choose(
+    among: RangeInclusive<u64>,
+    flushed: &[u64],
+    places: Places,
+    cuts: usize,
+    seed: u64,
+) -> Vec<u64> {
+    let (first, last) = (*among.start(), *among.end());
+    let mut candidates: Vec<u64> = match places {
+        Places::Spread => among.clone().collect(),
+        Places::Flushes => flushed.iter().map(|&done| done + 1).filter(|at| among.contains(at)).collect(),
+        Places::Random => {
+            let mut chance = Prng::derive(seed, "power cuts");
+            let wanted = (cuts as u64).min(last - first + 1) as usize;
+            let mut chosen = std::collections::BTreeSet::new();
+            while chosen.len() < wanted {
+                chosen.insert(first + chance.below_u64(last - first + 1));
+            }
+            chosen.into_iter().collect()
+        }
+    };
+    candidates.sort_unstable();
+    candidates.dedup();
+    if candidates.len() <= cuts {
+        return candidates;
+    }
+    // The middles of so many equal parts.
+    let part = |at: usize| (2 * at + 1) * candidates.len() / (2 * cuts);
+    (0..cuts).map(|at| candidates[part(at)]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_spread_random_or_behind_flushes() {
+        assert_eq!(choose(1..=10, &[], Places::Spread, 100, 1), (1..=10).collect::<Vec<_>>());
+        assert_eq!(choose(1..=10, &[], Places::Spread, 5, 1), [2, 4, 6, 8, 10]);
+        assert_eq!(choose(11..=20, &[], Places::Spread, 1, 1), [16]);
+        assert_eq!(choose(11..=20, &[3, 12, 12, 15, 20], Places::Flushes, 9, 1), [13, 16]);
+        let random = choose(1..=1000, &[], Places::Random, 50, 1);
+        assert_eq!(random.len(), 50);
+        assert!(random.is_sorted_by(|a, b| a < b) && random[49] <= 1000);
+        assert_ne!(random, choose(1..=1000, &[], Places::Random, 50, 2));
+        assert_eq!(choose(5..=7, &[], Places::Random, 50, 1), [5, 6, 7]);
+    }
+}

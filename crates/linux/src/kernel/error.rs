@@ -34,7 +34,7 @@ pub enum KernelError {
         version: String,
     },
     /// A file system is missing.
-    #[error("{path} (Linux {version}) is built without {kind}{}", xfs_hint(.kind))]
+    #[error("{path} (Linux {version}) is built without {kind}{}", hint(.kind))]
     NoFileSystem {
         /// The file.
         path: String,
@@ -86,8 +86,12 @@ pub enum KernelError {
     Io(#[from] io::Error),
 }
 
-fn xfs_hint(kind: &str) -> &'static str {
-    if kind == "xfs" { ": `strobe linux build-kernel --with xfs` makes one with it" } else { "" }
+/// How to have a kernel with the file system `kind`, where one can be built.
+fn hint(kind: &str) -> String {
+    match super::Extra::ALL.iter().map(|extra| extra.name()).find(|&name| name == kind) {
+        Some(name) => format!(": `strobe linux build-kernel --with {name}` makes one with it"),
+        None => String::new(),
+    }
 }
 
 fn packages(tools: &[String]) -> String {

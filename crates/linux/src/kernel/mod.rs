@@ -30,8 +30,10 @@ named! {
     pub enum Extra {
         /// The largest of the file systems.
         Xfs => "xfs",
-        /// The newest way to asynchronous I/O.
-        IoUring => "io-uring",
+        /// Copy on write, checksums.
+        Btrfs => "btrfs",
+        /// The driver of NVMe drives, and PCI, which it needs.
+        Nvme => "nvme",
     }
 }
 
@@ -40,7 +42,10 @@ impl Extra {
     fn config(self) -> &'static str {
         match self {
             Self::Xfs => "CONFIG_XFS_FS=y\n",
-            Self::IoUring => "CONFIG_IO_URING=y\n",
+            Self::Btrfs => "CONFIG_BTRFS_FS=y\n",
+            Self::Nvme => {
+                "CONFIG_PCI=y\nCONFIG_UML_PCI_OVER_VIRTIO=y\nCONFIG_UML_PCI_OVER_VIRTIO_DEVICE_ID=1234\nCONFIG_BLK_DEV_NVME=y\n"
+            }
         }
     }
 }

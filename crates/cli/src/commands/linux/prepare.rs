@@ -35,15 +35,18 @@ pub(super) struct BuildArgs {
 enum ExtraName {
     /// The file system XFS
     Xfs,
-    /// io_uring
-    IoUring,
+    /// The file system Btrfs
+    Btrfs,
+    /// The driver of NVMe drives, and PCI
+    Nvme,
 }
 
 impl ExtraName {
     fn extra(self) -> Extra {
         match self {
             ExtraName::Xfs => Extra::Xfs,
-            ExtraName::IoUring => Extra::IoUring,
+            ExtraName::Btrfs => Extra::Btrfs,
+            ExtraName::Nvme => Extra::Nvme,
         }
     }
 }

@@ -29,6 +29,8 @@ pub(crate) fn package_of(program: &str) -> Option<&'static str> {
         "mkfs.f2fs" | "fsck.f2fs" => "f2fs-tools",
         "mkfs.vfat" | "fsck.fat" | "fsck.vfat" => "dosfstools",
         "mkfs.xfs" | "xfs_repair" => "xfsprogs",
+        "mkfs.btrfs" | "btrfs" => "btrfs-progs",
+        "mkfs.exfat" | "fsck.exfat" => "exfatprogs",
         "fio" => "fio",
         "dbench" => "dbench",
         "postmark" => "postmark",

@@ -198,6 +198,30 @@ fn power_may_fail_again_while_a_journal_is_replayed() {
     assert!(twice > 0, "{}", text(&output.stdout));
 }
 
+/// A file system without a journal is repaired before it is mounted; lines that were synced are there.
+#[test]
+fn exfat_keeps_lines_that_were_synced() {
+    let Some(kernel) = kernel() else { return };
+    if !has("mkfs.exfat") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let append = "for n in $(seq 20); do echo line $n >> log; sync log; echo $n; sleep 1; done";
+    let check = "last=$(tail -n1 $STROBE_ACKNOWLEDGED); test -z \"$last\" || grep -qx \"line $last\" log";
+    let arguments =
+        ["--fs", "exfat", "--cuts", "12", "--json", "-", "--check", check, "--", "sh", "-c", append];
+    let output = crash(&kernel, folder.path(), &arguments);
+    assert_eq!(
+        (output.status.code(), verdicts(&output, "fine")),
+        (Some(0), 12),
+        "{}{}",
+        text(&output.stdout),
+        text(&output.stderr)
+    );
+    let again = crash(&kernel, folder.path(), &arguments);
+    assert_eq!(text(&again.stdout), text(&output.stdout));
+}
+
 /// The how-to is typed as it is.
 #[test]
 fn the_page_about_it_finds_what_it_says() {

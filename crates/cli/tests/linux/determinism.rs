@@ -39,6 +39,11 @@ fn vfat_is_the_same_every_time() {
 }
 
 #[test]
+fn exfat_is_the_same_every_time() {
+    same("exfat", "mkfs.exfat", "discard", 2);
+}
+
+#[test]
 #[ignore = "20 runs of each file system"]
 fn twenty_of_twenty_runs_are_the_same() {
     same("ext4", "mkfs.ext4", "discard", 20);
@@ -46,6 +51,7 @@ fn twenty_of_twenty_runs_are_the_same() {
     same("f2fs", "mkfs.f2fs", "mode=adaptive,discard", 20);
     same("vfat", "mkfs.vfat", "sync", 20);
     same("vfat", "mkfs.vfat", "discard", 20);
+    same("exfat", "mkfs.exfat", "discard", 20);
 }
 
 #[test]

@@ -7,6 +7,7 @@ mod crash;
 mod determinism;
 mod discards;
 mod endings;
+mod kernels;
 mod programs;
 mod storage;
 mod timing;

@@ -58,7 +58,8 @@ impl FileSystem {
             }
             Self::Xfs => ["mkfs.xfs", "-q", "-f", "-m", &format!("uuid={uuid}")].map(str::to_owned).into(),
             Self::Btrfs => ["mkfs.btrfs", "-q", "-f", "-U", &uuid].map(str::to_owned).into(),
-            Self::Exfat => ["mkfs.exfat", "-q", "-U", &uuid].map(str::to_owned).into(),
+            // It takes its serial number from the clock, which is the guest's: no option that all versions have sets it.
+            Self::Exfat => vec!["mkfs.exfat".to_owned()],
             Self::None => Vec::new(),
         };
         own.into_iter().chain(options).chain([DEVICE.to_owned()]).collect()

@@ -10,7 +10,7 @@ use crate::port::Device;
 use crate::record::Recorder;
 
 enum Front {
-    Block(Block),
+    Block(Box<Block>),
     Nvme(Box<Nvme>),
 }
 
@@ -22,7 +22,7 @@ impl Disk {
     pub fn new(drive: Box<dyn Simulated>, start: SimTime, options: DiskOptions) -> Self {
         let drive = Attached::new(drive, start);
         Self(match options.interface {
-            Interface::Virtio => Front::Block(Block::new(drive, options)),
+            Interface::Virtio => Front::Block(Box::new(Block::new(drive, options))),
             Interface::Nvme => Front::Nvme(Box::new(Nvme::new(drive, options))),
         })
     }
@@ -44,7 +44,7 @@ impl Disk {
     /// What the guest's driver meets.
     pub(crate) fn device(&mut self) -> &mut dyn Device {
         match &mut self.0 {
-            Front::Block(block) => block,
+            Front::Block(block) => &mut **block,
             Front::Nvme(nvme) => &mut **nvme,
         }
     }

@@ -7,6 +7,7 @@ mod crash;
 mod determinism;
 mod discards;
 mod endings;
+mod nvme;
 mod programs;
 mod storage;
 mod timing;

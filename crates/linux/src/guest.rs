@@ -78,7 +78,32 @@ impl Init {
         Ok(Self { job, output, error, control: terminal("/dev/tty3")?, is_mounted: false })
     }
 
+    fn device(&self) -> String {
+        match &*self.job.device {
+            "" => DEVICE.to_owned(),
+            name => format!("/dev/{name}"),
+        }
+    }
+
+    /// Waits for the drive: some drivers look for it while the first process begins. Time passes meanwhile.
+    fn await_device(&self) -> io::Result<()> {
+        const TRIES: u32 = 1000;
+        let device = self.device();
+        for _ in 0..TRIES {
+            if Path::new(&device).exists() {
+                return Ok(());
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        Err(io::Error::new(io::ErrorKind::NotFound, format!("{device}: the kernel has found no drive")))
+    }
+
     fn work(&mut self) -> io::Result<()> {
+        if !self.job.device.is_empty()
+            && let Err(error) = self.await_device()
+        {
+            return self.report(&Report::Failed { step: 0, reason: error.to_string() });
+        }
         for (number, step) in std::mem::take(&mut self.job.steps).into_iter().enumerate() {
             if let Err(error) = self.step(number, &step) {
                 let reason = format!("{}: {error}", describe(&step));
@@ -104,7 +129,7 @@ impl Init {
             Step::Mount { kind, options } => {
                 let (flags, data) = mount_options(options);
                 let data = std::ffi::CString::new(data).map_err(io::Error::other)?;
-                mount(DEVICE, MOUNT_POINT, kind.as_str(), flags, Some(data.as_c_str()))?;
+                mount(self.device(), MOUNT_POINT, kind.as_str(), flags, Some(data.as_c_str()))?;
                 self.is_mounted = true;
                 Ok(())
             }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) const JOB_PATH: &str = "/job.json";
 /// Where the file system under test is mounted.
 pub const MOUNT_POINT: &str = "/mnt";
-/// The drive.
+/// The drive as a virtio disk, which steps say for the drive whatever it is.
 pub const DEVICE: &str = "/dev/vda";
 
 /// What a guest does from power-on to power-off.
@@ -18,8 +18,30 @@ pub struct Job {
     pub environment: Vec<(String, String)>,
     /// Whether the root is that of the host, read only, below a layer in memory. Else it is what was packed.
     pub shows_host: bool,
+    /// The name of the drive's block device, which steps mount.
+    pub device: String,
     /// Links to make in that layer: where, and what they point to.
     pub links: Vec<(String, String)>,
+}
+
+impl Job {
+    /// The same for a drive that the guest knows as `device`: other than as a virtio disk. What is the user's is as it was.
+    #[must_use]
+    pub fn on_device(mut self, device: &str) -> Self {
+        device.clone_into(&mut self.device);
+        for step in &mut self.steps {
+            match step {
+                Step::Run(run) if run.quiet => {
+                    for word in run.argv.iter_mut().filter(|word| **word == DEVICE) {
+                        *word = format!("/dev/{device}");
+                    }
+                }
+                Step::Set { path, .. } => *path = path.replace("/vda/", &format!("/{device}/")),
+                _ => {}
+            }
+        }
+        self
+    }
 }
 
 /// One step of a job.

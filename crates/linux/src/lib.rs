@@ -6,6 +6,8 @@
 
 #![cfg(target_os = "linux")]
 
+mod attached;
+mod block;
 mod calendar;
 mod disk;
 mod error;
@@ -15,6 +17,7 @@ pub mod job;
 pub mod kernel;
 mod link;
 mod machine;
+mod nvme;
 mod pin;
 mod port;
 mod process;
@@ -27,7 +30,8 @@ mod session;
 pub mod time;
 pub mod vhost;
 
-pub use disk::{Disk, DiskOptions};
+pub use attached::{DiskOptions, Interface};
+pub use disk::Disk;
 pub use error::LinuxError;
 pub use host::{HostFiles, HostUse, hidden_by};
 pub use machine::{Clock, Machine};

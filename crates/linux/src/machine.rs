@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::disk::DiskOptions;
+use crate::attached::DiskOptions;
 
 /// What time is for a guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

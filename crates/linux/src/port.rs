@@ -33,6 +33,10 @@ pub(crate) trait Device {
         memory: &GuestMemoryMmap,
         chain: Chain<'_>,
     ) -> Result<(), String>;
+    /// What is answered before the guest goes on, which waits for that without letting time pass.
+    fn answered(&mut self) -> Vec<Returned> {
+        Vec::new()
+    }
     /// When the next request is complete, in the guest's time.
     fn next_event(&self) -> Option<u64>;
     /// Lets time pass until `guest_ns`; what is complete by then. Without a memory nobody waits for it.
@@ -164,6 +168,17 @@ impl Port {
         let taken = self.rings[at]
             .take_all(&self.memory, &mut |memory, chain| device.take(at, guest_ns, memory, chain));
         taken.map_err(LinuxError::Protocol)
+    }
+
+    /// Gives back what `device` answers at once. The guest looks for that itself, and is not told.
+    pub(crate) fn answer_at_once(&mut self, device: &mut dyn Device) -> Result<(), LinuxError> {
+        let Some(memory) = self.memory.mapped() else { return Ok(()) };
+        for returned in device.answered() {
+            let ring = self.rings.get_mut(returned.ring);
+            let ring = ring.ok_or_else(|| LinuxError::Protocol("a request of no ring".into()))?;
+            ring.give_back(memory, returned).map_err(LinuxError::Protocol)?;
+        }
+        Ok(())
     }
 
     /// Answers a kick.

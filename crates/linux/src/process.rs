@@ -154,7 +154,7 @@ fn arguments(machine: &Machine, has_files: bool) -> Vec<String> {
     let mut arguments = vec![
         format!("mem={}M", machine.memory_mib),
         format!("initrd={ROOT}"),
-        format!("virtio_uml.device={DISK_SOCKET}:2"),
+        format!("virtio_uml.device={DISK_SOCKET}:{}", machine.disk.interface.virtio_id()),
         "uml_dir=uml".into(),
         "umid=guest".into(),
         "con=null".into(),

@@ -143,7 +143,8 @@ mod tests {
     use vm_memory::{Bytes as _, GuestAddress};
 
     use super::*;
-    use crate::disk::{Disk, DiskOptions};
+    use crate::attached::{Attached, DiskOptions};
+    use crate::block::Block;
     use crate::port::Device as _;
 
     const MEMORY_BYTES: u64 = 1 << 16;
@@ -157,7 +158,7 @@ mod tests {
     const STATUS: u64 = 0x3800;
     const DATA: u64 = 0x4000;
 
-    fn disk(options: DiskOptions) -> Disk {
+    fn disk(options: DiskOptions) -> Block {
         let config = serde_json::json!({
             "nand": {
                 "channels": 1, "dies_per_channel": 1, "planes_per_die": 1, "blocks_per_plane": 64, "pages_per_block": 32,
@@ -168,7 +169,8 @@ mod tests {
             "controller": { "command_ns": 1000, "link_mb_s": 500, "write_buffer_bytes": 65_536 },
         });
         let config: DriveConfig = serde_json::from_value(config).expect("a configuration");
-        Disk::new(strobe_ssd::build(&config, true, 1).expect("a drive"), SimTime::ZERO, options)
+        let drive = strobe_ssd::build(&config, true, 1).expect("a drive");
+        Block::new(Attached::new(drive, SimTime::ZERO), options)
     }
 
     fn ring() -> (Ring, Memory) {
@@ -183,12 +185,12 @@ mod tests {
         (ring, memory)
     }
 
-    fn take_all(ring: &mut Ring, memory: &Memory, disk: &mut Disk, now: u64) -> Result<(), String> {
+    fn take_all(ring: &mut Ring, memory: &Memory, disk: &mut Block, now: u64) -> Result<(), String> {
         ring.take_all(memory, &mut |memory, chain| disk.take(0, now, memory, chain))
     }
 
     /// Whether the guest wants to be told of what is complete.
-    fn give_back(ring: &mut Ring, memory: &Memory, disk: &mut Disk, now: u64) -> Result<bool, String> {
+    fn give_back(ring: &mut Ring, memory: &Memory, disk: &mut Block, now: u64) -> Result<bool, String> {
         let memory = memory.mapped().expect("mapped");
         let mut tell = false;
         for returned in disk.advance(now, Some(memory))? {
@@ -262,7 +264,7 @@ mod tests {
         for lpn in 0..64 {
             let range = Range::new(Lba::new(8 * lpn), 8);
             let write = Command::Write { range, fua: false, hint: Hint::None };
-            disk.target_mut().submit(SimTime::ZERO, lpn, &[write], None);
+            disk.drive.target.submit(SimTime::ZERO, lpn, &[write], None);
         }
         let mut last = 0;
         while let Some(next) = disk.next_event() {

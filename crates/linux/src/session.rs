@@ -80,7 +80,7 @@ pub fn boot(
         _ => None,
     };
     let mut session = Session {
-        disk_port: Port::new(disk_socket, disk.rings())?,
+        disk_port: Port::new(disk_socket, disk.device().rings())?,
         disk,
         files,
         listener,
@@ -200,7 +200,7 @@ impl Session<'_> {
     /// A device, and where the guest meets it.
     fn device(&mut self, which: Which) -> Option<(&mut Port, &mut dyn Device)> {
         match which {
-            Which::Disk => Some((&mut self.disk_port, self.disk)),
+            Which::Disk => Some((&mut self.disk_port, self.disk.device())),
             Which::Files => self.files.as_mut().map(|(port, files)| (port, &mut **files as &mut dyn Device)),
         }
     }
@@ -392,6 +392,7 @@ impl Session<'_> {
             Heard::Gone => Ok(Some(End::Off)),
             Heard::Kick { ring, needs_reply } => {
                 port.take_all(device, ring, now)?;
+                port.answer_at_once(device)?;
                 // Only when its completions are known may the guest go on.
                 let until = self.free_until(now);
                 if let Some(calendar) = &self.calendar {

@@ -8,6 +8,7 @@ mod determinism;
 mod discards;
 mod endings;
 mod kernels;
+mod nvme;
 mod programs;
 mod storage;
 mod timing;

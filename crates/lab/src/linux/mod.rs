@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use strobe_linux::job::{Job, Run, Step};
 use strobe_linux::kernel::{self, KernelError, KernelInfo};
-use strobe_linux::{Clock, LinuxError, Machine, Mark, Outcome, PoweredDrive, Recorder, Stream};
+use strobe_linux::{Clock, Interface, LinuxError, Machine, Mark, Outcome, PoweredDrive, Recorder, Stream};
 use strobe_ssd::{Ageing, AgeingError, DataMode, DriveConfig, Simulated};
 use strobe_types::SimTime;
 
@@ -134,6 +134,9 @@ impl LinuxRun {
             Some(kind) if !info.has_file_system(kind) && kernel::modules_of(&info).is_none() => {
                 Err(KernelError::NoFileSystem { path: shown(), version, kind: kind.to_owned() })
             }
+            _ if self.machine.disk.interface == Interface::Nvme && !info.has("BLK_DEV_NVME") => {
+                Err(KernelError::NoNvme { path: shown(), version })
+            }
             _ if matches!(self.root, GuestRoot::Host { .. }) && !info.can_show_host() => {
                 Err(KernelError::NoHostFiles { path: shown(), version })
             }
@@ -164,7 +167,11 @@ impl LinuxRun {
                 steps.extend(self.file_system.fsck().map(Run::tool));
             }
         }
-        (self.root.job(steps, seed), at)
+        let job = self.root.job(steps, seed);
+        match self.machine.disk.interface {
+            Interface::Virtio => (job, at),
+            interface => (job.on_device(interface.device()), at),
+        }
     }
 
     /// Runs the command on a new drive. `hears` gets what the guest prints, `recorder` what it asks of its disk in

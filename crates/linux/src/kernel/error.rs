@@ -43,6 +43,16 @@ pub enum KernelError {
         /// The file system.
         kind: String,
     },
+    /// The driver of NVMe drives is missing.
+    #[error(
+        "{path} (Linux {version}) has no driver of NVMe drives: strobe linux build-kernel --with nvme makes one that has"
+    )]
+    NoNvme {
+        /// The file.
+        path: String,
+        /// Its version.
+        version: String,
+    },
     /// It cannot show the host's files.
     #[error(
         "{path} (Linux {version}) cannot show the host's files, for want of virtio-fs and overlayfs: use --root packed, \

@@ -10,7 +10,7 @@ use strobe_lab::linux::{
 };
 use strobe_lab::{Experiment, load_drive_table};
 use strobe_linux::job::{MOUNT_POINT, Step};
-use strobe_linux::{DiskOptions, Machine, kernel};
+use strobe_linux::{DiskOptions, Interface, Machine, kernel};
 use toml::Table;
 
 use super::super::Failure;
@@ -65,6 +65,10 @@ pub(in super::super) struct GuestArgs {
     /// Memory of the guest in MiB
     #[arg(long, value_name = "MIB", default_value_t = 512, value_parser = clap::value_parser!(u32).range(64..65_536))]
     memory: u32,
+    /// What the guest takes the drive for: a virtio disk, /dev/vda, or an NVMe drive, /dev/nvme0n1, which needs a kernel
+    /// with its driver (`strobe linux build-kernel --with nvme`)
+    #[arg(long, value_name = "INTERFACE", value_enum, default_value_t = InterfaceName::Virtio)]
+    interface: InterfaceName,
     /// Ranges that one discard may have; 0: no discard
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(0..=256))]
     discard_segments: u32,
@@ -77,6 +81,14 @@ pub(in super::super) struct GuestArgs {
     /// Wall time without any sign of life after which the guest is taken to hang, in seconds
     #[arg(long, value_name = "S", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     stall_limit: u64,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum InterfaceName {
+    /// A virtio disk
+    Virtio,
+    /// An NVMe drive
+    Nvme,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -155,6 +167,10 @@ impl GuestArgs {
             memory_mib: self.memory,
             stall_limit: Duration::from_secs(self.stall_limit),
             disk: DiskOptions {
+                interface: match self.interface {
+                    InterfaceName::Virtio => Interface::Virtio,
+                    InterfaceName::Nvme => Interface::Nvme,
+                },
                 discard_segments: self.discard_segments,
                 copy: !self.no_copy,
                 write_cache: !self.write_through,

@@ -1,0 +1,102 @@
+//! The drive at the end of a guest's cable, whatever the guest takes it for: its requests, its time, its trace.
+
+use strobe_ssd::{Command, CommandError, Completion, Simulated, Target};
+use strobe_types::{SimTime, defaults};
+
+use crate::record::Recorder;
+
+/// What the guest takes the drive for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Interface {
+    /// A virtio block device: one ring, the fewest messages.
+    #[default]
+    Virtio,
+    /// An NVMe drive on PCI: the driver of such drives, with its queues, its registers and its commands.
+    Nvme,
+}
+
+impl Interface {
+    /// The name of the block device in the guest.
+    pub fn device(self) -> &'static str {
+        match self {
+            Self::Virtio => "vda",
+            Self::Nvme => "nvme0n1",
+        }
+    }
+
+    /// The number of the virtio device that carries it.
+    pub(crate) fn virtio_id(self) -> u32 {
+        match self {
+            Self::Virtio => 2,
+            // Nobody's: the kernel that we build takes it for PCI.
+            Self::Nvme => 1234,
+        }
+    }
+}
+
+defaults! {
+    /// What the guest is offered.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct DiskOptions {
+        /// What it takes the drive for.
+        pub interface: Interface = Interface::Virtio;
+        /// Ranges that one discard may have, 1 to 256; 0: no discard at all. The drive may take fewer.
+        pub discard_segments: u32 = 64;
+        /// Whether to offer copies within the device.
+        pub copy: bool = true;
+        /// Whether writes may wait in a volatile cache until the guest flushes. Otherwise each is durable
+        /// when it completes. The guest can change its mind.
+        pub write_cache: bool = true;
+    }
+}
+
+/// A drive and its host's requests.
+pub(crate) struct Attached {
+    pub(crate) target: Target,
+    /// The drive's time at the guest's time 0.
+    start: SimTime,
+    pub(crate) recorder: Option<Recorder>,
+    submitted: u64,
+}
+
+impl Attached {
+    pub(crate) fn new(drive: Box<dyn Simulated>, start: SimTime) -> Self {
+        Self { target: Target::new(drive), start, recorder: None, submitted: 0 }
+    }
+
+    /// The drive's time at `guest_ns`.
+    pub(crate) fn time(&self, guest_ns: u64) -> SimTime {
+        self.start + guest_ns
+    }
+
+    /// A name for the next request.
+    pub(crate) fn new_tag(&mut self) -> u64 {
+        self.submitted += 1;
+        self.submitted
+    }
+
+    /// Hands over a request: `commands` of one kind, all at once, with the `data` of a write.
+    pub(crate) fn send(&mut self, now: SimTime, tag: u64, commands: &[Command<'_>], data: Option<&[u8]>) {
+        if let Some(recorder) = &mut self.recorder {
+            commands.iter().for_each(|command| recorder.command(now, command));
+        }
+        self.target.submit(now, tag, commands, data);
+    }
+
+    /// Answers a request that is not for the drive.
+    pub(crate) fn answer(&mut self, now: SimTime, tag: u64, result: Result<Vec<u8>, CommandError>) {
+        self.target.answer(now, tag, result);
+    }
+
+    /// When something happens next, in the guest's time.
+    pub(crate) fn next_event(&self) -> Option<u64> {
+        self.target.next_event().map(|at| at.since(self.start))
+    }
+
+    /// What is complete by `guest_ns`, in its order of completion.
+    pub(crate) fn advance(&mut self, guest_ns: u64) -> Vec<Completion> {
+        let mut answers = Vec::new();
+        self.target.advance(self.time(guest_ns), &mut answers);
+        answers
+    }
+}

@@ -1,0 +1,252 @@
+//! Submission and completion queues in the guest's memory (NVMe base specification 2.0, section 3.3), and the entries
+//! that they carry (section 3.3.3).
+
+use std::collections::{BTreeMap, VecDeque};
+
+use vm_memory::{Bytes as _, GuestAddress, GuestMemoryMmap};
+
+/// Entries that a queue may have (CAP.MQES, which counts from 0). A doorbell is a message that the guest does not wait for;
+/// its driver of PCI has room for 256 of them, loses what does not fit, and takes them back only when it is interrupted.
+/// So a queue has room for fewer commands than that.
+pub(super) const ENTRIES_MAX: u32 = 128;
+/// I/O queues of each kind.
+pub(super) const IO_QUEUES_MAX: u16 = 64;
+const SUBMISSION_BYTES: u64 = 64;
+const COMPLETION_BYTES: u64 = 16;
+
+/// How a command ends: status code type and status code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Status(pub(super) u16);
+
+impl Status {
+    pub(super) const SUCCESS: Self = Self(0);
+    pub(super) const INVALID_OPCODE: Self = Self(0x001);
+    pub(super) const INVALID_FIELD: Self = Self(0x002);
+    pub(super) const DATA_TRANSFER: Self = Self(0x004);
+    pub(super) const INVALID_NAMESPACE: Self = Self(0x00b);
+    pub(super) const INVALID_PRP_OFFSET: Self = Self(0x013);
+    pub(super) const INVALID_COMPLETION_QUEUE: Self = Self(0x100);
+    pub(super) const INVALID_QUEUE: Self = Self(0x101);
+    pub(super) const INVALID_QUEUE_SIZE: Self = Self(0x102);
+    pub(super) const EVENTS_EXCEEDED: Self = Self(0x105);
+    pub(super) const INVALID_VECTOR: Self = Self(0x108);
+    pub(super) const INVALID_LOG: Self = Self(0x109);
+    pub(super) const QUEUE_IN_USE: Self = Self(0x10c);
+    pub(super) const NOT_SAVEABLE: Self = Self(0x10d);
+    pub(super) const SIZE_EXCEEDED: Self = Self(0x183);
+}
+
+/// A command as it lies in a submission queue.
+#[derive(Clone, Copy)]
+pub(super) struct Entry(pub(super) [u8; SUBMISSION_BYTES as usize]);
+
+impl Entry {
+    /// Dword `at`, 0 to 15.
+    pub(super) fn dword(&self, at: usize) -> u32 {
+        let bytes = &self.0[4 * at..4 * at + 4];
+        bytes.iter().rev().fold(0, |word, &byte| word << 8 | u32::from(byte))
+    }
+
+    /// Dwords `at` and the next.
+    pub(super) fn qword(&self, at: usize) -> u64 {
+        u64::from(self.dword(at)) | u64::from(self.dword(at + 1)) << 32
+    }
+
+    pub(super) fn opcode(&self) -> u8 {
+        self.0[0]
+    }
+
+    /// Whether it is one of a fused pair, or has its data in another form than PRPs.
+    pub(super) fn is_unusual(&self) -> bool {
+        self.0[1] != 0
+    }
+
+    pub(super) fn id(&self) -> u16 {
+        (self.dword(0) >> 16) as u16
+    }
+
+    pub(super) fn namespace(&self) -> u32 {
+        self.dword(1)
+    }
+
+    /// Where its data is.
+    pub(super) fn pointers(&self) -> [u64; 2] {
+        [self.qword(6), self.qword(8)]
+    }
+}
+
+struct Submission {
+    base: u64,
+    entries: u32,
+    head: u32,
+    tail: u32,
+    /// Where its completions go.
+    completion: u16,
+}
+
+struct Completion {
+    base: u64,
+    entries: u32,
+    head: u32,
+    tail: u32,
+    phase: bool,
+    interrupts: bool,
+    /// What has no room yet, without its phase.
+    waiting: VecDeque<Done>,
+}
+
+/// What a completion says.
+#[derive(Clone, Copy)]
+struct Done {
+    result: u32,
+    submission: u16,
+    id: u16,
+    status: Status,
+}
+
+/// The queues of a controller that is enabled; number 0 are those for administration.
+#[derive(Default)]
+pub(super) struct Queues {
+    submission: BTreeMap<u16, Submission>,
+    completion: BTreeMap<u16, Completion>,
+}
+
+/// The guest rang for a queue that is not there, or with a number that it cannot have.
+pub(super) struct WrongDoorbell;
+
+impl Queues {
+    pub(super) fn create_completion(
+        &mut self,
+        number: u16,
+        base: u64,
+        entries: u32,
+        interrupts: bool,
+    ) -> Result<(), Status> {
+        self.check_new(number, entries, self.completion.contains_key(&number))?;
+        let queue =
+            Completion { base, entries, head: 0, tail: 0, phase: true, interrupts, waiting: VecDeque::new() };
+        self.completion.insert(number, queue);
+        Ok(())
+    }
+
+    pub(super) fn create_submission(
+        &mut self,
+        number: u16,
+        base: u64,
+        entries: u32,
+        completion: u16,
+    ) -> Result<(), Status> {
+        self.check_new(number, entries, self.submission.contains_key(&number))?;
+        if !self.completion.contains_key(&completion) {
+            return Err(Status::INVALID_COMPLETION_QUEUE);
+        }
+        self.submission.insert(number, Submission { base, entries, head: 0, tail: 0, completion });
+        Ok(())
+    }
+
+    fn check_new(&self, number: u16, entries: u32, is_there: bool) -> Result<(), Status> {
+        if number > IO_QUEUES_MAX || is_there {
+            return Err(Status::INVALID_QUEUE);
+        }
+        if !(2..=ENTRIES_MAX).contains(&entries) {
+            return Err(Status::INVALID_QUEUE_SIZE);
+        }
+        Ok(())
+    }
+
+    pub(super) fn delete_submission(&mut self, number: u16) -> Result<(), Status> {
+        match number {
+            0 => Err(Status::INVALID_QUEUE),
+            _ => self.submission.remove(&number).map(drop).ok_or(Status::INVALID_QUEUE),
+        }
+    }
+
+    pub(super) fn delete_completion(&mut self, number: u16) -> Result<(), Status> {
+        if number == 0 || !self.completion.contains_key(&number) {
+            return Err(Status::INVALID_QUEUE);
+        }
+        if self.submission.values().any(|queue| queue.completion == number) {
+            return Err(Status::QUEUE_IN_USE);
+        }
+        self.completion.remove(&number);
+        Ok(())
+    }
+
+    /// The guest has put entries into a submission queue, up to `tail`.
+    pub(super) fn ring_submission(&mut self, number: u16, tail: u32) -> Result<(), WrongDoorbell> {
+        let queue = self.submission.get_mut(&number).ok_or(WrongDoorbell)?;
+        if tail >= queue.entries {
+            return Err(WrongDoorbell);
+        }
+        queue.tail = tail;
+        Ok(())
+    }
+
+    /// The guest has taken entries from a completion queue, up to `head`. Whether it is to be interrupted for what had
+    /// no room before.
+    pub(super) fn ring_completion(
+        &mut self,
+        memory: &GuestMemoryMmap,
+        number: u16,
+        head: u32,
+    ) -> Result<bool, WrongDoorbell> {
+        let Some(queue) = self.completion.get_mut(&number) else { return Err(WrongDoorbell) };
+        if head >= queue.entries {
+            return Err(WrongDoorbell);
+        }
+        queue.head = head;
+        let had_waiting = !queue.waiting.is_empty();
+        self.write_waiting(memory, number).map_err(|_| WrongDoorbell)?;
+        Ok(had_waiting && self.completion.get(&number).is_some_and(|queue| queue.interrupts))
+    }
+
+    /// The next command, of the lowest queue that has one; and that queue. Fails if a queue is not in memory.
+    pub(super) fn fetch(&mut self, memory: &GuestMemoryMmap) -> Result<Option<(u16, Entry)>, WrongDoorbell> {
+        let Some((&number, queue)) = self.submission.iter_mut().find(|(_, queue)| queue.head != queue.tail)
+        else {
+            return Ok(None);
+        };
+        let mut entry = Entry([0; SUBMISSION_BYTES as usize]);
+        let at = queue.base.checked_add(u64::from(queue.head) * SUBMISSION_BYTES).ok_or(WrongDoorbell)?;
+        memory.read_slice(&mut entry.0, GuestAddress(at)).map_err(|_| WrongDoorbell)?;
+        queue.head = (queue.head + 1) % queue.entries;
+        Ok(Some((number, entry)))
+    }
+
+    /// Says that command `id` of queue `submission` is over. Whether the guest wants to be interrupted. A queue that was
+    /// deleted meanwhile wants to hear nothing.
+    pub(super) fn post(
+        &mut self,
+        memory: &GuestMemoryMmap,
+        submission: u16,
+        id: u16,
+        result: u32,
+        status: Status,
+    ) -> Result<bool, WrongDoorbell> {
+        let Some(number) = self.submission.get(&submission).map(|queue| queue.completion) else {
+            return Ok(false);
+        };
+        let Some(queue) = self.completion.get_mut(&number) else { return Ok(false) };
+        queue.waiting.push_back(Done { result, submission, id, status });
+        let interrupts = queue.interrupts;
+        self.write_waiting(memory, number)?;
+        Ok(interrupts)
+    }
+
+    fn write_waiting(&mut self, memory: &GuestMemoryMmap, number: u16) -> Result<(), WrongDoorbell> {
+        let Some(queue) = self.completion.get_mut(&number) else { return Ok(()) };
+        while (queue.tail + 1) % queue.entries != queue.head
+            && let Some(done) = queue.waiting.pop_front()
+        {
+            let head = self.submission.get(&done.submission).map_or(0, |queue| queue.head);
+            let status = u32::from(done.status.0) << 17 | u32::from(queue.phase) << 16 | u32::from(done.id);
+            let words = [done.result, 0, u32::from(done.submission) << 16 | head, status];
+            let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+            let at = queue.base.checked_add(u64::from(queue.tail) * COMPLETION_BYTES).ok_or(WrongDoorbell)?;
+            memory.write_slice(&bytes, GuestAddress(at)).map_err(|_| WrongDoorbell)?;
+            queue.tail = (queue.tail + 1) % queue.entries;
+            queue.phase ^= queue.tail == 0;
+        }
+        Ok(())
+    }
+}

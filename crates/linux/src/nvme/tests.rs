@@ -1,0 +1,172 @@
+//! A guest's driver of NVMe drives, as far as tests need one.
+
+use strobe_ssd::DriveConfig;
+use strobe_types::SimTime;
+use vm_memory::{Bytes as _, GuestAddress, GuestMemoryMmap};
+
+use super::controller::Controller;
+use super::pages::{DATA_BYTES_MAX, PAGE_BYTES};
+use super::prp::Pieces;
+use super::queue::Status;
+use crate::attached::{Attached, DiskOptions};
+
+const MEMORY_BYTES: usize = 1 << 20;
+/// Where the queues are: administrators' and one for I/O, submission and completion; where data is.
+const QUEUES: [[u64; 2]; 2] = [[0x1000, 0x2000], [0x3000, 0x5000]];
+const DATA: u64 = 0x8000;
+const ENTRIES: u32 = 16;
+
+struct Host {
+    memory: GuestMemoryMmap,
+    controller: Controller,
+    drive: Attached,
+    now: u64,
+    tails: [u32; 2],
+    heads: [u32; 2],
+}
+
+impl Host {
+    fn new() -> Self {
+        let config = serde_json::json!({
+            "nand": {
+                "channels": 1, "dies_per_channel": 1, "planes_per_die": 1, "blocks_per_plane": 64, "pages_per_block": 32,
+                "page_bytes": 4096, "read_ns": 1000, "program_ns": 10_000, "erase_ns": 100_000, "channel_mb_s": 100,
+                "endurance_pe": 1000, "data": "bytes",
+            },
+            "ftl": { "mapping": "page", "mapping_unit_bytes": 4096, "logical_pages": 1700, "copy_mode": "logical" },
+            "controller": { "command_ns": 1000, "link_mb_s": 500, "write_buffer_bytes": 65_536 },
+        });
+        let config: DriveConfig = serde_json::from_value(config).expect("a configuration");
+        let drive = strobe_ssd::build(&config, true, 1).expect("a drive");
+        let memory = GuestMemoryMmap::from_ranges(&[(GuestAddress(0), MEMORY_BYTES)]).expect("memory");
+        let mut host = Self {
+            memory,
+            controller: Controller::new(DiskOptions::default()),
+            drive: Attached::new(drive, SimTime::ZERO),
+            now: 0,
+            tails: [0; 2],
+            heads: [0; 2],
+        };
+        host.register(0x24, (ENTRIES - 1) << 16 | (ENTRIES - 1));
+        host.register(0x28, QUEUES[0][0] as u32);
+        host.register(0x30, QUEUES[0][1] as u32);
+        host.register(0x14, 0x0046_0001);
+        assert_eq!(host.controller.read(0x1c, 1), [1], "ready");
+        // An I/O queue.
+        let size = (ENTRIES - 1) << 16 | 1;
+        assert_eq!(host.ask(0, 0x05, 0, QUEUES[1][1], [size, 3, 0]), (0, 0));
+        assert_eq!(host.ask(0, 0x01, 0, QUEUES[1][0], [size, 1 << 16 | 1, 0]), (0, 0));
+        host
+    }
+
+    fn register(&mut self, at: u64, word: u32) {
+        self.controller.write(at, &word.to_le_bytes(), self.now, &self.memory, &mut self.drive);
+    }
+
+    /// Sends a command with data at `data` and dwords 10 to 12; waits for its completion: result and status.
+    fn ask(&mut self, queue: usize, opcode: u8, namespace: u32, data: u64, words: [u32; 3]) -> (u32, u16) {
+        let mut entry = [0; 64];
+        entry[0] = opcode;
+        entry[2] = 7;
+        entry[4..8].copy_from_slice(&namespace.to_le_bytes());
+        entry[24..32].copy_from_slice(&data.to_le_bytes());
+        entry[32..40].copy_from_slice(&(data + PAGE_BYTES as u64).to_le_bytes());
+        for (at, word) in words.iter().enumerate() {
+            entry[40 + 4 * at..44 + 4 * at].copy_from_slice(&word.to_le_bytes());
+        }
+        let at = QUEUES[queue][0] + 64 * u64::from(self.tails[queue]);
+        self.memory.write_slice(&entry, GuestAddress(at)).expect("in memory");
+        self.tails[queue] = (self.tails[queue] + 1) % ENTRIES;
+        self.register(0x1000 + 8 * queue as u64, self.tails[queue]);
+        let mut interrupts = false;
+        while !interrupts && let Some(next) = self.drive.next_event() {
+            self.now = next;
+            interrupts = self.controller.advance(next, Some(&self.memory), &mut self.drive);
+        }
+        assert!(interrupts, "there is an answer");
+        let at = QUEUES[queue][1] + 16 * u64::from(self.heads[queue]);
+        let done: [u8; 16] = self.memory.read_obj(GuestAddress(at)).expect("in memory");
+        self.heads[queue] = (self.heads[queue] + 1) % ENTRIES;
+        self.register(0x1004 + 8 * queue as u64, self.heads[queue]);
+        assert_eq!(done[12], 7, "its name");
+        let word = |at: usize| u32::from_le_bytes([done[at], done[at + 1], done[at + 2], done[at + 3]]);
+        (word(0), (word(12) >> 17) as u16)
+    }
+
+    fn data(&self, bytes: usize) -> Vec<u8> {
+        let mut data = vec![0; bytes];
+        self.memory.read_slice(&mut data, GuestAddress(DATA)).expect("in memory");
+        data
+    }
+
+    fn put(&self, data: &[u8]) {
+        self.memory.write_slice(data, GuestAddress(DATA)).expect("in memory");
+    }
+}
+
+#[test]
+fn a_driver_finds_the_drive_and_its_limits() {
+    let mut host = Host::new();
+    assert_eq!(host.ask(0, 0x06, 0, DATA, [1, 0, 0]), (0, 0));
+    let page = host.data(PAGE_BYTES);
+    assert_eq!((&page[4..10], page[512], page[513]), (&b"strobe"[..], 0x66, 0x44));
+    assert_eq!(host.ask(0, 0x06, 1, DATA, [0, 0, 0]), (0, 0));
+    let page = host.data(PAGE_BYTES);
+    let sectors = host.drive.target.drive().sectors();
+    assert_eq!((&page[..8], page[130], page[80]), (&sectors.to_le_bytes()[..], 9, 255));
+    host.ask(0, 0x06, 0, DATA, [2, 0, 0]);
+    assert_eq!(host.data(8), [1, 0, 0, 0, 0, 0, 0, 0]);
+    assert_eq!(host.ask(0, 0x06, 2, DATA, [0, 0, 0]).1, Status::INVALID_NAMESPACE.0);
+    assert_eq!(host.ask(0, 0x06, 0, DATA, [0x99, 0, 0]).1, Status::INVALID_FIELD.0);
+    assert_eq!(host.ask(0, 0x09, 0, 0, [7, 0, 0]), (63 << 16 | 63, 0), "queues");
+    assert_eq!(host.ask(0, 0x99, 0, 0, [0; 3]).1, Status::INVALID_OPCODE.0);
+}
+
+#[test]
+fn data_is_written_read_copied_zeroed_and_unmapped() {
+    let mut host = Host::new();
+    let text: Vec<u8> = (0..2 * PAGE_BYTES).map(|at| (at % 251) as u8).collect();
+    host.put(&text);
+    assert_eq!(host.ask(1, 0x01, 1, DATA, [8, 0, 15]), (0, 0));
+    assert!(host.now > 0, "it takes time");
+    // Copy of what was written to sector 80.
+    let mut source = [0; 32];
+    source[8] = 8;
+    source[16] = 15;
+    host.put(&source);
+    assert_eq!(host.ask(1, 0x19, 1, DATA, [80, 0, 0]), (0, 0));
+    // Deallocate the first eight sectors, zero the others.
+    let mut range = [0; 16];
+    (range[4], range[8]) = (8, 8);
+    host.put(&range);
+    assert_eq!(host.ask(1, 0x09, 1, DATA, [0, 4, 0]), (0, 0));
+    assert_eq!(host.ask(1, 0x08, 1, 0, [16, 0, 7]), (0, 0));
+    assert_eq!(host.ask(1, 0x00, 1, 0, [0; 3]), (0, 0));
+    assert_eq!(host.ask(1, 0x02, 1, DATA, [8, 0, 15]), (0, 0));
+    assert_eq!(host.data(2 * PAGE_BYTES), vec![0; 2 * PAGE_BYTES]);
+    assert_eq!(host.ask(1, 0x02, 1, DATA, [80, 0, 15]), (0, 0));
+    assert_eq!(host.data(2 * PAGE_BYTES), text);
+    assert_eq!(host.ask(0, 0x02, 0, DATA, [127 << 16 | 2, 0, 0]), (0, 0));
+    let health = host.data(512);
+    assert_eq!((health[64], health[80]), (2, 3), "two reads; a write, zeros and a copy");
+    assert_eq!(host.ask(1, 0x02, 1, DATA, [u32::MAX, u32::MAX, 0]).1, 0x80, "outside of the drive");
+    assert_eq!(host.ask(1, 0x02, 1, DATA, [0, 0, 0xffff]).1, Status::INVALID_FIELD.0, "too much");
+}
+
+#[test]
+fn lists_of_pages_are_followed_and_wrong_ones_refused() {
+    let host = Host::new();
+    let list: Vec<u8> = [0x20_000_u64, 0x10_000].iter().flat_map(|page| page.to_le_bytes()).collect();
+    host.put(&list);
+    let bytes = 3 * PAGE_BYTES - 512;
+    let place = Pieces::of(&host.memory, [0x30_200, DATA], bytes, PAGE_BYTES).expect("well formed");
+    let data: Vec<u8> = (0..bytes).map(|at| (at / 512) as u8).collect();
+    place.write(&host.memory, &data).expect("in memory");
+    assert_eq!(place.read(&host.memory).expect("in memory"), data);
+    let second: u8 = host.memory.read_obj(GuestAddress(0x20_000)).expect("in memory");
+    assert_eq!(second, 7, "the first page had room for seven sectors");
+    for pointers in [[1, DATA], [0, 4], [0, u64::MAX - 7], [u64::MAX - 3, u64::MAX]] {
+        let place = Pieces::of(&host.memory, pointers, DATA_BYTES_MAX, PAGE_BYTES);
+        assert!(place.and_then(|place| place.read(&host.memory)).is_err(), "{pointers:?}");
+    }
+}

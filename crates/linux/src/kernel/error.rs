@@ -45,7 +45,7 @@ pub enum KernelError {
     },
     /// The driver of NVMe drives is missing.
     #[error(
-        "{path} (Linux {version}) has no driver of NVMe drives: strobe linux build-kernel --with nvme makes one that has"
+        "{path} (Linux {version}) has no driver of NVMe drives: `strobe linux build-kernel` makes one that has"
     )]
     NoNvme {
         /// The file.

@@ -32,8 +32,6 @@ named! {
         Xfs => "xfs",
         /// Copy on write, checksums.
         Btrfs => "btrfs",
-        /// The driver of NVMe drives, and PCI, which it needs.
-        Nvme => "nvme",
     }
 }
 
@@ -43,9 +41,6 @@ impl Extra {
         match self {
             Self::Xfs => "CONFIG_XFS_FS=y\n",
             Self::Btrfs => "CONFIG_BTRFS_FS=y\n",
-            Self::Nvme => {
-                "CONFIG_PCI=y\nCONFIG_UML_PCI_OVER_VIRTIO=y\nCONFIG_UML_PCI_OVER_VIRTIO_DEVICE_ID=1234\nCONFIG_BLK_DEV_NVME=y\n"
-            }
         }
     }
 }

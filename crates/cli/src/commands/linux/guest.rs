@@ -65,8 +65,8 @@ pub(in super::super) struct GuestArgs {
     /// Memory of the guest in MiB
     #[arg(long, value_name = "MIB", default_value_t = 512, value_parser = clap::value_parser!(u32).range(64..65_536))]
     memory: u32,
-    /// What the guest takes the drive for: a virtio disk, /dev/vda, or an NVMe drive, /dev/nvme0n1, which needs a kernel
-    /// with its driver (`strobe linux build-kernel --with nvme`)
+    /// What the guest takes the drive for: a virtio disk, /dev/vda, or an NVMe drive, /dev/nvme0n1, with the kernel's own
+    /// driver: nvme-cli works on it
     #[arg(long, value_name = "INTERFACE", value_enum, default_value_t = InterfaceName::Virtio)]
     interface: InterfaceName,
     /// Ranges that one discard may have; 0: no discard

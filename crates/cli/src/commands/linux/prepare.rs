@@ -37,8 +37,6 @@ enum ExtraName {
     Xfs,
     /// The file system Btrfs
     Btrfs,
-    /// The driver of NVMe drives, and PCI
-    Nvme,
 }
 
 impl ExtraName {
@@ -46,7 +44,6 @@ impl ExtraName {
         match self {
             ExtraName::Xfs => Extra::Xfs,
             ExtraName::Btrfs => Extra::Btrfs,
-            ExtraName::Nvme => Extra::Nvme,
         }
     }
 }

@@ -114,7 +114,6 @@ fn any_choices(rng: &mut Prng) -> (GeometrySpec, PageMapConfig, WearConfig, Timi
     let config = PageMapConfig {
         gc_stream: if pick(&[0, 1]) == 0 { GcStream::Own } else { GcStream::Host },
         net_blocks: pick(&[1, 1, 2]),
-        pad_moved: pick(&[0, 0, 1]) == 1,
         migration: [Migration::None, Migration::HotCold, Migration::Sorted][pick(&[0, 0, 1, 2]) as usize],
         allocation: [Allocation::Fifo, Allocation::Adaptive, Allocation::AboveAverage]
             [pick(&[0, 1, 2]) as usize],

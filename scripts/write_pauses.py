@@ -1,0 +1,261 @@
+#!/usr/bin/env python3
+"""Tries rules by which a drive may hold writes back, on a model of nothing but the load and the rule.
+
+    write_pauses.py [--seconds S] [--rule NAME] [--measurements FILE]
+
+The load is that of crates/twin: seven threads, at most 64 requests outstanding each, one of which writes 5,000 a second
+and is looked at. Requests that cannot be sent in time are sent later (--forget: they are dropped); latency is counted
+from when they are sent. A write takes 9 us, or longer if a rule holds it back. Each rule has few parameters, fitted at 30, 60 and
+90 thousand writes a second (all combinations of a grid are tried); the other rates are predicted. Printed is the error
+of the percentiles of write latency at every rate.
+"""
+import argparse
+import collections
+import csv
+import heapq
+import itertools
+import math
+import os
+import random
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+MEASURED = os.path.join(HERE, "..", "crates", "twin", "data", "7450-max.csv")
+THREADS, DEPTH, WATCHED = 7, 64, 5000
+WRITE = 9e-6
+FITTED = (30_000, 60_000, 90_000)
+PERCENTILES = {"p50": 0.5, "p99": 0.99, "p99.9": 0.999, "p99.99": 0.9999}
+
+
+class Free:
+    """Holds nothing back. A rule is asked when a write may be taken that has been first in the queue since `now`."""
+
+    GRID = {}
+
+    def take(self, now, waiting):
+        """When the first of `waiting` writes may be taken, or None: not before another one comes."""
+        return now
+
+
+class Stops(Free):
+    """After every N writes none is taken for T."""
+
+    GRID = {"writes": (1000, 2000, 4000, 8000, 16000), "stop": (0.002, 0.004, 0.006, 0.009, 0.012)}
+
+    def __init__(self, writes, stop):
+        self.writes, self.stop, self.taken, self.until = writes, stop, 0, 0.0
+
+    def take(self, now, waiting):
+        if now < self.until:
+            return self.until
+        self.taken += 1
+        if self.taken % self.writes == 0:
+            self.until = now + self.stop
+        return now
+
+
+class TimedStops(Free):
+    """Every P seconds none is taken for T."""
+
+    GRID = {"period": (0.01, 0.03, 0.1, 0.3), "stop": (0.002, 0.004, 0.006, 0.009, 0.012)}
+
+    def __init__(self, period, stop):
+        self.period, self.stop = period, stop
+
+    def take(self, now, waiting):
+        since = now % self.period
+        return now if since >= self.stop else now - since + self.stop
+
+
+class Marks(Free):
+    """A buffer, drained at a constant rate; full at the high mark, it takes nothing down to the low one."""
+
+    GRID = {"drain": (31_000, 45_000, 61_000, 91_000, 121_000), "band": (100, 250, 500, 1000), "high": (1000, 8000)}
+
+    def __init__(self, drain, band, high):
+        self.drain, self.band, self.high, self.level, self.at, self.until = drain, band, high, 0.0, 0.0, 0.0
+
+    def take(self, now, waiting):
+        if now < self.until:
+            return self.until
+        self.level, self.at = max(0.0, self.level - (now - self.at) * self.drain), now
+        if self.level + 1 > self.high:
+            self.until = now + self.band / self.drain
+            return self.until
+        self.level += 1
+        return now
+
+
+class Tracking(Free):
+    """Writes are taken at G times the rate at which they were taken in the last W seconds, B at once at most."""
+
+    GRID = {"gain": (0.99, 1.0, 1.02, 1.1), "window": (0.05, 0.2, 1.0), "burst": (1, 30, 300, 1000)}
+
+    def __init__(self, gain, window, burst):
+        self.gain, self.window, self.burst = gain, window, burst
+        self.tokens, self.at, self.rate, self.last = float(burst), 0.0, None, 0.0
+
+    def take(self, now, waiting):
+        if self.rate is None:  # Until so much is known, all are taken.
+            self.last += 1
+            if now < self.window:
+                return now
+            self.rate, self.at = self.last / now, now
+        self.tokens = min(self.burst, self.tokens + (now - self.at) * self.rate * self.gain)
+        faded = math.exp(-(now - self.at) / self.window)
+        self.rate, self.at = max(self.rate * faded, 1000.0), now
+        if self.tokens < 1 - 1e-9:
+            return now + max((1 - self.tokens) / (self.rate * self.gain), 1e-7)
+        self.tokens -= 1
+        self.rate += 1 / self.window
+        return now
+
+
+class Group(Free):
+    """Writes are held until N of them wait, or the first one has waited for T; one of E writes begins such a group."""
+
+    GRID = {"count": (384, 400, 420, 440), "most": (0.006, 0.009, 0.012, 0.015), "every": (1, 1000, 4000)}
+
+    def __init__(self, count, most, every):
+        self.count, self.most, self.every = count, most, every
+        self.taken, self.began, self.open = 0, None, 0
+
+    def take(self, now, waiting):
+        if self.open > 0:
+            self.open -= 1
+            return now
+        if self.began is None:
+            self.taken += 1
+            if self.taken % self.every:
+                return now
+            self.began = now
+        if waiting >= self.count or now >= self.began + self.most - 1e-9:
+            self.open, self.began = waiting - 1, None
+            return now
+        return self.began + self.most
+
+
+class Drained(Free):
+    """After every N writes none is taken for K times what came in a second; what waits is then taken at G times
+    the rate at which writes come, until nothing waits."""
+
+    GRID = {"writes": (4000, 8000, 16000), "per_rate": (5e-8, 1e-7, 2e-7), "gain": (1.0, 1.05, 1.2, 1.5)}
+
+    def __init__(self, writes, per_rate, gain):
+        self.writes, self.per_rate, self.gain = writes, per_rate, gain
+        self.taken, self.until, self.held, self.rate, self.since = 0, 0.0, False, None, 0.0
+
+    def take(self, now, waiting):
+        if now < self.until:
+            return self.until
+        if self.held:
+            self.held = waiting > 1
+            self.until = now + 1 / (self.gain * self.rate)
+        self.taken += 1
+        if self.taken % self.writes == 0 and not self.held:
+            self.rate, self.since = self.writes / (now - self.since), now
+            self.until, self.held = now + self.per_rate * self.rate, True
+        return now
+
+
+RULES = {
+    "stops": Stops, "timed": TimedStops, "marks": Marks, "tracking": Tracking, "group": Group, "drained": Drained,
+}
+
+
+def latencies(rule, rate, seconds, seed=1, forgets=False):
+    """Sorted latencies of the writes that are looked at."""
+    chance = random.Random(seed)
+    gap = [1 / WATCHED] + [(THREADS - 1) / (rate - WATCHED)] * (THREADS - 1)
+    free, due = [DEPTH] * THREADS, [chance.expovariate(1 / each) for each in gap]
+    events = [(at, 0, thread, 0.0) for thread, at in enumerate(due)]
+    heapq.heapify(events)
+    queue, found, wake = collections.deque(), [], None
+    while events:
+        now, kind, thread, sent = heapq.heappop(events)
+        if now > seconds:
+            break
+        if kind == 2:
+            if wake is None or now < wake:
+                continue
+        else:
+            if kind == 1:
+                free[thread] += 1
+                if thread == 0 and sent > 0.25 * seconds:
+                    found.append(now - sent)
+            # A thread with no place left had no time set; all others have one.
+            if kind == 0 or free[thread] == 1:
+                while free[thread] > 0 and due[thread] <= now:
+                    free[thread] -= 1
+                    queue.append((now, thread))
+                    due[thread] = (now if forgets else due[thread]) + chance.expovariate(1 / gap[thread])
+                if free[thread] > 0:
+                    heapq.heappush(events, (due[thread], 0, thread, 0.0))
+        wake = None
+        while queue:
+            at = rule.take(now, len(queue))
+            if at > now:
+                heapq.heappush(events, (at, 2, 0, 0.0))
+                wake = at
+                break
+            sent, thread = queue.popleft()
+            heapq.heappush(events, (now + WRITE, 1, thread, sent))
+    return sorted(found)
+
+
+def percentiles(found):
+    return {name: 1e6 * found[min(int(share * len(found)), len(found) - 1)] for name, share in PERCENTILES.items()}
+
+
+def measurements(path):
+    """Write percentiles in us by the rate."""
+    columns = dict(zip(PERCENTILES, ("write_p50_us", "write_p99_us", "write_p999_us", "write_p9999_us")))
+    with open(path, encoding="utf-8") as file:
+        rows = csv.DictReader(line for line in file if not line.startswith("#"))
+        return {
+            int(row["offered_writes_s"]): {name: float(row[column]) for name, column in columns.items()}
+            for row in rows if row["offered_writes_s"] and int(row["offered_writes_s"]) <= 110_000
+        }
+
+
+def distance(ours, measured):
+    names = ("p50", "p99", "p99.9")
+    return sum(abs(math.log(ours[name] / measured[name])) for name in names)
+
+
+def fit(kind, measured, seconds, forgets):
+    """The parameters of the grid that are nearest at the fitted rates."""
+    best = (math.inf, None)
+    for values in itertools.product(*kind.GRID.values()):
+        parameters = dict(zip(kind.GRID, values))
+        off = 0.0
+        for rate in FITTED:
+            ours = percentiles(latencies(kind(**parameters), rate, seconds, forgets=forgets))
+            off += distance(ours, measured[rate])
+            if off >= best[0]:
+                break
+        best = min(best, (off, parameters), key=lambda pair: pair[0])
+    return best[1]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=4.0, help="of virtual time for each rate (default 4)")
+    parser.add_argument("--fit-seconds", type=float, default=1.0, help="the same while it is fitted (default 1)")
+    parser.add_argument("--rule", choices=RULES, action="append", help="only this one")
+    parser.add_argument("--forget", action="store_true", help="threads do not send later what they could not send")
+    parser.add_argument("--measurements", default=MEASURED, help="CSV file as of crates/twin/data")
+    options = parser.parse_args()
+    measured = measurements(options.measurements)
+    for name in options.rule or RULES:
+        kind = RULES[name]
+        parameters = fit(kind, measured, options.fit_seconds, options.forget)
+        text = ", ".join(f"{key} {value:g}" for key, value in parameters.items())
+        print(f"\n{name}: {' '.join(kind.__doc__.split())} Fitted: {text}", flush=True)
+        for rate, real in measured.items():
+            ours = percentiles(latencies(kind(**parameters), rate, options.seconds, seed=2, forgets=options.forget))
+            cells = [f"{key} {ours[key]:7.0f} ({real[key]:6.0f}) {100 * (ours[key] / real[key] - 1):+9.0f} %" for key in real]
+            print(f"{rate // 1000:4}k{' fit' if rate in FITTED else '    '} {'  '.join(cells)}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

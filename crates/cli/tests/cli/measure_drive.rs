@@ -174,11 +174,21 @@ fn what_is_not_to_be_measured_is_not_touched() {
 /// Mounted, swap, partitions, LVM, MD: on folders that look like those of the system.
 #[test]
 fn tests_of_the_script_itself_pass() {
+    passes("measure_drive_test.py", "Ran 6 tests");
+}
+
+/// The small model of drives that hold writes back, against closed forms.
+#[test]
+fn tests_of_the_model_of_write_pauses_pass() {
+    passes("write_pauses_test.py", "Ran 5 tests");
+}
+
+fn passes(script: &str, ran: &str) {
     if strobe_testing::program("python3", "python3").is_none() {
         return;
     }
-    let script = crate::root().join("scripts/measure_drive_test.py");
+    let script = crate::root().join("scripts").join(script);
     let done = Command::new("python3").arg(script).output().expect("python3");
     let said = String::from_utf8_lossy(&done.stderr);
-    assert!(done.status.success() && said.contains("Ran 6 tests"), "{said}");
+    assert!(done.status.success() && said.contains(ran), "{said}");
 }

@@ -1,0 +1,58 @@
+#!/usr/bin/env python3
+"""Tests of write_pauses.py against closed forms. Run by the tests of the command line."""
+import importlib.util
+import os
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+SPEC = importlib.util.spec_from_file_location("write_pauses", os.path.join(HERE, "write_pauses.py"))
+script = importlib.util.module_from_spec(SPEC)
+SPEC.loader.exec_module(script)
+
+
+class Paced(script.Free):
+    """One write every so many seconds."""
+
+    def __init__(self, gap):
+        self.gap, self.next = gap, 0.0
+
+    def take(self, now, waiting):
+        if now < self.next:
+            return self.next
+        self.next = now + self.gap
+        return now
+
+
+class Model(unittest.TestCase):
+    def test_all_writes_that_are_due_are_sent(self):
+        found = script.latencies(script.Free(), 30_000, 0.4)
+        self.assertAlmostEqual(len(found), 0.75 * 0.4 * script.WATCHED, delta=2)
+        self.assertAlmostEqual(found[0], script.WRITE)
+        self.assertAlmostEqual(found[-1], script.WRITE)
+
+    def test_full_queues_wait_as_littles_law_says(self):
+        # 40,000 a second are taken and 80,000 come: six queues of 64 are full, that of the thread that is looked at is not.
+        found = script.latencies(Paced(1 / 40_000), 80_000, 1.0)
+        expected = 6 * script.DEPTH / (40_000 - script.WATCHED)
+        self.assertAlmostEqual(found[len(found) // 2] / expected, 1.0, delta=0.02)
+
+    def test_stops_hold_a_uniform_share(self):
+        # One fifth of the time nothing is taken, for 2 ms: half of the writes held wait for 1 ms and more.
+        found = script.latencies(script.TimedStops(0.010, 0.002), 20_000, 1.0)
+        late = sum(latency > 0.001 for latency in found) / len(found)
+        self.assertAlmostEqual(late, 0.10, delta=0.01)
+        self.assertLess(found[-1], 0.0021)
+
+    def test_what_could_not_be_sent_is_sent_later_or_not_at_all(self):
+        # Stopped for half of the time, queues are full for most of it; later the rest is sent, or is not.
+        later = script.latencies(script.TimedStops(0.1, 0.05), 60_000, 1.0)
+        never = script.latencies(script.TimedStops(0.1, 0.05), 60_000, 1.0, forgets=True)
+        self.assertGreater(len(later), 1.2 * len(never))
+
+    def test_measurements_are_read(self):
+        measured = script.measurements(script.MEASURED)
+        self.assertEqual(measured[80_000], {"p50": 10, "p99": 5208, "p99.9": 5274, "p99.99": 5298})
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -58,7 +58,7 @@ class Stops(Free):
 class TimedStops(Free):
     """Every P seconds none is taken for T."""
 
-    GRID = {"period": (0.015, 0.03, 0.06, 0.12), "stop": (0.002, 0.004, 0.006, 0.009, 0.012)}
+    GRID = {"period": (0.0151, 0.0307, 0.0603, 0.1201), "stop": (0.002, 0.004, 0.006, 0.009, 0.012)}
 
     def __init__(self, period, stop):
         self.period, self.stop = period, stop

@@ -31,7 +31,7 @@ class Model(unittest.TestCase):
         self.assertAlmostEqual(found[-1], script.WRITE)
 
     def test_full_queues_wait_as_littles_law_says(self):
-        # 40,000 a second are taken and 80,000 come: six queues of 64 are full, that of the thread that is looked at is not.
+        # 40,000 a second are taken and 80,000 come: six queues of 64 are full, that of the thread looked at is not.
         found = script.latencies(Paced(1 / 40_000), 80_000, 1.0)
         expected = 6 * script.DEPTH / (40_000 - script.WATCHED)
         self.assertAlmostEqual(found[len(found) // 2] / expected, 1.0, delta=0.02)

@@ -34,7 +34,7 @@ pub use attached::{DiskOptions, Interface};
 pub use disk::Disk;
 pub use error::LinuxError;
 pub use host::{HostFiles, HostUse, hidden_by};
-pub use machine::{Clock, Machine};
+pub use machine::{Clock, CpuCost, Machine};
 pub use process::{EPOCH_NS, Stream};
 pub use program::{MissingProgram, find_program};
 pub use record::{Recorder, TraceForm};

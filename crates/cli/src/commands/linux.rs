@@ -26,8 +26,8 @@ use guest::GuestArgs;
 ///
 /// Boots a kernel (User-Mode Linux: no root, no KVM) with the drive as /dev/vda, makes and mounts a file system
 /// in /mnt, runs COMMAND there, shuts down, and prints what the drive did. The guest's time is virtual: its disk
-/// takes as long as the drive's model says, its processor no time at all, so results are those of the drive, and
-/// the same in every run.
+/// takes as long as the drive's model says, its processor no time at all (unless --syscall-ns says so), so results are
+/// those of the drive, and the same in every run.
 #[derive(Args)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -217,6 +217,11 @@ fn run(args: &RunArgs) -> Result<(), Failure> {
     let kernel = kernel::inspect(&path).map_err(LinuxRunError::from)?;
     let mut run = args.guest.linux_run(path, args.guest_root(&kernel)?, &args.command)?;
     run.machine.clock = if args.real_time { Clock::Real } else { Clock::Virtual };
+    if args.real_time && !run.machine.cpu.is_none() {
+        return Err(Failure::Request(anyhow!(
+            "--syscall-ns and --copy-ns-per-kib count in virtual time only: with --real-time the processor is the real one"
+        )));
+    }
     run.machine.time_limit_ns = args.time_limit * 1_000_000_000;
     run.fsck = args.fsck;
     run.image.clone_from(&args.image);

@@ -9,6 +9,7 @@ mod discards;
 mod endings;
 mod kernels;
 mod nvme;
+mod processor;
 mod programs;
 mod storage;
 mod timing;

@@ -130,6 +130,9 @@ impl LinuxRun {
         if self.machine.clock == Clock::Virtual && !info.time_travel {
             return Err(KernelError::NoTimeTravel { path: shown(), version });
         }
+        if !self.machine.cpu.is_none() && !info.can_charge_cpu() {
+            return Err(KernelError::NoCpuCost { path: shown(), version });
+        }
         match self.file_system.kernel_name() {
             Some(kind) if !info.has_file_system(kind) && kernel::modules_of(&info).is_none() => {
                 Err(KernelError::NoFileSystem { path: shown(), version, kind: kind.to_owned() })

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 use strobe_linux::kernel::KernelInfo;
-use strobe_linux::{Clock, Mark, Outcome};
+use strobe_linux::{Clock, CpuCost, Mark, Outcome};
 use strobe_nand::NandOp;
 use strobe_ssd::DriveConfig;
 use strobe_ssd::Requests;
@@ -109,6 +109,25 @@ pub struct GuestResult {
     pub time_messages: u64,
     /// Interrupts by the drive, from power-on to power-off.
     pub interrupts: u64,
+    /// What its processor takes time for; not there if it takes none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu: Option<CpuResult>,
+}
+
+/// What the guest's processor takes time for, as a model of one.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct CpuResult {
+    /// ns of every system call, beside what it waits for.
+    pub syscall_ns: u32,
+    /// ns of a system call for every KiB that it copies between a program and the kernel.
+    pub copy_ns_per_kib: u32,
+}
+
+impl CpuResult {
+    fn of(cost: CpuCost) -> Option<Self> {
+        let CpuCost { syscall_ns, copy_ns_per_kib } = cost;
+        (!cost.is_none()).then_some(Self { syscall_ns, copy_ns_per_kib })
+    }
 }
 
 /// Where the guest's programs came from.
@@ -130,7 +149,7 @@ pub struct RootResult {
 /// Time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct LinuxTime {
-    /// Time of the measured window in ns, by the guest's clock. Its processor takes none.
+    /// Time of the measured window in ns, by the guest's clock. Its processor takes none but what `guest.cpu` says.
     pub virtual_ns: u64,
     /// Time from power-on to power-off in ns.
     pub session_ns: u64,
@@ -189,6 +208,7 @@ impl LinuxResult {
                 drive_error: outcome.drive_error.clone(),
                 time_messages: outcome.ended.time_messages,
                 interrupts: outcome.ended.interrupts,
+                cpu: CpuResult::of(run.machine.cpu),
             },
             requests: end.requests.since(&begin.requests),
             host: HostResult::of(&stats),

@@ -29,6 +29,7 @@ mod run;
 mod session;
 pub mod time;
 pub mod vhost;
+mod watch;
 
 pub use attached::{DiskOptions, Interface};
 pub use disk::Disk;
@@ -41,3 +42,4 @@ pub use record::{Recorder, TraceForm};
 pub use root::Root;
 pub use run::{Mark, Outcome, PoweredDrive};
 pub use session::{End, Ended, Listener, boot};
+pub use watch::Watch;

@@ -11,6 +11,7 @@ mod kernels;
 mod nvme;
 mod processor;
 mod programs;
+mod series;
 mod storage;
 mod timing;
 mod traces;

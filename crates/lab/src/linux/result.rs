@@ -8,7 +8,7 @@ use strobe_nand::NandOp;
 use strobe_ssd::DriveConfig;
 use strobe_ssd::Requests;
 
-use super::LinuxRun;
+use super::{GuestInterval, LinuxRun};
 use crate::machine::Stopwatch;
 use crate::numbers::ratio;
 use crate::record::Record;
@@ -72,6 +72,9 @@ pub struct LinuxResult {
     pub time: LinuxTime,
     /// Throughput and latency of the drive under fio's names.
     pub jobs: Vec<Job>,
+    /// The session in intervals (--interval); not there without.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub intervals: Vec<GuestInterval>,
 }
 
 /// The guest and its command.
@@ -81,6 +84,8 @@ pub struct GuestResult {
     pub kernel: String,
     /// "virtual" or "real".
     pub clock: String,
+    /// What the guest takes the drive for: "virtio" or "nvme".
+    pub interface: String,
     /// Memory in MiB.
     pub memory_mib: u32,
     /// Where its programs came from.
@@ -175,6 +180,7 @@ impl LinuxResult {
         let virtual_ns = end.at_ns.saturating_sub(begin.at_ns);
         let name = run.command.first().map_or("", |program| program.as_str());
         let kind = run.file_system.kernel_name();
+        let interface = run.machine.disk.interface;
         Self {
             schema_version: SCHEMA_VERSION,
             strobe_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -186,6 +192,7 @@ impl LinuxResult {
                     Clock::Virtual => "virtual".into(),
                     Clock::Real => "real".into(),
                 },
+                interface: interface.name().to_owned(),
                 memory_mib: run.machine.memory_mib,
                 root: RootResult {
                     kind: run.root.name().to_owned(),
@@ -196,7 +203,8 @@ impl LinuxResult {
                 },
                 mkfs: kind
                     .filter(|_| !run.is_made)
-                    .map(|_| run.file_system.mkfs(run.experiment.seed, &run.mkfs_options)),
+                    .map(|_| run.file_system.mkfs(run.experiment.seed, &run.mkfs_options))
+                    .map(|argv| argv.into_iter().map(|word| interface.suited(word)).collect()),
                 file_system: kind.map(str::to_owned),
                 mount_options: run.mount_options.clone(),
                 command: run.command.clone(),
@@ -231,6 +239,7 @@ impl LinuxResult {
                 cpu_s: Some(watch.cpu_s()),
             },
             jobs: vec![Job::of(&Record::of_drive(name, &stats, &end.latency), virtual_ns)],
+            intervals: Vec::new(),
         }
     }
 

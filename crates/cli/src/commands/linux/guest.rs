@@ -201,6 +201,7 @@ impl GuestArgs {
             root,
             image: None,
             ageing: None,
+            interval_ns: None,
             folder: self.dir.as_ref().map_or_else(String::new, |dir| self.file_system_path(dir)),
         };
         run.setup.extend(self.before.iter().map(script));

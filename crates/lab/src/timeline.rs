@@ -184,6 +184,13 @@ impl Timeline {
         (self.start, self.end) = (now, now + self.length_ns);
     }
 
+    /// The same where somebody else holds it, too.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn take_intervals(&mut self) -> (Vec<Interval>, bool) {
+        let is_longer = self.longer_at > INTERVALS_MAX as usize + 1;
+        (std::mem::take(&mut self.intervals), is_longer)
+    }
+
     /// The intervals, and whether the last of them are longer than was asked for.
     pub(crate) fn into_intervals(self) -> (Vec<Interval>, bool) {
         let is_longer = self.longer_at > INTERVALS_MAX as usize + 1;
@@ -191,24 +198,31 @@ impl Timeline {
     }
 }
 
+/// Names of the columns of [`csv`].
+pub(crate) const CSV_NAMES: &str = "start_ns,end_ns,measured,\
+    read_iops,read_bw_bytes,read_p50_ns,read_p99_ns,read_p99_9_ns,read_max_ns,\
+    write_iops,write_bw_bytes,write_p50_ns,write_p99_ns,write_p99_9_ns,write_max_ns,\
+    trim_iops,trim_bw_bytes,trim_p50_ns,trim_p99_ns,trim_p99_9_ns,trim_max_ns,\
+    sync_iops,sync_bw_bytes,sync_p50_ns,sync_p99_ns,sync_p99_9_ns,sync_max_ns,\
+    queue_depth,backlog,waf,free_blocks,busy_dies,collecting";
+
 /// The intervals as CSV: a line of names, then one for each interval. What is not known is left empty.
 pub fn csv(intervals: &[Interval]) -> String {
-    let mut out = "start_ns,end_ns,measured".to_owned();
-    for op in ["read", "write", "trim", "sync"] {
-        let _ = write!(out, ",{op}_iops,{op}_bw_bytes,{op}_p50_ns,{op}_p99_ns,{op}_p99_9_ns,{op}_max_ns");
-    }
-    out += ",queue_depth,backlog,waf,free_blocks,busy_dies,collecting\n";
+    let rows = intervals.iter().map(|interval| csv_row(interval) + "\n");
+    CSV_NAMES.to_owned() + "\n" + &rows.collect::<String>()
+}
+
+/// One of them, without the end of the line.
+pub(crate) fn csv_row(interval: &Interval) -> String {
     let whole = |value: Option<u64>| value.map_or(String::new(), |value| value.to_string());
-    for interval in intervals {
-        let Interval { start_ns, end_ns, measured, queue_depth, backlog, waf, free_blocks, .. } = interval;
-        let _ = write!(out, "{start_ns},{end_ns},{measured}");
-        for op in [&interval.read, &interval.write, &interval.trim, &interval.sync] {
-            let [p50, p99, p99_9, max] = [op.p50_ns, op.p99_ns, op.p99_9_ns, op.max_ns].map(whole);
-            let _ = write!(out, ",{},{},{p50},{p99},{p99_9},{max}", op.iops, op.bw_bytes);
-        }
-        let waf = waf.map_or(String::new(), |waf| waf.to_string());
-        let (busy, collecting) = (interval.busy_dies, interval.collecting);
-        let _ = writeln!(out, ",{queue_depth},{backlog},{waf},{free_blocks},{busy},{collecting}");
+    let Interval { start_ns, end_ns, measured, queue_depth, backlog, waf, free_blocks, .. } = interval;
+    let mut out = format!("{start_ns},{end_ns},{measured}");
+    for op in [&interval.read, &interval.write, &interval.trim, &interval.sync] {
+        let [p50, p99, p99_9, max] = [op.p50_ns, op.p99_ns, op.p99_9_ns, op.max_ns].map(whole);
+        let _ = write!(out, ",{},{},{p50},{p99},{p99_9},{max}", op.iops, op.bw_bytes);
     }
+    let waf = waf.map_or(String::new(), |waf| waf.to_string());
+    let (busy, collecting) = (interval.busy_dies, interval.collecting);
+    let _ = write!(out, ",{queue_depth},{backlog},{waf},{free_blocks},{busy},{collecting}");
     out
 }

@@ -3,7 +3,9 @@
 use strobe_ssd::{Command, CommandError, Completion, Simulated, Target};
 use strobe_types::{SimTime, defaults};
 
+use crate::job::{DEVICE, Sample};
 use crate::record::Recorder;
+use crate::watch::Watch;
 
 /// What the guest takes the drive for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,6 +24,19 @@ impl Interface {
             Self::Virtio => "vda",
             Self::Nvme => "nvme0n1",
         }
+    }
+
+    /// Its name in options and results.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Virtio => "virtio",
+            Self::Nvme => "nvme",
+        }
+    }
+
+    /// `word` of a command, with this device for that of a virtio disk.
+    pub fn suited(self, word: String) -> String {
+        if word == DEVICE { format!("/dev/{}", self.device()) } else { word }
     }
 
     /// The number of the virtio device that carries it.
@@ -56,12 +71,13 @@ pub(crate) struct Attached {
     /// The drive's time at the guest's time 0.
     start: SimTime,
     pub(crate) recorder: Option<Recorder>,
+    pub(crate) watch: Option<Box<dyn Watch>>,
     submitted: u64,
 }
 
 impl Attached {
     pub(crate) fn new(drive: Box<dyn Simulated>, start: SimTime) -> Self {
-        Self { target: Target::new(drive), start, recorder: None, submitted: 0 }
+        Self { target: Target::new(drive), start, recorder: None, watch: None, submitted: 0 }
     }
 
     /// The drive's time at `guest_ns`.
@@ -80,6 +96,9 @@ impl Attached {
         if let Some(recorder) = &mut self.recorder {
             commands.iter().for_each(|command| recorder.command(now, command));
         }
+        if let Some(watch) = &mut self.watch {
+            watch.sent(now, tag, commands);
+        }
         self.target.submit(now, tag, commands, data);
     }
 
@@ -95,8 +114,43 @@ impl Attached {
 
     /// What is complete by `guest_ns`, in its order of completion.
     pub(crate) fn advance(&mut self, guest_ns: u64) -> Vec<Completion> {
-        let mut answers = Vec::new();
-        self.target.advance(self.time(guest_ns), &mut answers);
+        let (until, mut answers) = (self.time(guest_ns), Vec::new());
+        let Some(watch) = &mut self.watch else {
+            self.target.advance(until, &mut answers);
+            return answers;
+        };
+        let mut told = 0;
+        let mut tell = |watch: &mut Box<dyn Watch>, answers: &[Completion]| {
+            for answer in &answers[told..] {
+                watch.complete(answer.at, answer.tag, answer.result.is_ok());
+            }
+            told = answers.len();
+        };
+        while watch.due() <= until {
+            // What happens at that time belongs to what follows.
+            let before = SimTime::from_ns(watch.due().as_ns().saturating_sub(1));
+            self.target.advance(before, &mut answers);
+            tell(watch, &answers);
+            watch.look(self.target.drive());
+        }
+        self.target.advance(until, &mut answers);
+        tell(watch, &answers);
         answers
+    }
+
+    /// A mark of the guest was reached at `guest_ns`.
+    pub(crate) fn mark(&mut self, guest_ns: u64, name: &str) {
+        let now = self.time(guest_ns);
+        if let Some(watch) = &mut self.watch {
+            watch.mark(now, name, self.target.drive());
+        }
+    }
+
+    /// The guest's kernel has counted at `guest_ns`.
+    pub(crate) fn sample(&mut self, guest_ns: u64, sample: &Sample) {
+        let now = self.time(guest_ns);
+        if let Some(watch) = &mut self.watch {
+            watch.sample(now, sample);
+        }
     }
 }

@@ -8,6 +8,7 @@ use crate::block::Block;
 use crate::nvme::Nvme;
 use crate::port::Device;
 use crate::record::Recorder;
+use crate::watch::Watch;
 
 enum Front {
     Block(Box<Block>),
@@ -64,6 +65,16 @@ impl Disk {
     /// The record, if there is one.
     pub fn take_recorder(&mut self) -> Option<Recorder> {
         self.attached_mut().recorder.take()
+    }
+
+    /// Shows everything from now on to `watch`.
+    pub fn watch(&mut self, watch: Box<dyn Watch>) {
+        self.attached_mut().watch = Some(watch);
+    }
+
+    /// What a watch hears of the guest itself.
+    pub(crate) fn heard(&mut self) -> &mut Attached {
+        self.attached_mut()
     }
 
     /// The drive, and what the guest has sent.

@@ -1,6 +1,7 @@
 //! The first process of the guest: this program once more, on the other side.
 
 mod root;
+mod sampler;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -13,6 +14,8 @@ use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use rustix::system::{RebootCommand, reboot};
 use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 use rustix::time::{ClockId, clock_gettime};
+
+use sampler::Sampler;
 
 use crate::job::{DEVICE, JOB_PATH, Job, MOUNT_POINT, Report, Run, Step};
 
@@ -70,12 +73,15 @@ struct Init {
     error: File,
     control: File,
     is_mounted: bool,
+    sampler: Sampler,
 }
 
 impl Init {
     fn new(job: Job) -> io::Result<Self> {
         let (output, error) = (terminal("/dev/tty1")?, terminal("/dev/tty2")?);
-        Ok(Self { job, output, error, control: terminal("/dev/tty3")?, is_mounted: false })
+        let device = if job.device.is_empty() { DEVICE } else { &job.device };
+        let sampler = Sampler::new(job.sample_ns, device);
+        Ok(Self { job, output, error, control: terminal("/dev/tty3")?, is_mounted: false, sampler })
     }
 
     fn device(&self) -> String {
@@ -151,9 +157,9 @@ impl Init {
                 fs::write("/proc/sys/vm/drop_caches", "3")
             }
             Step::Mark(name) => {
-                let now = clock_gettime(ClockId::Monotonic);
-                let at_ns = now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;
-                self.report(&Report::Mark { name: name.clone(), at_ns })
+                let at_ns = now_ns();
+                self.report(&Report::Mark { name: name.clone(), at_ns })?;
+                self.sampler.begin(at_ns, self.control.try_clone()?)
             }
         }
     }
@@ -190,6 +196,12 @@ impl Init {
             false => Err(io::Error::other(format!("exit code {code}\n{}", String::from_utf8_lossy(&said)))),
         }
     }
+}
+
+/// The guest's time.
+fn now_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
 fn cannot_run(program: &str, error: &io::Error) -> io::Error {

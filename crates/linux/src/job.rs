@@ -20,6 +20,8 @@ pub struct Job {
     pub shows_host: bool,
     /// The name of the drive's block device, which steps mount.
     pub device: String,
+    /// How often the first process says what the kernel has counted, in ns, from each mark on; 0: never.
+    pub sample_ns: u64,
     /// Links to make in that layer: where, and what they point to.
     pub links: Vec<(String, String)>,
 }
@@ -121,6 +123,19 @@ impl Run {
     }
 }
 
+/// What a guest's kernel has counted until now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sample {
+    /// Bytes of files and of the file system that are in memory only.
+    pub dirty_bytes: u64,
+    /// Bytes on their way to the drive.
+    pub writeback_bytes: u64,
+    /// Commits of the file system: transactions of ext4's journal, checkpoints of F2FS; `None` for others.
+    pub commits: Option<u64>,
+    /// Times that F2FS has cleaned; `None` for others.
+    pub cleanings: Option<u64>,
+}
+
 /// What the guest's first process tells the host: one line each.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -131,6 +146,13 @@ pub enum Report {
         name: String,
         /// The guest's time in ns.
         at_ns: u64,
+    },
+    /// What the kernel has counted.
+    Sample {
+        /// The guest's time in ns.
+        at_ns: u64,
+        /// It.
+        sample: Sample,
     },
     /// A program has ended.
     Exit {

@@ -29,15 +29,17 @@ mod run;
 mod session;
 pub mod time;
 pub mod vhost;
+mod watch;
 
 pub use attached::{DiskOptions, Interface};
 pub use disk::Disk;
 pub use error::LinuxError;
 pub use host::{HostFiles, HostUse, hidden_by};
-pub use machine::{Clock, Machine};
+pub use machine::{Clock, CpuCost, Machine};
 pub use process::{EPOCH_NS, Stream};
 pub use program::{MissingProgram, find_program};
 pub use record::{Recorder, TraceForm};
 pub use root::Root;
 pub use run::{Mark, Outcome, PoweredDrive};
 pub use session::{End, Ended, Listener, boot};
+pub use watch::Watch;

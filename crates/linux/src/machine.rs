@@ -15,6 +15,23 @@ pub enum Clock {
     Real,
 }
 
+/// What a guest's processor takes time for, in virtual time: a model of a processor where the kernel is asked. What a
+/// program computes takes none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CpuCost {
+    /// ns of every system call, beside what it waits for.
+    pub syscall_ns: u32,
+    /// ns of a system call for every KiB that it copies between a program and the kernel.
+    pub copy_ns_per_kib: u32,
+}
+
+impl CpuCost {
+    /// Whether nothing takes time.
+    pub fn is_none(self) -> bool {
+        self == Self::default()
+    }
+}
+
 /// The machine that a job runs on.
 #[derive(Clone, Debug)]
 pub struct Machine {
@@ -30,6 +47,8 @@ pub struct Machine {
     pub time_limit_ns: u64,
     /// Wall time without a sign of life after which a job has failed.
     pub stall_limit: Duration,
+    /// What its processor takes time for; the kernel must be able to charge it.
+    pub cpu: CpuCost,
     /// What the guest is offered of the drive.
     pub disk: DiskOptions,
     /// How to ask how many bytes of memory the host has left: a drive that keeps what is written takes more as that
@@ -49,6 +68,7 @@ impl Machine {
             seed: 1,
             time_limit_ns: 24 * 3_600_000_000_000,
             stall_limit: Duration::from_secs(300),
+            cpu: CpuCost::default(),
             disk: DiskOptions::default(),
             memory_left: None,
             arguments: Vec::new(),

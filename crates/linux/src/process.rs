@@ -13,7 +13,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
 use crate::LinuxError;
-use crate::machine::{Clock, Machine};
+use crate::machine::{Clock, CpuCost, Machine};
 use crate::pin::Pinned;
 use crate::program::find_program;
 
@@ -173,6 +173,10 @@ fn arguments(machine: &Machine, has_files: bool) -> Vec<String> {
     if machine.clock == Clock::Virtual {
         arguments.push(format!("time-travel=ext:1:{TIME_SOCKET}"));
         arguments.push(format!("time-travel-start={EPOCH_NS}"));
+        // Not there at 0: the command line is a part of the kernel's entropy.
+        let CpuCost { syscall_ns, copy_ns_per_kib } = machine.cpu;
+        let costs = [("um_syscall_ns", syscall_ns), ("um_copy_ns_per_kib", copy_ns_per_kib)];
+        arguments.extend(costs.iter().filter(|(_, ns)| *ns > 0).map(|(name, ns)| format!("{name}={ns}")));
     }
     arguments.extend(machine.arguments.iter().cloned());
     arguments

@@ -14,6 +14,7 @@ use crate::machine::Machine;
 use crate::process::Stream;
 use crate::record::Recorder;
 use crate::session::{self, End, Ended, Listener};
+use crate::watch::Watch;
 use crate::{LinuxError, Root};
 
 /// A [`Step::Mark`](crate::job::Step::Mark) that was reached.
@@ -75,12 +76,14 @@ pub struct PoweredDrive {
     pub start: SimTime,
     /// What is to write down the guest's requests.
     pub recorder: Option<Recorder>,
+    /// Who looks at it meanwhile.
+    pub watch: Option<Box<dyn Watch>>,
 }
 
 impl PoweredDrive {
     /// A drive as it is at `start`.
     pub fn new(drive: Box<dyn Simulated>, start: SimTime) -> Self {
-        Self { drive, start, recorder: None }
+        Self { drive, start, recorder: None, watch: None }
     }
 }
 
@@ -100,6 +103,9 @@ impl Machine {
         let mut disk = Disk::new(drive.drive, drive.start, self.disk.clone());
         if let Some(recorder) = drive.recorder {
             disk.record(recorder);
+        }
+        if let Some(watch) = drive.watch {
+            disk.watch(watch);
         }
         let mut notes = Notes {
             hears,
@@ -185,7 +191,9 @@ impl Notes<'_> {
             LinuxError::Protocol(format!("its first process says {text:?}: {error}"))
         })?;
         match report {
+            Report::Sample { at_ns, sample } => disk.heard().sample(at_ns, &sample),
             Report::Mark { name, at_ns } => {
+                disk.heard().mark(at_ns, &name);
                 let (requests, drive) = (disk.target().requests(), disk.target_mut().drive_mut());
                 let (stats, latency) = (drive.stats(), drive.latency().clone());
                 drive.clear_latency();

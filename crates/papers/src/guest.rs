@@ -112,6 +112,7 @@ pub(super) fn run(
         folder: String::new(),
         image: None,
         ageing: None,
+        interval_ns: None,
     };
     let mut drive = match drive {
         Some(aged) => PoweredDrive::new(aged.drive, aged.at),

@@ -61,7 +61,7 @@ pub struct Run {
     result: Value,
 }
 
-/// Keys that every result has, and hardly anything else.
+/// Keys that every result has, and hardly anything else; that of a guest has its drive where others have a configuration.
 const KEYS: [&str; 4] = ["config", "host", "nand", "wear"];
 
 impl Run {
@@ -87,15 +87,21 @@ impl Run {
             }
             Some(_) => {}
         }
-        match KEYS.into_iter().find(|key| !result.get(key).is_some_and(Value::is_object)) {
+        let has = |key: &str| result.get(key).is_some_and(Value::is_object);
+        let is_guest = has("guest") && has("drive");
+        match KEYS.into_iter().find(|key| !has(key) && !(is_guest && *key == "config")) {
             Some(missing) => Err(ReadError::NoResult { name: owned(), missing }),
             None => Ok(Self { name: owned(), result }),
         }
     }
 
-    /// What is at `path`, keys with slashes between; null if there is nothing.
+    /// What is at `path`, keys with slashes between; null if there is nothing. The drive of a guest is found where that of
+    /// others is.
     pub(crate) fn at(&self, path: &str) -> &Value {
-        at(&self.result, path)
+        match path.strip_prefix("config/") {
+            Some(drive) if self.result.get("config").is_none() => at(&self.result, drive),
+            _ => at(&self.result, path),
+        }
     }
 
     /// The number at `path`.

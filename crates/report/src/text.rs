@@ -49,6 +49,8 @@ pub(crate) enum Unit {
     Ns,
     /// Bytes per second.
     BytesPerSecond,
+    /// Bytes.
+    Bytes,
     /// A share, from 0 to 1.
     Share,
 }
@@ -59,6 +61,7 @@ pub(crate) fn number(value: f64, unit: Unit) -> String {
         Unit::Plain => scaled(value, &[(1e9, "G"), (1e6, "M"), (1e4, "k")], ""),
         Unit::Ns => scaled(value, &[(1e9, " s"), (1e6, " ms"), (1e3, " µs")], " ns"),
         Unit::BytesPerSecond => scaled(value, &[(1e9, " GB/s"), (1e6, " MB/s"), (1e3, " kB/s")], " B/s"),
+        Unit::Bytes => scaled(value, &[(1e9, " GB"), (1e6, " MB"), (1e3, " kB")], " B"),
         Unit::Share => match value * 100.0 {
             // The tail of a distribution: more nines than digits.
             percent if percent > 0.0 && percent < 0.01 => format!("{}e-{} %", 1, -exponent(percent)),
@@ -134,6 +137,7 @@ mod tests {
             (140e6, Unit::Ns, "140 ms"),
             (226_300.0, Unit::Ns, "226 µs"),
             (2.5e9, Unit::BytesPerSecond, "2.5 GB/s"),
+            (32e6, Unit::Bytes, "32.0 MB"),
             (0.25, Unit::Share, "25 %"),
             (1e-6, Unit::Share, "1e-4 %"),
         ] {

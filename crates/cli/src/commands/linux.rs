@@ -12,7 +12,8 @@ use clap::{Args, Subcommand, ValueEnum};
 use indicatif::ProgressBar;
 use strobe_cli::output::{Output, Sink};
 use strobe_cli::report;
-use strobe_lab::linux::{GuestRoot, LinuxRunError};
+use strobe_lab::Time;
+use strobe_lab::linux::{self, GuestRoot, LinuxRunError};
 use strobe_linux::kernel::{self, KernelInfo};
 use strobe_linux::{Clock, Recorder, Stream, TraceForm};
 use strobe_ssd::Ageing;
@@ -26,8 +27,8 @@ use guest::GuestArgs;
 ///
 /// Boots a kernel (User-Mode Linux: no root, no KVM) with the drive as /dev/vda, makes and mounts a file system
 /// in /mnt, runs COMMAND there, shuts down, and prints what the drive did. The guest's time is virtual: its disk
-/// takes as long as the drive's model says, its processor no time at all, so results are those of the drive, and
-/// the same in every run.
+/// takes as long as the drive's model says, its processor no time at all (unless --syscall-ns says so), so results are
+/// those of the drive, and the same in every run.
 #[derive(Args)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -35,6 +36,7 @@ use guest::GuestArgs;
     strobe linux -- strobe files postmark --directory mail\n  \
     strobe linux --drive jasmine-4g --fs f2fs --mount-opts mode=lfs -- fio --name=a --rw=randwrite --size=64m --fsync=32 \
     --clocksource=clock_gettime\n  \
+    strobe linux --series second-by-second.csv --json out.json -- strobe files postmark; strobe report out.json --out out.html\n  \
     strobe linux --fs vfat --mount-opts sync --trace cp.fio -- sh -c 'dd if=/dev/zero of=a bs=4k count=100 && cp a b'\n\n\
     COMMAND is any program of this machine. The guest's root is this machine's: its files, read only, so that a program \
     finds there what it finds here, with your environment; what the guest changes of them is in its memory and gone \
@@ -101,6 +103,13 @@ struct RunArgs {
     /// .blkparse, Strobe's own form, which has copies and all ranges of discards, if it ends in .strobe, else fio's I/O log
     #[arg(long, value_name = "FILE|-")]
     trace: Option<String>,
+    /// Write a series over time as CSV to FILE: what the drive did in each interval, and what the guest's kernel holds in
+    /// memory, commits and cleans
+    #[arg(long, value_name = "FILE|-")]
+    series: Option<String>,
+    /// How long its intervals are: 1s, 100ms; the JSON has it, too, and `strobe report` draws it [default: 1s with --series]
+    #[arg(long, value_name = "TIME", value_parser = interval)]
+    interval: Option<Time>,
     /// Write the kernel's messages to FILE
     #[arg(long, value_name = "FILE|-")]
     kernel_log: Option<String>,
@@ -158,6 +167,19 @@ pub(crate) fn linux(args: &LinuxArgs) -> Result<(), Failure> {
     }
 }
 
+/// Intervals of a series that nobody has chosen.
+const SERIES_NS: u64 = 1_000_000_000;
+/// Shorter ones would be mostly the guest looking at itself.
+const INTERVAL_NS_MIN: u64 = 1_000_000;
+
+/// How long intervals are.
+fn interval(text: &str) -> Result<Time, String> {
+    match Time::parse(text) {
+        Some(time) if time.as_ns() >= INTERVAL_NS_MIN => Ok(time),
+        _ => Err("a time of 1ms or more with its unit: 100ms, 1s, 1m".to_owned()),
+    }
+}
+
 /// How often a drive is to be overwritten.
 fn capacities(text: &str) -> Result<f64, String> {
     match text.parse() {
@@ -170,6 +192,7 @@ fn capacities(text: &str) -> Result<f64, String> {
 struct Outputs {
     json: Option<Output>,
     trace: Option<Output>,
+    series: Option<Output>,
     log: Option<Output>,
 }
 
@@ -183,16 +206,17 @@ impl Outputs {
         let outputs = Self {
             json: output("--json", &args.json)?,
             trace: output("--trace", &args.trace)?,
+            series: output("--series", &args.series)?,
             log: output("--kernel-log", &args.kernel_log)?,
         };
-        let all = [&outputs.json, &outputs.trace, &outputs.log];
+        let all = [&outputs.json, &outputs.trace, &outputs.series, &outputs.log];
         Output::all_differ(&all.into_iter().flatten().collect::<Vec<_>>())?;
         Ok(outputs)
     }
 
     /// Whether what the command prints must go elsewhere.
     fn take_stdout(&self) -> bool {
-        output::takes_stdout([&self.json, &self.trace, &self.log])
+        output::takes_stdout([&self.json, &self.trace, &self.series, &self.log])
     }
 }
 
@@ -217,9 +241,21 @@ fn run(args: &RunArgs) -> Result<(), Failure> {
     let kernel = kernel::inspect(&path).map_err(LinuxRunError::from)?;
     let mut run = args.guest.linux_run(path, args.guest_root(&kernel)?, &args.command)?;
     run.machine.clock = if args.real_time { Clock::Real } else { Clock::Virtual };
+    if args.real_time && !run.machine.cpu.is_none() {
+        return Err(Failure::Request(anyhow!(
+            "--syscall-ns and --copy-ns-per-kib count in virtual time only: with --real-time the processor is the real one"
+        )));
+    }
     run.machine.time_limit_ns = args.time_limit * 1_000_000_000;
     run.fsck = args.fsck;
     run.image.clone_from(&args.image);
+    if args.interval.is_some() && args.series.is_none() && args.json.is_none() {
+        return Err(Failure::Request(anyhow!(
+            "--interval: nothing says where the series goes; add --series FILE (CSV) or --json FILE"
+        )));
+    }
+    let default = args.series.is_some().then_some(SERIES_NS);
+    run.interval_ns = args.interval.map(Time::as_ns).or(default);
     run.ageing = args.age.map(|overwrites| Ageing { overwrites });
     if let Some(image) = args.image.as_ref().filter(|image| image.exists())
         && !run.mkfs_options.is_empty()
@@ -266,6 +302,9 @@ fn run(args: &RunArgs) -> Result<(), Failure> {
     let result = result?;
     if let Some(trace) = trace {
         trace.complete()?;
+    }
+    if let Some(series) = &outputs.series {
+        series.write(linux::csv(&result.intervals).trim_end())?;
     }
     let result = if args.reproducible { result.reproducible() } else { result };
     if !args.quiet && !prints_result {

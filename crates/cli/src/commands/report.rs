@@ -29,9 +29,10 @@ const RESULTS_MAX: usize = 1000;
 What is in the page is what the result has. More of it comes from:
   --set run.xray=60              the X-ray: every block of the drive, in so many frames
   --set run.interval=100ms       rates, latencies, dies and queues over time
-  --set run.latency_bins=true    every latency, not only percentiles")]
+  --set run.latency_bins=true    every latency, not only percentiles
+  strobe linux --interval 1s     a guest over time: its drive, its memory, the commits of its file system")]
 pub(crate) struct ReportArgs {
-    /// Results that strobe run or strobe replay have written with --json, or "-" for standard input; several are compared.
+    /// Results that strobe run, strobe replay or strobe linux have written with --json, or "-" for standard input; several are compared.
     /// Or one sweep (TOML), for what it has come to so far
     #[arg(value_name = "RESULT.json|SWEEP.toml", required = true)]
     results: Vec<String>,

@@ -49,10 +49,17 @@ pub fn linux_summary(result: &LinuxResult) -> String {
         let _ = writeln!(out, "\nroot: {} files of this machine were read, digest {short}", count(files));
     }
     let wall = result.time.wall_s.map_or(String::new(), |wall| format!("; {wall:.1} s of wall time in all"));
+    let processor = match guest.cpu {
+        None => "no time: this is what the drive allows".to_owned(),
+        Some(cost) => format!(
+            "{} ns for a system call and {} ns for each KiB that it copies, else no time",
+            cost.syscall_ns, cost.copy_ns_per_kib
+        ),
+    };
     let _ = write!(
         out,
         "\nThe measured window is the command and the sync behind it, {} of {} since power-on{wall}. The guest's \
-         processor takes no time: this is what the drive allows.",
+         processor takes {processor}.",
         duration(result.time.virtual_ns as f64),
         duration(result.time.session_ns as f64),
     );

@@ -33,6 +33,7 @@ fn what_a_kernel_lacks_is_said_with_the_cure() {
         (&all, &["--fs", "xfs"], "build-kernel --with xfs"),
         (&all, &["--fs", "exfat"], "is built without exfat"),
         (&all, &["--interface", "nvme"], "`strobe linux build-kernel` makes one"),
+        (&all, &["--syscall-ns", "1000"], "cannot charge system calls"),
         (&["EXT4_FS"], &[], "use --real-time"),
     ] {
         let output = strobe(&pretend(folder.path(), options), &[arguments, &["--", "true"]].concat());

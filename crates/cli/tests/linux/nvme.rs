@@ -24,6 +24,9 @@ fn ext4_on_an_nvme_drive_reads_back_and_is_the_same_every_time() {
     let run = || result(&kernel, &["--interface", "nvme", "--fsck", "--", "sh", "-c", job]);
     let (value, printed) = run();
     assert!(text(&printed).contains("/dev/nvme0n1 /mnt"), "{}", text(&printed));
+    assert_eq!(value.pointer("/guest/interface").and_then(Value::as_str), Some("nvme"));
+    let mkfs = value.pointer("/guest/mkfs").and_then(Value::as_array).and_then(|words| words.last());
+    assert_eq!(mkfs.and_then(Value::as_str), Some("/dev/nvme0n1"));
     assert!(value.pointer("/requests/discard").and_then(Value::as_u64).is_some_and(|discards| discards > 0));
     assert_eq!(text(&run().1), text(&printed));
 }

@@ -3,6 +3,7 @@
 mod file_system;
 mod result;
 mod root;
+mod series;
 mod switches;
 
 use std::path::PathBuf;
@@ -10,14 +11,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use strobe_linux::job::{Job, Run, Step};
 use strobe_linux::kernel::{self, KernelError, KernelInfo};
-use strobe_linux::{Clock, Interface, LinuxError, Machine, Mark, Outcome, PoweredDrive, Recorder, Stream};
+use strobe_linux::{
+    Clock, Interface, LinuxError, Machine, Mark, Outcome, PoweredDrive, Recorder, Stream, Watch,
+};
 use strobe_ssd::{Ageing, AgeingError, DataMode, DriveConfig, Simulated};
 use strobe_types::SimTime;
 
 pub use file_system::FileSystem;
 pub use result::LinuxResult;
 pub use root::{GuestRoot, environment};
+pub use series::{GuestInterval, KernelInterval, csv};
 pub use switches::{Ext4Discard, F2fsCleaning, Switches};
+
+use series::Series;
 
 use crate::machine::{Stopwatch, available_bytes};
 use crate::result::ImageResult;
@@ -119,6 +125,8 @@ pub struct LinuxRun {
     pub image: Option<PathBuf>,
     /// How a new drive in memory is written before the guest boots. Then mkfs does not discard what is on it.
     pub ageing: Option<Ageing>,
+    /// Length of the intervals of a series, in ns; `None`: no series is taken.
+    pub interval_ns: Option<u64>,
 }
 
 impl LinuxRun {
@@ -129,6 +137,9 @@ impl LinuxRun {
         let (shown, version) = (|| path.display().to_string(), info.version.clone());
         if self.machine.clock == Clock::Virtual && !info.time_travel {
             return Err(KernelError::NoTimeTravel { path: shown(), version });
+        }
+        if !self.machine.cpu.is_none() && !info.can_charge_cpu() {
+            return Err(KernelError::NoCpuCost { path: shown(), version });
         }
         match self.file_system.kernel_name() {
             Some(kind) if !info.has_file_system(kind) && kernel::modules_of(&info).is_none() => {
@@ -167,7 +178,8 @@ impl LinuxRun {
                 steps.extend(self.file_system.fsck().map(Run::tool));
             }
         }
-        let job = self.root.job(steps, seed);
+        let mut job = self.root.job(steps, seed);
+        job.sample_ns = self.interval_ns.unwrap_or(0);
         match self.machine.disk.interface {
             Interface::Virtio => (job, at),
             interface => (job.on_device(interface.device()), at),
@@ -203,8 +215,12 @@ impl LinuxRun {
             }
         };
         drive.recorder = recorder.map(|recorder| recorder.since(drive.start));
+        let series = run.interval_ns.map(|ns| Series::new(ns, &*drive.drive, drive.start));
+        drive.watch = series.clone().map(|series| Box::new(series) as Box<dyn Watch>);
         let (mut outcome, step) = run.run_on(&kernel, drive, stop, hears)?;
         let mut result = run.result(&kernel, &outcome, step, &watch)?;
+        result.intervals =
+            series.map(|series| series.finish(outcome.at, &*outcome.drive)).unwrap_or_default();
         if self.image.is_some() {
             outcome.drive.settle(outcome.at).map_err(|error| LinuxError::Drive(error.to_string()))?;
             result.image = Some(ImageResult::of(recovery.as_ref()));

@@ -3,12 +3,12 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 use strobe_linux::kernel::KernelInfo;
-use strobe_linux::{Clock, Mark, Outcome};
+use strobe_linux::{Clock, CpuCost, Mark, Outcome};
 use strobe_nand::NandOp;
 use strobe_ssd::DriveConfig;
 use strobe_ssd::Requests;
 
-use super::LinuxRun;
+use super::{GuestInterval, LinuxRun};
 use crate::machine::Stopwatch;
 use crate::numbers::ratio;
 use crate::record::Record;
@@ -72,6 +72,9 @@ pub struct LinuxResult {
     pub time: LinuxTime,
     /// Throughput and latency of the drive under fio's names.
     pub jobs: Vec<Job>,
+    /// The session in intervals (--interval); not there without.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub intervals: Vec<GuestInterval>,
 }
 
 /// The guest and its command.
@@ -81,6 +84,8 @@ pub struct GuestResult {
     pub kernel: String,
     /// "virtual" or "real".
     pub clock: String,
+    /// What the guest takes the drive for: "virtio" or "nvme".
+    pub interface: String,
     /// Memory in MiB.
     pub memory_mib: u32,
     /// Where its programs came from.
@@ -109,6 +114,25 @@ pub struct GuestResult {
     pub time_messages: u64,
     /// Interrupts by the drive, from power-on to power-off.
     pub interrupts: u64,
+    /// What its processor takes time for; not there if it takes none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu: Option<CpuResult>,
+}
+
+/// What the guest's processor takes time for, as a model of one.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct CpuResult {
+    /// ns of every system call, beside what it waits for.
+    pub syscall_ns: u32,
+    /// ns of a system call for every KiB that it copies between a program and the kernel.
+    pub copy_ns_per_kib: u32,
+}
+
+impl CpuResult {
+    fn of(cost: CpuCost) -> Option<Self> {
+        let CpuCost { syscall_ns, copy_ns_per_kib } = cost;
+        (!cost.is_none()).then_some(Self { syscall_ns, copy_ns_per_kib })
+    }
 }
 
 /// Where the guest's programs came from.
@@ -130,7 +154,7 @@ pub struct RootResult {
 /// Time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct LinuxTime {
-    /// Time of the measured window in ns, by the guest's clock. Its processor takes none.
+    /// Time of the measured window in ns, by the guest's clock. Its processor takes none but what `guest.cpu` says.
     pub virtual_ns: u64,
     /// Time from power-on to power-off in ns.
     pub session_ns: u64,
@@ -156,6 +180,7 @@ impl LinuxResult {
         let virtual_ns = end.at_ns.saturating_sub(begin.at_ns);
         let name = run.command.first().map_or("", |program| program.as_str());
         let kind = run.file_system.kernel_name();
+        let interface = run.machine.disk.interface;
         Self {
             schema_version: SCHEMA_VERSION,
             strobe_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -167,6 +192,7 @@ impl LinuxResult {
                     Clock::Virtual => "virtual".into(),
                     Clock::Real => "real".into(),
                 },
+                interface: interface.name().to_owned(),
                 memory_mib: run.machine.memory_mib,
                 root: RootResult {
                     kind: run.root.name().to_owned(),
@@ -177,7 +203,8 @@ impl LinuxResult {
                 },
                 mkfs: kind
                     .filter(|_| !run.is_made)
-                    .map(|_| run.file_system.mkfs(run.experiment.seed, &run.mkfs_options)),
+                    .map(|_| run.file_system.mkfs(run.experiment.seed, &run.mkfs_options))
+                    .map(|argv| argv.into_iter().map(|word| interface.suited(word)).collect()),
                 file_system: kind.map(str::to_owned),
                 mount_options: run.mount_options.clone(),
                 command: run.command.clone(),
@@ -189,6 +216,7 @@ impl LinuxResult {
                 drive_error: outcome.drive_error.clone(),
                 time_messages: outcome.ended.time_messages,
                 interrupts: outcome.ended.interrupts,
+                cpu: CpuResult::of(run.machine.cpu),
             },
             requests: end.requests.since(&begin.requests),
             host: HostResult::of(&stats),
@@ -211,6 +239,7 @@ impl LinuxResult {
                 cpu_s: Some(watch.cpu_s()),
             },
             jobs: vec![Job::of(&Record::of_drive(name, &stats, &end.latency), virtual_ns)],
+            intervals: Vec::new(),
         }
     }
 

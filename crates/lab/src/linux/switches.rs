@@ -111,6 +111,7 @@ mod tests {
             folder: String::new(),
             image: None,
             ageing: None,
+            interval_ns: None,
         }
     }
 

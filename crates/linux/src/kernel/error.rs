@@ -64,6 +64,17 @@ pub enum KernelError {
         /// Its version.
         version: String,
     },
+    /// It cannot charge its processor.
+    #[error(
+        "{path} (Linux {version}) cannot charge system calls: leave out --syscall-ns and --copy-ns-per-kib, or use the \
+         kernel that `strobe linux build-kernel` makes"
+    )]
+    NoCpuCost {
+        /// The file.
+        path: String,
+        /// Its version.
+        version: String,
+    },
     /// Tools are missing.
     #[error("to build the kernel, {} are missing: apt-get install {}", .0.join(", "), packages(.0))]
     Tools(Vec<String>),

@@ -33,6 +33,11 @@ impl KernelInfo {
         ["VIRTIO_FS", "OVERLAY_FS", "TMPFS_XATTR"].iter().all(|name| self.has(name))
     }
 
+    /// Whether its processor can be charged for system calls.
+    pub fn can_charge_cpu(&self) -> bool {
+        self.has("UML_CPU_COST")
+    }
+
     /// Whether the file system is built in.
     pub fn has_file_system(&self, kind: &str) -> bool {
         self.has(&format!("{}_FS", kind.to_uppercase()))

@@ -62,6 +62,7 @@ pub const PATCHES: &[(&str, &str)] = &[
     ("0006-ext4-discard-wait.patch", include_str!("../../kernel/patches/0006-ext4-discard-wait.patch")),
     ("0007-um-fp-state.patch", include_str!("../../kernel/patches/0007-um-fp-state.patch")),
     ("0008-f2fs-first-fsync.patch", include_str!("../../kernel/patches/0008-f2fs-first-fsync.patch")),
+    ("0009-um-cpu-cost.patch", include_str!("../../kernel/patches/0009-um-cpu-cost.patch")),
 ];
 
 /// Where kernels are kept: `$STROBE_CACHE`, or `strobe` in the user's cache.

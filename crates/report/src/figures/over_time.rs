@@ -24,7 +24,7 @@ struct Over {
     is_largest: bool,
 }
 
-const OPS: [&str; 4] = ["read", "write", "trim", "sync"];
+const OPS: [&str; 5] = ["read", "write", "trim", "sync", "copy"];
 
 const fn plain(
     name: &'static str,
@@ -44,6 +44,7 @@ const FIGURES: &[Over] = &[
             ("write", &["write/iops"]),
             ("trim", &["trim/iops"]),
             ("flush", &["sync/iops"]),
+            ("copy", &["copy_iops"]),
         ],
         ..plain(
             "iops",
@@ -107,6 +108,20 @@ const FIGURES: &[Over] = &[
         &[("", &["collecting"])],
     ),
     plain("free-blocks", "Erased blocks at hand", "blocks", Unit::Plain, &[("", &["free_blocks"])]),
+    plain(
+        "dirty",
+        "The guest's memory that the drive has not",
+        "",
+        Unit::Bytes,
+        &[("dirty", &["kernel/dirty_bytes"]), ("on its way", &["kernel/writeback_bytes"])],
+    ),
+    plain(
+        "commits",
+        "What the guest's file system did",
+        "in an interval",
+        Unit::Plain,
+        &[("commits", &["kernel/commits"]), ("cleanings", &["kernel/cleanings"])],
+    ),
 ];
 
 const fn latency(
@@ -227,6 +242,11 @@ impl Over {
                 let is_op = OPS.iter().any(|op| paths.iter().any(|path| path.starts_with(op)));
                 let is_idle = points.iter().all(|(_, y)| y.is_none_or(|y| y == 0.0));
                 if (is_op || self.name == "backlog") && is_idle {
+                    continue;
+                }
+                // Nor has what only a guest has, or only one file system.
+                let is_unknown = points.iter().all(|(_, y)| y.is_none());
+                if is_unknown && paths.iter().any(|path| path.starts_with("kernel/")) {
                     continue;
                 }
                 let line = Line::new(&named(runs, run, what), style, points);

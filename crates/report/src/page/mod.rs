@@ -6,6 +6,8 @@ pub use collection::{Collection, Table, collection};
 
 use std::fmt::Write as _;
 
+use serde_json::{Value, json};
+
 use crate::Run;
 use crate::figures::{self, SHOWN_MAX, headlines};
 use crate::paper::{PAPER, PICTURES};
@@ -200,7 +202,14 @@ fn xray_section(out: &mut String, runs: &[Run]) -> bool {
 /// What was run, for who wants to run it again.
 fn configuration(out: &mut String, runs: &[Run]) {
     for run in runs.iter().take(SHOWN_MAX) {
-        let text = serde_json::to_string_pretty(run.at("config")).unwrap_or_default();
+        let text = match run.at("config") {
+            // A guest's.
+            Value::Null => {
+                serde_json::to_string_pretty(&json!({ "guest": run.at("guest"), "drive": run.at("drive") }))
+            }
+            config => serde_json::to_string_pretty(config),
+        };
+        let text = text.unwrap_or_default();
         let lines = escaped_lines(&text);
         let hash = run.text("config_hash").unwrap_or_default();
         let _ = writeln!(

@@ -10,7 +10,7 @@ use strobe_lab::linux::{
 };
 use strobe_lab::{Experiment, load_drive_table};
 use strobe_linux::job::{MOUNT_POINT, Step};
-use strobe_linux::{DiskOptions, Interface, Machine, kernel};
+use strobe_linux::{CpuCost, DiskOptions, Interface, Machine, kernel};
 use toml::Table;
 
 use super::super::Failure;
@@ -69,6 +69,14 @@ pub(in super::super) struct GuestArgs {
     /// driver: nvme-cli works on it
     #[arg(long, value_name = "INTERFACE", value_enum, default_value_t = InterfaceName::Virtio)]
     interface: InterfaceName,
+    /// What every system call of the guest takes, in ns: a model of its processor, which otherwise takes no time. 1000 is
+    /// what one costs with a file system behind it
+    #[arg(long, value_name = "NS", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
+    syscall_ns: u32,
+    /// What a system call of the guest takes for each KiB that it copies between a program and the kernel, in ns: 100 is
+    /// 10 GB/s
+    #[arg(long, value_name = "NS", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
+    copy_ns_per_kib: u32,
     /// Ranges that one discard may have; 0: no discard
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(0..=256))]
     discard_segments: u32,
@@ -165,6 +173,7 @@ impl GuestArgs {
     ) -> Result<LinuxRun, Failure> {
         let machine = Machine {
             memory_mib: self.memory,
+            cpu: CpuCost { syscall_ns: self.syscall_ns, copy_ns_per_kib: self.copy_ns_per_kib },
             stall_limit: Duration::from_secs(self.stall_limit),
             disk: DiskOptions {
                 interface: match self.interface {
@@ -192,6 +201,7 @@ impl GuestArgs {
             root,
             image: None,
             ageing: None,
+            interval_ns: None,
             folder: self.dir.as_ref().map_or_else(String::new, |dir| self.file_system_path(dir)),
         };
         run.setup.extend(self.before.iter().map(script));

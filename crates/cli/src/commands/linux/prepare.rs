@@ -162,6 +162,7 @@ fn trial(kernel: &Path) -> Result<String, String> {
         folder: String::new(),
         image: None,
         ageing: None,
+        interval_ns: None,
     };
     let result = run
         .run(None, &interrupt_flag(), &mut |_, _| {}, &mut |_, _| {})

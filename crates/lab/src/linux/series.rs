@@ -1,0 +1,261 @@
+//! A guest over time: its drive in intervals, and what its kernel has counted.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use strobe_linux::Watch;
+use strobe_linux::job::Sample;
+use strobe_ssd::{Command, CommandKind, Range, Simulated};
+use strobe_types::{Op, SimTime};
+
+use super::{BEGIN, END};
+use crate::timeline::{self, AtEnd, Interval, Timeline};
+
+/// What happened in an interval, on the drive and in the guest's kernel.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct GuestInterval {
+    /// The drive, as in the intervals of a run.
+    #[serde(flatten)]
+    pub drive: Interval,
+    /// Copy requests per second, which have no columns of their own there.
+    pub copy_iops: f64,
+    /// The guest's kernel at its end; null before the first mark, when nothing is sampled.
+    pub kernel: Option<KernelInterval>,
+}
+
+/// The guest's kernel in an interval.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct KernelInterval {
+    /// Bytes that are in its memory only, at the end.
+    pub dirty_bytes: u64,
+    /// Bytes on their way to the drive, at the end.
+    pub writeback_bytes: u64,
+    /// Commits of the file system in the interval: transactions of ext4's journal, checkpoints of F2FS; null for others.
+    pub commits: Option<u64>,
+    /// Times that F2FS has cleaned in the interval; null for others.
+    pub cleanings: Option<u64>,
+}
+
+struct Outstanding {
+    sent: SimTime,
+    /// `None`: a copy.
+    op: Option<Op>,
+    bytes: u64,
+}
+
+/// Takes the series while a guest runs.
+struct Taker {
+    timeline: Timeline,
+    outstanding: BTreeMap<u64, Outstanding>,
+    /// Copies that completed, and when.
+    copies: Vec<SimTime>,
+    samples: Vec<(SimTime, Sample)>,
+    measuring: bool,
+}
+
+impl Taker {
+    fn close(&mut self, now: SimTime, drive: &dyn Simulated) {
+        let at_end = AtEnd {
+            stats: drive.stats_at(now),
+            geometry: drive.geometry(),
+            free_blocks: drive.free_blocks(),
+            backlog: 0,
+            measured: self.measuring,
+        };
+        self.timeline.close(now, at_end);
+    }
+}
+
+/// A series that is being taken: one half watches the drive, the other one waits for the end.
+#[derive(Clone)]
+pub(super) struct Series(Rc<RefCell<Taker>>);
+
+impl Series {
+    /// One whose intervals are `length_ns` long, of `drive` from `start` on.
+    pub(super) fn new(length_ns: u64, drive: &dyn Simulated, start: SimTime) -> Self {
+        Self(Rc::new(RefCell::new(Taker {
+            timeline: Timeline::new(length_ns, start, drive.stats_at(start)),
+            outstanding: BTreeMap::new(),
+            copies: Vec::new(),
+            samples: Vec::new(),
+            measuring: false,
+        })))
+    }
+
+    /// All intervals until `now`, when the guest was switched off.
+    pub(super) fn finish(self, now: SimTime, drive: &dyn Simulated) -> Vec<GuestInterval> {
+        let mut taker = self.0.borrow_mut();
+        taker.close(now, drive);
+        let (intervals, _) = taker.timeline.take_intervals();
+        joined(intervals, &taker.copies, &taker.samples)
+    }
+}
+
+/// Intervals with what belongs to them. Copies and samples are in the order of their times.
+fn joined(intervals: Vec<Interval>, copies: &[SimTime], samples: &[(SimTime, Sample)]) -> Vec<GuestInterval> {
+    let within = |drive: &Interval| {
+        let until = |ns: u64| copies.partition_point(|at| at.as_ns() < ns);
+        until(drive.end_ns) - until(drive.start_ns)
+    };
+    // The last one until a time.
+    let sample_at = |ns: u64| {
+        let count = samples.partition_point(|(at, _)| at.as_ns() <= ns);
+        count.checked_sub(1).map(|last| samples[last])
+    };
+    let kernel = |drive: &Interval| {
+        let (at, end) = sample_at(drive.end_ns)?;
+        // An interval that ends where sampling begins has none before.
+        let begin = sample_at(drive.start_ns).map(|(_, sample)| sample);
+        if at.as_ns() <= drive.start_ns {
+            return None;
+        }
+        let more = |end: Option<u64>, begin: Option<Option<u64>>| {
+            end.map(|end| end.saturating_sub(begin.flatten().unwrap_or(0)))
+        };
+        Some(KernelInterval {
+            dirty_bytes: end.dirty_bytes,
+            writeback_bytes: end.writeback_bytes,
+            commits: more(end.commits, begin.map(|begin| begin.commits)),
+            cleanings: more(end.cleanings, begin.map(|begin| begin.cleanings)),
+        })
+    };
+    intervals
+        .into_iter()
+        .map(|drive| GuestInterval {
+            copy_iops: within(&drive) as f64 * 1e9 / (drive.end_ns - drive.start_ns) as f64,
+            kernel: kernel(&drive),
+            drive,
+        })
+        .collect()
+}
+
+/// The intervals as CSV: those of [`timeline::csv`], and more columns. What is not known is left empty.
+pub fn csv(intervals: &[GuestInterval]) -> String {
+    let names = ",copy_iops,dirty_bytes,writeback_bytes,commits,cleanings\n";
+    let mut out = timeline::CSV_NAMES.to_owned() + names;
+    let whole = |value: Option<u64>| value.map_or(String::new(), |value| value.to_string());
+    for interval in intervals {
+        let of = |field: fn(&KernelInterval) -> Option<u64>| whole(interval.kernel.as_ref().and_then(field));
+        let [dirty, writeback] =
+            [of(|kernel| Some(kernel.dirty_bytes)), of(|kernel| Some(kernel.writeback_bytes))];
+        let [commits, cleanings] = [of(|kernel| kernel.commits), of(|kernel| kernel.cleanings)];
+        let row = timeline::csv_row(&interval.drive);
+        out += &format!("{row},{},{dirty},{writeback},{commits},{cleanings}\n", interval.copy_iops);
+    }
+    out
+}
+
+impl Watch for Series {
+    fn due(&self) -> SimTime {
+        self.0.borrow().timeline.due()
+    }
+
+    fn look(&mut self, drive: &dyn Simulated) {
+        let mut taker = self.0.borrow_mut();
+        let now = taker.timeline.due();
+        taker.close(now, drive);
+    }
+
+    fn sent(&mut self, now: SimTime, tag: u64, commands: &[Command<'_>]) {
+        let mut taker = self.0.borrow_mut();
+        let op = commands.first().and_then(|first| first.kind().op());
+        let bytes = commands.iter().map(bytes_of).sum();
+        if commands.first().is_some_and(|first| op.is_some() || first.kind() == CommandKind::Copy) {
+            taker.outstanding.insert(tag, Outstanding { sent: now, op, bytes });
+        }
+        let outstanding = taker.outstanding.len() as u32;
+        taker.timeline.outstanding(now, outstanding);
+    }
+
+    fn complete(&mut self, at: SimTime, tag: u64, is_ok: bool) {
+        let mut taker = self.0.borrow_mut();
+        // Requests that are not for the drive are answered, too.
+        let Some(request) = taker.outstanding.remove(&tag) else { return };
+        let outstanding = taker.outstanding.len() as u32;
+        taker.timeline.outstanding(at, outstanding);
+        match request.op {
+            Some(op) if is_ok => taker.timeline.complete(op, request.bytes, at.since(request.sent)),
+            None if is_ok => taker.copies.push(at),
+            _ => {}
+        }
+    }
+
+    fn mark(&mut self, now: SimTime, name: &str, drive: &dyn Simulated) {
+        let mut taker = self.0.borrow_mut();
+        taker.close(now, drive);
+        match name {
+            BEGIN => taker.measuring = true,
+            END => taker.measuring = false,
+            _ => {}
+        }
+    }
+
+    fn sample(&mut self, now: SimTime, sample: &Sample) {
+        self.0.borrow_mut().samples.push((now, *sample));
+    }
+}
+
+/// Bytes that a command is about.
+fn bytes_of(command: &Command<'_>) -> u64 {
+    let all = |ranges: &[Range]| ranges.iter().map(|range| range.bytes()).sum();
+    match *command {
+        Command::Read { range } | Command::Write { range, .. } | Command::WriteZeroes { range, .. } => {
+            range.bytes()
+        }
+        Command::Deallocate(ranges) => all(ranges),
+        Command::Copy { sources, .. } => all(sources),
+        Command::Flush => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::timeline::IntervalOp;
+
+    fn interval(start_ns: u64, end_ns: u64) -> Interval {
+        let [read, write, trim, sync] = [IntervalOp::default(); 4];
+        let (queue_depth, backlog, waf, free_blocks, busy_dies, collecting) = (0.0, 0, None, 0, 0.0, 0.0);
+        let measured = true;
+        Interval {
+            start_ns,
+            end_ns,
+            measured,
+            read,
+            write,
+            trim,
+            sync,
+            queue_depth,
+            backlog,
+            waf,
+            free_blocks,
+            busy_dies,
+            collecting,
+        }
+    }
+
+    #[test]
+    fn samples_and_copies_are_in_the_interval_that_they_belong_to() {
+        let sample = |at: u64, dirty_bytes, commits| {
+            (SimTime::from_ns(at), Sample { dirty_bytes, commits, ..Sample::default() })
+        };
+        let intervals = vec![interval(0, 100), interval(100, 200), interval(200, 300), interval(300, 310)];
+        let samples = [sample(100, 1, Some(5)), sample(200, 2, Some(7)), sample(300, 3, Some(7))];
+        // At its end: it belongs to the next one.
+        let copies = [SimTime::from_ns(150), SimTime::from_ns(199), SimTime::from_ns(200)];
+        let found = joined(intervals, &copies, &samples);
+        let kernels: Vec<_> =
+            found.iter().map(|of| of.kernel.map(|kernel| (kernel.dirty_bytes, kernel.commits))).collect();
+        // What was committed before the first sample was committed before its interval's end; the last has none.
+        assert_eq!(kernels, [Some((1, Some(5))), Some((2, Some(2))), Some((3, Some(0))), None]);
+        assert_eq!(found.iter().map(|of| of.copy_iops).collect::<Vec<_>>(), [0.0, 2e7, 1e7, 0.0]);
+        let csv = csv(&found);
+        assert_eq!(csv.lines().nth(2).map(|line| line.ends_with(",20000000,2,0,2,")), Some(true), "{csv}");
+        assert_eq!(csv.lines().last().map(|line| line.ends_with(",0,,,,")), Some(true), "{csv}");
+        let columns = |line: &str| line.split(',').count();
+        assert!(csv.lines().all(|line| columns(line) == columns(csv.lines().next().unwrap_or(""))), "{csv}");
+    }
+}

@@ -4,11 +4,11 @@
 use strobe_ftl::gc::{AnyPolicy, Greedy, Sampled, Sampling};
 use strobe_ftl::wear::Leveling;
 use strobe_ftl::{
-    Allocation, GcStream, Inspectable, MappingScheme, Migration, PageMap, PageMapConfig, Temperature,
+    Allocation, GcStream, Inspectable, MappingScheme, Migration, PageMap, PageMapConfig, Stage, Temperature,
     TranslationConfig, TranslationStats,
 };
 use strobe_nand::{Cause, Chip, Nand, NandOp, NoMedium, StampMedium, Unit, Untimed, WearConfig, When};
-use strobe_types::{Geometry, GeometrySpec, Lpn, Prng};
+use strobe_types::{BlockId, Geometry, GeometrySpec, Lpn, Prng, SimTime};
 
 const T0: When = When::START;
 
@@ -399,4 +399,41 @@ fn the_log_of_trims_goes_round_for_ever() {
         map.flush(T0).expect("flushes");
     }
     map.check().expect("sound");
+}
+
+/// Recovery took pages of padding for programs that had failed, and gave up their blocks.
+#[test]
+fn recovery_gives_up_no_block_for_its_padding() {
+    let shape = GeometrySpec { channels: 2, dies_per_channel: 2, blocks_per_plane: 16, ..spec(0) };
+    let geometry = Geometry::new(shape).expect("valid");
+    let config = PageMapConfig {
+        durable: true,
+        translation: Some(TranslationConfig::new(100)),
+        ..PageMapConfig::new(500)
+    };
+    let policy = || Greedy::new(geometry.blocks());
+    let chip = Chip::<_, StampMedium>::new(geometry.clone(), WearConfig::default(), Untimed::default(), 1);
+    let mut map = PageMap::new(chip, policy(), config).expect("room");
+    let mut contents = vec![0; 500];
+    let mut rng = Prng::new(5);
+    for round in 0..6 {
+        for stamp in 1..=301 {
+            let lpn = rng.below(500);
+            contents[lpn as usize] = 1000 * round + stamp;
+            let unit = Unit { lpn: Lpn::new(lpn), payload: contents[lpn as usize] };
+            map.write(T0, &[unit], Cause::Host).expect("progress");
+        }
+        let before = map.nand().counts().get(NandOp::Program, Cause::Pad);
+        map.align().expect("room for padding");
+        map.flush(T0).expect("flushes");
+        assert!(map.nand().counts().get(NandOp::Program, Cause::Pad) > before, "nothing was padded");
+        map = PageMap::restart(map.nand().clone(), policy(), config, SimTime::ZERO).expect("recovers").0;
+        map.check().expect("sound");
+        for block in (0..geometry.blocks()).map(BlockId::new) {
+            let stage = map.block_info(block).stage;
+            assert!(!matches!(stage, Stage::Emptying | Stage::Bad), "{block} is {stage:?}");
+        }
+        let read = (0..500).map(|lpn| map.peek(Lpn::new(lpn))).collect::<Vec<_>>();
+        assert_eq!(read, contents);
+    }
 }

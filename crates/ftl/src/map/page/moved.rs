@@ -37,14 +37,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
                     None if stream == self.roles.slc => break,
                     None => self.open_block(When::START, stream, cause)?.0.0,
                 };
-                let block = self.nand.geometry().block_of_page(first);
-                let programmed = self.nand.program(When::START, first, &[], self.sequence, Cause::Pad);
-                self.sequence += 2;
-                match programmed {
-                    Ok(_) if self.streams[stream].advance(1) => self.close(block),
-                    Ok(_) => {}
-                    Err(_) => self.retire(stream, block),
-                }
+                self.pad(When::START, stream, first);
             }
         }
         Ok(())

@@ -346,6 +346,26 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         self.policy.closed(block, self.blocks.valid[block.index()], self.tick);
     }
 
+    /// Programs `first`, which is next on `stream`, with padding. Its number is 0, as that of a page that was cut short: to
+    /// the recovery of a demand-paged map a page that has another one and holds nothing is one whose program has failed, and
+    /// its block has to leave service.
+    #[cold]
+    pub(super) fn pad(&mut self, now: When, stream: usize, first: Ppn) -> When {
+        let block = self.nand.geometry().block_of_page(first);
+        match self.nand.program(now, first, &[], 0, Cause::Pad) {
+            Ok(done) => {
+                if self.streams[stream].advance(1) {
+                    self.close(block);
+                }
+                done
+            }
+            Err(failed) => {
+                self.retire(stream, block);
+                failed.at
+            }
+        }
+    }
+
     /// Gives up `block`, open on `stream`, after a failed program.
     #[cold]
     pub(super) fn retire(&mut self, stream: usize, block: BlockId) {

@@ -143,8 +143,8 @@ pub(super) const SIZES_MAX_BYTES: [u32; 3] = [10_000, 50_000, 100_000];
 const CALL_NS: u32 = 10_000;
 /// The same for the removal of a file, of PostMark or of Filebench: fitted, so that 64 ranges raise the rate of
 /// deletions by about what the paper says. PostMark's gains are predicted with it.
-pub(super) const UNLINK_NS: u32 = 220_000;
-pub(super) const UNLINKS_NS: [u32; 3] = [110_000, 220_000, 440_000];
+pub(super) const UNLINK_NS: u32 = 240_000;
+pub(super) const UNLINKS_NS: [u32; 3] = [120_000, 240_000, 480_000];
 /// Time of a TRIM command of the preset beside its ranges, in µs, and others.
 pub(super) const TRIM_US: u32 = 176;
 pub(super) const TRIMS_US: [u32; 3] = [88, 176, 352];

@@ -89,7 +89,7 @@ impl Run {
         }
         let has = |key: &str| result.get(key).is_some_and(Value::is_object);
         let is_guest = has("guest") && has("drive");
-        match KEYS.into_iter().find(|key| !has(key) && !(is_guest && *key == "config")) {
+        match KEYS.into_iter().find(|key| !(has(key) || is_guest && *key == "config")) {
             Some(missing) => Err(ReadError::NoResult { name: owned(), missing }),
             None => Ok(Self { name: owned(), result }),
         }

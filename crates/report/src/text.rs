@@ -137,7 +137,7 @@ mod tests {
             (140e6, Unit::Ns, "140 ms"),
             (226_300.0, Unit::Ns, "226 µs"),
             (2.5e9, Unit::BytesPerSecond, "2.5 GB/s"),
-            (32e6, Unit::Bytes, "32.0 MB"),
+            (32e6, Unit::Bytes, "32 MB"),
             (0.25, Unit::Share, "25 %"),
             (1e-6, Unit::Share, "1e-4 %"),
         ] {

@@ -28,6 +28,10 @@ impl Sampler {
     }
 
     /// A mark at `mark_ns`: a sample now, and then regularly.
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "a program of the guest, which its kernel runs in virtual time"
+    )]
     pub(super) fn begin(&self, mark_ns: u64, mut control: File) -> io::Result<()> {
         if self.every_ns == 0 {
             return Ok(());

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use strobe_ssd::DriveStats;
+use strobe_ssd::{DriveStats, Simulated};
 use strobe_types::{Geometry, Op, SimTime};
 
 use crate::experiment::INTERVALS_MAX;
@@ -108,6 +108,14 @@ pub(crate) struct AtEnd<'a> {
     pub(crate) measured: bool,
 }
 
+impl<'a> AtEnd<'a> {
+    /// `drive` at `now`.
+    pub(crate) fn of(drive: &'a dyn Simulated, now: SimTime, backlog: u64, measured: bool) -> Self {
+        let (geometry, free_blocks) = (drive.geometry(), drive.free_blocks());
+        Self { stats: drive.stats_at(now), geometry, free_blocks, backlog, measured }
+    }
+}
+
 impl Timeline {
     pub(crate) fn new(length_ns: u64, start: SimTime, before: DriveStats) -> Self {
         Self {
@@ -147,6 +155,8 @@ impl Timeline {
 
     /// Ends the interval at hand at `now`, which is its end or before, and begins the next.
     pub(crate) fn close(&mut self, now: SimTime, at_end: AtEnd<'_>) {
+        // The clock of a guest in real time is another one than the drive's: it may be behind.
+        let now = now.max(self.start);
         self.outstanding(now, self.outstanding);
         let length_ns = now.since(self.start);
         if length_ns > 0 {
@@ -184,17 +194,15 @@ impl Timeline {
         (self.start, self.end) = (now, now + self.length_ns);
     }
 
-    /// The same where somebody else holds it, too.
-    #[cfg(target_os = "linux")]
+    /// The intervals, and whether the last of them are longer than was asked for.
     pub(crate) fn take_intervals(&mut self) -> (Vec<Interval>, bool) {
         let is_longer = self.longer_at > INTERVALS_MAX as usize + 1;
         (std::mem::take(&mut self.intervals), is_longer)
     }
 
-    /// The intervals, and whether the last of them are longer than was asked for.
-    pub(crate) fn into_intervals(self) -> (Vec<Interval>, bool) {
-        let is_longer = self.longer_at > INTERVALS_MAX as usize + 1;
-        (self.intervals, is_longer)
+    /// The same at the end.
+    pub(crate) fn into_intervals(mut self) -> (Vec<Interval>, bool) {
+        self.take_intervals()
     }
 }
 

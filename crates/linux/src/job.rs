@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::attached::Interface;
+
 /// Where the job is in the guest's root.
 pub(crate) const JOB_PATH: &str = "/job.json";
 /// Where the file system under test is mounted.
@@ -27,15 +29,16 @@ pub struct Job {
 }
 
 impl Job {
-    /// The same for a drive that the guest knows as `device`: other than as a virtio disk. What is the user's is as it was.
+    /// The same for a drive that the guest has behind `interface`: other than as a virtio disk. What is the user's is as it was.
     #[must_use]
-    pub fn on_device(mut self, device: &str) -> Self {
+    pub fn on_device(mut self, interface: Interface) -> Self {
+        let device = interface.device();
         device.clone_into(&mut self.device);
         for step in &mut self.steps {
             match step {
                 Step::Run(run) if run.quiet => {
-                    for word in run.argv.iter_mut().filter(|word| **word == DEVICE) {
-                        *word = format!("/dev/{device}");
+                    for word in &mut run.argv {
+                        *word = interface.suited(std::mem::take(word));
                     }
                 }
                 Step::Set { path, .. } => *path = path.replace("/vda/", &format!("/{device}/")),

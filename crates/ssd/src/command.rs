@@ -53,6 +53,19 @@ pub enum Command<'a> {
 }
 
 impl Command<'_> {
+    /// Bytes that it is about; of a copy those of its sources.
+    pub fn bytes(&self) -> u64 {
+        let all = |ranges: &[Range]| ranges.iter().map(|range| range.bytes()).sum();
+        match *self {
+            Command::Read { range } | Command::Write { range, .. } | Command::WriteZeroes { range, .. } => {
+                range.bytes()
+            }
+            Command::Deallocate(ranges) => all(ranges),
+            Command::Copy { sources, .. } => all(sources),
+            Command::Flush => 0,
+        }
+    }
+
     /// Its kind.
     pub fn kind(&self) -> CommandKind {
         match self {

@@ -304,7 +304,7 @@ fn run(args: &RunArgs) -> Result<(), Failure> {
         trace.complete()?;
     }
     if let Some(series) = &outputs.series {
-        series.write(linux::csv(&result.intervals).trim_end())?;
+        series.write(linux::series_csv(&result.intervals).trim_end())?;
     }
     let result = if args.reproducible { result.reproducible() } else { result };
     if !args.quiet && !prints_result {

@@ -32,8 +32,8 @@ What is in the page is what the result has. More of it comes from:
   --set run.latency_bins=true    every latency, not only percentiles
   strobe linux --interval 1s     a guest over time: its drive, its memory, the commits of its file system")]
 pub(crate) struct ReportArgs {
-    /// Results that strobe run, strobe replay or strobe linux have written with --json, or "-" for standard input; several are compared.
-    /// Or one sweep (TOML), for what it has come to so far
+    /// Results that strobe run, strobe replay or strobe linux have written with --json, or "-" for standard input; several
+    /// are compared. Or one sweep (TOML), for what it has come to so far
     #[arg(value_name = "RESULT.json|SWEEP.toml", required = true)]
     results: Vec<String>,
     /// Where the sweep is kept [default: the name of its file with -sweep, here]

@@ -20,7 +20,7 @@ use strobe_types::SimTime;
 pub use file_system::FileSystem;
 pub use result::LinuxResult;
 pub use root::{GuestRoot, environment};
-pub use series::{GuestInterval, KernelInterval, csv};
+pub use series::{GuestInterval, KernelInterval, series_csv};
 pub use switches::{Ext4Discard, F2fsCleaning, Switches};
 
 use series::Series;
@@ -182,7 +182,7 @@ impl LinuxRun {
         job.sample_ns = self.interval_ns.unwrap_or(0);
         match self.machine.disk.interface {
             Interface::Virtio => (job, at),
-            interface => (job.on_device(interface.device()), at),
+            interface => (job.on_device(interface), at),
         }
     }
 

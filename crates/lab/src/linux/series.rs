@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use strobe_linux::Watch;
 use strobe_linux::job::Sample;
-use strobe_ssd::{Command, CommandKind, Range, Simulated};
+use strobe_ssd::{Command, CommandKind, Simulated};
 use strobe_types::{Op, SimTime};
 
 use super::{BEGIN, END};
@@ -58,14 +58,7 @@ struct Taker {
 
 impl Taker {
     fn close(&mut self, now: SimTime, drive: &dyn Simulated) {
-        let at_end = AtEnd {
-            stats: drive.stats_at(now),
-            geometry: drive.geometry(),
-            free_blocks: drive.free_blocks(),
-            backlog: 0,
-            measured: self.measuring,
-        };
-        self.timeline.close(now, at_end);
+        self.timeline.close(now, AtEnd::of(drive, now, 0, self.measuring));
     }
 }
 
@@ -133,7 +126,7 @@ fn joined(intervals: Vec<Interval>, copies: &[SimTime], samples: &[(SimTime, Sam
 }
 
 /// The intervals as CSV: those of [`timeline::csv`], and more columns. What is not known is left empty.
-pub fn csv(intervals: &[GuestInterval]) -> String {
+pub fn series_csv(intervals: &[GuestInterval]) -> String {
     let names = ",copy_iops,dirty_bytes,writeback_bytes,commits,cleanings\n";
     let mut out = timeline::CSV_NAMES.to_owned() + names;
     let whole = |value: Option<u64>| value.map_or(String::new(), |value| value.to_string());
@@ -162,7 +155,7 @@ impl Watch for Series {
     fn sent(&mut self, now: SimTime, tag: u64, commands: &[Command<'_>]) {
         let mut taker = self.0.borrow_mut();
         let op = commands.first().and_then(|first| first.kind().op());
-        let bytes = commands.iter().map(bytes_of).sum();
+        let bytes = commands.iter().map(Command::bytes).sum();
         if commands.first().is_some_and(|first| op.is_some() || first.kind() == CommandKind::Copy) {
             taker.outstanding.insert(tag, Outstanding { sent: now, op, bytes });
         }
@@ -195,19 +188,6 @@ impl Watch for Series {
 
     fn sample(&mut self, now: SimTime, sample: &Sample) {
         self.0.borrow_mut().samples.push((now, *sample));
-    }
-}
-
-/// Bytes that a command is about.
-fn bytes_of(command: &Command<'_>) -> u64 {
-    let all = |ranges: &[Range]| ranges.iter().map(|range| range.bytes()).sum();
-    match *command {
-        Command::Read { range } | Command::Write { range, .. } | Command::WriteZeroes { range, .. } => {
-            range.bytes()
-        }
-        Command::Deallocate(ranges) => all(ranges),
-        Command::Copy { sources, .. } => all(sources),
-        Command::Flush => 0,
     }
 }
 
@@ -252,7 +232,7 @@ mod tests {
         // What was committed before the first sample was committed before its interval's end; the last has none.
         assert_eq!(kernels, [Some((1, Some(5))), Some((2, Some(2))), Some((3, Some(0))), None]);
         assert_eq!(found.iter().map(|of| of.copy_iops).collect::<Vec<_>>(), [0.0, 2e7, 1e7, 0.0]);
-        let csv = csv(&found);
+        let csv = series_csv(&found);
         assert_eq!(csv.lines().nth(2).map(|line| line.ends_with(",20000000,2,0,2,")), Some(true), "{csv}");
         assert_eq!(csv.lines().last().map(|line| line.ends_with(",0,,,,")), Some(true), "{csv}");
         let columns = |line: &str| line.split(',').count();

@@ -3,7 +3,7 @@
 //! What happens is the same as in batches, to the nanosecond; somebody looks in between.
 
 use strobe_ssd::{Command, CommandError, Completion, HostQueue, Simulated};
-use strobe_types::{Op, Range, SimTime};
+use strobe_types::{Op, SimTime};
 
 use crate::timeline::{AtEnd, Timeline};
 
@@ -59,7 +59,7 @@ impl Watched {
             queue.withdraw();
             return Err(error);
         }
-        let slot = Slot { issued: now, op: command.kind().op(), bytes: bytes_of(command) };
+        let slot = Slot { issued: now, op: command.kind().op(), bytes: command.bytes() };
         let tag = match self.free.pop() {
             Some(tag) => {
                 self.slots[tag as usize] = slot;
@@ -104,15 +104,8 @@ impl Watched {
 
     /// Ends the interval at hand at `now`, before which nothing more happens.
     pub(super) fn close(&mut self, drive: &dyn Simulated, now: SimTime) {
-        let at_end = AtEnd {
-            stats: drive.stats_at(now),
-            geometry: drive.geometry(),
-            free_blocks: drive.free_blocks(),
-            // A trace at its own times is issued when it arrives, and others come when there is a place.
-            backlog: 0,
-            measured: self.measuring,
-        };
-        self.timeline.close(now, at_end);
+        // A trace at its own times is issued when it arrives, and others come when there is a place: no backlog.
+        self.timeline.close(now, AtEnd::of(drive, now, 0, self.measuring));
     }
 
     pub(super) fn into_timeline(self) -> Timeline {
@@ -171,18 +164,5 @@ impl Watched {
         }
         self.completions = completions;
         result
-    }
-}
-
-/// Bytes that a command is about.
-fn bytes_of(command: &Command<'_>) -> u64 {
-    let all = |ranges: &[Range]| ranges.iter().map(|range| range.bytes()).sum();
-    match *command {
-        Command::Read { range } | Command::Write { range, .. } | Command::WriteZeroes { range, .. } => {
-            range.bytes()
-        }
-        Command::Deallocate(ranges) => all(ranges),
-        Command::Copy { sources, .. } => all(sources),
-        Command::Flush => 0,
     }
 }

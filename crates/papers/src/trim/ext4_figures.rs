@@ -111,7 +111,7 @@ pub(super) fn claims(results: &Results) -> Vec<Claim> {
             a,
             Band::around(10.0, 3.0, "3 points: \"about 10 %\""),
         )
-        .because("the size of files decides, and is not legible: figure grid-postmark")
+        .because("files' sizes are not legible (figure grid-postmark); how far means of three runs scatter is not known")
         .noted("predicted with the time of a removal that deletions were fitted with"),
         Claim::new(
             "6",

@@ -69,8 +69,8 @@ pub(in super::super) struct GuestArgs {
     /// driver: nvme-cli works on it
     #[arg(long, value_name = "INTERFACE", value_enum, default_value_t = InterfaceName::Virtio)]
     interface: InterfaceName,
-    /// What every system call of the guest takes, in ns: a model of its processor, which otherwise takes no time. 1000 is
-    /// what one costs with a file system behind it
+    /// What every system call of the guest takes, in ns: a model of its processor, which otherwise takes no time. 1000
+    /// is a guess for one with a file system behind it
     #[arg(long, value_name = "NS", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
     syscall_ns: u32,
     /// What a system call of the guest takes for each KiB that it copies between a program and the kernel, in ns: 100 is

@@ -362,14 +362,8 @@ impl Jobs {
     fn close_interval(&mut self, host: &Host<'_>) {
         let now = self.now;
         let Some(timeline) = &mut self.timeline else { return };
-        let at_end = AtEnd {
-            stats: host.drive.stats_at(now),
-            geometry: host.drive.geometry(),
-            free_blocks: host.drive.free_blocks(),
-            backlog: self.jobs.iter_mut().map(|job| job.backlog(now)).sum(),
-            measured: self.measuring,
-        };
-        timeline.close(now, at_end);
+        let backlog = self.jobs.iter_mut().map(|job| job.backlog(now)).sum();
+        timeline.close(now, AtEnd::of(&*host.drive, now, backlog, self.measuring));
     }
 }
 

@@ -3,7 +3,7 @@
 use strobe_ssd::{Command, CommandError, Completion, Simulated, Target};
 use strobe_types::{SimTime, defaults};
 
-use crate::job::{DEVICE, Sample};
+use crate::job::Sample;
 use crate::record::Recorder;
 use crate::watch::Watch;
 
@@ -32,11 +32,6 @@ impl Interface {
             Self::Virtio => "virtio",
             Self::Nvme => "nvme",
         }
-    }
-
-    /// `word` of a command, with this device for that of a virtio disk.
-    pub fn suited(self, word: String) -> String {
-        if word == DEVICE { format!("/dev/{}", self.device()) } else { word }
     }
 
     /// The number of the virtio device that carries it.

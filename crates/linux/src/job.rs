@@ -2,8 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::attached::Interface;
-
 /// Where the job is in the guest's root.
 pub(crate) const JOB_PATH: &str = "/job.json";
 /// Where the file system under test is mounted.
@@ -29,16 +27,15 @@ pub struct Job {
 }
 
 impl Job {
-    /// The same for a drive that the guest has behind `interface`: other than as a virtio disk. What is the user's is as it was.
+    /// The same for a drive that the guest knows as `device`: other than as a virtio disk. What is the user's is as it was.
     #[must_use]
-    pub fn on_device(mut self, interface: Interface) -> Self {
-        let device = interface.device();
+    pub fn on_device(mut self, device: &str) -> Self {
         device.clone_into(&mut self.device);
         for step in &mut self.steps {
             match step {
                 Step::Run(run) if run.quiet => {
                     for word in &mut run.argv {
-                        *word = interface.suited(std::mem::take(word));
+                        *word = on_device(std::mem::take(word), device);
                     }
                 }
                 Step::Set { path, .. } => *path = path.replace("/vda/", &format!("/{device}/")),
@@ -47,6 +44,11 @@ impl Job {
         }
         self
     }
+}
+
+/// `word` of a command, with the drive as the guest knows it for [`DEVICE`].
+pub fn on_device(word: String, device: &str) -> String {
+    if word == DEVICE { format!("/dev/{device}") } else { word }
 }
 
 /// One step of a job.

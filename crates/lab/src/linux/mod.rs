@@ -182,7 +182,7 @@ impl LinuxRun {
         job.sample_ns = self.interval_ns.unwrap_or(0);
         match self.machine.disk.interface {
             Interface::Virtio => (job, at),
-            interface => (job.on_device(interface), at),
+            interface => (job.on_device(interface.device()), at),
         }
     }
 

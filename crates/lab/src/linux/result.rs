@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use strobe_linux::job::on_device;
 use strobe_linux::kernel::KernelInfo;
 use strobe_linux::{Clock, CpuCost, Mark, Outcome};
 use strobe_nand::NandOp;
@@ -204,7 +205,7 @@ impl LinuxResult {
                 mkfs: kind
                     .filter(|_| !run.is_made)
                     .map(|_| run.file_system.mkfs(run.experiment.seed, &run.mkfs_options))
-                    .map(|argv| argv.into_iter().map(|word| interface.suited(word)).collect()),
+                    .map(|argv| argv.into_iter().map(|word| on_device(word, interface.device())).collect()),
                 file_system: kind.map(str::to_owned),
                 mount_options: run.mount_options.clone(),
                 command: run.command.clone(),

@@ -4,11 +4,11 @@ use proptest::prelude::*;
 use strobe_ftl::gc::{AnyPolicy, Greedy, Kinetic, LinearScore, Sampled, Sampling};
 use strobe_ftl::wear::Leveling;
 use strobe_ftl::{
-    Allocation, FtlError, GcStream, Inspectable, MappingScheme, Migration, PageMap, PageMapConfig,
-    Temperature,
+    Allocation, FtlError, GcStream, Inspectable, MappingScheme, Migration, PageMap, PageMapConfig, Stage,
+    Stream, Temperature,
 };
 use strobe_nand::{Cause, Chip, Nand, NandOp, StampMedium, Unit, Untimed, WearConfig, When};
-use strobe_types::{Geometry, GeometrySpec, Lpn, Prng};
+use strobe_types::{BlockId, Geometry, GeometrySpec, Lpn, Prng};
 
 const T0: When = When::START;
 
@@ -238,6 +238,30 @@ fn a_clone_goes_its_own_way() {
     exercise(&mut ftl, 3, 10, 1);
 }
 
+#[test]
+fn padded_blocks_hold_what_one_collection_moved() {
+    for migration in MIGRATIONS {
+        let choices = PageMapConfig { migration, pad_moved: true, ..PageMapConfig::new(0) };
+        let shape = GeometrySpec { blocks_per_plane: 40, pages_per_block: 16, ..spec() };
+        let mut ftl =
+            full_drive(shape, Policy::Greedy, choices, WearConfig::default()).expect("there is room");
+        let mut rng = Prng::new(7);
+        for stamp in 0..5000 {
+            let lpn = Lpn::new(rng.below(ftl.logical_units()));
+            ftl.write(T0, &[Unit { lpn, payload: stamp }], Cause::Host).expect("progress");
+            // Collection ends before the host writes, and leaves no room in what it has opened.
+            let geometry = ftl.nand().geometry();
+            let open = (0..geometry.blocks()).map(BlockId::new).map(|block| ftl.block_info(block));
+            let open = open.filter(|info| info.stage == Stage::Open && info.written > 0);
+            for info in open {
+                assert_eq!(info.stream, Stream::Host, "{migration:?} {info:?}");
+            }
+        }
+        ftl.check().expect("sound");
+        assert!(ftl.nand().counts().get(NandOp::Program, Cause::Pad) > 100, "{migration:?}");
+    }
+}
+
 proptest! {
     // Shapes without room for a drive do not count, and may not be the rule.
     #![proptest_config(ProptestConfig { max_global_rejects: 512, ..ProptestConfig::with_cases(512) })]
@@ -254,6 +278,7 @@ proptest! {
         kind in prop::sample::select(POLICIES.to_vec()),
         own in any::<bool>(),
         net_blocks in 1u32..5,
+        pad_moved in any::<bool>(),
         migration in prop::sample::select(MIGRATIONS.to_vec()),
         temperature in prop::sample::select(TEMPERATURES.to_vec()),
         allocation in prop::sample::select(ALLOCATIONS.to_vec()),
@@ -268,7 +293,7 @@ proptest! {
         };
         let gc_stream = if own { GcStream::Own } else { GcStream::Host };
         let choices = PageMapConfig {
-            gc_stream, net_blocks, migration, temperature, allocation, leveling, virtual_map_entries, seed,
+            gc_stream, net_blocks, pad_moved, migration, temperature, allocation, leveling, virtual_map_entries, seed,
             ..PageMapConfig::new(0)
         };
         let wear = WearConfig { factory_bad_blocks, ..WearConfig::default() };

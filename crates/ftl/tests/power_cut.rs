@@ -3,11 +3,11 @@
 use strobe_ftl::gc::Greedy;
 use strobe_ftl::wear::Leveling;
 use strobe_ftl::{
-    Allocation, GcStream, Marks, Migration, PageMap, PageMapConfig, RecoveryError, SlcConfig,
+    Allocation, GcStream, MappingScheme, Marks, Migration, PageMap, PageMapConfig, RecoveryError, SlcConfig,
     TranslationConfig, WhenFull, WhenMapFull,
 };
-use strobe_nand::{ArrayTiming, CellTimes, Chip, TimingConfig, Untimed, WearConfig};
-use strobe_types::{Geometry, GeometrySpec, Prng, SimTime};
+use strobe_nand::{ArrayTiming, Cause, CellTimes, Chip, TimingConfig, Unit, Untimed, WearConfig, When};
+use strobe_types::{Geometry, GeometrySpec, Lpn, Prng, SimTime};
 
 use crate::torture::{Pace, Subject, TestChip, any_times, torture};
 
@@ -19,6 +19,8 @@ struct Case {
     times: TimingConfig,
     /// Bits of a cell, of drives with an SLC cache.
     slc_bits: u32,
+    /// Half of it is written at first, and what is open filled with padding, as on a drive that was aged.
+    aligned: bool,
 }
 
 impl Case {
@@ -37,8 +39,14 @@ impl Case {
             config.capacity(&geometry, blocks).room_units() >= u64::from(units)
         };
         let logical_units = (1..geometry.units()).rev().find(fits)?;
-        let mut case =
-            Self { spec, config: PageMapConfig { logical_units, ..choices }, wear, times, slc_bits: 0 };
+        let mut case = Self {
+            spec,
+            config: PageMapConfig { logical_units, ..choices },
+            wear,
+            times,
+            slc_bits: 0,
+            aligned: false,
+        };
         if case.wears_out() {
             // Failing blocks eat what is spare.
             case.config.logical_units = logical_units.div_ceil(2);
@@ -74,7 +82,16 @@ impl<T: Pace> Subject<T> for Case {
         let timing = T::of(self.times, &self.geometry());
         let chip = Chip::new(self.geometry(), self.wear, timing, self.config.seed).with_slc(self.slc_bits);
         let chip = chip.in_word_lines(self.times.pages_per_program);
-        PageMap::new(chip, self.policy(), self.config).expect("room")
+        let mut ftl = PageMap::new(chip, self.policy(), self.config).expect("room");
+        if self.aligned {
+            // What nobody has written reads as 0, too.
+            for lpn in (0..self.config.logical_units / 2).map(Lpn::new) {
+                ftl.write(When::START, &[Unit { lpn, payload: 0 }], Cause::Host)
+                    .expect("it does not wear out");
+            }
+            ftl.align().expect("it does not wear out");
+        }
+        ftl
     }
 
     fn restart(&self, flash: TestChip<T>) -> Result<Self::Ftl, RecoveryError> {
@@ -88,7 +105,9 @@ fn any_case(rng: &mut Prng) -> Option<Case> {
     // As many word lines as there were pages.
     let pages_per_program = [1, 1, 3][rng.below(3) as usize];
     let spec = GeometrySpec { page_bytes: spec.page_bytes * pages_per_program, ..spec };
-    Case::new(spec, config, wear, TimingConfig { pages_per_program, ..times })
+    let config = PageMapConfig { pad_moved: rng.below(3) == 0, ..config };
+    let case = Case::new(spec, config, wear, TimingConfig { pages_per_program, ..times })?;
+    Some(Case { aligned: rng.below(4) == 0 && !case.wears_out(), ..case })
 }
 
 fn any_choices(rng: &mut Prng) -> (GeometrySpec, PageMapConfig, WearConfig, TimingConfig) {
@@ -174,8 +193,8 @@ fn any_slc_case(rng: &mut Prng) -> Option<Case> {
         translation: None,
         ..case.config
     };
-    let Case { spec, config, wear, times, .. } = case;
-    let mut case = Case::new(spec, config, wear, times)?;
+    let Case { spec, config, wear, times, aligned, .. } = case;
+    let mut case = Case { aligned, ..Case::new(spec, config, wear, times)? };
     case.slc_bits = bits;
     case.times.slc = Some(CellTimes { read_ns: 3, program_ns: 15, erase_ns: 40 });
     case.config.logical_units = (case.config.logical_units * share / 3).max(1);

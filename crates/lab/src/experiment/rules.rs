@@ -1,6 +1,8 @@
 //! Which keys count only beside which others.
 
-use strobe_ssd::{CopyMode, GcMode, MigrationName, NvramPolicyName, PlacementName, WearLevelingName};
+use strobe_ssd::{
+    CopyMode, GcMode, GcStreamName, MigrationName, NvramPolicyName, PlacementName, WearLevelingName,
+};
 use strobe_workload::lfs::{Cleaning, LfsConfig};
 use strobe_workload::synthetic::Kind;
 
@@ -258,6 +260,16 @@ pub(super) const RULES: &[Rule] = &[
         },
     },
     Rule {
+        keys: &["drive.ftl.gc.pad_moved"],
+        switches: &["drive.ftl.gc.mode", "run.timing", "drive.ftl.gc.stream", "drive.ftl.gc.migration"],
+        wants: "drive.ftl.gc.mode = \"stop-the-world\", and blocks of its own (drive.ftl.gc.stream = \"own\" or a migration)",
+        counts: |e| {
+            let gc = &e.drive.ftl.gc;
+            let stops = !e.run.timing || gc.mode == GcMode::StopTheWorld;
+            stops && (gc.stream == GcStreamName::Own || gc.migration != MigrationName::None)
+        },
+    },
+    Rule {
         keys: &["drive.ftl.gc.mode"],
         switches: TIMING,
         wants: "run.timing = true; without time collection stops the world",
@@ -379,6 +391,7 @@ pub(super) const RULES: &[Rule] = &[
             "drive.ftl.gc.stream",
             "drive.ftl.gc.min_free_blocks",
             "drive.ftl.gc.net_blocks",
+            "drive.ftl.gc.pad_moved",
             "drive.ftl.gc.mode",
             "drive.ftl.gc.soft_blocks",
             "drive.ftl.gc.pace_blocks",

@@ -97,6 +97,7 @@ impl Environment {
                 // Cleaning begins when 5 % of the blocks are free, not when fewer are.
                 min_free_blocks: self.blocks / 20 + 1,
                 net_blocks: scheme.net_blocks,
+                pad_moved: scheme.pad_moved,
                 ..ftl.gc.clone()
             };
             let (kind, percent) = scheme.leveling;

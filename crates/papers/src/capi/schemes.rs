@@ -12,6 +12,8 @@ pub(super) struct Scheme {
     pub(super) stream: GcStreamName,
     pub(super) allocation: AllocationName,
     pub(super) net_blocks: u32,
+    /// Whether what is left of the blocks that a collection moved data to is lost.
+    pub(super) pad_moved: bool,
     /// Kind of static wear levelling, and its threshold in percent of the endurance, so that drives
     /// of less endurance behave alike.
     pub(super) leveling: (WearLevelingName, u32),
@@ -31,6 +33,7 @@ const PLAIN: Scheme = Scheme {
     stream: GcStreamName::Host,
     allocation: AllocationName::Fifo,
     net_blocks: NET_BLOCKS,
+    pad_moved: false,
     leveling: (WearLevelingName::None, 10),
 };
 
@@ -133,6 +136,8 @@ pub(super) const READINGS: &[Reading] = &[
         name: "FeGC's cold data on the most worn",
         differs: &[Scheme { allocation: AllocationName::Adaptive, ..FEGC }],
     },
+    // §IV.2 can be read so: without an active block, each collection begins with empty ones.
+    Reading { name: "FeGC closes its blocks", differs: &[Scheme { pad_moved: true, ..FEGC }] },
     Reading {
         name: "CAT opens the least worn",
         differs: &[Scheme { allocation: AllocationName::LeastErased, ..CAT }],

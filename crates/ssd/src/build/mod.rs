@@ -234,6 +234,7 @@ pub(crate) fn map_config(
         min_free_blocks: (gc.min_free_blocks > 0).then_some(gc.min_free_blocks),
         fault_reserve: fault_reserve(config.nand.program_fail_rate, geometry),
         net_blocks: gc.net_blocks,
+        pad_moved: gc.pad_moved,
         migration: match gc.migration {
             MigrationName::None => Migration::None,
             MigrationName::HotCold => Migration::HotCold,

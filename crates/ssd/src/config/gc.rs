@@ -102,5 +102,8 @@ defaults! {
         /// Blocks that one call gains at least. Default 1.
         #[schemars(range(min = 1, max = 16_777_216))]
         pub net_blocks: u32 = 1;
+        /// Blocks that a collection has moved data to are filled with padding when it ends (cause pad), so that no two
+        /// collections share a block. Default false.
+        pub pad_moved: bool = false;
     }
 }

@@ -24,7 +24,23 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let result = self.collect_with(now, &mut scratch);
         self.scratch = scratch;
         let finished = result?;
-        self.refuse_at_end_of_life().map(|()| finished)
+        self.refuse_at_end_of_life()?;
+        Ok(if self.config.pad_moved { self.pad_moved(finished) } else { finished })
+    }
+
+    /// Fills what is left of the blocks that victims were moved to. When the last page is done.
+    #[cold]
+    fn pad_moved(&mut self, now: When) -> When {
+        let mut finished = now;
+        for stream in [self.roles.hot, self.roles.cold].into_iter().filter(|&stream| stream != HOST) {
+            while self.streams[stream].turn_to_open_lane() {
+                let Some((first, _)) = self.streams[stream].next_pages() else { break };
+                let done = self.pad(now, stream, first);
+                self.store.data_programmed(&mut self.nand, done);
+                finished = self.nand.both(finished, done);
+            }
+        }
+        finished
     }
 
     fn collect_with(&mut self, now: When, scratch: &mut Scratch<N::Payload>) -> Result<When, FtlError> {

@@ -31,6 +31,9 @@ pub struct PageMapConfig {
     pub fault_reserve: u32,
     /// Blocks that one call gains at least.
     pub net_blocks: u32,
+    /// Whether the blocks that a collection moved data to are filled with padding when it ends, so that no two collections
+    /// share one. Only for collection that stops the world, and streams of its own.
+    pub pad_moved: bool,
     /// How valid units are sorted before they are moved.
     pub migration: Migration,
     /// What sorting costs beside flash operations; only [`Migration::Sorted`] sorts.
@@ -82,6 +85,7 @@ impl PageMapConfig {
             min_free_blocks: None,
             fault_reserve: 0,
             net_blocks: 1,
+            pad_moved: false,
             migration: Migration::None,
             sort_cost: SortCost { call_ns: 0, unit_ns: 0 },
             temperature: Temperature::UpdateCount,

@@ -92,6 +92,7 @@ impl Controller {
                 self.queues = Queues::default();
                 self.admin = Admin::new(&self.options);
                 self.rooms.clear();
+                self.last_flush = None;
                 return false;
             }
             Effect::Shutdown => {

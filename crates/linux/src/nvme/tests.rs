@@ -1,13 +1,16 @@
 //! A guest's driver of NVMe drives, as far as tests need one.
 
+use proptest::prelude::*;
 use strobe_ssd::DriveConfig;
 use strobe_types::SimTime;
 use vm_memory::{Bytes as _, GuestAddress, GuestMemoryMmap};
 
 use super::controller::Controller;
 use super::pages::{DATA_BYTES_MAX, PAGE_BYTES};
+use super::pci::Message;
 use super::prp::Pieces;
 use super::queue::Status;
+use super::{BYTES_MAX, Nvme};
 use crate::attached::{Attached, DiskOptions};
 
 const MEMORY_BYTES: usize = 1 << 20;
@@ -15,6 +18,25 @@ const MEMORY_BYTES: usize = 1 << 20;
 const QUEUES: [[u64; 2]; 2] = [[0x1000, 0x2000], [0x3000, 0x5000]];
 const DATA: u64 = 0x8000;
 const ENTRIES: u32 = 16;
+
+fn drive() -> Attached {
+    let config = serde_json::json!({
+        "nand": {
+            "channels": 1, "dies_per_channel": 1, "planes_per_die": 1, "blocks_per_plane": 64, "pages_per_block": 32,
+            "page_bytes": 4096, "read_ns": 1000, "program_ns": 10_000, "erase_ns": 100_000, "channel_mb_s": 100,
+            "endurance_pe": 1000, "data": "bytes",
+        },
+        "ftl": { "mapping": "page", "mapping_unit_bytes": 4096, "logical_pages": 1700, "copy_mode": "logical" },
+        "controller": { "command_ns": 1000, "link_mb_s": 500, "write_buffer_bytes": 65_536 },
+    });
+    let config: DriveConfig = serde_json::from_value(config).expect("a configuration");
+    let drive = strobe_ssd::build(&config, true, 1).expect("a drive");
+    Attached::new(drive, SimTime::ZERO)
+}
+
+fn memory() -> GuestMemoryMmap {
+    GuestMemoryMmap::from_ranges(&[(GuestAddress(0), MEMORY_BYTES)]).expect("memory")
+}
 
 struct Host {
     memory: GuestMemoryMmap,
@@ -27,36 +49,33 @@ struct Host {
 
 impl Host {
     fn new() -> Self {
-        let config = serde_json::json!({
-            "nand": {
-                "channels": 1, "dies_per_channel": 1, "planes_per_die": 1, "blocks_per_plane": 64, "pages_per_block": 32,
-                "page_bytes": 4096, "read_ns": 1000, "program_ns": 10_000, "erase_ns": 100_000, "channel_mb_s": 100,
-                "endurance_pe": 1000, "data": "bytes",
-            },
-            "ftl": { "mapping": "page", "mapping_unit_bytes": 4096, "logical_pages": 1700, "copy_mode": "logical" },
-            "controller": { "command_ns": 1000, "link_mb_s": 500, "write_buffer_bytes": 65_536 },
-        });
-        let config: DriveConfig = serde_json::from_value(config).expect("a configuration");
-        let drive = strobe_ssd::build(&config, true, 1).expect("a drive");
-        let memory = GuestMemoryMmap::from_ranges(&[(GuestAddress(0), MEMORY_BYTES)]).expect("memory");
         let mut host = Self {
-            memory,
+            memory: memory(),
             controller: Controller::new(DiskOptions::default()),
-            drive: Attached::new(drive, SimTime::ZERO),
+            drive: drive(),
             now: 0,
             tails: [0; 2],
             heads: [0; 2],
         };
+        host.start();
+        host
+    }
+
+    /// Makes the controller ready, with its queues.
+    fn start(&mut self) {
+        (self.tails, self.heads) = ([0; 2], [0; 2]);
+        let host = self;
         host.register(0x24, (ENTRIES - 1) << 16 | (ENTRIES - 1));
-        host.register(0x28, QUEUES[0][0] as u32);
-        host.register(0x30, QUEUES[0][1] as u32);
+        for (at, base) in [(0x28, QUEUES[0][0]), (0x30, QUEUES[0][1])] {
+            host.register(at, base as u32);
+            host.register(at + 4, (base >> 32) as u32);
+        }
         host.register(0x14, 0x0046_0001);
         assert_eq!(host.controller.read(0x1c, 1), [1], "ready");
         // An I/O queue.
         let size = (ENTRIES - 1) << 16 | 1;
         assert_eq!(host.ask(0, 0x05, 0, QUEUES[1][1], [size, 3, 0]), (0, 0));
         assert_eq!(host.ask(0, 0x01, 0, QUEUES[1][0], [size, 1 << 16 | 1, 0]), (0, 0));
-        host
     }
 
     fn register(&mut self, at: u64, word: u32) {
@@ -168,5 +187,147 @@ fn lists_of_pages_are_followed_and_wrong_ones_refused() {
     for pointers in [[1, DATA], [0, 4], [0, u64::MAX - 7], [u64::MAX - 3, u64::MAX]] {
         let place = Pieces::of(&host.memory, pointers, DATA_BYTES_MAX, PAGE_BYTES);
         assert!(place.and_then(|place| place.read(&host.memory)).is_err(), "{pointers:?}");
+    }
+}
+
+/// What a guest may do that its driver would not.
+#[derive(Clone, Debug)]
+enum Act {
+    /// Writes any bytes to its memory.
+    Memory {
+        at: u64,
+        bytes: Vec<u8>,
+    },
+    /// Puts a command into a queue's next place, and rings.
+    Command {
+        queue: usize,
+        opcode: u8,
+        namespace: u32,
+        pointers: [u64; 2],
+        words: [u32; 6],
+    },
+    /// Writes to a register or a doorbell.
+    Register {
+        at: u64,
+        bytes: Vec<u8>,
+    },
+    Read {
+        at: u64,
+        bytes: usize,
+    },
+    Wait {
+        ns: u64,
+    },
+}
+
+fn any_word() -> impl Strategy<Value = u32> {
+    prop_oneof![4 => 0_u32..20, 1 => (0_u32..20, 0_u32..20).prop_map(|(high, low)| high << 16 | low), 1 => any::<u32>()]
+}
+
+fn any_pointer() -> impl Strategy<Value = u64> {
+    let page = (0..MEMORY_BYTES as u64 / PAGE_BYTES as u64 + 2).prop_map(|page| page * PAGE_BYTES as u64);
+    prop_oneof![4 => page.clone(), 1 => (page, 0_u64..4096).prop_map(|(page, at)| page + at), 1 => any::<u64>()]
+}
+
+fn any_act() -> impl Strategy<Value = Act> {
+    let bytes = || proptest::collection::vec(any::<u8>(), 0..24);
+    // Deletion and making of queues, and all that moves data.
+    let opcodes = vec![0x00, 0x01, 0x02, 0x04, 0x05, 0x06, 0x08, 0x09, 0x0a, 0x0c, 0x19];
+    let opcode = prop_oneof![6 => prop::sample::select(opcodes), 1 => any::<u8>()];
+    let namespace = prop_oneof![4 => 0_u32..3, 1 => any::<u32>()];
+    let words = proptest::array::uniform6(any_word());
+    let pointers = [any_pointer(), any_pointer()];
+    let register = prop_oneof![
+        4 => prop::sample::select(vec![0x14_u64, 0x24, 0x28, 0x2c, 0x30, 0x34, 0x1000, 0x1004, 0x1008, 0x100c, 0x1010, 0x1014]),
+        1 => 0_u64..0x4000, 1 => any::<u64>(),
+    ];
+    let value = prop_oneof![
+        3 => any_word().prop_map(|word| word.to_le_bytes().to_vec()),
+        // Ready, not ready, shut down.
+        2 => prop::sample::select(vec![0x0046_0001_u32, 0x0046_0000, 0x0046_4001, 0x0046_0000])
+            .prop_map(|word| word.to_le_bytes().to_vec()),
+        1 => bytes(),
+    ];
+    prop_oneof![
+        2 => (any_pointer(), bytes()).prop_map(|(at, bytes)| Act::Memory { at, bytes }),
+        8 => (0_usize..2, opcode, namespace, pointers, words).prop_map(|(queue, opcode, namespace, pointers, words)| {
+            Act::Command { queue, opcode, namespace, pointers, words }
+        }),
+        4 => (register.clone(), value).prop_map(|(at, bytes)| Act::Register { at, bytes }),
+        1 => (register, 0_usize..4097).prop_map(|(at, bytes)| Act::Read { at, bytes }),
+        2 => (0_u64..1_000_000).prop_map(|ns| Act::Wait { ns }),
+    ]
+}
+
+impl Host {
+    fn act(&mut self, act: &Act) {
+        match act {
+            Act::Memory { at, bytes } => {
+                // Not everything is memory.
+                let _ = self.memory.write_slice(bytes, GuestAddress(*at));
+            }
+            Act::Command { queue, opcode, namespace, pointers, words } => {
+                let mut entry = vec![*opcode, 0, 9, 0];
+                entry.extend(namespace.to_le_bytes());
+                entry.resize(24, 0);
+                entry.extend(pointers.iter().flat_map(|pointer| pointer.to_le_bytes()));
+                entry.extend(words.iter().flat_map(|word| word.to_le_bytes()));
+                let at = QUEUES[*queue][0] + 64 * u64::from(self.tails[*queue]);
+                self.memory.write_slice(&entry, GuestAddress(at)).expect("in memory");
+                self.tails[*queue] = (self.tails[*queue] + 1) % ENTRIES;
+                self.register(0x1000 + 8 * *queue as u64, self.tails[*queue]);
+            }
+            Act::Register { at, bytes } => {
+                self.controller.write(*at, bytes, self.now, &self.memory, &mut self.drive);
+            }
+            Act::Read { at, bytes } => assert_eq!(self.controller.read(*at, *bytes).len(), *bytes),
+            Act::Wait { ns } => {
+                self.now += ns;
+                self.controller.advance(self.now, Some(&self.memory), &mut self.drive);
+            }
+        }
+    }
+}
+
+proptest! {
+    /// A message of any bytes, and one that names a place near the end of what there is.
+    #[test]
+    fn a_message_of_any_bytes_has_as_many_as_it_asks_for(
+        messages in proptest::collection::vec((
+            any::<[u8; 16]>(), prop_oneof![0_u64..0x4100, Just(u64::MAX), any::<u64>()], 0_u32..5000,
+            proptest::collection::vec(any::<u8>(), 0..40),
+        ), 0..40),
+    ) {
+        let mut nvme = Nvme::new(drive(), DiskOptions::default());
+        for (mut header, address, bytes, data) in messages {
+            (header[0], header[1]) = (header[0] % 8, header[1] % 3);
+            header[4..8].copy_from_slice(&bytes.to_le_bytes());
+            header[8..].copy_from_slice(&address.to_le_bytes());
+            let message = Message::parse(header);
+            let answer = nvme.carry_out(message, &data, 0, &memory());
+            prop_assert_eq!(answer.is_some(), [1, 3].contains(&header[0]));
+            prop_assert!(answer.is_none_or(|answer| answer.len() == (bytes as usize).min(BYTES_MAX)));
+        }
+        prop_assert_eq!(nvme.space.read(0x09, 3), [0x02, 0x08, 0x01], "NVM Express");
+    }
+
+    /// Nothing that a guest writes is more than an error, and a reset mends all of it.
+    #[test]
+    fn whatever_a_guest_does_the_controller_starts_again(acts in proptest::collection::vec(any_act(), 0..60)) {
+        let mut host = Host::new();
+        acts.iter().for_each(|act| host.act(act));
+        // A reset takes place when it was enabled.
+        host.register(0x14, 0x0046_0001);
+        host.register(0x14, 0x0046_0000);
+        prop_assert_eq!(host.controller.read(0x1c, 4), [0, 0, 0, 0]);
+        // What was under way is over before the queues are there again.
+        host.act(&Act::Wait { ns: 1_000_000_000 });
+        host.start();
+        prop_assert_eq!(host.controller.read(0x1c, 4), [1, 0, 0, 0]);
+        host.put(&[3; PAGE_BYTES]);
+        prop_assert_eq!(host.ask(1, 0x01, 1, DATA, [80, 0, 7]), (0, 0));
+        host.put(&[0; PAGE_BYTES]);
+        prop_assert_eq!(host.ask(1, 0x02, 1, DATA, [80, 0, 7]), (0, 0));
+        prop_assert_eq!(host.data(PAGE_BYTES), [3; PAGE_BYTES]);
     }
 }

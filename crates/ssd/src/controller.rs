@@ -21,6 +21,10 @@ pub(crate) struct Controller {
     latency_ns: u64,
     jitter_ns: u64,
     write_jitter_ns: u64,
+    pace_ns: u64,
+    pace_burst: u64,
+    /// When the stage that paces writes has dealt with all that have come.
+    paced: SimTime,
     chance: Prng,
     firmware_free: SimTime,
     to_drive: Bus,
@@ -38,6 +42,9 @@ impl Controller {
             latency_ns: config.latency_ns,
             jitter_ns: config.jitter_ns,
             write_jitter_ns: config.write_jitter_ns,
+            pace_ns: config.write_pace_ns,
+            pace_burst: config.write_pace_burst.max(1),
+            paced: SimTime::ZERO,
             chance: Prng::derive(1, "jitter"),
             firmware_free: SimTime::ZERO,
             to_drive: Bus::default(),
@@ -55,6 +62,7 @@ impl Controller {
         Self {
             trim_end: None,
             firmware_free: SimTime::ZERO,
+            paced: SimTime::ZERO,
             to_drive: Bus::default(),
             to_host: Bus::default(),
             ..self.clone()
@@ -94,13 +102,29 @@ impl Controller {
     /// Whether a write that comes at `now` waits for anything here.
     #[inline(always)]
     pub(crate) fn takes_time(&self, now: SimTime) -> bool {
-        self.command_ns != 0 || self.range_ns != 0 || self.link_mb_s != 0 || self.firmware_free > now
+        self.command_ns != 0
+            || self.range_ns != 0
+            || self.link_mb_s != 0
+            || self.pace_ns != 0
+            || self.firmware_free > now
     }
 
     #[inline]
     pub(crate) fn receive(&mut self, now: SimTime, bytes: u64) -> SimTime {
         let duration = self.transfer_ns(bytes);
         self.to_drive.reserve(now, duration)
+    }
+
+    /// When a write of so many mapping units that is here at `now` is taken, at the pace of writes: a virtual clock is
+    /// ahead of the time by what has been taken, and a write waits as far as that is more than the burst.
+    #[inline]
+    pub(crate) fn pace(&mut self, now: SimTime, units: u64) -> SimTime {
+        if self.pace_ns == 0 {
+            return now;
+        }
+        self.paced = now.max(self.paced) + self.pace_ns.saturating_mul(units);
+        let ahead = self.paced.since(now);
+        now + ahead.saturating_sub(self.pace_ns * self.pace_burst)
     }
 
     #[inline]
@@ -144,8 +168,8 @@ fn partial_units(start: u64, end: u64, unit_sectors: u64) -> u64 {
 }
 
 strobe_types::state! {
-    Controller { trim_end, chance, firmware_free, to_drive, to_host }
-    made { command_ns, range_ns, trim, link_mb_s, latency_ns, jitter_ns, write_jitter_ns }
+    Controller { trim_end, chance, firmware_free, paced, to_drive, to_host }
+    made { command_ns, range_ns, trim, link_mb_s, latency_ns, jitter_ns, write_jitter_ns, pace_ns, pace_burst }
 }
 
 #[cfg(test)]
@@ -198,6 +222,51 @@ mod tests {
             1_300_000 + 1_100 + 5 + 3 + 2 * 2048,
             "padding has no place"
         );
+    }
+
+    /// A queue with one server, of which the first so many who find it empty are served at once: who comes waits until
+    /// all before it but the burst's are served.
+    #[test]
+    fn writes_are_paced_as_tokens_come() {
+        let mut rng = Prng::new(3);
+        for (pace_ns, burst) in [(100, 1), (100, 4), (7, 30)] {
+            let config = ControllerConfig {
+                write_pace_ns: pace_ns,
+                write_pace_burst: burst,
+                ..ControllerConfig::default()
+            };
+            let mut controller = Controller::new(&config);
+            // Tokens, each of which comes pace_ns behind the one before, if there is room for it: by hand, ns by ns.
+            let (mut tokens, mut next, mut clock) = (burst, pace_ns, 0);
+            let mut waiting = std::collections::VecDeque::new();
+            let mut now = 0;
+            for _ in 0..2000 {
+                now += u64::from(rng.below(2 * pace_ns as u32));
+                let units = 1 + u64::from(rng.below(burst.min(3) as u32));
+                waiting.push_back((controller.pace(SimTime::from_ns(now), units).as_ns(), now, units));
+            }
+            let mut taken = 0;
+            let mut coming = waiting.into_iter().peekable();
+            while let Some(&(expected, came, units)) = coming.peek() {
+                if came <= clock && tokens >= units {
+                    assert_eq!((taken, clock), (taken, expected), "{pace_ns} {burst}");
+                    // A full bucket begins to count when something is taken from it.
+                    if tokens == burst {
+                        next = clock + pace_ns;
+                    }
+                    tokens -= units;
+                    taken += 1;
+                    coming.next();
+                    continue;
+                }
+                clock += 1;
+                if clock == next {
+                    tokens = (tokens + 1).min(burst);
+                    next += pace_ns;
+                }
+            }
+            assert_eq!(taken, 2000);
+        }
     }
 
     #[test]

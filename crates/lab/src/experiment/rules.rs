@@ -205,6 +205,8 @@ pub(super) const RULES: &[Rule] = &[
             "drive.controller.latency_ns",
             "drive.controller.jitter_ns",
             "drive.controller.write_jitter_ns",
+            "drive.controller.write_pace_ns",
+            "drive.controller.write_pace_burst",
             "drive.controller.schedule.host_program_ns",
             "drive.controller.schedule.background_read_ns",
             "drive.controller.schedule.background_program_ns",
@@ -230,6 +232,12 @@ pub(super) const RULES: &[Rule] = &[
         switches: TIMING,
         wants: "run.timing = true; without time operations are only counted",
         counts: |e| e.run.timing,
+    },
+    Rule {
+        keys: &["drive.controller.write_pace_burst"],
+        switches: &["drive.controller.write_pace_ns"],
+        wants: "drive.controller.write_pace_ns above 0",
+        counts: |e| e.drive.controller.write_pace_ns > 0,
     },
     Rule {
         keys: &[

@@ -238,7 +238,8 @@ impl<F: Inspectable> Drive<F> {
             Work::Write { .. } if !self.is_timed() => now,
             Work::Write { range, .. } => {
                 let accepted = self.controller.accept(now, 1);
-                self.controller.receive(accepted, range.bytes())
+                let received = self.controller.receive(accepted, range.bytes());
+                self.controller.pace(received, u64::from(range.sectors.div_ceil(per_unit)))
             }
             Work::Flush => self.controller.accept(now, 0),
             Work::Deallocate(ranges) => self.controller.accept_trim(now, ranges, per_unit),

@@ -49,6 +49,10 @@ pub const MECHANISMS: &[Mechanism] = &[
         off: |drive| (drive.controller.jitter_ns, drive.controller.write_jitter_ns) = (0, 0),
     },
     Mechanism {
+        name: "a pace of writes: they are taken as they come",
+        off: |drive| (drive.controller.write_pace_ns, drive.controller.write_pace_burst) = (0, 0),
+    },
+    Mechanism {
         name: "a write buffer of this size: one of 64 MiB",
         off: |drive| drive.controller.write_buffer_bytes = 64 << 20,
     },

@@ -141,7 +141,11 @@ impl FitWatch for () {}
 /// Looks for the drive of which `measurements` could be.
 pub fn fit(measurements: &Measurements, options: &FitOptions, watch: &dyn FitWatch) -> Result<Fit, FitError> {
     let (fitted, held_out) = split(measurements, options.held_out)?;
-    let mut base = parameters::within_ranges(&options.base);
+    let mut base = options.base.clone();
+    let lagging: Vec<_> =
+        rows_of(measurements).into_iter().filter(|row| !measurements.is_stable(row)).collect();
+    parameters::begin_at_pace(&mut base, &lagging);
+    let mut base = parameters::within_ranges(&base);
     let mut memory = Memory::open(options, measurements, &fitted)?;
     over_provisioning::meet(&mut base, measurements, options, &mut memory, &AsWatch(watch))?;
     let twin = Twin::new(&base, options.effort).map_err(TwinError::from)?;

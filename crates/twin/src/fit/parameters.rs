@@ -3,6 +3,11 @@
 use strobe_nand::PageTimes;
 use strobe_ssd::{DriveConfig, TimesByPage};
 
+use crate::measurements::Measurement;
+
+/// Of a request of the load.
+const REQUEST_BYTES: u32 = 4096;
+
 /// Something of a drive that a fit may change.
 #[derive(Clone, Copy, Debug)]
 pub struct Parameter {
@@ -211,6 +216,23 @@ pub const PARAMETERS: &[Parameter] = &[
         get: |drive| drive.controller.write_jitter_ns.max(50) as f64,
         set: |drive, ns| drive.controller.write_jitter_ns = ns.round() as u64,
     },
+    Parameter {
+        name: "pace of writes",
+        unit: "ns",
+        // The least is that of two million a second.
+        range: (500.0, 10_000_000.0),
+        whole: false,
+        get: |drive| drive.controller.write_pace_ns.max(500) as f64,
+        set: |drive, ns| drive.controller.write_pace_ns = ns.round() as u64,
+    },
+    Parameter {
+        name: "writes that are taken at once beside it",
+        unit: "",
+        range: (1.0, 256.0),
+        whole: true,
+        get: |drive| drive.controller.write_pace_burst.max(1) as f64,
+        set: |drive, units| drive.controller.write_pace_burst = units.round() as u64,
+    },
 ];
 
 /// The least time that a program takes beyond suspend and resume, in ns.
@@ -248,6 +270,19 @@ pub(super) fn within_ranges(base: &DriveConfig) -> DriveConfig {
     base.nand.suspend.most = base.nand.suspend.most.max(20);
     let logarithms: Vec<f64> = PARAMETERS.iter().map(clamped).collect();
     drive(&base, &logarithms)
+}
+
+/// The search begins with writes at the pace at which the drive completes them when it is saturated, if that was measured.
+pub(super) fn begin_at_pace(drive: &mut DriveConfig, rows: &[Measurement]) {
+    let units = (REQUEST_BYTES / drive.ftl.mapping_unit_bytes).max(1);
+    let writes_s = rows.iter().filter_map(|row| {
+        let writes_s = row.seen.completed_s? - row.load.offered?.reads_s as f64;
+        (writes_s > 0.0).then_some(writes_s)
+    });
+    if let Some(writes_s) = writes_s.reduce(f64::max) {
+        drive.controller.write_pace_ns = (1e9 / writes_s / f64::from(units)).round() as u64;
+        drive.controller.write_pace_burst = drive.controller.write_pace_burst.max(4);
+    }
 }
 
 /// Where to look, for a difference, beside the logarithm `at` of parameter `parameter`.

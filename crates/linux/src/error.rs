@@ -12,8 +12,7 @@ pub enum LinuxError {
     Missing(#[from] crate::program::MissingProgram),
     /// A file of the host that the guest cannot see.
     #[error(
-        "{}: the guest has a {folder} of its own, which hides this machine's; copy it to another folder first",
-        .path.display()
+        "{}: the guest has a {folder} of its own, which hides this machine's; {}", .path.display(), shown_how(.path)
     )]
     Hidden {
         /// The file.
@@ -97,6 +96,19 @@ pub enum LinuxError {
     /// The user asked to stop.
     #[error("interrupted")]
     Interrupted,
+}
+
+/// How the guest can have a file that it cannot see.
+fn shown_how(path: &std::path::Path) -> String {
+    match (crate::can_be_shown(path), path.file_name()) {
+        (true, Some(name)) => {
+            let (path, name) = (path.display(), name.display());
+            format!(
+                "--put {path} copies it to the drive, where it is ./{name} (a program: -- sh -c ./{name})"
+            )
+        }
+        _ => "copy it to another folder first".to_owned(),
+    }
 }
 
 fn quoted(log: &str) -> String {

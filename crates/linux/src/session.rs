@@ -5,7 +5,7 @@
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::net::UnixListener;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -337,18 +337,24 @@ impl Session<'_> {
     /// Interrupts the guest. In virtual time it must have taken note before time goes on, which it
     /// does by asking to run at this time; meanwhile it may send other messages about time.
     fn interrupt(&mut self, which: Which, ring: u32) -> Result<(), LinuxError> {
-        let is_virtual = self.clock == Clock::Virtual;
         self.interrupts += u64::from(which == Which::Disk);
-        let port = self.device(which).map(|(port, _)| port);
-        let Some(backend) = port.and_then(|port| port.backend.as_mut()) else {
+        // Served messages may belong to anybody; the channel is the same for all of this wait.
+        let Some(mut backend) = self.device(which).and_then(|(port, _)| port.backend.take()) else {
             return Err(LinuxError::Protocol("the guest's device has no channel for interrupts".into()));
         };
+        let told = self.interrupt_by(&mut backend, ring);
+        if let Some((port, _)) = self.device(which) {
+            port.backend = Some(backend);
+        }
+        told
+    }
+
+    fn interrupt_by(&mut self, backend: &mut UnixStream, ring: u32) -> Result<(), LinuxError> {
+        let is_virtual = self.clock == Clock::Virtual;
         backend.write_all(&vhost::vring_call(ring, is_virtual)).map_err(gone)?;
         if !is_virtual {
             return Ok(());
         }
-        // Served messages may belong to anybody; the link is the same for all of this wait.
-        let mut backend = backend.try_clone()?;
         let silent = RealTime::start();
         loop {
             let Some(calendar) = &self.calendar else { return Ok(()) };

@@ -152,6 +152,11 @@ impl RealTime {
     }
 }
 
+/// Whether a read has ended because nothing came for a while.
+fn is_late(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)
+}
+
 /// A device of the guest.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Which {
@@ -356,7 +361,21 @@ impl Session<'_> {
             return Ok(());
         }
         let silent = RealTime::start();
+        let (mut ack, mut got) = ([0; vhost::ACK_BYTES], 0);
         loop {
+            // Hardly ever anything comes before the answer: then this is all, and nobody is asked what has come.
+            match backend.read(&mut ack[got..]) {
+                Ok(0) => return Err(gone(io::ErrorKind::UnexpectedEof.into())),
+                Ok(more) => got += more,
+                Err(error) if is_late(&error) => {}
+                Err(error) => return Err(gone(error)),
+            }
+            if got == ack.len() {
+                return match vhost::is_positive(ack) {
+                    true => Ok(()),
+                    false => Err(LinuxError::Protocol("it refuses an interrupt of its device".into())),
+                };
+            }
             let Some(calendar) = &self.calendar else { return Ok(()) };
             let mut fds = [
                 PollFd::from_borrowed_fd(backend.as_fd(), PollFlags::IN),
@@ -371,17 +390,9 @@ impl Session<'_> {
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}
                 Err(error) => return Err(io::Error::from(error).into()),
             }
-            let [acknowledged, time] = fds.map(|fd| !fd.revents().is_empty());
+            let [_, time] = fds.map(|fd| !fd.revents().is_empty());
             if time && self.serve_time()? == Some(End::Off) {
                 return Err(LinuxError::Ended(self.last_words()));
-            }
-            if acknowledged {
-                let mut ack = [0; vhost::ACK_BYTES];
-                backend.read_exact(&mut ack).map_err(gone)?;
-                return match vhost::is_positive(ack) {
-                    true => Ok(()),
-                    false => Err(LinuxError::Protocol("it refuses an interrupt of its device".into())),
-                };
             }
             if self.stop.load(Ordering::Relaxed) {
                 return Err(LinuxError::Interrupted);

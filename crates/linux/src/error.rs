@@ -12,13 +12,15 @@ pub enum LinuxError {
     Missing(#[from] crate::program::MissingProgram),
     /// A file of the host that the guest cannot see.
     #[error(
-        "{}: the guest has a {folder} of its own, which hides this machine's; {}", .path.display(), shown_how(.path)
+        "{}: the guest has a {folder} of its own, which hides this machine's; {}", .path.display(), cure(.path, *.can_be_put)
     )]
     Hidden {
         /// The file.
         path: std::path::PathBuf,
         /// The folder that hides it.
         folder: &'static str,
+        /// Whether the guest can be shown it at another place.
+        can_be_put: bool,
     },
     /// A library of a program is not there.
     #[error("{} needs the library {library}, which is not installed", .program.display())]
@@ -99,8 +101,8 @@ pub enum LinuxError {
 }
 
 /// How the guest can have a file that it cannot see.
-fn shown_how(path: &std::path::Path) -> String {
-    match (crate::can_be_shown(path), path.file_name()) {
+fn cure(path: &std::path::Path, can_be_put: bool) -> String {
+    match (can_be_put, path.file_name()) {
         (true, Some(name)) => {
             let (path, name) = (path.display(), name.display());
             format!(

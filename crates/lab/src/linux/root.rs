@@ -125,7 +125,9 @@ impl GuestRoot {
 /// file or folder with a slash, from where the user is.
 fn on_host((at, word): (usize, &String)) -> Result<String, LinuxError> {
     let seen = |path: PathBuf| match strobe_linux::hidden_by(&path) {
-        Some(folder) => Err(LinuxError::Hidden { path, folder }),
+        Some(folder) => {
+            Err(LinuxError::Hidden { can_be_put: strobe_linux::can_be_shown(&path), path, folder })
+        }
         None => Ok(path),
     };
     if at == 0 {

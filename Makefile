@@ -26,7 +26,8 @@ test: lint      ## Everything that must pass before a change is done (about 7 mi
 	python3 scripts/test.py
 	$(MAKE) --no-print-directory examples docs
 
-test-linux: kernel ## A real kernel on the drive: file systems, power cuts (2 minutes and the kernel)
+test-linux:     ## A real kernel on the drive: file systems, power cuts (4 minutes and the kernel)
+	sh scripts/kernel.sh --tests
 	STROBE_REQUIRE_KERNEL=1 python3 scripts/test.py --linux
 
 lint:           ## Formatting and clippy, determinism bans included

@@ -1,8 +1,10 @@
 #!/bin/sh
-# Builds the kernel of `strobe linux`, with what that and its tests need. Fails if there will be none, and says why.
+# Builds the kernel of `strobe linux`, with what that and (with --tests) all of its tests need. Fails if there will be none, and says why.
 set -eu
 cd "$(dirname "$0")/.."
 packages="flex bison bc gcc make libc6-dev tar xz-utils patch e2fsprogs f2fs-tools dosfstools exfatprogs btrfs-progs nvme-cli fio dbench sqlite3 linux-source-6.12"
+# What tests run in guests besides.
+[ "${1:-}" != --tests ] || packages="$packages git postgresql libleveldb-dev"
 missing=""
 for package in $packages; do
     dpkg -s "$package" >/dev/null 2>&1 || missing="$missing $package"

@@ -3,46 +3,10 @@
 use strobe_ssd::{Command, CommandError, Completion, Simulated, Target};
 use strobe_types::{SimTime, defaults};
 
+use crate::interface::Interface;
 use crate::job::Sample;
 use crate::record::Recorder;
 use crate::watch::Watch;
-
-/// What the guest takes the drive for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Interface {
-    /// A virtio block device: one ring, the fewest messages.
-    #[default]
-    Virtio,
-    /// An NVMe drive on PCI: the driver of such drives, with its queues, its registers and its commands.
-    Nvme,
-}
-
-impl Interface {
-    /// The name of the block device in the guest.
-    pub fn device(self) -> &'static str {
-        match self {
-            Self::Virtio => "vda",
-            Self::Nvme => "nvme0n1",
-        }
-    }
-
-    /// Its name in options and results.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Virtio => "virtio",
-            Self::Nvme => "nvme",
-        }
-    }
-
-    /// The number of the virtio device that carries it.
-    pub(crate) fn virtio_id(self) -> u32 {
-        match self {
-            Self::Virtio => 2,
-            // Nobody's: the kernel that we build takes it for PCI.
-            Self::Nvme => 1234,
-        }
-    }
-}
 
 defaults! {
     /// What the guest is offered.

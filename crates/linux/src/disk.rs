@@ -3,8 +3,9 @@
 use strobe_ssd::{Simulated, Target};
 use strobe_types::SimTime;
 
-use crate::attached::{Attached, DiskOptions, Interface};
+use crate::attached::{Attached, DiskOptions};
 use crate::block::Block;
+use crate::interface::Interface;
 use crate::nvme::Nvme;
 use crate::port::Device;
 use crate::record::Recorder;

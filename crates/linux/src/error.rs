@@ -12,14 +12,15 @@ pub enum LinuxError {
     Missing(#[from] crate::program::MissingProgram),
     /// A file of the host that the guest cannot see.
     #[error(
-        "{}: the guest has a {folder} of its own, which hides this machine's; copy it to another folder first",
-        .path.display()
+        "{}: the guest has a {folder} of its own, which hides this machine's; {}", .path.display(), cure(.path, *.can_be_put)
     )]
     Hidden {
         /// The file.
         path: std::path::PathBuf,
         /// The folder that hides it.
         folder: &'static str,
+        /// Whether the guest can be shown it at another place.
+        can_be_put: bool,
     },
     /// A library of a program is not there.
     #[error("{} needs the library {library}, which is not installed", .program.display())]
@@ -97,6 +98,19 @@ pub enum LinuxError {
     /// The user asked to stop.
     #[error("interrupted")]
     Interrupted,
+}
+
+/// How the guest can have a file that it cannot see.
+fn cure(path: &std::path::Path, can_be_put: bool) -> String {
+    match (can_be_put, path.file_name()) {
+        (true, Some(name)) => {
+            let (path, name) = (path.display(), name.display());
+            format!(
+                "--put {path} copies it to the drive, where it is ./{name} (a program: -- sh -c ./{name})"
+            )
+        }
+        _ => "copy it to another folder first".to_owned(),
+    }
 }
 
 fn quoted(log: &str) -> String {

@@ -24,6 +24,18 @@ pub struct Job {
     pub sample_ns: u64,
     /// Links to make in that layer: where, and what they point to.
     pub links: Vec<(String, String)>,
+    /// Files of the host below folders that the guest has of its own: file N is shown as [`shown_at`] says.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shown: Vec<String>,
+}
+
+/// Where the guest finds file `number` of [`Job::shown`]: at the top of the host's files, in no listing.
+pub fn shown_at(number: usize) -> String {
+    format!("/{}", shown_name(number))
+}
+
+pub(crate) fn shown_name(number: usize) -> String {
+    format!(".strobe-shown-{number}")
 }
 
 impl Job {

@@ -3,6 +3,7 @@
 use std::io::Write as _;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::time::Duration;
 
 use vm_memory::GuestMemoryMmap;
 
@@ -10,6 +11,9 @@ use crate::LinuxError;
 use crate::link::{gone, receive};
 use crate::ring::{Chain, Memory, Returned, Ring};
 use crate::vhost::{self, Request};
+
+/// How long to wait for the answer to an interrupt before looking what else the guest says.
+const ANSWER_PATIENCE: Duration = Duration::from_millis(10);
 
 /// A device of the guest: what its rings carry, and when that is done.
 pub(crate) trait Device {
@@ -129,7 +133,9 @@ impl Port {
                 let Some(file) = files.into_iter().next() else {
                     return Err(LinuxError::Protocol("a channel for interrupts without a file".into()));
                 };
-                self.backend = Some(UnixStream::from(file));
+                let backend = UnixStream::from(file);
+                backend.set_read_timeout(Some(ANSWER_PATIENCE))?;
+                self.backend = Some(backend);
             }
             Request::GetConfig { message, .. } => {
                 self.answer(&vhost::config_reply(&message, &device.config_space()))?;

@@ -6,6 +6,8 @@ use std::io::{self, BufWriter, Write};
 use strobe_ssd::{Command, Hint, Range};
 use strobe_types::{SECTOR_BYTES, SimTime};
 
+use crate::interface::Interface;
+
 /// The form of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TraceForm {
@@ -22,25 +24,26 @@ pub enum TraceForm {
 pub struct Recorder {
     out: BufWriter<File>,
     form: TraceForm,
+    /// The drive as the guest knows it.
+    device: Interface,
     start: SimTime,
     sequence: u64,
     last_us: u64,
     failed: Option<io::Error>,
 }
 
-const DEVICE: &str = "/dev/vda";
-
 impl Recorder {
-    /// A trace that goes to `file`, with times since `start`.
-    pub fn new(file: File, form: TraceForm, start: SimTime) -> io::Result<Self> {
+    /// A trace of the drive as `device` that goes to `file`, with times since `start`.
+    pub fn new(file: File, form: TraceForm, device: Interface, start: SimTime) -> io::Result<Self> {
         let mut out = BufWriter::new(file);
         if form == TraceForm::Strobe {
             writeln!(out, "strobe trace 1")?;
         }
         if form == TraceForm::Fio {
-            writeln!(out, "fio version 3 iolog\n0 {DEVICE} add\n0 {DEVICE} open")?;
+            let name = device.device();
+            writeln!(out, "fio version 3 iolog\n0 /dev/{name} add\n0 /dev/{name} open")?;
         }
-        Ok(Self { out, form, start, sequence: 0, last_us: 0, failed: None })
+        Ok(Self { out, form, device, start, sequence: 0, last_us: 0, failed: None })
     }
 
     /// The same with times since `start`.
@@ -90,13 +93,14 @@ impl Recorder {
         let written = match self.form {
             TraceForm::Fio => {
                 let (offset, bytes) = (lba * SECTOR_BYTES, sectors * SECTOR_BYTES);
-                writeln!(self.out, "{} {DEVICE} {action} {offset} {bytes}", ns / 1000)
+                writeln!(self.out, "{} /dev/{} {action} {offset} {bytes}", ns / 1000, self.device.device())
             }
             // Its rows are written elsewhere.
             TraceForm::Strobe => Ok(()),
             TraceForm::Blkparse => {
+                let major = self.device.major();
                 let (s, ns, n) = (ns / 1_000_000_000, ns % 1_000_000_000, self.sequence);
-                let head = format_args!("254,0 0 {n} {s}.{ns:09} 0 D {rwbs}");
+                let head = format_args!("{major},0 0 {n} {s}.{ns:09} 0 D {rwbs}");
                 match sectors {
                     0 => writeln!(self.out, "{head} [guest]"),
                     _ => writeln!(self.out, "{head} {lba} + {sectors} [guest]"),
@@ -112,7 +116,7 @@ impl Recorder {
             return Err(error);
         }
         if self.form == TraceForm::Fio {
-            writeln!(self.out, "{} {DEVICE} close", self.last_us)?;
+            writeln!(self.out, "{} /dev/{} close", self.last_us, self.device.device())?;
         }
         self.out.flush()
     }
@@ -159,9 +163,9 @@ mod tests {
     fn what_is_recorded_reads_back_range_by_range() {
         let range = |lba, sectors| Range::new(Lba::new(lba), sectors);
         let path = std::env::temp_dir().join(format!("strobe-record-{}", std::process::id()));
+        let file = File::create(&path).expect("a file");
         let mut recorder =
-            Recorder::new(File::create(&path).expect("a file"), TraceForm::Strobe, SimTime::from_ns(100))
-                .expect("begins");
+            Recorder::new(file, TraceForm::Strobe, Interface::Virtio, SimTime::from_ns(100)).expect("begins");
         let at = |ns: u64| SimTime::from_ns(100 + ns);
         let trims = [range(0, 8), range(16, 1)];
         let sources = [range(40, 8), range(64, 16)];

@@ -5,7 +5,7 @@
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::net::UnixListener;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -150,6 +150,11 @@ impl RealTime {
     fn elapsed(&self) -> Duration {
         self.0.elapsed()
     }
+}
+
+/// Whether a read has ended because nothing came for a while.
+fn is_late(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)
 }
 
 /// A device of the guest.
@@ -337,20 +342,40 @@ impl Session<'_> {
     /// Interrupts the guest. In virtual time it must have taken note before time goes on, which it
     /// does by asking to run at this time; meanwhile it may send other messages about time.
     fn interrupt(&mut self, which: Which, ring: u32) -> Result<(), LinuxError> {
-        let is_virtual = self.clock == Clock::Virtual;
         self.interrupts += u64::from(which == Which::Disk);
-        let port = self.device(which).map(|(port, _)| port);
-        let Some(backend) = port.and_then(|port| port.backend.as_mut()) else {
+        // Served messages may belong to anybody; the channel is the same for all of this wait.
+        let Some(mut backend) = self.device(which).and_then(|(port, _)| port.backend.take()) else {
             return Err(LinuxError::Protocol("the guest's device has no channel for interrupts".into()));
         };
+        let told = self.interrupt_by(&mut backend, ring);
+        if let Some((port, _)) = self.device(which) {
+            port.backend = Some(backend);
+        }
+        told
+    }
+
+    fn interrupt_by(&mut self, backend: &mut UnixStream, ring: u32) -> Result<(), LinuxError> {
+        let is_virtual = self.clock == Clock::Virtual;
         backend.write_all(&vhost::vring_call(ring, is_virtual)).map_err(gone)?;
         if !is_virtual {
             return Ok(());
         }
-        // Served messages may belong to anybody; the link is the same for all of this wait.
-        let mut backend = backend.try_clone()?;
         let silent = RealTime::start();
+        let (mut ack, mut got) = ([0; vhost::ACK_BYTES], 0);
         loop {
+            // Hardly ever anything comes before the answer: then this is all, and nobody is asked what has come.
+            match backend.read(&mut ack[got..]) {
+                Ok(0) => return Err(gone(io::ErrorKind::UnexpectedEof.into())),
+                Ok(more) => got += more,
+                Err(error) if is_late(&error) => {}
+                Err(error) => return Err(gone(error)),
+            }
+            if got == ack.len() {
+                return match vhost::is_positive(ack) {
+                    true => Ok(()),
+                    false => Err(LinuxError::Protocol("it refuses an interrupt of its device".into())),
+                };
+            }
             let Some(calendar) = &self.calendar else { return Ok(()) };
             let mut fds = [
                 PollFd::from_borrowed_fd(backend.as_fd(), PollFlags::IN),
@@ -365,17 +390,9 @@ impl Session<'_> {
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}
                 Err(error) => return Err(io::Error::from(error).into()),
             }
-            let [acknowledged, time] = fds.map(|fd| !fd.revents().is_empty());
+            let [_, time] = fds.map(|fd| !fd.revents().is_empty());
             if time && self.serve_time()? == Some(End::Off) {
                 return Err(LinuxError::Ended(self.last_words()));
-            }
-            if acknowledged {
-                let mut ack = [0; vhost::ACK_BYTES];
-                backend.read_exact(&mut ack).map_err(gone)?;
-                return match vhost::is_positive(ack) {
-                    true => Ok(()),
-                    false => Err(LinuxError::Protocol("it refuses an interrupt of its device".into())),
-                };
             }
             if self.stop.load(Ordering::Relaxed) {
                 return Err(LinuxError::Interrupted);

@@ -15,7 +15,7 @@ use strobe_cli::report;
 use strobe_lab::Time;
 use strobe_lab::linux::{self, GuestRoot, LinuxRunError};
 use strobe_linux::kernel::{self, KernelInfo};
-use strobe_linux::{Clock, Recorder, Stream, TraceForm};
+use strobe_linux::{Clock, Interface, Recorder, Stream, TraceForm};
 use strobe_ssd::Ageing;
 use strobe_types::SimTime;
 
@@ -221,13 +221,13 @@ impl Outputs {
 }
 
 /// Writes down what the guest asks of its disk.
-fn recorder(args: &RunArgs, file: File) -> Result<Recorder, Failure> {
+fn recorder(args: &RunArgs, device: Interface, file: File) -> Result<Recorder, Failure> {
     let form = match args.trace.as_deref().and_then(|name| name.rsplit_once('.')) {
         Some((_, "blkparse")) => TraceForm::Blkparse,
         Some((_, "strobe")) => TraceForm::Strobe,
         _ => TraceForm::Fio,
     };
-    Recorder::new(file, form, SimTime::ZERO)
+    Recorder::new(file, form, device, SimTime::ZERO)
         .map_err(|error| Failure::Run(anyhow!("--trace: cannot write the trace: {error}")))
 }
 
@@ -270,7 +270,7 @@ fn run(args: &RunArgs) -> Result<(), Failure> {
     let mut log_file = log.as_ref().map(Sink::file).transpose()?;
     let trace = outputs.trace.as_ref().map(Output::open).transpose()?;
     let recorder = match &trace {
-        Some(sink) => Some(recorder(args, sink.file()?)?),
+        Some(sink) => Some(recorder(args, run.machine.disk.interface, sink.file()?)?),
         None => None,
     };
     let prints_result = outputs.take_stdout();

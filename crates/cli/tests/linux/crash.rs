@@ -9,19 +9,19 @@ use serde_json::Value;
 use super::{DRIVE, has, kernel, text};
 
 /// `strobe crash` with these arguments, in `folder`.
-fn crash(kernel: &Path, folder: &Path, arguments: &[&str]) -> Output {
+pub(crate) fn crash(kernel: &Path, folder: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_strobe"));
     command.current_dir(folder).arg("crash").arg("--kernel").arg(kernel).args(DRIVE).args(arguments);
     command.output().expect("it starts")
 }
 
-fn found(output: &Output) -> Vec<Value> {
+pub(crate) fn found(output: &Output) -> Vec<Value> {
     let result: Value = serde_json::from_slice(&output.stdout)
         .unwrap_or_else(|error| panic!("{error}: {}", text(&output.stderr)));
     result["found"].as_array().expect("cuts").clone()
 }
 
-fn verdicts(output: &Output, verdict: &str) -> usize {
+pub(crate) fn verdicts(output: &Output, verdict: &str) -> usize {
     found(output).iter().filter(|found| found["verdict"] == verdict).count()
 }
 

@@ -8,6 +8,7 @@ mod determinism;
 mod discards;
 mod endings;
 mod kernels;
+mod losses;
 mod nvme;
 mod processor;
 mod programs;

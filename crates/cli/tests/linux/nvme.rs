@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use serde_json::Value;
 use strobe_testing::{Need, found};
 
-use super::{has, kernel, result, text};
+use super::{has, kernel, result, strobe, text};
 
 /// A kernel with the driver; without one the test is skipped.
 #[track_caller]
-fn nvme_kernel() -> Option<PathBuf> {
+pub(crate) fn nvme_kernel() -> Option<PathBuf> {
     let path = kernel()?;
     let info = strobe_linux::kernel::inspect(&path).expect("a kernel");
     let with_driver = if info.has("BLK_DEV_NVME") { Ok(path) } else { Err("no driver of NVMe drives") };
@@ -50,4 +50,31 @@ fn the_tool_for_nvme_drives_finds_its_commands() {
         let count = value.pointer(&format!("/requests/{kind}")).and_then(Value::as_u64);
         assert!(count >= Some(1), "{kind}: {count:?}");
     }
+}
+
+/// What goes with a virtio disk goes with an NVMe drive: a drive in a file that goes on, one that was written before, a root
+/// of what the command names.
+#[test]
+fn images_old_drives_and_packed_roots_go_with_an_nvme_drive() {
+    let Some(kernel) = nvme_kernel() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let image = folder.path().join("drive");
+    let image = ["--interface", "nvme", "--image", image.to_str().expect("UTF-8")];
+    let said = |options: &[&str], script: &str| {
+        let output = strobe(&kernel, &[&["-q"], options, &["--", "sh", "-ec", script]].concat());
+        assert!(output.status.success(), "{options:?}: {}", text(&output.stderr));
+        text(&output.stdout)
+    };
+    said(&image, "seq 1000 > a");
+    assert_eq!(said(&[&image[..], &["--fsck"]].concat(), "wc -l < a; echo more >> a"), "1000\n");
+    assert_eq!(
+        said(&[&image[..], &["--root", "packed"]].concat(), "wc -l < a; ls /etc | wc -l"),
+        "1001\n2\n"
+    );
+
+    let script = "yes | head -c 30000000 > a; sync; echo 3 > /proc/sys/vm/drop_caches; cksum a";
+    let old = ["--interface", "nvme", "--age=1.5", "--root", "packed", "--fsck", "--", "sh", "-ec", script];
+    let (value, printed) = result(&kernel, &old);
+    assert!(value["gc"]["victims"].as_u64() > Some(10), "{}", value["gc"]);
+    assert_eq!(result(&kernel, &old).1, printed, "the same every time");
 }

@@ -2,6 +2,9 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
+
+use strobe_testing::{Need, found};
 
 use super::{has, kernel, result, strobe, text};
 
@@ -34,7 +37,7 @@ fn thrice(programs: &[&str], options: &[&str], script: &str) -> Option<String> {
 }
 
 fn git(folder: &Path, arguments: &[&str]) {
-    let mut command = std::process::Command::new("git");
+    let mut command = Command::new("git");
     let output = command.arg("-C").arg(folder).args(arguments).output().expect("git");
     assert!(output.status.success(), "{}", text(&output.stderr));
 }
@@ -61,6 +64,69 @@ fn git_clones_a_repository_of_the_host_and_checks_it() {
     let Some(printed) = thrice(&["git"], &[], &script) else { return };
     assert!(printed.contains("\n30\n"), "{printed}");
     assert_eq!(printed.matches(" file-").count(), 30, "{printed}");
+}
+
+/// The project's own repository: its last commits, or one of its sources if they are in none.
+#[test]
+fn git_clones_this_repository_and_checks_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    if !has("git") {
+        return;
+    }
+    let top = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the sources");
+    let top = top.to_str().expect("UTF-8");
+    if top_of_repository(top) {
+        let url = format!("file://{top}");
+        git(folder.path(), &["clone", "-q", "--bare", "--depth", "5", &url, "repository"]);
+    } else {
+        git(folder.path(), &["init", "-q", "--bare", "repository"]);
+        let add = ["--git-dir", "repository", "--work-tree", top, "add", "crates", "docs", "Cargo.toml"];
+        git(folder.path(), &add);
+        let commit = ["-c", "user.name=A", "-c", "user.email=a@b", "commit", "-q", "-m", "all"];
+        git(folder.path(), &[&add[..4], &commit].concat());
+    }
+    let script = format!(
+        "git clone -q {} copy; cd copy; git fsck --no-progress --full; git status --short; test -f Cargo.toml; \
+         git ls-files | wc -l",
+        folder.path().join("repository").display()
+    );
+    let Some(printed) = thrice(&["git"], &[], &script) else { return };
+    let files = printed.lines().last().and_then(|line| line.parse::<u32>().ok());
+    assert!(files > Some(100), "{printed}");
+}
+
+/// Whether `folder` is where a repository begins.
+fn top_of_repository(folder: &str) -> bool {
+    let output =
+        Command::new("git").args(["-C", folder, "rev-parse", "--show-toplevel"]).output().expect("git");
+    output.status.success() && text(&output.stdout).trim() == folder
+}
+
+/// A server, two clients and their sockets: what PostgreSQL does in ten seconds is what the drive lets it.
+#[test]
+fn postgres_serves_pgbench_for_ten_seconds() {
+    let folders = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    let mut programs: Vec<_> = folders.map(|version| version.path().join("bin")).collect();
+    programs.retain(|programs| programs.join("initdb").is_file() && programs.join("pgbench").is_file());
+    programs.sort();
+    let Some(programs) = found(Need::Kernel, programs.pop().ok_or("postgresql is not installed")) else {
+        return;
+    };
+    // The server must not be root's; its cluster is made before what is measured.
+    let programs = programs.display();
+    let script = format!(
+        "mkdir db; chown nobody db; cd db; as() {{ runuser -u nobody -- \"$@\"; }}; \
+         as {programs}/initdb -D data -A trust -E UTF8 --locale=C > /dev/null; \
+         as {programs}/pg_ctl -D data -w -s -l log -o \"-k $PWD -c listen_addresses=''\" start; \
+         as {programs}/pgbench -h $PWD -i -s 1 -q postgres 2> /dev/null; \
+         as {programs}/pgbench -h $PWD -T 10 -c 2 -j 1 postgres; as {programs}/pg_ctl -D data -w -s stop"
+    );
+    let Some(printed) = thrice(&["runuser"], &[], &script) else { return };
+    let line =
+        printed.lines().find_map(|line| line.strip_prefix("number of transactions actually processed: "));
+    let transactions: u64 = line.and_then(|count| count.parse().ok()).expect("pgbench says how many");
+    assert!(transactions > 500, "{printed}");
+    assert!(printed.contains("number of failed transactions: 0 "), "{printed}");
 }
 
 #[test]
@@ -123,6 +189,29 @@ fn a_guest_without_memory_says_so() {
     assert!(text(&output.stdout).contains("--memory above 128"), "{}", text(&output.stdout));
 }
 
+/// The guest has a /dev of its own; what the host has in /dev/shm can be had all the same.
+#[test]
+fn a_program_in_a_folder_that_the_guest_hides_is_put_on_the_drive() {
+    let Some(kernel) = kernel() else { return };
+    let Some(folder) = found(Need::Kernel, tempfile::tempdir_in("/dev/shm")) else { return };
+    let program = folder.path().join("hello");
+    fs::write(&program, "#!/bin/sh\ncat ${0%/*}/word\n").expect("written");
+    fs::write(folder.path().join("word"), "well\n").expect("written");
+    let made = Command::new("chmod").arg("+x").arg(&program).status().expect("chmod");
+    assert!(made.success());
+    let program = program.to_str().expect("UTF-8");
+    let output = strobe(&kernel, &["--", program]);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains(&format!("--put {program} copies it to the drive")), "{said}");
+    // As the message says, and a whole folder as well.
+    let put = folder.path().to_str().expect("UTF-8");
+    let name = folder.path().file_name().and_then(|name| name.to_str()).expect("a name");
+    let run = format!("cmp hello {name}/hello; ls /dev/shm | wc -l; ./{name}/hello");
+    let output = strobe(&kernel, &["-q", "--put", program, "--put", put, "--", "sh", "-c", &run]);
+    assert_eq!(text(&output.stdout), "0\nwell\n", "{}", text(&output.stderr));
+}
+
 #[test]
 fn what_cannot_be_is_refused_with_the_cure() {
     let Some(kernel) = kernel() else { return };
@@ -131,6 +220,7 @@ fn what_cannot_be_is_refused_with_the_cure() {
         (&["--put", "no-such-file"], "no such file"),
         (&["--put", "/", "--fs", "none"], "needs a file system"),
         (&["--put", "/etc", "--root", "packed"], "--root host only"),
+        (&["--put", "/proc/self"], "no files to copy"),
     ] {
         let output = strobe(&kernel, &[arguments, &["--", "true"]].concat());
         assert_eq!(output.status.code(), Some(2));

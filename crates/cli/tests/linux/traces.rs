@@ -4,7 +4,26 @@ use std::process::Command;
 
 use serde_json::Value;
 
+use super::nvme::nvme_kernel;
 use super::{kernel, result};
+
+/// A trace names the drive as the guest does.
+#[test]
+fn a_trace_of_an_nvme_drive_has_its_name() {
+    let Some(kernel) = nvme_kernel() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    for (name, device) in [("guest.fio", "/dev/nvme0n1"), ("guest.blkparse", "259,0")] {
+        let path = folder.path().join(name);
+        let trace = path.to_str().expect("text");
+        let job = ["--interface", "nvme", "--fs", "none", "--trace", trace, "--"];
+        result(&kernel, &[&job[..], &["dd", "if=/dev/nvme0n1", "of=/dev/null", "bs=4k", "count=5"]].concat());
+        let written = std::fs::read_to_string(&path).expect("a trace");
+        assert!(
+            written.contains(device) && !written.contains("vda") && !written.contains("254,0"),
+            "{written}"
+        );
+    }
+}
 
 #[test]
 fn both_forms_replay_as_what_the_drive_saw() {

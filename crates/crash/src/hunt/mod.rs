@@ -262,7 +262,7 @@ impl Hunt {
         run.fsck = true;
         run.command = if self.check.is_empty() { vec!["true".into()] } else { self.check.clone() };
         run.machine.time_limit_ns = self.check_limit_ns;
-        if let GuestRoot::Host { environment } = &mut run.root {
+        if let GuestRoot::Host { environment, .. } = &mut run.root {
             environment.push((ACKNOWLEDGED.to_owned(), acknowledged.display().to_string()));
         }
         Look { run, kernel: &rehearsed.kernel, stop }

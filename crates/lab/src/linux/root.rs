@@ -24,6 +24,8 @@ pub enum GuestRoot {
     Host {
         /// The environment of programs.
         environment: Vec<(String, String)>,
+        /// Files below folders that the guest has of its own, which it is shown at [`strobe_linux::job::shown_at`].
+        shown: Vec<String>,
     },
 }
 
@@ -51,7 +53,7 @@ impl GuestRoot {
             environment.push(("OLDPWD".into(), here));
         }
         environment.sort();
-        Self::Host { environment }
+        Self::Host { environment, shown: Vec::new() }
     }
 
     /// Its name in results and on the command line.
@@ -66,13 +68,14 @@ impl GuestRoot {
     pub(super) fn job(&self, steps: Vec<Step>, seed: u64) -> Job {
         match self {
             Self::Packed { .. } => Job { steps, environment: environment(seed), ..Job::default() },
-            Self::Host { environment } => {
+            Self::Host { environment, shown } => {
                 let seed = ("STROBE_SEED".to_owned(), seed.to_string());
                 let others = environment.iter().filter(|(name, _)| *name != seed.0).cloned();
                 let this = std::env::current_exe().ok().and_then(|this| this.to_str().map(str::to_owned));
                 Job {
                     steps,
                     environment: others.chain([seed.clone()]).collect(),
+                    shown: shown.clone(),
                     links: this.map(|this| (THIS_PROGRAM.to_owned(), this)).into_iter().collect(),
                     ..Job::default()
                 }
@@ -122,7 +125,9 @@ impl GuestRoot {
 /// file or folder with a slash, from where the user is.
 fn on_host((at, word): (usize, &String)) -> Result<String, LinuxError> {
     let seen = |path: PathBuf| match strobe_linux::hidden_by(&path) {
-        Some(folder) => Err(LinuxError::Hidden { path, folder }),
+        Some(folder) => {
+            Err(LinuxError::Hidden { can_be_put: strobe_linux::can_be_shown(&path), path, folder })
+        }
         None => Ok(path),
     };
     if at == 0 {

@@ -34,7 +34,7 @@ pub struct HostFiles {
 impl HostFiles {
     /// The files below `top`, for `job`.
     pub fn new(top: &Path, job: &Job) -> io::Result<Self> {
-        let mut tree = Tree::new(top)?;
+        let mut tree = Tree::new(top, job.shown.iter().map(Into::into).collect())?;
         // The environment is the host's, too.
         for (name, value) in &job.environment {
             tree.note(&[b"environment", name.as_bytes(), value.as_bytes()]);
@@ -247,6 +247,21 @@ mod tests {
         assert_eq!(node_of(&mut files, proc, "hidden"), 0);
         assert_eq!(ask(&mut files, op::READDIR, proc, &part(0, 4096)), Ok(Vec::new()));
         assert_eq!(files.shown().files, 1);
+    }
+
+    #[test]
+    fn a_hidden_folder_is_shown_at_another_place_if_asked_for() {
+        let folder = sample();
+        let hidden = folder.path().join("b").to_str().expect("UTF-8").to_owned();
+        let job = Job { shown: vec![hidden], ..Job::default() };
+        let mut files = HostFiles::new(folder.path(), &job).expect("a folder");
+        let listed = ask(&mut files, op::READDIR, fuse::ROOT_NODE, &part(0, 4096)).expect("read");
+        assert!(!listed.windows(7).any(|bytes| bytes == b".strobe"), "in no listing");
+        let shown = node_of(&mut files, fuse::ROOT_NODE, &crate::job::shown_at(0)[1..]);
+        let file = node_of(&mut files, shown, "file");
+        assert_eq!(ask(&mut files, op::READ, file, &part(1, 2)), Ok(vec![1, 2]));
+        assert_eq!(node_of(&mut files, fuse::ROOT_NODE, &crate::job::shown_at(1)[1..]), 0, "and no other");
+        assert_eq!(node_of(&mut files, shown, &crate::job::shown_at(0)[1..]), 0, "nor elsewhere");
     }
 
     #[test]

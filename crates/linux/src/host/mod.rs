@@ -11,4 +11,4 @@ mod tree;
 
 pub use device::HostFiles;
 pub(crate) use device::TAG;
-pub use tree::{HostUse, hidden_by};
+pub use tree::{HostUse, can_be_shown, hidden_by};

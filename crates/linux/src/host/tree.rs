@@ -12,7 +12,7 @@ use rustix::fs::OFlags;
 use sha2::{Digest as _, Sha256};
 
 use super::fuse::{About, Kind, ROOT_NODE, errno};
-use crate::job::MOUNT_POINT;
+use crate::job::{MOUNT_POINT, shown_name};
 use crate::process::EPOCH_NS;
 
 /// Folders that are empty for the guest: it has its own.
@@ -22,6 +22,17 @@ const OWN_FOLDERS: [&str; 4] = ["/dev", "/proc", "/run", "/sys"];
 /// system is in [`MOUNT_POINT`].
 pub fn hidden_by(path: &Path) -> Option<&'static str> {
     OWN_FOLDERS.into_iter().chain([MOUNT_POINT]).find(|folder| path.starts_with(folder))
+}
+
+/// Whether the guest can be shown `path` at another place: what is there is files, and not what a kernel makes up or a
+/// folder that every system has.
+pub fn can_be_shown(path: &Path) -> bool {
+    match hidden_by(path) {
+        Some("/dev") => path.starts_with("/dev/shm") && path != Path::new("/dev/shm"),
+        Some("/run") => path != Path::new("/run"),
+        Some("/proc" | "/sys") => false,
+        _ => true,
+    }
 }
 
 /// Files that are kept open.
@@ -50,6 +61,8 @@ pub struct HostUse {
 
 pub(super) struct Tree {
     top: PathBuf,
+    /// What is at the top beside what is there, by number.
+    more: Vec<PathBuf>,
     /// Node N is at N - 1.
     nodes: Vec<Node>,
     /// What was found under a name, or that there was nothing.
@@ -64,11 +77,12 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    /// The files below `top`.
-    pub(super) fn new(top: &Path) -> io::Result<Self> {
+    /// The files below `top`, and `more`.
+    pub(super) fn new(top: &Path, more: Vec<PathBuf>) -> io::Result<Self> {
         let user = (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw());
         let mut tree = Self {
             top: top.to_owned(),
+            more,
             nodes: Vec::new(),
             found: BTreeMap::new(),
             open: Vec::new(),
@@ -159,7 +173,10 @@ impl Tree {
         if parent.about.kind != Kind::Folder {
             return Err(errno::NO_FOLDER);
         }
-        let (is_own, path) = (self.is_own(&parent.path), parent.path.join(name));
+        let more =
+            self.more.iter().enumerate().find(|(at, _)| folder == ROOT_NODE && name == &*shown_name(*at));
+        let path = more.map_or_else(|| parent.path.join(name), |(_, path)| path.clone());
+        let is_own = self.is_own(&parent.path);
         let found = match self.found.get(&(folder, name.to_owned())) {
             Some(&found) => found,
             None => {

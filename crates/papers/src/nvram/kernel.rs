@@ -4,7 +4,7 @@ use std::io::{Read as _, Seek as _};
 
 use serde::{Deserialize, Serialize};
 use strobe_lab::linux::{FileSystem, LinuxRunError, window};
-use strobe_linux::{DiskOptions, Recorder, TraceForm};
+use strobe_linux::{DiskOptions, Interface, Recorder, TraceForm};
 use strobe_ssd::DriveConfig;
 use strobe_types::{Lba, SECTOR_BYTES, SimTime};
 use strobe_workload::files::postmark::PostmarkConfig;
@@ -69,7 +69,8 @@ fn on_kernel(workload: Workload, kernel: &Kernel, options: &Options) -> Result<W
     };
     let mut trace = tempfile::tempfile().map_err(failed)?;
     let recorded = trace.try_clone().map_err(failed)?;
-    let recorder = Recorder::new(recorded, TraceForm::Fio, SimTime::ZERO).map_err(failed)?;
+    let recorder =
+        Recorder::new(recorded, TraceForm::Fio, Interface::Virtio, SimTime::ZERO).map_err(failed)?;
     let (mut outcome, _) = guest::run(kernel, &task, &experiment, None, Some(recorder))?;
     let mut text = String::new();
     trace.rewind().and_then(|()| trace.read_to_string(&mut text)).map_err(failed)?;

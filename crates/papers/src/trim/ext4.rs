@@ -259,7 +259,7 @@ impl Results {
     fn relative_error(&self, case: Case) -> Option<f64> {
         let (runs, mean) = (self.runs(case).filter(|runs| runs.len() > 1)?, self.find(case)?.ns);
         let n = runs.len() as f64;
-        let variance = runs.iter().map(|of| (of.ns - mean).powi(2)).sum::<f64>() / (n - 1.0);
+        let variance = runs.iter().map(|of| (of.ns - mean) * (of.ns - mean)).sum::<f64>() / (n - 1.0);
         Some((variance / n).sqrt() / mean)
     }
 

@@ -1,5 +1,6 @@
 //! What every guest on a drive is told: the drive, its file system, the machine.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use strobe_lab::linux::{
     DRIVE_SETS, Ext4Discard, F2fsCleaning, FileSystem, GuestRoot, LinuxRun, LinuxRunError, Switches,
 };
 use strobe_lab::{Experiment, load_drive_table};
-use strobe_linux::job::{MOUNT_POINT, Step};
+use strobe_linux::job::{MOUNT_POINT, Step, shown_at};
 use strobe_linux::{CpuCost, DiskOptions, Interface, Machine, kernel};
 use toml::Table;
 
@@ -168,7 +169,7 @@ impl GuestArgs {
     pub(in super::super) fn linux_run(
         &self,
         kernel: PathBuf,
-        root: GuestRoot,
+        mut root: GuestRoot,
         command: &[String],
     ) -> Result<LinuxRun, Failure> {
         let machine = Machine {
@@ -195,7 +196,7 @@ impl GuestArgs {
             before_mount: Vec::new(),
             mkfs_options: words(&self.mkfs_opts),
             mount_options: self.mount_opts.clone(),
-            setup: self.puts(&root)?,
+            setup: self.puts(&mut root)?,
             command: command.to_vec(),
             fsck: false,
             root,
@@ -209,8 +210,8 @@ impl GuestArgs {
         Ok(run)
     }
 
-    /// The steps that copy what --put names.
-    fn puts(&self, root: &GuestRoot) -> Result<Vec<Step>, Failure> {
+    /// The steps that copy what --put names; the root shows what the guest could not see otherwise.
+    fn puts(&self, root: &mut GuestRoot) -> Result<Vec<Step>, Failure> {
         let wrong = |text: String| Err(Failure::Request(anyhow!("--put {text}")));
         if self.put.is_empty() {
             return Ok(Vec::new());
@@ -218,21 +219,30 @@ impl GuestArgs {
         if self.fs == FsName::None {
             return wrong("needs a file system: --fs none has none".into());
         }
-        if !matches!(root, GuestRoot::Host { .. }) {
+        let GuestRoot::Host { shown, .. } = root else {
             return wrong("counts with --root host only: a packed root has no files to copy".into());
-        }
+        };
         let mut steps = Vec::new();
         for path in &self.put {
             let there = std::path::absolute(path).ok().filter(|path| path.exists());
             let Some(from) = there.as_deref().and_then(Path::to_str) else {
                 return wrong(format!("{}: there is no such file or folder", path.display()));
             };
-            if let Some(folder) = strobe_linux::hidden_by(Path::new(from)) {
+            let Some(folder) = strobe_linux::hidden_by(Path::new(from)) else {
+                steps.push(strobe_linux::job::Run::tool(["cp", "-a", "--", from, MOUNT_POINT]));
+                continue;
+            };
+            let Some(name) = there.as_deref().and_then(Path::file_name).and_then(OsStr::to_str) else {
+                return wrong(format!("{from}: it has no name"));
+            };
+            if !strobe_linux::can_be_shown(Path::new(from)) {
                 return wrong(format!(
-                    "{from}: the guest has a {folder} of its own, which hides this machine's"
+                    "{from}: the guest has a {folder} of its own, and this machine's has no files to copy"
                 ));
             }
-            steps.push(strobe_linux::job::Run::tool(["cp", "-a", "--", from, MOUNT_POINT]));
+            let (from, to) = (shown_at(shown.len()), format!("{MOUNT_POINT}/{name}"));
+            shown.extend(there.as_deref().and_then(Path::to_str).map(str::to_owned));
+            steps.push(strobe_linux::job::Run::tool(["cp", "-aT", "--", &from, &to]));
         }
         steps.push(Step::DropCaches);
         Ok(steps)

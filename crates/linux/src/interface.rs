@@ -1,0 +1,46 @@
+//! What a guest takes the drive for.
+
+/// What the guest takes the drive for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Interface {
+    /// A virtio block device: one ring, the fewest messages.
+    #[default]
+    Virtio,
+    /// An NVMe drive on PCI: the driver of such drives, with its queues, its registers and its commands.
+    Nvme,
+}
+
+impl Interface {
+    /// The name of the block device in the guest.
+    pub fn device(self) -> &'static str {
+        match self {
+            Self::Virtio => "vda",
+            Self::Nvme => "nvme0n1",
+        }
+    }
+
+    /// The number of its driver that the kernel gives to block devices, as block traces have it.
+    pub(crate) fn major(self) -> u32 {
+        match self {
+            Self::Virtio => 254,
+            Self::Nvme => 259,
+        }
+    }
+
+    /// Its name in options and results.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Virtio => "virtio",
+            Self::Nvme => "nvme",
+        }
+    }
+
+    /// The number of the virtio device that carries it.
+    pub(crate) fn virtio_id(self) -> u32 {
+        match self {
+            Self::Virtio => 2,
+            // Nobody's: the kernel that we build takes it for PCI.
+            Self::Nvme => 1234,
+        }
+    }
+}

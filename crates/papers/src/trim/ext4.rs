@@ -118,7 +118,7 @@ impl Case {
 }
 
 /// What a run came to, or several in the mean.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Measured {
     /// From the start of the program until all is on the drive: it ends with a sync.
     pub(super) ns: f64,

@@ -47,7 +47,7 @@ examples:       ## Runs everything in examples/
 test-long:      ## The full tables of oracles, and millions of power cuts, in release (about 25 minutes; with a kernel much longer)
 	$(CARGO) test --release --workspace -- --ignored --nocapture
 
-papers:         ## Published experiments, in full, into papers-out/, where they go on if stopped (an hour; more with `make kernel`)
+papers:         ## Published experiments, in full, into papers-out/, where they go on if stopped (20 minutes on 2 cores, two hours with `make kernel`)
 	$(CARGO) run --profile dist -- paper trim --out papers-out
 	$(CARGO) run --profile dist -- paper logical-copy --out papers-out
 	$(CARGO) run --profile dist -- paper nvram --out papers-out

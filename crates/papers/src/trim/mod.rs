@@ -19,7 +19,7 @@ pub(super) const PAPER: Paper = Paper {
     reproduces: "figures 1 to 3 and table 2: time per TRIM command by size, place and alignment of its range, \
                  and by the number of ranges; figures 6 and 7: what ext4 gains, on a real kernel, with a map of what its time per unlink and per TRIM decide",
     takes: "10 seconds with --quick, a minute in full; with a kernel for guests (make kernel) also figures 6 and 7, 5 \
-            minutes with --quick, half an hour in full",
+            minutes with --quick, 50 minutes in full",
     make,
 };
 

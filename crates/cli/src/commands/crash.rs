@@ -26,7 +26,8 @@ use strobe_cli::output::Output;
 #[command(after_help = "How to look for a bug:\n\n\
     1. Let the program print a line when something is safe in its opinion (\"saved 7\"), as it would tell a user.\n\
     2. Write a check: a command that runs in the mounted file system after each cut, and reads in the file \
-    $STROBE_ACKNOWLEDGED which lines had been printed. Exit code 0: all is there; 1: something is lost; others: something \
+    $STROBE_ACKNOWLEDGED which lines had been printed, each as it was. Program and check see this machine's files, so give \
+    scripts of yours that they call by their whole path. Exit code 0: all is there; 1: something is lost; others: something \
     is wrong. What it prints is the reason that is shown.\n\
     3. strobe crash --check ./check.sh -- ./program.sh\n\n\
     An example: a program that replaces a file by a new one, but never calls fsync.\n\n  \
@@ -34,7 +35,7 @@ use strobe_cli::output::Output;
     --before 'echo old > config; sync' \\\n    \
     --check 'grep -q . config || exit 1' \\\n    \
     -- sh -c 'echo new > config.tmp; mv config.tmp config; echo saved; sync -f .'\n\n\
-    It prints how many cuts left what, the first that left something wrong, and the command that shows that one again. The \
+    It prints how many cuts left what, some of those that left something wrong, each kind at least once, and the command that shows that one again. The \
     exit code is 0 if nothing was wrong, 1 if something was.")]
 pub(crate) struct CrashArgs {
     #[command(flatten)]

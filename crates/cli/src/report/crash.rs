@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use strobe_crash::{CrashReport, Verdict};
+use strobe_crash::{CrashReport, Found, Verdict};
 
 use super::{count, duration, row, table, wrapped};
 
@@ -13,8 +13,9 @@ const LISTED: usize = 8;
 pub fn crash_summary(report: &CrashReport, in_full: bool) -> String {
     let of = |verdict| report.found.iter().filter(|found| found.verdict == verdict).count();
     let mut out = format!(
-        "{} power cuts among {} flash operations of {} in {} on {}: {} fine, {} lost, {} corrupt, {} do not mount\n",
+        "{} {} among {} flash operations of {} in {} on {}: {} fine, {} lost, {} corrupt, {} do not mount\n",
         count(report.found.len() as u64),
+        if report.found.len() == 1 { "power cut" } else { "power cuts" },
         count(report.operations.1 - report.operations.0 + 1),
         report.program.first().map_or("", String::as_str),
         duration(report.took_ns as f64),
@@ -27,7 +28,8 @@ pub fn crash_summary(report: &CrashReport, in_full: bool) -> String {
     let bad: Vec<_> = report.found.iter().filter(|found| found.verdict != Verdict::Fine).collect();
     if !bad.is_empty() {
         let mut table = table(&["operation", "after", "lines", "the last of them", "found", "because"]);
-        for found in bad.iter().take(LISTED) {
+        let listed = worth_listing(&bad);
+        for found in &listed {
             let verdict = match found.verdict {
                 Verdict::Fine => "fine",
                 Verdict::Lost => "lost",
@@ -37,15 +39,15 @@ pub fn crash_summary(report: &CrashReport, in_full: bool) -> String {
             let cells = vec![
                 duration(found.at_ns as f64),
                 found.acknowledged.to_string(),
-                short(found.last_line.as_deref().unwrap_or("-")),
+                short(found.last_line.as_deref().unwrap_or("-"), 28),
                 verdict.to_owned(),
-                short(found.reason.lines().next().unwrap_or("-")),
+                short(found.reason.lines().next().unwrap_or("-"), 60),
             ];
             table.add_row(row(&found.operation.to_string(), cells));
         }
         let _ = writeln!(out, "\n{table}");
-        if bad.len() > LISTED {
-            let _ = writeln!(out, "and {} more", bad.len() - LISTED);
+        if bad.len() > listed.len() {
+            let _ = writeln!(out, "and {} more, like these (--json has all)", bad.len() - listed.len());
         }
     }
     if in_full {
@@ -60,11 +62,59 @@ pub fn crash_summary(report: &CrashReport, in_full: bool) -> String {
     out
 }
 
+/// What to list of it, in its order: the first of each kind, and then the first of all, as far as there is room. Of one kind
+/// is what differs in numbers only.
+fn worth_listing<'a>(bad: &[&'a Found]) -> Vec<&'a Found> {
+    let kind = |found: &Found| {
+        let reason = found.reason.lines().next().unwrap_or_default();
+        (found.verdict, reason.replace(|symbol: char| symbol.is_ascii_digit(), ""))
+    };
+    let mut kinds = Vec::new();
+    let (mut first, mut others) = (Vec::new(), Vec::new());
+    for (place, &found) in bad.iter().enumerate() {
+        let kind = kind(found);
+        match kinds.contains(&kind) {
+            true => others.push(place),
+            false => {
+                kinds.push(kind);
+                first.push(place);
+            }
+        }
+    }
+    let mut places: Vec<usize> = first.into_iter().chain(others).take(LISTED).collect();
+    places.sort_unstable();
+    places.into_iter().map(|place| bad[place]).collect()
+}
+
 /// As much of it as a column has room for.
-fn short(text: &str) -> String {
-    let mut shown: String = text.chars().take(28).collect();
+fn short(text: &str, most: usize) -> String {
+    let mut shown: String = text.chars().take(most).collect();
     if shown.len() < text.len() {
         shown.push('…');
     }
     shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_is_listed_before_more_of_one() {
+        let found = |operation, verdict, reason: &str| Found {
+            operation,
+            at_ns: 0,
+            acknowledged: 0,
+            last_line: None,
+            was_cut_again: false,
+            verdict,
+            reason: reason.to_owned(),
+        };
+        let lost = (0..12).map(|n| found(n, Verdict::Lost, &format!("{} acknowledged, {n} there", n + 1)));
+        let corrupt = (12..15).map(|n| found(n, Verdict::Corrupt, "nothing but zeros"));
+        let all: Vec<_> = lost.chain(corrupt).chain([found(15, Verdict::Lost, "no file")]).collect();
+        let listed = worth_listing(&all.iter().collect::<Vec<_>>());
+        let operations: Vec<_> = listed.iter().map(|found| found.operation).collect();
+        assert_eq!(operations, [0, 1, 2, 3, 4, 5, 12, 15]);
+    }
 }

@@ -131,7 +131,7 @@ fn judge(outcome: &Outcome, steps: &[Step], check: usize, said: &Said) -> (Verdi
             let code = code.map_or("nothing".to_owned(), |code| code.to_string());
             return (
                 Verdict::Corrupt,
-                format!("the check ended with {code}\n{}", said.tail()).trim_end().to_owned(),
+                format!("{}\nthe check ended with {code}", said.tail()).trim().to_owned(),
             );
         }
     }

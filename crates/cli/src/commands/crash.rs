@@ -35,8 +35,8 @@ use strobe_cli::output::Output;
     --before 'echo old > config; sync' \\\n    \
     --check 'grep -q . config || exit 1' \\\n    \
     -- sh -c 'echo new > config.tmp; mv config.tmp config; echo saved; sync -f .'\n\n\
-    It prints how many cuts left what, some of those that left something wrong, each kind at least once, and the command that shows that one again. The \
-    exit code is 0 if nothing was wrong, 1 if something was.")]
+    It prints how many cuts left what, some that left something wrong (of each kind one, as far as there is room), and the \
+    command that shows the first again. The exit code is 0 if nothing was wrong, 1 if something was.")]
 pub(crate) struct CrashArgs {
     #[command(flatten)]
     guest: GuestArgs,

@@ -228,17 +228,11 @@ impl Journal {
         let payload = LogDemand::payload(nand.geometry());
         let mut done = nand.both(now, self.programmed);
         self.epoch += 1;
-        // Pages of the virtual map, which is P2L, are apart from those of L2P.
-        let (shared, others): (Vec<_>, Vec<_>) = records.into_iter().partition(Record::is_shared);
-        let is_p2l_only = others.is_empty() && !shared.is_empty();
-        let mut pages = if is_p2l_only { Vec::new() } else { paginate(others, payload) };
-        if !shared.is_empty() {
-            pages.extend(paginate(shared, payload));
-        }
+        let pages = paginate(apart(records), payload);
         let count = pages.len() as u32;
         self.epoch_began = self.log.next();
         for (number, records) in (0..).zip(pages) {
-            let cause = if records.iter().any(Record::is_shared) { Cause::Meta } else { Cause::Map };
+            let cause = cause_of(&records);
             let page = self.page(number, count, clock, Content::Journal(records), self.log.base);
             done = self.log.append(nand, done, &page, cause)?;
         }
@@ -317,6 +311,18 @@ impl Journal {
         self.next_segment = if is_last { 0 } else { number + 1 };
         self.log.append(nand, now, &page, cause)
     }
+}
+
+/// `records` with those of the virtual map last: they share a page with others at most once in an epoch.
+fn apart(mut records: Vec<Record>) -> Vec<Record> {
+    records.sort_by_key(Record::is_shared);
+    records
+}
+
+/// A page counts as what most of its records are: of the virtual map, which is P2L, or of L2P.
+fn cause_of(records: &[Record]) -> Cause {
+    let shared = records.iter().filter(|record| record.is_shared()).count();
+    if 2 * shared > records.len() { Cause::Meta } else { Cause::Map }
 }
 
 strobe_types::stored! {

@@ -7,6 +7,8 @@ mod ext4;
 #[cfg(target_os = "linux")]
 mod ext4_figures;
 mod figures;
+#[cfg(target_os = "linux")]
+mod removal;
 
 use super::pool::Bench;
 use super::{Made, Options, Paper, PaperError, Scale};

@@ -123,7 +123,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// On a shared stream, copies leave room behind them in the block they opened last. The host
     /// goes on there, as in a plain log; gaining a whole block first would fill blocks with copies
     /// alone and so separate old data from new.
-    fn has_enough(&self, target: u32) -> bool {
+    pub(super) fn has_enough(&self, target: u32) -> bool {
         let left_open = u32::from(self.roles.hot == HOST && self.streams[HOST].next_pages().is_some());
         self.blocks.free.count() + left_open >= target
     }

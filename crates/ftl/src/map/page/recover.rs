@@ -14,7 +14,7 @@ use crate::gc::VictimPolicy;
 use crate::journal::{Journal, Log, Tables};
 use crate::recovery::damaged;
 use crate::scan::scan;
-use crate::{Recovery, RecoveryError};
+use crate::{FtlError, Recovery, RecoveryError};
 
 impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// The drive that a power cut has left on `nand`; power is back at `now`. `policy` is a fresh one. What
@@ -347,9 +347,33 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     fn restore_reserve(&mut self, now: When) {
         if self.end_of_life.is_none()
             && self.blocks.free.count() < self.min_free_blocks
-            && let Err(error) = self.collect(now)
+            && let Err(error) = self.empty_the_emptiest(now).and_then(|()| self.collect(now))
         {
             self.end_of_life = Some(error);
         }
+    }
+
+    /// Collects the blocks with the fewest valid units, whatever the policy would choose: every cut in a copy costs
+    /// a page, so with little room a full victim chosen for its age could be cut until there is none left, where an
+    /// emptier one gives a block back after a page or two.
+    fn empty_the_emptiest(&mut self, now: When) -> Result<(), FtlError> {
+        if self.store.is_paged() {
+            // Copies there change translation pages, which take room as well: `collect` weighs the two.
+            return Ok(());
+        }
+        let units_per_block = self.nand.geometry().units_per_block();
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let mut result = Ok(());
+        while result.is_ok() && !self.has_enough(self.min_free_blocks) {
+            let valid = |block: &BlockId| self.blocks.valid[block.index()];
+            let closed = self.blocks.usable().filter(|&block| self.blocks.state(block) == BlockState::Closed);
+            let Some(block) = self.cached_for_room().or_else(|| closed.min_by_key(valid)) else { break };
+            if valid(&block) == units_per_block {
+                break;
+            }
+            result = self.collect_one(now, Cause::Gc, block, &mut scratch).map(drop);
+        }
+        self.scratch = scratch;
+        result
     }
 }

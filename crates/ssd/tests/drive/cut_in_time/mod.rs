@@ -220,6 +220,13 @@ fn page_mapped_drives_lose_nothing_durable_while_they_are_at_work() {
     torture_until(Kind::Page, 20_000, 1);
 }
 
+/// Collection that was cut, and cut again in the recovery that took it up: victims in the order in which they were filled
+/// were too full for what the cuts had left of the last block.
+#[test]
+fn a_recovery_that_is_cut_empties_blocks_that_fit() {
+    torture(Kind::Page, 1_001_149, 30);
+}
+
 #[test]
 fn drives_with_an_slc_cache_lose_nothing_durable_while_they_are_at_work() {
     torture_until(Kind::Slc, 20_000, 1);

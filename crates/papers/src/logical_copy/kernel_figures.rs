@@ -208,7 +208,7 @@ fn speeds(results: &Results) -> Vec<Claim> {
             "times",
             None,
             reduced(all, f64::min),
-            Band::at_least(EQUAL, "a direction; runs differ by 2 %"),
+            Band::at_least(EQUAL, "a direction; 2 % count as equal"),
         ),
         Claim::new(
             "3",

@@ -61,30 +61,26 @@ pub(super) struct Case {
     pub(super) trim_us: u32,
     /// PostMark's largest file, in bytes.
     pub(super) size_max_bytes: u32,
+    /// Runs of which the mean is taken, see [`Case::of_run`].
+    runs: u32,
 }
 
 impl Case {
     pub(super) fn new(work: Work, ranges: u32, sends: Sends, unlink_ns: u32) -> Self {
-        let (trim_us, size_max_bytes) = (TRIM_US, SIZE_MAX_BYTES);
-        Self { work, ranges, sends, unlink_ns, trim_us, size_max_bytes }
-    }
-
-    /// Runs of which the mean is taken. PostMark's differ by their seeds: when its files are written back is chaotic, and the
-    /// two that the text compares have the most. Those of deletions differ by the host's time, see [`Case::of_run`].
-    pub(super) fn runs(&self) -> u64 {
-        let of_preset = self.trim_us == TRIM_US && self.size_max_bytes == SIZE_MAX_BYTES;
-        match (self.work, self.ranges, self.sends) {
-            _ if !of_preset => 1,
-            (Work::Delete, _, Sends::AtCommit) => HOSTS_PERCENT.len() as u64,
+        let runs = match (work, ranges, sends) {
+            (Work::Delete, _, Sends::AtCommit) => HOSTS_PERCENT.len() as u32,
             (Work::Delete, ..) => 1,
+            // The two that the text compares.
             (_, 1 | 64, Sends::AtCommit) => 9,
             _ => 3,
-        }
+        };
+        Self { work, ranges, sends, unlink_ns, trim_us: TRIM_US, size_max_bytes: SIZE_MAX_BYTES, runs }
     }
 
-    /// The case of a run. How far the last commit has got when the last file is gone depends on every µs; hosts that are
-    /// a little slower or faster stand for all.
-    fn of_run(self, run: u64) -> Self {
+    /// The case of its `run`th run. PostMark's have different seeds: when its files are written back is chaotic. Those of
+    /// deletions have hosts that are a little slower or faster: how far the last commit has got when the last file is
+    /// gone depends on every µs.
+    fn of_run(self, run: u32) -> Self {
         match self.work {
             Work::PmA | Work::PmB => self,
             Work::Delete => Self { unlink_ns: self.unlink_ns / 100 * HOSTS_PERCENT[run as usize], ..self },
@@ -101,15 +97,19 @@ impl Case {
 
     /// What would it take: deletions with other times of a removal and of a command.
     pub(super) fn deletions(trim_us: u32, unlink_ns: u32) -> [Case; 2] {
-        [1, 64].map(|ranges| Case { trim_us, ..Case::new(Work::Delete, ranges, Sends::AtCommit, unlink_ns) })
+        [1, 64].map(|ranges| Case {
+            trim_us,
+            runs: 1,
+            ..Case::new(Work::Delete, ranges, Sends::AtCommit, unlink_ns)
+        })
     }
 
     /// And PostMark with other times of a command and other files.
     pub(super) fn postmarks(trim_us: u32, size_max_bytes: u32, unlink_ns: u32) -> [Case; 2] {
-        [1, 64].map(|ranges| Case {
-            trim_us,
-            size_max_bytes,
-            ..Case::new(Work::PmA, ranges, Sends::AtCommit, unlink_ns)
+        let of_preset = trim_us == TRIM_US && size_max_bytes == SIZE_MAX_BYTES;
+        [1, 64].map(|ranges| {
+            let case = Case::new(Work::PmA, ranges, Sends::AtCommit, unlink_ns);
+            Case { trim_us, size_max_bytes, runs: if of_preset { case.runs } else { 1 }, ..case }
         })
     }
 
@@ -314,9 +314,10 @@ pub(super) fn measured(options: &Options, bench: &Bench<'_>) -> Result<(Results,
     };
     let about = (kernel.version(), options.scale, &options.sets);
     // Each of these cases, run for the `run`th time.
-    let taken = |runs: &mut dyn Iterator<Item = (Case, u64)>| {
-        let runs: Vec<_> =
-            runs.map(|(case, run)| (case.of_run(run), options.seed.wrapping_add(run), about)).collect();
+    let taken = |runs: &mut dyn Iterator<Item = (Case, u32)>| {
+        let runs: Vec<_> = runs
+            .map(|(case, run)| (case.of_run(run), options.seed.wrapping_add(run.into()), about))
+            .collect();
         bench.points("trim-ext4", &runs, |&(case, seed, _)| measure(case, seed, &kernel, options))
     };
     let tried =
@@ -324,9 +325,9 @@ pub(super) fn measured(options: &Options, bench: &Bench<'_>) -> Result<(Results,
     let faster = tried.chunks(2).map(|pair| 100.0 * (pair[0].ns / pair[1].ns - 1.0));
     let removal = Removal::fitted(TRIED_NS.into_iter().zip(faster).collect());
     let cases = Case::all(removal.ns);
-    let runs = cases.iter().flat_map(|&case| (0..case.runs()).map(move |run| (case, run)));
+    let runs = cases.iter().flat_map(|&case| (0..case.runs).map(move |run| (case, run)));
     let mut taken = taken(&mut { runs })?.into_iter();
-    let mut of_case = |case: Case| (case, taken.by_ref().take(case.runs() as usize).collect());
+    let mut of_case = |case: Case| (case, taken.by_ref().take(case.runs as usize).collect());
     let measured = cases.iter().map(|&case| of_case(case)).collect();
     let notes = notes(&kernel, options.scale, &removal);
     Ok((Results { measured, removal: Some(removal), missing: "" }, notes))
@@ -345,13 +346,12 @@ fn notes(kernel: &Kernel, scale: Scale, removal: &Removal) -> Vec<String> {
         format!(
             "figures 6 and 7: the guest's processor takes no time by itself. A call of PostMark takes {} µs (assumed), the \
              removal of a file {} µs in both, which is fitted{}: at the time that a TRIM command of the preset takes, it \
-             gives the gain in deletions that the paper found at 64 ranges (figure fit-removal: the line through {} \
-             times; single runs are {:.0} points from it). PostMark's gains are predicted with it",
+             gives the gain in deletions that the paper found at 64 ranges (figure fit-removal: {} times of it, each \
+             taken together with its two neighbours). PostMark's gains are predicted with it",
             CALL_NS / 1000,
             removal.ns / 1000,
             if removal.is_within { "" } else { " as near as what was tried goes" },
             TRIED_NS.len(),
-            removal.scatter
         ),
         format!(
             "figure 7: means of {} hosts that take {} to {} % of that time for a removal: how far the last commit has got \

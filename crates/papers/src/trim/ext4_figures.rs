@@ -53,25 +53,19 @@ fn part(results: &Results, unlink_ns: u32, figure: &str, title: &str, works: &[W
 
 /// What the fit is made of.
 fn fit(removal: &Removal) -> Figure {
-    let mut rows = Vec::new();
-    for of in ["measured", "line"] {
-        for &(ns, measured) in &removal.tried {
-            let value = if of == "line" { removal.line(ns) } else { measured };
-            let at = [("what", of), ("unit", "% more deletions")];
-            rows.push(Row::new(&at, Some(value)).at("unlink_us", f64::from(ns) / 1e3));
-        }
-    }
+    let row = |of: &str, (ns, faster): (u32, f64)| {
+        let at = [("what", of), ("unit", "% more deletions")];
+        Row::new(&at, Some(faster)).at("unlink_us", f64::from(ns) / 1e3)
+    };
+    let single = removal.tried.iter().map(|&of| row("one run", of));
+    let rows = single.chain(removal.means().into_iter().map(|of| row("mean of three", of))).collect();
     Figure::new(
         "fit-removal",
         "the fit: deletions at 64 ranges against 1, over the host's time for a removal",
         View::Curves { panel: &[], of: "what", over: "unlink_us" },
         rows,
     )
-    .noted(format!(
-        "one run each. The line has {FASTER} % at {} µs; single runs are {:.1} points from it (standard deviation)",
-        removal.ns / 1000,
-        removal.scatter
-    ))
+    .noted(format!("the paper: {FASTER} %, which the mean of three passes at {} µs", removal.ns / 1000))
 }
 
 fn deletions(results: &Results) -> Figure {

@@ -143,7 +143,7 @@ impl Claim {
         Self { place, claim: claim.into(), unit, paper, measured, band, verdict, why: String::new() }
     }
 
-    /// It had to come out: `why`. If it has not, what was to make it so has gone stale, and it is missed.
+    /// It had to come out: `why`. If it has not, what was to make it so does not hold, and it is missed.
     #[must_use]
     pub(crate) fn by_construction(mut self, why: &str) -> Self {
         match self.verdict {
@@ -153,7 +153,7 @@ impl Claim {
             }
             Verdict::DirectionOnly | Verdict::Missed => {
                 self.verdict = Verdict::Missed;
-                self.why = format!("the fit is stale: {why}");
+                self.why = format!("not met, though by construction: {why}");
             }
             _ => {}
         }
@@ -245,15 +245,15 @@ mod tests {
     }
 
     #[test]
-    fn what_was_fitted_is_no_evidence_and_is_missed_when_the_fit_is_stale() {
+    fn what_was_fitted_is_no_evidence_and_is_missed_when_the_fit_does_not_hold() {
         let fitted = |measured| {
             Claim::new("3", "c", "times", Some(30.0), measured, Band::ratio(30.0, 0.05, "r"))
                 .by_construction("fitted")
         };
         assert_eq!(fitted(Some(30.4)).verdict, Verdict::ByConstruction);
         assert!(!fitted(Some(30.4)).verdict.counts());
-        let stale = fitted(Some(20.9));
-        assert!(stale.verdict == Verdict::Missed && stale.why.contains("stale"), "{stale:?}");
+        let off = fitted(Some(20.9));
+        assert!(off.verdict == Verdict::Missed && off.why.starts_with("not met"), "{off:?}");
         assert_eq!(fitted(None).verdict, Verdict::NotRun);
     }
 

@@ -7,9 +7,9 @@ The load is that with which the drives in crates/twin/data were measured: seven 
 each. One writes 5,000 a second at regular intervals and is looked at; the gaps of the others are exponential. Requests
 that cannot be sent in time are sent later (--forget: they are dropped); latency is counted from when they are sent.
 
-A write takes 9 us, or longer if a rule holds it back. Each rule has few parameters, fitted at 30, 60 and 90 thousand
-writes a second (all combinations of a grid are tried); the other rates are predicted. Printed are percentiles of write
-latency in us, those measured in parentheses, and the error.
+A write takes 9 us, or longer if a rule holds it back. Each rule has few parameters, fitted at three rates (--fit; all
+combinations of a grid are tried); the other rates are predicted. Printed are percentiles of write latency in us, those
+measured in parentheses, and the error.
 """
 import argparse
 import collections
@@ -24,7 +24,6 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 MEASURED = os.path.join(HERE, "..", "crates", "twin", "data", "7450-max.csv")
 THREADS, DEPTH, WATCHED = 7, 64, 5000
 WRITE = 9e-6
-FITTED = (30_000, 60_000, 90_000)
 PERCENTILES = {"p50": 0.5, "p99": 0.99, "p99.9": 0.999, "p99.99": 0.9999}
 
 
@@ -159,8 +158,48 @@ class Drained(Free):
         return now
 
 
+class Idle(Free):
+    """When no write has come for I seconds, work begins that takes W; what comes before it is done waits."""
+
+    GRID = {"idle": (0.0001, 0.00015, 0.0002, 0.0003, 0.0004, 0.0005), "work": (0.0001, 0.000188, 0.00025)}
+
+    def __init__(self, idle, work):
+        self.idle, self.work, self.last = idle, work, 0.0
+
+    def take(self, now, waiting):
+        began = self.last + self.idle
+        if began <= now < began + self.work:
+            return began + self.work
+        self.last = now
+        return now
+
+
+class Flush(Free):
+    """What has been written waits for N writes, but not longer than T; then less is programmed, and for H none taken."""
+
+    GRID = {
+        "writes": (150, 300, 450, 600, 750), "most": (0.00331, 0.00507, 0.00709, 0.01013, 0.01309, 0.01607),
+        "hold": (0.00015, 0.000188, 0.00025),
+    }
+
+    def __init__(self, writes, most, hold):
+        self.writes, self.most, self.hold, self.held, self.since = writes, most, hold, 0, 0.0
+
+    def take(self, now, waiting):
+        due = self.since + self.most
+        if self.held and due <= now:
+            if now < due + self.hold:
+                return due + self.hold
+            self.held = 0
+        if self.held == 0:
+            self.since = now
+        self.held = (self.held + 1) % self.writes
+        return now
+
+
 RULES = {
     "stops": Stops, "timed": TimedStops, "marks": Marks, "tracking": Tracking, "group": Group, "drained": Drained,
+    "idle": Idle, "flush": Flush,
 }
 
 
@@ -227,13 +266,13 @@ def distance(ours, measured):
     return sum(abs(math.log(ours[name] / measured[name])) for name in names)
 
 
-def fit(kind, measured, seconds, forgets):
-    """The parameters of the grid that are nearest at the fitted rates."""
+def fit(kind, measured, rates, seconds, forgets):
+    """The parameters of the grid that are nearest at these rates."""
     best = (math.inf, None)
     for values in itertools.product(*kind.GRID.values()):
         parameters = dict(zip(kind.GRID, values))
         off = 0.0
-        for rate in FITTED:
+        for rate in rates:
             ours = percentiles(latencies(kind(**parameters), rate, seconds, forgets=forgets))
             off += distance(ours, measured[rate])
             if off >= best[0]:
@@ -246,21 +285,26 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=4.0, help="of virtual time for each rate (default 4)")
     parser.add_argument("--fit-seconds", type=float, default=1.0, help="the same while it is fitted (default 1)")
+    parser.add_argument("--fit", type=int, nargs=3, default=(30_000, 60_000, 90_000), metavar="RATE",
+                        help="writes a second that rules are fitted to (default 30000 60000 90000)")
     parser.add_argument("--rule", choices=RULES, action="append", help="only this one")
     parser.add_argument("--forget", action="store_true", help="threads do not send later what they could not send")
     parser.add_argument("--measurements", default=MEASURED, help="CSV file as of crates/twin/data")
     options = parser.parse_args()
     measured = measurements(options.measurements)
+    if unknown := [rate for rate in options.fit if rate not in measured]:
+        parser.error(f"no row for {unknown[0]} writes a second in {options.measurements}: it has "
+                     + ", ".join(map(str, measured)))
     for name in options.rule or RULES:
         kind = RULES[name]
-        parameters = fit(kind, measured, options.fit_seconds, options.forget)
+        parameters = fit(kind, measured, options.fit, options.fit_seconds, options.forget)
         text = ", ".join(f"{key} {value:g}" for key, value in parameters.items())
         print(f"\n{name}: {' '.join(kind.__doc__.split())} Fitted: {text}", flush=True)
         for rate, real in measured.items():
             ours = percentiles(latencies(kind(**parameters), rate, options.seconds, seed=2, forgets=options.forget))
             error = {key: 100 * (ours[key] / real[key] - 1) for key in real}
             cells = (f"{key} {ours[key]:7.0f} ({real[key]:6.0f}) {error[key]:+9.0f} %" for key in real)
-            print(f"{rate // 1000:4}k{' fit' if rate in FITTED else '    '} {'  '.join(cells)}", flush=True)
+            print(f"{rate // 1000:4}k{' fit' if rate in options.fit else '    '} {'  '.join(cells)}", flush=True)
 
 
 if __name__ == "__main__":

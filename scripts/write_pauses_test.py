@@ -43,6 +43,26 @@ class Model(unittest.TestCase):
         self.assertAlmostEqual(late, 0.10, delta=0.01)
         self.assertLess(found[-1], 0.0021)
 
+    def test_a_page_is_flushed_while_writes_do_not_fill_it_in_time(self):
+        # 600 writes come in 30 ms at 20,000 a second: each 13.09 ms writes are held for 0.188 ms. At 60,000 in 10 ms.
+        found = script.latencies(script.Flush(600, 0.01309, 0.000188), 20_000, 4.0)
+        late = sum(latency > script.WRITE + 0.000094 for latency in found) / len(found)
+        self.assertAlmostEqual(late, 0.000094 / (0.01309 + 0.000188), delta=0.0015)
+        self.assertLess(found[-1], script.WRITE + 0.000189)
+        found = script.latencies(script.Flush(600, 0.01309, 0.000188), 60_000, 1.0)
+        self.assertAlmostEqual(found[-1], script.WRITE)
+
+    def test_work_that_is_begun_when_nothing_comes_holds_what_comes_next(self):
+        # The thread looked at writes each 200 us. The write before it is more than 100 us back if none of the others,
+        # 15,000 a second, has come since: with exp(-1.5). It waits for what is left of the work.
+        found = script.latencies(script.Idle(0.0001, 0.0001), 20_000, 4.0)
+        late = sum(latency > script.WRITE + 1e-9 for latency in found) / len(found)
+        self.assertGreater(late, 0.9 * 0.223)
+        self.assertLess(found[-1], script.WRITE + 0.000101)
+        # No gap between writes is as long as 300 us.
+        found = script.latencies(script.Idle(0.0003, 0.0001), 20_000, 1.0)
+        self.assertAlmostEqual(found[-1], script.WRITE)
+
     def test_what_could_not_be_sent_is_sent_later_or_not_at_all(self):
         # Stopped for half of the time, queues are full for most of it; later the rest is sent, or is not.
         later = script.latencies(script.TimedStops(0.1, 0.05), 60_000, 1.0)

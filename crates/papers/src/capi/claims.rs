@@ -122,7 +122,7 @@ fn orders(paper: &Group) -> Vec<Claim> {
             reduced(steps, f64::max),
             Band::at_most(0.0, direction),
         )
-        .because("guess: what chance makes of one seed"),
+        .because("neighbouring sets differ by less than seeds do: in full the largest step is +0.2 % with seed 1, -0.3 % with 2"),
         Claim::new(
             "4",
             "lifetime, 9:1 against 8:2: the scheme that loses least",

@@ -67,10 +67,10 @@ pub fn text(name: &str, folder: &Path, key: &str) -> Result<(String, PathBuf), C
     Ok((read_text(&path)?, path.parent().unwrap_or(Path::new("")).to_owned()))
 }
 
-/// The `[drive]` table named by `--drive`: a preset, or a TOML file with the keys of `[drive]`.
-pub fn load_drive_table(name: &str) -> Result<Table, ConfigError> {
+/// The `[drive]` table named by `option`, as "--drive": a preset, or a TOML file with the keys of `[drive]`.
+pub fn load_drive_table(name: &str, option: &str) -> Result<Table, ConfigError> {
     // Looked up at once, so that the message names the option.
-    text(name, Path::new(""), "--drive")?;
+    text(name, Path::new(""), option)?;
     Ok(Table::from_iter([("preset".to_owned(), name.into())]))
 }
 

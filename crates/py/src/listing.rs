@@ -25,7 +25,7 @@ fn _preset_json(name: &str) -> PyResult<String> {
 
 /// The drive of a preset or a file.
 pub(crate) fn preset_config(name: &str) -> PyResult<DriveConfig> {
-    drive_config(load_drive_table(name).map_err(errors::config)?)
+    drive_config(load_drive_table(name, "--drive").map_err(errors::config)?)
 }
 
 /// The drive with these keys, checked.

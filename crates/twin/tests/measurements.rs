@@ -148,6 +148,46 @@ fn nonsense_is_refused_with_line_and_cure() {
 
 /// Jobs of their own: one cannot write what it does not read, and none has more outstanding than it may.
 #[test]
+fn rows_that_contradict_their_neighbours_are_refused() {
+    const HEADING: &str =
+        "capacity_bytes,used_bytes,offered_writes_s,offered_reads_s,read_p50_us,read_p99_us,write_p50_us,waf";
+    let parse = |rows: &[&str]| {
+        let text = format!("{HEADING}\n{}\n", rows.join("\n"));
+        Measurements::parse(&text, "my.csv").map_err(|error| error.to_string())
+    };
+    let refused = |rows: &[&str], expected: &str| {
+        let error = parse(rows).expect_err(expected);
+        assert!(error.contains(expected), "{error}");
+    };
+    let row =
+        |writes: u32, read: f64, write: f64| format!("4096000,,{writes},5000,{read},{},{write},", 4.0 * read);
+    // Sixty times its neighbours, in whatever order they are; the same at the end of the rates may be true.
+    let (low, middle, high) = (row(10_000, 70.0, 9.0), row(20_000, 4200.0, 9.0), row(30_000, 75.0, 10.0));
+    let expected =
+        "line 4: read_p50_us is 4200, but 70 and 75 at the rates next to it: is it in another unit?";
+    refused(&[&low, &high, &middle], expected);
+    parse(&[&low, &high, &row(40_000, 4200.0, 9.0)]).expect("near saturation");
+    refused(&[&low, &row(20_000, 71.0, 9100.0), &high], "line 3: write_p50_us is 9100, but 9 and 10");
+    // All writes in ns.
+    refused(
+        &[&row(10_000, 70.0, 9000.0), &row(20_000, 71.0, 9100.0)],
+        "line 2: write_p50_us is 9000, more than 100 times",
+    );
+    // Write amplification, of uniform writes all of it.
+    let waf = |used: u32, jobs: &str, waf: f64| format!("4096000,{used},{jobs},,,,{waf}");
+    let (half, full) = (waf(2_048_000, ",", 1.4), waf(4_096_000, ",", 3.5));
+    parse(&[&half, &full, &waf(4_096_000, "10000,5000", 3.6)]).expect("nearly the same");
+    refused(
+        &[&half, &full, &waf(4_096_000, "10000,5000", 9.9)],
+        "line 4: waf is 9.9 with 4096000 bytes in use, but on line 3",
+    );
+    refused(
+        &[&full, &waf(2_048_000, ",", 4.5)],
+        "line 3: waf is 4.5 with 2048000 bytes in use, but on line 2 it is 3.5",
+    );
+}
+
+#[test]
 fn what_jobs_cannot_have_done_is_refused() {
     let heading = "capacity_bytes,used_bytes,jobs,queue_depth,offered_writes_s,offered_reads_s,read_p50_us,read_p99_us,\
                    write_p50_us,write_p99_us";

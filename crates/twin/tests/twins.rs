@@ -116,7 +116,16 @@ fn measured(config: &DriveConfig, effort: Effort) -> String {
 }
 
 fn options(base: DriveConfig, rounds: u32, effort: Effort, memory: Option<std::path::PathBuf>) -> FitOptions {
-    FitOptions { base, held_out: HeldOut::Third, rounds, effort, effort_at_end: effort, seed: 1, memory }
+    FitOptions {
+        base,
+        kept: Vec::new(),
+        held_out: HeldOut::Third,
+        rounds,
+        effort,
+        effort_at_end: effort,
+        seed: 1,
+        memory,
+    }
 }
 
 #[test]
@@ -172,6 +181,42 @@ fn a_fit_that_was_stopped_comes_to_the_same() {
 }
 
 #[test]
+fn what_is_known_stays_as_it_is() {
+    let text = measured(&small(&[]), Effort::Tiny);
+    let measurements = Measurements::parse(&text, "ours.csv").expect("valid");
+    let base = small(&["drive.nand.program_ns=400000", "drive.controller.write_pace_ns=0"]);
+    let kept = ["nand.program_ns", "controller.write_pace_ns"].map(String::from).to_vec();
+    let options = FitOptions { kept, ..options(base, 1, Effort::Tiny, None) };
+    let fit = fit::fit(&measurements, &options, &()).expect("a fit");
+    assert_eq!(fit.drive.controller.write_pace_ns, 0);
+    assert_eq!(fit.drive.nand.program_ns, options.base.nand.program_ns);
+    for found in &fit.found {
+        let is_kept = ["program time", "pace of writes"].contains(&found.name);
+        assert_eq!(found.is_kept, is_kept, "{}", found.name);
+        assert!(!is_kept || (found.effect == 0.0 && !fit.untold.contains(&found.name)), "{}", found.name);
+    }
+    assert!(fit::preset(&fit, "ours.csv").contains("#   program time: 400.0 µs (kept, not fitted)\n"));
+}
+
+/// A drive that completes more in a closed loop than when requests come by themselves has no pace as slow as those.
+#[test]
+fn a_closed_loop_is_fitted_to() {
+    let text = measured(&small(&[]), Effort::Tiny);
+    let capacity = text.lines().nth(1).and_then(|line| line.split(',').next()).expect("a row").to_owned();
+    let closed = |completed: u32| format!("{text}{capacity},3,32,,,{completed},,,,,\n");
+    let fit = |text: &str| {
+        let measurements = Measurements::parse(text, "ours.csv").expect("valid");
+        fit::fit(&measurements, &options(small(&[]), 1, Effort::Tiny, None), &()).expect("a fit")
+    };
+    let (open, both) = (fit(&text), fit(&closed(60_000)));
+    assert_eq!(both.fitted.rows.len(), open.fitted.rows.len() + 1);
+    let last = both.fitted.rows.last().expect("rows");
+    assert!(last.writes_s.is_none() && last.figures.iter().any(|at| at.figure == Figure::Completed));
+    let pace = |fit: &fit::Fit| fit.drive.controller.write_pace_ns;
+    assert!(pace(&both) < pace(&open), "{} {}", pace(&both), pace(&open));
+}
+
+#[test]
 fn too_little_is_not_fitted_to() {
     let text = "capacity_bytes,offered_writes_s,offered_reads_s,read_p50_us,read_p99_us\n\
                 999997440,10000,5000,70,256\n999997440,20000,5000,80,300\n999997440,30000,5000,90,350\n";
@@ -179,6 +224,16 @@ fn too_little_is_not_fitted_to() {
     let error = fit::fit(&measurements.expect("valid"), &options(small(&[]), 1, Effort::Tiny, None), &());
     let error = error.expect_err("three rows").to_string();
     assert!(error.contains("3 rows") && error.contains("a fit needs 4"), "{error}");
+    // No tails at all.
+    let rows: Vec<String> = (1..=5).map(|k| format!("999997440,{k}0000,5000,70,")).collect();
+    let text = format!(
+        "capacity_bytes,offered_writes_s,offered_reads_s,read_p50_us,read_p99_us\n{}\n",
+        rows.join("\n")
+    );
+    let measurements = Measurements::parse(&text, "few.csv").expect("valid");
+    let error = fit::fit(&measurements, &options(small(&[]), 1, Effort::Tiny, None), &());
+    let error = error.expect_err("no p99").to_string();
+    assert!(error.contains("0 rows with p50 and p99 of reads"), "{error}");
 }
 
 /// The whole promise, on a drive that is ours and that the fit does not know: ten rows become a drive whose other rates

@@ -205,7 +205,7 @@ pub(crate) fn replay(args: &ReplayArgs) -> Result<(), Failure> {
     }
     let mut table = Table::new();
     table.insert("workload".to_owned(), workload.into());
-    table.insert("drive".to_owned(), load_drive_table(&args.drive)?.into());
+    table.insert("drive".to_owned(), load_drive_table(&args.drive, "--drive")?.into());
     if args.prefill {
         table.insert("run".to_owned(), Table::from_iter([("prefill".to_owned(), true.into())]).into());
     }

@@ -97,7 +97,7 @@ struct FitArgs {
     /// The drive to begin with: dies, planes, pages and all that no measurement tells
     #[arg(long, value_name = "DRIVE", default_value = "pm9a3-like")]
     like: String,
-    /// What you know of your drive: drive.KEY=VALUE, as often as you like
+    /// What you know of your drive: drive.KEY=VALUE, as often as you like; a fit leaves it as it is
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
     /// Rows that are not fitted to, but predicted
@@ -220,7 +220,7 @@ fn check(args: &CheckArgs) -> Result<(), Failure> {
 }
 
 fn pairs(args: &CheckArgs) -> Result<Vec<Pair>, Failure> {
-    let config = |name: &str| drive(name, &[]);
+    let config = |name: &str| drive(name, "DRIVE", &[]);
     if let Some(path) = &args.measurements {
         let [name] = &args.drives[..] else {
             let what = "--measurements needs one DRIVE to be held against them";
@@ -266,8 +266,8 @@ fn find(name: &str) -> Result<&'static Published, Failure> {
     })
 }
 
-/// The drive that `name` stands for, with `sets`.
-fn drive(name: &str, sets: &[String]) -> Result<DriveConfig, Failure> {
+/// The drive that `name`, the value of `option`, stands for, with `sets`.
+fn drive(name: &str, option: &str, sets: &[String]) -> Result<DriveConfig, Failure> {
     let preset = Table::from_iter([("preset".to_owned(), Value::String(name.to_owned()))]);
     let table = Table::from_iter([("drive".to_owned(), Value::Table(preset))]);
     if let Some(set) = sets.iter().find(|set| !set.starts_with("drive.")) {
@@ -275,7 +275,7 @@ fn drive(name: &str, sets: &[String]) -> Result<DriveConfig, Failure> {
             "--set {set}: only keys of the drive, drive.KEY=VALUE"
         )));
     }
-    strobe_lab::load_drive_table(name)?;
+    strobe_lab::load_drive_table(name, option)?;
     Ok(Experiment::from_table(table, sets, Path::new(""))?.drive)
 }
 
@@ -289,11 +289,13 @@ fn fit(args: &FitArgs) -> Result<(), Failure> {
         refuse_other(&args.out, &kept)?;
     }
     let measurements = Measurements::read(&args.measurements).map_err(bad_measurements)?;
-    let mut base = drive(&args.like, &args.set)?;
+    let mut base = drive(&args.like, "--like", &args.set)?;
     fit::resize(&mut base, &measurements);
     let effort = |usual| if args.tiny { Effort::Tiny } else { usual };
+    let key = |set: &String| Some(set.split_once('=')?.0.trim().strip_prefix("drive.")?.to_owned());
     let options = FitOptions {
         base,
+        kept: args.set.iter().filter_map(key).collect(),
         held_out: match args.hold_out {
             HoldOut::Third => HeldOut::Third,
             HoldOut::Upper => HeldOut::Upper,

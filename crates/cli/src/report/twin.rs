@@ -141,10 +141,8 @@ pub fn fit(fit: &Fit) -> String {
     }
     let mut table = table(&["parameter, fitted", "value", "effect"]);
     for found in &fit.found {
-        table.add_row(row(
-            found.name,
-            [strobe_twin::fit::shown(found.value, found.unit), format!("{:.1}", found.effect)],
-        ));
+        let effect = if found.is_kept { "kept".to_owned() } else { format!("{:.1}", found.effect) };
+        table.add_row(row(found.name, [strobe_twin::fit::shown(found.value, found.unit), effect]));
     }
     let _ = writeln!(out, "{table}");
     if !fit.untold.is_empty() {

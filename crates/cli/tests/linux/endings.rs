@@ -127,7 +127,7 @@ pub(crate) fn small_drive() -> PoweredDrive {
     let sets = ["drive.nand.data=bytes", "drive.ftl.durable_map=true"].map(str::to_owned);
     let table = toml::Table::from_iter([(
         "drive".to_owned(),
-        strobe_lab::load_drive_table("jasmine-4g").expect("a preset").into(),
+        strobe_lab::load_drive_table("jasmine-4g", "--drive").expect("a preset").into(),
     )]);
     let experiment =
         strobe_lab::Experiment::from_table(table, &sets, std::path::Path::new("")).expect("valid");

@@ -50,8 +50,8 @@ fn speed(results: &Results) -> Figure {
 const CAUSES: [(&str, &[Cause]); 4] = [
     ("data", &[Cause::Host, Cause::Pad]),
     ("drive's own collection", &[Cause::Gc, Cause::Copy, Cause::Wear, Cause::Recovery]),
-    ("map", &[Cause::Map]),
-    ("journal", &[Cause::Meta]),
+    ("map (L2P)", &[Cause::Map]),
+    ("virtual map (P2L)", &[Cause::Meta]),
 ];
 
 fn writes(results: &Results) -> Figure {

@@ -60,6 +60,8 @@ pub enum HeldOut {
 pub struct FitOptions {
     /// The drive to begin with; what no parameter changes stays as it is.
     pub base: DriveConfig,
+    /// Keys of it that stay as they are though a fit could change them, as "controller.write_pace_ns".
+    pub kept: Vec<String>,
     /// Rows that are held out.
     pub held_out: HeldOut,
     /// Rounds of the search; each asks some 20 times.
@@ -80,7 +82,7 @@ pub struct FitOptions {
 pub enum FitError {
     /// There is too little to go by.
     #[error(
-        "{rows} rows with latencies of reads are below saturation, a fit needs {ROWS_MIN}: measure at more rates (rows that \
+        "{rows} rows with p50 and p99 of reads are below saturation, a fit needs {ROWS_MIN}: measure at more rates (rows that \
          complete less than they offer, or more than 95 % of the most, do not count)"
     )]
     TooFew {
@@ -104,6 +106,8 @@ pub struct Found {
     pub unit: &'static str,
     /// Its value.
     pub value: f64,
+    /// Whether it was told, and not fitted.
+    pub is_kept: bool,
     /// How much what is shown depends on it: root of the sum of squares of the change of all errors, as a multiple of
     /// what is tolerated, for a change of the parameter by a factor of e.
     pub effect: f64,
@@ -144,29 +148,43 @@ pub fn fit(measurements: &Measurements, options: &FitOptions, watch: &dyn FitWat
     let mut base = options.base.clone();
     let lagging: Vec<_> =
         rows_of(measurements).into_iter().filter(|row| !measurements.is_stable(row)).collect();
-    parameters::begin_at_pace(&mut base, &lagging);
-    let mut base = parameters::within_ranges(&base);
+    let kept = parameters::kept(&options.kept);
+    if !options.kept.iter().any(|key| key.starts_with("controller.write_pace_")) {
+        parameters::begin_at_pace(&mut base, &lagging);
+    }
+    let mut base = parameters::within_ranges(&base, &kept);
     let mut memory = Memory::open(options, measurements, &fitted)?;
     over_provisioning::meet(&mut base, measurements, options, &mut memory, &AsWatch(watch))?;
     let twin = Twin::new(&base, options.effort).map_err(TwinError::from)?;
     let questions = fitted.iter().map(|row| question(measurements, row, twin.config())).collect();
-    let mut problem =
-        Search { twin, measurements, fitted: &fitted, questions, memory, options, watch, rounds: 0 };
     let start = parameters::logarithms(&base);
+    let mut problem = Search {
+        twin,
+        measurements,
+        fitted: &fitted,
+        questions,
+        memory,
+        options,
+        kept: &kept,
+        begin: start.clone(),
+        watch,
+        rounds: 0,
+    };
     let best = search::search(&mut problem, start, options.rounds)?;
     let (slopes, _) = search::jacobian(&mut problem, &best, search::DIFFERENCE)?;
     let evaluations = problem.memory.len();
-    let drive = parameters::drive(&base, &best.at);
+    let drive = parameters::drive(&base, &best.at, &kept);
     let twin = Twin::new(&drive, options.effort_at_end).map_err(TwinError::from)?;
     let at_end = |rows: &[Measurement]| {
         check_on(&twin, twin.config(), measurements, rows, options.seed, &AsWatch(watch))
     };
-    let (untold, alike) = unclear(&slopes);
+    let (untold, alike) = unclear(&slopes, &kept);
     let effect = |at: usize| norm(&slopes[at]);
     let found = (0..).zip(PARAMETERS).map(|(at, parameter)| Found {
         name: parameter.name,
         unit: parameter.unit,
         value: (parameter.get)(&drive),
+        is_kept: kept[at],
         effect: effect(at),
     });
     Ok(Fit {
@@ -189,8 +207,9 @@ fn split(
     let (mut stable, others): (Vec<_>, Vec<_>) =
         rows.into_iter().partition(|row| measurements.is_stable(row));
     stable.retain(|row| row.seen.read_us[0].is_some());
-    if stable.len() < ROWS_MIN {
-        return Err(FitError::TooFew { rows: stable.len() });
+    let tails = stable.iter().filter(|row| row.seen.read_us[1].is_some()).count();
+    if tails < ROWS_MIN {
+        return Err(FitError::TooFew { rows: tails });
     }
     stable.sort_by_key(|row| row.load.offered.map_or(0, |offered| offered.requests_s()));
     let all = stable.len();
@@ -201,23 +220,26 @@ fn split(
     };
     let (held, mut fitted): (Vec<_>, Vec<_>) = (0..).zip(stable).partition(|&(at, _)| is_held(at));
     let bare = |rows: Vec<(usize, Measurement)>| rows.into_iter().map(|(_, row)| row).collect::<Vec<_>>();
-    // What is beyond saturation says how much flash there is to program.
-    let saturated =
-        others.into_iter().filter(|row| row.load.offered.is_some() && row.seen.completed_s.is_some());
-    fitted.extend(saturated.take(1).map(|row| (usize::MAX, row)));
+    // What is beyond saturation says how much flash there is to program, and what a closed loop completes what else holds
+    // writes back: as fast as it can, the same drive may be faster.
+    let saturated: Vec<_> = others.into_iter().filter(|row| row.seen.completed_s.is_some()).collect();
+    let offered = saturated.iter().find(|row| row.load.offered.is_some());
+    let closed_loops = saturated.iter().filter(|row| row.load.offered.is_none());
+    let fullest = closed_loops.max_by_key(|row| row.load.used_bytes);
+    fitted.extend(offered.into_iter().chain(fullest).map(|row| (usize::MAX, *row)));
     Ok((bare(fitted), bare(held)))
 }
 
 /// Two parameters.
 type Pair = (&'static str, &'static str);
 
-/// Parameters without effect, and pairs with the same.
-fn unclear(slopes: &search::Slopes) -> (Vec<&'static str>, Vec<Pair>) {
+/// Parameters without effect, unless they are `kept`, and pairs with the same.
+fn unclear(slopes: &search::Slopes, kept: &[bool]) -> (Vec<&'static str>, Vec<Pair>) {
     let bounded = |slope: &Vec<f64>| slope.iter().map(|a| a.clamp(-EFFECT_MAX, EFFECT_MAX)).collect();
     let slopes: &search::Slopes = &slopes.iter().map(bounded).collect();
     let has_effect = |at: usize| norm(&slopes[at]) >= EFFECT_MIN;
     let names = |at: usize| PARAMETERS[at].name;
-    let untold = (0..slopes.len()).filter(|&at| !has_effect(at)).map(names).collect();
+    let untold = (0..slopes.len()).filter(|&at| !has_effect(at) && !kept[at]).map(names).collect();
     let mut alike = Vec::new();
     for (at, slope) in slopes.iter().enumerate().filter(|&(at, _)| has_effect(at)) {
         for (other, with) in slopes.iter().enumerate().skip(at + 1).filter(|&(at, _)| has_effect(at)) {
@@ -256,6 +278,9 @@ struct Search<'a> {
     questions: Vec<Question>,
     memory: Memory,
     options: &'a FitOptions,
+    /// Which parameters stay where they are, and where all begin.
+    kept: &'a [bool],
+    begin: Vec<f64>,
     watch: &'a dyn FitWatch,
     rounds: u32,
 }
@@ -264,6 +289,9 @@ impl Problem for Search<'_> {
     type Error = FitError;
 
     fn range(&self, parameter: usize) -> (f64, f64) {
+        if self.kept[parameter] {
+            return (self.begin[parameter], self.begin[parameter]);
+        }
         let (low, high) = PARAMETERS[parameter].range;
         (libm::log(low), libm::log(high))
     }
@@ -274,7 +302,7 @@ impl Problem for Search<'_> {
 
     fn residuals(&mut self, points: &[Vec<f64>]) -> Result<Vec<Vec<f64>>, FitError> {
         let drives: Vec<DriveConfig> =
-            points.iter().map(|at| parameters::drive(self.twin.config(), at)).collect();
+            points.iter().map(|at| parameters::drive(self.twin.config(), at, self.kept)).collect();
         let keys: Vec<String> = drives.iter().map(memory::key).collect();
         // Several points may be one drive: parameters are rounded.
         let mut asked = BTreeSet::new();
@@ -342,14 +370,15 @@ mod tests {
             (7, [0.0, 0.0, 1.0]),
             (9, [0.05, 0.1, 0.0]),
         ];
-        let (untold, alike) = unclear(&slopes(&given));
+        let (untold, alike) = unclear(&slopes(&given), &parameters::kept(&[]));
         let name = |at: usize| PARAMETERS[at].name;
         assert_eq!(alike, [(name(0), name(3)), (name(0), name(4)), (name(3), name(4))]);
         let told = [0, 3, 4, 7];
         let others: Vec<_> = (0..PARAMETERS.len()).filter(|at| !told.contains(at)).map(name).collect();
         assert_eq!(untold, others);
         // Where one figure drowns all others, they still tell two parameters apart.
-        let (_, alike) = unclear(&slopes(&[(0, [1e6, 2.0, 0.0]), (3, [1e6, -2.0, 0.0])]));
+        let (_, alike) =
+            unclear(&slopes(&[(0, [1e6, 2.0, 0.0]), (3, [1e6, -2.0, 0.0])]), &parameters::kept(&[]));
         assert!(alike.is_empty(), "{alike:?}");
     }
 

@@ -13,6 +13,8 @@ const REQUEST_BYTES: u32 = 4096;
 pub struct Parameter {
     /// Its name in tables.
     pub name: &'static str,
+    /// The key of a drive that it is of.
+    pub key: &'static str,
     /// Its unit.
     pub unit: &'static str,
     /// The least and the most it may be.
@@ -79,6 +81,7 @@ impl Reads {
 pub const PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "array read time of middle pages",
+        key: "nand.read_ns",
         unit: "ns",
         range: (10_000.0, 300_000.0),
         whole: false,
@@ -91,6 +94,7 @@ pub const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "that of fast pages, as a share of it",
+        key: "nand.read_ns",
         unit: "",
         range: (0.2, 0.99),
         whole: false,
@@ -103,6 +107,7 @@ pub const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "that of slow pages, as a multiple of it",
+        key: "nand.read_ns",
         unit: "",
         range: (1.01, 5.0),
         whole: false,
@@ -115,6 +120,7 @@ pub const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "spread of read times over layers, as a share",
+        key: "nand.read_ns",
         unit: "",
         range: (SPREAD_MIN, 0.5),
         whole: false,
@@ -123,6 +129,7 @@ pub const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "program time",
+        key: "nand.program_ns",
         unit: "ns",
         range: (30_000.0, 5_000_000.0),
         whole: false,
@@ -131,6 +138,7 @@ pub const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "suspend time",
+        key: "nand.suspend.suspend_ns",
         unit: "ns",
         range: (500.0, 200_000.0),
         whole: false,
@@ -139,6 +147,7 @@ pub const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "not suspended when no more is left",
+        key: "nand.suspend.least_left_ns",
         unit: "ns",
         range: (1_000.0, 2_000_000.0),
         whole: false,
@@ -147,6 +156,7 @@ pub const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "patience of collection's reads",
+        key: "controller.schedule.background_read_ns",
         unit: "ns",
         range: (1_000.0, 10_000_000.0),
         whole: false,
@@ -155,6 +165,7 @@ pub const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "patience of programs",
+        key: "controller.schedule.host_program_ns",
         unit: "ns",
         range: (1_000.0, 50_000_000.0),
         whole: false,
@@ -167,6 +178,7 @@ pub const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "victims of collection under way",
+        key: "ftl.gc.victims",
         unit: "",
         range: (1.0, 256.0),
         whole: true,
@@ -178,6 +190,7 @@ pub const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "pages of a step of collection",
+        key: "ftl.gc.read_pages",
         unit: "",
         range: (1.0, 32.0),
         whole: true,
@@ -186,6 +199,7 @@ pub const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "write buffer",
+        key: "controller.write_buffer_bytes",
         unit: "bytes",
         range: (65_536.0, 1_073_741_824.0),
         whole: false,
@@ -194,6 +208,7 @@ pub const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "latency of a command",
+        key: "controller.latency_ns",
         unit: "ns",
         range: (500.0, 100_000.0),
         whole: false,
@@ -202,6 +217,7 @@ pub const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "its variation",
+        key: "controller.jitter_ns",
         unit: "ns",
         range: (50.0, 20_000.0),
         whole: false,
@@ -210,6 +226,7 @@ pub const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "what that of writes is beside it",
+        key: "controller.write_jitter_ns",
         unit: "ns",
         range: (50.0, 100_000.0),
         whole: false,
@@ -218,6 +235,7 @@ pub const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "pace of writes",
+        key: "controller.write_pace_ns",
         unit: "ns",
         // The least is that of two million a second.
         range: (500.0, 10_000_000.0),
@@ -227,6 +245,7 @@ pub const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "writes that are taken at once beside it",
+        key: "controller.write_pace_burst",
         unit: "",
         range: (1.0, 256.0),
         whole: true,
@@ -238,10 +257,17 @@ pub const PARAMETERS: &[Parameter] = &[
 /// The least time that a program takes beyond suspend and resume, in ns.
 const LEAST_PROGRAM_NS: u64 = 1_000;
 
-/// `drive` with the parameters of which `logarithms` are given.
-pub(super) fn drive(base: &DriveConfig, logarithms: &[f64]) -> DriveConfig {
+/// Which of [`PARAMETERS`] stay as they are, since their key is one of `keys`.
+pub(super) fn kept(keys: &[String]) -> Vec<bool> {
+    PARAMETERS.iter().map(|parameter| keys.iter().any(|key| key == parameter.key)).collect()
+}
+
+/// `drive` with the parameters of which `logarithms` are given, but for those that are `kept`.
+pub(super) fn drive(base: &DriveConfig, logarithms: &[f64], kept: &[bool]) -> DriveConfig {
     let mut drive = base.clone();
-    for (parameter, &logarithm) in PARAMETERS.iter().zip(logarithms) {
+    for ((parameter, &logarithm), _) in
+        PARAMETERS.iter().zip(logarithms).zip(kept).filter(|(_, kept)| !**kept)
+    {
         (parameter.set)(&mut drive, libm::exp(logarithm));
     }
     // What does not go together is not looked at: the nearest that does takes its place.
@@ -255,28 +281,29 @@ pub(super) fn drive(base: &DriveConfig, logarithms: &[f64]) -> DriveConfig {
     drive
 }
 
-/// The logarithms of the parameters of `drive`.
+/// The logarithms of the parameters of `drive`, each within its range.
 pub(super) fn logarithms(drive: &DriveConfig) -> Vec<f64> {
-    PARAMETERS.iter().map(|parameter| libm::log((parameter.get)(drive))).collect()
+    let within = |parameter: &Parameter| {
+        let (low, high) = parameter.range;
+        libm::log((parameter.get)(drive).clamp(low, high))
+    };
+    PARAMETERS.iter().map(within).collect()
 }
 
-/// `drive` with every parameter within its range.
-pub(super) fn within_ranges(base: &DriveConfig) -> DriveConfig {
-    let clamped = |parameter: &Parameter| {
-        let (low, high) = parameter.range;
-        libm::log((parameter.get)(base).clamp(low, high))
-    };
+/// `drive` with every parameter within its range, but for those that are `kept`.
+pub(super) fn within_ranges(base: &DriveConfig, kept: &[bool]) -> DriveConfig {
     let mut base = base.clone();
     base.nand.suspend.most = base.nand.suspend.most.max(20);
-    let logarithms: Vec<f64> = PARAMETERS.iter().map(clamped).collect();
-    drive(&base, &logarithms)
+    let logarithms = logarithms(&base);
+    drive(&base, &logarithms, kept)
 }
 
-/// The search begins with writes at the pace at which the drive completes them when it is saturated, if that was measured.
+/// The search begins with writes at the fastest pace at which the drive completes them when it is saturated, if that was
+/// measured.
 pub(super) fn begin_at_pace(drive: &mut DriveConfig, rows: &[Measurement]) {
     let units = (REQUEST_BYTES / drive.ftl.mapping_unit_bytes).max(1);
     let writes_s = rows.iter().filter_map(|row| {
-        let writes_s = row.seen.completed_s? - row.load.offered?.reads_s as f64;
+        let writes_s = row.seen.completed_s? - row.load.offered.map_or(0.0, |offered| offered.reads_s as f64);
         (writes_s > 0.0).then_some(writes_s)
     });
     if let Some(writes_s) = writes_s.reduce(f64::max) {

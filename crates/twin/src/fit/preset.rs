@@ -30,7 +30,10 @@ pub fn preset(fit: &Fit, source: &str) -> String {
     );
     for found in &fit.found {
         let value = super::parameters::shown(found.value, found.unit);
-        let _ = writeln!(text, "#   {}: {value} ({:.1})", found.name, found.effect);
+        let _ = match found.is_kept {
+            true => writeln!(text, "#   {}: {value} (kept, not fitted)", found.name),
+            false => writeln!(text, "#   {}: {value} ({:.1})", found.name, found.effect),
+        };
     }
     if !fit.untold.is_empty() {
         let _ = writeln!(text, "#\n# The measurements say nothing about: {}.", fit.untold.join("; "));

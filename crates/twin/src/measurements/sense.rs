@@ -18,6 +18,14 @@ const READS_MIN: u64 = 100;
 const COMPLETED_MAX: f64 = 1e9;
 /// Write amplification: counters are coarse, so it may seem to be a little below 1.
 const WAF: std::ops::RangeInclusive<f64> = 0.95..=100.0;
+/// Factor between write amplifications at the same fill that no load of uniform writes explains.
+const SAME_WAF: f64 = 1.5;
+/// Write amplification falls by chance only where a drive is fuller: by this factor it does not.
+const FALLING_WAF: f64 = 0.8;
+/// Factor between a percentile and those of both neighbouring rates beyond which it is of another unit.
+const NEIGHBOURS: f64 = 10.0;
+/// Factor between medians of writes and of reads, at the lowest rate, beyond which they are in two units.
+const WRITES: f64 = 100.0;
 /// What is offered by more than this factor may be completed by so much less, and no more.
 const COLLAPSE: f64 = 2.0;
 
@@ -69,7 +77,72 @@ pub(super) fn check(measurements: &Measurements, path: &str) -> Result<(), Measu
             }
         }
     }
-    Ok(())
+    let mut by_rate: Vec<&Measurement> = stable().collect();
+    by_rate.sort_by_key(|row| row.load.offered.map_or(0, |offered| offered.requests_s()));
+    let wrong =
+        amplification(&measurements.rows).or_else(|| neighbours(&by_rate)).or_else(|| writes(&by_rate));
+    wrong.map_or(Ok(()), |(line, what)| nonsense(line, what))
+}
+
+/// What is wrong with a write amplification, beside another one, and where.
+fn amplification(rows: &[Measurement]) -> Option<(u64, String)> {
+    rows.iter().enumerate().find_map(|(at, row)| {
+        let waf = row.seen.waf?;
+        rows[..at].iter().find_map(|other| {
+            let before = other.seen.waf?;
+            let (used, used_before) = (row.load.used_bytes, other.load.used_bytes);
+            let (less, more) = if used < used_before { (waf, before) } else { (before, waf) };
+            let is_wrong = match used == used_before {
+                true => waf.max(before) > SAME_WAF * waf.min(before),
+                false => more < FALLING_WAF * less,
+            };
+            let line = other.line;
+            is_wrong.then(|| {
+                let what = format!(
+                    "waf is {waf} with {used} bytes in use, but on line {line} it is {before} with {used_before}: a drive \
+                     that is fuller writes more, one that is as full as much; leave out the one that is wrong"
+                );
+                (row.line, what)
+            })
+        })
+    })
+}
+
+/// A percentile that is far from those of the rates next to its own, on both sides alike, and where.
+fn neighbours(by_rate: &[&Measurement]) -> Option<(u64, String)> {
+    let figures = (0..3).map(|at| ("read", at)).chain([("write", 0)]);
+    figures.into_iter().find_map(|(kind, at)| {
+        let of = |row: &&Measurement| {
+            let us = if kind == "read" { &row.seen.read_us } else { &row.seen.write_us };
+            Some((row.line, us[at]?))
+        };
+        let known: Vec<(u64, f64)> = by_rate.iter().filter_map(of).collect();
+        known.windows(3).find_map(|of| {
+            let [(_, before), (line, us), (_, after)] = *of else { return None };
+            let is_off = us > NEIGHBOURS * before.max(after) || us * NEIGHBOURS < before.min(after);
+            is_off.then(|| {
+                let name = PERCENTILES[at].0;
+                let what = format!(
+                    "{kind}_{name}_us is {us}, but {before} and {after} at the rates next to it: is it in another unit? \
+                     Latencies are in µs; leave the cell empty if it cannot be mended"
+                );
+                (line, what)
+            })
+        })
+    })
+}
+
+/// Writes that are so much slower than reads at the lowest rate that they are in another unit, and where.
+fn writes(by_rate: &[&Measurement]) -> Option<(u64, String)> {
+    let row = by_rate.first()?;
+    let (read, write) = (row.seen.read_us[0]?, row.seen.write_us[0]?);
+    (write > WRITES * read).then(|| {
+        let what = format!(
+            "write_p50_us is {write}, more than {WRITES} times read_p50_us, {read}, though the rate is the lowest: is it in \
+             ns? Latencies are in µs; leave those of writes empty if it is true"
+        );
+        (row.line, what)
+    })
 }
 
 /// What is wrong with what was asked.

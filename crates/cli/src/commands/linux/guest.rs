@@ -271,7 +271,7 @@ pub(super) fn experiment(drive: &str, sets: &[String], seed: Option<u64>) -> Res
     if let Some(seed) = seed {
         options.set(format!("seed={seed}"), format!("--seed {seed}"));
     }
-    let table = Table::from_iter([("drive".to_owned(), load_drive_table(drive)?.into())]);
+    let table = Table::from_iter([("drive".to_owned(), load_drive_table(drive, "--drive")?.into())]);
     Ok(options.told(Experiment::from_table(table, options.sets(), Path::new("")))?)
 }
 

@@ -13,7 +13,8 @@ again; the drive must not be used for anything else until then. Needs fio 3, blk
 
 The load is that of published measurements (SSD-iq, Haas et al., PVLDB 2025): 4 KiB requests at random addresses with
 exponential gaps. One job reads and writes in turn, and is looked at; six others write, so that all writes together
-come at the rate. At most 64 requests of a job are outstanding.
+come at the rate. At most 64 requests of a job are outstanding. Neither write amplification is measured nor what the
+drive completes in a closed loop: docs/how-to/twins.md says how both come to the file.
 """
 import argparse
 import csv

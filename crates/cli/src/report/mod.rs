@@ -31,6 +31,21 @@ use strobe_lab::result::{
 };
 use strobe_lab::{Sample, SteadyRounds, WindowVerdict};
 
+/// `text` in lines of so many columns, broken between words.
+pub(crate) fn broken(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
 /// The summary of a run as text.
 pub fn summary(result: &RunResult) -> String {
     let mut out = String::new();

@@ -8,13 +8,14 @@ use strobe_twin::ablation::Ablation;
 use strobe_twin::check::{Check, Compared, Figure, Row};
 use strobe_twin::fit::Fit;
 
-use super::{row, table};
+use super::{broken, row, table};
+use crate::chart::WIDTH;
 
 /// A drive beside its measurements.
 pub fn check(name: &str, title: &str, remark: &str, check: &Check, ablations: &[Ablation]) -> String {
     let mut out = format!("{name} beside {title}\n\n");
     if !remark.is_empty() {
-        let _ = writeln!(out, "{remark}.\n");
+        let _ = writeln!(out, "{}\n", broken(&format!("{remark}."), WIDTH).join("\n"));
     }
     let _ = writeln!(out, "{}", rows(check));
     let _ = writeln!(out, "Measured, and by how much ours is off; * is more than is tolerated.\n");

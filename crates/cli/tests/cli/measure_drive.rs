@@ -180,7 +180,7 @@ fn tests_of_the_script_itself_pass() {
 /// The small model of drives that hold writes back, against closed forms.
 #[test]
 fn tests_of_the_model_of_write_pauses_pass() {
-    passes("write_pauses_test.py", "Ran 5 tests");
+    passes("write_pauses_test.py", "Ran 7 tests");
 }
 
 fn passes(script: &str, ran: &str) {

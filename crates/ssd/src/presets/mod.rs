@@ -48,7 +48,7 @@ pub const PRESETS: &[Preset] = &[
     ),
     preset!(
         "7450-max-like",
-        "in the manner of a Micron 7450 MAX, 800 GB, fitted by hand to what was measured on one"
+        "in the manner of a Micron 7450 MAX, 800 GB, fitted to what was measured on one"
     ),
     preset!("pm9a3-like", "in the manner of a Samsung PM9A3, 960 GB, fitted to what was measured on one"),
     preset!("tlc-nvme-1t", "a modern 1 TB TLC NVMe drive: 8 channels × 4 dies × 4 planes"),

@@ -9,14 +9,14 @@ use std::fmt::Write as _;
 
 use strobe_papers::{Band, Claim, PaperResult, Verdict};
 
+use super::broken;
+use crate::chart::WIDTH;
+
 pub use html::page;
 pub use picture::svg;
 
 /// Where the result is written, if it is.
 const MORE: &str = "--full prints all tables; --out DIR writes a page with figures, and CSV";
-
-/// Columns of a terminal.
-const WIDTH: usize = 80;
 
 /// The claims, and the tally. A reason stands once below the claims one after the other that it is for.
 pub fn screen(result: &PaperResult) -> String {
@@ -47,21 +47,6 @@ pub fn screen(result: &PaperResult) -> String {
     }
     let _ = write!(out, "\n{}\n{MORE}", tally(result));
     out
-}
-
-/// `text` in lines of so many columns, broken between words.
-fn broken(text: &str, width: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split_whitespace() {
-        match lines.last_mut() {
-            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.to_owned()),
-        }
-    }
-    lines
 }
 
 /// What was left out or changed, before everything else.

@@ -128,10 +128,15 @@ fn write_all(paper: &Paper, result: &PaperResult, folder: &Path) -> Result<(), F
     Ok(write(&folder.join(format!("{}.html", paper.name)), &report::paper::page(paper, result))?)
 }
 
-/// What each paper does and takes.
+/// What each paper does and takes; of the one alone that the command line names, as in `strobe paper nvram --help`.
 fn help() -> String {
-    let mut text = "The papers:\n".to_owned();
-    for paper in paper::PAPERS {
+    let arguments: Vec<String> = std::env::args_os().filter_map(|arg| arg.into_string().ok()).collect();
+    let is_named = |name: &str| {
+        arguments.iter().any(|arg| arg == "paper") && arguments.iter().skip(2).any(|arg| arg == name)
+    };
+    let one = paper::PAPERS.iter().find(|paper| is_named(paper.name));
+    let mut text = if one.is_some() { "The paper:\n" } else { "The papers:\n" }.to_owned();
+    for paper in paper::PAPERS.iter().filter(|paper| one.is_none_or(|one| one.name == paper.name)) {
         text += &format!(
             "\n  {}: {}\n    {}\n    Takes {}.\n",
             paper.name, paper.title, paper.reproduces, paper.takes

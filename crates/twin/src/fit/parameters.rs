@@ -13,7 +13,7 @@ const REQUEST_BYTES: u32 = 4096;
 pub struct Parameter {
     /// Its name in tables.
     pub name: &'static str,
-    /// The key of a drive that it is of.
+    /// The key of a drive that it is of; another one may follow it.
     pub key: &'static str,
     /// Its unit.
     pub unit: &'static str,
@@ -259,7 +259,12 @@ const LEAST_PROGRAM_NS: u64 = 1_000;
 
 /// Which of [`PARAMETERS`] stay as they are, since their key is one of `keys`.
 pub(super) fn kept(keys: &[String]) -> Vec<bool> {
-    PARAMETERS.iter().map(|parameter| keys.iter().any(|key| key == parameter.key)).collect()
+    // The patience of the drive's own programs is that of the host's twice: neither is told without the other.
+    let of = |key: &str| match key {
+        "controller.schedule.background_program_ns" => "controller.schedule.host_program_ns".to_owned(),
+        key => key.to_owned(),
+    };
+    PARAMETERS.iter().map(|parameter| keys.iter().any(|key| of(key) == parameter.key)).collect()
 }
 
 /// `drive` with the parameters of which `logarithms` are given, but for those that are `kept`.
@@ -359,6 +364,24 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn keys_that_are_told_are_kept() {
+        let told = ["controller.schedule.background_program_ns", "nand.read_ns", "nand.channels"];
+        let kept = kept(&told.map(String::from));
+        let names =
+            PARAMETERS.iter().zip(kept).filter(|(_, kept)| *kept).map(|(parameter, _)| parameter.name);
+        assert_eq!(names.filter(|name| *name == "patience of programs").count(), 1);
+        let drive = DriveConfig::preset("pm9a3-like").expect("a preset");
+        let moved: Vec<f64> = logarithms(&drive).iter().map(|at| at + 0.3).collect();
+        let other = super::drive(&drive, &moved, &super::kept(&told.map(String::from)));
+        assert_eq!(other.nand.read_ns, drive.nand.read_ns);
+        assert_eq!(
+            other.controller.schedule.background_program_ns,
+            drive.controller.schedule.background_program_ns
+        );
+        assert_ne!(other.nand.program_ns, drive.nand.program_ns);
     }
 
     #[test]

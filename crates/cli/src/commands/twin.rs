@@ -97,7 +97,7 @@ struct FitArgs {
     /// The drive to begin with: dies, planes, pages and all that no measurement tells
     #[arg(long, value_name = "DRIVE", default_value = "pm9a3-like")]
     like: String,
-    /// What you know of your drive: drive.KEY=VALUE, as often as you like; a fit leaves it as it is
+    /// What you know of your drive: drive.KEY=VALUE, as often as you like; a fit leaves it as it is, but for blocks
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
     /// Rows that are not fitted to, but predicted

@@ -1,7 +1,7 @@
 //! The drive as a virtio block device: its configuration space, and its requests as commands of the drive.
 //!
-//! Beside the requests of the standard (virtio 1.2, section 5.2) there is one of our own, which the
-//! kernel patches of this project use: copy ranges within the device.
+//! Beside the requests of the standard (virtio 1.2, section 5.2) there are two of our own, which the kernel patches of this
+//! project use: copy ranges within the device, and write metadata of a file system.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -28,6 +28,8 @@ mod feature {
     pub(super) const VERSION_1: u64 = 1 << 32;
     /// Ours: copies within the device.
     pub(super) const COPY: u64 = 1 << 60;
+    /// Ours: writes that say that they are metadata.
+    pub(super) const META: u64 = 1 << 61;
 }
 
 /// Requests.
@@ -40,6 +42,8 @@ mod kind {
     pub(super) const WRITE_ZEROES: u32 = 13;
     /// Ours.
     pub(super) const COPY: u32 = 0x5343_0001;
+    /// Ours: [`OUT`] of metadata.
+    pub(super) const OUT_META: u32 = 0x5343_0003;
 }
 
 /// How a request ends.
@@ -111,9 +115,9 @@ impl Block {
                 self.drive.answer(now, tag, Err(error));
             }
             kind::IN => self.drive.send(now, tag, &[Command::Read { range: range(room) }], None),
-            kind::OUT => {
-                let write =
-                    Command::Write { range: range(data.len()), fua: self.is_forced(), hint: Hint::None };
+            kind::OUT | kind::OUT_META => {
+                let hint = if kind == kind::OUT { Hint::None } else { Hint::Metadata };
+                let write = Command::Write { range: range(data.len()), fua: self.is_forced(), hint };
                 self.drive.send(now, tag, &[write], Some(data));
             }
             kind::FLUSH => self.drive.send(now, tag, &[Command::Flush], None),
@@ -192,7 +196,8 @@ impl Device for Block {
             | feature::WRITE_ZEROES
             | feature::RING_INDIRECT_DESC
             | feature::RING_EVENT_IDX
-            | feature::VERSION_1;
+            | feature::VERSION_1
+            | feature::META;
         if self.options.discard_segments > 0 {
             features |= feature::DISCARD;
         }

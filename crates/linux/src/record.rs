@@ -62,8 +62,14 @@ impl Recorder {
         }
         match *command {
             Command::Read { range } => self.line(now, ("read", "R"), range),
-            Command::Write { range, fua, .. } => {
-                self.line(now, ("write", if fua { "WF" } else { "W" }), range);
+            Command::Write { range, fua, hint } => {
+                let rwbs = match (fua, hint) {
+                    (false, Hint::None) => "W",
+                    (true, Hint::None) => "WF",
+                    (false, Hint::Metadata) => "WM",
+                    (true, Hint::Metadata) => "WFM",
+                };
+                self.line(now, ("write", rwbs), range);
             }
             Command::Flush => self.line(now, ("sync", "FN"), Range::new(strobe_types::Lba::new(0), 0)),
             Command::Deallocate(ranges) => {

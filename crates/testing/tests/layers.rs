@@ -16,7 +16,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("lab", &["types", "nand", "ftl", "ssd", "workload", "linux"]),
     ("papers", &["types", "nand", "ftl", "ssd", "workload", "linux", "lab"]),
     ("crash", &["types", "nand", "ftl", "ssd", "workload", "linux", "lab"]),
-    ("twin", &["types", "nand", "ssd", "lab"]),
+    ("twin", &["types", "nand", "workload", "ssd", "lab"]),
     // Knows results as what they are outside: JSON.
     ("report", &[]),
     ("sweep", &["ssd", "lab", "report"]),

@@ -1,5 +1,7 @@
 //! What a drive of ours shows beside what was measured, figure by figure.
 
+use std::collections::BTreeSet;
+
 use schemars::JsonSchema;
 use serde::Serialize;
 use strobe_ssd::DriveConfig;
@@ -18,10 +20,16 @@ pub enum Figure {
     ReadP99,
     /// 99.9th.
     ReadP999,
+    /// 99.99th.
+    ReadP9999,
     /// Median latency of writes.
     WriteP50,
     /// 99th percentile.
     WriteP99,
+    /// 99.9th.
+    WriteP999,
+    /// 99.99th.
+    WriteP9999,
     /// Requests completed per second.
     Completed,
     /// Bytes programmed per byte written.
@@ -30,12 +38,15 @@ pub enum Figure {
 
 impl Figure {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 10] = [
         Self::ReadP50,
         Self::ReadP99,
         Self::ReadP999,
+        Self::ReadP9999,
         Self::WriteP50,
         Self::WriteP99,
+        Self::WriteP999,
+        Self::WriteP9999,
         Self::Completed,
         Self::Waf,
     ];
@@ -46,21 +57,25 @@ impl Figure {
             Self::ReadP50 => "read p50",
             Self::ReadP99 => "read p99",
             Self::ReadP999 => "read p99.9",
+            Self::ReadP9999 => "read p99.99",
             Self::WriteP50 => "write p50",
             Self::WriteP99 => "write p99",
+            Self::WriteP999 => "write p99.9",
+            Self::WriteP9999 => "write p99.99",
             Self::Completed => "requests/s",
             Self::Waf => "WAF",
         }
     }
 
-    /// Error up to which it counts as met, as a share.
-    pub const fn tolerance(self) -> f64 {
+    /// Error up to which it counts as met, as a share; none for figures that are shown, and neither judged nor fitted to.
+    pub const fn tolerance(self) -> Option<f64> {
         match self {
-            Self::ReadP50 | Self::WriteP50 => 0.10,
-            Self::ReadP99 | Self::WriteP99 => 0.15,
-            Self::ReadP999 => 0.25,
-            Self::Completed => 0.05,
-            Self::Waf => 0.03,
+            Self::ReadP50 | Self::WriteP50 => Some(0.10),
+            Self::ReadP99 | Self::WriteP99 => Some(0.15),
+            Self::ReadP999 => Some(0.25),
+            Self::Completed => Some(0.05),
+            Self::Waf => Some(0.03),
+            Self::ReadP9999 | Self::WriteP999 | Self::WriteP9999 => None,
         }
     }
 
@@ -70,19 +85,22 @@ impl Figure {
             Self::ReadP50 => figures.read_us[0],
             Self::ReadP99 => figures.read_us[1],
             Self::ReadP999 => figures.read_us[2],
+            Self::ReadP9999 => figures.read_us[3],
             Self::WriteP50 => figures.write_us[0],
             Self::WriteP99 => figures.write_us[1],
+            Self::WriteP999 => figures.write_us[2],
+            Self::WriteP9999 => figures.write_us[3],
             Self::Completed => figures.completed_s,
             Self::Waf => figures.waf,
         }
     }
 
-    /// Whether it says something about a load that is stable, or about one that is not.
-    fn is_about(self, is_stable: bool) -> bool {
+    /// Whether it is judged on a load that is stable, or on one that is not.
+    fn is_judged(self, is_stable: bool) -> bool {
         match self {
             Self::Completed => !is_stable,
             Self::Waf => true,
-            _ => is_stable,
+            _ => is_stable && self.tolerance().is_some(),
         }
     }
 }
@@ -98,22 +116,25 @@ pub struct Compared {
     pub ours: f64,
     /// (ours − measured) / measured.
     pub error: f64,
-    /// Whether that is within what is tolerated.
-    pub is_met: bool,
+    /// Whether that is within what is tolerated; none where it is only shown.
+    pub is_met: Option<bool>,
 }
 
 impl Compared {
-    pub(crate) fn new(figure: Figure, measured: f64, ours: f64) -> Self {
-        // Published latencies are whole µs.
-        let slack = if figure.tolerance() > 0.05 && measured < 50.0 { 0.5 / measured } else { 0.0 };
+    fn new(figure: Figure, measured: f64, ours: f64, is_judged: bool) -> Self {
         let error = ours / measured - 1.0;
-        Self { figure, measured, ours, error, is_met: error.abs() <= figure.tolerance() + slack }
+        let is_met = figure.tolerance().filter(|_| is_judged).map(|tolerance| {
+            // Published latencies are whole µs.
+            let slack = if tolerance > 0.05 && measured < 50.0 { 0.5 / measured } else { 0.0 };
+            error.abs() <= tolerance + slack
+        });
+        Self { figure, measured, ours, error, is_met }
     }
+}
 
-    /// Natural logarithm of ours by measured, as a multiple of what is tolerated: what a fit makes small.
-    pub(crate) fn residual(&self) -> f64 {
-        libm::log(self.ours / self.measured) / self.figure.tolerance()
-    }
+/// Natural logarithm of ours by measured, as a multiple of what is tolerated: what a fit makes small.
+pub(crate) fn residual(figure: Figure, measured: f64, ours: f64) -> f64 {
+    libm::log(ours / measured) / figure.tolerance().unwrap_or(f64::INFINITY)
 }
 
 /// A row of measurements beside ours.
@@ -125,6 +146,8 @@ pub struct Row {
     pub writes_s: Option<u64>,
     /// Share of the drive in use.
     pub used: f64,
+    /// Where in it requests go, as files of measurements say it.
+    pub addresses: String,
     /// Whether the real drive carries it with something to spare.
     pub is_stable: bool,
     /// What both have.
@@ -139,20 +162,29 @@ pub struct Check {
 }
 
 impl Check {
-    /// (figures met, all) of one kind, or of all.
+    /// (figures met, all that are judged) of one kind, or of all.
     pub fn met(&self, figure: Option<Figure>) -> (usize, usize) {
         let figures = self.rows.iter().flat_map(|row| &row.figures);
         let of_kind = figures.filter(|compared| figure.is_none_or(|figure| compared.figure == figure));
-        of_kind.fold((0, 0), |(met, all), compared| (met + usize::from(compared.is_met), all + 1))
+        let judged = of_kind.filter_map(|compared| compared.is_met);
+        judged.fold((0, 0), |(met, all), is_met| (met + usize::from(is_met), all + 1))
     }
 
-    /// Errors of one kind, as shares without their sign, the smallest first.
+    /// Errors of one kind where they are judged, as shares without their sign, the smallest first; of a kind that never is,
+    /// those at the rates that the real drive carries.
     pub fn errors(&self, figure: Figure) -> Vec<f64> {
-        let figures = self.rows.iter().flat_map(|row| &row.figures);
-        let mut errors: Vec<f64> = figures
-            .filter(|compared| compared.figure == figure)
-            .map(|compared| compared.error.abs())
-            .collect();
+        let counts = |row: &Row, compared: &Compared| match figure.tolerance() {
+            Some(_) => compared.is_met.is_some(),
+            None => row.is_stable,
+        };
+        let of = |row: &Row| {
+            let figures = row.figures.iter().filter(|compared| compared.figure == figure);
+            figures
+                .filter(|compared| counts(row, compared))
+                .map(|compared| compared.error.abs())
+                .collect::<Vec<_>>()
+        };
+        let mut errors: Vec<f64> = self.rows.iter().flat_map(of).collect();
         errors.sort_by(f64::total_cmp);
         errors
     }
@@ -169,31 +201,36 @@ pub(crate) fn question(measurements: &Measurements, row: &Measurement, config: &
     }
 }
 
-/// Figures of `row` that count, as they were measured.
-pub(crate) fn counted(
+/// Figures of `row` that are judged, as they were measured.
+pub(crate) fn judged(
     measurements: &Measurements,
     row: &Measurement,
 ) -> impl Iterator<Item = (Figure, f64)> + use<> {
     let (seen, is_stable) = (row.seen, measurements.is_stable(row));
-    let figures = Figure::ALL.into_iter().filter(move |figure| figure.is_about(is_stable));
+    let figures = Figure::ALL.into_iter().filter(move |figure| figure.is_judged(is_stable));
     figures.filter_map(move |figure| Some((figure, figure.of(&seen)?)))
 }
 
-/// `row` beside `ours`.
-fn compare(measurements: &Measurements, row: &Measurement, ours: &Figures) -> Row {
+/// `row` beside `ours`. What is not `clear` is shown, and not judged.
+fn compare(measurements: &Measurements, row: &Measurement, ours: &Figures, is_clear: bool) -> Row {
     let is_stable = measurements.is_stable(row);
-    let compared =
-        |(figure, measured): (Figure, f64)| Some(Compared::new(figure, measured, figure.of(ours)?));
+    // That a drive which keeps up completes what it is offered is no news.
+    let is_news = |figure: &Figure| !is_stable || *figure != Figure::Completed;
+    let compared = |figure: Figure| {
+        let is_judged = is_clear && figure.is_judged(is_stable);
+        Some(Compared::new(figure, figure.of(&row.seen)?, figure.of(ours)?, is_judged))
+    };
     Row {
         line: row.line,
         writes_s: row.load.offered.map(|offered| offered.writes_s),
         used: row.load.used_bytes as f64 / measurements.capacity_bytes as f64,
+        addresses: row.load.addresses.to_string(),
         is_stable,
-        figures: counted(measurements, row).filter_map(compared).collect(),
+        figures: Figure::ALL.into_iter().filter(is_news).filter_map(compared).collect(),
     }
 }
 
-/// Rows worth a simulation: of several that are beyond saturation only the first.
+/// Rows that say something of their own, and are judged: of several that are beyond saturation only the first.
 pub fn rows_of(measurements: &Measurements) -> Vec<Measurement> {
     let mut has_saturated = false;
     let is_worth = |row: &&Measurement| {
@@ -206,7 +243,7 @@ pub fn rows_of(measurements: &Measurements) -> Vec<Measurement> {
     measurements.rows.iter().filter(is_worth).copied().collect()
 }
 
-/// Asks the drive of `config` what was measured.
+/// Asks the drive of `config` all that was measured.
 pub fn check(
     config: &DriveConfig,
     measurements: &Measurements,
@@ -215,8 +252,7 @@ pub fn check(
     watch: &dyn Watch,
 ) -> Result<Check, TwinError> {
     let twin = Twin::new(config, effort)?;
-    let rows = rows_of(measurements);
-    check_on(&twin, twin.config(), measurements, &rows, seed, watch)
+    check_on(&twin, twin.config(), measurements, &measurements.rows, seed, watch)
 }
 
 /// The same for some rows, on a twin that is there, with the times of `config`, which has its blocks.
@@ -230,7 +266,8 @@ pub(crate) fn check_on(
 ) -> Result<Check, TwinError> {
     let questions: Vec<Question> = rows.iter().map(|row| question(measurements, row, config)).collect();
     let answers = twin.ask(&questions, seed, watch)?;
-    Ok(Check {
-        rows: rows.iter().zip(&answers).map(|(row, ours)| compare(measurements, row, ours)).collect(),
-    })
+    let clear: BTreeSet<u64> = rows_of(measurements).iter().map(|row| row.line).collect();
+    let compare =
+        |(row, ours): (&Measurement, &Figures)| compare(measurements, row, ours, clear.contains(&row.line));
+    Ok(Check { rows: rows.iter().zip(&answers).map(compare).collect() })
 }

@@ -27,12 +27,63 @@ const BYTES_MAX: u64 = 1 << 20;
 pub struct Load {
     /// Bytes of the drive in use.
     pub used_bytes: u64,
+    /// Where in them requests go.
+    pub addresses: Addresses,
     /// Jobs that issue requests: the first one reads and writes in turn and is looked at, the others write.
     pub jobs: u32,
     /// Requests of a job that are outstanding at most.
     pub queue_depth: u32,
     /// Writes and reads per second, with exponential gaps; without them all jobs write as fast as they can.
     pub offered: Option<Offered>,
+}
+
+/// Which addresses requests go to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Addresses {
+    /// All alike.
+    #[default]
+    Uniform,
+    /// By Zipf's law: the k-th most popular one k^-θ times as often as the first.
+    Zipf {
+        /// θ, in thousandths.
+        theta_milli: u32,
+        /// Whether the popular ones are spread evenly; if not, they lie at the start, the most popular first.
+        scattered: bool,
+    },
+}
+
+impl std::fmt::Display for Addresses {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match *self {
+            Self::Uniform => f.write_str("uniform"),
+            Self::Zipf { theta_milli, scattered } => {
+                let name = if scattered { "zipf" } else { "zipf-in-order" };
+                write!(f, "{name}:{}", f64::from(theta_milli) / 1000.0)
+            }
+        }
+    }
+}
+
+impl std::str::FromStr for Addresses {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let (name, theta) = match text.split_once(':') {
+            None if text == "uniform" => return Ok(Self::Uniform),
+            None => return Err(()),
+            Some(parts) => parts,
+        };
+        let scattered = match name {
+            "zipf" => true,
+            "zipf-in-order" => false,
+            _ => return Err(()),
+        };
+        let theta: f64 = theta.parse().map_err(|_| ())?;
+        // More than 10 is one address.
+        let is_known = (0.001..=10.0).contains(&theta);
+        let theta_milli = if is_known { (theta * 1000.0).round() as u32 } else { return Err(()) };
+        Ok(Self::Zipf { theta_milli, scattered })
+    }
 }
 
 /// What comes in a second.
@@ -210,6 +261,10 @@ impl Load {
     pub(crate) fn jobs(&self, used_bytes: u64) -> String {
         let Self { jobs, queue_depth, offered, .. } = *self;
         let mut text = format!("[workload]\nsize_bytes = {used_bytes}\nqueue_depth = {queue_depth}\n");
+        if let Addresses::Zipf { theta_milli, scattered } = self.addresses {
+            let theta = f64::from(theta_milli) / 1000.0;
+            let _ = writeln!(text, "kind = \"zipf\"\ntheta = {theta:?}\nscatter = {scattered}");
+        }
         let Some(Offered { writes_s, reads_s }) = offered else {
             let _ = writeln!(text, "[[jobs]]\nname = \"probe\"\nnumjobs = {jobs}");
             return text;

@@ -11,8 +11,10 @@ use strobe_lab::result::{Clat, RunResult};
 use strobe_lab::runner::{Observer, Progress, run_on};
 use strobe_lab::{ConfigError, RunError, Time};
 use strobe_ssd::{Aged, BuildError, DriveConfig, FtlError, memory_bytes};
+use strobe_types::{Request, SECTOR_BYTES};
+use strobe_workload::synthetic::{Kind, Synthetic, SyntheticConfig, Workload as _, WorkloadError};
 
-use crate::measurements::{Figures, Load, PERCENTILES};
+use crate::measurements::{Addresses, Figures, Load, PERCENTILES};
 use crate::scaled::scaled;
 use crate::{Effort, Watch};
 
@@ -26,6 +28,9 @@ pub enum TwinError {
     /// The load is none that can be simulated.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// The addresses it is to be written at cannot be drawn.
+    #[error(transparent)]
+    Addresses(#[from] WorkloadError),
     /// It cannot be written as it should.
     #[error("the drive does not take what it is aged with: {0}")]
     Aging(FtlError),
@@ -42,8 +47,8 @@ pub enum TwinError {
 pub struct Twin {
     config: DriveConfig,
     effort: Effort,
-    /// By the units in use. Copied under the lock, used outside.
-    aged: Mutex<BTreeMap<u32, Aged>>,
+    /// By the units in use, and where in them it was written. Copied under the lock, used outside.
+    aged: Mutex<BTreeMap<(u32, Addresses), Aged>>,
 }
 
 /// What to ask a drive.
@@ -85,6 +90,11 @@ impl Twin {
         small
     }
 
+    /// Under which [`Twin::aged`] has the drive for `load`.
+    fn place(&self, load: &Load, capacity: u64) -> (u32, Addresses) {
+        (self.units(load.used_bytes, capacity), load.addresses)
+    }
+
     /// Units in use on this drive where the real one has `used` of `capacity` bytes in use.
     fn units(&self, used: u64, capacity: u64) -> u32 {
         let units = u128::from(self.config.logical_units());
@@ -94,24 +104,58 @@ impl Twin {
     /// Makes sure that the drive has been written as far as `questions` need it.
     pub fn age(&self, questions: &[Question], seed: u64, watch: &dyn Watch) -> Result<(), TwinError> {
         for question in questions {
-            let units = self.units(question.load.used_bytes, question.capacity_bytes);
-            if self.lock().contains_key(&units) {
-                continue;
-            }
-            let mut aged = Aged::new(&self.config, seed)?;
-            aged.fill(units).map_err(TwinError::Aging)?;
-            for _ in 0..3 {
-                if watch.stopped() {
-                    return Err(TwinError::Interrupted);
+            let (units, addresses) = self.place(&question.load, question.capacity_bytes);
+            for addresses in [Addresses::Uniform, addresses] {
+                if self.lock().contains_key(&(units, addresses)) {
+                    continue;
                 }
-                aged.overwrite(units, units.into()).map_err(TwinError::Aging)?;
+                let aged = self.written(units, addresses, seed, watch)?;
+                self.lock().insert((units, addresses), aged);
             }
-            self.lock().insert(units, aged);
         }
         Ok(())
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<u32, Aged>> {
+    /// A drive whose first `units` were written in order, three times at random, and, if that is something else, three times
+    /// at `addresses`: what is written often must have come apart from what is not.
+    fn written(
+        &self,
+        units: u32,
+        addresses: Addresses,
+        seed: u64,
+        watch: &dyn Watch,
+    ) -> Result<Aged, TwinError> {
+        let mut aged = match self.lock().get(&(units, Addresses::Uniform)) {
+            Some(aged) => aged.clone(),
+            None => {
+                let mut aged = Aged::new(&self.config, seed)?;
+                aged.fill(units).map_err(TwinError::Aging)?;
+                aged
+            }
+        };
+        let bytes = self.config.ftl.mapping_unit_bytes;
+        let mut next = match addresses {
+            Addresses::Uniform => None,
+            Addresses::Zipf { theta_milli, scattered } => {
+                let theta = f64::from(theta_milli) / 1000.0;
+                Some(Popular::new(units, bytes, theta, scattered, seed)?)
+            }
+        };
+        for _ in 0..3 {
+            if watch.stopped() {
+                return Err(TwinError::Interrupted);
+            }
+            let count = u64::from(units);
+            let written = match &mut next {
+                None => aged.overwrite(units, count),
+                Some(popular) => aged.overwrite_at(count, || popular.next()),
+            };
+            written.map_err(TwinError::Aging)?;
+        }
+        Ok(aged)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<(u32, Addresses), Aged>> {
         self.aged.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -151,8 +195,8 @@ impl Twin {
     }
 
     fn answer(&self, question: &Question, seed: u64, watch: &dyn Watch) -> Result<Figures, TwinError> {
-        let units = self.units(question.load.used_bytes, question.capacity_bytes);
-        let aged = self.lock().get(&units).cloned();
+        let place @ (units, _) = self.place(&question.load, question.capacity_bytes);
+        let aged = self.lock().get(&place).cloned();
         let Some(aged) = aged else { return Err(TwinError::Interrupted) };
         let used_bytes = u64::from(units) * u64::from(question.config.ftl.mapping_unit_bytes);
         let mut experiment = Experiment::from_toml(&question.load.jobs(used_bytes))?;
@@ -187,6 +231,37 @@ struct Watched<'a>(&'a dyn Watch);
 impl Observer for Watched<'_> {
     fn progress(&mut self, _: Progress) -> ControlFlow<()> {
         if self.0.stopped() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+}
+
+/// Requests drawn at a time.
+const BATCH: usize = 1024;
+
+/// Units as a run with Zipf's law writes them: the same are popular.
+struct Popular {
+    workload: Synthetic,
+    sectors_per_unit: u64,
+    requests: Vec<Request>,
+}
+
+impl Popular {
+    fn new(units: u32, unit_bytes: u32, theta: f64, scatter: bool, seed: u64) -> Result<Self, WorkloadError> {
+        let kind = Kind::Zipf;
+        let config = SyntheticConfig { kind, theta, scatter, ..SyntheticConfig::default() };
+        let bytes = u64::from(units) * u64::from(unit_bytes);
+        Ok(Self {
+            workload: config.build(bytes, seed)?,
+            sectors_per_unit: u64::from(unit_bytes) / SECTOR_BYTES,
+            requests: Vec::new(),
+        })
+    }
+
+    fn next(&mut self) -> u32 {
+        if self.requests.is_empty() {
+            self.workload.fill(&mut self.requests, BATCH);
+        }
+        let lba = self.requests.pop().map_or(0, |request| request.lba.get());
+        (lba / self.sectors_per_unit) as u32
     }
 }
 

@@ -1,6 +1,6 @@
 //! Files of measurements: what is read from them, and what is refused, with the line and the cure.
 
-use strobe_twin::measurements::{COLUMNS, Measurements, Offered};
+use strobe_twin::measurements::{Addresses, COLUMNS, Measurements, Offered};
 
 const HEADING: &str =
     "capacity_bytes,offered_writes_s,offered_reads_s,completed_s,read_p50_us,read_p99_us,read_p999_us,waf";
@@ -24,6 +24,34 @@ fn a_row_is_what_was_asked_and_what_was_seen() {
     assert_eq!(row.seen.write_us, [Some(9.0), None, None, None]);
     let row = measurements.rows[1];
     assert_eq!((row.load.offered, row.load.used_bytes, row.load.jobs), (None, 1_048_576, 7));
+}
+
+#[test]
+fn addresses_are_uniform_or_have_popular_ones() {
+    let parse = |addresses: &str| {
+        let text = format!(
+            "capacity_bytes,addresses,offered_writes_s,offered_reads_s,completed_s,read_p50_us,read_p99_us\n\
+             1048576,{addresses},,,90000,,\n"
+        );
+        let measurements = Measurements::parse(&text, "my.csv").map_err(|error| error.to_string());
+        measurements.map(|measurements| measurements.rows[0].load.addresses)
+    };
+    let zipf = |theta_milli, scattered| Ok(Addresses::Zipf { theta_milli, scattered });
+    for (text, expected) in [
+        ("", Ok(Addresses::Uniform)),
+        ("uniform", Ok(Addresses::Uniform)),
+        ("zipf:0.8", zipf(800, true)),
+        ("zipf-in-order:1.25", zipf(1250, false)),
+    ] {
+        let found = parse(text);
+        assert_eq!(found, expected, "{text}");
+        let found = found.expect("valid");
+        assert_eq!(found.to_string().parse(), Ok(found));
+    }
+    for text in ["zipf", "zipf:", "zipf:0", "zipf:-1", "zipf:NaN", "zipf:1e9", "pareto:0.8", "zipf:0,8"] {
+        let error = parse(&format!("\"{text}\"")).expect_err(text);
+        assert!(error.contains("line 2: addresses is") && error.contains("zipf-in-order:THETA"), "{error}");
+    }
 }
 
 #[test]
@@ -307,10 +335,15 @@ fn any_bytes_are_read_or_refused() {
             "\0",
             "_",
             "5e-324",
+            "zipf:5e-324",
+            "zipf-in-order:\u{feff}",
         ] {
             let mut fields: Vec<String> = heading.iter().map(|_| "4096".to_owned()).collect();
             fields[heading.len() - 1] = "1.5".into();
-            fields[2] = "7".into();
+            for (name, value) in [("addresses", "zipf:0.8"), ("jobs", "7")] {
+                let place = heading.iter().position(|column| *column == name).expect("a column");
+                fields[place] = value.into();
+            }
             let text = |fields: &[String]| format!("{}\n{}\n", heading.join(","), fields.join(","));
             Measurements::parse(&text(&fields), "even.csv").expect("valid but for what is odd");
             fields[at] = odd.to_owned();

@@ -7,7 +7,7 @@ use strobe_lab::Experiment;
 use strobe_ssd::{Aged, DriveConfig, kept_blocks};
 use strobe_twin::check::{self, Figure};
 use strobe_twin::fit::{self, FitOptions, HeldOut};
-use strobe_twin::measurements::{Load, Measurements, Offered};
+use strobe_twin::measurements::{Addresses, Load, Measurements, Offered};
 use strobe_twin::{Effort, Question, Twin, scaled};
 
 /// A drive of 4 dies with 2 planes.
@@ -80,7 +80,8 @@ fn a_drive_with_times_is_that_without() {
 }
 
 fn load(writes_s: u64, reads_s: u64) -> Load {
-    Load { used_bytes: 1 << 40, jobs: 3, queue_depth: 32, offered: Some(Offered { writes_s, reads_s }) }
+    let offered = Some(Offered { writes_s, reads_s });
+    Load { used_bytes: 1 << 40, addresses: Addresses::Uniform, jobs: 3, queue_depth: 32, offered }
 }
 
 /// Measurements of a drive of ours, as somebody would have taken them from outside: ten rows.
@@ -196,6 +197,27 @@ fn what_is_known_stays_as_it_is() {
         assert!(!is_kept || (found.effect == 0.0 && !fit.untold.contains(&found.name)), "{}", found.name);
     }
     assert!(fit::preset(&fit, "ours.csv").contains("#   program time: 400.0 µs (kept, not fitted)\n"));
+}
+
+/// How much flash there is stays as it was said, whatever the write amplification.
+#[test]
+fn flash_that_is_known_stays_as_it_is() {
+    let capacity = small(&[]).logical_units() * 4096;
+    let rows: Vec<String> =
+        (1..=5).map(|k| format!("{capacity},{}00,400,{},70,256,,\n", 5 * k, 500 * k + 400)).collect();
+    let heading = "capacity_bytes,offered_writes_s,offered_reads_s,completed_s,read_p50_us,read_p99_us,write_p50_us,waf\n";
+    let text = format!("{heading}{}{capacity},,,9000,,,,2.5\n", rows.concat());
+    let measurements = Measurements::parse(&text, "ours.csv").expect("valid");
+    let blocks = |sets: &[&str], kept: &[&str]| {
+        let mut base = small(sets);
+        let kept: Vec<String> = kept.iter().map(|key| (*key).to_owned()).collect();
+        fit::resize(&mut base, &measurements, &kept);
+        let options = FitOptions { kept, ..options(base, 1, Effort::Tiny, None) };
+        fit::fit(&measurements, &options, &()).expect("a fit").drive.nand.blocks_per_plane
+    };
+    let found = blocks(&[], &[]);
+    let told = blocks(&["drive.nand.blocks_per_plane=460"], &["nand.blocks_per_plane"]);
+    assert!(told == 460 && found != 460, "{told}, {found}");
 }
 
 /// A drive that completes more in a closed loop than when requests come by themselves has no pace as slow as those.

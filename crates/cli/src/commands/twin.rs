@@ -97,7 +97,7 @@ struct FitArgs {
     /// The drive to begin with: dies, planes, pages and all that no measurement tells
     #[arg(long, value_name = "DRIVE", default_value = "pm9a3-like")]
     like: String,
-    /// What you know of your drive: drive.KEY=VALUE, as often as you like; a fit leaves it as it is, but for blocks
+    /// What you know of your drive: drive.KEY=VALUE, as often as you like; a fit leaves it as it is
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
     /// Rows that are not fitted to, but predicted
@@ -194,7 +194,7 @@ fn check(args: &CheckArgs) -> Result<(), Failure> {
     let watcher = Watcher::new(args.quiet);
     let mut all = Vec::new();
     for Pair { name, title, remark, config, measurements } in pairs {
-        let rows = check::rows_of(&measurements).len();
+        let rows = measurements.rows.len();
         let stable = measurements.rows.iter().filter(|row| measurements.is_stable(row)).count();
         let mechanisms = if args.ablate { ablation::MECHANISMS.len() } else { 0 };
         watcher.begin(&name, rows + mechanisms * stable);
@@ -208,6 +208,13 @@ fn check(args: &CheckArgs) -> Result<(), Failure> {
             write(&folder.join(format!("{name}.csv")), report::twin::csv(&check).trim_end())?;
             for (of, svg) in report::twin::pictures(&title, &check) {
                 write(&folder.join(format!("{name}-{of}.svg")), svg.trim_end())?;
+            }
+            if args.ablate {
+                let csv = report::twin::ablations_csv(&check, &ablations);
+                write(&folder.join(format!("{name}-without.csv")), csv.trim_end())?;
+                if let Some(svg) = report::twin::ablations_picture(&title, &check, &ablations) {
+                    write(&folder.join(format!("{name}-without.svg")), svg.trim_end())?;
+                }
             }
         }
         if !args.quiet && !output::takes_stdout([&json]) {
@@ -290,12 +297,18 @@ fn fit(args: &FitArgs) -> Result<(), Failure> {
     }
     let measurements = Measurements::read(&args.measurements).map_err(bad_measurements)?;
     let mut base = drive(&args.like, "--like", &args.set)?;
-    fit::resize(&mut base, &measurements);
-    let effort = |usual| if args.tiny { Effort::Tiny } else { usual };
     let key = |set: &String| Some(set.split_once('=')?.0.trim().strip_prefix("drive.")?.to_owned());
+    let kept_keys: Vec<String> = args.set.iter().filter_map(key).collect();
+    if kept_keys.iter().any(|key| key == "ftl.logical_pages") {
+        let what =
+            "--set drive.ftl.logical_pages: how much the drive offers is capacity_bytes of the measurements";
+        return Err(Failure::Request(anyhow::anyhow!(what)));
+    }
+    fit::resize(&mut base, &measurements, &kept_keys);
+    let effort = |usual| if args.tiny { Effort::Tiny } else { usual };
     let options = FitOptions {
         base,
-        kept: args.set.iter().filter_map(key).collect(),
+        kept: kept_keys,
         held_out: match args.hold_out {
             HoldOut::Third => HeldOut::Third,
             HoldOut::Upper => HeldOut::Upper,

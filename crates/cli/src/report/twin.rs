@@ -18,7 +18,10 @@ pub fn check(name: &str, title: &str, remark: &str, check: &Check, ablations: &[
         let _ = writeln!(out, "{}\n", broken(&format!("{remark}."), WIDTH).join("\n"));
     }
     let _ = writeln!(out, "{}", rows(check));
-    let _ = writeln!(out, "Measured, and by how much ours is off; * is more than is tolerated.\n");
+    let caption = "Measured, and by how much ours is off; * is more than is tolerated. In brackets: shown, and not judged, as from \
+                   saturation on latencies say how deep queues are, and p99.99 of reads and all beyond p99 of writes are of few \
+                   requests.";
+    let _ = writeln!(out, "{}\n", broken(caption, WIDTH).join("\n"));
     let _ = writeln!(out, "{}", totals(check));
     if !ablations.is_empty() {
         let _ = writeln!(out, "\n{}", without(check, ablations));
@@ -28,16 +31,23 @@ pub fn check(name: &str, title: &str, remark: &str, check: &Check, ablations: &[
 
 /// The figures of a check that have a column.
 fn figures(check: &Check) -> Vec<Figure> {
-    let has = |figure: &Figure| check.met(Some(*figure)).1 > 0;
+    let has = |figure: &Figure| {
+        check.rows.iter().flat_map(|row| &row.figures).any(|compared| compared.figure == *figure)
+    };
     Figure::ALL.into_iter().filter(has).collect()
 }
 
+/// Latencies of reads.
+const READS: [Figure; 4] = [Figure::ReadP50, Figure::ReadP99, Figure::ReadP999, Figure::ReadP9999];
+/// Those of writes.
+const WRITES: [Figure; 4] = [Figure::WriteP50, Figure::WriteP99, Figure::WriteP999, Figure::WriteP9999];
+
 fn rows(check: &Check) -> String {
-    let (reads, others): (Vec<_>, Vec<_>) = figures(check)
-        .into_iter()
-        .partition(|figure| matches!(figure, Figure::ReadP50 | Figure::ReadP99 | Figure::ReadP999));
-    let some = [reads, others].into_iter().filter(|figures| !figures.is_empty());
-    some.map(|figures| part(check, &figures)).collect::<Vec<_>>().join("\n\n")
+    let there = figures(check);
+    let parts = [&READS[..], &WRITES, &[Figure::Completed, Figure::Waf]];
+    let some = parts.map(|part| there.iter().copied().filter(|at| part.contains(at)).collect::<Vec<_>>());
+    let some = some.iter().filter(|figures| !figures.is_empty());
+    some.map(|figures| part(check, figures)).collect::<Vec<_>>().join("\n\n")
 }
 
 /// Those rows that have some of `figures`.
@@ -54,24 +64,39 @@ fn part(check: &Check, figures: &[Figure]) -> String {
 }
 
 fn name(line: &Row) -> String {
-    let rate =
+    let mut name =
         line.writes_s.map_or_else(|| "as fast as it can".to_owned(), |writes| format!("{}k", writes / 1000));
-    match line.used {
-        used if used < 0.995 => format!("{rate}, {:.0} % full", 100.0 * used),
-        _ => rate,
+    if line.used < 0.995 {
+        let _ = write!(name, ", {:.0} % full", 100.0 * line.used);
     }
+    if line.addresses != "uniform" {
+        let _ = write!(name, ", {}", line.addresses);
+    }
+    name
 }
 
 fn shown(row: &Row, figure: Figure) -> String {
     let found = row.figures.iter().find(|compared| compared.figure == figure);
     found.map_or_else(String::new, |&Compared { measured, error, is_met, .. }| {
-        let mark = if is_met { " " } else { "*" };
         let measured = match figure {
             Figure::Waf => format!("{measured:.2}"),
             _ => format!("{measured:.0}"),
         };
-        format!("{measured} {:+4.0} %{mark}", 100.0 * error)
+        let error = off(error);
+        match is_met {
+            Some(true) => format!("{measured} {error:>6} "),
+            Some(false) => format!("{measured} {error:>6}*"),
+            None => format!("{measured} ({error})"),
+        }
     })
+}
+
+/// An error, with its sign: in per cent, or as a factor where that is easier to read.
+fn off(error: f64) -> String {
+    match error {
+        9.95.. => format!("× {:.0}", 1.0 + error),
+        _ => format!("{:+.0} %", 100.0 * error),
+    }
 }
 
 fn totals(check: &Check) -> Table {
@@ -80,24 +105,28 @@ fn totals(check: &Check) -> Table {
         let ((met, all), errors) = (check.met(Some(figure)), check.errors(figure));
         let mean = errors.iter().sum::<f64>() / errors.len().max(1) as f64;
         let largest = errors.last().copied().unwrap_or_default();
-        let percent = |share: f64| format!("{:.0} %", 100.0 * share);
-        table.add_row(row(
-            figure.name(),
-            [percent(figure.tolerance()), format!("{met} of {all}"), percent(mean), percent(largest)],
-        ));
+        let percent = |share: f64| off(share).trim_start_matches('+').to_owned();
+        let [tolerated, met] = match figure.tolerance() {
+            Some(tolerance) => [percent(tolerance), format!("{met} of {all}")],
+            None => [String::new(), String::new()],
+        };
+        table.add_row(row(figure.name(), [tolerated, met, percent(mean), percent(largest)]));
     }
     table
 }
 
+/// What is shown without mechanisms.
+const ABLATED: [Figure; 5] =
+    [Figure::ReadP50, Figure::ReadP99, Figure::ReadP999, Figure::WriteP50, Figure::WriteP99];
+
 /// What each mechanism takes away of the error.
 fn without(check: &Check, ablations: &[Ablation]) -> String {
-    let figures = [Figure::ReadP50, Figure::ReadP99, Figure::ReadP999, Figure::WriteP50, Figure::WriteP99];
-    let heading = ["without"].into_iter().chain(figures.iter().map(|figure| figure.name()));
+    let heading = ["without"].into_iter().chain(ABLATED.iter().map(|figure| figure.name()));
     let mut table = table(&heading.collect::<Vec<_>>());
     let errors = |check: &Check| {
-        figures.map(|figure| {
-            Ablation::mean_error(check, figure)
-                .map_or_else(String::new, |error| format!("{:.0} %", 100.0 * error))
+        ABLATED.map(|figure| {
+            let error = Ablation::mean_error(check, figure);
+            error.map_or_else(String::new, |error| off(error).trim_start_matches('+').to_owned())
         })
     };
     table.add_row(row("nothing", errors(check)));
@@ -109,25 +138,46 @@ fn without(check: &Check, ablations: &[Ablation]) -> String {
 
 /// The same as CSV.
 pub fn csv(check: &Check) -> String {
-    let mut out = String::from("line,offered_writes_s,used_share,stable,figure,measured,ours,error,met\n");
+    let mut out =
+        String::from("line,offered_writes_s,used_share,addresses,stable,figure,measured,ours,error,met\n");
     for row in &check.rows {
         for compared in &row.figures {
             let writes = row.writes_s.map_or_else(String::new, |writes| writes.to_string());
             let _ = writeln!(
                 out,
-                "{},{writes},{:.4},{},{},{},{:.3},{:.4},{}",
+                "{},{writes},{:.4},{},{},{},{},{:.3},{:.4},{}",
                 row.line,
                 row.used,
+                row.addresses,
                 row.is_stable,
                 compared.figure.name(),
                 compared.measured,
                 compared.ours,
                 compared.error,
-                compared.is_met
+                compared.is_met.map_or_else(String::new, |is_met| is_met.to_string())
             );
         }
     }
     out
+}
+
+/// Mean errors without each mechanism, as CSV.
+pub fn ablations_csv(check: &Check, ablations: &[Ablation]) -> String {
+    let mut out = String::from("without,figure,mean_error\n");
+    for (without, check) in all_of(check, ablations) {
+        for figure in ABLATED {
+            if let Some(error) = Ablation::mean_error(check, figure) {
+                let _ = writeln!(out, "\"{without}\",{},{error:.4}", figure.name());
+            }
+        }
+    }
+    out
+}
+
+/// The drive with all its mechanisms, and without each.
+fn all_of<'a>(check: &'a Check, ablations: &'a [Ablation]) -> Vec<(&'static str, &'a Check)> {
+    let each = ablations.iter().map(|ablation| (ablation.without, &ablation.check));
+    [("nothing", check)].into_iter().chain(each).collect()
 }
 
 /// What a fit has come to.
@@ -161,9 +211,7 @@ const SIZE: (u32, u32) = (760, 460);
 
 /// Pictures of a check: reads and writes over the rate, measured and ours.
 pub fn pictures(title: &str, check: &Check) -> Vec<(&'static str, String)> {
-    let reads = [Figure::ReadP50, Figure::ReadP99, Figure::ReadP999];
-    let writes = [Figure::WriteP50, Figure::WriteP99];
-    let drawn = [("reads", &reads[..]), ("writes", &writes[..])]
+    let drawn = [("reads", &READS), ("writes", &WRITES)]
         .map(|(name, figures)| Some((name, picture(&format!("{title}: {name}"), check, figures)?)));
     drawn.into_iter().flatten().collect()
 }
@@ -229,6 +277,73 @@ fn draw(
             .legend(move |(x, y)| Circle::new((x + 9, y), 4, colour.filled()));
     }
     chart.configure_series_labels().background_style(WHITE.mix(0.8)).border_style(BLACK.mix(0.3)).draw()?;
+    area.present()?;
+    Ok(())
+}
+
+/// Room for the names of mechanisms, and of a row of bars.
+const NAME_WIDTH: u32 = 330;
+const ROW_HEIGHT: u32 = 44;
+
+/// Bars: the mean error of reads without each mechanism. Nothing if none was measured.
+pub fn ablations_picture(title: &str, check: &Check, ablations: &[Ablation]) -> Option<String> {
+    let rows = all_of(check, ablations);
+    let has_reads = |(_, check): &(_, &Check)| Ablation::mean_error(check, Figure::ReadP50).is_some();
+    if !rows.iter().any(has_reads) {
+        return None;
+    }
+    let mut svg = String::new();
+    draw_ablations(&mut svg, title, &rows).ok()?;
+    Some(svg)
+}
+
+fn draw_ablations(
+    svg: &mut String,
+    title: &str,
+    rows: &[(&'static str, &Check)],
+) -> Result<(), Box<dyn std::error::Error>> {
+    let figures = [Figure::ReadP50, Figure::ReadP99, Figure::ReadP999];
+    let error = |check: &Check, figure| Ablation::mean_error(check, figure).map(|error| 100.0 * error);
+    let errors = rows.iter().flat_map(|(_, check)| figures.map(|figure| error(check, figure)));
+    let most = errors.flatten().fold(10.0, f64::max);
+    let height = ROW_HEIGHT * rows.len() as u32 + 110;
+    let area = SVGBackend::with_string(svg, (SIZE.0 + 140, height)).into_drawing_area();
+    area.fill(&WHITE)?;
+    let mut chart = ChartBuilder::on(&area)
+        .caption(format!("{title}: error of reads without each mechanism"), ("sans-serif", 18))
+        .margin(12)
+        .x_label_area_size(40)
+        .y_label_area_size(NAME_WIDTH)
+        .build_cartesian_2d((1.0..most * 1.5).log_scale(), 0.0..rows.len() as f64)?;
+    chart
+        .configure_mesh()
+        .disable_y_mesh()
+        .y_labels(0)
+        .x_desc("mean error over the rates that the real drive carries, %")
+        .light_line_style(WHITE)
+        .draw()?;
+    for (at, figure) in figures.into_iter().enumerate() {
+        let colour = Palette99::pick(at).filled();
+        let bar = |(row, (_, check)): (usize, &(_, &Check))| {
+            let top = (rows.len() - row) as f64 - 0.1 - 0.27 * at as f64;
+            let error = error(check, figure)?.max(1.0);
+            Some(Rectangle::new([(1.0, top - 0.25), (error, top)], colour))
+        };
+        let bars = rows.iter().enumerate().filter_map(bar);
+        chart
+            .draw_series(bars)?
+            .label(figure.name())
+            .legend(move |(x, y)| Rectangle::new([(x, y - 5), (x + 14, y + 5)], colour));
+    }
+    chart.configure_series_labels().background_style(WHITE.mix(0.8)).border_style(BLACK.mix(0.3)).draw()?;
+    let (_, y) = chart.plotting_area().get_pixel_range();
+    let each = (y.end - y.start) / rows.len() as i32;
+    for (row, (without, _)) in rows.iter().enumerate() {
+        for (line, text) in broken(without, 46).into_iter().enumerate() {
+            let at = (16, y.start + each * row as i32 + 6 + 15 * line as i32);
+            area.draw(&Text::new(text, at, ("sans-serif", 13)))?;
+        }
+    }
     area.present()?;
     Ok(())
 }

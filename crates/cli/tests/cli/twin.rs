@@ -37,21 +37,54 @@ fn a_drive_is_held_against_what_was_published() {
         Vec::<String>::new()
     );
     let rows = result["drives"][0]["check"]["rows"].as_array().expect("rows");
-    // Seven rates below saturation, and one beyond it.
-    assert_eq!(rows.len(), 8);
+    // Seven rates below saturation, and eleven beyond it, of which the first is judged.
+    assert_eq!(rows.len(), 18);
     let stable: Vec<&Json> = rows.iter().filter(|row| row["is_stable"] == true).collect();
     assert_eq!(stable.len(), 7);
     for figure in rows.iter().flat_map(|row| row["figures"].as_array().expect("figures")) {
         let number = |key: &str| figure[key].as_f64().expect("a number");
         assert!((number("ours") / number("measured") - 1.0 - number("error")).abs() < 1e-9, "{figure}");
     }
+    let judged = |row: &Json| {
+        let figures = row["figures"].as_array().expect("figures");
+        let judged = figures.iter().filter(|figure| !figure["is_met"].is_null());
+        judged.map(|figure| figure["figure"].as_str().expect("a name").to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(judged(&rows[0]), ["read-p50", "read-p99", "read-p999", "write-p50", "write-p99"]);
+    assert_eq!(judged(&rows[7]), ["completed"]);
+    assert_eq!(judged(&rows[8]), [""; 0]);
+    assert!(shown.out.contains("read p99.99") && shown.out.contains("In brackets"), "{}", shown.out);
     // Published: reads at 10,000 writes a second.
     assert_eq!(stable[0]["figures"][1]["measured"], 237.0);
-    assert_eq!(folder.read("out/pm9a3-like.csv").lines().count(), 1 + 7 * 5 + 1);
+    assert_eq!(folder.read("out/pm9a3-like.csv").lines().count(), 1 + 7 * 8 + 11 * 9);
     for picture in ["reads", "writes"] {
         let svg = folder.read(&format!("out/pm9a3-like-{picture}.svg"));
         assert!(svg.starts_with("<svg") && svg.contains("measured"), "{svg}");
     }
+}
+
+#[test]
+fn what_a_mechanism_is_worth_is_drawn_and_popular_addresses_are_asked() {
+    let folder = Folder::new();
+    folder.write(
+        "my.csv",
+        CSV.replace("capacity_bytes,", "capacity_bytes,addresses,").replace("96018432,", "96018432,,"),
+    );
+    let zipf = "96018432,zipf:0.8,,,90000,,,\n96018432,zipf-in-order:0.8,,,80000,,,\n";
+    folder.write("my.csv", folder.read("my.csv") + zipf);
+    let args =
+        ["twin", "check", "pm9a3-like", "--tiny", "--measurements", "my.csv", "--ablate", "--out", "out"];
+    let shown = folder.strobe(&args).ok();
+    for part in ["as fast as it can, zipf:0.8", "as fast as it can, zipf-in-order:0.8", "Mean error without"]
+    {
+        assert!(shown.out.contains(part), "{part}: {}", shown.out);
+    }
+    let csv = folder.read("out/pm9a3-like-without.csv");
+    assert!(csv.starts_with("without,figure,mean_error\n\"nothing\",read p50,"), "{csv}");
+    // Nothing left out, and each of ten mechanisms: p50 and p99 of reads, p50 of writes.
+    assert_eq!(csv.lines().count(), 1 + 11 * 3, "{csv}");
+    let svg = folder.read("out/pm9a3-like-without.svg");
+    assert!(svg.contains("suspend: reads wait") && svg.contains("mean error over the rates"), "{svg}");
 }
 
 #[test]
@@ -107,6 +140,10 @@ fn a_fit_writes_a_preset_and_says_how_far_it_can_be_trusted() {
     refused(&["my.csv", "--out", "my.csv"], &["my.csv"]);
     refused(&["my.csv", "--out", "my.toml", "--seed", "2"], &["my.toml.progress belongs to another fit"]);
     refused(&["my.csv", "--out", "new.toml", "--set", "run.timing=false"], &["only keys of the drive"]);
+    refused(
+        &["my.csv", "--out", "new.toml", "--set", "drive.ftl.logical_pages=20000"],
+        &["capacity_bytes of the measurements"],
+    );
     let few: String = CSV.lines().take(4).map(|line| format!("{line}\n")).collect();
     folder.write("few.csv", few);
     refused(&["few.csv", "--out", "few.toml"], &["3 rows", "a fit needs 4"]);

@@ -7,6 +7,7 @@ mod crash;
 mod determinism;
 mod discards;
 mod endings;
+mod hints;
 mod kernels;
 mod losses;
 mod nvme;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use strobe_ssd::{Command, CommandError, Hint};
+use strobe_ssd::{Command, CommandError};
 use vm_memory::GuestMemoryMmap;
 
 use super::admin::{Admin, Answer};
@@ -193,8 +193,8 @@ impl Controller {
                 room.to = Some(to);
                 send(Command::Read { range }, None);
             }
-            Asked::Write { range, fua, data } => {
-                send(Command::Write { range, fua, hint: Hint::None }, Some(&data));
+            Asked::Write { range, fua, hint, data } => {
+                send(Command::Write { range, fua, hint }, Some(&data));
             }
             Asked::WriteZeroes { range, deallocate } => {
                 send(Command::WriteZeroes { range, deallocate }, None);

@@ -1,6 +1,6 @@
 //! The commands of the NVM command set as those of the drive (NVM command set specification 1.0, section 3).
 
-use strobe_ssd::Range;
+use strobe_ssd::{Hint, Range};
 use strobe_types::{Lba, SECTOR_BYTES};
 use vm_memory::GuestMemoryMmap;
 
@@ -20,6 +20,7 @@ pub(super) enum Asked {
     Write {
         range: Range,
         fua: bool,
+        hint: Hint,
         data: Vec<u8>,
     },
     WriteZeroes {
@@ -59,7 +60,13 @@ pub(super) fn parse(
         0x00 => Ok(Asked::Flush),
         0x01 => {
             let data = data_of(range())?.read(memory)?;
-            Ok(Asked::Write { range: range(), fua: fua || !write_cache, data })
+            // Access frequency in the dataset management field: frequent writes, with few reads or many, and
+            // what is going to be written over in the near future.
+            let hint = match entry.dword(13) & 0xf {
+                4 | 5 | 8 => Hint::Metadata,
+                _ => Hint::None,
+            };
+            Ok(Asked::Write { range: range(), fua: fua || !write_cache, hint, data })
         }
         0x02 => Ok(Asked::Read { range: range(), to: data_of(range())? }),
         0x08 => {

@@ -19,7 +19,7 @@ const QUEUES: [[u64; 2]; 2] = [[0x1000, 0x2000], [0x3000, 0x5000]];
 const DATA: u64 = 0x8000;
 const ENTRIES: u32 = 16;
 
-fn drive() -> Attached {
+fn config() -> DriveConfig {
     let config = serde_json::json!({
         "nand": {
             "channels": 1, "dies_per_channel": 1, "planes_per_die": 1, "blocks_per_plane": 64, "pages_per_block": 32,
@@ -29,8 +29,11 @@ fn drive() -> Attached {
         "ftl": { "mapping": "page", "mapping_unit_bytes": 4096, "logical_pages": 1700, "copy_mode": "logical" },
         "controller": { "command_ns": 1000, "link_mb_s": 500, "write_buffer_bytes": 65_536 },
     });
-    let config: DriveConfig = serde_json::from_value(config).expect("a configuration");
-    let drive = strobe_ssd::build(&config, true, 1).expect("a drive");
+    serde_json::from_value(config).expect("a configuration")
+}
+
+fn drive() -> Attached {
+    let drive = strobe_ssd::build(&config(), true, 1).expect("a drive");
     Attached::new(drive, SimTime::ZERO)
 }
 
@@ -82,8 +85,15 @@ impl Host {
         self.controller.write(at, &word.to_le_bytes(), self.now, &self.memory, &mut self.drive);
     }
 
-    /// Sends a command with data at `data` and dwords 10 to 12; waits for its completion: result and status.
-    fn ask(&mut self, queue: usize, opcode: u8, namespace: u32, data: u64, words: [u32; 3]) -> (u32, u16) {
+    /// Sends a command with data at `data` and dwords from the 10th on; waits for its completion: result and status.
+    fn ask<const N: usize>(
+        &mut self,
+        queue: usize,
+        opcode: u8,
+        namespace: u32,
+        data: u64,
+        words: [u32; N],
+    ) -> (u32, u16) {
         let mut entry = [0; 64];
         entry[0] = opcode;
         entry[2] = 7;
@@ -139,6 +149,26 @@ fn a_driver_finds_the_drive_and_its_limits() {
     assert_eq!(host.ask(0, 0x06, 0, DATA, [0x99, 0, 0]).1, Status::INVALID_FIELD.0);
     assert_eq!(host.ask(0, 0x09, 0, 0, [7, 0, 0]), (63 << 16 | 63, 0), "queues");
     assert_eq!(host.ask(0, 0x99, 0, 0, [0; 3]).1, Status::INVALID_OPCODE.0);
+}
+
+#[test]
+fn writes_that_come_often_are_hot() {
+    let mut host = Host::new();
+    host.drive = {
+        let mut config = config();
+        let nvram = serde_json::json!({ "bytes": 65_536, "policy": "hint", "read_ns": 100, "write_ns": 100 });
+        config.controller.nvram = serde_json::from_value(nvram).expect("a cache");
+        Attached::new(strobe_ssd::build(&config, true, 1).expect("a drive"), SimTime::ZERO)
+    };
+    host.put(&[1; PAGE_BYTES]);
+    let mut taken = Vec::new();
+    for frequency in 0..16 {
+        assert_eq!(host.ask(1, 0x01, 1, DATA, [8 * frequency, 0, 7, 0xf0 | frequency]), (0, 0));
+        let stats = host.drive.target.drive().stats();
+        taken.push(stats.nvram.as_ref().expect("a cache").write_units);
+    }
+    // Frequent writes, with few reads and with many, and what is soon written over.
+    assert_eq!(taken, [0, 0, 0, 0, 1, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3, 3]);
 }
 
 #[test]

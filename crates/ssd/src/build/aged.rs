@@ -148,6 +148,11 @@ impl<M: Medium + Send + 'static> AgedOn<M> {
         self.write(count, |chance| chance.below(units))
     }
 
+    /// Writes `count` mapping units, each the one that `next` says.
+    pub fn overwrite_at(&mut self, count: u64, mut next: impl FnMut() -> u32) -> Result<(), FtlError> {
+        self.write(count, |_| next())
+    }
+
     /// [`Aged::overwrite`], and how many units were programmed for each that was written.
     pub fn amplification(&mut self, units: u32, count: u64) -> Result<f64, FtlError> {
         let programmed = |aged: &Self| aged.ftl.nand().counts().total(NandOp::Program);

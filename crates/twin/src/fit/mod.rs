@@ -25,8 +25,8 @@ use strobe_ssd::DriveConfig;
 
 use self::memory::Memory;
 use self::search::{Point, Problem};
-use crate::check::{Check, Compared, Figure, check_on, counted, question, rows_of};
-use crate::measurements::{Measurement, Measurements};
+use crate::check::{Check, Figure, check_on, judged, question, rows_of};
+use crate::measurements::{Addresses, Measurement, Measurements};
 use crate::twin::{Question, Twin, TwinError};
 use crate::{Effort, Watch};
 
@@ -224,7 +224,9 @@ fn split(
     // writes back: as fast as it can, the same drive may be faster.
     let saturated: Vec<_> = others.into_iter().filter(|row| row.seen.completed_s.is_some()).collect();
     let offered = saturated.iter().find(|row| row.load.offered.is_some());
-    let closed_loops = saturated.iter().filter(|row| row.load.offered.is_none());
+    let is_closed =
+        |row: &&Measurement| row.load.offered.is_none() && row.load.addresses == Addresses::Uniform;
+    let closed_loops = saturated.iter().filter(is_closed);
     let fullest = closed_loops.max_by_key(|row| row.load.used_bytes);
     fitted.extend(offered.into_iter().chain(fullest).map(|row| (usize::MAX, *row)));
     Ok((bare(fitted), bare(held)))
@@ -320,7 +322,7 @@ impl Problem for Search<'_> {
         let residuals = |key: &String| {
             let rows = self.fitted.iter().zip(self.memory.recall(key));
             rows.flat_map(|(row, ours)| {
-                counted(self.measurements, row)
+                judged(self.measurements, row)
                     .map(move |(figure, measured)| residual(figure, measured, figure.of(ours)))
             })
             .collect()
@@ -340,7 +342,7 @@ fn residual(figure: Figure, measured: f64, ours: Option<f64>) -> f64 {
     // A drive that completes nothing is not better than one that is slow, and all drives have as many residuals.
     let missing = if figure == Figure::Completed { measured / MISSING } else { measured * MISSING };
     let ours = ours.filter(|ours| *ours > 0.0).unwrap_or(missing);
-    let residual = Compared::new(figure, measured, ours).residual();
+    let residual = crate::check::residual(figure, measured, ours);
     match residual.abs() {
         // Flash that programs too little at saturation is wrong at all rates, and only shows it later.
         _ if figure == Figure::Completed => residual,

@@ -4,7 +4,7 @@ use strobe_ssd::{Aged, BuildError, DriveConfig};
 
 use super::{FitError, FitOptions, Memory, memory};
 use crate::Watch;
-use crate::measurements::{Figures, Measurements};
+use crate::measurements::{Addresses, Figures, Measurement, Measurements};
 use crate::scaled::scaled;
 use crate::twin::TwinError;
 
@@ -14,7 +14,8 @@ const HALVINGS: u32 = 7;
 /// their size once they have hundreds of units.
 const BLOCK_UNITS: u32 = 512;
 
-/// Gives `drive` as many blocks as it takes for the write amplification of the fullest row that has one, if any has.
+/// Gives `drive` as many blocks as it takes for the write amplification of the fullest row of uniform writes that has one, if
+/// any has, unless it was said how much flash there is.
 pub(super) fn meet(
     drive: &mut DriveConfig,
     measurements: &Measurements,
@@ -22,7 +23,15 @@ pub(super) fn meet(
     memory: &mut Memory,
     watch: &dyn Watch,
 ) -> Result<(), FitError> {
-    let known = measurements.rows.iter().filter(|row| row.seen.waf.is_some());
+    if options
+        .kept
+        .iter()
+        .any(|key| matches!(key.as_str(), "nand.blocks_per_plane" | "ftl.over_provisioning"))
+    {
+        return Ok(());
+    }
+    let is_known = |row: &&Measurement| row.seen.waf.is_some() && row.load.addresses == Addresses::Uniform;
+    let known = measurements.rows.iter().filter(is_known);
     let Some(row) = known.max_by_key(|row| row.load.used_bytes) else { return Ok(()) };
     let Some(wanted) = row.seen.waf else { return Ok(()) };
     let used = row.load.used_bytes as f64 / measurements.capacity_bytes as f64;

@@ -58,13 +58,11 @@ fn errors(text: &mut String, what: &str, check: &Check) {
         let (Some(largest), all) = (errors.last(), errors.len()) else { continue };
         let mean = errors.iter().sum::<f64>() / all as f64;
         let (met, _) = check.met(Some(figure));
-        let _ = writeln!(
-            text,
-            "#   {}: {:.1} %, {:.1} %; {met} of {all} within {:.0} %",
-            figure.name(),
-            100.0 * mean,
-            100.0 * largest,
-            100.0 * figure.tolerance()
+        let within = figure.tolerance().map_or_else(
+            || "neither fitted to nor judged".to_owned(),
+            |tolerance| format!("{met} of {all} within {:.0} %", 100.0 * tolerance),
         );
+        let (name, mean, largest) = (figure.name(), 100.0 * mean, 100.0 * largest);
+        let _ = writeln!(text, "#   {name}: {mean:.1} %, {largest:.1} %; {within}");
     }
 }

@@ -5,8 +5,9 @@ use strobe_ssd::DriveConfig;
 use crate::measurements::Measurements;
 
 /// Gives `drive` the capacity of what was measured: more dies or fewer, as drives of one kind have, then more blocks or
-/// fewer, with the over-provisioning that it has.
-pub fn resize(drive: &mut DriveConfig, measurements: &Measurements) {
+/// fewer, with the over-provisioning that it has. Keys that are `kept`, as "nand.blocks_per_plane", stay as they are.
+pub fn resize(drive: &mut DriveConfig, measurements: &Measurements, kept: &[String]) {
+    let is_kept = |key: &str| kept.iter().any(|kept| kept == key);
     let unit = u64::from(drive.ftl.mapping_unit_bytes);
     let nand = &mut drive.nand;
     let planes = |nand: &strobe_ssd::NandConfig| {
@@ -23,9 +24,13 @@ pub fn resize(drive: &mut DriveConfig, measurements: &Measurements) {
     let capacity = measurements.capacity_bytes as f64;
     let ratio = capacity * spare / raw;
     let dies = (f64::from(nand.dies_per_channel) * ratio).round().clamp(1.0, 256.0);
-    nand.dies_per_channel = dies as u32;
-    nand.blocks_per_plane =
-        (capacity * spare / (planes(nand) * block_bytes)).ceil().clamp(1.0, 16_777_216.0) as u32;
+    if !is_kept("nand.dies_per_channel") {
+        nand.dies_per_channel = dies as u32;
+    }
+    if !is_kept("nand.blocks_per_plane") {
+        nand.blocks_per_plane =
+            (capacity * spare / (planes(nand) * block_bytes)).ceil().clamp(1.0, 16_777_216.0) as u32;
+    }
     drive.ftl.over_provisioning = None;
     drive.ftl.logical_pages = Some((measurements.capacity_bytes / unit).min(u64::from(u32::MAX - 1)) as u32);
 }

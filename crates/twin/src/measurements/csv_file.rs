@@ -1,6 +1,6 @@
 //! The columns of a file of measurements.
 
-use super::{Figures, Load, Measurement, MeasurementError, Measurements, Offered};
+use super::{Addresses, Figures, Load, Measurement, MeasurementError, Measurements, Offered};
 use strobe_ssd::schema::nearest;
 
 /// A column of a file.
@@ -26,6 +26,10 @@ const fn optional(name: &'static str, what: &'static str) -> Column {
 pub const COLUMNS: &[Column] = &[
     needed("capacity_bytes", "bytes that the drive offers, the same in all rows"),
     optional("used_bytes", "bytes of it in use, from its start; empty: all of it"),
+    optional(
+        "addresses",
+        "where requests go: uniform (or empty), zipf:THETA, its popular addresses spread, or zipf-in-order:THETA, at the start",
+    ),
     optional("jobs", "jobs that issue requests, the one that is looked at included; empty: 7"),
     optional("queue_depth", "requests of a job that are outstanding at most; empty: 64"),
     needed(
@@ -123,8 +127,18 @@ impl Row<'_> {
             (None, Some(_)) => return Err(self.wrong("offered_writes_s", both)),
             (Some(_), None) => return Err(self.wrong("offered_reads_s", both)),
         };
+        let addresses = match self.text("addresses") {
+            "" => Addresses::Uniform,
+            text => text.parse().map_err(|()| {
+                self.wrong(
+                    "addresses",
+                    "uniform, zipf:THETA or zipf-in-order:THETA, with a THETA of 0.001 to 10",
+                )
+            })?,
+        };
         let load = Load {
             used_bytes,
+            addresses,
             jobs: self.whole("jobs", 1..=256, "1 to 256")?.unwrap_or(7) as u32,
             queue_depth: self.whole("queue_depth", 1..=65_536, "1 to 65,536")?.unwrap_or(64) as u32,
             offered,

@@ -90,6 +90,9 @@ fn amplification(rows: &[Measurement]) -> Option<(u64, String)> {
         let waf = row.seen.waf?;
         rows[..at].iter().find_map(|other| {
             let before = other.seen.waf?;
+            if row.load.addresses != other.load.addresses {
+                return None;
+            }
             let (used, used_before) = (row.load.used_bytes, other.load.used_bytes);
             let (less, more) = if used < used_before { (waf, before) } else { (before, waf) };
             let is_wrong = match used == used_before {

@@ -15,7 +15,8 @@ named! {
         Merge => "merge",
         /// Translation pages and map journal.
         Map => "map",
-        /// The virtual map of logical copies, in the map's journal and checkpoints.
+        /// The virtual map of logical copies: pages of the map's journal of which it is more than half, and those of
+        /// checkpoints that it is a part of.
         Meta => "meta",
         /// Wear levelling.
         Wear => "wear",

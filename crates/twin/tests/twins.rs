@@ -86,8 +86,12 @@ fn load(writes_s: u64, reads_s: u64) -> Load {
 
 /// Measurements of a drive of ours, as somebody would have taken them from outside: ten rows.
 fn measured(config: &DriveConfig, effort: Effort) -> String {
+    measured_at(config, effort, &[500, 1000, 1500, 2000, 2500, 3000, 3500, 4000, 4500, 40_000], 7)
+}
+
+/// The same at `rates`.
+fn measured_at(config: &DriveConfig, effort: Effort, rates: &[u64], seed: u64) -> String {
     let twin = Twin::new(config, effort).expect("a drive");
-    let rates = [500, 1000, 1500, 2000, 2500, 3000, 3500, 4000, 4500, 40_000];
     let question = |&writes: &u64| Question {
         config: twin.config().clone(),
         load: load(writes, 400),
@@ -95,7 +99,7 @@ fn measured(config: &DriveConfig, effort: Effort) -> String {
         is_saturated: writes > 10_000,
     };
     let questions: Vec<Question> = rates.iter().map(question).collect();
-    let answers = twin.ask(&questions, 7, &()).expect("answers");
+    let answers = twin.ask(&questions, seed, &()).expect("answers");
     let mut text = String::from(
         "capacity_bytes,jobs,queue_depth,offered_writes_s,offered_reads_s,completed_s,read_p50_us,read_p99_us,read_p999_us,\
          write_p50_us,write_p99_us\n",
@@ -258,35 +262,93 @@ fn too_little_is_not_fitted_to() {
     assert!(error.contains("0 rows with p50 and p99 of reads"), "{error}");
 }
 
-/// The whole promise, on a drive that is ours and that the fit does not know: ten rows become a drive whose other rates
-/// are as it says.
-#[test]
-#[ignore = "four minutes: make test-long"]
-fn a_drive_never_seen_is_predicted() {
-    let hidden = small(&[
-        "drive.nand.read_ns=[41000,63000,88000]",
-        "drive.nand.program_ns=900000",
-        "drive.nand.suspend.suspend_ns=40000",
-        "drive.controller.schedule.background_read_ns=300000",
-        "drive.controller.latency_ns=6000",
-        "drive.controller.jitter_ns=1500",
-    ]);
-    let measurements = Measurements::parse(&measured(&hidden, Effort::Full), "hidden.csv").expect("valid");
-    let found = fit::fit(&measurements, &options(small(&[]), 12, Effort::Quick, None), &()).expect("a fit");
-    for figure in [Figure::ReadP50, Figure::ReadP99, Figure::ReadP999, Figure::WriteP50] {
-        for (what, check) in [("fitted", &found.fitted), ("held out", &found.held_out)] {
-            let (met, all) = check.met(Some(figure));
-            println!("{what}, {}: {met} of {all}, {:.3?}", figure.name(), check.errors(figure));
-            assert!(all > 0 && met == all, "{what}: {}", figure.name());
-        }
+/// What a fit makes of a drive that is ours, and that it does not know but for ten rows.
+struct Promise {
+    found: fit::Fit,
+    hidden: DriveConfig,
+}
+
+impl Promise {
+    fn new(hidden: DriveConfig, held_out: HeldOut) -> Self {
+        let measurements =
+            Measurements::parse(&measured(&hidden, Effort::Full), "hidden.csv").expect("valid");
+        let options = FitOptions { held_out, ..options(small(&[]), 12, Effort::Quick, None) };
+        Self { found: fit::fit(&measurements, &options, &()).expect("a fit"), hidden }
     }
-    // And what the file says of it is so: simulated anew with another seed, p99 is off by no more on average than it
-    // says plus what seeds differ by, and no more than one row, that is as far off as is tolerated, goes beyond it.
-    let again = check::check(&found.drive, &measurements, Effort::Full, 9, &()).expect("a check");
-    let mean = |errors: &[f64]| errors.iter().sum::<f64>() / errors.len() as f64;
-    let stated = [&found.fitted, &found.held_out].map(|check| check.errors(Figure::ReadP99)).concat();
-    let (stated, now) = (mean(&stated), mean(&again.errors(Figure::ReadP99)));
-    let (met, all) = again.met(Some(Figure::ReadP99));
-    println!("another seed: {met} of {all}, mean {now:.3}, stated {stated:.3}");
-    assert!(now < stated + 0.03 && met + 1 >= all, "{met} of {all}, {now}, {stated}");
+
+    /// Prints a figure's errors; whether all are within `times` what is tolerated.
+    fn within(what: &str, check: &check::Check, figure: Figure, times: f64) -> bool {
+        let errors = check.errors(figure);
+        println!("{what}, {}: {errors:.3?}", figure.name());
+        let tolerance = figure.tolerance().expect("judged") * times;
+        !errors.is_empty() && errors.iter().all(|error| *error <= tolerance)
+    }
+
+    /// Rows that were in no file, measured with another seed: how far off the drive that was found is there.
+    fn untold(&self, rates: &[u64]) -> check::Check {
+        let text = measured_at(&self.hidden, Effort::Full, rates, 11);
+        let untold = Measurements::parse(&text, "untold.csv").expect("valid");
+        check::check(&self.found.drive, &untold, Effort::Full, 9, &()).expect("a check")
+    }
+}
+
+const PROMISED: [Figure; 4] = [Figure::ReadP50, Figure::ReadP99, Figure::ReadP999, Figure::WriteP50];
+
+fn mean(errors: &[f64]) -> f64 {
+    errors.iter().sum::<f64>() / errors.len() as f64
+}
+
+/// The hidden drive: other times than those that the fit begins with.
+const HIDDEN: [&str; 6] = [
+    "drive.nand.read_ns=[41000,63000,88000]",
+    "drive.nand.program_ns=900000",
+    "drive.nand.suspend.suspend_ns=40000",
+    "drive.controller.schedule.background_read_ns=300000",
+    "drive.controller.latency_ns=6000",
+    "drive.controller.jitter_ns=1500",
+];
+
+/// Ten rows, of which every third is held out, become a drive that is right at rates that no row has. Rows that it was fitted
+/// to are met; what it has not seen is met within twice what is tolerated, and as well as it says that it predicts.
+fn is_promised(hidden: DriveConfig) {
+    let promise = Promise::new(hidden, HeldOut::Third);
+    let found = &promise.found;
+    // Between those of the file.
+    let untold = promise.untold(&[750, 1250, 1750, 2250, 2750, 3250, 3750, 4250]);
+    for figure in PROMISED {
+        assert!(Promise::within("fitted", &found.fitted, figure, 1.0), "{}", figure.name());
+        assert!(Promise::within("held out", &found.held_out, figure, 2.0), "{}", figure.name());
+        assert!(Promise::within("untold", &untold, figure, 2.0), "{}", figure.name());
+        let stated = [&found.fitted, &found.held_out].map(|check| check.errors(figure)).concat();
+        let (stated, now) = (mean(&stated), mean(&untold.errors(figure)));
+        println!("{}: {now:.3} where nothing was told, stated {stated:.3}", figure.name());
+        // Two seeds of one drive differ by a part of this.
+        assert!(now < stated + 0.03, "{}: {now}, stated {stated}", figure.name());
+    }
+}
+
+#[test]
+#[ignore = "seven minutes: make test-long"]
+fn a_drive_never_seen_is_predicted() {
+    is_promised(small(&HIDDEN));
+}
+
+/// Nobody knows the dies of the drive on his desk.
+#[test]
+#[ignore = "seven minutes: make test-long"]
+fn a_drive_of_other_dies_is_predicted() {
+    let dies = ["drive.nand.dies_per_channel=4", "drive.nand.planes_per_die=1"];
+    is_promised(small(&[&HIDDEN[..], &dies].concat()));
+}
+
+/// From the lower half of the rates to the upper one.
+#[test]
+#[ignore = "seven minutes: make test-long"]
+fn the_upper_half_follows_from_the_lower() {
+    let promise = Promise::new(small(&HIDDEN), HeldOut::Upper);
+    let found = &promise.found;
+    for figure in PROMISED {
+        assert!(Promise::within("fitted", &found.fitted, figure, 1.0), "{}", figure.name());
+        assert!(Promise::within("upper half", &found.held_out, figure, 2.0), "{}", figure.name());
+    }
 }

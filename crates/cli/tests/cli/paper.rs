@@ -369,10 +369,11 @@ fn trim_says_what_it_took_and_gives_the_same_bytes_twice() {
     assert!(listed.contains("trim") && listed.contains("on a real kernel"), "{listed}");
 }
 
-const LOGICAL_COPY_FIGURES: [&str; 9] = [
+const LOGICAL_COPY_FIGURES: [&str; 10] = [
     "2",
     "stand-ins",
     "command-time",
+    "dftl",
     "lfs-clean",
     "sustained",
     "over-time",

@@ -54,9 +54,10 @@ causes! {
     gc: Gc,
     /// Merges of block-mapped schemes.
     merge: Merge,
-    /// Translation pages and map journal.
+    /// Translation pages and map journal, but for those that count as `meta`.
     map: Map,
-    /// Other metadata.
+    /// The virtual map of logical copies: pages of the map's journal of which it is more than half, and those of checkpoints
+    /// that it is a part of.
     meta: Meta,
     /// Wear levelling.
     wear: Wear,

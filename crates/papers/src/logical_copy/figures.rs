@@ -7,8 +7,8 @@ use strobe_workload::lfs::Trims;
 use super::measure::{Measured, Window};
 use super::runs::Runs;
 use super::{
-    BATCHES_MIB, COMMANDS_US, ENTRIES, FEW_ENTRIES, FILE_SYSTEMS, JUDGED, LOGICAL, MODES, ORG, Phase,
-    READ_WRITE, SPARES, Setup, VICTIMS,
+    BATCHES_MIB, COMMANDS_US, ENTRIES, FEW_ENTRIES, FILE_SYSTEMS, JUDGED, LOGICAL, MODES, ORG, PARTS, Phase,
+    READ_WRITE, SOURCED_US, SPARES, Setup, VICTIMS,
 };
 use crate::{Figure, Row, View};
 
@@ -16,6 +16,7 @@ pub(super) fn all(runs: &Runs<'_>) -> Vec<Figure> {
     vec![
         stand_ins(runs),
         command_time(runs),
+        partial_map(runs),
         cleaning(
             runs,
             Phase::Aged,
@@ -292,5 +293,39 @@ fn command_time(runs: &Runs<'_>) -> Figure {
     .noted(
         "the preset's 20 µs have no source; 176 µs is what the paper on TRIM implies for a TRIM command of one range on the \
              same board",
+    )
+}
+
+/// Loading map pages is the paper's fourth reason for slow random writes: whether it makes ORG slower than logical copies.
+fn partial_map(runs: &Runs<'_>) -> Figure {
+    let mut rows = Vec::new();
+    for in_memory in PARTS {
+        let setup = Setup { in_memory, command_us: SOURCED_US, ..Setup::new(Phase::Aged, JUDGED, LOGICAL) };
+        for over in [ORG, READ_WRITE] {
+            let name = format!("NL-LC over {}", label(over.name));
+            let ratios = [
+                ("speed", "times", runs.speed_over(setup, over)),
+                ("programs", "%", runs.programs_over(setup, over)),
+            ];
+            for (quantity, unit, value) in ratios {
+                let at = [
+                    ("quantity", quantity),
+                    ("in memory", in_memory.name),
+                    ("against", name.as_str()),
+                    ("unit", unit),
+                ];
+                rows.push(Row::new(&at, value));
+            }
+        }
+    }
+    Figure::new(
+        "dftl",
+        format!("a map that is loaded in part, by the share in memory; {SOURCED_US} µs a command, v = {JUDGED}"),
+        View::Bars { panel: &["quantity"], group: "in memory", bar: "against" },
+        rows,
+    )
+    .noted(
+        "all: the page map; else DFTL, whose map is on flash. A logical copy looks up two entries a block. The virtual map \
+             is in memory throughout",
     )
 }

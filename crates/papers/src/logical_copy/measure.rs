@@ -9,7 +9,7 @@ use strobe_workload::lfs::{Lfs, LfsCommand, LfsConfig, LfsCounts, LfsDisk};
 
 use serde::{Deserialize, Serialize};
 
-use super::{COMMAND_US, Options, PaperError, Phase, Scale, Setup};
+use super::{ALL, COMMAND_US, Options, PaperError, Phase, Scale, Setup};
 use crate::Watch;
 
 /// The size of everything. A smaller drive has as many blocks and segments, but shorter ones: their
@@ -98,6 +98,10 @@ impl Size {
             ftl.virtual_map_entries = self.of_batch(setup.entries);
             // The paper's drive writes its map to flash at flushes and when a block is full; so does this one.
             ftl.durable_map = true;
+            if setup.in_memory != ALL {
+                ftl.mapping = "dftl".to_owned();
+                ftl.translation.cached_entries = self.logical_blocks() / setup.in_memory.part;
+            }
         })
     }
 }

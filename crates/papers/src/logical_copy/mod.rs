@@ -87,6 +87,23 @@ const SPARES: [Spare; 4] = [
     Spare { name: "100 %", blocks: 512 },
 ];
 
+/// How much of the map is in the drive's memory; the rest is loaded when it is needed (DFTL).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+struct InMemory {
+    name: &'static str,
+    /// One of so many entries.
+    part: u32,
+}
+
+/// The page map has all of them.
+const ALL: InMemory = InMemory { name: "all", part: 1 };
+const PARTS: [InMemory; 4] = [
+    ALL,
+    InMemory { name: "1/2", part: 2 },
+    InMemory { name: "1/8", part: 8 },
+    InMemory { name: "1/64", part: 64 },
+];
+
 /// When it is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 enum Phase {
@@ -107,6 +124,8 @@ struct Setup {
     batch_mib: u32,
     /// Entries of the virtual map.
     entries: u32,
+    /// Those of the map that are in memory.
+    in_memory: InMemory,
     told: Trims,
     /// Whether every update is flushed.
     sync: bool,
@@ -129,7 +148,8 @@ impl Setup {
     fn new(phase: Phase, victims: f64, mode: Mode) -> Self {
         let (batch_mib, entries) = (BATCH_MIB, ENTRIES);
         let (told, sync, command_us) = (Trims::EveryBlock, false, COMMAND_US);
-        Self { phase, victims, mode, spare: PRESET, batch_mib, entries, told, sync, command_us }
+        let (spare, in_memory) = (PRESET, ALL);
+        Self { phase, victims, mode, spare, batch_mib, entries, in_memory, told, sync, command_us }
     }
 
     fn windows(&self) -> u32 {
@@ -159,6 +179,10 @@ fn setups() -> Vec<Setup> {
         let judged = Setup::new(Phase::Aged, JUDGED, mode);
         setups.push(Setup { sync: true, ..judged });
         setups.extend(COMMANDS_US.map(|command_us| Setup { command_us, ..judged }));
+    }
+    for mode in [ORG, READ_WRITE, LOGICAL] {
+        let sourced = Setup { command_us: SOURCED_US, ..Setup::new(Phase::Aged, JUDGED, mode) };
+        setups.extend(PARTS.map(|in_memory| Setup { in_memory, ..sourced }));
     }
     let mut once: Vec<Setup> = Vec::new();
     for setup in setups {

@@ -50,9 +50,9 @@ pub struct FtlConfig {
     #[serde(default, skip_serializing_if = "is_zero")]
     #[schemars(range(min = 0, max = 4_294_967_295u32))]
     pub map_flush_entries: u32,
-    /// Whether the map survives a power cut. It is then kept on flash, as a journal with checkpoints in
-    /// blocks of its own (causes map, and meta for the virtual map of logical copies), written at every flush, before a block is opened and
-    /// before garbage is erased. Default false: the map is in memory only and costs nothing.
+    /// Whether the map survives a power cut. It is then kept on flash, as a journal with checkpoints in blocks of its own (causes
+    /// map, and meta for pages most of which is the virtual map of logical copies), written at every flush, before a block is
+    /// opened and before garbage is erased. Default false: the map is in memory only and costs nothing.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub durable_map: bool,
     /// Good blocks reserved for the durable map, if that is more than it needs, which is eight times the

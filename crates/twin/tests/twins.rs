@@ -308,37 +308,44 @@ const HIDDEN: [&str; 6] = [
     "drive.controller.jitter_ns=1500",
 ];
 
-/// Ten rows, of which every third is held out, become a drive that is right at rates that no row has. Rows that it was fitted
-/// to are met; what it has not seen is met within twice what is tolerated, and as well as it says that it predicts.
-fn is_promised(hidden: DriveConfig) {
+/// Ten rows, of which every third is held out, become a drive that is right at rates that no row has: it is as far off there as
+/// it says. Rows that it was fitted to are within `times` what is tolerated, all others within twice that.
+fn is_promised(hidden: DriveConfig, times: f64) {
     let promise = Promise::new(hidden, HeldOut::Third);
     let found = &promise.found;
     // Between those of the file.
     let untold = promise.untold(&[750, 1250, 1750, 2250, 2750, 3250, 3750, 4250]);
+    let mut broken = Vec::new();
     for figure in PROMISED {
-        assert!(Promise::within("fitted", &found.fitted, figure, 1.0), "{}", figure.name());
-        assert!(Promise::within("held out", &found.held_out, figure, 2.0), "{}", figure.name());
-        assert!(Promise::within("untold", &untold, figure, 2.0), "{}", figure.name());
         let stated = [&found.fitted, &found.held_out].map(|check| check.errors(figure)).concat();
         let (stated, now) = (mean(&stated), mean(&untold.errors(figure)));
         println!("{}: {now:.3} where nothing was told, stated {stated:.3}", figure.name());
-        // Two seeds of one drive differ by a part of this.
-        assert!(now < stated + 0.03, "{}: {now}, stated {stated}", figure.name());
+        let kept = [
+            Promise::within("fitted", &found.fitted, figure, times),
+            Promise::within("held out", &found.held_out, figure, 2.0),
+            Promise::within("untold", &untold, figure, 2.0),
+            // Two seeds of one drive differ by a part of this.
+            now < stated + 0.03,
+        ];
+        if kept.contains(&false) {
+            broken.push(figure.name());
+        }
     }
+    assert!(broken.is_empty(), "{broken:?}");
 }
 
 #[test]
 #[ignore = "seven minutes: make test-long"]
 fn a_drive_never_seen_is_predicted() {
-    is_promised(small(&HIDDEN));
+    is_promised(small(&HIDDEN), 1.0);
 }
 
-/// Nobody knows the dies of the drive on his desk.
+/// Nobody knows the dies of the drive on his desk: then it is less near, and says so.
 #[test]
 #[ignore = "seven minutes: make test-long"]
 fn a_drive_of_other_dies_is_predicted() {
     let dies = ["drive.nand.dies_per_channel=4", "drive.nand.planes_per_die=1"];
-    is_promised(small(&[&HIDDEN[..], &dies].concat()));
+    is_promised(small(&[&HIDDEN[..], &dies].concat()), 2.0);
 }
 
 /// From the lower half of the rates to the upper one.
@@ -347,8 +354,9 @@ fn a_drive_of_other_dies_is_predicted() {
 fn the_upper_half_follows_from_the_lower() {
     let promise = Promise::new(small(&HIDDEN), HeldOut::Upper);
     let found = &promise.found;
-    for figure in PROMISED {
-        assert!(Promise::within("fitted", &found.fitted, figure, 1.0), "{}", figure.name());
-        assert!(Promise::within("upper half", &found.held_out, figure, 2.0), "{}", figure.name());
-    }
+    let kept = PROMISED.map(|figure| {
+        let fitted = Promise::within("fitted", &found.fitted, figure, 1.0);
+        Promise::within("upper half", &found.held_out, figure, 2.0) && fitted
+    });
+    assert_eq!(kept, [true; 4]);
 }

@@ -294,7 +294,8 @@ fn speeds(results: &Results) -> Vec<Claim> {
             None,
             reduced(ext4, f64::min),
             Band::at_least(1.0, DIRECTION),
-        ),
+        )
+        .because("chance: another build of the kernel had 1.56; single runs of ORG differ by up to half"),
     ]);
     claims
 }

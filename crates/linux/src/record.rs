@@ -166,6 +166,25 @@ mod tests {
     use super::*;
 
     #[test]
+    fn metadata_is_marked_as_by_blkparse() {
+        let path = std::env::temp_dir().join(format!("strobe-record-meta-{}", std::process::id()));
+        let file = File::create(&path).expect("a file");
+        let mut recorder =
+            Recorder::new(file, TraceForm::Blkparse, Interface::Virtio, SimTime::ZERO).expect("begins");
+        for (fua, hint) in
+            [(false, Hint::None), (true, Hint::None), (false, Hint::Metadata), (true, Hint::Metadata)]
+        {
+            let range = Range::new(Lba::new(8), 8);
+            recorder.command(SimTime::ZERO, &Command::Write { range, fua, hint });
+        }
+        recorder.finish().expect("written");
+        let text = std::fs::read_to_string(&path).expect("there");
+        std::fs::remove_file(&path).expect("removed");
+        let rwbs: Vec<&str> = text.lines().filter_map(|line| line.split_whitespace().nth(6)).collect();
+        assert_eq!(rwbs, ["W", "WF", "WM", "WFM"], "{text}");
+    }
+
+    #[test]
     fn what_is_recorded_reads_back_range_by_range() {
         let range = |lba, sectors| Range::new(Lba::new(lba), sectors);
         let path = std::env::temp_dir().join(format!("strobe-record-{}", std::process::id()));

@@ -230,15 +230,18 @@ fn compare(measurements: &Measurements, row: &Measurement, ours: &Figures, is_cl
     }
 }
 
-/// Rows that say something of their own, and are judged: of several that are beyond saturation only the first.
+/// Rows that say something of their own, and are judged: of several that are beyond saturation only the first
+/// of each kind of addresses.
 pub fn rows_of(measurements: &Measurements) -> Vec<Measurement> {
-    let mut has_saturated = false;
+    let mut saturated = BTreeSet::new();
     let is_worth = |row: &&Measurement| {
         let is_saturated = row.load.offered.is_some() && !measurements.is_stable(row);
         let offered = row.load.offered.map_or(0.0, |offered| offered.requests_s() as f64);
         // Between what is stable and what is too much, nothing is well defined.
-        let is_clear = measurements.saturation_s().is_none_or(|most| !is_saturated || offered > 1.02 * most);
-        is_clear && !(is_saturated && std::mem::replace(&mut has_saturated, true))
+        let is_clear = measurements
+            .saturation_s(row.load.addresses)
+            .is_none_or(|most| !is_saturated || offered > 1.02 * most);
+        is_clear && !(is_saturated && !saturated.insert(row.load.addresses))
     };
     measurements.rows.iter().filter(is_worth).copied().collect()
 }

@@ -45,7 +45,7 @@ pub enum Addresses {
     Uniform,
     /// By Zipf's law: the k-th most popular one k^-θ times as often as the first.
     Zipf {
-        /// θ, in thousandths.
+        /// θ, in thousandths: below 1, where a twin of fewer blocks has the same shares.
         theta_milli: u32,
         /// Whether the popular ones are spread evenly; if not, they lie at the start, the most popular first.
         scattered: bool,
@@ -79,8 +79,8 @@ impl std::str::FromStr for Addresses {
             _ => return Err(()),
         };
         let theta: f64 = theta.parse().map_err(|_| ())?;
-        // More than 10 is one address.
-        let is_known = (0.001..=10.0).contains(&theta);
+        // From 1 on the shares of the popular ones depend on how many there are, and a twin has fewer.
+        let is_known = (0.001..=0.999).contains(&theta);
         let theta_milli = if is_known { (theta * 1000.0).round() as u32 } else { return Err(()) };
         Ok(Self::Zipf { theta_milli, scattered })
     }
@@ -234,9 +234,9 @@ impl Measurements {
         Ok(measurements)
     }
 
-    /// Requests per second that the drive completes when more are offered, if a row shows it.
-    pub fn saturation_s(&self) -> Option<f64> {
-        let lagging = self.rows.iter().filter(|row| !row.keeps_up());
+    /// Requests per second to `addresses` that the drive completes when more are offered, if a row shows it.
+    pub fn saturation_s(&self, addresses: Addresses) -> Option<f64> {
+        let lagging = self.rows.iter().filter(|row| row.load.addresses == addresses && !row.keeps_up());
         lagging.filter_map(|row| row.seen.completed_s).reduce(f64::max)
     }
 
@@ -244,7 +244,7 @@ impl Measurements {
     pub fn is_stable(&self, row: &Measurement) -> bool {
         let Some(offered) = row.load.offered else { return false };
         let offered = offered.requests_s() as f64;
-        row.keeps_up() && self.saturation_s().is_none_or(|most| offered <= STABLE * most)
+        row.keeps_up() && self.saturation_s(row.load.addresses).is_none_or(|most| offered <= STABLE * most)
     }
 }
 

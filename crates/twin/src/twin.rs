@@ -11,7 +11,7 @@ use strobe_lab::result::{Clat, RunResult};
 use strobe_lab::runner::{Observer, Progress, run_on};
 use strobe_lab::{ConfigError, RunError, Time};
 use strobe_ssd::{Aged, BuildError, DriveConfig, FtlError, memory_bytes};
-use strobe_types::{Request, SECTOR_BYTES};
+use strobe_types::{Prng, Request, SECTOR_BYTES};
 use strobe_workload::synthetic::{Kind, Synthetic, SyntheticConfig, Workload as _, WorkloadError};
 
 use crate::measurements::{Addresses, Figures, Load, PERCENTILES};
@@ -138,6 +138,8 @@ impl Twin {
             Addresses::Uniform => None,
             Addresses::Zipf { theta_milli, scattered } => {
                 let theta = f64::from(theta_milli) / 1000.0;
+                // Not what the run writes afterwards, in the same order.
+                let seed = Prng::derive(seed, "twin ageing").bits();
                 Some(Popular::new(units, bytes, theta, scattered, seed)?)
             }
         };

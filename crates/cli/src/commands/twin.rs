@@ -297,11 +297,16 @@ fn fit(args: &FitArgs) -> Result<(), Failure> {
     }
     let measurements = Measurements::read(&args.measurements).map_err(bad_measurements)?;
     let mut base = drive(&args.like, "--like", &args.set)?;
-    let key = |set: &String| Some(set.split_once('=')?.0.trim().strip_prefix("drive.")?.to_owned());
-    let kept_keys: Vec<String> = args.set.iter().filter_map(key).collect();
-    if kept_keys.iter().any(|key| key == "ftl.logical_pages") {
+    let kept_keys: Vec<String> = args.set.iter().flat_map(|set| keys_of(set)).collect();
+    let is_kept = |key: &str| kept_keys.iter().any(|kept| kept == key);
+    if is_kept("ftl.logical_pages") {
         let what =
             "--set drive.ftl.logical_pages: how much the drive offers is capacity_bytes of the measurements";
+        return Err(Failure::Request(anyhow::anyhow!(what)));
+    }
+    if is_kept("nand.blocks_per_plane") && is_kept("ftl.over_provisioning") {
+        let what = "--set drive.nand.blocks_per_plane and drive.ftl.over_provisioning: with capacity_bytes of the measurements \
+                    one says the other; give one of them";
         return Err(Failure::Request(anyhow::anyhow!(what)));
     }
     fit::resize(&mut base, &measurements, &kept_keys);
@@ -338,6 +343,25 @@ fn fit(args: &FitArgs) -> Result<(), Failure> {
         ));
     }
     output::json(&Printed::new(args.seed, fit), json.as_ref())
+}
+
+/// The keys of the drive that `set`, KEY=VALUE, gives, without "drive.": of a table those in it.
+fn keys_of(set: &str) -> Vec<String> {
+    fn leaves(path: &str, value: &Value, found: &mut Vec<String>) {
+        match value {
+            Value::Table(table) => {
+                table.iter().for_each(|(key, value)| leaves(&format!("{path}.{key}"), value, found));
+            }
+            _ => found.push(path.to_owned()),
+        }
+    }
+    let Some((path, text)) = set.split_once('=') else { return Vec::new() };
+    let path = path.split('.').map(str::trim).collect::<Vec<_>>().join(".");
+    let Some(path) = path.strip_prefix("drive.") else { return Vec::new() };
+    let value = format!("v = {text}").parse::<Table>().ok().and_then(|mut parsed| parsed.remove("v"));
+    let mut found = Vec::new();
+    leaves(path, &value.unwrap_or(Value::Boolean(true)), &mut found);
+    found
 }
 
 /// The name of a file beside `path`.

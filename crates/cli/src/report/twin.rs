@@ -11,6 +11,11 @@ use strobe_twin::fit::Fit;
 use super::{broken, row, table};
 use crate::chart::WIDTH;
 
+/// What is said below figures.
+const CAPTION: &str = "Measured, and by how much ours is off; * is more than is tolerated. In brackets: shown, and not \
+                       judged, as from saturation on latencies say how deep queues are, and p99.99 of reads and all beyond \
+                       p99 of writes are of few requests.";
+
 /// A drive beside its measurements.
 pub fn check(name: &str, title: &str, remark: &str, check: &Check, ablations: &[Ablation]) -> String {
     let mut out = format!("{name} beside {title}\n\n");
@@ -18,10 +23,7 @@ pub fn check(name: &str, title: &str, remark: &str, check: &Check, ablations: &[
         let _ = writeln!(out, "{}\n", broken(&format!("{remark}."), WIDTH).join("\n"));
     }
     let _ = writeln!(out, "{}", rows(check));
-    let caption = "Measured, and by how much ours is off; * is more than is tolerated. In brackets: shown, and not judged, as from \
-                   saturation on latencies say how deep queues are, and p99.99 of reads and all beyond p99 of writes are of few \
-                   requests.";
-    let _ = writeln!(out, "{}\n", broken(caption, WIDTH).join("\n"));
+    let _ = writeln!(out, "{}\n", broken(CAPTION, WIDTH).join("\n"));
     let _ = writeln!(out, "{}", totals(check));
     if !ablations.is_empty() {
         let _ = writeln!(out, "\n{}", without(check, ablations));
@@ -103,8 +105,8 @@ fn totals(check: &Check) -> Table {
     let mut table = table(&["figure", "tolerated", "met", "mean error", "largest"]);
     for figure in figures(check) {
         let ((met, all), errors) = (check.met(Some(figure)), check.errors(figure));
-        let mean = errors.iter().sum::<f64>() / errors.len().max(1) as f64;
-        let largest = errors.last().copied().unwrap_or_default();
+        let Some(&largest) = errors.last() else { continue };
+        let mean = errors.iter().sum::<f64>() / errors.len() as f64;
         let percent = |share: f64| off(share).trim_start_matches('+').to_owned();
         let [tolerated, met] = match figure.tolerance() {
             Some(tolerance) => [percent(tolerance), format!("{met} of {all}")],
@@ -139,22 +141,22 @@ fn without(check: &Check, ablations: &[Ablation]) -> String {
 /// The same as CSV.
 pub fn csv(check: &Check) -> String {
     let mut out =
-        String::from("line,offered_writes_s,used_share,addresses,stable,figure,measured,ours,error,met\n");
+        String::from("line,offered_writes_s,used_share,stable,figure,measured,ours,error,met,addresses\n");
     for row in &check.rows {
         for compared in &row.figures {
             let writes = row.writes_s.map_or_else(String::new, |writes| writes.to_string());
             let _ = writeln!(
                 out,
-                "{},{writes},{:.4},{},{},{},{},{:.3},{:.4},{}",
+                "{},{writes},{:.4},{},{},{},{:.3},{:.4},{},{}",
                 row.line,
                 row.used,
-                row.addresses,
                 row.is_stable,
                 compared.figure.name(),
                 compared.measured,
                 compared.ours,
                 compared.error,
-                compared.is_met.map_or_else(String::new, |is_met| is_met.to_string())
+                compared.is_met.map_or_else(String::new, |is_met| is_met.to_string()),
+                row.addresses
             );
         }
     }
@@ -190,6 +192,7 @@ pub fn fit(fit: &Fit) -> String {
             let _ = writeln!(out, "{what}:\n{}\n\n{}\n", rows(check), totals(check));
         }
     }
+    let _ = writeln!(out, "{}\n", broken(CAPTION, WIDTH).join("\n"));
     let mut table = table(&["parameter, fitted", "value", "effect"]);
     for found in &fit.found {
         let effect = if found.is_kept { "kept".to_owned() } else { format!("{:.1}", found.effect) };
@@ -218,7 +221,7 @@ pub fn pictures(title: &str, check: &Check) -> Vec<(&'static str, String)> {
 
 fn picture(title: &str, check: &Check, figures: &[Figure]) -> Option<String> {
     let of = |figure: Figure| -> Vec<(f64, f64, f64)> {
-        let stable = check.rows.iter().filter(|row| row.is_stable);
+        let stable = check.rows.iter().filter(|row| row.is_stable && row.addresses == "uniform");
         let point = |row: &Row| {
             let compared = row.figures.iter().find(|compared| compared.figure == figure)?;
             Some((row.writes_s? as f64 / 1000.0, compared.measured, compared.ours))

@@ -144,6 +144,12 @@ fn a_fit_writes_a_preset_and_says_how_far_it_can_be_trusted() {
         &["my.csv", "--out", "new.toml", "--set", "drive.ftl.logical_pages=20000"],
         &["capacity_bytes of the measurements"],
     );
+    refused(
+        &["my.csv", "--out", "new.toml", "--set", "drive.ftl={ logical_pages = 20000 }"],
+        &["capacity_bytes of the measurements"],
+    );
+    let both = ["--set", "drive.nand . blocks_per_plane=400", "--set", "drive.ftl.over_provisioning=0.3"];
+    refused(&[&["my.csv", "--out", "new.toml"], &both[..]].concat(), &["give one of them"]);
     let few: String = CSV.lines().take(4).map(|line| format!("{line}\n")).collect();
     folder.write("few.csv", few);
     refused(&["few.csv", "--out", "few.toml"], &["3 rows", "a fit needs 4"]);

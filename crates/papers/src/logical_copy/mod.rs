@@ -206,7 +206,11 @@ fn make(options: &Options, bench: &Bench<'_>) -> Result<Made, PaperError> {
         figures: vec![recovery::figure(&found)],
     };
     made.claims.extend(recovery::claims(&found));
-    made.figures.extend(figures::all(&runs));
+    // A map that somebody has set is the same in all its rows.
+    let is_set = |set: &String| set.contains("drive.ftl.mapping") || set.contains("translation");
+    let figures = figures::all(&runs).into_iter();
+    let has_set = options.sets.iter().any(is_set);
+    made.figures.extend(figures.filter(|figure| !has_set || figure.figure != "dftl"));
     #[cfg(target_os = "linux")]
     let made = {
         let (benchmarks, notes) = kernel::measured(options, bench)?;

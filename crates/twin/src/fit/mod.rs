@@ -147,7 +147,7 @@ pub fn fit(measurements: &Measurements, options: &FitOptions, watch: &dyn FitWat
     let (fitted, held_out) = split(measurements, options.held_out)?;
     let mut base = options.base.clone();
     let lagging: Vec<_> =
-        rows_of(measurements).into_iter().filter(|row| !measurements.is_stable(row)).collect();
+        uniform_rows(measurements).into_iter().filter(|row| !measurements.is_stable(row)).collect();
     let kept = parameters::kept(&options.kept);
     if !options.kept.iter().any(|key| key.starts_with("controller.write_pace_")) {
         parameters::begin_at_pace(&mut base, &lagging);
@@ -198,12 +198,18 @@ pub fn fit(measurements: &Measurements, options: &FitOptions, watch: &dyn FitWat
     })
 }
 
+/// Rows that say something of their own, of uniform addresses: popular ones are judged, and not fitted to.
+fn uniform_rows(measurements: &Measurements) -> Vec<Measurement> {
+    let rows = rows_of(measurements).into_iter();
+    rows.filter(|row| row.load.addresses == Addresses::Uniform).collect()
+}
+
 /// The rows to fit to, and those held out.
 fn split(
     measurements: &Measurements,
     held_out: HeldOut,
 ) -> Result<(Vec<Measurement>, Vec<Measurement>), FitError> {
-    let rows = rows_of(measurements);
+    let rows = uniform_rows(measurements);
     let (mut stable, others): (Vec<_>, Vec<_>) =
         rows.into_iter().partition(|row| measurements.is_stable(row));
     stable.retain(|row| row.seen.read_us[0].is_some());
@@ -224,9 +230,7 @@ fn split(
     // writes back: as fast as it can, the same drive may be faster.
     let saturated: Vec<_> = others.into_iter().filter(|row| row.seen.completed_s.is_some()).collect();
     let offered = saturated.iter().find(|row| row.load.offered.is_some());
-    let is_closed =
-        |row: &&Measurement| row.load.offered.is_none() && row.load.addresses == Addresses::Uniform;
-    let closed_loops = saturated.iter().filter(is_closed);
+    let closed_loops = saturated.iter().filter(|row| row.load.offered.is_none());
     let fullest = closed_loops.max_by_key(|row| row.load.used_bytes);
     fitted.extend(offered.into_iter().chain(fullest).map(|row| (usize::MAX, *row)));
     Ok((bare(fitted), bare(held)))

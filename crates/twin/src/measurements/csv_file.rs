@@ -132,7 +132,7 @@ impl Row<'_> {
             text => text.parse().map_err(|()| {
                 self.wrong(
                     "addresses",
-                    "uniform, zipf:THETA or zipf-in-order:THETA, with a THETA of 0.001 to 10",
+                    "uniform, zipf:THETA or zipf-in-order:THETA, with a THETA of 0.001 to 0.999",
                 )
             })?,
         };

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{KEEPS_UP, Load, Measurement, MeasurementError, Measurements, Offered, PERCENTILES};
+use super::{Addresses, KEEPS_UP, Load, Measurement, MeasurementError, Measurements, Offered, PERCENTILES};
 
 /// Factor between the same percentiles of reads in one file beyond which a row has another unit than the others.
 const SAME_UNIT: f64 = 200.0;
@@ -77,7 +77,8 @@ pub(super) fn check(measurements: &Measurements, path: &str) -> Result<(), Measu
             }
         }
     }
-    let mut by_rate: Vec<&Measurement> = stable().collect();
+    let is_uniform = |row: &&Measurement| row.load.addresses == Addresses::Uniform;
+    let mut by_rate: Vec<&Measurement> = stable().filter(is_uniform).collect();
     by_rate.sort_by_key(|row| row.load.offered.map_or(0, |offered| offered.requests_s()));
     let wrong =
         amplification(&measurements.rows).or_else(|| neighbours(&by_rate)).or_else(|| writes(&by_rate));

@@ -338,7 +338,12 @@ fn draw_ablations(
             .label(figure.name())
             .legend(move |(x, y)| Rectangle::new([(x, y - 5), (x + 14, y + 5)], colour));
     }
-    chart.configure_series_labels().background_style(WHITE.mix(0.8)).border_style(BLACK.mix(0.3)).draw()?;
+    chart
+        .configure_series_labels()
+        .position(SeriesLabelPosition::LowerRight)
+        .background_style(WHITE.mix(0.8))
+        .border_style(BLACK.mix(0.3))
+        .draw()?;
     let (_, y) = chart.plotting_area().get_pixel_range();
     let each = (y.end - y.start) / rows.len() as i32;
     for (row, (without, _)) in rows.iter().enumerate() {

@@ -241,7 +241,7 @@ pub fn rows_of(measurements: &Measurements) -> Vec<Measurement> {
         let is_clear = measurements
             .saturation_s(row.load.addresses)
             .is_none_or(|most| !is_saturated || offered > 1.02 * most);
-        is_clear && !(is_saturated && !saturated.insert(row.load.addresses))
+        is_clear && (!is_saturated || saturated.insert(row.load.addresses))
     };
     measurements.rows.iter().filter(is_worth).copied().collect()
 }

@@ -13,8 +13,8 @@ again; the drive must not be used for anything else until then. Needs fio 3, blk
 
 The load is that of published measurements (SSD-iq, Haas et al., PVLDB 2025): 4 KiB requests at random addresses with
 exponential gaps. One job reads and writes in turn, and is looked at; six others write, so that all writes together
-come at the rate. At most 64 requests of a job are outstanding. Neither write amplification is measured nor what the
-drive completes in a closed loop: docs/how-to/twins.md says how both come to the file.
+come at the rate. At most 64 requests of a job are outstanding. In the end all jobs write as fast as they can: a row without
+rates. Write amplification is not measured: docs/how-to/twins.md says how it comes to the file.
 """
 import argparse
 import csv
@@ -53,8 +53,10 @@ def arguments():
     parser.add_argument("--rates", default="10000,20000,30000,40000,50000,60000,80000,100000,150000,250000",
                         help="writes a second, ascending; the last should be more than the drive carries")
     parser.add_argument("--reads", type=int, default=5000, help="reads a second of the job that is looked at")
-    parser.add_argument("--seconds", type=int, default=240, help="for each rate")
+    parser.add_argument("--seconds", type=int, default=240, help="for each row")
     parser.add_argument("--settle", type=int, default=60, help="seconds before each, which do not count")
+    parser.add_argument("--closed-loop", action=argparse.BooleanOptionalAction, default=True,
+                        help="whether, in the end, all jobs write as fast as they can, too")
     parser.add_argument("--skip-filling", action="store_true", help="the drive has been filled and overwritten already")
     parser.add_argument("--yes", metavar="TARGET", help="the target once more: do it, all that is on it is lost")
     parser.add_argument("--fio", default="fio", help="the program")
@@ -207,8 +209,9 @@ class Rows:
             try:
                 done = json.loads(head.removeprefix(HEAD)) if head.startswith(HEAD) else None
                 self.rows = list(rows)
+                offered = [(row["offered_writes_s"], row["offered_reads_s"]) for row in self.rows]
                 is_ours = (done is not None and rows.fieldnames == COLUMNS and isinstance(done["passes"], int)
-                           and all(int(row["offered_writes_s"]) and int(row["offered_reads_s"]) for row in self.rows))
+                           and all(pair == ("", "") or int(pair[0]) and int(pair[1]) for pair in offered))
             except (ValueError, TypeError, KeyError):
                 is_ours = False
         if not is_ours:
@@ -218,7 +221,8 @@ class Rows:
         self.done = done
 
     def has(self, writes, reads):
-        return any((int(row["offered_writes_s"]), int(row["offered_reads_s"])) == (writes, reads) for row in self.rows)
+        asked = (str(writes), str(reads))
+        return any((str(row["offered_writes_s"]), str(row["offered_reads_s"])) == asked for row in self.rows)
 
     def save(self):
         text = io.StringIO()
@@ -290,17 +294,31 @@ def write_pass(options, target, done):
                                             "io_size": target.capacity, "randseed": done}})
 
 
+def timed(options, target, seed):
+    # Each row has addresses of its own: the same once more would empty whole blocks in the order in which they were written.
+    return {"time_based": 1, "ramp_time": options.settle, "runtime": options.seconds, "bs": "4k", "size": target.capacity,
+            "iodepth": DEPTH, "randseed": seed}
+
+
+def requests_s(found):
+    return round(sum(job["read"]["iops"] + job["write"]["iops"] for job in found))
+
+
+def measure_closed_loop(options, target):
+    found = fio(options, target, {"load": {**timed(options, target, 999), "rw": "randwrite", "numjobs": JOBS}})
+    row = dict.fromkeys(COLUMNS, "")
+    return {**row, "capacity_bytes": target.capacity, "jobs": JOBS, "queue_depth": DEPTH, "completed_s": requests_s(found)}
+
+
 def measure(options, target, rate):
-    # Each rate has addresses of its own: the same once more would empty whole blocks in the order in which they were written.
-    timed = {"time_based": 1, "ramp_time": options.settle, "runtime": options.seconds, "bs": "4k", "size": target.capacity,
-             "iodepth": DEPTH, "rate_process": "poisson", "randseed": 1000 + rate}
-    jobs = {"probe": {**timed, "rw": "randrw", "rwmixread": 50, "rate_iops": f"{options.reads},{options.reads}"}}
+    paced = {**timed(options, target, 1000 + rate), "rate_process": "poisson"}
+    jobs = {"probe": {**paced, "rw": "randrw", "rwmixread": 50, "rate_iops": f"{options.reads},{options.reads}"}}
     each = round((rate - options.reads) / (JOBS - 1))
     if each > 0:
-        jobs["load"] = {**timed, "rw": "randwrite", "numjobs": JOBS - 1, "rate_iops": each}
+        jobs["load"] = {**paced, "rw": "randwrite", "numjobs": JOBS - 1, "rate_iops": each}
     found = fio(options, target, jobs)
     probe = next(job for job in found if job["jobname"] == "probe")
-    done = round(sum(job["read"]["iops"] + job["write"]["iops"] for job in found))
+    done = requests_s(found)
     row = {"capacity_bytes": target.capacity, "jobs": JOBS, "queue_depth": DEPTH, "offered_writes_s": rate,
            "offered_reads_s": options.reads,
            # What comes late by chance is not more than was asked for.
@@ -325,17 +343,23 @@ def main():
     if options.skip_filling:
         rows.done["passes"] = PASSES
     left = [rate for rate in options.rates if not rows.has(rate, options.reads)]
-    passes = PASSES - rows.done["passes"] if left else 0
-    seconds = len(left) * (options.seconds + options.settle)
-    filling = passes * target.capacity / 5e8
-    written = sum(left) * 4096 * (options.seconds + options.settle) + passes * target.capacity
+    closed_loop = options.closed_loop and not rows.has("", "")
+    loads = [f"{rate} writes/s" for rate in left] + ["as fast as it can"] * closed_loop
+    passes = PASSES - rows.done["passes"] if loads else 0
+    seconds = len(loads) * (options.seconds + options.settle)
+    # How much the drive completes at most is not known yet; the last rate is said to be more.
+    rates = left + options.rates[-1:] * closed_loop
+    written = sum(rates) * 4096 * (options.seconds + options.settle) + passes * target.capacity
     print(target.described())
-    print(f"Rates to measure: {', '.join(map(str, left)) or 'none is left'}. This takes {span(seconds)}, and writing all of "
-          f"it {passes} times before, at 500 MB/s, {span(filling)} more.")
+    print(f"To measure: {', '.join(loads) or 'nothing is left'}. This takes {span(seconds)}.")
+    if passes:
+        fast, slow = (span(passes * target.capacity / rate) for rate in (5e8, 5e7))
+        print(f"Before, all of it is written {passes} times{', but for the first at random' if passes == PASSES else ' at random'}: "
+              f"{fast} at 500 MB/s, {slow} at 50 MB/s.")
     print(f"It writes at most {written / 1e12:.2f} TB, {written / target.capacity:.1f} times the capacity. Data sheets promise "
           "some hundred to some thousand.", flush=True)
     check_fio(options.fio)
-    if not left:
+    if not loads:
         print(f"All is measured: strobe twin fit {options.out} --out my-drive.toml")
         return
     if options.yes != options.target:
@@ -353,6 +377,12 @@ def main():
         rows.save()
         print(f"       reads p50 {row['read_p50_us']} µs, p99 {row['read_p99_us']} µs; {row['completed_s']} requests/s",
               flush=True)
+    if closed_loop:
+        print(f"{time.strftime('%H:%M')}: writes as fast as it can ...", flush=True)
+        row = measure_closed_loop(options, target)
+        rows.rows.append(row)
+        rows.save()
+        print(f"       {row['completed_s']} requests/s", flush=True)
     print(f"Done. Now: strobe twin fit {options.out} --out my-drive.toml")
 
 

@@ -115,14 +115,14 @@ impl Controller {
         self.to_drive.reserve(now, duration)
     }
 
-    /// When a write of so many mapping units that is here at `now` is taken, at the pace of writes: a virtual clock is
-    /// ahead of the time by what has been taken, and a write waits as far as that is more than the burst.
+    /// When a write that is here at `now` is taken, at the pace of writes: a virtual clock is ahead of the time by what has
+    /// been taken, and a write waits as far as that is more than the burst.
     #[inline]
-    pub(crate) fn pace(&mut self, now: SimTime, units: u64) -> SimTime {
+    pub(crate) fn pace(&mut self, now: SimTime) -> SimTime {
         if self.pace_ns == 0 {
             return now;
         }
-        self.paced = now.max(self.paced) + self.pace_ns.saturating_mul(units);
+        self.paced = now.max(self.paced) + self.pace_ns;
         let ahead = self.paced.since(now);
         now + ahead.saturating_sub(self.pace_ns * self.pace_burst)
     }
@@ -242,19 +242,18 @@ mod tests {
             let mut now = 0;
             for _ in 0..2000 {
                 now += u64::from(rng.below(2 * pace_ns as u32));
-                let units = 1 + u64::from(rng.below(burst.min(3) as u32));
-                waiting.push_back((controller.pace(SimTime::from_ns(now), units).as_ns(), now, units));
+                waiting.push_back((controller.pace(SimTime::from_ns(now)).as_ns(), now));
             }
             let mut taken = 0;
             let mut coming = waiting.into_iter().peekable();
-            while let Some(&(expected, came, units)) = coming.peek() {
-                if came <= clock && tokens >= units {
+            while let Some(&(expected, came)) = coming.peek() {
+                if came <= clock && tokens > 0 {
                     assert_eq!((taken, clock), (taken, expected), "{pace_ns} {burst}");
                     // A full bucket begins to count when something is taken from it.
                     if tokens == burst {
                         next = clock + pace_ns;
                     }
-                    tokens -= units;
+                    tokens -= 1;
                     taken += 1;
                     coming.next();
                     continue;

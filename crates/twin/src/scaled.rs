@@ -6,6 +6,14 @@
 
 use strobe_ssd::{BuildError, DriveConfig, kept_blocks};
 
+/// Gives `drive`, which has `share` times the blocks that it had, an SLC cache of the same share of them.
+pub(crate) fn scale_cache(drive: &mut DriveConfig, share: f64) {
+    let cache = &mut drive.ftl.slc_cache;
+    for blocks in [&mut cache.static_blocks, &mut cache.dynamic_blocks, &mut cache.fold_at] {
+        *blocks = (f64::from(*blocks) * share).ceil() as u32;
+    }
+}
+
 /// `config` with `blocks_per_plane` blocks, if it has more.
 pub fn scaled(config: &DriveConfig, blocks_per_plane: u32) -> Result<DriveConfig, BuildError> {
     if blocks_per_plane >= config.nand.blocks_per_plane {
@@ -21,6 +29,8 @@ pub fn scaled(config: &DriveConfig, blocks_per_plane: u32) -> Result<DriveConfig
     let per_block = units / free(config)?;
     let mut small = config.clone();
     small.nand.blocks_per_plane = blocks_per_plane;
+    let share = blocks(&small) / blocks(config);
+    scale_cache(&mut small, share);
     small.ftl.over_provisioning = None;
     small.ftl.logical_pages = Some((units * blocks(&small) / blocks(config)) as u32);
     // What is kept depends on how much is spare.

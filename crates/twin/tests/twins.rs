@@ -54,6 +54,26 @@ fn fewer_blocks_collect_as_much() {
     assert!(amplification(&naive) / of_whole > 1.1, "the comparison shows nothing");
 }
 
+/// Of 12,000 blocks in SLC mode of 43,712 there are as many in each hundred of a drive with fewer.
+#[test]
+fn a_cache_has_the_same_share_of_fewer_blocks() {
+    for name in ["tlc-client-1t", "qlc-client-2t"] {
+        let whole = DriveConfig::preset(name).expect("a preset");
+        let part = scaled(&whole, 64).expect("valid");
+        kept_blocks(&part).expect("it can be built");
+        let share = |of: fn(&DriveConfig) -> u32| {
+            let blocks = |drive: &DriveConfig| f64::from(of(drive)) / f64::from(drive.nand.blocks_per_plane);
+            blocks(&part) / blocks(&whole)
+        };
+        for share in [
+            share(|drive| drive.ftl.slc_cache.static_blocks),
+            share(|drive| drive.ftl.slc_cache.dynamic_blocks),
+        ] {
+            assert!((share - 1.0).abs() < 0.1, "{name}: {share}");
+        }
+    }
+}
+
 #[test]
 fn a_drive_with_times_is_that_without() {
     let config = small(&[]);

@@ -40,7 +40,8 @@ fn run(folder: &Folder, more: &[&str]) -> (Option<i32>, String) {
     let script = crate::root().join("scripts/measure-drive.py");
     let mut command = Command::new("python3");
     command.current_dir(folder.path()).arg(script).args(["drive", "--out", "my.csv", "--fio", "./fio"]);
-    let done = command.args(["--rates", "5000,10000"]).args(more).output().expect("python3");
+    let rates = ["--rates", "5000,10000", "--no-closed-loop"];
+    let done = command.args(rates).args(more).output().expect("python3");
     (
         done.status.code(),
         [done.stdout, done.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat(),
@@ -58,7 +59,9 @@ fn a_drive_is_measured_when_it_was_named_twice() {
     // Without a yes it says what it would do, and does nothing.
     let (code, said) = run(&folder, &[]);
     assert_eq!(code, Some(0), "{said}");
-    for part in ["EVERYTHING ON drive WILL BE LOST", "10 minutes", "0.001 GB", "writes at most 0.02 TB"] {
+    for part in
+        ["EVERYTHING ON drive WILL BE LOST", "10 minutes", "4 times", "0.001 GB", "writes at most 0.02 TB"]
+    {
         assert!(said.contains(part), "{part}: {said}");
     }
     let (code, _) = run(&folder, &["--yes", "another"]);
@@ -100,6 +103,14 @@ fn a_drive_is_measured_when_it_was_named_twice() {
     assert_eq!((code, asked(&folder).len()), (Some(0), 6), "{said}");
     let (code, said) = run(&folder, &["--yes", "drive", "--rates", "6000", "--reads", "4000"]);
     assert_eq!((code, asked(&folder).len()), (Some(0), 7), "{said}");
+    // As fast as it can: a row without rates, once.
+    for _ in 0..2 {
+        let (code, said) = run(&folder, &["--yes", "drive", "--closed-loop"]);
+        assert_eq!((code, asked(&folder).len()), (Some(0), 8), "{said}");
+    }
+    let last = &asked(&folder)[7];
+    assert!(last.contains("--name=load") && last.contains("--numjobs=7") && !last.contains("rate"), "{last}");
+    assert!(folder.read("my.csv").ends_with("\n1048576,7,64,,,70000,,,,,,,,\n"), "{}", folder.read("my.csv"));
     // And what it writes is what a fit reads.
     let read = folder.strobe(&["twin", "fit", "my.csv", "--out", "my.toml", "--tiny"]);
     read.refused(&["3 rows", "a fit needs 4"]);

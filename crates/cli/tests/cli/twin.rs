@@ -37,7 +37,7 @@ fn a_drive_is_held_against_what_was_published() {
         Vec::<String>::new()
     );
     let rows = result["drives"][0]["check"]["rows"].as_array().expect("rows");
-    // Seven rates below saturation, and eleven beyond it, of which the first is judged.
+    // Seven rates below saturation, and eleven beyond it, of which the first and the last are judged.
     assert_eq!(rows.len(), 18);
     let stable: Vec<&Json> = rows.iter().filter(|row| row["is_stable"] == true).collect();
     assert_eq!(stable.len(), 7);
@@ -53,6 +53,7 @@ fn a_drive_is_held_against_what_was_published() {
     assert_eq!(judged(&rows[0]), ["read-p50", "read-p99", "read-p999", "write-p50", "write-p99"]);
     assert_eq!(judged(&rows[7]), ["completed"]);
     assert_eq!(judged(&rows[8]), [""; 0]);
+    assert_eq!(judged(&rows[17]), ["completed"], "whether ours completes the same whatever it is offered");
     assert!(shown.out.contains("read p99.99") && shown.out.contains("In brackets"), "{}", shown.out);
     // Published: reads at 10,000 writes a second.
     assert_eq!(stable[0]["figures"][1]["measured"], 237.0);
@@ -105,6 +106,44 @@ fn what_cannot_be_checked_is_said() {
 }
 
 #[test]
+fn a_check_writes_over_nothing_that_it_reads() {
+    let folder = Folder::new();
+    folder.write("my.csv", CSV).write("my.toml", "preset = \"pm9a3-like\"\n");
+    let check = ["twin", "check", "my.toml", "--tiny", "--measurements", "my.csv", "--out"];
+    folder.strobe(&[&check[..], &["."]].concat()).refused(&["my.csv", "an input of this run"]);
+    assert_eq!(folder.read("my.csv"), CSV);
+    let twice = ["out", "--json", "out/my.csv"];
+    folder.strobe(&[&check[..], &twice].concat()).refused(&["--out and --json are the same file"]);
+    // Nothing stands against another folder; that a drive of 960 GB is not one of 96 MB is said.
+    let shown = folder.strobe(&[&check[..], &["out"]].concat()).ok();
+    for part in ["my offers 960.197 GB", "0.096 GB", "is it the drive you mean?"] {
+        assert!(shown.err.contains(part), "{part}: {}", shown.err);
+    }
+    assert_eq!(folder.read("my.csv"), CSV);
+}
+
+#[test]
+fn a_fit_that_is_refused_leaves_nothing_behind() {
+    let folder = Folder::new();
+    folder.write("my.csv", CSV);
+    let fit = |more: &[&str]| {
+        let args = ["twin", "fit", "my.csv", "--out", "my.toml", "--tiny", "--rounds", "1"];
+        folder.strobe(&[&args[..], &SMALL, more].concat())
+    };
+    fit(&["--set", "drive.nand.data=\"bytes\""]).refused(&["data"]);
+    fit(&["--set", "drive.nand.suspend.least_left_ns=99000000"]).refused(&["least_left_ns"]);
+    assert!(!folder.path().join("my.toml.progress").exists());
+    // What is told is kept, also where it does not go with what is fitted.
+    fit(&["--set", "drive.nand.suspend.most=0"]).ok();
+    let preset: toml::Table = folder.read("my.toml").parse().expect("TOML");
+    let most = preset["nand"].get("suspend").and_then(|suspend| suspend.get("most"));
+    assert!(most.is_none_or(|most| most.as_integer() == Some(0)), "{most:?}");
+    // Nor is a preset that somebody has changed written over.
+    folder.write("my.toml", folder.read("my.toml").replace("[nand]", "# Mine.\n[nand]"));
+    fit(&["--set", "drive.nand.suspend.most=0"]).refused(&["my.toml is there already", "was changed since"]);
+}
+
+#[test]
 fn a_fit_writes_a_preset_and_says_how_far_it_can_be_trusted() {
     let folder = Folder::new();
     folder.write("my.csv", CSV);
@@ -153,6 +192,13 @@ fn a_fit_writes_a_preset_and_says_how_far_it_can_be_trusted() {
     let few: String = CSV.lines().take(4).map(|line| format!("{line}\n")).collect();
     folder.write("few.csv", few);
     refused(&["few.csv", "--out", "few.toml"], &["3 rows", "a fit needs 4"]);
+    let thousands = CSV.replace("15000", "15").replace("25000", "25").replace("35000", "35");
+    let thousands = thousands.replace("45000", "45").replace("55000", "55").replace("82300", "82");
+    folder.write("few.csv", thousands);
+    refused(&["few.csv", "--out", "few.toml"], &["is completed_s in another unit? It is requests a second"]);
+    let bare = CSV.replace(",237,", ",,").replace(",276,", ",,");
+    folder.write("few.csv", bare);
+    refused(&["few.csv", "--out", "few.toml"], &["3 rows", "2 as read_p50_us or read_p99_us is empty"]);
 }
 
 /// Killed at any moment, the same command comes to the same, and what was there before is never lost.

@@ -43,6 +43,24 @@ fn exfat_is_the_same_every_time() {
     same("exfat", "mkfs.exfat", "discard", 2);
 }
 
+/// More than may be dirty, so that how much is depends on how much memory there is, to the page: the host, which randomizes
+/// addresses, must not decide it.
+#[test]
+fn memory_and_what_is_written_back_for_want_of_it_are_the_same_every_time() {
+    let Some(kernel) = kernel() else { return };
+    let job = "head -2 /proc/meminfo >&2; strobe files ageing --buffered --directory age --seed 1 --set files=400 \
+               --set file_bytes=700000 --set update_bytes=50000000";
+    let arguments =
+        ["--drive", "jasmine-4g", "--fs", "ext4", "--mount-opts", "discard", "--", "sh", "-ec", job];
+    let (_, first) = result(&kernel, &arguments);
+    let said = String::from_utf8_lossy(&first);
+    assert!(said.contains("MemTotal") && said.contains("MemFree"), "{said}");
+    for time in 1..4 {
+        let (_, again) = result(&kernel, &arguments);
+        assert!(first == again, "run {time} differs: {said} {}", String::from_utf8_lossy(&again));
+    }
+}
+
 #[test]
 #[ignore = "20 runs of each file system"]
 fn twenty_of_twenty_runs_are_the_same() {

@@ -64,6 +64,7 @@ pub const PATCHES: &[(&str, &str)] = &[
     ("0008-f2fs-first-fsync.patch", include_str!("../../kernel/patches/0008-f2fs-first-fsync.patch")),
     ("0009-um-cpu-cost.patch", include_str!("../../kernel/patches/0009-um-cpu-cost.patch")),
     ("0010-block-metadata-hint.patch", include_str!("../../kernel/patches/0010-block-metadata-hint.patch")),
+    ("0011-um-heap-start.patch", include_str!("../../kernel/patches/0011-um-heap-start.patch")),
 ];
 
 /// Where kernels are kept: `$STROBE_CACHE`, or `strobe` in the user's cache.

@@ -182,9 +182,9 @@ fn times(paper: &Group) -> Vec<Claim> {
         let reason = "4 points: what the paper's extra over figures 6, 7 differs, doubled";
         let claim = Claim::new("8", text, "%", Some(says), measured, Band::around(says, 4.0, reason));
         match (other, sort_us) {
-            (_, Some(0.0)) => {
-                claim.only_direction("no time of sorting fits: without it, CAPi already takes too long")
-            }
+            (_, Some(0.0)) => claim.only_direction(
+                "no time of sorting fits: without it, CAPi already takes too long against GA",
+            ),
             ("GA", _) => claim.by_construction("the time of sorting a page is fitted to it"),
             _ => claim.because(SKEW).noted("predicted with that time"),
         }

@@ -80,7 +80,7 @@ pub(super) fn all(runs: &Runs<'_>) -> Vec<Claim> {
             runs.programs_over(judged, EXT4),
             Band::range(10.0, 30.0, [Some(0.0), None], "what the text says: 10 to 30 %"),
         )
-        .because("guess: in place, the drive itself collects what EXT4 overwrites"),
+        .because("what both write beyond their data is the map: figure lfs-clean"),
         Claim::new(
             "4",
             "drive alone: pages beyond the data with NL-LC, at v = 0.8",
@@ -94,7 +94,9 @@ pub(super) fn all(runs: &Runs<'_>) -> Vec<Claim> {
                 "the text's 10 to 30 %, had EXT4 nothing but its data",
             ),
         )
-        .because("by cause: figure lfs-clean"),
+        .by_construction(
+            "no line of the paper: an EXT4 that writes its data alone. The line above is the paper's",
+        ),
         Claim::new(
             "4",
             "drive alone, fsync: map share of EXT4, ORG (less) over NL-RW",

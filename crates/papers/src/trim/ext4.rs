@@ -366,7 +366,7 @@ fn notes(kernel: &Kernel, scale: Scale, removal: &Removal) -> Vec<String> {
         format!(
             "figure 6: the sizes of PostMark's files are not legible in the copy at hand. 500 to {SIZE_MAX_BYTES} bytes \
              are taken, in calls of 4 KB: with PostMark's own 500 to 10,000 the drive is idle most of the time and \
-             single runs save 1 to 5 %, with 500 to 100,000 the drive's own collection decides. Means of 9 \
+             single runs save 1 to 14 %, with 500 to 100,000 the drive's own collection decides. Means of 9 \
              seeds at 1 and 64 ranges at commit, of 3 elsewhere"
         ),
     ];

@@ -32,12 +32,12 @@ pub struct ControllerConfig {
     #[serde(skip_serializing_if = "is_zero")]
     #[schemars(range(min = 0, max = 1_000_000_000u64))]
     pub write_jitter_ns: u64,
-    /// Time in ns that a mapping unit of the host's writes takes in a stage of the drive that does one after the other: no
-    /// more of them are taken in the long run, and what comes in clusters waits for its turn. Default 0: none.
+    /// Time in ns that each of the host's writes, long or short, takes in a stage of the drive that does one after the other:
+    /// no more of them are taken in the long run, and what comes in clusters waits for its turn. Default 0: none.
     #[serde(skip_serializing_if = "is_zero")]
     #[schemars(range(min = 0, max = 1_000_000_000u64))]
     pub write_pace_ns: u64,
-    /// Mapping units that this stage takes at once when it has had nothing to do for long enough (a token bucket of this depth,
+    /// Writes that this stage takes at once when it has had nothing to do for long enough (a token bucket of this depth,
     /// filled at one token each write_pace_ns). Default 0, which is 1.
     #[serde(skip_serializing_if = "is_zero")]
     #[schemars(range(min = 0, max = 1_000_000u64))]

@@ -239,7 +239,7 @@ impl<F: Inspectable> Drive<F> {
             Work::Write { range, .. } => {
                 let accepted = self.controller.accept(now, 1);
                 let received = self.controller.receive(accepted, range.bytes());
-                self.controller.pace(received, u64::from(range.sectors.div_ceil(per_unit)))
+                self.controller.pace(received)
             }
             Work::Flush => self.controller.accept(now, 0),
             Work::Deallocate(ranges) => self.controller.accept_trim(now, ranges, per_unit),

@@ -143,6 +143,14 @@ impl Memory {
         written.map_err(|error| MemoryError::File { path: path.clone(), error })
     }
 
+    /// Removes the file if nothing is in it yet.
+    pub(super) fn forget_if_empty(self) {
+        if let Some((path, _)) = self.file.filter(|_| self.known.is_empty()) {
+            // If it stays, the next fit says so.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+
     /// Drives that are known.
     pub(super) fn len(&self) -> usize {
         self.known.len()

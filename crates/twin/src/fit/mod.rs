@@ -21,7 +21,7 @@ use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use strobe_ssd::DriveConfig;
+use strobe_ssd::{DriveConfig, kept_blocks};
 
 use self::memory::Memory;
 use self::search::{Point, Problem};
@@ -82,12 +82,18 @@ pub struct FitOptions {
 pub enum FitError {
     /// There is too little to go by.
     #[error(
-        "{rows} rows with p50 and p99 of reads are below saturation, a fit needs {ROWS_MIN}: measure at more rates (rows that \
-         complete less than they offer, or more than 95 % of the most, do not count)"
+        "{rows} rows with p50 and p99 of reads are below saturation, a fit needs {ROWS_MIN}; {saturated} rows do not count as \
+         they complete less than they offer, or more than 95 % of the most{}, {bare} as read_p50_us or read_p99_us is empty: \
+         measure at more rates, or add what is missing",
+        if *rows + *bare == 0 { " (is completed_s in another unit? It is requests a second)" } else { "" }
     )]
     TooFew {
         /// Those there are.
         rows: usize,
+        /// Those at or beyond saturation.
+        saturated: usize,
+        /// Those that lack a percentile.
+        bare: usize,
     },
     /// A drive.
     #[error(transparent)]
@@ -145,6 +151,8 @@ impl FitWatch for () {}
 /// Looks for the drive of which `measurements` could be.
 pub fn fit(measurements: &Measurements, options: &FitOptions, watch: &dyn FitWatch) -> Result<Fit, FitError> {
     let (fitted, held_out) = split(measurements, options.held_out)?;
+    // What is wrong with the drive is said of the whole one, before a smaller one is made of it.
+    kept_blocks(&options.base).map_err(TwinError::from)?;
     let mut base = options.base.clone();
     let lagging: Vec<_> =
         uniform_rows(measurements).into_iter().filter(|row| !measurements.is_stable(row)).collect();
@@ -152,10 +160,23 @@ pub fn fit(measurements: &Measurements, options: &FitOptions, watch: &dyn FitWat
     if !options.kept.iter().any(|key| key.starts_with("controller.write_pace_")) {
         parameters::begin_at_pace(&mut base, &lagging);
     }
-    let mut base = parameters::within_ranges(&base, &kept);
+    let mut base = parameters::within_ranges(&base, &options.kept);
     let mut memory = Memory::open(options, measurements, &fitted)?;
-    over_provisioning::meet(&mut base, measurements, options, &mut memory, &AsWatch(watch))?;
-    let twin = Twin::new(&base, options.effort).map_err(TwinError::from)?;
+    let begun = over_provisioning::meet(&mut base, measurements, options, &mut memory, &AsWatch(watch))
+        .and_then(|()| Ok(Twin::new(&base, options.effort).map_err(TwinError::from)?))
+        .and_then(|twin| {
+            let first = question(measurements, &fitted[0], twin.config());
+            twin.age(&[first], options.seed, &AsWatch(watch))?;
+            Ok(twin)
+        });
+    let twin = match begun {
+        Ok(twin) => twin,
+        Err(error) => {
+            // A command that was refused must not stand in the way of the next one.
+            memory.forget_if_empty();
+            return Err(error);
+        }
+    };
     let questions = fitted.iter().map(|row| question(measurements, row, twin.config())).collect();
     let start = parameters::logarithms(&base);
     let mut problem = Search {
@@ -173,7 +194,7 @@ pub fn fit(measurements: &Measurements, options: &FitOptions, watch: &dyn FitWat
     let best = search::search(&mut problem, start, options.rounds)?;
     let (slopes, _) = search::jacobian(&mut problem, &best, search::DIFFERENCE)?;
     let evaluations = problem.memory.len();
-    let drive = parameters::drive(&base, &best.at, &kept);
+    let drive = parameters::drive(&base, &best.at, &options.kept);
     let twin = Twin::new(&drive, options.effort_at_end).map_err(TwinError::from)?;
     let at_end = |rows: &[Measurement]| {
         check_on(&twin, twin.config(), measurements, rows, options.seed, &AsWatch(watch))
@@ -212,10 +233,17 @@ fn split(
     let rows = uniform_rows(measurements);
     let (mut stable, others): (Vec<_>, Vec<_>) =
         rows.into_iter().partition(|row| measurements.is_stable(row));
+    let carried = stable.len();
     stable.retain(|row| row.seen.read_us[0].is_some());
-    let tails = stable.iter().filter(|row| row.seen.read_us[1].is_some()).count();
-    if tails < ROWS_MIN {
-        return Err(FitError::TooFew { rows: tails });
+    let rows = stable.iter().filter(|row| row.seen.read_us[1].is_some()).count();
+    if rows < ROWS_MIN {
+        let is_offered = |row: &&Measurement| {
+            row.load.offered.is_some()
+                && row.load.addresses == Addresses::Uniform
+                && !measurements.is_stable(row)
+        };
+        let saturated = measurements.rows.iter().filter(is_offered).count();
+        return Err(FitError::TooFew { rows, saturated, bare: carried - rows });
     }
     stable.sort_by_key(|row| row.load.offered.map_or(0, |offered| offered.requests_s()));
     let all = stable.len();
@@ -308,7 +336,7 @@ impl Problem for Search<'_> {
 
     fn residuals(&mut self, points: &[Vec<f64>]) -> Result<Vec<Vec<f64>>, FitError> {
         let drives: Vec<DriveConfig> =
-            points.iter().map(|at| parameters::drive(self.twin.config(), at, self.kept)).collect();
+            points.iter().map(|at| parameters::drive(self.twin.config(), at, &self.options.kept)).collect();
         let keys: Vec<String> = drives.iter().map(memory::key).collect();
         // Several points may be one drive: parameters are rounded.
         let mut asked = BTreeSet::new();

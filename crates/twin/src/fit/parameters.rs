@@ -5,9 +5,6 @@ use strobe_ssd::{DriveConfig, TimesByPage};
 
 use crate::measurements::Measurement;
 
-/// Of a request of the load.
-const REQUEST_BYTES: u32 = 4096;
-
 /// Something of a drive that a fit may change.
 #[derive(Clone, Copy, Debug)]
 pub struct Parameter {
@@ -250,12 +247,17 @@ pub const PARAMETERS: &[Parameter] = &[
         range: (1.0, 256.0),
         whole: true,
         get: |drive| drive.controller.write_pace_burst.max(1) as f64,
-        set: |drive, units| drive.controller.write_pace_burst = units.round() as u64,
+        set: |drive, writes| drive.controller.write_pace_burst = writes.round() as u64,
     },
 ];
 
 /// The least time that a program takes beyond suspend and resume, in ns.
 const LEAST_PROGRAM_NS: u64 = 1_000;
+
+/// Whether `key` is one of `keys`.
+fn is_told(keys: &[String], key: &str) -> bool {
+    keys.iter().any(|told| told == key)
+}
 
 /// Which of [`PARAMETERS`] stay as they are, since their key is one of `keys`.
 pub(super) fn kept(keys: &[String]) -> Vec<bool> {
@@ -267,15 +269,24 @@ pub(super) fn kept(keys: &[String]) -> Vec<bool> {
     PARAMETERS.iter().map(|parameter| keys.iter().any(|key| of(key) == parameter.key)).collect()
 }
 
-/// `drive` with the parameters of which `logarithms` are given, but for those that are `kept`.
-pub(super) fn drive(base: &DriveConfig, logarithms: &[f64], kept: &[bool]) -> DriveConfig {
+/// `drive` with the parameters of which `logarithms` are given, but for those whose keys are `told`.
+pub(super) fn drive(base: &DriveConfig, logarithms: &[f64], told: &[String]) -> DriveConfig {
     let mut drive = base.clone();
-    for ((parameter, &logarithm), _) in
-        PARAMETERS.iter().zip(logarithms).zip(kept).filter(|(_, kept)| !**kept)
+    let kept = kept(told);
+    for ((parameter, &logarithm), _) in PARAMETERS.iter().zip(logarithms).zip(kept).filter(|(_, kept)| !kept)
     {
         (parameter.set)(&mut drive, libm::exp(logarithm));
     }
-    // What does not go together is not looked at: the nearest that does takes its place.
+    // What does not go together is not looked at: the nearest that does takes its place. What was told stays, whatever
+    // comes of it.
+    let as_told = drive.nand.suspend.clone();
+    let if_told = |key: &str, value: u64| if is_told(told, key) { value } else { 0 };
+    let shortest = if_told("nand.suspend.suspend_ns", as_told.suspend_ns)
+        + if_told("nand.suspend.resume_ns", as_told.resume_ns)
+        + LEAST_PROGRAM_NS;
+    if drive.nand.program_ns.get().shortest() < shortest && !is_told(told, "nand.program_ns") {
+        drive.nand.program_ns = shortest.into();
+    }
     let suspend = &mut drive.nand.suspend;
     let shortest = drive.nand.program_ns.get().shortest().min(drive.nand.erase_ns);
     let longest = drive.nand.program_ns.get().longest().max(drive.nand.erase_ns);
@@ -283,6 +294,15 @@ pub(super) fn drive(base: &DriveConfig, logarithms: &[f64], kept: &[bool]) -> Dr
     suspend.suspend_ns =
         suspend.suspend_ns.min(shortest.saturating_sub(suspend.resume_ns + LEAST_PROGRAM_NS));
     suspend.least_left_ns = suspend.least_left_ns.min(longest.saturating_sub(1));
+    for (key, of, value) in [
+        ("nand.suspend.resume_ns", &mut suspend.resume_ns, as_told.resume_ns),
+        ("nand.suspend.suspend_ns", &mut suspend.suspend_ns, as_told.suspend_ns),
+        ("nand.suspend.least_left_ns", &mut suspend.least_left_ns, as_told.least_left_ns),
+    ] {
+        if is_told(told, key) {
+            *of = value;
+        }
+    }
     drive
 }
 
@@ -295,24 +315,25 @@ pub(super) fn logarithms(drive: &DriveConfig) -> Vec<f64> {
     PARAMETERS.iter().map(within).collect()
 }
 
-/// `drive` with every parameter within its range, but for those that are `kept`.
-pub(super) fn within_ranges(base: &DriveConfig, kept: &[bool]) -> DriveConfig {
+/// `drive` with every parameter within its range, but for those whose keys are `told`.
+pub(super) fn within_ranges(base: &DriveConfig, told: &[String]) -> DriveConfig {
     let mut base = base.clone();
-    base.nand.suspend.most = base.nand.suspend.most.max(20);
+    if !is_told(told, "nand.suspend.most") {
+        base.nand.suspend.most = base.nand.suspend.most.max(20);
+    }
     let logarithms = logarithms(&base);
-    drive(&base, &logarithms, kept)
+    drive(&base, &logarithms, told)
 }
 
 /// The search begins with writes at the fastest pace at which the drive completes them when it is saturated, if that was
 /// measured.
 pub(super) fn begin_at_pace(drive: &mut DriveConfig, rows: &[Measurement]) {
-    let units = (REQUEST_BYTES / drive.ftl.mapping_unit_bytes).max(1);
     let writes_s = rows.iter().filter_map(|row| {
         let writes_s = row.seen.completed_s? - row.load.offered.map_or(0.0, |offered| offered.reads_s as f64);
         (writes_s > 0.0).then_some(writes_s)
     });
     if let Some(writes_s) = writes_s.reduce(f64::max) {
-        drive.controller.write_pace_ns = (1e9 / writes_s / f64::from(units)).round() as u64;
+        drive.controller.write_pace_ns = (1e9 / writes_s).round() as u64;
         drive.controller.write_pace_burst = drive.controller.write_pace_burst.max(4);
     }
 }
@@ -375,13 +396,30 @@ mod tests {
         assert_eq!(names.filter(|name| *name == "patience of programs").count(), 1);
         let drive = DriveConfig::preset("pm9a3-like").expect("a preset");
         let moved: Vec<f64> = logarithms(&drive).iter().map(|at| at + 0.3).collect();
-        let other = super::drive(&drive, &moved, &super::kept(&told.map(String::from)));
+        let other = super::drive(&drive, &moved, &told.map(String::from));
         assert_eq!(other.nand.read_ns, drive.nand.read_ns);
         assert_eq!(
             other.controller.schedule.background_program_ns,
             drive.controller.schedule.background_program_ns
         );
         assert_ne!(other.nand.program_ns, drive.nand.program_ns);
+    }
+
+    #[test]
+    fn what_is_told_of_suspending_is_kept_whatever_comes_of_it() {
+        let mut told = DriveConfig::preset("pm9a3-like").expect("a preset");
+        let suspend = &mut told.nand.suspend;
+        (suspend.most, suspend.suspend_ns, suspend.resume_ns, suspend.least_left_ns) =
+            (0, 150_000, 400_000, 99_000_000);
+        let keys = ["most", "suspend_ns", "resume_ns", "least_left_ns"];
+        let keys = keys.map(|key| format!("nand.suspend.{key}"));
+        let free = within_ranges(&told, &[]).nand.suspend;
+        assert!(free.most == 20 && free.resume_ns < 400_000 && free.least_left_ns < 99_000_000);
+        let at: Vec<f64> = logarithms(&told).iter().map(|at| at - 1.0).collect();
+        for found in [within_ranges(&told, &keys), super::drive(&told, &at, &keys)] {
+            assert_eq!(found.nand.suspend, told.nand.suspend);
+            assert!(found.nand.program_ns.get().shortest() > 550_000, "it can be suspended");
+        }
     }
 
     #[test]

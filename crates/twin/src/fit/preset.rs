@@ -2,15 +2,24 @@
 
 use std::fmt::Write as _;
 
+use sha2::Digest as _;
+
 use super::Fit;
 use crate::check::{Check, Figure};
 
 /// How every preset begins.
 const BEGIN: &str = "# A drive fitted to ";
+/// How its last line begins, behind which is the hash of all before.
+const END: &str = "# As it was written, to here: sha256 ";
 
-/// Whether `text` is, or begins as, a preset that a fit has written.
-pub fn is_preset(text: &[u8]) -> bool {
-    text.starts_with(BEGIN.as_bytes())
+/// Whether `text` is a preset as a fit has written it, which nobody has changed since.
+pub fn is_preset(text: &str) -> bool {
+    let untouched = |(before, hash): (&str, &str)| hash.trim_end() == hash_of(before);
+    text.starts_with(BEGIN) && text.rsplit_once(END).is_some_and(untouched)
+}
+
+fn hash_of(text: &str) -> String {
+    sha2::Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The text of a preset file with the drive of `fit`, made from the measurements in `source`.
@@ -45,6 +54,9 @@ pub fn preset(fit: &Fit, source: &str) -> String {
     drive.preset = None;
     text.push('\n');
     text += &toml::to_string(&drive).expect("a configuration is plain data");
+    text.push('\n');
+    let hash = hash_of(&text);
+    let _ = writeln!(text, "{END}{hash}");
     text
 }
 

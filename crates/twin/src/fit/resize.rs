@@ -3,9 +3,10 @@
 use strobe_ssd::DriveConfig;
 
 use crate::measurements::Measurements;
+use crate::scaled::scale_cache;
 
 /// Gives `drive` the capacity of what was measured: more dies or fewer, as drives of one kind have, then more blocks or
-/// fewer, with the over-provisioning that it has. Keys that are `kept`, as "nand.blocks_per_plane", stay as they are.
+/// fewer, with the over-provisioning and the share of SLC cache that it has. Keys that are `kept`, as "nand.blocks_per_plane", stay as they are.
 pub fn resize(drive: &mut DriveConfig, measurements: &Measurements, kept: &[String]) {
     let is_kept = |key: &str| kept.iter().any(|kept| kept == key);
     let unit = u64::from(drive.ftl.mapping_unit_bytes);
@@ -30,6 +31,19 @@ pub fn resize(drive: &mut DriveConfig, measurements: &Measurements, kept: &[Stri
     if !is_kept("nand.blocks_per_plane") {
         nand.blocks_per_plane =
             (capacity * spare / (planes(nand) * block_bytes)).ceil().clamp(1.0, 16_777_216.0) as u32;
+    }
+    let blocks = planes(nand) * f64::from(nand.blocks_per_plane);
+    let told = drive.ftl.slc_cache.clone();
+    scale_cache(drive, blocks * block_bytes / raw);
+    let cache = &mut drive.ftl.slc_cache;
+    for (key, of, told) in [
+        ("ftl.slc_cache.static_blocks", &mut cache.static_blocks, told.static_blocks),
+        ("ftl.slc_cache.dynamic_blocks", &mut cache.dynamic_blocks, told.dynamic_blocks),
+        ("ftl.slc_cache.fold_at", &mut cache.fold_at, told.fold_at),
+    ] {
+        if is_kept(key) {
+            *of = told;
+        }
     }
     drive.ftl.over_provisioning = None;
     drive.ftl.logical_pages = Some((measurements.capacity_bytes / unit).min(u64::from(u32::MAX - 1)) as u32);

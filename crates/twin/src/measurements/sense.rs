@@ -24,6 +24,8 @@ const SAME_WAF: f64 = 1.5;
 const FALLING_WAF: f64 = 0.8;
 /// Factor between a percentile and those of both neighbouring rates beyond which it is of another unit.
 const NEIGHBOURS: f64 = 10.0;
+/// The same of those that something rare may decide, at one rate and not at the next: tails of writes, and p99.99.
+const NEIGHBOURING_TAILS: f64 = 400.0;
 /// Factor between medians of writes and of reads, at the lowest rate, beyond which they are in two units.
 const WRITES: f64 = 100.0;
 /// What is offered by more than this factor may be completed by so much less, and no more.
@@ -114,8 +116,11 @@ fn amplification(rows: &[Measurement]) -> Option<(u64, String)> {
 
 /// A percentile that is far from those of the rates next to its own, on both sides alike, and where.
 fn neighbours(by_rate: &[&Measurement]) -> Option<(u64, String)> {
-    let figures = (0..3).map(|at| ("read", at)).chain([("write", 0)]);
-    figures.into_iter().find_map(|(kind, at)| {
+    let of = |kind: &'static str, sure: usize| {
+        (0..4).map(move |at| (kind, at, if at < sure { NEIGHBOURS } else { NEIGHBOURING_TAILS }))
+    };
+    let mut figures = of("read", 3).chain(of("write", 1));
+    figures.find_map(|(kind, at, most)| {
         let of = |row: &&Measurement| {
             let us = if kind == "read" { &row.seen.read_us } else { &row.seen.write_us };
             Some((row.line, us[at]?))
@@ -123,7 +128,7 @@ fn neighbours(by_rate: &[&Measurement]) -> Option<(u64, String)> {
         let known: Vec<(u64, f64)> = by_rate.iter().filter_map(of).collect();
         known.windows(3).find_map(|of| {
             let [(_, before), (line, us), (_, after)] = *of else { return None };
-            let is_off = us > NEIGHBOURS * before.max(after) || us * NEIGHBOURS < before.min(after);
+            let is_off = us > most * before.max(after) || us * most < before.min(after);
             is_off.then(|| {
                 let name = PERCENTILES[at].0;
                 let what = format!(

@@ -1,13 +1,9 @@
 //! `strobe twin`.
 
-use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand, ValueEnum};
-use indicatif::ProgressBar;
 use schemars::JsonSchema;
 use serde::Serialize;
 use strobe_cli::output::Output;
@@ -16,13 +12,17 @@ use strobe_lab::Experiment;
 use strobe_ssd::DriveConfig;
 use strobe_twin::ablation::{self, Ablation};
 use strobe_twin::check::{self, Check};
-use strobe_twin::fit::{self, Fit, FitError, FitOptions, FitWatch, HeldOut, MemoryError};
+use strobe_twin::fit::{self, Fit, FitError, FitOptions, HeldOut, MemoryError};
 use strobe_twin::measurements::{MeasurementError, Measurements};
 use strobe_twin::published::{self, PUBLISHED, Published};
-use strobe_twin::{Effort, TwinError, Watch};
+use strobe_twin::{Effort, TwinError};
 use toml::{Table, Value};
 
-use super::{Failure, output, progress};
+use super::{Failure, output};
+
+mod watcher;
+
+use watcher::Watcher;
 
 #[derive(Args)]
 #[command(after_help = "\
@@ -457,58 +457,5 @@ fn failure(error: TwinError) -> Failure {
         TwinError::Run(error) => error.into(),
         TwinError::Build(error) => Failure::request(&error),
         error => Failure::judged(false, &error),
-    }
-}
-
-/// Shows how far it is, and passes Ctrl-C and TERM on.
-struct Watcher {
-    interrupted: Arc<AtomicBool>,
-    bar: Option<ProgressBar>,
-}
-
-impl Watcher {
-    fn new(is_quiet: bool) -> Self {
-        let show = !is_quiet && std::io::stderr().is_terminal();
-        let bar = show.then(|| {
-            ProgressBar::new(0).with_style(progress::style("{msg}  {wide_bar} {pos} of {len} loads  {left}"))
-        });
-        Self { interrupted: progress::interrupt_flag(), bar }
-    }
-
-    fn begin(&self, what: &str, loads: usize) {
-        if let Some(bar) = &self.bar {
-            match loads {
-                0 => progress::restyle(bar, "{msg}  {spinner} {pos} loads"),
-                loads => bar.set_length(loads as u64),
-            }
-            bar.reset();
-            bar.set_message(what.to_owned());
-        }
-    }
-
-    fn end(&self) {
-        if let Some(bar) = &self.bar {
-            bar.finish_and_clear();
-        }
-    }
-}
-
-impl Watch for Watcher {
-    fn answered(&self) {
-        if let Some(bar) = &self.bar {
-            bar.inc(1);
-        }
-    }
-
-    fn stopped(&self) -> bool {
-        self.interrupted.load(Ordering::SeqCst)
-    }
-}
-
-impl FitWatch for Watcher {
-    fn round(&self, done: u32, of: u32, cost: f64) {
-        if let Some(bar) = &self.bar {
-            bar.set_message(format!("fit: round {done} of at most {of}, error {:.1}", libm::sqrt(cost)));
-        }
     }
 }

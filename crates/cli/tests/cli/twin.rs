@@ -112,6 +112,7 @@ fn a_check_writes_over_nothing_that_it_reads() {
     let check = ["twin", "check", "my.toml", "--tiny", "--measurements", "my.csv", "--out"];
     folder.strobe(&[&check[..], &["."]].concat()).refused(&["my.csv", "an input of this run"]);
     assert_eq!(folder.read("my.csv"), CSV);
+    std::fs::create_dir(folder.path().join("out")).expect("new");
     let twice = ["out", "--json", "out/my.csv"];
     folder.strobe(&[&check[..], &twice].concat()).refused(&["--out and --json are the same file"]);
     // Nothing stands against another folder; that a drive of 960 GB is not one of 96 MB is said.

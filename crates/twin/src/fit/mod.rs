@@ -151,8 +151,6 @@ impl FitWatch for () {}
 /// Looks for the drive of which `measurements` could be.
 pub fn fit(measurements: &Measurements, options: &FitOptions, watch: &dyn FitWatch) -> Result<Fit, FitError> {
     let (fitted, held_out) = split(measurements, options.held_out)?;
-    // What is wrong with the drive is said of the whole one, before a smaller one is made of it.
-    kept_blocks(&options.base).map_err(TwinError::from)?;
     let mut base = options.base.clone();
     let lagging: Vec<_> =
         uniform_rows(measurements).into_iter().filter(|row| !measurements.is_stable(row)).collect();
@@ -163,6 +161,8 @@ pub fn fit(measurements: &Measurements, options: &FitOptions, watch: &dyn FitWat
     let mut base = parameters::within_ranges(&base, &options.kept);
     let mut memory = Memory::open(options, measurements, &fitted)?;
     let begun = over_provisioning::meet(&mut base, measurements, options, &mut memory, &AsWatch(watch))
+        // What is wrong with the drive is said of the whole one, before a smaller one is made of it.
+        .and_then(|()| Ok(kept_blocks(&base).map(drop).map_err(TwinError::from)?))
         .and_then(|()| Ok(Twin::new(&base, options.effort).map_err(TwinError::from)?))
         .and_then(|twin| {
             let first = question(measurements, &fitted[0], twin.config());

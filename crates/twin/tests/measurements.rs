@@ -217,6 +217,23 @@ fn rows_that_contradict_their_neighbours_are_refused() {
     );
 }
 
+/// A drive may stop for milliseconds at one rate and not at the next, so only a tail that is as far off as a unit is one.
+#[test]
+fn tails_of_writes_in_another_unit_are_refused() {
+    let parse = |middle: f64| {
+        let row = |writes: u32, p99: f64| format!("4096000,{writes},5000,70,280,11,{p99}\n");
+        let heading = "capacity_bytes,offered_writes_s,offered_reads_s,read_p50_us,read_p99_us,write_p50_us,write_p99_us";
+        let text = format!("{heading}\n{}{}{}", row(10_000, 14.0), row(20_000, middle), row(30_000, 15.0));
+        Measurements::parse(&text, "my.csv").map_err(|error| error.to_string())
+    };
+    parse(4000.0).expect("a drive that stops");
+    let error = parse(14_000.0).expect_err("in ns");
+    assert!(
+        error.contains("line 3: write_p99_us is 14000, but 14 and 15 at the rates next to it"),
+        "{error}"
+    );
+}
+
 #[test]
 fn what_jobs_cannot_have_done_is_refused() {
     let heading = "capacity_bytes,used_bytes,jobs,queue_depth,offered_writes_s,offered_reads_s,read_p50_us,read_p99_us,\

@@ -300,7 +300,7 @@ fn speeds(results: &Results) -> Vec<Claim> {
             reduced(ext4, f64::min),
             Band::at_least(1.0, DIRECTION),
         )
-        .because("chance: with 480 to 544 MiB of guest memory EXT4's time differs by half"),
+        .because("guess: chance. On a quarter of the drive EXT4's time differs by half with 480 to 544 MiB of guest memory"),
     ]);
     claims
 }

@@ -35,7 +35,8 @@ def band(row):
 
 
 def line(row):
-    ours = f"{number(row['measured'])} {row['unit']}" if row["measured"] else f"– {row['unit']}"
+    error = f" ± {number(row['error'])}" if row["error"] else ""
+    ours = f"{number(row['measured'])}{error} {row['unit']}" if row["measured"] else f"– {row['unit']}"
     paper = number(row["paper"]) if row["paper"] else "–"
     cells = [row["place"], row["claim"], paper, ours, row["verdict"], band(row), row["why"]]
     return "| " + " | ".join(cell.replace("|", "/") for cell in cells) + " |\n"

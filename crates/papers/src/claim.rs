@@ -120,6 +120,9 @@ pub struct Claim {
     pub paper: Option<f64>,
     /// What was measured; null if it was not.
     pub measured: Option<f64>,
+    /// Standard error of that, where it is a mean of several runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<f64>,
     /// What counts as the same.
     pub band: Band,
     /// Whether it is the same.
@@ -140,7 +143,8 @@ impl Claim {
     ) -> Self {
         let verdict = measured.map_or(Verdict::NotRun, |measured| band.verdict(measured));
         let (place, unit) = (place.to_owned(), unit.to_owned());
-        Self { place, claim: claim.into(), unit, paper, measured, band, verdict, why: String::new() }
+        let (claim, why) = (claim.into(), String::new());
+        Self { place, claim, unit, paper, measured, error: None, band, verdict, why }
     }
 
     /// It had to come out: `why`. If it has not, what was to make it so does not hold, and it is missed.
@@ -188,6 +192,21 @@ impl Claim {
         self
     }
 
+    /// The same with the standard error of what was measured. Where another verdict lies within it, that is said.
+    #[must_use]
+    pub(crate) fn give_or_take(mut self, error: Option<f64>) -> Self {
+        self.error = error;
+        let other = self.measured.zip(error).and_then(|(measured, error)| {
+            let at = [measured - error, measured + error].map(|value| self.band.verdict(value));
+            at.into_iter().find(|&verdict| verdict != self.band.verdict(measured))
+        });
+        if let Some(other) = other.filter(|_| self.verdict.counts()) {
+            let before = if self.why.is_empty() { "" } else { "; " };
+            self.why += &format!("{before}within its error it would be \"{}\"", other.name());
+        }
+        self
+    }
+
     /// The same with the reason, if it was not run.
     #[must_use]
     pub(crate) fn unless_run(mut self, why: &str) -> Self {
@@ -201,12 +220,13 @@ impl Claim {
 /// All claims as CSV.
 pub fn csv(claims: &[Claim]) -> String {
     let mut out =
-        "place,claim,unit,paper,measured,band_low,band_high,band_reason,band_was,verdict,why\n".to_owned();
+        "place,claim,unit,paper,measured,error,band_low,band_high,band_reason,band_was,verdict,why\n"
+            .to_owned();
     let number = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
     for claim in claims {
         let Band { low, high, reason, was, .. } = &claim.band;
         let texts = [&claim.place, &claim.claim, &claim.unit].map(|text| super::figure::field(text));
-        let numbers = [claim.paper, claim.measured, *low, *high].map(number);
+        let numbers = [claim.paper, claim.measured, claim.error, *low, *high].map(number);
         let was = was.as_deref().unwrap_or_default();
         let rest = [reason, was, claim.verdict.name(), &claim.why].map(super::figure::field);
         let fields: Vec<String> = texts.into_iter().chain(numbers).chain(rest).collect();
@@ -258,6 +278,21 @@ mod tests {
     }
 
     #[test]
+    fn a_verdict_that_hangs_on_the_error_says_so() {
+        let of = |measured, error| {
+            Claim::new("3", "c", "times", None, Some(measured), Band::at_least(1.0, "r"))
+                .because("b")
+                .give_or_take(error)
+        };
+        assert_eq!((of(1.2, Some(0.1)).why.as_str(), of(0.8, Some(0.1)).why.as_str()), ("", "b"));
+        assert_eq!(of(1.05, Some(0.1)).why, "within its error it would be \"missed\"");
+        assert_eq!(of(0.95, Some(0.1)).why, "b; within its error it would be \"reproduced\"");
+        assert_eq!((of(0.95, None).why.as_str(), of(0.95, Some(0.1)).verdict), ("b", Verdict::Missed));
+        let text = csv(&[of(1.2, Some(0.1))]);
+        assert!(text.ends_with("3,c,times,,1.2,0.1,1,,r,,reproduced,\n"), "{text}");
+    }
+
+    #[test]
     fn reasons_stand_where_they_belong() {
         let of = |measured| {
             Claim::new("3", "c", "%", None, measured, Band::at_least(0.0, "r")).because("b").unless_run("u")
@@ -266,6 +301,6 @@ mod tests {
         assert_eq!(of(Some(-1.0)).why, "b");
         assert_eq!(of(None).why, "u");
         let text = csv(&[of(Some(-1.0))]);
-        assert!(text.ends_with("3,c,%,,-1,0,,r,,missed,b\n"), "{text}");
+        assert!(text.ends_with("3,c,%,,-1,,0,,r,,missed,b\n"), "{text}");
     }
 }

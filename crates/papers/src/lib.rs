@@ -11,18 +11,23 @@ mod figure;
 mod guest;
 mod kept;
 mod logical_copy;
+#[cfg(target_os = "linux")]
+mod mean;
 mod nvram;
 mod pool;
+mod sets;
 mod trim;
 
 pub use claim::{Band, Claim, Verdict};
 pub use figure::{Figure, Row, View};
+pub use sets::Taken;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use strobe_lab::{ConfigError, Experiment, RunError};
+use strobe_lab::{ConfigError, RunError};
 use strobe_ssd::{BuildError, DriveConfig};
 use strobe_workload::files::FileWorkloadError;
 
@@ -57,12 +62,14 @@ pub struct Options {
     pub kernel: bool,
     /// File that keeps the points that are done.
     pub points: Option<PathBuf>,
+    /// What became of `sets`.
+    pub taken: Taken,
 }
 
 impl Options {
     /// `scale` of it with `seed`: drives as they are, with a kernel if there is one, nothing kept.
     pub fn new(scale: Scale, seed: u64) -> Self {
-        Self { scale, seed, sets: Vec::new(), kernel: true, points: None }
+        Self { scale, seed, sets: Vec::new(), kernel: true, points: None, taken: Taken::default() }
     }
 }
 
@@ -97,6 +104,9 @@ pub enum PaperError {
     /// A setting does not fit one of its drives.
     #[error(transparent)]
     Set(Box<ConfigError>),
+    /// A setting counts for none of its drives.
+    #[error("no drive of this paper takes it: {0}")]
+    NoDrive(Arc<ConfigError>),
     /// A setting that is not about drives.
     #[error("--set {0}: a paper says what is done; only keys of its drives (drive.KEY=VALUE) can be set")]
     NotDrive(String),
@@ -135,7 +145,7 @@ impl PaperError {
     pub fn is_bad_request(&self) -> bool {
         match self {
             PaperError::Run { error, .. } => error.is_bad_request(),
-            PaperError::Set(_) | PaperError::NotDrive(_) => true,
+            PaperError::Set(_) | PaperError::NoDrive(_) | PaperError::NotDrive(_) => true,
             _ => false,
         }
     }
@@ -218,7 +228,8 @@ impl Paper {
     /// how many those are, nor on what was kept of an earlier run.
     pub fn run(&self, options: &Options, watch: &dyn Watch) -> Result<PaperResult, PaperError> {
         let kept = options.points.as_deref().map_or_else(|| Ok(Kept::default()), Kept::open)?;
-        let Made { mut notes, claims, figures } = (self.make)(options, &Bench { watch, kept })?;
+        let Made { mut notes, claims, figures } =
+            (self.make)(options, &Bench { watch, kept, taken: &options.taken })?;
         if !options.sets.is_empty() {
             notes.insert(0, format!("NOT THE PAPER'S DRIVE: {} is set over it", options.sets.join(", ")));
         }
@@ -243,39 +254,8 @@ fn drive(
     change: impl FnOnce(&mut DriveConfig),
 ) -> Result<DriveConfig, PaperError> {
     let refused = |error: RunError| PaperError::Run { run: preset.to_owned(), error: Box::new(error) };
-    let mut drive = DriveConfig::preset(preset).map_err(|error| refused(BuildError::from(error).into()))?;
+    let before = DriveConfig::preset(preset).map_err(|error| refused(BuildError::from(error).into()))?;
+    let mut drive = before.clone();
     change(&mut drive);
-    if options.sets.is_empty() {
-        return Ok(drive);
-    }
-    if let Some(other) = options.sets.iter().find(|set| !set.starts_with("drive.")) {
-        return Err(PaperError::NotDrive(other.clone()));
-    }
-    // Keys and values are read, and errors told, as for an experiment on the preset; then they go over the paper's own.
-    let wrong = |error: ConfigError| PaperError::Set(Box::new(error));
-    let table: toml::Table = format!("[drive]\npreset = \"{preset}\"\n").parse().unwrap_or_default();
-    let given = Experiment::from_table(table, &options.sets, Path::new("")).map_err(wrong)?.drive;
-    let table = |drive: &DriveConfig| toml::Table::try_from(drive).unwrap_or_default();
-    let (given, mut whole) = (table(&given), table(&drive));
-    for set in &options.sets {
-        let key = set.split('=').next().unwrap_or_default().trim();
-        carry_over(&given, &mut whole, &key.split('.').skip(1).collect::<Vec<_>>());
-    }
-    Ok(whole.try_into().unwrap_or(drive))
-}
-
-/// Gives `to` what `from` has at `path`.
-fn carry_over(from: &toml::Table, to: &mut toml::Table, path: &[&str]) {
-    let [first, rest @ ..] = path else { return };
-    match (from.get(*first), rest) {
-        // What is at its default may be left out.
-        (None, _) => drop(to.remove(*first)),
-        (Some(toml::Value::Table(inner)), [_, ..]) => {
-            let place = to.entry(*first).or_insert_with(|| toml::Table::new().into());
-            if let toml::Value::Table(place) = place {
-                carry_over(inner, place, rest);
-            }
-        }
-        (Some(value), _) => drop(to.insert((*first).to_owned(), value.clone())),
-    }
+    if options.sets.is_empty() { Ok(drive) } else { sets::over(preset, &before, drive, options) }
 }

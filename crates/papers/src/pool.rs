@@ -8,12 +8,14 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::kept::{self, Kept};
-use super::{PaperError, Watch};
+use super::{PaperError, Taken, Watch};
 
 /// A run of a paper: who watches, and what is done already.
 pub(super) struct Bench<'a> {
     pub(super) watch: &'a dyn Watch,
     pub(super) kept: Kept,
+    /// What became of the settings: where none of the points has taken one, nothing is run.
+    pub(super) taken: &'a Taken,
 }
 
 impl Bench<'_> {
@@ -25,6 +27,7 @@ impl Bench<'_> {
         points: &[P],
         work: impl Fn(&P) -> Result<R, PaperError> + Sync,
     ) -> Result<Vec<R>, PaperError> {
+        self.taken.check()?;
         in_parallel(points, self.watch, |point| {
             let key = kept::key(kind, point);
             if let Some(known) = self.kept.find(&key) {

@@ -190,6 +190,25 @@ fn every_papers_drive_can_be_set() {
     let refused = |set: &str, says: &[&str]| {
         folder.strobe(&["paper", "trim", "--tiny", "--set", set]).refused(says);
     };
+    // A key that counts for some of the paper's drives is set on those; one that counts for none is refused.
+    let figures = |paper: &str, set: &str| {
+        let json = folder.strobe(&["paper", paper, "--tiny", "--json", "-", "--set", set]).ok().json();
+        let names = json["figures"].as_array().expect("figures").iter().map(|of| of["figure"].to_string());
+        (names.collect::<Vec<String>>().join(" "), json["claims"].to_string())
+    };
+    let (drawn, _) = figures("nvram", "drive.ftl.log_victim=fifo");
+    assert!(drawn.contains("fit-offset") && !drawn.contains("log-victim"), "{drawn}");
+    figures("logical-copy", "drive.ftl.virtual_map_entries=100");
+    let (drawn, claims) = figures("logical-copy", "drive.controller.command_ns=50_000");
+    assert!(
+        !drawn.contains("command-time") && !claims.contains("20 µs") && !claims.contains("176 µs"),
+        "{claims}"
+    );
+    folder.strobe(&["paper", "capi", "--tiny", "--set", "drive.ftl.log_victim=fifo"]).refused(&[
+        "no drive of this paper",
+        "log_victim",
+        "log-block",
+    ]);
     refused("drive.nand.raed_ns=1", &["raed_ns", "read_ns"]);
     refused("workload.kind=uniform", &["only keys of its drives"]);
     refused("drive.nand.read_ns=fast", &["read_ns", "fast"]);

@@ -7,17 +7,17 @@ use crate::{Band, Claim};
 
 const DIRECTION: &str = "a direction";
 
-pub(super) fn all(runs: &Runs<'_>) -> Vec<Claim> {
+/// `is_set` if somebody has set the time of a command, which is that in all runs then.
+pub(super) fn all(runs: &Runs<'_>, is_set: bool) -> Vec<Claim> {
     let aged = |victims| Setup::new(Phase::Aged, victims, LOGICAL);
     let judged = aged(JUDGED);
-    let slow = Setup { command_us: SOURCED_US, ..judged };
     let steps = VICTIMS.windows(2).map(|pair| Some(runs.speed(aged(pair[1]))? - runs.speed(aged(pair[0]))?));
     let least = VICTIMS.map(|victims| runs.speed(aged(victims)));
     let synced = Setup { sync: true, ..judged };
     let map_share = |mode| runs.map_share(Setup { mode, ..synced });
     let random = reduced([map_share(EXT4), map_share(ORG)], f64::min);
     let log = map_share(READ_WRITE);
-    vec![
+    let mut claims = vec![
         Claim::new(
             "4",
             "drive alone: flash writes, NL-LC against NL-RW, at v = 0.8",
@@ -55,24 +55,6 @@ pub(super) fn all(runs: &Runs<'_>) -> Vec<Claim> {
         )
         .because("guess: at v = 0.9 the drive collects, too"),
         Claim::new(
-            "3",
-            format!("drive alone: NL-LC over ORG, {COMMAND_US} µs a command (preset)"),
-            "times",
-            Some(1.2),
-            runs.speed_over(judged, ORG),
-            Band::ratio(1.2, 0.2, "20 %: \"up to\" of one benchmark"),
-        )
-        .because("the preset's 20 µs have no source: figure command-time"),
-        Claim::new(
-            "3",
-            format!("drive alone: NL-LC over ORG, {SOURCED_US} µs a command (TRIM paper)"),
-            "times",
-            Some(1.2),
-            runs.speed_over(slow, ORG),
-            Band::ratio(1.2, 0.2, "20 %: \"up to\" of one benchmark"),
-        )
-        .because("figure command-time has other times"),
-        Claim::new(
             "4",
             "drive alone: flash writes, NL-LC against EXT4, at v = 0.8",
             "% more",
@@ -106,5 +88,33 @@ pub(super) fn all(runs: &Runs<'_>) -> Vec<Claim> {
             Band::at_least(1.0, DIRECTION),
         )
         .because("guess: the drive's journal takes a page for every flush, wherever the write went"),
+    ];
+    claims.extend(over_org(runs, judged, is_set));
+    claims
+}
+
+/// NL-LC beside ORG, for the times of a command that there are.
+fn over_org(runs: &Runs<'_>, judged: Setup, is_set: bool) -> Vec<Claim> {
+    let claim = |text: &str, command_us, why| {
+        let band = Band::ratio(1.2, 0.2, "20 %: \"up to\" of one benchmark");
+        let measured = runs.speed_over(Setup { command_us, ..judged }, ORG);
+        let text = format!("drive alone: NL-LC over ORG, {text}");
+        Claim::new("3", text, "times", Some(1.2), measured, band).because(why)
+    };
+    if is_set {
+        return vec![claim(
+            "at the time of a command that is set",
+            COMMAND_US,
+            "the time of a command is set",
+        )];
+    }
+    let preset = "the preset's 20 µs have no source: figure command-time";
+    vec![
+        claim(&format!("{COMMAND_US} µs a command (preset)"), COMMAND_US, preset),
+        claim(
+            &format!("{SOURCED_US} µs a command (TRIM paper)"),
+            SOURCED_US,
+            "figure command-time has other times",
+        ),
     ]
 }

@@ -7,74 +7,14 @@ use strobe_linux::DiskOptions;
 use strobe_linux::job::{Run, Step};
 use strobe_nand::{Cause, NandOp};
 use strobe_ssd::{CopyMode, DriveConfig};
-use strobe_types::named;
 
+use super::cases::{Case, Counted, Mode, Program};
+use super::{COMMAND_US, SOURCED_US, command_is_set};
 use crate::guest::{self, Aged, Kernel, Task};
+use crate::mean::Ratio;
 use crate::pool::Bench;
 use crate::{Options, PaperError, Scale};
 
-named! {
-    /// A file system, and how it makes room.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-    pub(super) enum Mode {
-        Ext4 => "EXT4",
-        /// F2FS as it comes: it fills holes in old segments rather than clean them.
-        Org => "ORG",
-        /// F2FS that only writes to clean segments, and cleans by reading and writing.
-        NlRw => "NL-RW",
-        /// The same, cleaning by logical copy.
-        NlLc => "NL-LC",
-    }
-}
-
-impl Mode {
-    fn file_system(self) -> FileSystem {
-        if self == Mode::Ext4 { FileSystem::Ext4 } else { FileSystem::F2fs }
-    }
-
-    fn mount_options(self) -> &'static str {
-        match self {
-            Mode::Ext4 => "discard",
-            Mode::Org => "mode=adaptive",
-            Mode::NlRw | Mode::NlLc => "mode=lfs",
-        }
-    }
-
-    /// Switches cleaning over.
-    fn switch(self) -> Option<Step> {
-        let value = match self {
-            Mode::Ext4 => return None,
-            Mode::Org | Mode::NlRw => "0",
-            Mode::NlLc => "1",
-        };
-        Some(Step::Set { path: "/sys/fs/f2fs/vda/gc_logical_copy".into(), value: value.into() })
-    }
-}
-
-named! {
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-    pub(super) enum Program {
-        Tiobench => "Tiobench",
-        CopyTar => "Copy&tar",
-        Varmail => "Varmail",
-        Dbench => "Dbench",
-    }
-}
-
-/// u, the share of the file system that is full: of what an empty F2FS offers, as `df` has it. ext4 gets the same
-/// files. F2FS keeps a part of the drive to itself, a larger one the smaller the drive is.
-pub(super) const FILLS: [f64; 4] = [0.5, 0.6, 0.7, 0.8];
-/// The one at which the claims are judged.
-pub(super) const JUDGED: f64 = 0.8;
-
-/// What is counted as u.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub(super) enum Counted {
-    /// The files of the ageing; those of the benchmark come on top.
-    Ageing,
-    /// Both: so many files of ageing fewer.
-    All,
-}
 /// Files of the ageing.
 const AGEING_FILES: u64 = 1000;
 /// Where Debian's dbench has its load.
@@ -103,50 +43,6 @@ impl Size {
     }
 }
 
-/// A benchmark on a file system that was aged.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub(super) struct Case {
-    pub(super) mode: Mode,
-    pub(super) fill: f64,
-    pub(super) counted: Counted,
-    pub(super) program: Program,
-    /// Time that the drive takes up a command in, in µs.
-    pub(super) command_us: u32,
-}
-
-/// Of the preset, and of the paper on TRIM.
-pub(super) const COMMAND_US: u32 = 20;
-pub(super) const SOURCED_US: u32 = 176;
-
-impl Case {
-    pub(super) fn new(mode: Mode, program: Program, fill: f64) -> Self {
-        Self { mode, fill, counted: Counted::Ageing, program, command_us: COMMAND_US }
-    }
-
-    /// All that are measured, those of one aged file system behind each other.
-    fn all() -> Vec<Vec<Case>> {
-        let mut groups = Vec::new();
-        for fill in FILLS.into_iter().rev() {
-            for mode in Mode::ALL {
-                groups.push(Program::ALL.map(|program| Case::new(mode, program, fill)).to_vec());
-            }
-        }
-        // What would it take: files of the benchmark within u, and commands that take their time.
-        for fill in FILLS.into_iter().rev() {
-            for mode in [Mode::Ext4, Mode::Org, Mode::NlRw, Mode::NlLc] {
-                for program in [Program::CopyTar, Program::Dbench] {
-                    groups.push(vec![Case { counted: Counted::All, ..Case::new(mode, program, fill) }]);
-                }
-            }
-        }
-        for mode in Mode::ALL {
-            let slow = |program| Case { command_us: SOURCED_US, ..Case::new(mode, program, JUDGED) };
-            groups.push([Program::Tiobench, Program::CopyTar].map(slow).to_vec());
-        }
-        groups
-    }
-}
-
 /// What a benchmark came to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Measured {
@@ -157,7 +53,7 @@ pub(super) struct Measured {
     /// Pages programmed, in the order of the causes.
     programs: Vec<u64>,
     /// Blocks that the drive copied by its map alone.
-    pub(super) copied: u64,
+    copied: u64,
     page_bytes: u32,
 }
 
@@ -171,6 +67,11 @@ impl Measured {
 
     pub(super) fn all_written(&self) -> f64 {
         self.written(&Cause::ALL)
+    }
+
+    /// MiB that the drive copied by its map alone; of Dbench, too, per unit of work.
+    pub(super) fn copied_mib(&self) -> f64 {
+        self.copied as f64 / 256.0 / self.work
     }
 
     /// Share of the map and the journal in all that is programmed, in percent.
@@ -234,7 +135,8 @@ impl Room {
 }
 
 impl Runs<'_> {
-    fn task(&self, mode: Mode, name: &str, setup: Vec<Step>, command: Vec<String>) -> Task {
+    fn task(&self, case: &Case, name: &str, setup: Vec<Step>, command: Vec<String>) -> Task {
+        let mode = case.mode;
         Task {
             name: format!("{} on {}", name, mode.name()),
             file_system: mode.file_system(),
@@ -243,7 +145,7 @@ impl Runs<'_> {
             setup: mode.switch().into_iter().chain(setup).collect(),
             command,
             disk: DiskOptions::default(),
-            memory_mib: 512,
+            memory_mib: case.memory_mib,
         }
     }
 
@@ -265,7 +167,7 @@ impl Runs<'_> {
     }
 
     fn age(&self, case: &Case, experiment: &Experiment) -> Result<Aged, PaperError> {
-        let Case { mode, fill, .. } = *case;
+        let fill = case.fill;
         let block = 16_384;
         let beside = if case.counted == Counted::All { self.footprint(case.program) } else { 0 };
         let full = (self.room.offered as f64 * fill) as u64;
@@ -278,12 +180,12 @@ impl Runs<'_> {
             ("update_bytes", updates.to_string()),
         ];
         let name = format!("ageing to {fill}");
-        let task = self.task(mode, &name, Vec::new(), self.workload("ageing", &settings, "age"));
+        let task = self.task(case, &name, Vec::new(), self.workload("ageing", &settings, "age"));
         Ok(Aged::of(guest::run(self.kernel, &task, experiment, None, None)?.0))
     }
 
     fn bench(&self, case: &Case, experiment: &Experiment, drive: Aged) -> Result<Measured, PaperError> {
-        let (size, Case { mode, fill, program, .. }) = (&self.size, *case);
+        let (size, Case { fill, program, .. }) = (&self.size, *case);
         let mut setup = Vec::new();
         let command = match program {
             Program::Tiobench => {
@@ -310,7 +212,7 @@ impl Runs<'_> {
         };
         setup.push(Step::DropCaches);
         let name = format!("{} at {fill}", program.name());
-        let task = self.task(mode, &name, setup, command);
+        let task = self.task(case, &name, setup, command);
         let (outcome, said) = guest::run(self.kernel, &task, experiment, Some(drive), None)?;
         let (begin, end) = window(&outcome).ok_or(PaperError::Interrupted)?;
         let stats = end.stats.since(&begin.stats);
@@ -343,6 +245,8 @@ fn throughput(said: &str) -> Option<f64> {
 #[derive(Debug)]
 pub(super) struct Results {
     measured: Vec<(Case, Measured)>,
+    /// Times of a command that were run: that of the drive as it is, and others unless somebody has set it.
+    pub(super) commands_us: Vec<u32>,
     pub(super) missing: &'static str,
 }
 
@@ -350,11 +254,24 @@ impl Results {
     pub(super) fn find(&self, case: Case) -> Option<&Measured> {
         self.measured.iter().find(|(of, _)| *of == case).map(|(_, measured)| measured)
     }
+
+    pub(super) fn has_sourced_time(&self) -> bool {
+        self.commands_us.contains(&SOURCED_US)
+    }
+
+    /// Time of `theirs` over that of `ours`, in the mean of all hosts.
+    pub(super) fn over(&self, ours: Case, theirs: Case) -> Option<Ratio> {
+        let times = |case: Case| {
+            let times = case.hosts().map(|case| Some(1.0 / self.find(case)?.speed));
+            times.into_iter().collect::<Option<Vec<f64>>>()
+        };
+        Some(Ratio::of(&times(theirs)?, &times(ours)?))
+    }
 }
 
 /// Figures 3 and 4, and what holds for them.
 pub(super) fn measured(options: &Options, bench: &Bench<'_>) -> Result<(Results, Vec<String>), PaperError> {
-    let nothing = |missing| Results { measured: Vec::new(), missing };
+    let nothing = |missing| Results { measured: Vec::new(), commands_us: Vec::new(), missing };
     if options.scale == Scale::Tiny {
         let missing = "needs a kernel, and is not part of TINY";
         return Ok((nothing(missing), vec![format!("figures 3 and 4: {missing}")]));
@@ -376,7 +293,9 @@ pub(super) fn measured(options: &Options, bench: &Bench<'_>) -> Result<(Results,
     };
     let room = Room::of(&kernel, &experiment(COMMAND_US)?)?;
     let runs = Runs { kernel: &kernel, options, size: Size::of(options.scale), room };
-    let groups = Case::all();
+    let sourced = (!command_is_set(options)).then_some(SOURCED_US);
+    let commands_us: Vec<u32> = [COMMAND_US].into_iter().chain(sourced).collect();
+    let groups = Case::all(&commands_us);
     let points: Vec<_> = groups
         .iter()
         .map(|group| {
@@ -395,7 +314,7 @@ pub(super) fn measured(options: &Options, bench: &Bench<'_>) -> Result<(Results,
         group.iter().map(|case| runs.bench(case, &experiment, aged.freeze())).collect::<Result<Vec<_>, _>>()
     })?;
     let measured = groups.iter().flatten().copied().zip(taken.into_iter().flatten()).collect();
-    Ok((Results { measured, missing: "" }, notes(&kernel, options.scale)))
+    Ok((Results { measured, commands_us, missing: "" }, notes(&kernel, options.scale)))
 }
 
 fn notes(kernel: &Kernel, scale: Scale) -> Vec<String> {
@@ -415,6 +334,22 @@ fn notes(kernel: &Kernel, scale: Scale) -> Vec<String> {
         Scale::Tiny => notes.push("figures 3 and 4: TINY, too little to mean anything".into()),
     }
     notes
+}
+
+#[cfg(test)]
+impl Results {
+    /// What a run would have that measures `speed` of each case, at these times of a command.
+    pub(super) fn made_up(commands_us: &[u32], speed: impl Fn(Case) -> f64) -> Self {
+        let of = |case| Measured {
+            speed: speed(case),
+            work: 1.0,
+            programs: vec![1; Cause::ALL.len()],
+            copied: 1,
+            page_bytes: 8192,
+        };
+        let measured = Case::all(commands_us).into_iter().flatten().map(|case| (case, of(case))).collect();
+        Self { measured, commands_us: commands_us.to_vec(), missing: "" }
+    }
 }
 
 #[cfg(test)]

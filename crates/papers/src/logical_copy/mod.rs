@@ -1,10 +1,14 @@
 //! Logical copy: Kang, Han and Shin. Segment cleaning by reading and writing against copy commands that only
 //! change the drive's map: the drive alone, and F2FS and ext4 on it.
 
+#[cfg(target_os = "linux")]
+mod cases;
 mod claims;
 mod figures;
 #[cfg(target_os = "linux")]
 mod kernel;
+#[cfg(target_os = "linux")]
+mod kernel_claims;
 #[cfg(target_os = "linux")]
 mod kernel_figures;
 mod measure;
@@ -193,6 +197,11 @@ fn setups() -> Vec<Setup> {
     once
 }
 
+/// Whether somebody has set the time of a command: then it is that in all rows.
+fn command_is_set(options: &Options) -> bool {
+    options.sets.iter().any(|set| set.contains("controller.command_ns"))
+}
+
 fn make(options: &Options, bench: &Bench<'_>) -> Result<Made, PaperError> {
     let points: Vec<Point> =
         setups().into_iter().map(|setup| Point::new(setup, options)).collect::<Result<_, _>>()?;
@@ -202,19 +211,27 @@ fn make(options: &Options, bench: &Bench<'_>) -> Result<Made, PaperError> {
     let found = recovery::measure(options)?;
     let mut made = Made {
         notes: notes(options.scale),
-        claims: claims::all(&runs),
+        claims: claims::all(&runs, command_is_set(options)),
         figures: vec![recovery::figure(&found)],
     };
     made.claims.extend(recovery::claims(&found));
-    // A map that somebody has set is the same in all its rows.
-    let is_set = |set: &String| set.contains("drive.ftl.mapping") || set.contains("translation");
-    let figures = figures::all(&runs).into_iter();
-    let has_set = options.sets.iter().any(is_set);
-    made.figures.extend(figures.filter(|figure| !has_set || figure.figure != "dftl"));
+    // What somebody has set is the same in all rows of a figure that is about it.
+    let map_is_set =
+        options.sets.iter().any(|set| set.contains("drive.ftl.mapping") || set.contains("translation"));
+    let is_about_set = |figure: &str| match figure {
+        "dftl" => map_is_set,
+        "command-time" => command_is_set(options),
+        _ => false,
+    };
+    made.figures.extend(
+        figures::all(&runs, command_is_set(options))
+            .into_iter()
+            .filter(|figure| !is_about_set(&figure.figure)),
+    );
     #[cfg(target_os = "linux")]
     let made = {
         let (benchmarks, notes) = kernel::measured(options, bench)?;
-        let (claims, figures) = (kernel_figures::claims(&benchmarks), kernel_figures::figures(&benchmarks));
+        let (claims, figures) = (kernel_claims::claims(&benchmarks), kernel_figures::figures(&benchmarks));
         made.and(Made { notes, claims, figures })
     };
     Ok(made)

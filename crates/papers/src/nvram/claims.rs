@@ -9,10 +9,13 @@ use crate::{Band, Claim};
 
 const DIRECTION: &str = "a direction";
 
-pub(super) fn all(patterns: &[Pattern], results: &Results<'_>) -> Vec<Claim> {
+/// `has_rules` unless somebody has set the rule for the log block that is merged.
+pub(super) fn all(patterns: &[Pattern], results: &Results<'_>, has_rules: bool) -> Vec<Claim> {
     let mut claims = written(patterns);
     claims.extend(camera(results));
     claims.extend(postmark(results));
+    claims.extend(if has_rules { orders(results) } else { Vec::new() });
+    claims.extend(postmark_predicted(results));
     let why = "no time of the host gives replacement-block its gain";
     claims.into_iter().map(|claim| claim.unless_run(why)).collect()
 }
@@ -58,6 +61,7 @@ fn camera(results: &Results<'_>) -> Vec<Claim> {
     let before = |mapping: &str| results.seconds(workload, mapping, Absorbed::No);
     let after = |mapping: &str| results.seconds(workload, mapping, Absorbed::FileSystem);
     let over = |a: Option<f64>, b: Option<f64>| a.zip(b).map(|(a, b)| a / b);
+    let switches = |mapping: &str| Some(results.find(workload, mapping, Absorbed::No)?.merges[0] as f64);
     let joint = fit::joint(results);
     let was = ["20 to 70", "3 to 4.5", "2.5 to 7"];
     let gain = |(at, (mapping, paper)): (usize, (&str, f64))| {
@@ -115,6 +119,14 @@ fn camera(results: &Results<'_>) -> Vec<Claim> {
             Band::at_least(1.0, DIRECTION),
         )
         .because("where the hot sectors lie in their erase block: figure offsets"),
+        Claim::new(
+            "2a",
+            "Camera before: switch merges of FAST over log-block's, which has more",
+            "times",
+            None,
+            over(switches("fast"), switches("log-block")),
+            Band::at_most(1.0, DIRECTION),
+        ),
         Claim::new(
             "3a",
             "Camera before: replacement-block over the slower of the others",
@@ -197,6 +209,12 @@ fn postmark(results: &Results<'_>) -> Vec<Claim> {
             .because("where the hot sectors lie in their erase block (guess)"),
         );
     }
+    claims
+}
+
+/// Which of replacement-block and log-block is slower in PostMark, by the rule for the log block that is merged.
+fn orders(results: &Results<'_>) -> Vec<Claim> {
+    let (workload, mut claims) = (Workload::PostMark, Vec::new());
     let order = |victim| {
         let log = results.with_victim(workload, victim, Absorbed::No)?;
         Some(log / results.seconds(workload, "replacement-block", Absorbed::No)?)
@@ -234,6 +252,50 @@ fn postmark(results: &Results<'_>) -> Vec<Claim> {
             Band::at_least(1.0, DIRECTION),
         )
         .by_construction("this rule was made for it; the paper does not say which its log-block has"),
+    );
+    claims
+}
+
+/// PostMark with the two numbers that were fitted to Camera-MS500.
+fn postmark_predicted(results: &Results<'_>) -> Vec<Claim> {
+    let joint = fit::joint(results);
+    let seconds = |mapping: &str, absorbed| {
+        let Joint { offset, host_ns, .. } = joint?;
+        Some(results.at(Workload::PostMark, mapping, absorbed, offset)?.seconds(host_ns))
+    };
+    let place = joint.map_or_else(String::new, |Joint { offset, host_ns, .. }| {
+        format!("with Camera's offset and time ({offset} sectors, {:.0} µs)", host_ns / 1e3)
+    });
+    let mut claims = Vec::new();
+    for (name, absorbed) in [("before", Absorbed::No), ("after", Absorbed::FileSystem)] {
+        let [replacement, log, fast] = IN_PAPER.map(|mapping| seconds(mapping, absorbed));
+        let best = replacement.zip(log).map(|(a, b)| a.min(b));
+        let text = format!("PostMark {name}, {place}: FAST against the best of the others");
+        claims.push(
+            Claim::new(
+                "3b",
+                text,
+                "times",
+                None,
+                best.zip(fast).map(|(best, fast)| best / fast),
+                Band::at_least(1.0, DIRECTION),
+            )
+            .because(
+                "guess: as in Camera, FAST merges more where hot sectors come first in their erase block",
+            ),
+        );
+    }
+    let [replacement, log] = ["replacement-block", "log-block"].map(|of| seconds(of, Absorbed::No));
+    claims.push(
+        Claim::new(
+            "3b",
+            format!("PostMark before, {place}: log-block (lru) over replacement-block, faster"),
+            "times",
+            None,
+            log.zip(replacement).map(|(log, replacement)| log / replacement),
+            Band::at_least(1.0, DIRECTION),
+        )
+        .because("which log is merged decides, as at offset 0"),
     );
     claims
 }

@@ -65,6 +65,17 @@ impl Cell {
         cells
     }
 
+    /// PostMark at another offset.
+    pub(super) fn predicted(offset: u32) -> Vec<Self> {
+        let mut cells = Vec::new();
+        for absorbed in [Absorbed::No, Absorbed::FileSystem] {
+            let cell = |mapping| Cell { offset, ..Cell::new(Workload::PostMark, mapping, absorbed) };
+            cells.extend(SCHEMES.into_iter().filter(|of| of.in_paper).map(|scheme| cell(scheme.mapping)));
+        }
+        // At an offset of 0 they are run anyway.
+        if offset == 0 { Vec::new() } else { cells }
+    }
+
     fn name(&self) -> String {
         let Self { workload, mapping, absorbed, offset, .. } = self;
         format!("{} on {mapping}, {}, offset {offset}", workload.name(), absorbed.name())

@@ -110,19 +110,27 @@ fn make(options: &Options, bench: &Bench<'_>) -> Result<Made, PaperError> {
     let of = |cell: &Cell| {
         patterns.iter().find(|pattern| pattern.workload == cell.workload).unwrap_or(&patterns[0])
     };
-    let points: Vec<Point> = Cell::all(options, &patterns[0])
-        .into_iter()
-        .map(|cell| Point::new(cell, of(&cell), options))
-        .collect::<Result<_, _>>()?;
-    let outcomes =
-        bench.points("nvram", &points, |point| measure::run(point, of(&point.cell), bench.watch))?;
-    let drives = Results::new(points.iter().map(|point| point.cell).zip(&outcomes).collect());
+    let run = |cells: Vec<Cell>| {
+        let points: Vec<Point> =
+            cells.into_iter().map(|cell| Point::new(cell, of(&cell), options)).collect::<Result<_, _>>()?;
+        let outcomes =
+            bench.points("nvram", &points, |point| measure::run(point, of(&point.cell), bench.watch))?;
+        Ok::<_, PaperError>(points.iter().map(|point| point.cell).zip(outcomes).collect::<Vec<_>>())
+    };
+    let mut outcomes = run(Cell::all(options, &patterns[0]))?;
+    // PostMark where Camera-MS500 was fitted: nothing is fitted to it.
+    let joint = fit::joint(&Results::new(&outcomes));
+    outcomes.extend(run(joint.map_or_else(Vec::new, |joint| Cell::predicted(joint.offset)))?);
+    let drives = Results::new(&outcomes);
     let host_ns = fit::host_ns(&drives).unwrap_or(0.0);
     let results = drives.with_host_ns(host_ns);
+    // A rule that somebody has set is that of all its rows.
+    let has_rules = !options.sets.iter().any(|set| set.contains("ftl.log_victim"));
+    let figures = figures::all(&patterns, &results).into_iter();
     let made = Made {
         notes: notes(&patterns, &results, options.scale),
-        claims: claims::all(&patterns, &results),
-        figures: figures::all(&patterns, &results),
+        claims: claims::all(&patterns, &results, has_rules),
+        figures: figures.filter(|figure| has_rules || figure.figure != "log-victim").collect(),
     };
     #[cfg(target_os = "linux")]
     let made = made.and(kernel::figures(&patterns, options, bench)?);

@@ -10,13 +10,13 @@ pub(super) const IN_PAPER: [&str; 3] = ["replacement-block", "log-block", "fast"
 
 /// What the runs have come to.
 pub(super) struct Results<'a> {
-    outcomes: Vec<(Cell, &'a Outcome)>,
+    outcomes: &'a [(Cell, Outcome)],
     host_ns: f64,
 }
 
 impl<'a> Results<'a> {
     /// Of the drives alone.
-    pub(super) fn new(outcomes: Vec<(Cell, &'a Outcome)>) -> Self {
+    pub(super) fn new(outcomes: &'a [(Cell, Outcome)]) -> Self {
         Self { outcomes, host_ns: 0.0 }
     }
 
@@ -32,7 +32,7 @@ impl<'a> Results<'a> {
     }
 
     fn cell(&self, wanted: Cell) -> Option<&'a Outcome> {
-        self.outcomes.iter().find(|(cell, _)| *cell == wanted).map(|(_, of)| *of)
+        self.outcomes.iter().find(|(cell, _)| *cell == wanted).map(|(_, of)| of)
     }
 
     pub(super) fn at(

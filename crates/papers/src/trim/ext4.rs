@@ -10,6 +10,7 @@ use strobe_types::{Op, named};
 use super::RANGES;
 use super::removal::{Removal, TRIED_NS};
 use crate::guest::{self, Kernel, Task};
+use crate::mean::Ratio;
 use crate::pool::Bench;
 use crate::{Options, PaperError, Scale};
 
@@ -270,18 +271,15 @@ impl Results {
         })
     }
 
-    /// Standard error of the mean time, as a part of it: of independent runs.
-    fn relative_error(&self, case: Case) -> Option<f64> {
-        let (runs, mean) = (self.runs(case).filter(|runs| runs.len() > 1)?, self.find(case)?.ns);
-        let n = runs.len() as f64;
-        let variance = runs.iter().map(|of| (of.ns - mean) * (of.ns - mean)).sum::<f64>() / (n - 1.0);
-        Some((variance / n).sqrt() / mean)
+    /// The time of the second over that of the first.
+    fn ratio(&self, [one, most]: [Case; 2]) -> Option<Ratio> {
+        let times = |case| Some(self.runs(case)?.iter().map(|of| of.ns).collect::<Vec<f64>>());
+        Some(Ratio::of(&times(most)?, &times(one)?))
     }
 
-    /// Standard error of [`Results::saved`], in points. The runs of both are taken as independent.
-    pub(super) fn saved_error(&self, [one, most]: [Case; 2]) -> Option<f64> {
-        let ratio = self.seconds(most)? / self.seconds(one)?;
-        Some(100.0 * ratio * self.relative_error(one)?.hypot(self.relative_error(most)?))
+    /// Standard error of [`Results::saved`], in points.
+    pub(super) fn saved_error(&self, pair: [Case; 2]) -> Option<f64> {
+        Some(100.0 * self.ratio(pair)?.error?)
     }
 
     pub(super) fn seconds(&self, case: Case) -> Option<f64> {
@@ -289,13 +287,13 @@ impl Results {
     }
 
     /// Percent of the time of the first that the second saves.
-    pub(super) fn saved(&self, [one, most]: [Case; 2]) -> Option<f64> {
-        Some(100.0 * (1.0 - self.seconds(most)? / self.seconds(one)?))
+    pub(super) fn saved(&self, pair: [Case; 2]) -> Option<f64> {
+        Some(100.0 * (1.0 - self.ratio(pair)?.value))
     }
 
     /// Percent by which the second does more in a time than the first.
-    pub(super) fn faster(&self, [one, most]: [Case; 2]) -> Option<f64> {
-        Some(100.0 * (self.seconds(one)? / self.seconds(most)? - 1.0))
+    pub(super) fn faster(&self, pair: [Case; 2]) -> Option<f64> {
+        Some(100.0 * (1.0 / self.ratio(pair)?.value - 1.0))
     }
 }
 

@@ -114,7 +114,8 @@ pub(super) fn claims(results: &Results) -> Vec<Claim> {
     let commit = |work, ranges| Case::new(work, ranges, Sends::AtCommit, unlink_ns);
     let both = |work| [commit(work, 1), commit(work, 64)];
     let (a, b) = (results.saved(both(Work::PmA)), results.saved(both(Work::PmB)));
-    let scatter = [Work::PmA, Work::PmB].map(|work| results.saved_error(both(work)).unwrap_or(f64::NAN));
+    let scatter = [Work::PmA, Work::PmB].map(|work| results.saved_error(both(work)));
+    let of_difference = scatter[0].zip(scatter[1]).map(|(a, b)| libm::hypot(a, b));
     let rises = |work| {
         let seconds = RANGES.map(|ranges| results.seconds(commit(work, ranges)));
         reduced(seconds.windows(2).map(|pair| Some(100.0 * (pair[0]? / pair[1]? - 1.0))), f64::min)
@@ -132,11 +133,9 @@ pub(super) fn claims(results: &Results) -> Vec<Claim> {
             a,
             Band::around(10.0, 3.0, "3 points: \"about 10 %\""),
         )
-        .because(&format!(
-            "files' sizes are not legible (figure grid-postmark); standard error of ours: {:.1} points",
-            scatter[0]
-        ))
-        .noted("predicted with the time of a removal that deletions were fitted with"),
+        .because("files' sizes are not legible: figure grid-postmark")
+        .noted("predicted with the time of a removal that deletions were fitted with")
+        .give_or_take(scatter[0]),
         Claim::new(
             "6",
             "PM-A saves more than PM-B (\"especially\")",
@@ -145,7 +144,7 @@ pub(super) fn claims(results: &Results) -> Vec<Claim> {
             a.zip(b).map(|(a, b)| a - b),
             Band::at_least(0.0, direction),
         )
-        .because(&format!("standard error of the difference: {:.1} points", scatter[0].hypot(scatter[1]))),
+        .give_or_take(of_difference),
         Claim::new(
             "6",
             "PM-A: least gain from one number of ranges to the next",

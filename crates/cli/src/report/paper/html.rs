@@ -56,10 +56,11 @@ fn claims(claims: &[&Claim], whole: bool) -> String {
         } else {
             String::new()
         };
+        let error = claim.error.map(|error| format!(" ± {}", number(Some(error)))).unwrap_or_default();
         let class = claim.verdict.name().replace(' ', "-");
         let _ = writeln!(
             out,
-            "<tr><td class=\"v {class}\">{}</td><td>{} {}</td><td class=n>{}</td><td class=n>{}</td><td>{}</td>\
+            "<tr><td class=\"v {class}\">{}</td><td>{} {}</td><td class=n>{}</td><td class=n>{}{error}</td><td>{}</td>\
              <td class=n>{}{reason}</td><td>{}</td></tr>",
             claim.verdict.name(),
             escaped(&claim.place),

@@ -72,7 +72,8 @@ fn line(claim: &Claim) -> [String; 5] {
     let name = format!("{} {}", claim.place, claim.claim);
     let unit = if claim.unit.is_empty() { String::new() } else { format!(" {}", claim.unit) };
     let paper = claim.paper.map_or_else(|| "-".to_owned(), |value| number(Some(value)));
-    [claim.verdict.name().to_owned(), name, paper, format!("{}{unit}", number(claim.measured)), why]
+    let error = claim.error.map(|error| format!(" ± {}", number(Some(error)))).unwrap_or_default();
+    [claim.verdict.name().to_owned(), name, paper, format!("{}{error}{unit}", number(claim.measured)), why]
 }
 
 /// How many of each verdict; what says nothing about the paper stands apart.

@@ -1,0 +1,138 @@
+//! What is run on a kernel: file systems, benchmarks, and which of them together.
+
+use serde::Serialize;
+use strobe_lab::linux::FileSystem;
+use strobe_linux::job::Step;
+use strobe_types::named;
+
+use super::COMMAND_US;
+
+named! {
+    /// A file system, and how it makes room.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+    pub(super) enum Mode {
+        Ext4 => "EXT4",
+        /// F2FS as it comes: it fills holes in old segments rather than clean them.
+        Org => "ORG",
+        /// F2FS that only writes to clean segments, and cleans by reading and writing.
+        NlRw => "NL-RW",
+        /// The same, cleaning by logical copy.
+        NlLc => "NL-LC",
+    }
+}
+
+impl Mode {
+    pub(super) fn file_system(self) -> FileSystem {
+        if self == Mode::Ext4 { FileSystem::Ext4 } else { FileSystem::F2fs }
+    }
+
+    pub(super) fn mount_options(self) -> &'static str {
+        match self {
+            Mode::Ext4 => "discard",
+            Mode::Org => "mode=adaptive",
+            Mode::NlRw | Mode::NlLc => "mode=lfs",
+        }
+    }
+
+    /// Switches cleaning over.
+    pub(super) fn switch(self) -> Option<Step> {
+        let value = match self {
+            Mode::Ext4 => return None,
+            Mode::Org | Mode::NlRw => "0",
+            Mode::NlLc => "1",
+        };
+        Some(Step::Set { path: "/sys/fs/f2fs/vda/gc_logical_copy".into(), value: value.into() })
+    }
+}
+
+named! {
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+    pub(super) enum Program {
+        Tiobench => "Tiobench",
+        CopyTar => "Copy&tar",
+        Varmail => "Varmail",
+        Dbench => "Dbench",
+    }
+}
+
+/// u, the share of the file system that is full: of what an empty F2FS offers, as `df` has it. ext4 gets the same
+/// files. F2FS keeps a part of the drive to itself, a larger one the smaller the drive is.
+pub(super) const FILLS: [f64; 4] = [0.5, 0.6, 0.7, 0.8];
+/// The one at which the claims are judged.
+pub(super) const JUDGED: f64 = 0.8;
+
+/// What is counted as u.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub(super) enum Counted {
+    /// The files of the ageing; those of the benchmark come on top.
+    Ageing,
+    /// Both: so many files of ageing fewer.
+    All,
+}
+
+/// A benchmark on a file system that was aged.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub(super) struct Case {
+    pub(super) mode: Mode,
+    pub(super) fill: f64,
+    pub(super) counted: Counted,
+    pub(super) program: Program,
+    /// Time that the drive takes up a command in, in µs.
+    pub(super) command_us: u32,
+    /// Memory of the host.
+    pub(super) memory_mib: u32,
+}
+
+/// Hosts by their memory, in MiB: the one of every run, then those that some are repeated on. Dirty pages are written
+/// back when they are a share of it, so that runs differ that have nothing to clean: of these a mean is judged.
+pub(super) const HOSTS_MIB: [u32; 5] = [512, 480, 496, 528, 544];
+
+impl Case {
+    pub(super) fn new(mode: Mode, program: Program, fill: f64) -> Self {
+        let (counted, memory_mib) = (Counted::Ageing, HOSTS_MIB[0]);
+        Self { mode, fill, counted, program, command_us: COMMAND_US, memory_mib }
+    }
+
+    /// The same on every host.
+    pub(super) fn hosts(self) -> [Case; HOSTS_MIB.len()] {
+        HOSTS_MIB.map(|memory_mib| Case { memory_mib, ..self })
+    }
+
+    /// Whether it is run on every host: where the paper compares with what has no cleaning, at the u that is judged.
+    fn is_repeated(&self) -> bool {
+        self.mode != Mode::NlRw
+            && COMPARED.contains(&self.program)
+            && self.fill == JUDGED
+            && self.counted == Counted::Ageing
+    }
+
+    /// All that are measured, those of one aged file system behind each other; without other times of a command if
+    /// somebody has set that.
+    pub(super) fn all(commands_us: &[u32]) -> Vec<Vec<Case>> {
+        let mut cases = Vec::new();
+        for &command_us in commands_us {
+            for fill in FILLS.into_iter().rev() {
+                let of = |mode, program| Case { command_us, ..Case::new(mode, program, fill) };
+                let within = |mode, program| Case { counted: Counted::All, ..of(mode, program) };
+                if command_us == COMMAND_US {
+                    cases
+                        .extend(Mode::ALL.map(|mode| Program::ALL.map(|program| of(mode, program)).to_vec()));
+                    for mode in [Mode::Org, Mode::NlRw, Mode::NlLc] {
+                        cases.extend([Program::CopyTar, Program::Dbench].map(|of| vec![within(mode, of)]));
+                    }
+                    continue;
+                }
+                let programs = if fill == JUDGED { &COMPARED[..] } else { &COMPARED[1..] };
+                let modes = if fill == JUDGED { &Mode::ALL[..] } else { &[Mode::Org, Mode::NlLc] };
+                let all = |&mode: &Mode| programs.iter().map(|&program| of(mode, program)).collect();
+                cases.extend(modes.iter().map(all));
+                cases.extend([Mode::Org, Mode::NlLc].map(|mode| vec![within(mode, Program::CopyTar)]));
+            }
+        }
+        let on_hosts = |case: Case| if case.is_repeated() { case.hosts().to_vec() } else { vec![case] };
+        cases.into_iter().map(|group| group.into_iter().flat_map(on_hosts).collect()).collect()
+    }
+}
+
+/// The benchmarks of which the paper compares NL-LC with EXT4 and ORG; the second is all about the time of a command.
+pub(super) const COMPARED: [Program; 2] = [Program::Tiobench, Program::CopyTar];

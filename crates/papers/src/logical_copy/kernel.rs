@@ -271,7 +271,9 @@ impl Results {
 
 /// Figures 3 and 4, and what holds for them.
 pub(super) fn measured(options: &Options, bench: &Bench<'_>) -> Result<(Results, Vec<String>), PaperError> {
-    let nothing = |missing| Results { measured: Vec::new(), commands_us: Vec::new(), missing };
+    let sourced = (!command_is_set(options)).then_some(SOURCED_US);
+    let commands_us: Vec<u32> = [COMMAND_US].into_iter().chain(sourced).collect();
+    let nothing = |missing| Results { measured: Vec::new(), commands_us: commands_us.clone(), missing };
     if options.scale == Scale::Tiny {
         let missing = "needs a kernel, and is not part of TINY";
         return Ok((nothing(missing), vec![format!("figures 3 and 4: {missing}")]));
@@ -293,8 +295,6 @@ pub(super) fn measured(options: &Options, bench: &Bench<'_>) -> Result<(Results,
     };
     let room = Room::of(&kernel, &experiment(COMMAND_US)?)?;
     let runs = Runs { kernel: &kernel, options, size: Size::of(options.scale), room };
-    let sourced = (!command_is_set(options)).then_some(SOURCED_US);
-    let commands_us: Vec<u32> = [COMMAND_US].into_iter().chain(sourced).collect();
     let groups = Case::all(&commands_us);
     let points: Vec<_> = groups
         .iter()

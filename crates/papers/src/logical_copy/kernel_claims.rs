@@ -91,12 +91,10 @@ fn against_others(results: &Results) -> Vec<Claim> {
         false => format!("{text}, at the time of a command that is set"),
     };
     let sourced = || format!("the same, {SOURCED_US} µs a command (TRIM paper)");
-    let times: &[u32] =
-        if results.missing.is_empty() { &results.commands_us } else { &[COMMAND_US, SOURCED_US] };
     let mut claims = Vec::new();
     let mut judge =
         |text: &str, paper, band: fn() -> Band, whys: [&str; 2], of: &dyn Fn(u32) -> Option<Ratio>| {
-            for (&us, why) in times.iter().zip(whys) {
+            for (&us, why) in results.commands_us.iter().zip(whys) {
                 let ratio = of(us);
                 let text = if us == COMMAND_US { preset(text) } else { sourced() };
                 let claim = Claim::new("3", text, "times", paper, ratio.map(|ratio| ratio.value), band());

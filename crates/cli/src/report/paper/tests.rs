@@ -16,6 +16,7 @@ fn claim(verdict: Verdict, claim: &str, paper: Option<f64>, measured: Option<f64
         unit: "%".into(),
         paper,
         measured,
+        error: None,
         band,
         verdict,
         why: if verdict == Verdict::Reproduced { String::new() } else { "of luck".into() },

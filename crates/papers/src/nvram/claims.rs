@@ -61,7 +61,10 @@ fn camera(results: &Results<'_>) -> Vec<Claim> {
     let before = |mapping: &str| results.seconds(workload, mapping, Absorbed::No);
     let after = |mapping: &str| results.seconds(workload, mapping, Absorbed::FileSystem);
     let over = |a: Option<f64>, b: Option<f64>| a.zip(b).map(|(a, b)| a / b);
-    let switches = |mapping: &str| Some(results.find(workload, mapping, Absorbed::No)?.merges[0] as f64);
+    let switches = |mapping: &str| {
+        let merges = results.find(workload, mapping, Absorbed::No)?.merges;
+        (merges[0] > 0).then_some(merges[0] as f64)
+    };
     let joint = fit::joint(results);
     let was = ["20 to 70", "3 to 4.5", "2.5 to 7"];
     let gain = |(at, (mapping, paper)): (usize, (&str, f64))| {

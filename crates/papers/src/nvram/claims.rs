@@ -295,7 +295,7 @@ fn postmark_predicted(results: &Results<'_>) -> Vec<Claim> {
             log.zip(replacement).map(|(log, replacement)| log / replacement),
             Band::at_least(1.0, DIRECTION),
         )
-        .because("which log is merged decides, as at offset 0"),
+        .because("guess: which log is merged decides, as at offset 0"),
     );
     claims
 }

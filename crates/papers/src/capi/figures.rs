@@ -8,7 +8,7 @@ use crate::{Figure, Row, View};
 
 /// Every figure, in the order of the paper.
 pub(super) fn all(results: &Results) -> Vec<Figure> {
-    let Results { paper, fair, beyond, .. } = results;
+    let Results { paper, fair, beyond, parts, .. } = results;
     let behind = "counted from the end of the filling to the first bad block";
     vec![
         data_sets(&results.shares),
@@ -19,6 +19,9 @@ pub(super) fn all(results: &Results) -> Vec<Figure> {
         of_greedy(paper),
         bars("fair", &LIFETIME, fair).noted(
             "not in the paper: every victim policy with the migration and stream that suit it, the least worn block first",
+        ),
+        bars("parts", &COPIES, parts).noted(
+            "what the paper says CAPi copies less by: pages unsorted, and victims by the score of CB instead of its own",
         ),
         combinations(beyond),
     ]
@@ -40,7 +43,7 @@ fn data_sets(shares: &[f64]) -> Figure {
 /// Bars: a group of them for each data set, one for each scheme.
 fn bars(figure: &str, metric: &Metric, group: &Group) -> Figure {
     let mut rows = Vec::new();
-    for (place, set) in DATA_SETS.iter().enumerate() {
+    for (place, set) in group.sets.iter().enumerate() {
         for (scheme, outcomes) in &group.schemes {
             let at = [("cold_hot", set.name), ("policy", scheme.label), ("unit", metric.unit)];
             rows.push(Row::new(&at, (metric.of)(&outcomes[place])));
@@ -126,7 +129,7 @@ pub(super) fn span(curves: &Curves, label: &str) -> Option<f64> {
 /// Which combination lives longest.
 fn combinations(beyond: &Group) -> Figure {
     let mut rows = Vec::new();
-    for (place, set) in DATA_SETS.iter().enumerate() {
+    for (place, set) in beyond.sets.iter().enumerate() {
         for metric in [LIFETIME, WAF, IDEAL, REACHED] {
             for (scheme, outcomes) in &beyond.schemes {
                 let at = [
@@ -142,7 +145,7 @@ fn combinations(beyond: &Group) -> Figure {
     let lifetime = |label: &str, set: usize| beyond.of(label).and_then(|of| (LIFETIME.of)(&of[set]));
     for (scheme, _) in beyond.schemes.iter().filter(|(scheme, _)| scheme.label != CAPI) {
         let gain = |set| Some(percent_more(lifetime(scheme.label, set)?, lifetime(CAPI, set)?));
-        let sets = || (0..DATA_SETS.len()).map(gain);
+        let sets = || (0..beyond.sets.len()).map(gain);
         for (which, gain) in [("mean", mean(sets())), ("least", reduced(sets(), f64::min))] {
             let at = [
                 ("quantity", "gain over CAPi"),
@@ -174,6 +177,13 @@ pub(super) fn gain(metric: &Metric, ours: &[Outcome], theirs: &[Outcome]) -> Opt
     )
 }
 
+/// Copies per erase of a scheme of which others copy `copies` % more and erase `erases` % more per write: with c copies
+/// of 256 pages a write costs 1/(256 − c) erases. Exact for one data set; of means over several an estimate.
+pub(super) fn implied_copies(copies: f64, erases: f64) -> f64 {
+    let [copies, erases] = [copies, erases].map(|percent| 1.0 + percent / 100.0);
+    256.0 * (1.0 - erases) / (1.0 - copies * erases)
+}
+
 /// The mean of a metric over the data sets.
 pub(super) fn level(metric: &Metric, group: &Group, label: &str) -> Option<f64> {
     mean(group.of(label)?.iter().map(|outcome| (metric.of)(outcome)))
@@ -181,7 +191,7 @@ pub(super) fn level(metric: &Metric, group: &Group, label: &str) -> Option<f64> 
 
 /// The largest change of any scheme of `labels` from data set `from` to the last one, in percent.
 pub(super) fn largest_change(group: &Group, labels: &[&str], metric: &Metric, from: usize) -> Option<f64> {
-    let last = DATA_SETS.len() - 1;
+    let last = group.sets.len() - 1;
     let change = |label: &&str| {
         let of = group.of(label)?;
         Some(percent_more((metric.of)(&of[last])?, (metric.of)(&of[from])?))

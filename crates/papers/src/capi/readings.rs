@@ -1,6 +1,6 @@
 //! What would it take: the choices that the paper leaves open, and writes that are less skewed.
 
-use super::figures::gain;
+use super::figures::{gain, implied_copies};
 use super::metrics::{COPIES, ERASES, LIFETIME, Metric, Outcome};
 use super::schemes::{self, CAPI, READINGS, Reading, Scheme};
 use super::{DATA_SETS, Data, Environment, Group, Places, Plan};
@@ -8,6 +8,9 @@ use crate::{Figure, PaperError, Row, Scale, View};
 
 /// Shares of the writes that hit all pages alike.
 const UNIFORM_SHARES: [f64; 5] = [0.0, 0.2, 0.4, 0.6, 0.8];
+
+/// What follows from CAPi's leads in copies and in erases, as the paper's level does.
+const IMPLIED: &str = "copies per erase, implied";
 
 /// Erases per block of the runs of the skew, at most: a tenth of the paper's, so that they are done in time.
 const SKEW_ENDURANCE_PE: u32 = 100;
@@ -21,7 +24,7 @@ fn five() -> impl Iterator<Item = Scheme> {
 /// What is asked, and where the answers will stand.
 #[derive(Debug)]
 pub(super) struct Asked {
-    sets: String,
+    sets: Vec<Data>,
     readings: Vec<(&'static str, Places)>,
     skews: Vec<(f64, Places)>,
 }
@@ -46,15 +49,16 @@ impl Asked {
             let data: Vec<Data> = sets.iter().map(|data| Data { uniform_share, ..*data }).collect();
             skews.push((uniform_share, plan.want_all(&short, five(), &data)?));
         }
-        let names: Vec<&str> = sets.iter().map(|data| data.set.name).collect();
-        Ok(Self { sets: names.join(", "), readings, skews })
+        Ok(Self { sets: sets.to_vec(), readings, skews })
     }
 
     /// The answers.
     pub(super) fn figures(self, outcomes: &[Outcome]) -> Vec<Figure> {
+        let names: Vec<&str> = self.sets.iter().map(|data| data.set.name).collect();
+        let names = names.join(", ");
         let mut rows = Vec::new();
         for (name, places) in self.readings {
-            let group = Group::new(places, outcomes);
+            let group = Group::new(&self.sets, places, outcomes);
             for (metric, quantity, paper) in [
                 (LIFETIME, "lifetime", [73.0, 39.0, 29.0, 24.0]),
                 (COPIES, "copies per erase", [-18.0, -14.0, -11.0, -12.0]),
@@ -72,10 +76,10 @@ impl Asked {
             View::Bars { panel: &["quantity"], group: "reading", bar: "against" },
             rows,
         )
-        .noted(format!("means of {}", self.sets));
+        .noted(format!("means of {names}"));
         let mut rows = Vec::new();
         for (share, places) in self.skews {
-            let group = Group::new(places, outcomes);
+            let group = Group::new(&self.sets, places, outcomes);
             for (metric, quantity) in [
                 (LIFETIME, "CAPi's lifetime, % more"),
                 (COPIES, "CAPi's copies per erase, % more"),
@@ -91,6 +95,12 @@ impl Asked {
                 let at = [("quantity", "copies per erase"), ("policy", scheme.label), ("unit", "pages")];
                 rows.push(Row::new(&at, level).at("uniform_share", share));
             }
+            let [copies, erases] = [COPIES, ERASES].map(|metric| against_others(&group, &metric));
+            for ((other, copies), (_, erases)) in copies.into_iter().zip(erases) {
+                let at = [("quantity", IMPLIED), ("policy", other), ("unit", "pages")];
+                let level = copies.zip(erases).map(|(copies, erases)| implied_copies(copies, erases));
+                rows.push(Row::new(&at, level).at("uniform_share", share));
+            }
         }
         let skew = Figure::new(
             "skew",
@@ -99,9 +109,8 @@ impl Asked {
             rows,
         )
         .noted(format!(
-            "means of {}, {SKEW_ENDURANCE_PE} erases per block at most. The share of hot pages is the same at any skew; the \
-             paper's averages imply 198, 193, 184 and 179 copies per erase for GA, CB, CAT and FeGC",
-            self.sets
+            "means of {names}, {SKEW_ENDURANCE_PE} erases per block at most. The share of hot pages is the same at any skew; the \
+             paper's averages imply 198, 193, 184 and 179 copies per erase for GA, CB, CAT and FeGC"
         ));
         vec![readings, skew]
     }

@@ -166,10 +166,23 @@ pub(super) const FAIR: &[Scheme] = &[
     Scheme { label: CAPI, victim: "capi", ..FAIR_PLAIN },
 ];
 
+/// CAPi with static wear levelling, which the paper says would help.
+pub(super) const CAPI_SWAP: &str = "CAPi, swap";
+pub(super) const CAPI_UNSORTED: &str = "CAPi, unsorted";
+pub(super) const CAPI_BY_CB: &str = "CAPi, CB's score";
+
+/// CAPi without one of the two that it is to copy less by.
+pub(super) const PARTS: &[Scheme] = &[
+    CAPI_SCHEME,
+    Scheme { label: CAPI_UNSORTED, migration: MigrationName::None, ..CAPI_SCHEME },
+    Scheme { label: CAPI_BY_CB, victim: "cost-benefit", ..CAPI_SCHEME },
+];
+
 /// Combinations that the paper does not consider: static wear levelling, which it leaves to future
 /// work, and what that does for its weakest and strongest schemes.
 pub(super) const BEYOND: &[Scheme] = &[
     CAPI_SCHEME,
+    Scheme { label: CAPI_SWAP, leveling: (WearLevelingName::Swap, 4), ..CAPI_SCHEME },
     Scheme { label: "CAPi+, swap", leveling: (WearLevelingName::Swap, 4), ..CAPI_PLUS },
     Scheme { label: "CAPi+, dual-pool", leveling: (WearLevelingName::DualPool, 4), ..CAPI_PLUS },
     Scheme { label: "CAPi+, SW Leveler", leveling: (WearLevelingName::SwLeveler, 4), ..CAPI_PLUS },

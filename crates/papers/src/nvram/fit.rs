@@ -1,6 +1,7 @@
 //! The two numbers that the paper does not give, the host's time for a request and the partition's offset in its erase
 //! block, and what gains they make of Camera-MS500.
 
+use super::measure::COMPARED;
 use super::results::Results;
 use super::{Absorbed, OFFSETS, Workload};
 use crate::{Figure, Row, View};
@@ -23,6 +24,12 @@ impl Line {
             drive_s: [before, after].map(|of| of.drive_seconds()),
             requests: [before, after].map(|of| of.requests()),
         })
+    }
+
+    /// The same if each of `requests` that are absorbed costs the host as much as one that is not.
+    fn and_absorbed(mut self, requests: f64) -> Self {
+        self.requests[1] += requests;
+        self
     }
 
     fn gain(self, host_ns: f64) -> f64 {
@@ -54,9 +61,15 @@ pub(super) struct Joint {
 }
 
 pub(super) fn joint(results: &Results<'_>) -> Option<Joint> {
+    joint_with(results, 0.0)
+}
+
+/// If as many of the absorbed requests as `absorbed` cost the host as much as those that reach the drive.
+fn joint_with(results: &Results<'_>, absorbed: f64) -> Option<Joint> {
     let at = |offset: u32| {
-        let lines: Option<Vec<Line>> =
-            GAINS.iter().map(|(mapping, _)| Line::of(results, mapping, offset)).collect();
+        let line =
+            |(mapping, _): &(&str, f64)| Some(Line::of(results, mapping, offset)?.and_absorbed(absorbed));
+        let lines: Option<Vec<Line>> = GAINS.iter().map(line).collect();
         let lines = lines?;
         let host_ns = lines[0].host_ns(GAINS[0].1)?;
         let mut gains = [0.0; 3];
@@ -71,8 +84,9 @@ pub(super) fn joint(results: &Results<'_>) -> Option<Joint> {
 /// Times of the host that are shown, in µs.
 const HOST_US: [u32; 9] = [0, 100, 150, 200, 250, 300, 400, 460, 600];
 
-/// Both figures: gains over the host's time at some offsets, and over the offsets at the time that fits.
-pub(super) fn figures(results: &Results<'_>) -> Vec<Figure> {
+/// Gains over the host's time at some offsets, over the offsets at the time that fits, and what both depend on.
+/// `absorbed` requests of Camera-MS500 are metadata.
+pub(super) fn figures(results: &Results<'_>, absorbed: f64) -> Vec<Figure> {
     let joint = joint(results);
     let mut rows = Vec::new();
     let mut offsets = vec![0];
@@ -129,7 +143,79 @@ pub(super) fn figures(results: &Results<'_>) -> Vec<Figure> {
         rows,
     )
     .noted(note);
-    vec![over_time, over_offset]
+    vec![over_time, over_offset, absorbed_cost(results, absorbed), postmark(results)]
+}
+
+/// Shares of the host's time for a request that one which is absorbed takes.
+const ABSORBED_SHARES: [f64; 5] = [0.0, 0.25, 0.5, 0.75, 1.0];
+
+/// What would it take: absorbed requests that cost the host something, too.
+fn absorbed_cost(results: &Results<'_>, absorbed: f64) -> Figure {
+    let mut rows = Vec::new();
+    for share in ABSORBED_SHARES {
+        let Some(Joint { offset, host_ns, gains }) = joint_with(results, share * absorbed) else { continue };
+        let mut row = |quantity, scheme, unit, value, paper: Option<f64>| {
+            let at = [("quantity", quantity), ("scheme", scheme), ("unit", unit)];
+            let row = Row::new(&at, Some(value)).at("absorbed_share", share);
+            rows.push(match paper {
+                Some(paper) => row.beside(paper),
+                None => row,
+            });
+        };
+        for ((mapping, paper), gain) in GAINS.into_iter().zip(gains).skip(1) {
+            row("gain where replacement-block gains 30", mapping, "times", gain, Some(paper));
+        }
+        row("host's time for that", "all", "µs", host_ns / 1e3, None);
+        row("offset for FAST's gain", "all", "sectors", f64::from(offset), None);
+    }
+    Figure::new(
+        "fit-absorbed",
+        "what would it take: Camera-MS500, fitted again, if a request that is absorbed takes a share of the host's time",
+        View::Curves { panel: &["quantity"], of: "scheme", over: "absorbed_share" },
+        rows,
+    )
+    .noted(
+        "elsewhere it takes none. At each share the host's time is fitted to the 30 times of replacement-block and the offset to \
+         the 6.6 of FAST; log-block's gain is predicted (the paper: 3.2)",
+    )
+}
+
+/// What would it take: an offset at which FAST is slower than log-block in Camera-MS500 and faster in PostMark.
+fn postmark(results: &Results<'_>) -> Figure {
+    let mut rows = Vec::new();
+    let mut both = Vec::new();
+    let mut asked = 0;
+    for offset in 0..OFFSETS {
+        let replacement = Line::of(results, GAINS[0].0, offset);
+        let Some(host_ns) = replacement.and_then(|line| line.host_ns(GAINS[0].1)) else { continue };
+        let over = |workload| {
+            let [log, fast] = COMPARED.map(|mapping| results.at(workload, mapping, Absorbed::No, offset));
+            Some(fast?.seconds(host_ns) / log?.seconds(host_ns))
+        };
+        let [Some(camera), Some(postmark)] = Workload::ALL.map(over) else { continue };
+        asked += 1;
+        if camera > 1.0 && postmark < 1.0 {
+            both.push(offset.to_string());
+        }
+        for (workload, ratio) in Workload::ALL.into_iter().zip([camera, postmark]) {
+            let row = Row::new(&[("workload", workload.name()), ("unit", "times")], Some(ratio));
+            rows.push(row.at("offset", f64::from(offset)));
+        }
+    }
+    let note = match both.len() {
+        0 => format!("none of {asked} offsets has both"),
+        _ => format!("of {asked} offsets these have both: {}", both.join(", ")),
+    };
+    Figure::new(
+        "fit-postmark",
+        "what would it take: FAST's time before absorption over log-block's, by the partition's offset in an erase block",
+        View::Curves { panel: &[], of: "workload", over: "offset" },
+        rows,
+    )
+    .noted(format!(
+        "the paper has more than 1 in Camera-MS500 and less in PostMark. At each offset the host's time is fitted to \
+         replacement-block's 30 times; {note}"
+    ))
 }
 
 #[cfg(test)]

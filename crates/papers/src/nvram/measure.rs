@@ -27,6 +27,9 @@ pub(super) struct Cell {
     pub(super) victim: LogVictimName,
 }
 
+/// Of which the paper says that one is slower in Camera-MS500 and the other in PostMark.
+pub(super) const COMPARED: [&str; 2] = ["log-block", "fast"];
+
 /// Rules by which log-block picks the log that is merged. The first is what it does unless told otherwise.
 pub(super) const LOG_VICTIMS: [(&str, LogVictimName); 6] = [
     ("lru", LogVictimName::Lru),
@@ -63,6 +66,14 @@ impl Cell {
             }
         }
         cells
+    }
+
+    /// PostMark before absorption on the two that the paper compares, at `offsets`.
+    pub(super) fn compared(offsets: impl IntoIterator<Item = u32>) -> Vec<Self> {
+        let at = |offset| {
+            COMPARED.map(|mapping| Cell { offset, ..Cell::new(Workload::PostMark, mapping, Absorbed::No) })
+        };
+        offsets.into_iter().flat_map(at).collect()
     }
 
     /// PostMark at another offset.

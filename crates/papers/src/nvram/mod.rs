@@ -120,7 +120,12 @@ fn make(options: &Options, bench: &Bench<'_>) -> Result<Made, PaperError> {
     let mut outcomes = run(Cell::all(options, &patterns[0]))?;
     // PostMark where Camera-MS500 was fitted: nothing is fitted to it.
     let joint = fit::joint(&Results::new(&outcomes));
-    outcomes.extend(run(joint.map_or_else(Vec::new, |joint| Cell::predicted(joint.offset)))?);
+    let fitted = joint.map_or(0, |joint| joint.offset);
+    outcomes.extend(run(Cell::predicted(fitted))?);
+    // At the others, too, if there is time.
+    if options.scale == Scale::Full {
+        outcomes.extend(run(Cell::compared((1..OFFSETS).filter(|&offset| offset != fitted)))?);
+    }
     let drives = Results::new(&outcomes);
     let host_ns = fit::host_ns(&drives).unwrap_or(0.0);
     let results = drives.with_host_ns(host_ns);

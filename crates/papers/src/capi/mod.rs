@@ -284,11 +284,8 @@ fn make(options: &Options, bench: &Bench<'_>) -> Result<Made, PaperError> {
     let all: Vec<Data> = DATA_SETS.map(Data::from).into();
     let mut plan = Plan::default();
     let paper = plan.want_all(&environment, schemes::PAPER.iter().copied(), &all)?;
-    // What the paper has no bars of, on every other set unless there is time.
-    let some: Vec<Data> = match options.scale {
-        Scale::Full => all.clone(),
-        Scale::Quick | Scale::Tiny => all.iter().copied().skip(1).step_by(2).collect(),
-    };
+    // What the paper has no bars of, on every other set.
+    let some: Vec<Data> = all.iter().copied().skip(1).step_by(2).collect();
     let mut want = |of: &[Scheme]| plan.want_all(&environment, of.iter().copied(), &some);
     let [fair, beyond, parts] = [want(schemes::FAIR)?, want(schemes::BEYOND)?, want(schemes::PARTS)?];
     let asked = readings::Asked::of(&mut plan, &environment)?;
@@ -349,8 +346,7 @@ fn notes(environment: &Environment) -> Vec<String> {
     match environment.options.scale {
         Scale::Full => {}
         Scale::Quick => notes.push(format!(
-            "QUICK: {endurance_pe} erases per block instead of 1000, and what is not in the paper at three sets of six. \
-             Figures differ from those in full: the lead over GA is shorter, and GA's life grows where it should fall. A \
+            "QUICK: {endurance_pe} erases per block instead of 1000. Figures differ from those in full: the lead over GA is shorter, and GA's life grows where it should fall. A \
              guess at why: with few erases a block, wear has less time to drift apart. docs/papers/capi.md has the figures \
              of a full run"
         )),

@@ -60,6 +60,10 @@ named! {
 pub(super) const FILLS: [f64; 4] = [0.5, 0.6, 0.7, 0.8];
 /// The one at which the claims are judged.
 pub(super) const JUDGED: f64 = 0.8;
+/// Those of a benchmark whose files are within u: at 0.5 there is little to clean.
+pub(super) const FILLS_WITHIN: [f64; 3] = [0.6, 0.7, JUDGED];
+/// Those at the command time that is inferred.
+pub(super) const FILLS_INFERRED: [f64; 2] = [0.6, JUDGED];
 
 /// What is counted as u.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -83,9 +87,10 @@ pub(super) struct Case {
     pub(super) memory_mib: u32,
 }
 
-/// Hosts by their memory, in MiB: the one of every run, then those that some are repeated on. Dirty pages are written
-/// back when they are a share of it, so that runs differ that have nothing to clean: of these a mean is judged.
-pub(super) const HOSTS_MIB: [u32; 5] = [512, 480, 496, 528, 544];
+/// Hosts by their memory, in MiB: the one of every run, then those that some are repeated on, each with a file system
+/// that it has aged itself. Dirty pages are written back when they are a share of the memory, so that runs differ that
+/// have nothing to clean: of these a mean is judged.
+pub(super) const HOSTS_MIB: [u32; 3] = [512, 480, 544];
 
 impl Case {
     pub(super) fn new(mode: Mode, program: Program, fill: f64) -> Self {
@@ -109,28 +114,49 @@ impl Case {
     /// All that are measured, those of one aged file system behind each other; without other times of a command if
     /// somebody has set that.
     pub(super) fn all(commands_us: &[u32]) -> Vec<Vec<Case>> {
-        let mut cases = Vec::new();
-        for &command_us in commands_us {
-            for fill in FILLS.into_iter().rev() {
-                let of = |mode, program| Case { command_us, ..Case::new(mode, program, fill) };
-                let within = |mode, program| Case { counted: Counted::All, ..of(mode, program) };
-                if command_us == COMMAND_US {
-                    cases
-                        .extend(Mode::ALL.map(|mode| Program::ALL.map(|program| of(mode, program)).to_vec()));
-                    for mode in [Mode::Org, Mode::NlRw, Mode::NlLc] {
-                        cases.extend([Program::CopyTar, Program::Dbench].map(|of| vec![within(mode, of)]));
-                    }
-                    continue;
-                }
-                let programs = if fill == JUDGED { &COMPARED[..] } else { &COMPARED[1..] };
-                let modes = if fill == JUDGED { &Mode::ALL[..] } else { &[Mode::Org, Mode::NlLc] };
-                let all = |&mode: &Mode| programs.iter().map(|&program| of(mode, program)).collect();
-                cases.extend(modes.iter().map(all));
-                cases.extend([Mode::Org, Mode::NlLc].map(|mode| vec![within(mode, Program::CopyTar)]));
+        let groups = |&command_us: &u32| match command_us {
+            COMMAND_US => Case::of_preset(),
+            _ => Case::of_other(command_us),
+        };
+        let mut groups: Vec<Vec<Case>> = commands_us.iter().flat_map(groups).collect();
+        for group in groups.clone() {
+            let repeated: Vec<Case> = group.into_iter().filter(Case::is_repeated).collect();
+            let others = HOSTS_MIB[1..].iter().filter(|_| !repeated.is_empty());
+            let on = |&memory_mib: &u32| repeated.iter().map(|case| Case { memory_mib, ..*case }).collect();
+            groups.extend(others.map(on));
+        }
+        groups
+    }
+
+    /// At the preset's time of a command.
+    fn of_preset() -> Vec<Vec<Case>> {
+        let mut groups = Vec::new();
+        for fill in FILLS.into_iter().rev() {
+            let of = |mode| Program::ALL.map(|program| Case::new(mode, program, fill)).to_vec();
+            groups.extend(Mode::ALL.map(of));
+        }
+        for fill in FILLS_WITHIN.into_iter().rev() {
+            for mode in [Mode::Org, Mode::NlRw, Mode::NlLc] {
+                let within = |program| Case { counted: Counted::All, ..Case::new(mode, program, fill) };
+                groups.extend([Program::CopyTar, Program::Dbench].map(|program| vec![within(program)]));
             }
         }
-        let on_hosts = |case: Case| if case.is_repeated() { case.hosts().to_vec() } else { vec![case] };
-        cases.into_iter().map(|group| group.into_iter().flat_map(on_hosts).collect()).collect()
+        groups
+    }
+
+    /// At another one.
+    fn of_other(command_us: u32) -> Vec<Vec<Case>> {
+        let mut groups = Vec::new();
+        for fill in FILLS_INFERRED.into_iter().rev() {
+            let of = |mode, program| Case { command_us, ..Case::new(mode, program, fill) };
+            let programs = if fill == JUDGED { &COMPARED[..] } else { &COMPARED[1..] };
+            let modes = if fill == JUDGED { &Mode::ALL[..] } else { &[Mode::Org, Mode::NlLc] };
+            let all = |&mode: &Mode| programs.iter().map(|&program| of(mode, program)).collect();
+            groups.extend(modes.iter().map(all));
+            let within = |mode| Case { counted: Counted::All, ..of(mode, Program::CopyTar) };
+            groups.extend([Mode::Org, Mode::NlLc].map(|mode| vec![within(mode)]));
+        }
+        groups
     }
 }
 

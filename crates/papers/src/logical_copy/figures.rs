@@ -7,8 +7,8 @@ use strobe_workload::lfs::Trims;
 use super::measure::{Measured, Window};
 use super::runs::Runs;
 use super::{
-    BATCHES_MIB, COMMANDS_US, ENTRIES, FEW_ENTRIES, FILE_SYSTEMS, JUDGED, LOGICAL, MODES, ORG, PARTS, Phase,
-    READ_WRITE, SOURCED_US, SPARES, Setup, VICTIMS,
+    BATCHES_MIB, COMMANDS_US, ENTRIES, FEW_ENTRIES, FILE_SYSTEMS, INFERRED_US, JUDGED, LOGICAL, MODES, ORG,
+    PARTS, Phase, READ_WRITE, SPARES, Setup, VICTIMS,
 };
 use crate::{Figure, Row, View};
 
@@ -292,7 +292,7 @@ fn command_time(runs: &Runs<'_>) -> Figure {
         rows,
     )
     .noted(
-        "the preset's 20 µs have no source; 176 µs is what the paper on TRIM implies for a TRIM command of one range on the \
+        "the preset's 20 µs have no source; 176 µs are inferred from what the paper on TRIM says of a TRIM command of one range, on the \
              same board",
     )
 }
@@ -302,11 +302,11 @@ fn partial_map(runs: &Runs<'_>, is_set: bool) -> Figure {
     let time = if is_set {
         "the time of a command that is set".to_owned()
     } else {
-        format!("{SOURCED_US} µs a command")
+        format!("{INFERRED_US} µs a command")
     };
     let mut rows = Vec::new();
     for in_memory in PARTS {
-        let setup = Setup { in_memory, command_us: SOURCED_US, ..Setup::new(Phase::Aged, JUDGED, LOGICAL) };
+        let setup = Setup { in_memory, command_us: INFERRED_US, ..Setup::new(Phase::Aged, JUDGED, LOGICAL) };
         for over in [ORG, READ_WRITE] {
             let name = format!("NL-LC over {}", label(over.name));
             let ratios = [

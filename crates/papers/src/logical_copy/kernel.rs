@@ -9,7 +9,7 @@ use strobe_nand::{Cause, NandOp};
 use strobe_ssd::{CopyMode, DriveConfig};
 
 use super::cases::{Case, Counted, Mode, Program};
-use super::{COMMAND_US, SOURCED_US, command_is_set};
+use super::{COMMAND_US, INFERRED_US, command_is_set};
 use crate::guest::{self, Aged, Kernel, Task};
 use crate::mean::Ratio;
 use crate::pool::Bench;
@@ -74,9 +74,14 @@ impl Measured {
         self.copied as f64 / 256.0 / self.work
     }
 
-    /// Share of the map and the journal in all that is programmed, in percent.
+    /// What the host and padding have written, in MiB per unit of work.
+    pub(super) fn data(&self) -> f64 {
+        self.written(&[Cause::Host, Cause::Pad])
+    }
+
+    /// The drive's metadata, map and journal, in percent of what the host has written: as the paper has it.
     pub(super) fn map_share(&self) -> f64 {
-        100.0 * self.written(&[Cause::Map, Cause::Meta]) / self.all_written()
+        100.0 * self.written(&[Cause::Map, Cause::Meta]) / self.data()
     }
 }
 
@@ -157,8 +162,8 @@ impl Runs<'_> {
     fn footprint(&self, program: Program) -> u64 {
         let mib = match program {
             Program::Tiobench => 4 * 100,
-            // The archive, its copy, and what is in it.
-            Program::CopyTar => 3 * 150,
+            // The archive's copy, and what is in it.
+            Program::CopyTar => 2 * 150,
             Program::Varmail => 2000 * 16 / 1024,
             // Debian's load, about 25 MiB a client.
             Program::Dbench => return 25 * (u64::from(self.size.dbench_clients) << 20),
@@ -166,10 +171,15 @@ impl Runs<'_> {
         (mib << 20) / self.size.divisor
     }
 
+    /// Bytes of u that are left to the files of the benchmark.
+    fn beside(&self, case: &Case) -> u64 {
+        if case.counted == Counted::All { self.footprint(case.program) } else { 0 }
+    }
+
     fn age(&self, case: &Case, experiment: &Experiment) -> Result<Aged, PaperError> {
         let fill = case.fill;
         let block = 16_384;
-        let beside = if case.counted == Counted::All { self.footprint(case.program) } else { 0 };
+        let beside = self.beside(case);
         let full = (self.room.offered as f64 * fill) as u64;
         let file = full.saturating_sub(beside) / AGEING_FILES / block * block;
         // Every update goes to a new place: with the last of these, cleaning is about to begin.
@@ -255,8 +265,8 @@ impl Results {
         self.measured.iter().find(|(of, _)| *of == case).map(|(_, measured)| measured)
     }
 
-    pub(super) fn has_sourced_time(&self) -> bool {
-        self.commands_us.contains(&SOURCED_US)
+    pub(super) fn has_inferred_time(&self) -> bool {
+        self.commands_us.contains(&INFERRED_US)
     }
 
     /// Time of `theirs` over that of `ours`, in the mean of all hosts.
@@ -271,8 +281,8 @@ impl Results {
 
 /// Figures 3 and 4, and what holds for them.
 pub(super) fn measured(options: &Options, bench: &Bench<'_>) -> Result<(Results, Vec<String>), PaperError> {
-    let sourced = (!command_is_set(options)).then_some(SOURCED_US);
-    let commands_us: Vec<u32> = [COMMAND_US].into_iter().chain(sourced).collect();
+    let inferred = (!command_is_set(options)).then_some(INFERRED_US);
+    let commands_us: Vec<u32> = [COMMAND_US].into_iter().chain(inferred).collect();
     let nothing = |missing| Results { measured: Vec::new(), commands_us: commands_us.clone(), missing };
     if options.scale == Scale::Tiny {
         let missing = "needs a kernel, and is not part of TINY";
@@ -301,6 +311,7 @@ pub(super) fn measured(options: &Options, bench: &Bench<'_>) -> Result<(Results,
         .map(|group| {
             Ok((
                 group,
+                runs.beside(&group[0]),
                 experiment(group[0].command_us)?.config_hash(),
                 kernel.version(),
                 options.seed,

@@ -2,9 +2,9 @@
 
 use strobe_nand::Cause;
 
-use super::cases::{COMPARED, Case, Counted, FILLS, JUDGED, Mode, Program};
+use super::cases::{COMPARED, Case, Counted, FILLS, FILLS_INFERRED, FILLS_WITHIN, JUDGED, Mode, Program};
 use super::kernel::{Measured, Results};
-use super::{COMMAND_US, SOURCED_US};
+use super::{COMMAND_US, INFERRED_US};
 use crate::{Figure, Row, View};
 
 pub(super) fn figures(results: &Results) -> Vec<Figure> {
@@ -12,7 +12,7 @@ pub(super) fn figures(results: &Results) -> Vec<Figure> {
         return Vec::new();
     }
     let mut figures = vec![speed(results), writes(results), counted(results), hosts(results)];
-    if results.has_sourced_time() {
+    if results.has_inferred_time() {
         figures.push(command_time(results));
     }
     figures
@@ -101,10 +101,11 @@ fn writes(results: &Results) -> Figure {
 fn counted(results: &Results) -> Figure {
     let mut rows = Vec::new();
     for program in [Program::CopyTar, Program::Dbench] {
-        for (counted, name) in [(Counted::Ageing, "on top of u"), (Counted::All, "within u")] {
+        let both = [(Counted::Ageing, "on top of u", &FILLS[..]), (Counted::All, "within u", &FILLS_WITHIN)];
+        for (counted, name, fills) in both {
             let panel = format!("{}, its files {name}", program.name());
             for over in [Mode::NlRw, Mode::Org] {
-                for fill in FILLS {
+                for &fill in fills {
                     let case = |mode| Case { counted, ..Case::new(mode, program, fill) };
                     let ratio = over_other(results, case(Mode::NlLc), case(over));
                     let curve = format!("NL-LC over {}", over.name());
@@ -112,12 +113,12 @@ fn counted(results: &Results) -> Figure {
                     rows.push(Row::new(&at, ratio).at("u", fill));
                 }
             }
-            if program == Program::CopyTar && results.has_sourced_time() {
-                for fill in FILLS {
+            if program == Program::CopyTar && results.has_inferred_time() {
+                for fill in FILLS_INFERRED {
                     let case =
-                        |mode| Case { counted, command_us: SOURCED_US, ..Case::new(mode, program, fill) };
+                        |mode| Case { counted, command_us: INFERRED_US, ..Case::new(mode, program, fill) };
                     let ratio = over_other(results, case(Mode::NlLc), case(Mode::Org));
-                    let curve = format!("NL-LC over ORG, {SOURCED_US} µs a command");
+                    let curve = format!("NL-LC over ORG, {INFERRED_US} µs a command");
                     let at = [("run", panel.as_str()), ("ratio", curve.as_str()), ("unit", "times")];
                     rows.push(Row::new(&at, ratio).at("u", fill));
                 }
@@ -165,7 +166,7 @@ fn crossing(points: &[(f64, f64)], to: f64) -> Option<f64> {
 fn command_time(results: &Results) -> Figure {
     let mut rows = Vec::new();
     for program in [Program::Tiobench, Program::CopyTar] {
-        for us in [COMMAND_US, SOURCED_US] {
+        for us in [COMMAND_US, INFERRED_US] {
             let name = format!("{us} µs a command");
             for mode in Mode::ALL {
                 let of = results.find(Case { command_us: us, ..Case::new(mode, program, JUDGED) });
@@ -211,8 +212,8 @@ fn hosts(results: &Results) -> Figure {
         rows,
     )
     .noted(
-        "dirty pages are written back when they are a share of the memory, so that a few MiB decide what is written together. \
-         Claims on NL-LC against EXT4 and ORG take the means of these runs, with a standard error",
+        "each host has aged its file system itself. Dirty pages are written back when they are a share of the memory, so that \
+         a few MiB decide what is written together. Claims on NL-LC against EXT4 and ORG take the means of these runs, with a standard error",
     )
 }
 

@@ -55,11 +55,11 @@ impl<'a> Runs<'a> {
         Some(100.0 * (ours.all_programs() / theirs.all_programs() - 1.0))
     }
 
-    /// Share of the map and the journal in all that is programmed, in percent.
+    /// Map and journal, in percent of what the host has written.
     pub(super) fn map_share(&self, setup: Setup) -> Option<f64> {
         let window = self.first(setup)?;
         let map = window.programs(Cause::Map) + window.programs(Cause::Meta);
-        Some(100.0 * map / window.all_programs())
+        Some(100.0 * map / window.programs(Cause::Host))
     }
 
     fn both(&self, setup: Setup) -> Option<[&'a Window; 2]> {

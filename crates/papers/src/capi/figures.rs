@@ -178,10 +178,12 @@ pub(super) fn gain(metric: &Metric, ours: &[Outcome], theirs: &[Outcome]) -> Opt
 }
 
 /// Copies per erase of a scheme of which others copy `copies` % more and erase `erases` % more per write: with c copies
-/// of 256 pages a write costs 1/(256 − c) erases. Exact for one data set; of means over several an estimate.
-pub(super) fn implied_copies(copies: f64, erases: f64) -> f64 {
+/// of 256 pages a write costs 1/(256 − c) erases. Exact for one data set; of means over several an estimate, and nothing where
+/// these contradict each other.
+pub(super) fn implied_copies(copies: f64, erases: f64) -> Option<f64> {
     let [copies, erases] = [copies, erases].map(|percent| 1.0 + percent / 100.0);
-    256.0 * (1.0 - erases) / (1.0 - copies * erases)
+    let level = 256.0 * (1.0 - erases) / (1.0 - copies * erases);
+    (0.0..256.0).contains(&level).then_some(level)
 }
 
 /// The mean of a metric over the data sets.

@@ -98,8 +98,10 @@ impl Asked {
             let [copies, erases] = [COPIES, ERASES].map(|metric| against_others(&group, &metric));
             for ((other, copies), (_, erases)) in copies.into_iter().zip(erases) {
                 let at = [("quantity", IMPLIED), ("policy", other), ("unit", "pages")];
-                let level = copies.zip(erases).map(|(copies, erases)| implied_copies(copies, erases));
-                rows.push(Row::new(&at, level).at("uniform_share", share));
+                let level = copies.zip(erases).and_then(|(copies, erases)| implied_copies(copies, erases));
+                // None where both leads contradict each other, as on a tiny drive.
+                let row = level.map(|level| Row::new(&at, Some(level)).at("uniform_share", share));
+                rows.extend(row);
             }
         }
         let skew = Figure::new(

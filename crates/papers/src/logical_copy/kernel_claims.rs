@@ -35,12 +35,7 @@ fn speeds(results: &Results) -> Vec<Claim> {
         (Program::Tiobench, 3.0, "2 to 5", "guess: a kernel ten years younger, a host that takes no time"),
         (Program::CopyTar, 2.8, "2 to 3.5", on_top),
         (Program::Varmail, 1.3, "1.1 to 1.8", "guess: a kernel ten years younger, a host that takes no time"),
-        (
-            Program::Dbench,
-            1.5,
-            "1.1 to 1.8",
-            "open: the u, or the number of clients; ours has 1.5 at u = 0.6: figure fill",
-        ),
+        (Program::Dbench, 1.5, "1.1 to 1.8", "open: the u, or the number of clients: figure fill"),
     ] {
         let text = format!("{}: NL-LC over NL-RW at u = 0.8", program.name());
         let band = Band::ratio(paper, 0.25, "25 %: \"up to\", at a u that is not legible").was(was);

@@ -271,17 +271,20 @@ impl Device for Block {
         let [k0, k1, k2, k3, _, _, _, _, sector @ ..] = header;
         let kind = u32::from_le_bytes([k0, k1, k2, k3]);
         let lba = Lba::new(u64::from_le_bytes(sector));
-        let mut data = std::mem::take(&mut self.data);
-        data.clear();
-        data.resize(input.available_bytes(), 0);
-        input.read_exact(&mut data).map_err(|_| broken("has less data than it says"))?;
+        let (mut room_for_data, bytes) = (std::mem::take(&mut self.data), input.available_bytes());
+        // Kept from request to request, as filling it with zeros first takes longer than what follows.
+        if room_for_data.len() < bytes {
+            room_for_data.resize(bytes, 0);
+        }
+        let data = &mut room_for_data[..bytes];
+        input.read_exact(data).map_err(|_| broken("has less data than it says"))?;
 
         let tag = self.drive.new_tag();
         let head = chain.head_index();
         let segments = chain.writable().map(|part| (part.addr(), part.len() as usize)).collect();
         self.rooms.insert(tag, Room { ring, head, segments });
-        self.ask(self.drive.time(guest_ns), tag, Asked { kind, lba, data: &data, room });
-        self.data = data;
+        self.ask(self.drive.time(guest_ns), tag, Asked { kind, lba, data, room });
+        self.data = room_for_data;
         Ok(())
     }
 

@@ -70,11 +70,10 @@ impl Case {
     pub(super) fn new(work: Work, ranges: u32, sends: Sends, unlink_ns: u32) -> Self {
         let runs = match (work, ranges, sends) {
             (Work::Delete, _, Sends::AtCommit) => HOSTS_PERCENT.len() as u32,
-            (Work::Delete, ..) => 1,
             // The two that the text compares.
             (_, 1 | 64, Sends::AtCommit) => 9,
             // As kernels do it today: no claim of the paper.
-            (Work::PmB, _, Sends::Gathered | Sends::Stock) => 1,
+            (_, _, Sends::Gathered | Sends::Stock) => 1,
             _ => 3,
         };
         Self { work, ranges, sends, unlink_ns, trim_us: TRIM_US, size_max_bytes: SIZE_MAX_BYTES, runs }
@@ -367,7 +366,7 @@ fn notes(kernel: &Kernel, scale: Scale, removal: &Removal) -> Vec<String> {
             "figure 6: the sizes of PostMark's files are not legible in the copy at hand. 500 to {SIZE_MAX_BYTES} bytes \
              are taken, in calls of 4 KB: with PostMark's own 500 to 10,000 the drive is idle most of the time and \
              single runs save 1 to 14 %, with 500 to 100,000 the drive's own collection decides. Means of 9 \
-             seeds at 1 and 64 ranges at commit, of 3 elsewhere, and single runs of PM-B in the background"
+             seeds at 1 and 64 ranges at commit, of 3 elsewhere, and single runs in the background"
         ),
     ];
     if scale != Scale::Full {

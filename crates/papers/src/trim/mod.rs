@@ -20,7 +20,7 @@ pub(super) const PAPER: Paper = Paper {
     authors: "Hyobong Son, Youngjae Lee, Yongserk Kim, Jin-Soo Kim, 2015 (in Korean)",
     reproduces: "figures 1 to 3 and table 2: time per TRIM command by size, place and alignment of its range, \
                  and by the number of ranges; figures 6 and 7: what ext4 gains, on a real kernel, with a map of what its time per unlink and per TRIM decide",
-    takes: "10 seconds with --quick, a minute in full; with a kernel for guests (make kernel) also figures 6 and 7, 7 \
+    takes: "a second with --quick, two seconds in full; with a kernel for guests (make kernel) also figures 6 and 7, 7 \
             minutes with --quick, about an hour in full",
     make,
 };

@@ -39,7 +39,7 @@ pub use host::{HostFiles, HostUse, can_be_shown, hidden_by};
 pub use interface::Interface;
 pub use machine::{Clock, CpuCost, Machine};
 pub use process::{EPOCH_NS, Stream};
-pub use program::{MissingProgram, find_program};
+pub use program::{MissingProgram, find_program, this_program};
 pub use record::{Recorder, TraceForm};
 pub use root::Root;
 pub use run::{Mark, Outcome, PoweredDrive};

@@ -47,6 +47,12 @@ pub(crate) fn package_of(program: &str) -> Option<&'static str> {
     })
 }
 
+/// The file of the program that runs here. Its name on disk will not do: it may belong to another build by now, or to
+/// nothing, as whoever runs a study for an hour builds the next version meanwhile.
+pub fn this_program() -> PathBuf {
+    format!("/proc/{}/exe", std::process::id()).into()
+}
+
 /// Where `program` is: a path, or a name that is looked for.
 pub fn find_program(program: &str) -> Result<PathBuf, MissingProgram> {
     let missing = || MissingProgram { name: program.to_owned() };

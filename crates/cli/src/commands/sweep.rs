@@ -82,9 +82,8 @@ pub(crate) fn sweep(args: &SweepArgs) -> Result<(), Failure> {
     let interrupted = progress::interrupt_flag();
     let show = !args.quiet && std::io::stderr().is_terminal();
     let mut sweep = Sweep::new(plan, &folder)?;
-    let program = std::env::current_exe().map_err(SweepError::Worker)?;
-    let command = move || {
-        let mut command = std::process::Command::new(&program);
+    let command = || {
+        let mut command = std::process::Command::new(strobe_linux::this_program());
         command.arg("sweep-worker");
         command
     };

@@ -1,13 +1,16 @@
 //! How a guest can end: well, with the command's own exit code, and badly, with a word about why.
 
+use std::fs::{self, File};
+use std::os::fd::AsRawFd as _;
 use std::path::PathBuf;
+use std::process::Command;
 use std::sync::atomic::AtomicBool;
 
 use strobe_linux::job::Job;
 use strobe_linux::{LinuxError, Machine, PoweredDrive, Root};
 use strobe_types::SimTime;
 
-use super::{kernel, strobe, text};
+use super::{DRIVE, kernel, strobe, text};
 
 /// Runs a job on no file system; its exit code, output and errors.
 fn ends(arguments: &[&str]) -> Option<(Option<i32>, String, String)> {
@@ -32,15 +35,32 @@ fn output_and_errors_pass_through_as_they_are() {
 }
 
 #[test]
+fn a_build_that_takes_our_name_meanwhile_changes_nothing() {
+    let Some(kernel) = kernel() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("strobe");
+    fs::copy(env!("CARGO_BIN_EXE_strobe"), &path).expect("copied");
+    let file = File::open(&path).expect("opened");
+    // What runs has no name any more before it begins.
+    fs::remove_file(&path).expect("removed");
+    let program = format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
+    let version = Command::new(&program).arg("--version").output().expect("it starts").stdout;
+    assert!(text(&version).starts_with("strobe "), "{}", text(&version));
+    for root in ["host", "packed"] {
+        let mut command = Command::new(&program);
+        command.arg("linux").arg("--kernel").arg(&kernel).args(DRIVE).args(["-q", "--root", root, "--"]);
+        let output = command.args(["strobe", "--version"]).output().expect("it starts");
+        assert_eq!(text(&output.stdout), text(&version), "{root}: {}", text(&output.stderr));
+    }
+}
+
+#[test]
 fn scripts_bring_what_they_name() {
     let Some(kernel) = kernel() else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("job.sh");
-    std::fs::write(
-        &path,
-        "#!/bin/sh\nset -e\nseq 1 5 > numbers\nsort -rn numbers | head -1\nwc -l < numbers\n",
-    )
-    .expect("written");
+    fs::write(&path, "#!/bin/sh\nset -e\nseq 1 5 > numbers\nsort -rn numbers | head -1\nwc -l < numbers\n")
+        .expect("written");
     let job = path.to_str().expect("text");
     let output = strobe(&kernel, &["-q", "--", "sh", job]);
     assert_eq!(

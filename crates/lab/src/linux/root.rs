@@ -11,6 +11,8 @@ use super::{FileSystem, LinuxRun};
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 /// By which name programs of a guest that shows the host find this one.
 const THIS_PROGRAM: &str = "/usr/local/bin/strobe";
+/// The file of a guest's first process, which is this program.
+const FIRST_PROCESS: &str = "/proc/1/exe";
 
 /// Where a guest's programs come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,12 +73,11 @@ impl GuestRoot {
             Self::Host { environment, shown } => {
                 let seed = ("STROBE_SEED".to_owned(), seed.to_string());
                 let others = environment.iter().filter(|(name, _)| *name != seed.0).cloned();
-                let this = std::env::current_exe().ok().and_then(|this| this.to_str().map(str::to_owned));
                 Job {
                     steps,
                     environment: others.chain([seed.clone()]).collect(),
                     shown: shown.clone(),
-                    links: this.map(|this| (THIS_PROGRAM.to_owned(), this)).into_iter().collect(),
+                    links: vec![(THIS_PROGRAM.to_owned(), FIRST_PROCESS.to_owned())],
                     ..Job::default()
                 }
             }
@@ -90,7 +91,7 @@ impl GuestRoot {
         modules: &[PathBuf],
     ) -> Result<(Root, Vec<String>), LinuxError> {
         let Self::Packed { with } = self else {
-            let root = Root::of_host(&std::env::current_exe()?)?;
+            let root = Root::of_host(&strobe_linux::this_program())?;
             return Ok((root, run.command.iter().enumerate().map(on_host).collect::<Result<_, _>>()?));
         };
         let mut root = new_root()?;
@@ -153,7 +154,7 @@ fn named(path: &str, error: LinuxError) -> LinuxError {
 
 /// A root whose first process is this program.
 fn new_root() -> Result<Root, LinuxError> {
-    let mut root = Root::new(&std::env::current_exe()?)?;
+    let mut root = Root::new(&strobe_linux::this_program())?;
     root.link("usr/bin/strobe", "/init");
     Ok(root)
 }

@@ -164,16 +164,6 @@ impl Claim {
         self
     }
 
-    /// At best the direction, though the number lies within the band: what was measured lacks a part of what the paper
-    /// measured, `why`.
-    #[must_use]
-    pub(crate) fn only_direction(mut self, why: &str) -> Self {
-        if self.verdict == Verdict::Reproduced {
-            self.verdict = Verdict::DirectionOnly;
-        }
-        self.because(why)
-    }
-
     /// The same with the reason, if it was not reproduced.
     #[must_use]
     pub(crate) fn because(mut self, why: &str) -> Self {

@@ -83,9 +83,9 @@ pub enum View {
     Map {
         /// Coordinate that names a map.
         of: &'static str,
-        /// Coordinate on the horizontal axis.
+        /// Coordinate on the horizontal axis: where a cell begins.
         across: &'static str,
-        /// Coordinate on the vertical axis, from below.
+        /// Coordinate on the vertical axis, from below, likewise.
         up: &'static str,
     },
 }

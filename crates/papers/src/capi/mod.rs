@@ -28,7 +28,7 @@ pub(super) const PAPER: Paper = Paper {
     reproduces: "figures 3 to 8: lifetime, copies and erases of GA, CB, CAT, FeGC and CAPi for six \
                  shares of cold data; what the choices are worth that the paper leaves open; fair settings and \
                  static wear levelling beside them",
-    takes: "a minute with --quick (100 erases per block instead of 1000), a quarter of an hour in full; no kernel",
+    takes: "a minute or two with --quick (100 erases per block instead of 1000), a quarter of an hour in full; no kernel",
     make,
 };
 

@@ -56,6 +56,7 @@ impl Asked {
     pub(super) fn figures(self, outcomes: &[Outcome]) -> Vec<Figure> {
         let names: Vec<&str> = self.sets.iter().map(|data| data.set.name).collect();
         let names = names.join(", ");
+        let alone = if self.sets.len() == 1 { format!(" ({names} alone)") } else { String::new() };
         let mut rows = Vec::new();
         for (name, places) in self.readings {
             let group = Group::new(&self.sets, places, outcomes);
@@ -72,7 +73,7 @@ impl Asked {
         }
         let readings = Figure::new(
             "readings",
-            "what would it take: CAPi's lead under other readings of the paper",
+            format!("what would it take: CAPi's lead under other readings of the paper{alone}"),
             View::Bars { panel: &["quantity"], group: "reading", bar: "against" },
             rows,
         )
@@ -106,7 +107,7 @@ impl Asked {
         }
         let skew = Figure::new(
             "skew",
-            "what would it take: a part of the writes hits all pages alike",
+            format!("what would it take: a part of the writes hits all pages alike{alone}"),
             View::Curves { panel: &["quantity"], of: "policy", over: "uniform_share" },
             rows,
         )

@@ -65,22 +65,6 @@ pub(super) fn all(runs: &Runs<'_>, is_set: bool) -> Vec<Claim> {
         .because("what both write beyond their data is the map: figure lfs-clean"),
         Claim::new(
             "4",
-            "drive alone: pages beyond the data with NL-LC, at v = 0.8",
-            "%",
-            None,
-            runs.first(judged).map(|window| 100.0 * (window.all_programs() - 1.0)),
-            Band::range(
-                10.0,
-                30.0,
-                [Some(0.0), None],
-                "the text's 10 to 30 %, had EXT4 nothing but its data",
-            ),
-        )
-        .by_construction(
-            "no line of the paper: an EXT4 that writes its data alone. The line above is the paper's",
-        ),
-        Claim::new(
-            "4",
             "drive alone, fsync: map over data, EXT4 and ORG (less) over NL-RW",
             "times",
             None,

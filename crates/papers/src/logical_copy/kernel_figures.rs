@@ -21,7 +21,7 @@ pub(super) fn figures(results: &Results) -> Vec<Figure> {
 }
 
 fn unit(program: Program) -> &'static str {
-    if program == Program::Dbench { "MiB/s" } else { "runs/s" }
+    if program == Program::Dbench { "MB/s" } else { "runs/s" }
 }
 
 fn speed(results: &Results) -> Figure {
@@ -65,7 +65,7 @@ fn writes(results: &Results) -> Figure {
                 let u = fill.to_string();
                 for mode in Mode::ALL {
                     let of = results.find(Case::new(mode, program, fill));
-                    let unit = if program == Program::Dbench { "MiB/MiB" } else { "MiB" };
+                    let unit = if program == Program::Dbench { "MiB/MB" } else { "MiB" };
                     let at = [
                         ("benchmark", program.name()),
                         ("cause", what),
@@ -96,7 +96,7 @@ fn writes(results: &Results) -> Figure {
         View::Bars { panel: &["benchmark", "cause"], group: "u", bar: "mode" },
         rows,
     )
-    .noted("MiB programmed per run; of Dbench per MiB that it moves")
+    .noted("MiB programmed per run; of Dbench per MB (10⁶ bytes, as it counts) that it moves")
 }
 
 /// What would it take: the benchmark's files within u.

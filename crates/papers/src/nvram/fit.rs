@@ -203,7 +203,7 @@ fn postmark(results: &Results<'_>) -> Figure {
         }
     }
     let note = match both.len() {
-        0 => format!("none of {asked} offsets has both"),
+        0 => format!("none of the {asked} offsets that were tried has both"),
         _ => format!("of {asked} offsets these have both: {}", both.join(", ")),
     };
     Figure::new(

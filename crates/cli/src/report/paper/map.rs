@@ -8,7 +8,7 @@ use strobe_papers::{Figure, Row, View};
 pub(super) struct Map {
     pub(super) title: String,
     pub(super) lines: Vec<Vec<f64>>,
-    /// First and last value of each axis.
+    /// Where each axis begins and ends.
     pub(super) across: (String, String),
     pub(super) up: (String, String),
 }
@@ -30,11 +30,18 @@ fn map(figure: &Figure, title: String, of: &str, across: &str, up: &str) -> Map 
             lines[y][x] = row.measured.unwrap_or(0.0);
         }
     }
-    let ends = |values: &[String]| {
-        let end = |value: Option<&String>| value.cloned().unwrap_or_default();
-        (end(values.first()), end(values.last()))
-    };
     Map { title, lines, across: ends(&columns), up: ends(&heights) }
+}
+
+/// Where cells that begin at these values begin and end: the last is as long as the one before.
+fn ends(values: &[String]) -> (String, String) {
+    let name = |value: Option<&String>| value.cloned().unwrap_or_default();
+    let end = match values {
+        [.., before, last] => before.parse::<u64>().ok().zip(last.parse::<u64>().ok()),
+        _ => None,
+    };
+    let end = end.and_then(|(before, last)| Some((last + last.checked_sub(before)?).to_string()));
+    (name(values.first()), end.unwrap_or_else(|| name(values.last())))
 }
 
 /// How dark a cell is, 0 to 1: by the logarithm, so that the few and the many are both seen.
@@ -92,6 +99,6 @@ mod tests {
     fn the_origin_is_below_on_the_left() {
         let text = text(&figure());
         let lines: Vec<&str> = text.lines().collect();
-        assert_eq!(lines, ["a < b:", "       7 ▕ ▒▏", "       0 ▕█ ▏", "          0 … 5"]);
+        assert_eq!(lines, ["a < b:", "      14 ▕ ▒▏", "       0 ▕█ ▏", "          0 … 10"]);
     }
 }

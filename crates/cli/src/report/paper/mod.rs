@@ -18,10 +18,22 @@ pub use picture::svg;
 /// Where the result is written, if it is.
 const MORE: &str = "--full prints all tables; --out DIR writes a page with figures, and CSV";
 
-/// The claims, and the tally. A reason stands once below the claims one after the other that it is for.
+/// The claims, and the tally. A reason stands once below the claims one after the other that it is for, and many that
+/// were not run for the same reason are one line.
 pub fn screen(result: &PaperResult) -> String {
+    let is_left_out =
+        |a: &Claim, b: &Claim| a.verdict == Verdict::NotRun && (&b.verdict, &b.why) == (&a.verdict, &a.why);
+    let groups = result.claims.chunk_by(is_left_out);
+    let lines = groups.flat_map(|group| match group {
+        [_, _, _, ..] => vec![left_out(group)],
+        few => few.iter().map(line).collect(),
+    });
+    format!("{}\n{MORE}", listed(result, &lines.collect::<Vec<_>>()))
+}
+
+/// Claims as `lines` have them.
+fn listed(result: &PaperResult, lines: &[[String; 5]]) -> String {
     let mut out = scale(result);
-    let lines: Vec<[String; 5]> = result.claims.iter().map(line).collect();
     let width = |at: usize| lines.iter().map(|line| line[at].chars().count()).max().unwrap_or(0);
     let [verdicts, papers, ours] = [width(0), width(2).max(5), width(3).max(4)];
     let claims = WIDTH.saturating_sub(verdicts + papers + ours + 6).max(20);
@@ -45,7 +57,7 @@ pub fn screen(result: &PaperResult) -> String {
             }
         }
     }
-    let _ = write!(out, "\n{}\n{MORE}", tally(result));
+    let _ = write!(out, "\n{}", tally(result));
     out
 }
 
@@ -73,7 +85,20 @@ fn line(claim: &Claim) -> [String; 5] {
     let unit = if claim.unit.is_empty() { String::new() } else { format!(" {}", claim.unit) };
     let paper = claim.paper.map_or_else(|| "-".to_owned(), |value| number(Some(value)));
     let error = claim.error.map(|error| format!(" ± {}", number(Some(error)))).unwrap_or_default();
-    [claim.verdict.name().to_owned(), name, paper, format!("{}{error}{unit}", number(claim.measured)), why]
+    let our = match claim.measured {
+        Some(_) => format!("{}{error}{unit}", number(claim.measured)),
+        None => "-".to_owned(),
+    };
+    [claim.verdict.name().to_owned(), name, paper, our, why]
+}
+
+/// One line for several claims that were not run, and why.
+fn left_out(claims: &[Claim]) -> [String; 5] {
+    let mut places: Vec<&str> = claims.iter().map(|claim| &*claim.place).collect();
+    places.dedup();
+    let text = format!("{} claims of {} (--full names them)", claims.len(), places.join(", "));
+    let why = claims.first().map(|claim| claim.why.clone()).unwrap_or_default();
+    [Verdict::NotRun.name().to_owned(), text, String::new(), String::new(), why]
 }
 
 /// How many of each verdict; what says nothing about the paper stands apart.
@@ -98,7 +123,8 @@ pub fn full(result: &PaperResult) -> String {
     for note in &result.notes {
         let _ = writeln!(out, "- {note}");
     }
-    let _ = write!(out, "\n{}\n", screen(result).trim_end_matches(MORE).trim_end());
+    let lines: Vec<_> = result.claims.iter().map(line).collect();
+    let _ = write!(out, "\n{}\n", listed(result, &lines));
     let _ = writeln!(out, "\nWhat counts as the same, declared before it was measured:");
     for claim in &result.claims {
         let was = claim.band.was.as_deref().map(|was| format!(" (was {was})")).unwrap_or_default();

@@ -69,6 +69,26 @@ fn the_screen_has_each_claim_with_its_reason_and_a_tally_of_what_counts() {
 }
 
 #[test]
+fn many_claims_that_were_not_run_are_one_line_of_the_screen_and_all_of_the_whole() {
+    let mut result = result(vec![bar("7:3", "A", 1.0)], BARS);
+    let more = |name: &str| claim(Verdict::NotRun, name, None, None);
+    result.claims.push(Claim { place: "7".into(), ..more("another") });
+    assert!(screen(&result).contains("another"), "two are few");
+    result.claims.push(Claim { why: "of a reason".into(), ..more("alone") });
+    assert!(screen(&result).contains("another"), "and not for the same reason");
+    result.claims.insert(3, more("a third"));
+    let text = screen(&result);
+    assert!(text.contains("not run        3 claims of 4, 7 (--full names them)"), "{text}");
+    assert!(!text.contains("on a kernel") && !text.contains("another") && text.contains("alone"), "{text}");
+    assert_eq!(text.matches("of luck").count(), 2, "of what was missed, and of the three: {text}");
+    let whole = full(&result);
+    assert!(
+        ["on a kernel", "another", "a third", "alone"].iter().all(|name| whole.contains(name)),
+        "{whole}"
+    );
+}
+
+#[test]
 fn everything_has_bands_with_their_reasons_and_tables() {
     // Cells of a line need not stand behind each other.
     let rows = vec![

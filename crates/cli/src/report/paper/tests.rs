@@ -78,7 +78,7 @@ fn many_claims_that_were_not_run_are_one_line_of_the_screen_and_all_of_the_whole
     assert!(screen(&result).contains("another"), "and not for the same reason");
     result.claims.insert(3, more("a third"));
     let text = screen(&result);
-    assert!(text.contains("not run        3 claims of 4, 7 (--full names them)"), "{text}");
+    assert!(text.contains("not run     3 claims of 4, 7 (--full names them)"), "{text}");
     assert!(!text.contains("on a kernel") && !text.contains("another") && text.contains("alone"), "{text}");
     assert_eq!(text.matches("of luck").count(), 2, "of what was missed, and of the three: {text}");
     let whole = full(&result);

@@ -16,8 +16,8 @@ use strobe_lab::linux::FileSystem;
 use strobe_lab::machine::Stopwatch;
 use strobe_linux::{LinuxError, kernel};
 use strobe_ssd::{
-    Command, CommandError, Completion, Device, DriveStats, Inspect, Latency, LimitsConfig, PowerCut, Range,
-    Simulated, Verdict,
+    Command, CommandError, Completion, Device, DriveStats, HostCounts, Inspect, Latency, LimitsConfig,
+    PowerCut, Range, Simulated, Verdict,
 };
 use strobe_testing::{Need, found};
 use strobe_types::{Geometry, Lba, Prng, SimTime};
@@ -220,6 +220,9 @@ impl Device for Liar {
 
     fn outstanding(&self) -> usize {
         self.0.outstanding()
+    }
+    fn host_counts(&self) -> &HostCounts {
+        self.0.host_counts()
     }
 
     fn next_event(&self) -> Option<SimTime> {

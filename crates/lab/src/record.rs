@@ -27,17 +27,15 @@ impl OpRecord {
 /// Requests that came at their own times.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Offered {
-    /// Requests that arrived within the window, and those that were waiting when it began.
+    /// Requests that arrived within the window.
     pub(crate) arrived: u64,
-    /// Those of them that waited when it began.
-    pub(crate) waiting: u64,
-    /// Requests issued within the window.
-    pub(crate) issued: u64,
-    /// Time that the oldest one which was not issued had waited at the end, in ns.
+    /// Requests that had arrived at its end and were not issued.
+    pub(crate) backlog: u64,
+    /// Time for which the oldest of those had waited, in ns.
     pub(crate) behind_ns: u64,
 }
 
-/// A job within the measured window: what was issued then.
+/// A job within the measured window: requests that completed in it.
 #[derive(Clone, Debug)]
 pub(crate) struct Record {
     pub(crate) name: String,
@@ -45,16 +43,14 @@ pub(crate) struct Record {
     pub(crate) is_open_loop: bool,
     pub(crate) begin: SimTime,
     pub(crate) end: SimTime,
-    /// What came and was served; `None` for jobs together.
+    /// Arrivals; `None` for jobs together.
     pub(crate) offered: Option<Offered>,
-    /// Most requests outstanding.
-    pub(crate) depth: u32,
-    /// Arrivals and issues before the window.
-    before: (u64, u64),
+    /// Arrivals before the window.
+    before: u64,
 }
 
 impl Record {
-    pub(crate) fn new(name: String, is_open_loop: bool, depth: u32) -> Self {
+    pub(crate) fn new(name: String, is_open_loop: bool) -> Self {
         Self {
             name,
             ops: Op::ALL.map(|_| OpRecord::new(0, 0, Latencies::new())),
@@ -62,8 +58,7 @@ impl Record {
             begin: SimTime::ZERO,
             end: SimTime::ZERO,
             offered: None,
-            depth,
-            before: (0, 0),
+            before: 0,
         }
     }
 
@@ -71,16 +66,18 @@ impl Record {
     pub(crate) fn of_drive(name: &str, stats: &DriveStats, latency: &Latency) -> Self {
         let op =
             |op: Op| OpRecord::new(stats.host.commands(op), stats.host.bytes(op), latency.of(op).clone());
-        Self { ops: Op::ALL.map(op), ..Self::new(name.to_owned(), false, 0) }
+        Self { ops: Op::ALL.map(op), ..Self::new(name.to_owned(), false) }
     }
 
-    pub(crate) fn begin(&mut self, begin: SimTime, arrived: u64, issued: u64) {
-        (self.begin, self.before) = (begin, (arrived, issued));
+    /// Begins the window, before which `arrived` requests have arrived.
+    pub(crate) fn begin(&mut self, begin: SimTime, arrived: u64) {
+        (self.begin, self.before) = (begin, arrived);
     }
 
-    /// The window ends; a job that has ended before keeps its end.
-    pub(crate) fn end(&mut self, end: SimTime) {
-        self.end = self.end.min(end).max(self.begin);
+    /// Ends the window: `arrived` requests have arrived in all, and `backlog` of them wait, the oldest for `behind_ns`.
+    pub(crate) fn end(&mut self, end: SimTime, arrived: u64, backlog: u64, behind_ns: u64) {
+        self.end = end.max(self.begin);
+        self.offered = Some(Offered { arrived: arrived.saturating_sub(self.before), backlog, behind_ns });
         for record in &mut self.ops {
             record.latency.add(&record.prompt);
             if self.is_open_loop {
@@ -90,33 +87,17 @@ impl Record {
         }
     }
 
-    /// So many requests had arrived, and were issued, since the beginning.
-    pub(crate) fn offered(&mut self, arrived: u64, issued: u64, behind_ns: u64) {
-        let waiting = self.before.0.saturating_sub(self.before.1);
-        self.offered = Some(Offered {
-            arrived: arrived.saturating_sub(self.before.1),
-            waiting,
-            issued: issued.saturating_sub(self.before.1),
-            behind_ns,
-        });
+    /// Requests completed, without flushes: those come with the request before them and not by themselves.
+    pub(crate) fn served(&self) -> u64 {
+        [Op::Read, Op::Write, Op::Trim].map(|op| self.ops[op as usize].requests).iter().sum()
     }
 
+    /// Counts a request of `bytes` that has completed.
     #[inline]
-    pub(crate) fn issued(&mut self, op: Op, bytes: u64) {
+    pub(crate) fn complete(&mut self, op: Op, bytes: u64, latency_ns: u64, from_arrival_ns: u64) {
         let record = &mut self.ops[op as usize];
         record.requests += 1;
         record.bytes += bytes;
-    }
-
-    /// The drive has refused a request.
-    pub(crate) fn refused(&mut self, op: Op, bytes: u64) {
-        let record = &mut self.ops[op as usize];
-        (record.requests, record.bytes) = (record.requests - 1, record.bytes - bytes);
-    }
-
-    #[inline]
-    pub(crate) fn complete(&mut self, op: Op, latency_ns: u64, from_arrival_ns: u64) {
-        let record = &mut self.ops[op as usize];
         // Mostly one histogram instead of two.
         if latency_ns == from_arrival_ns {
             record.prompt.record(latency_ns);
@@ -149,7 +130,6 @@ impl Record {
         }
         // Of jobs of which some wait for the drive there is no latency from arrival.
         self.is_open_loop &= other.is_open_loop;
-        self.depth += other.depth;
         (self.begin, self.end) = (self.begin.min(other.begin), self.end.max(other.end));
     }
 }

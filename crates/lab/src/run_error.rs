@@ -77,6 +77,12 @@ pub enum RunError {
          run.warmup and run.measure in host pages or capacities"
     )]
     NoTime,
+    /// A phase that written pages are to end, when only readers are left.
+    #[error(
+        "every job that writes has ended (jobs.runtime, jobs.rate_points), and the run is to go on for some host pages, \
+         which are pages written: give run.warmup, run.measure and run.steady_interval as times, such as \"60s\""
+    )]
+    NoWriterLeft,
     /// The drive refused a command.
     #[error("{0}")]
     Command(CommandError),

@@ -52,7 +52,8 @@ pub enum WindowVerdict {
 /// The measured window.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct WindowResult {
-    /// Host pages (mapping units) requested in it: read, written or trimmed.
+    /// Host pages of it: mapping units written, of which a partially written one counts as one. Of a workload that writes
+    /// nothing: mapping units read or trimmed.
     pub host_pages: u64,
     /// The same in logical capacities.
     pub capacities: f64,
@@ -67,7 +68,7 @@ const TRANSIENT: f64 = 0.02;
 impl WindowResult {
     pub(crate) fn of(
         stats: &DriveStats,
-        host_pages: u64,
+        writes_something: bool,
         logical_units: u32,
         waf: Option<f64>,
         steady: Option<&SteadyState>,
@@ -81,6 +82,8 @@ impl WindowResult {
                 _ => WindowVerdict::Transient,
             },
         };
+        let host = &stats.host;
+        let host_pages = if writes_something { host.units_written } else { host.units_touched };
         Self { host_pages, capacities: host_pages as f64 / f64::from(logical_units), verdict }
     }
 }
@@ -90,37 +93,43 @@ impl WindowResult {
 pub struct JobLoad {
     /// Requests that arrived within the measured window.
     pub offered: u64,
-    /// Requests that were issued within it.
+    /// Requests that completed within it, whenever they had arrived; flushes do not count here.
     pub served: u64,
     /// Requests that arrived per second, in the time that the job had of the window.
     pub offered_iops: f64,
-    /// Requests that were issued per second.
+    /// Requests that completed per second.
     pub completed_iops: f64,
     /// Requests that had arrived when the window ended and were not issued.
     pub backlog: u64,
     /// Time for which the oldest of them had waited, in ns.
     pub behind_ns: u64,
-    /// False if more waited at the end than the queue holds and less than 95 % were served, or if the oldest had waited for
-    /// more than a tenth of the window and more than 100 ms. Latencies are then those of a queue that grows without end.
+    /// False if less than 95 % of the requests that arrived, and over 16 fewer, completed, or if the oldest that was not
+    /// issued had waited for more than a tenth of the window and more than 100 ms. Latencies are then those of a queue that
+    /// grows without end.
     pub kept_up: bool,
+}
+
+/// Requests by which a drive may be behind within a window without not keeping up: those that are on their way.
+const ON_THEIR_WAY: u64 = 16;
+
+/// True if `served` of `offered` requests are as many as a drive completes that keeps up.
+fn is_served(offered: u64, served: u64) -> bool {
+    served as f64 >= 0.95 * offered as f64 || offered.saturating_sub(served) <= ON_THEIR_WAY
 }
 
 impl JobLoad {
     /// What became of the requests of an open loop; `None` for another.
     pub(crate) fn of(record: &Record) -> Option<Self> {
-        let Offered { arrived, waiting, issued, behind_ns } =
-            record.offered.filter(|_| record.is_open_loop)?;
-        let (offered, backlog) = (arrived.saturating_sub(waiting), arrived.saturating_sub(issued));
-        let span_ns = record.span_ns();
-        let is_served = issued as f64 >= 0.95 * offered as f64 || backlog <= u64::from(record.depth);
+        let Offered { arrived, backlog, behind_ns } = record.offered.filter(|_| record.is_open_loop)?;
+        let (span_ns, served) = (record.span_ns(), record.served());
         Some(Self {
-            offered,
-            served: issued,
-            offered_iops: per_second(offered, span_ns),
-            completed_iops: per_second(issued, span_ns),
+            offered: arrived,
+            served,
+            offered_iops: per_second(arrived, span_ns),
+            completed_iops: per_second(served, span_ns),
             backlog,
             behind_ns,
-            kept_up: is_served && behind_ns <= BEHIND_NS_MIN.max(span_ns / 10),
+            kept_up: is_served(arrived, served) && behind_ns <= BEHIND_NS_MIN.max(span_ns / 10),
         })
     }
 }

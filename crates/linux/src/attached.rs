@@ -1,6 +1,6 @@
 //! The drive at the end of a guest's cable, whatever the guest takes it for: its requests, its time, its trace.
 
-use strobe_ssd::{Command, CommandError, Completion, Simulated, Target};
+use strobe_ssd::{Answer, Command, CommandError, Simulated, Target};
 use strobe_types::{SimTime, defaults};
 
 use crate::interface::Interface;
@@ -72,14 +72,14 @@ impl Attached {
     }
 
     /// What is complete by `guest_ns`, in its order of completion.
-    pub(crate) fn advance(&mut self, guest_ns: u64) -> Vec<Completion> {
+    pub(crate) fn advance(&mut self, guest_ns: u64) -> Vec<Answer> {
         let (until, mut answers) = (self.time(guest_ns), Vec::new());
         let Some(watch) = &mut self.watch else {
             self.target.advance(until, &mut answers);
             return answers;
         };
         let mut told = 0;
-        let mut tell = |watch: &mut Box<dyn Watch>, answers: &[Completion]| {
+        let mut tell = |watch: &mut Box<dyn Watch>, answers: &[Answer]| {
             for answer in &answers[told..] {
                 watch.complete(answer.at, answer.tag, answer.result.is_ok());
             }

@@ -9,16 +9,22 @@ use crate::error::CommandError;
 use crate::latency::Latency;
 use crate::limits::LimitsConfig;
 use crate::queue::HostQueue;
-use crate::stats::DriveStats;
+use crate::stats::{DriveStats, HostCounts};
 use crate::witness::Verdict;
 
 /// A command that is complete.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Completion {
-    /// What the host called it when it submitted it.
+    /// Name that the host gave it at its submission.
     pub tag: u64,
-    /// When it is complete. A refused command is so at the time of its submission.
+    /// Time of the completion. A command that is refused completes at the time of its submission.
     pub at: SimTime,
+    /// Kind of the command.
+    pub kind: CommandKind,
+    /// Time of its submission.
+    pub issued: SimTime,
+    /// Bytes that it covered, as [`HostCounts::bytes`] counts them; 0 if it was refused at once.
+    pub bytes: u64,
     /// The bytes of a read, if the drive keeps any, else nothing; or why the command was refused.
     pub result: Result<Vec<u8>, CommandError>,
 }
@@ -70,6 +76,9 @@ pub trait Device: Send {
     /// Commands submitted of which the completion has not been handed over.
     fn outstanding(&self) -> usize;
 
+    /// Commands that have completed since the drive was built, or its image opened.
+    fn host_counts(&self) -> &HostCounts;
+
     /// When something happens next that a host could notice, if anything does.
     fn next_event(&self) -> Option<SimTime>;
 
@@ -106,20 +115,25 @@ pub trait Device: Send {
         result.and(finished)
     }
 
-    /// Issues `requests` like [`Device::run`], but does not wait for the last ones: more may follow.
+    /// Issues `requests` like [`Device::run`], but does not wait for the last ones: more may follow. Ends before one of
+    /// them at the instant at which the goal of `queue` is reached; returns how many were issued.
     fn issue(
         &mut self,
         requests: &[Request],
         arrivals: &[SimTime],
         queue: &mut HostQueue,
-    ) -> Result<(), (usize, CommandError)> {
+    ) -> Result<usize, (usize, CommandError)> {
         for (index, &request) in requests.iter().enumerate() {
             let range = [Range::new(request.lba, request.sectors)];
             let command = Command::of_request(request.op, &range);
             let arrival = arrivals.get(index).copied();
+            let has_place = queue.make_place(self, arrival).map_err(|error| (index, error))?;
+            if !has_place {
+                return Ok(index);
+            }
             queue.send(self, arrival, &command).map_err(|error| (index, error))?;
         }
-        Ok(())
+        Ok(requests.len())
     }
 
     /// Executes one command alone, issued at `now`; returns when it is complete. Refused while others are
@@ -162,6 +176,24 @@ impl HostQueue {
         let now = self.issue(arrival);
         device.submit(now, 0, command, None);
         if device.has_completion(now) { self.take_completions(device, now) } else { Ok(()) }
+    }
+
+    /// Waits until [`HostQueue::send`] would not wait; false if the goal is reached before. Without a goal nothing that
+    /// happens between now and the next submission is looked at.
+    pub fn make_place<D: Device + ?Sized>(
+        &mut self,
+        device: &mut D,
+        arrival: Option<SimTime>,
+    ) -> Result<bool, CommandError> {
+        while self.must_wait() {
+            self.wait(device)?;
+        }
+        while self.goal().is_some_and(|goal| !goal.is_reached(device.host_counts()))
+            && let Some(next) = device.next_event().filter(|&next| next < self.due(arrival))
+        {
+            self.take_completions(device, next)?;
+        }
+        Ok(self.goal().is_none_or(|goal| !goal.is_reached(device.host_counts())))
     }
 
     /// Waits until all commands sent are complete.

@@ -47,7 +47,7 @@ pub use error::{CommandError, Limit, Status};
 pub use latency::{Latencies, Latency};
 pub use limits::LimitsConfig;
 pub use nvram::Nvram;
-pub use queue::{HostQueue, Pacing};
+pub use queue::{Goal, HostQueue, Pacing};
 pub use room::Room;
 pub use schema::KeyError;
 pub use state_file::{StateFile, StateFileError, StateHeader, StateProblem, differences, write_state};
@@ -57,5 +57,5 @@ pub use strobe_ftl::{
 };
 pub use strobe_nand::{Access, Class, Damage, Image, ImageError, ImageInfo, Met, Scan};
 pub use strobe_types::{StateError, StateReader, StateWriter, Stored};
-pub use target::{Requests, Target};
+pub use target::{Answer, Requests, Target};
 pub use witness::Verdict;

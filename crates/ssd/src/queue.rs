@@ -5,6 +5,8 @@ use std::collections::BinaryHeap;
 
 use strobe_types::SimTime;
 
+use crate::stats::HostCounts;
+
 /// How the host paces its requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pacing {
@@ -23,10 +25,40 @@ pub enum Pacing {
 
 strobe_types::stored! { enum Pacing { 0 Closed { depth, interval_ns }, 1 Open } }
 
+/// Amount of work, counted over the life of the drive, at which a host stops to issue commands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Goal {
+    /// So many mapping units written: [`HostCounts::units_written`].
+    Written(u64),
+    /// So many mapping units covered by commands of any kind: [`HostCounts::units_touched`].
+    Touched(u64),
+}
+
+strobe_types::stored! { enum Goal { 0 Written(units), 1 Touched(units) } }
+
+impl Goal {
+    /// Units from `counts` to the goal.
+    #[inline]
+    pub fn left(self, counts: &HostCounts) -> u64 {
+        match self {
+            Goal::Written(units) => units.saturating_sub(counts.units_written),
+            Goal::Touched(units) => units.saturating_sub(counts.units_touched),
+        }
+    }
+
+    /// True if `counts` are there or beyond.
+    #[inline]
+    pub fn is_reached(self, counts: &HostCounts) -> bool {
+        self.left(counts) == 0
+    }
+}
+
 /// The host's side of virtual time.
 #[derive(Clone, Debug)]
 pub struct HostQueue {
     pacing: Pacing,
+    /// Nothing is issued once it is reached.
+    goal: Option<Goal>,
     /// When the last request was issued.
     now: SimTime,
     next_issue: SimTime,
@@ -38,13 +70,14 @@ pub struct HostQueue {
     completions: BinaryHeap<Reverse<SimTime>>,
 }
 
-strobe_types::stored! { struct HostQueue { pacing, now, next_issue, finished, in_flight, completions } }
+strobe_types::stored! { struct HostQueue { pacing, goal, now, next_issue, finished, in_flight, completions } }
 
 impl HostQueue {
     /// A queue that starts at `start`.
     pub fn new(pacing: Pacing, start: SimTime) -> Self {
         Self {
             pacing,
+            goal: None,
             now: start,
             next_issue: start,
             finished: start,
@@ -56,7 +89,18 @@ impl HostQueue {
     /// The same pacing from `start` on, with nothing outstanding: after a power cut.
     #[must_use]
     pub fn restarted(&self, start: SimTime) -> Self {
-        Self::new(self.pacing, start.max(self.now))
+        Self { goal: self.goal, ..Self::new(self.pacing, start.max(self.now)) }
+    }
+
+    /// The amount of work at which it stops to issue commands; `None` at first.
+    #[inline]
+    pub fn goal(&self) -> Option<Goal> {
+        self.goal
+    }
+
+    /// Sets the amount of work at which it stops to issue commands, or that it does not.
+    pub fn set_goal(&mut self, goal: Option<Goal>) {
+        self.goal = goal;
     }
 
     /// When the last request was issued.
@@ -69,24 +113,30 @@ impl HostQueue {
         self.finished
     }
 
-    /// The time at which the next request is issued. `arrival` is its own time in open loop.
+    /// Time at which [`HostQueue::issue`] would issue the next request, which need not [wait](Self::must_wait).
+    #[inline]
+    pub fn due(&self, arrival: Option<SimTime>) -> SimTime {
+        match self.pacing {
+            Pacing::Open => self.now.max(arrival.unwrap_or(self.now)),
+            Pacing::Closed { depth: 0 | 1, .. } => self.next_issue.max(self.finished),
+            Pacing::Closed { depth, .. } => {
+                let is_full = self.in_flight + self.completions.len() >= depth as usize;
+                let place =
+                    self.completions.peek().filter(|_| is_full).map_or(self.now, |&Reverse(done)| done);
+                self.now.max(place).max(self.next_issue)
+            }
+        }
+    }
+
+    /// Issues the next request; returns the time. `arrival` is its own time in open loop.
     #[inline]
     pub fn issue(&mut self, arrival: Option<SimTime>) -> SimTime {
-        match self.pacing {
-            Pacing::Open => self.now = self.now.max(arrival.unwrap_or(self.now)),
-            Pacing::Closed { depth: 0 | 1, interval_ns } => {
-                self.now = self.next_issue.max(self.finished);
-                self.next_issue = self.now + interval_ns;
+        self.now = self.due(arrival);
+        if let Pacing::Closed { depth, interval_ns } = self.pacing {
+            if depth > 1 && self.in_flight + self.completions.len() >= depth as usize {
+                self.completions.pop();
             }
-            Pacing::Closed { depth, interval_ns } => {
-                if self.in_flight + self.completions.len() >= depth as usize
-                    && let Some(Reverse(done)) = self.completions.pop()
-                {
-                    self.now = self.now.max(done);
-                }
-                self.now = self.now.max(self.next_issue);
-                self.next_issue = self.now + interval_ns;
-            }
+            self.next_issue = self.now + interval_ns;
         }
         self.in_flight += 1;
         self.now

@@ -7,11 +7,27 @@ use strobe_types::{Geometry, counters};
 use crate::command::CommandKind;
 
 counters! {
-    /// Host commands by kind.
+    /// Contribution of one command to [`HostCounts`], kept with it until it completes.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub(crate) struct Tally {
+        /// Bytes covered.
+        pub bytes: u64,
+        /// See [`HostCounts::units_touched`].
+        pub units_touched: u64,
+        /// See [`HostCounts::units_written`].
+        pub units_written: u64,
+        /// See [`HostCounts::read_modify_writes`].
+        pub read_modify_writes: u64,
+    }
+
+    /// Host commands by kind. A command counts, with all that it did, at the instant at which it completes; one that is
+    /// refused never does.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct HostCounts {
         commands: [u64; CommandKind::ALL.len()],
         bytes: [u64; CommandKind::ALL.len()],
+        /// Mapping units that commands of any kind covered, in whole or in part.
+        pub units_touched: u64,
         /// Mapping units touched by writes; a partially written unit counts as one. Those that write zeroes
         /// overwrites and those that a copy merges count too; units that are copied whole do not.
         pub units_written: u64,
@@ -21,21 +37,14 @@ counters! {
 }
 
 impl HostCounts {
+    /// Counts `commands` of a kind, which have together done what `tally` says.
     #[inline(always)]
-    pub(crate) fn add(&mut self, kind: CommandKind, bytes: u64) {
-        self.add_many(kind, 1, bytes);
-    }
-
-    #[inline(always)]
-    pub(crate) fn add_many(&mut self, kind: CommandKind, commands: u64, bytes: u64) {
+    pub(crate) fn add(&mut self, kind: CommandKind, commands: u64, tally: &Tally) {
         self.commands[kind as usize] += commands;
-        self.bytes[kind as usize] += bytes;
-    }
-
-    /// Takes back a command that was counted and is refused.
-    pub(crate) fn take_back(&mut self, kind: CommandKind, bytes: u64) {
-        self.commands[kind as usize] -= 1;
-        self.bytes[kind as usize] -= bytes;
+        self.bytes[kind as usize] += tally.bytes;
+        self.units_touched += tally.units_touched;
+        self.units_written += tally.units_written;
+        self.read_modify_writes += tally.read_modify_writes;
     }
 
     /// Commands of a kind.

@@ -74,13 +74,24 @@ struct Job {
     result: Result<Vec<u8>, CommandError>,
 }
 
+/// The answer to a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// Name that the host gave it.
+    pub tag: u64,
+    /// Time of the last of its completions.
+    pub at: SimTime,
+    /// The bytes of a read, if the drive keeps any; or why one of its commands was refused.
+    pub result: Result<Vec<u8>, CommandError>,
+}
+
 /// A drive with the requests of a host: each is one or more commands, answered when all of them are complete.
 pub struct Target {
     drive: Box<dyn Simulated>,
     /// By number, which is the tag of its commands.
     jobs: BTreeMap<u64, Job>,
     /// Complete, by time, then by number.
-    answers: BTreeMap<(SimTime, u64), Completion>,
+    answers: BTreeMap<(SimTime, u64), Answer>,
     submitted: u64,
     requests: Requests,
     first_error: Option<String>,
@@ -144,7 +155,7 @@ impl Target {
 
     fn finish(&mut self, number: u64, Job { tag, at, result, .. }: Job) {
         self.requests.failed += u64::from(result.is_err());
-        self.answers.insert((at, number), Completion { tag, at, result });
+        self.answers.insert((at, number), Answer { tag, at, result });
     }
 
     /// When something happens next that the host could notice, if anything does.
@@ -155,10 +166,10 @@ impl Target {
 
     /// Lets time pass until `until` and adds the requests that are complete by then to `answers`, in the order of
     /// their times, then of submission.
-    pub fn advance(&mut self, until: SimTime, answers: &mut Vec<Completion>) {
+    pub fn advance(&mut self, until: SimTime, answers: &mut Vec<Answer>) {
         let mut completions = Vec::new();
         self.drive.advance(until, &mut completions);
-        for Completion { tag: number, at, result } in completions {
+        for Completion { tag: number, at, result, .. } in completions {
             let Some(job) = self.jobs.get_mut(&number) else { continue };
             job.commands -= 1;
             job.at = job.at.max(at);

@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use strobe_ftl::{CheckError, Recovery, RecoveryError, WearSummary};
 use strobe_ssd::{
-    Command, CommandError, Completion, Device, DriveStats, Inspect, Latency, LimitsConfig, PowerCut, Range,
-    Simulated, Verdict,
+    Command, CommandError, Completion, Device, DriveStats, HostCounts, Inspect, Latency, LimitsConfig,
+    PowerCut, Range, Simulated, Verdict,
 };
 use strobe_types::{Geometry, Lba, SimTime};
 
@@ -154,6 +154,9 @@ impl Device for Camera {
 
     fn outstanding(&self) -> usize {
         self.drive.outstanding()
+    }
+    fn host_counts(&self) -> &HostCounts {
+        self.drive.host_counts()
     }
 
     fn next_event(&self) -> Option<SimTime> {

@@ -255,6 +255,7 @@ impl Cell {
     }
 
     fn run_batch(&mut self) -> Result<(), RunError> {
-        self.drive.issue(&self.batch, &[], &mut self.queue).map_err(|(_, error)| RunError::Command(error))
+        let issued = self.drive.issue(&self.batch, &[], &mut self.queue);
+        issued.map(drop).map_err(|(_, error)| RunError::Command(error))
     }
 }

@@ -35,10 +35,6 @@ impl Assembled {
             _ => None,
         }
     }
-
-    pub(super) fn ranges(&self) -> &[Range] {
-        &self.ranges
-    }
 }
 
 /// Puts the records of a trace together to commands.
@@ -152,7 +148,7 @@ mod tests {
         for record in records.iter().map(Some).chain([None]) {
             if let Some(done) = assembler.complete_before(record) {
                 let ranges: Vec<String> = done
-                    .ranges()
+                    .ranges
                     .iter()
                     .map(|range| format!("{}+{}", range.lba.get(), range.sectors))
                     .collect();

@@ -31,8 +31,12 @@ impl LfsDisk for Disk<'_, '_> {
     type Error = Stop;
 
     fn send(&mut self, command: LfsCommand<'_>) -> Result<(), Stop> {
-        // The pages of the run are those of the application.
-        self.host.send(&drive_command(&command), None, 0)
+        let is_sent = self.host.send(&drive_command(&command), None)?;
+        debug_assert!(
+            is_sent,
+            "a file system is measured by its updates, between which it sends all it has to"
+        );
+        Ok(())
     }
 
     fn wait(&mut self) -> Result<(), Stop> {
@@ -45,6 +49,8 @@ pub(super) struct FileSystem {
     lfs: Lfs,
     pacing: Pacing,
     update_bytes: u64,
+    /// Bytes of all updates so far.
+    updated_bytes: u64,
     /// What had been done when the measured window began.
     start: LfsCounts,
 }
@@ -52,7 +58,7 @@ pub(super) struct FileSystem {
 impl State for FileSystem {
     fn save_state(&self, out: &mut StateWriter<'_>) {
         // The window has not begun.
-        let Self { lfs, pacing: _, update_bytes: _, start: _ } = self;
+        let Self { lfs, pacing: _, update_bytes: _, updated_bytes: _, start: _ } = self;
         lfs.save_state(out);
     }
 
@@ -67,6 +73,7 @@ impl FileSystem {
             lfs: config.build(drive_bytes, seed)?,
             pacing: closed(HostConfig { queue_depth: config.queue_depth, ..HostConfig::default() }),
             update_bytes: config.update_bytes.into(),
+            updated_bytes: 0,
             start: LfsCounts::default(),
         })
     }
@@ -98,16 +105,13 @@ impl Issuer for FileSystem {
         self.lfs.age(&mut disk)
     }
 
-    /// Updates of `pages` host pages in all.
-    fn issue(&mut self, host: &mut Host<'_>, pages: u64) -> Result<(), Stop> {
+    fn issue(&mut self, host: &mut Host<'_>) -> Result<(), Stop> {
         let unit = u64::from(host.drive.geometry().unit_bytes());
-        let bytes = pages.saturating_mul(unit);
-        let (mut done, mut counted) = (0, 0);
-        while done < bytes {
+        while !host.is_reached() {
             self.lfs.update_at_random(&mut Disk { host, pacing: self.pacing })?;
-            done += self.update_bytes;
-            host.count(0, done / unit - counted);
-            counted = done / unit;
+            let before = self.updated_bytes / unit;
+            self.updated_bytes += self.update_bytes;
+            host.count_updates(self.updated_bytes / unit - before);
         }
         Ok(())
     }

@@ -28,21 +28,17 @@ pub(super) fn prefill(host: &mut Host<'_>) -> Result<(), Stop> {
 /// A generator, with flushes between its requests.
 pub(super) struct Generator {
     requests: Synthetic,
-    pages_per_request: f64,
     /// A flush follows so many requests; 0: none does.
     flush_every: u32,
     /// Requests since the last flush.
     unflushed: u32,
-    /// Requests made for [`Generator::next`], and how many of them it has given.
+    /// Requests made, and how many of them were taken.
     ready: (Vec<Request>, usize),
-    /// How many are made at a time.
+    /// Requests made at a time.
     ready_most: usize,
 }
 
-strobe_types::state! { Generator { requests, unflushed, ready } made { pages_per_request, flush_every, ready_most } }
-
-/// Requests made at a time when they are taken one by one.
-const READY: usize = 256;
+strobe_types::state! { Generator { requests, unflushed, ready } made { flush_every, ready_most } }
 
 impl Generator {
     /// The generator that `config` describes, on `drive`.
@@ -53,39 +49,33 @@ impl Generator {
         seed: u64,
     ) -> Result<Self, WorkloadError> {
         let requests = config.build(drive.logical_bytes(), seed)?;
+        let pages_per_request = config.mean_bytes() / f64::from(drive.ftl.mapping_unit_bytes);
         Ok(Self {
             // A trim of several ranges asks for the others when it is the last request made.
-            ready_most: if requests.trim_ranges() > 1 { 1 } else { READY },
+            ready_most: if requests.trim_ranges() > 1 {
+                1
+            } else {
+                ((BATCH_PAGES as f64 / pages_per_request) as usize).clamp(1, BATCH)
+            },
             requests,
-            pages_per_request: config.mean_bytes() / f64::from(drive.ftl.mapping_unit_bytes),
             flush_every,
             unflushed: 0,
             ready: (Vec::new(), 0),
         })
     }
 
-    /// So many requests, some of which are trims of several ranges.
-    fn issue_one_by_one(&mut self, host: &mut Host<'_>, mut left: u64) -> Result<(), Stop> {
-        let (mut batch, mut ranges) = (Vec::with_capacity(BATCH), Vec::new());
-        let (mut pages, mut result) = (0, Ok(()));
-        while (left > 0 || self.next_is_flush()) && result.is_ok() {
-            let request = self.next();
-            left -= u64::from(request.op != Op::Flush);
-            self.ranges(&request, &mut ranges);
-            if ranges.len() > 1 {
-                result = issue_batch(host, &mut batch, &mut pages).and_then(|()| {
-                    let pages = ranges.iter().map(|range| host.pages_in(range.sectors)).sum();
-                    host.send(&Command::Deallocate(&ranges), None, pages)
-                });
-                continue;
-            }
-            pages += host.pages_of(&request);
-            batch.push(request);
-            if batch.len() >= BATCH || pages >= BATCH_PAGES {
-                result = issue_batch(host, &mut batch, &mut pages);
-            }
-        }
-        result.and_then(|()| issue_batch(host, &mut batch, &mut pages))
+    /// Issues the next request, which may be a trim of several ranges.
+    fn issue_one(&mut self, host: &mut Host<'_>, ranges: &mut Vec<Range>) -> Result<(), Stop> {
+        self.make_ready();
+        let request = self.ready.0[self.ready.1];
+        self.ranges(&request, ranges);
+        let is_sent = if ranges.len() > 1 {
+            host.send(&Command::Deallocate(ranges), None)?
+        } else {
+            host.issue(&[request], &[])? == 1
+        };
+        self.ready.1 += usize::from(is_sent);
+        Ok(())
     }
 
     /// Whether some requests are trims of several ranges.
@@ -147,27 +137,17 @@ impl Generator {
 }
 
 impl Issuer for Generator {
-    fn issue(&mut self, host: &mut Host<'_>, pages: u64) -> Result<(), Stop> {
-        let mut left = (pages as f64 / self.pages_per_request).ceil() as u64;
-        if self.has_ranges() {
-            return self.issue_one_by_one(host, left);
-        }
-        let most = ((BATCH_PAGES as f64 / self.pages_per_request) as u64).clamp(1, BATCH as u64);
-        let mut batch = Vec::with_capacity(BATCH);
-        while left > 0 {
-            let count = left.min(most);
-            self.requests.fill(&mut batch, count as usize);
-            self.add_flushes(&mut batch);
-            host.issue(&batch, &[])?;
-            left -= count;
+    fn issue(&mut self, host: &mut Host<'_>) -> Result<(), Stop> {
+        let mut ranges = Vec::new();
+        while !host.is_reached() {
+            if self.has_ranges() {
+                self.issue_one(host, &mut ranges)?;
+                continue;
+            }
+            self.make_ready();
+            let (ready, given) = &mut self.ready;
+            *given += host.issue(&ready[*given..], &[])?;
         }
         Ok(())
     }
-}
-
-fn issue_batch(host: &mut Host<'_>, batch: &mut Vec<Request>, pages: &mut u64) -> Result<(), Stop> {
-    let result = if batch.is_empty() { Ok(()) } else { host.issue(batch, &[]) };
-    batch.clear();
-    *pages = 0;
-    result
 }

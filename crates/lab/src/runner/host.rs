@@ -1,27 +1,25 @@
 //! The host's side of a run: hands requests to the drive, takes samples, reports.
 
-use strobe_nand::Occupancy;
-use strobe_ssd::{Command, CommandError, DriveStats, HostQueue, Pacing, Range, Simulated};
+use strobe_ssd::{Command, CommandError, Completion, DriveStats, Goal, HostQueue, Pacing, Range, Simulated};
 use strobe_types::{Request, SimTime};
 
-use super::watched::Watched;
-use super::{Observer, Progress};
-use crate::experiment::HostConfig;
+use super::{NEVER, Observer, Progress};
+use crate::experiment::{HostConfig, WorkloadConfig};
 use crate::lifetime::BadBlockWatch;
 use crate::power::PowerSwitch;
-use crate::series::Series;
-use crate::timeline::Timeline;
+use crate::series::{Sample, Series};
+use crate::timeline::{AtEnd, Timeline};
 use crate::xray::{Clock, Recorder, Xray};
 use crate::{Experiment, RunError};
 
 /// Requests handed to the drive at a time: enough to hide memory latency, few enough to stay in
 /// the first-level cache.
 pub(super) const BATCH: usize = 1024;
-/// Host pages of a batch, about, so that long requests do not make long batches.
+/// Mapping units of a batch, about, so that long requests do not make long batches.
 pub(super) const BATCH_PAGES: u64 = 1 << 16;
 /// Batches between two calls of the observer.
 const BATCHES_PER_PROGRESS: u32 = 16;
-/// Host pages after which it is called in any case.
+/// Mapping units after which it is called in any case.
 const PAGES_PER_PROGRESS: u64 = 1 << 18;
 
 /// Why a phase ended before its end.
@@ -39,20 +37,47 @@ impl<E: Into<RunError>> From<E> for Stop {
     }
 }
 
+/// Unit in which the lengths of phases are counted: host pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum HostPages {
+    /// Mapping units that the host has written; a partially written one counts as one.
+    Written,
+    /// Mapping units that the host has read or trimmed: of a workload that writes nothing.
+    Touched,
+    /// Mapping units of what a file system's files were written, whatever the file system made of it.
+    Updated,
+}
+
+impl HostPages {
+    /// The unit for the workload of `experiment`.
+    fn of(experiment: &Experiment) -> Self {
+        let generators = experiment.workload.generators();
+        match experiment.workload {
+            WorkloadConfig::Lfs(_) => HostPages::Updated,
+            _ if !generators.is_empty()
+                && !generators.iter().any(|(_, workload)| workload.generator.writes()) =>
+            {
+                HostPages::Touched
+            }
+            _ => HostPages::Written,
+        }
+    }
+}
+
 /// A part of a run.
 pub(super) struct Phase {
     name: &'static str,
+    /// Host pages of the run at its beginning.
+    start: u64,
     /// Host pages of it, if known.
     total: Option<u64>,
-    /// Host pages requested so far.
-    pub(super) pages: u64,
 }
 
 /// What watches a run, and how far it knows.
 struct Reports<'a> {
     observer: &'a mut dyn Observer,
     batches: u32,
-    /// Host pages of the run at the last call of the observer.
+    /// Mapping units that requests had covered at the last call of the observer.
     pages: u64,
 }
 
@@ -61,28 +86,30 @@ pub(super) struct Host<'a> {
     pub(super) drive: Box<dyn Simulated>,
     pub(super) queue: HostQueue,
     pub(super) power: Option<PowerSwitch>,
-    pub(super) phase: Phase,
+    phase: Phase,
+    counted: HostPages,
+    /// Mapping units of updates of files: [`HostPages::Updated`].
+    updated: u64,
     /// Counters and time at the start of the measured window, once it has begun.
     pub(super) window_start: Option<(DriveStats, SimTime)>,
-    /// The same at its end, if something that does not belong to it came after.
+    /// The same at its end, once it has ended.
     pub(super) window_end: Option<(DriveStats, SimTime)>,
-    /// Host pages of all phases.
-    pub(super) pages: u64,
     pub(super) series: Series,
-    /// When the last request of a job was complete; [`HostQueue::finished`] knows of the others.
+    /// Time of the last thing that happened to a job; [`HostQueue`] knows of the others.
     pub(super) completed: SimTime,
     /// Requests executed.
     requests: u64,
     /// Length of the intervals of a series in time, if there is to be one; and the series, once the warm-up or the measured
     /// window has begun. Jobs have their own.
     interval_ns: Option<u64>,
-    watched: Option<Box<Watched>>,
+    timeline: Option<Box<Timeline>>,
+    completions: Vec<Completion>,
     bad_blocks: Option<BadBlockWatch>,
     /// Frames of the measured window, once it has begun, if there are to be any.
     xray: Option<Box<Recorder>>,
     xray_frames: Option<u32>,
     reports: Reports<'a>,
-    /// Whether the whole-state checker runs at each sample.
+    /// True if the whole-state checker runs at each sample.
     checks: bool,
 }
 
@@ -95,15 +122,17 @@ impl<'a> Host<'a> {
         Self {
             queue: HostQueue::new(closed(HostConfig::default()), SimTime::ZERO),
             power: PowerSwitch::new(&experiment.power, drive.as_mut()),
-            phase: Phase { name: "prefill", total: None, pages: 0 },
+            phase: Phase { name: "prefill", start: 0, total: None },
+            counted: HostPages::of(experiment),
+            updated: 0,
             window_start: None,
             window_end: None,
-            pages: 0,
             series: new_series(&*drive),
             completed: SimTime::ZERO,
             requests: 0,
             interval_ns: experiment.run.interval.map(|interval| interval.as_ns()),
-            watched: None,
+            timeline: None,
+            completions: Vec::new(),
             bad_blocks: BadBlockWatch::new(experiment),
             xray: None,
             xray_frames: experiment.run.xray,
@@ -113,48 +142,119 @@ impl<'a> Host<'a> {
         }
     }
 
-    /// The series begins here, on a drive that has been used.
+    /// Begins the series anew, on a drive that has been used.
     pub(super) fn begin_series(&mut self) {
         self.series = new_series(&*self.drive);
     }
 
-    /// Whether the measured window has begun.
+    /// Gives away the series.
+    pub(super) fn take_series(&mut self) -> Vec<Sample> {
+        std::mem::replace(&mut self.series, new_series(&*self.drive)).into_samples()
+    }
+
+    /// False if the workload is one that only reads or trims.
+    pub(super) fn writes_something(&self) -> bool {
+        self.counted != HostPages::Touched
+    }
+
+    /// True once the measured window has begun.
     pub(super) fn is_measuring(&self) -> bool {
         self.window_start.is_some()
     }
 
+    /// Host pages of all phases so far.
+    fn pages(&self) -> u64 {
+        let counts = self.drive.host_counts();
+        match self.counted {
+            HostPages::Written => counts.units_written,
+            HostPages::Touched => counts.units_touched,
+            HostPages::Updated => self.updated,
+        }
+    }
+
+    /// Host pages of the phase at hand.
+    fn phase_pages(&self) -> u64 {
+        self.pages() - self.phase.start
+    }
+
+    /// Begins a phase of `total` host pages, or without an end of its own: with what is outstanding, and without waiting
+    /// for anything.
     pub(super) fn begin(&mut self, name: &'static str, total: Option<u64>) {
-        self.phase = Phase { name, total, pages: 0 };
+        let start = self.pages();
+        self.phase = Phase { name, start, total };
+        let end = total.map(|total| start.saturating_add(total));
+        self.queue.set_goal(end.and_then(|end| match self.counted {
+            HostPages::Written => Some(Goal::Written(end)),
+            HostPages::Touched => Some(Goal::Touched(end)),
+            HostPages::Updated => None,
+        }));
     }
 
-    /// When all that was issued is complete.
-    pub(super) fn finished(&self) -> SimTime {
-        self.queue.finished().max(self.completed)
+    /// True if the phase at hand has all of its host pages.
+    pub(super) fn is_reached(&self) -> bool {
+        self.phase.total.is_some_and(|total| self.phase_pages() >= total)
     }
 
-    /// What comes next is paced like this, and begins when all that came before is complete.
+    /// True if the phase at hand is so many host pages long.
+    pub(super) fn has_length(&self) -> bool {
+        self.phase.total.is_some()
+    }
+
+    /// True if the phase at hand ends with so many mapping units written, and not before.
+    pub(super) fn waits_for_writes(&self) -> bool {
+        self.counted == HostPages::Written && !self.is_reached() && self.has_length()
+    }
+
+    /// Counts `pages` more of what files were written.
+    pub(super) fn count_updates(&mut self, pages: u64) {
+        self.updated += pages;
+    }
+
+    /// Time of the last submission or completion.
+    pub(super) fn now(&self) -> SimTime {
+        self.queue.now().max(self.queue.finished()).max(self.completed)
+    }
+
+    /// Waits for what is outstanding; what comes next is paced by `pacing`. Before the warm-up, between repetitions of a
+    /// trace, and where a file system waits for its disk.
     pub(super) fn set_pacing(&mut self, pacing: Pacing) -> Result<(), Stop> {
         self.finish()?;
-        self.queue = HostQueue::new(pacing, self.finished());
+        let goal = self.queue.goal();
+        self.queue = HostQueue::new(pacing, self.now());
+        self.queue.set_goal(goal);
         Ok(())
     }
 
     /// Waits until all requests issued are complete.
     pub(super) fn finish(&mut self) -> Result<(), Stop> {
-        let finished = match &mut self.watched {
-            Some(watched) => watched.finish(&mut *self.drive, &mut self.queue),
-            None => self.queue.finish(&mut *self.drive),
-        };
-        finished.map_err(Stop::Drive)?;
-        match self.finished() >= SimTime::from_ns(u64::MAX - 1) {
-            true => Err(RunError::EndOfTime.into()),
-            false => Ok(()),
+        while self.queue.in_flight() > 0 {
+            self.advance(self.next_event())?;
         }
+        self.check_time()
     }
 
-    /// The measured window begins at `now`, in the midst of what goes on.
-    /// It is `ns` long, if anybody knows.
-    pub(super) fn begin_measuring_at(
+    /// Waits until all requests issued are complete, or as many as the phase at hand has.
+    pub(super) fn finish_phase(&mut self) -> Result<(), Stop> {
+        while self.queue.in_flight() > 0 && !self.is_reached() {
+            self.advance(self.next_event())?;
+        }
+        self.check_time()
+    }
+
+    fn next_event(&self) -> SimTime {
+        self.drive.next_event().expect("a command that is outstanding completes")
+    }
+
+    fn check_time(&self) -> Result<(), Stop> {
+        if self.now() >= SimTime::from_ns(u64::MAX - 1) {
+            return Err(RunError::EndOfTime.into());
+        }
+        Ok(())
+    }
+
+    /// Begins the measured window at `now`, in the midst of what goes on: `total` host pages, or `ns` long, if anybody
+    /// knows.
+    pub(super) fn begin_measuring(
         &mut self,
         now: SimTime,
         total: Option<u64>,
@@ -163,50 +263,38 @@ impl<'a> Host<'a> {
         self.begin("measure", total);
         self.completed(now);
         self.sample()?;
-        self.open_window(now);
-        self.begin_xray(ns);
-        Ok(())
-    }
-
-    /// The measured window has ended at `end`. Requests that were issued by then count as a whole; what dies did for them
-    /// later does not, and `occupancy` says what they had done, if that was before now.
-    pub(super) fn close_window(&mut self, end: SimTime, occupancy: Option<Occupancy>) {
-        let mut stats = self.drive.stats_at(end);
-        stats.occupancy = occupancy.unwrap_or(stats.occupancy);
-        self.window_end = Some((stats, end));
-    }
-
-    /// The measured window ends when all requests are complete. What caches still hold is written back then and counts;
-    /// the time that dies take for it is none of the window's.
-    pub(super) fn end_window(&mut self) -> Result<(), Stop> {
-        self.finish()?;
-        let end = self.finished();
-        let occupancy = self.drive.stats_at(end).occupancy;
-        if let Some(watched) = &mut self.watched {
-            watched.close(&*self.drive, end);
-        }
-        self.settle()?;
-        self.close_window(end, Some(occupancy));
-        Ok(())
-    }
-
-    fn open_window(&mut self, now: SimTime) {
         if let Some(power) = &mut self.power {
             power.begin_measuring(self.drive.as_mut());
         }
         self.drive.clear_latency();
         self.window_start = Some((self.drive.stats_at(now), now));
+        if let Some(frames) = self.xray_frames {
+            let is_timed = !self.drive.die_holders().is_empty();
+            let clock = if is_timed { Clock::Time(ns) } else { Clock::Pages(total) };
+            self.xray = Some(Box::new(Recorder::new(&*self.drive, frames, clock, now)));
+        }
+        Ok(())
     }
 
-    /// The frames of the X-ray begin now. In time, the window is `ns` long if anybody knows.
-    pub(super) fn begin_xray(&mut self, ns: Option<u64>) {
-        let Some((frames, (_, start))) = self.xray_frames.zip(self.window_start.as_ref()) else { return };
-        let is_timed = !self.drive.die_holders().is_empty();
-        let clock = if is_timed { Clock::Time(ns) } else { Clock::Pages(self.phase.total) };
-        self.xray = Some(Box::new(Recorder::new(&*self.drive, frames, clock, *start)));
+    /// Begins the measured window now, of `total` host pages if anybody knows, and the interval of a series that is its
+    /// first.
+    pub(super) fn measure_from_now(&mut self, total: Option<u64>) -> Result<(), Stop> {
+        let now = self.now();
+        self.close_interval(now);
+        self.begin_measuring(now, total, None)?;
+        self.begin_intervals();
+        Ok(())
     }
 
-    /// When the next frame of the X-ray is due, if that is a matter of time.
+    /// Ends the measured window at `end`, before which nothing more happens: what goes on then goes on.
+    pub(super) fn end_measuring(&mut self, end: SimTime) {
+        if self.is_measuring() && self.window_end.is_none() {
+            self.close_interval(end);
+            self.window_end = Some((self.drive.stats_at(end), end));
+        }
+    }
+
+    /// Time at which the next frame of the X-ray is due, if it is time that decides.
     #[inline]
     pub(super) fn xray_due(&self) -> Option<SimTime> {
         self.xray.as_ref().and_then(|xray| xray.due_at())
@@ -215,58 +303,43 @@ impl<'a> Host<'a> {
     /// Takes a frame of the X-ray at `now`, if one is due.
     #[inline]
     pub(super) fn look_inside(&mut self, now: SimTime) {
-        if let Some(xray) = &mut self.xray
-            && xray.is_due(now, self.phase.pages)
-        {
-            xray.take(&*self.drive, now, self.phase.pages);
+        let Some(mut xray) = self.xray.take() else { return };
+        let pages = self.phase_pages();
+        if xray.is_due(now, pages) {
+            xray.take(&*self.drive, now, pages);
+        }
+        self.xray = Some(xray);
+    }
+
+    /// Begins a series of intervals now, if there is to be one and it has not begun.
+    pub(super) fn begin_intervals(&mut self) {
+        if let (Some(length_ns), None) = (self.interval_ns, &self.timeline) {
+            let now = self.now();
+            let mut timeline = Timeline::new(length_ns, now, self.drive.stats_at(now));
+            timeline.outstanding(now, self.queue.in_flight() as u32);
+            self.timeline = Some(Box::new(timeline));
         }
     }
 
-    /// A series of intervals begins when all that was issued is complete, if there is to be one and it has not begun.
-    pub(super) fn begin_intervals(&mut self) -> Result<(), Stop> {
-        if let (Some(length_ns), None) = (self.interval_ns, &self.watched) {
-            self.finish()?;
-            let now = self.finished();
-            self.watched = Some(Box::new(Watched::new(length_ns, &*self.drive, now)));
+    /// Ends the interval at hand at `now`, before which nothing more happens, and begins another.
+    pub(super) fn close_interval(&mut self, now: SimTime) {
+        let measured = self.is_measuring();
+        if let Some(timeline) = &mut self.timeline {
+            // A trace at its own times is issued when it arrives, and others come when there is a place: no backlog.
+            timeline.close(now, AtEnd::of(&*self.drive, now, 0, measured));
         }
-        Ok(())
     }
 
-    /// The series of intervals, if there was one; the last ends now if the window has not ended.
+    /// The series of intervals, if there was one.
     pub(super) fn take_timeline(&mut self) -> Option<Timeline> {
-        let mut watched = self.watched.take()?;
-        if self.window_end.is_none() {
-            watched.close(&*self.drive, self.finished());
-        }
-        Some(watched.into_timeline())
+        self.timeline.take().map(|timeline| *timeline)
     }
 
     /// The X-ray of the window that has ended.
     pub(super) fn finish_xray(&mut self) -> Option<Xray> {
-        let end = self.window_end.as_ref().map_or(self.finished(), |(_, end)| *end);
-        self.xray.take().map(|xray| xray.finish(&*self.drive, end, self.phase.pages))
-    }
-
-    pub(super) fn begin_measuring(&mut self, total: Option<u64>) -> Result<(), Stop> {
-        self.begin("measure", total);
-        self.sample()?;
-        // What went before must not be paid for within the window.
-        let settled = self.settle()?;
-        let now = settled.max(self.finished());
-        self.queue = HostQueue::new(closed(HostConfig::default()), now);
-        self.open_window(now);
-        self.begin_intervals()?;
-        if let Some(watched) = &mut self.watched {
-            watched.measure(&*self.drive, now);
-        }
-        self.begin_xray(None);
-        Ok(())
-    }
-
-    /// Writes back what is left in the write buffer; returns when that is done. No request waits for it.
-    pub(super) fn settle(&mut self) -> Result<SimTime, Stop> {
-        self.finish()?;
-        self.drive.settle(self.finished()).map_err(Stop::Drive)
+        let end = self.window_end.as_ref().map_or(self.now(), |(_, end)| *end);
+        let pages = self.phase_pages();
+        self.xray.take().map(|xray| xray.finish(&*self.drive, end, pages))
     }
 
     /// Runs the whole-state checker. It reads everything, and so may be the first to meet damage, which is
@@ -279,82 +352,127 @@ impl<'a> Host<'a> {
         }
     }
 
-    /// Mapping units that a request covers, if it is aligned to them.
-    pub(super) fn pages_of(&self, request: &Request) -> u64 {
-        self.pages_in(request.sectors)
-    }
-
-    /// Mapping units that so many sectors fill.
-    pub(super) fn pages_in(&self, sectors: u32) -> u64 {
-        let shift = self.drive.geometry().unit_shift();
-        (u64::from(sectors) + ((1u64 << shift) - 1)) >> shift
-    }
-
-    /// Hands a batch to the drive; with power cuts ahead, or intervals to end, one request at a time, as what has been
-    /// completed matters then. Also returns how many requests were executed.
+    /// Hands a batch to the drive: one request at a time where somebody looks in between. Ends when the phase at hand has
+    /// its host pages; returns how many requests were issued.
     fn run_batch(&mut self, batch: &[Request], arrivals: &[SimTime]) -> (usize, Result<(), Stop>) {
-        if self.power.is_none() && self.watched.is_none() {
+        if self.power.is_none() && self.timeline.is_none() && self.xray_due().is_none() {
             return match self.drive.issue(batch, arrivals, &mut self.queue) {
-                Ok(()) => (batch.len(), Ok(())),
+                Ok(issued) => (issued, Ok(())),
                 Err((failed, error)) => (failed, Err(Stop::Drive(error))),
             };
         }
         for (at, request) in batch.iter().enumerate() {
             let range = [Range::new(request.lba, request.sectors)];
             let command = Command::of_request(request.op, &range);
-            let sent = self.send_one(&command, arrivals.get(at).copied(), self.requests + at as u64);
-            if let Err(stop) = sent {
-                return (at, Err(stop));
+            match self.send_one(&command, arrivals.get(at).copied(), self.requests + at as u64) {
+                Ok(true) => {}
+                Ok(false) => return (at, Ok(())),
+                Err(stop) => return (at, Err(stop)),
             }
         }
         (batch.len(), Ok(()))
     }
 
-    /// Hands over one command, the one with this number.
-    fn send_one(&mut self, command: &Command<'_>, arrival: Option<SimTime>, number: u64) -> Result<(), Stop> {
-        let sent = match &mut self.watched {
-            Some(watched) => watched.send(&mut *self.drive, &mut self.queue, arrival, command),
-            None => self.queue.send(&mut *self.drive, arrival, command),
-        };
-        sent.map_err(Stop::Drive)?;
+    /// Hands over one command, the one with this number; false if the phase at hand has all of its host pages before.
+    fn send_one(
+        &mut self,
+        command: &Command<'_>,
+        arrival: Option<SimTime>,
+        number: u64,
+    ) -> Result<bool, Stop> {
+        loop {
+            if self.is_reached() {
+                return Ok(false);
+            }
+            if self.queue.must_wait() {
+                self.advance(self.next_event())?;
+                continue;
+            }
+            let due = self.queue.due(arrival);
+            match self.drive.next_event().filter(|&next| next < due) {
+                Some(next) => self.advance(next)?,
+                None => break,
+            }
+        }
+        let now = self.queue.issue(arrival);
+        self.look_until(now);
+        if let Some(timeline) = &mut self.timeline {
+            timeline.outstanding(now, self.queue.in_flight() as u32);
+        }
+        self.drive.submit(now, number, command, None);
+        if self.drive.has_completion(now) {
+            self.advance(now)?;
+        }
         if let Some(power) = &mut self.power
             && let Some(back) = power.after_command(&mut self.drive, number)?
         {
             self.queue = self.queue.restarted(back);
-            if let Some(watched) = &mut self.watched {
-                watched.lost(self.queue.now());
+            let now = self.queue.now();
+            if let Some(timeline) = &mut self.timeline {
+                timeline.outstanding(now, 0);
             }
         }
-        Ok(())
+        Ok(true)
     }
 
-    /// Hands a batch to the drive, then samples and reports as due.
-    pub(super) fn issue(&mut self, batch: &[Request], arrivals: &[SimTime]) -> Result<(), Stop> {
-        let (ran, result) = self.run_batch(batch, arrivals);
-        self.count(ran as u64, batch[..ran].iter().map(|request| self.pages_of(request)).sum());
-        self.keep_house()?;
+    /// Lets time pass until `until`, when something happens in the drive.
+    fn advance(&mut self, until: SimTime) -> Result<(), Stop> {
+        self.look_until(until);
+        let mut completions = std::mem::take(&mut self.completions);
+        self.drive.advance(until, &mut completions);
+        let mut result = Ok(());
+        for Completion { at, kind, issued, bytes, result: answer, .. } in completions.drain(..) {
+            self.queue.complete(at);
+            if let Some(timeline) = &mut self.timeline {
+                timeline.outstanding(at, self.queue.in_flight() as u32);
+                if let (Ok(_), Some(op)) = (&answer, kind.op()) {
+                    timeline.complete(op, bytes, at.since(issued));
+                }
+            }
+            if let Err(error) = answer {
+                result = result.and(Err(Stop::Drive(error)));
+            }
+        }
+        self.completions = completions;
         result
     }
 
-    /// Hands over a command of several ranges or with a hint, which covers so many host pages; then samples and reports as
-    /// due.
-    pub(super) fn send(
-        &mut self,
-        command: &Command<'_>,
-        arrival: Option<SimTime>,
-        pages: u64,
-    ) -> Result<(), Stop> {
-        self.send_one(command, arrival, self.requests)?;
-        self.count(1, pages);
-        self.keep_house()
+    /// Ends intervals and takes frames that are due by `now`; nothing happens before.
+    fn look_until(&mut self, now: SimTime) {
+        while let Some(due) = self.timeline.as_ref().map(|timeline| timeline.due()).filter(|&due| due <= now)
+        {
+            if due == NEVER {
+                break;
+            }
+            self.close_interval(due);
+        }
+        while let Some(due) = self.xray_due().filter(|&due| due <= now && now != NEVER) {
+            self.look_inside(due.max(self.now()));
+        }
     }
 
-    /// So many more requests were issued, of so many host pages together.
+    /// Hands a batch to the drive, then samples and reports as due; returns how many requests were issued, fewer than
+    /// there are if the phase at hand has all of its host pages before.
+    pub(super) fn issue(&mut self, batch: &[Request], arrivals: &[SimTime]) -> Result<usize, Stop> {
+        let (issued, result) = self.run_batch(batch, arrivals);
+        self.requests += issued as u64;
+        self.keep_house()?;
+        result.map(|()| issued)
+    }
+
+    /// Hands over a command of several ranges or with a hint, then samples and reports as due; false if the phase at hand
+    /// has all of its host pages before.
+    pub(super) fn send(&mut self, command: &Command<'_>, arrival: Option<SimTime>) -> Result<bool, Stop> {
+        let is_sent = self.send_one(command, arrival, self.requests)?;
+        self.requests += u64::from(is_sent);
+        self.keep_house()?;
+        Ok(is_sent)
+    }
+
+    /// Counts a request that a job has issued.
     #[inline]
-    pub(super) fn count(&mut self, requests: u64, pages: u64) {
-        self.requests += requests;
-        self.phase.pages += pages;
-        self.pages += pages;
+    pub(super) fn count_request(&mut self) {
+        self.requests += 1;
     }
 
     /// Something was complete at `at`.
@@ -375,14 +493,11 @@ impl<'a> Host<'a> {
 
     /// Samples and reports as due, and looks whether the run should go on.
     pub(super) fn keep_house(&mut self) -> Result<(), Stop> {
-        if self.drive.stats().host.units_written >= self.series.due() {
+        if self.drive.host_counts().units_written >= self.series.due() {
             self.sample()?;
         }
-        let now = self.finished();
-        if now >= SimTime::from_ns(u64::MAX - 1) {
-            return Err(RunError::EndOfTime.into());
-        }
-        self.look_inside(now);
+        self.check_time()?;
+        self.look_inside(self.now());
         self.report()?;
         if self.bad_blocks.as_mut().is_some_and(|watch| watch.reached(&*self.drive)) {
             return Err(Stop::BadBlocks);
@@ -392,16 +507,17 @@ impl<'a> Host<'a> {
 
     /// Tells the observer how far the run is, if that is due; it may stop the run.
     fn report(&mut self) -> Result<(), Stop> {
-        let virtual_ns = self.finished().as_ns();
+        let (virtual_ns, pages) = (self.now().as_ns(), self.drive.host_counts().units_touched);
         let reports = &mut self.reports;
         reports.batches += 1;
-        let is_due = self.pages - reports.pages >= PAGES_PER_PROGRESS;
+        let is_due = pages - reports.pages >= PAGES_PER_PROGRESS;
         if !is_due && !reports.batches.is_multiple_of(BATCHES_PER_PROGRESS) {
             return Ok(());
         }
-        reports.pages = self.pages;
-        let &Phase { name, total, pages } = &self.phase;
-        let progress = Progress { phase: name, done: pages, total, virtual_ns };
+        reports.pages = pages;
+        let &Phase { name, total, .. } = &self.phase;
+        let progress = Progress { phase: name, done: self.phase_pages(), total, virtual_ns };
+        let reports = &mut self.reports;
         if reports.observer.progress(progress).is_break() { Err(Stop::Observer) } else { Ok(()) }
     }
 
@@ -411,7 +527,7 @@ impl<'a> Host<'a> {
             if self.checks {
                 self.check_drive()?;
             }
-            let virtual_ns = self.finished().as_ns();
+            let virtual_ns = self.now().as_ns();
             self.series.sample(self.drive.stats(), self.drive.free_blocks(), virtual_ns, self.is_measuring());
         }
         Ok(())

@@ -12,8 +12,8 @@ pub(super) trait Issuer: State {
         Ok(())
     }
 
-    /// Requests of `pages` host pages in all, or as many as it takes the drive to stop.
-    fn issue(&mut self, host: &mut Host<'_>, pages: u64) -> Result<(), Stop>;
+    /// Issues requests until the phase at hand has its host pages, or the drive stops.
+    fn issue(&mut self, host: &mut Host<'_>) -> Result<(), Stop>;
 
     /// The measured window begins.
     fn begin_measuring(&mut self) {}

@@ -10,12 +10,13 @@ mod outcome;
 mod phases;
 mod replay;
 mod state;
-mod watched;
 
 use std::ops::ControlFlow;
 use std::path::Path;
 
 use strobe_ssd::{Simulated, build, build_on_image, empty_memory_bytes, image_memory_bytes, memory_bytes};
+
+use strobe_types::SimTime;
 
 use crate::RunError;
 use crate::experiment::{Experiment, SyntheticWorkload, WorkloadConfig};
@@ -25,6 +26,9 @@ use phases::{Runner, Source};
 
 pub use file_system::drive_command;
 pub use state::{SaveAt, SaveState, States, warm_key};
+
+/// Stands for a time that does not come.
+const NEVER: SimTime = SimTime::from_ns(u64::MAX);
 
 /// What the run is doing, for whoever watches.
 #[derive(Clone, Copy, Debug, PartialEq)]

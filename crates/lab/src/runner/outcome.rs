@@ -21,9 +21,9 @@ use crate::timeline::Timeline;
 use crate::verdict::{CapacityResult, LoadResult, WindowResult, notes, wrong_sign};
 
 impl Runner<'_> {
-    /// What has come of it.
+    /// What has come of it. The measured window, if there is one, has ended.
     pub(super) fn result(
-        mut self,
+        &mut self,
         ended_by: EndedBy,
         stopped_by: Option<String>,
         watch: Stopwatch,
@@ -31,13 +31,14 @@ impl Runner<'_> {
         let _ = self.host.sample();
         let xray = self.host.finish_xray();
         let watched = self.host.take_timeline();
-        let Self { experiment, host, trace, file_system, jobs, steady, image, from_state, .. } = self;
+        let Self { experiment, host, file_system, image, .. } = self;
+        let (trace, jobs, steady) = (self.trace.take(), self.jobs.take(), self.steady.take());
+        let (series, power) = (host.take_series(), host.power.take());
         let drive = &host.drive;
-        let window_end = host.window_end.clone();
         let (end, finished) =
-            window_end.unwrap_or_else(|| (drive.stats_at(host.finished()), host.finished()));
+            host.window_end.take().unwrap_or_else(|| (drive.stats_at(host.now()), host.now()));
         let is_measuring = host.is_measuring();
-        let (start, started) = host.window_start.unwrap_or_else(|| (end.clone(), finished));
+        let (start, started) = host.window_start.take().unwrap_or_else(|| (end.clone(), finished));
         let window = end.since(&start);
         let geometry = drive.geometry();
         let virtual_ns = if experiment.run.timing { finished.since(started) } else { 0 };
@@ -47,10 +48,8 @@ impl Runner<'_> {
         let latency = if is_measuring { drive.latency() } else { &none };
         let waf = ratio(programs * u64::from(geometry.units_per_page()), window.host.units_written);
         let wear = WearResult::of(drive.wear(), ideal_host_pages(experiment, geometry, waf));
-        let series = host.series.into_samples();
         let has_collected = window.nand.total(NandOp::Erase) > 0;
         let steady_state = SteadyState::of(&series, has_collected);
-        let measured_pages = if is_measuring { host.phase.pages } else { 0 };
         let (summary, arrivals) = trace.map_or((None, None), |trace| (Some(trace.summary), trace.arrivals));
         let has_jobs = jobs.is_some();
         let (records, timeline) = match jobs {
@@ -102,7 +101,7 @@ impl Runner<'_> {
             capacity: CapacityResult::of(&experiment.drive),
             window: WindowResult::of(
                 &window,
-                measured_pages,
+                host.writes_something(),
                 drive.logical_units(),
                 waf,
                 steady_state.as_ref(),
@@ -119,6 +118,7 @@ impl Runner<'_> {
             gc: GcResult::of(&window),
             copy: CopyResult::of(&window),
             lfs: file_system
+                .take()
                 .map(|done| LfsResult::of(done, programs * u64::from(geometry.page_bytes()), virtual_ns)),
             nvram: window.nvram.map(NvramResult::from),
             merges: window.merges.map(MergeResult::from),
@@ -127,7 +127,9 @@ impl Runner<'_> {
             smart: Smart::of(&drive.stats(), &wear, geometry, experiment),
             wear,
             time: TimeResult { virtual_ns, wall_s: Some(watch.wall_s()), cpu_s: Some(cpu_s) },
-            sim: SimResult { host_pages_per_cpu_s: (cpu_s > 0.0).then(|| host.pages as f64 / cpu_s) },
+            sim: SimResult {
+                host_pages_per_cpu_s: (cpu_s > 0.0).then(|| end.host.units_touched as f64 / cpu_s),
+            },
             jobs,
             total,
             intervals,
@@ -136,9 +138,9 @@ impl Runner<'_> {
             steady_state,
             series,
             trace: summary,
-            image,
-            from_state,
-            power_cuts: host.power.map_or_else(Vec::new, |power| power.cuts),
+            image: *image,
+            from_state: self.from_state.take(),
+            power_cuts: power.map_or_else(Vec::new, |power| power.cuts),
         }
     }
 }

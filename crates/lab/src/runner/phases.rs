@@ -146,18 +146,8 @@ impl<'a> Runner<'a> {
 
     pub(super) fn run(mut self, source: Source<'_>) -> Result<RunResult, RunError> {
         let watch = Stopwatch::start();
-        let mut end = self.phases(source);
-        // What was issued before a run was stopped counts with its latency; why it was stopped counts more than an error.
-        let _ = self.host.finish();
-        if self.host.is_measuring() && matches!(end, Err(Stop::BadBlocks)) {
-            // Should the drive die of it, the blocks asked for have gone bad nevertheless.
-            let _ = self.host.settle();
-        }
-        if end.is_ok()
-            && let Err(stop) = self.save(Point::End, None)
-        {
-            end = Err(stop);
-        }
+        let end = self.phases(source);
+        self.host.end_measuring(self.host.now());
         let (ended_by, stopped_by) = match end {
             Ok(ended_by) => (ended_by, None),
             Err(Stop::Observer) => (EndedBy::Interrupted, Some("interrupted".to_owned())),
@@ -179,8 +169,28 @@ impl<'a> Runner<'a> {
         }
         // A run that was to cut power and did not has not done what was asked.
         let missed = self.host.power.as_ref().and_then(|power| power.missed(self.host.drive.operations()));
-        let stopped_by = stopped_by.or(missed);
-        Ok(self.result(ended_by, stopped_by, watch))
+        let is_complete = stopped_by.is_none();
+        let result = self.result(ended_by, stopped_by.or(missed), watch);
+        if is_complete {
+            self.leave()?;
+        }
+        Ok(result)
+    }
+
+    /// Leaves the drive at the end of a run, whose result is there: nothing of this counts.
+    fn leave(&mut self) -> Result<(), RunError> {
+        let left = self.host.finish().and_then(|()| self.save(Point::End, None));
+        let left = left.and_then(|()| match self.image {
+            Some(_) => self.host.drive.settle(self.host.now()).map(drop).map_err(Stop::Drive),
+            None => Ok(()),
+        });
+        match left {
+            Ok(()) => Ok(()),
+            // The drive may come to its end of life here, as it may a moment later.
+            Err(Stop::Drive(CommandError::Ftl(_)) | Stop::Observer | Stop::BadBlocks) => Ok(()),
+            Err(Stop::Drive(error)) => Err(RunError::Command(error)),
+            Err(Stop::Failed(error)) => Err(error),
+        }
     }
 
     /// Why the end that the run was waiting for leaves a partial result nevertheless, if it does.
@@ -204,7 +214,7 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// Brings the drive to where the workload begins.
+    /// Brings the drive to where the workload begins. Nothing is waited for at the end but the last request.
     fn precondition(&mut self, source: &Source<'_>) -> Result<(), Stop> {
         let (run, host) = (&self.experiment.run, &mut self.host);
         let capacity = host.drive.logical_units();
@@ -216,25 +226,25 @@ impl<'a> Runner<'a> {
         }
         let precondition = run.precondition.pages(capacity).unwrap_or(0);
         if precondition > 0 {
-            host.begin("precondition", Some(precondition));
-            self.overwrite(precondition)?;
+            self.overwrite("precondition", precondition)?;
         }
         // A drive is warmed up for a trace in the same way.
         let warmup = if is_trace { run.warmup.pages(capacity).unwrap_or(0) } else { 0 };
         if warmup > 0 {
-            self.host.begin("warm-up", Some(warmup));
-            self.host.begin_intervals()?;
-            self.overwrite(warmup)?;
+            self.host.begin_intervals();
+            self.overwrite("warm-up", warmup)?;
         }
         Ok(())
     }
 
     /// Overwrites the drive at random, a mapping unit at a time, as fast as it can.
-    fn overwrite(&mut self, pages: u64) -> Result<(), Stop> {
+    fn overwrite(&mut self, phase: &'static str, pages: u64) -> Result<(), Stop> {
+        self.host.finish()?;
+        self.host.begin(phase, Some(pages));
         let unit = self.host.drive.geometry().unit_bytes();
         let config = SyntheticConfig { block_bytes: unit, ..SyntheticConfig::default() };
         let (drive, seed) = (&self.experiment.drive, self.experiment.seed);
-        Generator::new(&config, 0, drive, seed)?.issue(&mut self.host, pages)
+        Generator::new(&config, 0, drive, seed)?.issue(&mut self.host)
     }
 
     /// One generator in a closed loop: in batches. Or a file system.
@@ -246,13 +256,11 @@ impl<'a> Runner<'a> {
         let (run, host) = (&self.experiment.run, &mut self.host);
         let default = (!run.until_worn()).then_some(Amount::Capacities(1.0));
         let measure = run.measure.or(default).and_then(|amount| amount.pages(capacity));
-        host.begin_measuring(measure)?;
-        host.set_pacing(pacing)?;
+        host.measure_from_now(measure)?;
         issuer.begin_measuring();
-        let issued = issuer.issue(host, measure.unwrap_or(u64::MAX));
+        let issued = issuer.issue(host);
         self.file_system = issuer.file_system();
         issued?;
-        self.host.end_window()?;
         Ok(EndedBy::Measure)
     }
 
@@ -262,17 +270,17 @@ impl<'a> Runner<'a> {
         let (run, host) = (&self.experiment.run, &mut self.host);
         let capacity = host.drive.logical_units();
         let warmup = run.warmup.pages(capacity).unwrap_or(0);
-        host.begin("warm-up", Some(warmup));
         host.set_pacing(pacing)?;
-        host.begin_intervals()?;
-        issuer.issue(host, warmup)?;
+        host.begin("warm-up", Some(warmup));
+        host.begin_intervals();
+        issuer.issue(host)?;
         if let Some(steady) = &mut self.steady {
             let round = steady.interval.pages(capacity).unwrap_or(0).max(1);
             while !steady.reached && steady.rounds < run.steady_rounds {
                 host.begin("settling", Some(round));
-                let start = RoundStart::of(&*host.drive, host.finished());
-                issuer.issue(host, round)?;
-                steady.add(&start, &*host.drive, host.finished());
+                let start = RoundStart::of(&*host.drive, host.now());
+                issuer.issue(host)?;
+                steady.add(&start, &*host.drive, host.now());
             }
         }
         match Point::before_measuring(self.experiment) {
@@ -297,17 +305,15 @@ impl<'a> Runner<'a> {
         let is_bounded = run.until_worn() || jobs.have_ends();
         let default = (!is_bounded).then_some(Amount::Capacities(1.0));
         let measure = run.measure.or(default).map_or(Limit::default(), |amount| Limit::of(amount, capacity));
-        host.begin_measuring_at(jobs.now(), measure.pages, measure.ns)?;
+        host.begin_measuring(jobs.now(), measure.pages, measure.ns)?;
         if jobs.timeline.is_none() {
             // The run goes on from a state, which does not hold what was before.
             jobs.begin_series(host, interval_ns);
         }
         jobs.measure(host);
-        let ended = jobs.run(host, measure);
-        let finished = jobs.finish(host, matches!(ended, Ok(true)));
+        let ended = jobs.run(host, measure.ns);
+        jobs.end_measuring(host);
         ended?;
-        finished?;
-        host.settle()?;
         Ok(EndedBy::Measure)
     }
 
@@ -315,18 +321,17 @@ impl<'a> Runner<'a> {
     fn warm_up_jobs(&mut self, jobs: &mut Jobs) -> Result<(), Stop> {
         let (run, host) = (&self.experiment.run, &mut self.host);
         let capacity = host.drive.logical_units();
-        // What went before must not be paid for by the jobs.
-        let start = host.settle()?.max(host.finished());
-        jobs.start(host, start, run.interval.map(|interval| interval.as_ns()));
+        host.finish()?;
+        jobs.start(host, host.now(), run.interval.map(|interval| interval.as_ns()));
         let warmup = Limit::of(run.warmup, capacity);
         host.begin("warm-up", warmup.pages);
-        jobs.run(host, warmup)?;
+        jobs.run(host, warmup.ns)?;
         if let Some(steady) = &mut self.steady {
             let round = Limit::of(steady.interval, capacity);
             while !steady.reached && steady.rounds < run.steady_rounds {
                 host.begin("settling", round.pages);
                 let start = RoundStart::of(&*host.drive, jobs.now());
-                jobs.run(host, round)?;
+                jobs.run(host, round.ns)?;
                 steady.add(&start, &*host.drive, jobs.now());
             }
         }
@@ -340,13 +345,11 @@ impl<'a> Runner<'a> {
         let run = &self.experiment.run;
         let host = &mut self.host;
         let capacity = host.drive.logical_units();
-        let limit = run.measure.and_then(|amount| amount.pages(capacity));
-        host.begin_measuring(limit)?;
+        host.finish()?;
+        host.measure_from_now(run.measure.and_then(|amount| amount.pages(capacity)))?;
         let replayed = self.trace.insert(Replayed::default());
         let takes_hints = self.experiment.drive.controller.nvram.takes_hints();
-        replay(host, trace, takes_hints, limit, replayed)?;
-        host.end_window()?;
-        let reached = limit.is_some_and(|limit| host.phase.pages >= limit);
-        Ok(if reached { EndedBy::Measure } else { EndedBy::Trace })
+        replay(host, trace, takes_hints, replayed)?;
+        Ok(if host.is_reached() { EndedBy::Measure } else { EndedBy::Trace })
     }
 }

@@ -1,5 +1,6 @@
 //! Replays a trace.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use strobe_ssd::{Command, Hint, Pacing, Range};
@@ -36,13 +37,12 @@ pub(super) struct Replayed {
     pub(super) arrivals: Option<Arrivals>,
 }
 
-/// Replays the trace as often as is asked for, or up to `limit` host pages; notes in `replayed` what it was. Which writes
-/// are metadata is said to a drive that `takes_hints`.
+/// Replays the trace as often as is asked for, or until the phase at hand has its host pages; notes in `replayed` what was
+/// issued. A drive that `takes_hints` is told which writes are metadata.
 pub(super) fn replay(
     host: &mut Host<'_>,
     config: &TraceConfig,
     takes_hints: bool,
-    limit: Option<u64>,
     replayed: &mut Replayed,
 ) -> Result<(), Stop> {
     let is_open_loop = config.pacing == PacingName::Open;
@@ -50,8 +50,8 @@ pub(super) fn replay(
     for _ in 0..config.repeat {
         let before: u64 = replayed.summary.requests.values().sum();
         host.set_pacing(pacing)?;
-        replay_once(host, config, takes_hints, limit, replayed)?;
-        if limit.is_some_and(|limit| host.phase.pages >= limit) {
+        replay_once(host, config, takes_hints, replayed)?;
+        if host.is_reached() {
             break;
         }
         // A trace without requests has none the next time either.
@@ -71,34 +71,73 @@ struct Batch {
     /// When they come, in open loop.
     arrivals: Vec<SimTime>,
     is_open_loop: bool,
-    /// Host pages of them.
-    pages: u64,
+    /// Sectors of them.
+    sectors: u64,
 }
 
 impl Batch {
     fn new(is_open_loop: bool) -> Self {
         let (requests, arrivals) = (Vec::with_capacity(BATCH), Vec::with_capacity(BATCH));
-        Self { requests, arrivals, is_open_loop, pages: 0 }
+        Self { requests, arrivals, is_open_loop, sectors: 0 }
     }
 
-    fn push(&mut self, host: &Host<'_>, request: Request, arrival: SimTime) {
-        self.pages += host.pages_of(&request);
+    fn push(&mut self, request: Request, arrival: SimTime) {
+        self.sectors += u64::from(request.sectors);
         self.requests.push(request);
         if self.is_open_loop {
             self.arrivals.push(arrival);
         }
     }
 
-    fn is_full(&self) -> bool {
-        self.requests.len() >= BATCH || self.pages >= BATCH_PAGES
+    fn is_full(&self, host: &Host<'_>) -> bool {
+        let pages = self.sectors >> host.drive.geometry().unit_shift();
+        self.requests.len() >= BATCH || pages >= BATCH_PAGES
     }
 
-    fn issue(&mut self, host: &mut Host<'_>) -> Result<(), Stop> {
+    /// Issues them, as many as there are before the phase at hand has its host pages, and counts those in `sent`.
+    fn issue(&mut self, host: &mut Host<'_>, sent: &mut Sent<'_>) -> Result<(), Stop> {
         let result = host.issue(&self.requests, &self.arrivals);
+        let issued = *result.as_ref().unwrap_or(&0);
+        for (at, request) in self.requests[..issued].iter().enumerate() {
+            sent.count(request.op.name(), self.arrivals.get(at).copied());
+        }
         self.requests.clear();
         self.arrivals.clear();
-        self.pages = 0;
-        result
+        self.sectors = 0;
+        result.map(drop)
+    }
+}
+
+/// Requests issued.
+struct Sent<'a> {
+    by_kind: &'a mut BTreeMap<String, u64>,
+    requests: u64,
+    last_arrival: SimTime,
+}
+
+impl Sent<'_> {
+    fn count(&mut self, kind: &str, arrival: Option<SimTime>) {
+        match self.by_kind.get_mut(kind) {
+            Some(count) => *count += 1,
+            None => drop(self.by_kind.insert(kind.to_owned(), 1)),
+        }
+        self.requests += 1;
+        self.last_arrival = self.last_arrival.max(arrival.unwrap_or(SimTime::ZERO));
+    }
+
+    /// Issues what is in `batch`, then `command`.
+    fn send(
+        &mut self,
+        host: &mut Host<'_>,
+        batch: &mut Batch,
+        (kind, command): (&str, &Command<'_>),
+        arrival: Option<SimTime>,
+    ) -> Result<(), Stop> {
+        batch.issue(host, self)?;
+        if host.send(command, arrival)? {
+            self.count(kind, arrival);
+        }
+        Ok(())
     }
 }
 
@@ -106,32 +145,25 @@ fn replay_once(
     host: &mut Host<'_>,
     config: &TraceConfig,
     takes_hints: bool,
-    limit: Option<u64>,
     replayed: &mut Replayed,
 ) -> Result<(), Stop> {
     let is_open_loop = config.pacing == PacingName::Open;
     let Replayed { summary, arrivals: waits } = replayed;
     let mut reader = open_trace(config)?;
-    let (mut arrived, mut last) = (0, host.queue.finished());
+    let start = host.now();
+    let mut sent = Sent { by_kind: &mut summary.requests, requests: 0, last_arrival: start };
     let mut fitter = Fitter::new(config.fit, config.late, host.drive.sectors(), is_open_loop);
-    let start = host.queue.finished();
     let mut batch = Batch::new(is_open_loop);
     let mut assembler = Assembler::new(config.trim_ranges);
     let mut result = Ok(());
-    while result.is_ok() {
-        let reached = limit.is_some_and(|limit| host.phase.pages + batch.pages >= limit);
-        let record = if reached { None } else { reader.next().transpose()? };
+    while result.is_ok() && !host.is_reached() {
+        let record = reader.next().transpose()?;
         if let Some(command) = assembler.complete_before(record.as_ref()) {
-            *summary.requests.entry(command.name().to_owned()).or_default() += 1;
-            (arrived, last) = (arrived + 1, last.max(command.arrival));
+            let arrival = is_open_loop.then_some(command.arrival);
             match command.as_request() {
-                Some(request) => batch.push(host, request, command.arrival),
+                Some(request) => batch.push(request, command.arrival),
                 None => {
-                    result = batch.issue(host).and_then(|()| {
-                        let pages = command.ranges().iter().map(|range| host.pages_in(range.sectors)).sum();
-                        let arrival = is_open_loop.then_some(command.arrival);
-                        host.send(&command.command(), arrival, pages)
-                    });
+                    result = sent.send(host, &mut batch, (command.name(), &command.command()), arrival);
                 }
             }
         }
@@ -150,18 +182,15 @@ fn replay_once(
             } else {
                 let is_hinted = takes_hints && record.detail == Detail::Metadata;
                 for request in fitter.requests(record).map_err(misfit)? {
-                    *summary.requests.entry(request.op.name().to_owned()).or_default() += 1;
-                    (arrived, last) = (arrived + 1, last.max(arrival));
                     if !is_hinted {
-                        batch.push(host, request, arrival);
+                        batch.push(request, arrival);
                         continue;
                     }
                     let range = Range::new(request.lba, request.sectors);
                     let command = Command::Write { range, fua: false, hint: Hint::Metadata };
-                    let pages = host.pages_of(&request);
-                    result = result
-                        .and_then(|()| batch.issue(host))
-                        .and_then(|()| host.send(&command, is_open_loop.then_some(arrival), pages));
+                    let named = (request.op.name(), &command);
+                    let arrival = is_open_loop.then_some(arrival);
+                    result = result.and_then(|()| sent.send(host, &mut batch, named, arrival));
                 }
             }
             let end =
@@ -169,21 +198,21 @@ fn replay_once(
             summary.span_bytes = summary.span_bytes.max(end.saturating_add(record.bytes));
             summary.duration_ns = summary.duration_ns.max(record.time_ns);
         }
-        if result.is_ok() && (batch.is_full() || record.is_none()) {
-            result = batch.issue(host);
+        if result.is_ok() && (batch.is_full(host) || record.is_none()) {
+            result = batch.issue(host, &mut sent);
         }
         if record.is_none() {
             break;
         }
     }
+    let (requests, last) = (sent.requests, sent.last_arrival);
     for (reason, count) in reader.skipped().iter() {
         *summary.skipped.entry(reason.name().to_owned()).or_default() += count;
     }
     summary.changes = summary.changes.and(&fitter.changes);
-    result = result.and_then(|()| host.finish());
+    result = result.and_then(|()| host.finish_phase());
     if is_open_loop {
-        let finished = host.queue.finished();
-        waits.get_or_insert_default().add(arrived, start, last, finished);
+        waits.get_or_insert_default().add(requests, start, last, host.now());
     }
     result
 }

@@ -170,7 +170,7 @@ pub(super) fn save(
     });
     let header = StateHeader::new(&experiment.drive, experiment.run.timing, seed, more);
     let written = write_state(&mut *save.out, &header, &*host.drive, &|out| {
-        host.finished().store(out);
+        host.now().store(out);
         if point != Point::End {
             host.queue.store(out);
             host.series.store(out);

@@ -3,8 +3,8 @@
 use strobe_ftl::{CheckError, Recovery, RecoveryError, WearSummary};
 use strobe_lab::runner;
 use strobe_ssd::{
-    Command, CommandError, Completion, Device, DriveStats, Inspect, Latency, LimitsConfig, PowerCut,
-    Simulated, Verdict, build,
+    Command, CommandError, Completion, Device, DriveStats, HostCounts, Inspect, Latency, LimitsConfig,
+    PowerCut, Simulated, Verdict, build,
 };
 use strobe_types::{Geometry, SimTime};
 
@@ -38,6 +38,9 @@ impl Device for Ticking {
     }
     fn outstanding(&self) -> usize {
         self.inner.outstanding()
+    }
+    fn host_counts(&self) -> &HostCounts {
+        self.inner.host_counts()
     }
     fn next_event(&self) -> Option<SimTime> {
         let tick = SimTime::from_ns((self.now.as_ns() / TICK_NS + 1) * TICK_NS);

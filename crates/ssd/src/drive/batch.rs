@@ -6,8 +6,10 @@ use strobe_types::{Op, Request, SimTime};
 
 use super::Drive;
 use crate::command::CommandKind;
+use crate::device::Completion;
 use crate::error::CommandError;
-use crate::queue::HostQueue;
+use crate::queue::{Goal, HostQueue};
+use crate::stats::Tally;
 
 /// Requests ahead for which the map entry, then the rest, is fetched into the cache.
 const ENTRY_AHEAD: usize = 24;
@@ -20,7 +22,7 @@ impl<F: Inspectable> Drive<F> {
         requests: &[Request],
         arrivals: &[SimTime],
         queue: &mut HostQueue,
-    ) -> Result<(), (usize, CommandError)> {
+    ) -> Result<usize, (usize, CommandError)> {
         let gather = self.can_gather();
         let is_bare = self.is_timed() && !self.has_cache() && self.witness.is_none() && self.power.is_none();
         // Tags say which batch a request belongs to, and its place there.
@@ -28,7 +30,9 @@ impl<F: Inspectable> Drive<F> {
         let mut at = 0;
         while let Some(&request) = requests.get(at) {
             if gather && request.op == Op::Write {
-                let result = self.run_gathered(&requests[at..]);
+                let room = queue.goal().map_or(u64::MAX, |goal| goal.left(&self.host));
+                let end = requests.len().min(at.saturating_add(usize::try_from(room).unwrap_or(usize::MAX)));
+                let result = self.run_gathered(&requests[at..end]);
                 self.check_medium().map_err(|e| (at, e))?;
                 let done = result.map_err(|(n, e)| (at + n, e))?;
                 at += done;
@@ -41,7 +45,13 @@ impl<F: Inspectable> Drive<F> {
                 let now = self.pass_to_completion();
                 self.hand_over(now, queue)?;
             }
-            let now = queue.issue(arrivals.get(at).copied());
+            let arrival = arrivals.get(at).copied();
+            if let Some(goal) = queue.goal()
+                && self.pass_to_goal(queue.due(arrival), goal, queue)?
+            {
+                return Ok(at);
+            }
+            let now = queue.issue(arrival);
             self.catch_up(now);
             if let Err(error) = self.hand_over(now, queue) {
                 queue.withdraw();
@@ -59,7 +69,26 @@ impl<F: Inspectable> Drive<F> {
             self.hand_over(now, queue)?;
             at += 1;
         }
-        Ok(())
+        Ok(at)
+    }
+
+    /// Lets time pass from completion to completion until `until`, the time of the next submission; true, and no later
+    /// than that instant, if `goal` is reached.
+    #[inline(always)]
+    fn pass_to_goal(
+        &mut self,
+        until: SimTime,
+        goal: Goal,
+        queue: &mut HostQueue,
+    ) -> Result<bool, (usize, CommandError)> {
+        while !goal.is_reached(&self.host) {
+            if until <= self.events_now() {
+                return Ok(false);
+            }
+            let Some(now) = self.pass_to_completion_by(until) else { return Ok(false) };
+            self.hand_over(now, queue)?;
+        }
+        Ok(true)
     }
 
     /// Takes up a write of one whole unit on a drive that is bare: one without caches, and which nobody watches. The same
@@ -82,9 +111,7 @@ impl<F: Inspectable> Drive<F> {
         let written = self.ftl.write(self.at_once(), &[unit], Cause::Host).map_err(CommandError::from);
         match written.and_then(|done| self.check_medium().map(|()| done)) {
             Ok(done) => {
-                self.host.add(CommandKind::Write, u64::from(self.geometry.unit_bytes()));
-                self.host.units_written += 1;
-                self.land(now, tag, CommandKind::Write, done);
+                self.land(now, tag, CommandKind::Write, self.of_units(1), done);
             }
             Err(error) => self.refuse_at_once(now, tag, error),
         }
@@ -102,9 +129,9 @@ impl<F: Inspectable> Drive<F> {
 
     fn hand_all_over(&mut self, until: SimTime, queue: &mut HostQueue) -> Result<(), (usize, CommandError)> {
         let mut refused = Ok(());
-        while let Some((at, tag, answer)) = self.take_completion(until) {
+        while let Some(Completion { tag, at, result, .. }) = self.take_completion(until) {
             queue.complete(at);
-            if let Err(error) = answer
+            if let Err(error) = result
                 && refused.is_ok()
             {
                 let is_of_this = tag >> 32 == u64::from(self.batches);
@@ -137,6 +164,13 @@ impl<F: Inspectable> Drive<F> {
         !self.is_timed() && self.witness.is_none() && !self.has_cache() && self.geometry.units_per_page() == 1
     }
 
+    /// Contribution of writes of `units` whole units.
+    #[inline(always)]
+    fn of_units(&self, units: u64) -> Tally {
+        let bytes = units * u64::from(self.geometry.unit_bytes());
+        Tally { bytes, units_touched: units, units_written: units, read_modify_writes: 0 }
+    }
+
     /// Executes the whole-unit writes at the front of `requests` in one go; returns how many.
     fn run_gathered(&mut self, requests: &[Request]) -> Result<usize, (usize, CommandError)> {
         let per_unit = self.geometry.sectors_per_unit();
@@ -157,8 +191,7 @@ impl<F: Inspectable> Drive<F> {
         let before = self.ftl.stats().host_units_written;
         let result = self.ftl.write(When::START, &units, Cause::Host);
         let written = self.ftl.stats().host_units_written - before;
-        self.host.units_written += written;
-        self.host.add_many(CommandKind::Write, written, written * u64::from(self.geometry.unit_bytes()));
+        self.host.add(CommandKind::Write, written, &self.of_units(written));
         let gathered = units.len();
         self.units = units;
         match result {

@@ -4,7 +4,7 @@
 
 use strobe_ftl::{FtlError, Inspectable};
 use strobe_nand::{Payload, Unit, When};
-use strobe_types::{Lba, Lpn, SECTOR_BYTES};
+use strobe_types::{Lba, Lpn};
 
 use super::Drive;
 use crate::command::{CommandKind, Range};
@@ -45,9 +45,7 @@ impl<F: Inspectable> Drive<F> {
     pub(super) fn copy(&mut self, destination: Lba, sources: &[Range]) -> Result<When, FtlError> {
         let sectors: u64 = sources.iter().map(|source| u64::from(source.sectors)).sum();
         let lba = destination.get();
-        let done = self.copy_ranges(lba, lba + sectors, sources)?;
-        self.host.add(CommandKind::Copy, sectors * SECTOR_BYTES);
-        Ok(done)
+        self.copy_ranges(lba, lba + sectors, sources)
     }
 
     /// Copies `sources` to the sectors from `to` up to `end`: whole units where they lie alike at both
@@ -125,7 +123,7 @@ impl<F: Inspectable> Drive<F> {
                 if to.is_multiple_of(per_unit) && end - to >= per_unit {
                     F::Payload::zero() // nothing of it will remain
                 } else {
-                    self.host.read_modify_writes += 1;
+                    self.tally.read_modify_writes += 1;
                     let (old, arrived) = self.current(lpn);
                     merge.ready = self.both(merge.ready, arrived);
                     old

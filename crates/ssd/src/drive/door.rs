@@ -10,6 +10,7 @@ use crate::device::{Completion, Device};
 use crate::error::{CommandError, Completed};
 use crate::limits::LimitsConfig;
 use crate::queue::HostQueue;
+use crate::stats::HostCounts;
 
 impl<F> Device for Drive<F>
 where
@@ -43,6 +44,10 @@ where
         self.flights.outstanding()
     }
 
+    fn host_counts(&self) -> &HostCounts {
+        &self.host
+    }
+
     fn next_event(&self) -> Option<SimTime> {
         self.next_instant()
     }
@@ -56,8 +61,8 @@ where
         if until > self.events_now() || !self.has_completion(until) {
             self.pass(until);
         }
-        while let Some((at, tag, result)) = self.take_completion(until) {
-            completions.push(Completion { tag, at, result });
+        while let Some(completion) = self.take_completion(until) {
+            completions.push(completion);
         }
     }
 
@@ -84,7 +89,7 @@ where
         requests: &[Request],
         arrivals: &[SimTime],
         queue: &mut HostQueue,
-    ) -> Result<(), (usize, CommandError)> {
+    ) -> Result<usize, (usize, CommandError)> {
         self.issue_batch(requests, arrivals, queue)
     }
 }

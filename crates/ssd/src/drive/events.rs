@@ -13,13 +13,14 @@ use strobe_types::SimTime;
 use super::idle::{IDLE, Idle};
 use super::{Drive, Progress, Step, Work};
 use crate::command::CommandKind;
+use crate::device::Completion;
 use crate::error::CommandError;
+use crate::stats::Tally;
 
 /// A time that never comes.
 const NEVER: SimTime = SimTime::from_ns(u64::MAX);
 
 /// The bytes of a read, or why a command was refused.
-type Answer = Result<Vec<u8>, CommandError>;
 
 /// What a token stands for. The mapping scheme's own are those from [`strobe_ftl::BACKGROUND`] on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,9 +132,10 @@ impl<F: Inspectable> Drive<F> {
 
     /// A command of `kind` that has nothing more to do is complete when `done` is there.
     #[inline(always)]
-    pub(super) fn land(&mut self, now: SimTime, tag: u64, kind: CommandKind, done: When) {
+    pub(super) fn land(&mut self, now: SimTime, tag: u64, kind: CommandKind, tally: Tally, done: When) {
         self.note_host(now);
         let slot = self.flights.add_done(tag, now, kind);
+        self.flights.get(slot).tally = tally;
         self.when_there(done, Event::Done(slot));
         self.settle_instant();
     }
@@ -142,14 +144,6 @@ impl<F: Inspectable> Drive<F> {
     pub(super) fn refuse(&mut self, slot: u32, error: CommandError) {
         let now = self.events.now;
         let flight = self.flights.get(slot);
-        // Commands that are refused are not counted; others are counted when they are done.
-        match flight.work {
-            Work::Write { range, .. } if flight.has_begun => {
-                self.host.take_back(CommandKind::Write, range.bytes());
-            }
-            Work::Flush if flight.has_begun => self.host.take_back(CommandKind::Flush, 0),
-            _ => {}
-        }
         flight.result = Err(error);
         let at = flight.issued.max(now);
         self.flights.complete(slot, at);
@@ -416,6 +410,20 @@ impl<F: Inspectable> Drive<F> {
         Ok(())
     }
 
+    /// [`Drive::pass_to_completion`], but no further than `until`; returns its time, if one came by then.
+    pub(super) fn pass_to_completion_by(&mut self, until: SimTime) -> Option<SimTime> {
+        loop {
+            let known = self.flights.first().filter(|&at| at <= until);
+            let target = known.unwrap_or(until);
+            if target > self.events.now && self.pass_to_news(target) {
+                continue;
+            }
+            let known = known?;
+            self.pass(known);
+            return Some(known.max(self.events.now));
+        }
+    }
+
     /// Lets time pass until all flash operations are complete, those too that follow from others.
     pub(super) fn come_to_rest(&mut self) {
         self.settle_instant();
@@ -428,20 +436,20 @@ impl<F: Inspectable> Drive<F> {
         self.events.now
     }
 
-    /// The first completion by `until`: when it was, its tag, and the answer.
+    /// The first completion by `until`. The command counts from here on, with its latency.
     #[inline(always)]
-    pub(super) fn take_completion(&mut self, until: SimTime) -> Option<(SimTime, u64, Answer)> {
+    pub(super) fn take_completion(&mut self, until: SimTime) -> Option<Completion> {
         let (at, slot) = self.flights.take(until)?;
         let is_timed = self.is_timed();
         let flight = self.flights.get(slot);
-        let tag = flight.tag;
-        if is_timed
-            && flight.result.is_ok()
-            && let Some(op) = flight.kind.op()
-        {
-            self.latency.record(op, at.since(flight.issued));
+        let (tag, kind, issued, bytes) = (flight.tag, flight.kind, flight.issued, flight.tally.bytes);
+        if flight.result.is_ok() {
+            self.host.add(kind, 1, &flight.tally);
+            if is_timed && let Some(op) = kind.op() {
+                self.latency.record(op, at.since(issued));
+            }
         }
-        Some((at, tag, self.flights.release(slot)))
+        Some(Completion { tag, at, kind, issued, bytes, result: self.flights.release(slot) })
     }
 
     /// A command that is refused as it comes: nothing has been done for it.

@@ -8,6 +8,7 @@ use strobe_types::{Geometry, Lba, Lpn, SECTOR_BYTES, SimTime};
 
 use crate::command::{Command, CommandKind, Hint, Range};
 use crate::error::CommandError;
+use crate::stats::Tally;
 
 /// What a write stores.
 #[derive(Clone, Debug)]
@@ -89,6 +90,8 @@ pub(super) struct Flight<P> {
     pub(super) tag: u64,
     pub(super) issued: SimTime,
     pub(super) kind: CommandKind,
+    /// Contribution to the drive's counters, due when it completes.
+    pub(super) tally: Tally,
     /// What is to be done; a flush where all is done already.
     pub(super) work: Work<P>,
     /// Its answer, as far as it is known.
@@ -115,6 +118,7 @@ impl<P> Flight<P> {
             tag: 0,
             issued: SimTime::ZERO,
             kind: CommandKind::Flush,
+            tally: Tally::default(),
             work: Work::Flush,
             result: Ok(Vec::new()),
             rest: Vec::new(),
@@ -178,6 +182,7 @@ impl<P> Flights<P> {
         };
         let flight = &mut self.slots[slot as usize];
         (flight.tag, flight.issued, flight.kind) = (tag, issued, kind);
+        flight.tally = Tally::default();
         (flight.ready, flight.done) = (When::START, When::START);
         (flight.youngest, flight.seen, flight.has_begun) = (0, 0, false);
         slot

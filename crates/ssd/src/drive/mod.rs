@@ -19,7 +19,7 @@ mod write;
 
 use strobe_ftl::{Inspectable, MappingScheme};
 use strobe_nand::{Nand, NandOp, OpCounts, Payload, Unit, When};
-use strobe_types::{Geometry, Lba, Lpn, Request, SimTime};
+use strobe_types::{Geometry, Lba, Lpn, Request, SECTOR_BYTES, SimTime};
 
 use self::events::Events;
 use self::flight::{Content, Flights, Work};
@@ -32,7 +32,7 @@ use crate::error::CommandError;
 use crate::latency::Latency;
 use crate::limits::LimitsConfig;
 use crate::nvram::Nvram;
-use crate::stats::{HostCounts, StallStats};
+use crate::stats::{HostCounts, StallStats, Tally};
 use crate::witness::Witness;
 
 /// A drive: controller and write caches over a mapping scheme. Its methods are those of
@@ -50,6 +50,8 @@ pub struct Drive<F: MappingScheme> {
     limits: LimitsConfig,
     drive_sectors: u64,
     host: HostCounts,
+    /// Work of the command at hand that has not been added to its own tally.
+    tally: Tally,
     stalls: StallStats,
     latency: Latency,
     is_timed: bool,
@@ -88,6 +90,7 @@ impl<F: MappingScheme> Drive<F> {
             write_cache: true,
             limits: controller.limits,
             host: HostCounts::default(),
+            tally: Tally::default(),
             stalls: StallStats::default(),
             latency: Latency::new(),
             is_timed: ftl.nand().is_timed(),
@@ -257,6 +260,7 @@ impl<F: Inspectable> Drive<F> {
         let is_first = !std::mem::replace(&mut flight.has_begun, true);
         let empty = Work::Read { range: Range::new(Lba::new(0), 0) };
         let mut work = std::mem::replace(&mut flight.work, empty);
+        self.tally = if is_first { self.covered(&work) } else { Tally::default() };
         let step = if is_first { self.begin(slot, &mut work) } else { self.go_on(slot, &work) };
         self.note(&work.as_command());
         // What others do while it is under way is not durable when it is complete. Neither is, for the witness, what a
@@ -264,9 +268,33 @@ impl<F: Inspectable> Drive<F> {
         if self.witness.is_some() && is_first {
             self.flights.get(slot).seen = self.seen();
         }
-        self.flights.get(slot).work = work;
+        let flight = self.flights.get(slot);
+        flight.work = work;
+        flight.tally = flight.tally.and(&self.tally);
         self.check_medium()?;
         step
+    }
+
+    /// The extent of `work`: bytes and mapping units, before anything of it is done.
+    fn covered(&self, work: &Work<F::Payload>) -> Tally {
+        let units = |lba: Lba, sectors: u64| {
+            let touched = self.geometry.units_touched(lba, sectors);
+            touched.end - touched.start
+        };
+        let of = |bytes: u64, units_touched: u64| Tally { bytes, units_touched, ..Tally::default() };
+        match work {
+            Work::Read { range } | Work::Write { range, .. } | Work::WriteZeroes { range, .. } => {
+                of(range.bytes(), units(range.lba, range.sectors.into()))
+            }
+            Work::Flush => Tally::default(),
+            Work::Deallocate(ranges) => ranges.iter().fold(Tally::default(), |sum, range| {
+                sum.and(&of(range.bytes(), units(range.lba, range.sectors.into())))
+            }),
+            Work::Copy { destination, sources } => {
+                let sectors = sources.iter().map(|source| u64::from(source.sectors)).sum::<u64>();
+                of(sectors * SECTOR_BYTES, units(*destination, sectors))
+            }
+        }
     }
 
     fn begin(&mut self, slot: u32, work: &mut Work<F::Payload>) -> Step {

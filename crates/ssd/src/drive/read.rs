@@ -5,7 +5,7 @@ use strobe_nand::{Payload, When};
 use strobe_types::Lpn;
 
 use super::Drive;
-use crate::command::{CommandKind, Range};
+use crate::command::Range;
 
 impl<F: Inspectable> Drive<F> {
     /// Reads `range`; what its units hold is in `self.read` then.
@@ -15,7 +15,6 @@ impl<F: Inspectable> Drive<F> {
         let last = self.geometry.lpn_of(lba.plus(u64::from(sectors) - 1));
         let count = last.get() - first.get() + 1;
         self.read.clear();
-        self.host.add(CommandKind::Read, range.bytes());
         match self.caches_are_empty() {
             true => self.ftl.read(self.at_once(), first, count, &mut self.read),
             false => self.read_past_caches(first, last),

@@ -21,7 +21,17 @@ impl<F: MappingScheme + State> State for Drive<F> {
             ..
         } = self;
         let Self {
-            host, stalls, latency, is_timed: _, idle_after_ns: _, stamp, units, read, flights, ..
+            host,
+            tally: _,
+            stalls,
+            latency,
+            is_timed: _,
+            idle_after_ns: _,
+            stamp,
+            units,
+            read,
+            flights,
+            ..
         } = self;
         let Self { events, batches, power, witness, before, .. } = self;
         if power.is_some() || witness.is_some() {
@@ -62,11 +72,12 @@ impl<F: MappingScheme + State> State for Drive<F> {
 
 impl<P: Payload> Stored for Flight<P> {
     fn store(&self, out: &mut StateWriter<'_>) {
-        let Self { tag, issued, kind, work, result, rest, ready, done, youngest, seen, stalled, has_begun } =
-            self;
+        let Self { tag, issued, kind, tally, work, result, rest, ready, done, .. } = self;
+        let Self { youngest, seen, stalled, has_begun, .. } = self;
         tag.store(out);
         issued.store(out);
         kind.store(out);
+        tally.store(out);
         work.store(out);
         match result {
             Ok(bytes) => bytes.store(out),
@@ -83,12 +94,26 @@ impl<P: Payload> Stored for Flight<P> {
 
     fn restored(from: &mut StateReader<'_>) -> Result<Self, StateError> {
         let (tag, issued, kind) = Stored::restored(from)?;
-        let work = Stored::restored(from)?;
+        let (tally, work) = Stored::restored(from)?;
         let result = Ok(Stored::restored(from)?);
         let rest = Stored::restored(from)?;
         let (ready, done) = Stored::restored(from)?;
         let (youngest, seen) = Stored::restored(from)?;
         let (stalled, has_begun) = Stored::restored(from)?;
-        Ok(Self { tag, issued, kind, work, result, rest, ready, done, youngest, seen, stalled, has_begun })
+        Ok(Self {
+            tag,
+            issued,
+            kind,
+            tally,
+            work,
+            result,
+            rest,
+            ready,
+            done,
+            youngest,
+            seen,
+            stalled,
+            has_begun,
+        })
     }
 }

@@ -21,15 +21,13 @@ impl<F: Inspectable> Drive<F> {
     /// Unmaps the whole units inside each of `ranges`, as one command; partial ones at their ends keep their
     /// data, as NVMe and ATA allow. The ranges are inside the drive, or empty.
     pub(super) fn discard(&mut self, ranges: &[Range]) -> Result<When, FtlError> {
-        let (mut done, mut bytes) = (self.at_once(), 0);
+        let mut done = self.at_once();
         for &range in ranges {
             if let Some((first, count)) = self.geometry.whole_units(range.lba, range.sectors) {
                 let discarded = self.discard_units(first, count)?;
                 done = self.both(done, discarded);
             }
-            bytes += range.bytes();
         }
-        self.host.add(CommandKind::Trim, bytes);
         Ok(done)
     }
 
@@ -73,7 +71,6 @@ impl<F: Inspectable> Drive<F> {
                 self.store_at_once(ready)?
             }
         };
-        self.host.add(CommandKind::WriteZeroes, range.bytes());
         Ok(done)
     }
 }

@@ -5,7 +5,7 @@ use strobe_nand::{Cause, Payload, Unit, When};
 use strobe_types::{Lba, Lpn};
 
 use super::{Content, Drive, Progress, Step};
-use crate::command::{CommandKind, Hint, Range};
+use crate::command::{Hint, Range};
 
 /// Units that are about to be written.
 type Units<P> = Vec<Unit<P>>;
@@ -22,7 +22,6 @@ impl<F: Inspectable> Drive<F> {
         hint: Hint,
         content: &Content<F::Payload>,
     ) -> Step {
-        self.host.add(CommandKind::Write, range.bytes());
         let is_unit =
             range.sectors == self.geometry.sectors_per_unit() && self.geometry.sector_in_unit(range.lba) == 0;
         // The common case, one whole unit and no cache, without detours.
@@ -31,7 +30,7 @@ impl<F: Inspectable> Drive<F> {
             let unit = Unit { lpn, payload: content.of(lpn, range, &self.geometry) };
             let done = self.ftl.write(self.at_once(), &[unit], Cause::Host);
             let done = done?;
-            self.host.units_written += 1;
+            self.tally.units_written += 1;
             return Ok(Progress::Done(done));
         }
         self.units.clear();
@@ -74,7 +73,7 @@ impl<F: Inspectable> Drive<F> {
         for (lpn, first, count) in self.geometry.parts(lba, sectors) {
             let mut payload = content(lpn);
             if count < self.geometry.sectors_per_unit() {
-                self.host.read_modify_writes += 1;
+                self.tally.read_modify_writes += 1;
                 let (old, arrived) = self.current(lpn);
                 payload = old.merge(&payload, first, count, self.geometry.unit_bytes());
                 ready = self.both(ready, arrived);
@@ -168,7 +167,7 @@ impl<F: Inspectable> Drive<F> {
         let lpn = unit.lpn;
         buffer.merge_until(ready, &mut self.ftl);
         if !buffer.put(lpn, unit.payload) {
-            self.host.units_written += 1;
+            self.tally.units_written += 1;
             return Ok(());
         }
         while let Some(buffer) = &mut self.buffer
@@ -183,7 +182,7 @@ impl<F: Inspectable> Drive<F> {
                 }
             }
         }
-        self.host.units_written += 1;
+        self.tally.units_written += 1;
         Ok(())
     }
 
@@ -191,7 +190,7 @@ impl<F: Inspectable> Drive<F> {
     pub(super) fn store_on_flash(&mut self, ready: When) -> Result<When, FtlError> {
         let before = self.ftl.stats().host_units_written;
         let done = self.ftl.write(ready, &self.units, Cause::Host);
-        self.host.units_written += self.ftl.stats().host_units_written - before;
+        self.tally.units_written += self.ftl.stats().host_units_written - before;
         done
     }
 
@@ -222,7 +221,7 @@ impl<F: Inspectable> Drive<F> {
         let lpn = unit.lpn;
         let done = nvram.put(now, lpn, unit.payload);
         nvram.merge_until(merged, &mut self.ftl);
-        self.host.units_written += 1;
+        self.tally.units_written += 1;
         if let Some(buffer) = &mut self.buffer {
             buffer.drop_units(lpn, 1);
         }
@@ -279,7 +278,6 @@ impl<F: Inspectable> Drive<F> {
 
     /// Completes when all writes completed before are on flash, or in the non-volatile cache.
     pub(super) fn flush(&mut self, slot: u32) -> Step {
-        self.host.add(CommandKind::Flush, 0);
         self.drain(slot)
     }
 

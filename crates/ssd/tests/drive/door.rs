@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 use strobe_ftl::Inspectable as _;
 use strobe_ssd::{
-    Command, CommandError, Completion, DataMode, Device, DriveConfig, Hint, HostQueue, Inspect, LimitsConfig,
-    NvramPolicyName, Pacing, Range, Simulated, build,
+    Command, CommandError, Completion, DataMode, Device, DriveConfig, Hint, HostCounts, HostQueue, Inspect,
+    LimitsConfig, NvramPolicyName, Pacing, Range, Simulated, build,
 };
 use strobe_types::{Geometry, Lba, Prng, Request, SimTime};
 
@@ -41,6 +41,9 @@ impl Device for OneByOne {
     }
     fn outstanding(&self) -> usize {
         self.0.outstanding()
+    }
+    fn host_counts(&self) -> &HostCounts {
+        self.0.host_counts()
     }
     fn next_event(&self) -> Option<SimTime> {
         self.0.next_event()

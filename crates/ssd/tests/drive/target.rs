@@ -1,6 +1,6 @@
 //! Requests of a host, each of one or several commands, against the drive alone.
 
-use strobe_ssd::{Command, CommandError, Completion, DataMode, Range, Target, build};
+use strobe_ssd::{Answer, Command, CommandError, DataMode, Range, Target, build};
 use strobe_types::{Lba, SimTime};
 
 use crate::setup::{T0, UNIT, config};
@@ -20,7 +20,7 @@ fn target() -> Target {
 }
 
 /// All answers, in their order, each taken at the time of the next event.
-fn answers(target: &mut Target) -> Vec<Completion> {
+fn answers(target: &mut Target) -> Vec<Answer> {
     let mut answers = Vec::new();
     while let Some(next) = target.next_event() {
         let before = answers.len();
@@ -42,7 +42,7 @@ fn a_request_of_several_commands_is_answered_once_when_the_last_is_complete() {
     let expected = commands.iter().map(|command| alone.execute(written, command).expect("runs")).max();
     target.submit(written, 8, &commands, None);
     let copied = answers(&mut target);
-    assert_eq!(copied, [Completion { tag: 8, at: expected.expect("two"), result: Ok(Vec::new()) }]);
+    assert_eq!(copied, [Answer { tag: 8, at: expected.expect("two"), result: Ok(Vec::new()) }]);
     let requests = target.requests();
     assert_eq!((requests.write, requests.copy, requests.copy_ranges, requests.failed), (1, 1, 3, 0));
 }

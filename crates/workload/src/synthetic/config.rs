@@ -144,6 +144,11 @@ impl SyntheticConfig {
         self.block_split.iter().map(|share| share.block_bytes).min().unwrap_or(self.block_bytes)
     }
 
+    /// True if some of the requests are writes.
+    pub fn writes(&self) -> bool {
+        self.write_fraction > 0.0 && self.trim_fraction < 1.0
+    }
+
     /// Bytes of a request in the mean, all ranges of a trim included.
     pub fn mean_bytes(&self) -> f64 {
         match self.block_split[..] {

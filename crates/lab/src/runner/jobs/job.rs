@@ -3,10 +3,10 @@
 use strobe_types::{Op, Prng, Range, Request, SimTime, State, StateError, StateReader, StateWriter, Stored};
 use strobe_workload::arrivals::Arrivals;
 
-use super::NEVER;
 use crate::RunError;
 use crate::experiment::{Experiment, JobConfig, PaceConfig};
 use crate::record::Record;
+use crate::runner::NEVER;
 use crate::runner::generate::Generator;
 
 /// Waiting requests that are counted one by one; of more than that, which only a hopelessly late drive has, the number is
@@ -23,6 +23,8 @@ pub(super) fn seed(seed: u64, number: usize) -> u64 {
 
 pub(super) struct Job {
     requests: Generator,
+    /// True if some of its requests are writes.
+    writes: bool,
     depth: u32,
     outstanding: u32,
     rate_iops: u32,
@@ -65,6 +67,7 @@ impl Job {
         let pace = workload.pace.clone();
         Ok(Self {
             requests,
+            writes: workload.generator.writes(),
             depth: workload.host.queue_depth.max(1),
             outstanding: 0,
             rate_iops: workload.host.rate_iops,
@@ -83,7 +86,7 @@ impl Job {
                 until: SimTime::ZERO,
             },
             pace,
-            record: Record::new(name, workload.is_open_loop(), workload.host.queue_depth),
+            record: Record::new(name, workload.is_open_loop()),
         })
     }
 
@@ -108,6 +111,12 @@ impl Job {
     #[inline]
     pub(super) fn end(&self) -> SimTime {
         self.end
+    }
+
+    /// True if writes of it may come from `now` on.
+    pub(super) fn can_write(&self, now: SimTime) -> bool {
+        let has_more = self.next_arrival().is_none_or(|next| next != NEVER);
+        self.writes && (self.outstanding > 0 || now < self.end && has_more)
     }
 
     /// When its next request comes, in open loop.
@@ -188,18 +197,19 @@ impl Job {
     /// The measured window begins.
     pub(super) fn measure(&mut self, now: SimTime) {
         let arrived = self.arrived(now);
-        self.record.begin(self.begin.max(now), arrived, self.issued());
+        self.record.begin(self.begin.max(now), arrived);
     }
 
-    /// The measured window ends, and the job with it.
-    pub(super) fn finish(&mut self, now: SimTime) {
-        self.record.end = if self.end < now { self.end } else { NEVER };
+    /// Ends the measured window at `now`.
+    pub(super) fn end_measuring(&mut self, now: SimTime) {
         let arrived = self.arrived(now);
         // The oldest that waits.
         let waits_since = self.next_arrival().filter(|&next| next < now && next < self.end);
         let behind_ns = waits_since.map_or(0, |next| now.since(next));
-        self.record.offered(arrived, self.issued(), behind_ns);
-        self.end = self.end.min(now);
+        let backlog = arrived.saturating_sub(self.issued());
+        // A job that has ended before keeps its end, unless requests of it were still on their way.
+        let end = if self.end < now && self.outstanding == 0 { self.end } else { now };
+        self.record.end(end, arrived, backlog, behind_ns);
     }
 
     /// Requests that have arrived before `now` and were not issued.
@@ -240,7 +250,15 @@ impl State for Job {
     fn save_state(&self, out: &mut StateWriter<'_>) {
         // Nothing is in the record before the measured window begins.
         let Self {
-            requests, depth: _, outstanding, rate_iops: _, pace: _, delay_ns: _, runtime_ns: _, ..
+            requests,
+            writes: _,
+            depth: _,
+            outstanding,
+            rate_iops: _,
+            pace: _,
+            delay_ns: _,
+            runtime_ns: _,
+            ..
         } = self;
         let Self { gaps: _, arrivals, arrival, begin, end, think, record: _, .. } = self;
         requests.save_state(out);

@@ -12,17 +12,15 @@
 mod job;
 
 use strobe_ssd::{Command, Completion, Range};
-use strobe_types::{Op, SECTOR_BYTES, SimTime};
+use strobe_types::SimTime;
 
 use self::job::Job;
+use super::NEVER;
 use super::host::{Host, Stop};
 use crate::RunError;
 use crate::experiment::{Amount, Experiment, JobConfig, WorkloadConfig};
 use crate::record::Record;
 use crate::timeline::{AtEnd, Timeline};
-
-/// Stands for a time that does not come.
-const NEVER: SimTime = SimTime::from_ns(u64::MAX);
 
 /// Requests after which samples are taken, limits looked at and the observer is called.
 const REQUESTS_PER_LOOK: u32 = 1024;
@@ -30,7 +28,7 @@ const REQUESTS_PER_LOOK: u32 = 1024;
 /// Such looks without any time having passed: the drive takes no time at all, and a run of so many seconds has no end.
 const LOOKS_WITHOUT_TIME: u32 = 4096;
 
-/// How far to go: to a time, to so many host pages of the phase at hand, or until no job has anything to do.
+/// Length of a phase: a time, host pages, or until no job has anything to do.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Limit {
     pub(super) ns: Option<u64>,
@@ -47,16 +45,11 @@ impl Limit {
 /// A request that the drive has.
 #[derive(Clone, Copy, Debug)]
 struct Slot {
-    issued: SimTime,
     arrival: SimTime,
-    sectors: u32,
     job: u16,
-    op: Op,
-    /// Whether it was issued within the measured window.
-    measured: bool,
 }
 
-strobe_types::stored! { struct Slot { issued, arrival, sectors, job, op, measured } }
+strobe_types::stored! { struct Slot { arrival, job } }
 
 /// The jobs of a run.
 pub(super) struct Jobs {
@@ -158,7 +151,7 @@ impl Jobs {
         self.now
     }
 
-    /// From now on requests that are issued count.
+    /// From now on requests that complete count.
     pub(super) fn measure(&mut self, host: &Host<'_>) {
         self.close_interval(host);
         self.measuring = true;
@@ -172,11 +165,12 @@ impl Jobs {
         issue_at == self.now && !host.drive.has_completion(issue_at)
     }
 
-    /// Goes on up to `limit`; says whether it was time that ran out.
-    pub(super) fn run(&mut self, host: &mut Host<'_>, limit: Limit) -> Result<bool, Stop> {
-        let end = limit.ns.map_or(NEVER, |ns| self.now + ns);
-        self.needs_time = limit.pages.is_none();
-        while limit.pages.is_none_or(|pages| host.phase.pages < pages) {
+    /// Goes on for `ns`, if there is such a limit, until the phase at hand has its host pages, or until no job has anything
+    /// to do.
+    pub(super) fn run(&mut self, host: &mut Host<'_>, ns: Option<u64>) -> Result<(), Stop> {
+        let end = ns.map_or(NEVER, |ns| self.now + ns);
+        self.needs_time = !host.has_length();
+        while !host.is_reached() {
             let (job, issue_at) = earliest(&self.due, self.now);
             let event_at = host.drive.next_event().unwrap_or(NEVER);
             let stop_at = self.timeline.as_ref().map_or(end, |timeline| timeline.due().min(end));
@@ -196,8 +190,7 @@ impl Jobs {
                     self.close_interval(host);
                 }
                 if stop_at == end {
-                    self.look(host)?;
-                    return Ok(true);
+                    break;
                 }
             } else if event_at <= issue_at && !self.comes_together(host, issue_at) {
                 if event_at == NEVER {
@@ -209,8 +202,7 @@ impl Jobs {
                 self.issue(host, job)?;
             }
         }
-        self.look(host)?;
-        Ok(false)
+        self.look(host)
     }
 
     /// No job has anything to do any more.
@@ -220,26 +212,12 @@ impl Jobs {
         if has_more && end == NEVER { Err(RunError::EndOfTime.into()) } else { Ok(()) }
     }
 
-    /// Issues nothing more and waits until all is complete. The series ends now, and the measured window if its time has
-    /// run out, else with the last completion.
-    pub(super) fn finish(&mut self, host: &mut Host<'_>, time_is_over: bool) -> Result<(), Stop> {
+    /// Ends the measured window now, and the series with it. What is outstanding then is no part of either.
+    pub(super) fn end_measuring(&mut self, host: &mut Host<'_>) {
         self.close_interval(host);
         let now = self.now;
-        self.jobs.iter_mut().for_each(|job| job.finish(now));
-        let timeline = self.timeline.take();
-        let occupancy = time_is_over.then(|| host.drive.stats_at(now).occupancy);
-        // Of a drive that refuses commands, too, all that were issued are waited for.
-        let mut result = Ok(());
-        while self.outstanding > 0 {
-            let next = host.drive.next_event().expect("a command that is outstanding completes");
-            result = result.and(self.advance(host, next));
-        }
-        self.timeline = timeline;
-        let end = if time_is_over { now } else { self.now };
-        host.close_window(end, occupancy);
-        self.jobs.iter_mut().for_each(|job| job.record.end(end));
-        result?;
-        self.look(host)
+        self.jobs.iter_mut().for_each(|job| job.end_measuring(now));
+        host.end_measuring(now);
     }
 
     /// What was measured of each job.
@@ -258,11 +236,7 @@ impl Jobs {
         let op = request.op;
         let one = [Range::new(request.lba, request.sectors)];
         let several = job.ranges(&request, &mut self.ranges);
-        let sectors = several.unwrap_or(&one).iter().map(|range| range.sectors).sum();
-        let slot = Slot { issued: now, arrival, sectors, job: number as u16, op, measured: self.measuring };
-        if self.measuring {
-            job.record.issued(op, u64::from(sectors) * SECTOR_BYTES);
-        }
+        let slot = Slot { arrival, job: number as u16 };
         self.due[number] = job.due();
         let tag = match self.free.pop() {
             Some(tag) => {
@@ -280,8 +254,7 @@ impl Jobs {
         }
         let command = several.map_or_else(|| Command::of_request(op, &one), Command::Deallocate);
         host.drive.submit(now, u64::from(tag), &command, None);
-        let pages = several.unwrap_or(&one).iter().map(|range| host.pages_in(range.sectors)).sum();
-        host.count(1, pages);
+        host.count_request();
         if host.power.is_some() {
             self.after_power_cut(host)?;
         }
@@ -295,31 +268,29 @@ impl Jobs {
         let mut completions = std::mem::take(&mut self.completions);
         host.drive.advance(event_at, &mut completions);
         let mut refused = None;
-        for completion in completions.drain(..) {
-            let slot = self.slots[completion.tag as usize];
-            self.free.push(completion.tag as u32);
+        for Completion { tag, at, kind, issued, bytes, result } in completions.drain(..) {
+            let slot = self.slots[tag as usize];
+            self.free.push(tag as u32);
             self.outstanding -= 1;
-            let (number, latency_ns) = (usize::from(slot.job), completion.at.since(slot.issued));
+            let number = usize::from(slot.job);
             let job = &mut self.jobs[number];
-            let bytes = u64::from(slot.sectors) * SECTOR_BYTES;
             if let Some(timeline) = &mut self.timeline {
-                timeline.outstanding(completion.at, self.outstanding);
+                timeline.outstanding(at, self.outstanding);
             }
-            job.complete(completion.at);
+            job.complete(at);
             self.due[number] = job.due();
-            host.completed(completion.at);
-            if let Err(error) = completion.result {
+            host.completed(at);
+            if let Err(error) = result {
                 refused.get_or_insert(error);
-                if slot.measured {
-                    job.record.refused(slot.op, bytes);
-                }
                 continue;
             }
-            if slot.measured {
-                job.record.complete(slot.op, latency_ns, completion.at.since(slot.arrival));
+            let Some(op) = kind.op() else { continue };
+            let latency_ns = at.since(issued);
+            if self.measuring {
+                job.record.complete(op, bytes, latency_ns, at.since(slot.arrival));
             }
             if let Some(timeline) = &mut self.timeline {
-                timeline.complete(slot.op, bytes, latency_ns);
+                timeline.complete(op, bytes, latency_ns);
             }
         }
         self.completions = completions;
@@ -350,6 +321,10 @@ impl Jobs {
     /// Takes samples and looks whether the run should go on.
     fn look(&mut self, host: &mut Host<'_>) -> Result<(), Stop> {
         self.unseen = 0;
+        let goes_on = self.outstanding > 0 || self.due.iter().any(|&due| due != NEVER);
+        if goes_on && host.waits_for_writes() && !self.jobs.iter().any(|job| job.can_write(self.now)) {
+            return Err(RunError::NoWriterLeft.into());
+        }
         let (looks, at) = &mut self.idle_looks;
         (*looks, *at) = if *at == self.now { (*looks + 1, *at) } else { (0, self.now) };
         if self.needs_time && *looks > LOOKS_WITHOUT_TIME {

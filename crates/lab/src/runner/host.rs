@@ -67,6 +67,7 @@ impl HostPages {
 /// A part of a run.
 pub(super) struct Phase {
     name: &'static str,
+    counted: HostPages,
     /// Host pages of the run at its beginning.
     start: u64,
     /// Host pages of it, if known.
@@ -122,7 +123,7 @@ impl<'a> Host<'a> {
         Self {
             queue: HostQueue::new(closed(HostConfig::default()), SimTime::ZERO),
             power: PowerSwitch::new(&experiment.power, drive.as_mut()),
-            phase: Phase { name: "prefill", start: 0, total: None },
+            phase: Phase { name: "prefill", counted: HostPages::Written, start: 0, total: None },
             counted: HostPages::of(experiment),
             updated: 0,
             window_start: None,
@@ -162,10 +163,10 @@ impl<'a> Host<'a> {
         self.window_start.is_some()
     }
 
-    /// Host pages of all phases so far.
+    /// Host pages so far, in the unit of the phase at hand.
     fn pages(&self) -> u64 {
         let counts = self.drive.host_counts();
-        match self.counted {
+        match self.phase.counted {
             HostPages::Written => counts.units_written,
             HostPages::Touched => counts.units_touched,
             HostPages::Updated => self.updated,
@@ -177,13 +178,22 @@ impl<'a> Host<'a> {
         self.pages() - self.phase.start
     }
 
-    /// Begins a phase of `total` host pages, or without an end of its own: with what is outstanding, and without waiting
-    /// for anything.
+    /// Begins a phase of the workload, of `total` host pages or without an end of its own: with what is outstanding, and
+    /// without waiting for anything.
     pub(super) fn begin(&mut self, name: &'static str, total: Option<u64>) {
-        let start = self.pages();
-        self.phase = Phase { name, start, total };
-        let end = total.map(|total| start.saturating_add(total));
-        self.queue.set_goal(end.and_then(|end| match self.counted {
+        self.begin_phase(name, self.counted, total);
+    }
+
+    /// Begins a phase in which the drive is written once more, before the workload.
+    pub(super) fn begin_writing(&mut self, name: &'static str, total: u64) {
+        self.begin_phase(name, HostPages::Written, Some(total));
+    }
+
+    fn begin_phase(&mut self, name: &'static str, counted: HostPages, total: Option<u64>) {
+        self.phase = Phase { name, counted, start: 0, total };
+        self.phase.start = self.pages();
+        let end = total.map(|total| self.phase.start.saturating_add(total));
+        self.queue.set_goal(end.and_then(|end| match counted {
             HostPages::Written => Some(Goal::Written(end)),
             HostPages::Touched => Some(Goal::Touched(end)),
             HostPages::Updated => None,
@@ -202,7 +212,7 @@ impl<'a> Host<'a> {
 
     /// True if the phase at hand ends with so many mapping units written, and not before.
     pub(super) fn waits_for_writes(&self) -> bool {
-        self.counted == HostPages::Written && !self.is_reached() && self.has_length()
+        self.phase.counted == HostPages::Written && !self.is_reached() && self.has_length()
     }
 
     /// Counts `pages` more of what files were written.

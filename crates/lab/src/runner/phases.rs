@@ -221,7 +221,7 @@ impl<'a> Runner<'a> {
         let is_trace = matches!(source, Source::Trace(_));
         let is_used = self.loaded.is_some() || self.image.is_some_and(|image| image.recovery.is_some());
         if run.prefill.unwrap_or(self.experiment.workload.wants_prefill() && !is_used) {
-            host.begin("prefill", Some(u64::from(capacity)));
+            host.begin_writing("prefill", u64::from(capacity));
             prefill(host)?;
         }
         let precondition = run.precondition.pages(capacity).unwrap_or(0);
@@ -240,7 +240,7 @@ impl<'a> Runner<'a> {
     /// Overwrites the drive at random, a mapping unit at a time, as fast as it can.
     fn overwrite(&mut self, phase: &'static str, pages: u64) -> Result<(), Stop> {
         self.host.finish()?;
-        self.host.begin(phase, Some(pages));
+        self.host.begin_writing(phase, pages);
         let unit = self.host.drive.geometry().unit_bytes();
         let config = SyntheticConfig { block_bytes: unit, ..SyntheticConfig::default() };
         let (drive, seed) = (&self.experiment.drive, self.experiment.seed);

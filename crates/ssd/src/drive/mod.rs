@@ -268,9 +268,10 @@ impl<F: Inspectable> Drive<F> {
         if self.witness.is_some() && is_first {
             self.flights.get(slot).seen = self.seen();
         }
+        let tally = std::mem::take(&mut self.tally);
         let flight = self.flights.get(slot);
         flight.work = work;
-        flight.tally = flight.tally.and(&self.tally);
+        flight.tally = flight.tally.and(&tally);
         self.check_medium()?;
         step
     }

@@ -8,6 +8,8 @@ use strobe_types::{Op, StateError, StateReader, StateWriter, Stored};
 pub struct Latencies {
     histogram: Histogram<u64>,
     sum: u128,
+    /// Sum of their squares, in ns².
+    squares: u128,
     min: u64,
     max: u64,
 }
@@ -18,7 +20,7 @@ impl Latencies {
         // It grows with what it sees, up to the end of virtual time: a kind that never comes costs 16 KiB, not half a
         // megabyte.
         let histogram = Histogram::new(3).expect("three digits are possible");
-        Self { histogram, sum: 0, min: u64::MAX, max: 0 }
+        Self { histogram, sum: 0, squares: 0, min: u64::MAX, max: 0 }
     }
 
     /// Takes one in.
@@ -27,6 +29,7 @@ impl Latencies {
         let recorded = self.histogram.record(ns);
         debug_assert!(recorded.is_ok(), "a growing histogram takes every value");
         self.sum += u128::from(ns);
+        self.squares = self.squares.saturating_add(u128::from(ns) * u128::from(ns));
         (self.min, self.max) = (self.min.min(ns), self.max.max(ns));
     }
 
@@ -35,13 +38,14 @@ impl Latencies {
         let added = self.histogram.add(&other.histogram);
         debug_assert!(added.is_ok(), "a growing histogram takes every value");
         self.sum += other.sum;
+        self.squares = self.squares.saturating_add(other.squares);
         (self.min, self.max) = (self.min.min(other.min), self.max.max(other.max));
     }
 
     /// Forgets all of them.
     pub fn clear(&mut self) {
         self.histogram.reset();
-        (self.sum, self.min, self.max) = (0, u64::MAX, 0);
+        (self.sum, self.squares, self.min, self.max) = (0, 0, u64::MAX, 0);
     }
 
     /// How many there are.
@@ -59,9 +63,17 @@ impl Latencies {
         if self.count() == 0 { 0.0 } else { self.sum as f64 / self.count() as f64 }
     }
 
-    /// Standard deviation, exact to three digits; 0 if there are none.
+    /// Standard deviation of all of them, from sums and not from the bins of the histogram; 0 if there are none.
     pub fn stddev(&self) -> f64 {
-        if self.count() == 0 { 0.0 } else { self.histogram.stdev() }
+        if self.count() == 0 {
+            return 0.0;
+        }
+        let count = u128::from(self.count());
+        match (count.checked_mul(self.squares), self.sum.checked_mul(self.sum)) {
+            (Some(squares), Some(square)) => (squares.saturating_sub(square) as f64).sqrt() / count as f64,
+            // Hours in nanoseconds, and billions of them: rounding does not matter.
+            _ => (self.squares as f64 / count as f64 - self.mean() * self.mean()).max(0.0).sqrt(),
+        }
     }
 
     /// The latency that `percent` of all do not exceed, never beyond the extremes; 0 if there are none.
@@ -113,9 +125,10 @@ impl Latency {
 
 impl Stored for Latencies {
     fn store(&self, out: &mut StateWriter<'_>) {
-        let Self { histogram: _, sum, min, max } = self;
+        let Self { histogram: _, sum, squares, min, max } = self;
         self.counts().store(out);
         (*sum, *min, *max).store(out);
+        squares.store(out);
     }
 
     fn restored(from: &mut StateReader<'_>) -> Result<Self, StateError> {
@@ -125,8 +138,29 @@ impl Stored for Latencies {
             recorded.map_err(|_| StateError::Unfit("a latency that no histogram takes"))?;
         }
         (latencies.sum, latencies.min, latencies.max) = Stored::restored(from)?;
+        latencies.squares = Stored::restored(from)?;
         Ok(latencies)
     }
 }
 
 strobe_types::stored! { struct Latency { ops } }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_deviation_is_exact_however_large_the_values() {
+        let of = |values: &[u64]| {
+            let mut latencies = Latencies::new();
+            values.iter().for_each(|&ns| latencies.record(ns));
+            latencies.stddev()
+        };
+        assert_eq!(of(&[]), 0.0);
+        assert_eq!(of(&[1_000_000_007; 5]), 0.0);
+        // One bin of the histogram holds both.
+        assert_eq!(of(&[10_000_000, 10_000_002]), 1.0);
+        assert_eq!(of(&[u64::MAX; 3]), 0.0);
+        assert!((of(&[1, u64::MAX]) / (u64::MAX as f64 / 2.0) - 1.0).abs() < 1e-9);
+    }
+}

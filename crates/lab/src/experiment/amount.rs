@@ -107,7 +107,7 @@ impl JsonSchema for Amount {
         schemars::json_schema!({
             "type": ["string", "integer"],
             "minimum": 0,
-            "description": "a count of host pages, \"12x\" for twelve logical capacities, or \"60s\" of virtual time",
+            "description": "a count of host pages (mapping units written), \"12x\" for twelve logical capacities, or \"60s\" of virtual time",
         })
     }
 }

@@ -35,16 +35,16 @@ defaults! {
         /// false for traces.
         pub prefill: Option<bool> = None;
         /// Then overwrite it at random, a mapping unit at a time and as fast as the drive takes it, for this long: host
-        /// pages or capacities, "3x". What comes then finds a drive in use. Default 0.
+        /// pages or capacities, "3x". The workload finds a drive in use. Default 0.
         #[serde(skip_serializing_if = "is_nothing")]
         pub precondition: Amount = Amount::Pages(0);
-        /// Run the workload for this long before measuring: host pages (mapping units read, written or
-        /// trimmed), "12x" capacities, or "10s" of virtual time. Default 0. For traces: overwrite the drive at random
-        /// for this long (no time).
+        /// Run the workload for this long before measuring: host pages (mapping units written, a partially written one
+        /// counts as one; of a workload that writes nothing: read or trimmed), "12x" capacities, or "10s" of virtual time.
+        /// Default 0. For traces: overwrite the drive at random for this long (no time).
         pub warmup: Amount = Amount::Pages(0);
-        /// Measure this long: host pages (mapping units read, written or trimmed), "10x" capacities, or "60s" of virtual
-        /// time. Default "1x"; for traces: to the end (no time); with one of the until keys: without limit; without
-        /// limit, too, if every job has a runtime.
+        /// Measure this long: host pages as of run.warmup, "10x" capacities, or "60s" of virtual time. The window begins
+        /// and ends without a break; a request counts if it completes within it. Default "1x"; for traces: to the end (no
+        /// time); with one of the until keys: without limit; without limit, too, if every job has a runtime.
         pub measure: Option<Amount> = None;
         /// End the run when this many blocks have gone bad in use, at most 1024 requests later. A trace
         /// ends after `repeat` times in any case. Default: not.

@@ -206,4 +206,10 @@ pub struct TraceResult {
     pub duration_ns: u64,
     /// Times the trace was replayed to its end.
     pub repetitions: u32,
+    /// Of blkparse and blktrace: the action whose requests were replayed, "D", "Q" or "C".
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub action: Option<String>,
+    /// Doubts about how the trace was read: another action than D as it has none, times that look like another unit.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }

@@ -66,7 +66,7 @@ impl Assembler {
             }
             _ => false,
         });
-        if goes_on { None } else { self.open.take() }
+        if goes_on { None } else { self.open.take().filter(|command| !command.ranges.is_empty()) }
     }
 
     /// Whether `record` is for [`Assembler::take`] rather than ordinary requests.
@@ -119,10 +119,13 @@ impl Assembler {
         let to = if let Detail::CopyTo(to) = record.detail { Some(to) } else { None };
         match (fitter.source(record, to)?, &mut self.open) {
             (Some((range, Some(destination))), _) => {
-                self.open = Some(Assembled { destination: Some(destination), ranges: vec![range], arrival });
+                let ranges = if range.sectors == 0 { Vec::new() } else { vec![range] };
+                self.open = Some(Assembled { destination: Some(destination), ranges, arrival });
             }
             (Some((range, None)), Some(open)) => {
-                open.ranges.push(range);
+                if range.sectors > 0 {
+                    open.ranges.push(range);
+                }
                 open.arrival = arrival;
             }
             // Half a copy is another one.

@@ -9,6 +9,7 @@ mod jobs;
 mod outcome;
 mod phases;
 mod replay;
+mod trace_notes;
 mod state;
 mod watched;
 

@@ -4,13 +4,14 @@ use std::path::Path;
 
 use strobe_ssd::{Command, Hint, Pacing, Range};
 use strobe_types::{Request, SimTime};
-use strobe_workload::trace::{self, Action, Detail, SkipReason, TraceError, TraceOptions, TraceReader};
+use strobe_workload::trace::{self, Action, Detail, TraceError, TraceOptions, TraceReader};
 
 use super::assemble::Assembler;
 use super::host::{BATCH, BATCH_PAGES, Host, Stop, closed};
+use super::trace_notes::{self, Pass};
 use crate::RunError;
 use crate::experiment::{PacingName, TraceConfig};
-use crate::fit::{Changes, Fitter};
+use crate::fit::Fitter;
 use crate::result::TraceResult;
 use crate::verdict::Arrivals;
 
@@ -19,13 +20,19 @@ const STDIN: &str = "/dev/stdin";
 
 /// Opens the trace.
 pub(super) fn open_trace(config: &TraceConfig) -> Result<TraceReader, TraceError> {
-    let options = TraceOptions {
+    trace::open(path(config), &config.format, &options(config))
+}
+
+fn path(config: &TraceConfig) -> &Path {
+    Path::new(if config.path == "-" { STDIN } else { &config.path })
+}
+
+fn options(config: &TraceConfig) -> TraceOptions {
+    TraceOptions {
         device: config.device.clone(),
-        action: config.action.as_deref().map(|a| if a == "Q" { Action::Queue } else { Action::Issue }),
+        action: config.action.as_deref().and_then(Action::from_letter),
         time_unit_ns: config.time_unit_ns,
-    };
-    let path = if config.path == "-" { STDIN } else { &config.path };
-    trace::open(Path::new(path), &config.format, &options)
+    }
 }
 
 /// What has been replayed.
@@ -47,17 +54,24 @@ pub(super) fn replay(
 ) -> Result<(), Stop> {
     let is_open_loop = config.pacing == PacingName::Open;
     let pacing = if is_open_loop { Pacing::Open } else { closed(config.host) };
-    for _ in 0..config.repeat {
+    let mut options = options(config);
+    if options.action.is_none() {
+        options.action = trace::recorded_action(path(config), &config.format, &options);
+    }
+    for repetition in 0..config.repeat {
         let before: u64 = replayed.summary.requests.values().sum();
         host.set_pacing(pacing)?;
-        replay_once(host, config, takes_hints, limit, replayed)?;
+        let pass = replay_once(host, config, &options, takes_hints, limit, replayed)?;
+        if repetition == 0 {
+            trace_notes::add(&mut replayed.summary, config, &options, &pass);
+        }
         if limit.is_some_and(|limit| host.phase.pages >= limit) {
             break;
         }
         // A trace without requests has none the next time either.
         let requests: u64 = replayed.summary.requests.values().sum();
         if requests == before {
-            let hint = nothing_hint(&replayed.summary, config.action.as_deref());
+            let hint = trace_notes::nothing_hint(&replayed.summary);
             return Err(RunError::EmptyTrace { path: config.path.clone(), hint }.into());
         }
         replayed.summary.repetitions += 1;
@@ -105,13 +119,14 @@ impl Batch {
 fn replay_once(
     host: &mut Host<'_>,
     config: &TraceConfig,
+    options: &TraceOptions,
     takes_hints: bool,
     limit: Option<u64>,
     replayed: &mut Replayed,
-) -> Result<(), Stop> {
+) -> Result<Pass, Stop> {
     let is_open_loop = config.pacing == PacingName::Open;
     let Replayed { summary, arrivals: waits } = replayed;
-    let mut reader = open_trace(config)?;
+    let mut reader = trace::open(path(config), &config.format, options)?;
     let (mut arrived, mut last) = (0, host.queue.finished());
     let mut fitter = Fitter::new(config.fit, config.late, host.drive.sectors(), is_open_loop);
     let start = host.queue.finished();
@@ -141,8 +156,7 @@ fn replay_once(
             let arrival = start + record.time_ns;
             let misfit = |error| RunError::Fit {
                 path: config.path.clone(),
-                place: if config.format == "blktrace" { "record" } else { "line" },
-                position: record.position,
+                position: reader.position(),
                 error,
             };
             if Assembler::takes(record) {
@@ -185,34 +199,6 @@ fn replay_once(
         let finished = host.queue.finished();
         waits.get_or_insert_default().add(arrived, start, last, finished);
     }
-    result
-}
-
-/// Why a trace held nothing to replay.
-fn nothing_hint(summary: &TraceResult, action: Option<&str>) -> String {
-    let left_out: Vec<String> = summary.skipped.iter().map(|(reason, n)| format!("{n} {reason}")).collect();
-    if summary.repetitions > 0 {
-        return format!(" after {} times: a pipe cannot be repeated", summary.repetitions);
-    }
-    let mut hint = String::new();
-    if !left_out.is_empty() {
-        hint += &format!("; left out: {}", left_out.join(", "));
-    }
-    // Formats with actions: if those of one letter were left out, the other letter has them.
-    let was_left_out = |reason: SkipReason| summary.skipped.contains_key(reason.name());
-    if was_left_out(SkipReason::OtherAction) {
-        hint += if action == Some("Q") { "; try --action D" } else { "; try --action Q" };
-    }
-    if was_left_out(SkipReason::OtherDevice) {
-        hint += "; try another --device, or --device all";
-    }
-    if was_left_out(SkipReason::FileEvent) && left_out.len() == 1 {
-        hint += "; the log names files, but has no read, write, trim or sync";
-    }
-    let Changes { dropped, empty, rounded, .. } = summary.changes;
-    if dropped + empty + rounded > 0 {
-        hint +=
-            &format!("; {dropped} lay beyond the drive, {empty} were empty, {rounded} held no whole sector");
-    }
-    hint
+    let first_time_ns = reader.first_time_ns();
+    result.map(|()| Pass { requests: arrived, first_time_ns, files: reader.files().len() })
 }

@@ -178,8 +178,7 @@ fn damage_in_the_file_of_one_cpu_is_located_there() {
     let mut part = std::fs::read(&path).expect("readable");
     part.truncate(48 * 3 + 5);
     std::fs::write(&path, part).expect("writable");
-    let mut reader =
-        open(&folder.path().join("t"), "blktrace", &TraceOptions::default()).expect("opens");
+    let mut reader = open(&folder.path().join("t"), "blktrace", &TraceOptions::default()).expect("opens");
     let error = reader.find_map(Result::err).expect("an error").to_string();
     assert!(error.contains("t.blktrace.2, record 3: ") && error.contains("cut off"), "{error}");
 }

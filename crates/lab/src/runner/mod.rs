@@ -9,8 +9,8 @@ mod jobs;
 mod outcome;
 mod phases;
 mod replay;
-mod trace_notes;
 mod state;
+mod trace_notes;
 mod watched;
 
 use std::ops::ControlFlow;

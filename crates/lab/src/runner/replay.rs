@@ -154,11 +154,8 @@ fn replay_once(
             && result.is_ok()
         {
             let arrival = start + record.time_ns;
-            let misfit = |error| RunError::Fit {
-                path: config.path.clone(),
-                position: reader.position(),
-                error,
-            };
+            let misfit =
+                |error| RunError::Fit { path: config.path.clone(), position: reader.position(), error };
             if Assembler::takes(record) {
                 assembler.take(record, arrival, &mut fitter).map_err(misfit)?;
             } else {

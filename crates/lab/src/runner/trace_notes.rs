@@ -172,7 +172,10 @@ mod tests {
             let skipped = reasons.iter().map(|reason| (reason.name().to_owned(), 2)).collect();
             nothing_hint(&TraceResult { skipped, ..TraceResult::default() })
         };
-        assert_eq!(left_out(&[SkipReason::Completed]), "; left out: 2 completed requests (C); try --action C");
+        assert_eq!(
+            left_out(&[SkipReason::Completed]),
+            "; left out: 2 completed requests (C); try --action C"
+        );
         let both = left_out(&[SkipReason::Dispatched, SkipReason::Queued, SkipReason::OtherAction]);
         assert!(both.ends_with("; try --action D or --action Q"), "{both}");
         assert!(!left_out(&[SkipReason::OtherAction]).contains("--action"));

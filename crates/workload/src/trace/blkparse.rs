@@ -5,9 +5,9 @@ use strobe_types::{Op, SECTOR_BYTES};
 use super::columns::{Columns, NS_PER_SECOND};
 use super::detail::Detail;
 use super::device::Device;
+use super::format::{Format, Open};
 use super::line::{Line, open_lines_without_comments};
 use super::problem::Reason;
-use super::format::{Format, Open};
 use super::{Action, SkipReason};
 
 pub(super) const FORMAT: Format = Format {
@@ -200,7 +200,10 @@ Input file tr.blktrace.0 added
         let expected =
             ["0 write 4096+4096", "100000000 flush 0+0", "200000000 read 8192+4096", "600000000 flush 0+0"];
         assert_eq!(shown(&records), expected);
-        assert_eq!(skipped(text, &options), "1 queued requests (Q), 1 passthrough commands, 2 requests without data");
+        assert_eq!(
+            skipped(text, &options),
+            "1 queued requests (Q), 1 passthrough commands, 2 requests without data"
+        );
     }
 
     #[test]
@@ -228,7 +231,15 @@ Input file tr.blktrace.0 added
 
     #[test]
     fn a_flush_without_data_is_a_flush_however_it_is_written() {
-        let flushes = ["FN [x]", "FWS [x]", "FN 0 + 0 [x]", "FN 0 ( 12) [x]", "FWS 8 + 0 [x]", "FF 0 + 0 [x]", "FFS [x]"];
+        let flushes = [
+            "FN [x]",
+            "FWS [x]",
+            "FN 0 + 0 [x]",
+            "FN 0 ( 12) [x]",
+            "FWS 8 + 0 [x]",
+            "FF 0 + 0 [x]",
+            "FFS [x]",
+        ];
         for rest in flushes {
             assert_eq!(records("blkparse", &format!("8,0 0 1 0.1 1 D {rest}")), ["0 flush 0+0"], "{rest}");
         }

@@ -18,11 +18,11 @@ use strobe_types::{Op, SECTOR_BYTES};
 
 use super::detail::Detail;
 use super::device::Device;
+use super::format::{Format, Open, Settings};
 use super::input::Input;
 use super::line::{Line, Source};
+use super::merged::{Merged, Timed};
 use super::problem::Problem;
-use super::format::{Format, Open, Settings};
-use super::per_cpu::Merged;
 use super::{Action, Position, SkipReason};
 
 pub(super) const FORMAT: Format = Format {
@@ -60,7 +60,7 @@ const CATEGORY_META: u32 = 1 << 28;
 const CATEGORY_DISCARD: u32 = 1 << 29;
 
 /// One file.
-pub(super) struct Records {
+struct Records {
     input: Input,
     wanted: Action,
     unit_ns: u64,
@@ -89,33 +89,8 @@ impl Source for Records {
     }
 }
 
-impl Records {
-    fn new(input: Input, settings: Settings) -> Self {
-        Self {
-            input,
-            wanted: settings.action,
-            unit_ns: settings.unit_ns,
-            record: [0; RECORD_BYTES],
-            length: 0,
-            number: 0,
-            big_endian: None,
-            device: 0,
-            device_name: "0,0".into(),
-        }
-    }
-
-    /// The name of the file.
-    pub(super) fn name(&self) -> &str {
-        self.input.name()
-    }
-
-    /// Time of the record that was loaded last, in its units.
-    pub(super) fn time(&self) -> u64 {
-        self.u64_at(8)
-    }
-
-    /// Reads the next record without decoding it. `false` at the end of the file.
-    pub(super) fn load(&mut self) -> Result<bool, Problem> {
+impl Timed for Records {
+    fn load(&mut self) -> Result<bool, Problem> {
         self.number += 1;
         self.length = 0;
         self.length = self.input.read(&mut self.record)?;
@@ -135,37 +110,12 @@ impl Records {
         Ok(true)
     }
 
-    fn u32_at(&self, at: usize) -> u32 {
-        let bytes = [self.record[at], self.record[at + 1], self.record[at + 2], self.record[at + 3]];
-        if self.big_endian == Some(true) { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) }
+    fn time(&self) -> u64 {
+        self.u64_at(8)
     }
 
-    fn u64_at(&self, at: usize) -> u64 {
-        let (first, second) = (u64::from(self.u32_at(at)), u64::from(self.u32_at(at + 4)));
-        if self.big_endian == Some(true) { first << 32 | second } else { second << 32 | first }
-    }
-
-    /// The first record decides the byte order.
-    fn check_magic(&mut self) -> Result<(), Problem> {
-        if self.big_endian.is_none() {
-            self.big_endian = Some(self.u32_at(0).swap_bytes() & !0xff == MAGIC);
-        }
-        let magic = self.u32_at(0);
-        if magic & !0xff != MAGIC {
-            let reason = "this is not a blktrace record; the text of blkparse needs `--format blkparse`";
-            return Err(Problem::Malformed(reason.into()));
-        }
-        match magic & 0xff {
-            VERSION => Ok(()),
-            version => {
-                let reason = format!("blktrace version {version}, only version {VERSION} is supported");
-                Err(Problem::Malformed(reason))
-            }
-        }
-    }
-
-    /// Decodes the record that was loaded last: a request if blkparse would print it as the wanted action.
-    pub(super) fn decode(&mut self) -> Result<Line<'_>, Problem> {
+    /// A request if blkparse would print it as the wanted action.
+    fn decode(&mut self) -> Result<Line<'_>, Problem> {
         let action = self.u32_at(28);
         if action & CATEGORY_NOTIFY != 0 {
             return Ok(Line::Skip(SkipReason::Note));
@@ -212,6 +162,55 @@ impl Records {
             device: Device::Name(&self.device_name),
             detail: if is_metadata { Detail::Metadata } else { Detail::Plain },
         })
+    }
+
+    fn name(&self) -> &str {
+        self.input.name()
+    }
+}
+
+impl Records {
+    fn new(input: Input, settings: Settings) -> Self {
+        Self {
+            input,
+            wanted: settings.action,
+            unit_ns: settings.unit_ns,
+            record: [0; RECORD_BYTES],
+            length: 0,
+            number: 0,
+            big_endian: None,
+            device: 0,
+            device_name: "0,0".into(),
+        }
+    }
+
+    fn u32_at(&self, at: usize) -> u32 {
+        let bytes = [self.record[at], self.record[at + 1], self.record[at + 2], self.record[at + 3]];
+        if self.big_endian == Some(true) { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) }
+    }
+
+    fn u64_at(&self, at: usize) -> u64 {
+        let (first, second) = (u64::from(self.u32_at(at)), u64::from(self.u32_at(at + 4)));
+        if self.big_endian == Some(true) { first << 32 | second } else { second << 32 | first }
+    }
+
+    /// The first record decides the byte order.
+    fn check_magic(&mut self) -> Result<(), Problem> {
+        if self.big_endian.is_none() {
+            self.big_endian = Some(self.u32_at(0).swap_bytes() & !0xff == MAGIC);
+        }
+        let magic = self.u32_at(0);
+        if magic & !0xff != MAGIC {
+            let reason = "this is not a blktrace record; the text of blkparse needs `--format blkparse`";
+            return Err(Problem::Malformed(reason.into()));
+        }
+        match magic & 0xff {
+            VERSION => Ok(()),
+            version => {
+                let reason = format!("blktrace version {version}, only version {VERSION} is supported");
+                Err(Problem::Malformed(reason))
+            }
+        }
     }
 }
 

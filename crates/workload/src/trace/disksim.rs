@@ -2,9 +2,9 @@
 
 use strobe_types::{Op, SECTOR_BYTES};
 
-use super::format::{Format, Open};
 use super::columns::{Columns, NS_PER_MILLISECOND};
 use super::detail::Detail;
+use super::format::{Format, Open};
 use super::line::{Line, open_lines};
 use super::problem::Reason;
 

@@ -2,12 +2,12 @@
 
 use strobe_types::Op;
 
+use super::SkipReason;
 use super::columns::{Columns, NS_PER_MICROSECOND};
 use super::detail::Detail;
+use super::format::{Format, Open};
 use super::line::{Line, open_lines};
 use super::problem::Reason;
-use super::SkipReason;
-use super::format::{Format, Open};
 
 pub(super) const FORMAT: Format = Format {
     name: "fio",
@@ -66,8 +66,7 @@ impl Log {
                 return Ok(Line::Skip(SkipReason::FileEvent));
             }
             _ => {
-                let known =
-                    "read, write, trim, sync, datasync, syncfs, sync_file_range, file_operation, add, open, close";
+                let known = "read, write, trim, sync, datasync, syncfs, sync_file_range, file_operation, add, open, close";
                 return Err(format!("unknown action; the actions are {known}, in version 2 also wait"));
             }
         };
@@ -142,7 +141,9 @@ mod tests {
     #[test]
     fn waits_below_100_us_are_discarded() {
         let log = |wait: u64| {
-            format!("fio version 2 iolog\nf write 0 4096\nf wait {wait} 0\nf wait {wait} 0\nf write 4096 4096\n")
+            format!(
+                "fio version 2 iolog\nf write 0 4096\nf wait {wait} 0\nf wait {wait} 0\nf write 4096 4096\n"
+            )
         };
         assert_eq!(records("fio", &log(99))[1], "0 write 4096+4096");
         assert_eq!(records("fio", &log(100))[1], "200000 write 4096+4096");

@@ -79,10 +79,11 @@ mod tests {
             .collect();
         let (records, error) = read("oracle-general", &bytes, &TraceOptions::default());
         assert!(error.is_none(), "{error:?}");
-        let expected: Vec<String> = [(42_932_745u64, 512), (42_932_746, 512), (42_932_747, 512), (40_409_911, 6656)]
-            .iter()
-            .map(|(block, bytes)| format!("0 read {}+{bytes}", block * 512))
-            .collect();
+        let expected: Vec<String> =
+            [(42_932_745u64, 512), (42_932_746, 512), (42_932_747, 512), (40_409_911, 6656)]
+                .iter()
+                .map(|(block, bytes)| format!("0 read {}+{bytes}", block * 512))
+                .collect();
         assert_eq!(shown(&records), expected);
     }
 
@@ -98,10 +99,14 @@ mod tests {
     #[test]
     fn what_is_not_a_record_is_refused() {
         let good = record(1, 8, 512, -1);
-        let fails = |bytes: &[u8]| read("oracle-general", bytes, &TraceOptions::default()).1.expect("an error");
+        let fails =
+            |bytes: &[u8]| read("oracle-general", bytes, &TraceOptions::default()).1.expect("an error");
         for (bytes, expected) in [
             (b"0,20941264,8192,W,0.551706\n".to_vec(), "record 1: the next request for the object is number"),
-            ([good.clone(), record(1, 8, 512, -2)].concat(), "record 2: the next request for the object is number -2"),
+            (
+                [good.clone(), record(1, 8, 512, -2)].concat(),
+                "record 2: the next request for the object is number -2",
+            ),
             (record(1, 8, 512, 1 << 48), "is number 281474976710656, which no trace has"),
         ] {
             let error = fails(&bytes);

@@ -1,12 +1,7 @@
-//! Traces that are one file for each CPU, merged by time.
+//! Names of traces that are one file for each CPU.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-
-use super::Position;
-use super::blktrace::Records;
-use super::line::{Line, Source};
-use super::problem::Problem;
 
 /// What stands before the number of the CPU in the names that blktrace gives.
 const MARK: &str = ".blktrace.";
@@ -44,55 +39,4 @@ fn split(name: &str) -> Option<(&str, u32)> {
     let (stem, cpu) = name.strip_suffix(".gz").unwrap_or(name).rsplit_once(MARK)?;
     let is_number = cpu.bytes().all(|byte| byte.is_ascii_digit());
     if stem.is_empty() || !is_number { None } else { Some((stem, cpu.parse().ok()?)) }
-}
-
-/// The records of several files by their times; of equal times the one of the first file comes first.
-pub(super) struct Merged {
-    files: Vec<Records>,
-    /// Time of the record that each file has loaded; `None` at its end.
-    times: Vec<Option<u64>>,
-    /// The file that was read or decoded last; `None` before the first one.
-    last: Option<usize>,
-    number: u64,
-}
-
-impl Merged {
-    pub(super) fn new(files: Vec<Records>) -> Self {
-        let times = vec![None; files.len()];
-        Self { files, times, last: None, number: 0 }
-    }
-
-    /// Reads the next record of file `at`.
-    fn load(&mut self, at: usize) -> Result<(), Problem> {
-        self.last = Some(at);
-        let file = &mut self.files[at];
-        self.times[at] = file.load()?.then(|| file.time());
-        Ok(())
-    }
-}
-
-impl Source for Merged {
-    fn next(&mut self) -> Result<Option<Line<'_>>, Problem> {
-        self.number += 1;
-        match self.last {
-            Some(at) => self.load(at)?,
-            None => (0..self.files.len()).try_for_each(|at| self.load(at))?,
-        }
-        let times = self.times.iter().enumerate().filter_map(|(at, time)| time.map(|time| (time, at)));
-        let Some((_, at)) = times.min() else { return Ok(None) };
-        self.last = Some(at);
-        self.files[at].decode().map(Some)
-    }
-
-    fn position(&self) -> Position {
-        Position::Record(self.number)
-    }
-
-    fn place(&self) -> Option<(&str, Position)> {
-        self.last.map(|at| (self.files[at].name(), self.files[at].position()))
-    }
-
-    fn text(&self) -> String {
-        self.last.map_or(String::new(), |at| self.files[at].text())
-    }
 }

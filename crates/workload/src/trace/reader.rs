@@ -118,12 +118,7 @@ impl Iterator for TraceReader {
 impl std::iter::FusedIterator for TraceReader {}
 
 impl TraceReader {
-    fn new(
-        name: String,
-        format: &'static Format,
-        source: Box<dyn Source>,
-        options: &TraceOptions,
-    ) -> Self {
+    fn new(name: String, format: &'static Format, source: Box<dyn Source>, options: &TraceOptions) -> Self {
         Self {
             name,
             format,

@@ -88,7 +88,10 @@ mod tests {
     ];
 
     fn bytes(hex: &str) -> Vec<u8> {
-        (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).expect("hexadecimal")).collect()
+        (0..hex.len())
+            .step_by(2)
+            .map(|at| u8::from_str_radix(&hex[at..at + 2], 16).expect("hexadecimal"))
+            .collect()
     }
 
     fn sample() -> Vec<u8> {
@@ -124,10 +127,13 @@ mod tests {
 
     #[test]
     fn both_versions_give_the_same_requests() {
-        let operations = [(0x28, 4096), (0x8a, 512), (0x35, 0), (0x42, 24), (0x12, 36), (0x08, 512), (0xaa, 0)];
+        let operations =
+            [(0x28, 4096), (0x8a, 512), (0x35, 0), (0x42, 24), (0x12, 36), (0x08, 512), (0xaa, 0)];
         for version in [1, 2] {
-            let bytes: Vec<u8> =
-                (0..).zip(operations).flat_map(|(at, (code, length))| record(version, code, length, 8, at)).collect();
+            let bytes: Vec<u8> = (0..)
+                .zip(operations)
+                .flat_map(|(at, (code, length))| record(version, code, length, 8, at))
+                .collect();
             let mut reader =
                 from_reader(Box::new(std::io::Cursor::new(bytes)), "t", "vscsi", &TraceOptions::default())
                     .expect("opens");

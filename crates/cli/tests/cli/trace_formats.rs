@@ -81,6 +81,7 @@ fn requests_of_zero_bytes_are_dropped_and_counted_in_every_format() {
     ] {
         let result = with(text).replay("t", format, &[]).ok().json();
         assert_eq!(result["trace"]["changes"]["empty"], 2, "{format}");
+        assert_eq!(result["trace"]["span_bytes"], 4096, "{format}");
         assert_eq!(result["host"]["write"]["commands"], 1, "{format}");
         assert_eq!(result["host"]["read"]["commands"], 0, "{format}");
     }

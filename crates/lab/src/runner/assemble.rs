@@ -215,4 +215,18 @@ mod tests {
         ];
         assert_eq!(commands(1, &records), ["copy 31+1 to 0"]);
     }
+
+    #[test]
+    fn empty_ranges_are_left_out_of_copies_and_trims() {
+        let records = [
+            record(Op::Read, 0, 0, Detail::CopyTo(100 * S)),
+            record(Op::Read, 7, 2, Detail::More),
+            record(Op::Read, 9, 0, Detail::More),
+            record(Op::Read, 0, 0, Detail::CopyTo(200 * S)),
+            record(Op::Trim, 0, 0, Detail::Plain),
+            record(Op::Trim, 5, 1, Detail::More),
+            record(Op::Trim, 6, 0, Detail::Plain),
+        ];
+        assert_eq!(commands(1, &records), ["copy 7+2 to 100", "trim 5+1"]);
+    }
 }

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use strobe_ssd::{Command, Hint, Pacing, Range};
 use strobe_types::{Request, SimTime};
-use strobe_workload::trace::{self, Action, Detail, TraceError, TraceOptions, TraceReader};
+use strobe_workload::trace::{self, Action, Detail, TraceError, TraceOptions, TraceReader, TraceRecord};
 
-use super::assemble::Assembler;
+use super::assemble::{Assembled, Assembler};
 use super::host::{BATCH, BATCH_PAGES, Host, Stop, closed};
 use super::trace_notes::{self, Pass};
 use crate::RunError;
@@ -103,6 +103,26 @@ impl Batch {
         }
     }
 
+    /// Takes a command, which goes to the drive at once if it is none of a single range.
+    fn take(&mut self, host: &mut Host<'_>, command: &Assembled) -> Result<(), Stop> {
+        if let Some(request) = command.as_request() {
+            self.push(host, request, command.arrival);
+            return Ok(());
+        }
+        let pages = command.ranges().iter().map(|range| host.pages_in(range.sectors)).sum();
+        self.issue(host)?;
+        host.send(&command.command(), self.is_open_loop.then_some(command.arrival), pages)
+    }
+
+    /// Takes a write of metadata, which goes to the drive at once, as it has a hint.
+    fn take_metadata(&mut self, host: &mut Host<'_>, request: Request, arrival: SimTime) -> Result<(), Stop> {
+        let range = Range::new(request.lba, request.sectors);
+        let command = Command::Write { range, fua: false, hint: Hint::Metadata };
+        let pages = host.pages_of(&request);
+        self.issue(host)?;
+        host.send(&command, self.is_open_loop.then_some(arrival), pages)
+    }
+
     fn is_full(&self) -> bool {
         self.requests.len() >= BATCH || self.pages >= BATCH_PAGES
     }
@@ -114,6 +134,15 @@ impl Batch {
         self.pages = 0;
         result
     }
+}
+
+/// Widens what `summary` says of space and time by `record`. An empty request touches nothing.
+fn extend(summary: &mut TraceResult, record: &TraceRecord) {
+    let from = if let Detail::CopyTo(to) = record.detail { to.max(record.offset) } else { record.offset };
+    if record.bytes > 0 {
+        summary.span_bytes = summary.span_bytes.max(from.saturating_add(record.bytes));
+    }
+    summary.duration_ns = summary.duration_ns.max(record.time_ns);
 }
 
 fn replay_once(
@@ -139,16 +168,7 @@ fn replay_once(
         if let Some(command) = assembler.complete_before(record.as_ref()) {
             *summary.requests.entry(command.name().to_owned()).or_default() += 1;
             (arrived, last) = (arrived + 1, last.max(command.arrival));
-            match command.as_request() {
-                Some(request) => batch.push(host, request, command.arrival),
-                None => {
-                    result = batch.issue(host).and_then(|()| {
-                        let pages = command.ranges().iter().map(|range| host.pages_in(range.sectors)).sum();
-                        let arrival = is_open_loop.then_some(command.arrival);
-                        host.send(&command.command(), arrival, pages)
-                    });
-                }
-            }
+            result = batch.take(host, &command);
         }
         if let Some(record) = &record
             && result.is_ok()
@@ -163,22 +183,14 @@ fn replay_once(
                 for request in fitter.requests(record).map_err(misfit)? {
                     *summary.requests.entry(request.op.name().to_owned()).or_default() += 1;
                     (arrived, last) = (arrived + 1, last.max(arrival));
-                    if !is_hinted {
+                    if is_hinted {
+                        result = result.and_then(|()| batch.take_metadata(host, request, arrival));
+                    } else {
                         batch.push(host, request, arrival);
-                        continue;
                     }
-                    let range = Range::new(request.lba, request.sectors);
-                    let command = Command::Write { range, fua: false, hint: Hint::Metadata };
-                    let pages = host.pages_of(&request);
-                    result = result
-                        .and_then(|()| batch.issue(host))
-                        .and_then(|()| host.send(&command, is_open_loop.then_some(arrival), pages));
                 }
             }
-            let end =
-                if let Detail::CopyTo(to) = record.detail { to.max(record.offset) } else { record.offset };
-            summary.span_bytes = summary.span_bytes.max(end.saturating_add(record.bytes));
-            summary.duration_ns = summary.duration_ns.max(record.time_ns);
+            extend(summary, record);
         }
         if result.is_ok() && (batch.is_full() || record.is_none()) {
             result = batch.issue(host);

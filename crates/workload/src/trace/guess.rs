@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn a_blktrace_file_is_not_one_of_objects() {
-        let mut record = vec![0; 48];
+        let mut record = [0; 48];
         record[..4].copy_from_slice(&0x6561_7407u32.to_le_bytes());
         record[16] = 8; // sector
         record[25] = 2; // bytes

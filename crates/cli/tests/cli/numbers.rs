@@ -76,7 +76,7 @@ fn numbers_are_found_in_a_text() {
     assert!(numbers_of("nine", &["formats"]).is_empty());
 }
 
-/// What is counted, how it is called, and how many there are.
+/// Things that are counted: what they are, what they are called, and their number.
 fn counted() -> [(&'static str, &'static [&'static str], usize); 3] {
     let patches = fs::read_dir(root().join("crates/linux/kernel/patches")).expect("a folder").flatten();
     let is_patch = |path: &Path| path.extension().is_some_and(|extension| extension == "patch");

@@ -1,4 +1,4 @@
-//! What a trace says that its format does not: which action, which unit of time, and which format it is.
+//! Choices for reading a trace: its action, its unit of time, and its format.
 
 use crate::Folder;
 

@@ -209,7 +209,8 @@ pub struct TraceResult {
     /// Of blkparse and blktrace: the action whose requests were replayed, "D", "Q" or "C".
     #[serde(skip_serializing_if = "Option::is_none")]
     pub action: Option<String>,
-    /// Doubts about how the trace was read: another action than D as it has none, times that look like another unit.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    /// Notes on how the trace was read: another action than D as it has none, files that were merged, times that look like
+    /// another unit; not there without any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }

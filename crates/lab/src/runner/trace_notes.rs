@@ -84,7 +84,7 @@ fn is_date(time_ns: u64) -> bool {
     (20..130).contains(&years) || (389..499).contains(&years)
 }
 
-/// Why a trace held nothing to replay.
+/// Reason and cure for a trace with nothing to replay.
 pub(super) fn nothing_hint(summary: &TraceResult) -> String {
     let left_out: Vec<String> = summary.skipped.iter().map(|(reason, n)| format!("{n} {reason}")).collect();
     if summary.repetitions > 0 {
@@ -145,7 +145,7 @@ mod tests {
             (4, 3 * SECOND),
             (2, 3600 * SECOND),
             (1_000_000, 7 * DAY / 10),
-            (36_002, 3601 * SECOND),
+            (36_012, 3601 * SECOND),
             (100_000, 100_000 * 100),
             (999, 999),
         ] {

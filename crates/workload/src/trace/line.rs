@@ -34,7 +34,7 @@ pub(super) trait Source: Send {
     /// Decodes the next line or record, `None` at the end.
     fn next(&mut self) -> Result<Option<Line<'_>>, Problem>;
 
-    /// Where the last call of `next` was. The number grows.
+    /// Position of the last call of `next`. Its number grows.
     fn position(&self) -> Position;
 
     /// File and position within it, of a trace that is several files.

@@ -32,7 +32,7 @@ impl Action {
         Self::ALL.into_iter().find(|action| action.letter() == letter)
     }
 
-    /// How a record of this action is counted if another one was chosen.
+    /// Reason under which a record of this action is counted if another one was chosen.
     pub const fn skipped_as(self) -> SkipReason {
         match self {
             Action::Issue => SkipReason::Dispatched,

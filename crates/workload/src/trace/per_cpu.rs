@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// What stands before the number of the CPU in the names that blktrace gives.
+/// Mark before the number of the CPU in the names that blktrace gives.
 const MARK: &str = ".blktrace.";
 
 /// The files of the trace at `path`: `NAME.blktrace.0` and its siblings if `path` is one of them, or if it names no

@@ -81,7 +81,7 @@ pub fn from_reader(
 pub struct TraceReader {
     name: String,
     format: &'static Format,
-    /// What is read, if it has names in the file system.
+    /// Files that are read; none if the trace comes from elsewhere.
     files: Vec<PathBuf>,
     source: Box<dyn Source>,
     devices: DeviceFilter,

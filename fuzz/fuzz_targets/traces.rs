@@ -18,8 +18,12 @@ fuzz_target!(|input: &[u8]| {
             1 => Some("all".to_owned()),
             _ => Some("0".to_owned()),
         },
-        action: (format.takes_action && choices & 0x40 != 0).then_some(Action::Queue),
-        time_unit_ns: (format.takes_time_unit && choices & 0x80 != 0).then_some(u64::MAX / 7),
+        action: match choices >> 5 & 3 {
+            _ if !format.takes_action => None,
+            0 => None,
+            at => Some(Action::ALL[usize::from(at) - 1]),
+        },
+        time_unit_ns: (choices & 0x80 != 0).then_some(u64::MAX / 7),
     };
     let file = Box::new(Cursor::new(file.to_vec()));
     let mut reader = match from_reader(file, "fuzz", format.name, &options) {

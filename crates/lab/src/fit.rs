@@ -13,8 +13,8 @@ pub enum Fit {
     /// Stop with an error that names the line.
     #[default]
     Refuse,
-    /// Take offsets modulo the capacity; round misaligned requests outward to sectors, drop empty
-    /// ones. Everything changed is counted.
+    /// Take offsets modulo the capacity; round misaligned requests outward to sectors. Everything
+    /// changed is counted.
     Wrap,
     /// Cut off what lies beyond the drive; otherwise like wrap.
     Clip,
@@ -43,7 +43,7 @@ counters! {
         pub dropped: u64,
         /// Requests rounded outward (trims: inward) to whole sectors.
         pub rounded: u64,
-        /// Requests of zero bytes, dropped.
+        /// Requests of zero bytes, dropped, and empty ranges of copies.
         pub empty: u64,
         /// Requests that came later in the file than their time, issued at once (open loop only).
         pub late: u64,
@@ -91,14 +91,6 @@ pub enum FitError {
         offset: u64,
         /// Length in bytes.
         bytes: u64,
-    },
-    /// It has no length.
-    #[error("{op} of zero bytes at offset {offset}; use --wrap or --clip to drop such requests", op = .op.name())]
-    Empty {
-        /// The request.
-        op: Op,
-        /// First byte.
-        offset: u64,
     },
     /// It is earlier than the one before.
     #[error(
@@ -162,14 +154,22 @@ impl Fitter {
     }
 
     /// The source range of a copy that goes to byte `to`. Copies are not wrapped or cut: one that does not fit is dropped.
+    /// An empty range stays, with no sectors, as the ranges behind it go to the same place.
     pub(crate) fn source(
         &mut self,
         record: &TraceRecord,
         to: Option<u64>,
     ) -> Result<Option<(Range, Option<Lba>)>, FitError> {
         self.check_time(record)?;
+        if record.bytes == 0 && to.is_none_or(|to| to.is_multiple_of(SECTOR_BYTES)) {
+            self.changes.empty += 1;
+            return Ok(Some((Range::new(Lba::new(0), 0), to.map(|to| Lba::new(to / SECTOR_BYTES)))));
+        }
         let mut strict = Self { fit: Fit::Refuse, ..*self };
-        let mut sectors = |offset| strict.sectors(&TraceRecord { offset, ..*record });
+        let mut sectors = |offset| match record.bytes {
+            0 => Err(FitError::Misaligned { op: record.op, offset, bytes: 0 }),
+            _ => strict.sectors(&TraceRecord { offset, ..*record }),
+        };
         let fitted = sectors(record.offset).and_then(|source| match to {
             None => Ok((source, None)),
             Some(to) => Ok((source, Some(Lba::new(sectors(to)?.0)))),
@@ -191,9 +191,6 @@ impl Fitter {
         let TraceRecord { op, offset, bytes, .. } = *record;
         let strict = self.fit == Fit::Refuse;
         if bytes == 0 {
-            if strict {
-                return Err(FitError::Empty { op, offset });
-            }
             self.changes.empty += 1;
             return Ok((0, 0));
         }
@@ -261,12 +258,25 @@ mod tests {
         let refused = |f: &mut Fitter, r: TraceRecord| f.requests(&r).err().expect("refused");
         assert!(matches!(refused(&mut f, record(Op::Read, 512, 100 * 512)), FitError::BeyondEnd { .. }));
         assert!(matches!(refused(&mut f, record(Op::Write, 100, 512)), FitError::Misaligned { .. }));
-        assert!(matches!(refused(&mut f, record(Op::Trim, 0, 0)), FitError::Empty { .. }));
         assert!(matches!(refused(&mut f, record(Op::Read, u64::MAX - 5, 5)), FitError::Misaligned { .. }));
         let late = TraceRecord { backwards: true, ..record(Op::Read, 0, 512) };
         assert_eq!(refused(&mut f, late), FitError::Backwards);
         assert!(f.changes.none());
         assert_eq!(one(&mut Fitter::new(Fit::Refuse, Late::Refuse, 100, false), &late), [(0, 1)]);
+    }
+
+    #[test]
+    fn empty_requests_are_dropped_and_counted_whatever_the_fit() {
+        for fit in [Fit::Refuse, Fit::Wrap, Fit::Clip] {
+            let mut f = Fitter::new(fit, Late::Refuse, 100, true);
+            for (op, offset) in [(Op::Read, 0), (Op::Write, 700), (Op::Trim, 1 << 40)] {
+                assert!(one(&mut f, &record(op, offset, 0)).is_empty(), "{fit:?}");
+            }
+            assert_eq!(f.changes, Changes { empty: 3, ..Changes::default() });
+            let copy = f.source(&record(Op::Read, 0, 0), Some(512)).expect("fits");
+            assert_eq!(copy, Some((Range::new(Lba::new(0), 0), Some(Lba::new(1)))));
+            assert_eq!(f.changes.empty, 4);
+        }
     }
 
     #[test]
@@ -326,11 +336,14 @@ mod tests {
             let fits = Some((Range::new(Lba::new(3), 2), Some(Lba::new(98))));
             assert_eq!(copy(3, 1024, 98, fit), (Ok(fits), 0));
         }
-        for (offset, bytes, to) in [(99, 1024, 0), (0, 1024, 99), (0, 700, 4), (0, 0, 4)] {
+        for (offset, bytes, to) in [(99, 1024, 0), (0, 1024, 99), (0, 700, 4)] {
             assert!(copy(offset, bytes, to, Fit::Refuse).0.is_err(), "{offset} {bytes} {to}");
             assert_eq!(copy(offset, bytes, to, Fit::Wrap), (Ok(None), 1));
             assert_eq!(copy(offset, bytes, to, Fit::Clip), (Ok(None), 1));
         }
+        let mut strict = Fitter::new(Fit::Refuse, Late::Refuse, 100, false);
+        let refused = strict.source(&record(Op::Read, 0, 0), Some(700));
+        assert!(matches!(refused, Err(FitError::Misaligned { offset: 0, .. })), "{refused:?}");
     }
 
     #[test]

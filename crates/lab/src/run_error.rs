@@ -2,7 +2,7 @@
 
 use strobe_ssd::{BuildError, CommandError};
 use strobe_workload::synthetic::WorkloadError;
-use strobe_workload::trace::TraceError;
+use strobe_workload::trace::{Position, TraceError};
 
 use crate::fit::FitError;
 
@@ -42,14 +42,12 @@ pub enum RunError {
     #[error(transparent)]
     Trace(#[from] TraceError),
     /// A trace request does not fit.
-    #[error("{path}, {place} {position}: {error}")]
+    #[error("{path}, {position}: {error}")]
     Fit {
         /// The trace.
         path: String,
-        /// "line" or "record".
-        place: &'static str,
-        /// Line or record number.
-        position: u64,
+        /// Its line or record.
+        position: Position,
         /// What is wrong.
         error: FitError,
     },

@@ -16,7 +16,7 @@ const SAMPLES: [&[u8]; 4] = [
 ];
 
 /// One good line of every text format, so that mutations reach deep into each parser.
-const LINES: [&str; 9] = [
+const LINES: [&str; 12] = [
     "128166372003061629,hm,1,Read,383496192,32768,413\n",
     "0.5 0 10 8 1\n",
     "48513000 0 10 8 0\n",
@@ -25,21 +25,38 @@ const LINES: [&str; 9] = [
     "1538323200,12910952,128,0,1063\n",
     "254,0 0 6 0.000000256 35 D RM 16968 + 8 [dd]\n",
     "strobe trace 1\n5 copy 0 4096 8192\n5 + 4096 512\n6 trim 0 512\n6 + 512 512\n",
-    "fio version 2 iolog\nf add\nf wait 9 0\nf read 0 4096\n",
+    "fio version 2 iolog\nf add\nf wait 900 0\nf read 0 4096\nf sync_file_range 0 0\n",
+    "1456095145.133076000,0.000806000,R,0,899056122368,131072\n",
+    "89968195792462 20782 gzip 283193184 8 R 6 0 56f11b711d91a065a2b6458eca924523\n",
+    "254,0 0 6 0.000000256 0 C FF 16968 + 8 [0]\n",
 ];
+
+/// Good records of the binary formats that have no sample file, eight of each.
+fn binary_samples() -> [Vec<u8>; 3] {
+    let record = |parts: &[&[u8]]| parts.concat().repeat(8);
+    let [one, sectors] = [1u32.to_le_bytes(), 8u32.to_le_bytes()];
+    let [lbn, time] = [42_932_745u64.to_le_bytes(), 5_633_898_368_802u64.to_le_bytes()];
+    [
+        record(&[&one, &sectors, &one, &[0x2a, 0, 0, 1], &lbn, &time]),
+        record(&[&[0x28, 0, 0, 2], &one, &sectors, &one, &lbn, &time, &time]),
+        record(&[&one, &lbn, &sectors, &(-1i64).to_le_bytes()]),
+    ]
+}
 
 /// Reads everything with every format and several options; checks what every result must obey, and returns the
 /// number of records.
 fn read_all_ways(bytes: &[u8], bytes_decoded_max: usize) -> usize {
     let mut records = 0;
     for format in FORMATS {
+        let all = |action, unit_ns| TraceOptions {
+            device: Some("all".into()),
+            action: format.takes_action.then_some(action),
+            time_unit_ns: Some(unit_ns),
+        };
         let choices = [
             TraceOptions::default(),
-            TraceOptions {
-                device: Some("all".into()),
-                action: format.takes_action.then_some(Action::Queue),
-                time_unit_ns: format.takes_time_unit.then_some(u64::MAX),
-            },
+            all(Action::Queue, u64::MAX),
+            all(Action::Complete, 1),
             TraceOptions { device: Some("0".into()), ..TraceOptions::default() },
         ];
         for options in choices {
@@ -103,7 +120,12 @@ fn seed() -> impl Strategy<Value = Vec<u8>> {
     let lines = prop::collection::vec(0..LINES.len(), 1..6)
         .prop_map(|picks| picks.iter().flat_map(|&pick| LINES[pick].bytes()).collect());
     let repeated = (0..LINES.len(), 1usize..6).prop_map(|(pick, times)| LINES[pick].repeat(times).into());
-    prop_oneof![sample, lines, repeated]
+    let binary = (0..binary_samples().len(), 0usize..400).prop_map(|(pick, length)| {
+        let mut sample = binary_samples()[pick].clone();
+        sample.truncate(length);
+        sample
+    });
+    prop_oneof![sample, lines, repeated, binary]
 }
 
 /// Bytes that are likely to matter, and any others.

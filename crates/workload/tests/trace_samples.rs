@@ -12,7 +12,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use strobe_types::Op;
 use strobe_workload::trace::{Action, SkipReason, TraceError, TraceOptions, TraceReader, TraceRecord};
-use strobe_workload::trace::{from_reader, open};
+use strobe_workload::trace::{from_reader, open, recorded_action};
 
 fn path(file: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(file)
@@ -86,18 +86,29 @@ fn blkparse_text_is_read_whole() {
     assert_eq!(totals(&issued, Op::Flush), (18, 0, 0));
     assert_eq!((issued.len(), issued[0].position, issued[77].position), (78, 6, 537));
     assert_eq!(issued[77].time_ns, 12_672_256 - 256);
-    assert_eq!(reader.skipped().to_string(), "463 other actions, 12 summary lines");
+    let skipped = "100 queued requests (Q), 87 completed requests (C), 276 other actions, 12 summary lines";
+    assert_eq!(reader.skipped().to_string(), skipped);
     let (queued, _) = sample("ext4_uml.blkparse.txt", "blkparse", Some(Action::Queue));
     assert_eq!(totals(&queued, Op::Read), (5, 20_480, 9_789_440));
     assert_eq!(totals(&queued, Op::Write), (84, 966_656, 19_622_060_032));
     assert_eq!(totals(&queued, Op::Trim), (11, 510_275_584, 1_777_586_176));
     assert_eq!(totals(&queued, Op::Flush), (0, 0, 0));
+    let (completed, reader) = sample("ext4_uml.blkparse.txt", "blkparse", Some(Action::Complete));
+    for op in [Op::Read, Op::Write, Op::Trim, Op::Flush] {
+        assert_eq!(totals(&completed, op), totals(&issued, op), "what was issued was completed");
+    }
+    assert_eq!(reader.skipped().get(SkipReason::NoData), 9);
 }
 
 /// 556 records, of which 15 are notes that blkparse does not print.
 #[test]
 fn blktrace_binary_and_blkparse_text_of_one_run_agree() {
-    for (action, kept) in [(None, 78), (Some(Action::Issue), 78), (Some(Action::Queue), 100)] {
+    for (action, kept, no_data) in [
+        (None, 78, 0),
+        (Some(Action::Issue), 78, 0),
+        (Some(Action::Queue), 100, 0),
+        (Some(Action::Complete), 78, 9),
+    ] {
         let (text, _) = sample("ext4_uml.blkparse.txt", "blkparse", action);
         let (binary, reader) = sample("ext4_uml.blktrace.0", "blktrace", action);
         let without_position = |record: &TraceRecord| TraceRecord { position: 0, ..*record };
@@ -107,8 +118,106 @@ fn blktrace_binary_and_blkparse_text_of_one_run_agree() {
         assert_eq!(text, binary);
         let skipped = reader.skipped();
         assert_eq!(skipped.get(SkipReason::Note), 15);
-        assert_eq!(skipped.get(SkipReason::OtherAction), 541 - kept as u64);
+        assert_eq!(skipped.get(SkipReason::OtherAction), 276);
+        assert_eq!(skipped.get(SkipReason::NoData), no_data);
         assert_eq!(skipped.total(), 556 - kept as u64);
+    }
+}
+
+/// The sample as the files of three CPUs, each with every third record, in a folder.
+fn per_cpu_files() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    let whole = bytes("ext4_uml.blktrace.0");
+    let mut parts = [Vec::new(), Vec::new(), Vec::new()];
+    let (mut at, mut record) = (0, 0);
+    while at < whole.len() {
+        let payload = u16::from_le_bytes([whole[at + 46], whole[at + 47]]);
+        let end = at + 48 + usize::from(payload);
+        parts[record % 3].extend_from_slice(&whole[at..end]);
+        (at, record) = (end, record + 1);
+    }
+    assert_eq!(record, 556);
+    for (cpu, part) in parts.iter().enumerate() {
+        let part = if cpu == 1 { gzip(part) } else { part.clone() };
+        let ending = if cpu == 1 { ".gz" } else { "" };
+        std::fs::write(folder.path().join(format!("t.blktrace.{cpu}{ending}")), part).expect("writable");
+    }
+    std::fs::write(folder.path().join("other.blktrace.0"), b"not of it").expect("writable");
+    folder
+}
+
+#[test]
+fn files_of_several_cpus_are_one_trace() {
+    let folder = per_cpu_files();
+    let options = TraceOptions::default();
+    let (whole, _) = sample("ext4_uml.blktrace.0", "blktrace", None);
+    let mut expected = whole.clone();
+    expected.sort_by_key(|record| record.time_ns);
+    for name in ["t", "t.blktrace", "t.blktrace.0", "t.blktrace.1.gz", "t.blktrace.2"] {
+        let mut reader = open(&folder.path().join(name), "blktrace", &options).expect("opens");
+        assert_eq!(reader.files().len(), 3, "{name}");
+        let records = all(&mut reader);
+        assert_eq!(records.len(), 78);
+        for op in [Op::Read, Op::Write, Op::Trim, Op::Flush] {
+            assert_eq!(totals(&records, op), totals(&whole, op), "{name}");
+        }
+        assert!(records.is_sorted_by_key(|record| record.time_ns) && records.iter().all(|r| !r.backwards));
+        let times = |records: &[TraceRecord]| records.iter().map(|r| r.time_ns).collect::<Vec<_>>();
+        assert_eq!(times(&records), times(&expected), "{name}");
+        assert!(records.is_sorted_by_key(|record| record.position));
+        assert_eq!(reader.skipped().total(), 556 - 78);
+    }
+    let alone = open(&folder.path().join("other.blktrace.0"), "blktrace", &options).expect("opens");
+    assert_eq!(alone.files().len(), 1);
+}
+
+#[test]
+fn damage_in_the_file_of_one_cpu_is_located_there() {
+    let folder = per_cpu_files();
+    let path = folder.path().join("t.blktrace.2");
+    let mut part = std::fs::read(&path).expect("readable");
+    part.truncate(48 * 3 + 5);
+    std::fs::write(&path, part).expect("writable");
+    let mut reader = open(&folder.path().join("t"), "blktrace", &TraceOptions::default()).expect("opens");
+    let error = reader.find_map(Result::err).expect("an error").to_string();
+    assert!(error.contains("t.blktrace.2, record 3: ") && error.contains("cut off"), "{error}");
+}
+
+#[test]
+fn the_action_of_a_trace_is_the_first_that_it_has() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("t");
+    let line = |action: &str| format!("8,0 0 1 0.5 99 {action} W 0 + 8 [x]\n");
+    let options = TraceOptions::default();
+    for (actions, expected) in [
+        ("GCQD", Some(Action::Issue)),
+        ("GCQ", Some(Action::Queue)),
+        ("GC", Some(Action::Complete)),
+        ("G", None),
+        ("", None),
+    ] {
+        let text: String = actions.chars().map(|action| line(&action.to_string())).collect();
+        std::fs::write(&path, text).expect("writable");
+        assert_eq!(recorded_action(&path, "blkparse", &options), expected, "{actions}");
+        assert_eq!(recorded_action(&path, "msr", &options), None);
+    }
+    assert_eq!(recorded_action(folder.path(), "blkparse", &options), None);
+}
+
+#[test]
+fn a_wrong_format_is_answered_with_the_right_one() {
+    let message = |file: &str, format: &str| {
+        let mut reader = open(&path(file), format, &TraceOptions::default()).expect("opens");
+        reader.find_map(Result::err).expect("an error").to_string()
+    };
+    for (file, right, wrong) in [
+        ("fio_iolog_v3.log", "fio", "msr"),
+        ("ext4-postmark.iolog.gz", "fio", "spc"),
+        ("ext4_uml.blktrace.0", "blktrace", "vscsi"),
+        ("ext4_uml.blkparse.txt", "blkparse", "disksim"),
+    ] {
+        let error = message(file, wrong);
+        assert!(error.contains(&format!("this looks like format {right}: `--format {right}`")), "{error}");
     }
 }
 

@@ -13,6 +13,7 @@ use strobe_cli::report;
 use strobe_lab::runner::{self, Observer, Progress, SaveAt, SaveState, States};
 use strobe_lab::{ConfigError, Experiment, RunError, RunResult, WorkloadConfig, load_drive_table, timeline};
 use strobe_ssd::StateFile;
+use strobe_workload::trace;
 use toml::{Table, Value};
 
 use super::options::Options;
@@ -101,11 +102,13 @@ pub(crate) struct CheckArgs {
       --set drive.ftl.mapping=fast --json out.json
   strobe replay web_0.csv.gz --format msr --set run.interval=10s --series load.csv")]
 pub(crate) struct ReplayArgs {
-    /// The trace, plain or gzip, or "-" for standard input
+    /// The trace, plain or gzip, or "-" for standard input; of the per-CPU files of blktrace any one, or NAME of
+    /// NAME.blktrace.0
     trace: String,
-    /// Its format (`strobe list formats`); never guessed, as formats differ in units and op codes
+    /// Its format (`strobe list formats`). Needed, as formats of one shape differ in units and op codes; without it
+    /// the error says what the trace looks like
     #[arg(long, value_name = "NAME")]
-    format: String,
+    format: Option<String>,
     /// A preset (`strobe list presets`), or a TOML file with the keys of [drive] such as `strobe show preset` prints
     #[arg(long, value_name = "PRESET|FILE.toml", default_value = "generic-8g")]
     drive: String,
@@ -128,10 +131,11 @@ pub(crate) struct ReplayArgs {
     /// Replay only this device of the trace, or "all"
     #[arg(long, value_name = "NAME|all")]
     device: Option<String>,
-    /// blkparse, blktrace: replay dispatched (D) or queued (Q) requests
-    #[arg(long, value_name = "D|Q")]
+    /// blkparse, blktrace: replay dispatched (D), queued (Q) or completed (C) requests [default: the first of these
+    /// that the trace has]
+    #[arg(long, value_name = "D|Q|C")]
     action: Option<String>,
-    /// mqsim: nanoseconds per unit of the time column
+    /// Nanoseconds per unit of the trace's times, in place of the format's own
     #[arg(long, value_name = "NS")]
     time_unit_ns: Option<u64>,
     /// Replay the trace N times, one after the other [default: 1]
@@ -184,7 +188,7 @@ pub(crate) fn replay(args: &ReplayArgs) -> Result<(), Failure> {
     };
     put("kind", "trace".into());
     put("path", args.trace.as_str().into());
-    put("format", args.format.as_str().into());
+    put("format", args.format.as_deref().ok_or_else(|| missing_format(&args.trace))?.into());
     // Only what was said, so that an option without effect is noticed.
     if args.wrap || args.clip {
         put("fit", if args.wrap { "wrap" } else { "clip" }.into());
@@ -211,6 +215,20 @@ pub(crate) fn replay(args: &ReplayArgs) -> Result<(), Failure> {
     }
     let experiment = options.told(Experiment::from_table(table, options.sets(), Path::new("")))?;
     execute(&experiment, Path::new(&args.drive), &args.common)
+}
+
+/// The error of a replay without --format.
+fn missing_format(trace: &str) -> Failure {
+    let path = Path::new(trace);
+    // What is in a pipe can be read only once.
+    let fitting = if path.is_file() { trace::guess(path).unwrap_or_default() } else { Vec::new() };
+    let names: Vec<&str> = fitting.iter().map(|format| format.name).collect();
+    let looks = match names[..] {
+        [] => "`strobe list formats` has the names".to_owned(),
+        [name] => format!("{trace} looks like {name}: --format {name}"),
+        [ref others @ .., last] => format!("{trace} may be {} or {last}", others.join(", ")),
+    };
+    Failure::Request(anyhow::anyhow!("--format is missing, the format of the trace: {looks}"))
 }
 
 /// `--seed`, `--check` and `--image` stand for keys.

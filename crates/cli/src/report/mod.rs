@@ -83,7 +83,8 @@ pub fn summary(result: &RunResult) -> String {
         result.until_steady.as_ref().map(steady_line),
         power_cuts(&result.power_cuts),
     ];
-    let hints = hints(result).into_iter().map(|hint| format!("note: {hint}"));
+    let notes = result.trace.iter().flat_map(|trace| trace.notes.iter().map(String::as_str));
+    let hints = hints(result).into_iter().chain(notes).map(|hint| format!("note: {hint}"));
     for part in parts.into_iter().flatten().chain(hints) {
         let _ = writeln!(out, "\n{part}");
     }

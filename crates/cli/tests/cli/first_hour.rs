@@ -190,8 +190,8 @@ fn options_without_effect_are_refused() {
         .refused(&["workload.queue_depth", "no effect", "--closed-loop"]);
     folder.replay("t.fio", "fio", &["--queue-depth", "4", "--closed-loop"]).ok();
     folder
-        .strobe(&["replay", "t.fio", "--format", "fio", "--time-unit-ns", "4"])
-        .refused(&["time unit", "fio"]);
+        .strobe(&["replay", "t.fio", "--format", "fio", "--action", "D"])
+        .refused(&["action", "format fio has no actions"]);
     folder.tiny(&["workload.theta=1.2"]).refused(&["workload.theta", "no effect", "zipf"]);
     folder.tiny(&["run.timing=false", "workload.rate_iops=5"]).refused(&["rate_iops", "run.timing = true"]);
     folder.tiny(&["drive.ftl.log_blocks=9"]).refused(&["log_blocks", "fast"]);

@@ -149,13 +149,14 @@ fn a_trace_without_requests_is_answered_for_its_format() {
         "no requests to replay; left out: 2 file events; the log names files, but has no read, write",
     ]);
     assert!(!fio.err.contains("blkparse") && !fio.err.contains("--action"), "{}", fio.err);
-    folder.write("b", "8,0 0 1 0.5 99 Q W 0 + 8 [x]\n");
-    folder.replay("b", "blkparse", &[]).refused(&["left out: 1 other actions; try --action Q"]);
-    folder.replay("b", "blkparse", &["--action", "Q"]).ok();
-    folder.write("b", "8,0 0 1 0.5 99 D W 0 + 8 [x]\n");
-    folder
-        .replay("b", "blkparse", &["--action", "Q"])
-        .refused(&["left out: 1 other actions; try --action D"]);
+    folder.write("b", "8,0 0 1 0.5 99 D W 0 + 8 [x]\n8,0 0 1 0.6 0 C W 0 + 8 [0]\n");
+    folder.replay("b", "blkparse", &["--action", "Q"]).refused(&[
+        "left out: 1 completed requests (C), 1 dispatched requests (D); try --action D or --action C",
+    ]);
+    folder.write("b", "8,0 0 1 0.5 99 G W 0 + 8 [x]\n");
+    let others = folder.replay("b", "blkparse", &[]);
+    others.refused(&["left out: 1 other actions"]);
+    assert!(!others.err.contains("--action"), "{}", others.err);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use strobe_ssd::KeyError;
 use strobe_ssd::schema::{self, check_name};
 use strobe_workload::lfs::LfsConfig;
-use strobe_workload::trace;
+use strobe_workload::trace::{self, Action};
 use toml::{Table, Value};
 
 use super::fio_names::accept_fio_names;
@@ -58,10 +58,11 @@ pub struct TraceConfig {
     /// Which device of the trace, or "all". Default: the only one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
-    /// blkparse and blktrace: replay dispatched (D) or queued (Q) requests. Default D.
+    /// blkparse and blktrace: replay dispatched (D), queued (Q) or completed (C) requests. Default: the first of these
+    /// that the trace has, or D from a pipe.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action: Option<String>,
-    /// mqsim: nanoseconds per unit of the time column. Default 1.
+    /// Nanoseconds per unit of the trace's times, in place of the format's own (`strobe list formats`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1_000_000_000))]
     pub time_unit_ns: Option<u64>,
@@ -121,7 +122,7 @@ impl WorkloadConfig {
             let formats: Vec<&str> = trace::FORMATS.iter().map(|format| format.name).collect();
             check_name("workload.format", &config.format, &formats)?;
             if let Some(action) = &config.action {
-                check_name("workload.action", action, &["D", "Q"])?;
+                check_name("workload.action", action, &Action::ALL.map(Action::letter))?;
             }
             if config.path != "-" {
                 config.path = folder.join(&config.path).display().to_string();

@@ -206,4 +206,11 @@ pub struct TraceResult {
     pub duration_ns: u64,
     /// Times the trace was replayed to its end.
     pub repetitions: u32,
+    /// Of blkparse and blktrace: the action whose requests were replayed, "D", "Q" or "C".
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub action: Option<String>,
+    /// Notes on how the trace was read: another action than D as it has none, files that were merged, times that look like
+    /// another unit; not there without any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }

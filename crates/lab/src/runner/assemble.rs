@@ -62,7 +62,7 @@ impl Assembler {
             }
             _ => false,
         });
-        if goes_on { None } else { self.open.take() }
+        if goes_on { None } else { self.open.take().filter(|command| !command.ranges.is_empty()) }
     }
 
     /// Whether `record` is for [`Assembler::take`] rather than ordinary requests.
@@ -115,10 +115,13 @@ impl Assembler {
         let to = if let Detail::CopyTo(to) = record.detail { Some(to) } else { None };
         match (fitter.source(record, to)?, &mut self.open) {
             (Some((range, Some(destination))), _) => {
-                self.open = Some(Assembled { destination: Some(destination), ranges: vec![range], arrival });
+                let ranges = if range.sectors == 0 { Vec::new() } else { vec![range] };
+                self.open = Some(Assembled { destination: Some(destination), ranges, arrival });
             }
             (Some((range, None)), Some(open)) => {
-                open.ranges.push(range);
+                if range.sectors > 0 {
+                    open.ranges.push(range);
+                }
                 open.arrival = arrival;
             }
             // Half a copy is another one.
@@ -207,5 +210,19 @@ mod tests {
             record(Op::Read, 31, 1, Detail::CopyTo(0)),
         ];
         assert_eq!(commands(1, &records), ["copy 31+1 to 0"]);
+    }
+
+    #[test]
+    fn empty_ranges_are_left_out_of_copies_and_trims() {
+        let records = [
+            record(Op::Read, 0, 0, Detail::CopyTo(100 * S)),
+            record(Op::Read, 7, 2, Detail::More),
+            record(Op::Read, 9, 0, Detail::More),
+            record(Op::Read, 0, 0, Detail::CopyTo(200 * S)),
+            record(Op::Trim, 0, 0, Detail::Plain),
+            record(Op::Trim, 5, 1, Detail::More),
+            record(Op::Trim, 6, 0, Detail::Plain),
+        ];
+        assert_eq!(commands(1, &records), ["copy 7+2 to 100", "trim 5+1"]);
     }
 }

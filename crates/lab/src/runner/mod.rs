@@ -10,6 +10,7 @@ mod outcome;
 mod phases;
 mod replay;
 mod state;
+mod trace_notes;
 
 use std::ops::ControlFlow;
 use std::path::Path;

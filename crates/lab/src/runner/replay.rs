@@ -5,13 +5,14 @@ use std::path::Path;
 
 use strobe_ssd::{Command, Hint, Pacing, Range};
 use strobe_types::{Request, SimTime};
-use strobe_workload::trace::{self, Action, Detail, SkipReason, TraceError, TraceOptions, TraceReader};
+use strobe_workload::trace::{self, Action, Detail, TraceError, TraceOptions, TraceReader, TraceRecord};
 
-use super::assemble::Assembler;
+use super::assemble::{Assembled, Assembler};
 use super::host::{BATCH, BATCH_PAGES, Host, Stop, closed};
+use super::trace_notes::{self, Pass};
 use crate::RunError;
 use crate::experiment::{PacingName, TraceConfig};
-use crate::fit::{Changes, Fitter};
+use crate::fit::Fitter;
 use crate::result::TraceResult;
 use crate::verdict::Arrivals;
 
@@ -20,13 +21,19 @@ const STDIN: &str = "/dev/stdin";
 
 /// Opens the trace.
 pub(super) fn open_trace(config: &TraceConfig) -> Result<TraceReader, TraceError> {
-    let options = TraceOptions {
+    trace::open(path(config), &config.format, &options(config))
+}
+
+fn path(config: &TraceConfig) -> &Path {
+    Path::new(if config.path == "-" { STDIN } else { &config.path })
+}
+
+fn options(config: &TraceConfig) -> TraceOptions {
+    TraceOptions {
         device: config.device.clone(),
-        action: config.action.as_deref().map(|a| if a == "Q" { Action::Queue } else { Action::Issue }),
+        action: config.action.as_deref().and_then(Action::from_letter),
         time_unit_ns: config.time_unit_ns,
-    };
-    let path = if config.path == "-" { STDIN } else { &config.path };
-    trace::open(Path::new(path), &config.format, &options)
+    }
 }
 
 /// What has been replayed.
@@ -47,17 +54,24 @@ pub(super) fn replay(
 ) -> Result<(), Stop> {
     let is_open_loop = config.pacing == PacingName::Open;
     let pacing = if is_open_loop { Pacing::Open } else { closed(config.host) };
-    for _ in 0..config.repeat {
+    let mut options = options(config);
+    if options.action.is_none() {
+        options.action = trace::recorded_action(path(config), &config.format, &options);
+    }
+    for repetition in 0..config.repeat {
         let before: u64 = replayed.summary.requests.values().sum();
         host.set_pacing(pacing)?;
-        replay_once(host, config, takes_hints, replayed)?;
+        let pass = replay_once(host, config, &options, takes_hints, replayed)?;
+        if repetition == 0 {
+            trace_notes::add(&mut replayed.summary, config, &options, &pass);
+        }
         if host.is_reached() {
             break;
         }
         // A trace without requests has none the next time either.
         let requests: u64 = replayed.summary.requests.values().sum();
         if requests == before {
-            let hint = nothing_hint(&replayed.summary, config.action.as_deref());
+            let hint = trace_notes::nothing_hint(&replayed.summary);
             return Err(RunError::EmptyTrace { path: config.path.clone(), hint }.into());
         }
         replayed.summary.repetitions += 1;
@@ -89,17 +103,54 @@ impl Batch {
         }
     }
 
+    /// Takes a command, which goes to the drive at once if it is none of a single range.
+    fn take(&mut self, host: &mut Host<'_>, command: &Assembled, sent: &mut Sent) -> Result<(), Stop> {
+        if let Some(request) = command.as_request() {
+            self.push(request, command.arrival);
+            return Ok(());
+        }
+        self.send(host, (command.name(), &command.command()), command.arrival, sent)
+    }
+
+    /// Takes a write of metadata, which goes to the drive at once, as it has a hint.
+    fn take_metadata(
+        &mut self,
+        host: &mut Host<'_>,
+        request: Request,
+        arrival: SimTime,
+        sent: &mut Sent,
+    ) -> Result<(), Stop> {
+        let range = Range::new(request.lba, request.sectors);
+        let command = Command::Write { range, fua: false, hint: Hint::Metadata };
+        self.send(host, (request.op.name(), &command), arrival, sent)
+    }
+
+    /// Issues what is here, then `command`.
+    fn send(
+        &mut self,
+        host: &mut Host<'_>,
+        (kind, command): (&str, &Command<'_>),
+        arrival: SimTime,
+        sent: &mut Sent,
+    ) -> Result<(), Stop> {
+        self.issue(host, sent)?;
+        if host.send(command, self.is_open_loop.then_some(arrival))? {
+            sent.count(kind, arrival);
+        }
+        Ok(())
+    }
+
     fn is_full(&self, host: &Host<'_>) -> bool {
         let pages = self.sectors >> host.drive.geometry().unit_shift();
         self.requests.len() >= BATCH || pages >= BATCH_PAGES
     }
 
     /// Issues them, as many as there are before the phase at hand has its host pages, and counts those in `sent`.
-    fn issue(&mut self, host: &mut Host<'_>, sent: &mut Sent<'_>) -> Result<(), Stop> {
+    fn issue(&mut self, host: &mut Host<'_>, sent: &mut Sent) -> Result<(), Stop> {
         let result = host.issue(&self.requests, &self.arrivals);
         let issued = *result.as_ref().unwrap_or(&0);
         for (at, request) in self.requests[..issued].iter().enumerate() {
-            sent.count(request.op.name(), self.arrivals.get(at).copied());
+            sent.count(request.op.name(), self.arrivals.get(at).copied().unwrap_or(SimTime::ZERO));
         }
         self.requests.clear();
         self.arrivals.clear();
@@ -109,49 +160,44 @@ impl Batch {
 }
 
 /// Requests issued.
-struct Sent<'a> {
-    by_kind: &'a mut BTreeMap<String, u64>,
+struct Sent {
+    by_kind: BTreeMap<String, u64>,
     requests: u64,
     last_arrival: SimTime,
 }
 
-impl Sent<'_> {
-    fn count(&mut self, kind: &str, arrival: Option<SimTime>) {
+impl Sent {
+    fn count(&mut self, kind: &str, arrival: SimTime) {
         match self.by_kind.get_mut(kind) {
             Some(count) => *count += 1,
             None => drop(self.by_kind.insert(kind.to_owned(), 1)),
         }
         self.requests += 1;
-        self.last_arrival = self.last_arrival.max(arrival.unwrap_or(SimTime::ZERO));
+        self.last_arrival = self.last_arrival.max(arrival);
     }
+}
 
-    /// Issues what is in `batch`, then `command`.
-    fn send(
-        &mut self,
-        host: &mut Host<'_>,
-        batch: &mut Batch,
-        (kind, command): (&str, &Command<'_>),
-        arrival: Option<SimTime>,
-    ) -> Result<(), Stop> {
-        batch.issue(host, self)?;
-        if host.send(command, arrival)? {
-            self.count(kind, arrival);
-        }
-        Ok(())
+/// Widens what `summary` says of space and time by `record`. An empty request touches nothing.
+fn extend(summary: &mut TraceResult, record: &TraceRecord) {
+    let from = if let Detail::CopyTo(to) = record.detail { to.max(record.offset) } else { record.offset };
+    if record.bytes > 0 {
+        summary.span_bytes = summary.span_bytes.max(from.saturating_add(record.bytes));
     }
+    summary.duration_ns = summary.duration_ns.max(record.time_ns);
 }
 
 fn replay_once(
     host: &mut Host<'_>,
     config: &TraceConfig,
+    options: &TraceOptions,
     takes_hints: bool,
     replayed: &mut Replayed,
-) -> Result<(), Stop> {
+) -> Result<Pass, Stop> {
     let is_open_loop = config.pacing == PacingName::Open;
     let Replayed { summary, arrivals: waits } = replayed;
-    let mut reader = open_trace(config)?;
+    let mut reader = trace::open(path(config), &config.format, options)?;
     let start = host.now();
-    let mut sent = Sent { by_kind: &mut summary.requests, requests: 0, last_arrival: start };
+    let mut sent = Sent { by_kind: BTreeMap::new(), requests: 0, last_arrival: start };
     let mut fitter = Fitter::new(config.fit, config.late, host.drive.sectors(), is_open_loop);
     let mut batch = Batch::new(is_open_loop);
     let mut assembler = Assembler::new(config.trim_ranges);
@@ -159,44 +205,27 @@ fn replay_once(
     while result.is_ok() && !host.is_reached() {
         let record = reader.next().transpose()?;
         if let Some(command) = assembler.complete_before(record.as_ref()) {
-            let arrival = is_open_loop.then_some(command.arrival);
-            match command.as_request() {
-                Some(request) => batch.push(request, command.arrival),
-                None => {
-                    result = sent.send(host, &mut batch, (command.name(), &command.command()), arrival);
-                }
-            }
+            result = batch.take(host, &command, &mut sent);
         }
         if let Some(record) = &record
             && result.is_ok()
         {
             let arrival = start + record.time_ns;
-            let misfit = |error| RunError::Fit {
-                path: config.path.clone(),
-                place: if config.format == "blktrace" { "record" } else { "line" },
-                position: record.position,
-                error,
-            };
+            let misfit =
+                |error| RunError::Fit { path: config.path.clone(), position: reader.position(), error };
             if Assembler::takes(record) {
                 assembler.take(record, arrival, &mut fitter).map_err(misfit)?;
             } else {
                 let is_hinted = takes_hints && record.detail == Detail::Metadata;
                 for request in fitter.requests(record).map_err(misfit)? {
-                    if !is_hinted {
+                    if is_hinted {
+                        result = result.and_then(|()| batch.take_metadata(host, request, arrival, &mut sent));
+                    } else {
                         batch.push(request, arrival);
-                        continue;
                     }
-                    let range = Range::new(request.lba, request.sectors);
-                    let command = Command::Write { range, fua: false, hint: Hint::Metadata };
-                    let named = (request.op.name(), &command);
-                    let arrival = is_open_loop.then_some(arrival);
-                    result = result.and_then(|()| sent.send(host, &mut batch, named, arrival));
                 }
             }
-            let end =
-                if let Detail::CopyTo(to) = record.detail { to.max(record.offset) } else { record.offset };
-            summary.span_bytes = summary.span_bytes.max(end.saturating_add(record.bytes));
-            summary.duration_ns = summary.duration_ns.max(record.time_ns);
+            extend(summary, record);
         }
         if result.is_ok() && (batch.is_full(host) || record.is_none()) {
             result = batch.issue(host, &mut sent);
@@ -205,43 +234,18 @@ fn replay_once(
             break;
         }
     }
-    let (requests, last) = (sent.requests, sent.last_arrival);
+    let Sent { by_kind, requests, last_arrival } = sent;
+    for (kind, count) in by_kind {
+        *summary.requests.entry(kind).or_default() += count;
+    }
     for (reason, count) in reader.skipped().iter() {
         *summary.skipped.entry(reason.name().to_owned()).or_default() += count;
     }
     summary.changes = summary.changes.and(&fitter.changes);
     result = result.and_then(|()| host.finish_phase());
     if is_open_loop {
-        waits.get_or_insert_default().add(requests, start, last, host.now());
+        waits.get_or_insert_default().add(requests, start, last_arrival, host.now());
     }
-    result
-}
-
-/// Why a trace held nothing to replay.
-fn nothing_hint(summary: &TraceResult, action: Option<&str>) -> String {
-    let left_out: Vec<String> = summary.skipped.iter().map(|(reason, n)| format!("{n} {reason}")).collect();
-    if summary.repetitions > 0 {
-        return format!(" after {} times: a pipe cannot be repeated", summary.repetitions);
-    }
-    let mut hint = String::new();
-    if !left_out.is_empty() {
-        hint += &format!("; left out: {}", left_out.join(", "));
-    }
-    // Formats with actions: if those of one letter were left out, the other letter has them.
-    let was_left_out = |reason: SkipReason| summary.skipped.contains_key(reason.name());
-    if was_left_out(SkipReason::OtherAction) {
-        hint += if action == Some("Q") { "; try --action D" } else { "; try --action Q" };
-    }
-    if was_left_out(SkipReason::OtherDevice) {
-        hint += "; try another --device, or --device all";
-    }
-    if was_left_out(SkipReason::FileEvent) && left_out.len() == 1 {
-        hint += "; the log names files, but has no read, write, trim or sync";
-    }
-    let Changes { dropped, empty, rounded, .. } = summary.changes;
-    if dropped + empty + rounded > 0 {
-        hint +=
-            &format!("; {dropped} lay beyond the drive, {empty} were empty, {rounded} held no whole sector");
-    }
-    hint
+    let first_time_ns = reader.first_time_ns();
+    result.map(|()| Pass { requests, first_time_ns, files: reader.files().len() })
 }

@@ -2,9 +2,9 @@
 
 use strobe_types::Op;
 
-use super::Format;
 use super::columns::{Columns, NS_PER_MICROSECOND};
 use super::detail::Detail;
+use super::format::{Format, Open};
 use super::line::{Line, open_lines};
 use super::problem::Reason;
 
@@ -14,17 +14,17 @@ pub(super) const FORMAT: Format = Format {
     columns: "device_id, opcode (R or W), offset (bytes), length (bytes), timestamp (us since 1970)",
     source: "github.com/alibaba/block-traces (CC-BY 4.0)",
     takes_action: false,
-    takes_time_unit: false,
-    open: |input, _| open_lines(input, parse_line),
+    time_unit_ns: NS_PER_MICROSECOND,
+    open: Open::One(|input, settings| open_lines(input, move |line| parse_line(line, settings.unit_ns))),
 };
 
-fn parse_line(line: &str) -> Result<Line<'_>, Reason> {
+fn parse_line(line: &str, unit_ns: u64) -> Result<Line<'_>, Reason> {
     let mut columns = Columns::csv(line);
     let device = columns.text("device_id")?.into();
     let op = columns.op("opcode", &[("R", Op::Read), ("W", Op::Write)])?;
     let offset = columns.whole("offset")?;
     let bytes = columns.whole("length")?;
-    let time_ns = columns.scaled("timestamp", NS_PER_MICROSECOND)?;
+    let time_ns = columns.scaled("timestamp", unit_ns)?;
     columns.end()?;
     Ok(Line::Record { time_ns, op, offset, bytes, device, detail: Detail::Plain })
 }

@@ -5,9 +5,10 @@ use strobe_types::{Op, SECTOR_BYTES};
 use super::columns::{Columns, NS_PER_SECOND};
 use super::detail::Detail;
 use super::device::Device;
+use super::format::{Format, Open};
 use super::line::{Line, open_lines_without_comments};
 use super::problem::Reason;
-use super::{Action, Format, SkipReason};
+use super::{Action, SkipReason};
 
 pub(super) const FORMAT: Format = Format {
     name: "blkparse",
@@ -15,11 +16,11 @@ pub(super) const FORMAT: Format = Format {
     columns: "major,minor (device), CPU, sequence, time (s.ns), PID, action, RWBS, sector (512 B), `+`, sectors (512 B), [process]",
     source: "blkparse(1), section Default output; from blktrace -d DEVICE -o - | blkparse -i -",
     takes_action: true,
-    takes_time_unit: false,
-    open: |input, options| {
-        let mut text = Text { wanted: options.action.unwrap_or_default(), summary: false };
+    time_unit_ns: NS_PER_SECOND,
+    open: Open::One(|input, settings| {
+        let mut text = Text { wanted: settings.action, unit_ns: settings.unit_ns, summary: false };
         open_lines_without_comments(input, move |line| text.parse_line(line))
-    },
+    }),
 };
 
 /// The actions of blkparse except `m`.
@@ -31,6 +32,7 @@ const SUMMARY_STARTS: [&str; 6] = ["CPU", "Total (", "Reads Queued:", "Throughpu
 
 struct Text {
     wanted: Action,
+    unit_ns: u64,
     /// Whether the summary has begun.
     summary: bool,
 }
@@ -47,11 +49,14 @@ impl Text {
         }
         columns.whole("CPU")?;
         columns.whole("sequence")?;
-        let time_ns = columns.decimal("time", NS_PER_SECOND)?;
+        let time_ns = columns.decimal("time", self.unit_ns)?;
         columns.whole("PID")?;
         let action = columns.text("action")?;
         if action == self.wanted.letter() {
             return parse_request(columns, time_ns, device.into());
+        }
+        if let Some(other) = Action::from_letter(action) {
+            return Ok(Line::Skip(other.skipped_as()));
         }
         match action {
             "m" => Ok(Line::Skip(SkipReason::Note)),
@@ -77,10 +82,12 @@ fn is_device(text: &str) -> bool {
     text.split_once(',').is_some_and(|(major, minor)| number(major) && number(minor))
 }
 
-/// What follows the action. With data: `RWBS sector + sectors [process]`. A flush of its own:
-/// `FN [process]`. A command passed through: `RWBS bytes (cdb) [process]`.
+/// The columns behind the action: `RWBS sector + sectors [process]` with data, `FN [process]` of a
+/// flush without data, `RWBS bytes (cdb) [process]` of a command passed through. A completion has an
+/// error code instead of the process, no bytes before a cdb, and a sector even without data: `FN 0 [0]`.
 ///
-/// A flush together with data (`FWS`, only when queued) counts as its write.
+/// The kernel names a flush of its own `FF`, blkparse `FN`. A flush together with data (`FWS`, only
+/// when queued) counts as its write. The commands of zoned drives begin with Z.
 fn parse_request<'a>(mut columns: Columns<'a>, time_ns: u64, device: Device<'a>) -> Result<Line<'a>, Reason> {
     let rwbs = columns.text("RWBS")?;
     let flush = rwbs.starts_with('F');
@@ -89,19 +96,25 @@ fn parse_request<'a>(mut columns: Columns<'a>, time_ns: u64, device: Device<'a>)
         Some(b'W') => Some(Op::Write),
         Some(b'D') => Some(Op::Trim),
         Some(b'N') => None,
-        _ => return Err("column RWBS must begin with R, W, D, N or F".into()),
+        Some(b'F') if flush => None,
+        Some(b'Z') => return Ok(Line::Skip(SkipReason::ZoneCommand)),
+        _ => return Err("column RWBS must begin with R, W, D, N, Z or F".into()),
     };
     let without_data = if flush {
         Line::Record { time_ns, op: Op::Flush, offset: 0, bytes: 0, device, detail: Detail::Plain }
     } else {
         Line::Skip(SkipReason::NoData)
     };
-    if columns.clone().text("sector")?.starts_with('[') {
-        return Ok(without_data);
+    match columns.clone().text("sector")?.bytes().next() {
+        Some(b'[') => return Ok(without_data),
+        Some(b'(') => return Ok(Line::Skip(SkipReason::Passthrough)),
+        _ => {}
     }
     let offset = columns.scaled("sector", SECTOR_BYTES)?;
-    if columns.text("`+`")? != "+" {
-        return Ok(if flush { without_data } else { Line::Skip(SkipReason::Passthrough) });
+    match columns.text("`+`")? {
+        "+" => {}
+        text if flush || text.starts_with('[') => return Ok(without_data),
+        _ => return Ok(Line::Skip(SkipReason::Passthrough)),
     }
     let bytes = columns.scaled("sectors", SECTOR_BYTES)?;
     if !columns.text("[process]")?.starts_with(['[', '(']) {
@@ -160,7 +173,8 @@ Input file tr.blktrace.0 added
         assert_eq!(taken.iter().map(|record| record.position).collect::<Vec<_>>(), [4, 7, 8, 10]);
         assert_eq!(
             reader.skipped().to_string(),
-            "4 other actions, 1 passthrough commands, 1 requests without data, 1 notes, 5 summary lines"
+            "2 queued requests (Q), 1 completed requests (C), 1 other actions, 1 passthrough commands, \
+             1 requests without data, 1 notes, 5 summary lines"
         );
         assert_eq!(reader.skipped().get(SkipReason::OtherDevice), 0);
     }
@@ -173,6 +187,41 @@ Input file tr.blktrace.0 added
         assert_eq!(shown(&records), ["0 read 8687616+4096", "412672 write 268468224+4096"]);
     }
 
+    /// As blkparse prints completions: with and without data, and of a command passed through.
+    #[test]
+    fn completed_requests_can_be_taken_instead() {
+        let text = "8,0 0 1 0.1 1 Q WS 8 + 8 [x]\n8,0 0 1 0.2 0 C WS 8 + 8 [0]\n\
+                    8,0 0 1 0.3 0 C FN 0 [0]\n8,0 0 1 0.4 0 C R 16 + 8 (   62208) [0]\n\
+                    8,0 0 1 0.5 0 C N 0 [0]\n8,0 0 1 0.6 0 C R (12 00) [0]\n8,0 0 1 0.7 0 C R [0]\n\
+                    8,0 0 1 0.8 0 C FF 0 (     100) [0]\n";
+        let options = TraceOptions { action: Some(Action::Complete), ..TraceOptions::default() };
+        let (records, error) = read("blkparse", text.as_bytes(), &options);
+        assert!(error.is_none(), "{error:?}");
+        let expected =
+            ["0 write 4096+4096", "100000000 flush 0+0", "200000000 read 8192+4096", "600000000 flush 0+0"];
+        assert_eq!(shown(&records), expected);
+        assert_eq!(
+            skipped(text, &options),
+            "1 queued requests (Q), 1 passthrough commands, 2 requests without data"
+        );
+    }
+
+    #[test]
+    fn commands_of_zoned_drives_are_counted() {
+        let text = "8,0 0 1 0.1 1 D ZR 0 + 8 [x]\n8,0 0 1 0.2 1 D ZAS 0 + 8 [x]\n8,0 0 1 0.3 1 D FZ [x]\n\
+                    8,0 0 1 0.4 1 D WS 0 + 8 [x]\n";
+        assert_eq!(records("blkparse", text), ["0 write 0+4096"]);
+        assert_eq!(skipped(text, &TraceOptions::default()), "3 zone commands");
+    }
+
+    /// Reads everything of a good text, and says what was left out.
+    fn skipped(text: &str, options: &TraceOptions) -> String {
+        let source = Box::new(std::io::Cursor::new(text.to_owned()));
+        let mut reader = from_reader(source, "t", "blkparse", options).expect("opens");
+        assert!(reader.by_ref().all(|record| record.is_ok()));
+        reader.skipped().to_string()
+    }
+
     #[test]
     fn devices_are_told_apart() {
         let text = "8,0 0 1 0.1 1 D R 0 + 8 [x]\n8,16 0 1 0.2 1 D W 8 + 8 [x]\n";
@@ -182,7 +231,16 @@ Input file tr.blktrace.0 added
 
     #[test]
     fn a_flush_without_data_is_a_flush_however_it_is_written() {
-        for rest in ["FN [x]", "FWS [x]", "FN 0 + 0 [x]", "FN 0 ( 12) [x]", "FWS 8 + 0 [x]"] {
+        let flushes = [
+            "FN [x]",
+            "FWS [x]",
+            "FN 0 + 0 [x]",
+            "FN 0 ( 12) [x]",
+            "FWS 8 + 0 [x]",
+            "FF 0 + 0 [x]",
+            "FFS [x]",
+        ];
+        for rest in flushes {
             assert_eq!(records("blkparse", &format!("8,0 0 1 0.1 1 D {rest}")), ["0 flush 0+0"], "{rest}");
         }
     }
@@ -198,7 +256,8 @@ Input file tr.blktrace.0 added
             ("8,0 0 1 -0.1 1 D R 0 + 8 [x]", "column time must not be negative"),
             ("8,0 0 1 0.1 1 Y R 0 + 8 [x]", "unknown action"),
             ("8,0 0 1 0.1 1 D", "column RWBS is missing"),
-            ("8,0 0 1 0.1 1 D Z 0 + 8 [x]", "column RWBS must begin with"),
+            ("8,0 0 1 0.1 1 D Y 0 + 8 [x]", "column RWBS must begin with"),
+            ("8,0 0 1 0.1 1 D F 0 + 8 [x]", "column RWBS must begin with"),
             ("8,0 0 1 0.1 1 D R", "column sector is missing"),
             ("8,0 0 1 0.1 1 D R x + 8 [x]", "column sector must be a whole number"),
             ("8,0 0 1 0.1 1 D R -8 + 8 [x]", "column sector must not be negative"),

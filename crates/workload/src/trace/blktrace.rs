@@ -18,30 +18,28 @@ use strobe_types::{Op, SECTOR_BYTES};
 
 use super::detail::Detail;
 use super::device::Device;
+use super::format::{Format, Open, Settings};
 use super::input::Input;
 use super::line::{Line, Source};
+use super::merged::{Merged, Timed};
 use super::problem::Problem;
-use super::{Action, Format, Position, SkipReason};
+use super::{Action, Position, SkipReason};
 
 pub(super) const FORMAT: Format = Format {
     name: "blktrace",
-    summary: "blktrace binary, one per-CPU file (or the output of blkparse -d, which merges them)",
+    summary: "blktrace binary: the per-CPU files NAME.blktrace.0, .1, ... merged by time, or the output of blkparse -d",
     columns: "records of 48 bytes in either byte order: time (ns), sector (512 B), bytes, action, device and others, then a payload",
     source: "include/uapi/linux/blktrace_api.h, struct blk_io_trace, version 7",
     takes_action: true,
-    takes_time_unit: false,
-    open: |input, options| {
-        Box::new(Records {
-            input,
-            wanted: options.action.unwrap_or_default(),
-            record: [0; RECORD_BYTES],
-            length: 0,
-            number: 0,
-            big_endian: None,
-            device: 0,
-            device_name: "0,0".into(),
-        })
-    },
+    time_unit_ns: 1,
+    open: Open::PerCpu(|input, more, settings| {
+        let file = Records::new(input, settings);
+        if more.is_empty() {
+            return Box::new(file);
+        }
+        let more = more.into_iter().map(|input| Records::new(input, settings));
+        Box::new(Merged::new(std::iter::once(file).chain(more).collect()))
+    }),
 };
 
 const RECORD_BYTES: usize = 48;
@@ -52,6 +50,7 @@ const VERSION: u32 = 7;
 const STEP_MASK: u32 = 0xfeff;
 const STEP_QUEUE: u32 = 1;
 const STEP_ISSUE: u32 = 7;
+const STEP_COMPLETE: u32 = 8;
 
 const CATEGORY_WRITE: u32 = 1 << 17;
 const CATEGORY_FLUSH: u32 = 1 << 18;
@@ -60,9 +59,11 @@ const CATEGORY_NOTIFY: u32 = 1 << 26;
 const CATEGORY_META: u32 = 1 << 28;
 const CATEGORY_DISCARD: u32 = 1 << 29;
 
+/// One file.
 struct Records {
     input: Input,
     wanted: Action,
+    unit_ns: u64,
     record: [u8; RECORD_BYTES],
     /// Bytes of `record` that were read.
     length: usize,
@@ -76,23 +77,7 @@ struct Records {
 
 impl Source for Records {
     fn next(&mut self) -> Result<Option<Line<'_>>, Problem> {
-        self.number += 1;
-        self.length = 0;
-        self.length = self.input.read(&mut self.record)?;
-        if self.length == 0 {
-            return Ok(None);
-        }
-        if self.length < RECORD_BYTES {
-            let reason = format!("it has {} of {RECORD_BYTES} bytes", self.length);
-            return Err(Problem::Truncated(reason));
-        }
-        self.check_magic()?;
-        let payload = self.u32_at(44);
-        let payload = if self.big_endian == Some(true) { payload & 0xffff } else { payload >> 16 };
-        if !self.input.skip(payload as usize)? {
-            return Err(Problem::Truncated(format!("its payload has less than {payload} bytes")));
-        }
-        self.decode().map(Some)
+        if self.load()? { self.decode().map(Some) } else { Ok(None) }
     }
 
     fn position(&self) -> Position {
@@ -104,7 +89,101 @@ impl Source for Records {
     }
 }
 
+impl Timed for Records {
+    fn load(&mut self) -> Result<bool, Problem> {
+        self.number += 1;
+        self.length = 0;
+        self.length = self.input.read(&mut self.record)?;
+        if self.length == 0 {
+            return Ok(false);
+        }
+        if self.length < RECORD_BYTES {
+            let reason = format!("it has {} of {RECORD_BYTES} bytes", self.length);
+            return Err(Problem::Truncated(reason));
+        }
+        self.check_magic()?;
+        let payload = self.u32_at(44);
+        let payload = if self.big_endian == Some(true) { payload & 0xffff } else { payload >> 16 };
+        if !self.input.skip(payload as usize)? {
+            return Err(Problem::Truncated(format!("its payload has less than {payload} bytes")));
+        }
+        Ok(true)
+    }
+
+    fn time(&self) -> u64 {
+        self.u64_at(8)
+    }
+
+    /// A request if blkparse would print it as the wanted action.
+    fn decode(&mut self) -> Result<Line<'_>, Problem> {
+        let action = self.u32_at(28);
+        if action & CATEGORY_NOTIFY != 0 {
+            return Ok(Line::Skip(SkipReason::Note));
+        }
+        let step = match action & STEP_MASK {
+            STEP_ISSUE => Action::Issue,
+            STEP_QUEUE => Action::Queue,
+            STEP_COMPLETE => Action::Complete,
+            _ => return Ok(Line::Skip(SkipReason::OtherAction)),
+        };
+        if step != self.wanted {
+            return Ok(Line::Skip(step.skipped_as()));
+        }
+        if action & CATEGORY_PASSTHROUGH != 0 {
+            return Ok(Line::Skip(SkipReason::Passthrough));
+        }
+        let bytes = u64::from(self.u32_at(24));
+        let op = match bytes {
+            0 if action & CATEGORY_FLUSH != 0 => Op::Flush,
+            0 => return Ok(Line::Skip(SkipReason::NoData)),
+            _ if action & CATEGORY_DISCARD != 0 => Op::Trim,
+            _ if action & CATEGORY_WRITE != 0 => Op::Write,
+            _ => Op::Read,
+        };
+        let sector = if op == Op::Flush { 0 } else { self.u64_at(16) };
+        let offset = sector
+            .checked_mul(SECTOR_BYTES)
+            .ok_or_else(|| Problem::Malformed(format!("sector {sector} is too large")))?;
+        let time = self.time();
+        let time_ns = time
+            .checked_mul(self.unit_ns)
+            .ok_or_else(|| Problem::Malformed(format!("time {time} is too large")))?;
+        let is_metadata = op == Op::Write && action & CATEGORY_META != 0;
+        let device = self.u32_at(36);
+        if device != self.device {
+            self.device = device;
+            self.device_name = format!("{},{}", device >> 20, device & 0xf_ffff);
+        }
+        Ok(Line::Record {
+            time_ns,
+            op,
+            offset,
+            bytes,
+            device: Device::Name(&self.device_name),
+            detail: if is_metadata { Detail::Metadata } else { Detail::Plain },
+        })
+    }
+
+    fn name(&self) -> &str {
+        self.input.name()
+    }
+}
+
 impl Records {
+    fn new(input: Input, settings: Settings) -> Self {
+        Self {
+            input,
+            wanted: settings.action,
+            unit_ns: settings.unit_ns,
+            record: [0; RECORD_BYTES],
+            length: 0,
+            number: 0,
+            big_endian: None,
+            device: 0,
+            device_name: "0,0".into(),
+        }
+    }
+
     fn u32_at(&self, at: usize) -> u32 {
         let bytes = [self.record[at], self.record[at + 1], self.record[at + 2], self.record[at + 3]];
         if self.big_endian == Some(true) { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) }
@@ -132,50 +211,6 @@ impl Records {
                 Err(Problem::Malformed(reason))
             }
         }
-    }
-
-    /// Takes what blkparse would print as the wanted action.
-    fn decode(&mut self) -> Result<Line<'_>, Problem> {
-        let action = self.u32_at(28);
-        if action & CATEGORY_NOTIFY != 0 {
-            return Ok(Line::Skip(SkipReason::Note));
-        }
-        let step = match self.wanted {
-            Action::Issue => STEP_ISSUE,
-            Action::Queue => STEP_QUEUE,
-        };
-        if action & STEP_MASK != step {
-            return Ok(Line::Skip(SkipReason::OtherAction));
-        }
-        if action & CATEGORY_PASSTHROUGH != 0 {
-            return Ok(Line::Skip(SkipReason::Passthrough));
-        }
-        let bytes = u64::from(self.u32_at(24));
-        let op = match bytes {
-            0 if action & CATEGORY_FLUSH != 0 => Op::Flush,
-            0 => return Ok(Line::Skip(SkipReason::NoData)),
-            _ if action & CATEGORY_DISCARD != 0 => Op::Trim,
-            _ if action & CATEGORY_WRITE != 0 => Op::Write,
-            _ => Op::Read,
-        };
-        let sector = if op == Op::Flush { 0 } else { self.u64_at(16) };
-        let offset = sector
-            .checked_mul(SECTOR_BYTES)
-            .ok_or_else(|| Problem::Malformed(format!("sector {sector} is too large")))?;
-        let is_metadata = op == Op::Write && action & CATEGORY_META != 0;
-        let device = self.u32_at(36);
-        if device != self.device {
-            self.device = device;
-            self.device_name = format!("{},{}", device >> 20, device & 0xf_ffff);
-        }
-        Ok(Line::Record {
-            time_ns: self.u64_at(8),
-            op,
-            offset,
-            bytes,
-            device: Device::Name(&self.device_name),
-            detail: if is_metadata { Detail::Metadata } else { Detail::Plain },
-        })
     }
 }
 

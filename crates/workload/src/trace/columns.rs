@@ -11,6 +11,9 @@ pub(super) const NS_PER_MILLISECOND: u64 = 1_000_000;
 /// Nanoseconds in a microsecond.
 pub(super) const NS_PER_MICROSECOND: u64 = 1_000;
 
+/// Ten to the power of the digits behind the point that are taken.
+const FRACTION_SCALE_MAX: u64 = 1_000_000_000_000_000_000;
+
 /// The columns not yet read. Every method names the column it takes, for the message.
 #[derive(Clone, Debug)]
 pub(super) struct Columns<'a> {
@@ -102,7 +105,7 @@ impl<'a> Columns<'a> {
             .map_err(|fault| fault.reason(name, text))
     }
 
-    /// A decimal number of units of `unit_ns` nanoseconds (a power of ten) in nanoseconds.
+    /// A decimal number of units of `unit_ns` nanoseconds in nanoseconds.
     /// Digits below one nanosecond are dropped; exponents are not accepted.
     #[inline]
     pub(super) fn decimal(&mut self, name: &str, unit_ns: u64) -> Result<u64, Reason> {
@@ -206,16 +209,22 @@ fn decimal(text: &str, unit_ns: u64) -> Result<u64, Fault> {
         Some(b'.') if bytes.len() > 1 => &bytes[length + 1..],
         _ => return Err(Fault::NotDecimal),
     };
-    let mut place_ns = unit_ns;
-    let mut fraction_ns = 0;
+    // 18 digits fit; the ones behind are below any nanosecond.
+    let (mut digits, mut scale) = (0u64, 1u64);
     for byte in fraction {
         let digit = byte.wrapping_sub(b'0');
         if digit > 9 {
             return Err(Fault::NotDecimal);
         }
-        place_ns /= 10;
-        fraction_ns += u64::from(digit) * place_ns;
+        if scale < FRACTION_SCALE_MAX {
+            digits = digits * 10 + u64::from(digit);
+            scale *= 10;
+        }
     }
+    let fraction_ns = match digits.checked_mul(unit_ns) {
+        Some(product) => product / scale,
+        None => (u128::from(digits) * u128::from(unit_ns) / u128::from(scale)) as u64,
+    };
     whole_ns.checked_add(fraction_ns).ok_or(Fault::TooLarge)
 }
 
@@ -249,6 +258,11 @@ mod tests {
             assert_eq!(decimal(text, NS_PER_SECOND), Ok(expected_ns), "{text}");
         }
         assert_eq!(decimal("0.1234567", NS_PER_MILLISECOND), Ok(123_456));
+        for (text, unit_ns, expected_ns) in
+            [("1.5", 7, 10), ("0.999", 1, 0), ("2.25", 400, 900), ("0.5", u64::MAX, u64::MAX / 2)]
+        {
+            assert_eq!(decimal(text, unit_ns), Ok(expected_ns), "{text} of {unit_ns} ns");
+        }
         for text in ["18446744073.709551616", "18446744074", "99999999999999999999999"] {
             assert_eq!(decimal(text, NS_PER_SECOND), Err(Fault::TooLarge), "{text}");
         }

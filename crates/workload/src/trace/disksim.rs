@@ -2,9 +2,9 @@
 
 use strobe_types::{Op, SECTOR_BYTES};
 
-use super::Format;
 use super::columns::{Columns, NS_PER_MILLISECOND};
 use super::detail::Detail;
+use super::format::{Format, Open};
 use super::line::{Line, open_lines};
 use super::problem::Reason;
 
@@ -14,13 +14,13 @@ pub(super) const FORMAT: Format = Format {
     columns: "time (ms, decimal), device, block number (512 B), block count (512 B), flags (hexadecimal, bit 0 set = read)",
     source: "DiskSim 4.0 reference manual, default ASCII format; iotrace_ascii_get_ioreq_event",
     takes_action: false,
-    takes_time_unit: false,
-    open: |input, _| open_lines(input, parse_line),
+    time_unit_ns: NS_PER_MILLISECOND,
+    open: Open::One(|input, settings| open_lines(input, move |line| parse_line(line, settings.unit_ns))),
 };
 
-fn parse_line(line: &str) -> Result<Line<'_>, Reason> {
+fn parse_line(line: &str, unit_ns: u64) -> Result<Line<'_>, Reason> {
     let mut columns = Columns::words(line);
-    let time_ns = columns.decimal("time", NS_PER_MILLISECOND)?;
+    let time_ns = columns.decimal("time", unit_ns)?;
     let device = columns.text("device")?.into();
     let offset = columns.scaled("block number", SECTOR_BYTES)?;
     let bytes = columns.scaled("block count", SECTOR_BYTES)?;

@@ -2,24 +2,28 @@
 
 use strobe_types::Op;
 
+use super::SkipReason;
 use super::columns::{Columns, NS_PER_MICROSECOND};
 use super::detail::Detail;
+use super::format::{Format, Open};
 use super::line::{Line, open_lines};
 use super::problem::Reason;
-use super::{Format, SkipReason};
 
 pub(super) const FORMAT: Format = Format {
     name: "fio",
-    summary: "fio iolog version 2 or 3 (write_iolog); sync and datasync are flushes",
+    summary: "fio iolog version 2 or 3 (write_iolog); sync, datasync and syncfs are flushes",
     columns: "first line `fio version 3 iolog`; timestamp (us, version 3 only), file (device), action, offset (bytes), length (bytes)",
     source: "fio HOWTO, section Trace file format; the unit of the timestamp is in fio's iolog.c",
     takes_action: false,
-    takes_time_unit: false,
-    open: |input, _| {
-        let mut log = Log { version: None, clock_ns: 0 };
+    time_unit_ns: NS_PER_MICROSECOND,
+    open: Open::One(|input, settings| {
+        let mut log = Log { version: None, clock_ns: 0, unit_ns: settings.unit_ns };
         open_lines(input, move |line| log.parse_line(line))
-    },
+    }),
 };
+
+/// The shortest wait that counts: fio's documentation says of shorter ones that they are discarded.
+const WAIT_NS_MIN: u64 = 100_000;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Version {
@@ -31,8 +35,9 @@ struct Log {
     /// `None` before the header.
     version: Option<Version>,
     /// Version 2 has no timestamps: all requests between two `wait` lines have one time, and
-    /// each `wait` adds its microseconds. What the requests themselves took is not recorded.
+    /// each `wait` from [`WAIT_NS_MIN`] on adds to it. What the requests themselves took is not recorded.
     clock_ns: u64,
+    unit_ns: u64,
 }
 
 impl Log {
@@ -44,21 +49,24 @@ impl Log {
         let mut columns = Columns::words(line);
         let time_ns = match version {
             Version::Two => self.clock_ns,
-            Version::Three => columns.scaled("timestamp", NS_PER_MICROSECOND)?,
+            Version::Three => columns.scaled("timestamp", self.unit_ns)?,
         };
         let device = columns.text("file")?.into();
         let op = match columns.text("action")? {
             "read" => Op::Read,
             "write" => Op::Write,
             "trim" => Op::Trim,
-            "sync" | "datasync" => Op::Flush,
+            "sync" | "datasync" | "syncfs" => Op::Flush,
+            "sync_file_range" => return skip(columns, SkipReason::RangeSync),
+            // Files created, looked at and deleted by the engines for that.
+            "file_operation" => return skip(columns, SkipReason::FileEvent),
             "wait" => return self.wait(version, columns),
             "add" | "open" | "close" => {
                 columns.end()?;
                 return Ok(Line::Skip(SkipReason::FileEvent));
             }
             _ => {
-                let known = "read, write, trim, sync, datasync, add, open, close";
+                let known = "read, write, trim, sync, datasync, syncfs, sync_file_range, file_operation, add, open, close";
                 return Err(format!("unknown action; the actions are {known}, in version 2 also wait"));
             }
         };
@@ -73,12 +81,23 @@ impl Log {
         if version == Version::Three {
             return Err("version 3 has no wait, its times stand in the first column".into());
         }
-        let wait_ns = columns.scaled("wait time", NS_PER_MICROSECOND)?;
+        let wait_ns = columns.scaled("wait time", self.unit_ns)?;
         columns.whole("length")?;
         columns.end()?;
+        if wait_ns < WAIT_NS_MIN {
+            return Ok(Line::Nothing);
+        }
         self.clock_ns = self.clock_ns.checked_add(wait_ns).ok_or("the sum of all waits is too large")?;
         Ok(Line::Nothing)
     }
+}
+
+/// A request that no drive sees, once its columns are known to be there.
+fn skip<'a>(mut columns: Columns<'a>, reason: SkipReason) -> Result<Line<'a>, Reason> {
+    columns.whole("offset")?;
+    columns.whole("length")?;
+    columns.end()?;
+    Ok(Line::Skip(reason))
 }
 
 fn header(line: &str) -> Result<Version, Reason> {
@@ -91,7 +110,7 @@ fn header(line: &str) -> Result<Version, Reason> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{assert_refused, fails, read, records, records_of};
+    use super::super::testing::{assert_refused, fails, read, records, records_of, shown};
     use super::super::{SkipReason, TraceOptions, from_reader};
 
     const V3: &str = "fio version 3 iolog\n0 f add\n1 f open\n25 f read 0 4096\n30 f write 4096 512\n\
@@ -113,9 +132,45 @@ mod tests {
 
     #[test]
     fn version_2_advances_by_waits() {
-        let text = "fio version 2 iolog\nf add\nf open\nf wait 9 0\nf read 0 4096\nf write 0 512\n\
-                    f wait 3 0\nf wait 4 0\nf trim 0 8\nf close\n";
-        assert_eq!(records("fio", text), ["0 read 0+4096", "0 write 0+512", "7000 trim 0+8"]);
+        let text = "fio version 2 iolog\nf add\nf open\nf wait 900 0\nf read 0 4096\nf write 0 512\n\
+                    f wait 300 0\nf wait 400 0\nf trim 0 8\nf close\n";
+        assert_eq!(records("fio", text), ["0 read 0+4096", "0 write 0+512", "700000 trim 0+8"]);
+    }
+
+    /// fio's HOWTO: "Wait for offset microseconds. Everything below 100 is discarded."
+    #[test]
+    fn waits_below_100_us_are_discarded() {
+        let log = |wait: u64| {
+            format!(
+                "fio version 2 iolog\nf write 0 4096\nf wait {wait} 0\nf wait {wait} 0\nf write 4096 4096\n"
+            )
+        };
+        assert_eq!(records("fio", &log(99))[1], "0 write 4096+4096");
+        assert_eq!(records("fio", &log(100))[1], "200000 write 4096+4096");
+        let options = TraceOptions { time_unit_ns: Some(1), ..TraceOptions::default() };
+        for (wait, expected) in [(99_999, "0 write 4096+4096"), (100_000, "200000 write 4096+4096")] {
+            assert_eq!(shown(&read("fio", log(wait).as_bytes(), &options).0)[1], expected, "of {wait} ns");
+        }
+    }
+
+    #[test]
+    fn the_unit_of_the_timestamps_can_be_said() {
+        let options = TraceOptions { time_unit_ns: Some(1_000_000), ..TraceOptions::default() };
+        let (records, error) = read("fio", V3.as_bytes(), &options);
+        assert!(error.is_none(), "{error:?}");
+        assert_eq!(shown(&records)[1], "5000000 write 4096+512");
+    }
+
+    /// Every name that fio's `io_ddir_name` gives.
+    #[test]
+    fn what_fio_writes_is_read() {
+        let text = "fio version 3 iolog\n0 f add\n1 f write 0 4096\n2 f syncfs 0 0\n3 f sync_file_range 0 4096\n\
+                    4 f file_operation 0 0\n5 f datasync 0 0\n6 f close\n";
+        let mut reader =
+            from_reader(Box::new(text.as_bytes()), "t", "fio", &TraceOptions::default()).expect("ok");
+        let taken: Vec<_> = reader.by_ref().map(|record| record.expect("good")).collect();
+        assert_eq!(shown(&taken), ["0 write 0+4096", "1000 flush 0+0", "4000 flush 0+0"]);
+        assert_eq!(reader.skipped().to_string(), "3 file events, 1 syncs of file ranges");
     }
 
     #[test]
@@ -159,7 +214,9 @@ mod tests {
             ("1 f read x 1", "column offset must be a whole number"),
             ("1 f read 0 99999999999999999999", "column length is too large"),
             ("1 f read 18446744073709551615 1", "the end of the request is too large"),
-            ("1 f sync_file_range 0 1", "unknown action; the actions are read"),
+            ("1 f unlink 0 1", "unknown action; the actions are read"),
+            ("1 f sync_file_range 0", "column length is missing"),
+            ("1 f file_operation x 0", "column offset must be a whole number"),
             ("1 f READ 0 1", "unknown action"),
             ("1 f wait 0 1", "version 3 has no wait"),
         ] {

@@ -1,8 +1,10 @@
 //! What a trace format is.
 
+use std::path::{Path, PathBuf};
+
 use super::input::Input;
 use super::line::Source;
-use super::{TraceError, TraceOptions};
+use super::{Action, TraceError, TraceOptions, per_cpu};
 
 /// A trace format that Strobe reads.
 #[derive(Debug)]
@@ -15,12 +17,29 @@ pub struct Format {
     pub columns: &'static str,
     /// Who writes it, and where it is described.
     pub source: &'static str,
-    /// Whether [`TraceOptions::action`] has a meaning.
+    /// True if [`TraceOptions::action`] has a meaning.
     pub takes_action: bool,
-    /// Whether [`TraceOptions::time_unit_ns`] has a meaning.
-    pub takes_time_unit: bool,
+    /// Nanoseconds per unit of its times, unless [`TraceOptions::time_unit_ns`] says otherwise.
+    pub time_unit_ns: u64,
     /// Starts reading.
-    pub(super) open: fn(Input, &TraceOptions) -> Box<dyn Source>,
+    pub(super) open: Open,
+}
+
+/// Starts the decoder of a format.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Open {
+    /// A trace is one file.
+    One(fn(Input, Settings) -> Box<dyn Source>),
+    /// A trace is one file for each CPU, or a single one.
+    PerCpu(fn(Input, Vec<Input>, Settings) -> Box<dyn Source>),
+}
+
+/// [`TraceOptions`] with the defaults of the format filled in.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Settings {
+    pub(super) action: Action,
+    /// Nanoseconds per unit of time.
+    pub(super) unit_ns: u64,
 }
 
 impl Format {
@@ -30,9 +49,6 @@ impl Format {
         if options.action.is_some() && !self.takes_action {
             return bad("action", format!("format {} has no actions; leave it out", self.name));
         }
-        if options.time_unit_ns.is_some() && !self.takes_time_unit {
-            return bad("time unit", format!("format {} has a fixed time unit; leave it out", self.name));
-        }
         if options.time_unit_ns == Some(0) {
             return bad("time unit", "it must be at least 1 ns".into());
         }
@@ -40,5 +56,25 @@ impl Format {
             return bad("device", "the name is empty; give a device of the trace, or all".into());
         }
         Ok(())
+    }
+
+    /// The decoder of a trace of one file, or of `more` for a format of per-CPU files.
+    pub(super) fn decoder(&self, input: Input, more: Vec<Input>, options: &TraceOptions) -> Box<dyn Source> {
+        let settings = Settings {
+            action: options.action.unwrap_or_default(),
+            unit_ns: options.time_unit_ns.unwrap_or(self.time_unit_ns),
+        };
+        match self.open {
+            Open::One(open) => open(input, settings),
+            Open::PerCpu(open) => open(input, more, settings),
+        }
+    }
+
+    /// The files of the trace at `path`, at least one.
+    pub(super) fn files(&self, path: &Path) -> Vec<PathBuf> {
+        match self.open {
+            Open::One(_) => vec![path.to_path_buf()],
+            Open::PerCpu(_) => per_cpu::files(path),
+        }
     }
 }

@@ -1,9 +1,11 @@
 //! The table of trace formats.
 
 use super::{Format, TraceError};
-use super::{alibaba, blkparse, blktrace, disksim, fio, mqsim, msr, spc, ssdsim, strobe, tencent};
+use super::{alibaba, blkparse, blktrace, disksim, fio, fiu, mqsim, msr, oracle_general};
+use super::{spc, ssdsim, strobe, systor, tencent, vscsi};
 
-/// Every format, in the order they are listed to the user.
+/// Every format, in the order they are listed to the user. New ones go to the end: seeds of the fuzzer count from the
+/// front.
 pub const FORMATS: &[Format] = &[
     fio::FORMAT,
     blkparse::FORMAT,
@@ -16,6 +18,10 @@ pub const FORMATS: &[Format] = &[
     alibaba::FORMAT,
     tencent::FORMAT,
     strobe::FORMAT,
+    systor::FORMAT,
+    fiu::FORMAT,
+    vscsi::FORMAT,
+    oracle_general::FORMAT,
 ];
 
 /// The format called `name`, or [`TraceError::UnknownFormat`].

@@ -31,6 +31,7 @@ const MAGIC_BYTES_MAX: usize = 6;
 
 /// A trace file being read.
 pub(super) struct Input {
+    name: Box<str>,
     reader: Box<dyn Read + Send>,
     buffer: Box<[u8]>,
     /// The part of `buffer` that was read and not yet consumed.
@@ -58,7 +59,7 @@ impl Input {
         } else {
             Box::new(whole)
         };
-        Ok(Self { reader, buffer: vec![0; BUFFER_BYTES].into(), unread: 0..0, line: 0..0 })
+        Ok(Self { name: name.into(), reader, buffer: vec![0; BUFFER_BYTES].into(), unread: 0..0, line: 0..0 })
     }
 
     /// Opens a file.
@@ -66,6 +67,11 @@ impl Input {
         let file =
             File::open(path).map_err(|source| TraceError::Open { path: path.to_path_buf(), source })?;
         Self::new(Box::new(file), &path.display().to_string())
+    }
+
+    /// The name of the file.
+    pub(super) fn name(&self) -> &str {
+        &self.name
     }
 
     /// Reads once behind the unread bytes. `false` at the end of the file.

@@ -34,8 +34,13 @@ pub(super) trait Source: Send {
     /// Decodes the next line or record, `None` at the end.
     fn next(&mut self) -> Result<Option<Line<'_>>, Problem>;
 
-    /// Where the last call of `next` was.
+    /// Position of the last call of `next`. Its number grows.
     fn position(&self) -> Position;
+
+    /// File and position within it, of a trace that is several files.
+    fn place(&self) -> Option<(&str, Position)> {
+        None
+    }
 
     /// What the last call of `next` was about, printable.
     fn text(&self) -> String;
@@ -128,7 +133,7 @@ mod tests {
     use super::super::testing::{fails, records};
 
     /// A request of each text format.
-    const LINES: [(&str, &str); 10] = [
+    const LINES: [(&str, &str); 12] = [
         ("fio", "fio version 3 iolog\n7 f write 0 4096\n"),
         ("blkparse", "8,0 0 1 0.5 99 D W 0 + 8 [x]\n"),
         ("msr", "128166372003061629,hm,1,Write,0,4096,413\n"),
@@ -139,11 +144,13 @@ mod tests {
         ("alibaba", "419,W,0,4096,1577808144360767\n"),
         ("tencent", "1538323200,0,8,1,1063\n"),
         ("strobe", "strobe trace 1\n5 write 0 4096\n"),
+        ("systor", "1456095145.133076000,0.000806000,W,0,0,4096\n"),
+        ("fiu", "89968195792462 20782 gzip 0 8 W 6 0 56f11b711d91a065a2b6458eca924523\n"),
     ];
 
     #[test]
     fn a_byte_order_mark_in_front_is_not_there() {
-        assert_eq!(LINES.len() + 1, FORMATS.len(), "all but blktrace are text");
+        assert_eq!(LINES.len() + 3, FORMATS.len(), "all but blktrace, vscsi and oracle-general are text");
         for (format, text) in LINES {
             assert_eq!(records(format, text), ["0 write 0+4096"], "{format}");
             assert_eq!(records(format, &format!("\u{feff}{text}")), ["0 write 0+4096"], "{format}");

@@ -2,26 +2,23 @@
 
 use strobe_types::{Op, SECTOR_BYTES};
 
-use super::Format;
 use super::columns::Columns;
 use super::detail::Detail;
+use super::format::{Format, Open};
 use super::line::{Line, open_lines};
 use super::problem::Reason;
 
 pub(super) const FORMAT: Format = Format {
     name: "mqsim",
     summary: "MQSim ASCII; here 0 is a write and 1 a read",
-    columns: "time (ns, or as the time unit option says), device, LSN (512 B), sectors (512 B), type (0 = write, 1 = read)",
+    columns: "time (ns), device, LSN (512 B), sectors (512 B), type (0 = write, 1 = read)",
     source: "github.com/CMU-SAFARI/MQSim, trace-based workload definition",
     takes_action: false,
-    takes_time_unit: true,
-    open: |input, options| {
-        let unit_ns = options.time_unit_ns.unwrap_or(1);
-        open_lines(input, move |line| parse_line(line, unit_ns))
-    },
+    time_unit_ns: 1,
+    open: Open::One(|input, settings| open_lines(input, move |line| parse_line(line, settings.unit_ns))),
 };
 
-/// Shared with SSDsim, whose unit is fixed.
+/// Shared with SSDsim.
 pub(super) fn parse_line(line: &str, unit_ns: u64) -> Result<Line<'_>, Reason> {
     let mut columns = Columns::words(line);
     let time_ns = columns.scaled("time", unit_ns)?;

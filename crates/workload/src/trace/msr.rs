@@ -2,10 +2,10 @@
 
 use strobe_types::Op;
 
-use super::Format;
 use super::columns::Columns;
 use super::detail::Detail;
 use super::device::Device;
+use super::format::{Format, Open};
 use super::line::{Line, open_lines};
 use super::problem::Reason;
 
@@ -15,15 +15,13 @@ pub(super) const FORMAT: Format = Format {
     columns: "Timestamp (Windows FILETIME, 100 ns), Hostname, DiskNumber, Type (Read or Write), Offset (bytes), Size (bytes), ResponseTime (ignored)",
     source: "SNIA IOTTA repository, MSR Cambridge traces",
     takes_action: false,
-    takes_time_unit: false,
-    open: |input, _| open_lines(input, parse_line),
+    time_unit_ns: 100, // FILETIME
+    open: Open::One(|input, settings| open_lines(input, move |line| parse_line(line, settings.unit_ns))),
 };
 
-const NS_PER_FILETIME: u64 = 100;
-
-fn parse_line(line: &str) -> Result<Line<'_>, Reason> {
+fn parse_line(line: &str, unit_ns: u64) -> Result<Line<'_>, Reason> {
     let mut columns = Columns::csv(line);
-    let time_ns = columns.scaled("Timestamp", NS_PER_FILETIME)?;
+    let time_ns = columns.scaled("Timestamp", unit_ns)?;
     let device = Device::Pair(columns.text("Hostname")?, columns.text("DiskNumber")?);
     let op = columns.op("Type", &[("Read", Op::Read), ("Write", Op::Write)])?;
     let offset = columns.whole("Offset")?;

@@ -2,17 +2,18 @@
 
 use std::fmt;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use strobe_types::Op;
 
 use super::detail::Detail;
 use super::device::{DeviceFilter, Verdict};
 use super::formats::find_format;
+use super::guess::guess;
 use super::input::Input;
 use super::line::{Line, Source};
 use super::problem::Problem;
-use super::{Position, SkipReason, Skipped, TraceError, TraceOptions};
+use super::{Action, Format, Position, SkipReason, Skipped, TraceError, TraceOptions};
 
 /// One request of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,12 +36,32 @@ pub struct TraceRecord {
     pub position: u64,
 }
 
-/// Opens the trace file at `path`, plain or gzip, as [`super::FORMATS`] names its `format`.
+/// Opens the trace file at `path`, plain or gzip, as [`super::FORMATS`] names its `format`. A trace in files for each
+/// CPU (`NAME.blktrace.0`, `.1`, ...) is read as one, whichever of them `path` is; so is one that `path` calls `NAME`.
 pub fn open(path: &Path, format: &str, options: &TraceOptions) -> Result<TraceReader, TraceError> {
     let format = find_format(format)?;
     format.check(options)?;
-    let input = Input::open(path)?;
-    Ok(TraceReader::new(path.display().to_string(), (format.open)(input, options), options))
+    let files = format.files(path);
+    let input = Input::open(&files[0])?;
+    let more = files[1..].iter().map(|file| Input::open(file)).collect::<Result<_, _>>()?;
+    let source = format.decoder(input, more, options);
+    Ok(TraceReader { files, ..TraceReader::new(path.display().to_string(), format, source, options) })
+}
+
+/// The action to take from the trace at `path` if none is asked for: the first of [`Action::ALL`] that it has. `None` if
+/// its format has no actions, if it has no requests, or if it cannot be read twice.
+pub fn recorded_action(path: &Path, format: &str, options: &TraceOptions) -> Option<Action> {
+    let known = find_format(format).ok()?;
+    if !known.takes_action || !known.files(path).iter().all(|file| file.is_file()) {
+        return None;
+    }
+    let options = TraceOptions { action: Some(Action::Issue), ..options.clone() };
+    let mut reader = open(path, format, &options).ok()?;
+    match reader.next() {
+        Some(Ok(_)) => Some(Action::Issue),
+        Some(Err(_)) => None,
+        None => Action::ALL.into_iter().find(|action| reader.skipped.get(action.skipped_as()) > 0),
+    }
 }
 
 /// Reads a trace from any bytes, plain or gzip. `name` stands for the file in messages.
@@ -53,12 +74,15 @@ pub fn from_reader(
     let format = find_format(format)?;
     format.check(options)?;
     let input = Input::new(reader, name)?;
-    Ok(TraceReader::new(name.into(), (format.open)(input, options), options))
+    Ok(TraceReader::new(name.into(), format, format.decoder(input, Vec::new(), options), options))
 }
 
 /// An iterator over the records of a trace. After an error it returns `None`.
 pub struct TraceReader {
     name: String,
+    format: &'static Format,
+    /// Files that are read; none if the trace comes from elsewhere.
+    files: Vec<PathBuf>,
     source: Box<dyn Source>,
     devices: DeviceFilter,
     skipped: Skipped,
@@ -94,9 +118,32 @@ impl Iterator for TraceReader {
 impl std::iter::FusedIterator for TraceReader {}
 
 impl TraceReader {
-    fn new(name: String, source: Box<dyn Source>, options: &TraceOptions) -> Self {
-        let devices = DeviceFilter::new(options.device.as_deref());
-        Self { name, source, devices, skipped: Skipped::default(), times_ns: None, ended: false }
+    fn new(name: String, format: &'static Format, source: Box<dyn Source>, options: &TraceOptions) -> Self {
+        Self {
+            name,
+            format,
+            files: Vec::new(),
+            source,
+            devices: DeviceFilter::new(options.device.as_deref()),
+            skipped: Skipped::default(),
+            times_ns: None,
+            ended: false,
+        }
+    }
+
+    /// The files that are read as one trace; none of a trace that is not from a file.
+    pub fn files(&self) -> &[PathBuf] {
+        &self.files
+    }
+
+    /// Time of the first record that was kept, as the trace has it, in ns.
+    pub fn first_time_ns(&self) -> Option<u64> {
+        self.times_ns.map(|(first_ns, _)| first_ns)
+    }
+
+    /// The line or record that was read last.
+    pub fn position(&self) -> Position {
+        self.source.position()
     }
 
     /// What was left out on purpose so far.
@@ -178,14 +225,31 @@ impl TraceReader {
 
     #[cold]
     fn located(&self, problem: Problem) -> TraceError {
-        let name = self.name.clone();
-        let position: Position = self.source.position();
+        let (name, position) = match self.source.place() {
+            Some((name, position)) => (name.to_owned(), position),
+            None => (self.name.clone(), self.source.position()),
+        };
         match problem {
             Problem::Io(source) => TraceError::Io { name, position, source },
             Problem::Truncated(reason) => TraceError::Truncated { name, position, reason },
             Problem::Malformed(reason) => {
+                let reason = format!("{reason}{}", self.other_format());
                 TraceError::Malformed { name, position, reason, text: self.source.text() }
             }
+        }
+    }
+
+    /// The format that the trace looks like, if nothing of it could be read.
+    fn other_format(&self) -> String {
+        let is_new = self.times_ns.is_none() && self.skipped.total() == 0;
+        let Some(file) = self.files.first().filter(|file| is_new && file.is_file()) else {
+            return String::new();
+        };
+        match guess(file).unwrap_or_default()[..] {
+            [other] if other.name != self.format.name => {
+                format!("; this looks like format {0}: `--format {0}`", other.name)
+            }
+            _ => String::new(),
         }
     }
 }

@@ -7,16 +7,29 @@ named! {
     /// Why a well-formed part of a trace gave no record.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum SkipReason {
-        /// blkparse, blktrace: another step of a request than the one chosen.
+        /// blkparse, blktrace: requests handed to the driver, if another action was chosen.
+        Dispatched => "dispatched requests (D)",
+        /// blkparse, blktrace: requests queued, if another action was chosen.
+        Queued => "queued requests (Q)",
+        /// blkparse, blktrace: requests completed, if another action was chosen.
+        Completed => "completed requests (C)",
+        /// blkparse, blktrace: steps of a request that cannot be chosen.
         OtherAction => "other actions",
         /// The record of a device that was not chosen.
         OtherDevice => "records of other devices",
-        /// fio: a file was added, opened or closed.
+        /// fio: a file was added, opened, closed, or created and the like.
         FileEvent => "file events",
+        /// fio: `sync_file_range`, which writes pages back and flushes no drive.
+        RangeSync => "syncs of file ranges",
         /// blkparse, blktrace: a command passed through to the device (SCSI, NVMe admin).
+        /// vscsi: a command that is no read, write or flush.
         Passthrough => "passthrough commands",
         /// blkparse, blktrace: neither data nor a flush.
         NoData => "requests without data",
+        /// blkparse: a command of a zoned drive.
+        ZoneCommand => "zone commands",
+        /// systor: the trace does not say if it was a read or a write.
+        UnknownOperation => "requests of unknown operation",
         /// blkparse, blktrace: a message, a process name or a clock reading.
         Note => "notes",
         /// blkparse: a line of the summary.
@@ -75,7 +88,7 @@ mod tests {
             skipped.count(reason);
         }
         skipped.count(SkipReason::Note);
-        assert_eq!((skipped.total(), skipped.get(SkipReason::Note)), (8, 2));
+        assert_eq!((skipped.total(), skipped.get(SkipReason::Note)), (SkipReason::ALL.len() as u64 + 1, 2));
         assert!(skipped.to_string().ends_with(", 2 notes, 1 summary lines"));
     }
 }

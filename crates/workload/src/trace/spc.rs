@@ -2,9 +2,9 @@
 
 use strobe_types::{Op, SECTOR_BYTES};
 
-use super::Format;
 use super::columns::{Columns, NS_PER_SECOND};
 use super::detail::Detail;
+use super::format::{Format, Open};
 use super::line::{Line, open_lines};
 use super::problem::Reason;
 
@@ -14,18 +14,18 @@ pub(super) const FORMAT: Format = Format {
     columns: "ASU (device), LBA (512 B), size (bytes), opcode (R or W), timestamp (s); further columns are ignored",
     source: "Storage Performance Council, trace file format 1.0.1; traces.cs.umass.edu",
     takes_action: false,
-    takes_time_unit: false,
-    open: |input, _| open_lines(input, parse_line),
+    time_unit_ns: NS_PER_SECOND,
+    open: Open::One(|input, settings| open_lines(input, move |line| parse_line(line, settings.unit_ns))),
 };
 
 /// Note the mix: the address counts sectors, the size counts bytes.
-fn parse_line(line: &str) -> Result<Line<'_>, Reason> {
+fn parse_line(line: &str, unit_ns: u64) -> Result<Line<'_>, Reason> {
     let mut columns = Columns::csv(line);
     let device = columns.text("ASU")?.into();
     let offset = columns.scaled("LBA", SECTOR_BYTES)?;
     let bytes = columns.whole("size")?;
     let op = columns.op("opcode", &[("R", Op::Read), ("W", Op::Write)])?;
-    let time_ns = columns.decimal("timestamp", NS_PER_SECOND)?;
+    let time_ns = columns.decimal("timestamp", unit_ns)?;
     Ok(Line::Record { time_ns, op, offset, bytes, device, detail: Detail::Plain })
 }
 

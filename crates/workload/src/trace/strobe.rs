@@ -2,9 +2,9 @@
 
 use strobe_types::Op;
 
-use super::Format;
 use super::columns::Columns;
 use super::detail::Detail;
+use super::format::{Format, Open};
 use super::line::{Line, open_lines};
 use super::problem::Reason;
 
@@ -14,11 +14,11 @@ pub(super) const FORMAT: Format = Format {
     columns: "first line `strobe trace 1`; time (ns), operation, offset (bytes), length (bytes), of a copy the destination (bytes); operations: read, write, meta (a write of metadata), trim, flush (nothing follows), copy, + (another range of the trim or copy before)",
     source: "docs/MODEL.md, section 6; strobe linux --trace FILE.strobe",
     takes_action: false,
-    takes_time_unit: false,
-    open: |input, _| {
-        let mut rows = Rows { has_begun: false, open: None };
+    time_unit_ns: 1,
+    open: Open::One(|input, settings| {
+        let mut rows = Rows { has_begun: false, open: None, unit_ns: settings.unit_ns };
         open_lines(input, move |line| rows.parse_line(line))
-    },
+    }),
 };
 
 /// The first line.
@@ -29,6 +29,7 @@ struct Rows {
     has_begun: bool,
     /// The operation that a `+` goes on with.
     open: Option<Op>,
+    unit_ns: u64,
 }
 
 impl Rows {
@@ -41,7 +42,7 @@ impl Rows {
             };
         }
         let mut columns = Columns::words(line);
-        let time_ns = columns.whole("time")?;
+        let time_ns = columns.scaled("time", self.unit_ns)?;
         let (op, detail) = match columns.text("operation")? {
             "read" => (Op::Read, Detail::Plain),
             "write" => (Op::Write, Detail::Plain),

@@ -2,9 +2,9 @@
 
 use strobe_types::{Op, SECTOR_BYTES};
 
-use super::Format;
 use super::columns::{Columns, NS_PER_SECOND};
 use super::detail::Detail;
+use super::format::{Format, Open};
 use super::line::{Line, open_lines};
 use super::problem::Reason;
 
@@ -14,13 +14,13 @@ pub(super) const FORMAT: Format = Format {
     columns: "Timestamp (s since 1970), Offset (512 B), Size (512 B), IOType (0 = read, 1 = write), VolumeID",
     source: "SNIA IOTTA repository, Tencent Block Storage traces",
     takes_action: false,
-    takes_time_unit: false,
-    open: |input, _| open_lines(input, parse_line),
+    time_unit_ns: NS_PER_SECOND,
+    open: Open::One(|input, settings| open_lines(input, move |line| parse_line(line, settings.unit_ns))),
 };
 
-fn parse_line(line: &str) -> Result<Line<'_>, Reason> {
+fn parse_line(line: &str, unit_ns: u64) -> Result<Line<'_>, Reason> {
     let mut columns = Columns::csv(line);
-    let time_ns = columns.decimal("Timestamp", NS_PER_SECOND)?;
+    let time_ns = columns.decimal("Timestamp", unit_ns)?;
     let offset = columns.scaled("Offset", SECTOR_BYTES)?;
     let bytes = columns.scaled("Size", SECTOR_BYTES)?;
     let op = columns.op("IOType", &[("0", Op::Read), ("1", Op::Write)])?;

@@ -1,0 +1,183 @@
+//! Doubts about how a trace was read, and the cure if there was nothing in it.
+
+use strobe_workload::trace::{Action, SkipReason, TraceOptions, find_format};
+
+use crate::experiment::{PacingName, TraceConfig};
+use crate::fit::Changes;
+use crate::numbers::{count, duration};
+use crate::result::TraceResult;
+
+/// One time through a trace.
+pub(super) struct Pass {
+    /// Commands that it came to.
+    pub(super) requests: u64,
+    /// Time of the first record as the trace has it.
+    pub(super) first_time_ns: Option<u64>,
+    /// Files that it was read from.
+    pub(super) files: usize,
+}
+
+/// Mean gap and duration above which times look as if they were of a smaller unit. Volumes may be as quiet, but the
+/// traces of those are long and have the date in their times.
+const SLOW_GAP_NS: u64 = 100_000_000;
+const SLOW_DURATION_NS: u64 = 3_600_000_000_000;
+
+/// Mean gap of so many requests below which no drive could keep up: ten million a second.
+const FAST_GAP_NS: u64 = 100;
+const FAST_REQUESTS: u64 = 1_000;
+
+/// A year of 365 days.
+const YEAR_NS: u64 = 365 * 86_400 * 1_000_000_000;
+
+/// Notes in `summary` the action and doubts, after the first `pass`.
+pub(super) fn add(summary: &mut TraceResult, config: &TraceConfig, options: &TraceOptions, pass: &Pass) {
+    let Ok(format) = find_format(&config.format) else { return };
+    if format.takes_action {
+        let action = options.action.unwrap_or_default();
+        summary.action = Some(action.letter().to_owned());
+        if config.action.is_none() && action != Action::default() {
+            summary.notes.push(action_note(action).to_owned());
+        }
+    }
+    if pass.files > 1 {
+        summary.notes.push(format!("{} per-CPU files were merged by time", pass.files));
+    }
+    let unit_ns = options.time_unit_ns.unwrap_or(format.time_unit_ns);
+    if config.pacing == PacingName::Open {
+        summary.notes.extend(unit_note(pass, summary.duration_ns, unit_ns));
+    }
+}
+
+fn action_note(action: Action) -> &'static str {
+    match action {
+        Action::Issue | Action::Queue => {
+            "the trace has no dispatched requests (D): its queued ones (Q) were replayed"
+        }
+        Action::Complete => {
+            "the trace has no dispatched (D) or queued requests (Q): its completed ones (C) were replayed, at the times \
+             when they were done"
+        }
+    }
+}
+
+/// A doubt about the unit of time, if requests come so slowly or so fast as none do.
+fn unit_note(pass: &Pass, duration_ns: u64, unit_ns: u64) -> Option<String> {
+    let gap_ns = duration_ns / pass.requests.saturating_sub(1).max(1);
+    let is_slow = gap_ns > SLOW_GAP_NS && duration_ns > SLOW_DURATION_NS && !is_date(pass.first_time_ns?);
+    let is_fast = gap_ns < FAST_GAP_NS && duration_ns > 0 && pass.requests >= FAST_REQUESTS;
+    if !is_slow && !is_fast {
+        return None;
+    }
+    Some(format!(
+        "{} requests take {}, {} apart on average, with {} to a unit of the trace's times: if the unit is another one, say so \
+         with --time-unit-ns (workload.time_unit_ns)",
+        count(pass.requests),
+        duration(duration_ns as f64),
+        duration(gap_ns as f64),
+        duration(unit_ns as f64),
+    ))
+}
+
+/// True if `time_ns` is a date between 1990 and 2100, counted from 1970 or, as Windows does, from 1601: the unit is right.
+fn is_date(time_ns: u64) -> bool {
+    let years = time_ns / YEAR_NS;
+    (20..130).contains(&years) || (389..499).contains(&years)
+}
+
+/// Reason and cure for a trace with nothing to replay.
+pub(super) fn nothing_hint(summary: &TraceResult) -> String {
+    let left_out: Vec<String> = summary.skipped.iter().map(|(reason, n)| format!("{n} {reason}")).collect();
+    if summary.repetitions > 0 {
+        return format!(" after {} times: a pipe cannot be repeated", summary.repetitions);
+    }
+    let mut hint = String::new();
+    if !left_out.is_empty() {
+        hint += &format!("; left out: {}", left_out.join(", "));
+    }
+    let was_left_out = |reason: SkipReason| summary.skipped.contains_key(reason.name());
+    let recorded = Action::ALL.into_iter().filter(|action| was_left_out(action.skipped_as()));
+    let cures: Vec<String> = recorded.map(|action| format!("--action {}", action.letter())).collect();
+    if !cures.is_empty() {
+        hint += &format!("; try {}", cures.join(" or "));
+    }
+    if was_left_out(SkipReason::OtherDevice) {
+        hint += "; try another --device, or --device all";
+    }
+    if was_left_out(SkipReason::FileEvent) && left_out.len() == 1 {
+        hint += "; the log names files, but has no read, write, trim or sync";
+    }
+    let Changes { dropped, empty, rounded, .. } = summary.changes;
+    if dropped + empty + rounded > 0 {
+        hint +=
+            &format!("; {dropped} lay beyond the drive, {empty} were empty, {rounded} held no whole sector");
+    }
+    hint
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+    const DAY: u64 = 86_400 * SECOND;
+
+    fn note(requests: u64, first_time_ns: u64, duration_ns: u64) -> Option<String> {
+        let pass = Pass { requests, first_time_ns: Some(first_time_ns), files: 1 };
+        unit_note(&pass, duration_ns, 1000)
+    }
+
+    #[test]
+    fn times_in_another_unit_are_noticed() {
+        // Gaps of 1 s and of 10 ms, in ns and taken as µs.
+        assert!(note(11, 0, 10_000 * SECOND).expect("slow").contains("--time-unit-ns"));
+        assert!(note(6001, 0, 60_000 * SECOND).expect("slow").contains("10.0 s apart"));
+        // 100,000 requests at 10 µs, in µs and taken as ns.
+        assert!(note(100_000, 0, 1_000_000).expect("fast").contains("100,000 requests"));
+        assert!(note(2, 0, 5000 * SECOND).is_some());
+    }
+
+    #[test]
+    fn ordinary_times_are_not_doubted() {
+        for (requests, duration_ns) in [
+            (0, 0),
+            (1, 0),
+            (100_000, 0),
+            (4, 3 * SECOND),
+            (2, 3600 * SECOND),
+            (1_000_000, 7 * DAY / 10),
+            (36_012, 3601 * SECOND),
+            (100_000, 100_000 * 100),
+            (999, 999),
+        ] {
+            assert_eq!(note(requests, 0, duration_ns), None, "{requests} in {duration_ns} ns");
+        }
+    }
+
+    #[test]
+    fn a_quiet_volume_with_dates_is_not_doubted() {
+        // The first FILETIME of the MSR traces in ns, one in ns since 1970, and those in units of a thousandth.
+        for (first, is_right) in [
+            (12_816_637_200_306_162_900, true),
+            (1_577_808_144_360_767_000, true),
+            (12_816_637_200_306_162, false),
+            (1_577_808_144_360_767, false),
+        ] {
+            assert_eq!(note(1055, first, 7 * DAY).is_none(), is_right, "{first}");
+        }
+    }
+
+    #[test]
+    fn the_hint_names_actions_that_the_trace_has() {
+        let left_out = |reasons: &[SkipReason]| {
+            let skipped = reasons.iter().map(|reason| (reason.name().to_owned(), 2)).collect();
+            nothing_hint(&TraceResult { skipped, ..TraceResult::default() })
+        };
+        assert_eq!(
+            left_out(&[SkipReason::Completed]),
+            "; left out: 2 completed requests (C); try --action C"
+        );
+        let both = left_out(&[SkipReason::Dispatched, SkipReason::Queued, SkipReason::OtherAction]);
+        assert!(both.ends_with("; try --action D or --action Q"), "{both}");
+        assert!(!left_out(&[SkipReason::OtherAction]).contains("--action"));
+    }
+}

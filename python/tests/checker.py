@@ -333,7 +333,7 @@ def check_many(first_seed: int, count: int) -> int:
                 found |= broken_relations(seed, folder, slow=tally.ran % 200 == 0)
             if found:
                 broken += 1
-                names.update(found)
+                names.update(found.keys())
                 print(told(seed, toml, found), flush=True)
     print(f"{tally.ran} experiments from seed {first_seed} on, {tally.refused} refused, {broken} broke something")
     for name, times in names.most_common():

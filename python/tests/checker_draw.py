@@ -79,7 +79,8 @@ def draw_nand(r: Random, mapping: str, timing: bool) -> Table:
     planes = nand["channels"] * nand["dies_per_channel"] * nand["planes_per_die"]
     most_blocks = max(6 * planes, 12_000 // nand["pages_per_block"])
     nand["blocks_per_plane"] = max(12, min(r.choice([16, 24, 40, 64, 200]), most_blocks // planes))
-    nand["endurance_pe"] = r.choice([0, 3000])
+    # Nearly full drives of a few blocks wear out in a run otherwise.
+    nand["endurance_pe"] = r.choice([0, 1_000_000])
     if r.random() < 0.1:
         nand["factory_bad_blocks"] = r.choice([1, 2])
     if mapping == "replacement-block":

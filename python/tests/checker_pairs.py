@@ -155,8 +155,13 @@ def time_changes_no_counts(seed: int) -> Table:
         timed["drive"]["ftl"]["placement"] = "stripe"
         timed["drive"]["ftl"]["gc"]["mode"] = "stop-the-world"
     one, other = run(experiment), run(timed)
-    with_time = {key: value for key, value in counts(other).items() if not key.startswith("dies.") and key not in TIMES}
-    without = {key: value for key, value in counts(one).items() if key not in TIMES}
+    left_out = TIMES
+    ftl = timed["drive"]["ftl"]
+    if ftl["mapping"] == "dftl" and timed["drive"]["nand"]["page_bytes"] > ftl["mapping_unit_bytes"]:
+        # A read that evicts may collect. The next one finds units on their way at their old places, on other pages.
+        left_out = (*TIMES, *READS)
+    with_time = {key: value for key, value in counts(other).items() if not key.startswith("dies.") and key not in left_out}
+    without = {key: value for key, value in counts(one).items() if key not in left_out}
     assert_equal(without, with_time, f"seed {seed}, without and with time\n{checker_draw.to_toml(timed)}")
     for key in ("wear", "smart", "waf"):
         assert one[key] == other[key], f"seed {seed}: {key} without time {one[key]}, with time {other[key]}"
@@ -164,6 +169,7 @@ def time_changes_no_counts(seed: int) -> Table:
 
 
 # Counters that are times.
+READS = ("nand.read.total", "nand.read.by_cause.host", "nand.read_retries")
 TIMES = ("host.stalled_writes", "host.stalled_ns", "gc.time_ns", "gc.firmware_ns")
 
 

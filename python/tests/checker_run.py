@@ -15,7 +15,7 @@ from checker_draw import Table
 
 KINDS = ("read", "write", "trim")
 UNITS_NS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
-TIME_LIMIT_S = 120
+TIME_LIMIT_S = 60
 
 
 class Refused(Exception):

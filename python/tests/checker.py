@@ -23,7 +23,7 @@ import checker_draw
 import checker_load
 import checker_pairs
 import checker_time
-from checker_run import KINDS, Broken, Case, Refused, close, request_sizes, run, run_drawn
+from checker_run import KINDS, Broken, Case, Refused, accepted, close, request_sizes, run
 
 Check = Callable[[Case], None]
 
@@ -293,14 +293,15 @@ def random_cases(first_seed: int, count: int, tally: Tally) -> Iterator[tuple[in
     seed, last = first_seed, tally.ran + count
     while tally.ran < last:
         try:
-            experiment, result = run_drawn(seed)
+            experiment, result = accepted(seed)
             tally.ran += 1
-            yield seed, checker_draw.to_toml(experiment), failures_of(Case(experiment, result))
+            if isinstance(result, Broken):
+                found = {"run_has_a_result": str(result)}
+            else:
+                found = failures_of(Case(experiment, result))
+            yield seed, checker_draw.to_toml(experiment), found
         except Refused:
             tally.refused += 1
-        except Broken as error:
-            tally.ran += 1
-            yield seed, checker_draw.to_toml(checker_draw.draw(seed)), {"run_has_a_result": str(error)}
         seed += 1
 
 

@@ -166,7 +166,9 @@ def draw_page_map(r: Random, drive: Table, timing: bool) -> None:
         ftl["wear_leveling"] = {"kind": r.choice(["swap", "dual-pool", "sw-leveler"]), "threshold": r.choice([1, 4, 16])}
     if ftl["mapping"] == "dftl":
         ftl["translation"] = {"cached_entries": r.choice([16, 100, 1000, 100_000])}
-        if r.random() < 0.3:
+        # Collections that program a page of the map for each unit moved, on top of victims with little to gain, are slow.
+        ftl["over_provisioning"] = max(ftl["over_provisioning"], 0.6)
+        if r.random() < 0.4 and gc["victim"] in ("greedy", "cost-benefit"):
             ftl["translation"]["batched_eviction"] = False
         if r.random() < 0.2:
             ftl["translation"]["fetched_entries"] = r.choice([4, 32])

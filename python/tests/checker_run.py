@@ -66,21 +66,29 @@ def run_in_process(experiment: Table) -> str:
     return json.dumps(result.reproducible())
 
 
-def run_drawn(seed: int) -> tuple[Table, Table]:
-    """Returns the experiment of a seed and its result.
+def accepted(seed: int) -> tuple[Table, Table | Broken]:
+    """Returns the experiment of a seed and its result, or why there is none.
 
-    A drive that is refused for its size is made as full as strobe allows.
+    A drive that is refused for its size is made as full as strobe allows; one with a map on flash is drawn again, as its
+    collections would take minutes.
     """
     experiment = checker_draw.draw(seed)
     try:
-        return experiment, run(experiment)
+        return experiment, run_or_broken(experiment)
     except Refused as refusal:
         most = re.search(r"logical_pages to at most (\d+)", str(refusal))
-        if not most or int(most[1]) < 100:
+        if not most or int(most[1]) < 100 or experiment["drive"]["ftl"]["mapping"] == "dftl":
             raise
         experiment["drive"]["ftl"].pop("over_provisioning")
         experiment["drive"]["ftl"]["logical_pages"] = int(most[1])
-        return experiment, run(experiment)
+        return experiment, run_or_broken(experiment)
+
+
+def run_or_broken(experiment: Table) -> Table | Broken:
+    try:
+        return run(experiment)
+    except Broken as error:
+        return error
 
 
 def duration_ns(text: Any) -> int | None:

@@ -4,7 +4,7 @@ CARGO ?= cargo
 export RUSTFLAGS ?=
 export RUSTDOCFLAGS = -D warnings
 
-.PHONY: help build install demo test lint docs examples kernel test-linux test-long papers bench fuzz \
+.PHONY: help build install demo test lint docs examples kernel test-linux test-long check-results papers bench fuzz \
 	publish-check release site
 
 help:           ## This list
@@ -46,6 +46,11 @@ examples:       ## Runs everything in examples/
 
 test-long:      ## The full tables of oracles, and millions of power cuts, in release (about 25 minutes; with a kernel much longer)
 	$(CARGO) test --release --workspace -- --ignored --nocapture
+
+check-results:  ## Invariants of COUNT random experiments (default 5000, about 5 minutes), from seed SEED on
+	$(CARGO) build --release --package strobe-cli --bin strobe
+	STROBE=$${CARGO_TARGET_DIR:-target}/release/strobe python3 python/tests/checker.py \
+		--count $(or $(COUNT),5000) --seed $(or $(SEED),0)
 
 papers:         ## Published experiments, in full, into papers-out/, where they go on if stopped (20 minutes on 2 cores, two hours with `make kernel`)
 	$(CARGO) run --profile dist -- paper trim --out papers-out

@@ -79,6 +79,10 @@ pub enum FtlError {
          drive.ftl.map_blocks lasts longer)"
     )]
     MapWornOut,
+    /// Whoever runs the simulation has asked it to end ([`Nand::set_stop`]), in the middle of the command. The drive
+    /// serves nothing but reads afterwards, and its state is not to be saved.
+    #[error("interrupted")]
+    Interrupted,
 }
 
 /// What the whole-state checker found: the first broken invariant, in words.
@@ -196,7 +200,8 @@ pub trait Inspectable: MappingScheme {
     /// The content of a unit as a read would find it.
     fn peek(&self, lpn: Lpn) -> Self::Payload;
 
-    /// Checks every invariant of the whole state. Cost: a pass over all units.
+    /// Checks every invariant of the whole state. Cost: a pass over all units. Ends early, without a verdict, when the
+    /// flash is asked to stop ([`Nand::is_stopped`]).
     fn check(&self) -> Result<(), CheckError>;
 
     /// Erase counts and bad blocks.
@@ -215,4 +220,4 @@ pub trait Recoverable: MappingScheme<Nand: PowerCuts> + Sized {
     fn recover(self, now: SimTime, nand: Self::Nand) -> Result<(Self, Recovery), RecoveryError>;
 }
 
-strobe_types::stored! { enum FtlError { 0 EndOfLife { bad_blocks, room_units, logical_units }, 1 NoProgress(victims), 2 OutOfBlocks, 3 MapWornOut } }
+strobe_types::stored! { enum FtlError { 0 EndOfLife { bad_blocks, room_units, logical_units }, 1 NoProgress(victims), 2 OutOfBlocks, 3 MapWornOut, 4 Interrupted } }

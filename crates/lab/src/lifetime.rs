@@ -31,6 +31,7 @@ impl EndedBy {
     pub(crate) fn refusal(error: &FtlError) -> Self {
         match error {
             FtlError::NoProgress(_) => EndedBy::NoProgress,
+            FtlError::Interrupted => EndedBy::Interrupted,
             _ => EndedBy::EndOfLife,
         }
     }

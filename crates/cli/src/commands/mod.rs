@@ -15,6 +15,7 @@ mod paper;
 mod progress;
 mod report;
 mod run;
+mod signals;
 mod sweep;
 mod twin;
 
@@ -91,9 +92,9 @@ enum Command {
 enum Failure {
     /// The request was wrong: exit 2.
     Request(anyhow::Error),
-    /// The run failed: exit 1.
+    /// The run failed: exit 1, or 128 and the number of the signal that has ended it.
     Run(anyhow::Error),
-    /// A partial result has been printed: exit 1.
+    /// A partial result has been printed: exit 1, or 128 and the number of the signal that has ended the run.
     Partial(String),
     /// A command of the user's ended with this code, which is ours.
     #[cfg(target_os = "linux")]
@@ -129,6 +130,7 @@ impl From<strobe_lab::RunError> for Failure {
 }
 
 pub(crate) fn main() -> ExitCode {
+    signals::catch();
     let result = match Cli::parse().command {
         Command::Run(args) => run::run(&args),
         Command::Replay(args) => run::replay(&args),
@@ -170,7 +172,7 @@ pub(crate) fn main() -> ExitCode {
         Err(Failure::Partial(reason)) => (format!("the result is partial: {reason}"), 1),
     };
     complain(&message);
-    ExitCode::from(code)
+    ExitCode::from(signals::exit_code().unwrap_or(code))
 }
 
 /// Most characters of one line of a message: it may quote a file that is one long line.

@@ -146,6 +146,7 @@ impl<'a> Runner<'a> {
 
     pub(super) fn run(mut self, source: Source<'_>) -> Result<RunResult, RunError> {
         let watch = Stopwatch::start();
+        self.host.hear_stop();
         let mut end = self.phases(source);
         // What was issued before a run was stopped counts with its latency; why it was stopped counts more than an error.
         let _ = self.host.finish();
@@ -160,7 +161,9 @@ impl<'a> Runner<'a> {
         }
         let (ended_by, stopped_by) = match end {
             Ok(ended_by) => (ended_by, None),
-            Err(Stop::Observer) => (EndedBy::Interrupted, Some("interrupted".to_owned())),
+            Err(stop) if stop.is_interruption(&*self.host.drive) => {
+                (EndedBy::Interrupted, Some("interrupted".to_owned()))
+            }
             Err(Stop::BadBlocks) => (EndedBy::BadBlocks, self.came_early("the blocks went bad")),
             // The drive wore out: that is what the run was to find out.
             Err(Stop::Drive(CommandError::Ftl(error))) => {
@@ -173,10 +176,18 @@ impl<'a> Runner<'a> {
             }
             Err(Stop::Drive(error)) => return Err(RunError::Command(error)),
             Err(Stop::Failed(error)) => return Err(error),
+            Err(Stop::Observer) => unreachable!("an interruption, which comes first"),
         };
         if self.experiment.run.check {
             self.host.check_drive()?;
         }
+        // Heard too late to end a phase, but perhaps by the checker or by collection beside the last commands.
+        let is_late = stopped_by.is_none() && self.host.drive.is_stopped();
+        let (ended_by, stopped_by) = if is_late {
+            (EndedBy::Interrupted, Some("interrupted".to_owned()))
+        } else {
+            (ended_by, stopped_by)
+        };
         // A run that was to cut power and did not has not done what was asked.
         let missed = self.host.power.as_ref().and_then(|power| power.missed(self.host.drive.operations()));
         let stopped_by = stopped_by.or(missed);

@@ -89,7 +89,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let mut finished = now;
         let mut compaction = Compaction::new(self.blocks.free.count());
         while !self.has_enough(target) {
-            self.refuse_at_end_of_life()?;
+            self.heed_stop()?;
             if self.store.is_paged() {
                 let wanted = compaction.wanted(self.blocks.free.count(), target, self.nand.geometry());
                 let next = self.compact_translation(now, wanted, scratch)?;

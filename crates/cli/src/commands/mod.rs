@@ -88,6 +88,19 @@ enum Command {
     Man(manual::ManArgs),
 }
 
+impl Command {
+    /// True if it hears signals itself, once it has begun: it takes long, and has something to show or to keep.
+    fn listens(&self) -> bool {
+        match self {
+            Command::Run(_) | Command::Replay(_) | Command::Paper(_) | Command::Twin(_) => true,
+            Command::Sweep(_) | Command::SweepWorker => true,
+            #[cfg(target_os = "linux")]
+            Command::Linux(_) | Command::Crash(_) => true,
+            _ => false,
+        }
+    }
+}
+
 /// How a command ended badly.
 enum Failure {
     /// The request was wrong: exit 2.
@@ -130,8 +143,11 @@ impl From<strobe_lab::RunError> for Failure {
 }
 
 pub(crate) fn main() -> ExitCode {
-    signals::catch();
-    let result = match Cli::parse().command {
+    let command = Cli::parse().command;
+    if !command.listens() {
+        signals::end_at_once();
+    }
+    let result = match command {
         Command::Run(args) => run::run(&args),
         Command::Replay(args) => run::replay(&args),
         Command::Check(args) => run::check(&args),

@@ -1,10 +1,10 @@
 //! How a person, a batch system or a terminal that goes ends the program: INT, TERM and HUP.
 //!
-//! A signal ends the program at once, with the exit code 128 and its number, unless the command listens. Then the first one
-//! raises a flag: the command ends by itself, with what it has, and with that exit code. The second one ends it at once.
+//! A signal ends the program with the exit code 128 and its number. Commands that take long listen: the first signal
+//! raises a flag, and the command ends by itself, with what it has and that exit code. The second one ends it at once.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -25,36 +25,39 @@ struct Signals {
     number: Arc<AtomicUsize>,
 }
 
-static SIGNALS: OnceLock<Signals> = OnceLock::new();
+static SIGNALS: LazyLock<Signals> = LazyLock::new(Signals::default);
 
-/// Has signals end the program at once, until somebody listens.
-pub(crate) fn catch() {
-    let signals = SIGNALS.get_or_init(Signals::default);
-    signals.ends_at_once.store(true, Ordering::SeqCst);
-    // Who runs the program by nohup wants it to go on when the terminal goes.
-    let hangup = if is_ignored(SIGHUP) { None } else { Some(SIGHUP) };
-    for signal in [SIGINT, SIGTERM].into_iter().chain(hangup) {
-        // Without a handler a signal ends the program too, which is no reason not to run. Actions are taken in this order:
-        // the one that ends the program sees what the flag was before this signal.
-        let at_once = || Arc::clone(&signals.ends_at_once);
-        let number = usize::try_from(signal).unwrap_or_default();
-        let _ = signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, at_once());
-        let _ = signal_hook::flag::register_usize(signal, Arc::clone(&signals.number), number);
-        let _ = signal_hook::flag::register(signal, at_once());
-        let _ = signal_hook::flag::register(signal, Arc::clone(&signals.raised));
-    }
+/// From now on a signal ends the program, with its exit code.
+pub(crate) fn end_at_once() {
+    SIGNALS.ends_at_once.store(true, Ordering::SeqCst);
+    catch();
 }
 
 /// From now on the first signal only raises the flag that this returns.
 pub(crate) fn listen() -> StopFlag {
-    let signals = SIGNALS.get_or_init(Signals::default);
-    signals.ends_at_once.store(false, Ordering::SeqCst);
+    catch();
     flag()
 }
 
-/// The flag that the first signal raises while somebody listens.
+/// The flag that the first signal raises.
 pub(crate) fn flag() -> StopFlag {
-    Arc::clone(&SIGNALS.get_or_init(Signals::default).raised).into()
+    Arc::clone(&SIGNALS.raised).into()
+}
+
+fn catch() {
+    // Who runs the program by nohup wants it to go on when the terminal goes.
+    let hangup = if is_ignored(SIGHUP) { None } else { Some(SIGHUP) };
+    // Tests take it that the flag is heard once INT is caught.
+    for signal in hangup.into_iter().chain([SIGTERM, SIGINT]) {
+        // Without a handler a signal ends the program too, which is no reason not to run. Actions are taken in this order:
+        // the one that ends the program sees what the flag was before this signal.
+        let at_once = || Arc::clone(&SIGNALS.ends_at_once);
+        let number = usize::try_from(signal).unwrap_or_default();
+        let _ = signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, at_once());
+        let _ = signal_hook::flag::register_usize(signal, Arc::clone(&SIGNALS.number), number);
+        let _ = signal_hook::flag::register(signal, at_once());
+        let _ = signal_hook::flag::register(signal, Arc::clone(&SIGNALS.raised));
+    }
 }
 
 /// [`listen`] for a command that loses nothing if it is ended: it is, soon after the flag is raised.
@@ -75,8 +78,8 @@ pub(crate) fn listen_for_long() -> StopFlag {
 
 /// The exit code of a command that a signal has ended, if there was one.
 pub(crate) fn exit_code() -> Option<u8> {
-    let signals = SIGNALS.get().filter(|signals| signals.raised.load(Ordering::SeqCst))?;
-    u8::try_from(128 + signals.number.load(Ordering::SeqCst)).ok()
+    let was_raised = SIGNALS.raised.load(Ordering::SeqCst);
+    was_raised.then(|| u8::try_from(128 + SIGNALS.number.load(Ordering::SeqCst)).ok())?
 }
 
 /// True if this process was started with `signal` ignored. Only Linux tells; elsewhere it is taken to be, so that the

@@ -1,8 +1,11 @@
 //! Drives that are written before their time begins.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use strobe_nand::NandOp;
 use strobe_ssd::{Ageing, AgeingError, Command, DataMode, DriveConfig, GcMode, Range, Simulated, build_aged};
-use strobe_types::{Lba, Op, Prng, Request, SimTime};
+use strobe_types::{Lba, Op, Prng, Request, SimTime, StopFlag};
 
 use crate::setup::{Host as _, T0, UNIT, config};
 

@@ -21,6 +21,7 @@ mod config;
 mod copy;
 mod durable;
 mod entries;
+mod headway;
 mod moved;
 mod paging;
 mod recover;

@@ -148,6 +148,8 @@ fn recoveries_are_ended() {
         "drive.nand.pages_per_block=64",
         "drive.ftl.logical_pages=60000",
         "power.cut_every=64",
+        "run.prefill=false",
+        "run.warmup=0",
     ];
     for mapping in ["drive.ftl.mapping=page", "drive.ftl.mapping=dftl"] {
         for result in phase(&folder, &[&cuts[..], &[mapping]].concat(), &[]) {
@@ -195,7 +197,9 @@ fn a_replay_is_ended() {
         "--set",
         "drive.nand.endurance_pe=0",
     ];
-    SIGNALS.map(|signal| partial(&stopped(&folder, &args, signal)));
+    for signal in SIGNALS {
+        partial(&stopped(&folder, &args, signal));
+    }
 }
 
 #[test]

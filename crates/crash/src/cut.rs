@@ -2,7 +2,6 @@
 
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
 
 use strobe_lab::RunError;
@@ -10,7 +9,7 @@ use strobe_lab::linux::{FileSystem, environment, keep_data};
 use strobe_linux::job::{Job, Run, Step};
 use strobe_linux::{End, LinuxError, Machine, Outcome, PoweredDrive, Root, Stream};
 use strobe_ssd::{BuildError, CopyMode, DriveConfig, HostQueue, KeyError, Pacing, Simulated, build};
-use strobe_types::{Lba, Op, Prng, Request, SimTime};
+use strobe_types::{Lba, Op, Prng, Request, SimTime, StopFlag};
 
 use crate::{BLOCK_BYTES, NOTES_PATH, Promises, SECTOR_BYTES, VIOLATION, is_alarm};
 
@@ -302,7 +301,7 @@ impl Prepared {
         let (mut said, mut errors, mut kernel) = (Vec::new(), Vec::new(), Vec::new());
         let drive = PoweredDrive::new(drive, start);
         let outcome =
-            machine.run(&root, &job, drive, &AtomicBool::new(false), &mut |stream, bytes| match stream {
+            machine.run(&root, &job, drive, &StopFlag::default(), &mut |stream, bytes| match stream {
                 Stream::Output => said.extend_from_slice(bytes),
                 Stream::Error => errors.extend_from_slice(bytes),
                 Stream::Kernel => kernel.extend_from_slice(bytes),

@@ -59,13 +59,20 @@ pub enum FtlError {
         /// Logical units of the drive.
         logical_units: u32,
     },
-    /// Garbage collection ran for long without freeing a block. The capacity check before the
-    /// run makes this impossible for a policy that ever picks a block with invalid units.
+    /// Garbage collection ran for long without leaving more room. The capacity check before the run makes this impossible
+    /// for a policy that ever picks the blocks with the most to gain.
     #[error(
-        "garbage collection makes no progress: {0} victims in a row freed nothing; \
-         the victim policy keeps choosing blocks without invalid data"
+        "garbage collection makes no progress: {victims} victims in a row, whose {units} valid mapping units were moved \
+         for one host command, left no more room than before; the victim policy keeps choosing blocks without invalid \
+         data, or with so little that padding and translation pages take what it gives: use another drive.ftl.gc.victim \
+         (\"greedy\" chooses the block with the most to gain) or a larger drive.ftl.over_provisioning"
     )]
-    NoProgress(u64),
+    NoProgress {
+        /// Victims since there was more room than ever before in this collection.
+        victims: u64,
+        /// Valid units that they held.
+        units: u64,
+    },
     /// No erased block is left: more flash operations failed in one collection than the reserve
     /// covers.
     #[error(
@@ -79,6 +86,10 @@ pub enum FtlError {
          drive.ftl.map_blocks lasts longer)"
     )]
     MapWornOut,
+    /// Whoever runs the simulation has asked it to end ([`Nand::set_stop`]), in the middle of the command. The drive
+    /// serves nothing but reads afterwards, and its state is not to be saved.
+    #[error("interrupted")]
+    Interrupted,
 }
 
 /// What the whole-state checker found: the first broken invariant, in words.
@@ -196,7 +207,8 @@ pub trait Inspectable: MappingScheme {
     /// The content of a unit as a read would find it.
     fn peek(&self, lpn: Lpn) -> Self::Payload;
 
-    /// Checks every invariant of the whole state. Cost: a pass over all units.
+    /// Checks every invariant of the whole state. Cost: a pass over all units. Ends early, without a verdict, when the
+    /// flash is asked to stop ([`Nand::is_stopped`]).
     fn check(&self) -> Result<(), CheckError>;
 
     /// Erase counts and bad blocks.
@@ -215,4 +227,4 @@ pub trait Recoverable: MappingScheme<Nand: PowerCuts> + Sized {
     fn recover(self, now: SimTime, nand: Self::Nand) -> Result<(Self, Recovery), RecoveryError>;
 }
 
-strobe_types::stored! { enum FtlError { 0 EndOfLife { bad_blocks, room_units, logical_units }, 1 NoProgress(victims), 2 OutOfBlocks, 3 MapWornOut } }
+strobe_types::stored! { enum FtlError { 0 EndOfLife { bad_blocks, room_units, logical_units }, 1 NoProgress { victims, units }, 2 OutOfBlocks, 3 MapWornOut, 4 Interrupted } }

@@ -65,6 +65,9 @@ pub enum RecoveryError {
     /// What is on flash contradicts itself.
     #[error("the map on flash is damaged: {0}")]
     Damaged(String),
+    /// Whoever runs the simulation has asked it to end.
+    #[error("interrupted")]
+    Interrupted,
 }
 
 /// What is on flash contradicts itself.

@@ -45,6 +45,9 @@ pub(crate) fn scan<N: Nand>(
     let mut scanned = Scanned::default();
     let geometry = nand.geometry().clone();
     for (block, from) in blocks {
+        if nand.is_stopped() {
+            return Err(RecoveryError::Interrupted);
+        }
         if nand.block(block).pages_programmed == 0 || nand.block(block).half_erased {
             continue;
         }

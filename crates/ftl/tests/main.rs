@@ -6,6 +6,7 @@ mod collector;
 mod dftl;
 mod durable_map;
 mod flash_order;
+mod interrupts;
 mod logical_copy;
 mod page_map;
 mod power_cut;

@@ -30,7 +30,8 @@ pub enum EndedBy {
 impl EndedBy {
     pub(crate) fn refusal(error: &FtlError) -> Self {
         match error {
-            FtlError::NoProgress(_) => EndedBy::NoProgress,
+            FtlError::NoProgress { .. } => EndedBy::NoProgress,
+            FtlError::Interrupted => EndedBy::Interrupted,
             _ => EndedBy::EndOfLife,
         }
     }

@@ -1,6 +1,6 @@
 //! Why a run ends without a result.
 
-use strobe_ssd::{BuildError, CommandError};
+use strobe_ssd::{BuildError, CommandError, FtlError, RecoveryError};
 use strobe_workload::synthetic::WorkloadError;
 use strobe_workload::trace::{Position, TraceError};
 
@@ -137,6 +137,16 @@ impl RunError {
         match self {
             RunError::Workload(error) => RunError::Job { at, name: name.to_owned(), error },
             other => other,
+        }
+    }
+
+    /// True if whoever runs the simulation has asked the drive to end ([`Observer::stop_flag`](crate::runner::Observer::stop_flag)).
+    pub fn is_interruption(&self) -> bool {
+        match self {
+            RunError::Command(error) => error.is_interruption(),
+            RunError::Recovery(error) => *error == RecoveryError::Interrupted,
+            RunError::Build(BuildError::Worn(error)) => *error == FtlError::Interrupted,
+            _ => false,
         }
     }
 

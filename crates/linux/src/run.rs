@@ -2,10 +2,9 @@
 
 use std::io::Write as _;
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
 
 use strobe_ssd::{DriveStats, Latency, Requests, Simulated};
-use strobe_types::SimTime;
+use strobe_types::{SimTime, StopFlag};
 
 use crate::disk::Disk;
 use crate::host::{HostFiles, HostUse};
@@ -88,19 +87,21 @@ impl PoweredDrive {
 }
 
 impl Machine {
-    /// Runs `job` with `root` on `drive`; `hears` gets what the guest prints. Setting `stop` ends it. A step
+    /// Runs `job` with `root` on `drive`; `hears` gets what the guest prints. Raising `stop` ends it. A step
     /// that fails is an outcome, not an error; a guest that ends without a word is an error.
     pub fn run(
         &self,
         root: &Root,
         job: &Job,
         drive: PoweredDrive,
-        stop: &AtomicBool,
+        stop: &StopFlag,
         hears: &mut dyn FnMut(Stream, &[u8]),
     ) -> Result<Outcome, LinuxError> {
         let mut file = tempfile::Builder::new().prefix("strobe-root-").tempfile()?;
         file.write_all(&root.archive(job)?)?;
-        let mut disk = Disk::new(drive.drive, drive.start, self.disk.clone());
+        let mut simulated = drive.drive;
+        simulated.set_stop(stop.clone());
+        let mut disk = Disk::new(simulated, drive.start, self.disk.clone());
         if let Some(recorder) = drive.recorder {
             disk.record(recorder);
         }

@@ -7,10 +7,10 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use strobe_types::StopFlag;
 
 use crate::LinuxError;
 use crate::calendar::{Calendar, Served};
@@ -64,14 +64,14 @@ const KICKS_PER_LOOK: u64 = 64;
 const QUANTUM_NS: u64 = 1_000_000_000;
 
 /// Boots a guest with `root`, a cpio archive, on `disk`, with `files` of the host beside it; returns when it has ended.
-/// Setting `stop` ends it.
+/// Raising `stop` ends it.
 pub fn boot(
     machine: &Machine,
     root: &Path,
     disk: &mut Disk,
     files: Option<&mut HostFiles>,
     listener: &mut dyn Listener,
-    stop: &AtomicBool,
+    stop: &StopFlag,
 ) -> Result<Ended, LinuxError> {
     let (guest, Sockets { disk: disk_socket, files: files_socket, time }, pipes) =
         Guest::start(machine, root, files.is_some())?;
@@ -129,7 +129,7 @@ struct Session<'a> {
     waiting: bool,
     interrupts: u64,
     log: Vec<u8>,
-    stop: &'a AtomicBool,
+    stop: &'a StopFlag,
     time_limit_ns: u64,
     stall_limit: Duration,
     memory_left: Option<fn() -> Option<u64>>,
@@ -214,6 +214,9 @@ impl Session<'_> {
         let mut silent = RealTime::start();
         loop {
             while self.waiting {
+                if self.stop.is_raised() {
+                    return Err(LinuxError::Interrupted);
+                }
                 self.decide()?;
                 if self.disk.target().drive().was_cut() {
                     return Ok(End::PowerCut);
@@ -230,7 +233,7 @@ impl Session<'_> {
                 }
             }
             let ready = self.wait(exit)?;
-            if self.stop.load(Ordering::Relaxed) {
+            if self.stop.is_raised() {
                 return Err(LinuxError::Interrupted);
             }
             if ready.is_empty() && self.clock == Clock::Virtual && silent.elapsed() > self.stall_limit {
@@ -394,7 +397,7 @@ impl Session<'_> {
             if time && self.serve_time()? == Some(End::Off) {
                 return Err(LinuxError::Ended(self.last_words()));
             }
-            if self.stop.load(Ordering::Relaxed) {
+            if self.stop.is_raised() {
                 return Err(LinuxError::Interrupted);
             }
         }

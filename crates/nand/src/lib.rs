@@ -35,7 +35,7 @@ pub use wear::WearConfig;
 
 use std::sync::Arc;
 
-use strobe_types::{BlockId, CellMode, Geometry, Lpn, Ppa, Ppn, SimTime};
+use strobe_types::{BlockId, CellMode, Geometry, Lpn, Ppa, Ppn, SimTime, StopFlag};
 
 use medium::page_checksum;
 
@@ -303,6 +303,15 @@ pub trait Nand {
 
     /// Makes what is stored survive a loss of power of the host computer, too, where the medium can.
     fn sync(&mut self) {}
+
+    /// Hands over the flag by which the simulation of this flash, and of all that is built on it, is asked to end. Copies
+    /// of the flash, and what a power cut leaves of it, share the flag.
+    fn set_stop(&mut self, _stop: StopFlag) {}
+
+    /// True if the simulation is to end: whoever works on this flash gives up as soon as it can.
+    fn is_stopped(&self) -> bool {
+        false
+    }
 }
 
 /// Checks a programmed page against its out-of-band record, where the medium keeps one: `Err` names the difference.

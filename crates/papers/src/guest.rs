@@ -1,6 +1,5 @@
 //! Runs of papers that need a real kernel on the drive.
 
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use strobe_lab::linux::{FileSystem, GuestRoot, LinuxRun, LinuxRunError, keep_data};
@@ -9,9 +8,9 @@ use strobe_linux::job::Step;
 use strobe_linux::kernel::{self, KernelInfo};
 use strobe_linux::{DiskOptions, Machine, Outcome, PoweredDrive, Recorder};
 use strobe_ssd::{DriveConfig, Simulated};
-use strobe_types::SimTime;
+use strobe_types::{SimTime, StopFlag};
 
-use super::{Options, PaperError};
+use super::{Options, PaperError, Watch};
 
 /// Why there is no number: there is none to run on, or none is to be used.
 const NO_KERNEL: &str = "needs a kernel for guests: `strobe linux build-kernel` makes one";
@@ -22,18 +21,20 @@ const LEFT_OUT: &str = "needs a kernel, which --no-kernel leaves out";
 pub(super) struct Kernel {
     machine: Machine,
     info: KernelInfo,
+    /// Ends what runs on it.
+    stop: StopFlag,
 }
 
 impl Kernel {
     /// The one that is installed, or why there is none.
-    pub(super) fn find(options: &Options) -> Result<Self, &'static str> {
+    pub(super) fn find(options: &Options, watch: &dyn Watch) -> Result<Self, &'static str> {
         if !options.kernel {
             return Err(LEFT_OUT);
         }
         let found = kernel::installed().ok().and_then(|path| Some((kernel::inspect(&path).ok()?, path)));
         let (info, path) = found.ok_or(NO_KERNEL)?;
         let machine = Machine { stall_limit: Duration::from_secs(600), ..Machine::new(path) };
-        Ok(Self { machine, info })
+        Ok(Self { machine, info, stop: watch.stop_flag() })
     }
 
     /// Its version.
@@ -125,8 +126,7 @@ pub(super) fn run(
             said.extend_from_slice(bytes);
         }
     };
-    let (outcome, step) =
-        job.run_on(&kernel.info, drive, &AtomicBool::new(false), &mut hears).map_err(failed)?;
+    let (outcome, step) = job.run_on(&kernel.info, drive, &kernel.stop, &mut hears).map_err(failed)?;
     let said = String::from_utf8_lossy(&said).into_owned();
     match outcome.exit_code(step) {
         Some(0) => Ok((outcome, said)),

@@ -29,6 +29,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use strobe_lab::{ConfigError, RunError};
 use strobe_ssd::{BuildError, DriveConfig};
+use strobe_types::StopFlag;
 use strobe_workload::files::FileWorkloadError;
 
 use kept::Kept;
@@ -77,16 +78,20 @@ impl Options {
 pub trait Watch: Sync {
     /// `done` of `total` runs are complete.
     fn progress(&self, done: usize, total: usize);
-    /// Whether to stop.
-    fn stopped(&self) -> bool;
+    /// True once it is to stop.
+    fn stopped(&self) -> bool {
+        self.stop_flag().is_raised()
+    }
+
+    /// The flag that stops it, in the midst of a command of a drive, too.
+    fn stop_flag(&self) -> StopFlag {
+        StopFlag::default()
+    }
 }
 
 /// Watches nothing.
 impl Watch for () {
     fn progress(&self, _: usize, _: usize) {}
-    fn stopped(&self) -> bool {
-        false
-    }
 }
 
 /// Why a paper gave no result.

@@ -34,6 +34,10 @@ impl Bench<'_> {
                 return Ok(known);
             }
             let result = work(point)?;
+            if self.watch.stopped() {
+                // Its drive may have given up what nobody waits for.
+                return Err(PaperError::Interrupted);
+            }
             self.kept.keep(key, &result)?;
             Ok(result)
         })
@@ -78,8 +82,13 @@ fn on_threads<T: Sync, R: Send>(
     let mut results = results.into_inner().unwrap_or_default();
     results.sort_by_key(|&(at, _)| at);
     let complete = results.len() == items.len();
-    let results = results.into_iter().map(|(_, result)| result).collect::<Result<Vec<R>, PaperError>>()?;
-    if complete { Ok(results) } else { Err(PaperError::Interrupted) }
+    let results = results.into_iter().map(|(_, result)| result).collect::<Result<Vec<R>, PaperError>>();
+    match results {
+        // A drive that gives up a command has no other reason then.
+        _ if watch.stopped() => Err(PaperError::Interrupted),
+        Ok(_) if !complete => Err(PaperError::Interrupted),
+        results => results,
+    }
 }
 
 #[cfg(test)]

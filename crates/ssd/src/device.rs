@@ -2,7 +2,9 @@
 
 use strobe_ftl::{BlockInfo, CheckError, Recovery, RecoveryError, WearSummary};
 use strobe_nand::{Class, Met};
-use strobe_types::{Geometry, Lba, Op, Request, SECTOR_BYTES, SimTime, StateError, StateReader, StateWriter};
+use strobe_types::{
+    Geometry, Lba, Op, Request, SECTOR_BYTES, SimTime, StateError, StateReader, StateWriter, StopFlag,
+};
 
 use crate::command::{Command, CommandKind, Hint, Range};
 use crate::error::CommandError;
@@ -367,6 +369,17 @@ pub trait Simulated: Device + Inspect {
     /// Takes on a state that [`Simulated::save_state`] has written. After an error the drive is of no use any more.
     fn load_state(&mut self, _from: &mut StateReader<'_>) -> Result<(), StateError> {
         Err(StateError::Unfit("this drive does not say how its state is loaded"))
+    }
+
+    /// Hands over the flag by which the drive is asked to give up what it is doing, in the midst of a command: once it is
+    /// raised, commands end with [`FtlError::Interrupted`](strobe_ftl::FtlError::Interrupted) as soon as they need an
+    /// erased block, collection and recovery end between two blocks, and [`Inspect::check`] ends without a verdict. The
+    /// drive is of no use then but for its counters. Copies of the drive share the flag.
+    fn set_stop(&mut self, _stop: StopFlag) {}
+
+    /// True if that flag is raised.
+    fn is_stopped(&self) -> bool {
+        false
     }
 
     /// Cuts power during flash operation `operation`, counted as [`Inspect::operations`] does; later ones only, not one

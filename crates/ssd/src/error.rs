@@ -146,6 +146,11 @@ impl Status {
 }
 
 impl CommandError {
+    /// True if whoever runs the simulation has asked the drive to end in the midst of the command.
+    pub fn is_interruption(&self) -> bool {
+        *self == CommandError::Ftl(FtlError::Interrupted)
+    }
+
     /// What an NVMe drive answers.
     pub fn status(&self) -> Status {
         match self {

@@ -17,6 +17,7 @@ pub use twin::{Question, Twin, TwinError, threads};
 
 use measurements::Load;
 use strobe_ssd::DriveConfig;
+use strobe_types::StopFlag;
 
 /// How much is simulated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,9 +76,14 @@ pub trait Watch: Sync {
     /// One more question is answered.
     fn answered(&self) {}
 
-    /// Whether to stop.
+    /// True once it is to stop.
     fn stopped(&self) -> bool {
-        false
+        self.stop_flag().is_raised()
+    }
+
+    /// The flag that stops it, in the midst of a command of a drive, too.
+    fn stop_flag(&self) -> StopFlag {
+        StopFlag::default()
     }
 }
 

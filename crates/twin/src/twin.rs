@@ -11,7 +11,7 @@ use strobe_lab::result::{Clat, RunResult};
 use strobe_lab::runner::{Observer, Progress, run_on};
 use strobe_lab::{ConfigError, RunError, Time};
 use strobe_ssd::{Aged, BuildError, DriveConfig, FtlError, memory_bytes};
-use strobe_types::{Prng, Request, SECTOR_BYTES};
+use strobe_types::{Prng, Request, SECTOR_BYTES, StopFlag};
 use strobe_workload::synthetic::{Kind, Synthetic, SyntheticConfig, Workload as _, WorkloadError};
 
 use crate::measurements::{Addresses, Figures, Load, PERCENTILES};
@@ -40,6 +40,15 @@ pub enum TwinError {
     /// Whoever watches wanted no more.
     #[error("interrupted")]
     Interrupted,
+}
+
+impl From<FtlError> for TwinError {
+    fn from(error: FtlError) -> Self {
+        match error {
+            FtlError::Interrupted => TwinError::Interrupted,
+            error => TwinError::Aging(error),
+        }
+    }
 }
 
 /// A drive with fewer blocks, in the state in which drives were measured: written once in order, and three times at random.
@@ -130,7 +139,8 @@ impl Twin {
             Some(aged) => aged.clone(),
             None => {
                 let mut aged = Aged::new(&self.config, seed)?;
-                aged.fill(units).map_err(TwinError::Aging)?;
+                aged.set_stop(watch.stop_flag());
+                aged.fill(units)?;
                 aged
             }
         };
@@ -153,7 +163,7 @@ impl Twin {
                 None => aged.overwrite(units, count),
                 Some(popular) => aged.overwrite_at(count, || popular.next()),
             };
-            written.map_err(TwinError::Aging)?;
+            written?;
         }
         Ok(aged)
     }
@@ -192,6 +202,9 @@ impl Twin {
                 scope.spawn(worker);
             }
         });
+        if watch.stopped() {
+            return Err(TwinError::Interrupted);
+        }
         let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
         results.sort_by_key(|(at, _)| *at);
         results.into_iter().map(|(_, figures)| figures).collect()
@@ -234,6 +247,10 @@ struct Watched<'a>(&'a dyn Watch);
 impl Observer for Watched<'_> {
     fn progress(&mut self, _: Progress) -> ControlFlow<()> {
         if self.0.stopped() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    fn stop_flag(&mut self) -> StopFlag {
+        self.0.stop_flag()
     }
 }
 

@@ -6,7 +6,7 @@
 //! [`SimTime`] is virtual time in nanoseconds; nothing in the engine reads a clock. [`Prng`] is
 //! the only source of chance, always seeded. [`counters!`] writes a struct of counters,
 //! [`named!`] an enum whose variants have names, [`defaults!`] a struct whose fields have defaults. [`State`] and
-//! [`Stored`] write what a drive holds as bytes and read it again.
+//! [`Stored`] write what a drive holds as bytes and read it again. [`StopFlag`] asks the engine to end what is under way.
 
 mod addr;
 mod cells;
@@ -20,6 +20,7 @@ mod prefetch;
 mod prng;
 mod request;
 mod state;
+mod stop;
 mod time;
 
 pub use addr::{BlockId, ChannelId, DieId, Lba, Lpn, Ppa, Ppn, SECTOR_BYTES};
@@ -34,4 +35,5 @@ pub use request::{Op, Range, Request};
 pub use state::{State, StateError, StateReader, StateWriter, Stored};
 #[doc(hidden)]
 pub use state::{load_part, save_part};
+pub use stop::StopFlag;
 pub use time::SimTime;

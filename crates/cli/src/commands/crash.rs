@@ -12,8 +12,8 @@ use strobe_crash::{CrashReport, Hunt, HuntError, Places, Verdict};
 use strobe_lab::linux::{FileSystem, GuestRoot};
 
 use super::linux::guest::GuestArgs;
-use super::progress::{self, interrupt_flag};
 use super::{Failure, output};
+use super::{progress, signals};
 use strobe_cli::output::Output;
 
 /// Cut the power under a program on a real file system, again and again, and see what is left.
@@ -140,7 +140,7 @@ pub(crate) fn crash(args: &CrashArgs) -> Result<(), Failure> {
         workers: args.workers.map_or(cores, |workers| workers as usize),
         folder: notes.path().to_owned(),
     };
-    let stop = interrupt_flag();
+    let stop = signals::listen_for_long();
     let shows = !args.quiet;
     let bar = if shows { ProgressBar::new(1) } else { ProgressBar::hidden() };
     progress::restyle(&bar, "{msg} {wide_bar} {pos} of {len} cuts  {left}");

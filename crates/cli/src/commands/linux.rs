@@ -19,8 +19,8 @@ use strobe_linux::{Clock, Interface, Recorder, Stream, TraceForm};
 use strobe_ssd::Ageing;
 use strobe_types::SimTime;
 
-use super::progress::{self, interrupt_flag};
 use super::{Failure, output};
+use super::{progress, signals};
 use guest::GuestArgs;
 
 /// Run any program on a file system of a real Linux kernel on the drive, in virtual time.
@@ -274,7 +274,7 @@ fn run(args: &RunArgs) -> Result<(), Failure> {
         None => None,
     };
     let prints_result = outputs.take_stdout();
-    let interrupted = interrupt_flag();
+    let stop = signals::listen_for_long();
     let shows = !args.quiet && args.age.is_some();
     let bar = if shows { ProgressBar::new(1) } else { ProgressBar::hidden() };
     progress::restyle(&bar, "ageing the drive {wide_bar} {percent:>3} %  {rate}{left}");
@@ -282,7 +282,7 @@ fn run(args: &RunArgs) -> Result<(), Failure> {
         bar.set_length(total);
         bar.set_position(done);
     };
-    let result = run.run(recorder, &interrupted, &mut ages, &mut |stream, bytes| {
+    let result = run.run(recorder, &stop, &mut ages, &mut |stream, bytes| {
         bar.finish_and_clear();
         // Nobody may be there to read it.
         let _ = match (stream, &mut log_file) {

@@ -15,6 +15,7 @@ mod paper;
 mod progress;
 mod report;
 mod run;
+mod signals;
 mod sweep;
 mod twin;
 
@@ -87,13 +88,26 @@ enum Command {
     Man(manual::ManArgs),
 }
 
+impl Command {
+    /// True if it hears signals itself, once it has begun: it takes long, and has something to show or to keep.
+    fn listens(&self) -> bool {
+        match self {
+            Command::Run(_) | Command::Replay(_) | Command::Paper(_) | Command::Twin(_) => true,
+            Command::Sweep(_) | Command::SweepWorker => true,
+            #[cfg(target_os = "linux")]
+            Command::Linux(_) | Command::Crash(_) => true,
+            _ => false,
+        }
+    }
+}
+
 /// How a command ended badly.
 enum Failure {
     /// The request was wrong: exit 2.
     Request(anyhow::Error),
-    /// The run failed: exit 1.
+    /// The run failed: exit 1, or 128 and the number of the signal that has ended it.
     Run(anyhow::Error),
-    /// A partial result has been printed: exit 1.
+    /// A partial result has been printed: exit 1, or 128 and the number of the signal that has ended the run.
     Partial(String),
     /// A command of the user's ended with this code, which is ours.
     #[cfg(target_os = "linux")]
@@ -129,7 +143,11 @@ impl From<strobe_lab::RunError> for Failure {
 }
 
 pub(crate) fn main() -> ExitCode {
-    let result = match Cli::parse().command {
+    let command = Cli::parse().command;
+    if !command.listens() {
+        signals::end_at_once();
+    }
+    let result = match command {
         Command::Run(args) => run::run(&args),
         Command::Replay(args) => run::replay(&args),
         Command::Check(args) => run::check(&args),
@@ -170,7 +188,7 @@ pub(crate) fn main() -> ExitCode {
         Err(Failure::Partial(reason)) => (format!("the result is partial: {reason}"), 1),
     };
     complain(&message);
-    ExitCode::from(code)
+    ExitCode::from(signals::exit_code().unwrap_or(code))
 }
 
 /// Most characters of one line of a message: it may quote a file that is one long line.

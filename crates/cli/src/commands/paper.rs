@@ -2,8 +2,6 @@
 
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context as _;
 use clap::Args;
@@ -11,8 +9,9 @@ use indicatif::ProgressBar;
 use strobe_cli::output::Output;
 use strobe_cli::report;
 use strobe_papers::{self as paper, Options, Paper, PaperError, PaperResult, Scale, Watch, claim};
+use strobe_types::StopFlag;
 
-use super::{Failure, output, progress};
+use super::{Failure, output, progress, signals};
 
 /// Run a published experiment again: what the paper claims, what comes out here, and a verdict on each claim.
 ///
@@ -69,7 +68,7 @@ pub(crate) fn paper(args: &PaperArgs) -> Result<(), Failure> {
         _ => Scale::Full,
     };
     let show = !args.quiet && std::io::stderr().is_terminal();
-    let watcher = Watcher { interrupted: progress::interrupt_flag(), bar: show.then(bar) };
+    let watcher = Watcher { stop: signals::listen_for_long(), bar: show.then(bar) };
     let options = Options {
         sets: args.set.clone(),
         kernel: !args.no_kernel,
@@ -150,9 +149,9 @@ fn bar() -> ProgressBar {
     ProgressBar::new(0).with_style(progress::style("{wide_bar} {pos} of {len} runs  {left}"))
 }
 
-/// Shows how many runs are done and passes Ctrl-C and TERM on.
+/// Shows how many runs are done and passes Ctrl-C, TERM and HUP on.
 struct Watcher {
-    interrupted: Arc<AtomicBool>,
+    stop: StopFlag,
     bar: Option<ProgressBar>,
 }
 
@@ -164,7 +163,7 @@ impl Watch for Watcher {
         }
     }
 
-    fn stopped(&self) -> bool {
-        self.interrupted.load(Ordering::SeqCst)
+    fn stop_flag(&self) -> StopFlag {
+        self.stop.clone()
     }
 }

@@ -1,39 +1,12 @@
-//! What a person sees while a run goes on, and how they end it.
+//! What a person sees while a run goes on.
 
 use std::fmt::Write as _;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 /// Time of a phase before which its speed says nothing.
 const SETTLING: Duration = Duration::from_millis(1500);
-
-/// Set by Ctrl-C, by the TERM that batch systems send before they kill, and by the HUP of a terminal that goes; the second one ends the program at once.
-pub(crate) fn interrupt_flag() -> Arc<AtomicBool> {
-    let interrupted = Arc::new(AtomicBool::new(false));
-    // Who runs the program by nohup wants it to go on when the terminal goes.
-    let hangup = if is_ignored(SIGHUP) { None } else { Some(SIGHUP) };
-    for signal in [SIGINT, SIGTERM].into_iter().chain(hangup) {
-        // Without a handler a signal ends the run without a result, which is no reason not to run. The one that ends
-        // the program comes first: it sees what the flag was before this signal.
-        let flag = || Arc::clone(&interrupted);
-        let _ = signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, flag());
-        let _ = signal_hook::flag::register(signal, flag());
-    }
-    interrupted
-}
-
-/// Whether this process was started with `signal` ignored. Only Linux tells; elsewhere it is taken to be, so that the
-/// signal does what it did before.
-fn is_ignored(signal: i32) -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(u64::MAX);
-    mask >> (signal - 1) & 1 == 1
-}
 
 /// The look of a bar with `{rate}` and `{left}` for people: 12.3 M/s, 40 s.
 pub(crate) fn style(template: &str) -> ProgressStyle {

@@ -1,10 +1,9 @@
 //! `strobe run`, `strobe replay`, `strobe check`.
 
-use std::io::IsTerminal as _;
+use std::fs::File;
+use std::io::{self, IsTerminal as _, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Args;
 use indicatif::ProgressBar;
@@ -13,11 +12,12 @@ use strobe_cli::report;
 use strobe_lab::runner::{self, Observer, Progress, SaveAt, SaveState, States};
 use strobe_lab::{ConfigError, Experiment, RunError, RunResult, WorkloadConfig, load_drive_table, timeline};
 use strobe_ssd::StateFile;
+use strobe_types::StopFlag;
 use strobe_workload::trace;
 use toml::{Table, Value};
 
 use super::options::Options;
-use super::{Failure, output, progress, sweep};
+use super::{Failure, output, progress, signals, sweep};
 
 /// What `run` and `replay` have in common.
 #[derive(Args)]
@@ -272,9 +272,9 @@ fn execute(experiment: &Experiment, file: &Path, common: &Common) -> Result<(), 
     Output::all_differ(&[&json, &series, &state].into_iter().flatten().collect::<Vec<_>>())?;
     let save_at = save_at(common.save_at.as_deref())?;
     let from = from_state.map(StateFile::open).transpose().map_err(RunError::from)?;
-    let interrupted = progress::interrupt_flag();
     let show = !common.quiet && std::io::stderr().is_terminal();
-    let mut watcher = Watcher { interrupted, bar: show.then(ProgressBar::new_spinner), phase: "" };
+    let mut watcher =
+        Watcher { stop: StopFlag::default(), bar: show.then(ProgressBar::new_spinner), phase: "" };
     let result = match image {
         Some(image) => runner::run_on_image(experiment, image, &mut watcher).map_err(Failure::from),
         None => run_with_states(experiment, from, state.as_ref().map(|out| (save_at, out)), &mut watcher),
@@ -315,7 +315,8 @@ fn run_with_states(
         return Ok(runner::run_with(experiment, States { from, save: None }, watcher)?);
     };
     let sink = output.open()?;
-    let mut save = SaveState { at, out: Box::new(sink.file()?), is_saved: false };
+    let out = Stoppable { out: sink.file()?, stop: signals::flag() };
+    let mut save = SaveState { at, out: Box::new(out), is_saved: false };
     let result = runner::run_with(experiment, States { from, save: Some(&mut save) }, watcher)?;
     match save.is_saved {
         true => sink.complete()?,
@@ -324,9 +325,25 @@ fn run_with_states(
     Ok(result)
 }
 
-/// Shows progress and passes Ctrl-C and TERM on.
+/// A file that takes no more once somebody has asked to stop: a state can be gigabytes.
+struct Stoppable {
+    out: File,
+    stop: StopFlag,
+}
+
+impl Write for Stoppable {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.stop.is_raised() { Err(io::Error::other("interrupted")) } else { self.out.write(bytes) }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+/// Shows progress and passes Ctrl-C, TERM and HUP on.
 struct Watcher {
-    interrupted: Arc<AtomicBool>,
+    stop: StopFlag,
     bar: Option<ProgressBar>,
     phase: &'static str,
 }
@@ -359,9 +376,12 @@ impl Observer for Watcher {
             }
             bar.set_position(progress.done);
         }
-        match self.interrupted.load(Ordering::SeqCst) {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        }
+        if self.stop.is_raised() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    fn stop_flag(&mut self) -> StopFlag {
+        // Before, while the drive is made or loaded, there is nothing to show for it.
+        self.stop = signals::listen();
+        self.stop.clone()
     }
 }

@@ -3,16 +3,15 @@
 use std::io::IsTerminal as _;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Args;
 use indicatif::ProgressBar;
 use strobe_cli::report;
 use strobe_sweep::local::{self, Workers};
 use strobe_sweep::{Plan, Sweep, SweepError, SweepFile, Watch};
+use strobe_types::StopFlag;
 
-use super::{Failure, output, progress};
+use super::{Failure, output, progress, signals};
 
 /// An example, and what there is to know.
 const HELP: &str = "\
@@ -79,7 +78,7 @@ pub(crate) fn sweep(args: &SweepArgs) -> Result<(), Failure> {
     let folder = args.out.clone().unwrap_or_else(|| folder_of(&args.file));
     let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
     let count = args.workers.map_or(cores, usize::from).min(plan.points.len());
-    let interrupted = progress::interrupt_flag();
+    let stop = signals::listen_for_long();
     let show = !args.quiet && std::io::stderr().is_terminal();
     let mut sweep = Sweep::new(plan, &folder)?;
     let command = || {
@@ -88,7 +87,7 @@ pub(crate) fn sweep(args: &SweepArgs) -> Result<(), Failure> {
         command
     };
     let mut workers = Workers::new(count, command);
-    let mut watcher = Watcher { interrupted, bar: show.then(bar) };
+    let mut watcher = Watcher { stop, bar: show.then(bar) };
     let points = sweep.run(&mut workers, &mut watcher);
     drop(workers);
     if let Some(bar) = &watcher.bar {
@@ -126,7 +125,7 @@ pub(crate) fn check(file: &Path) -> Result<(), Failure> {
 /// Runs points until there are no more.
 pub(crate) fn worker() -> Result<(), Failure> {
     // Ctrl-C is for the one who asked; this ends when that ends.
-    let _ = progress::interrupt_flag();
+    let _ = signals::listen();
     local::serve(std::io::stdin().lock(), std::io::stdout().lock())
         .map_err(|error| Failure::Run(anyhow::Error::new(error).context("worker")))
 }
@@ -136,7 +135,7 @@ fn bar() -> ProgressBar {
 }
 
 struct Watcher {
-    interrupted: Arc<AtomicBool>,
+    stop: StopFlag,
     bar: Option<ProgressBar>,
 }
 
@@ -152,6 +151,6 @@ impl Watch for Watcher {
     }
 
     fn stopped(&self) -> bool {
-        self.interrupted.load(Ordering::SeqCst)
+        self.stop.is_raised()
     }
 }

@@ -87,7 +87,7 @@ fn interrupted(sets: &[&str], after: Duration) -> Json {
     let sent = Command::new("kill").args(["-INT", &pid.to_string()]).status().expect("kill");
     assert!(sent.success());
     let ended = finish(child);
-    assert_eq!(ended.code, 1);
+    assert_eq!(ended.code, 130);
     ended.says(&["partial", "interrupted"]);
     ended.json()
 }

@@ -277,7 +277,7 @@ fn a_run_that_is_told_to_terminate_leaves_a_partial_result() {
     let sent = Command::new("kill").args(["-TERM", &child.id().to_string()]).status().expect("kill");
     assert!(sent.success());
     let ended = finish(child);
-    assert_eq!(ended.code, 1);
+    assert_eq!(ended.code, 143);
     ended.says(&["partial", "interrupted"]);
     assert!(ended.out.starts_with("PARTIAL RESULT"), "{}", ended.out);
     let result: Json = serde_json::from_str(&folder.read("out.json")).expect("JSON");

@@ -485,6 +485,6 @@ fn ctrl_c_ends_a_paper_cleanly() {
     std::thread::sleep(std::time::Duration::from_millis(500));
     assert!(Command::new("kill").args(["-INT", &pid.to_string()]).status().expect("kill").success());
     let ended = finish(child);
-    assert_eq!((ended.code, ended.out.as_str()), (1, ""));
+    assert_eq!((ended.code, ended.out.as_str()), (130, ""));
     ended.says(&["interrupted"]);
 }

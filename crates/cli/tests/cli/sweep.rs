@@ -170,7 +170,7 @@ fn ctrl_c_ends_a_sweep_and_it_goes_on() {
     let ended = finish(child);
     if ended.code != 0 {
         ended.says(&["interrupted", "s-sweep", "goes on"]);
-        assert_eq!(ended.code, 1);
+        assert_eq!(ended.code, 143);
     }
     folder.strobe(&["sweep", "s.toml", "--quiet"]).ok();
     assert!(!folder.path().join("s-sweep/states").exists());

@@ -4,11 +4,12 @@ use std::fs::{self, File};
 use std::os::fd::AsRawFd as _;
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use strobe_linux::job::Job;
 use strobe_linux::{LinuxError, Machine, PoweredDrive, Root};
-use strobe_types::SimTime;
+use strobe_types::{SimTime, StopFlag};
 
 use super::{DRIVE, kernel, strobe, text};
 
@@ -162,7 +163,7 @@ fn a_panic_of_the_kernel_is_quoted() {
         &Root::default(),
         &Job::default(),
         small_drive(),
-        &AtomicBool::new(false),
+        &StopFlag::default(),
         &mut |_, _| {},
     );
     match ended {
@@ -179,7 +180,7 @@ fn a_guest_can_be_stopped() {
         &Root::new(env!("CARGO_BIN_EXE_strobe").as_ref()).expect("a root"),
         &Job::default(),
         small_drive(),
-        &AtomicBool::new(true),
+        &Arc::new(AtomicBool::new(true)).into(),
         &mut |_, _| {},
     );
     assert!(matches!(ended, Err(LinuxError::Interrupted)));

@@ -3,11 +3,11 @@
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::atomic::AtomicBool;
 
 use serde_json::Value;
 use strobe_linux::job::{Job, Run};
 use strobe_linux::{LinuxError, Machine, Root};
+use strobe_types::StopFlag;
 
 use super::endings::small_drive;
 use super::{DRIVE, has, kernel, strobe, text};
@@ -92,7 +92,7 @@ fn a_run_ends_clearly_when_memory_is_short() {
     let job = Job { steps: vec![Run::program(writes)], environment, ..Job::default() };
     let run = |memory_left: fn() -> Option<u64>| {
         let machine = Machine { memory_left: Some(memory_left), ..Machine::new(kernel.clone()) };
-        machine.run(&root, &job, small_drive(), &AtomicBool::new(false), &mut |_, _| {})
+        machine.run(&root, &job, small_drive(), &StopFlag::default(), &mut |_, _| {})
     };
     assert_eq!(run(|| Some(1 << 40)).expect("enough").exit_code(0), Some(0));
     match run(|| Some(5 << 20)).map(|_| ()) {

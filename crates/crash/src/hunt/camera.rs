@@ -7,7 +7,7 @@ use strobe_ssd::{
     Command, CommandError, Completion, Device, DriveStats, HostCounts, Inspect, Latency, LimitsConfig,
     PowerCut, Range, Simulated, Verdict,
 };
-use strobe_types::{Geometry, Lba, SimTime};
+use strobe_types::{Geometry, Lba, SimTime, StopFlag};
 
 /// What a cut would leave.
 pub(super) struct Photograph {
@@ -222,6 +222,14 @@ impl Inspect for Camera {
 impl Simulated for Camera {
     fn freeze(&self) -> Box<dyn Simulated> {
         self.with(self.drive.freeze())
+    }
+
+    fn set_stop(&mut self, stop: StopFlag) {
+        self.drive.set_stop(stop);
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.drive.is_stopped()
     }
 
     fn plan_cut(&mut self, operation: u64) {

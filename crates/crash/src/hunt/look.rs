@@ -1,14 +1,12 @@
 //! What a machine finds that is switched on again.
 
-use std::sync::atomic::AtomicBool;
-
 use serde::Serialize;
 use strobe_lab::linux::{LinuxRun, LinuxRunError};
 use strobe_linux::job::Step;
 use strobe_linux::kernel::KernelInfo;
 use strobe_linux::{End, LinuxError, Outcome, PoweredDrive};
 use strobe_ssd::Simulated;
-use strobe_types::SimTime;
+use strobe_types::{SimTime, StopFlag};
 
 use super::hear::Said;
 use crate::is_alarm;
@@ -38,7 +36,7 @@ pub(super) struct Looked {
 pub(super) struct Look<'a> {
     pub(super) run: LinuxRun,
     pub(super) kernel: &'a KernelInfo,
-    pub(super) stop: &'a AtomicBool,
+    pub(super) stop: &'a StopFlag,
 }
 
 /// What a machine came to that was switched on.

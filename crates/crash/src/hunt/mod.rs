@@ -22,7 +22,7 @@ use strobe_lab::linux::{GuestRoot, LinuxRun, LinuxRunError};
 use strobe_linux::kernel::KernelInfo;
 use strobe_linux::{LinuxError, Outcome, PoweredDrive, Stream};
 use strobe_ssd::Simulated;
-use strobe_types::{Prng, SimTime};
+use strobe_types::{Prng, SimTime, StopFlag};
 
 use camera::{Camera, Photograph, Scene};
 use hear::{Listener, Said, lock};
@@ -164,7 +164,7 @@ impl Rehearsed {
 impl Hunt {
     /// Makes the volume, runs the program without a cut, and checks what it has left: a check that fails then would say
     /// nothing about cuts.
-    pub fn rehearse(&self, stop: &AtomicBool) -> Result<Rehearsed, HuntError> {
+    pub fn rehearse(&self, stop: &StopFlag) -> Result<Rehearsed, HuntError> {
         let kernel = self.run.check_kernel().map_err(LinuxRunError::from)?;
         let drive = self.run.new_drive()?;
         let (drive, start) = self.made(&kernel, drive, SimTime::ZERO, stop)?;
@@ -204,7 +204,7 @@ impl Hunt {
         kernel: &KernelInfo,
         drive: Box<dyn Simulated>,
         start: SimTime,
-        stop: &AtomicBool,
+        stop: &StopFlag,
     ) -> Result<(Box<dyn Simulated>, SimTime), HuntError> {
         let run = LinuxRun { command: vec!["true".into()], ..self.run.suited() };
         let (outcome, _) = run.run_on(kernel, PoweredDrive::new(drive, start), stop, &mut |_, _| {})?;
@@ -229,7 +229,7 @@ impl Hunt {
         scene: &Arc<Mutex<Scene>>,
         wanted: Vec<u64>,
         take: Box<dyn FnMut(Photograph) + Send>,
-        stop: &AtomicBool,
+        stop: &StopFlag,
     ) -> Result<(Outcome, Said), HuntError> {
         let camera = Camera::new(drive, Arc::clone(scene), wanted, self.lies, take);
         let (mut said, mut listener) = (Said::default(), Listener::new(scene));
@@ -256,7 +256,7 @@ impl Hunt {
     }
 
     /// What is done with a volume that lost its power, after so much was acknowledged.
-    fn look<'a>(&self, rehearsed: &'a Rehearsed, acknowledged: &Path, stop: &'a AtomicBool) -> Look<'a> {
+    fn look<'a>(&self, rehearsed: &'a Rehearsed, acknowledged: &Path, stop: &'a StopFlag) -> Look<'a> {
         let mut run = self.program();
         run.before_mount = run.file_system.repair();
         run.fsck = true;
@@ -274,7 +274,7 @@ impl Hunt {
         &self,
         rehearsed: &Rehearsed,
         operations: &[u64],
-        stop: &AtomicBool,
+        stop: &StopFlag,
         tell: &(dyn Fn(&Found) + Sync),
     ) -> Result<Vec<Found>, HuntError> {
         let (first, last) = (*rehearsed.operations.start(), *rehearsed.operations.end());
@@ -288,7 +288,7 @@ impl Hunt {
         let halt = AtomicBool::new(false);
         let work = || {
             while let Some(photograph) = next(&waiting) {
-                if halt.load(Ordering::Relaxed) || stop.load(Ordering::Relaxed) {
+                if halt.load(Ordering::Relaxed) || stop.is_raised() {
                     continue;
                 }
                 match self.judged(rehearsed, photograph, stop) {
@@ -331,6 +331,10 @@ impl Hunt {
             Ok(())
         });
         performed?;
+        if stop.is_raised() {
+            // Some have not been looked at, and some perhaps not to the end.
+            return Err(LinuxRunError::Interrupted.into());
+        }
         if let Some(error) = trouble.into_inner().unwrap_or_else(PoisonError::into_inner) {
             return Err(error);
         }
@@ -343,7 +347,7 @@ impl Hunt {
         &self,
         rehearsed: &Rehearsed,
         photograph: Photograph,
-        stop: &AtomicBool,
+        stop: &StopFlag,
     ) -> Result<Found, HuntError> {
         let Photograph { operation, drive, at, lines } = photograph;
         let lines = &rehearsed.lines[..lines.min(rehearsed.lines.len())];
@@ -373,7 +377,7 @@ impl Hunt {
     }
 
     /// Leaves the volume as the cut at `operation` does, recovered by the drive, in a new image at `path`.
-    pub fn keep(&self, operation: u64, path: &Path, stop: &AtomicBool) -> Result<(), HuntError> {
+    pub fn keep(&self, operation: u64, path: &Path, stop: &StopFlag) -> Result<(), HuntError> {
         let (config, seed) = (&self.run.experiment.drive, self.run.experiment.seed);
         let kernel = self.run.check_kernel().map_err(LinuxRunError::from)?;
         let (drive, found) = strobe_ssd::build_on_image(config, true, seed, path)

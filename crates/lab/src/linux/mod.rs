@@ -7,7 +7,6 @@ mod series;
 mod switches;
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use strobe_linux::job::{Job, Run, Step};
 use strobe_linux::kernel::{self, KernelError, KernelInfo};
@@ -15,7 +14,7 @@ use strobe_linux::{
     Clock, Interface, LinuxError, Machine, Mark, Outcome, PoweredDrive, Recorder, Stream, Watch,
 };
 use strobe_ssd::{Ageing, AgeingError, DataMode, DriveConfig, Simulated};
-use strobe_types::SimTime;
+use strobe_types::{SimTime, StopFlag};
 
 pub use file_system::FileSystem;
 pub use result::LinuxResult;
@@ -187,12 +186,12 @@ impl LinuxRun {
     }
 
     /// Runs the command on a new drive. `hears` gets what the guest prints, `recorder` what it asks of its disk in
-    /// the whole session, `ages` how many units of how many have been written where the drive is aged; setting `stop`
+    /// the whole session, `ages` how many units of how many have been written where the drive is aged; raising `stop`
     /// ends it.
     pub fn run(
         &self,
         recorder: Option<Recorder>,
-        stop: &AtomicBool,
+        stop: &StopFlag,
         ages: &mut dyn FnMut(u64, u64),
         hears: &mut dyn FnMut(Stream, &[u8]),
     ) -> Result<LinuxResult, LinuxRunError> {
@@ -246,17 +245,13 @@ impl LinuxRun {
     /// A new drive, aged if that is asked for.
     fn drive_for(
         &self,
-        stop: &AtomicBool,
+        stop: &StopFlag,
         ages: &mut dyn FnMut(u64, u64),
     ) -> Result<Box<dyn Simulated>, LinuxRunError> {
         let Some(ageing) = self.ageing else { return self.new_drive() };
         self.check_memory()?;
-        let mut go_on = |done, total| {
-            ages(done, total);
-            !stop.load(Ordering::Relaxed)
-        };
         let (drive, seed) = (&self.experiment.drive, self.experiment.seed);
-        strobe_ssd::build_aged(drive, seed, ageing, &mut go_on).map_err(|error| match error {
+        strobe_ssd::build_aged(drive, seed, ageing, stop, ages).map_err(|error| match error {
             AgeingError::Build(error) => LinuxRunError::Drive(error.into()),
             _ => LinuxRunError::Interrupted,
         })
@@ -280,7 +275,7 @@ impl LinuxRun {
         &self,
         kernel: &KernelInfo,
         drive: PoweredDrive,
-        stop: &AtomicBool,
+        stop: &StopFlag,
         hears: &mut dyn FnMut(Stream, &[u8]),
     ) -> Result<(Outcome, usize), LinuxRunError> {
         let (outcome, _, step) = self.outcome_on(kernel, drive, stop, hears)?;
@@ -298,7 +293,7 @@ impl LinuxRun {
         &self,
         kernel: &KernelInfo,
         drive: PoweredDrive,
-        stop: &AtomicBool,
+        stop: &StopFlag,
         hears: &mut dyn FnMut(Stream, &[u8]),
     ) -> Result<(Outcome, Vec<Step>, usize), LinuxRunError> {
         let drivers = [Some("virtio_blk"), self.file_system.kernel_name()];

@@ -31,6 +31,20 @@ pub(super) enum Stop {
     Failed(RunError),
 }
 
+impl Stop {
+    /// True if the observer has stopped the run, between two commands of `drive` or in the midst of one.
+    pub(super) fn is_interruption(&self, drive: &dyn Simulated) -> bool {
+        match self {
+            Stop::Observer => true,
+            Stop::Drive(error) => error.is_interruption(),
+            Stop::Failed(error) => {
+                error.is_interruption() || matches!(error, RunError::Save(_)) && drive.is_stopped()
+            }
+            Stop::BadBlocks => false,
+        }
+    }
+}
+
 impl<E: Into<RunError>> From<E> for Stop {
     fn from(error: E) -> Self {
         Stop::Failed(error.into())
@@ -141,6 +155,11 @@ impl<'a> Host<'a> {
             checks: experiment.run.check,
             drive,
         }
+    }
+
+    /// Lets the observer stop the drive in the midst of a command.
+    pub(super) fn hear_stop(&mut self) {
+        self.drive.set_stop(self.reports.observer.stop_flag());
     }
 
     /// Begins the series anew, on a drive that has been used.

@@ -16,6 +16,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use strobe_ssd::{Simulated, build, build_on_image, empty_memory_bytes, image_memory_bytes, memory_bytes};
+use strobe_types::StopFlag;
 
 use strobe_types::SimTime;
 
@@ -48,6 +49,12 @@ pub struct Progress {
 pub trait Observer {
     /// Called every few thousand requests.
     fn progress(&mut self, progress: Progress) -> ControlFlow<()>;
+
+    /// The flag by which the observer stops the run in the midst of a command, too. Asked for once, when the drive is
+    /// ready and the run begins. Default: none, and a run stops between two commands only.
+    fn stop_flag(&mut self) -> StopFlag {
+        StopFlag::default()
+    }
 }
 
 /// Watches nothing.

@@ -146,11 +146,14 @@ impl<'a> Runner<'a> {
 
     pub(super) fn run(mut self, source: Source<'_>) -> Result<RunResult, RunError> {
         let watch = Stopwatch::start();
+        self.host.hear_stop();
         let end = self.phases(source);
         self.host.end_measuring(self.host.now());
         let (ended_by, stopped_by) = match end {
             Ok(ended_by) => (ended_by, None),
-            Err(Stop::Observer) => (EndedBy::Interrupted, Some("interrupted".to_owned())),
+            Err(stop) if stop.is_interruption(&*self.host.drive) => {
+                (EndedBy::Interrupted, Some("interrupted".to_owned()))
+            }
             Err(Stop::BadBlocks) => (EndedBy::BadBlocks, self.came_early("the blocks went bad")),
             // The drive wore out: that is what the run was to find out.
             Err(Stop::Drive(CommandError::Ftl(error))) => {
@@ -163,10 +166,18 @@ impl<'a> Runner<'a> {
             }
             Err(Stop::Drive(error)) => return Err(RunError::Command(error)),
             Err(Stop::Failed(error)) => return Err(error),
+            Err(Stop::Observer) => unreachable!("an interruption, which comes first"),
         };
         if self.experiment.run.check {
             self.host.check_drive()?;
         }
+        // Heard too late to end a phase, but perhaps by the checker or by collection beside the last commands.
+        let is_late = stopped_by.is_none() && self.host.drive.is_stopped();
+        let (ended_by, stopped_by) = if is_late {
+            (EndedBy::Interrupted, Some("interrupted".to_owned()))
+        } else {
+            (ended_by, stopped_by)
+        };
         // A run that was to cut power and did not has not done what was asked.
         let missed = self.host.power.as_ref().and_then(|power| power.missed(self.host.drive.operations()));
         let is_complete = stopped_by.is_none();

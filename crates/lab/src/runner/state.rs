@@ -163,6 +163,9 @@ pub(super) fn save(
 ) -> Result<(), Stop> {
     let at = if point == Point::End { SaveAt::End } else { SaveAt::WarmUp };
     let Some(save) = states.save.as_deref_mut().filter(|save| save.at == at) else { return Ok(()) };
+    if host.drive.is_stopped() {
+        return Err(Stop::Observer);
+    }
     let more = json!({
         "point": point.name(),
         "made_by": made_by(experiment, point),

@@ -56,6 +56,7 @@ impl<T: Timing, M: Medium> Chip<T, M> {
             parts,
             page_by_page,
             retries,
+            stop,
             medium,
             ..
         } = self;
@@ -74,6 +75,7 @@ impl<T: Timing, M: Medium> Chip<T, M> {
             cuts,
             on_their_way,
             retries,
+            stop,
             timing,
             medium,
         }

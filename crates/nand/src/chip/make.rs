@@ -1,6 +1,6 @@
 //! How a chip is made: fresh, or from an image.
 
-use strobe_types::{Geometry, Prng};
+use strobe_types::{Geometry, Prng, StopFlag};
 
 use super::undo::OnTheirWay;
 use super::{Block, Chip};
@@ -60,6 +60,7 @@ impl<T: Timing, M: Medium> Chip<T, M> {
             cuts: Cuts::default(),
             on_their_way: OnTheirWay::default(),
             retries: None,
+            stop: StopFlag::default(),
             timing,
             medium,
             geometry,
@@ -72,5 +73,5 @@ strobe_types::state! {
     [T: Timing, M: Medium] Chip<T, M> { counts, faults, programmed, timing, medium }
     tables { oob_lpn, blocks }
     boxes { retries }
-    made { geometry, wear, slc_pages, parts, page_by_page, cuts, on_their_way }
+    made { geometry, wear, slc_pages, parts, page_by_page, cuts, on_their_way, stop }
 }

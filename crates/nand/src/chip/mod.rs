@@ -14,7 +14,9 @@ mod urgency;
 
 use std::sync::Arc;
 
-use strobe_types::{BlockId, CellMode, Geometry, Lpn, Place, Ppa, Ppn, Prng, SimTime, prefetch_write};
+use strobe_types::{
+    BlockId, CellMode, Geometry, Lpn, Place, Ppa, Ppn, Prng, SimTime, StopFlag, prefetch_write,
+};
 
 use crate::cut::Cuts;
 use crate::{
@@ -55,6 +57,8 @@ pub struct Chip<T, M: Medium> {
     on_their_way: OnTheirWay<M::Payload>,
     /// Where reads may have to be repeated.
     retries: Option<Box<Retries>>,
+    /// Raised when the simulation is to end.
+    stop: StopFlag,
     timing: T,
     medium: M,
 }
@@ -466,5 +470,13 @@ impl<T: Timing, M: Medium> Nand for Chip<T, M> {
 
     fn sync(&mut self) {
         self.medium.sync();
+    }
+
+    fn set_stop(&mut self, stop: StopFlag) {
+        self.stop = stop;
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stop.is_raised()
     }
 }

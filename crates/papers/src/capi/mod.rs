@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use strobe_lab::runner::{self, Observer, Progress};
 use strobe_lab::{Experiment, RunConfig, SyntheticWorkload, WorkloadConfig};
 use strobe_ssd::{GcConfig, WearLevelingName};
+use strobe_types::StopFlag;
 use strobe_workload::synthetic::{Kind, SyntheticConfig};
 
 use super::pool::Bench;
@@ -262,6 +263,10 @@ impl Observer for Stop<'_> {
             true => std::ops::ControlFlow::Break(()),
             false => std::ops::ControlFlow::Continue(()),
         }
+    }
+
+    fn stop_flag(&mut self) -> StopFlag {
+        self.0.stop_flag()
     }
 }
 

@@ -289,7 +289,7 @@ pub(super) fn measured(options: &Options, bench: &Bench<'_>) -> Result<(Results,
         let missing = "needs a kernel, and is not part of TINY";
         return Ok((nothing(missing), vec![format!("figures 3 and 4: {missing}")]));
     }
-    let kernel = match Kernel::find(options) {
+    let kernel = match Kernel::find(options, bench.watch) {
         Ok(kernel) => kernel,
         Err(missing) => return Ok((nothing(missing), vec![format!("figures 3 and 4: {missing}")])),
     };

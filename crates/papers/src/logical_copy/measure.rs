@@ -196,7 +196,8 @@ pub(super) fn measure(point: &Point, options: &Options, watch: &dyn Watch) -> Re
     let run = || format!("{} of victims {} live", setup.mode.name, setup.victims);
     let failed = |error: RunError| PaperError::Run { run: run(), error: Box::new(error) };
     let size = Size::of(options.scale);
-    let drive = build(&point.drive, true, options.seed).map_err(|error| failed(error.into()))?;
+    let mut drive = build(&point.drive, true, options.seed).map_err(|error| failed(error.into()))?;
+    drive.set_stop(watch.stop_flag());
     let command = |error| failed(RunError::Command(error));
     let config = size.file_system(setup);
     let layout = config.layout(point.drive.logical_bytes()).map_err(|error| failed(error.into()))?;

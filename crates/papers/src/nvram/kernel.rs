@@ -104,7 +104,7 @@ pub(super) fn figures(
     if options.scale == Scale::Tiny {
         return Ok(Made::default());
     }
-    let kernel = match Kernel::find(options) {
+    let kernel = match Kernel::find(options, bench.watch) {
         Ok(kernel) => kernel,
         Err(why) => {
             return Ok(Made {

@@ -207,6 +207,7 @@ pub(super) fn run(point: &Point, pattern: &Pattern, watch: &dyn Watch) -> Result
     let Point { cell, drive, seed, .. } = point;
     let failed = |error: RunError| PaperError::Run { run: cell.name(), error: Box::new(error) };
     let mut drive = build(drive, true, *seed).map_err(|error| failed(error.into()))?;
+    drive.set_stop(watch.stop_flag());
     let offset = u64::from(cell.offset);
     let mut now = SimTime::ZERO;
     for write in pattern.format() {

@@ -125,7 +125,7 @@ pub(super) fn measure(
 ) -> Result<Vec<Took>, PaperError> {
     let failed =
         |error: RunError| PaperError::Run { run: trial.model.preset.to_owned(), error: Box::new(error) };
-    let (drive, start) = written(trial, environment)?;
+    let (drive, start) = written(trial, environment, watch)?;
     let once = |what: &What| {
         if watch.stopped() {
             return Err(PaperError::Interrupted);
@@ -145,10 +145,15 @@ pub(super) fn measure(
 }
 
 /// The drive with its region written, and when that is done.
-fn written(trial: &Trial, environment: &Environment) -> Result<(Box<dyn Simulated>, SimTime), PaperError> {
+fn written(
+    trial: &Trial,
+    environment: &Environment,
+    watch: &dyn Watch,
+) -> Result<(Box<dyn Simulated>, SimTime), PaperError> {
     let failed =
         |error: RunError| PaperError::Run { run: trial.model.preset.to_owned(), error: Box::new(error) };
     let mut drive = build(&trial.drive, true, environment.seed).map_err(|error| failed(error.into()))?;
+    drive.set_stop(watch.stop_flag());
     const SECTORS: u32 = 256;
     let writes: Vec<Request> = (0..environment.region_bytes / SECTOR_BYTES / u64::from(SECTORS))
         .map(|n| Request::new(Op::Write, Lba::new(n * u64::from(SECTORS)), SECTORS))

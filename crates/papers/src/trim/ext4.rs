@@ -309,7 +309,7 @@ pub(super) fn measured(options: &Options, bench: &Bench<'_>) -> Result<(Results,
     if options.scale == Scale::Tiny {
         return Ok(nothing("needs a kernel, and is not part of TINY"));
     }
-    let kernel = match Kernel::find(options) {
+    let kernel = match Kernel::find(options, bench.watch) {
         Ok(kernel) => kernel,
         Err(missing) => return Ok(nothing(missing)),
     };

@@ -5,7 +5,7 @@ use strobe_ftl::{FtlError, MappingScheme as _, PageMap, PageMapConfig};
 use strobe_nand::{
     ByteMedium, Cause, Chip, Medium, Nand as _, NandOp, NoMedium, Payload, StampMedium, Unit, Untimed, When,
 };
-use strobe_types::{Lpn, Prng};
+use strobe_types::{Lpn, Prng, StopFlag};
 
 use super::{BuildError, Plan, block_scheme, kept_blocks};
 use crate::config::{DataMode, DriveConfig};
@@ -32,26 +32,27 @@ pub enum AgeingError {
     /// It cannot be built.
     #[error(transparent)]
     Build(#[from] BuildError),
-    /// Whoever was told how far it was had enough.
+    /// Somebody has asked to stop.
     #[error("interrupted")]
     Interrupted,
 }
 
 /// A new page-mapped drive of `config` that has been written as `ageing` says, in no time at all: time begins, and nothing
 /// has been counted. What was written are zeros, of which a drive that keeps data keeps nothing but out-of-band areas (16
-/// bytes a flash page). `go_on` is told how many units have been written, and how many there are, and may end it.
+/// bytes a flash page). `tell` is told how many units have been written, and how many there are; raising `stop` ends it.
 ///
 /// Cost: some 10 million units a second in order, 1 to 3 million at random.
 pub fn build_aged(
     config: &DriveConfig,
     seed: u64,
     ageing: Ageing,
-    go_on: &mut dyn FnMut(u64, u64) -> bool,
+    stop: &StopFlag,
+    tell: &mut dyn FnMut(u64, u64),
 ) -> Result<Box<dyn Simulated>, AgeingError> {
     match config.nand.data {
-        DataMode::None => grown_old::<NoMedium>(config, seed, ageing, go_on),
-        DataMode::Stamp => grown_old::<StampMedium>(config, seed, ageing, go_on),
-        DataMode::Bytes => grown_old::<ByteMedium>(config, seed, ageing, go_on),
+        DataMode::None => grown_old::<NoMedium>(config, seed, ageing, stop, tell),
+        DataMode::Stamp => grown_old::<StampMedium>(config, seed, ageing, stop, tell),
+        DataMode::Bytes => grown_old::<ByteMedium>(config, seed, ageing, stop, tell),
     }
 }
 
@@ -59,15 +60,18 @@ fn grown_old<M: Medium + Send + 'static>(
     config: &DriveConfig,
     seed: u64,
     ageing: Ageing,
-    go_on: &mut dyn FnMut(u64, u64) -> bool,
+    stop: &StopFlag,
+    tell: &mut dyn FnMut(u64, u64),
 ) -> Result<Box<dyn Simulated>, AgeingError> {
     let mut aged = AgedOn::<M>::that_keeps(config, seed, config.nand.data)?;
+    aged.set_stop(stop.clone());
     let units = config.logical_units() as u32;
     let random = (ageing.overwrites * f64::from(units)) as u64;
     let total = u64::from(units) + random;
     let (mut next, mut done) = (0, 0);
     while done < total {
-        if !go_on(done, total) {
+        tell(done, total);
+        if stop.is_raised() {
             return Err(AgeingError::Interrupted);
         }
         let in_order = u64::from(units).saturating_sub(done);
@@ -80,7 +84,10 @@ fn grown_old<M: Medium + Send + 'static>(
                 next - 1
             }),
         };
-        written.map_err(BuildError::Worn)?;
+        written.map_err(|error| match error {
+            FtlError::Interrupted => AgeingError::Interrupted,
+            error => BuildError::Worn(error).into(),
+        })?;
         done += count;
     }
     Ok(aged.timed(config)?)
@@ -117,6 +124,12 @@ impl<M: Medium + Send + 'static> AgedOn<M> {
         let map = PageMapConfig { min_free_blocks: Some(kept), ..map };
         let ftl = PageMap::new(plan.chip(Untimed::default()), plan.policy()?, map)?;
         Ok(Self { ftl, chance: Prng::derive(seed, "age"), seed, data })
+    }
+
+    /// Raising `stop` ends writes to this drive, and to those that it gives, in the midst of a command: see
+    /// [`Simulated::set_stop`].
+    pub fn set_stop(&mut self, stop: StopFlag) {
+        self.ftl.nand_mut().set_stop(stop);
     }
 
     fn plan(config: &DriveConfig, seed: u64, data: DataMode) -> Result<Plan<'_>, BuildError> {

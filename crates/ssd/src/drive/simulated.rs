@@ -2,7 +2,7 @@
 
 use strobe_ftl::{Inspectable, Recoverable, Recovery, RecoveryError};
 use strobe_nand::{CutPlan, Met, Nand, PowerCuts, Snapshot, Timing};
-use strobe_types::{Lpn, SimTime, State, StateError, StateReader, StateWriter};
+use strobe_types::{Lpn, SimTime, State, StateError, StateReader, StateWriter, StopFlag};
 
 use super::Drive;
 use super::events::Events;
@@ -57,6 +57,14 @@ where
 
     fn load_state(&mut self, from: &mut StateReader<'_>) -> Result<(), StateError> {
         State::load_state(self, from)
+    }
+
+    fn set_stop(&mut self, stop: StopFlag) {
+        self.ftl.nand_mut().set_stop(stop);
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.ftl.nand().is_stopped()
     }
 
     fn plan_cut(&mut self, operation: u64) {

@@ -1,8 +1,11 @@
 //! Drives that are written before their time begins.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use strobe_nand::NandOp;
 use strobe_ssd::{Ageing, AgeingError, Command, DataMode, DriveConfig, GcMode, Range, Simulated, build_aged};
-use strobe_types::{Lba, Op, Prng, Request, SimTime};
+use strobe_types::{Lba, Op, Prng, Request, SimTime, StopFlag};
 
 use crate::setup::{Host as _, T0, UNIT, config};
 
@@ -17,7 +20,7 @@ fn durable(mapping: &str, data: DataMode) -> DriveConfig {
 }
 
 fn aged(config: &DriveConfig, overwrites: f64) -> Box<dyn Simulated> {
-    build_aged(config, 1, Ageing { overwrites }, &mut |_, _| true).expect("a drive")
+    build_aged(config, 1, Ageing { overwrites }, &StopFlag::default(), &mut |_, _| {}).expect("a drive")
 }
 
 /// Runs a command alone, and gives what it read.
@@ -83,15 +86,17 @@ fn an_aged_drive_is_in_its_steady_state() {
 #[test]
 fn ageing_says_how_far_it_is_and_can_be_ended() {
     let config = durable("page", DataMode::Bytes);
-    let mut told = Vec::new();
-    let ended = build_aged(&config, 1, Ageing { overwrites: 0.5 }, &mut |done, total| {
+    let (mut told, raised) = (Vec::new(), Arc::new(AtomicBool::new(false)));
+    let stop = StopFlag::from(Arc::clone(&raised));
+    let ended = build_aged(&config, 1, Ageing { overwrites: 0.5 }, &stop, &mut |done, total| {
         told.push((done, total));
-        done == 0
+        raised.store(done > 0, Ordering::Relaxed);
     });
     assert!(matches!(ended, Err(AgeingError::Interrupted)));
     assert_eq!(told, [(0, 240), (160, 240)]);
     let blocks = durable("log-block", DataMode::Bytes);
-    let refused = build_aged(&blocks, 1, Ageing { overwrites: 0.5 }, &mut |_, _| true).err();
+    let refused =
+        build_aged(&blocks, 1, Ageing { overwrites: 0.5 }, &StopFlag::default(), &mut |_, _| {}).err();
     let message = refused.expect("refused").to_string();
     assert!(message.contains("drive.ftl.mapping is \"log-block\""), "{message}");
 }

@@ -24,6 +24,7 @@ mod regressions;
 mod setup;
 mod slc_cache;
 mod state;
+mod stop;
 mod target;
 mod upkeep;
 mod variation;

@@ -22,6 +22,7 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::Serialize;
 use strobe_ssd::{DriveConfig, kept_blocks};
+use strobe_types::StopFlag;
 
 use self::memory::Memory;
 use self::search::{Point, Problem};
@@ -300,6 +301,10 @@ impl Watch for AsWatch<'_> {
 
     fn stopped(&self) -> bool {
         self.0.stopped()
+    }
+
+    fn stop_flag(&self) -> StopFlag {
+        self.0.stop_flag()
     }
 }
 

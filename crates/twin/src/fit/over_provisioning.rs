@@ -97,10 +97,10 @@ fn amplification(
         return Err(TwinError::Interrupted.into());
     }
     let Some(mut aged) = with_room(Aged::new(&small, options.seed))? else { return Ok(None) };
+    aged.set_stop(watch.stop_flag());
     let units = (small.logical_units() as f64 * used) as u32;
-    let worn = |error| FitError::from(TwinError::Aging(error));
-    aged.fill(units).and_then(|()| aged.overwrite(units, 3 * u64::from(units))).map_err(worn)?;
-    let waf = aged.amplification(units, units.into()).map_err(worn)?;
+    let filled = aged.fill(units).and_then(|()| aged.overwrite(units, 3 * u64::from(units)));
+    let waf = filled.and_then(|()| aged.amplification(units, units.into())).map_err(TwinError::from)?;
     memory.keep(&key, &[Figures { waf: Some(waf), ..Figures::default() }])?;
     Ok(Some(waf))
 }

@@ -11,8 +11,8 @@ use strobe_lab::linux::{FileSystem, GuestRoot, LinuxRun};
 use strobe_linux::Machine;
 use strobe_linux::kernel::{self, BuildOptions, Extra, KernelError};
 
-use super::super::progress::{self, interrupt_flag};
 use super::super::{Failure, output};
+use super::super::{progress, signals};
 use super::guest::experiment;
 
 #[derive(Args)]
@@ -165,7 +165,7 @@ fn trial(kernel: &Path) -> Result<String, String> {
         interval_ns: None,
     };
     let result = run
-        .run(None, &interrupt_flag(), &mut |_, _| {}, &mut |_, _| {})
+        .run(None, &signals::listen_for_long(), &mut |_, _| {}, &mut |_, _| {})
         .map_err(|error| error.to_string())?;
     Ok(format!("and is off again after {:.1} s", result.time.wall_s.unwrap_or_default()))
 }

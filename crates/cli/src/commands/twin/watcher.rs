@@ -1,18 +1,17 @@
 //! How far a check or a fit is.
 
 use std::io::IsTerminal as _;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use indicatif::ProgressBar;
 use strobe_twin::Watch;
 use strobe_twin::fit::FitWatch;
+use strobe_types::StopFlag;
 
-use crate::commands::progress;
+use crate::commands::{progress, signals};
 
-/// Shows how far it is, and passes Ctrl-C and TERM on.
+/// Shows how far it is, and passes Ctrl-C, TERM and HUP on.
 pub(super) struct Watcher {
-    interrupted: Arc<AtomicBool>,
+    stop: StopFlag,
     bar: Option<ProgressBar>,
 }
 
@@ -22,7 +21,7 @@ impl Watcher {
         let bar = show.then(|| {
             ProgressBar::new(0).with_style(progress::style("{msg}  {wide_bar} {pos} of {len} loads  {left}"))
         });
-        Self { interrupted: progress::interrupt_flag(), bar }
+        Self { stop: signals::listen_for_long(), bar }
     }
 
     pub(super) fn begin(&self, what: &str, loads: usize) {
@@ -50,8 +49,8 @@ impl Watch for Watcher {
         }
     }
 
-    fn stopped(&self) -> bool {
-        self.interrupted.load(Ordering::SeqCst)
+    fn stop_flag(&self) -> StopFlag {
+        self.stop.clone()
     }
 }
 

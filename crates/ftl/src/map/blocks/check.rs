@@ -14,6 +14,9 @@ impl<N: Nand> Sectors<N> {
         let geometry = self.nand.geometry();
         let (mut mapped, mut valid) = (0, vec![0; self.valid.len()]);
         for lpn in (0..self.config.logical_units).map(Lpn::new) {
+            if lpn.get().is_multiple_of(1 << 14) && self.nand.is_stopped() {
+                return Ok(());
+            }
             let Some(ppa) = self.place(lpn) else { continue };
             mapped += 1;
             valid[geometry.block_of(ppa).index()] += 1;
@@ -26,6 +29,9 @@ impl<N: Nand> Sectors<N> {
         }
         let mut used = 0;
         for block in self.all_blocks() {
+            if self.nand.is_stopped() {
+                return Ok(());
+            }
             let state = self.states[block.index()];
             let pages = self.nand.block(block).pages_programmed;
             let fits = match state {

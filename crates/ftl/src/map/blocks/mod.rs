@@ -187,6 +187,9 @@ impl<N: Nand> Inspectable for BlockMap<N> {
     }
 
     fn check(&self) -> Result<(), CheckError> {
+        if self.sectors.nand.is_stopped() {
+            return Ok(());
+        }
         let named = self.scheme.check(&self.sectors)?;
         self.sectors.check(named)
     }

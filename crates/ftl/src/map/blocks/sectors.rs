@@ -245,6 +245,9 @@ impl<N: Nand> Sectors<N> {
 
     /// Takes an erased block for `logical`.
     pub(super) fn take_block(&mut self, logical: u32) -> Result<BlockId, FtlError> {
+        if self.nand.is_stopped() {
+            return Err(self.end_of_life.insert(FtlError::Interrupted).clone());
+        }
         let plane = logical % self.nand.geometry().planes();
         let Some(block) = self.free.take(plane, Want::Next) else {
             return Err(self.end_of_life.insert(FtlError::OutOfBlocks).clone());

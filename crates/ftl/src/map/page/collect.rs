@@ -84,12 +84,11 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         now: When,
         scratch: &mut Scratch<N::Payload>,
     ) -> Result<When, FtlError> {
-        let patience = 4 * u64::from(self.nand.geometry().blocks()) + 1000;
-        let mut fruitless = 0;
+        let mut headway = self.headway();
         let mut finished = now;
         let mut compaction = Compaction::new(self.blocks.free.count());
         while !self.has_enough(target) {
-            self.refuse_at_end_of_life()?;
+            self.heed_stop()?;
             if self.store.is_paged() {
                 let wanted = compaction.wanted(self.blocks.free.count(), target, self.nand.geometry());
                 let next = self.compact_translation(now, wanted, scratch)?;
@@ -100,13 +99,11 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             }
             let valid = self.choose_victims(target, &mut scratch.victims);
             let victims = scratch.victims.len() as u32;
-            let is_gain = valid < victims * self.nand.geometry().units_per_block();
-            fruitless = if is_gain { 0 } else { fruitless + 1 };
-            if victims == 0 || fruitless > patience {
+            if let Err(error) = self.count_victims(&mut headway, victims, valid) {
                 for &victim in &scratch.victims {
                     self.put_back(victim);
                 }
-                return Err(FtlError::NoProgress(fruitless));
+                return Err(error);
             }
             let copied = self.empty(now, Cause::Gc, scratch)?;
             let copied = self.commit_copies(copied, scratch)?;

@@ -46,6 +46,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     ) -> Done {
         let mut finished = now;
         while self.blocks.free.count() < wanted.max(self.blocks_for_a_victim()) {
+            self.heed_stop()?;
             let units = self.nand.geometry().units_per_block();
             let blocks = &self.blocks;
             let closed = self.store.translation().blocks.iter().filter(|block| {

@@ -79,6 +79,9 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let mut page_read = None;
         for offset in 0..count {
             let (source, destination) = (from.plus(offset), to.plus(offset));
+            if self.is_stopped_at(source) {
+                self.heed_stop()?;
+            }
             if self.store.is_paged() {
                 let next = self.look_up_copied(now, source, destination)?;
                 arrived = self.nand.both(arrived, next);

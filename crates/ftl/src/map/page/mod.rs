@@ -21,6 +21,7 @@ mod config;
 mod copy;
 mod durable;
 mod entries;
+mod headway;
 mod moved;
 mod paging;
 mod recover;
@@ -286,6 +287,22 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     fn refuse_at_end_of_life(&self) -> Result<(), FtlError> {
         self.end_of_life.clone().map_or(Ok(()), Err)
     }
+
+    /// [`PageMap::refuse_at_end_of_life`], which an interruption brings about as wear does: then all that is under way
+    /// comes to an end on the paths that are there for a drive that has worn out. To be called once per block that is
+    /// opened, emptied or passed over, as work without a bound consists of such steps.
+    fn heed_stop(&mut self) -> Result<(), FtlError> {
+        if self.nand.is_stopped() {
+            self.end_of_life = Some(FtlError::Interrupted);
+        }
+        self.refuse_at_end_of_life()
+    }
+
+    /// True if a pass over logical units, which has come to `lpn`, is to end there. It looks at every 16,384th.
+    #[inline]
+    fn is_stopped_at(&self, lpn: Lpn) -> bool {
+        lpn.get().is_multiple_of(1 << 14) && self.nand.is_stopped()
+    }
 }
 
 impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
@@ -369,6 +386,9 @@ impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
     fn trim(&mut self, now: When, first: Lpn, count: u32) -> Done {
         let mut done = now;
         for lpn in (0..count).map(|at| first.plus(at)) {
+            if self.is_stopped_at(lpn) {
+                self.heed_stop()?;
+            }
             let next = self.look_up_changed(now, lpn);
             done = self.nand.both(done, next);
             self.unmap(lpn);

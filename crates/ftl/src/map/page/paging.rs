@@ -145,7 +145,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// Collects garbage if the next translation page needs a block: programs of translation pages must not
     /// do so themselves, as collection is what many of them are for.
     fn make_room_on_flash(&mut self, now: When) -> Result<When, FtlError> {
-        self.refuse_at_end_of_life()?;
+        self.heed_stop()?;
         let has_room = self.streams[self.roles.translation].next_pages().is_some();
         if !has_room && self.must_collect() { self.collect(now) } else { Ok(now) }
     }

@@ -161,6 +161,9 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// Derives from the map what is valid and who owns it.
     pub(super) fn count_valid(&mut self, geometry: &Geometry) -> Result<(), RecoveryError> {
         for lpn in self.map.lpns() {
+            if self.is_stopped_at(lpn) {
+                return Err(RecoveryError::Interrupted);
+            }
             let (Some(entry), Some(ppa)) = (self.map.get(lpn), self.map.locate(lpn)) else { continue };
             self.map.mapped += 1;
             let is_second =
@@ -328,7 +331,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         };
         let empty: Vec<BlockId> = self.blocks.usable().filter(is_empty).collect();
         for block in empty {
-            if self.end_of_life.is_some() || self.blocks.free.count() >= self.min_free_blocks {
+            if self.heed_stop().is_err() || self.blocks.free.count() >= self.min_free_blocks {
                 break;
             }
             self.take(block);

@@ -244,6 +244,9 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         stream: usize,
         cause: Cause,
     ) -> Result<((Ppn, u32), When), FtlError> {
+        if self.nand.is_stopped() {
+            self.heed_stop()?;
+        }
         let mut ready = now;
         if is_for_host(cause) && stream != self.roles.slc && self.must_collect() {
             // The world stands still until it is done.

@@ -290,7 +290,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         if copies.is_empty() {
             return Ok(());
         }
-        self.refuse_at_end_of_life()?;
+        self.heed_stop()?;
         let mut units = std::mem::take(&mut self.scratch.chunk);
         units.clear();
         for &(ppa, _) in copies {

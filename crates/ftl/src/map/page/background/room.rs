@@ -58,7 +58,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     }
 
     fn choose_in_background(&mut self, marks: Marks) {
-        if self.end_of_life.is_some() || self.background.nothing_at == Some(self.tick) {
+        if self.heed_stop().is_err() || self.background.nothing_at == Some(self.tick) {
             return;
         }
         if self.config.migration != Migration::None || self.store.is_paged() {

@@ -50,6 +50,7 @@ fn a_sweep_prints_means_differences_and_files_and_its_rows_do_not_depend_on_work
     folder.strobe(&["sweep", "s.toml", "--workers", "1", "--out", "one", "--quiet"]).ok();
     assert!(rows(&folder, "one") == rows(&folder, "s-sweep"));
     assert!(ended.out.contains("s-sweep/report.html"), "{}", ended.out);
+    assert!(!folder.read("s-sweep/waf.svg").contains("var("));
     let csv = folder.read("one/summary.csv");
     assert_eq!(csv.lines().count(), 5, "{csv}");
     // All is known: nothing runs again.

@@ -140,9 +140,7 @@ pub(crate) fn list(args: &ListArgs) -> Result<(), Failure> {
     let mut table = Table::new();
     table.load_style(comfy_table::presets::UTF8_HORIZONTAL_ONLY);
     table.set_content_arrangement(ContentArrangement::Dynamic);
-    if table.width().is_none() {
-        table.set_width(80);
-    }
+    table.set_width(u16::try_from(report::terminal_width()).unwrap_or(u16::MAX));
     table.set_header(header);
     table.add_rows(rows);
     let mut text = table.to_string();

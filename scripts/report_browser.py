@@ -24,6 +24,7 @@ NAMES = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"
 PROBE = """(async () => {
   const xray = document.getElementById("xray"), is_ready = () => !xray || xray.dataset.ready === "yes";
   for (let turn = 0; turn < 600 && !is_ready(); turn++) await new Promise(done => setTimeout(done, 100));
+  const opened = xray ? +xray.querySelector("input").value : null;
   if (is_ready()) {
     document.querySelectorAll("button:not(.save)").forEach(button => button.click());
     if (xray) xray.showFrame(+xray.querySelector("input").max);
@@ -31,7 +32,7 @@ PROBE = """(async () => {
     if (go && go.textContent === "Pause") go.click();
     document.querySelectorAll("[data-by=valid], .view:first-child").forEach(button => button.click());
   }
-  return JSON.stringify({ ready: is_ready(), width: document.documentElement.scrollWidth, window: innerWidth,
+  return JSON.stringify({ ready: is_ready(), opened, width: document.documentElement.scrollWidth, window: innerWidth,
     figures: document.querySelectorAll("figure").length });
 })()"""
 

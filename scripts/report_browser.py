@@ -123,6 +123,8 @@ def look(browser, page, name):
             sys.exit(f"{name}: the X-ray did not come")
         if said["width"] > width:
             sys.exit(f"{name}: {said['width']} pixels wide in a window of {width}")
+        if said["opened"] == 0:
+            sys.exit(f"{name}: the X-ray opens on its first frame, which shows nothing after a prefill")
         if said["figures"] == 0:
             sys.exit(f"{name}: no figures")
         browser.picture(OUT / f"{name}-{kind}.png")

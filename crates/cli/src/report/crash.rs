@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn a_reason_has_the_room_that_the_other_columns_leave() {
-        let reason = "FATAL:  lock file \"/mnt/.s.PGSQL.5432.lock\" exists already";
+        let reason = "FATAL:  lock file \"/mnt/.s.PGSQL.5432.lock\" exists";
         let found = Found {
             operation: 17_011,
             at_ns: 6_300_000_000,

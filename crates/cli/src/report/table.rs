@@ -183,8 +183,8 @@ mod tests {
         let reason = "FATAL: lock file \"/mnt/.s.PGSQL.5432.lock\" exists already";
         table.add_row(row("314", ["saved 7".to_owned(), reason.to_owned()]));
         let text = table.to_string();
-        assert!(text.contains("\"/mnt/.s.PGSQL.5432.lock\"") && text.contains("saved 7"), "{text}");
-        for word in reason.split(' ') {
+        assert!(text.contains("\"/mnt/.s.PGSQL.5432.lock\"") && text.contains("operation"), "{text}");
+        for word in reason.split(' ').chain(["saved"]) {
             assert!(text.contains(word), "{word} is missing in {text}");
         }
         let numbers = wide_latencies().in_columns(40).to_string();

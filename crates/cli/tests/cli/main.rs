@@ -19,6 +19,7 @@ mod power;
 mod report;
 mod result;
 mod schema;
+mod slips;
 mod state_layout;
 mod states;
 mod sweep;

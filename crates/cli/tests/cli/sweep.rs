@@ -217,7 +217,8 @@ fn refused_configurations_are_rows_and_the_others_run() {
     let folder = Folder::new();
     folder.write("s.toml", format!("{TINY}[sweep.grid]\n\"drive.nand.blocks_per_plane\" = [32, 2]\n"));
     let check = folder.strobe(&["sweep", "s.toml", "--check"]).ok();
-    let ended = folder.strobe(&["sweep", "s.toml"]).ok();
+    let ended = folder.strobe(&["sweep", "s.toml"]);
+    assert_eq!(ended.code, 1, "{ended:?}");
     assert!(ended.out.contains("1 of 1 runs failed"), "{}", ended.out);
     assert!(check.out.contains("2 runs"), "{}", check.out);
 }

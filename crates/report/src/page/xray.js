@@ -52,10 +52,11 @@
     place(); key(); paint();
   }
 
-  // The frame whose full blocks differ most in what is valid in them: after a prefill the first has one colour.
+  // The frame of the second half whose full blocks differ most in what is valid in them. After a prefill the first has
+  // one colour, and in the first nothing was written in the window.
   function telling(x) {
     let best = 0, most = -1;
-    for (let f = 0; f < x.at_ns.length; f++) {
+    for (let f = x.at_ns.length >> 1; f < x.at_ns.length; f++) {
       let count = 0, sum = 0, squares = 0;
       for (let at = f * x.cells; at < (f + 1) * x.cells; at++)
         if (x.stage[at] === 2) count++, sum += x.valid[at], squares += x.valid[at] ** 2;

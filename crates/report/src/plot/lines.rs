@@ -176,28 +176,6 @@ impl Plot {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::plot::width;
-    use crate::text::Unit;
-
-    /// A label that is too wide would lose its first digits: "000 GB/s".
-    #[test]
-    fn labels_of_the_upright_axis_have_room() {
-        let units = [Unit::Plain, Unit::Ns, Unit::BytesPerSecond, Unit::Bytes, Unit::Share];
-        for exponent in -2..15 {
-            for digit in [1.0, 1.5, 2.0, 2.5, 5.0] {
-                let value = digit * libm::pow(10.0, f64::from(exponent));
-                for text in units.map(|unit| number(value, unit)) {
-                    // Ticks are set a little smaller than other text.
-                    assert!(width(&text) * 11.5 / 12.0 <= LEFT - 5.0, "{text}");
-                }
-            }
-        }
-    }
-}
-
 fn rounded(value: f64) -> f64 {
     (value * 10.0).round() / 10.0
 }
@@ -246,5 +224,27 @@ fn draw(
             "<path class=\"whisker s{style}\" d=\"M{at:.1},{low:.1}V{high:.1}M{0:.1},{low:.1}h6M{0:.1},{high:.1}h6\"/>",
             at - 3.0
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plot::width;
+    use crate::text::Unit;
+
+    /// A label that is too wide would lose its first digits: "000 GB/s".
+    #[test]
+    fn labels_of_the_upright_axis_have_room() {
+        let units = [Unit::Plain, Unit::Ns, Unit::BytesPerSecond, Unit::Bytes, Unit::Share];
+        for exponent in -2..15 {
+            for digit in [1.0, 1.5, 2.0, 2.5, 5.0] {
+                let value = digit * libm::pow(10.0, f64::from(exponent));
+                for text in units.map(|unit| number(value, unit)) {
+                    // Ticks are set a little smaller than other text.
+                    assert!(width(&text) * 11.5 / 12.0 <= LEFT - 5.0, "{text}");
+                }
+            }
+        }
     }
 }

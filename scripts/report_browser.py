@@ -24,6 +24,7 @@ NAMES = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"
 PROBE = """(async () => {
   const xray = document.getElementById("xray"), is_ready = () => !xray || xray.dataset.ready === "yes";
   for (let turn = 0; turn < 600 && !is_ready(); turn++) await new Promise(done => setTimeout(done, 100));
+  const opened = xray ? +xray.querySelector("input").value : null;
   if (is_ready()) {
     document.querySelectorAll("button:not(.save)").forEach(button => button.click());
     if (xray) xray.showFrame(+xray.querySelector("input").max);
@@ -31,7 +32,7 @@ PROBE = """(async () => {
     if (go && go.textContent === "Pause") go.click();
     document.querySelectorAll("[data-by=valid], .view:first-child").forEach(button => button.click());
   }
-  return JSON.stringify({ ready: is_ready(), width: document.documentElement.scrollWidth, window: innerWidth,
+  return JSON.stringify({ ready: is_ready(), opened, width: document.documentElement.scrollWidth, window: innerWidth,
     figures: document.querySelectorAll("figure").length });
 })()"""
 
@@ -122,6 +123,8 @@ def look(browser, page, name):
             sys.exit(f"{name}: the X-ray did not come")
         if said["width"] > width:
             sys.exit(f"{name}: {said['width']} pixels wide in a window of {width}")
+        if said["opened"] == 0:
+            sys.exit(f"{name}: the X-ray opens on its first frame, which shows nothing after a prefill")
         if said["figures"] == 0:
             sys.exit(f"{name}: no figures")
         browser.picture(OUT / f"{name}-{kind}.png")

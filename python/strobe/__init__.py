@@ -135,7 +135,7 @@ def run(
     *,
     seed: int | None = None,
     progress: Progress | None = None,
-    victim: Victim | None = None,
+    victim: str | Victim | None = None,
     from_state: Path | None = None,
     save_state: Path | None = None,
     save_at: str = "warm-up",
@@ -144,16 +144,17 @@ def run(
     """Runs an experiment: one that was made, a mapping with the keys of an experiment file, or the path of one.
 
     ``progress(phase, done, total, virtual_ns)`` is called some times a second; if it returns False the run ends with a
-    partial result. ``victim`` chooses the victims of garbage collection: it is called with a ``Table`` of the closed
-    blocks that have invalid units (``block``, ``valid``, ``u``, ``erase_count``, and in ticks ``age_opened``,
-    ``age_closed``, ``age_invalidated``) and returns an array of scores; the largest wins. That costs a look at all blocks
-    and a call for every choice, tens of microseconds on small drives: a formula (``drive.ftl.gc.victim``) does the same
-    much faster. ``from_state`` begins with a drive that was saved, ``save_state`` saves it: before the measurement
+    partial result. ``victim`` chooses the victims of garbage collection: the name or formula of a policy, or a function.
+    A function is called with a ``Table`` of the closed blocks that have invalid units (``block``, ``valid``, ``u``, ``erase_count``, and in ticks ``age_opened``,
+    ``age_closed``, ``age_invalidated``) and returns an array or list of scores; the largest wins. That costs a look at all
+    blocks and a call for every choice, tens of microseconds on small drives: a formula does the same much faster. ``from_state`` begins with a drive that was saved, ``save_state`` saves it: before the measurement
     begins, or with ``save_at="end"`` when all is done.
     """
     experiment = _experiment(experiment)
     if seed is not None:
         experiment = with_keys(experiment, {"seed": seed})
+    if isinstance(victim, str):
+        experiment, victim = with_keys(experiment, {"drive.ftl.gc.victim": victim}), None
     return Result(_strobe._run(experiment, progress, victim, from_state, save_state, save_at, overwrite))
 
 

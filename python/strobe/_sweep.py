@@ -45,7 +45,8 @@ class Sweep:
         self.parquet = PurePath(found["parquet"])
         """The rows as a Parquet file: the same bytes, whoever has run them."""
         self.configurations: list[dict[str, Any]] = found["configurations"]
-        """For each combination of values: ``values``, ``done``, ``failed``, ``error``, and under ``measures`` each
+        """For each combination of values: ``values``, ``done``, ``failed``, ``error``, ``not_steady`` (runs by the verdict
+        on their window), ``same_for_every_seed``, and under ``measures`` each
         measure's ``mean``, ``half_width`` of its interval, ``deviation`` and ``n``, the number of seeds."""
         self.differences: list[dict[str, Any]] = found["differences"]
         """For each measure and combination what it differs by, as a share of the ``baseline``, from the same with the first
@@ -63,6 +64,21 @@ class Sweep:
     def _repr_html_(self) -> str:
         pictures = "".join(path.read_text() for path in self.pictures)
         return f"<p>{html.escape(repr(self))}</p><div style='max-width:45em'>{pictures}</div>"
+
+
+def _refuse_functions(key: str, value: Any) -> None:
+    """A task is a text that any worker understands, and functions are none."""
+    if callable(value):
+        raise TypeError(
+            f"{key}: a function cannot go to the workers of a sweep; give the name of a policy or a formula "
+            '("age * (1-u)"), or call strobe.run with victim=FUNCTION for each seed'
+        )
+    if isinstance(value, Mapping):
+        for name, inner in value.items():
+            _refuse_functions(str(name), inner)
+    elif isinstance(value, (list, tuple)):
+        for inner in value:
+            _refuse_functions(key, inner)
 
 
 def _table(experiment: Experiment | Mapping[str, Any] | Path | None) -> tuple[dict[str, Any], PurePath]:
@@ -99,6 +115,7 @@ def sweep(
     workers: int | None = None,
     in_flight: int | None = None,
     progress: Progress | None = None,
+    shared: bool = False,
 ) -> Sweep:
     """Runs an experiment for every combination of the values of some keys, with several seeds.
 
@@ -109,7 +126,7 @@ def sweep(
 
     ``executor`` runs the points: by default ``workers`` processes of this machine (as many as it has cores). Up to
     ``in_flight`` tasks are given to an executor at a time (64). What is done is kept in the folder ``out``, and the same
-    sweep goes on there. A worker that dies is tried again ``retries`` times; a point that fails is a row with its error.
+    sweep goes on there; a folder with runs of another sweep is refused unless it is ``shared``. A worker that dies is tried again ``retries`` times; a point that fails is a row with its error.
     Workers on other machines need this version of Strobe, the traces under the same paths and, to share warm-ups, the
     folder ``out`` too (else ``share_warmup=False``). ``progress(done, wanted, failed)`` is called after each point.
 
@@ -130,7 +147,8 @@ def sweep(
     }
     given = {key: value for key, value in keys.items() if value is not None}
     table["sweep"] = {**table.get("sweep", {}), **given}
-    running = _strobe._Sweep(table, folder, out)
+    _refuse_functions("sweep", table["sweep"])
+    running = _strobe._Sweep(table, folder, out, shared)
     with _Pool(executor, workers, in_flight) as pool:
         try:
             _drive(running, pool, progress)
@@ -250,7 +268,7 @@ def search(
                 values[key] = trial.suggest_float(key, *choices)
             else:
                 values[key] = trial.suggest_int(key, *choices)
-        found = sweep(experiment, out=out, points=[values], seeds=seeds, measure=measure, **more)
+        found = sweep(experiment, out=out, points=[values], seeds=seeds, measure=measure, shared=True, **more)
         only = found.configurations[0]
         estimate = only["measures"][measure]
         if estimate is None:
@@ -263,5 +281,5 @@ def search(
         if trial.params not in tried:
             tried.append(trial.params)
     # All of them in one file; nothing is run again.
-    sweep(experiment, out=out, points=tried, seeds=seeds, measure=measure, **more)
+    sweep(experiment, out=out, points=tried, seeds=seeds, measure=measure, shared=True, **more)
     return study

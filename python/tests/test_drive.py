@@ -165,6 +165,23 @@ def test_a_function_of_fewest_valid_units_is_greedy_up_to_ties():
     assert greedy.waf > 1.5
 
 
+def test_a_victim_function_may_return_a_list_and_nothing_else_that_is_no_array():
+    by_list = small(timing=False, victim=lambda blocks: [-float(valid) for valid in blocks["valid"]])
+    by_array = small(timing=False, victim=lambda blocks: -blocks["valid"].astype(np.float64))
+    for drive in (by_list, by_array):
+        drive.run("write", lbas(drive, 40_000), 8)
+    assert by_list.stats() == by_array.stats()
+    for answer, said in [
+        (None, "returned None; it must return an array or list of"),
+        ([1.0], "returned 1 scores"),
+        (["a"], "more than numbers"),
+        ("abc", "returned a str"),
+    ]:
+        drive = small(timing=False, victim=lambda blocks, answer=answer: answer)
+        with pytest.raises(ValueError, match=said):
+            drive.run("write", lbas(drive, 40_000), 8)
+
+
 def test_what_a_victim_function_raises_comes_out():
     def wrong(blocks):
         raise ZeroDivisionError("in the function")

@@ -132,6 +132,14 @@ def test_presets_and_policies_are_those_of_the_library():
         strobe.preset("generic-9g")
 
 
+def test_a_victim_is_also_a_name_or_a_formula():
+    for victim in ("fifo", "age * (1-u)"):
+        result = strobe.run(SMALL, victim=victim)
+        assert result["config"]["drive"]["ftl"]["gc"]["victim"] == victim
+    with pytest.raises(strobe.ConfigError, match="did you mean greedy"):
+        strobe.run(SMALL, victim="gredy")
+
+
 def test_a_victim_function_runs_an_experiment():
     result = strobe.run(SMALL, victim=lambda blocks: 1.0 - blocks["u"])
     assert result["waf"] == pytest.approx(strobe.run(SMALL)["waf"], rel=0.05)

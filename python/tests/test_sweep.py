@@ -169,3 +169,14 @@ def test_optuna_looks_for_the_best(tmp_path):
     assert min(rows["waf"].to_pylist()) == found[0].best_value and rows.num_rows == 6
 
 
+
+
+def test_a_function_in_a_grid_and_another_sweep_in_the_folder_are_refused(tmp_path):
+    with pytest.raises(TypeError, match="drive.ftl.gc.victim: a function cannot go to the workers"):
+        strobe.sweep(SMALL, {"drive.ftl.gc.victim": [lambda blocks: blocks["u"]]}, out=tmp_path / "f")
+    out = tmp_path / "one"
+    strobe.sweep(SMALL, {"drive.ftl.gc.victim": ["greedy"]}, out=out, workers=1)
+    with pytest.raises(strobe.SweepError, match="another sweep"):
+        strobe.sweep(SMALL, {"drive.ftl.gc.victim": ["fifo"]}, out=out, workers=1)
+    found = strobe.sweep(SMALL, {"drive.ftl.gc.victim": ["fifo"]}, out=out, workers=1, shared=True)
+    assert found.configurations[0]["done"] == 1 and found.configurations[0]["same_for_every_seed"] is False

@@ -183,6 +183,11 @@ impl Output {
         matches!(self.target, Target::File(_))
     }
 
+    /// Its name, as it was given.
+    pub fn name(&self) -> &str {
+        &self.given
+    }
+
     /// Whether it is standard output.
     pub fn is_stdout(&self) -> bool {
         self.target == Target::Stdout

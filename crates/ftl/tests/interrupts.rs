@@ -161,7 +161,7 @@ fn merges_of_block_mapped_schemes_are_given_up() {
 
 #[test]
 fn the_checker_gives_no_verdict_when_it_is_asked_to_stop() {
-    fn damaged(map: &mut (impl Inspectable<Payload = u64, Nand = TestChip>)) {
+    fn damaged(map: &mut impl Inspectable<Payload = u64, Nand = TestChip>) {
         let (raised, stop) = flag();
         map.nand_mut().set_stop(stop);
         fill(map, 100);

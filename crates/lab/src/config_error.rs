@@ -33,7 +33,7 @@ pub enum ConfigError {
         error: Box<ConfigError>,
     },
     /// An error with the option of the command line that gave what is wrong.
-    #[error("{}: {error}", short(option))]
+    #[error("{}: {}", short(option), without_repetition(option, &error.to_string()))]
     Given {
         /// The option with its value.
         option: String,
@@ -73,4 +73,17 @@ pub enum ConfigError {
     /// A key in something that has no keys.
     #[error("{0} is not a table, so nothing in it can be set")]
     NoTable(String),
+}
+
+/// `message` without the key and the value that the `option` in front of it has just named.
+fn without_repetition(option: &str, message: &str) -> String {
+    let rest = option.strip_prefix("--set ").and_then(|set| {
+        let (key, value) = set.split_once('=')?;
+        let rest = message.strip_prefix(key)?.strip_prefix(" = ")?;
+        let rest = [short(&format!("\"{value}\"")), short(value)]
+            .iter()
+            .find_map(|value| rest.strip_prefix(value))?;
+        rest.strip_prefix(": ").or_else(|| rest.strip_prefix(" is "))
+    });
+    rest.unwrap_or(message).to_owned()
 }

@@ -43,4 +43,5 @@ pub use result::{RunResult, SCHEMA_VERSION};
 pub use run_error::RunError;
 pub use series::{Sample, SteadyState};
 pub use steady::SteadyRounds;
+pub use syntax::load_table;
 pub use verdict::{CapacityResult, JobLoad, LoadResult, WindowResult, WindowVerdict};

@@ -12,17 +12,35 @@ const FILE_BYTES_MAX: u64 = 16 << 20;
 
 /// Reads a configuration file; "-" is standard input.
 pub(crate) fn read_text(path: &Path) -> Result<String, ConfigError> {
-    let mut text = String::new();
+    let mut bytes = Vec::new();
     let file: std::io::Result<Box<dyn std::io::Read>> = match path.to_str() {
         Some("-") => Ok(Box::new(std::io::stdin())),
         _ => std::fs::File::open(path).map(|file| Box::new(file) as Box<dyn std::io::Read>),
     };
-    file.and_then(|file| file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text))
+    file.and_then(|file| file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes))
         .and_then(|read| match read as u64 > FILE_BYTES_MAX {
             true => Err(std::io::Error::other(format!("longer than {FILE_BYTES_MAX} bytes"))),
-            false => Ok(text),
+            false => text_of(bytes),
         })
         .map_err(|source| ConfigError::File { path: path.display().to_string(), source })
+}
+
+/// The text that `bytes` are, in UTF-8.
+fn text_of(bytes: Vec<u8>) -> std::io::Result<String> {
+    // Byte order marks of UTF-16, little and big end first.
+    if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
+        return Err(std::io::Error::other("this is UTF-16 text; save it as UTF-8"));
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        let line = error.as_bytes()[..at].iter().filter(|&&byte| byte == b'\n').count() + 1;
+        std::io::Error::other(format!("this is not UTF-8 text (byte {at}, in line {line}); save it as UTF-8"))
+    })
+}
+
+/// Reads the TOML file at `path`; "-" is standard input.
+pub fn load_table(path: &Path) -> Result<Table, ConfigError> {
+    parse_table(&read_text(path)?, &path.display().to_string())
 }
 
 /// The table that `text` is, which was found in `name`.
@@ -32,10 +50,20 @@ pub(crate) fn parse_table(text: &str, name: &str) -> Result<Table, ConfigError> 
     text.parse::<Table>().map_err(|error| ConfigError::Syntax {
         path: name.to_owned(),
         message: match error.span() {
-            Some(span) => format!("{}\n{}", error.message(), place(text, span.start)),
-            None => error.message().to_owned(),
+            Some(span) => format!("{}\n{}", reason(error.message()), place(text, span.start)),
+            None => reason(error.message()).to_owned(),
         },
     })
+}
+
+/// The parser's `message`, in words of users where it speaks of types of Rust.
+fn reason(message: &str) -> &str {
+    let is_too_large = ["as i128", "as u128", "too large"].iter().any(|part| message.contains(part));
+    if is_too_large {
+        "this whole number is too large: at most 9223372036854775807 (2^63 - 1)"
+    } else {
+        message
+    }
 }
 
 /// Characters of a line that are shown before and after the place.
@@ -96,6 +124,27 @@ mod tests {
         assert!(error.ends_with("line 1, column 11\n  |\n1 | x = \"äöü\" ?\n  |           ^"), "{error}");
         assert!(refusal("x = ").contains("line 1, column "), "at the end of the text");
         assert!(refusal("a = 1\r\nb = \t?\r\n").contains("\n2 | b =  ?\n"), "one line stays one line");
+    }
+
+    #[test]
+    fn a_number_that_is_too_large_is_called_that() {
+        for number in ["99999999999999999999", "9223372036854775808", "-99999999999999999999"] {
+            let error = refusal(&format!("seed = {number}"));
+            assert!(
+                error.contains("too large: at most 9223372036854775807") && error.contains("line 1"),
+                "{error}"
+            );
+        }
+    }
+
+    #[test]
+    fn text_of_another_encoding_is_answered_with_the_one_to_use() {
+        let refused = |bytes: &[u8]| text_of(bytes.to_vec()).expect_err("no UTF-8").to_string();
+        assert_eq!(refused(b"\xff\xfes\0e\0"), "this is UTF-16 text; save it as UTF-8");
+        assert!(refused(b"\xfe\xff\0s").contains("UTF-16"));
+        let latin = refused(b"seed = 1\n# f\xfcr\n");
+        assert!(latin.contains("byte 12, in line 2") && latin.contains("UTF-8"), "{latin}");
+        assert_eq!(text_of("für".into()).expect("UTF-8"), "für");
     }
 
     #[test]

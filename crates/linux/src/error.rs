@@ -74,8 +74,9 @@ pub enum LinuxError {
     },
     /// The guest computes and virtual time stands still.
     #[error(
-        "the guest has computed for {seconds} s and let no virtual time pass: does a program of it wait in a loop \
-         without looking at the clock? --stall-limit allows more{}", quoted(.log)
+        "the guest has computed for {seconds} s and let no virtual time pass: does a program of it wait in a loop? \
+         --syscall-ns 1000 lets each system call take time, so that such a wait ends; --stall-limit allows more{}",
+        quoted(.log)
     )]
     Stalled {
         /// Wall time.
@@ -92,12 +93,26 @@ pub enum LinuxError {
         /// Bytes left.
         u64,
     ),
+    /// A step of the guest failed, and the guest did not come to its end.
+    #[error("{}", .0.trim_end())]
+    Step(String),
     /// What keeps the drive's data has failed.
-    #[error("the drive has failed: {0}")]
+    #[error("{0}")]
     Drive(String),
     /// The user asked to stop.
     #[error("interrupted")]
     Interrupted,
+}
+
+impl LinuxError {
+    /// The reason of a step that had `failed` before this, if one had: how a guest goes down then is no news.
+    pub(crate) fn after(self, failed: Option<(usize, String)>) -> Self {
+        match (self, failed) {
+            (Self::Interrupted, _) => Self::Interrupted,
+            (_, Some((_, reason))) => Self::Step(reason),
+            (error, None) => error,
+        }
+    }
 }
 
 /// How the guest can have a file that it cannot see.
@@ -122,4 +137,20 @@ fn quoted(log: &str) -> String {
 
 fn seconds(ns: u64) -> String {
     format!("{}.{:03} s", ns / 1_000_000_000, ns / 1_000_000 % 1000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_that_failed_is_the_reason_however_the_guest_goes_down() {
+        let limit = || LinuxError::TimeLimit { limit_ns: 86_400_000_000_000, log: "Power down".to_owned() };
+        let failed = || Some((3, "make: the guest has no folder /mnt/nonexist\n".to_owned()));
+        assert_eq!(limit().after(failed()).to_string(), "make: the guest has no folder /mnt/nonexist");
+        assert!(limit().after(None).to_string().contains("not done after 86400"));
+        assert!(matches!(LinuxError::Interrupted.after(failed()), LinuxError::Interrupted));
+        let stalled = LinuxError::Stalled { seconds: 300, log: String::new() }.to_string();
+        assert!(stalled.contains("--syscall-ns 1000") && stalled.contains("--stall-limit"), "{stalled}");
+    }
 }

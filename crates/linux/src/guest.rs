@@ -1,5 +1,6 @@
 //! The first process of the guest: this program once more, on the other side.
 
+mod busy;
 mod root;
 mod sampler;
 
@@ -140,7 +141,11 @@ impl Init {
                 Ok(())
             }
             Step::Unmount => {
-                unmount(MOUNT_POINT, UnmountFlags::empty())?;
+                let busy = |error: rustix::io::Errno| match busy::users_of(Path::new(MOUNT_POINT)) {
+                    Some(users) if error == rustix::io::Errno::BUSY => io::Error::other(users),
+                    _ => error.into(),
+                };
+                unmount(MOUNT_POINT, UnmountFlags::empty()).map_err(busy)?;
                 self.is_mounted = false;
                 Ok(())
             }

@@ -9,16 +9,21 @@ const SYSTEM_FOLDERS: [&str; 6] =
     ["/usr/local/sbin", "/usr/sbin", "/sbin", "/usr/local/bin", "/usr/bin", "/bin"];
 /// A program that is not there.
 #[derive(Debug, thiserror::Error)]
-#[error("{name} is not installed{}", package_hint(.name))]
+#[error("{}", missing(.name))]
 pub struct MissingProgram {
     /// Its name.
     pub name: String,
 }
 
-fn package_hint(name: &str) -> String {
-    match package_of(name) {
-        Some(package) => format!(": install the package {package}"),
-        None => String::new(),
+fn missing(name: &str) -> String {
+    match (package_of(name), name.contains('/')) {
+        (_, true) if Path::new(name).is_dir() => format!("{name}: this is a folder, not a program"),
+        (_, true) if Path::new(name).exists() => {
+            format!("{name}: this file is not executable; chmod +x {name}")
+        }
+        (_, true) => format!("{name}: there is no such file"),
+        (Some(package), false) => format!("{name} is not installed: install the package {package}"),
+        (None, false) => format!("{name} is not installed"),
     }
 }
 
@@ -70,4 +75,25 @@ pub fn find_program(program: &str) -> Result<PathBuf, MissingProgram> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).chain(SYSTEM_FOLDERS.iter().map(PathBuf::from));
     folders.map(|folder| folder.join(program)).find(|path| is_program(path)).ok_or_else(missing)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_that_is_no_program_says_why_and_a_name_what_to_install() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("script.sh");
+        let said =
+            |path: &Path| find_program(&path.display().to_string()).expect_err("no program").to_string();
+        assert!(said(&file).ends_with("script.sh: there is no such file"));
+        fs::write(&file, "#!/bin/sh\n").expect("written");
+        assert!(said(&file).contains("not executable; chmod +x "));
+        assert!(said(folder.path()).contains("a folder"));
+        assert_eq!(
+            find_program("no-such-program").expect_err("none").to_string(),
+            "no-such-program is not installed"
+        );
+    }
 }

@@ -119,7 +119,8 @@ impl Machine {
             log: String::new(),
         };
         let mut files = root.shows_host().then(|| HostFiles::new(Path::new("/"), job)).transpose()?;
-        let ended = session::boot(self, file.path(), &mut disk, files.as_mut(), &mut notes, stop)?;
+        let ended = session::boot(self, file.path(), &mut disk, files.as_mut(), &mut notes, stop);
+        let ended = ended.map_err(|error| error.after(notes.failed.take()))?;
         if ended.end == End::Off && !notes.is_done && notes.failed.is_none() {
             return Err(LinuxError::Ended(notes.log));
         }

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use arrow_array::{ArrayRef, Float64Array, UInt32Array, UInt64Array};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::types::{PyList, PyTuple};
 use pyo3_arrow::input::AnyArray;
 use strobe_ftl::gc::{BlockView, VictimPolicy};
 use strobe_types::{BlockId, Ppa, Prng};
@@ -88,22 +89,42 @@ impl Scored {
         ])?;
         Python::attach(|py| {
             let answer = self.function.bind(py).call1((Bound::new(py, table)?,))?;
-            let array = answer.extract::<AnyArray>()?.into_chunked_array()?.into_inner().0;
-            let scores = match &array[..] {
-                [scores] if scores.len() == numbers.len() => scores.clone(),
-                _ => {
-                    let text =
-                        format!("the victim function must return {} scores, one for each row", numbers.len());
-                    return Err(PyValueError::new_err(text));
-                }
-            };
-            let scores = float_scores(&scores).ok_or_else(|| {
-                PyValueError::new_err(format!("scores of type {}; float64 is wanted", scores.data_type()))
-            })?;
+            let scores = scores_of(&answer, numbers.len())?;
             let best = scores.iter().enumerate().filter(|(_, score)| !score.is_nan());
             let best = best.reduce(|best, other| if other.1 > best.1 { other } else { best });
             best.map(|(at, _)| at).ok_or_else(|| PyValueError::new_err("all scores are NaN"))
         })
+    }
+}
+
+/// The scores that a victim function has returned for so many `rows`: an array, or a list of numbers.
+fn scores_of(answer: &Bound<'_, PyAny>, rows: usize) -> PyResult<Vec<f64>> {
+    let wanted = |found: String| {
+        let text = format!(
+            "the victim function returned {found}; it must return an array or list of {rows} scores, one for each row"
+        );
+        PyValueError::new_err(text)
+    };
+    let checked = |scores: Vec<f64>| match scores.len() {
+        found if found == rows => Ok(scores),
+        found => Err(wanted(format!("{found} scores"))),
+    };
+    if answer.is_instance_of::<PyList>() || answer.is_instance_of::<PyTuple>() {
+        let scores =
+            answer.extract().map_err(|_| wanted("a list that holds more than numbers".to_owned()))?;
+        return checked(scores);
+    }
+    let Ok(array) = answer.extract::<AnyArray>() else {
+        let kind =
+            if answer.is_none() { "None".to_owned() } else { format!("a {}", answer.get_type().name()?) };
+        return Err(wanted(kind));
+    };
+    let array = array.into_chunked_array()?.into_inner().0;
+    match &array[..] {
+        [scores] => checked(float_scores(scores).ok_or_else(|| {
+            PyValueError::new_err(format!("scores of type {}; float64 is wanted", scores.data_type()))
+        })?),
+        parts => Err(wanted(format!("an array in {} parts", parts.len()))),
     }
 }
 

@@ -37,11 +37,11 @@ impl PySweep {
 
 #[pymethods]
 impl PySweep {
-    /// A sweep of `table`, whose paths start from `folder`, kept in `out`.
+    /// A sweep of `table`, whose paths start from `folder`, kept in `out`, which other sweeps use, too, if it is `shared`.
     #[new]
-    fn new(table: &Bound<'_, PyAny>, folder: PathBuf, out: PathBuf) -> PyResult<Self> {
+    fn new(table: &Bound<'_, PyAny>, folder: PathBuf, out: PathBuf, shared: bool) -> PyResult<Self> {
         let table = table_of(table)?;
-        let running = started(&table, &folder, &out)?;
+        let running = started(&table, &folder, &out, shared)?;
         Ok(Self { running: Mutex::new(running) })
     }
 
@@ -98,7 +98,8 @@ impl PySweep {
                     .map(|(name, found)| (name.clone(), found.as_ref().map(estimate).unwrap_or_default()))
                     .collect();
                 serde_json::json!({ "values": values, "measures": measures, "done": found.runs.0,
-                                    "failed": found.runs.1, "error": found.error })
+                                    "failed": found.runs.1, "error": found.error,
+                                    "not_steady": found.not_steady, "same_for_every_seed": found.is_same })
             });
             let differences = summary.differences.iter().map(|found| {
                 serde_json::json!({ "configuration": found.configuration, "baseline": found.baseline,
@@ -134,10 +135,11 @@ impl PySweep {
     }
 }
 
-fn started(table: &toml::Table, folder: &Path, out: &Path) -> PyResult<Running> {
+fn started(table: &toml::Table, folder: &Path, out: &Path, shared: bool) -> PyResult<Running> {
     let plan =
         Plan::new(SweepFile::of(table.clone(), folder).map_err(errors::sweep)?).map_err(errors::sweep)?;
-    let mut sweep = Sweep::new(plan, out).map_err(errors::sweep)?;
+    let sweep = if shared { Sweep::shared(plan, out) } else { Sweep::new(plan, out) };
+    let mut sweep = sweep.map_err(errors::sweep)?;
     let schedule = Schedule::new(&sweep.plan, &mut sweep.store, out).map_err(errors::sweep)?;
     Ok(Running { sweep, schedule })
 }

@@ -60,8 +60,15 @@ pub(crate) fn number(value: f64, unit: Unit) -> String {
     match unit {
         Unit::Plain => scaled(value, &[(1e9, "G"), (1e6, "M"), (1e4, "k")], ""),
         Unit::Ns => scaled(value, &[(1e9, " s"), (1e6, " ms"), (1e3, " µs")], " ns"),
-        Unit::BytesPerSecond => scaled(value, &[(1e9, " GB/s"), (1e6, " MB/s"), (1e3, " kB/s")], " B/s"),
-        Unit::Bytes => scaled(value, &[(1e9, " GB"), (1e6, " MB"), (1e3, " kB")], " B"),
+        Unit::BytesPerSecond => scaled(
+            value,
+            &[(1e15, " PB/s"), (1e12, " TB/s"), (1e9, " GB/s"), (1e6, " MB/s"), (1e3, " kB/s")],
+            " B/s",
+        ),
+        Unit::Bytes => {
+            let scales = [(1e15, " PB"), (1e12, " TB"), (1e9, " GB"), (1e6, " MB"), (1e3, " kB")];
+            scaled(value, &scales, " B")
+        }
         Unit::Share => match value * 100.0 {
             // The tail of a distribution: more nines than digits.
             percent if percent > 0.0 && percent < 0.01 => format!("{}e-{} %", 1, -exponent(percent)),
@@ -137,6 +144,8 @@ mod tests {
             (140e6, Unit::Ns, "140 ms"),
             (226_300.0, Unit::Ns, "226 µs"),
             (2.5e9, Unit::BytesPerSecond, "2.5 GB/s"),
+            (1e12, Unit::BytesPerSecond, "1 TB/s"),
+            (5e12, Unit::Bytes, "5 TB"),
             (32e6, Unit::Bytes, "32 MB"),
             (0.25, Unit::Share, "25 %"),
             (1e-6, Unit::Share, "1e-4 %"),

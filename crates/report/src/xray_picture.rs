@@ -26,6 +26,8 @@ const SIDES: [f64; 12] = [14.0, 11.0, 9.0, 7.0, 5.5, 4.0, 3.0, 2.0, 1.5, 1.0, 0.
 
 const ERASED: u8 = 0;
 const BAD: u8 = 5;
+/// Colour of erased cells, which the paper must not have.
+const ERASED_COLOUR: &str = "#e3e5e9";
 
 /// What the cells are coloured by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -181,13 +183,17 @@ impl Frames {
         (left, top): (f64, f64),
         (side, columns, plane): (f64, usize, f64),
     ) {
+        // The last path is of erased cells.
         let count = if by == By::Stream { STREAMS.len() } else { SHADES };
-        let mut paths = vec![String::new(); count];
+        let mut paths = vec![String::new(); count + 1];
         let cells = self.planes * self.cells_per_plane;
         for at_plane in 0..self.planes {
             let mut cell = 0;
             while cell < self.cells_per_plane {
-                let of = |cell: usize| self.shade(by, frame * cells + at_plane * self.cells_per_plane + cell);
+                let of = |cell: usize| {
+                    let at = frame * cells + at_plane * self.cells_per_plane + cell;
+                    self.shade(by, at).or_else(|| (self.stage[at] == ERASED).then_some(count))
+                };
                 let shade = of(cell);
                 // As far as this row has the same.
                 let row_end = ((cell / columns + 1) * columns).min(self.cells_per_plane);
@@ -201,8 +207,8 @@ impl Frames {
             }
         }
         for (shade, path) in paths.iter().enumerate().filter(|(_, path)| !path.is_empty()) {
-            let _ =
-                write!(svg, "<path stroke=\"{}\" stroke-width=\"{side}\" d=\"{path}\"/>", colour(by, shade));
+            let colour = if shade == count { ERASED_COLOUR.to_owned() } else { colour(by, shade) };
+            let _ = write!(svg, "<path stroke=\"{colour}\" stroke-width=\"{side}\" d=\"{path}\"/>");
         }
     }
 
@@ -221,6 +227,11 @@ impl Frames {
             );
             *x += wide;
         };
+        if by != By::Wear && self.stage.contains(&ERASED) {
+            mark(svg, &mut x, ERASED_COLOUR, 10.0);
+            x += 5.0;
+            text(svg, &mut x, "erased");
+        }
         if by == By::Stream {
             for (at, (name, colour)) in STREAMS.iter().enumerate() {
                 if (0..self.stage.len()).any(|cell| self.shade(by, cell) == Some(at)) {
@@ -310,6 +321,9 @@ mod tests {
         assert!(svg.contains("d=\"M4.00,31.00h28.00\""), "{svg}");
         assert!(svg.contains(">0 ns<") && svg.contains(">1 ms<"), "{svg}");
         assert!(frames.svg("x", By::Wear).contains(">13 erases<"));
+        // Erased cells are seen, and the legend says so; where all cells have a colour it does not.
+        assert!(svg.contains("stroke=\"#e3e5e9\" stroke-width=\"14\"") && svg.contains(">erased<"), "{svg}");
+        assert!(!frames.svg("x", By::Wear).contains(">erased<"));
         let streams = frames.svg("x", By::Stream);
         assert!(streams.contains(">moved<") && !streams.contains(">unknown<"), "{streams}");
     }

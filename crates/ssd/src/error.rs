@@ -115,7 +115,7 @@ pub enum CommandError {
     Ftl(#[from] FtlError),
     /// What keeps the stored data has failed: the image's disk is full, or cannot be read, or the image
     /// is damaged. Whatever the command had done may be lost, and every later one is refused.
-    #[error("the drive has failed: {0}")]
+    #[error("{0}")]
     Medium(String),
 }
 

@@ -3,15 +3,17 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 
+use crate::plan::hex;
 use crate::{Outcome, Plan, Store, SweepError};
 
 /// What of a result is no column: `config` is in the keys of the sweep, lists are in the column `result`, and the first
 /// job, or all together, has columns of its own.
-const LEFT_OUT: [&str; 4] = ["config", "jobs", "total", "seed"];
+pub(crate) const LEFT_OUT: [&str; 4] = ["config", "jobs", "total", "seed"];
 
 /// Percentiles of latencies that are columns.
-const PERCENTILES: [(&str, &str); 6] = [
+pub(crate) const PERCENTILES: [(&str, &str); 6] = [
     ("p50_ns", "50.000000"),
     ("p90_ns", "90.000000"),
     ("p95_ns", "95.000000"),
@@ -19,6 +21,9 @@ const PERCENTILES: [(&str, &str); 6] = [
     ("p99_9_ns", "99.900000"),
     ("p99_99_ns", "99.990000"),
 ];
+
+/// Kinds of requests that have columns.
+pub(crate) const OPS: [&str; 4] = ["read", "write", "trim", "sync"];
 
 /// The values of a column; nothing where a row has none.
 #[derive(Clone, Debug, PartialEq)]
@@ -75,7 +80,7 @@ fn scalars(path: &str, value: &Value, found: &mut BTreeMap<String, Value>) {
 }
 
 fn job(prefix: &str, job: &Value, found: &mut BTreeMap<String, Value>) {
-    for op in ["read", "write", "trim", "sync"] {
+    for op in OPS {
         let side = &job[op];
         if side["total_ios"].as_u64().is_none_or(|requests| requests == 0) {
             continue;
@@ -96,6 +101,16 @@ fn job(prefix: &str, job: &Value, found: &mut BTreeMap<String, Value>) {
 /// The column `name` of a result, if it is a number.
 pub(crate) fn measure_of(result: &Value, name: &str) -> Option<f64> {
     flat(result).get(name)?.as_f64()
+}
+
+/// Identifies a result by all of it but the seed.
+pub(crate) fn digest_without_seed(result: &Value) -> String {
+    let mut rest = result.clone();
+    if let Some(entries) = rest.as_object_mut() {
+        entries.remove("seed");
+        entries.get_mut("config").and_then(Value::as_object_mut).map(|config| config.remove("seed"));
+    }
+    hex(&Sha256::digest(rest.to_string()), 16)
 }
 
 /// The rows of a sweep, in the order of its plan.

@@ -43,6 +43,16 @@ pub enum SweepError {
         /// Why the first is.
         first: String,
     },
+    /// A value with which no combination can be run.
+    #[error("sweep: {key} = {value} is refused with every combination of the other keys: {error}")]
+    ValueRefused {
+        /// The key.
+        key: String,
+        /// The value, as TOML.
+        value: String,
+        /// Why its first configuration is refused.
+        error: String,
+    },
     /// What is kept, or a result, cannot be read or written.
     #[error("{path}: {error}")]
     File {
@@ -69,6 +79,17 @@ pub enum SweepError {
         theirs: String,
         /// This one.
         ours: String,
+    },
+    /// A folder with runs of another sweep.
+    #[error(
+        "{path} holds {others} runs of another sweep, whose report would be written over: choose another folder with \
+         --out, or remove it"
+    )]
+    OtherSweep {
+        /// Which.
+        path: PathBuf,
+        /// Runs in it that are none of this sweep.
+        others: usize,
     },
     /// Another sweep is at work in the folder.
     #[error(
@@ -127,6 +148,8 @@ impl SweepError {
                 | Self::Key { .. }
                 | Self::TooMany { .. }
                 | Self::AllRefused { .. }
+                | Self::ValueRefused { .. }
+                | Self::OtherSweep { .. }
                 | Self::Foreign { .. }
                 | Self::OtherModel { .. }
                 | Self::InUse { .. }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use strobe_lab::ConfigError;
+use strobe_lab::load_table;
 use strobe_ssd::schema::nearest;
 use toml::{Table, Value};
 
@@ -55,14 +55,7 @@ pub struct SweepFile {
 impl SweepFile {
     /// Reads the file at `path`.
     pub fn load(path: &Path) -> Result<Self, SweepError> {
-        let name = path.display().to_string();
-        let text = std::fs::read_to_string(path)
-            .map_err(|source| ConfigError::File { path: name.clone(), source })?;
-        let table: Table = text.parse().map_err(|error: toml::de::Error| {
-            let message = error.to_string().trim_end().to_owned();
-            ConfigError::Syntax { path: name, message }
-        })?;
-        Self::of(table, path.parent().unwrap_or(Path::new("")))
+        Self::of(load_table(path)?, path.parent().unwrap_or(Path::new("")))
     }
 
     /// What `table` says; paths in it start from `folder`.

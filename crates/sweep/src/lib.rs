@@ -13,6 +13,7 @@ mod error;
 mod figure;
 mod file;
 pub mod local;
+mod measures;
 mod page;
 mod parquet_file;
 mod plan;

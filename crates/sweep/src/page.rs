@@ -3,19 +3,23 @@
 use strobe_report::{Collection, Table, collection};
 
 use crate::plan::{short, shown};
-use crate::words::{about_intervals, estimated, percent, verdict};
+use crate::words::{NOT_STEADY, about_intervals, about_steadiness, estimated, percent, verdict};
 use crate::{ConfigurationSummary, Difference, Plan, Summary, charts};
 
 /// The page of what was found in the sweep called `name`.
 pub fn page(name: &str, plan: &Plan, summary: &Summary) -> String {
     let done: usize = summary.configurations.iter().map(|found| found.runs.0).sum();
     let failed: usize = summary.configurations.iter().map(|found| found.runs.1).sum();
-    let (configurations, most) = (plan.configurations.len(), plan.points.len());
+    // Of what is the same for every seed, two runs are all.
+    let wanted = |found: &ConfigurationSummary| if found.is_same { found.runs.0 } else { plan.seeds() };
+    let most: usize = summary.configurations.iter().map(wanted).sum();
+    let configurations = plan.configurations.len();
     let seeds = if plan.file.seeds.until.is_some() { " at most" } else { "" };
     let mut notes = Vec::new();
     if done + failed < most && plan.file.seeds.until.is_none() {
         notes.push(format!("{} of {most} runs are done: means are of those.", done + failed));
     }
+    notes.extend(about_steadiness(summary));
     notes.extend(failures(plan, summary));
     collection(&Collection {
         name: name.to_owned(),
@@ -28,13 +32,28 @@ pub fn page(name: &str, plan: &Plan, summary: &Summary) -> String {
     })
 }
 
-/// What failed: a line for each configuration.
+/// Failures: a line for each different error, with the runs and configurations that have it.
 pub fn failures(plan: &Plan, summary: &Summary) -> Vec<String> {
-    let line = |found: &ConfigurationSummary| {
-        let (of, why) = (found.runs.0 + found.runs.1, found.error.as_deref().unwrap_or_default());
-        format!("{}: {} of {of} runs failed: {why}", plan.label(found.configuration), found.runs.1)
+    let mut errors: Vec<(&str, Vec<&ConfigurationSummary>)> = Vec::new();
+    for found in summary.configurations.iter().filter(|found| found.runs.1 > 0) {
+        let error = found.error.as_deref().unwrap_or_default();
+        match errors.iter_mut().find(|(other, _)| *other == error) {
+            Some((_, all)) => all.push(found),
+            None => errors.push((error, vec![found])),
+        }
+    }
+    let line = |(error, all): (&str, Vec<&ConfigurationSummary>)| {
+        let failed: usize = all.iter().map(|found| found.runs.1).sum();
+        let label = plan.label(all[0].configuration);
+        match all.as_slice() {
+            [one] => format!("{label}: {failed} of {} runs failed: {error}", one.runs.0 + failed),
+            _ => format!(
+                "{failed} runs of {} configurations failed, the first with {label}: {error}",
+                all.len()
+            ),
+        }
     };
-    summary.configurations.iter().filter(|found| found.runs.1 > 0).map(line).collect()
+    errors.into_iter().map(line).collect()
 }
 
 /// The means, and then for each measure what differs, where something is compared. Values of the keys come first.
@@ -51,17 +70,26 @@ fn means(plan: &Plan, summary: &Summary) -> Table {
     let mut columns: Vec<(String, bool)> = plan.keys.iter().map(|key| name(key)).collect();
     columns.extend(summary.measures.iter().map(|measure| (measure.clone(), true)));
     columns.push(("runs".to_owned(), true));
-    let row = |found: &ConfigurationSummary| {
+    let estimates = (0..summary.measures.len())
+        .map(|at| summary.configurations.iter().map(|found| found.measures[at]).collect::<Vec<_>>());
+    let estimates: Vec<Vec<String>> = estimates.map(|column| estimated(&column)).collect();
+    let row = |(at, found): (usize, &ConfigurationSummary)| {
         let values = &plan.configurations[found.configuration].values;
         let cells = values.iter().map(|value| value.as_ref().map(shown).unwrap_or_default());
-        let measures = found.measures.iter().map(|found| found.as_ref().map_or("-".to_owned(), estimated));
-        cells.chain(measures).chain([found.runs.0.to_string()]).collect()
+        let measures = estimates.iter().map(|column| column[at].clone());
+        let mark = match found.not_steady_runs() {
+            0 => "",
+            _ => NOT_STEADY,
+        };
+        cells.chain(measures).chain([format!("{}{mark}", found.runs.0)]).collect()
     };
+    let has_mark = summary.configurations.iter().any(|found| found.not_steady_runs() > 0);
+    let note = if has_mark { format!(" {NOT_STEADY} has runs that were not steady.") } else { String::new() };
     Table {
         title: "Means".to_owned(),
-        note: Some(about_intervals(summary)),
+        note: Some(about_intervals(plan, summary) + &note),
         columns,
-        rows: summary.configurations.iter().map(row).collect(),
+        rows: summary.configurations.iter().enumerate().map(row).collect(),
     }
 }
 
@@ -81,7 +109,7 @@ fn differences(plan: &Plan, summary: &Summary, measure: usize) -> Option<Table> 
     columns.extend([("difference".to_owned(), true), ("verdict".to_owned(), false)]);
     let row = |found: &Difference| {
         let cells = order.iter().map(|&at| value(found.configuration, at));
-        cells.chain([percent(&found.relative), verdict(&found.relative)]).collect()
+        cells.chain([percent(&found.relative), verdict(found)]).collect()
     };
     Some(Table {
         title: format!("{}, beside {} {}", summary.measures[measure], short(key), value(baseline, place)),

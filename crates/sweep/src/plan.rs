@@ -7,8 +7,10 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest as _, Sha256};
 use strobe_lab::runner::warm_key;
 use strobe_lab::{ConfigError, Experiment, MODEL, WorkloadConfig};
+use strobe_ssd::{BuildError, memory_bytes};
 use toml::Value;
 
+use crate::measures::Features;
 use crate::{SweepError, SweepFile};
 
 /// Most points of a sweep.
@@ -23,6 +25,9 @@ pub struct Configuration {
     pub refused: Option<String>,
     /// Identifies it: the hash of its configuration. Empty if it is refused.
     pub config_hash: String,
+    /// True if its requests are those of a trace: seeds differ only if the drive is random. A third seed is run only if
+    /// the first two differ.
+    pub is_trace: bool,
 }
 
 /// A run.
@@ -51,7 +56,7 @@ pub struct Plan {
     pub points: Vec<Point>,
 }
 
-fn hex(digest: &[u8], bytes: usize) -> String {
+pub(crate) fn hex(digest: &[u8], bytes: usize) -> String {
     digest[..bytes].iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
@@ -73,14 +78,17 @@ impl Plan {
                 most: POINTS_MAX,
             });
         }
-        let mut traces = BTreeMap::new();
+        let (mut traces, mut features) = (BTreeMap::new(), Features::default());
         let (mut configurations, mut all) = (Vec::new(), Vec::new());
         for number in 0..combinations as usize {
             let values = values_of(&file, &keys, number);
-            let mut configuration = Configuration { values, refused: None, config_hash: String::new() };
+            let mut configuration =
+                Configuration { values, refused: None, config_hash: String::new(), is_trace: false };
             match file.experiment_of(&keys, &configuration, file.seeds.all[0]) {
                 Ok(mut experiment) => {
                     configuration.config_hash = experiment.config_hash();
+                    features.add(&experiment);
+                    configuration.is_trace = matches!(experiment.workload, WorkloadConfig::Trace(_));
                     let trace = trace_hash(&experiment, &mut traces)?;
                     // Once for all seeds: it is as long as the configuration.
                     experiment.seed = 0;
@@ -97,7 +105,7 @@ impl Plan {
                     }
                 }
                 // A key that there is not is one for none of the configurations.
-                Err(error) if is_unknown(&error) => return Err(error.into()),
+                Err(Refusal::Config(error)) if is_unknown(&error) => return Err(error.into()),
                 Err(error) => {
                     configuration.refused = Some(error.to_string());
                     for &seed in &file.seeds.all {
@@ -110,14 +118,34 @@ impl Plan {
             configurations.push(configuration);
         }
         let plan = Self { file, keys, configurations, points: all };
-        match plan.configurations.first().and_then(|first| first.refused.clone()) {
-            Some(first)
-                if plan.configurations.iter().all(|configuration| configuration.refused.is_some()) =>
-            {
-                Err(SweepError::AllRefused { count: plan.configurations.len(), first })
-            }
-            _ => Ok(plan),
+        plan.refuse_values()?;
+        features.check(&plan.file.measure)?;
+        Ok(plan)
+    }
+
+    /// Refuses a sweep in which a value of a key cannot be run whatever the other keys are: that is a slip, not a
+    /// combination that does not work.
+    fn refuse_values(&self) -> Result<(), SweepError> {
+        let refused =
+            || self.configurations.iter().filter_map(|found| Some((found, found.refused.as_ref()?)));
+        let Some((_, first)) = refused().next() else { return Ok(()) };
+        let count = self.configurations.len();
+        if refused().count() == count {
+            return Err(SweepError::AllRefused { count, first: first.clone() });
         }
+        for (found, error) in refused() {
+            for (at, value) in found.values.iter().enumerate() {
+                let has = |other: &&Configuration| other.values[at] == *value;
+                let is_refused = |other: &Configuration| other.refused.is_some();
+                if let Some(value) = value
+                    && self.configurations.iter().filter(has).all(is_refused)
+                {
+                    let (key, value) = (self.keys[at].clone(), value.to_string());
+                    return Err(SweepError::ValueRefused { key, value, error: error.clone() });
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Seeds of each configuration.
@@ -208,10 +236,26 @@ impl SweepFile {
         keys: &[String],
         configuration: &Configuration,
         seed: u64,
-    ) -> Result<Experiment, ConfigError> {
+    ) -> Result<Experiment, Refusal> {
         let sets = self.sets(keys, configuration, seed);
-        Experiment::from_table(self.experiment.clone(), &sets, &self.folder)
+        let read = Experiment::from_table(self.experiment.clone(), &sets, &self.folder);
+        // Nobody has written these options.
+        let unblamed = |error| if let ConfigError::Given { error, .. } = error { *error } else { error };
+        let experiment = read.map_err(unblamed)?;
+        memory_bytes(&experiment.drive).map_err(Refusal::Drive)?;
+        Ok(experiment)
     }
+}
+
+/// Why a configuration cannot be run.
+#[derive(Debug, thiserror::Error)]
+enum Refusal {
+    /// Its keys do not make an experiment.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// They make a drive that cannot be built.
+    #[error(transparent)]
+    Drive(BuildError),
 }
 
 fn is_unknown(error: &ConfigError) -> bool {

@@ -4,12 +4,15 @@ use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::columns::measure_of;
+use crate::columns::{digest_without_seed, measure_of};
 use crate::task::PART;
-use crate::{Outcome, Plan, Store, SweepError, Task, estimate};
+use crate::{Configuration, Outcome, Plan, Store, SweepError, Task, estimate};
 
 /// How the names of states end.
 const STATE: &str = "state";
+
+/// Seeds of a trace that are run before it is known if they differ.
+const TRACE_SEEDS: usize = 2;
 
 /// What to do next.
 #[derive(Debug)]
@@ -35,13 +38,15 @@ struct Warm {
 }
 
 /// How far the seeds of a configuration have come.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Progress {
     /// Seeds that are to be run, from the first on.
     wanted: usize,
     done: usize,
     /// The first measure of those that are done, by place.
     values: BTreeMap<usize, f64>,
+    /// Results without their seeds, of a trace.
+    digests: Vec<String>,
 }
 
 /// The points of a plan in an order that they can be run in. Which are run depends on results only, never on who comes
@@ -63,12 +68,13 @@ pub struct Schedule {
 impl Schedule {
     /// All points of `plan` that `store` does not know. Folders of states are made below `folder`.
     pub fn new(plan: &Arc<Plan>, store: &mut Store, folder: &Path) -> Result<Self, SweepError> {
-        let first = plan.file.seeds.first;
-        let configurations = plan
-            .configurations
-            .iter()
-            .map(|_| Progress { wanted: first, done: 0, values: BTreeMap::new() })
-            .collect();
+        let first = |configuration: &Configuration| match configuration.is_trace {
+            true => plan.file.seeds.first.min(TRACE_SEEDS),
+            false => plan.file.seeds.first,
+        };
+        let wanted: Vec<usize> = plan.configurations.iter().map(first).collect();
+        let progress = |&wanted: &usize| Progress { wanted, ..Progress::default() };
+        let configurations = wanted.iter().map(progress).collect();
         let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned()).join("states");
         let mut schedule = Self {
             plan: Arc::clone(plan),
@@ -81,8 +87,8 @@ impl Schedule {
             finished: 0,
             failed: 0,
         };
-        for configuration in 0..plan.configurations.len() {
-            schedule.add(configuration, 0..first, store)?;
+        for (configuration, wanted) in wanted.into_iter().enumerate() {
+            schedule.add(configuration, 0..wanted, store)?;
         }
         Ok(schedule)
     }
@@ -207,13 +213,27 @@ impl Schedule {
                 if let Some(value) = measure_of(result, &self.plan.file.measure[0]) {
                     progress.values.insert(place, value);
                 }
+                if self.plan.configurations[configuration].is_trace {
+                    progress.digests.push(digest_without_seed(result));
+                }
             }
             Outcome::Failed(_) | Outcome::Lost(_) => self.failed += 1,
         }
-        let Some(until) = self.plan.file.seeds.until else { return Ok(()) };
         if progress.done < progress.wanted || progress.wanted == seeds {
             return Ok(());
         }
+        let first = self.plan.file.seeds.first;
+        if progress.wanted < first {
+            // Of a trace: two seeds that give the same say that all do.
+            let is_same = progress.digests.windows(2).all(|pair| pair[0] == pair[1]);
+            if is_same && progress.digests.len() == progress.wanted {
+                return Ok(());
+            }
+            let rest = progress.wanted..first;
+            progress.wanted = first;
+            return self.add(configuration, rest, store);
+        }
+        let Some(until) = self.plan.file.seeds.until else { return Ok(()) };
         // All asked for are done: the same are asked for next, whoever was quicker.
         let values: Vec<f64> = progress.values.values().copied().collect();
         let width = estimate(&values, self.plan.file.confidence).and_then(|estimate| estimate.relative());

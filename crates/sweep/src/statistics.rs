@@ -22,7 +22,9 @@ pub fn estimate(values: &[f64], confidence: f64) -> Option<Estimate> {
     if n == 0 {
         return None;
     }
-    let mean = values.iter().sum::<f64>() / n as f64;
+    // The sum of equal values is rounded; their mean is not.
+    let is_same = values.iter().all(|value| *value == values[0]);
+    let mean = if is_same { values[0] } else { values.iter().sum::<f64>() / n as f64 };
     let squares = values.iter().map(|value| (value - mean) * (value - mean)).sum::<f64>();
     let deviation = if n > 1 { (squares / (n - 1) as f64).sqrt() } else { 0.0 };
     let quantile = (n > 1)
@@ -69,6 +71,9 @@ mod tests {
         assert_eq!((one.half_width, one.relative(), one.is_not_zero()), (None, None, false));
         let same = estimate(&[4.0, 4.0, 4.0], 0.95).expect("three");
         assert_eq!((same.half_width, same.relative(), same.is_not_zero()), (Some(0.0), Some(0.0), true));
+        // A seventh of 1.863630368 times 7 is not 1.863630368.
+        let noise = estimate(&[1.863_630_368; 7], 0.95).expect("seven");
+        assert_eq!((noise.mean, noise.half_width), (1.863_630_368, Some(0.0)));
         assert_eq!(estimate(&[0.0, 0.0], 0.95).expect("two").relative(), Some(0.0));
         assert_eq!(estimate(&[1.0, -1.0], 0.95).expect("two").relative(), None);
         assert_eq!(estimate(&[], 0.95), None);

@@ -139,6 +139,11 @@ impl Store {
         self.places.contains_key(key)
     }
 
+    /// The keys of all points of which something came.
+    pub fn keys(&self) -> impl Iterator<Item = &str> {
+        self.places.keys().map(String::as_str)
+    }
+
     /// What came of the point called `key`.
     pub fn find(&self, key: &str) -> Result<Option<Outcome>, SweepError> {
         let Some(&(begin, length)) = self.places.get(key) else { return Ok(None) };

@@ -1,10 +1,13 @@
 //! What a sweep has found: means with their intervals, and differences.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::columns::flat;
+use crate::columns::{digest_without_seed, flat};
 use crate::plan::shown;
 use crate::{Estimate, Outcome, Plan, Store, SweepError, estimate};
+
+/// Verdicts of a window about which nothing needs to be said.
+const STEADY: [&str; 2] = ["steady", "no-writes"];
 
 /// What was found of one configuration.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,8 +18,19 @@ pub struct ConfigurationSummary {
     pub runs: (usize, usize),
     /// Why the first failed.
     pub error: Option<String>,
-    /// Each measure; nothing if no run has it.
+    /// Each measure; nothing if no run has it. Without an interval if `is_same`.
     pub measures: Vec<Option<Estimate>>,
+    /// Runs whose window is not that of the steady state, by verdict (`window.verdict`).
+    pub not_steady: BTreeMap<String, usize>,
+    /// True if several seeds gave one and the same result: nothing in the workload or the drive is random.
+    pub is_same: bool,
+}
+
+impl ConfigurationSummary {
+    /// Runs whose window is not that of the steady state.
+    pub fn not_steady_runs(&self) -> usize {
+        self.not_steady.values().sum()
+    }
 }
 
 /// How a measure differs between two values of the key that is compared, all else being the same.
@@ -31,6 +45,8 @@ pub struct Difference {
     /// Difference as a share of the baseline's mean, of runs with the same seed. Runs with the same seed have the same
     /// requests, so what those do to both cancels.
     pub relative: Estimate,
+    /// True if both configurations give the same for every seed: the difference has no interval and needs none.
+    pub is_exact: bool,
 }
 
 /// Means and differences.
@@ -54,15 +70,15 @@ impl Summary {
         let (seeds, measures) = (plan.seeds(), plan.file.measure.clone());
         // By configuration: each measure of each seed.
         let mut values: BTreeMap<usize, Vec<BTreeMap<usize, f64>>> = BTreeMap::new();
-        let mut runs: BTreeMap<usize, (usize, usize, Option<String>)> = BTreeMap::new();
+        let mut tallies: BTreeMap<usize, Tally> = BTreeMap::new();
         let mut names: Vec<String> = Vec::new();
         for &point in points {
             let (configuration, place) = (point / seeds, point % seeds);
-            let runs = runs.entry(configuration).or_default();
+            let tally = tallies.entry(configuration).or_default();
             let refused = plan.refused(point).map(|refused| Outcome::Failed(refused.to_owned()));
             match refused.map_or_else(|| store.find(&plan.points[point].key), |refused| Ok(Some(refused)))? {
                 Some(Outcome::Done(result)) => {
-                    runs.0 += 1;
+                    tally.add(&result);
                     let of =
                         values.entry(configuration).or_insert_with(|| vec![BTreeMap::new(); measures.len()]);
                     let flat = flat(&result);
@@ -76,8 +92,8 @@ impl Summary {
                     }
                 }
                 Some(Outcome::Failed(error) | Outcome::Lost(error)) => {
-                    runs.1 += 1;
-                    runs.2.get_or_insert(error);
+                    tally.failed += 1;
+                    tally.error.get_or_insert(error);
                 }
                 None => {}
             }
@@ -92,25 +108,26 @@ impl Summary {
             }
         }
         let empty = vec![BTreeMap::new(); measures.len()];
-        let configurations = (0..plan.configurations.len())
+        let configurations: Vec<ConfigurationSummary> = (0..plan.configurations.len())
             .map(|configuration| {
-                let (done, failed, error) = runs.remove(&configuration).unwrap_or_default();
+                let tally = tallies.remove(&configuration).unwrap_or_default();
                 let of = values.get(&configuration).unwrap_or(&empty);
-                let estimates =
-                    of.iter().map(|of| estimate(&of.values().copied().collect::<Vec<f64>>(), confidence));
-                ConfigurationSummary {
-                    configuration,
-                    runs: (done, failed),
-                    error,
-                    measures: estimates.collect(),
-                }
+                let estimated = |of: &BTreeMap<usize, f64>| {
+                    let found = estimate(&of.values().copied().collect::<Vec<f64>>(), confidence)?;
+                    let half_width = found.half_width.filter(|_| !tally.is_same());
+                    Some(Estimate { half_width, ..found })
+                };
+                let measures = of.iter().map(estimated).collect();
+                tally.summary(configuration, measures)
             })
             .collect();
-        let differences = differences(plan, &values, measures.len());
+        let is_same: Vec<bool> = configurations.iter().map(|found| found.is_same).collect();
+        let differences = differences(plan, &values, &is_same, measures.len());
         Ok(Self { measures, compare: plan.file.compare.clone(), confidence, configurations, differences })
     }
 
-    /// As CSV: a line for each configuration, with mean, half-width of the interval and number of runs of each measure.
+    /// As CSV: a line for each configuration, with mean, half-width of the interval and number of runs of each
+    /// measure, the runs that were not steady, and those that failed.
     pub fn csv(&self, plan: &Plan) -> String {
         let quoted = |text: &str| match text.contains([',', '"', '\n']) {
             true => format!("\"{}\"", text.replace('"', "\"\"")),
@@ -120,7 +137,7 @@ impl Summary {
         for measure in &self.measures {
             names.extend([measure.clone(), format!("{measure} ±"), format!("{measure} n")]);
         }
-        names.extend(["failed".to_owned(), "error".to_owned()]);
+        names.extend(["not steady", "verdicts", "same for every seed", "failed", "error"].map(str::to_owned));
         let mut text = names.join(",") + "\n";
         for found in &self.configurations {
             let values = &plan.configurations[found.configuration].values;
@@ -138,6 +155,11 @@ impl Summary {
                 );
                 cells.push(estimate.map_or(0, |estimate| estimate.n).to_string());
             }
+            let verdicts: Vec<String> =
+                found.not_steady.iter().map(|(verdict, runs)| format!("{verdict} {runs}")).collect();
+            cells.push(found.not_steady_runs().to_string());
+            cells.push(quoted(&verdicts.join("; ")));
+            cells.push(found.is_same.to_string());
             cells.push(found.runs.1.to_string());
             cells.push(quoted(found.error.as_deref().unwrap_or_default()));
             text += &(cells.join(",") + "\n");
@@ -146,9 +168,47 @@ impl Summary {
     }
 }
 
+/// Outcomes of the runs of one configuration.
+#[derive(Debug, Default)]
+struct Tally {
+    done: usize,
+    failed: usize,
+    error: Option<String>,
+    not_steady: BTreeMap<String, usize>,
+    /// Results without their seeds.
+    digests: BTreeSet<String>,
+}
+
+impl Tally {
+    fn add(&mut self, result: &serde_json::Value) {
+        self.done += 1;
+        self.digests.insert(digest_without_seed(result));
+        let verdict = result["window"]["verdict"].as_str();
+        if let Some(verdict) = verdict.filter(|verdict| !STEADY.contains(verdict)) {
+            *self.not_steady.entry(verdict.to_owned()).or_default() += 1;
+        }
+    }
+
+    fn is_same(&self) -> bool {
+        self.done > 1 && self.digests.len() == 1
+    }
+
+    fn summary(self, configuration: usize, measures: Vec<Option<Estimate>>) -> ConfigurationSummary {
+        ConfigurationSummary {
+            configuration,
+            runs: (self.done, self.failed),
+            is_same: self.is_same(),
+            error: self.error,
+            measures,
+            not_steady: self.not_steady,
+        }
+    }
+}
+
 fn differences(
     plan: &Plan,
     values: &BTreeMap<usize, Vec<BTreeMap<usize, f64>>>,
+    is_same: &[bool],
     measures: usize,
 ) -> Vec<Difference> {
     let Some(at) = plan.file.compare.as_ref().and_then(|key| plan.keys.iter().position(|other| other == key))
@@ -178,10 +238,12 @@ fn differences(
                 .collect();
             let mean = pairs.iter().map(|(_, theirs)| theirs).sum::<f64>() / pairs.len() as f64;
             let shares: Vec<f64> = pairs.iter().map(|(ours, theirs)| (ours - theirs) / mean.abs()).collect();
-            if let Some(relative) =
-                estimate(&shares, plan.file.confidence).filter(|found| found.mean.is_finite())
-            {
-                found.push(Difference { configuration, baseline, measure, relative });
+            let relative = estimate(&shares, plan.file.confidence).filter(|found| found.mean.is_finite());
+            if let Some(relative) = relative {
+                let is_exact = is_same[configuration] && is_same[baseline];
+                let half_width = relative.half_width.filter(|_| !is_exact);
+                let relative = Estimate { half_width, ..relative };
+                found.push(Difference { configuration, baseline, measure, relative, is_exact });
             }
         }
     }

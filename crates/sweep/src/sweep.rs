@@ -1,5 +1,6 @@
 //! A sweep from its plan to its files.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -40,8 +41,19 @@ pub struct Outputs {
 }
 
 impl Sweep {
-    /// The sweep `plan`, which is kept in `folder` and goes on there.
+    /// The sweep `plan`, which is kept in `folder` and goes on there. A folder with runs that are none of its points is
+    /// refused: one that has fewer values or seeds is fine.
     pub fn new(plan: Plan, folder: &Path) -> Result<Self, SweepError> {
+        let sweep = Self::shared(plan, folder)?;
+        let ours: BTreeSet<&str> = sweep.plan.points.iter().map(|point| point.key.as_str()).collect();
+        match sweep.store.keys().filter(|key| !ours.contains(key)).count() {
+            0 => Ok(sweep),
+            others => Err(SweepError::OtherSweep { path: folder.to_owned(), others }),
+        }
+    }
+
+    /// [`Sweep::new`] in a folder that other sweeps use, too, one after the other.
+    pub fn shared(plan: Plan, folder: &Path) -> Result<Self, SweepError> {
         Ok(Self { plan: Arc::new(plan), store: Store::open(folder)?, folder: folder.to_owned() })
     }
 
@@ -56,9 +68,10 @@ impl Sweep {
 
     /// Writes what has come of `points`: `rows.parquet`, `summary.csv`, `report.html` and an SVG of each measure.
     pub fn write(&self, points: Vec<usize>) -> Result<Outputs, SweepError> {
-        let summary = Summary::of(&self.plan, &self.store, &points)?;
-        let rows = Rows::new(&self.plan, &self.store, points)?;
+        let rows = Rows::new(&self.plan, &self.store, points.clone())?;
         let parquet = self.placed("rows.parquet", |file| write_parquet(&rows, &self.store, file))?;
+        // An error of this one refers to the rows.
+        let summary = Summary::of(&self.plan, &self.store, &points)?;
         let text = |name: &str, text: String| {
             self.placed(name, |mut file| {
                 let error = |error| SweepError::File { path: self.folder.join(name), error };

@@ -1,25 +1,73 @@
 //! What was found, in words and numbers for people.
 
-use crate::{Estimate, Summary};
+use std::collections::BTreeMap;
 
-/// What the signs beside the means stand for.
-pub fn about_intervals(summary: &Summary) -> String {
-    let mut means = summary.configurations.iter().flat_map(|found| found.measures.iter().flatten());
-    match means.any(|found| found.half_width.is_some()) {
-        true => format!("Means; ± is half of the {} % interval over seeds.", summary.confidence * 100.0),
-        false => "One seed each: it cannot say what is chance (sweep.seeds = 5).".to_owned(),
+use crate::{ConfigurationSummary, Difference, Estimate, Plan, Summary};
+
+/// A line about the signs next to the means.
+pub fn about_intervals(plan: &Plan, summary: &Summary) -> String {
+    let found = || summary.configurations.iter().filter(|found| found.runs.0 > 0);
+    let has_interval =
+        |found: &ConfigurationSummary| found.measures.iter().flatten().any(|of| of.half_width.is_some());
+    let is_trace = |found: &ConfigurationSummary| plan.configurations[found.configuration].is_trace;
+    if found().any(has_interval) {
+        let same =
+            if found().any(|found| found.is_same) { " Without ±: the same for every seed." } else { "" };
+        return format!(
+            "Means; ± is half of the {} % interval over seeds.{same}",
+            summary.confidence * 100.0
+        );
     }
+    let text = if found().next().is_some() && found().all(|found| found.is_same) {
+        "The same for every seed: nothing is random in these runs, so there are no intervals."
+    } else if found().all(is_trace) {
+        "One seed each. A trace has nothing random in it unless the drive has: sweep.seeds = 2 tells."
+    } else {
+        "One seed each: it cannot say what is chance (sweep.seeds = 5)."
+    };
+    text.to_owned()
 }
 
-/// What a difference comes to.
-pub fn verdict(relative: &Estimate) -> String {
-    match (relative.half_width, relative.is_not_zero()) {
-        (None, _) => "one seed cannot say".to_owned(),
-        (Some(0.0), false) => "the same".to_owned(),
-        (Some(_), false) => "no difference shown".to_owned(),
-        (Some(_), true) if relative.mean > 0.0 => "more".to_owned(),
-        (Some(_), true) => "less".to_owned(),
+/// A line about runs whose window is not that of the steady state; nothing if all are steady.
+pub fn about_steadiness(summary: &Summary) -> Option<String> {
+    let mut verdicts: BTreeMap<&str, usize> = BTreeMap::new();
+    let all: usize = summary.configurations.iter().map(|found| found.runs.0).sum();
+    for (verdict, runs) in summary.configurations.iter().flat_map(|found| &found.not_steady) {
+        *verdicts.entry(verdict).or_default() += runs;
     }
+    let not_steady: usize = verdicts.values().sum();
+    let meaning = |verdict: &str| match verdict {
+        "transient" => "still on the way to the steady state (a longer run.warmup)",
+        "nothing-collected" => "without garbage collection, as the drive had room left (run.prefill)",
+        "too-few-intervals" => "too short to tell (a longer run.measure)",
+        _ => "",
+    };
+    let parts: Vec<String> = verdicts
+        .iter()
+        .map(|(verdict, runs)| {
+            format!("{runs} {verdict}: {}", meaning(verdict)).trim_end_matches([':', ' ']).to_owned()
+        })
+        .collect();
+    (not_steady > 0)
+        .then(|| format!("{NOT_STEADY} {not_steady} of {all} runs were not steady: {}.", parts.join("; ")))
+}
+
+/// The sign of configurations with runs that were not steady.
+pub const NOT_STEADY: &str = "*";
+
+/// The word for a difference.
+pub fn verdict(difference: &Difference) -> String {
+    let relative = &difference.relative;
+    let direction = if relative.mean > 0.0 { "more" } else { "less" };
+    let text = match (relative.half_width, relative.is_not_zero()) {
+        (None, _) if difference.is_exact && relative.mean == 0.0 => "the same",
+        (None, _) if difference.is_exact => direction,
+        (None, _) => "one seed cannot say",
+        (Some(0.0), false) => "the same",
+        (Some(_), false) => "no difference shown",
+        (Some(_), true) => direction,
+    };
+    text.to_owned()
 }
 
 /// A difference with its interval.
@@ -28,24 +76,37 @@ pub fn percent(relative: &Estimate) -> String {
     format!("{:+.2}{half} %", 100.0 * relative.mean)
 }
 
-/// A mean with as many digits as its interval makes sense of.
-pub fn estimated(estimate: &Estimate) -> String {
-    let Some(half) = estimate.half_width else { return number(estimate.mean, 4) };
-    if half == 0.0 {
-        return format!("{} ± 0", number(estimate.mean, 4));
-    }
-    let digits = (1.0 - libm::log10(half.abs()).floor()).clamp(0.0, 9.0) as usize;
-    format!("{:.digits$} ± {:.digits$}", estimate.mean, half)
+/// The means of a column, each with as many decimals as the intervals of all make sense of; "-" where there is none.
+pub fn estimated(column: &[Option<Estimate>]) -> Vec<String> {
+    let places = decimals(column);
+    let cell = |found: &Estimate| match found.half_width {
+        Some(half) => format!("{:.places$} ± {half:.places$}", found.mean),
+        None => format!("{:.places$}", found.mean),
+    };
+    column.iter().map(|found| found.as_ref().map_or("-".to_owned(), cell)).collect()
 }
 
-/// In so many digits.
-fn number(value: f64, digits: i32) -> String {
-    if value == 0.0 {
-        return "0".to_owned();
-    }
-    let places = (f64::from(digits - 1) - libm::log10(value.abs()).floor()).clamp(0.0, 9.0) as usize;
-    format!("{value:.places$}")
+/// Decimals beyond those that the largest of a column needs.
+const FINER: i32 = 2;
+
+/// Decimals of a column. Its widest interval has two digits, or its largest mean four where there are no intervals; the
+/// narrowest interval at least one.
+fn decimals(column: &[Option<Estimate>]) -> usize {
+    let exponents = |values: &dyn Fn(&Estimate) -> Option<f64>| -> Vec<i32> {
+        let used =
+            column.iter().flatten().filter_map(values).filter(|value| *value != 0.0 && value.is_finite());
+        used.map(|value| libm::floor(libm::log10(value.abs())) as i32).collect()
+    };
+    let halves = exponents(&|found| found.half_width.filter(|half| *half > found.mean.abs() * NOISE));
+    let (digits, exponents) =
+        if halves.is_empty() { ((4, 4), exponents(&|found| Some(found.mean))) } else { ((2, 1), halves) };
+    let (Some(largest), Some(smallest)) = (exponents.iter().max(), exponents.iter().min()) else { return 0 };
+    let (coarse, fine) = (digits.0 - 1 - largest, digits.1 - 1 - smallest);
+    coarse.max(fine.min(coarse + FINER)).clamp(0, 9) as usize
 }
+
+/// Half an interval that is no more of its mean than this comes of rounding.
+const NOISE: f64 = 1e-12;
 
 #[cfg(test)]
 mod tests {
@@ -56,20 +117,37 @@ mod tests {
     }
 
     #[test]
-    fn means_have_the_digits_that_their_interval_allows() {
-        assert_eq!(estimated(&of(2.456_789, Some(0.0123))), "2.457 ± 0.012");
-        assert_eq!(estimated(&of(123_456.0, Some(340.0))), "123456 ± 340");
-        assert_eq!(estimated(&of(2.456_789, None)), "2.457");
-        assert_eq!(estimated(&of(0.0, Some(0.0))), "0 ± 0");
+    fn means_have_the_decimals_that_the_intervals_of_their_column_allow() {
+        let column = |found: &[(f64, Option<f64>)]| -> Vec<String> {
+            estimated(&found.iter().map(|&(mean, half)| Some(of(mean, half))).collect::<Vec<_>>())
+        };
+        assert_eq!(column(&[(2.456_789, Some(0.0123))]), ["2.457 ± 0.012"]);
+        assert_eq!(column(&[(123_456.0, Some(340.0))]), ["123456 ± 340"]);
+        assert_eq!(column(&[(2.456_789, None)]), ["2.457"]);
+        assert_eq!(column(&[(0.0, Some(0.0))]), ["0 ± 0"]);
+        assert_eq!(
+            column(&[(12.130_711, Some(0.0069)), (7.331_6, Some(0.0221)), (1.5, Some(0.0))]),
+            ["12.131 ± 0.007", "7.332 ± 0.022", "1.500 ± 0.000"]
+        );
+        assert_eq!(column(&[(12.13, None), (7.331_6, None)]), ["12.130", "7.332"]);
+        // What comes of rounding is no interval.
+        assert_eq!(column(&[(1.863_630_368, Some(2.2e-16))]), ["1.864 ± 0.000"]);
+        assert_eq!(estimated(&[None]), ["-"]);
     }
 
     #[test]
     fn a_difference_within_its_interval_is_none() {
-        assert_eq!(verdict(&of(0.016, Some(0.02))), "no difference shown");
-        assert_eq!(verdict(&of(0.016, Some(0.004))), "more");
-        assert_eq!(verdict(&of(-0.016, Some(0.004))), "less");
-        assert_eq!(verdict(&of(-0.016, None)), "one seed cannot say");
-        assert_eq!(verdict(&of(0.0, Some(0.0))), "the same");
+        let difference = |mean: f64, half: Option<f64>, is_exact: bool| {
+            let relative = of(mean, half);
+            verdict(&Difference { configuration: 1, baseline: 0, measure: 0, relative, is_exact })
+        };
+        assert_eq!(difference(0.016, Some(0.02), false), "no difference shown");
+        assert_eq!(difference(0.016, Some(0.004), false), "more");
+        assert_eq!(difference(-0.016, Some(0.004), false), "less");
+        assert_eq!(difference(-0.016, None, false), "one seed cannot say");
+        assert_eq!(difference(0.0, Some(0.0), false), "the same");
+        assert_eq!(difference(-0.016, None, true), "less");
+        assert_eq!(difference(0.0, None, true), "the same");
         assert_eq!(percent(&of(-0.016, Some(0.004))), "-1.60 ± 0.40 %");
     }
 }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use parquet::file::reader::{FileReader as _, SerializedFileReader};
 use parquet::record::RowAccessor as _;
 use strobe_sweep::{
-    Outcome, Plan, Rows, Schedule, Seeds, Step, Store, Summary, SweepError, SweepFile, Task, carry_out,
-    charts, page, write_parquet,
+    Outcome, Plan, Rows, Schedule, Seeds, Step, Store, Summary, Sweep, SweepError, SweepFile, Task,
+    carry_out, charts, page, write_parquet,
 };
 
 /// A drive of 64 blocks that is simulated in milliseconds.
@@ -119,8 +119,8 @@ fn every_combination_and_seed_is_a_row_with_what_a_run_of_its_own_gives() {
         seen.push((victim, spare, seed));
     }
     let mut expected = Vec::new();
-    for victim in ["greedy", "fifo"] {
-        for spare in [0.15, 0.3] {
+    for spare in [0.15, 0.3] {
+        for victim in ["greedy", "fifo"] {
             expected.extend((1..=3).map(|seed| (victim.to_owned(), spare, seed)));
         }
     }
@@ -284,9 +284,9 @@ fn differences_are_of_runs_with_the_same_seed_and_say_when_none_is_shown() {
     };
     assert_eq!(summary.differences.len(), 2);
     for (at, found) in summary.differences.iter().enumerate() {
-        assert_eq!((found.baseline, found.configuration), (at, at + 2));
+        assert_eq!((found.baseline, found.configuration), (2 * at, 2 * at + 1));
         let of = |configuration: usize| (0..3).map(|seed| waf(configuration * 3 + seed)).sum::<f64>() / 3.0;
-        let expected = (of(at + 2) - of(at)) / of(at);
+        let expected = (of(2 * at + 1) - of(2 * at)) / of(2 * at);
         assert!((found.relative.mean - expected).abs() < 1e-12);
         assert!(found.relative.is_not_zero() && found.relative.mean > 0.0, "FIFO copies more: {found:?}");
     }
@@ -352,15 +352,128 @@ fn nonsense_is_refused_with_the_key_and_the_nearest_name() {
         "\"drive.nand.read_ns\" = [{many}]\n\"drive.nand.program_ns\" = [{many}]\n\"drive.nand.erase_ns\" = [{many}]"
     ));
     assert!(found.contains("1000000000 points"), "{found}");
-    // A measure that there is not is known when the first result is there.
-    let (plan, folder) = (
-        plan("[sweep]\nmeasure = \"wafs\"\n[sweep.grid]\n\"run.check\" = [true]"),
-        tempfile::tempdir().expect("a folder"),
+    assert!(
+        refusal("[sweep]\nmeasure = \"wafs\"\n[sweep.grid]\n\"run.check\" = [true]")
+            .contains("did you mean waf?")
     );
+}
+
+/// Before anything is run: a sweep may take hours.
+#[test]
+fn slips_in_measures_and_values_are_refused_before_the_first_run() {
+    let measure = |name: &str, base: &str| {
+        let sweep =
+            format!("{base}\n[sweep]\nmeasure = \"{name}\"\n[sweep.grid]\n\"run.check\" = [false, true]");
+        file(&sweep).and_then(Plan::new).map(drop).map_err(|error| error.to_string())
+    };
+    for name in
+        ["waf", "gc.copies_per_erase", "wear.erase_stddev", "nand.program.by_cause.gc", "write.total_ios"]
+    {
+        assert_eq!(measure(name, ""), Ok(()), "{name}");
+    }
+    let refused = |name: &str, wanted: &str| {
+        let error = measure(name, "").expect_err(name);
+        assert!(error.starts_with("sweep.measure: ") && error.contains(wanted), "{error}");
+    };
+    refused("write.p99_ns", "needs times, and run.timing = false");
+    refused("dies.busy", "run.timing = false");
+    refused("gc.copies_per_eras", "did you mean gc.copies_per_erase?");
+    // All requests are writes.
+    refused("read.total_ios", "no result of this sweep");
+    assert_eq!(measure("read.total_ios", "[workload]\nwrite_fraction = 0.5"), Ok(()));
+
+    let grid = "[sweep.grid]\n\"drive.ftl.over_provisioning\" = [0.15, 0.3]\n\"drive.ftl.gc.victim\" = [\"greedy\", \"fifoo\"]";
+    let error = refusal(grid);
+    for wanted in ["drive.ftl.gc.victim = \"fifoo\"", "did you mean fifo?"] {
+        assert!(error.contains(wanted) && !error.contains("--set"), "{error}");
+    }
+    // A combination that does not work is a row with its error, and the others are run.
+    let grid = "[sweep.grid]\n\"drive.nand.page_bytes\" = [2048, 4096]\n\"drive.ftl.mapping_unit_bytes\" = [2048, 4096]";
+    let plan = self::plan(&grid.replace("[sweep.grid]", "[sweep]\n[sweep.grid]"));
+    let refused: Vec<bool> = plan.configurations.iter().map(|found| found.refused.is_some()).collect();
+    assert_eq!(refused, [false, true, false, false]);
+}
+
+#[test]
+fn keys_have_the_order_of_the_file_and_the_last_with_names_is_compared() {
+    let grid = "[sweep.grid]\n\"workload.kind\" = [\"uniform\", \"sequential\"]\n\"drive.ftl.over_provisioning\" = [0.2, 0.3]\n\
+                \"drive.ftl.gc.victim\" = [\"greedy\", \"fifo\"]";
+    let plan = plan(grid);
+    assert_eq!(plan.keys, ["workload.kind", "drive.ftl.over_provisioning", "drive.ftl.gc.victim"]);
+    assert_eq!(plan.file.compare.as_deref(), Some("drive.ftl.gc.victim"));
+    assert_eq!(plan.label(1), "kind uniform, over_provisioning 0.2, victim fifo");
+}
+
+/// A trace has nothing random in it: more seeds are the same run again, and no interval says otherwise.
+#[test]
+fn a_trace_is_the_same_for_every_seed_and_has_no_interval() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut trace = String::from("fio version 3 iolog\n0 a add\n0 a open\n");
+    for request in 0..6000u64 {
+        let address = request * 7919 % 1500;
+        trace += &format!("{} a write {} 4096\n", request * 1000, address * 4096);
+    }
+    std::fs::write(folder.path().join("t.fio"), trace).expect("written");
+    let text = |victims: &str| {
+        let base = SMALL.split("[run]").next().expect("a drive");
+        format!(
+            "{base}[workload]\nkind = \"trace\"\npath = \"t.fio\"\nformat = \"fio\"\npacing = \"closed\"\n[run]\nprefill = true\n\
+             [sweep]\nseeds = 5\n[sweep.grid]\n\"drive.ftl.gc.victim\" = [{victims}]"
+        )
+    };
+    let found = |victims: &str, name: &str| {
+        let file = SweepFile::of(text(victims).parse().expect("TOML"), folder.path()).expect("a sweep");
+        let (plan, out) = (Arc::new(Plan::new(file).expect("a plan")), folder.path().join(name));
+        in_order(&plan, &out);
+        let mut store = Store::open(&out).expect("a store");
+        let wanted = Schedule::new(&plan, &mut store, &out).expect("a schedule").wanted();
+        let summary = Summary::of(&plan, &store, &wanted).expect("a summary");
+        (wanted.len(), page("t", &plan, &summary), summary.csv(&plan), summary)
+    };
+    let (runs, page, csv, summary) = found("\"greedy\", \"fifo\"", "same");
+    assert_eq!(runs, 4, "two seeds tell");
+    assert!(summary.configurations.iter().all(|found| found.is_same));
+    assert!(summary.differences.iter().all(|found| found.is_exact && found.relative.half_width.is_none()));
+    assert!(page.contains("The same for every seed") && !page.contains('±'), "{page}");
+    assert!(!page.contains("sweep.seeds = 5") && csv.contains(",true,"), "{csv}");
+    // A policy that draws lots is random, whatever the requests are.
+    let (runs, page, ..) = found("\"random\", \"d-choices\"", "random");
+    assert_eq!(runs, 10);
+    assert!(page.contains("interval over seeds"), "{page}");
+}
+
+#[test]
+fn runs_that_were_not_steady_are_counted_and_marked() {
+    let sweep = "[sweep]\nseeds = 2\n[sweep.grid]\n\"run.measure\" = [\"0.01x\", \"4x\"]";
+    let (plan, folder) = (plan(sweep), tempfile::tempdir().expect("a folder"));
     in_order(&plan, folder.path());
     let store = Store::open(folder.path()).expect("a store");
-    let found = Summary::of(&plan, &store, &[0]).expect_err("refused").to_string();
-    assert!(found.contains("did you mean waf?"), "{found}");
+    let summary = Summary::of(&plan, &store, &[0, 1, 2, 3]).expect("a summary");
+    let short = &summary.configurations[0];
+    assert_eq!(short.not_steady_runs(), 2, "{short:?}");
+    let runs: usize = summary.configurations.iter().map(|found| found.not_steady_runs()).sum();
+    let page = page("s", &plan, &summary);
+    assert!(page.contains(&format!("{runs} of 4 runs were not steady")), "{page}");
+    assert!(page.contains(">2*<"), "{page}");
+    let csv = summary.csv(&plan);
+    assert!(csv.lines().next().is_some_and(|names| names.contains(",not steady,verdicts,")), "{csv}");
+    assert!(csv.lines().nth(1).is_some_and(|line| line.contains(",2,")), "{csv}");
+}
+
+#[test]
+fn another_sweep_does_not_write_over_the_files_of_an_old_one() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let new = |sweep: &str| {
+        Sweep::new(Plan::new(file(sweep).expect("a sweep")).expect("a plan"), folder.path()).map(drop)
+    };
+    let run = |seeds: u32, spare: &str| {
+        format!("[sweep]\nseeds = {seeds}\n[sweep.grid]\n\"drive.ftl.over_provisioning\" = [{spare}]")
+    };
+    in_order(&plan(&run(1, "0.2")), folder.path());
+    assert!(new(&run(1, "0.2")).is_ok(), "the same goes on");
+    assert!(new(&run(2, "0.2, 0.3")).is_ok(), "as does one with more values and seeds");
+    let error = new(&run(1, "0.3")).expect_err("refused");
+    assert!(error.is_bad_request() && error.to_string().contains("1 runs of another sweep"), "{error}");
 }
 
 #[test]

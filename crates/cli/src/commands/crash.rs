@@ -11,7 +11,7 @@ use strobe_cli::report;
 use strobe_crash::{CrashReport, Hunt, HuntError, Places, Verdict};
 use strobe_lab::linux::{FileSystem, GuestRoot};
 
-use super::linux::guest::GuestArgs;
+use super::linux::guest::{GuestArgs, program_or_script};
 use super::{Failure, output};
 use super::{progress, signals};
 use strobe_cli::output::Output;
@@ -95,15 +95,6 @@ impl From<HuntError> for Failure {
     }
 }
 
-/// The command that `--check` names.
-fn check(text: &str) -> Vec<String> {
-    let words: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
-    match words.first().map(Path::new) {
-        Some(program) if program.components().count() > 1 && program.is_file() => words,
-        _ => ["sh", "-c", text].map(str::to_owned).into(),
-    }
-}
-
 pub(crate) fn crash(args: &CrashArgs) -> Result<(), Failure> {
     let wrong = |text: String| Err(Failure::Request(anyhow!(text)));
     if args.command.is_empty() {
@@ -133,7 +124,7 @@ pub(crate) fn crash(args: &CrashArgs) -> Result<(), Failure> {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let hunt = Hunt {
         run,
-        check: args.check.as_deref().map(check).unwrap_or_default(),
+        check: args.check.as_deref().map(|check| program_or_script(check, &["sh", "-c"])).unwrap_or_default(),
         lies: args.lying_flushes,
         twice: args.twice,
         check_limit_ns: args.check_limit * 1_000_000_000,
@@ -248,12 +239,5 @@ mod tests {
     fn words_are_quoted_for_a_shell() {
         let words = ["a", "b c", "it's", "", "--x=1"].map(str::to_owned);
         assert_eq!(quoted(&words), r"a 'b c' 'it'\''s' '' --x=1");
-    }
-
-    #[test]
-    fn a_check_is_a_program_or_shell_commands() {
-        assert_eq!(check("/bin/sh -x"), ["/bin/sh", "-x"]);
-        assert_eq!(check("grep -q a b"), ["sh", "-c", "grep -q a b"]);
-        assert_eq!(check("./no/such"), ["sh", "-c", "./no/such"]);
     }
 }

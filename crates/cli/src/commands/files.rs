@@ -26,6 +26,7 @@ use strobe_workload::files::{
     FileError, FileWorkload, FileWorkloadError, Mode, Observer, Operation, Space, Tally,
 };
 
+use super::options::seed;
 use super::{Failure, output};
 
 /// Run a program that uses files: on FAT, for the block trace of what reaches the drive, or in a directory.
@@ -43,7 +44,7 @@ pub(crate) struct FilesArgs {
     #[arg(long)]
     help_settings: bool,
     /// Seed of everything random; PostMark's own is 42
-    #[arg(long, default_value_t = 42)]
+    #[arg(long, default_value_t = 42, allow_negative_numbers = true, value_parser = seed)]
     seed: u64,
     /// Write what a FAT volume sends to its drive to FILE ("-": standard output), a trace without times for `strobe replay
     /// --format fio --closed-loop`
@@ -71,6 +72,9 @@ pub(crate) struct FilesArgs {
     /// Write the result as JSON to FILE, or to standard output with "-"
     #[arg(long, value_name = "FILE|-")]
     json: Option<String>,
+    /// No summary
+    #[arg(long, short)]
+    quiet: bool,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -343,7 +347,7 @@ fn report(
             })
             .collect(),
     };
-    if !output::takes_stdout([&outputs.json, &outputs.trace]) {
+    if !args.quiet && !output::takes_stdout([&outputs.json, &outputs.trace]) {
         output::print(&summary(&result))?;
     }
     output::json(&result, outputs.json.as_ref())

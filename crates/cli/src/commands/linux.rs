@@ -43,7 +43,7 @@ use guest::GuestArgs;
     afterwards. The drive's file system is in /mnt, where COMMAND runs; arguments that name files or folders of this \
     machine with a slash (./script.sh) are found from where you are, --put copies them to the drive, and `strobe` is this \
     program. A result with the same digest of the root is the same bytes.\n  \
-    strobe linux --put . --dir project -- make\n  \
+    strobe linux --put ~/project --dir project -- make\n  \
     strobe linux -- git clone ./repository\n\n\
     With --root packed the guest has only what COMMAND names: its program with its libraries, a script with the programs \
     that it names, arguments that name files with a slash, and what --with brings; its environment is the same everywhere."

@@ -16,38 +16,40 @@ use super::{Failure, output};
 
 #[derive(Args)]
 pub(crate) struct ListArgs {
-    /// What to list
-    what: What,
+    /// What to list [default: what there is to list]
+    what: Option<What>,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
 enum What {
     /// Ready-made drives
+    #[value(alias = "preset", alias = "drives")]
     Presets,
     /// Victim policies of garbage collection
+    #[value(alias = "policy")]
     Policies,
     /// Mapping schemes
+    #[value(alias = "mapping")]
     Mappings,
     /// Workloads
+    #[value(alias = "workload")]
     Workloads,
     /// Trace formats, with columns and units
+    #[value(alias = "format")]
     Formats,
     /// Papers that can be reproduced
+    #[value(alias = "paper")]
     Papers,
 }
 
 #[derive(Args)]
 pub(crate) struct ShowArgs {
-    /// What to show
-    what: Showable,
-    /// Its name
-    name: String,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum Showable {
-    /// A ready-made drive
-    Preset,
+    /// "preset", which may be left out
+    #[arg(value_name = "preset")]
+    what: String,
+    /// Name of a ready-made drive (`strobe list presets`)
+    #[arg(value_name = "NAME")]
+    name: Option<String>,
 }
 
 #[derive(Args)]
@@ -100,8 +102,19 @@ impl SchemaOf {
     }
 }
 
+/// A line for each list.
+fn overview() -> String {
+    let lines = What::value_variants().iter().filter_map(|what| {
+        let value = what.to_possible_value()?;
+        let about = value.get_help().map(ToString::to_string).unwrap_or_default();
+        Some(format!("strobe list {:10} {about}", value.get_name()))
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
 pub(crate) fn list(args: &ListArgs) -> Result<(), Failure> {
-    let rows: Vec<Vec<String>> = match args.what {
+    let Some(what) = args.what else { return output::print(&overview()) };
+    let rows: Vec<Vec<String>> = match what {
         What::Presets => {
             let own =
                 preset::of_user().into_iter().map(|(name, path)| vec![name, path.display().to_string()]);
@@ -129,7 +142,7 @@ pub(crate) fn list(args: &ListArgs) -> Result<(), Failure> {
             paper::PAPERS.iter().map(|p| strings([p.name, &about(p), p.reproduces])).collect()
         }
     };
-    let header = match args.what {
+    let header = match what {
         What::Policies => vec!["policy", "picks", "source"],
         What::Workloads => vec!["workload", "", "keys of its own"],
         What::Formats => vec!["format", "", "columns"],
@@ -140,13 +153,11 @@ pub(crate) fn list(args: &ListArgs) -> Result<(), Failure> {
     let mut table = Table::new();
     table.load_style(comfy_table::presets::UTF8_HORIZONTAL_ONLY);
     table.set_content_arrangement(ContentArrangement::Dynamic);
-    if table.width().is_none() {
-        table.set_width(80);
-    }
+    table.set_width(u16::try_from(report::terminal_width()).unwrap_or(u16::MAX));
     table.set_header(header);
     table.add_rows(rows);
     let mut text = table.to_string();
-    match args.what {
+    match what {
         What::Policies => text.push_str(&formula_help()),
         What::Presets => text.push_str(&preset_help()),
         _ => {}
@@ -188,8 +199,21 @@ fn strings<const N: usize>(cells: [&str; N]) -> Vec<String> {
 }
 
 pub(crate) fn show(args: &ShowArgs) -> Result<(), Failure> {
-    let Showable::Preset = args.what;
-    let (text, _) = preset::text(&args.name, Path::new(""), "preset")?;
+    let name = match (args.what.as_str(), &args.name) {
+        ("preset" | "presets", Some(name)) => name,
+        ("preset" | "presets", None) => {
+            let cure =
+                "show preset: which? strobe show preset NAME, where `strobe list presets` has the names";
+            return Err(Failure::Request(anyhow::anyhow!(cure)));
+        }
+        (_, None) => &args.what,
+        (what, Some(name)) => {
+            return Err(Failure::Request(anyhow::anyhow!(
+                "show {what} {name}: only presets can be shown: strobe show preset NAME"
+            )));
+        }
+    };
+    let (text, _) = preset::text(name, Path::new(""), "preset")?;
     output::print(text.trim_end())
 }
 

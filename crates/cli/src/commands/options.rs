@@ -2,6 +2,12 @@
 
 use strobe_lab::ConfigError;
 
+/// A seed that is given on the command line; TOML has no larger numbers.
+pub(super) fn seed(text: &str) -> Result<u64, String> {
+    let seed = text.parse().ok().filter(|&seed| i64::try_from(seed).is_ok());
+    seed.ok_or_else(|| format!("a seed is a whole number from 0 to {}", i64::MAX))
+}
+
 /// What `--set` gives, and what other options stand for, which are named in errors as the user gave them.
 pub(super) struct Options {
     sets: Vec<String>,

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::anyhow;
 use clap::Args;
 use strobe_cli::output::Output;
+use strobe_lab::load_table;
 use strobe_report::{Chart, Picture, Run};
 use strobe_sweep::{Plan, Store, Summary, SweepFile};
 
@@ -92,6 +93,13 @@ fn of_runs(args: &ReportArgs) -> Result<(String, Vec<Picture>), Failure> {
 
 /// The same of a sweep, as far as it has come.
 fn of_sweep(file: &Path, args: &ReportArgs) -> Result<(String, Vec<Picture>), Failure> {
+    if !load_table(file)?.contains_key("sweep") {
+        let file = file.display();
+        return Err(request(format!(
+            "{file} is an experiment, and a page is made of its result: run it first (strobe run {file} --json out.json), \
+             then strobe report out.json --out PAGE.html; a sweep has a table [sweep.grid]"
+        )));
+    }
     let plan = Plan::new(SweepFile::load(file)?)?;
     let folder = args.from.clone().unwrap_or_else(|| sweep::folder_of(file));
     if !Store::is_in(&folder) {

@@ -16,7 +16,7 @@ use strobe_types::StopFlag;
 use strobe_workload::trace;
 use toml::{Table, Value};
 
-use super::options::Options;
+use super::options::{Options, seed};
 use super::{Failure, output, progress, signals, sweep};
 
 /// What `run` and `replay` have in common.
@@ -26,7 +26,7 @@ struct Common {
     #[arg(long = "set", value_name = "KEY.PATH=VALUE")]
     sets: Vec<String>,
     /// Seed of everything random
-    #[arg(long, value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
+    #[arg(long, allow_negative_numbers = true, value_parser = seed)]
     seed: Option<u64>,
     /// Write the result as JSON to FILE, or to standard output with "-"
     #[arg(long, value_name = "FILE|-")]
@@ -79,6 +79,13 @@ pub(crate) struct RunArgs {
     /// drive), recover, verify, go on; repeatable, in ascending order
     #[arg(long = "cut", value_name = "N")]
     cuts: Vec<u64>,
+    /// The drive: a preset (`strobe list presets`) or a TOML file with the keys of [drive], as --set drive.preset; keys of
+    /// the experiment's [drive] count more
+    #[arg(long, value_name = "PRESET|FILE.toml")]
+    drive: Option<String>,
+    /// An option of other commands, answered with that of this one.
+    #[arg(long, hide = true, value_name = "FILE")]
+    out: Option<String>,
     #[command(flatten)]
     common: Common,
 }
@@ -149,7 +156,15 @@ pub(crate) struct ReplayArgs {
 }
 
 pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
+    if let Some(out) = &args.out {
+        return Err(Failure::Request(anyhow::anyhow!(
+            "--out {out}: a run writes its result with --json FILE, from which `strobe report FILE --out PAGE.html` makes a page"
+        )));
+    }
     let mut options = with_options(&args.common);
+    if let Some(drive) = &args.drive {
+        options.set(format!("drive.preset={}", Value::from(drive.as_str())), format!("--drive {drive}"));
+    }
     if !args.cuts.is_empty() {
         let given: Vec<String> = args.cuts.iter().map(|cut| format!("--cut {cut}")).collect();
         options.set(format!("power.cut_at={:?}", args.cuts), given.join(" "));
@@ -317,7 +332,11 @@ fn run_with_states(
     let sink = output.open()?;
     let out = Stoppable { out: sink.file()?, stop: signals::flag() };
     let mut save = SaveState { at, out: Box::new(out), is_saved: false };
-    let result = runner::run_with(experiment, States { from, save: Some(&mut save) }, watcher)?;
+    let run = runner::run_with(experiment, States { from, save: Some(&mut save) }, watcher);
+    let result = run.map_err(|error| match error {
+        RunError::Save(error) => Failure::Run(anyhow::anyhow!("--save-state {}: {error}", output.name())),
+        error => error.into(),
+    })?;
     match save.is_saved {
         true => sink.complete()?,
         false => output::note("no state was saved: the run ended before it came to that"),

@@ -104,9 +104,18 @@ pub(crate) fn sweep(args: &SweepArgs) -> Result<(), Failure> {
     if !args.quiet {
         output::print(report::sweep::summary(&sweep.plan, &outputs).trim_end())?;
     }
-    match outputs.summary.configurations.iter().any(|found| found.runs.0 > 0) {
-        true => Ok(()),
-        false => Err(Failure::Run(anyhow::anyhow!("no point gave a result; rows.parquet says why"))),
+    let (done, failed) = outputs
+        .summary
+        .configurations
+        .iter()
+        .fold((0, 0), |(done, failed), found| (done + found.runs.0, failed + found.runs.1));
+    match (done, failed) {
+        (_, 0) => Ok(()),
+        (0, _) => Err(Failure::Run(anyhow::anyhow!("no point gave a result; rows.parquet says why"))),
+        _ => Err(Failure::Run(anyhow::anyhow!(
+            "{failed} of {} runs failed; the column error of rows.parquet says why",
+            done + failed
+        ))),
     }
 }
 

@@ -4,10 +4,14 @@ use std::fmt::Write as _;
 
 use strobe_crash::{CrashReport, Found, Verdict};
 
-use super::{count, duration, row, table, wrapped};
+use super::{Table, count, duration, row, table, wrapped};
 
 /// Cuts that are listed.
 const LISTED: usize = 8;
+/// Characters of a reason: some lines of its column.
+const REASON_MAX: usize = 200;
+/// Characters of a printed line.
+const LINE_MAX: usize = 28;
 
 /// What was found; `in_full` with all that the checks have printed.
 pub fn crash_summary(report: &CrashReport, in_full: bool) -> String {
@@ -27,25 +31,8 @@ pub fn crash_summary(report: &CrashReport, in_full: bool) -> String {
     );
     let bad: Vec<_> = report.found.iter().filter(|found| found.verdict != Verdict::Fine).collect();
     if !bad.is_empty() {
-        let mut table = table(&["operation", "after", "lines", "the last of them", "found", "because"]);
         let listed = worth_listing(&bad);
-        for found in &listed {
-            let verdict = match found.verdict {
-                Verdict::Fine => "fine",
-                Verdict::Lost => "lost",
-                Verdict::Corrupt => "corrupt",
-                Verdict::DoesNotMount => "does not mount",
-            };
-            let cells = vec![
-                duration(found.at_ns as f64),
-                found.acknowledged.to_string(),
-                short(found.last_line.as_deref().unwrap_or("-"), 28),
-                verdict.to_owned(),
-                short(found.reason.lines().next().unwrap_or("-"), 60),
-            ];
-            table.add_row(row(&found.operation.to_string(), cells));
-        }
-        let _ = writeln!(out, "\n{table}");
+        let _ = writeln!(out, "\n{}", cuts(&listed, report.lines > 0));
         if bad.len() > listed.len() {
             let _ = writeln!(out, "and {} more, like these (--json has all)", bad.len() - listed.len());
         }
@@ -60,6 +47,31 @@ pub fn crash_summary(report: &CrashReport, in_full: bool) -> String {
         let _ = writeln!(out, "\n{}", wrapped(note));
     }
     out
+}
+
+/// A line for each cut; `has_lines` if the program printed any. The reason has the room that the other columns leave.
+fn cuts(listed: &[&Found], has_lines: bool) -> Table {
+    let lines: &[&str] = if has_lines { &["lines", "the last of them"] } else { &[] };
+    let header = [&["operation", "after"], lines, &["found", "because"]].concat();
+    let first_text = if has_lines { 3 } else { 2 };
+    let mut table = (first_text..header.len()).fold(table(&header), Table::text);
+    for found in listed {
+        let verdict = match found.verdict {
+            Verdict::Fine => "fine",
+            Verdict::Lost => "lost",
+            Verdict::Corrupt => "corrupt",
+            Verdict::DoesNotMount => "does not mount",
+        };
+        let mut cells = vec![duration(found.at_ns as f64)];
+        if has_lines {
+            cells.push(found.acknowledged.to_string());
+            cells.push(short(found.last_line.as_deref().unwrap_or("-"), LINE_MAX));
+        }
+        cells.push(verdict.to_owned());
+        cells.push(short(found.reason.lines().next().unwrap_or("-"), REASON_MAX));
+        table.add_row(row(&found.operation.to_string(), cells));
+    }
+    table
 }
 
 /// What to list of it, in its order: the first of each kind, and then the first of all, as far as there is room. Of one kind
@@ -98,6 +110,25 @@ fn short(text: &str, most: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_reason_has_the_room_that_the_other_columns_leave() {
+        let reason = "FATAL:  lock file \"/mnt/.s.PGSQL.5432.lock\" exists";
+        let found = Found {
+            operation: 17_011,
+            at_ns: 6_300_000_000,
+            acknowledged: 7,
+            last_line: Some("saved 7".to_owned()),
+            was_cut_again: false,
+            verdict: Verdict::Corrupt,
+            reason: reason.to_owned(),
+        };
+        let text = cuts(&[&found], false).in_columns(80).to_string();
+        assert!(text.contains(reason) && !text.contains("saved 7"), "{text}");
+        let text = cuts(&[&found], true).in_columns(100).to_string();
+        assert!(text.contains(reason) && text.contains("saved 7"), "{text}");
+        assert!(text.lines().next().is_some_and(|header| header.contains(" found  ")), "{text}");
+    }
 
     #[test]
     fn each_kind_is_listed_before_more_of_one() {

@@ -3,9 +3,8 @@
 use strobe_lab::numbers::{count, duration, rate};
 use strobe_lab::result::{Clat, Job, JobOp};
 
-use super::{row, table};
+use super::{Table, row, table};
 use crate::chart::{self, Distribution};
-use comfy_table::Table;
 
 /// How long requests took.
 pub(super) fn picture(job: &Job) -> Option<String> {

@@ -1,23 +1,20 @@
 //! The summary a person reads in the terminal.
 
 #[cfg(target_os = "linux")]
-#[cfg(target_os = "linux")]
 mod crash;
 mod latency;
 mod linux;
 mod overview;
 pub mod paper;
 pub mod sweep;
+mod table;
 pub mod twin;
 
 pub use overview::room_line;
 
 use std::fmt::Write as _;
 
-use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
-
-use crate::chart::{self, WIDTH, bars};
-#[cfg(target_os = "linux")]
+use crate::chart::{self, bars};
 #[cfg(target_os = "linux")]
 pub use crash::crash_summary;
 pub use linux::linux_summary;
@@ -30,6 +27,7 @@ use strobe_lab::result::{
     TranslationResult, WearResult,
 };
 use strobe_lab::{Sample, SteadyRounds, WindowVerdict};
+pub use table::{Table, row, table, terminal_width};
 
 /// `text` in lines of so many columns, broken between words.
 pub(crate) fn broken(text: &str, width: usize) -> Vec<String> {
@@ -116,40 +114,14 @@ fn hints(result: &RunResult) -> Vec<&'static str> {
     hints
 }
 
-/// A line below the header and no other: nine columns of numbers fit the width of a terminal.
-const STYLE: TableStyle = TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
-
-/// A table that fits 80 columns, the first to the left and the others to the right.
-pub fn table(header: &[&str]) -> Table {
-    let mut table = Table::new();
-    table.load_style(STYLE);
-    table.set_content_arrangement(ContentArrangement::Dynamic);
-    table.set_width(WIDTH as u16);
-    table.set_header(header.iter().enumerate().map(|(at, text)| {
-        Cell::new(text).set_alignment(if at == 0 { CellAlignment::Left } else { CellAlignment::Right })
-    }));
-    for (at, column) in table.column_iter_mut().enumerate() {
-        column.set_padding(if at == 0 { (0, 0) } else { (2, 0) });
-    }
-    table
-}
-
-/// A line of such a table.
-pub fn row(first: &str, rest: impl IntoIterator<Item = String>) -> Vec<Cell> {
-    let rest = rest.into_iter().map(|text| Cell::new(text).set_alignment(CellAlignment::Right));
-    std::iter::once(Cell::new(first)).chain(rest).collect()
-}
-
 fn flash_table(nand: &NandResult) -> Table {
-    let mut table = table(&["flash", "total", "by cause"]);
+    let mut table = table(&["flash", "total", "by cause"]).text(2);
     for (name, op) in [("program", &nand.program), ("read", &nand.read), ("erase", &nand.erase)] {
-        let mut cells = row(name, [count(op.total)]);
         let mut parts = causes(op);
         if name == "read" && nand.read_retries > 0 {
             let _ = write!(parts, "; {} of them retries", count(nand.read_retries));
         }
-        cells.push(Cell::new(parts));
-        table.add_row(cells);
+        table.add_row(row(name, [count(op.total), parts]));
     }
     table
 }

@@ -3,10 +3,10 @@
 use std::fmt::Write as _;
 
 use strobe_report::Table;
-use strobe_sweep::words::about_intervals;
+use strobe_sweep::words::{about_intervals, about_steadiness};
 use strobe_sweep::{Outputs, Plan, failures};
 
-use super::{count, row, table, wrapped};
+use super::{broken, count, table, terminal_width, wrapped};
 
 /// What there is to run.
 pub fn plan(plan: &Plan) -> String {
@@ -37,7 +37,10 @@ pub fn summary(plan: &Plan, outputs: &Outputs) -> String {
     let tables = strobe_sweep::tables(plan, summary);
     let (means, differences) = tables.split_at(1);
     let mut out: String = means.iter().map(written).collect();
-    let _ = writeln!(out, "\n{}", about_intervals(summary));
+    let _ = writeln!(out, "\n{}", about_intervals(plan, summary));
+    if let Some(line) = about_steadiness(summary) {
+        let _ = writeln!(out, "{}", broken(&line, terminal_width()).join("\n"));
+    }
     for failure in failures(plan, summary) {
         let _ = writeln!(out, "\n{}", wrapped(&failure));
     }
@@ -55,12 +58,9 @@ pub fn summary(plan: &Plan, outputs: &Outputs) -> String {
 fn written(found: &Table) -> String {
     let heading: Vec<&str> = found.columns.iter().map(|(name, _)| name.as_str()).collect();
     let mut table = table(&heading);
-    for cells in &found.rows {
-        match cells.split_first() {
-            // Without keys there are numbers only.
-            Some((first, rest)) if !found.columns[0].1 => table.add_row(row(first, rest.to_vec())),
-            _ => table.add_row(cells),
-        };
+    for (at, (_, is_number)) in found.columns.iter().enumerate() {
+        table = if *is_number { table.numbers(at) } else { table.text(at) };
     }
+    found.rows.iter().for_each(|cells| table.add_row(cells.clone()));
     format!("{table}\n")
 }

@@ -2,13 +2,12 @@
 
 use std::fmt::Write as _;
 
-use comfy_table::Table;
 use plotters::prelude::*;
 use strobe_twin::ablation::Ablation;
 use strobe_twin::check::{Check, Compared, Figure, Row};
 use strobe_twin::fit::Fit;
 
-use super::{broken, row, table};
+use super::{Table, broken, row, table};
 use crate::chart::WIDTH;
 
 /// What is said below figures.

@@ -141,7 +141,7 @@ fn a_full_disk_fails_the_run_and_leaves_a_whole_drive() {
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     let ended = super::finish(child.expect("sh starts"));
     assert_eq!((ended.code, ended.out.as_str()), (1, ""), "{ended:?}");
-    ended.says(&["the drive has failed: cannot write the image: ", "too large"]);
+    ended.says(&["strobe: the image could not be written: ", "too large"]);
     let checked = folder.strobe(&["fsck", "a.img"]).ok();
     assert!(checked.out.ends_with("clean\n"), "{checked:?}");
     run(&folder, &["--check"]).ok();
@@ -205,7 +205,7 @@ fn damaged_contents_are_named_and_fail_the_run() {
     folder.write("a.img", &image);
     let ended = run(&folder, &["--check", "--set", "run.warmup=0", "--set", "run.measure=1"]);
     assert_eq!((ended.code, ended.out.as_str()), (1, ""), "{ended:?}");
-    ended.says(&["the drive has failed: the image is damaged: block ", "is not as it was written"]);
+    ended.says(&["strobe: the image is damaged: block ", "is not as it was written"]);
     let ended = folder.strobe(&["fsck", "a.img"]);
     assert!(ended.code == 1 && ended.out.contains("the content of mapping unit "), "{ended:?}");
 }

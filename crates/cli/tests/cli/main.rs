@@ -21,6 +21,7 @@ mod report;
 mod result;
 mod schema;
 mod signals;
+mod slips;
 mod state_layout;
 mod states;
 mod sweep;

@@ -66,9 +66,9 @@ fn a_cache_that_makes_no_sense_is_refused_with_key_and_cure() {
             &["unknown key drive.controller.nvram.ranges[0].last", "first_sector"],
         ),
         (vec![nvram("ranges=[3]")], &["drive.controller.nvram.ranges[0] = 3", "a table"]),
-        (vec![nvram("ranges=3")], &["drive.controller.nvram.ranges = 3", "a list in brackets"]),
+        (vec![nvram("ranges=3")], &["drive.controller.nvram.ranges=3", "a list in brackets"]),
         (vec![nvram("policy=fifo")], &["drive.controller.nvram.policy", "lru, lba-range, fat, hint"]),
-        (vec![nvram("bytes=-1")], &["drive.controller.nvram.bytes = -1", "from 0 to"]),
+        (vec![nvram("bytes=-1")], &["drive.controller.nvram.bytes=-1", "from 0 to"]),
         (vec![nvram("size=1")], &["drive.controller.nvram.size", "bytes"]),
     ] {
         let sets: Vec<&str> = sets.iter().map(String::as_str).collect();

@@ -47,6 +47,11 @@ fn several_results_are_compared_and_figures_are_files() {
         assert!(svg.starts_with("<svg ") && svg.contains("stroke-width"), "{name}");
     }
     assert!(!folder.path().join("figures/xray-valid-2.svg").exists());
+    // Custom properties are black outside browsers.
+    for picture in folder.path().join("figures").read_dir().expect("there").flatten() {
+        let svg = std::fs::read_to_string(picture.path()).expect("text");
+        assert!(svg.contains("<style>") && !svg.contains("var("), "{picture:?}");
+    }
 }
 
 #[test]

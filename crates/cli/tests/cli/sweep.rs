@@ -50,6 +50,7 @@ fn a_sweep_prints_means_differences_and_files_and_its_rows_do_not_depend_on_work
     folder.strobe(&["sweep", "s.toml", "--workers", "1", "--out", "one", "--quiet"]).ok();
     assert!(rows(&folder, "one") == rows(&folder, "s-sweep"));
     assert!(ended.out.contains("s-sweep/report.html"), "{}", ended.out);
+    assert!(!folder.read("s-sweep/waf.svg").contains("var("));
     let csv = folder.read("one/summary.csv");
     assert_eq!(csv.lines().count(), 5, "{csv}");
     // All is known: nothing runs again.
@@ -92,7 +93,7 @@ fn the_report_of_a_sweep_has_its_charts_means_and_differences() {
     folder.strobe(&["report", "x.json", "--from", "there", "--out", "-"]).refused(&["--from", "sweep"]);
     folder.strobe(&["report", "s.toml", "--from", "figures", "--out", "-"]).refused(&["figures", "no sweep"]);
     folder.write("tiny.toml", TINY);
-    folder.strobe(&["report", "tiny.toml", "--out", "-"]).refused(&["[sweep.grid]"]);
+    folder.strobe(&["report", "tiny.toml", "--out", "-"]).refused(&["an experiment", "[sweep.grid]"]);
 }
 
 #[test]
@@ -216,7 +217,48 @@ fn refused_configurations_are_rows_and_the_others_run() {
     let folder = Folder::new();
     folder.write("s.toml", format!("{TINY}[sweep.grid]\n\"drive.nand.blocks_per_plane\" = [32, 2]\n"));
     let check = folder.strobe(&["sweep", "s.toml", "--check"]).ok();
-    let ended = folder.strobe(&["sweep", "s.toml"]).ok();
+    let ended = folder.strobe(&["sweep", "s.toml"]);
+    assert_eq!(ended.code, 1, "{ended:?}");
     assert!(ended.out.contains("1 of 1 runs failed"), "{}", ended.out);
     assert!(check.out.contains("2 runs"), "{}", check.out);
+}
+
+/// Slips are told before the first run, and failures by the exit code.
+#[test]
+fn slips_are_refused_before_the_first_run_and_failed_points_are_no_success() {
+    let folder = Folder::new();
+    let sweep = |measure: &str, grid: &str| {
+        folder.write("s.toml", format!("{TINY}[sweep]\nmeasure = \"{measure}\"\n[sweep.grid]\n{grid}\n"));
+        folder.strobe(&["sweep", "s.toml"])
+    };
+    let victims =
+        "\"drive.nand.program_ns\" = [200_000, 700_000]\n\"drive.ftl.gc.victim\" = [\"greedy\", \"fifoo\"]";
+    sweep("waf", victims).refused(&["drive.ftl.gc.victim = \"fifoo\"", "did you mean fifo?"]);
+    sweep("wav", &victims.replace("fifoo", "fifo")).refused(&[
+        "sweep.measure",
+        "\"wav\"",
+        "did you mean waf?",
+    ]);
+    assert!(!folder.path().join("s-sweep").exists(), "nothing was run");
+
+    // Room that no cleaning can live with is found when the drive is built: the other points are run.
+    let ended = sweep(
+        "waf",
+        "\"drive.nand.program_ns\" = [200_000, 700_000]\n\"drive.ftl.logical_pages\" = [160, 255]",
+    );
+    assert_eq!(ended.code, 1, "{ended:?}");
+    ended.says(&["2 of 4 runs failed"]);
+    assert_eq!(
+        ended.out.matches("2 runs of 2 configurations failed, the first with").count(),
+        1,
+        "{}",
+        ended.out
+    );
+    assert!(ended.out.contains("s-sweep/rows.parquet"), "{}", ended.out);
+    // Another sweep of the same name does not take the place of its files.
+    sweep("waf", "\"drive.nand.erase_ns\" = [1_000_000]").refused(&[
+        "s-sweep",
+        "4 runs of another sweep",
+        "--out",
+    ]);
 }

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use strobe_lab::linux::LinuxRunError;
 use strobe_linux::Stream;
 
 use super::camera::Scene;
@@ -26,6 +27,16 @@ impl Said {
             Stream::Error => self.errors.extend_from_slice(bytes),
             Stream::Kernel => self.kernel.extend_from_slice(bytes),
             Stream::Control => {}
+        }
+    }
+
+    /// `error` with what programs have said, if a step has failed.
+    pub(super) fn explained(&self, error: LinuxRunError) -> LinuxRunError {
+        match (error, self.tail()) {
+            (LinuxRunError::Step(reason), said) if !said.is_empty() => {
+                LinuxRunError::Step(format!("{}\n{said}", reason.trim_end()))
+            }
+            (error, _) => error,
         }
     }
 
@@ -62,5 +73,20 @@ impl Listener {
                 _ => self.begun.push(byte),
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_that_fails_is_told_with_what_it_has_said() {
+        let mut said = Said::default();
+        let step = || LinuxRunError::Step("sh -e -c ./before.sh: exit code 127\n".to_owned());
+        assert_eq!(said.explained(step()).to_string(), step().to_string());
+        said.hear(Stream::Error, b"sh: 1: ./before.sh: not found\n");
+        let told = said.explained(step()).to_string();
+        assert!(told.ends_with("exit code 127\nsh: 1: ./before.sh: not found"), "{told}");
     }
 }

@@ -105,6 +105,7 @@ fn ends_badly(error: &LinuxError) -> bool {
             | LinuxError::Stalled { .. }
             | LinuxError::Deadlock { .. }
             | LinuxError::Ended(_)
+            | LinuxError::Step(_)
     )
 }
 

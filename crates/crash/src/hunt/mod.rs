@@ -207,7 +207,10 @@ impl Hunt {
         stop: &StopFlag,
     ) -> Result<(Box<dyn Simulated>, SimTime), HuntError> {
         let run = LinuxRun { command: vec!["true".into()], ..self.run.suited() };
-        let (outcome, _) = run.run_on(kernel, PoweredDrive::new(drive, start), stop, &mut |_, _| {})?;
+        let mut said = Said::default();
+        let mut hears = |stream, bytes: &[u8]| said.hear(stream, bytes);
+        let made = run.run_on(kernel, PoweredDrive::new(drive, start), stop, &mut hears);
+        let (outcome, _) = made.map_err(|error| said.explained(error))?;
         let mut drive = outcome.drive;
         let start =
             drive.settle(outcome.at).map_err(|error| LinuxRunError::from(RunError::Command(error)))?;
@@ -240,7 +243,8 @@ impl Hunt {
             }
         };
         let powered = PoweredDrive::new(Box::new(camera), start);
-        let (outcome, step) = self.program().run_on(kernel, powered, stop, &mut hears)?;
+        let performed = self.program().run_on(kernel, powered, stop, &mut hears);
+        let (outcome, step) = performed.map_err(|error| said.explained(error))?;
         match outcome.exit_code(step) {
             Some(0) => Ok((outcome, said)),
             code => Err(HuntError::Program { code: code.unwrap_or(-1), said: said.tail() }),

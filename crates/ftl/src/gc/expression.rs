@@ -81,6 +81,7 @@ pub(crate) enum Fault {
 impl Expression {
     /// Parses `text`, whose variables may be any of `known`.
     pub(crate) fn parse(text: &str, known: &[&str]) -> Result<Self, ParseError> {
+        let text = &in_ascii(text);
         let (steps, variables) = (Vec::new(), Vec::new());
         let mut parser = Parser { text, known, at: 0, nesting: 0, last: 0..0, steps, variables };
         parser.sum()?;
@@ -138,6 +139,15 @@ impl Expression {
         }
         &columns[0]
     }
+}
+
+/// Signs of printed mathematics, each with what it means in as many bytes, so that places in errors stay right.
+const SIGNS: [(&str, &str); 6] =
+    [("·", "* "), ("×", "* "), ("÷", "/ "), ("−", "-  "), ("²", "^2"), ("³", "^3")];
+
+/// `text` with the signs of printed mathematics as those of a keyboard.
+fn in_ascii(text: &str) -> String {
+    SIGNS.iter().fold(text.to_owned(), |text, (sign, ascii)| text.replace(sign, ascii))
 }
 
 fn map(column: &mut Column, f: impl Fn(f64) -> f64) {
@@ -385,6 +395,16 @@ mod tests {
         assert_eq!(value("--x + +x"), 6.0);
         assert_eq!(value("max(min(x, 2), 1.5e0) + sqrt(16) + abs(-1) + log(exp(2))"), 9.0);
         assert_eq!(value("1_000 + .5"), 1000.5);
+    }
+
+    #[test]
+    fn signs_of_printed_mathematics_mean_the_same() {
+        assert_eq!(value("x·(1−x)÷(1+x)²"), value("x*(1-x)/(1+x)^2"));
+        assert_eq!(value("2 × x³ − 1"), 53.0);
+        for (sign, ascii) in SIGNS {
+            assert_eq!(sign.len(), ascii.len(), "{sign}: errors would name another place");
+        }
+        assert_eq!(fault("x·(1−x) ?"), (Fault::Syntax("'?' is out of place".to_owned()), 11));
     }
 
     fn fault(text: &str) -> (Fault, usize) {

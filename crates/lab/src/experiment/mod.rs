@@ -6,6 +6,7 @@ mod effect;
 mod fio_names;
 mod given;
 mod jobs;
+mod keys;
 mod pace;
 mod rules;
 mod run;
@@ -156,7 +157,7 @@ impl Experiment {
             }
             return Err(ConfigError::Key(KeyError::Unknown {
                 key: key.clone(),
-                nearest: nearest(key, valid).map(str::to_owned),
+                nearest: nearest(key, valid).map(str::to_owned).or_else(|| keys::only_place(key)),
                 valid: valid.join(", "),
             }));
         }
@@ -295,6 +296,10 @@ mod tests {
             ("[workload]\nqueue_dept=3", "did you mean workload.queue_depth?"),
             ("[workload]\nkind=\"trace\"\npath=\"a\"\nformat=\"blkparce\"", "did you mean blkparse?"),
             ("[run]\nwarm_up=\"3x\"", "did you mean run.warmup?"),
+            ("victim=\"greedy\"", "did you mean drive.ftl.gc.victim?"),
+            ("[gc]\nvictim=\"greedy\"", "did you mean drive.ftl.gc?"),
+            ("over_provisioning=0.1", "did you mean drive.ftl.over_provisioning?"),
+            ("queue_depth=4", "did you mean workload.queue_depth?"),
         ];
         for (text, expected) in cases {
             let error = refusal(text, &[]);

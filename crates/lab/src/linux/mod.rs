@@ -18,7 +18,7 @@ use strobe_types::{SimTime, StopFlag};
 
 pub use file_system::FileSystem;
 pub use result::LinuxResult;
-pub use root::{GuestRoot, environment};
+pub use root::{GuestRoot, environment, found_here};
 pub use series::{GuestInterval, KernelInterval, series_csv};
 pub use switches::{Ext4Discard, F2fsCleaning, Switches};
 

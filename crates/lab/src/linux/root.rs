@@ -92,7 +92,7 @@ impl GuestRoot {
     ) -> Result<(Root, Vec<String>), LinuxError> {
         let Self::Packed { with } = self else {
             let root = Root::of_host(&strobe_linux::this_program())?;
-            return Ok((root, run.command.iter().enumerate().map(on_host).collect::<Result<_, _>>()?));
+            return Ok((root, found_here(&run.command)?));
         };
         let mut root = new_root()?;
         for module in modules {
@@ -143,6 +143,11 @@ fn on_host((at, word): (usize, &String)) -> Result<String, LinuxError> {
         path = path.map(seen).transpose()?;
     }
     Ok(path.as_deref().and_then(Path::to_str).map_or_else(|| word.clone(), str::to_owned))
+}
+
+/// The words of a command with its program, and what else names a file with a slash, as seen from where the user is.
+pub fn found_here(words: &[String]) -> Result<Vec<String>, LinuxError> {
+    words.iter().enumerate().map(on_host).collect()
 }
 
 fn named(path: &str, error: LinuxError) -> LinuxError {

@@ -1,6 +1,7 @@
 //! Why there is no kernel.
 
 use std::io;
+use std::path::PathBuf;
 
 use super::{SOURCE_FOLDER, VERSION_MIN};
 use crate::program::package_of;
@@ -11,9 +12,13 @@ use crate::program::package_of;
 pub enum KernelError {
     /// None was built.
     #[error(
-        "there is no kernel yet: `strobe linux build-kernel` makes one, --kernel or STROBE_KERNEL names one"
+        "there is no kernel yet in {}: `strobe linux build-kernel` makes one, --kernel or STROBE_KERNEL names one",
+        .folder.display()
     )]
-    None,
+    None {
+        /// Where kernels are kept.
+        folder: PathBuf,
+    },
     /// It is not User-Mode Linux.
     #[error("{path} is no User-Mode Linux kernel: {reason}")]
     Wrong {

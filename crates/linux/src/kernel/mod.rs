@@ -67,12 +67,15 @@ pub const PATCHES: &[(&str, &str)] = &[
     ("0011-um-heap-start.patch", include_str!("../../kernel/patches/0011-um-heap-start.patch")),
 ];
 
-/// Where kernels are kept: `$STROBE_CACHE`, or `strobe` in the user's cache.
+/// Where kernels are kept: `$STROBE_CACHE`, or `strobe` in the user's cache, whose home the system knows without `$HOME`, too.
 pub fn cache_folder() -> PathBuf {
     let from = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     from("STROBE_CACHE")
         .or_else(|| from("XDG_CACHE_HOME").map(|cache| cache.join("strobe")))
-        .or_else(|| from("HOME").map(|home| home.join(".cache/strobe")))
+        .or_else(|| {
+            let home = std::env::home_dir().filter(|home| !home.as_os_str().is_empty());
+            home.map(|home| home.join(".cache/strobe"))
+        })
         .unwrap_or_else(|| std::env::temp_dir().join("strobe-cache"))
 }
 
@@ -108,7 +111,7 @@ pub fn installed() -> Result<PathBuf, KernelError> {
             kernels.push((parse_version(version), *extras, entry.path()));
         }
     }
-    kernels.into_iter().max().map(|(_, _, path)| path).ok_or(KernelError::None)
+    kernels.into_iter().max().map(|(_, _, path)| path).ok_or(KernelError::None { folder })
 }
 
 /// The numbers at the start of a version.

@@ -66,7 +66,7 @@ impl Medium for ImageMedium {
         match &mut self.0 {
             Place::File(file) => {
                 let content = Content { units, sequence };
-                file.attempt("write", |file| file.write_data(ppn, first, content, cause));
+                file.attempt("written", |file| file.write_data(ppn, first, content, cause));
             }
             Place::Memory(medium, _) => medium.store(ppn, first, units, sequence, cause),
         }
@@ -90,7 +90,7 @@ impl Medium for ImageMedium {
 
     fn store_meta(&mut self, ppn: Ppn, bytes: &[u8], cause: Cause) {
         match &mut self.0 {
-            Place::File(file) => file.attempt("write", |file| file.write_meta(ppn, bytes, cause)),
+            Place::File(file) => file.attempt("written", |file| file.write_meta(ppn, bytes, cause)),
             Place::Memory(medium, _) => medium.store_meta(ppn, bytes, cause),
         }
     }
@@ -104,7 +104,7 @@ impl Medium for ImageMedium {
 
     fn set_block(&mut self, block: BlockId, state: BlockState, erase: Option<Cause>) {
         if let Place::File(file) = &mut self.0 {
-            file.attempt("write", |file| file.write_block(block, state, erase));
+            file.attempt("written", |file| file.write_block(block, state, erase));
         }
     }
 
@@ -124,7 +124,7 @@ impl Medium for ImageMedium {
 
     fn sync(&mut self) {
         if let Place::File(file) = &mut self.0 {
-            file.attempt("write", |file| file.image.storage.sync());
+            file.attempt("written", |file| file.image.storage.sync());
         }
     }
 
@@ -152,7 +152,7 @@ pub(super) struct FileMedium {
 }
 
 fn words(doing: &str, error: &dyn Display) -> String {
-    format!("cannot {doing} the image: {error}")
+    format!("the image could not be {doing}: {error}")
 }
 
 impl FileMedium {

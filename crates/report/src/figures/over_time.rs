@@ -22,6 +22,8 @@ struct Over {
     several: &'static [(&'static str, &'static [&'static str])],
     /// Whether points that fall together show the largest of them, and not their mean.
     is_largest: bool,
+    /// True for write amplification: where nothing was programmed there is none, and no zero.
+    is_ratio: bool,
 }
 
 const OPS: [&str; 5] = ["read", "write", "trim", "sync", "copy"];
@@ -33,7 +35,17 @@ const fn plain(
     unit: Unit,
     path: &'static [(&'static str, &'static [&'static str])],
 ) -> Over {
-    Over { name, title, label, unit, has_log: false, alone: path, several: path, is_largest: false }
+    Over {
+        name,
+        title,
+        label,
+        unit,
+        has_log: false,
+        alone: path,
+        several: path,
+        is_largest: false,
+        is_ratio: false,
+    }
 }
 
 const FIGURES: &[Over] = &[
@@ -87,7 +99,10 @@ const FIGURES: &[Over] = &[
         ],
         &[("p50", &["write/p50_ns"]), ("p99.9", &["write/p99_9_ns"])],
     ),
-    plain("waf-time", "Write amplification over time", "WAF", Unit::Plain, &[("", &["waf"])]),
+    Over {
+        is_ratio: true,
+        ..plain("waf-time", "Write amplification over time", "WAF", Unit::Plain, &[("", &["waf"])])
+    },
     plain("queue-depth", "Requests outstanding", "requests, mean", Unit::Plain, &[("", &["queue_depth"])]),
     Over {
         is_largest: true,
@@ -130,7 +145,17 @@ const fn latency(
     alone: &'static [(&'static str, &'static [&'static str])],
     several: &'static [(&'static str, &'static [&'static str])],
 ) -> Over {
-    Over { name, title, label: "from issue", unit: Unit::Ns, has_log: true, alone, several, is_largest: true }
+    Over {
+        name,
+        title,
+        label: "from issue",
+        unit: Unit::Ns,
+        has_log: true,
+        alone,
+        several,
+        is_largest: true,
+        is_ratio: false,
+    }
 }
 
 /// Everything over time, and write amplification over what the host has written.
@@ -233,7 +258,7 @@ impl Over {
                 let style = lines.len();
                 let point = |interval: &Value| {
                     let there = paths.iter().filter_map(|path| number(at(interval, path)));
-                    let y = there.reduce(|sum, value| sum + value);
+                    let y = there.reduce(|sum, value| sum + value).filter(|&y| !self.is_ratio || y > 0.0);
                     let end = number(at(interval, "end_ns")).unwrap_or(begin.measured_ns);
                     ((end - begin.measured_ns) / clock.ns, y)
                 };
@@ -241,7 +266,7 @@ impl Over {
                 // A kind of request that never comes has no line.
                 let is_op = OPS.iter().any(|op| paths.iter().any(|path| path.starts_with(op)));
                 let is_idle = points.iter().all(|(_, y)| y.is_none_or(|y| y == 0.0));
-                if (is_op || self.name == "backlog") && is_idle {
+                if (is_op || ["backlog", "dirty"].contains(&self.name)) && is_idle {
                     continue;
                 }
                 // Nor has what only a guest has, or only one file system.
@@ -272,7 +297,8 @@ fn waf_over_writes(runs: &[Run]) -> Option<Figure> {
             first => pages(&series[first - 1]).unwrap_or(0.0),
         };
         let point = |sample: &Value| {
-            Some(((pages(sample)? - begin) / unit.unwrap_or(1.0), number(at(sample, "waf"))))
+            let waf = number(at(sample, "waf")).filter(|&waf| waf > 0.0);
+            Some(((pages(sample)? - begin) / unit.unwrap_or(1.0), waf))
         };
         Line::new(&named(runs, run, ""), style, series.iter().filter_map(point).collect())
     };
@@ -301,4 +327,48 @@ fn waf_over_writes(runs: &[Run]) -> Option<Figure> {
 fn capacity_pages(run: &Run) -> Option<f64> {
     let unit = run.number("config/drive/ftl/mapping_unit_bytes").filter(|&bytes| bytes > 0.0)?;
     Some(run.number("capacity/logical_bytes")? / unit).filter(|&pages| pages >= 1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn run(wafs: &[Value], dirty: u64) -> Run {
+        let interval = |(at, waf): (usize, &Value)| {
+            json!({ "start_ns": at * 1000, "end_ns": (at + 1) * 1000, "measured": true, "waf": waf,
+                    "kernel": { "dirty_bytes": dirty, "writeback_bytes": 0 } })
+        };
+        let sample =
+            |(at, waf): (usize, &Value)| json!({ "host_pages": at + 1, "measured": true, "waf": waf });
+        let result = json!({
+            "schema_version": 1, "config": {}, "host": {}, "nand": {}, "wear": {},
+            "intervals": wafs.iter().enumerate().map(interval).collect::<Vec<_>>(),
+            "series": wafs.iter().enumerate().map(sample).collect::<Vec<_>>(),
+        });
+        Run::new("x", result).expect("a result")
+    }
+
+    #[test]
+    fn write_amplification_has_a_gap_where_nothing_was_programmed() {
+        let found = figures(&[run(&[json!(0.0), json!(null), json!(1.5), json!(2.0)], 0)]);
+        for name in ["waf", "waf-time"] {
+            let figure = found.iter().find(|figure| figure.name == name).expect(name);
+            // A dot for each point that there is.
+            assert_eq!(figure.views[0].svg.matches("<circle").count(), 2, "{name}: {}", figure.views[0].svg);
+        }
+    }
+
+    #[test]
+    fn memory_that_is_never_dirty_has_no_figure() {
+        let names = |dirty| -> Vec<String> {
+            figures(&[run(&[json!(1.5), json!(2.0)], dirty)])
+                .iter()
+                .map(|figure| figure.name.to_string())
+                .collect()
+        };
+        assert!(!names(0).contains(&"dirty".to_owned()));
+        assert!(names(4096).contains(&"dirty".to_owned()));
+    }
 }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::Run;
 use crate::figures::{self, SHOWN_MAX, headlines};
-use crate::paper::{PAPER, PICTURES};
+use crate::paper::{PICTURES, on_paper};
 use crate::plot::Figure;
 use crate::text::{count, escaped, escaped_lines, script};
 use crate::xray;
@@ -56,8 +56,9 @@ fn begin(title: &str) -> String {
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n<title>{}</title>\n\
-         <style>{STYLE}{PICTURES}</style>\n<style id=\"paper\" media=\"not all\">{PAPER}{PICTURES}</style></head>\n<body>\n",
-        escaped(title)
+         <style>{STYLE}{PICTURES}</style>\n<style id=\"paper\" media=\"not all\">{}</style></head>\n<body>\n",
+        escaped(title),
+        on_paper()
     )
 }
 

@@ -6,7 +6,7 @@
   const STAGES = ["erased", "open", "full", "being emptied", "the drive's tables", "bad"];
   const { ramp: RAMP, streams: STREAMS, stream: STREAM } = XRAY_COLOURS;
   const HELD = ["idle", "host read", "host program", "copy read", "copy program", "erase"];
-  const STAGE = ["#00000000", "#e8a33a", "#44618f", "#d2452f", "#7d5fa8", "#00000000"];
+  const STAGE = [null, "#e8a33a", "#44618f", "#d2452f", "#7d5fa8", null];
   const HOLD = ["", "#7fc4e8", "#1f4e9c", "#e3b96a", "#c8642f", "#8c2a4a"];
   let by = "valid", frame = 0, timer = null, xray = null, layout = null, pointed = null;
   const dark = matchMedia("(prefers-color-scheme:dark)");
@@ -43,13 +43,27 @@
     for (const wear of x.wear) if (wear > x.wearMost) x.wearMost = wear;
     // Times are those of the machine, or pages where nothing takes time.
     x.isTimed = x.at_ns[frames - 1] > x.at_ns[0];
-    xray = x; frame = Math.min(frame, frames - 1); slider.max = frames - 1; slider.value = frame;
+    xray = x; frame = telling(x); slider.max = frames - 1; slider.value = frame;
     const per = x.blocks_per_cell === 1 ? "Each cell is a block" : `Each cell is ${x.blocks_per_cell} blocks`;
     const planes = x.planes_per_die > 1 ? `, a row of cells for each of its ${x.planes_per_die} planes` : "";
     find(".about").textContent = `${per}; ${x.dies === 1 ? "one die" : x.dies + " dies"}${planes}. ` +
       `${frames} frames of the measurement. Orange rims: open, being written; red: being emptied by collection; crosses: bad.` +
       (x.held ? " The bar of a die says what held it at that moment." : "");
     place(); key(); paint();
+  }
+
+  // The frame of the second half whose full blocks differ most in what is valid in them. After a prefill the first has
+  // one colour, and in the first nothing was written in the window.
+  function telling(x) {
+    let best = 0, most = -1;
+    for (let f = x.at_ns.length >> 1; f < x.at_ns.length; f++) {
+      let count = 0, sum = 0, squares = 0;
+      for (let at = f * x.cells; at < (f + 1) * x.cells; at++)
+        if (x.stage[at] === 2) count++, sum += x.valid[at], squares += x.valid[at] ** 2;
+      const spread = count ? squares / count - (sum / count) ** 2 : 0;
+      if (spread > most) best = f, most = spread;
+    }
+    return best;
   }
 
   // The largest cells with which all dies fit, so many beside each other.
@@ -122,8 +136,7 @@
         const at = frame * xray.cells + (die * xray.planes_per_die + plane) * xray.cells_per_plane + cell;
         const [x, y] = corner(die, plane, cell), stage = xray.stage[at], fill = colour(at);
         draw.fillStyle = fill || line;
-        if (fill) draw.fillRect(x, y, inner, inner);
-        else if (size >= 4) draw.fillRect(x + inner / 2 - .75, y + inner / 2 - .75, 1.5, 1.5);
+        if (stage !== 5) draw.fillRect(x, y, inner, inner);
         if (stage === 5) {
           draw.strokeStyle = soft; draw.lineWidth = 1; draw.beginPath();
           draw.moveTo(x + 1, y + 1); draw.lineTo(x + inner - 1, y + inner - 1);
@@ -184,8 +197,11 @@
     if (by === "age") scale("not written in the window", "written just now");
     if (by === "wear") scale(`${xray.wear_min} erases`, `${xray.wear_min + xray.wearMost * xray.wear_step} erases`);
     if (by === "stream") STREAMS.forEach((text, at) => { if (xray.stream.includes(at)) entry(STREAM[at], text); });
-    if (by === "stage") STAGES.forEach((text, at) => { if (at !== 5) entry(at ? STAGE[at] : css("--line"), text); });
-    else entry(css("--line"), "erased");
+    const isThere = stage => xray.stage.includes(stage);
+    if (by === "stage") STAGES.forEach((text, at) => { if (at !== 5 && isThere(at)) entry(STAGE[at] || css("--line"), text); });
+    if (by === "valid" && isThere(4)) entry(STAGE[4], STAGES[4]);
+    // Age and wear are those of erased blocks, too.
+    if ((by === "valid" || by === "stream") && isThere(0)) entry(css("--line"), STAGES[0]);
     if (xray.held) HELD.forEach((text, at) => { if (at) entry(HOLD[at], "die: " + text); });
   }
 

@@ -92,7 +92,9 @@ impl Scale {
                 (0..=decades).step_by(step).map(|at| self.low * libm::pow(10.0, at as f64)).collect()
             }
             false => {
-                let step = step((self.high - self.low) / most as f64);
+                let least = step((self.high - self.low) / most as f64);
+                // There are no parts of a byte.
+                let step = if self.unit == Unit::Bytes { least.max(1.0) } else { least };
                 let first = libm::ceil(self.low / step - 1e-9);
                 (0..=2 * most)
                     .map(|at| (first + at as f64) * step)
@@ -123,6 +125,9 @@ mod tests {
             assert!((2..=8).contains(&ticks.len()), "{low} to {high}: {ticks:?}");
             assert!(ticks.iter().all(|(value, _)| (-1e-6..=100.0 + 1e-6).contains(&scale.place(*value))));
         }
+        let nothing = Scale::new(&Axis::new("", Unit::Bytes), [0.0].into_iter(), true, (0.0, 100.0));
+        let texts: Vec<String> = nothing.ticks(5).into_iter().map(|(_, text)| text).collect();
+        assert_eq!(texts, ["0 B", "1 B"]);
         let log =
             Scale::new(&Axis::new("", Unit::Ns).log(), [150.0, 2e6, 0.0].into_iter(), false, (0.0, 5.0));
         assert_eq!(log.ticks(5).len(), 6);

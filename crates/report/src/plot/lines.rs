@@ -226,3 +226,25 @@ fn draw(
         );
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plot::width;
+    use crate::text::Unit;
+
+    /// A label that is too wide would lose its first digits: "000 GB/s".
+    #[test]
+    fn labels_of_the_upright_axis_have_room() {
+        let units = [Unit::Plain, Unit::Ns, Unit::BytesPerSecond, Unit::Bytes, Unit::Share];
+        for exponent in 0..15 {
+            for digit in [1.0, 1.5, 2.0, 2.5, 5.0] {
+                let value = digit * libm::pow(10.0, f64::from(exponent));
+                for text in units.map(|unit| number(value, unit)) {
+                    // Ticks are set a little smaller than other text.
+                    assert!(width(&text) * 11.5 / 12.0 <= LEFT - 5.0, "{text}");
+                }
+            }
+        }
+    }
+}

@@ -25,7 +25,7 @@ pub struct FtlConfig {
     /// Spare share of flash, (physical − logical) / logical. Give this or logical_pages; without
     /// either it is 0.07.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 0.0, max = 1000.0))]
+    #[schemars(range(min = 0.0, max = 10.0))]
     pub over_provisioning: Option<f64>,
     /// Which erased block is opened next: fifo, least-erased, adaptive or above-average. Default fifo.
     #[serde(default)]

@@ -38,7 +38,7 @@ pub struct PolicyInfo {
     pub victim: Victim,
     /// Name used in configurations.
     pub name: &'static str,
-    /// What it picks.
+    /// What it picks. Behind "max " stands a formula as `drive.ftl.gc.victim` takes it.
     pub picks: &'static str,
     /// Where it comes from.
     pub source: &'static str,
@@ -61,43 +61,43 @@ pub const POLICIES: &[PolicyInfo] = &[
     PolicyInfo {
         victim: Victim::Score(LinearScore::CostBenefit),
         name: "cost-benefit",
-        picks: "max age·(1−u)/2u, age since the last invalidation",
+        picks: "max age_last_invalid · (1−u) / (2 · u)",
         source: "CB: Kawaguchi, Nishioka & Motoda 1995",
     },
     PolicyInfo {
         victim: Victim::Score(LinearScore::Lfs),
         name: "lfs",
-        picks: "max age·(1−u)/(1+u), age since the block was filled",
+        picks: "max age_closed · (1−u) / (1+u)",
         source: "LFS: Rosenblum & Ousterhout 1992",
     },
     PolicyInfo {
         victim: Victim::Score(LinearScore::Cat),
         name: "cat",
-        picks: "min u/(1−u) · 1/age · (EC+1), age since the block was opened",
+        picks: "max age · (1−u) / (u · (erase_count+1))",
         source: "CAT: Chiang & Chang 1999",
     },
     PolicyInfo {
         victim: Victim::Score(LinearScore::FeGc),
         name: "fegc",
-        picks: "max Σ age over invalid units, each since it became invalid",
+        picks: "max age_invalid_sum",
         source: "FeGC: Kwon et al. 2011",
     },
     PolicyInfo {
         victim: Victim::Score(LinearScore::CaPi),
         name: "capi",
-        picks: "max age·(1−u)/(1+u)², age since the block was opened",
+        picks: "max age · (1−u) / (1+u)²",
         source: "CAPi: Hwang & Kwak 2016, eq. 1",
     },
     PolicyInfo {
         victim: Victim::Scata(ScataAge::OldestInvalid),
         name: "scata",
-        picks: "max age_i·est·(1−u)/((EC+1)(1+u)), ages since the oldest invalidation and the newest valid write",
+        picks: "max age_first_invalid · age_newest_valid · (1−u) / ((erase_count+1) · (1+u))",
         source: "SCATA: Lin 2011, table",
     },
     PolicyInfo {
         victim: Victim::Scata(ScataAge::NewestInvalid),
         name: "scata-newest",
-        picks: "the same with age_i since the newest invalidation",
+        picks: "max age_last_invalid · age_newest_valid · (1−u) / ((erase_count+1) · (1+u))",
         source: "SCATA: Lin 2011, prose",
     },
     PolicyInfo {
@@ -185,5 +185,22 @@ pub(crate) fn block_scheme(mapping: &str) -> Option<BlockScheme> {
         Some(Mapping::Blocks(scheme)) => Some(scheme),
         // The page map has both; a scheme of another kind needs a case of its own in `Plan::build`.
         Some(Mapping::Page | Mapping::Dftl) | None => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use strobe_ftl::gc::Formula;
+
+    use super::*;
+
+    #[test]
+    fn each_formula_that_is_listed_can_be_pasted_back() {
+        let formulas: Vec<&str> =
+            POLICIES.iter().filter_map(|policy| policy.picks.strip_prefix("max ")).collect();
+        assert_eq!(formulas.len(), 7);
+        for formula in formulas {
+            assert_eq!(Formula::check(formula), Ok(()), "{formula}");
+        }
     }
 }

@@ -15,7 +15,7 @@ pub enum KeyError {
         valid: String,
     },
     /// A key that must be given.
-    #[error("{key} is missing: {meaning}")]
+    #[error("{key} is missing{}", behind(": ", meaning))]
     Missing {
         /// The key.
         key: String,
@@ -23,7 +23,7 @@ pub enum KeyError {
         meaning: String,
     },
     /// A value of the wrong type or out of range.
-    #[error("{key} = {}: must be {allowed}. {meaning}", short(given))]
+    #[error("{key} = {}: must be {allowed}{}", short(given), behind(". ", meaning))]
     Value {
         /// The key.
         key: String,
@@ -87,6 +87,11 @@ impl KeyError {
             | Self::Table { path: key, .. } => key,
         }
     }
+}
+
+/// `text` behind a `sign`, or nothing.
+fn behind(sign: &str, text: &str) -> String {
+    if text.is_empty() { String::new() } else { format!("{sign}{text}") }
 }
 
 fn did_you_mean(nearest: &Option<String>) -> String {

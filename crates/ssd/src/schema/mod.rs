@@ -119,11 +119,22 @@ impl<'a> Checker<'a> {
         if let (true, Some(size)) = (is_size, value.as_str().and_then(parse_size)) {
             *value = Value::Integer(size);
         }
+        let out_of_range = |given: f64, types: &[&str], value: &Value| {
+            wrong(range_text(property, schema, types) + &percent_hint(given, property, schema), value)
+        };
         let types: Vec<&str> = match &schema["type"] {
             Json::String(one) => vec![one],
             Json::Array(many) => many.iter().filter_map(Json::as_str).filter(|t| *t != "null").collect(),
             _ => Vec::new(),
         };
+        // 1e6 is a whole number.
+        if let Value::Float(number) = *value
+            && types.contains(&"integer")
+            && number == number.trunc()
+            && number.abs() <= WHOLE_MAX
+        {
+            *value = Value::Integer(number as i64);
+        }
         match value {
             Value::Table(inner) if types.contains(&"object") => return self.table(inner, schema, path),
             Value::Array(items) if types.contains(&"array") => {
@@ -137,13 +148,15 @@ impl<'a> Checker<'a> {
                 }
             }
             Value::Integer(n) if types.contains(&"integer") || types.contains(&"number") => {
-                if !in_range(*n as f64, property, schema) {
-                    return Err(wrong(range_text(property, schema, &types), value));
+                let number = *n as f64;
+                if !in_range(number, property, schema) {
+                    return Err(out_of_range(number, &types, value));
                 }
             }
             Value::Float(x) if types.contains(&"number") => {
-                if !in_range(*x, property, schema) {
-                    return Err(wrong(range_text(property, schema, &types), value));
+                let number = *x;
+                if !in_range(number, property, schema) {
+                    return Err(out_of_range(number, &types, value));
                 }
             }
             Value::String(_) if types.contains(&"string") => {}
@@ -188,20 +201,40 @@ fn in_range(x: f64, property: &Json, schema: &Json) -> bool {
         && limit("exclusiveMaximum", property, schema).is_none_or(|max| x < max)
 }
 
+/// Floating-point numbers up to this hold whole numbers exactly.
+const WHOLE_MAX: f64 = (1u64 << 53) as f64;
+
+/// A question about a share that was given in percent.
+fn percent_hint(given: f64, property: &Json, schema: &Json) -> String {
+    let is_share = meaning(property).to_lowercase().contains("share");
+    match is_share && given > 1.0 && given <= 100.0 && in_range(given / 100.0, property, schema) {
+        true => format!("; a share, not percent: {}?", given / 100.0),
+        false => String::new(),
+    }
+}
+
+/// Values of a type, in words.
+fn kind(name: &str) -> &str {
+    match name {
+        "integer" => "a whole number",
+        "number" => "a number",
+        "string" => "a text in quotes",
+        "boolean" => "true or false",
+        "object" => "a table",
+        "array" => "a list in brackets",
+        other => other,
+    }
+}
+
 fn range_text(property: &Json, schema: &Json, types: &[&str]) -> String {
     let kind = match types {
-        ["integer"] => "a whole number",
-        ["number"] => "a number",
-        ["string"] => "a text in quotes",
-        ["boolean"] => "true or false",
-        ["object"] => "a table",
-        ["array"] => "a list in brackets",
+        [one] => kind(one),
         ["integer", "array"] => {
             let one = range_text(property, schema, &["integer"]);
             let most = schema["maxItems"].as_u64().map(|most| format!(" of up to {most}"));
             return format!("{one}, or a list{}", most.unwrap_or_default());
         }
-        _ => return format!("one of the types {}", types.join(", ")),
+        several => return several.iter().map(|name| kind(name)).collect::<Vec<_>>().join(" or "),
     };
     let show =
         |x: f64| if x.abs() < 1e15 && x == x.trunc() { format!("{}", x as i64) } else { format!("{x}") };
@@ -249,6 +282,31 @@ mod tests {
         assert_eq!(parse_size("k"), None);
         assert_eq!(parse_size("4x"), None);
         assert_eq!(parse_size("99999999999t"), None);
+    }
+
+    #[test]
+    fn a_share_in_percent_is_answered_with_the_share() {
+        let with = |value: &str| {
+            drive(&complete("logical_pages = 1_635_778", &format!("over_provisioning = {value}")))
+        };
+        let error = with("28").expect_err("percent").to_string();
+        assert!(error.contains("from 0 to 10; a share, not percent: 0.28?"), "{error}");
+        assert!(with("12.5").expect_err("percent").to_string().contains("percent: 0.125?"));
+        assert!(!with("-28").expect_err("negative").to_string().contains("percent"));
+        for value in ["0.28", "1.0", "4.0", "10"] {
+            assert!(with(value).is_ok(), "{value}");
+        }
+    }
+
+    #[test]
+    fn a_float_that_is_whole_is_a_whole_number() {
+        let with =
+            |value: &str| drive(&complete("logical_pages = 1_635_778", &format!("logical_pages = {value}")));
+        assert!(with("1e6").is_ok());
+        for value in ["1.5e-1", "-1e6", "nan", "inf", "1e300"] {
+            let error = with(value).expect_err(value).to_string();
+            assert!(error.contains("logical_pages") && error.contains("whole number"), "{error}");
+        }
     }
 
     fn drive(text: &str) -> Result<(), KeyError> {

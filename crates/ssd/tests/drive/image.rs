@@ -270,7 +270,7 @@ fn spoiled_content_fails_the_command_and_all_later_ones() {
     assert_eq!(bytes, [9; 4096]);
     let before = fs::read(folder.image()).expect("reads");
     let error = drive.read_bytes(T0, Lba::new(0), &mut bytes).expect_err("damaged");
-    assert!(error.to_string().starts_with("the drive has failed: the image is damaged: block "), "{error}");
+    assert!(error.to_string().starts_with("the image is damaged: block "), "{error}");
     assert_eq!(error.status(), strobe_ssd::Status::INTERNAL_ERROR);
     assert_eq!(bytes, [9; 4096], "nothing is served");
     for refused in [

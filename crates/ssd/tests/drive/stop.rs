@@ -98,10 +98,7 @@ fn result(config: &DriveConfig, requests: &[Request], stop: Option<StopFlag>) ->
         drive.set_stop(stop);
     }
     let mut queue = closed(4);
-    drive
-        .issue(requests, &[], &mut queue)
-        .and_then(|()| Ok(queue.finish(&mut *drive).expect("runs")))
-        .expect("runs");
+    drive.issue(requests, &[], &mut queue).map(|_| queue.finish(&mut *drive).expect("runs")).expect("runs");
     format!("{:?} {:?}", drive.stats(), queue.finished())
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::anyhow;
 use clap::{Args, ValueEnum};
 use strobe_lab::linux::{
-    DRIVE_SETS, Ext4Discard, F2fsCleaning, FileSystem, GuestRoot, LinuxRun, LinuxRunError, Switches,
+    self, DRIVE_SETS, Ext4Discard, F2fsCleaning, FileSystem, GuestRoot, LinuxRun, LinuxRunError, Switches,
 };
 use strobe_lab::{Experiment, load_drive_table};
 use strobe_linux::job::{MOUNT_POINT, Step, shown_at};
@@ -15,7 +15,7 @@ use strobe_linux::{CpuCost, DiskOptions, Interface, Machine, kernel};
 use toml::Table;
 
 use super::super::Failure;
-use super::super::options::Options;
+use super::super::options::{Options, seed};
 
 #[derive(Args)]
 pub(in super::super) struct GuestArgs {
@@ -26,7 +26,7 @@ pub(in super::super) struct GuestArgs {
     #[arg(long = "set", value_name = "KEY.PATH=VALUE")]
     pub(in super::super) sets: Vec<String>,
     /// Seed of everything random, in the drive and in the guest
-    #[arg(long, value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
+    #[arg(long, allow_negative_numbers = true, value_parser = seed)]
     seed: Option<u64>,
     /// The file system
     #[arg(long, value_enum, default_value_t = FsName::Ext4)]
@@ -50,8 +50,9 @@ pub(in super::super) struct GuestArgs {
         allow_hyphen_values = true
     )]
     pub(in super::super) mkfs_opts: String,
-    /// Shell commands before the measured window, in the mounted file system (repeatable)
-    #[arg(long, value_name = "SCRIPT")]
+    /// A program of this machine (./script.sh), or shell commands, before the measured window, in the mounted file system
+    /// (repeatable)
+    #[arg(long, value_name = "PROGRAM|SCRIPT")]
     before: Vec<String>,
     /// Copy a file or folder to the drive's file system before the measured window, and forget what the guest has cached
     /// of it (repeatable)
@@ -187,7 +188,6 @@ impl GuestArgs {
             },
             ..Machine::new(kernel)
         };
-        let script = |text: &String| strobe_linux::job::Run::must_succeed(["sh", "-e", "-c", text]);
         let mut run = LinuxRun {
             experiment: experiment(&self.drive, &self.sets, self.seed)?,
             machine,
@@ -205,7 +205,9 @@ impl GuestArgs {
             interval_ns: None,
             folder: self.dir.as_ref().map_or_else(String::new, |dir| self.file_system_path(dir)),
         };
-        run.setup.extend(self.before.iter().map(script));
+        for text in &self.before {
+            run.setup.push(before(text)?);
+        }
         self.switches().apply(&mut run).map_err(|reason| Failure::Request(anyhow!(reason)))?;
         Ok(run)
     }
@@ -275,6 +277,47 @@ pub(super) fn experiment(drive: &str, sets: &[String], seed: Option<u64>) -> Res
     Ok(options.told(Experiment::from_table(table, options.sets(), Path::new("")))?)
 }
 
+/// The step of one --before.
+fn before(text: &str) -> Result<Step, Failure> {
+    let words = program_or_script(text, &["sh", "-e", "-c"]);
+    let words = linux::found_here(&words).map_err(LinuxRunError::from)?;
+    Ok(strobe_linux::job::Run::must_succeed(words))
+}
+
+/// The command that `text` names: a program with a slash in its path and its arguments, or commands for a `shell`.
+pub(in super::super) fn program_or_script(text: &str, shell: &[&str]) -> Vec<String> {
+    let program = words(text);
+    match program.first().map(Path::new) {
+        Some(path) if path.components().count() > 1 && path.is_file() => program,
+        _ => shell.iter().copied().chain([text]).map(str::to_owned).collect(),
+    }
+}
+
 fn words(text: &str) -> Vec<String> {
     text.split_whitespace().map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_of_this_machine_is_found_from_here_and_the_rest_is_for_a_shell() {
+        let shell = ["sh", "-c"];
+        assert_eq!(program_or_script("/bin/sh -x", &shell), ["/bin/sh", "-x"]);
+        assert_eq!(program_or_script("grep -q a b", &shell), ["sh", "-c", "grep -q a b"]);
+        assert_eq!(program_or_script("./no/such", &shell), ["sh", "-c", "./no/such"]);
+        let argv = |text: &str| match before(text) {
+            Ok(Step::Run(run)) => run.argv,
+            _ => panic!("{text}"),
+        };
+        // The folder of this test is that of its crate.
+        let script = std::path::absolute("build.rs").expect("a path").display().to_string();
+        assert_eq!(program_or_script("./build.rs", &shell), ["./build.rs"]);
+        assert!(before("./build.rs").is_err(), "{script} is no program");
+        let words = argv("/bin/sh ./build.rs -x");
+        assert_eq!(words[1..], [script, "-x".to_owned()]);
+        let sh = argv("echo ./build.rs");
+        assert_eq!(sh[1..], ["-e", "-c", "echo ./build.rs"]);
+    }
 }

@@ -2,13 +2,12 @@
 
 use std::fmt::Write as _;
 
-use comfy_table::{Cell, CellAlignment, Table};
 use strobe_papers::{Figure, Row, View};
 
 use super::map::{self, values};
 use super::{name, number};
 use crate::chart::bars;
-use crate::report::{row, table};
+use crate::report::{Table, row, table};
 
 /// Columns of the picture of a curve.
 const CURVE_COLUMNS: usize = 48;
@@ -76,10 +75,9 @@ fn pivot(rows: &[&Row], down: &[&str], across: &str) -> String {
         Err(_) => column.clone(),
     });
     let header: Vec<String> = names.chain(heads).collect();
-    let mut table = wide(&header);
+    let mut table = (1..down.len()).fold(wide(&header), Table::text);
     for (key, cells) in lines {
-        let right = |text: String| Cell::new(text).set_alignment(CellAlignment::Right);
-        table.add_row(key.into_iter().map(Cell::new).chain(cells.into_iter().map(right)).collect::<Vec<_>>());
+        table.add_row(key.into_iter().chain(cells).collect());
     }
     let unit = match &units[..] {
         [unit] if !unit.is_empty() => format!("in {unit}:\n"),
@@ -90,9 +88,7 @@ fn pivot(rows: &[&Row], down: &[&str], across: &str) -> String {
 
 fn wide(header: &[String]) -> Table {
     let header: Vec<&str> = header.iter().map(String::as_str).collect();
-    let mut table = table(&header);
-    table.set_width(140);
-    table
+    table(&header).in_columns(140)
 }
 
 /// One line per curve, all over the same range.

@@ -48,7 +48,7 @@ fn a_full_disk_stops_the_chip_and_leaves_the_image_whole() {
             return;
         };
         let failure = failure.expect("failed");
-        assert!(failure.starts_with("cannot write the image: "), "{failure}");
+        assert!(failure.starts_with("the image could not be written: "), "{failure}");
         assert_eq!(disk.state().log.len(), written, "writes after a failure");
         assert_eq!(chip.clone().failure(), Some(failure.as_str()), "a clone does not hide it");
         room += 37;
@@ -63,7 +63,7 @@ fn a_read_error_fails_the_chip_and_serves_nothing() {
     disk.state().reads_fail = true;
     let first = info.geometry.first_unit(BlockId::new(0));
     assert_eq!(chip.payload(first), UnitBytes::zero());
-    assert_eq!(chip.failure(), Some("cannot read the image: the disk is broken"));
+    assert_eq!(chip.failure(), Some("the image could not be read: the disk is broken"));
     disk.state().reads_fail = false;
     assert_eq!(chip.payload(first.plus(1)), UnitBytes::zero(), "nothing is served after a failure");
 

@@ -15,7 +15,7 @@ use strobe_ssd::Latencies;
 pub struct Interval {
     /// Its begin, in ns since the start of the simulation.
     pub start_ns: u64,
-    /// Its end; what happens then belongs to the next one.
+    /// Its end; what happens at that instant belongs to it.
     pub end_ns: u64,
     /// Whether it belongs to the measured window.
     pub measured: bool,

@@ -34,11 +34,13 @@ pub(super) struct Generator {
     unflushed: u32,
     /// Requests made, and how many of them were taken.
     ready: (Vec<Request>, usize),
+    /// Ranges of the trim among them, where trims have several: then one request is made at a time.
+    ranges: Vec<Range>,
     /// Requests made at a time.
     ready_most: usize,
 }
 
-strobe_types::state! { Generator { requests, unflushed, ready } made { flush_every, ready_most } }
+strobe_types::state! { Generator { requests, unflushed, ready, ranges } made { flush_every, ready_most } }
 
 impl Generator {
     /// The generator that `config` describes, on `drive`.
@@ -61,36 +63,32 @@ impl Generator {
             flush_every,
             unflushed: 0,
             ready: (Vec::new(), 0),
+            ranges: Vec::new(),
         })
     }
 
     /// Issues the next request, which may be a trim of several ranges.
-    fn issue_one(&mut self, host: &mut Host<'_>, ranges: &mut Vec<Range>) -> Result<(), Stop> {
+    fn issue_one(&mut self, host: &mut Host<'_>) -> Result<(), Stop> {
         self.make_ready();
         let request = self.ready.0[self.ready.1];
-        self.ranges(&request, ranges);
-        let is_sent = if ranges.len() > 1 {
-            host.send(&Command::Deallocate(ranges), None)?
-        } else {
-            host.issue(&[request], &[])? == 1
+        let is_sent = match self.ranges_of(&request) {
+            Some(ranges) => host.send(&Command::Deallocate(ranges), None)?,
+            None => host.issue(&[request], &[])? == 1,
         };
         self.ready.1 += usize::from(is_sent);
         Ok(())
     }
 
-    /// Whether some requests are trims of several ranges.
+    /// True if some requests are trims of several ranges.
     #[inline]
-    pub(super) fn has_ranges(&self) -> bool {
+    fn has_ranges(&self) -> bool {
         self.ready_most == 1
     }
 
-    /// The ranges of `request`, which [`Generator::next`] has just given.
-    pub(super) fn ranges(&mut self, request: &Request, ranges: &mut Vec<Range>) {
-        ranges.clear();
-        ranges.push(Range::new(request.lba, request.sectors));
-        if request.op == Op::Trim {
-            self.requests.further_trims(ranges);
-        }
+    /// The ranges of `request`, the one made last, if it is a trim of several.
+    #[inline]
+    pub(super) fn ranges_of(&self, request: &Request) -> Option<&[Range]> {
+        (request.op == Op::Trim && self.ranges.len() > 1).then_some(&self.ranges[..])
     }
 
     /// The next request, alone.
@@ -115,6 +113,12 @@ impl Generator {
         if self.ready.1 == self.ready.0.len() {
             let mut batch = std::mem::take(&mut self.ready.0);
             self.requests.fill(&mut batch, self.ready_most);
+            if self.has_ranges() {
+                self.ranges = batch.iter().map(|request| Range::new(request.lba, request.sectors)).collect();
+                if batch.iter().any(|request| request.op == Op::Trim) {
+                    self.requests.further_trims(&mut self.ranges);
+                }
+            }
             self.add_flushes(&mut batch);
             self.ready = (batch, 0);
         }
@@ -138,10 +142,9 @@ impl Generator {
 
 impl Issuer for Generator {
     fn issue(&mut self, host: &mut Host<'_>) -> Result<(), Stop> {
-        let mut ranges = Vec::new();
         while !host.is_reached() {
             if self.has_ranges() {
-                self.issue_one(host, &mut ranges)?;
+                self.issue_one(host)?;
                 continue;
             }
             self.make_ready();

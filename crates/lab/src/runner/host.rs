@@ -3,8 +3,9 @@
 use strobe_ssd::{Command, CommandError, Completion, DriveStats, Goal, HostQueue, Pacing, Range, Simulated};
 use strobe_types::{Request, SimTime};
 
+use super::phase::{HostPages, Phase};
 use super::{NEVER, Observer, Progress};
-use crate::experiment::{HostConfig, WorkloadConfig};
+use crate::experiment::HostConfig;
 use crate::lifetime::BadBlockWatch;
 use crate::power::PowerSwitch;
 use crate::series::{Sample, Series};
@@ -49,43 +50,6 @@ impl<E: Into<RunError>> From<E> for Stop {
     fn from(error: E) -> Self {
         Stop::Failed(error.into())
     }
-}
-
-/// Unit in which the lengths of phases are counted: host pages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum HostPages {
-    /// Mapping units that the host has written; a partially written one counts as one.
-    Written,
-    /// Mapping units that the host has read or trimmed: of a workload that writes nothing.
-    Touched,
-    /// Mapping units of what a file system's files were written, whatever the file system made of it.
-    Updated,
-}
-
-impl HostPages {
-    /// The unit for the workload of `experiment`.
-    fn of(experiment: &Experiment) -> Self {
-        let generators = experiment.workload.generators();
-        match experiment.workload {
-            WorkloadConfig::Lfs(_) => HostPages::Updated,
-            _ if !generators.is_empty()
-                && !generators.iter().any(|(_, workload)| workload.generator.writes()) =>
-            {
-                HostPages::Touched
-            }
-            _ => HostPages::Written,
-        }
-    }
-}
-
-/// A part of a run.
-pub(super) struct Phase {
-    name: &'static str,
-    counted: HostPages,
-    /// Host pages of the run at its beginning.
-    start: u64,
-    /// Host pages of it, if known.
-    total: Option<u64>,
 }
 
 /// What watches a run, and how far it knows.
@@ -468,11 +432,8 @@ impl<'a> Host<'a> {
 
     /// Ends intervals and takes frames that are due by `now`; nothing happens before.
     fn look_until(&mut self, now: SimTime) {
-        while let Some(due) = self.timeline.as_ref().map(|timeline| timeline.due()).filter(|&due| due <= now)
-        {
-            if due == NEVER {
-                break;
-            }
+        // An interval has all that happens at its end.
+        while let Some(due) = self.timeline.as_ref().map(|timeline| timeline.due()).filter(|&due| due < now) {
             self.close_interval(due);
         }
         while let Some(due) = self.xray_due().filter(|&due| due <= now && now != NEVER) {

@@ -7,6 +7,7 @@ mod host;
 mod issuer;
 mod jobs;
 mod outcome;
+mod phase;
 mod phases;
 mod replay;
 mod state;

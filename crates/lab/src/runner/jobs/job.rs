@@ -161,18 +161,10 @@ impl Job {
         (request, self.arrival)
     }
 
-    /// The ranges of `request`, a trim that it has just given; `None` if it has but one, or is none.
+    /// The ranges of `request`, which it has just given, if it is a trim of several.
     #[inline]
-    pub(super) fn ranges<'a>(
-        &mut self,
-        request: &Request,
-        ranges: &'a mut Vec<Range>,
-    ) -> Option<&'a [Range]> {
-        if !self.requests.has_ranges() {
-            return None;
-        }
-        self.requests.ranges(request, ranges);
-        Some(&ranges[..]).filter(|ranges| ranges.len() > 1)
+    pub(super) fn ranges_of(&self, request: &Request) -> Option<&[Range]> {
+        self.requests.ranges_of(request)
     }
 
     /// A request of it is complete.

@@ -2,9 +2,10 @@
 //!
 //! Everything goes through the drive's door. What happens at the same time happens in this order:
 //!
-//! 1. an interval of the series, or the run itself, comes to its end;
+//! 1. the run comes to its end;
 //! 2. the drive does what it does, and hands out what is complete;
-//! 3. jobs issue requests, the one with the lowest number first; each issues one, then the loop looks again.
+//! 3. jobs issue requests, the one with the lowest number first; each issues one, then the loop looks again;
+//! 4. an interval of the series ends.
 //!
 //! So a place that becomes free is taken at once, and results depend on nothing but the experiment. A request that has
 //! arrived waits in its generator, which knows the next arrival only: an overloaded run needs no more memory than another.
@@ -62,8 +63,6 @@ pub(super) struct Jobs {
     outstanding: u32,
     now: SimTime,
     completions: Vec<Completion>,
-    /// Of the trim issued last.
-    ranges: Vec<Range>,
     pub(super) timeline: Option<Timeline>,
     measuring: bool,
     /// Requests since the last look.
@@ -74,7 +73,7 @@ pub(super) struct Jobs {
     needs_time: bool,
 }
 
-strobe_types::state! { Jobs { slots, free, outstanding, now, unseen, idle_looks } tables { jobs, due } made { completions, ranges, timeline, measuring, needs_time } }
+strobe_types::state! { Jobs { slots, free, outstanding, now, unseen, idle_looks } tables { jobs, due } made { completions, timeline, measuring, needs_time } }
 
 impl Jobs {
     /// The jobs of `experiment`, made before anything runs; `None` if its workload is a trace or a file system.
@@ -113,7 +112,6 @@ impl Jobs {
             outstanding: 0,
             now: SimTime::ZERO,
             completions: Vec::new(),
-            ranges: Vec::new(),
             timeline: None,
             measuring: false,
             unseen: 0,
@@ -173,7 +171,7 @@ impl Jobs {
         while !host.is_reached() {
             let (job, issue_at) = earliest(&self.due, self.now);
             let event_at = host.drive.next_event().unwrap_or(NEVER);
-            let stop_at = self.timeline.as_ref().map_or(end, |timeline| timeline.due().min(end));
+            let interval_end = self.timeline.as_ref().map_or(NEVER, |timeline| timeline.due());
             if issue_at == NEVER && self.outstanding == 0 {
                 self.ended(end)?;
                 break;
@@ -184,14 +182,14 @@ impl Jobs {
                 host.look_inside(due.max(self.now));
                 continue;
             }
-            if stop_at <= issue_at.min(event_at) && stop_at != NEVER {
-                self.now = self.now.max(stop_at);
-                if self.timeline.as_ref().is_some_and(|timeline| timeline.due() == stop_at) {
-                    self.close_interval(host);
-                }
-                if stop_at == end {
-                    break;
-                }
+            let happens_at = issue_at.min(event_at);
+            if end <= happens_at && end != NEVER {
+                self.close_intervals(host, end);
+                self.now = self.now.max(end);
+                break;
+            }
+            if interval_end < happens_at && happens_at != NEVER {
+                self.close_intervals(host, happens_at);
             } else if event_at <= issue_at && !self.comes_together(host, issue_at) {
                 if event_at == NEVER {
                     return Err(RunError::EndOfTime.into());
@@ -235,7 +233,6 @@ impl Jobs {
         let (request, arrival) = job.take(now);
         let op = request.op;
         let one = [Range::new(request.lba, request.sectors)];
-        let several = job.ranges(&request, &mut self.ranges);
         let slot = Slot { arrival, job: number as u16 };
         self.due[number] = job.due();
         let tag = match self.free.pop() {
@@ -252,6 +249,7 @@ impl Jobs {
         if let Some(timeline) = &mut self.timeline {
             timeline.outstanding(now, self.outstanding);
         }
+        let several = self.jobs[number].ranges_of(&request);
         let command = several.map_or_else(|| Command::of_request(op, &one), Command::Deallocate);
         host.drive.submit(now, u64::from(tag), &command, None);
         host.count_request();
@@ -332,6 +330,15 @@ impl Jobs {
         }
         host.completed(self.now);
         host.keep_house()
+    }
+
+    /// Ends all intervals that end before `until`, when the next thing happens.
+    fn close_intervals(&mut self, host: &Host<'_>, until: SimTime) {
+        while let Some(due) = self.timeline.as_ref().map(|timeline| timeline.due()).filter(|&due| due < until)
+        {
+            self.now = self.now.max(due);
+            self.close_interval(host);
+        }
     }
 
     fn close_interval(&mut self, host: &Host<'_>) {

@@ -176,7 +176,7 @@ def test_a_function_in_a_grid_and_another_sweep_in_the_folder_are_refused(tmp_pa
         strobe.sweep(SMALL, {"drive.ftl.gc.victim": [lambda blocks: blocks["u"]]}, out=tmp_path / "f")
     out = tmp_path / "one"
     strobe.sweep(SMALL, {"drive.ftl.gc.victim": ["greedy"]}, out=out, workers=1)
-    with pytest.raises(strobe.SweepError, match="another sweep"):
+    with pytest.raises(strobe.ConfigError, match="another sweep"):
         strobe.sweep(SMALL, {"drive.ftl.gc.victim": ["fifo"]}, out=out, workers=1)
     found = strobe.sweep(SMALL, {"drive.ftl.gc.victim": ["fifo"]}, out=out, workers=1, shared=True)
     assert found.configurations[0]["done"] == 1 and found.configurations[0]["same_for_every_seed"] is False

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use crate::plan::hex;
+use crate::digest::hex;
 use crate::{Outcome, Plan, Store, SweepError};
 
 /// What of a result is no column: `config` is in the keys of the sweep, lists are in the column `result`, and the first

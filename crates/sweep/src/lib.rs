@@ -9,6 +9,7 @@
 //! says where no difference was shown.
 
 mod columns;
+mod digest;
 mod error;
 mod figure;
 mod file;

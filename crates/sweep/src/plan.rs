@@ -10,6 +10,7 @@ use strobe_lab::{ConfigError, Experiment, MODEL, WorkloadConfig};
 use strobe_ssd::{BuildError, memory_bytes};
 use toml::Value;
 
+use crate::digest::hex;
 use crate::measures::Features;
 use crate::{SweepError, SweepFile};
 
@@ -54,10 +55,6 @@ pub struct Plan {
     pub configurations: Vec<Configuration>,
     /// Points, all seeds of a configuration side by side. Those of refused configurations are there too.
     pub points: Vec<Point>,
-}
-
-pub(crate) fn hex(digest: &[u8], bytes: usize) -> String {
-    digest[..bytes].iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 impl Plan {

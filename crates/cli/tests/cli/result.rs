@@ -144,7 +144,7 @@ fn a_count_of_pages_is_measured_exactly() {
     assert_eq!(commands(&["run.measure=0"]), 0);
     assert_eq!(commands(&["run.measure=\"4x\""]), 640);
     assert_eq!(commands(&["run.measure=10", "workload.block_bytes=\"8k\""]), 5);
-    assert_eq!(commands(&["run.measure=10", "workload.block_bytes=512"]), 80);
+    assert_eq!(commands(&["run.measure=10", "workload.block_bytes=512"]), 10);
 }
 
 #[test]

@@ -13,7 +13,11 @@ const SIGNALS: [(&str, i32); 3] = [("-INT", 130), ("-TERM", 143), ("-HUP", 129)]
 /// Runs the program, sends `signal` some time after it has begun to listen, and waits for its end; that it would not have
 /// come by itself is for `args` to see to.
 fn stopped(folder: &Folder, args: &[&str], (signal, code): (&str, i32)) -> Ended {
-    let mut command = folder.command(args);
+    // Who runs the tests may ignore signals, by nohup for example, and what is ignored is inherited.
+    let program = folder.command(args);
+    let mut command = Command::new("env");
+    command.arg("--default-signal=HUP,INT,TERM").arg(program.get_program()).args(program.get_args());
+    command.current_dir(folder.path()).stdin(Stdio::null()).env_remove("RUST_BACKTRACE");
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
     let pid = child.id();
     wait_for_handler(pid);

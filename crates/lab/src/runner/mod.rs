@@ -10,6 +10,7 @@ mod outcome;
 mod phase;
 mod phases;
 mod replay;
+mod send;
 mod state;
 mod trace_notes;
 

@@ -20,8 +20,6 @@ use crate::stats::Tally;
 /// A time that never comes.
 const NEVER: SimTime = SimTime::from_ns(u64::MAX);
 
-/// The bytes of a read, or why a command was refused.
-
 /// What a token stands for. The mapping scheme's own are those from [`strobe_ftl::BACKGROUND`] on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Event {

@@ -132,8 +132,7 @@ impl<F: Inspectable> Drive<F> {
     #[inline(always)]
     pub(super) fn land(&mut self, now: SimTime, tag: u64, kind: CommandKind, tally: Tally, done: When) {
         self.note_host(now);
-        let slot = self.flights.add_done(tag, now, kind);
-        self.flights.get(slot).tally = tally;
+        let slot = self.flights.add_done(tag, now, kind, tally);
         self.when_there(done, Event::Done(slot));
         self.settle_instant();
     }

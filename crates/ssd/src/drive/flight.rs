@@ -154,15 +154,15 @@ impl<P> Default for Flights<P> {
 impl<P> Flights<P> {
     #[inline]
     pub(super) fn add(&mut self, tag: u64, issued: SimTime, kind: CommandKind, work: Work<P>) -> u32 {
-        let slot = self.take_slot(tag, issued, kind);
+        let slot = self.take_slot(tag, issued, kind, Tally::default());
         self.slots[slot as usize].work = work;
         slot
     }
 
     /// The same of a command all of which is done already.
     #[inline]
-    pub(super) fn add_done(&mut self, tag: u64, issued: SimTime, kind: CommandKind) -> u32 {
-        let slot = self.take_slot(tag, issued, kind);
+    pub(super) fn add_done(&mut self, tag: u64, issued: SimTime, kind: CommandKind, tally: Tally) -> u32 {
+        let slot = self.take_slot(tag, issued, kind, tally);
         let work = &mut self.slots[slot as usize].work;
         if !matches!(work, Work::Flush) {
             *work = Work::Flush;
@@ -171,7 +171,7 @@ impl<P> Flights<P> {
     }
 
     #[inline(always)]
-    fn take_slot(&mut self, tag: u64, issued: SimTime, kind: CommandKind) -> u32 {
+    fn take_slot(&mut self, tag: u64, issued: SimTime, kind: CommandKind, tally: Tally) -> u32 {
         self.live += 1;
         let slot = match self.unused.pop() {
             Some(slot) => slot,
@@ -182,7 +182,7 @@ impl<P> Flights<P> {
         };
         let flight = &mut self.slots[slot as usize];
         (flight.tag, flight.issued, flight.kind) = (tag, issued, kind);
-        flight.tally = Tally::default();
+        flight.tally = tally;
         (flight.ready, flight.done) = (When::START, When::START);
         (flight.youngest, flight.seen, flight.has_begun) = (0, 0, false);
         slot

@@ -70,9 +70,9 @@ pub enum RunError {
     EndOfTime,
     /// A run that time is to end, on a drive that takes none.
     #[error(
-        "millions of requests have taken no virtual time at all, and the run is to go on for some: give the drive \
-         times (drive.nand.read_ns, drive.controller.command_ns, ...), the workload a rate (workload.rate_iops), or \
-         run.warmup and run.measure in host pages or capacities"
+        "millions of requests have taken no virtual time at all, and none of them brings the run nearer to its end: \
+         give the drive times (drive.controller.command_ns, drive.nand.read_ns, ...) or the workload a rate \
+         (workload.rate_iops); if it reads what was never written, write that first (run.prefill = true)"
     )]
     NoTime,
     /// A phase that written pages are to end, when only readers are left.

@@ -317,3 +317,49 @@ fn a_phase_in_pages_without_a_writer_left_fails() {
     let error = runner::run(&experiment(&text), &mut ()).expect_err("never ends").to_string();
     assert!(error.contains("every job that writes has ended"), "{error}");
 }
+
+#[test]
+fn reads_that_take_no_time_do_not_hold_up_the_end_for_ever() {
+    let text = "
+        [drive]
+        preset = 'generic-8g'
+        [drive.nand]
+        blocks_per_plane = 64
+        [drive.ftl]
+        over_provisioning = 0.5
+        [[jobs]]
+        name = 'reads'
+        write_fraction = 0.0
+        [[jobs]]
+        name = 'writes'
+        rate_iops = 500
+        [run]
+        prefill = false
+        measure = '0.1x'
+    ";
+    let error = runner::run(&experiment(text), &mut ()).expect_err("never ends").to_string();
+    assert!(error.contains("run.prefill = true"), "{error}");
+}
+
+#[test]
+fn jitter_of_writes_is_that_of_jobs_on_a_drive_without_caches() {
+    let text = "
+        [drive.nand]
+        channels = 1
+        dies_per_channel = 1
+        planes_per_die = 1
+        blocks_per_plane = 64
+        pages_per_block = 16
+        program_ns = 200_000
+        channel_mb_s = 0
+        [drive.ftl]
+        over_provisioning = 4.0
+        [drive.controller]
+        write_jitter_ns = 1_000_000
+        ";
+    let run_of = |table: &str| run(&format!("{text}{table}\nkind = 'sequential'\n[run]\nmeasure = '4x'"));
+    let (workload, jobs) = (run_of("[workload]"), run_of("[[jobs]]\nname = 'sequential'"));
+    assert_eq!(workload.jobs[0].write, jobs.jobs[0].write);
+    let mean = workload.jobs[0].write.clat_ns.mean;
+    assert!((1_050_000.0..1_350_000.0).contains(&mean), "{mean}");
+}

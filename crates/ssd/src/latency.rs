@@ -79,7 +79,9 @@ impl Latencies {
     /// The latency that `percent` of all do not exceed, never beyond the extremes; 0 if there are none.
     pub fn percentile(&self, percent: f64) -> u64 {
         let (min, max) = self.extremes();
-        self.histogram.value_at_quantile(percent / 100.0).clamp(min, max)
+        // 99.9 / 100 of 1000 is a little more than 999: one rank too many.
+        let quantile = percent / 100.0 * (1.0 - 1e-12);
+        self.histogram.value_at_quantile(quantile).clamp(min, max)
     }
 
     /// Latencies and how many there are of each.
@@ -148,6 +150,17 @@ strobe_types::stored! { struct Latency { ops } }
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_percentile_of_a_whole_number_of_values_is_the_last_of_them() {
+        let mut latencies = Latencies::new();
+        (1..=1000).for_each(|ns| latencies.record(ns));
+        for (percent, expected) in
+            [(99.9, 999), (99.0, 990), (50.0, 500), (99.95, 1000), (100.0, 1000), (0.1, 1)]
+        {
+            assert_eq!(latencies.percentile(percent), expected, "{percent} %");
+        }
+    }
 
     #[test]
     fn the_deviation_is_exact_however_large_the_values() {

@@ -62,7 +62,8 @@ counters! {
     /// What the non-volatile write cache has done, in mapping units.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct NvramStats {
-        /// Units written that it took; they are among [`HostCounts::units_written`].
+        /// Units written that it took, counted as it takes them; they are among [`HostCounts::units_written`] once their
+        /// commands complete.
         pub write_units: u64,
         /// Those of them that replaced a version already there.
         pub hits: u64,

@@ -113,34 +113,35 @@ impl Arrivals {
         }
     }
 
-    /// Goes on to the first arrival at `time` or later, so that [`Arrivals::count`] are those before. Only `most` of them
-    /// are gone through one by one; how many more come is taken from the rate.
-    pub fn advance_to(&mut self, time: SimTime, most: u64) {
+    /// Goes on to the first arrival at `time` or later, so that [`Arrivals::count`] are those before, past `most` arrivals
+    /// at most. Returns the number of further arrivals before `time` that the rate lets expect: 0 if all were gone through.
+    #[must_use]
+    pub fn advance_to(&mut self, time: SimTime, most: u64) -> u64 {
         if self.next.is_none_or(|next| next >= time) {
-            return;
+            return 0;
         }
         let ns = time.since(self.start);
         if let (RateProcess::Linear, Clock::Constant { iops, .. }) = (self.process, &self.clock) {
             let count = (u128::from(ns) * u128::from(*iops)).div_ceil(1_000_000_000);
             self.count = u64::try_from(count).unwrap_or(u64::MAX);
             self.next = self.step();
-            return;
+            return 0;
         }
         let last = self.count.saturating_add(most);
         while self.next.is_some_and(|next| next < time) {
             if self.count >= last {
-                let expected = match &mut self.clock {
-                    Clock::Constant { mean_gap_ns, fraction, ns: at, .. } => {
-                        let expected = ns.saturating_sub(*at) as f64 / *mean_gap_ns;
-                        (*at, *fraction) = (ns, 0.0);
-                        expected
+                // The clock stands at the next arrival.
+                let expected = match &self.clock {
+                    Clock::Constant { mean_gap_ns, ns: at, .. } => {
+                        ns.saturating_sub(*at) as f64 / mean_gap_ns
                     }
-                    Clock::Curve(curve) => curve.expected_to(ns),
+                    Clock::Curve(curve) => curve.clone().expected_to(ns),
                 };
-                self.count = self.count.saturating_add(expected as u64);
+                return 1 + libm::round(expected) as u64;
             }
             self.advance();
         }
+        0
     }
 
     #[inline]
@@ -350,7 +351,7 @@ mod tests {
         let mut late = three.clone();
         for ns in (0..2_000_000_000).step_by(111_111_111) {
             let mut counted = three.clone();
-            counted.advance_to(SimTime::from_ns(ns), 0);
+            assert_eq!(counted.advance_to(SimTime::from_ns(ns), 0), 0);
             assert_eq!(
                 counted.count(),
                 (0..9).filter(|k| 5 + k * 1_000_000_000 / 3 < ns).count() as u64,
@@ -442,7 +443,7 @@ mod tests {
         let mut counts = Vec::new();
         for second in 1..=20 {
             let before = counter.count();
-            counter.advance_to(SimTime::from_ns(second * 1_000_000_000), u64::MAX);
+            assert_eq!(counter.advance_to(SimTime::from_ns(second * 1_000_000_000), u64::MAX), 0);
             counts.push(counter.count() - before);
         }
         let (busy, calm): (u64, u64) = counts.chunks(2).fold((0, 0), |sum, c| (sum.0 + c[0], sum.1 + c[1]));
@@ -456,16 +457,36 @@ mod tests {
         let ramp = [point(0, 1e9), point(500, 0.0), point(600, 5e8), point(600, 1e8)];
         for process in RateProcess::ALL {
             let mut constant = Arrivals::constant(process, 1_000_000_000, SimTime::from_ns(7), gaps());
-            constant.advance_to(second, 1000);
-            assert!(constant.count().abs_diff(1_000_000_000) < 20_000, "{}", constant.count());
-            assert!(constant.next() >= Some(second));
+            let all = constant.advance_to(second, 1000) + constant.count();
+            assert!(all.abs_diff(1_000_000_000) < 20_000, "{all}");
+            assert!(constant.count() <= 1000 || process == RateProcess::Linear);
             for (repeat_ns, expected) in [(None, 315_000_000), (Some(700_000_000), 285_000_000 + 210_000_000)]
             {
                 let mut curve = Arrivals::curve(process, &ramp, repeat_ns, SimTime::ZERO, gaps());
-                curve.advance_to(second, 1000);
-                assert!(curve.count().abs_diff(expected) < 20_000, "{} {repeat_ns:?}", curve.count());
-                assert!(curve.next() >= Some(second));
+                let all = curve.advance_to(second, 1000) + curve.count();
+                assert!(all.abs_diff(expected) < 20_000, "{all} {repeat_ns:?}");
             }
+        }
+    }
+
+    #[test]
+    fn a_backlog_is_the_same_however_often_it_is_asked_for() {
+        let points = [point(0, 1e6), point(300, 2e5), point(700, 3e6)];
+        for arrivals in [
+            Arrivals::constant(RateProcess::Poisson, 700_000, SimTime::ZERO, gaps()),
+            Arrivals::curve(RateProcess::Poisson, &points, Some(800_000_000), SimTime::ZERO, gaps()),
+        ] {
+            let (mut once, mut often) = (arrivals.clone(), arrivals);
+            let second = SimTime::from_ns(1_000_000_000);
+            let expected = once.advance_to(second, 5000) + once.count();
+            let mut last = 0;
+            for ns in (0..=1_000_000_000).step_by(20_000) {
+                let left = 5000 - often.count();
+                let asked = often.advance_to(SimTime::from_ns(ns), left) + often.count();
+                assert!(asked >= last, "{asked} after {last}");
+                last = asked;
+            }
+            assert_eq!(last, expected);
         }
     }
 

@@ -115,7 +115,8 @@ counters_of! {
     NvramStats,
     /// Non-volatile write cache, in mapping units.
     pub struct NvramResult {
-        /// Units written that it took; they are among the host's `pages_written`.
+        /// Units written that it took, counted as it takes them; they are among the host's `pages_written` once their
+        /// commands complete.
         pub write_units: u64,
         /// Those of them that replaced a version already there.
         pub hits: u64,

@@ -157,7 +157,7 @@ impl<'a> Host<'a> {
     }
 
     /// Host pages of the phase at hand.
-    fn phase_pages(&self) -> u64 {
+    pub(super) fn phase_pages(&self) -> u64 {
         self.pages() - self.phase.start
     }
 

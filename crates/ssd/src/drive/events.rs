@@ -161,7 +161,6 @@ impl<F: Inspectable> Drive<F> {
 
     /// The command in `slot` waits for a place, behind those that do.
     fn stall(&mut self, slot: u32) {
-        self.stalls.writes += 1;
         self.flights.get(slot).stalled = self.events.now;
         self.events.stalled.push_back(slot);
     }
@@ -277,7 +276,7 @@ impl<F: Inspectable> Drive<F> {
     fn done(&mut self, slot: u32) {
         let now = self.events.now;
         let flight = self.flights.get(slot);
-        let is_write = matches!(flight.work, Work::Write { .. });
+        let is_write = flight.kind == CommandKind::Write;
         let at = match flight.work {
             Work::Read { range } => self.controller.send(now, range.bytes()),
             _ => now,
@@ -298,6 +297,7 @@ impl<F: Inspectable> Drive<F> {
                 break;
             }
             self.events.stalled.pop_front();
+            self.stalls.writes += 1;
             self.stalls.ns += self.events.now.since(self.flights.get(slot).stalled);
             has_gone = true;
         }

@@ -216,7 +216,7 @@ impl Job {
     }
 
     /// Requests that have arrived before `now`. Where the drive does not keep up they are gone through once, not each time
-    /// that somebody asks.
+    /// that somebody asks; asking changes nothing.
     fn arrived(&mut self, now: SimTime) -> u64 {
         let until = now.min(self.end);
         let Some((arrivals, counted)) = &mut self.arrivals else { return 0 };
@@ -227,8 +227,8 @@ impl Job {
             counted.clone_from(arrivals);
         }
         let waiting = counted.count() - arrivals.count();
-        counted.advance_to(until, COUNTED_MAX.saturating_sub(waiting));
-        counted.count()
+        let expected = counted.advance_to(until, COUNTED_MAX.saturating_sub(waiting));
+        counted.count().saturating_add(expected)
     }
 
     pub(super) fn into_record(self) -> Record {

@@ -26,8 +26,8 @@ use crate::timeline::{AtEnd, Timeline};
 /// Requests after which samples are taken, limits looked at and the observer is called.
 const REQUESTS_PER_LOOK: u32 = 1024;
 
-/// Such looks without any time having passed: the drive takes no time at all, and a run of so many seconds has no end.
-const LOOKS_WITHOUT_TIME: u32 = 4096;
+/// Such looks without headway: neither time nor, in a phase of so many host pages, one of those. The run has no end.
+const LOOKS_WITHOUT_HEADWAY: u32 = 4096;
 
 /// Length of a phase: a time, host pages, or until no job has anything to do.
 #[derive(Clone, Copy, Debug, Default)]
@@ -67,8 +67,8 @@ pub(super) struct Jobs {
     measuring: bool,
     /// Requests since the last look.
     unseen: u32,
-    /// Looks since time went on, and what it was then.
-    idle_looks: (u32, SimTime),
+    /// Looks since there was headway, and time and host pages then.
+    idle_looks: (u32, SimTime, u64),
     /// Whether only time ends the run.
     needs_time: bool,
 }
@@ -115,7 +115,7 @@ impl Jobs {
             timeline: None,
             measuring: false,
             unseen: 0,
-            idle_looks: (0, SimTime::ZERO),
+            idle_looks: (0, SimTime::ZERO, 0),
             needs_time: false,
         }))
     }
@@ -323,9 +323,11 @@ impl Jobs {
         if goes_on && host.waits_for_writes() && !self.jobs.iter().any(|job| job.can_write(self.now)) {
             return Err(RunError::NoWriterLeft.into());
         }
-        let (looks, at) = &mut self.idle_looks;
-        (*looks, *at) = if *at == self.now { (*looks + 1, *at) } else { (0, self.now) };
-        if self.needs_time && *looks > LOOKS_WITHOUT_TIME {
+        let pages = if self.needs_time { 0 } else { host.phase_pages() };
+        let (looks, at, before) = self.idle_looks;
+        let looks = if (at, before) == (self.now, pages) { looks + 1 } else { 0 };
+        self.idle_looks = (looks, self.now, pages);
+        if looks > LOOKS_WITHOUT_HEADWAY {
             return Err(RunError::NoTime.into());
         }
         host.completed(self.now);

@@ -6,24 +6,8 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use crate::digest::hex;
+use crate::measures::{LEFT_OUT, OPS, PERCENTILES};
 use crate::{Outcome, Plan, Store, SweepError};
-
-/// What of a result is no column: `config` is in the keys of the sweep, lists are in the column `result`, and the first
-/// job, or all together, has columns of its own.
-pub(crate) const LEFT_OUT: [&str; 4] = ["config", "jobs", "total", "seed"];
-
-/// Percentiles of latencies that are columns.
-pub(crate) const PERCENTILES: [(&str, &str); 6] = [
-    ("p50_ns", "50.000000"),
-    ("p90_ns", "90.000000"),
-    ("p95_ns", "95.000000"),
-    ("p99_ns", "99.000000"),
-    ("p99_9_ns", "99.900000"),
-    ("p99_99_ns", "99.990000"),
-];
-
-/// Kinds of requests that have columns.
-pub(crate) const OPS: [&str; 4] = ["read", "write", "trim", "sync"];
 
 /// The values of a column; nothing where a row has none.
 #[derive(Clone, Debug, PartialEq)]

@@ -7,7 +7,6 @@ use strobe_lab::{Experiment, RunResult, WorkloadConfig};
 use strobe_ssd::schema::{self, nearest, resolve};
 
 use crate::SweepError;
-use crate::columns::{LEFT_OUT, OPS, PERCENTILES};
 
 /// Columns of a kind of request that need no times.
 const COUNTED: [&str; 2] = ["io_bytes", "total_ios"];
@@ -15,6 +14,23 @@ const COUNTED: [&str; 2] = ["io_bytes", "total_ios"];
 const TIMED: [&str; 4] = ["iops", "bw_bytes", "mean_ns", "max_ns"];
 /// Tables of a result that are not there without times.
 const TIMED_TABLES: [&str; 3] = ["dies.", "load.", "long_wait."];
+
+/// What of a result is no column: `config` is in the keys of the sweep, lists are in the column `result`, and the first
+/// job, or all together, has columns of its own.
+pub(crate) const LEFT_OUT: [&str; 4] = ["config", "jobs", "total", "seed"];
+
+/// Percentiles of latencies that are columns.
+pub(crate) const PERCENTILES: [(&str, &str); 6] = [
+    ("p50_ns", "50.000000"),
+    ("p90_ns", "90.000000"),
+    ("p95_ns", "95.000000"),
+    ("p99_ns", "99.000000"),
+    ("p99_9_ns", "99.900000"),
+    ("p99_99_ns", "99.990000"),
+];
+
+/// Kinds of requests that have columns.
+pub(crate) const OPS: [&str; 4] = ["read", "write", "trim", "sync"];
 
 /// Features of a sweep's experiments that decide which columns their results have.
 #[derive(Debug, Default)]

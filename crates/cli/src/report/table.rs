@@ -44,19 +44,19 @@ pub fn row(first: &str, rest: impl IntoIterator<Item = String>) -> Vec<String> {
 }
 
 impl Table {
-    /// The same with the column `at` as text.
+    /// Sets the column `at` as text.
     pub fn text(mut self, at: usize) -> Self {
         self.is_text[at] = true;
         self
     }
 
-    /// The same with the column `at` as numbers.
+    /// Sets the column `at` as numbers.
     pub fn numbers(mut self, at: usize) -> Self {
         self.is_text[at] = false;
         self
     }
 
-    /// The same for another width than that of the terminal.
+    /// Sets the width in columns, instead of the width of the terminal.
     pub fn in_columns(self, width: usize) -> Self {
         Self { width, ..self }
     }

@@ -71,7 +71,7 @@ pub(super) struct Host<'a> {
     updated: u64,
     /// Counters and time at the start of the measured window, once it has begun.
     pub(super) window_start: Option<(DriveStats, SimTime)>,
-    /// The same at its end, once it has ended.
+    /// Counters and time at its end, once it has ended.
     pub(super) window_end: Option<(DriveStats, SimTime)>,
     pub(super) series: Series,
     /// Time of the last thing that happened to a job; [`HostQueue`] knows of the others.

@@ -21,7 +21,7 @@ use crate::timeline::Timeline;
 use crate::verdict::{CapacityResult, LoadResult, WindowResult, notes, wrong_sign};
 
 impl Runner<'_> {
-    /// What has come of it. The measured window, if there is one, has ended.
+    /// Result of the run. The measured window, if there is one, has ended.
     pub(super) fn result(
         &mut self,
         ended_by: EndedBy,

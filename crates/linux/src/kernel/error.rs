@@ -16,7 +16,7 @@ pub enum KernelError {
         .folder.display()
     )]
     None {
-        /// Where kernels are kept.
+        /// Folder of the kernels.
         folder: PathBuf,
     },
     /// It is not User-Mode Linux.

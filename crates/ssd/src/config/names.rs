@@ -38,7 +38,7 @@ pub struct PolicyInfo {
     pub victim: Victim,
     /// Name used in configurations.
     pub name: &'static str,
-    /// What it picks. Behind "max " stands a formula as `drive.ftl.gc.victim` takes it.
+    /// Rule by which it picks. Behind "max " stands a formula as `drive.ftl.gc.victim` takes it.
     pub picks: &'static str,
     /// Where it comes from.
     pub source: &'static str,

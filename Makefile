@@ -30,10 +30,11 @@ test-linux:     ## A real kernel on the drive: file systems, power cuts (4 minut
 	sh scripts/kernel.sh --tests
 	STROBE_REQUIRE_KERNEL=1 python3 scripts/test.py --linux
 
-lint:           ## Formatting and clippy, determinism bans included
+lint:           ## Formatting and clippy, determinism bans included; the fuzz targets compile
 	sh scripts/setup.sh
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --quiet -- -D warnings
+	$(CARGO) check --manifest-path fuzz/Cargo.toml --locked --quiet --target-dir $${CARGO_TARGET_DIR:-target}/fuzz
 
 docs:           ## The documentation of all crates, warnings are errors
 	$(CARGO) doc --workspace --no-deps --quiet

@@ -53,7 +53,7 @@ fn shrink(experiment: &mut Experiment) {
     let run = &mut experiment.run;
     let per_request = match &experiment.workload {
         WorkloadConfig::Synthetic(workload) => u64::from(workload.generator.block_bytes) / unit,
-        WorkloadConfig::Trace(_) | WorkloadConfig::Jobs(_) => 1,
+        WorkloadConfig::Trace(_) | WorkloadConfig::Jobs(_) | WorkloadConfig::Lfs(_) => 1,
     };
     let cap = |amount| match amount {
         Amount::Pages(pages) => Amount::Pages(pages.min(REQUESTS * per_request / 16)),

@@ -139,6 +139,7 @@ impl Case {
             read_ns: 50.into(),
             program_ns: 700.into(),
             erase_ns: 5000,
+            slc: None,
             channel_mb_s: 100_000,
             spare_bytes: u32::from(self.seed % 64),
             pages_per_program: 1,

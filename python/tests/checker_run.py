@@ -26,6 +26,23 @@ class Broken(Exception):
     """A run ended without a result: a panic, a failure, a hang."""
 
 
+class WornDown(Exception):
+    """The run ended early with a reason that strobe documents: the victim policy freed no blocks."""
+
+
+NO_PROGRESS = "garbage collection makes no progress"
+
+
+def broken(experiment: Table, reason: str) -> Exception:
+    """Returns what a run that ended without a result is.
+
+    Greedy always gains something where a block holds invalid data. Policies that weigh ages may choose for ever blocks
+    that give less than padding and the map take: the run has to end and to say so.
+    """
+    victim = experiment["drive"].get("ftl", {}).get("gc", {}).get("victim", "greedy")
+    return WornDown(reason) if NO_PROGRESS in reason and victim != "greedy" else Broken(reason)
+
+
 def run_text(experiment: Table) -> str:
     """Returns the JSON of a run, without what the simulation itself cost."""
     program = os.environ.get("STROBE")
@@ -47,7 +64,7 @@ def run_program(program: str, experiment: Table) -> str:
     if done.returncode == 2:
         raise Refused(done.stderr.strip())
     if done.returncode != 0:
-        raise Broken(f"exit code {done.returncode}: {done.stderr.strip()[-2000:]}")
+        raise broken(experiment, f"exit code {done.returncode}: {done.stderr.strip()[-2000:]}")
     return done.stdout
 
 
@@ -62,7 +79,7 @@ def run_in_process(experiment: Table) -> str:
     except (strobe.StrobeError, BaseException) as error:
         if isinstance(error, KeyboardInterrupt):
             raise
-        raise Broken(f"{type(error).__name__}: {error}") from error
+        raise broken(experiment, f"{type(error).__name__}: {error}") from error
     return json.dumps(result.reproducible())
 
 

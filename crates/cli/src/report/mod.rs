@@ -58,7 +58,7 @@ pub fn summary(result: &RunResult) -> String {
         let _ = writeln!(out, "{}", recovery_line(&recovery));
     }
     for note in &result.notes {
-        let _ = writeln!(out, "\nnote: {note}");
+        let _ = writeln!(out, "\n{}", broken(&format!("note: {note}"), terminal_width()).join("\n"));
     }
     let _ = writeln!(out, "\n{}", headline(result));
     let jobs = result.total.as_ref().unwrap_or(&result.jobs[0]);
@@ -82,7 +82,10 @@ pub fn summary(result: &RunResult) -> String {
         power_cuts(&result.power_cuts),
     ];
     let notes = result.trace.iter().flat_map(|trace| trace.notes.iter().map(String::as_str));
-    let hints = hints(result).into_iter().chain(notes).map(|hint| format!("note: {hint}"));
+    let hints = hints(result)
+        .into_iter()
+        .chain(notes)
+        .map(|hint| broken(&format!("note: {hint}"), terminal_width()).join("\n"));
     for part in parts.into_iter().flatten().chain(hints) {
         let _ = writeln!(out, "\n{part}");
     }

@@ -33,7 +33,7 @@ fn exercise(u: &mut Unstructured<'_>) -> Result<()> {
             2 => Command::Deallocate(&ranges),
             3 => Command::WriteZeroes { range: range(u)?, deallocate: u.arbitrary()? },
             4 | 5 => Command::Copy { destination: range(u)?.lba, sources: &ranges },
-            _ => Command::Write { range: range(u)?, fua: u.ratio(1, 5)?, hint },
+            _ => Command::Write { range: range(u)?, fua: u.ratio(1, 5)?, tag: hint.into() },
         };
         if let Err(error) = drive.execute(T0, &command) {
             assert!(!error.to_string().is_empty());

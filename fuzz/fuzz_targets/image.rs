@@ -43,7 +43,7 @@ fn base() -> &'static Base {
         let (mut drive, _) = build_on_image(&config, false, 1, &path).expect("a new image");
         for n in 0..200u64 {
             let range = Range::new(Lba::new(n * 7 % u64::from(UNITS)), 1);
-            drive.execute(T0, &Command::Write { range, fua: false, hint: Hint::None }).expect("writes");
+            drive.execute(T0, &Command::Write { range, fua: false, tag: Hint::None.into() }).expect("writes");
         }
         drive.execute(T0, &Command::Deallocate(&[Range::new(Lba::new(3), 4)])).expect("trims");
         drive.settle(T0).expect("ends cleanly");
@@ -90,7 +90,7 @@ fuzz_target!(|input: &[u8]| {
             let _ = drive.execute(T0, &Command::Read { range: Range::new(Lba::new(unit.into()), 1) });
         }
         let _ = drive
-            .execute(T0, &Command::Write { range: Range::new(Lba::new(0), 8), fua: true, hint: Hint::None });
+            .execute(T0, &Command::Write { range: Range::new(Lba::new(0), 8), fua: true, tag: Hint::None.into() });
         let _ = drive.settle(T0);
     }
 });

@@ -7,7 +7,7 @@ use arbitrary::{Result, Unstructured};
 use libfuzzer_sys::fuzz_target;
 use strobe_ftl::gc::Greedy;
 use strobe_ftl::journal::format::{Clock, Content, LogPage, Record};
-use strobe_ftl::{Inspectable as _, MappingScheme, PageMap, PageMapConfig};
+use strobe_ftl::{WriteContext, Inspectable as _, MappingScheme, PageMap, PageMapConfig};
 use strobe_nand::{Cause, Chip, Nand, StampMedium, Unit, Untimed, WearConfig, When};
 use strobe_types::{BlockId, Geometry, GeometrySpec, Lpn, SimTime};
 
@@ -44,7 +44,7 @@ fn recover(u: &mut Unstructured<'_>) -> Result<()> {
     // Something real to begin with, and to be referred to.
     for n in 0..u.int_in_range(0..=120u64)? {
         let lpn = Lpn::new(u.int_in_range(0..=UNITS - 1)?);
-        drive.write(T0, &[Unit { lpn, payload: n + 1 }], Cause::Host).expect("room");
+        drive.write(T0, &[Unit { lpn, payload: n + 1 }], WriteContext::HOST).expect("room");
     }
     let mut flash = drive.nand().clone();
     for _ in 0..u.int_in_range(0..=6)? {
@@ -66,7 +66,7 @@ fn recover(u: &mut Unstructured<'_>) -> Result<()> {
     found.check().expect("what was believed is sound");
     for n in 0..60 {
         let unit = Unit { lpn: Lpn::new(n % UNITS), payload: u64::from(n) };
-        if found.write(T0, &[unit], Cause::Host).and_then(|_| found.flush(T0)).is_err() {
+        if found.write(T0, &[unit], WriteContext::HOST).and_then(|_| found.flush(T0)).is_err() {
             break;
         }
     }

@@ -53,7 +53,7 @@ def draw_drive(r: Random, timing: bool) -> Table:
     }
     drive: Table = {"nand": nand, "ftl": ftl, "controller": draw_controller(r, timing)}
     if paged and timing and r.random() < 0.3:
-        ftl["placement"] = r.choice(["free-first", "stripe"])
+        ftl["die_allocation"] = r.choice(["free-first", "stripe"])
     if r.random() < 0.15:
         ftl["durable_map"] = True
         if mapping == "page" and r.random() < 0.4:
@@ -152,10 +152,15 @@ def draw_page_map(r: Random, drive: Table, timing: bool) -> None:
     elif timing and ftl["mapping"] == "page" and r.random() < 0.2:
         gc.update({key: value for key, value in {"victims": 2, "read_pages": 3}.items() if r.random() < 0.5})
     if "victims" not in gc and "read_pages" not in gc and r.random() < 0.2:
-        gc["migration"] = r.choice(["hot-cold", "sorted"])
-        if r.random() < 0.5:
-            gc["temperature"] = r.choice(["update-count", "update-rate", "last-write"])
-    if r.random() < 0.15:
+        ftl["placement"] = {"scheme": r.choice(["hot-cold", "sorted", "sepbit", "hints", "handles"])}
+        scheme = ftl["placement"]["scheme"]
+        if scheme in ("hot-cold", "sorted") and r.random() < 0.5:
+            ftl["placement"]["temperature"] = r.choice(["update-count", "update-rate", "last-write"])
+        if scheme == "sepbit" and r.random() < 0.5:
+            ftl["placement"]["streams"] = r.choice([4, 5, 8])
+        if scheme == "handles" and r.random() < 0.5:
+            ftl["placement"].update(handles=r.choice([1, 3]), isolation="persistent")
+    if r.random() < 0.15 and ftl.get("placement", {}).get("scheme") not in ("sepbit", "hints", "handles"):
         gc["stream"] = "host"
     if r.random() < 0.1:
         gc["min_free_blocks"] = r.choice([3, 6])

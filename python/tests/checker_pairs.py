@@ -152,7 +152,7 @@ def time_changes_no_counts(seed: int) -> Table:
     timed = changed(experiment, timing=None)
     timed["drive"]["controller"]["command_ns"] = 700
     if timed["drive"]["ftl"]["mapping"] in ("page", "dftl"):
-        timed["drive"]["ftl"]["placement"] = "stripe"
+        timed["drive"]["ftl"]["die_allocation"] = "stripe"
         timed["drive"]["ftl"]["gc"]["mode"] = "stop-the-world"
     one, other = run(experiment), run(timed)
     left_out = TIMES

@@ -12,6 +12,7 @@ mod free;
 mod frontier;
 pub mod gc;
 mod heat;
+mod place;
 pub mod journal;
 mod map;
 mod recovery;
@@ -23,16 +24,17 @@ pub mod wear;
 pub use block_info::{BlockInfo, Stage, Stream};
 pub use capacity::{Capacity, CapacityError, Demand};
 pub use firmware::{MergeCost, SortCost};
-pub use gc::{Allocation, GcStream, Migration, Temperature};
+pub use gc::{Allocation, GcStream, Temperature};
 pub use map::blocks::{BlockMap, BlockMapConfig, BlockMapError, BlockScheme, LogVictim};
 pub use map::page::{
     Marks, PageMap, PageMapConfig, Refresh, SlcConfig, TranslationConfig, WhenFull, WhenMapFull,
 };
+pub use place::{CopyContext, DataTag, Hint, Isolation, Placement, PlacementKind, Relocated, StreamId, WriteContext};
 pub use recovery::{Recovery, RecoveryError};
 pub use stats::{CopyStats, FtlStats, GcStats, MergeStats, SlcStats, TranslationStats};
 pub use wear::WearSummary;
 
-use strobe_nand::{Cause, Nand, Payload, PowerCuts, Unit, When};
+use strobe_nand::{Nand, Payload, PowerCuts, Unit, When};
 use strobe_types::{BlockId, Lpn, SimTime};
 
 /// Tokens of the mapping scheme's own work are this and above, below those of flash itself.
@@ -129,9 +131,9 @@ pub trait MappingScheme {
     fn stats(&self) -> &FtlStats;
 
     /// Writes whole units, a page at a time; a page that the last ones do not fill is padded.
-    /// Returns when the last page is on flash. `cause` is [`Cause::Host`], or [`Cause::Cache`] for what a
-    /// non-volatile cache gives up.
-    fn write(&mut self, now: When, units: &[Unit<Self::Payload>], cause: Cause) -> Done;
+    /// Returns when the last page is on flash. The cause of `context` is [`Cause::Host`](strobe_nand::Cause::Host), or
+    /// [`Cause::Cache`](strobe_nand::Cause::Cache) for units written back by a non-volatile cache.
+    fn write(&mut self, now: When, units: &[Unit<Self::Payload>], context: WriteContext) -> Done;
 
     /// Reads `count` units from `first` on and appends their content to `out`. Unmapped units
     /// read as zeros and cost nothing.
@@ -166,6 +168,16 @@ pub trait MappingScheme {
 
     /// The host has given no command for as long as [`MappingScheme::idle_after_ns`] says, or is back.
     fn set_idle(&mut self, _is_idle: bool) {}
+
+    /// The part of `tag` that decides where data is placed. Buffers above should hand over units with equal parts together.
+    fn relevant(&self, _tag: DataTag) -> DataTag {
+        DataTag::default()
+    }
+
+    /// Placement handles that a write may name, numbered from 0.
+    fn handles(&self) -> u16 {
+        1
+    }
 
     /// Units that can be programmed in parallel in one step: one page on every lane of the host
     /// stream. A buffer above should hand over as many at a time.

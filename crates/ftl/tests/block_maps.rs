@@ -1,7 +1,7 @@
 //! Block-mapped schemes: their merges, rule by rule; closed forms; agreement with a naive model.
 
 use strobe_ftl::BlockScheme::{Fast, LogBlock, ReplacementBlock};
-use strobe_ftl::{
+use strobe_ftl::{WriteContext, 
     BlockMap, BlockMapConfig, BlockMapError, BlockScheme, Inspectable, LogVictim, MappingScheme, MergeCost,
     MergeStats,
 };
@@ -43,7 +43,7 @@ fn in_order(scheme: BlockScheme) -> BlockMap<TestChip> {
 fn write(map: &mut BlockMap<TestChip>, lpns: impl IntoIterator<Item = u32>) {
     for lpn in lpns {
         let payload = 1000 * u64::from(lpn) + map.stats().host_units_written;
-        map.write(T0, &[Unit { lpn: Lpn::new(lpn), payload }], Cause::Host).expect("writes");
+        map.write(T0, &[Unit { lpn: Lpn::new(lpn), payload }], WriteContext::HOST).expect("writes");
         assert_eq!(map.peek(Lpn::new(lpn)), payload);
         map.check().expect("state");
     }
@@ -246,7 +246,7 @@ fn the_log_of_trims_goes_round_for_ever() {
             map.trim(T0, Lpn::new(0), 32_000).expect("trims");
             map.flush(T0).expect("flushes");
             for lpn in 0..32_000 {
-                map.write(T0, &[Unit { lpn: Lpn::new(lpn), payload: 1 }], Cause::Host).expect("writes");
+                map.write(T0, &[Unit { lpn: Lpn::new(lpn), payload: 1 }], WriteContext::HOST).expect("writes");
             }
             map.trim(T0, Lpn::new(round), 1).expect("trims");
             map.flush(T0).expect("flushes");
@@ -389,7 +389,7 @@ fn agrees_with_a_model(scheme: BlockScheme, seed: u64) {
             _ => {
                 let unit = |lpn| Unit { lpn: Lpn::new(lpn), payload: number };
                 let written: Vec<Unit<u64>> = (first..first + count).map(unit).collect();
-                map.write(T0, &written, Cause::Host)
+                map.write(T0, &written, WriteContext::HOST)
                     .unwrap_or_else(|error| panic!("{scheme:?} seed {seed}: {error}"));
                 model[range].fill(number);
             }
@@ -416,7 +416,7 @@ fn full_drive(scheme: BlockScheme) -> Counting {
         Chip::new(geometry(2048 + 64 + 2, 32), WearConfig::default(), Untimed::default(), 1).in_any_order();
     let mut map = BlockMap::new(chip, config(scheme, 2048 * 32, 64)).expect("room");
     for lpn in 0..2048 * 32 {
-        map.write(T0, &[Unit { lpn: Lpn::new(lpn), payload: () }], Cause::Host).expect("writes");
+        map.write(T0, &[Unit { lpn: Lpn::new(lpn), payload: () }], WriteContext::HOST).expect("writes");
     }
     map
 }
@@ -428,7 +428,7 @@ fn rates(scheme: BlockScheme, warmup: u32, measure: u32, mut next: impl FnMut() 
     let mut map = full_drive(scheme);
     let mut write = |map: &mut Counting, count| {
         for _ in 0..count {
-            map.write(T0, &[Unit { lpn: Lpn::new(next()), payload: () }], Cause::Host).expect("writes");
+            map.write(T0, &[Unit { lpn: Lpn::new(next()), payload: () }], WriteContext::HOST).expect("writes");
         }
     };
     write(&mut map, warmup);

@@ -3,8 +3,8 @@
 
 use strobe_ftl::gc::{AnyPolicy, Greedy, Sampled, Sampling};
 use strobe_ftl::wear::Leveling;
-use strobe_ftl::{
-    Allocation, GcStream, Inspectable, MappingScheme, Migration, PageMap, PageMapConfig, Stage, Temperature,
+use strobe_ftl::{WriteContext, 
+    Allocation, GcStream, Inspectable, MappingScheme, PlacementKind, PageMap, PageMapConfig, Stage, Temperature,
     TranslationConfig, TranslationStats,
 };
 use strobe_nand::{Cause, Chip, Nand, NandOp, NoMedium, StampMedium, Unit, Untimed, WearConfig, When};
@@ -36,7 +36,7 @@ fn counting(blocks: u32, config: PageMapConfig) -> CountingMap {
 }
 
 fn write(map: &mut CountingMap, lpn: u32) {
-    map.write(T0, &[Unit { lpn: Lpn::new(lpn), payload: () }], Cause::Host).expect("progress is guaranteed");
+    map.write(T0, &[Unit { lpn: Lpn::new(lpn), payload: () }], WriteContext::HOST).expect("progress is guaranteed");
 }
 
 fn stats(map: &impl MappingScheme) -> TranslationStats {
@@ -195,7 +195,7 @@ impl Model {
             .collect();
         self.next += u64::from(first + count);
         units.iter().for_each(|unit| self.stamps[unit.lpn.index()] = unit.payload);
-        map.write(T0, &units, Cause::Host).expect("progress is guaranteed");
+        map.write(T0, &units, WriteContext::HOST).expect("progress is guaranteed");
     }
 
     fn compare(&self, map: &mut TestMap, first: u32, count: u32) {
@@ -264,7 +264,7 @@ fn any_full_drive(seed: u64) -> Option<TestMap> {
     let choices = PageMapConfig {
         gc_stream: [GcStream::Own, GcStream::Host][pick(&[0, 1]) as usize],
         net_blocks: pick(&[1, 1, 3]),
-        migration: [Migration::None, Migration::HotCold, Migration::Sorted][pick(&[0, 0, 1, 2]) as usize],
+        placement: [PlacementKind::Single, PlacementKind::HotCold, PlacementKind::Sorted][pick(&[0, 0, 1, 2]) as usize],
         temperature: [Temperature::UpdateCount, Temperature::LastWrite][pick(&[0, 1]) as usize],
         allocation: [Allocation::Fifo, Allocation::Adaptive, Allocation::AboveAverage]
             [pick(&[0, 1, 2]) as usize],
@@ -421,7 +421,7 @@ fn recovery_gives_up_no_block_for_its_padding() {
             let lpn = rng.below(500);
             contents[lpn as usize] = 1000 * round + stamp;
             let unit = Unit { lpn: Lpn::new(lpn), payload: contents[lpn as usize] };
-            map.write(T0, &[unit], Cause::Host).expect("progress");
+            map.write(T0, &[unit], WriteContext::HOST).expect("progress");
         }
         let before = map.nand().counts().get(NandOp::Program, Cause::Pad);
         map.align().expect("room for padding");

@@ -1,7 +1,7 @@
 //! The map on flash, rule by rule: what it costs, what survives a power cut, what is refused.
 
 use strobe_ftl::gc::{Greedy, Sampled, Sampling};
-use strobe_ftl::{
+use strobe_ftl::{WriteContext, 
     FtlError, Inspectable, MappingScheme, PageMap, PageMapConfig, Recoverable, Recovery, RecoveryError,
 };
 use strobe_nand::{
@@ -43,7 +43,7 @@ fn drive() -> Map {
 }
 
 fn write(map: &mut Map, lpn: u32, payload: u64) {
-    map.write(T0, &[Unit { lpn: Lpn::new(lpn), payload }], Cause::Host).expect("writes");
+    map.write(T0, &[Unit { lpn: Lpn::new(lpn), payload }], WriteContext::HOST).expect("writes");
 }
 
 fn copy(map: &mut Map, from: u32, to: u32) {
@@ -249,7 +249,7 @@ fn without_a_durable_map_nothing_is_written_and_nothing_can_be_found() {
 fn flash_that_keeps_no_contents_is_refused() {
     let chip: Chip<Untimed, NoMedium> = Chip::new(geometry(), WearConfig::default(), Untimed::default(), 1);
     let mut map = PageMap::new(chip, policy(), config()).expect("room");
-    map.write(T0, &[Unit { lpn: Lpn::new(1), payload: () }], Cause::Host).expect("writes");
+    map.write(T0, &[Unit { lpn: Lpn::new(1), payload: () }], WriteContext::HOST).expect("writes");
     let refused = PageMap::restart(map.nand().clone(), policy(), config(), SimTime::ZERO).err();
     assert_eq!(refused, Some(RecoveryError::NoContents));
 }
@@ -286,7 +286,7 @@ fn recovery_takes_time_and_is_charged_to_its_cause() {
         Chip::new(geometry(), WearConfig::default(), ArrayTiming::new(timing, &geometry()), 1);
     let mut map = PageMap::new(chip, policy(), config()).expect("room");
     for lpn in 0..20 {
-        map.write(T0, &[Unit { lpn: Lpn::new(lpn), payload: 1 }], Cause::Host).expect("writes");
+        map.write(T0, &[Unit { lpn: Lpn::new(lpn), payload: 1 }], WriteContext::HOST).expect("writes");
     }
     let off = map.nand_mut().drain();
     let (map, report) = PageMap::restart(map.nand().clone(), policy(), config(), off).expect("recovers");
@@ -344,7 +344,7 @@ fn failing_blocks_of_the_log_are_replaced_until_there_is_none() {
     let mut map = PageMap::new(chip, policy(), config()).expect("room");
     let error = loop {
         if let Err(error) =
-            map.write(T0, &[Unit { lpn: Lpn::new(1), payload: 1 }], Cause::Host).and_then(|_| map.flush(T0))
+            map.write(T0, &[Unit { lpn: Lpn::new(1), payload: 1 }], WriteContext::HOST).and_then(|_| map.flush(T0))
         {
             break error;
         }
@@ -353,7 +353,7 @@ fn failing_blocks_of_the_log_are_replaced_until_there_is_none() {
     for _ in 0..2 {
         assert_eq!(map.flush(T0), Err(FtlError::MapWornOut), "what the epoch had is not on flash");
     }
-    assert_eq!(map.write(T0, &[Unit { lpn: Lpn::new(1), payload: 2 }], Cause::Host), Err(error));
+    assert_eq!(map.write(T0, &[Unit { lpn: Lpn::new(1), payload: 2 }], WriteContext::HOST), Err(error));
     assert_eq!(read(&map, 1), 1, "reads go on");
     map.check().expect("state");
 }
@@ -371,7 +371,7 @@ fn a_failed_commit_during_collection_leaves_a_sound_drive_that_recovers() {
         let (lpn, error) = loop {
             payload += 1;
             let lpn = rng.below(UNITS);
-            if let Err(error) = map.write(T0, &[Unit { lpn: Lpn::new(lpn), payload }], Cause::Host) {
+            if let Err(error) = map.write(T0, &[Unit { lpn: Lpn::new(lpn), payload }], WriteContext::HOST) {
                 break (lpn, error);
             }
         };
@@ -420,7 +420,7 @@ fn a_recovered_drive_goes_on_whatever_its_policy() {
     map.nand_mut().plan_cuts(CutPlan::Never);
     for round in 0..40u64 {
         for lpn in 0..60 {
-            map.write(T0, &[Unit { lpn: Lpn::new(lpn), payload: round }], Cause::Host).expect("writes");
+            map.write(T0, &[Unit { lpn: Lpn::new(lpn), payload: round }], WriteContext::HOST).expect("writes");
         }
         let flash = map.nand().clone();
         let before = map.stats().gc;

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use strobe_ftl::gc::Greedy;
 use strobe_ftl::wear::Leveling;
-use strobe_ftl::{
-    BlockMap, BlockMapConfig, BlockScheme, GcStream, Inspectable, MappingScheme, Migration, PageMap,
+use strobe_ftl::{WriteContext, 
+    BlockMap, BlockMapConfig, BlockScheme, GcStream, Inspectable, MappingScheme, PlacementKind, PageMap,
     PageMapConfig, TranslationConfig,
 };
 use strobe_nand::{
@@ -353,7 +353,7 @@ fn use_it(drive: &mut impl Inspectable<Payload = u64, Nand = Watched>, seed: u64
             _ => {
                 let unit = |lpn| Unit { lpn: Lpn::new(lpn), payload: number };
                 let units: Vec<Unit<u64>> = (first..first + count).map(unit).collect();
-                drive.write(now, &units, Cause::Host)
+                drive.write(now, &units, WriteContext::HOST)
             }
         };
         let done = done.unwrap_or_else(|error| panic!("{error}"));
@@ -384,7 +384,7 @@ fn nothing_starts_before_what_it_relies_on() {
         let config = PageMapConfig {
             durable: true,
             gc_stream: if rng.below(2) == 0 { GcStream::Own } else { GcStream::Host },
-            migration: [Migration::None, Migration::HotCold][rng.below(2) as usize],
+            placement: [PlacementKind::Single, PlacementKind::HotCold][rng.below(2) as usize],
             leveling: (rng.below(3) == 0).then_some(Leveling::Swap { threshold: 2 }),
             virtual_map_entries: 32 * rng.below(2),
             fault_reserve: 8,

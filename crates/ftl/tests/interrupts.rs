@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use strobe_ftl::gc::{AnyPolicy, BlockView, Greedy, Sampled, Sampling, VictimPolicy};
-use strobe_ftl::{
-    BlockMap, BlockMapConfig, BlockScheme, FtlError, GcStream, Inspectable, MappingScheme, Migration,
+use strobe_ftl::{WriteContext, 
+    BlockMap, BlockMapConfig, BlockScheme, FtlError, GcStream, Inspectable, MappingScheme, PlacementKind,
     PageMap, PageMapConfig, RecoveryError, TranslationConfig,
 };
 use strobe_nand::{Cause, Chip, Nand, StampMedium, Unit, Untimed, WearConfig, When};
@@ -78,7 +78,7 @@ impl VictimPolicy for Raising {
 }
 
 fn write(map: &mut impl MappingScheme<Payload = u64>, lpn: u32, payload: u64) -> Result<When, FtlError> {
-    map.write(T0, &[Unit { lpn: Lpn::new(lpn), payload }], Cause::Host)
+    map.write(T0, &[Unit { lpn: Lpn::new(lpn), payload }], WriteContext::HOST)
 }
 
 /// Writes the first `units`, each with its number and one.
@@ -231,7 +231,7 @@ fn victims_whose_gain_is_lost_to_padding_end_the_run_with_a_reason() {
         assert!(writes < 10_000, "the policy never has to move anything");
         // 15 full pages, and one of a single unit.
         let pages =
-            (first..(first + 30).min(UNITS - 1)).step_by(2).map(|lpn| map.write(T0, &pair(lpn), Cause::Host));
+            (first..(first + 30).min(UNITS - 1)).step_by(2).map(|lpn| map.write(T0, &pair(lpn), WriteContext::HOST));
         let full = pages.collect::<Vec<_>>().into_iter().find_map(Result::err);
         full.or_else(|| write(&mut map, (first + 30).min(UNITS - 1), 1).err())
     });
@@ -252,7 +252,7 @@ fn hot_cold_migration_on_a_demand_paged_drive_stays_within_the_bound() {
     let how = TranslationConfig { batched_eviction: false, ..TranslationConfig::new(40) };
     let config = PageMapConfig {
         translation: Some(how),
-        migration: Migration::HotCold,
+        placement: PlacementKind::HotCold,
         gc_stream: GcStream::Host,
         ..PageMapConfig::new(UNITS)
     };

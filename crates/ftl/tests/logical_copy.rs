@@ -1,7 +1,7 @@
 //! Logical copy, rule by rule (Kang, Han & Shin; the rules they leave open are ours).
 
 use strobe_ftl::gc::{Sampled, Sampling};
-use strobe_ftl::{
+use strobe_ftl::{WriteContext, 
     CopyStats, Inspectable, MappingScheme, PageMap, PageMapConfig, TranslationConfig, WhenMapFull,
 };
 use strobe_nand::{Cause, Chip, Nand, NandOp, StampMedium, Unit, Untimed, WearConfig, When};
@@ -53,7 +53,7 @@ fn written(config: PageMapConfig) -> Map {
 }
 
 fn write(map: &mut Map, lpn: u32, payload: u64) {
-    map.write(T0, &[Unit { lpn: Lpn::new(lpn), payload }], Cause::Host).expect("writes");
+    map.write(T0, &[Unit { lpn: Lpn::new(lpn), payload }], WriteContext::HOST).expect("writes");
     map.check().expect("state");
 }
 

@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 use strobe_ftl::gc::{AnyPolicy, Greedy, Kinetic, LinearScore, Sampled, Sampling};
 use strobe_ftl::wear::Leveling;
-use strobe_ftl::{
-    Allocation, FtlError, GcStream, Inspectable, MappingScheme, Migration, PageMap, PageMapConfig, Stage,
+use strobe_ftl::{WriteContext, 
+    Allocation, FtlError, GcStream, Inspectable, MappingScheme, PlacementKind, PageMap, PageMapConfig, Stage,
     Stream, Temperature,
 };
 use strobe_nand::{Cause, Chip, Nand, NandOp, StampMedium, Unit, Untimed, WearConfig, When};
@@ -42,7 +42,7 @@ fn policy(kind: Policy, g: &Geometry) -> AnyPolicy {
 const POLICIES: [Policy; 6] =
     [Policy::Greedy, Policy::Fifo, Policy::Random, Policy::Choices, Policy::CostBenefit, Policy::CaPi];
 
-const MIGRATIONS: [Migration; 3] = [Migration::None, Migration::HotCold, Migration::Sorted];
+const MIGRATIONS: [PlacementKind; 3] = [PlacementKind::Single, PlacementKind::HotCold, PlacementKind::Sorted];
 const TEMPERATURES: [Temperature; 3] =
     [Temperature::UpdateCount, Temperature::UpdateRate, Temperature::LastWrite];
 const ALLOCATIONS: [Allocation; 4] =
@@ -100,7 +100,7 @@ impl Model {
             .map(|n| Unit { lpn: Lpn::new(first + n), payload: self.next + u64::from(n) })
             .collect();
         self.next += u64::from(count);
-        ftl.write(T0, &units, Cause::Host)?;
+        ftl.write(T0, &units, WriteContext::HOST)?;
         for unit in &units {
             self.stamps[unit.lpn.index()] = unit.payload;
         }
@@ -228,9 +228,9 @@ fn a_clone_goes_its_own_way() {
     let config = PageMapConfig { seed: 1, ..PageMapConfig::new(20) };
     let mut a = PageMap::new(chip, Greedy::new(geometry.blocks()), config).expect("fits");
     let unit = |lpn, payload| [Unit { lpn: Lpn::new(lpn), payload }];
-    a.write(T0, &unit(3, 30), Cause::Host).expect("writes");
+    a.write(T0, &unit(3, 30), WriteContext::HOST).expect("writes");
     let mut frozen = a.clone();
-    a.write(T0, &unit(3, 31), Cause::Host).expect("writes");
+    a.write(T0, &unit(3, 31), WriteContext::HOST).expect("writes");
     let mut out = Vec::new();
     frozen.read(T0, Lpn::new(3), 1, &mut out);
     a.read(T0, Lpn::new(3), 1, &mut out);
@@ -241,14 +241,14 @@ fn a_clone_goes_its_own_way() {
 #[test]
 fn padded_blocks_hold_what_one_collection_moved() {
     for migration in MIGRATIONS {
-        let choices = PageMapConfig { migration, pad_moved: true, ..PageMapConfig::new(0) };
+        let choices = PageMapConfig { placement: migration, pad_moved: true, ..PageMapConfig::new(0) };
         let shape = GeometrySpec { blocks_per_plane: 40, pages_per_block: 16, ..spec() };
         let mut ftl =
             full_drive(shape, Policy::Greedy, choices, WearConfig::default()).expect("there is room");
         let mut rng = Prng::new(7);
         for stamp in 0..5000 {
             let lpn = Lpn::new(rng.below(ftl.logical_units()));
-            ftl.write(T0, &[Unit { lpn, payload: stamp }], Cause::Host).expect("progress");
+            ftl.write(T0, &[Unit { lpn, payload: stamp }], WriteContext::HOST).expect("progress");
             // Collection ends before the host writes, and leaves no room in what it has opened.
             let geometry = ftl.nand().geometry();
             let open = (0..geometry.blocks()).map(BlockId::new).map(|block| ftl.block_info(block));
@@ -293,7 +293,7 @@ proptest! {
         };
         let gc_stream = if own { GcStream::Own } else { GcStream::Host };
         let choices = PageMapConfig {
-            gc_stream, net_blocks, pad_moved, migration, temperature, allocation, leveling, virtual_map_entries, seed,
+            gc_stream, net_blocks, pad_moved, placement: migration, temperature, allocation, leveling, virtual_map_entries, seed,
             ..PageMapConfig::new(0)
         };
         let wear = WearConfig { factory_bad_blocks, ..WearConfig::default() };

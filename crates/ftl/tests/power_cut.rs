@@ -2,11 +2,11 @@
 
 use strobe_ftl::gc::Greedy;
 use strobe_ftl::wear::Leveling;
-use strobe_ftl::{
-    Allocation, GcStream, MappingScheme, Marks, Migration, PageMap, PageMapConfig, RecoveryError, SlcConfig,
+use strobe_ftl::{WriteContext, 
+    Allocation, GcStream, MappingScheme, Marks, PlacementKind, PageMap, PageMapConfig, RecoveryError, SlcConfig,
     TranslationConfig, WhenFull, WhenMapFull,
 };
-use strobe_nand::{ArrayTiming, Cause, CellTimes, Chip, TimingConfig, Unit, Untimed, WearConfig, When};
+use strobe_nand::{ArrayTiming, CellTimes, Chip, TimingConfig, Unit, Untimed, WearConfig, When};
 use strobe_types::{Geometry, GeometrySpec, Lpn, Prng, SimTime};
 
 use crate::torture::{Pace, Subject, TestChip, any_times, torture};
@@ -86,7 +86,7 @@ impl<T: Pace> Subject<T> for Case {
         if self.aligned {
             // What nobody has written reads as 0, too.
             for lpn in (0..self.config.logical_units / 2).map(Lpn::new) {
-                ftl.write(When::START, &[Unit { lpn, payload: 0 }], Cause::Host)
+                ftl.write(When::START, &[Unit { lpn, payload: 0 }], WriteContext::HOST)
                     .expect("it does not wear out");
             }
             ftl.align().expect("it does not wear out");
@@ -133,7 +133,7 @@ fn any_choices(rng: &mut Prng) -> (GeometrySpec, PageMapConfig, WearConfig, Timi
     let config = PageMapConfig {
         gc_stream: if pick(&[0, 1]) == 0 { GcStream::Own } else { GcStream::Host },
         net_blocks: pick(&[1, 1, 2]),
-        migration: [Migration::None, Migration::HotCold, Migration::Sorted][pick(&[0, 0, 1, 2]) as usize],
+        placement: [PlacementKind::Single, PlacementKind::HotCold, PlacementKind::Sorted][pick(&[0, 0, 1, 2]) as usize],
         allocation: [Allocation::Fifo, Allocation::Adaptive, Allocation::AboveAverage]
             [pick(&[0, 1, 2]) as usize],
         leveling: [None, Some(Leveling::Swap { threshold: 2 }), Some(Leveling::DualPool { threshold: 2 })]
@@ -188,7 +188,7 @@ fn any_slc_case(rng: &mut Prng) -> Option<Case> {
         marks: goes_on.then_some(marks),
         leveling: [None, Some(Leveling::Swap { threshold: 2 }), Some(Leveling::DualPool { threshold: 2 })]
             [leveling as usize],
-        migration: [Migration::None, Migration::HotCold, Migration::Sorted][sorts as usize],
+        placement: [PlacementKind::Single, PlacementKind::HotCold, PlacementKind::Sorted][sorts as usize],
         free_first,
         translation: None,
         ..case.config

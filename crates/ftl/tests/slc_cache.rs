@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 
 use strobe_ftl::gc::{Sampled, Sampling};
-use strobe_ftl::{Inspectable, MappingScheme, PageMap, PageMapConfig, SlcConfig, WhenFull};
+use strobe_ftl::{WriteContext, Inspectable, MappingScheme, PageMap, PageMapConfig, SlcConfig, WhenFull};
 use strobe_nand::{Cause, Chip, Nand, NandOp, StampMedium, Unit, Untimed, WearConfig, When};
 use strobe_types::{Geometry, GeometrySpec, Lpn, Prng};
 
@@ -294,7 +294,7 @@ fn compare(seed: u64) -> Counts {
                     Unit { lpn: Lpn::new(lpn), payload: stamp }
                 })
                 .collect();
-            ftl.write(T0, &units, Cause::Host).expect("progress is guaranteed");
+            ftl.write(T0, &units, WriteContext::HOST).expect("progress is guaranteed");
             (first..first + count).for_each(|lpn| model.write(lpn));
         }
         assert_eq!(counted(&ftl), model.counts, "{what} step {step}");
@@ -347,7 +347,7 @@ fn half_full(slc: SlcConfig) -> TestMap {
 
 fn fill(ftl: &mut TestMap) {
     for lpn in (0..384).map(Lpn::new) {
-        ftl.write(T0, &[Unit { lpn, payload: 1 }], Cause::Host).expect("room");
+        ftl.write(T0, &[Unit { lpn, payload: 1 }], WriteContext::HOST).expect("room");
     }
 }
 

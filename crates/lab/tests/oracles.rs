@@ -11,7 +11,7 @@ use oracle_support::Policy::{Choices, Fifo, Greedy, GreedyLog, Random};
 use oracle_support::hot_cold::{Combination, assert_between_separated_and_mixed};
 use oracle_support::{Cell, Policy, Run, Traffic, assert_agreement, drive_config};
 use strobe_nand::{Cause, NandOp};
-use strobe_ssd::{DriveStats, GcConfig, GcStreamName, MigrationName};
+use strobe_ssd::{DriveStats, GcConfig, GcStreamName, SchemeName};
 use strobe_types::Op;
 use strobe_workload::synthetic::{Kind, SyntheticConfig};
 
@@ -62,14 +62,14 @@ fn greedy_in_one_log_mixes_hot_and_cold() {
 }
 
 #[test]
-fn hot_and_cold_migration_lies_between_separated_and_mixed() {
+fn hot_and_cold_placement_lies_between_separated_and_mixed() {
     let combination =
-        |victim, migration, stream, traffic| Combination { victim, migration, stream, blocks: 1024, traffic };
+        |victim, placement, stream, traffic| Combination { victim, placement, stream, blocks: 1024, traffic };
     assert_between_separated_and_mixed(&[
-        combination("greedy", MigrationName::HotCold, GcStreamName::Own, (0.93, 0.1, 0.9)),
-        combination("cat", MigrationName::HotCold, GcStreamName::Host, (0.72, 0.1, 0.9)),
-        combination("greedy", MigrationName::Sorted, GcStreamName::Own, (0.72, 0.2, 0.8)),
-        combination("capi", MigrationName::Sorted, GcStreamName::Host, (0.93, 0.2, 0.8)),
+        combination("greedy", SchemeName::HotCold, GcStreamName::Own, (0.93, 0.1, 0.9)),
+        combination("cat", SchemeName::HotCold, GcStreamName::Host, (0.72, 0.1, 0.9)),
+        combination("greedy", SchemeName::Sorted, GcStreamName::Own, (0.72, 0.2, 0.8)),
+        combination("capi", SchemeName::Sorted, GcStreamName::Host, (0.93, 0.2, 0.8)),
     ]);
 }
 

@@ -7,7 +7,7 @@ mod oracle_support;
 use oracle_support::Policy::{Choices, Fifo, Greedy, GreedyLog, Random};
 use oracle_support::hot_cold::{Combination, assert_between_separated_and_mixed};
 use oracle_support::{BLOCKS, Cell, Policy, Traffic, assert_agreement};
-use strobe_ssd::{GcStreamName, MigrationName};
+use strobe_ssd::{GcStreamName, SchemeName};
 
 /// Spare shares of 7, 15, 28 and 50 %, and over-provisioning of 7 and 28 %.
 const RHOS: [f64; 6] = [0.93, 0.85, 0.72, 0.50, 1.0 / 1.07, 1.0 / 1.28];
@@ -81,13 +81,13 @@ fn the_comparison_cell() {
 
 /// Every way to keep hot and cold data apart, with each of the victim policies, under the traffic of
 /// one row of the table: ρ, and the hot share of the addresses and of the writes.
-fn hot_and_cold_migration(rho: f64, f: f64, r: f64) {
+fn hot_and_cold_placement(rho: f64, f: f64, r: f64) {
     let mut combinations = Vec::new();
-    for migration in [MigrationName::HotCold, MigrationName::Sorted] {
+    for placement in [SchemeName::HotCold, SchemeName::Sorted] {
         for stream in [GcStreamName::Own, GcStreamName::Host] {
             for victim in ["greedy", "cost-benefit", "cat", "fegc", "capi"] {
                 let traffic = (rho, f, r);
-                combinations.push(Combination { victim, migration, stream, blocks: BLOCKS, traffic });
+                combinations.push(Combination { victim, placement, stream, blocks: BLOCKS, traffic });
             }
         }
     }
@@ -96,24 +96,24 @@ fn hot_and_cold_migration(rho: f64, f: f64, r: f64) {
 
 #[test]
 #[ignore = "long: make test-long"]
-fn hot_and_cold_migration_with_little_spare_space() {
-    hot_and_cold_migration(0.93, 0.2, 0.8);
+fn hot_and_cold_placement_with_little_spare_space() {
+    hot_and_cold_placement(0.93, 0.2, 0.8);
 }
 
 #[test]
 #[ignore = "long: make test-long"]
-fn hot_and_cold_migration_with_little_spare_space_and_more_skew() {
-    hot_and_cold_migration(0.93, 0.1, 0.9);
+fn hot_and_cold_placement_with_little_spare_space_and_more_skew() {
+    hot_and_cold_placement(0.93, 0.1, 0.9);
 }
 
 #[test]
 #[ignore = "long: make test-long"]
-fn hot_and_cold_migration_with_much_spare_space() {
-    hot_and_cold_migration(0.72, 0.2, 0.8);
+fn hot_and_cold_placement_with_much_spare_space() {
+    hot_and_cold_placement(0.72, 0.2, 0.8);
 }
 
 #[test]
 #[ignore = "long: make test-long"]
-fn hot_and_cold_migration_with_much_spare_space_and_more_skew() {
-    hot_and_cold_migration(0.72, 0.1, 0.9);
+fn hot_and_cold_placement_with_much_spare_space_and_more_skew() {
+    hot_and_cold_placement(0.72, 0.1, 0.9);
 }

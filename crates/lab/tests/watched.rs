@@ -125,7 +125,7 @@ fn a_trace_runs_as_it_does_unwatched_and_its_intervals_add_up() {
     let folder = tempfile::tempdir().expect("a folder");
     let drives = [
         "",
-        "placement = 'free-first'\n[drive.controller]\nwrite_buffer_bytes = 65536\ncommand_ns = 1000",
+        "die_allocation = 'free-first'\n[drive.controller]\nwrite_buffer_bytes = 65536\ncommand_ns = 1000",
         "copy_mode = 'logical'\n[drive.ftl.gc]\nmode = 'stop-the-world'",
         "[drive.controller]\nlink_mb_s = 1000\n[drive.controller.nvram]\nbytes = 65536\npolicy = 'hint'",
         "mapping = 'dftl'\n[drive.ftl.translation]\ncached_entries = 50",

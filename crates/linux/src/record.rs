@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 
-use strobe_ssd::{Command, Hint, Range};
+use strobe_ssd::{Command, DataTag, Hint, Range};
 use strobe_types::{SECTOR_BYTES, SimTime};
 
 use crate::interface::Interface;
@@ -62,8 +62,8 @@ impl Recorder {
         }
         match *command {
             Command::Read { range } => self.line(now, ("read", "R"), range),
-            Command::Write { range, fua, hint } => {
-                let rwbs = match (fua, hint) {
+            Command::Write { range, fua, tag } => {
+                let rwbs = match (fua, tag.hint) {
                     (false, Hint::None) => "W",
                     (true, Hint::None) => "WF",
                     (false, Hint::Metadata) => "WM",
@@ -144,7 +144,7 @@ fn rows(ns: u64, command: &Command<'_>) -> String {
     };
     match *command {
         Command::Read { range } => row("read", range) + "\n",
-        Command::Write { range, hint: Hint::Metadata, .. } => row("meta", range) + "\n",
+        Command::Write { range, tag: DataTag { hint: Hint::Metadata, .. }, .. } => row("meta", range) + "\n",
         Command::Write { range, .. } | Command::WriteZeroes { range, deallocate: false } => {
             row("write", range) + "\n"
         }
@@ -175,7 +175,7 @@ mod tests {
             [(false, Hint::None), (true, Hint::None), (false, Hint::Metadata), (true, Hint::Metadata)]
         {
             let range = Range::new(Lba::new(8), 8);
-            recorder.command(SimTime::ZERO, &Command::Write { range, fua, hint });
+            recorder.command(SimTime::ZERO, &Command::Write { range, fua, tag: hint.into() });
         }
         recorder.finish().expect("written");
         let text = std::fs::read_to_string(&path).expect("there");
@@ -195,8 +195,8 @@ mod tests {
         let trims = [range(0, 8), range(16, 1)];
         let sources = [range(40, 8), range(64, 16)];
         for (ns, command) in [
-            (0, Command::Write { range: range(8, 8), fua: true, hint: Hint::None }),
-            (5, Command::Write { range: range(8, 1), fua: false, hint: Hint::Metadata }),
+            (0, Command::Write { range: range(8, 8), fua: true, tag: Hint::None.into() }),
+            (5, Command::Write { range: range(8, 1), fua: false, tag: Hint::Metadata.into() }),
             (7, Command::Deallocate(&trims)),
             (9, Command::Copy { destination: Lba::new(128), sources: &sources }),
             (9, Command::Flush),

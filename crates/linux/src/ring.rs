@@ -263,7 +263,7 @@ mod tests {
         // Complete when it is in the write buffer; flash is at work behind it.
         for lpn in 0..64 {
             let range = Range::new(Lba::new(8 * lpn), 8);
-            let write = Command::Write { range, fua: false, hint: Hint::None };
+            let write = Command::Write { range, fua: false, tag: Hint::None.into() };
             disk.drive.target.submit(SimTime::ZERO, lpn, &[write], None);
         }
         let mut last = 0;

@@ -237,7 +237,7 @@ impl PyDrive {
                     .ok_or_else(|| PyValueError::new_err("that is too much data"))?
             }
         };
-        let command = Command::Write { range: Range::new(Lba::new(lba), sectors), fua, hint: Hint::None };
+        let command = Command::Write { range: Range::new(Lba::new(lba), sectors), fua, tag: Hint::None.into() };
         self.work(py, |inner| {
             if inner.drive.outstanding() > 0 {
                 return Err(errors::command(CommandError::Busy(inner.drive.outstanding())));

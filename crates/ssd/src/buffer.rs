@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use indexmap::IndexMap;
 use rustc_hash::FxBuildHasher;
-use strobe_ftl::{Done, FtlError, MappingScheme};
+use strobe_ftl::{DataTag, FtlError, MappingScheme, WriteContext};
 use strobe_nand::{Cause, Nand, Payload, Unit, When};
 use strobe_types::{Lpn, State, StateError, StateReader, StateWriter, Stored};
 
@@ -19,9 +19,9 @@ pub(crate) struct WriteBuffer<P> {
     page_units: usize,
     /// Write back while more units than this are dirty.
     high_water: usize,
-    dirty: IndexMap<Lpn, P, FxBuildHasher>,
-    /// Dirty units, oldest first, by number of arrival. Units trimmed meanwhile may linger; they are skipped.
-    order: VecDeque<(u64, Lpn)>,
+    dirty: IndexMap<Lpn, (P, DataTag), FxBuildHasher>,
+    /// Dirty units by tag, as units with the same one are programmed together.
+    queues: Vec<Queue>,
     arrivals: u64,
     /// Places of units that are being programmed.
     leaving: usize,
@@ -31,6 +31,19 @@ pub(crate) struct WriteBuffer<P> {
     merged: When,
     batch: Vec<Unit<P>>,
 }
+
+/// Dirty units of one tag.
+#[derive(Clone, Debug, Default)]
+struct Queue {
+    tag: DataTag,
+    /// Units with the number of their arrival, oldest first. Those trimmed or given another tag meanwhile may linger, but
+    /// not at the front.
+    order: VecDeque<(u64, Lpn)>,
+    /// Dirty units among them.
+    live: usize,
+}
+
+strobe_types::stored! { struct Queue { tag, order, live } }
 
 impl<P: Payload> WriteBuffer<P> {
     /// The same buffer after its power has failed.
@@ -46,7 +59,7 @@ impl<P: Payload> WriteBuffer<P> {
             page_units,
             high_water: (capacity / 2).max(page_units.min(capacity) - 1),
             dirty: IndexMap::default(),
-            order: VecDeque::new(),
+            queues: Vec::new(),
             arrivals: 0,
             leaving: 0,
             programmed: When::START,
@@ -61,7 +74,7 @@ impl<P: Payload> WriteBuffer<P> {
     }
 
     pub(crate) fn get(&self, lpn: Lpn) -> Option<&P> {
-        self.dirty.get(&lpn)
+        self.dirty.get(&lpn).map(|(payload, _)| payload)
     }
 
     /// The units here, in no order that means anything.
@@ -90,28 +103,73 @@ impl<P: Payload> WriteBuffer<P> {
     }
 
     /// Takes a unit, for which there is a place; true if no older version of it was here.
-    pub(crate) fn put(&mut self, lpn: Lpn, payload: P) -> bool {
-        let is_new = self.dirty.insert(lpn, payload).is_none();
-        if is_new {
+    pub(crate) fn put(&mut self, lpn: Lpn, payload: P, tag: DataTag) -> bool {
+        let old = self.dirty.insert(lpn, (payload, tag)).map(|(_, tag)| tag);
+        if old != Some(tag) {
             self.arrivals += 1;
-            self.order.push_back((self.arrivals, lpn));
+            let at = self.queue_of(tag);
+            self.queues[at].order.push_back((self.arrivals, lpn));
+            self.queues[at].live += 1;
+            if let Some(old) = old {
+                let at = self.queue_of(old);
+                self.queues[at].live -= 1;
+                self.skip_stale();
+            }
         }
         debug_assert!(self.dirty.len() + self.leaving <= self.capacity);
-        is_new
+        old.is_none()
+    }
+
+    /// Index of the queue of `tag`, a new one if need be.
+    fn queue_of(&mut self, tag: DataTag) -> usize {
+        self.queues.iter().position(|queue| queue.tag == tag).unwrap_or_else(|| {
+            self.queues.push(Queue { tag, ..Queue::default() });
+            self.queues.len() - 1
+        })
+    }
+
+    /// Removes entries at the front of queues that stand for no dirty unit any more.
+    fn skip_stale(&mut self) {
+        for queue in &mut self.queues {
+            while let Some((_, lpn)) = queue.order.front()
+                && self.dirty.get(lpn).is_none_or(|&(_, tag)| tag != queue.tag)
+            {
+                queue.order.pop_front();
+            }
+        }
+    }
+
+    /// Index of the queue with the oldest unit, if any is dirty.
+    fn oldest_queue(&self) -> Option<usize> {
+        let front = |queue: &Queue| queue.order.front().map(|&(arrival, _)| arrival);
+        let fronts = self.queues.iter().enumerate().filter_map(|(at, queue)| Some((front(queue)?, at)));
+        fronts.min().map(|(_, at)| at)
+    }
+
+    /// Takes `lpn` out.
+    fn remove(&mut self, lpn: Lpn) -> Option<P> {
+        let (payload, tag) = self.dirty.swap_remove(&lpn)?;
+        let at = self.queue_of(tag);
+        self.queues[at].live -= 1;
+        Some(payload)
     }
 
     /// Forgets `count` units from `first` on, which the host has trimmed.
     pub(crate) fn drop_units(&mut self, first: Lpn, count: u32) {
         for lpn in self.units_of(first, count) {
-            self.dirty.swap_remove(&lpn);
+            self.remove(lpn);
         }
         self.shorten_order();
     }
 
     /// Without this, a host that only writes and trims would grow the queue for ever.
     fn shorten_order(&mut self) {
-        if self.order.len() > 2 * self.capacity {
-            self.order.retain(|(_, lpn)| self.dirty.contains_key(lpn));
+        self.skip_stale();
+        for queue in &mut self.queues {
+            if queue.order.len() > 2 * self.capacity {
+                let (dirty, tag) = (&self.dirty, queue.tag);
+                queue.order.retain(|(_, lpn)| dirty.get(lpn).is_some_and(|&(_, of)| of == tag));
+            }
         }
     }
 
@@ -121,13 +179,9 @@ impl<P: Payload> WriteBuffer<P> {
     }
 
     /// Whether a unit is here that had arrived by `arrival`.
-    pub(crate) fn holds_until(&mut self, arrival: u64) -> bool {
-        while let Some((_, lpn)) = self.order.front()
-            && !self.dirty.contains_key(lpn)
-        {
-            self.order.pop_front();
-        }
-        self.order.front().is_some_and(|&(first, _)| first <= arrival)
+    pub(crate) fn holds_until(&self, arrival: u64) -> bool {
+        let mut fronts = self.queues.iter().filter_map(|queue| queue.order.front());
+        fronts.any(|&(first, _)| first <= arrival)
     }
 
     /// Whether more is dirty than should be.
@@ -159,36 +213,38 @@ impl<P: Payload> WriteBuffer<P> {
         count: u32,
         ftl: &mut impl MappingScheme<Payload = P>,
     ) -> Result<(When, usize), FtlError> {
-        let dirty = self.units_of(first, count);
-        self.batch.clear();
-        self.batch.extend(dirty.into_iter().map(|lpn| Unit { lpn, payload: self.dirty[&lpn].clone() }));
-        if self.batch.is_empty() {
-            return Ok((now, 0));
+        let mut dirty = self.units_of(first, count);
+        if self.queues.len() > 1 {
+            dirty.sort_by_key(|lpn| self.dirty[lpn].1);
         }
-        let done = self.program(now, ftl)?;
-        for unit in &self.batch {
-            self.dirty.swap_remove(&unit.lpn);
+        let (mut finished, mut written) = (now, 0);
+        for run in dirty.chunk_by(|a, b| self.dirty[a].1 == self.dirty[b].1) {
+            let unit = |&lpn: &Lpn| Unit { lpn, payload: self.dirty[&lpn].0.clone() };
+            self.batch.clear();
+            self.batch.extend(run.iter().map(unit));
+            let ready = ftl.nand_mut().both(now, self.merged);
+            let done = ftl.write(ready, &self.batch, host(self.dirty[&run[0]].1))?;
+            self.programmed = ftl.nand_mut().both(self.programmed, done);
+            finished = ftl.nand_mut().both(finished, done);
         }
-        self.leaving += self.batch.len();
+        for &lpn in &dirty {
+            self.remove(lpn);
+            written += 1;
+        }
+        self.leaving += written;
         self.shorten_order();
-        Ok((done, self.batch.len()))
-    }
-
-    fn program(&mut self, now: When, ftl: &mut impl MappingScheme<Payload = P>) -> Done {
-        let ready = ftl.nand_mut().both(now, self.merged);
-        let done = ftl.write(ready, &self.batch, Cause::Host)?;
-        self.programmed = ftl.nand_mut().both(self.programmed, done);
-        Ok(done)
+        Ok((finished, written))
     }
 
     /// Units that are written back together the next time.
     pub(crate) fn next_units(&self, ftl: &impl MappingScheme<Payload = P>) -> u32 {
-        let ready = (ftl.stripe_units() as usize).min(self.dirty.len());
+        let oldest = self.oldest_queue().map_or(0, |at| self.queues[at].live);
+        let ready = (ftl.stripe_units() as usize).min(oldest);
         let wanted = if ready < self.page_units { ready } else { ready - ready % self.page_units };
         wanted as u32
     }
 
-    /// Writes back the oldest dirty units: as many whole pages as a stripe takes, or all of a
+    /// Writes back the oldest dirty units with the same tag: as many whole pages as a stripe takes, or all of a
     /// last partial page. Returns when they are on flash, and how many they are.
     pub(crate) fn write_back(
         &mut self,
@@ -196,25 +252,33 @@ impl<P: Payload> WriteBuffer<P> {
     ) -> Result<(When, usize), FtlError> {
         self.batch.clear();
         let wanted = self.next_units(ftl) as usize;
+        let Some(at) = self.oldest_queue() else { return Ok((When::START, 0)) };
+        let tag = self.queues[at].tag;
         let mut arrivals = Vec::with_capacity(wanted);
         while self.batch.len() < wanted
-            && let Some((arrival, lpn)) = self.order.pop_front()
+            && let Some((arrival, lpn)) = self.queues[at].order.pop_front()
         {
-            if let Some(payload) = self.dirty.swap_remove(&lpn) {
+            if self.dirty.get(&lpn).is_some_and(|&(_, of)| of == tag)
+                && let Some(payload) = self.remove(lpn)
+            {
                 self.batch.push(Unit { lpn, payload });
                 arrivals.push(arrival);
             }
         }
-        match self.program(When::START, ftl) {
+        self.skip_stale();
+        let ready = ftl.nand_mut().both(When::START, self.merged);
+        match ftl.write(ready, &self.batch, host(tag)) {
             Ok(done) => {
+                self.programmed = ftl.nand_mut().both(self.programmed, done);
                 self.leaving += self.batch.len();
                 Ok((done, self.batch.len()))
             }
             Err(error) => {
                 // What could not be written stays readable here.
                 for (unit, arrival) in self.batch.drain(..).zip(arrivals).rev() {
-                    self.order.push_front((arrival, unit.lpn));
-                    self.dirty.insert(unit.lpn, unit.payload);
+                    self.queues[at].order.push_front((arrival, unit.lpn));
+                    self.queues[at].live += 1;
+                    self.dirty.insert(unit.lpn, (unit.payload, tag));
                 }
                 Err(error)
             }
@@ -222,24 +286,31 @@ impl<P: Payload> WriteBuffer<P> {
     }
 }
 
+/// The context of a host write with `tag`.
+fn host(tag: DataTag) -> WriteContext {
+    WriteContext { cause: Cause::Host, tag }
+}
+
 impl<P: Payload> State for WriteBuffer<P> {
     fn save_state(&self, out: &mut StateWriter<'_>) {
-        let Self { capacity: _, page_units: _, high_water: _, dirty, order, arrivals, leaving, .. } = self;
+        let Self { capacity: _, page_units: _, high_water: _, dirty, queues, arrivals, leaving, .. } = self;
         let Self { programmed, merged, batch, .. } = self;
         dirty.len().store(out);
-        for (lpn, payload) in dirty {
+        for (lpn, (payload, tag)) in dirty {
             lpn.store(out);
             payload.store(out);
+            tag.store(out);
         }
-        order.store(out);
+        queues.store(out);
         (*arrivals, *leaving).store(out);
         (*programmed, *merged).store(out);
         batch.store(out);
     }
 
     fn load_state(&mut self, from: &mut StateReader<'_>) -> Result<(), StateError> {
-        self.dirty = <Vec<(Lpn, P)>>::restored(from)?.into_iter().collect();
-        self.order = Stored::restored(from)?;
+        let dirty = <Vec<(Lpn, P, DataTag)>>::restored(from)?;
+        self.dirty = dirty.into_iter().map(|(lpn, payload, tag)| (lpn, (payload, tag))).collect();
+        self.queues = Stored::restored(from)?;
         (self.arrivals, self.leaving) = Stored::restored(from)?;
         (self.programmed, self.merged) = Stored::restored(from)?;
         self.batch = Stored::restored(from)?;

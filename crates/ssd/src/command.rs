@@ -3,6 +3,7 @@
 //! They are those of the NVM command set of NVMe. Front ends translate their own into them: ATA's DATA
 //! SET MANAGEMENT with its TRIM bit set, for one, is a [`Command::Deallocate`].
 
+pub use strobe_ftl::{DataTag, Hint};
 pub use strobe_types::Range;
 use strobe_types::{Lba, Op, named};
 
@@ -21,8 +22,8 @@ pub enum Command<'a> {
         /// Force unit access: complete only when the data survives a power cut, on flash or in the
         /// non-volatile cache.
         fua: bool,
-        /// What the data is.
-        hint: Hint,
+        /// The host's description of the data.
+        tag: DataTag,
     },
     /// Completes when all writes completed before are on flash.
     Flush,
@@ -78,18 +79,6 @@ impl Command<'_> {
         }
     }
 }
-
-/// What the host says about the data of a write.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Hint {
-    /// Nothing.
-    #[default]
-    None,
-    /// It is metadata of a file system: small, and soon written again.
-    Metadata,
-}
-
-strobe_types::stored! { enum Hint { 0 None, 1 Metadata } }
 
 named! {
     /// The kind of a command: those that a [`Request`](strobe_types::Request) can be, and those only a

@@ -6,7 +6,7 @@ use strobe_types::{
     Geometry, Lba, Op, Request, SECTOR_BYTES, SimTime, StateError, StateReader, StateWriter, StopFlag,
 };
 
-use crate::command::{Command, CommandKind, Hint, Range};
+use crate::command::{Command, CommandKind, DataTag, Hint, Range};
 use crate::error::CommandError;
 use crate::latency::Latency;
 use crate::limits::LimitsConfig;
@@ -259,7 +259,7 @@ fn sectors_of(op: CommandKind, lba: Lba, bytes: usize) -> Result<u32, CommandErr
 impl<'a> Command<'a> {
     /// A write without a hint that may stay in the write cache.
     pub const fn write(range: Range) -> Self {
-        Command::Write { range, fua: false, hint: Hint::None }
+        Command::Write { range, fua: false, tag: DataTag { hint: Hint::None, handle: 0 } }
     }
 
     /// What a request of `op` is as a command; a flush has no use for its range.

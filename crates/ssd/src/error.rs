@@ -74,6 +74,17 @@ pub enum CommandError {
         /// Ranges given.
         ranges: usize,
     },
+    /// The placement handle is none of the drive's.
+    #[error(
+        "write with placement handle {handle}; this drive has {handles}, numbered from 0 \
+         (drive.ftl.placement.scheme = \"handles\" and drive.ftl.placement.handles give it more)"
+    )]
+    NoSuchHandle {
+        /// Handle given.
+        handle: u16,
+        /// Handles of the drive.
+        handles: u16,
+    },
     /// A limit of the drive is exceeded.
     #[error("{op} with {given} {what}; this drive takes at most {allowed}", op = .op.name(), what = .limit.name())]
     TooLarge {
@@ -159,6 +170,7 @@ impl CommandError {
             | CommandError::Length { .. }
             | CommandError::DataLength { .. }
             | CommandError::Ranges { .. }
+            | CommandError::NoSuchHandle { .. }
             | CommandError::Busy(_)
             | CommandError::NoContent => Status::INVALID_FIELD,
             CommandError::Unsupported => Status::INVALID_OPCODE,

@@ -32,12 +32,12 @@ pub use build::{
     build_on_image, build_with, collection_read_pages, empty_memory_bytes, examine, image_config,
     image_memory_bytes, kept_blocks, memory_bytes,
 };
-pub use command::{Command, CommandKind, Hint, RANGES_MAX, Range};
+pub use command::{Command, CommandKind, DataTag, Hint, RANGES_MAX, Range};
 pub use config::{
-    AllocationName, ControllerConfig, CopyMode, DataMode, DriveConfig, FtlConfig, GcConfig, GcMode,
-    GcStreamName, LogVictimName, MAPPINGS, Mapping, MappingInfo, MigrationName, NVRAM_RANGES_MAX, NandConfig,
-    NvramConfig, NvramError, NvramPolicyName, POLICIES, PlacementName, PolicyInfo, ReadRetryTable,
-    RefreshTable, ScheduleTable, SectorRange, SlcCacheTable, SlcTable, SuspendTable, TemperatureName,
+    AllocationName, ControllerConfig, CopyMode, DataMode, DieAllocationName, DriveConfig, FtlConfig, GcConfig, GcMode,
+    GcStreamName, IsolationName, LogVictimName, MAPPINGS, Mapping, MappingInfo, NVRAM_RANGES_MAX, NandConfig,
+    NvramConfig, NvramError, NvramPolicyName, POLICIES, PlacementTable, PolicyInfo, ReadRetryTable,
+    RefreshTable, ScheduleTable, SchemeName, SectorRange, SlcCacheTable, SlcTable, SuspendTable, TemperatureName,
     TimesByPage, TranslationTable, TrimConfig, UpkeepTable, Victim, VirtualMapFullName, WearLevelingConfig,
     WearLevelingName, WhenFullName,
 };

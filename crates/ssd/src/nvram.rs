@@ -14,11 +14,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use strobe_ftl::{CheckError, FtlError, MappingScheme};
+use strobe_ftl::{CheckError, FtlError, MappingScheme, WriteContext};
 use strobe_nand::{Bus, Cause, Nand, Payload, Unit, When};
 use strobe_types::{Geometry, Lba, Lpn, SimTime};
 
-use crate::command::Hint;
+use crate::command::{DataTag, Hint};
 use crate::config::{NvramConfig, NvramPolicyName};
 use crate::fat::metadata_sectors;
 use crate::stats::NvramStats;
@@ -41,18 +41,19 @@ enum Admission {
 struct Entry<P> {
     /// `None`: a tombstone.
     payload: Option<P>,
+    tag: DataTag,
     /// Its key in `order`.
     used: u64,
 }
 
-strobe_types::stored! { [P: Payload] struct Entry<P> { payload, used } }
+strobe_types::stored! { [P: Payload] struct Entry<P> { payload, tag, used } }
 
 /// Units on their way to flash.
 #[derive(Clone, Debug)]
 struct Leaving<P> {
     /// When they are there.
     arrive: When,
-    units: Vec<(Lpn, Option<P>)>,
+    units: Vec<(Lpn, Option<P>, DataTag)>,
 }
 
 strobe_types::stored! { [P: Payload] struct Leaving<P> { arrive, units } }
@@ -85,7 +86,7 @@ pub struct Nvram<P> {
     departures: u64,
     /// When the last read for a partially written unit has arrived; nothing is written back before.
     merged: When,
-    batch: Vec<Unit<P>>,
+    batch: Vec<(DataTag, Unit<P>)>,
     stats: NvramStats,
 }
 
@@ -143,7 +144,7 @@ impl<P: Payload> Nvram<P> {
     /// Whether a version of `lpn` is on its way to flash. A newer one could be there first, and a power cut would find
     /// the older one here: so it comes here, too.
     fn is_leaving(&self, lpn: Lpn) -> bool {
-        self.leaving.values().any(|leaving| leaving.units.iter().any(|(unit, _)| *unit == lpn))
+        self.leaving.values().any(|leaving| leaving.units.iter().any(|(unit, ..)| *unit == lpn))
     }
 
     /// The host writes `boot` to the first sector: if it is that of a FAT volume, what comes before its data area belongs here
@@ -215,13 +216,13 @@ impl<P: Payload> Nvram<P> {
 
     /// Takes a unit; returns when it is here. Without a place for it the command waits until there is one, and what it
     /// brings takes that place from then on: what was there stays until it is on flash.
-    pub(crate) fn put(&mut self, now: SimTime, lpn: Lpn, payload: P) -> SimTime {
+    pub(crate) fn put(&mut self, now: SimTime, lpn: Lpn, payload: P, tag: DataTag) -> SimTime {
         if let Some(entry) = self.entries.get_mut(&lpn) {
-            entry.payload = Some(payload);
+            (entry.payload, entry.tag) = (Some(payload), tag);
             self.trimmed.remove(&lpn);
             self.stats.hits += 1;
         } else {
-            self.entries.insert(lpn, Entry { payload: Some(payload), used: 0 });
+            self.entries.insert(lpn, Entry { payload: Some(payload), tag, used: 0 });
             debug_assert!(self.units_without_place() <= self.early);
         }
         self.touch(lpn);
@@ -238,8 +239,11 @@ impl<P: Payload> Nvram<P> {
         let most = (ftl.stripe_units() as usize).min(self.capacity / 4).max(self.page_units);
         let ready = most.min(self.entries.len() - self.trimmed.len());
         let wanted = if ready < self.page_units { ready } else { ready - ready % self.page_units };
-        let payload = |lpn| self.entries.get(lpn)?.payload.clone();
-        let units = self.order.values().filter_map(|lpn| Some(Unit { lpn: *lpn, payload: payload(lpn)? }));
+        let unit = |lpn: &Lpn| {
+            let entry = self.entries.get(lpn)?;
+            Some((entry.tag, Unit { lpn: *lpn, payload: entry.payload.clone()? }))
+        };
+        let units = self.order.values().filter_map(unit);
         self.batch.clear();
         self.batch.extend(units.take(wanted));
         self.write_batch_back(When::START, ftl)
@@ -260,7 +264,7 @@ impl<P: Payload> Nvram<P> {
         self.batch.clear();
         for (&lpn, entry) in self.entries.range(range) {
             match &entry.payload {
-                Some(payload) => self.batch.push(Unit { lpn, payload: payload.clone() }),
+                Some(payload) => self.batch.push((entry.tag, Unit { lpn, payload: payload.clone() })),
                 None => has_tombstone = true,
             }
         }
@@ -280,9 +284,16 @@ impl<P: Payload> Nvram<P> {
     /// Writes the batch to flash and lets go of it when it is there.
     fn write_batch_back(&mut self, now: When, ftl: &mut impl MappingScheme<Payload = P>) -> Departed {
         let ready = ftl.nand_mut().both(now, self.merged);
-        let done = ftl.write(ready, &self.batch, Cause::Cache)?;
+        // Units with the same tag are programmed together.
+        self.batch.sort_by_key(|&(tag, _)| tag);
+        let mut done = ready;
+        for run in self.batch.chunk_by(|a, b| a.0 == b.0) {
+            let units: Vec<Unit<P>> = run.iter().map(|(_, unit)| unit.clone()).collect();
+            let next = ftl.write(ready, &units, WriteContext { cause: Cause::Cache, tag: run[0].0 })?;
+            done = ftl.nand_mut().both(done, next);
+        }
         self.stats.evicted_units += self.batch.len() as u64;
-        let units: Vec<Lpn> = self.batch.drain(..).map(|unit| unit.lpn).collect();
+        let units: Vec<Lpn> = self.batch.drain(..).map(|(_, unit)| unit.lpn).collect();
         Ok((done, self.depart(done, &units)))
     }
 
@@ -291,7 +302,7 @@ impl<P: Payload> Nvram<P> {
         let gone = |lpn: &Lpn| {
             let entry = self.entries.remove(lpn)?;
             self.order.remove(&entry.used);
-            Some((*lpn, entry.payload))
+            Some((*lpn, entry.payload, entry.tag))
         };
         let units: Vec<_> = units.iter().filter_map(gone).collect();
         self.departures += 1;
@@ -307,7 +318,7 @@ impl<P: Payload> Nvram<P> {
             // An older version that is still on its way, to a slower place, is not to come back.
             for older in self.leaving.range_mut(..number).map(|(_, leaving)| leaving) {
                 let before = older.units.len();
-                older.units.retain(|(lpn, _)| arrived.units.iter().all(|(newer, _)| newer != lpn));
+                older.units.retain(|(lpn, ..)| arrived.units.iter().all(|(newer, ..)| newer != lpn));
                 self.leaving_units -= before - older.units.len();
             }
         }
@@ -338,14 +349,14 @@ impl<P: Payload> Nvram<P> {
         let leaving = std::mem::take(&mut left.leaving);
         left.leaving_units = 0;
         // The newest version of what left twice.
-        for (lpn, payload) in leaving.into_values().rev().flat_map(|leaving| leaving.units) {
+        for (lpn, payload, tag) in leaving.into_values().rev().flat_map(|leaving| leaving.units) {
             if left.entries.contains_key(&lpn) {
                 continue;
             }
             if payload.is_none() {
                 left.trimmed.insert(lpn);
             }
-            left.entries.insert(lpn, Entry { payload, used: 0 });
+            left.entries.insert(lpn, Entry { payload, tag, used: 0 });
             left.touch(lpn);
         }
         left.port = Bus::default();
@@ -432,9 +443,9 @@ mod tests {
     #[test]
     fn a_newer_version_that_arrives_first_is_not_overtaken() {
         let (mut cache, lpn) = (cache(4), Lpn::new(7));
-        cache.put(SimTime::ZERO, lpn, 1);
+        cache.put(SimTime::ZERO, lpn, 1, DataTag::default());
         let older = cache.depart(When::START, &[lpn]);
-        cache.put(SimTime::ZERO, lpn, 2);
+        cache.put(SimTime::ZERO, lpn, 2, DataTag::default());
         let newer = cache.depart(When::START, &[lpn]);
         assert_eq!(cache.after_cut().get(lpn), Some(2), "both are on their way");
         cache.arrived(newer);
@@ -458,7 +469,7 @@ mod tests {
                 let lpn = Lpn::new(random.below(6));
                 match random.below(3) {
                     0 => {
-                        cache.put(SimTime::ZERO, lpn, version);
+                        cache.put(SimTime::ZERO, lpn, version, DataTag::default());
                         newest.insert(lpn, version);
                     }
                     1 => {

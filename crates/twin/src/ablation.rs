@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use strobe_ssd::{DriveConfig, GcMode, PlacementName, SuspendTable, TimesByPage};
+use strobe_ssd::{DriveConfig, GcMode, DieAllocationName, SuspendTable, TimesByPage};
 
 use crate::check::{Check, Figure, check_on, rows_of};
 use crate::measurements::Measurements;
@@ -42,7 +42,7 @@ pub const MECHANISMS: &[Mechanism] = &[
     },
     Mechanism {
         name: "free-first placement: stripes",
-        off: |drive| drive.ftl.placement = PlacementName::Stripe,
+        off: |drive| drive.ftl.die_allocation = DieAllocationName::Stripe,
     },
     Mechanism {
         name: "variation of the time of a command",

@@ -34,7 +34,8 @@ read_retry.per_kread = 1.0
 [drive.ftl]
 logical_pages = 90
 durable_map = true
-gc = { victim = \"cat\", migration = \"hot-cold\" }
+gc = { victim = \"cat\" }
+placement = { scheme = \"hot-cold\" }
 wear_leveling = { kind = \"swap\", threshold = 4 }
 slc_cache = { dynamic_blocks = 2 }
 refresh = { reads = 100 }

@@ -13,7 +13,7 @@ fn about_victim(victim: &str) -> String {
 }
 
 const VARIABLES: &str = "variables are u, valid, invalid, units, age, age_closed, age_last_invalid, \
-    age_first_invalid, age_newest_valid, age_invalid_sum, erase_count; `strobe list policies` explains them";
+    age_first_invalid, age_newest_valid, age_invalid_sum, stream, erase_count; `strobe list policies` explains them";
 
 #[test]
 fn a_wrong_formula_is_answered_with_the_reason_the_place_and_the_variables() {

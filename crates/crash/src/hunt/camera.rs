@@ -110,8 +110,8 @@ impl Device for Camera {
                 // An empty trim: nothing, and an answer.
                 self.drive.submit(now, tag, &Command::Deallocate(&[Range::new(Lba::new(0), 0)]), None);
             }
-            Command::Write { range, hint, .. } if self.lies => {
-                self.drive.submit(now, tag, &Command::Write { range: *range, fua: false, hint: *hint }, data);
+            Command::Write { range, tag: described, .. } if self.lies => {
+                self.drive.submit(now, tag, &Command::Write { range: *range, fua: false, tag: *described }, data);
             }
             Command::Flush => {
                 self.flushes.push(tag);

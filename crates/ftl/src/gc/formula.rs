@@ -133,7 +133,9 @@ impl VictimPolicy for Formula {
         let units = view.units_per_block();
         for (at, valid) in view.valid.chunks(LANES).enumerate() {
             let first = at * LANES;
-            let chunk = Chunk { first, valid, units: f64::from(units), tick: (view.tick() + 1) as f64 };
+            let streams = view.streams.get(first..first + valid.len()).unwrap_or(&[]);
+            let tick = (view.tick() + 1) as f64;
+            let chunk = Chunk { first, valid, streams, units: f64::from(units), tick };
             let (variables, histories) = (&self.variables, &self.histories);
             let scores = self.expression.evaluate(&mut self.stack, |variable, out| {
                 (variables[variable].column)(histories, &chunk, out);

@@ -133,7 +133,7 @@ mod tests {
     }
 
     const VARIABLE_NAMES: &str = "variables are u, valid, invalid, units, age, age_closed, age_last_invalid, \
-        age_first_invalid, age_newest_valid, age_invalid_sum, erase_count";
+        age_first_invalid, age_newest_valid, age_invalid_sum, stream, erase_count";
 
     #[test]
     fn the_reason_comes_first_then_the_place_then_what_there_is() {

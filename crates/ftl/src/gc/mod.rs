@@ -34,11 +34,15 @@ use std::ops::Range;
 
 use strobe_types::{BlockId, Ppa, Prng, StateError, StateReader, StateWriter};
 
+use crate::place::StreamId;
+
 /// What a policy may know when it chooses.
 #[derive(Clone, Copy, Debug)]
 pub struct BlockView<'a> {
     /// Valid units by block.
     pub(crate) valid: &'a [u32],
+    /// Streams by block plus one, 0 where unknown; empty if nothing is known.
+    pub(crate) streams: &'a [u8],
     /// Units in a block.
     pub(crate) units_per_block: u32,
     /// Now, in ticks.
@@ -48,7 +52,17 @@ pub struct BlockView<'a> {
 impl<'a> BlockView<'a> {
     /// A view for tests and external drivers of a policy. `valid` is indexed by block.
     pub fn new(valid: &'a [u32], units_per_block: u32, tick: u64) -> Self {
-        Self { valid, units_per_block, tick }
+        Self { valid, streams: &[], units_per_block, tick }
+    }
+
+    /// The same with the stream of each block plus one, indexed by block; 0 for a block whose stream is not known.
+    pub fn with_streams(self, streams: &'a [u8]) -> Self {
+        Self { streams, ..self }
+    }
+
+    /// The stream that filled `block`, if it is known.
+    pub fn stream(&self, block: BlockId) -> Option<StreamId> {
+        self.streams.get(block.index())?.checked_sub(1).map(StreamId::new)
     }
 
     /// Valid units in `block`.
@@ -147,21 +161,6 @@ pub enum GcStream {
     Own,
     /// To the blocks that host writes go to, as in a plain log.
     Host,
-}
-
-/// How the valid units of victims are sorted before they are moved.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Migration {
-    /// Not at all: victim by victim, in the order in which they lie.
-    #[default]
-    None,
-    /// Each victim is split: units at least as hot as its mean go with the hot stream, the others
-    /// to blocks for cold data (CAT: Chiang & Chang 1999).
-    HotCold,
-    /// All victims of a call are chosen first and their units sorted by temperature. Whole blocks
-    /// of the coldest are written to blocks of their own; the rest, less than a block and the
-    /// hottest, goes with the hot stream (CAPi: Hwang & Kwak 2016, §III).
-    Sorted,
 }
 
 /// What makes a logical unit hot. Each is kept per logical unit, if it is used.

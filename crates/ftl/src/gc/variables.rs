@@ -34,6 +34,8 @@ strobe_types::state! { Histories {} tables { opened, closed, first_invalidation,
 pub(super) struct Chunk<'a> {
     pub(super) first: usize,
     pub(super) valid: &'a [u32],
+    /// Streams plus one, 0 where unknown; empty if nothing is known.
+    pub(super) streams: &'a [u8],
     pub(super) units: f64,
     /// Now plus one.
     pub(super) tick: f64,
@@ -94,6 +96,10 @@ pub const VARIABLES: &[Variable] = &[
             }
         },
     ),
+    variable("stream", "stream that filled the block, from 0 on; -1 if that was before a power cut", |_, c, out| {
+        out.fill(-1.0);
+        out.iter_mut().zip(c.streams).for_each(|(x, &stream)| *x = f64::from(stream) - 1.0);
+    }),
     variable("erase_count", "erases of the block", |h, c, out| {
         out.iter_mut().zip(&h.erase_count[c.first..]).for_each(|(x, &count)| *x = count)
     }),

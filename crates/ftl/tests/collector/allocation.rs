@@ -1,7 +1,7 @@
 //! Which erased block is opened.
 
 use strobe_ftl::wear::Leveling;
-use strobe_ftl::{Allocation, Inspectable, Migration, PageMapConfig, Temperature};
+use strobe_ftl::{Allocation, Inspectable, PlacementKind, PageMapConfig, Temperature};
 use strobe_nand::Cause;
 use strobe_types::Lpn;
 
@@ -42,7 +42,7 @@ fn blocks_are_opened_in_the_order_that_allocation_says() {
                     gc_stream,
                     allocation,
                     leveling,
-                    migration: Migration::HotCold,
+                    placement: PlacementKind::HotCold,
                     min_free_blocks: Some(12),
                     ..PageMapConfig::new(340)
                 };

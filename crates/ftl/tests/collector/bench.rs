@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use strobe_ftl::{GcStream, Inspectable, MappingScheme, PageMap, PageMapConfig, Temperature};
+use strobe_ftl::{WriteContext, GcStream, Inspectable, MappingScheme, PageMap, PageMapConfig, Temperature};
 use strobe_nand::{Cause, Chip, Nand, Unit, Untimed, WearConfig, When};
 use strobe_types::{BlockId, Geometry, GeometrySpec, Lpn, Ppa, Prng};
 
@@ -86,7 +86,7 @@ impl Bench {
     pub(super) fn write(&mut self, lpn: u32) -> Vec<Round> {
         let stamp = self.ledger.tick;
         let unit = Unit { lpn: Lpn::new(lpn), payload: stamp };
-        self.ftl.write(T0, &[unit], Cause::Host).expect("progress is guaranteed");
+        self.ftl.write(T0, &[unit], WriteContext::HOST).expect("progress is guaranteed");
         self.stamps[lpn as usize] = stamp;
         self.replay()
     }

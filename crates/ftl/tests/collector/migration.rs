@@ -1,6 +1,6 @@
 //! Which victims are taken, and where what they hold goes.
 
-use strobe_ftl::{GcStream, MappingScheme, Migration, PageMapConfig};
+use strobe_ftl::{GcStream, MappingScheme, PlacementKind, PageMapConfig};
 use strobe_nand::{Nand, NandOp, WearConfig};
 use strobe_types::{BlockId, GeometrySpec, Lpn, Ppa};
 
@@ -42,7 +42,7 @@ fn sorted_migration_takes_the_best_victims_and_no_more_than_it_needs() {
                 let config = PageMapConfig {
                     gc_stream,
                     net_blocks,
-                    migration: Migration::Sorted,
+                    placement: PlacementKind::Sorted,
                     min_free_blocks: Some(12),
                     ..PageMapConfig::new(280 * units_per_page)
                 };
@@ -80,7 +80,7 @@ fn sorted_migration_gives_the_coldest_units_blocks_of_their_own() {
                     gc_stream,
                     temperature,
                     net_blocks: 3,
-                    migration: Migration::Sorted,
+                    placement: PlacementKind::Sorted,
                     min_free_blocks: Some(8),
                     ..PageMapConfig::new(340 * units_per_page)
                 };
@@ -166,7 +166,7 @@ fn hot_cold_migration_splits_each_victim_at_its_mean_temperature() {
                 let config = PageMapConfig {
                     gc_stream,
                     temperature,
-                    migration: Migration::HotCold,
+                    placement: PlacementKind::HotCold,
                     ..PageMapConfig::new(340)
                 };
                 let mut bench = Bench::filled(shape, Ranking::Greedy, config);
@@ -231,11 +231,11 @@ fn check_hot_cold(bench: &mut Bench) {
 /// Victim by victim until the net gain is there, and no longer.
 #[test]
 fn unsorted_collection_stops_when_the_net_gain_is_there() {
-    for migration in [Migration::None, Migration::HotCold] {
+    for migration in [PlacementKind::Single, PlacementKind::HotCold] {
         for net_blocks in [1, 2, 5] {
-            let config = PageMapConfig { migration, net_blocks, ..PageMapConfig::new(340) };
+            let config = PageMapConfig { placement: migration, net_blocks, ..PageMapConfig::new(340) };
             let mut bench = Bench::filled(spec(64, 8), Ranking::Greedy, config);
-            let trigger = if migration == Migration::None { 3 } else { 4 };
+            let trigger = if migration == PlacementKind::Single { 3 } else { 4 };
             let mut traffic = Skewed::new(config.logical_units);
             let mut calls = 0;
             for _ in 0..4000 {
@@ -258,9 +258,9 @@ fn unsorted_collection_stops_when_the_net_gain_is_there() {
 /// Regression: on a shared stream they were never emptied, as the host always had room left.
 #[test]
 fn blocks_with_a_failed_program_are_out_of_service_when_the_host_needs_another_block() {
-    for migration in [Migration::None, Migration::HotCold, Migration::Sorted] {
+    for migration in [PlacementKind::Single, PlacementKind::HotCold, PlacementKind::Sorted] {
         for gc_stream in STREAMS {
-            let config = PageMapConfig { gc_stream, migration, fault_reserve: 2, ..PageMapConfig::new(400) };
+            let config = PageMapConfig { gc_stream, placement: migration, fault_reserve: 2, ..PageMapConfig::new(400) };
             let wear = WearConfig { program_fail_rate: 0.002, ..WearConfig::default() };
             let mut bench = Bench::new(spec(160, 8), Ranking::Greedy, config, wear);
             let mut traffic = Skewed::new(config.logical_units);

@@ -12,9 +12,9 @@ use std::fmt::Debug;
 use std::marker::PhantomData;
 use std::ops::Range;
 
-use strobe_ftl::{Inspectable, MappingScheme, Recoverable, RecoveryError};
+use strobe_ftl::{WriteContext, Inspectable, MappingScheme, Recoverable, RecoveryError};
 use strobe_nand::{
-    ArrayTiming, Cause, Chip, CutPlan, Nand, PowerCuts, Snapshot, StampMedium, SuspendConfig, Timing,
+    ArrayTiming, Chip, CutPlan, Nand, PowerCuts, Snapshot, StampMedium, SuspendConfig, Timing,
     TimingConfig, Unit, Untimed, When,
 };
 use strobe_types::{Geometry, Lpn, Prng};
@@ -226,7 +226,7 @@ impl<'a, T: Timing, S: Subject<T>> Run<'a, T, S> {
                     .collect();
                 model.next += u64::from(count);
                 units.iter().for_each(|unit| model.change(unit.lpn.get(), unit.payload));
-                drive.write(T0, &units, Cause::Host)
+                drive.write(T0, &units, WriteContext::HOST)
             }
             Step::Trim { first, count } => {
                 (first..first + count).for_each(|lpn| model.change(lpn, 0));

@@ -175,7 +175,7 @@ mod tests {
                 "drive.ftl.log_victim",
                 "oldest log",
             ),
-            ("[drive.ftl.gc]\ntemperature=\"last-write\"", &[], "gc.temperature", "sorted"),
+            ("[drive.ftl.gc]\ntemperature=\"last-write\"", &[], "placement.temperature", "sorted"),
             (
                 "[workload]\nkind=\"trace\"\npath=\"x\"\nformat=\"fio\"\nqueue_depth=4",
                 &[],

@@ -1,7 +1,7 @@
 //! Which keys count only beside which others.
 
 use strobe_ssd::{
-    CopyMode, GcMode, GcStreamName, MigrationName, NvramPolicyName, PlacementName, WearLevelingName,
+    CopyMode, GcMode, GcStreamName, SchemeName, NvramPolicyName, DieAllocationName, WearLevelingName,
 };
 use strobe_workload::lfs::{Cleaning, LfsConfig};
 use strobe_workload::synthetic::Kind;
@@ -49,6 +49,10 @@ fn is_open_loop(experiment: &Experiment) -> bool {
 
 fn maps_blocks(experiment: &Experiment) -> bool {
     !matches!(experiment.drive.ftl.mapping.as_str(), "page" | "dftl")
+}
+
+fn sorts_by_temperature(experiment: &Experiment) -> bool {
+    matches!(experiment.drive.ftl.placement.scheme, SchemeName::HotCold | SchemeName::Sorted)
 }
 
 /// What fio calls the key that decides about addresses.
@@ -252,9 +256,9 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         keys: &["drive.ftl.gc.victims", "drive.ftl.gc.read_pages"],
-        switches: &["drive.ftl.gc.migration", "drive.ftl.mapping"],
-        wants: "drive.ftl.gc.migration = \"none\" and drive.ftl.mapping = \"page\"; others move whole victims at a time",
-        counts: |e| e.drive.ftl.gc.migration == MigrationName::None && e.drive.ftl.mapping != "dftl",
+        switches: &["drive.ftl.placement.scheme", "drive.ftl.mapping"],
+        wants: "drive.ftl.mapping = \"page\" and no drive.ftl.placement.scheme = \"sorted\"; these move whole victims at a time",
+        counts: |e| e.drive.ftl.placement.scheme != SchemeName::Sorted && e.drive.ftl.mapping != "dftl",
     },
     Rule {
         keys: &["drive.ftl.gc.net_blocks"],
@@ -269,12 +273,12 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         keys: &["drive.ftl.gc.pad_moved"],
-        switches: &["drive.ftl.gc.mode", "run.timing", "drive.ftl.gc.stream", "drive.ftl.gc.migration"],
-        wants: "drive.ftl.gc.mode = \"stop-the-world\", and blocks of its own (drive.ftl.gc.stream = \"own\" or a migration)",
+        switches: &["drive.ftl.gc.mode", "run.timing", "drive.ftl.gc.stream", "drive.ftl.placement.scheme"],
+        wants: "drive.ftl.gc.mode = \"stop-the-world\", and blocks of its own (drive.ftl.gc.stream = \"own\" or a placement)",
         counts: |e| {
             let gc = &e.drive.ftl.gc;
             let stops = !e.run.timing || gc.mode == GcMode::StopTheWorld;
-            stops && (gc.stream == GcStreamName::Own || gc.migration != MigrationName::None)
+            stops && (gc.stream == GcStreamName::Own || e.drive.ftl.placement.scheme != SchemeName::None)
         },
     },
     Rule {
@@ -284,10 +288,10 @@ pub(super) const RULES: &[Rule] = &[
         counts: |e| e.run.timing || e.drive.ftl.gc.mode == GcMode::StopTheWorld,
     },
     Rule {
-        keys: &["drive.ftl.placement"],
+        keys: &["drive.ftl.die_allocation"],
         switches: TIMING,
         wants: "run.timing = true; without time no die is free before others, and pages are striped",
-        counts: |e| e.run.timing || e.drive.ftl.placement == PlacementName::Stripe,
+        counts: |e| e.run.timing || e.drive.ftl.die_allocation == DieAllocationName::Stripe,
     },
     Rule {
         keys: &["drive.nand.cache_read"],
@@ -351,9 +355,9 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         keys: &["drive.controller.upkeep.sort_ns", "drive.controller.upkeep.sort_unit_ns"],
-        switches: &["drive.ftl.gc.migration"],
-        wants: "drive.ftl.gc.migration = \"sorted\"",
-        counts: |e| e.drive.ftl.gc.migration == MigrationName::Sorted && !maps_blocks(e),
+        switches: &["drive.ftl.placement.scheme"],
+        wants: "drive.ftl.placement.scheme = \"sorted\"",
+        counts: |e| e.drive.ftl.placement.scheme == SchemeName::Sorted && !maps_blocks(e),
     },
     Rule {
         keys: &[
@@ -394,8 +398,8 @@ pub(super) const RULES: &[Rule] = &[
             "drive.ftl.gc.victim",
             "drive.ftl.gc.choices",
             "drive.ftl.gc.window",
-            "drive.ftl.gc.migration",
-            "drive.ftl.gc.temperature",
+            "drive.ftl.placement.scheme",
+            "drive.ftl.placement.temperature",
             "drive.ftl.gc.stream",
             "drive.ftl.gc.min_free_blocks",
             "drive.ftl.gc.net_blocks",
@@ -437,10 +441,28 @@ pub(super) const RULES: &[Rule] = &[
         counts: |e| e.drive.ftl.gc.victim == "windowed-greedy",
     },
     Rule {
-        keys: &["drive.ftl.gc.temperature"],
-        switches: &["drive.ftl.gc.migration"],
-        wants: "drive.ftl.gc.migration = \"hot-cold\" or \"sorted\"",
-        counts: |e| e.drive.ftl.gc.migration != MigrationName::None,
+        keys: &["drive.ftl.placement.temperature"],
+        switches: &["drive.ftl.placement.scheme"],
+        wants: "drive.ftl.placement.scheme = \"hot-cold\" or \"sorted\"",
+        counts: |e| sorts_by_temperature(e),
+    },
+    Rule {
+        keys: &["drive.ftl.placement.streams"],
+        switches: &["drive.ftl.placement.scheme"],
+        wants: "drive.ftl.placement.scheme = \"sepbit\"",
+        counts: |e| e.drive.ftl.placement.scheme == SchemeName::Sepbit,
+    },
+    Rule {
+        keys: &["drive.ftl.placement.handles", "drive.ftl.placement.isolation"],
+        switches: &["drive.ftl.placement.scheme"],
+        wants: "drive.ftl.placement.scheme = \"handles\"",
+        counts: |e| e.drive.ftl.placement.scheme == SchemeName::Handles,
+    },
+    Rule {
+        keys: &["drive.ftl.gc.stream"],
+        switches: &["drive.ftl.placement.scheme"],
+        wants: "drive.ftl.placement.scheme = \"none\", \"hot-cold\" or \"sorted\"; others have streams of their own",
+        counts: |e| e.drive.ftl.placement.scheme == SchemeName::None || sorts_by_temperature(e),
     },
     Rule {
         keys: &["drive.ftl.wear_leveling.threshold"],

@@ -14,7 +14,7 @@ use crate::result::LfsBytes;
 pub fn drive_command<'a>(command: &LfsCommand<'a>) -> Command<'a> {
     match *command {
         LfsCommand::Read(range) => Command::Read { range },
-        LfsCommand::Write(range) => Command::Write { range, fua: false, hint: Hint::None },
+        LfsCommand::Write(range) => Command::Write { range, fua: false, tag: Hint::None.into() },
         LfsCommand::Copy { destination, sources } => Command::Copy { destination, sources },
         LfsCommand::Trim(ranges) => Command::Deallocate(ranges),
         LfsCommand::Flush => Command::Flush,

@@ -121,7 +121,7 @@ impl Batch {
         sent: &mut Sent,
     ) -> Result<(), Stop> {
         let range = Range::new(request.lba, request.sectors);
-        let command = Command::Write { range, fua: false, hint: Hint::Metadata };
+        let command = Command::Write { range, fua: false, tag: Hint::Metadata.into() };
         self.send(host, (request.op.name(), &command), arrival, sent)
     }
 

@@ -7,7 +7,7 @@
 use std::fmt::Write as _;
 
 use strobe_nand::NandOp;
-use strobe_ssd::{GcConfig, GcStreamName, MigrationName};
+use strobe_ssd::{GcConfig, GcStreamName, SchemeName};
 use strobe_workload::oracle;
 
 use super::{Cell, GATE, Policy, Run, SEED, Traffic, drive_config};
@@ -21,7 +21,7 @@ pub(crate) struct Combination {
     /// Which victims are chosen.
     pub(crate) victim: &'static str,
     /// How valid data is sorted.
-    pub(crate) migration: MigrationName,
+    pub(crate) placement: SchemeName,
     /// Where it goes.
     pub(crate) stream: GcStreamName,
     /// Blocks of the drive.
@@ -48,13 +48,12 @@ impl Combination {
     fn gc(&self) -> GcConfig {
         // Sorting pays when the victims of one call are many: it takes about as many as can be
         // written to the erased blocks in hand.
-        let (min_free_blocks, net_blocks) = match self.migration {
-            MigrationName::Sorted => (32, 2),
+        let (min_free_blocks, net_blocks) = match self.placement {
+            SchemeName::Sorted => (32, 2),
             _ => (0, 1),
         };
         GcConfig {
             victim: self.victim.to_owned(),
-            migration: self.migration,
             stream: self.stream,
             min_free_blocks,
             net_blocks,
@@ -66,10 +65,10 @@ impl Combination {
     /// for each stream that copies go to, as the [module above](super) explains. Sorted migration
     /// has only one: blocks for cold data are filled at once.
     fn idle_blocks(&self) -> f64 {
-        match self.migration {
-            MigrationName::HotCold => 3.0 + 2.0 * 0.5,
-            MigrationName::Sorted => 31.0 + 0.5,
-            MigrationName::None => 2.0 + 0.5,
+        match self.placement {
+            SchemeName::HotCold => 3.0 + 2.0 * 0.5,
+            SchemeName::Sorted => 31.0 + 0.5,
+            _ => 2.0 + 0.5,
         }
     }
 
@@ -77,7 +76,8 @@ impl Combination {
         let (rho, f, r) = self.traffic;
         let units = (f64::from(self.blocks) - self.idle_blocks()) * f64::from(UNITS_PER_BLOCK);
         let logical = (rho * units).round() as u32;
-        let config = drive_config(self.blocks, UNITS_PER_BLOCK, logical, self.gc());
+        let mut config = drive_config(self.blocks, UNITS_PER_BLOCK, logical, self.gc());
+        config.ftl.placement.scheme = self.placement;
         let mut run = Run::filled(&config, &Traffic::HotCold { f, r }.config(), SEED);
         run.write(40 * u64::from(logical));
         let before = run.engine.stats();
@@ -98,18 +98,18 @@ impl Combination {
 pub(crate) fn assert_between_separated_and_mixed(combinations: &[Combination]) {
     let mut table = format!(
         "seed {SEED}\n{:<14}{:<10}{:<6}{:>6}{:>9}{:>9}{:>10}{:>11}{:>8}\n",
-        "victim", "migration", "stream", "T", "ρ", "f/r", "separated", "simulated", "mixed"
+        "victim", "placement", "stream", "T", "ρ", "f/r", "separated", "simulated", "mixed"
     );
     let mut misses = 0;
     for combination in combinations {
         let outcome = combination.measure();
         let missed = !outcome.lies_between();
         misses += u32::from(missed);
-        let Combination { victim, migration, stream, blocks, traffic: (_, f, r) } = combination;
+        let Combination { victim, placement, stream, blocks, traffic: (_, f, r) } = combination;
         writeln!(
             table,
             "{victim:<14}{:<10}{:<6}{blocks:>6}{:>9.4}{:>9}{:>10.3}{:>11.3}{:>8.3}{}",
-            format!("{migration:?}"),
+            format!("{placement:?}"),
             format!("{stream:?}"),
             outcome.rho,
             format!("{f}/{r}"),

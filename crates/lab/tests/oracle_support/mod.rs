@@ -371,6 +371,7 @@ pub(crate) fn drive_config(
             logical_pages: Some(logical_units),
             over_provisioning: None,
             allocation: Default::default(),
+            die_allocation: Default::default(),
             placement: Default::default(),
             durable_map: false,
             map_blocks: 0,

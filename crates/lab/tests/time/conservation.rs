@@ -55,7 +55,7 @@ fn dies_are_idle_while_the_world_stops() {
 /// 0.82: a stripe waits for the die whose turn it is, and goes to another one if that has no block of its own.
 #[test]
 fn saturated_dies_that_take_turns_are_less_busy() {
-    let drive = Drive { channels: 4, dies_per_channel: 4, placement: "stripe", ..PLAIN };
+    let drive = Drive { channels: 4, dies_per_channel: 4, die_allocation: "stripe", ..PLAIN };
     let window = drive.saturated(4, 4);
     print(&drive, &window);
     assert!(window.busy() >= 0.75, "dies are busy for {:.3}", window.busy());
@@ -84,11 +84,11 @@ fn table_of_saturated_dies_by_victim_policy() {
 #[ignore = "a table: make test-long"]
 fn table_of_saturated_dies() {
     for mode in ["background", "stop-the-world"] {
-        for placement in ["free-first", "stripe"] {
+        for die_allocation in ["free-first", "stripe"] {
             for buffer_stripes in [0, 4, 16] {
                 for (channels, dies_per_channel) in [(1, 1), (4, 1), (1, 4), (4, 4), (16, 1)] {
                     let shape =
-                        Drive { channels, dies_per_channel, mode, placement, buffer_stripes, ..PLAIN };
+                        Drive { channels, dies_per_channel, mode, die_allocation, buffer_stripes, ..PLAIN };
                     print(&shape, &shape.saturated(4, 4));
                 }
                 if buffer_stripes > 0 {
@@ -97,7 +97,7 @@ fn table_of_saturated_dies() {
                             channels,
                             dies_per_channel,
                             mode,
-                            placement,
+                            die_allocation,
                             buffer_stripes,
                             planes,
                             ..PLANES

@@ -25,7 +25,7 @@ pub(crate) struct Drive {
     pub(crate) blocks_per_plane: u32,
     pub(crate) page_bytes: u32,
     pub(crate) over_provisioning: f64,
-    pub(crate) placement: &'static str,
+    pub(crate) die_allocation: &'static str,
     pub(crate) mode: &'static str,
     pub(crate) victim: &'static str,
     /// Size of the write buffer in stripes, a page on each plane of the drive; 0: none.
@@ -45,7 +45,7 @@ pub(crate) const PLAIN: Drive = Drive {
     blocks_per_plane: 64,
     page_bytes: UNIT_BYTES,
     over_provisioning: 0.28,
-    placement: "free-first",
+    die_allocation: "free-first",
     mode: "background",
     victim: "greedy",
     buffer_stripes: 0,
@@ -64,15 +64,15 @@ impl Drive {
     }
 
     pub(crate) fn name(&self) -> String {
-        let Self { channels, dies_per_channel, planes, placement, mode, victim, buffer_stripes, .. } = *self;
+        let Self { channels, dies_per_channel, planes, die_allocation, mode, victim, buffer_stripes, .. } = *self;
         format!(
-            "{channels} × {dies_per_channel} dies × {planes}, {placement}, {victim}, {mode}, {buffer_stripes} stripes"
+            "{channels} × {dies_per_channel} dies × {planes}, {die_allocation}, {victim}, {mode}, {buffer_stripes} stripes"
         )
     }
 
     pub(crate) fn config(&self) -> DriveConfig {
         let Self { channels, dies_per_channel, planes, blocks_per_plane, page_bytes, .. } = *self;
-        let Self { over_provisioning, placement, mode, victim, .. } = *self;
+        let Self { over_provisioning, die_allocation, mode, victim, .. } = *self;
         let marks = match mode {
             "background" => {
                 format!("pace_blocks = {}\nsoft_blocks = {}\n", self.pace_blocks, self.soft_blocks)
@@ -84,7 +84,7 @@ impl Drive {
             "[drive.nand]\nchannels = {channels}\ndies_per_channel = {dies_per_channel}\nplanes_per_die = {planes}\n\
              blocks_per_plane = {blocks_per_plane}\npages_per_block = {PAGES_PER_BLOCK}\npage_bytes = {page_bytes}\n\
              read_ns = {READ_NS}\nprogram_ns = {PROGRAM_NS}\nerase_ns = {ERASE_NS}\nchannel_mb_s = {CHANNEL_MB_S}\n\
-             endurance_pe = 0\n[drive.ftl]\nover_provisioning = {over_provisioning}\nplacement = \"{placement}\"\n\
+             endurance_pe = 0\n[drive.ftl]\nover_provisioning = {over_provisioning}\nplacement = \"{die_allocation}\"\n\
              [drive.ftl.gc]\nmode = \"{mode}\"\nvictim = \"{victim}\"\n{marks}[drive.controller]\nwrite_buffer_bytes = {buffer}\n"
         ))
     }

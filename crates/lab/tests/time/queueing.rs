@@ -158,7 +158,7 @@ fn poisson_reads_on_dies_that_share_a_bus_are_served_as_by_a_naive_drive() {
         let dies = channels * per_channel;
         let config = drive(&format!(
             "[drive.nand]\nchannels = {channels}\ndies_per_channel = {per_channel}\nblocks_per_plane = 16\n\
-             pages_per_block = 64\nchannel_mb_s = {mb_s}\n[drive.ftl]\nlogical_pages = {}\nplacement = \"stripe\"\n",
+             pages_per_block = 64\nchannel_mb_s = {mb_s}\n[drive.ftl]\nlogical_pages = {}\ndie_allocation = \"stripe\"\n",
             dies * 600
         ));
         let mut host = Host::filled(&config, &SyntheticConfig::default());

@@ -193,8 +193,8 @@ impl Controller {
                 room.to = Some(to);
                 send(Command::Read { range }, None);
             }
-            Asked::Write { range, fua, hint, data } => {
-                send(Command::Write { range, fua, hint }, Some(&data));
+            Asked::Write { range, fua, tag, data } => {
+                send(Command::Write { range, fua, tag }, Some(&data));
             }
             Asked::WriteZeroes { range, deallocate } => {
                 send(Command::WriteZeroes { range, deallocate }, None);

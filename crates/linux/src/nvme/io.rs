@@ -1,6 +1,6 @@
 //! The commands of the NVM command set as those of the drive (NVM command set specification 1.0, section 3).
 
-use strobe_ssd::{Hint, Range};
+use strobe_ssd::{DataTag, Hint, Range};
 use strobe_types::{Lba, SECTOR_BYTES};
 use vm_memory::GuestMemoryMmap;
 
@@ -20,7 +20,7 @@ pub(super) enum Asked {
     Write {
         range: Range,
         fua: bool,
-        hint: Hint,
+        tag: DataTag,
         data: Vec<u8>,
     },
     WriteZeroes {
@@ -66,7 +66,13 @@ pub(super) fn parse(
                 4 | 5 | 8 => Hint::Metadata,
                 _ => Hint::None,
             };
-            Ok(Asked::Write { range: range(), fua: fua || !write_cache, hint, data })
+            // Directive 2 is data placement; its specific field is the placement handle. Other directives are not offered.
+            let handle = match entry.dword(12) >> 20 & 0xf {
+                0 => 0,
+                2 => (entry.dword(13) >> 16) as u16,
+                _ => return Err(Status::INVALID_FIELD),
+            };
+            Ok(Asked::Write { range: range(), fua: fua || !write_cache, tag: DataTag { hint, handle }, data })
         }
         0x02 => Ok(Asked::Read { range: range(), to: data_of(range())? }),
         0x08 => {

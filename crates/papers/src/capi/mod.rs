@@ -92,8 +92,6 @@ impl Environment {
             ftl.allocation = scheme.allocation;
             ftl.gc = GcConfig {
                 victim: scheme.victim.to_owned(),
-                migration: scheme.migration,
-                temperature: scheme.temperature,
                 stream: scheme.stream,
                 // Cleaning begins when 5 % of the blocks are free, not when fewer are.
                 min_free_blocks: self.blocks / 20 + 1,
@@ -101,6 +99,8 @@ impl Environment {
                 pad_moved: scheme.pad_moved,
                 ..ftl.gc.clone()
             };
+            ftl.placement.scheme = scheme.placement;
+            ftl.placement.temperature = scheme.temperature;
             let (kind, percent) = scheme.leveling;
             ftl.wear_leveling.kind = kind;
             if kind != WearLevelingName::None {

@@ -1,13 +1,13 @@
 //! The compared schemes: each a point in the space of policies.
 
-use strobe_ssd::{AllocationName, GcStreamName, MigrationName, TemperatureName, WearLevelingName};
+use strobe_ssd::{AllocationName, GcStreamName, SchemeName, TemperatureName, WearLevelingName};
 
 /// A scheme of garbage collection, in the terms of the configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Scheme {
     pub(super) label: &'static str,
     pub(super) victim: &'static str,
-    pub(super) migration: MigrationName,
+    pub(super) placement: SchemeName,
     pub(super) temperature: TemperatureName,
     pub(super) stream: GcStreamName,
     pub(super) allocation: AllocationName,
@@ -28,7 +28,7 @@ const NET_BLOCKS: u32 = 2;
 const PLAIN: Scheme = Scheme {
     label: "",
     victim: "greedy",
-    migration: MigrationName::None,
+    placement: SchemeName::None,
     temperature: TemperatureName::UpdateCount,
     stream: GcStreamName::Host,
     allocation: AllocationName::Fifo,
@@ -53,7 +53,7 @@ pub(super) const PAPER: &[Scheme] = &[
     Scheme {
         label: "SCATA",
         victim: "scata",
-        migration: MigrationName::HotCold,
+        placement: SchemeName::HotCold,
         temperature: TemperatureName::LastWrite,
         stream: GcStreamName::Own,
         ..PLAIN
@@ -67,7 +67,7 @@ const CB: Scheme = Scheme { label: "CB", victim: "cost-benefit", ..PLAIN };
 const CAT: Scheme = Scheme {
     label: "CAT",
     victim: "cat",
-    migration: MigrationName::HotCold,
+    placement: SchemeName::HotCold,
     temperature: TemperatureName::UpdateRate,
     stream: GcStreamName::Own,
     ..PLAIN
@@ -77,7 +77,7 @@ const CAT: Scheme = Scheme {
 const FEGC: Scheme = Scheme {
     label: "FeGC",
     victim: "fegc",
-    migration: MigrationName::HotCold,
+    placement: SchemeName::HotCold,
     temperature: TemperatureName::UpdateRate,
     stream: GcStreamName::Own,
     allocation: AllocationName::AboveAverage,
@@ -87,7 +87,7 @@ const FEGC: Scheme = Scheme {
 const CAPI_SCHEME: Scheme = Scheme {
     label: CAPI,
     victim: "capi",
-    migration: MigrationName::Sorted,
+    placement: SchemeName::Sorted,
     allocation: AllocationName::LeastErased,
     ..PLAIN
 };
@@ -147,7 +147,7 @@ pub(super) const READINGS: &[Reading] = &[
 /// What all get where nobody is to be at a disadvantage. Tried were all migrations, with the
 /// temperatures of their authors, and both streams at three data sets; the longest lifetime counts.
 const FAIR_PLAIN: Scheme =
-    Scheme { migration: MigrationName::Sorted, allocation: AllocationName::LeastErased, ..PLAIN };
+    Scheme { placement: SchemeName::Sorted, allocation: AllocationName::LeastErased, ..PLAIN };
 
 /// Every policy with the migration and the stream that suit it best.
 pub(super) const FAIR: &[Scheme] = &[
@@ -155,7 +155,7 @@ pub(super) const FAIR: &[Scheme] = &[
     // apart from them.
     Scheme {
         label: "GA",
-        migration: MigrationName::HotCold,
+        placement: SchemeName::HotCold,
         temperature: TemperatureName::UpdateRate,
         net_blocks: 1,
         ..FAIR_PLAIN
@@ -174,7 +174,7 @@ pub(super) const CAPI_BY_CB: &str = "CAPi, CB's score";
 /// CAPi without one of the two that it is to copy less by.
 pub(super) const PARTS: &[Scheme] = &[
     CAPI_SCHEME,
-    Scheme { label: CAPI_UNSORTED, migration: MigrationName::None, ..CAPI_SCHEME },
+    Scheme { label: CAPI_UNSORTED, placement: SchemeName::None, ..CAPI_SCHEME },
     Scheme { label: CAPI_BY_CB, victim: "cost-benefit", ..CAPI_SCHEME },
 ];
 

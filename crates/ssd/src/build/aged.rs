@@ -1,9 +1,9 @@
 //! Drives that are written without times, which is quick, and get them then.
 
 use strobe_ftl::gc::AnyPolicy;
-use strobe_ftl::{FtlError, MappingScheme as _, PageMap, PageMapConfig};
+use strobe_ftl::{FtlError, MappingScheme as _, PageMap, PageMapConfig, WriteContext};
 use strobe_nand::{
-    ByteMedium, Cause, Chip, Medium, Nand as _, NandOp, NoMedium, Payload, StampMedium, Unit, Untimed, When,
+    ByteMedium, Chip, Medium, Nand as _, NandOp, NoMedium, Payload, StampMedium, Unit, Untimed, When,
 };
 use strobe_types::{Lpn, Prng, StopFlag};
 
@@ -191,7 +191,7 @@ impl<M: Medium + Send + 'static> AgedOn<M> {
             coming.iter().for_each(|unit| self.ftl.prefetch_entry(unit.lpn));
             units.iter().for_each(|unit| self.ftl.prefetch_state(unit.lpn));
             if !units.is_empty() {
-                self.ftl.write(When::START, &units, Cause::Host)?;
+                self.ftl.write(When::START, &units, WriteContext::HOST)?;
             }
         }
         Ok(())

@@ -23,7 +23,7 @@ const KEPT: [&str; 10] = [
     "ftl.map_blocks",
     "ftl.copy_mode",
     "ftl.gc.stream",
-    "ftl.gc.migration",
+    "ftl.placement",
     "ftl.wear_leveling.kind",
     "ftl.slc_cache.static_blocks",
 ];

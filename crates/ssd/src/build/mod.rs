@@ -11,7 +11,7 @@ mod word_lines;
 use strobe_ftl::gc::{AnyPolicy, Formula, Greedy, Kinetic, LinearScore, Sampled, Sampling, VictimPolicy};
 use strobe_ftl::wear::Leveling;
 use strobe_ftl::{
-    Allocation, BlockMap, BlockMapConfig, GcStream, Migration, PageMap, PageMapConfig, Recovery, Temperature,
+    Allocation, BlockMap, BlockMapConfig, GcStream, PageMap, PageMapConfig, Recovery,
     TranslationConfig,
 };
 use strobe_nand::{
@@ -21,8 +21,8 @@ use strobe_nand::{
 use strobe_types::{Geometry, GeometrySpec, SimTime};
 
 use crate::config::{
-    AllocationName, CopyMode, DataMode, DriveConfig, GcMode, GcStreamName, Mapping, MigrationName,
-    PlacementName, ScheduleTable, SlcTable, SuspendTable, TemperatureName, TimesByPage, TranslationTable,
+    AllocationName, CopyMode, DataMode, DriveConfig, GcMode, GcStreamName, Mapping, 
+    DieAllocationName, ScheduleTable, SlcTable, SuspendTable,  TimesByPage, TranslationTable,
     Victim, WearLevelingConfig, WearLevelingName, block_scheme,
 };
 use crate::device::Simulated;
@@ -235,17 +235,9 @@ pub(crate) fn map_config(
         fault_reserve: fault_reserve(config.nand.program_fail_rate, geometry),
         net_blocks: gc.net_blocks,
         pad_moved: gc.pad_moved,
-        migration: match gc.migration {
-            MigrationName::None => Migration::None,
-            MigrationName::HotCold => Migration::HotCold,
-            MigrationName::Sorted => Migration::Sorted,
-        },
+        placement: config.ftl.placement.kind(),
         sort_cost: config.controller.upkeep.sort(),
-        temperature: match gc.temperature {
-            TemperatureName::UpdateCount => Temperature::UpdateCount,
-            TemperatureName::UpdateRate => Temperature::UpdateRate,
-            TemperatureName::LastWrite => Temperature::LastWrite,
-        },
+        temperature: config.ftl.placement.temperature(),
         allocation: match config.ftl.allocation {
             AllocationName::Fifo => Allocation::Fifo,
             AllocationName::LeastErased => Allocation::LeastErased,
@@ -264,7 +256,7 @@ pub(crate) fn map_config(
             .then(|| translation(config)),
         marks: (gc.mode == GcMode::Background).then(|| marks::of(config, geometry, logical_units)),
         slc: slc::config_of(config),
-        free_first: config.ftl.placement == PlacementName::FreeFirst,
+        free_first: config.ftl.die_allocation == DieAllocationName::FreeFirst,
         durable: config.ftl.durable_map,
         map_blocks: config.ftl.map_blocks,
         batch_pages: config.ftl.batch_pages,

@@ -95,7 +95,7 @@ defaults! {
 #[serde(deny_unknown_fields, default)]
 pub struct UpkeepTable {
     /// Each time that garbage collection sorts what victims hold, before the first copy, in ns; only
-    /// `drive.ftl.gc.migration = "sorted"` sorts. Default 0.
+    /// `drive.ftl.placement.scheme = "sorted"` sorts. Default 0.
     #[schemars(range(min = 0, max = 1_000_000_000_000u64))]
     pub sort_ns: u64,
     /// Each valid mapping unit that is sorted, in ns. Default 0.

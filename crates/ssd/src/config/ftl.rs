@@ -6,6 +6,7 @@ use strobe_ftl::{LogVictim, Refresh, WhenMapFull};
 use strobe_types::defaults;
 
 use super::gc::GcConfig;
+use super::placement::PlacementTable;
 
 /// Flash translation layer: mapping, capacity, garbage collection.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -30,9 +31,12 @@ pub struct FtlConfig {
     /// Which erased block is opened next: fifo, least-erased, adaptive or above-average. Default fifo.
     #[serde(default)]
     pub allocation: AllocationName,
-    /// On which die the next pages are written: free-first or stripe. Default free-first.
+    /// Die of the next pages: free-first (the one with the least work waiting) or stripe (in turn). Default free-first.
     #[serde(default)]
-    pub placement: PlacementName,
+    pub die_allocation: DieAllocationName,
+    /// Data placement: which data shares blocks.
+    #[serde(default, skip_serializing_if = "PlacementTable::is_default")]
+    pub placement: PlacementTable,
     /// How copy commands are done: physical or logical. Default physical.
     #[serde(default)]
     pub copy_mode: CopyMode,
@@ -216,7 +220,7 @@ pub enum WhenFullName {
 /// On which die the next pages are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum PlacementName {
+pub enum DieAllocationName {
     /// The one with the least work waiting, on all its planes. A run without times stripes.
     #[default]
     FreeFirst,

@@ -15,34 +15,6 @@ pub enum GcStreamName {
     Host,
 }
 
-/// How valid data of victims is sorted before it is moved.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum MigrationName {
-    /// Not at all.
-    #[default]
-    None,
-    /// Units at least as hot as the mean of their victim stay with the hot stream, the others go
-    /// to blocks for cold data (CAT, FeGC).
-    HotCold,
-    /// The units of all victims of a call are sorted; whole blocks of the coldest get blocks of
-    /// their own, the rest goes with the hot stream (CAPi).
-    Sorted,
-}
-
-/// What makes a logical unit hot.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum TemperatureName {
-    /// How often it has been written (CAPi).
-    #[default]
-    UpdateCount,
-    /// How often it has been written, divided by the time since it was last (CAT).
-    UpdateRate,
-    /// When it was last written (age sort).
-    LastWrite,
-}
-
 /// When garbage collection is done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -69,11 +41,6 @@ defaults! {
         /// Blocks, the ones closed first, among which windowed-greedy picks. Default 1000.
         #[schemars(range(min = 1, max = 16_777_216))]
         pub window: u32 = 1000;
-        /// How valid data is sorted before it is moved: none, hot-cold or sorted. Default none.
-        pub migration: MigrationName = MigrationName::None;
-        /// What makes a unit hot, for migration: update-count, update-rate or last-write. Default
-        /// update-count.
-        pub temperature: TemperatureName = TemperatureName::UpdateCount;
         /// Where valid data goes: own or host. Default own.
         pub stream: GcStreamName = GcStreamName::Own;
         /// Collection starts when fewer erased blocks are left. Raised to the least that is safe, one

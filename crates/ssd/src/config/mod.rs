@@ -10,18 +10,20 @@ mod names;
 mod nand;
 mod nvram;
 mod page_times;
+mod placement;
 
 pub use controller::{ControllerConfig, ScheduleTable, TrimConfig, UpkeepTable};
 pub use ftl::{
-    AllocationName, CopyMode, FtlConfig, LogVictimName, PlacementName, RefreshTable, SlcCacheTable,
+    AllocationName, CopyMode, FtlConfig, LogVictimName, DieAllocationName, RefreshTable, SlcCacheTable,
     TranslationTable, VirtualMapFullName, WearLevelingConfig, WearLevelingName, WhenFullName,
 };
-pub use gc::{GcConfig, GcMode, GcStreamName, MigrationName, TemperatureName};
+pub use gc::{GcConfig, GcMode, GcStreamName};
 pub(crate) use names::block_scheme;
 pub use names::{MAPPINGS, Mapping, MappingInfo, POLICIES, PolicyInfo, Victim};
 pub use nand::{DataMode, NandConfig, ReadRetryTable, SlcTable, SuspendTable};
 pub use nvram::{NVRAM_RANGES_MAX, NvramConfig, NvramError, NvramPolicyName, SectorRange};
 pub use page_times::TimesByPage;
+pub use placement::{IsolationName, PlacementTable, SchemeName, TemperatureName};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,7 @@
 //! Many requests at a time, as a generator or a trace has them: the path that decides how fast a run is.
 
-use strobe_ftl::Inspectable;
-use strobe_nand::{Cause, Unit, When};
+use strobe_ftl::{Inspectable, WriteContext};
+use strobe_nand::{Unit, When};
 use strobe_types::{Op, Request, SimTime};
 
 use super::Drive;
@@ -108,7 +108,7 @@ impl<F: Inspectable> Drive<F> {
             return false;
         }
         let unit = Unit { lpn: self.geometry.lpn_of(lba), payload: self.next_stamp() };
-        let written = self.ftl.write(self.at_once(), &[unit], Cause::Host).map_err(CommandError::from);
+        let written = self.ftl.write(self.at_once(), &[unit], WriteContext::HOST).map_err(CommandError::from);
         match written.and_then(|done| self.check_medium().map(|()| done)) {
             Ok(done) => {
                 self.land(now, tag, CommandKind::Write, self.of_units(1), done);
@@ -189,7 +189,7 @@ impl<F: Inspectable> Drive<F> {
             return Ok(0);
         }
         let before = self.ftl.stats().host_units_written;
-        let result = self.ftl.write(When::START, &units, Cause::Host);
+        let result = self.ftl.write(When::START, &units, WriteContext::HOST);
         let written = self.ftl.stats().host_units_written - before;
         self.host.add(CommandKind::Write, written, &self.of_units(written));
         let gathered = units.len();

@@ -6,7 +6,7 @@ use std::collections::BinaryHeap;
 use strobe_nand::{Payload, Unit, When};
 use strobe_types::{Geometry, Lba, Lpn, SECTOR_BYTES, SimTime};
 
-use crate::command::{Command, CommandKind, Hint, Range};
+use crate::command::{Command, CommandKind, DataTag, Range};
 use crate::error::CommandError;
 use crate::stats::Tally;
 
@@ -53,7 +53,7 @@ impl<P: Payload> Content<P> {
 #[derive(Clone, Debug)]
 pub(super) enum Work<P> {
     Read { range: Range },
-    Write { range: Range, fua: bool, hint: Hint, content: Content<P> },
+    Write { range: Range, fua: bool, tag: DataTag, content: Content<P> },
     Flush,
     Deallocate(Vec<Range>),
     WriteZeroes { range: Range, deallocate: bool },
@@ -75,7 +75,7 @@ impl<P> Work<P> {
     pub(super) fn as_command(&self) -> Command<'_> {
         match self {
             &Work::Read { range } => Command::Read { range },
-            &Work::Write { range, fua, hint, .. } => Command::Write { range, fua, hint },
+            &Work::Write { range, fua, tag, .. } => Command::Write { range, fua, tag },
             Work::Flush => Command::Flush,
             Work::Deallocate(ranges) => Command::Deallocate(ranges),
             &Work::WriteZeroes { range, deallocate } => Command::WriteZeroes { range, deallocate },
@@ -246,7 +246,7 @@ impl<P> Flights<P> {
 strobe_types::stored! {
     [P: Payload] enum Work<P> {
         0 Read { range },
-        1 Write { range, fua, hint, content },
+        1 Write { range, fua, tag, content },
         2 Flush,
         3 Deallocate(ranges),
         4 WriteZeroes { range, deallocate },

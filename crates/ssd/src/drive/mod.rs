@@ -25,7 +25,7 @@ use self::events::Events;
 use self::flight::{Content, Flights, Work};
 use self::simulated::Plan;
 use crate::buffer::WriteBuffer;
-use crate::command::{Command, CommandKind, Hint, Range};
+use crate::command::{Command, CommandKind, DataTag, Range};
 use crate::config::ControllerConfig;
 use crate::controller::Controller;
 use crate::error::CommandError;
@@ -174,17 +174,21 @@ impl<F: Inspectable> Drive<F> {
     /// What `command` comes to: with the write cache as it is, and with its data. Refused if it cannot be done.
     fn work(&mut self, command: &Command<'_>, data: Option<&[u8]>) -> Result<Work<F::Payload>, CommandError> {
         Ok(match (*command, data) {
-            (Command::Write { range, fua, hint }, data) => {
+            (Command::Write { range, fua, tag }, data) => {
                 let content = match data {
                     Some(data) => Content::Bytes(self.checked_data(range, data)?),
                     None => Content::Same(F::Payload::zero()),
                 };
                 self.check_range(CommandKind::Write, range.lba, range.sectors)?;
+                let handles = self.ftl.handles();
+                if tag.handle >= handles {
+                    return Err(CommandError::NoSuchHandle { handle: tag.handle, handles });
+                }
                 let content = match content {
                     Content::Same(_) => Content::Same(self.next_stamp()),
                     bytes => bytes,
                 };
-                Work::Write { range, fua: fua || !self.write_cache, hint, content }
+                Work::Write { range, fua: fua || !self.write_cache, tag, content }
             }
             (_, Some(data)) => {
                 let (op, bytes) = (command.kind(), data.len() as u64);
@@ -218,7 +222,7 @@ impl<F: Inspectable> Drive<F> {
             strobe_types::Op::Write => {
                 self.check_range(CommandKind::Write, range.lba, range.sectors)?;
                 let content = Content::Same(self.next_stamp());
-                Ok(Work::Write { range, fua: !self.write_cache, hint: Hint::None, content })
+                Ok(Work::Write { range, fua: !self.write_cache, tag: DataTag::default(), content })
             }
             strobe_types::Op::Read => {
                 self.check_range(CommandKind::Read, range.lba, range.sectors)?;
@@ -306,8 +310,8 @@ impl<F: Inspectable> Drive<F> {
                 self.flights.get(slot).result = Ok(self.bytes_read(*range));
                 arrived
             }
-            Work::Write { range, fua, hint, content } => {
-                return self.write(slot, *range, *fua, *hint, content);
+            Work::Write { range, fua, tag, content } => {
+                return self.write(slot, *range, *fua, *tag, content);
             }
             Work::Flush => return self.flush(slot),
             Work::Deallocate(ranges) => self.discard(ranges)?,
@@ -329,9 +333,9 @@ impl<F: Inspectable> Drive<F> {
     /// Goes on with a command that had to wait.
     fn go_on(&mut self, slot: u32, work: &Work<F::Payload>) -> Step {
         match *work {
-            Work::Write { range, hint, ref content, .. } => {
+            Work::Write { range, tag, ref content, .. } => {
                 self.merge_again(slot, range, content);
-                self.store_units(slot, hint)
+                self.store_units(slot, tag)
             }
             _ => self.drain(slot),
         }

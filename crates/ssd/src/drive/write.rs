@@ -1,11 +1,11 @@
 //! Writes: through the caches, or past them, to whole mapping units.
 
-use strobe_ftl::{FtlError, Inspectable};
+use strobe_ftl::{FtlError, Inspectable, WriteContext};
 use strobe_nand::{Cause, Payload, Unit, When};
 use strobe_types::{Lba, Lpn};
 
 use super::{Content, Drive, Progress, Step};
-use crate::command::{Hint, Range};
+use crate::command::{DataTag, Range};
 
 /// Units that are about to be written.
 type Units<P> = Vec<Unit<P>>;
@@ -19,7 +19,7 @@ impl<F: Inspectable> Drive<F> {
         slot: u32,
         range: Range,
         fua: bool,
-        hint: Hint,
+        tag: DataTag,
         content: &Content<F::Payload>,
     ) -> Step {
         let is_unit =
@@ -28,7 +28,7 @@ impl<F: Inspectable> Drive<F> {
         if is_unit && !self.has_cache() && self.ftl.may_write(1) {
             let lpn = self.geometry.lpn_of(range.lba);
             let unit = Unit { lpn, payload: content.of(lpn, range, &self.geometry) };
-            let done = self.ftl.write(self.at_once(), &[unit], Cause::Host);
+            let done = self.ftl.write(self.at_once(), &[unit], WriteContext { cause: Cause::Host, tag });
             let done = done?;
             self.tally.units_written += 1;
             return Ok(Progress::Done(done));
@@ -40,25 +40,25 @@ impl<F: Inspectable> Drive<F> {
         let geometry = self.geometry.clone();
         let ready = self.gather(range.lba, range.sectors, |lpn| content.of(lpn, range, &geometry));
         match fua && self.buffer.is_some() {
-            true => self.write_through(slot, ready, hint),
-            false => self.store(slot, ready, hint),
+            true => self.write_through(slot, ready, tag),
+            false => self.store(slot, ready, tag),
         }
     }
 
     /// Writes the units gathered past the buffer, but to the non-volatile cache if they belong there.
-    fn write_through(&mut self, slot: u32, ready: When, hint: Hint) -> Step {
+    fn write_through(&mut self, slot: u32, ready: When, tag: DataTag) -> Step {
         let merged = self.buffer.as_ref().map_or(When::START, |buffer| buffer.merged());
         let range = match &self.units[..] {
             [first, .., last] => (first.lpn, last.lpn.get() - first.lpn.get() + 1),
             [only] => (only.lpn, 1),
             [] => return Ok(Progress::Done(ready)),
         };
-        let (absorbed, others) = self.absorb_all(ready, hint)?;
+        let (absorbed, others) = self.absorb_all(ready, tag)?;
         self.units = others;
         let ready = self.both(ready, merged);
         let stored = match self.units.is_empty() {
             true => self.at_once(),
-            false => self.store_on_flash(ready)?,
+            false => self.store_on_flash(ready, tag)?,
         };
         // What waits in the buffer is older.
         self.drop_buffered(range.0, range.1);
@@ -100,23 +100,23 @@ impl<F: Inspectable> Drive<F> {
 
     /// Writes the units gathered for the command in `slot`, as far as there are places. What they were merged with is
     /// there at `ready`.
-    fn store(&mut self, slot: u32, ready: When, hint: Hint) -> Step {
+    fn store(&mut self, slot: u32, ready: When, tag: DataTag) -> Step {
         let mut rest = std::mem::take(&mut self.units);
         rest.reverse();
         let flight = self.flights.get(slot);
         (flight.rest, flight.ready) = (rest, ready);
-        self.store_units(slot, hint)
+        self.store_units(slot, tag)
     }
 
     /// The same, or goes on with it: the units that have no place yet.
-    pub(super) fn store_units(&mut self, slot: u32, hint: Hint) -> Step {
+    pub(super) fn store_units(&mut self, slot: u32, tag: DataTag) -> Step {
         let flight = self.flights.get(slot);
         let (mut rest, ready, mut done) = (std::mem::take(&mut flight.rest), flight.ready, flight.done);
         // Units for the non-volatile cache, one by one: room for the one may be made by writing the next back.
         if self.nvram.is_some() {
             let mut others = Vec::new();
             while let Some(unit) = rest.pop() {
-                if !self.nvram.as_ref().is_some_and(|nvram| nvram.takes(unit.lpn, hint)) {
+                if !self.nvram.as_ref().is_some_and(|nvram| nvram.takes(unit.lpn, tag.hint)) {
                     others.push(unit);
                     continue;
                 }
@@ -127,7 +127,7 @@ impl<F: Inspectable> Drive<F> {
                     (flight.rest, flight.done) = (rest, done);
                     return Ok(Progress::Stalled);
                 }
-                let at = self.absorb(unit, ready);
+                let at = self.absorb(unit, ready, tag);
                 done = self.both(done, at);
             }
             others.reverse();
@@ -142,7 +142,7 @@ impl<F: Inspectable> Drive<F> {
                     (flight.rest, flight.done) = (rest, done);
                     return Ok(Progress::Stalled);
                 }
-                self.put_in_buffer(unit, ready)?;
+                self.put_in_buffer(unit, ready, tag)?;
             }
             return Ok(Progress::Done(done));
         }
@@ -156,17 +156,17 @@ impl<F: Inspectable> Drive<F> {
         }
         rest.reverse();
         self.units = rest;
-        let stored = self.store_on_flash(ready)?;
+        let stored = self.store_on_flash(ready, tag)?;
         Ok(Progress::Done(self.both(done, stored)))
     }
 
     /// Takes a unit into the buffer, which has a place for it. The host's part is safe there; only the write-back
     /// waits for the rest.
-    fn put_in_buffer(&mut self, unit: Unit<F::Payload>, ready: When) -> Result<(), FtlError> {
+    fn put_in_buffer(&mut self, unit: Unit<F::Payload>, ready: When, tag: DataTag) -> Result<(), FtlError> {
         let Some(buffer) = &mut self.buffer else { return Ok(()) };
         let lpn = unit.lpn;
         buffer.merge_until(ready, &mut self.ftl);
-        if !buffer.put(lpn, unit.payload) {
+        if !buffer.put(lpn, unit.payload, self.ftl.relevant(tag)) {
             self.tally.units_written += 1;
             return Ok(());
         }
@@ -187,9 +187,9 @@ impl<F: Inspectable> Drive<F> {
     }
 
     /// Writes the units gathered past the caches.
-    pub(super) fn store_on_flash(&mut self, ready: When) -> Result<When, FtlError> {
+    pub(super) fn store_on_flash(&mut self, ready: When, tag: DataTag) -> Result<When, FtlError> {
         let before = self.ftl.stats().host_units_written;
-        let done = self.ftl.write(ready, &self.units, Cause::Host);
+        let done = self.ftl.write(ready, &self.units, WriteContext { cause: Cause::Host, tag });
         self.tally.units_written += self.ftl.stats().host_units_written - before;
         done
     }
@@ -210,7 +210,7 @@ impl<F: Inspectable> Drive<F> {
     }
 
     /// Takes a unit into the non-volatile cache, which has a place for it; returns when it is there.
-    fn absorb(&mut self, unit: Unit<F::Payload>, ready: When) -> When {
+    fn absorb(&mut self, unit: Unit<F::Payload>, ready: When, tag: DataTag) -> When {
         let now = self.events.now();
         // A unit merged with what waits in the buffer is complete when the buffer has it.
         let merged = match self.buffer.as_ref().map(|buffer| buffer.merged()) {
@@ -219,7 +219,7 @@ impl<F: Inspectable> Drive<F> {
         };
         let Some(nvram) = &mut self.nvram else { return ready };
         let lpn = unit.lpn;
-        let done = nvram.put(now, lpn, unit.payload);
+        let done = nvram.put(now, lpn, unit.payload, self.ftl.relevant(tag));
         nvram.merge_until(merged, &mut self.ftl);
         self.tally.units_written += 1;
         if let Some(buffer) = &mut self.buffer {
@@ -230,10 +230,10 @@ impl<F: Inspectable> Drive<F> {
 
     /// Moves those of the units gathered that belong there into the non-volatile cache, which makes room at once;
     /// returns when they are there, and the others.
-    fn absorb_all(&mut self, ready: When, hint: Hint) -> Result<(When, Units<F::Payload>), FtlError> {
+    fn absorb_all(&mut self, ready: When, tag: DataTag) -> Result<(When, Units<F::Payload>), FtlError> {
         let (mut done, mut others) = (self.at_once(), Vec::new());
         for unit in std::mem::take(&mut self.units) {
-            if !self.nvram.as_ref().is_some_and(|nvram| nvram.takes(unit.lpn, hint)) {
+            if !self.nvram.as_ref().is_some_and(|nvram| nvram.takes(unit.lpn, tag.hint)) {
                 others.push(unit);
                 continue;
             }
@@ -248,7 +248,7 @@ impl<F: Inspectable> Drive<F> {
                 let departed = nvram.make_room(&mut self.ftl)?;
                 self.when_arrived(departed);
             }
-            let at = self.absorb(unit, ready);
+            let at = self.absorb(unit, ready, tag);
             done = self.both(done, at);
         }
         Ok((done, others))
@@ -256,7 +256,7 @@ impl<F: Inspectable> Drive<F> {
 
     /// Writes the units gathered, whatever they have to wait for; returns when they are in the caches or on flash.
     pub(super) fn store_at_once(&mut self, ready: When) -> Result<When, FtlError> {
-        let (absorbed, others) = self.absorb_all(ready, Hint::None)?;
+        let (absorbed, others) = self.absorb_all(ready, DataTag::default())?;
         self.units = others;
         if self.units.is_empty() {
             return Ok(absorbed);
@@ -264,7 +264,7 @@ impl<F: Inspectable> Drive<F> {
         let mut past_buffer = Vec::new();
         for unit in std::mem::take(&mut self.units) {
             match self.buffer.as_ref().is_some_and(|buffer| buffer.has_place(unit.lpn)) {
-                true => self.put_in_buffer(unit, ready)?,
+                true => self.put_in_buffer(unit, ready, DataTag::default())?,
                 false => past_buffer.push(unit),
             }
         }
@@ -272,7 +272,7 @@ impl<F: Inspectable> Drive<F> {
         if self.units.is_empty() {
             return Ok(absorbed);
         }
-        let stored = self.store_on_flash(ready)?;
+        let stored = self.store_on_flash(ready, DataTag::default())?;
         Ok(self.both(absorbed, stored))
     }
 

@@ -116,9 +116,9 @@ fn wrong() -> Vec<(Command<'static>, Status)> {
     vec![
         (Command::Read { range: LAST }, OUTSIDE),
         (Command::Read { range: NONE }, INVALID),
-        (Command::Write { range: FAR, fua: false, hint: Hint::None }, OUTSIDE),
-        (Command::Write { range: FAR, fua: true, hint: Hint::None }, OUTSIDE),
-        (Command::Write { range: NONE, fua: true, hint: Hint::None }, INVALID),
+        (Command::Write { range: FAR, fua: false, tag: Hint::None.into() }, OUTSIDE),
+        (Command::Write { range: FAR, fua: true, tag: Hint::None.into() }, OUTSIDE),
+        (Command::Write { range: NONE, fua: true, tag: Hint::None.into() }, INVALID),
         (Command::Deallocate(&[]), INVALID),
         (Command::Deallocate(&[GOOD, LAST]), OUTSIDE),
         (Command::Deallocate(&[GOOD, NONE, FAR]), OUTSIDE),
@@ -237,7 +237,7 @@ fn a_long_misaligned_copy_moves_every_sector() {
 #[test]
 fn forced_unit_access_waits_for_flash_and_a_write_does_not() {
     let mut drive = timed::<ByteMedium>(&buffered(config(), 40));
-    let command = |fua| Command::Write { range: unit_range(3, 1), fua, hint: Hint::None };
+    let command = |fua| Command::Write { range: unit_range(3, 1), fua, tag: Hint::None.into() };
     let mut data = vec![1; 4096];
     assert_eq!(drive.execute_with(T0, &command(false), &data), Ok(T0));
     assert_eq!(drive.ftl().stats().host_units_written, 0, "in the buffer");
@@ -298,7 +298,7 @@ fn firmware_and_flash_times_of_each_command() {
     config.controller.trim = TrimConfig { range_ns: 10, jump_ns: 5, ..TrimConfig::default() };
     let mut drive = timed::<StampMedium>(&config);
     let mut now = drive
-        .execute(T0, &Command::Write { range: unit_range(0, 1), fua: true, hint: Hint::None })
+        .execute(T0, &Command::Write { range: unit_range(0, 1), fua: true, tag: Hint::None.into() })
         .expect("runs");
     let mut takes = |command: &Command<'_>, expected: u64| {
         let done = drive.execute(now, command).expect("runs");
@@ -329,8 +329,8 @@ fn an_engine_takes_every_command_and_keeps_latencies() {
             let sources = [range(1, 30), unit_range(9, 2)];
             for command in [
                 Command::Read { range: range(3, 9) },
-                Command::Write { range: range(100, 9), fua: false, hint: Hint::None },
-                Command::Write { range: range(100, 9), fua: true, hint: Hint::None },
+                Command::Write { range: range(100, 9), fua: false, tag: Hint::None.into() },
+                Command::Write { range: range(100, 9), fua: true, tag: Hint::None.into() },
                 Command::Deallocate(&sources),
                 Command::Flush,
                 copy(640, &sources),

@@ -3,7 +3,7 @@
 use strobe_ftl::gc::Greedy;
 use strobe_nand::NandOp;
 use strobe_ssd::{
-    AllocationName, BuildError, DataMode, DriveConfig, GcMode, MigrationName, POLICIES, Room, SuspendTable,
+    AllocationName, BuildError, DataMode, DriveConfig, GcMode, SchemeName, POLICIES, Room, SuspendTable,
     build, build_on_image, build_with, memory_bytes, presets,
 };
 use strobe_types::{Geometry, Op};
@@ -38,7 +38,7 @@ fn every_allocation_is_the_one_that_its_name_says() {
     let wear = |allocation| {
         let mut config = config();
         config.ftl.allocation = allocation;
-        config.ftl.gc.migration = MigrationName::HotCold;
+        config.ftl.placement.scheme = SchemeName::HotCold;
         let mut engine = build(&config, false, 1).expect("a drive");
         // A quarter of the drive takes nearly all writes: data is hot or cold.
         for round in 0..40 {

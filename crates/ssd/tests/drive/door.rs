@@ -230,14 +230,14 @@ fn change(drive: &mut dyn Simulated, way: Way, step: u64) {
     match way {
         Way::Batch => drive.run(&[write_unit(step * 7 % 20)], &[], &mut closed(1)).expect("runs"),
         Way::Submit => {
-            drive.submit(T0, 0, &Command::Write { range: at, fua: true, hint: Hint::Metadata }, None);
+            drive.submit(T0, 0, &Command::Write { range: at, fua: true, tag: Hint::Metadata.into() }, None);
             drive.advance(ns(u64::MAX), &mut Vec::new());
         }
         Way::Execute => {
             let command = match step % 4 {
                 0 => Command::Flush,
                 1 => Command::Deallocate(&[at]),
-                _ => Command::Write { range: at, fua: false, hint: Hint::Metadata },
+                _ => Command::Write { range: at, fua: false, tag: Hint::Metadata.into() },
             };
             drive.execute(T0, &command).expect("runs");
         }
@@ -261,7 +261,7 @@ fn the_cache_outlives_a_cut_inside_a_command_of_every_way() {
             drive.watch();
             for step in 0..120 {
                 // Something for the caches to lose: a durable write to the one, a trim, a write to the other.
-                let durable = Command::Write { range: unit(step % 9), fua: true, hint: Hint::Metadata };
+                let durable = Command::Write { range: unit(step % 9), fua: true, tag: Hint::Metadata.into() };
                 drive.execute(T0, &durable).expect("runs");
                 drive.execute(T0, &Command::Deallocate(&[unit((step + 5) % 9)])).expect("runs");
                 drive.execute(T0, &Command::write(unit(20 + step % 30))).expect("runs");

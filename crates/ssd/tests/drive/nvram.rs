@@ -30,7 +30,7 @@ fn hinted(units: u64) -> DriveConfig {
 }
 
 fn write_as(range: Range, hint: Hint) -> Command<'static> {
-    Command::Write { range, fua: false, hint }
+    Command::Write { range, fua: false, tag: hint.into() }
 }
 
 /// A write of metadata.
@@ -351,7 +351,7 @@ fn a_misaligned_copy_goes_through_the_cache() {
 #[test]
 fn forced_unit_access_is_done_in_the_cache_for_what_belongs_there() {
     let mut drive = timed::<ByteMedium>(&buffered(hinted(8), 40));
-    let command = |hint| Command::Write { range: unit_range(3, 1), fua: true, hint };
+    let command = |hint: Hint| Command::Write { range: unit_range(3, 1), fua: true, tag: hint.into() };
     let mut data = vec![1; 4096];
     assert_eq!(drive.execute_with(T0, &command(Hint::Metadata), &data), Ok(T0));
     data.fill(2);
@@ -360,7 +360,7 @@ fn forced_unit_access_is_done_in_the_cache_for_what_belongs_there() {
     // Units 2 and 4 do not belong there; older versions of them wait in the buffer.
     drive.execute_with(T0, &write_as(unit_range(2, 1), Hint::None), &data).expect("runs");
     drive.execute_with(T0, &write_as(unit_range(4, 1), Hint::None), &data).expect("runs");
-    let through = Command::Write { range: unit_range(2, 3), fua: true, hint: Hint::None };
+    let through = Command::Write { range: unit_range(2, 3), fua: true, tag: Hint::None.into() };
     let mut three = vec![3; 3 * 4096];
     let done = drive.execute_with(T0, &through, &three).expect("runs");
     assert_eq!((programs(&drive), done > T0), (2, true));

@@ -3,11 +3,11 @@
 //! what the cache had taken is there.
 
 use strobe_ftl::gc::Greedy;
-use strobe_ftl::{
+use strobe_ftl::{WriteContext, 
     BlockInfo, CheckError, FtlError, FtlStats, Inspectable, MappingScheme, PageMap, PageMapConfig,
     Recoverable, Recovery, RecoveryError,
 };
-use strobe_nand::{Cause, Chip, StampMedium, Unit, Untimed, WearConfig, When};
+use strobe_nand::{Chip, StampMedium, Unit, Untimed, WearConfig, When};
 use strobe_ssd::{
     Command, ControllerConfig, Device, Drive, Hint, Inspect, Nvram, NvramConfig, NvramPolicyName, Range,
     SectorRange,
@@ -48,7 +48,7 @@ impl Forgetful {
         let mut inner = PageMap::new(chip, policy, PageMapConfig::new(UNITS)).expect("room");
         let mapped = (0..UNITS).zip(&content).filter(|(_, stamp)| **stamp > 0);
         let units: Vec<_> = mapped.map(|(lpn, &payload)| Unit { lpn: Lpn::new(lpn), payload }).collect();
-        inner.write(When::START, &units, Cause::Host).expect("runs");
+        inner.write(When::START, &units, WriteContext::HOST).expect("runs");
         Self { inner, states: vec![content], rng: Prng::new(seed) }
     }
 
@@ -90,11 +90,11 @@ impl MappingScheme for Forgetful {
         self.inner.stats()
     }
 
-    fn write(&mut self, now: When, units: &[Unit<u64>], cause: Cause) -> Result<When, FtlError> {
+    fn write(&mut self, now: When, units: &[Unit<u64>], context: WriteContext) -> Result<When, FtlError> {
         for unit in units {
             self.step(|state| state[unit.lpn.index()] = unit.payload);
         }
-        self.inner.write(now, units, cause)
+        self.inner.write(now, units, context)
     }
 
     fn read(&mut self, now: When, first: Lpn, count: u32, out: &mut Vec<u64>) -> When {
@@ -188,7 +188,7 @@ impl Bench {
         let ranges = [range, other];
         let hint = if self.rng.chance(0.5) { Hint::Metadata } else { Hint::None };
         let command = match self.rng.below(20) {
-            0..=9 => Command::Write { range, fua: self.rng.chance(0.2), hint },
+            0..=9 => Command::Write { range, fua: self.rng.chance(0.2), tag: hint.into() },
             10..=12 => Command::Deallocate(&ranges),
             13 | 14 => Command::WriteZeroes { range, deallocate: self.rng.chance(0.7) },
             15 => Command::Flush,

@@ -41,7 +41,7 @@ fn units(first: u64, count: u64) -> Range {
 }
 
 fn write(first: u64, count: u64) -> Command<'static> {
-    Command::Write { range: units(first, count), fua: false, hint: Hint::None }
+    Command::Write { range: units(first, count), fua: false, tag: Hint::None.into() }
 }
 
 fn restarted(drive: &dyn Simulated) -> Box<dyn Simulated> {
@@ -68,7 +68,7 @@ fn a_forced_write_is_kept_beside_others_that_are_not() {
     config.controller.write_buffer_bytes = 16 * 2048;
     let mut drive = fresh(&config);
     run(&mut *drive, &write(0, 3));
-    run(&mut *drive, &Command::Write { range: units(1, 1), fua: true, hint: Hint::None });
+    run(&mut *drive, &Command::Write { range: units(1, 1), fua: true, tag: Hint::None.into() });
     let verdict = restarted(&*drive).verify().expect("watched");
     assert_eq!((verdict.unflushed, verdict.older, verdict.wrong), (2, 2, vec![]));
 }
@@ -191,8 +191,8 @@ fn torture(seed: u64, commands: u32) -> u64 {
             2 => Command::Flush,
             3 => Command::WriteZeroes { range, deallocate: rng.below(2) == 0 },
             4..=7 => Command::Copy { destination: range.lba, sources: &ranges },
-            8 => Command::Write { range, fua: true, hint },
-            _ => Command::Write { range, fua: false, hint },
+            8 => Command::Write { range, fua: true, tag: hint.into() },
+            _ => Command::Write { range, fua: false, tag: hint.into() },
         };
         let place = || format!("seed {seed}, command {number} {command:?} on {config:?}");
         let mut after = drive.freeze();
@@ -230,8 +230,8 @@ fn go_on(mut drive: Box<dyn Simulated>, rng: &mut Prng, place: &dyn Fn() -> Stri
         let command = match rng.below(6) {
             0 => Command::Flush,
             1 => Command::WriteZeroes { range, deallocate: true },
-            2 => Command::Write { range, fua: true, hint: Hint::Metadata },
-            _ => Command::Write { range, fua: false, hint: Hint::None },
+            2 => Command::Write { range, fua: true, tag: Hint::Metadata.into() },
+            _ => Command::Write { range, fua: false, tag: Hint::None.into() },
         };
         drive.plan_cut(drive.operations() + 1 + u64::from(rng.below(6)));
         run(&mut *drive, &command);

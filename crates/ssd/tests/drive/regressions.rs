@@ -91,7 +91,7 @@ fn what_leaves_the_non_volatile_cache_for_a_forced_write_survives_a_cut() {
     }
     drive.cut_everywhere();
     let range = Range::new(Lba::new(5 * u64::from(UNIT)), UNIT);
-    drive.submit(now, 0, &Command::Write { range, fua: true, hint: Hint::None }, Some(&[8; 4096]));
+    drive.submit(now, 0, &Command::Write { range, fua: true, tag: Hint::None.into() }, Some(&[8; 4096]));
     let mut cuts = vec![drive.cut_now()];
     drive.advance(now + 10 * PROGRAM, &mut Vec::new());
     cuts.extend(drive.take_cuts());
@@ -116,7 +116,7 @@ fn a_newer_version_does_not_overtake_the_one_that_leaves_the_non_volatile_cache(
         (config.nand.data, config.ftl.durable_map) = (DataMode::Bytes, true);
         let mut drive = build(&config, true, 1).expect("a drive");
         let range = |unit: u64| Range::new(Lba::new(unit * u64::from(UNIT)), UNIT);
-        let write = |unit, hint| Command::Write { range: range(unit), fua: false, hint };
+        let write = |unit, hint: Hint| Command::Write { range: range(unit), fua: false, tag: hint.into() };
         for (unit, hint) in [(20, Hint::None), (21, Hint::None), (0, Hint::Metadata), (1, Hint::Metadata)] {
             drive.submit(T0, unit, &write(unit, hint), Some(&[1; 4096]));
         }

@@ -5,7 +5,7 @@ use strobe_ftl::{Inspectable, PageMap, PageMapConfig};
 use strobe_nand::{ArrayTiming, Chip, Medium, Nand, Timing, TimingConfig, Untimed, WearConfig};
 use strobe_ssd::{
     Command, CommandError, Completion, ControllerConfig, DataMode, Device, Drive, DriveConfig, FtlConfig,
-    GcConfig, GcMode, HostQueue, NandConfig, Pacing, PlacementName, Range, ScheduleTable,
+    GcConfig, GcMode, HostQueue, NandConfig, Pacing, DieAllocationName, Range, ScheduleTable,
 };
 use strobe_types::{Geometry, GeometrySpec, Lba, Op, Prng, Request, SimTime};
 
@@ -64,7 +64,8 @@ pub(crate) fn config() -> DriveConfig {
             logical_pages: Some(160),
             over_provisioning: None,
             allocation: Default::default(),
-            placement: PlacementName::Stripe,
+            die_allocation: DieAllocationName::Stripe,
+            placement: Default::default(),
             durable_map: false,
             map_blocks: 0,
             copy_mode: Default::default(),

@@ -69,8 +69,8 @@ impl Host {
                 6 if lba + u64::from(2 * range.sectors) <= sectors => {
                     Command::Copy { destination: Lba::new(lba + u64::from(range.sectors)), sources: &[range] }
                 }
-                7 => Command::Write { range, fua: true, hint: Hint::Metadata },
-                _ => Command::Write { range, fua: false, hint: Hint::None },
+                7 => Command::Write { range, fua: true, tag: Hint::Metadata.into() },
+                _ => Command::Write { range, fua: false, tag: Hint::None.into() },
             };
             let bytes = vec![self.tag as u8; range.bytes() as usize];
             let data = (keeps && command.kind() == strobe_ssd::CommandKind::Write).then_some(&bytes[..]);

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use strobe_ftl::FtlError;
 use strobe_ssd::{
-    CommandError, DataMode, DriveConfig, GcMode, HostQueue, MigrationName, Pacing, Simulated, build,
+    CommandError, DataMode, DriveConfig, GcMode, HostQueue, SchemeName, Pacing, Simulated, build,
 };
 use strobe_types::{Request, SimTime, StopFlag};
 
@@ -22,14 +22,14 @@ fn flag() -> (Arc<AtomicBool>, StopFlag) {
 fn drives() -> Vec<DriveConfig> {
     let mut drives = Vec::new();
     for (mapping, migration) in
-        [("page", MigrationName::None), ("page", MigrationName::HotCold), ("dftl", MigrationName::None)]
+        [("page", SchemeName::None), ("page", SchemeName::HotCold), ("dftl", SchemeName::None)]
     {
         for buffer_units in [0, 6] {
             let mut config = buffered(shaped(1, 2, 1), buffer_units);
             config.nand.blocks_per_plane = 60;
             config.ftl.logical_pages = Some(UNITS);
             config.ftl.mapping = mapping.to_owned();
-            config.ftl.gc.migration = migration;
+            config.ftl.placement.scheme = migration;
             config.ftl.gc.mode = GcMode::Background;
             drives.push(config);
         }

@@ -2,7 +2,7 @@
 
 use crate::setup::{ERASE, Host as _, PROGRAM, READ, T0, TRANSFER, closed, config, unit_writes, write_unit};
 use strobe_ssd::{
-    AllocationName, DriveConfig, DriveStats, GcStreamName, MigrationName, POLICIES, Simulated, UpkeepTable,
+    AllocationName, DriveConfig, DriveStats, GcStreamName, SchemeName, POLICIES, Simulated, UpkeepTable,
     build,
 };
 
@@ -22,7 +22,7 @@ fn random_writes(config: &DriveConfig, count: usize) -> (DriveStats, u64) {
 fn sorting_takes_the_time_of_each_call_and_of_each_unit_moved() {
     let sorted = |upkeep| {
         let mut config = config();
-        config.ftl.gc.migration = MigrationName::Sorted;
+        config.ftl.placement.scheme = SchemeName::Sorted;
         config.ftl.gc.net_blocks = 1;
         config.controller.upkeep = upkeep;
         random_writes(&config, 3000)
@@ -83,11 +83,11 @@ fn a_merge_takes_the_time_of_each_sector_that_it_copies() {
 #[test]
 fn a_collection_gains_net_blocks_whatever_the_policy() {
     for policy in POLICIES {
-        for migration in [MigrationName::None, MigrationName::HotCold] {
+        for migration in [SchemeName::None, SchemeName::HotCold] {
             for net_blocks in [1, 2, 4] {
                 let mut config = config();
                 config.ftl.gc.victim = policy.name.to_owned();
-                config.ftl.gc.migration = migration;
+                config.ftl.placement.scheme = migration;
                 config.ftl.gc.stream = GcStreamName::Own;
                 config.ftl.allocation = AllocationName::LeastErased;
                 // Begins with less than 8, that is at 7.

@@ -89,7 +89,7 @@ impl SectorDevice for DriveDisk {
             Class::Data => Hint::None,
             _ => Hint::Metadata,
         };
-        self.send(&Command::Write { range, fua: false, hint }, Some(bytes))
+        self.send(&Command::Write { range, fua: false, tag: hint.into() }, Some(bytes))
     }
 
     fn trim(&mut self, sector: u64, count: u64) -> Result<(), FileError> {

@@ -22,7 +22,7 @@ use strobe_types::{BlockId, Lpn, SimTime};
 
 use crate::{
     BlockInfo, CheckError, Done, FtlStats, Inspectable, MappingScheme, Recoverable, Recovery, RecoveryError,
-    Stage,
+    Stage, WriteContext,
 };
 
 use any_scheme::AnyScheme;
@@ -85,11 +85,11 @@ impl<N: Nand> MappingScheme for BlockMap<N> {
         &self.sectors.stats
     }
 
-    fn write(&mut self, now: When, units: &[Unit<N::Payload>], cause: Cause) -> Done {
+    fn write(&mut self, now: When, units: &[Unit<N::Payload>], context: WriteContext) -> Done {
         self.sectors.refuse_at_end_of_life()?;
         let mut done = now;
         for unit in units {
-            let next = self.scheme.write(&mut self.sectors, now, (unit, cause))?;
+            let next = self.scheme.write(&mut self.sectors, now, (unit, context.cause))?;
             done = self.sectors.nand.both(done, next);
             self.sectors.stats.host_units_written += 1;
             self.sectors.commit_if_full(done)?;

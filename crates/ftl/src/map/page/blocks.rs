@@ -5,7 +5,9 @@ use strobe_types::{BlockId, Geometry, Ppa, prefetch_write};
 
 use crate::block_info::Stage;
 use crate::free::FreePool;
+use crate::gc::BlockView;
 use crate::journal::Log;
+use crate::place::StreamId;
 use crate::validity::Validity;
 
 /// What a block is doing.
@@ -139,14 +141,19 @@ impl Blocks {
     }
 
     /// `block` takes what `stream` writes.
-    pub(super) fn open(&mut self, block: BlockId, stream: usize) {
+    pub(super) fn open(&mut self, block: BlockId, stream: StreamId) {
         self.states[block.index()] = BlockState::Open;
-        self.opened_for[block.index()] = stream as u8 + 1;
+        self.opened_for[block.index()] = stream.get() + 1;
     }
 
     /// The stream that `block` was opened for, if it is known and the block was not erased since.
-    pub(super) fn stream_of(&self, block: BlockId) -> Option<usize> {
-        usize::from(self.opened_for[block.index()]).checked_sub(1)
+    pub(super) fn stream_of(&self, block: BlockId) -> Option<StreamId> {
+        self.opened_for[block.index()].checked_sub(1).map(StreamId::new)
+    }
+
+    /// A view for victim policies at `tick`.
+    pub(super) fn view(&self, units_per_block: u32, tick: u64) -> BlockView<'_> {
+        BlockView::new(&self.valid, units_per_block, tick).with_streams(&self.opened_for)
     }
 
     /// `block` has been erased `erase_count` times, and is at hand.

@@ -7,9 +7,10 @@ use strobe_nand::{Cause, Nand, Unit, When};
 use strobe_types::{BlockId, Ppa, Ppn};
 
 use super::compact::Compaction;
-use super::{BlockState, HOST, MapStore, PageMap, Scratch};
+use super::write::fill_pages;
+use super::{BlockState, HOST, MapStore, PageMap, Relocated, Scratch, StreamId};
 use crate::FtlError;
-use crate::gc::{BlockView, Migration, VictimPolicy};
+use crate::gc::VictimPolicy;
 
 impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// Frees blocks until enough are at hand, then levels wear. Erases wait for the copies they
@@ -32,7 +33,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     #[cold]
     fn pad_moved(&mut self, now: When) -> When {
         let mut finished = now;
-        for stream in [self.roles.hot, self.roles.cold].into_iter().filter(|&stream| stream != HOST) {
+        for stream in self.streams.table.copy_streams().filter(|&stream| stream != HOST) {
             while self.streams[stream].turn_to_open_lane() {
                 let Some((first, _)) = self.streams[stream].next_pages() else { break };
                 let done = self.pad(now, stream, first);
@@ -121,7 +122,8 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// goes on there, as in a plain log; gaining a whole block first would fill blocks with copies
     /// alone and so separate old data from new.
     pub(super) fn has_enough(&self, target: u32) -> bool {
-        let left_open = u32::from(self.roles.hot == HOST && self.streams[HOST].next_pages().is_some());
+        let shares_host = self.streams.table.shares_host();
+        let left_open = u32::from(shares_host && self.streams[HOST].next_pages().is_some());
         self.blocks.free.count() + left_open >= target
     }
 
@@ -131,7 +133,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     pub(super) fn choose_victims(&mut self, target: u32, victims: &mut Vec<BlockId>) -> u32 {
         victims.clear();
         let units_per_block = self.nand.geometry().units_per_block();
-        let sorted = self.config.migration == Migration::Sorted;
+        let sorted = self.sorts_victims();
         if let Some(block) = self.cached_for_room() {
             // It gives more than half a block, whatever the policy would choose.
             self.take(block);
@@ -140,7 +142,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         }
         let mut units = 0;
         loop {
-            let view = BlockView { valid: &self.blocks.valid, units_per_block, tick: self.tick };
+            let view = self.blocks.view(units_per_block, self.tick);
             let Some(victim) = self.policy.choose(&view, &mut self.rng) else { break };
             assert_eq!(self.blocks.state(victim), BlockState::Closed, "policy chose {victim:?}");
             let valid = self.blocks.valid[victim.index()];
@@ -179,7 +181,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let geometry = self.nand.geometry();
         let cold = units - units % self.stripe_of_blocks();
         let rest_pages = (units - cold).div_ceil(geometry.units_per_page());
-        let hot = &self.streams[self.roles.hot];
+        let hot = &self.streams[self.streams.table.first_copy()];
         let opened = match hot.lanes() {
             1 => u32::from(rest_pages > hot.pages_left()),
             lanes => rest_pages.min(lanes),
@@ -191,8 +193,8 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// counts as gained.
     fn block_left_open(&self, units: u32) -> u32 {
         let geometry = self.nand.geometry();
-        let hot = &self.streams[self.roles.hot];
-        if self.roles.hot != HOST || hot.lanes() > 1 {
+        let hot = &self.streams[self.streams.table.first_copy()];
+        if !self.streams.table.shares_host() || hot.lanes() > 1 {
             return 0;
         }
         let rest_pages = (units % self.stripe_of_blocks()).div_ceil(geometry.units_per_page());
@@ -202,7 +204,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
 
     /// Units of one block on every lane.
     fn stripe_of_blocks(&self) -> u32 {
-        self.streams[self.roles.cold].lanes() * self.nand.geometry().units_per_block()
+        self.streams[HOST].lanes() * self.nand.geometry().units_per_block()
     }
 
     /// Moves what little-worn blocks hold, one block for each collection.
@@ -238,77 +240,128 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         cause: Cause,
         scratch: &mut Scratch<N::Payload>,
     ) -> Result<When, FtlError> {
-        let geometry = self.nand.geometry();
         scratch.units.clear();
         scratch.chunk.clear();
         for &victim in &scratch.victims {
-            self.blocks.take_units(victim, geometry, &mut scratch.units);
+            self.show_victim(victim);
+            self.blocks.take_units(victim, self.nand.geometry(), &mut scratch.units);
         }
-        let (blocks, units) = (scratch.victims.len() as u64, scratch.units.len() as u64);
+        self.count_emptied(cause, scratch);
         let data = self.put_data_first(scratch);
-        let (data, tables) = scratch.units.split_at_mut(data);
-        let is_folded = scratch.victims.first().is_some_and(|&block| self.is_cached(block));
-        let (cold, hot_stream) = if cause == Cause::Wear {
-            self.stats.gc.wear_blocks += blocks;
-            self.stats.gc.wear_units_moved += units;
-            (0, self.roles.wear)
-        } else {
-            match is_folded {
-                true => {
-                    self.stats.slc().blocks_folded += blocks;
-                    self.stats.slc().units_folded += units;
-                }
-                false => {
-                    self.stats.gc.victims += blocks;
-                    self.stats.gc.units_moved += units;
-                }
-            }
-            (self.put_in_order(data, &mut scratch.keyed), self.roles.hot)
-        };
         let mut now = now;
-        if self.config.migration == Migration::Sorted && cause != Cause::Wear {
-            let cost = self.config.sort_cost;
-            let ns = cost.call_ns + cost.unit_ns * data.len() as u64;
-            now = self.firmware.work(&mut self.nand, &mut self.stats.gc, now, ns);
-        }
-        let (cold_units, hot_units) = data.split_at(cold);
-        // The hot rest first: on a stream shared with the host it belongs to the block that the host
-        // is about to open, which so gets the youngest block before cold data does.
-        let moved = self.move_units(now, hot_stream, cause, hot_units, &mut scratch.chunk).and_then(|at| {
-            let cold = self.move_units(now, self.roles.cold, cause, cold_units, &mut scratch.chunk)?;
-            if tables.is_empty() {
-                return Ok(self.nand.both(at, cold));
+        if cause == Cause::Wear {
+            scratch.placed.clear();
+            scratch.placed.extend(scratch.units[..data].iter().map(|&unit| (self.streams.table.wear, unit)));
+        } else {
+            self.place_copies(data, scratch);
+            if self.sorts_victims() {
+                let cost = self.config.sort_cost;
+                let ns = cost.call_ns + cost.unit_ns * data as u64;
+                now = self.firmware.work(&mut self.nand, &mut self.stats.gc, now, ns);
             }
-            let table = self.move_units(now, self.roles.translation, cause, tables, &mut scratch.chunk)?;
-            let data = self.nand.both(at, cold);
-            Ok(self.nand.both(data, table))
-        });
+        }
+        let tables = scratch.units[data..].iter().map(|&unit| (self.streams.table.translation, unit));
+        scratch.placed.extend(tables);
+        let moved = self.move_placed(now, cause, scratch);
         if moved.is_err() {
             self.keep_unmoved(cause, scratch);
+        } else {
+            for at in 0..scratch.victims.len() {
+                self.forget_victim(scratch.victims[at]);
+            }
         }
         moved
     }
 
-    /// Puts the units that go to the cold stream first; returns how many they are.
-    fn put_in_order(&self, units: &mut [Ppa], keyed: &mut Vec<(u64, Ppa)>) -> usize {
-        let Some(heat) = &self.heat else { return 0 };
-        keyed.clear();
-        // Temperatures are not negative, so their bits are in the order of their values.
-        keyed.extend(units.iter().map(|&ppa| (heat.of(self.owner_of(ppa), self.tick).to_bits(), ppa)));
-        if self.config.migration == Migration::Sorted {
-            keyed.sort_unstable();
-            units.iter_mut().zip(keyed).for_each(|(unit, &mut (_, ppa))| *unit = ppa);
-            return units.len() - units.len() % self.stripe_of_blocks() as usize;
+    /// Counts the victims of `scratch` and their valid units.
+    fn count_emptied(&mut self, cause: Cause, scratch: &Scratch<N::Payload>) {
+        let (blocks, units) = (scratch.victims.len() as u64, scratch.units.len() as u64);
+        let is_folded = scratch.victims.first().is_some_and(|&block| self.is_cached(block));
+        if cause == Cause::Wear {
+            self.stats.gc.wear_blocks += blocks;
+            self.stats.gc.wear_units_moved += units;
+        } else if is_folded {
+            self.stats.slc().blocks_folded += blocks;
+            self.stats.slc().units_folded += units;
+        } else {
+            self.stats.gc.victims += blocks;
+            self.stats.gc.units_moved += units;
         }
-        let sum: f64 = keyed.iter().map(|&(bits, _)| f64::from_bits(bits)).sum();
-        let is_cold = |bits: u64| f64::from_bits(bits) * (units.len() as f64) < sum;
-        let cold = keyed.iter().filter(|&&(bits, _)| is_cold(bits));
-        let hot = keyed.iter().filter(|&&(bits, _)| !is_cold(bits));
-        let count = cold.clone().count();
-        let order: Vec<Ppa> = cold.chain(hot).map(|&(_, ppa)| ppa).collect();
-        units.copy_from_slice(&order);
-        // Whole pages only: a padded page on each stream could cost what the victim gained.
-        count - count % self.nand.geometry().units_per_page() as usize
+    }
+
+    /// True if the placement puts units of several victims in order together.
+    pub(super) fn sorts_victims(&self) -> bool {
+        self.placement.as_ref().is_some_and(|placement| placement.sorts_victims())
+    }
+
+    /// Shows the placement what the full `victim` holds, before any of it is moved.
+    pub(super) fn show_victim(&mut self, victim: BlockId) {
+        if self.placement.is_none() {
+            return;
+        }
+        let from = self.copy_context(victim);
+        let first = self.nand.geometry().first_unit(victim);
+        let end = first.plus(self.nand.geometry().units_per_block());
+        let Some(mut placement) = self.placement.take() else { return };
+        let mut next = first;
+        let mut valid = std::iter::from_fn(|| {
+            let unit = self.blocks.validity.next(next, end)?;
+            next = unit.plus(1);
+            Some(self.owner_of(unit))
+        });
+        // Translation pages are not data.
+        let mut data = valid.by_ref().filter(|lpn| lpn.get() < self.config.logical_units);
+        placement.on_victim(&from, &mut data);
+        self.placement = Some(placement);
+    }
+
+    /// Tells the placement that nothing is left in `victim`.
+    pub(super) fn forget_victim(&mut self, victim: BlockId) {
+        let from = self.copy_context(victim);
+        if let Some(placement) = &mut self.placement {
+            placement.on_collected(&from);
+        }
+    }
+
+    /// Chooses the streams of the first `data` units of `scratch`, and puts them in their order.
+    fn place_copies(&mut self, data: usize, scratch: &mut Scratch<N::Payload>) {
+        let units = &scratch.units[..data];
+        scratch.placed.clear();
+        let first = self.streams.table.first_copy();
+        let Some(mut placement) = self.placement.take() else {
+            scratch.placed.extend(units.iter().map(|&unit| (first, unit)));
+            return;
+        };
+        let relocated = |&unit: &Ppa| Relocated { unit, lpn: self.owner_of(unit), to: first };
+        let mut arranged: Vec<Relocated> = units.iter().map(relocated).collect();
+        placement.arrange(&mut arranged, &mut |unit| self.copy_context(self.nand.geometry().block_of(unit)));
+        self.placement = Some(placement);
+        scratch.placed.extend(arranged.iter().map(|unit| (unit.to, unit.unit)));
+        fill_pages(&mut scratch.placed, self.nand.geometry().units_per_page() as usize);
+    }
+
+    /// Moves the units of `scratch.placed`, stream by stream. The first stream comes first: if it is shared with the
+    /// host, it belongs to the block that the host is about to open, which so gets the youngest block before cold data
+    /// does.
+    fn move_placed(
+        &mut self,
+        now: When,
+        cause: Cause,
+        scratch: &mut Scratch<N::Payload>,
+    ) -> Result<When, FtlError> {
+        let mut finished = now;
+        let Scratch { placed, units, chunk, .. } = scratch;
+        // From here on in the order in which they are moved, for those that cannot be.
+        units.clear();
+        units.extend(placed.iter().map(|&(_, unit)| unit));
+        let mut rest = &units[..];
+        for run in placed.chunk_by(|a, b| a.0 == b.0) {
+            let (these, behind) = rest.split_at(run.len());
+            let moved = self.move_units(now, run[0].0, cause, these, chunk)?;
+            finished = self.nand.both(finished, moved);
+            rest = behind;
+        }
+        Ok(finished)
     }
 
     /// Copies `units` to `stream` in chunks: the reads of a chunk overlap, and its programs are
@@ -316,7 +369,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     fn move_units(
         &mut self,
         now: When,
-        stream: usize,
+        stream: StreamId,
         cause: Cause,
         units: &[Ppa],
         chunk: &mut Vec<Unit<N::Payload>>,
@@ -413,7 +466,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     fn write_copies(
         &mut self,
         now: When,
-        stream: usize,
+        stream: StreamId,
         cause: Cause,
         units: &[Unit<N::Payload>],
         sources: &[Ppa],

@@ -3,7 +3,7 @@
 use strobe_nand::{Cause, Nand, When};
 use strobe_types::{BlockId, Geometry, Ppa};
 
-use super::{BlockState, PageMap, PageMapConfig, Scratch};
+use super::{BlockState, PageMap, PageMapConfig, Scratch, StreamId};
 use crate::Done;
 use crate::frontier::Frontier;
 use crate::gc::VictimPolicy;
@@ -64,16 +64,13 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     fn blocks_for_a_victim(&self) -> u32 {
         let geometry = self.nand.geometry();
         let each = geometry.pages_per_block().div_ceil(Frontier::lanes_of(geometry));
-        let missing = |stream: usize| {
+        let missing = |stream: StreamId| {
             let frontier = &self.streams[stream];
             let has_room =
                 |&(_, _, programmed): &(u32, BlockId, u32)| geometry.pages_per_block() - programmed >= each;
             frontier.lanes() - frontier.open_lanes(geometry).filter(has_room).count() as u32
         };
-        let mut copies = missing(self.roles.hot);
-        if self.roles.cold != self.roles.hot {
-            copies += missing(self.roles.cold);
-        }
+        let copies: u32 = self.streams.table.copy_streams().map(missing).sum();
         // One more for a program that fails.
         copies + self.config.translation_updates(geometry) + 1
     }

@@ -6,15 +6,15 @@ use super::background::Marks;
 use super::refresh::Refresh;
 use super::sharing::{Sharing, WhenMapFull};
 use super::slc::SlcConfig;
+use super::streams::StreamTable;
 use super::translation::TranslationConfig;
 use crate::SortCost;
-use crate::block_info::Stream;
 use crate::capacity::{Capacity, Demand};
 use crate::frontier::Frontier;
-use crate::gc::{Allocation, GcStream, Migration, Temperature};
-use crate::heat::HeatTable;
+use crate::gc::{Allocation, GcStream, Temperature};
 use crate::journal::format::WORDS_PER_ENTRY;
 use crate::journal::{Journal, LogDemand, TrimsDemand};
+use crate::place::{PlacementKind, PlacementSpec};
 use crate::wear::{Leveler, Leveling};
 
 /// Choices of a page-mapped drive, each independent of the others.
@@ -34,9 +34,9 @@ pub struct PageMapConfig {
     /// Whether the blocks that a collection moved data to are filled with padding when it ends, so that no two collections
     /// share one. Only for collection that stops the world, and streams of its own.
     pub pad_moved: bool,
-    /// How valid units are sorted before they are moved.
-    pub migration: Migration,
-    /// What sorting costs beside flash operations; only [`Migration::Sorted`] sorts.
+    /// Data placement: the stream of each unit that is written or relocated.
+    pub placement: PlacementKind,
+    /// Cost of sorting beside flash operations; only [`PlacementKind::Sorted`] sorts.
     pub sort_cost: SortCost,
     /// What makes a unit hot.
     pub temperature: Temperature,
@@ -86,7 +86,7 @@ impl PageMapConfig {
             fault_reserve: 0,
             net_blocks: 1,
             pad_moved: false,
-            migration: Migration::None,
+            placement: PlacementKind::Single,
             sort_cost: SortCost { call_ns: 0, unit_ns: 0 },
             temperature: Temperature::UpdateCount,
             allocation: Allocation::Fifo,
@@ -116,19 +116,28 @@ impl PageMapConfig {
         if self.batch_pages == 0 { pages } else { pages.min(self.batch_pages) }
     }
 
+    /// Choices that the placement is made from.
+    pub(super) fn placement_spec(&self) -> PlacementSpec {
+        PlacementSpec {
+            kind: self.placement,
+            temperature: self.temperature,
+            shares_host: self.gc_stream == GcStream::Host,
+            logical_units: self.logical_units,
+        }
+    }
+
     /// Streams with open blocks of their own.
-    pub(super) fn roles(&self) -> Roles {
-        let mut streams = HOST + 1;
-        let mut next = || {
-            streams += 1;
-            streams - 1
-        };
-        let hot = if self.gc_stream == GcStream::Own { next() } else { HOST };
-        let cold = if self.migration == Migration::None { hot } else { next() };
-        let wear = if self.leveling.is_some() { next() } else { cold };
-        let translation = if self.translation.is_some() { next() } else { usize::MAX };
-        let slc = if self.slc.is_some() { next() } else { usize::MAX };
-        Roles { hot, cold, wear, translation, slc, streams }
+    pub(super) fn streams(&self) -> StreamTable {
+        let others = [self.leveling.is_some(), self.translation.is_some(), self.slc.is_some()];
+        StreamTable::new(self.placement_spec().streams(), others)
+    }
+
+    /// Placement handles that a write may name: 1 if the host does not choose streams.
+    pub fn handles(&self) -> u16 {
+        match self.placement {
+            PlacementKind::Handles { count, .. } => count.into(),
+            _ => 1,
+        }
     }
 
     /// Erased blocks that a drive of this kind keeps in hand on `geometry`.
@@ -144,8 +153,7 @@ impl PageMapConfig {
     ///
     /// A block that is always in SLC mode is emptied as a victim is, and gives no block back for it.
     pub fn least_free_blocks(&self, geometry: &Geometry) -> u32 {
-        // Of a single sorted victim, either the one block of cold units or the rest is written.
-        let victim = if self.migration == Migration::HotCold { 2 } else { 1 };
+        let victim = u32::from(self.streams().victim_streams);
         let wear = u32::from(self.leveling.is_some());
         let lanes = Frontier::lanes_of(geometry);
         let slc = if self.static_slc_blocks() > 0 { lanes } else { 0 };
@@ -182,7 +190,7 @@ impl PageMapConfig {
         let shared = u64::from(self.virtual_map_entries) * WORDS_PER_ENTRY;
         LogDemand {
             words: u64::from(self.logical_units) + shared,
-            open_blocks: self.roles().streams as u32 * Frontier::lanes_of(geometry),
+            open_blocks: self.streams().count() as u32 * Frontier::lanes_of(geometry),
             fault_reserve: self.fault_reserve,
             flush_entries: self.flush_entries,
         }
@@ -207,7 +215,7 @@ impl PageMapConfig {
         Capacity::new(Demand {
             logical_units: self.logical_units,
             usable_blocks: usable_blocks.saturating_sub(translation),
-            open_blocks: self.roles().streams as u32 * Frontier::lanes_of(geometry),
+            open_blocks: self.streams().count() as u32 * Frontier::lanes_of(geometry),
             // What is erased when the last victim of a call is chosen.
             reserve_blocks: min_free_blocks - 1 + self.net_blocks.max(1) - 1,
             map_blocks: self.map_blocks(geometry) + translation,
@@ -220,10 +228,6 @@ impl PageMapConfig {
 
     /// Bytes of host memory that a drive of this kind takes beside its chip and its policy.
     pub fn memory_bytes(&self, geometry: &Geometry) -> u64 {
-        let per_unit = match self.migration {
-            Migration::None => 4,
-            _ => 4 + HeatTable::bytes_per_unit(self.temperature),
-        };
         let per_block = 6 + 8 + self.leveling.map_or(0, Leveler::bytes_per_block);
         let sharing = match self.virtual_map_entries {
             0 => 0,
@@ -240,7 +244,8 @@ impl PageMapConfig {
         sharing
             + journal
             + translation
-            + u64::from(self.logical_units) * per_unit
+            + u64::from(self.logical_units) * 4
+            + self.placement_spec().bytes(geometry)
             + u64::from(geometry.units()).div_ceil(8)
             + u64::from(geometry.blocks()) * per_block
     }
@@ -266,39 +271,5 @@ impl PageMapConfig {
     /// Erased blocks below which garbage collection starts.
     pub(super) fn trigger(&self, geometry: &Geometry) -> u32 {
         self.min_free_blocks.unwrap_or(0).max(self.least_free_blocks(geometry))
-    }
-}
-
-/// The stream of host writes.
-pub(super) const HOST: usize = 0;
-
-/// Which stream serves which purpose; several may share one.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Roles {
-    /// Valid units of victims that are not known to be cold.
-    pub(super) hot: usize,
-    /// Those that are.
-    pub(super) cold: usize,
-    /// Units moved by wear levelling.
-    pub(super) wear: usize,
-    /// Translation pages, which share with nothing; no stream without demand paging.
-    pub(super) translation: usize,
-    /// What the host writes to blocks in SLC mode; the last one, and no stream without an SLC cache.
-    pub(super) slc: usize,
-    /// How many streams there are.
-    pub(super) streams: usize,
-}
-
-impl Roles {
-    /// What `stream` is for; one that is for several things is for the first of them.
-    pub(super) fn named(&self, stream: usize) -> Stream {
-        match stream {
-            HOST => Stream::Host,
-            _ if stream == self.slc => Stream::Slc,
-            _ if stream == self.translation => Stream::Map,
-            _ if stream == self.hot => Stream::Moved,
-            _ if stream == self.cold => Stream::Cold,
-            _ => Stream::Leveled,
-        }
     }
 }

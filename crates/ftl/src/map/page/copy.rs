@@ -3,7 +3,7 @@
 use strobe_nand::{Cause, Nand, Unit, When};
 use strobe_types::{Lpn, Ppa};
 
-use super::PageMap;
+use super::{PageMap, WriteContext};
 use super::sharing::{Owner, Vpn, WhenMapFull};
 use crate::Done;
 use crate::gc::VictimPolicy;
@@ -154,7 +154,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     const COPY_UNITS: usize = 256;
 
     fn write_copied(&mut self, now: When, units: &mut Vec<Unit<N::Payload>>) -> Done {
-        let done = self.write_host(now, Cause::Copy, units, Self::settle);
+        let done = self.write_host(now, WriteContext::of(Cause::Copy), units, Self::settle);
         units.clear();
         done
     }

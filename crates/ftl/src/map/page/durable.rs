@@ -4,8 +4,7 @@ use strobe_nand::{Nand, Unit, When};
 use strobe_types::{BlockId, Geometry, Lpn, Ppa};
 
 use super::entries::Entries;
-use super::{MapStore, PageMap};
-use crate::frontier::Frontier;
+use super::{MapStore, PageMap, Streams};
 use crate::gc::VictimPolicy;
 use crate::journal::format::{Clock, Record};
 use crate::journal::{Journal, SharedWords};
@@ -88,7 +87,7 @@ fn map_records(map: &Entries, units: &[u32]) -> Vec<Record> {
 
 /// Which blocks are open, with what they hold, and which are retiring.
 fn block_records<'a>(
-    streams: &'a [Frontier],
+    streams: &'a Streams,
     retiring: &'a [BlockId],
     geometry: &'a Geometry,
 ) -> impl Iterator<Item = Record> + 'a {

@@ -31,18 +31,18 @@ mod sharing;
 mod slc;
 mod state;
 mod store;
+mod streams;
 mod translation;
 mod write;
 
 use strobe_nand::{Cause, Class, Nand, Payload, PowerCuts, Timing, Unit, Wanted, When};
-use strobe_types::{BlockId, Geometry, Lpn, Ppa, Prng, SimTime};
+use strobe_types::{BlockId, Lpn, Ppa, Prng, SimTime};
 
 use crate::capacity::{Capacity, CapacityError};
 use crate::firmware::Firmware;
-use crate::frontier::Frontier;
-use crate::gc::{Allocation, Migration, VictimPolicy};
-use crate::heat::HeatTable;
+use crate::gc::{Allocation, VictimPolicy};
 use crate::journal::{Journal, Log, Trims, region_for};
+use crate::place::{CopyContext, DataTag, Placement, Relocated, StreamId, WriteContext};
 use crate::wear::Leveler;
 use crate::{
     BlockInfo, CheckError, Done, FtlError, FtlStats, Inspectable, MappingScheme, Recoverable, Recovery,
@@ -53,7 +53,6 @@ use background::Background;
 pub use background::Marks;
 use blocks::{BlockState, Blocks};
 pub use config::PageMapConfig;
-use config::{HOST, Roles};
 use entries::Entries;
 pub use refresh::Refresh;
 use sharing::Sharing;
@@ -61,13 +60,14 @@ pub use sharing::WhenMapFull;
 use slc::SlcCache;
 pub use slc::{SlcConfig, WhenFull};
 use store::MapStore;
+use streams::{HOST, Streams};
 use translation::Translation;
 pub use translation::TranslationConfig;
 
 /// A page-mapped flash translation layer over `N` with victim policy `V`.
 ///
 /// Memory beside the chip: 4 bytes per logical unit, one bit per physical unit, 6 bytes per block
-/// and what the policy keeps; migration by temperature adds 4 to 12 bytes per logical unit.
+/// and the state of the policy; a placement adds 4 to 12 bytes per logical unit.
 #[derive(Clone, Debug)]
 pub struct PageMap<N: Nand, V> {
     config: PageMapConfig,
@@ -75,14 +75,12 @@ pub struct PageMap<N: Nand, V> {
     map: Entries,
     store: MapStore,
     blocks: Blocks,
-    /// The open blocks of each stream, and which stream is for what.
-    streams: Vec<Frontier>,
-    roles: Roles,
+    streams: Streams,
+    /// Chooses streams; `None` if there is nothing to choose.
+    placement: Option<Box<dyn Placement>>,
     policy: V,
     /// The policy's chance.
     rng: Prng,
-    /// Only for migrations that ask for it.
-    heat: Option<HeatTable>,
     leveler: Option<Leveler>,
     /// Erased blocks below which garbage collection starts.
     min_free_blocks: u32,
@@ -108,16 +106,16 @@ pub struct PageMap<N: Nand, V> {
 #[derive(Clone, Debug)]
 struct Scratch<P> {
     victims: Vec<BlockId>,
-    /// The units to move, cold ones first.
+    /// Units to move, in the order of their streams.
     units: Vec<Ppa>,
-    /// The same while they are put in order.
-    keyed: Vec<(u64, Ppa)>,
+    /// Units and the streams that they go to.
+    placed: Vec<(StreamId, Ppa)>,
     chunk: Vec<Unit<P>>,
 }
 
 impl<P> Default for Scratch<P> {
     fn default() -> Self {
-        Self { victims: Vec::new(), units: Vec::new(), keyed: Vec::new(), chunk: Vec::new() }
+        Self { victims: Vec::new(), units: Vec::new(), placed: Vec::new(), chunk: Vec::new() }
     }
 }
 
@@ -181,11 +179,9 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let translation = store.is_paged().then(Default::default);
         Self {
             map: Entries::new(config.logical_units.saturating_add(tables), sharing),
-            streams: Self::frontiers(&config, geometry, is_free_first, nand.slc_pages()),
-            roles: config.roles(),
+            streams: Streams::new(config.streams(), geometry, is_free_first, nand.slc_pages()),
+            placement: config.placement_spec().build(geometry),
             rng: Prng::derive(config.seed, "victim"),
-            heat: (config.migration != Migration::None)
-                .then(|| HeatTable::new(config.temperature, config.logical_units)),
             leveler: config.leveling.map(|how| Leveler::new(how, geometry.blocks(), is_good)),
             min_free_blocks: config.trigger(geometry),
             tick: 1,
@@ -203,6 +199,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             background: Background::new(
                 config.marks.filter(|_| nand.is_timed()),
                 config.batch(geometry.spec().planes_per_die),
+                config.streams().copies.len(),
                 geometry,
             ),
             end_of_life: None,
@@ -216,14 +213,16 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         }
     }
 
-    /// The streams, none of them with an open block.
-    fn frontiers(config: &PageMapConfig, geometry: &Geometry, by_die: bool, slc_pages: u32) -> Vec<Frontier> {
-        let roles = config.roles();
-        let frontier = |stream| match Frontier::new(geometry, by_die) {
-            frontier if stream == roles.slc => frontier.with_pages(slc_pages),
-            frontier => frontier,
-        };
-        (0..roles.streams).map(frontier).collect()
+    /// True if the placement chooses among several streams for host writes.
+    #[inline]
+    fn separates_host(&self) -> bool {
+        self.streams.table.host.end > 1
+    }
+
+    /// What the placement is told of `block`, which is emptied.
+    fn copy_context(&self, block: BlockId) -> CopyContext {
+        let placed = |stream: &StreamId| self.streams.table.is_placed(*stream);
+        CopyContext { block, stream: self.blocks.stream_of(block).filter(placed), tick: self.tick }
     }
 
     fn capacity(&self) -> Capacity {
@@ -326,15 +325,20 @@ impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
     }
 
     #[inline]
-    fn write(&mut self, now: When, units: &[Unit<N::Payload>], cause: Cause) -> Done {
+    fn write(&mut self, now: When, units: &[Unit<N::Payload>], context: WriteContext) -> Done {
         if self.end_of_life.is_some() {
             self.refuse_at_end_of_life()?;
         }
-        // Two closures, so that what each write does is part of the loop that it is done in.
-        let done = match self.store.is_paged() {
-            _ if self.slc.is_some() => self.write_cached(now, cause, units),
-            true => self.write_paged(now, cause, units, |ftl, run, first| ftl.settle_host(run, first)),
-            false => self.write_pages(now, HOST, cause, units, |ftl, run, first| ftl.settle_host(run, first)),
+        let cause = context.cause;
+        // A closure of its own for the common case, so that its work is part of the loop over pages.
+        let done = if self.slc.is_some() {
+            self.write_cached(now, cause, units)
+        } else if self.separates_host() {
+            self.write_separated(now, context, units, |ftl, run, first| ftl.settle_host(run, first))
+        } else if self.store.is_paged() {
+            self.write_paged(now, HOST, cause, units, |ftl, run, first| ftl.settle_host(run, first))
+        } else {
+            self.write_pages(now, HOST, cause, units, |ftl, run, first| ftl.settle_host(run, first))
         };
         if N::TIMED {
             self.collect_in_background();
@@ -431,6 +435,15 @@ impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
         self.go_on_with(token);
     }
 
+    #[inline]
+    fn relevant(&self, tag: DataTag) -> DataTag {
+        self.placement.as_ref().map_or(DataTag::default(), |placement| placement.relevant(tag))
+    }
+
+    fn handles(&self) -> u16 {
+        self.config.handles()
+    }
+
     fn stripe_units(&self) -> u32 {
         self.config.batch(self.streams[HOST].lanes()) * self.nand.geometry().units_per_page()
     }
@@ -468,7 +481,8 @@ impl<N: Nand, V: VictimPolicy> Inspectable for PageMap<N, V> {
     fn block_info(&self, block: BlockId) -> BlockInfo {
         let valid = self.blocks.valid[block.index()];
         let info = BlockInfo::of_flash(&self.nand, block, self.blocks.state(block).stage(), valid);
-        let stream = self.blocks.stream_of(block).map_or(Stream::Unknown, |stream| self.roles.named(stream));
+        let stream = self.blocks.stream_of(block);
+        let stream = stream.map_or(Stream::Unknown, |stream| self.streams.table.named(stream));
         BlockInfo { stream, ..info }
     }
 

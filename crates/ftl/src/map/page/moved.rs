@@ -3,7 +3,6 @@
 use strobe_nand::{Cause, Nand, When};
 
 use super::background::Background;
-use super::config::HOST;
 use super::{PageMap, PageMapConfig, Scratch};
 use crate::FtlError;
 use crate::gc::VictimPolicy;
@@ -28,13 +27,15 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// Fills the rows that have been begun with pages of padding, so that the open blocks of all planes are at the same
     /// page: pages with other numbers never share the time of an array.
     pub fn align(&mut self) -> Result<(), FtlError> {
-        for stream in 0..self.streams.len() {
-            let cause = if stream == HOST { Cause::Host } else { Cause::Gc };
+        for stream in self.streams.ids() {
+            // The SLC cache has always been aligned under the cause of collection.
+            let is_of_host = stream != self.streams.table.slc && self.streams.table.is_of_host(stream);
+            let cause = if is_of_host { Cause::Host } else { Cause::Gc };
             while !self.streams[stream].begins_round() {
                 let first = match self.streams[stream].next_pages() {
                     Some((first, _)) => first,
                     // There need not be another one for it.
-                    None if stream == self.roles.slc => break,
+                    None if stream == self.streams.table.slc => break,
                     None => self.open_block(When::START, stream, cause)?.0.0,
                 };
                 self.pad(When::START, stream, first);
@@ -54,22 +55,11 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let nand = make(self.nand);
         let geometry = nand.geometry();
         let is_free_first = config.is_free_first(nand.is_timed(), geometry);
-        let empty = Self::frontiers(&self.config, geometry, is_free_first, nand.slc_pages());
-        let streams = self.streams.iter().zip(empty).map(|(frontier, mut moved)| {
-            for (_, block, pages) in frontier.open_lanes(geometry) {
-                // Lanes are numbered in another order if the planes of a die take turns, and a lane need not have a block of
-                // the plane it prefers.
-                let plane = geometry.plane_of(block);
-                let is_open =
-                    moved.lane_on(plane).is_some_and(|lane| moved.resume(lane, block, pages, geometry));
-                let _ = is_open || (0..moved.lanes()).any(|lane| moved.resume(lane, block, pages, geometry));
-            }
-            moved
-        });
-        let streams = streams.collect();
+        let streams = self.streams.moved(geometry, is_free_first, nand.slc_pages());
         let background = Background::new(
             config.marks.filter(|_| nand.is_timed()),
             config.batch(geometry.spec().planes_per_die),
+            self.streams.table.copies.len(),
             geometry,
         );
         PageMap {
@@ -79,10 +69,9 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             store: self.store,
             blocks: self.blocks,
             streams,
-            roles: self.roles,
+            placement: self.placement,
             policy: self.policy,
             rng: self.rng,
-            heat: self.heat,
             leveler: self.leveler,
             tick: self.tick,
             sequence: self.sequence,

@@ -3,7 +3,7 @@
 use strobe_nand::{Cause, Nand, Payload, Unit, When};
 use strobe_types::{Lpn, Ppa};
 
-use super::{HOST, PageMap};
+use super::{PageMap, StreamId};
 use crate::gc::VictimPolicy;
 use crate::{Done, FtlError};
 
@@ -25,6 +25,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     pub(super) fn write_paged(
         &mut self,
         now: When,
+        stream: StreamId,
         cause: Cause,
         units: &[Unit<N::Payload>],
         mut settle: impl FnMut(&mut Self, &[Unit<N::Payload>], Ppa),
@@ -41,7 +42,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
                 let next = self.use_changed(now, unit.lpn)?;
                 ready = self.nand.both(ready, next);
             }
-            let done = self.write_pages(ready, HOST, cause, page, |ftl, run, first| {
+            let done = self.write_pages(ready, stream, cause, page, |ftl, run, first| {
                 settle(ftl, run, first);
                 ftl.store.translation().written(run);
             })?;
@@ -146,7 +147,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// do so themselves, as collection is what many of them are for.
     fn make_room_on_flash(&mut self, now: When) -> Result<When, FtlError> {
         self.heed_stop()?;
-        let has_room = self.streams[self.roles.translation].next_pages().is_some();
+        let has_room = self.streams[self.streams.table.translation].next_pages().is_some();
         if !has_room && self.must_collect() { self.collect(now) } else { Ok(now) }
     }
 
@@ -168,7 +169,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let page = translation.page_of(lpn);
         let first = translation.first_unit(page);
         let unit = |at| Unit { lpn: first.plus(at), payload: N::Payload::zero() };
-        let stream = self.roles.translation;
+        let stream = self.streams.table.translation;
         let done = match translation.units_per_page {
             1 => self.write_pages(ready, stream, Cause::Map, &[unit(0)], Self::settle_translation)?,
             count => {

@@ -9,7 +9,7 @@ use strobe_nand::{Cause, Nand, When};
 use strobe_types::{BlockId, CellMode, Geometry, Lpn, Ppa, SimTime};
 
 use super::sharing::Sharing;
-use super::{BlockState, MapStore, PageMap, PageMapConfig};
+use super::{BlockState, MapStore, PageMap, PageMapConfig, StreamId};
 use crate::gc::VictimPolicy;
 use crate::journal::{Journal, Log, Tables};
 use crate::recovery::damaged;
@@ -211,7 +211,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             if self.blocks.state(block) != BlockState::Free || self.nand.block(block).half_erased {
                 return damaged(format!("{block:?} is open and something else"));
             }
-            let (is_cached, mode) = match stream as usize == self.roles.slc {
+            let (is_cached, mode) = match stream == u32::from(self.streams.table.slc.get()) {
                 true => (true, CellMode::Slc),
                 false => (false, CellMode::Normal),
             };
@@ -227,11 +227,11 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
                 self.store.blocks_changed();
                 continue;
             }
-            self.blocks.states[block.index()] = BlockState::Open;
+            self.blocks.open(block, StreamId::new(stream as u8));
             if is_cached && let Some(slc) = &mut self.slc {
                 slc.opened(block);
             }
-            let frontier = self.streams.get_mut(stream as usize);
+            let frontier = self.streams.get_mut(stream);
             if !frontier.is_some_and(|frontier| frontier.resume(lane, block, pages, geometry)) {
                 return damaged(format!(
                     "stream {stream} has two blocks open on lane {lane}, or no such lane"

@@ -234,8 +234,8 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
 
     /// Opens `block` on the first lane without a block, if possible on one for its plane.
     fn resume_block(&mut self, block: BlockId, pages: u32, kind: Kind, geometry: &Geometry) {
-        let translation = self.roles.translation;
-        for stream in 0..self.roles.streams {
+        let translation = self.streams.table.translation;
+        for stream in self.streams.ids() {
             let fits = match kind {
                 Kind::Host => stream != translation,
                 Kind::Translation => stream == translation,
@@ -249,7 +249,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             let lanes = home.into_iter().chain(0..frontier.lanes());
             for lane in lanes {
                 if frontier.resume(lane, block, pages, geometry) {
-                    self.blocks.states[block.index()] = BlockState::Open;
+                    self.blocks.open(block, stream);
                     if stream == translation && kind == Kind::Unknown {
                         self.store.translation().blocks.push(block);
                     }

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use strobe_nand::{Cause, Nand, Unit, When};
 use strobe_types::{BlockId, CellMode, Geometry};
 
-use super::{BlockState, Done, HOST, PageMap};
+use super::{BlockState, Done, HOST, PageMap, StreamId};
 use crate::FtlError;
 use crate::free::{FreePool, Want};
 use crate::gc::VictimPolicy;
@@ -186,11 +186,6 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         self.slc.as_ref().is_some_and(|slc| slc.is_static(block))
     }
 
-    /// Streams that write to normal blocks.
-    pub(super) fn normal_streams(&self) -> &[crate::frontier::Frontier] {
-        &self.streams[..self.roles.slc.min(self.streams.len())]
-    }
-
     /// Writes what the host has sent: to the cache as long as that has room, the rest to normal blocks.
     #[inline(never)]
     pub(super) fn write_cached(&mut self, now: When, cause: Cause, units: &[Unit<N::Payload>]) -> Done {
@@ -202,7 +197,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             }
             let (stream, pages) = match self.cache_pages() {
                 0 => (HOST, u32::MAX),
-                pages => (self.roles.slc, pages),
+                pages => (self.streams.table.slc, pages),
             };
             let pages = pages.min(self.pages_until_choice(stream));
             let count = rest.len().min(pages as usize * per_page as usize);
@@ -225,7 +220,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
 
     /// Pages that may be written to `stream` in one go. Where operations take no time, commands may come together, and
     /// blocks are filled and folded as if each had come alone: all that matters happens where a block begins or ends.
-    fn pages_until_choice(&self, stream: usize) -> u32 {
+    fn pages_until_choice(&self, stream: StreamId) -> u32 {
         let Some(slc) = self.slc.as_ref().filter(|_| !self.nand.is_timed()) else { return u32::MAX };
         let run = self.streams[stream].next_pages().map_or(1, |(_, pages)| pages);
         let units = u32::try_from(slc.look_at.saturating_sub(self.tick)).unwrap_or(u32::MAX);
@@ -238,7 +233,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// Pages that can be written to the cache before something has to be erased for more.
     pub(super) fn cache_pages(&self) -> u32 {
         let Some(slc) = &self.slc else { return 0 };
-        self.streams[self.roles.slc].room_pages() + (slc.erased.count() + self.dynamic_left()) * slc.pages
+        self.streams[self.streams.table.slc].room_pages() + (slc.erased.count() + self.dynamic_left()) * slc.pages
     }
 
     /// Whether the cache cannot open another block.
@@ -280,7 +275,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     pub(super) fn take_cache_block(&mut self, plane: u32) -> Option<BlockId> {
         let has_dynamic = self.dynamic_left() > 0;
         // Programs have failed, and nothing is open: one that was kept for such a case.
-        let is_stranded = self.is_cache_full() && self.streams[self.roles.slc].room_pages() == 0;
+        let is_stranded = self.is_cache_full() && self.streams[self.streams.table.slc].room_pages() == 0;
         let slc = self.slc.as_mut()?;
         let is_near = slc.erased.has(plane) || !(has_dynamic && self.blocks.free.has(plane));
         let reserved = if is_near { slc.erased.take(plane, Want::Next) } else { None };

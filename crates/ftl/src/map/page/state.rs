@@ -9,13 +9,13 @@ use crate::gc::VictimPolicy;
 impl<N: Nand + State, V: VictimPolicy> State for PageMap<N, V> {
     fn save_state(&self, out: &mut StateWriter<'_>) {
         let Self {
-            config: _, nand, map, store, blocks, streams, roles: _, policy, rng, heat, leveler, ..
+            config: _, nand, map, store, blocks, streams, placement, policy, rng, leveler, ..
         } = self;
         let Self { min_free_blocks, tick, sequence, stats, background, patrol, slc, is_free_first, .. } =
             self;
         let Self { end_of_life, scratch, whens, .. } = self;
         // What is between two calls: nothing that anybody looks at.
-        let Scratch { victims: _, units: _, keyed: _, chunk: _ } = scratch;
+        let Scratch { victims: _, units: _, placed: _, chunk: _ } = scratch;
         nand.save_state(out);
         map.save_state(out);
         store.save_state(out);
@@ -23,7 +23,9 @@ impl<N: Nand + State, V: VictimPolicy> State for PageMap<N, V> {
         streams.save_state(out);
         policy.save(out);
         rng.save_state(out);
-        save_part(heat.as_ref(), out);
+        if let Some(placement) = placement {
+            placement.save(out);
+        }
         leveler.save_state(out);
         min_free_blocks.save_state(out);
         (*tick, *sequence).save_state(out);
@@ -44,7 +46,9 @@ impl<N: Nand + State, V: VictimPolicy> State for PageMap<N, V> {
         self.streams.load_state(from)?;
         self.policy.load(from)?;
         self.rng.load_state(from)?;
-        load_part(self.heat.as_mut(), from)?;
+        if let Some(placement) = &mut self.placement {
+            placement.load(from)?;
+        }
         self.leveler.load_state(from)?;
         self.min_free_blocks.load_state(from)?;
         (self.tick, self.sequence) = strobe_types::Stored::restored(from)?;

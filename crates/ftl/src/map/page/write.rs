@@ -6,6 +6,7 @@ use strobe_types::{BlockId, CellMode, Lpn, Ppa, Ppn};
 use super::{BlockState, HOST, MapStore, PageMap};
 use crate::free::Want;
 use crate::gc::{Allocation, VictimPolicy};
+use crate::place::{StreamId, WriteContext};
 use crate::{FtlError, MappingScheme};
 
 /// Units ahead of a host write for which the map entry, then the rest, is fetched.
@@ -17,20 +18,130 @@ fn is_for_host(cause: Cause) -> bool {
     matches!(cause, Cause::Host | Cause::Copy | Cause::Cache)
 }
 
+/// Puts `units` in the order of their streams, within a stream as they are. Each stream gets whole pages of `per_page`
+/// units; units left over go to the first of the streams, ahead of its own.
+pub(super) fn fill_pages<T>(units: &mut Vec<(StreamId, T)>, per_page: usize) {
+    let Some(first) = units.iter().map(|&(to, _)| to).min() else { return };
+    let mut left = [0_usize; u8::MAX as usize + 1];
+    for (to, _) in units.iter() {
+        left[to.index()] += 1;
+    }
+    // Units of each stream beyond its whole pages, counted from the end.
+    let whole = left.map(|count| count - count % per_page);
+    let mut seen = [0_usize; u8::MAX as usize + 1];
+    let mut keyed: Vec<(bool, StreamId, T)> = Vec::with_capacity(units.len());
+    for (to, unit) in units.drain(..) {
+        let is_whole = to == first || seen[to.index()] < whole[to.index()];
+        seen[to.index()] += 1;
+        keyed.push((is_whole, if is_whole { to } else { first }, unit));
+    }
+    keyed.sort_by_key(|&(is_whole, to, _)| (to, is_whole));
+    units.extend(keyed.into_iter().map(|(_, to, unit)| (to, unit)));
+}
+
 impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
-    /// Writes `units` to the host's stream and lets `settle` map each run of them.
-    #[inline(always)]
+    /// Writes `units` of the host to the streams that the placement chooses and lets `settle` map each run of them.
     pub(super) fn write_host(
         &mut self,
         now: When,
+        context: WriteContext,
+        units: &[Unit<N::Payload>],
+        settle: impl FnMut(&mut Self, &[Unit<N::Payload>], Ppa),
+    ) -> Result<When, FtlError> {
+        if self.separates_host() {
+            return self.write_separated(now, context, units, settle);
+        }
+        self.write_to(now, HOST, context.cause, units, settle)
+    }
+
+    /// Writes `units` of the host to `stream`.
+    fn write_to(
+        &mut self,
+        now: When,
+        stream: StreamId,
         cause: Cause,
         units: &[Unit<N::Payload>],
         settle: impl FnMut(&mut Self, &[Unit<N::Payload>], Ppa),
     ) -> Result<When, FtlError> {
-        match self.store.is_paged() {
-            true => self.write_paged(now, cause, units, settle),
-            false => self.write_pages(now, HOST, cause, units, settle),
+        if self.store.is_paged() {
+            self.write_paged(now, stream, cause, units, settle)
+        } else {
+            self.write_pages(now, stream, cause, units, settle)
         }
+    }
+
+    /// Writes `units` to the streams that the placement chooses for each of them.
+    ///
+    /// Commands may come together, and blocks are filled as if each had come alone: a unit is given its stream when all
+    /// units before it are written, or have room in open blocks, as only a block that is opened makes room by
+    /// relocation.
+    #[inline(never)]
+    pub(super) fn write_separated(
+        &mut self,
+        now: When,
+        context: WriteContext,
+        units: &[Unit<N::Payload>],
+        mut settle: impl FnMut(&mut Self, &[Unit<N::Payload>], Ppa),
+    ) -> Result<When, FtlError> {
+        if self.nand.geometry().units_per_page() > 1 {
+            return self.write_by_stream(now, context, units, settle);
+        }
+        let mut finished = now;
+        let mut rest = units;
+        let mut stream = rest.first().map_or(HOST, |unit| self.stream_for(unit.lpn, context, 0));
+        while !rest.is_empty() {
+            let room = self.streams[stream].next_pages().map_or(1, |(_, pages)| pages as usize);
+            let mut count = 1;
+            let mut next = None;
+            while let Some(unit) = rest.get(count) {
+                if count == room {
+                    break;
+                }
+                let other = self.stream_for(unit.lpn, context, count as u64);
+                if other != stream {
+                    next = Some(other);
+                    break;
+                }
+                count += 1;
+            }
+            let (run, behind) = rest.split_at(count);
+            let done = self.write_to(now, stream, context.cause, run, &mut settle)?;
+            finished = self.nand.both(finished, done);
+            rest = behind;
+            if let Some(unit) = rest.first() {
+                stream = next.unwrap_or_else(|| self.stream_for(unit.lpn, context, 0));
+            }
+        }
+        Ok(finished)
+    }
+
+    /// [`PageMap::write_separated`] where a page has several units: each stream gets whole pages, and the units that are
+    /// left over share pages of one of their streams.
+    fn write_by_stream(
+        &mut self,
+        now: When,
+        context: WriteContext,
+        units: &[Unit<N::Payload>],
+        mut settle: impl FnMut(&mut Self, &[Unit<N::Payload>], Ppa),
+    ) -> Result<When, FtlError> {
+        let mut placed: Vec<(StreamId, Unit<N::Payload>)> = (0..)
+            .zip(units)
+            .map(|(at, unit)| (self.stream_for(unit.lpn, context, at), unit.clone()))
+            .collect();
+        fill_pages(&mut placed, self.nand.geometry().units_per_page() as usize);
+        let mut finished = now;
+        for run in placed.chunk_by(|a, b| a.0 == b.0) {
+            let units: Vec<_> = run.iter().map(|(_, unit)| unit.clone()).collect();
+            let done = self.write_to(now, run[0].0, context.cause, &units, &mut settle)?;
+            finished = self.nand.both(finished, done);
+        }
+        Ok(finished)
+    }
+
+    /// The stream of `lpn`, which the host writes after `ahead` other units that have not been counted yet.
+    fn stream_for(&mut self, lpn: Lpn, context: WriteContext, ahead: u64) -> StreamId {
+        let tick = self.tick + 1 + ahead;
+        self.placement.as_mut().map_or(HOST, |placement| placement.for_write(lpn, context, tick))
     }
 
     /// Programs `units` on `stream`, a page at a time, and lets `settle` map each run of them:
@@ -39,7 +150,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     pub(super) fn write_pages(
         &mut self,
         now: When,
-        stream: usize,
+        stream: StreamId,
         cause: Cause,
         units: &[Unit<N::Payload>],
         mut settle: impl FnMut(&mut Self, &[Unit<N::Payload>], Ppa),
@@ -151,20 +262,20 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
                 None => self.map.mapped += 1,
             }
         }
-        if self.heat.is_some() {
-            self.warm(units);
+        if self.placement.is_some() {
+            self.note_written(units);
         }
         if self.store.is_journaled() {
             self.note_run(units, first);
         }
     }
 
-    /// Notes how hot the units just written have become.
-    fn warm(&mut self, units: &[Unit<N::Payload>]) {
-        let Some(heat) = &mut self.heat else { return };
+    /// Tells the placement of the units just written.
+    fn note_written(&mut self, units: &[Unit<N::Payload>]) {
+        let Some(placement) = &mut self.placement else { return };
         let first = self.tick + 1 - units.len() as u64;
         for (tick, unit) in (first..).zip(units) {
-            heat.written(unit.lpn, tick);
+            placement.on_written(unit.lpn, tick);
         }
     }
 
@@ -205,7 +316,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
 
     /// Gives the turn to the die with the least work waiting, of equal ones to the one whose turn it would be, unless
     /// the planes of a die are being filled.
-    fn turn_to_free_die(&mut self, stream: usize, cause: Cause) {
+    fn turn_to_free_die(&mut self, stream: StreamId, cause: Cause) {
         let (dies, planes) = (self.nand.geometry().dies(), self.nand.geometry().spec().planes_per_die);
         let frontier = &self.streams[stream];
         if !frontier.begins_row() {
@@ -213,7 +324,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         }
         let may_open = !is_for_host(cause) || self.blocks_for_host() >= planes;
         let timing = self.nand.timing();
-        let has_cache_block = (stream == self.roles.slc).then(|| self.has_cache_block());
+        let has_cache_block = (stream == self.streams.table.slc).then(|| self.has_cache_block());
         let has_block = |plane| match &has_cache_block {
             Some(has) => has(plane),
             None => may_open && self.blocks.free.has(plane),
@@ -241,14 +352,14 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     pub(super) fn open_block(
         &mut self,
         now: When,
-        stream: usize,
+        stream: StreamId,
         cause: Cause,
     ) -> Result<((Ppn, u32), When), FtlError> {
         if self.nand.is_stopped() {
             self.heed_stop()?;
         }
         let mut ready = now;
-        if is_for_host(cause) && stream != self.roles.slc && self.must_collect() {
+        if is_for_host(cause) && stream != self.streams.table.slc && self.must_collect() {
             // The world stands still until it is done.
             ready = self.collect(now)?;
         }
@@ -261,7 +372,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
                 // What is kept for copies of victims under way is enough for them, but not for a block on every plane; and
                 // power cuts in collections, one after the other, may have left less than that.
                 // The SLC cache goes on as far as it can.
-                let is_cached = stream == self.roles.slc;
+                let is_cached = stream == self.streams.table.slc;
                 if (is_cached || !is_for_host(cause) || !self.background.is_idle())
                     && self.streams[stream].turn_to_open_lane()
                 {
@@ -277,6 +388,9 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
                 leveler.left(block);
             }
             self.policy.opened(block, self.nand.block(block).erase_count, self.tick);
+            if let Some(placement) = &mut self.placement {
+                placement.on_opened(block, stream, self.tick);
+            }
             let place = |block| self.nand.geometry().place_of_block(block);
             let erased = self.nand.timing().last_program(|| place(block));
             let last = self.streams[stream].last_block(self.nand.geometry());
@@ -295,7 +409,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
                 MapStore::Paged(translation) => {
                     // Recovery goes on in blocks that are not full, no more than there are lanes.
                     ready = self.nand.both(ready, full);
-                    if stream == self.roles.translation {
+                    if stream == self.streams.table.translation {
                         translation.blocks.push(block);
                     }
                 }
@@ -304,9 +418,9 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     }
 
     /// An erased block for the lane of `stream` whose turn it is.
-    fn next_block(&mut self, stream: usize) -> Option<BlockId> {
+    fn next_block(&mut self, stream: StreamId) -> Option<BlockId> {
         let plane = self.streams[stream].wanted_plane();
-        if stream == self.roles.slc {
+        if stream == self.streams.table.slc {
             return self.take_cache_block(plane);
         }
         let block = self.blocks.free.take(plane, self.wanted(stream))?;
@@ -323,12 +437,11 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     }
 
     /// Which erased block `stream` should open.
-    fn wanted(&self, stream: usize) -> Want {
-        let roles = &self.roles;
-        if self.leveler.is_some() && stream == roles.wear {
+    fn wanted(&self, stream: StreamId) -> Want {
+        if self.leveler.is_some() && stream == self.streams.table.wear {
             return Want::Worn;
         }
-        let is_cold = roles.cold != roles.hot && stream == roles.cold;
+        let is_cold = self.placement.as_ref().is_some_and(|placement| placement.is_cold(stream));
         match self.config.allocation {
             Allocation::Fifo => Want::Next,
             Allocation::Adaptive if is_cold => Want::Worn,
@@ -347,13 +460,16 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             leveler.closed(block);
         }
         self.policy.closed(block, self.blocks.valid[block.index()], self.tick);
+        if let Some(placement) = &mut self.placement {
+            placement.on_closed(block, self.tick);
+        }
     }
 
     /// Programs `first`, which is next on `stream`, with padding. Its number is 0, as that of a page that was cut short: to
     /// the recovery of a demand-paged map a page that has another one and holds nothing is one whose program has failed, and
     /// its block has to leave service.
     #[cold]
-    pub(super) fn pad(&mut self, now: When, stream: usize, first: Ppn) -> When {
+    pub(super) fn pad(&mut self, now: When, stream: StreamId, first: Ppn) -> When {
         let block = self.nand.geometry().block_of_page(first);
         match self.nand.program(now, first, &[], 0, Cause::Pad) {
             Ok(done) => {
@@ -371,7 +487,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
 
     /// Gives up `block`, open on `stream`, after a failed program.
     #[cold]
-    pub(super) fn retire(&mut self, stream: usize, block: BlockId) {
+    pub(super) fn retire(&mut self, stream: StreamId, block: BlockId) {
         self.stats.gc.program_failures += 1;
         self.streams[stream].abandon();
         self.blocks.retire(block);

@@ -5,7 +5,7 @@ mod plain_disk;
 use proptest::prelude::*;
 use strobe_ftl::gc::{Greedy, Kinetic, LinearScore, Sampled, Sampling, VictimPolicy};
 use strobe_ftl::wear::Leveling;
-use strobe_ftl::{Allocation, GcStream, Marks, Migration, PageMap, PageMapConfig, Temperature};
+use strobe_ftl::{Allocation, GcStream, Marks, PageMap, PageMapConfig, PlacementKind, Temperature};
 use strobe_nand::{ArrayTiming, ByteMedium, Chip, SuspendConfig, Timing, TimingConfig, Untimed, WearConfig};
 use strobe_ssd::{ControllerConfig, Drive, NvramConfig, NvramPolicyName, SectorRange};
 use strobe_types::{Geometry, GeometrySpec};
@@ -59,7 +59,7 @@ const SHAPE: Shape = Shape {
 };
 
 const STREAMS: [GcStream; 2] = [GcStream::Own, GcStream::Host];
-const MIGRATIONS: [Migration; 3] = [Migration::None, Migration::HotCold, Migration::Sorted];
+const MIGRATIONS: [PlacementKind; 3] = [PlacementKind::Single, PlacementKind::HotCold, PlacementKind::Sorted];
 const TEMPERATURES: [Temperature; 3] =
     [Temperature::UpdateCount, Temperature::UpdateRate, Temperature::LastWrite];
 const ALLOCATIONS: [Allocation; 4] =
@@ -277,7 +277,7 @@ fn every_way_to_collect_and_level_keeps_every_byte() {
             for leveling in LEVELINGS {
                 for gc_stream in STREAMS {
                     let choices =
-                        PageMapConfig { gc_stream, migration, allocation, leveling, ..SHAPE.choices };
+                        PageMapConfig { gc_stream, placement: migration, allocation, leveling, ..SHAPE.choices };
                     let shape = Shape { blocks_per_plane: 16, choices, ..SHAPE };
                     exercise(&Shape { buffer_units: 5, ..shape }, "greedy", true, 400, 4);
                     exercise(&Shape { units_per_page: 2, ..shape }, "cost-benefit", true, 400, 4);
@@ -342,7 +342,7 @@ proptest! {
         seed in any::<u64>(),
     ) {
         let choices = PageMapConfig {
-            gc_stream, migration, temperature, allocation, leveling, net_blocks, virtual_map_entries, durable,
+            gc_stream, placement: migration, temperature, allocation, leveling, net_blocks, virtual_map_entries, durable,
             ..SHAPE.choices
         };
         let shape = Shape {

@@ -1,8 +1,8 @@
 //! Tiny drives of all kinds whose flash takes time.
 
 use strobe_ssd::{
-    BuildError, CopyMode, DataMode, DriveConfig, GcMode, GcStreamName, LogVictimName, MigrationName,
-    NvramPolicyName, PlacementName, ReadRetryTable, RefreshTable, ScheduleTable, SectorRange, Simulated,
+    BuildError, CopyMode, DataMode, DriveConfig, GcMode, GcStreamName, LogVictimName, SchemeName,
+    NvramPolicyName, DieAllocationName, ReadRetryTable, RefreshTable, ScheduleTable, SectorRange, Simulated,
     SuspendTable, WearLevelingName, WhenFullName, build,
 };
 use strobe_types::Prng;
@@ -143,12 +143,14 @@ fn page_map(config: &mut DriveConfig, rng: &mut Prng) {
         ftl.copy_mode = CopyMode::Logical;
         ftl.virtual_map_entries = pick(rng, &[1, 3, 40]);
     }
-    ftl.placement = pick(rng, &[PlacementName::Stripe, PlacementName::FreeFirst]);
+    ftl.die_allocation = pick(rng, &[DieAllocationName::Stripe, DieAllocationName::FreeFirst]);
     let gc = &mut ftl.gc;
     gc.mode = pick(rng, &[GcMode::Background, GcMode::Background, GcMode::Background, GcMode::StopTheWorld]);
     gc.stream = pick(rng, &[GcStreamName::Own, GcStreamName::Own, GcStreamName::Host]);
-    gc.migration =
-        pick(rng, &[MigrationName::None, MigrationName::None, MigrationName::None, MigrationName::HotCold]);
+    ftl.placement.scheme = pick(
+        rng,
+        &[SchemeName::None, SchemeName::None, SchemeName::None, SchemeName::HotCold, SchemeName::Sepbit, SchemeName::Hints],
+    );
     gc.victim = pick(rng, &["greedy", "greedy", "fifo", "cost-benefit", "d-choices"]).to_owned();
     gc.victims = pick(rng, &[0, 1, 2, 4]);
     if rng.below(2) == 0 {

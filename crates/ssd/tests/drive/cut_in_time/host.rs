@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use strobe_ssd::{Command, CommandError, DriveConfig, Hint, NvramPolicyName, PowerCut, Range, Simulated};
+use strobe_ssd::{Command, CommandError, DataTag, DriveConfig, Hint, NvramPolicyName, PowerCut, Range, Simulated};
 use strobe_types::{Lba, Prng, SimTime};
 
 use super::model::{Model, Moment};
@@ -192,8 +192,8 @@ impl<'a> Host<'a> {
             4 => Command::WriteZeroes { range, deallocate: rng.below(2) == 0 },
             5 | 6 => Command::Copy { destination: range.lba, sources: &ranges[1..] },
             7..=11 => Command::Read { range },
-            12..=14 => Command::Write { range, fua: true, hint },
-            _ => Command::Write { range, fua: false, hint },
+            12..=14 => Command::Write { range, fua: true, tag: hint.into() },
+            _ => Command::Write { range, fua: false, tag: hint.into() },
         };
         let Some((pending, contents)) = self.effect(&command) else { return };
         for (&sector, &content) in pending.changes.iter().zip(&contents) {
@@ -261,7 +261,7 @@ impl<'a> Host<'a> {
     fn is_durable(&self, command: &Command<'_>) -> bool {
         let controller = &self.config.controller;
         match *command {
-            Command::Write { range, fua, hint } => {
+            Command::Write { range, fua, tag: DataTag { hint, .. } } => {
                 let is_kept = controller.nvram.bytes > 0
                     && match controller.nvram.policy {
                         NvramPolicyName::Lru => true,

@@ -6,7 +6,7 @@ use strobe_types::BlockId;
 use super::super::slc::WhenFull;
 use super::super::{PageMap, SlcCache};
 use super::{ERASED, Marks};
-use crate::gc::{Migration, VictimPolicy};
+use crate::gc::VictimPolicy;
 
 impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// The marks of collection in the background, if that is how this drive collects.
@@ -16,7 +16,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
 
     /// Whether blocks of the cache are emptied in steps, rather than each at once.
     pub(in super::super) fn folds_in_steps(&self) -> bool {
-        self.background.marks.is_some() && self.config.migration == Migration::None
+        self.background.marks.is_some() && !self.sorts_victims()
     }
 
     /// Whether the host may write so many units now: there is room in the SLC cache, or beside it. Where it waits for

@@ -18,7 +18,7 @@ use strobe_types::{BlockId, Geometry, Ppa, Ppn};
 
 use self::copies::Copies;
 use self::slots::Slots;
-use super::{BlockState, PageMap};
+use super::{BlockState, PageMap, StreamId};
 use crate::gc::VictimPolicy;
 use crate::{BACKGROUND, FtlError};
 
@@ -93,8 +93,9 @@ impl Default for Victim {
 pub(super) struct Background {
     marks: Option<Marks>,
     victims: Slots<Victim>,
-    /// Units that have been read, in the order in which they have arrived, with the number of their victim.
-    carried: Vec<(Ppa, u64)>,
+    /// Units that have been read, by stream of relocated units, in the order in which they have arrived, with the number
+    /// of their victim.
+    carried: Vec<Vec<(Ppa, u64)>>,
     copies: Slots<Copies>,
     /// Victims that wait for their erase: there is nothing left to be done for them.
     erasing: u32,
@@ -127,9 +128,10 @@ const ERASED: u64 = BACKGROUND + (3 << 58);
 const KIND: u64 = BACKGROUND | 3 << 58;
 
 impl Background {
-    /// Copies are programmed `row_pages` pages at a time.
-    pub(super) fn new(marks: Option<Marks>, row_pages: u32, geometry: &Geometry) -> Self {
+    /// Copies are programmed `row_pages` pages at a time, to `streams` streams.
+    pub(super) fn new(marks: Option<Marks>, row_pages: u32, streams: usize, geometry: &Geometry) -> Self {
         Self {
+            carried: vec![Vec::new(); streams],
             marks,
             read_pages: marks.map_or(0, |marks| marks.read_pages),
             row_units: row_pages * geometry.units_per_page(),
@@ -163,6 +165,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             self.stats.gc.runs += u64::from(!self.background.is_collecting_garbage());
             self.stats.gc.victims += 1;
         }
+        self.show_victim(block);
         self.take(block);
         self.blocks.states[block.index()] = BlockState::Emptying;
         let geometry = self.nand.geometry();
@@ -244,21 +247,61 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     fn has_read(&mut self, number: u64) {
         let Some(victim) = self.background.victims.get_mut(number) else { return };
         victim.carried += victim.reading.len() as u32;
-        self.background.carried.extend(victim.reading.drain(..).map(|ppa| (ppa, number)));
+        let mut reading = std::mem::take(&mut victim.reading);
+        for unit in reading.drain(..) {
+            let to = self.stream_of_copy(unit);
+            self.background.carried[to].push((unit, number));
+        }
+        if let Some(victim) = self.background.victims.get_mut(number) {
+            victim.reading = reading;
+        }
         if self.program_carried(false).is_err() {
             return;
         }
         self.read_on(number);
     }
 
+    /// The stream that `unit` of a victim goes to, counted from the first stream of relocated units.
+    fn stream_of_copy(&mut self, unit: Ppa) -> usize {
+        if self.background.carried.len() == 1 {
+            return 0;
+        }
+        let from = self.copy_context(self.nand.geometry().block_of(unit));
+        let (lpn, first) = (self.owner_of(unit), self.streams.table.first_copy());
+        let to = self.placement.as_mut().map_or(first, |placement| placement.for_copy(lpn, &from));
+        to.index() - first.index()
+    }
+
     /// Programs the units that have been read: whole rows of pages, one on each plane of a die, so that the planes
-    /// share the time of the array; the rest, too, if it is `to_the_end`.
+    /// share the time of the array; with `to_the_end` the rest as well.
     fn program_carried(&mut self, to_the_end: bool) -> Result<(), FtlError> {
+        let per_page = self.nand.geometry().units_per_page() as usize;
+        if to_the_end && per_page > 1 {
+            // Units that fill no page of their stream share one.
+            let mut to = None;
+            for at in 0..self.background.carried.len() {
+                let len = self.background.carried[at].len();
+                let left = len % per_page;
+                if left == 0 {
+                    continue;
+                }
+                let first = *to.get_or_insert(at);
+                if first != at {
+                    let left = self.background.carried[at].split_off(len - left);
+                    self.background.carried[first].extend(left);
+                }
+            }
+        }
+        (0..self.background.carried.len()).try_for_each(|at| self.program_carried_to(at, to_the_end))
+    }
+
+    /// [`PageMap::program_carried`] of the stream `at` of relocated units.
+    fn program_carried_to(&mut self, at: usize, to_the_end: bool) -> Result<(), FtlError> {
         let row = self.background.row_units as usize;
-        if !to_the_end && self.background.carried.len() < row {
+        if !to_the_end && self.background.carried[at].len() < row {
             return Ok(());
         }
-        let mut carried = std::mem::take(&mut self.background.carried);
+        let mut carried = std::mem::take(&mut self.background.carried[at]);
         // What the host has overwritten meanwhile need not be moved.
         let (blocks, victims) = (&self.blocks, &mut self.background.victims);
         let mut spared = std::mem::take(&mut self.background.spared);
@@ -271,13 +314,14 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             is_valid
         });
         let count = if to_the_end { carried.len() } else { carried.len() - carried.len() % row };
-        let result = self.program_copies(&carried[..count]);
+        let stream = StreamId::new(self.streams.table.copies.start + at as u8);
+        let result = self.program_copies(stream, &carried[..count]);
         match result {
             Ok(()) => drop(carried.drain(..count)),
             // The end of life: nothing more is moved.
             Err(_) => carried.clear(),
         }
-        self.background.carried = carried;
+        self.background.carried[at] = carried;
         // That may have been all that was left of a victim.
         for number in spared.drain(..) {
             self.finish_victim(number);
@@ -286,7 +330,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         result
     }
 
-    fn program_copies(&mut self, copies: &[(Ppa, u64)]) -> Result<(), FtlError> {
+    fn program_copies(&mut self, stream: StreamId, copies: &[(Ppa, u64)]) -> Result<(), FtlError> {
         if copies.is_empty() {
             return Ok(());
         }
@@ -306,7 +350,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         of.clear();
         sources.extend(copies.iter().map(|&(ppa, _)| ppa));
         let mut rest = sources.iter();
-        let done = self.write_pages(When::START, self.roles.hot, Cause::Gc, &units, |ftl, run, to| {
+        let done = self.write_pages(When::START, stream, Cause::Gc, &units, |ftl, run, to| {
             for (at, (unit, &source)) in (0..).zip(run.iter().zip(&mut rest)) {
                 ftl.remap(unit.lpn, source, to.plus(at));
                 let block = ftl.nand.geometry().block_of(source);
@@ -377,7 +421,8 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// Programs units that wait for a page to be full, if nobody brings any more.
     fn program_last(&mut self) {
         let brings = |victim: &Victim| victim.next < victim.end || !victim.reading.is_empty();
-        if !self.background.carried.is_empty() && !self.background.victims.values().any(brings) {
+        let is_carrying = self.background.carried.iter().any(|carried| !carried.is_empty());
+        if is_carrying && !self.background.victims.values().any(brings) {
             // An error is the end of life, which whoever writes next is told.
             let _ = self.program_carried(true);
         }
@@ -437,6 +482,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     fn erase_victim(&mut self, number: u64) {
         let Some(victim) = self.background.victims.get(number) else { return };
         let block = victim.block;
+        self.forget_victim(block);
         self.store.block_left(block);
         let (done, is_good) = match self.nand.erase(When::START, block, Cause::Gc) {
             Ok(done) => (done, true),

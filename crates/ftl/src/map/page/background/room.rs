@@ -3,16 +3,17 @@
 use strobe_nand::Nand;
 use strobe_types::BlockId;
 
-use super::super::{HOST, PageMap};
+use super::super::PageMap;
 use super::Marks;
-use crate::gc::{BlockView, Migration, VictimPolicy};
+use crate::frontier::Frontier;
+use crate::gc::VictimPolicy;
 
 impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// Room in units: erased blocks, what is left of open ones, and what victims under way have earned so far.
     pub(in super::super) fn room(&self) -> u64 {
         let geometry = self.nand.geometry();
         // What is left of blocks in SLC mode is for the cache alone.
-        let open: u64 = self.normal_streams().iter().map(|stream| u64::from(stream.room_pages())).sum();
+        let open: u64 = self.streams.in_normal_mode().iter().map(|stream| u64::from(stream.room_pages())).sum();
         u64::from(self.blocks.free.count()) * u64::from(geometry.units_per_block())
             + open * u64::from(geometry.units_per_page())
             + self.background.earned
@@ -26,10 +27,14 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             return true;
         }
         let spare = self.blocks_for_host();
-        if spare < self.streams[HOST].lanes() && self.blocks.retiring.is_empty() {
+        let table = &self.streams.table;
+        let lanes = Frontier::lanes_of(self.nand.geometry()) * table.host.len() as u32;
+        if spare < lanes && self.blocks.retiring.is_empty() {
             let geometry = self.nand.geometry();
             let pages = units.div_ceil(geometry.units_per_page());
-            if self.streams[HOST].blocks_for(pages, geometry.pages_per_block()) > spare {
+            // Any of the host's streams may get any of the pages.
+            let opened = |stream| self.streams[stream].blocks_for(pages, geometry.pages_per_block());
+            if table.host_streams().map(opened).sum::<u32>() > spare {
                 return false;
             }
         }
@@ -57,11 +62,17 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         }
     }
 
+    /// True if victims are emptied in steps, rather than whole: not where units of several are sorted together, and not
+    /// where the map is on flash itself.
+    fn collects_in_steps(&self) -> bool {
+        !self.sorts_victims() && !self.store.is_paged()
+    }
+
     fn choose_in_background(&mut self, marks: Marks) {
         if self.heed_stop().is_err() || self.background.nothing_at == Some(self.tick) {
             return;
         }
-        if self.config.migration != Migration::None || self.store.is_paged() {
+        if !self.collects_in_steps() {
             return self.collect_whole();
         }
         while (self.background.victims.len() as u32) < self.victims_now(marks) + self.background.erasing
@@ -72,7 +83,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
                 continue;
             }
             let units_per_block = self.nand.geometry().units_per_block();
-            let view = BlockView { valid: &self.blocks.valid, units_per_block, tick: self.tick };
+            let view = self.blocks.view(units_per_block, self.tick);
             let Some(block) = self.policy.choose(&view, &mut self.rng) else {
                 self.background.nothing_at = Some(self.tick);
                 return;
@@ -103,7 +114,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             return best;
         }
         let (per_block, per_page) = (geometry.units_per_block(), geometry.units_per_page());
-        let streams = &self.streams[..self.roles.slc.min(self.streams.len())];
+        let streams = self.streams.in_normal_mode();
         let room = &mut self.background.plane_room;
         room.clear();
         room.extend((0..geometry.planes()).map(|plane| self.blocks.free.count_on(plane) * per_block));
@@ -130,7 +141,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let geometry = self.nand.geometry();
         let left: u64 = self.background.victims.values().map(|victim| u64::from(victim.left)).sum();
         let wanted = (left / u64::from(geometry.units_per_block())) as u32
-            + self.streams[self.roles.hot].lanes_without_room()
+            + self.streams.table.copy_streams().map(|to| self.streams[to].lanes_without_room()).sum::<u32>()
             + 2;
         self.blocks.free.count() > wanted
     }

@@ -10,7 +10,7 @@ use crate::FtlError;
 use crate::gc::VictimPolicy;
 
 impl Background {
-    /// Whether victims are under way.
+    /// True if victims are under way.
     pub(in super::super) fn is_at_work(&self) -> bool {
         !self.victims.is_empty() || self.is_collecting_whole
     }
@@ -19,7 +19,7 @@ impl Background {
 impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// Finishes what is under way on the spot: for whoever cannot wait.
     pub(in super::super) fn finish_background(&mut self) -> Result<(), FtlError> {
-        self.background.carried.clear();
+        self.background.carried.iter_mut().for_each(Vec::clear);
         self.background.is_collecting_whole = false;
         // Their blocks are erased, as far as anybody here can tell: who wants to read a copy waits for its program.
         self.background.copies.clear();

@@ -1,0 +1,77 @@
+//! Streams that the host chooses: by placement handles, as with FDP, or by hints.
+
+use std::ops::Range;
+
+use strobe_types::Lpn;
+
+use super::{CopyContext, DataTag, Hint, Placement, StreamId, WriteContext, by_state};
+
+/// What may mix when units are relocated (NVMe TP4146).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Isolation {
+    /// Relocated units of all handles share a stream (initially isolated).
+    #[default]
+    Initial,
+    /// Relocated units keep to a stream of their handle (persistently isolated).
+    Persistent,
+}
+
+/// One stream of host writes for each value of a part of their tag. Relocated units go to one more stream, or to one
+/// more for each of these.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ByTag {
+    count: u8,
+    isolation: Isolation,
+    /// Numbers the values of the part that counts.
+    value: fn(DataTag) -> u16,
+    relevant: fn(DataTag) -> DataTag,
+}
+
+strobe_types::state! { ByTag {} made { count, isolation, value, relevant } }
+
+impl ByTag {
+    /// Streams by placement handle.
+    pub(super) fn handles(count: u8, isolation: Isolation) -> Self {
+        Self { count, isolation, value: |tag| tag.handle, relevant: |tag| DataTag::placed(tag.handle) }
+    }
+
+    /// One stream for metadata, and one for other data.
+    pub(super) fn hints() -> Self {
+        let value = |tag: DataTag| u16::from(tag.hint == Hint::Metadata);
+        Self { count: 2, isolation: Isolation::Initial, value, relevant: |tag| tag.hint.into() }
+    }
+}
+
+impl Placement for ByTag {
+    fn host_streams(&self) -> Range<u8> {
+        0..self.count
+    }
+
+    fn copy_streams(&self) -> Range<u8> {
+        let copies = if self.isolation == Isolation::Persistent { self.count } else { 1 };
+        self.count..self.count + copies
+    }
+
+    fn victim_streams(&self) -> u8 {
+        // All units of a block come from one stream of the host.
+        1
+    }
+
+    fn relevant(&self, tag: DataTag) -> DataTag {
+        (self.relevant)(tag)
+    }
+
+    fn for_write(&mut self, _: Lpn, context: WriteContext, _: u64) -> StreamId {
+        let value = (self.value)(context.tag);
+        debug_assert!(value < u16::from(self.count), "handles are checked where commands come in");
+        StreamId::new((value as u8).min(self.count - 1))
+    }
+
+    fn for_copy(&mut self, _: Lpn, from: &CopyContext) -> StreamId {
+        let copies = self.copy_streams();
+        let own = from.stream.map_or(0, |stream| stream.get() % self.count);
+        StreamId::new((copies.start + own).min(copies.end - 1))
+    }
+
+    by_state!();
+}

@@ -1,0 +1,319 @@
+//! Data placement: which units share blocks.
+//!
+//! Every open block belongs to a *stream*. A [`Placement`] decides the stream of each unit that the host writes and of
+//! each unit that is relocated; data that dies together should lie together. Policy chooses, mechanism moves: a
+//! placement sees addresses, ticks and blocks, and cannot touch flash.
+//!
+//! Life of a unit, as a placement is told of it:
+//!
+//! 1. [`Placement::for_write`]: the host writes it; the stream is chosen.
+//! 2. [`Placement::on_opened`], [`Placement::on_closed`]: blocks of that stream are opened and filled.
+//! 3. [`Placement::on_victim`]: its block is about to be emptied.
+//! 4. [`Placement::for_copy`]: it is still valid, so it is relocated; the stream is chosen anew.
+//! 5. [`Placement::on_collected`]: nothing is left in the block, which is about to be erased.
+
+mod handles;
+mod hot_cold;
+mod sepbit;
+mod sorted;
+
+use std::fmt::Debug;
+use std::ops::Range;
+
+use strobe_nand::Cause;
+use strobe_types::{BlockId, Geometry, Lpn, Ppa, StateError, StateReader, StateWriter, named};
+
+use crate::gc::Temperature;
+use crate::heat::HeatTable;
+
+pub use handles::Isolation;
+
+named! {
+    /// What the host says about the data of a write.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum Hint {
+        /// Nothing.
+        #[default]
+        None => "none",
+        /// Metadata of a file system: small, and soon written again.
+        Metadata => "metadata",
+    }
+}
+
+strobe_types::stored! { enum Hint { 0 None, 1 Metadata } }
+
+/// The host's description of the data of a write. It travels with the data from the command through write buffer and
+/// non-volatile cache to the placement.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct DataTag {
+    /// The host's hint.
+    pub hint: Hint,
+    /// Placement handle (FDP), below [`PageMapConfig::handles`](crate::PageMapConfig::handles); 0 where the host names none.
+    pub handle: u16,
+}
+
+strobe_types::stored! { struct DataTag { hint, handle } }
+
+impl DataTag {
+    /// A placement handle, and no hint.
+    pub const fn placed(handle: u16) -> Self {
+        Self { hint: Hint::None, handle }
+    }
+}
+
+impl From<Hint> for DataTag {
+    fn from(hint: Hint) -> Self {
+        Self { hint, handle: 0 }
+    }
+}
+
+/// Everything known of a write of the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WriteContext {
+    /// Cause under which the programs are counted.
+    pub cause: Cause,
+    /// The host's description of the data.
+    pub tag: DataTag,
+}
+
+impl WriteContext {
+    /// A write of the host without a description.
+    pub const HOST: Self = Self::of(Cause::Host);
+
+    /// A write without a description, counted under `cause`.
+    pub const fn of(cause: Cause) -> Self {
+        Self { cause, tag: DataTag { hint: Hint::None, handle: 0 } }
+    }
+}
+
+/// A stream: open blocks, one on each plane, that take the same kind of data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct StreamId(u8);
+
+impl StreamId {
+    /// No stream.
+    pub(crate) const NONE: Self = Self(u8::MAX);
+
+    /// Stream `number`.
+    pub const fn new(number: u8) -> Self {
+        Self(number)
+    }
+
+    /// Its number.
+    pub const fn get(self) -> u8 {
+        self.0
+    }
+
+    /// Its number as an index.
+    #[inline(always)]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// The block that a unit is relocated from.
+#[derive(Clone, Copy, Debug)]
+pub struct CopyContext {
+    /// The block.
+    pub block: BlockId,
+    /// The stream that filled it; `None` if that was before a power cut.
+    pub stream: Option<StreamId>,
+    /// Now, in ticks.
+    pub tick: u64,
+}
+
+/// A unit that is about to be relocated.
+#[derive(Clone, Copy, Debug)]
+pub struct Relocated {
+    /// Present place.
+    pub unit: Ppa,
+    /// Logical unit; of a shared one its first owner.
+    pub lpn: Lpn,
+    /// Stream that it goes to.
+    pub to: StreamId,
+}
+
+/// Decides the stream of each unit.
+///
+/// Streams are numbered from 0. Stream 0 belongs to the host; others may be written by the host, by relocation, or by
+/// both. Wear levelling, translation pages and the SLC cache have streams of their own, which no placement sees.
+///
+/// **The caller promises** ticks that never go back, and one call of [`Placement::for_write`] for each unit, in the order
+/// in which the host writes them. **The implementer promises** streams within [`Placement::host_streams`] and
+/// [`Placement::copy_streams`], and the same ones for the same history.
+pub trait Placement: Debug + Send + Sync {
+    /// Streams that take host writes.
+    fn host_streams(&self) -> Range<u8> {
+        0..1
+    }
+
+    /// Streams that take relocated units.
+    fn copy_streams(&self) -> Range<u8>;
+
+    /// Most streams that the units of one victim can go to. The drive keeps so many erased blocks for each lane.
+    fn victim_streams(&self) -> u8 {
+        self.copy_streams().len() as u8
+    }
+
+    /// True if `stream` takes cold data, for which [`Allocation`](crate::Allocation) may choose worn blocks.
+    fn is_cold(&self, _stream: StreamId) -> bool {
+        false
+    }
+
+    /// True if units of several victims are put in order together. Then collection takes whole victims, as many as it
+    /// takes to gain a block, and does not go in steps.
+    fn sorts_victims(&self) -> bool {
+        false
+    }
+
+    /// The part of `tag` that [`Placement::for_write`] looks at. Writes with equal parts may be programmed together.
+    fn relevant(&self, _tag: DataTag) -> DataTag {
+        DataTag::default()
+    }
+
+    /// Chooses the stream of `lpn`, which the host writes at `tick`.
+    fn for_write(&mut self, _lpn: Lpn, _context: WriteContext, _tick: u64) -> StreamId {
+        StreamId::new(0)
+    }
+
+    /// Chooses the stream of `lpn`, which is relocated.
+    fn for_copy(&mut self, lpn: Lpn, from: &CopyContext) -> StreamId;
+
+    /// Chooses the streams of the units of all victims that are emptied together, and their order within a stream.
+    fn arrange(&mut self, units: &mut [Relocated], from: &mut dyn FnMut(Ppa) -> CopyContext) {
+        for unit in units {
+            unit.to = self.for_copy(unit.lpn, &from(unit.unit));
+        }
+    }
+
+    /// Notes that `lpn` has been written or copied by the host at `tick`.
+    fn on_written(&mut self, _lpn: Lpn, _tick: u64) {}
+
+    /// Notes that `block` has been opened for `stream`.
+    fn on_opened(&mut self, _block: BlockId, _stream: StreamId, _tick: u64) {}
+
+    /// Notes that `block` is full.
+    fn on_closed(&mut self, _block: BlockId, _tick: u64) {}
+
+    /// Notes that a block is about to be emptied that still holds `valid`.
+    fn on_victim(&mut self, _from: &CopyContext, _valid: &mut dyn Iterator<Item = Lpn>) {}
+
+    /// Notes that the block has been emptied.
+    fn on_collected(&mut self, _from: &CopyContext) {}
+
+    /// A copy of it, state included.
+    fn boxed(&self) -> Box<dyn Placement>;
+
+    /// Writes its state.
+    fn save(&self, out: &mut StateWriter<'_>);
+
+    /// Reads what [`Placement::save`] has written, into a new one of the same configuration.
+    fn load(&mut self, from: &mut StateReader<'_>) -> Result<(), StateError>;
+}
+
+impl Clone for Box<dyn Placement> {
+    fn clone(&self) -> Self {
+        self.boxed()
+    }
+}
+
+/// [`Placement::boxed`], [`Placement::save`] and [`Placement::load`] of a placement that implements
+/// [`State`](strobe_types::State).
+macro_rules! by_state {
+    () => {
+        fn boxed(&self) -> Box<dyn super::Placement> {
+            Box::new(self.clone())
+        }
+
+        fn save(&self, out: &mut strobe_types::StateWriter<'_>) {
+            strobe_types::State::save_state(self, out);
+        }
+
+        fn load(&mut self, from: &mut strobe_types::StateReader<'_>) -> Result<(), strobe_types::StateError> {
+            strobe_types::State::load_state(self, from)
+        }
+    };
+}
+use by_state;
+
+/// A placement scheme by name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PlacementKind {
+    /// Host writes share one stream; so do relocated units.
+    #[default]
+    Single,
+    /// Each victim is split at its mean temperature (CAT: Chiang & Chang 1999).
+    HotCold,
+    /// The units of all victims of a collection are sorted by temperature. Whole blocks of the coldest go to a stream of
+    /// their own (CAPi: Hwang & Kwak 2016, §III).
+    Sorted,
+    /// Separation by estimated block invalidation time (SepBIT: Wang et al. 2022).
+    SepBit {
+        /// Streams in all, at least 4: two of the host, one of what its short-lived blocks leave, the others by age.
+        streams: u8,
+    },
+    /// Writes hinted as metadata have a stream of their own.
+    Hints,
+    /// The host chooses the stream by a placement handle, as with FDP (NVMe TP4146).
+    Handles {
+        /// Handles, each a stream.
+        count: u8,
+        /// Streams of what is relocated.
+        isolation: Isolation,
+    },
+}
+
+/// Choices that a placement is made from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PlacementSpec {
+    pub(crate) kind: PlacementKind,
+    pub(crate) temperature: Temperature,
+    /// True if relocated units share stream 0 with the host, where the scheme allows it.
+    pub(crate) shares_host: bool,
+    pub(crate) logical_units: u32,
+}
+
+impl PlacementSpec {
+    /// The scheme; `None` for a single stream of the host and one of relocated units, or one of both.
+    pub(crate) fn build(&self, geometry: &Geometry) -> Option<Box<dyn Placement>> {
+        let heat = || HeatTable::new(self.temperature, self.logical_units);
+        let first = if self.shares_host { 0 } else { 1 };
+        Some(match self.kind {
+            PlacementKind::Single => return None,
+            PlacementKind::HotCold => Box::new(hot_cold::HotCold::new(heat(), first)),
+            PlacementKind::Sorted => Box::new(sorted::Sorted::new(heat(), first, geometry)),
+            PlacementKind::SepBit { streams } => {
+                Box::new(sepbit::SepBit::new(streams, self.logical_units, geometry))
+            }
+            PlacementKind::Hints => Box::new(handles::ByTag::hints()),
+            PlacementKind::Handles { count, isolation } => Box::new(handles::ByTag::handles(count, isolation)),
+        })
+    }
+
+    /// Streams of host writes, of relocated units, and most of the latter for one victim.
+    pub(crate) fn streams(&self) -> (Range<u8>, Range<u8>, u8) {
+        let first = if self.shares_host { 0 } else { 1 };
+        match self.kind {
+            PlacementKind::Single => (0..1, first..first + 1, 1),
+            PlacementKind::HotCold => (0..1, first..first + 2, 2),
+            // Of a single victim, either the one block of cold units or the rest is written.
+            PlacementKind::Sorted => (0..1, first..first + 2, 1),
+            PlacementKind::SepBit { streams } => (0..2, 2..streams, streams - 3),
+            PlacementKind::Hints => (0..2, 2..3, 1),
+            PlacementKind::Handles { count, isolation } => {
+                let copies = if isolation == Isolation::Persistent { count } else { 1 };
+                (0..count, count..count + copies, 1)
+            }
+        }
+    }
+
+    /// Bytes of host memory.
+    pub(crate) fn bytes(&self, geometry: &Geometry) -> u64 {
+        let units = u64::from(self.logical_units);
+        match self.kind {
+            PlacementKind::Single | PlacementKind::Hints | PlacementKind::Handles { .. } => 0,
+            PlacementKind::HotCold | PlacementKind::Sorted => units * HeatTable::bytes_per_unit(self.temperature),
+            PlacementKind::SepBit { .. } => sepbit::SepBit::bytes(self.logical_units, geometry),
+        }
+    }
+}

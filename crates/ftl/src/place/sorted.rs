@@ -1,0 +1,68 @@
+//! Victims of a collection sorted together by temperature.
+
+use std::ops::Range;
+
+use strobe_types::{Geometry, Lpn, Ppa};
+
+use super::{CopyContext, Placement, Relocated, StreamId, by_state};
+use crate::heat::HeatTable;
+
+/// Whole blocks of the coldest units go to a stream of their own; the rest, less than a block on each lane and the
+/// hottest, goes to the first stream of relocated units (CAPi: Hwang & Kwak 2016, §III).
+#[derive(Clone, Debug)]
+pub(super) struct Sorted {
+    heat: HeatTable,
+    /// Units of one block on every lane.
+    stripe: usize,
+    hot: u8,
+}
+
+strobe_types::state! { Sorted { heat } made { stripe, hot } }
+
+impl Sorted {
+    /// A sort into streams `hot` and `hot + 1`.
+    pub(super) fn new(heat: HeatTable, hot: u8, geometry: &Geometry) -> Self {
+        let stripe = geometry.planes() as usize * geometry.units_per_block() as usize;
+        Self { heat, stripe, hot }
+    }
+}
+
+impl Placement for Sorted {
+    fn copy_streams(&self) -> Range<u8> {
+        self.hot..self.hot + 2
+    }
+
+    fn victim_streams(&self) -> u8 {
+        // Of a single victim, either the one block of cold units or the rest is written.
+        1
+    }
+
+    fn is_cold(&self, stream: StreamId) -> bool {
+        stream.get() == self.hot + 1
+    }
+
+    fn sorts_victims(&self) -> bool {
+        true
+    }
+
+    fn for_copy(&mut self, _: Lpn, _: &CopyContext) -> StreamId {
+        StreamId::new(self.hot)
+    }
+
+    fn arrange(&mut self, units: &mut [Relocated], from: &mut dyn FnMut(Ppa) -> CopyContext) {
+        let Some(first) = units.first() else { return };
+        let tick = from(first.unit).tick;
+        // Temperatures are not negative, so their bits are in the order of their values.
+        units.sort_by_cached_key(|unit| (self.heat.of(unit.lpn, tick).to_bits(), unit.unit));
+        let cold = units.len() - units.len() % self.stripe;
+        for (at, unit) in units.iter_mut().enumerate() {
+            unit.to = StreamId::new(self.hot + u8::from(at < cold));
+        }
+    }
+
+    fn on_written(&mut self, lpn: Lpn, tick: u64) {
+        self.heat.written(lpn, tick);
+    }
+
+    by_state!();
+}

@@ -157,8 +157,13 @@ class Drive:
     def waf(self) -> float | None:
         """Write amplification since the drive was new; None before the first write."""
 
-    def write(self, lba: int, sectors: int | None = None, *, data: bytes | None = None, fua: bool = False) -> int:
-        """Writes sectors, or data if the drive keeps any; returns when that is done, as the others do."""
+    def write(
+        self, lba: int, sectors: int | None = None, *, data: bytes | None = None, fua: bool = False, handle: int = 0
+    ) -> int:
+        """Writes sectors, or data if the drive keeps any; returns when that is done, as the others do.
+
+        `handle` is a placement handle (drive.ftl.placement.handles).
+        """
 
     def read(self, lba: int, sectors: int) -> bytes | None:
         """Reads sectors; returns their bytes, if the drive keeps any."""

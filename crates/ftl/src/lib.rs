@@ -12,9 +12,9 @@ mod free;
 mod frontier;
 pub mod gc;
 mod heat;
-mod place;
 pub mod journal;
 mod map;
+mod place;
 mod recovery;
 mod scan;
 mod stats;
@@ -29,7 +29,9 @@ pub use map::blocks::{BlockMap, BlockMapConfig, BlockMapError, BlockScheme, LogV
 pub use map::page::{
     Marks, PageMap, PageMapConfig, Refresh, SlcConfig, TranslationConfig, WhenFull, WhenMapFull,
 };
-pub use place::{CopyContext, DataTag, Hint, Isolation, Placement, PlacementKind, Relocated, StreamId, WriteContext};
+pub use place::{
+    CopyContext, DataTag, Hint, Isolation, Placement, PlacementKind, Relocated, StreamId, WriteContext,
+};
 pub use recovery::{Recovery, RecoveryError};
 pub use stats::{CopyStats, FtlStats, GcStats, MergeStats, SlcStats, TranslationStats};
 pub use wear::WearSummary;

@@ -1,9 +1,9 @@
 //! Block-mapped schemes: their merges, rule by rule; closed forms; agreement with a naive model.
 
 use strobe_ftl::BlockScheme::{Fast, LogBlock, ReplacementBlock};
-use strobe_ftl::{WriteContext, 
+use strobe_ftl::{
     BlockMap, BlockMapConfig, BlockMapError, BlockScheme, Inspectable, LogVictim, MappingScheme, MergeCost,
-    MergeStats,
+    MergeStats, WriteContext,
 };
 use strobe_nand::{Cause, Chip, Nand, NandOp, StampMedium, Unit, Untimed, WearConfig, When};
 use strobe_types::{Geometry, GeometrySpec, Lpn, Prng};
@@ -246,7 +246,8 @@ fn the_log_of_trims_goes_round_for_ever() {
             map.trim(T0, Lpn::new(0), 32_000).expect("trims");
             map.flush(T0).expect("flushes");
             for lpn in 0..32_000 {
-                map.write(T0, &[Unit { lpn: Lpn::new(lpn), payload: 1 }], WriteContext::HOST).expect("writes");
+                map.write(T0, &[Unit { lpn: Lpn::new(lpn), payload: 1 }], WriteContext::HOST)
+                    .expect("writes");
             }
             map.trim(T0, Lpn::new(round), 1).expect("trims");
             map.flush(T0).expect("flushes");
@@ -428,7 +429,8 @@ fn rates(scheme: BlockScheme, warmup: u32, measure: u32, mut next: impl FnMut() 
     let mut map = full_drive(scheme);
     let mut write = |map: &mut Counting, count| {
         for _ in 0..count {
-            map.write(T0, &[Unit { lpn: Lpn::new(next()), payload: () }], WriteContext::HOST).expect("writes");
+            map.write(T0, &[Unit { lpn: Lpn::new(next()), payload: () }], WriteContext::HOST)
+                .expect("writes");
         }
     };
     write(&mut map, warmup);

@@ -3,9 +3,9 @@
 
 use strobe_ftl::gc::{AnyPolicy, Greedy, Sampled, Sampling};
 use strobe_ftl::wear::Leveling;
-use strobe_ftl::{WriteContext, 
-    Allocation, GcStream, Inspectable, MappingScheme, PlacementKind, PageMap, PageMapConfig, Stage, Temperature,
-    TranslationConfig, TranslationStats,
+use strobe_ftl::{
+    Allocation, GcStream, Inspectable, MappingScheme, PageMap, PageMapConfig, PlacementKind, Stage,
+    Temperature, TranslationConfig, TranslationStats, WriteContext,
 };
 use strobe_nand::{Cause, Chip, Nand, NandOp, NoMedium, StampMedium, Unit, Untimed, WearConfig, When};
 use strobe_types::{BlockId, Geometry, GeometrySpec, Lpn, Prng, SimTime};
@@ -36,7 +36,8 @@ fn counting(blocks: u32, config: PageMapConfig) -> CountingMap {
 }
 
 fn write(map: &mut CountingMap, lpn: u32) {
-    map.write(T0, &[Unit { lpn: Lpn::new(lpn), payload: () }], WriteContext::HOST).expect("progress is guaranteed");
+    map.write(T0, &[Unit { lpn: Lpn::new(lpn), payload: () }], WriteContext::HOST)
+        .expect("progress is guaranteed");
 }
 
 fn stats(map: &impl MappingScheme) -> TranslationStats {
@@ -264,7 +265,8 @@ fn any_full_drive(seed: u64) -> Option<TestMap> {
     let choices = PageMapConfig {
         gc_stream: [GcStream::Own, GcStream::Host][pick(&[0, 1]) as usize],
         net_blocks: pick(&[1, 1, 3]),
-        placement: [PlacementKind::Single, PlacementKind::HotCold, PlacementKind::Sorted][pick(&[0, 0, 1, 2]) as usize],
+        placement: [PlacementKind::Single, PlacementKind::HotCold, PlacementKind::Sorted]
+            [pick(&[0, 0, 1, 2]) as usize],
         temperature: [Temperature::UpdateCount, Temperature::LastWrite][pick(&[0, 1]) as usize],
         allocation: [Allocation::Fifo, Allocation::Adaptive, Allocation::AboveAverage]
             [pick(&[0, 1, 2]) as usize],

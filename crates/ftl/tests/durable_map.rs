@@ -1,8 +1,9 @@
 //! The map on flash, rule by rule: what it costs, what survives a power cut, what is refused.
 
 use strobe_ftl::gc::{Greedy, Sampled, Sampling};
-use strobe_ftl::{WriteContext, 
+use strobe_ftl::{
     FtlError, Inspectable, MappingScheme, PageMap, PageMapConfig, Recoverable, Recovery, RecoveryError,
+    WriteContext,
 };
 use strobe_nand::{
     ArrayTiming, Cause, Chip, CutPlan, Nand, NandOp, NoMedium, PowerCuts, StampMedium, TimingConfig, Unit,
@@ -343,8 +344,9 @@ fn failing_blocks_of_the_log_are_replaced_until_there_is_none() {
     let chip: TestChip = Chip::new(geometry(), wear, Untimed::default(), 1);
     let mut map = PageMap::new(chip, policy(), config()).expect("room");
     let error = loop {
-        if let Err(error) =
-            map.write(T0, &[Unit { lpn: Lpn::new(1), payload: 1 }], WriteContext::HOST).and_then(|_| map.flush(T0))
+        if let Err(error) = map
+            .write(T0, &[Unit { lpn: Lpn::new(1), payload: 1 }], WriteContext::HOST)
+            .and_then(|_| map.flush(T0))
         {
             break error;
         }
@@ -420,7 +422,8 @@ fn a_recovered_drive_goes_on_whatever_its_policy() {
     map.nand_mut().plan_cuts(CutPlan::Never);
     for round in 0..40u64 {
         for lpn in 0..60 {
-            map.write(T0, &[Unit { lpn: Lpn::new(lpn), payload: round }], WriteContext::HOST).expect("writes");
+            map.write(T0, &[Unit { lpn: Lpn::new(lpn), payload: round }], WriteContext::HOST)
+                .expect("writes");
         }
         let flash = map.nand().clone();
         let before = map.stats().gc;

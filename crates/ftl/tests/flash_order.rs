@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use strobe_ftl::gc::Greedy;
 use strobe_ftl::wear::Leveling;
-use strobe_ftl::{WriteContext, 
-    BlockMap, BlockMapConfig, BlockScheme, GcStream, Inspectable, MappingScheme, PlacementKind, PageMap,
-    PageMapConfig, TranslationConfig,
+use strobe_ftl::{
+    BlockMap, BlockMapConfig, BlockScheme, GcStream, Inspectable, MappingScheme, PageMap, PageMapConfig,
+    PlacementKind, TranslationConfig, WriteContext,
 };
 use strobe_nand::{
     ArrayTiming, BlockState, Cause, Chip, EraseFailed, Nand, OobRecord, OpCounts, ProgramFailed, StampMedium,

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use strobe_ftl::gc::{AnyPolicy, BlockView, Greedy, Sampled, Sampling, VictimPolicy};
-use strobe_ftl::{WriteContext, 
-    BlockMap, BlockMapConfig, BlockScheme, FtlError, GcStream, Inspectable, MappingScheme, PlacementKind,
-    PageMap, PageMapConfig, RecoveryError, TranslationConfig,
+use strobe_ftl::{
+    BlockMap, BlockMapConfig, BlockScheme, FtlError, GcStream, Inspectable, MappingScheme, PageMap,
+    PageMapConfig, PlacementKind, RecoveryError, TranslationConfig, WriteContext,
 };
 use strobe_nand::{Cause, Chip, Nand, StampMedium, Unit, Untimed, WearConfig, When};
 use strobe_types::{BlockId, Geometry, GeometrySpec, Lpn, Ppa, Prng, SimTime, StopFlag};
@@ -230,8 +230,9 @@ fn victims_whose_gain_is_lost_to_padding_end_the_run_with_a_reason() {
         writes += 1;
         assert!(writes < 10_000, "the policy never has to move anything");
         // 15 full pages, and one of a single unit.
-        let pages =
-            (first..(first + 30).min(UNITS - 1)).step_by(2).map(|lpn| map.write(T0, &pair(lpn), WriteContext::HOST));
+        let pages = (first..(first + 30).min(UNITS - 1))
+            .step_by(2)
+            .map(|lpn| map.write(T0, &pair(lpn), WriteContext::HOST));
         let full = pages.collect::<Vec<_>>().into_iter().find_map(Result::err);
         full.or_else(|| write(&mut map, (first + 30).min(UNITS - 1), 1).err())
     });

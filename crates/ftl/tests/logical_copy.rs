@@ -1,8 +1,9 @@
 //! Logical copy, rule by rule (Kang, Han & Shin; the rules they leave open are ours).
 
 use strobe_ftl::gc::{Sampled, Sampling};
-use strobe_ftl::{WriteContext, 
+use strobe_ftl::{
     CopyStats, Inspectable, MappingScheme, PageMap, PageMapConfig, TranslationConfig, WhenMapFull,
+    WriteContext,
 };
 use strobe_nand::{Cause, Chip, Nand, NandOp, StampMedium, Unit, Untimed, WearConfig, When};
 use strobe_types::{Geometry, GeometrySpec, Lpn, Prng};

@@ -9,6 +9,7 @@ mod flash_order;
 mod interrupts;
 mod logical_copy;
 mod page_map;
+mod placement;
 mod power_cut;
 mod slc_cache;
 mod torture;

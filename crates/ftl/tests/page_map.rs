@@ -3,9 +3,9 @@
 use proptest::prelude::*;
 use strobe_ftl::gc::{AnyPolicy, Greedy, Kinetic, LinearScore, Sampled, Sampling};
 use strobe_ftl::wear::Leveling;
-use strobe_ftl::{WriteContext, 
-    Allocation, FtlError, GcStream, Inspectable, MappingScheme, PlacementKind, PageMap, PageMapConfig, Stage,
-    Stream, Temperature,
+use strobe_ftl::{
+    Allocation, FtlError, GcStream, Inspectable, MappingScheme, PageMap, PageMapConfig, PlacementKind, Stage,
+    Stream, Temperature, WriteContext,
 };
 use strobe_nand::{Cause, Chip, Nand, NandOp, StampMedium, Unit, Untimed, WearConfig, When};
 use strobe_types::{BlockId, Geometry, GeometrySpec, Lpn, Prng};

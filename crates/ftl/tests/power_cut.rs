@@ -2,9 +2,9 @@
 
 use strobe_ftl::gc::Greedy;
 use strobe_ftl::wear::Leveling;
-use strobe_ftl::{WriteContext, 
-    Allocation, GcStream, MappingScheme, Marks, PlacementKind, PageMap, PageMapConfig, RecoveryError, SlcConfig,
-    TranslationConfig, WhenFull, WhenMapFull,
+use strobe_ftl::{
+    Allocation, GcStream, MappingScheme, Marks, PageMap, PageMapConfig, PlacementKind, RecoveryError,
+    SlcConfig, TranslationConfig, WhenFull, WhenMapFull, WriteContext,
 };
 use strobe_nand::{ArrayTiming, CellTimes, Chip, TimingConfig, Unit, Untimed, WearConfig, When};
 use strobe_types::{Geometry, GeometrySpec, Lpn, Prng, SimTime};
@@ -133,7 +133,8 @@ fn any_choices(rng: &mut Prng) -> (GeometrySpec, PageMapConfig, WearConfig, Timi
     let config = PageMapConfig {
         gc_stream: if pick(&[0, 1]) == 0 { GcStream::Own } else { GcStream::Host },
         net_blocks: pick(&[1, 1, 2]),
-        placement: [PlacementKind::Single, PlacementKind::HotCold, PlacementKind::Sorted][pick(&[0, 0, 1, 2]) as usize],
+        placement: [PlacementKind::Single, PlacementKind::HotCold, PlacementKind::Sorted]
+            [pick(&[0, 0, 1, 2]) as usize],
         allocation: [Allocation::Fifo, Allocation::Adaptive, Allocation::AboveAverage]
             [pick(&[0, 1, 2]) as usize],
         leveling: [None, Some(Leveling::Swap { threshold: 2 }), Some(Leveling::DualPool { threshold: 2 })]

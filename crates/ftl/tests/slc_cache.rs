@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 
 use strobe_ftl::gc::{Sampled, Sampling};
-use strobe_ftl::{WriteContext, Inspectable, MappingScheme, PageMap, PageMapConfig, SlcConfig, WhenFull};
+use strobe_ftl::{Inspectable, MappingScheme, PageMap, PageMapConfig, SlcConfig, WhenFull, WriteContext};
 use strobe_nand::{Cause, Chip, Nand, NandOp, StampMedium, Unit, Untimed, WearConfig, When};
 use strobe_types::{Geometry, GeometrySpec, Lpn, Prng};
 

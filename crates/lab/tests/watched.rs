@@ -5,7 +5,7 @@ use std::path::Path;
 
 use strobe_lab::{Experiment, RunResult, runner};
 use strobe_ssd::{Command, DriveConfig, Range, Simulated, build};
-use strobe_types::{Lba, Op, Prng, SimTime};
+use strobe_types::{Lba, Op, Prng, Request, SimTime};
 
 /// Four dies and 6 MiB.
 const DRIVE: &str = "
@@ -185,7 +185,8 @@ fn by_hand(config: &DriveConfig, rows: &[Row], length_ns: u64) -> Vec<Counts> {
             _ => Op::Write,
         };
         issued.push((time, op));
-        drive.submit(now, issued.len() as u64 - 1, &Command::of_request(op, &range), None);
+        let request = Request::new(op, range[0].lba, range[0].sectors);
+        drive.submit(now, issued.len() as u64 - 1, &Command::of_request(&request, &range), None);
         while drive.has_completion(now) {
             take(&mut drive, now, &issued);
         }

@@ -117,7 +117,8 @@ impl Block {
             kind::IN => self.drive.send(now, tag, &[Command::Read { range: range(room) }], None),
             kind::OUT | kind::OUT_META => {
                 let hint = if kind == kind::OUT { Hint::None } else { Hint::Metadata };
-                let write = Command::Write { range: range(data.len()), fua: self.is_forced(), tag: hint.into() };
+                let write =
+                    Command::Write { range: range(data.len()), fua: self.is_forced(), tag: hint.into() };
                 self.drive.send(now, tag, &[write], Some(data));
             }
             kind::FLUSH => self.drive.send(now, tag, &[Command::Flush], None),

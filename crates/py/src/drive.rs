@@ -9,7 +9,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use strobe_ssd::{
-    Command, CommandError, Completion, DriveConfig, Hint, HostQueue, Pacing, Range, Simulated, StateFile,
+    Command, CommandError, Completion, DataTag, DriveConfig, HostQueue, Pacing, Range, Simulated, StateFile,
     StateHeader, StateReader, Stored, build, build_with, write_state,
 };
 use strobe_types::{Geometry, Lba, Op, Request, SECTOR_BYTES, SimTime};
@@ -218,7 +218,7 @@ impl PyDrive {
         serde_json::to_string(&self.config).expect("a configuration is plain data")
     }
 
-    #[pyo3(signature = (lba, sectors = None, *, data = None, fua = false))]
+    #[pyo3(signature = (lba, sectors = None, *, data = None, fua = false, handle = 0))]
     fn write(
         &self,
         py: Python<'_>,
@@ -226,6 +226,7 @@ impl PyDrive {
         sectors: Option<u32>,
         data: Option<Vec<u8>>,
         fua: bool,
+        handle: u16,
     ) -> PyResult<u64> {
         let sectors = match (&data, sectors) {
             (None, None) => return Err(PyValueError::new_err("either sectors or data is needed")),
@@ -237,7 +238,8 @@ impl PyDrive {
                     .ok_or_else(|| PyValueError::new_err("that is too much data"))?
             }
         };
-        let command = Command::Write { range: Range::new(Lba::new(lba), sectors), fua, tag: Hint::None.into() };
+        let range = Range::new(Lba::new(lba), sectors);
+        let command = Command::Write { range, fua, tag: DataTag::placed(handle) };
         self.work(py, |inner| {
             if inner.drive.outstanding() > 0 {
                 return Err(errors::command(CommandError::Busy(inner.drive.outstanding())));
@@ -319,10 +321,10 @@ impl PyDrive {
         self.work(py, |inner| {
             let first = inner.tag + 1;
             for at in 0..requests.len {
-                let Request { op, lba, sectors } = requests.get(at).map_err(PyValueError::new_err)?;
+                let request = requests.get(at).map_err(PyValueError::new_err)?;
                 inner.tag += 1;
-                let range = [Range::new(lba, sectors)];
-                inner.drive.submit(inner.now, inner.tag, &Command::of_request(op, &range), None);
+                let range = [Range::new(request.lba, request.sectors)];
+                inner.drive.submit(inner.now, inner.tag, &Command::of_request(&request, &range), None);
             }
             Ok(first)
         })

@@ -127,7 +127,7 @@ pub trait Device: Send {
     ) -> Result<usize, (usize, CommandError)> {
         for (index, &request) in requests.iter().enumerate() {
             let range = [Range::new(request.lba, request.sectors)];
-            let command = Command::of_request(request.op, &range);
+            let command = Command::of_request(&request, &range);
             let arrival = arrivals.get(index).copied();
             let has_place = queue.make_place(self, arrival).map_err(|error| (index, error))?;
             if !has_place {
@@ -262,11 +262,11 @@ impl<'a> Command<'a> {
         Command::Write { range, fua: false, tag: DataTag { hint: Hint::None, handle: 0 } }
     }
 
-    /// What a request of `op` is as a command; a flush has no use for its range.
-    pub fn of_request(op: Op, range: &'a [Range; 1]) -> Self {
-        match op {
+    /// The command of `request`, whose range is `range`; a flush does not look at it.
+    pub fn of_request(request: &Request, range: &'a [Range; 1]) -> Self {
+        match request.op {
             Op::Read => Command::Read { range: range[0] },
-            Op::Write => Command::write(range[0]),
+            Op::Write => Command::Write { range: range[0], fua: false, tag: DataTag::placed(request.handle) },
             Op::Trim => Command::Deallocate(range),
             Op::Flush => Command::Flush,
         }

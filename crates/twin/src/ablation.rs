@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use strobe_ssd::{DriveConfig, GcMode, DieAllocationName, SuspendTable, TimesByPage};
+use strobe_ssd::{DieAllocationName, DriveConfig, GcMode, SuspendTable, TimesByPage};
 
 use crate::check::{Check, Figure, check_on, rows_of};
 use crate::measurements::Measurements;

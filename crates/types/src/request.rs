@@ -25,19 +25,27 @@ pub struct Request {
     pub lba: Lba,
     /// Number of sectors; 0 only for [`Op::Flush`].
     pub sectors: u32,
-    /// What to do.
+    /// Operation.
     pub op: Op,
+    /// Placement handle of a write (FDP); 0 where the host names none.
+    pub handle: u16,
 }
 
 impl Request {
     /// A request for `sectors` sectors from `lba`.
     #[inline(always)]
     pub const fn new(op: Op, lba: Lba, sectors: u32) -> Self {
-        Self { lba, sectors, op }
+        Self { lba, sectors, op, handle: 0 }
+    }
+
+    /// The same with a placement handle.
+    #[inline(always)]
+    pub const fn placed(self, handle: u16) -> Self {
+        Self { handle, ..self }
     }
 
     /// A flush.
-    pub const FLUSH: Self = Self { lba: Lba::new(0), sectors: 0, op: Op::Flush };
+    pub const FLUSH: Self = Self { lba: Lba::new(0), sectors: 0, op: Op::Flush, handle: 0 };
 }
 
 /// A run of sectors.
@@ -63,4 +71,4 @@ impl Range {
 
 crate::stored! { struct Range { lba, sectors } }
 crate::stored! { enum Op { 0 Read, 1 Write, 2 Trim, 3 Flush } }
-crate::stored! { struct Request { lba, sectors, op } }
+crate::stored! { struct Request { lba, sectors, op, handle } }

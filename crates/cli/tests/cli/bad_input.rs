@@ -311,7 +311,11 @@ fn keys_of_time_without_effect_are_refused_with_what_makes_them_count() {
         "drive.nand.planes_per_die=1",
         "planes_per_die above 1",
     );
-    refused("drive.ftl.gc.victims=2", "drive.ftl.placement.scheme=sorted", "no drive.ftl.placement.scheme = \"sorted\"");
+    refused(
+        "drive.ftl.gc.victims=2",
+        "drive.ftl.placement.scheme=sorted",
+        "no drive.ftl.placement.scheme = \"sorted\"",
+    );
     refused("drive.ftl.gc.victims=2", "drive.ftl.mapping=dftl", "drive.ftl.mapping = \"page\"");
     for set in ["drive.ftl.gc.mode=stop-the-world", "drive.ftl.die_allocation=stripe", marks[0].as_str()] {
         refused(set, "drive.ftl.mapping=fast", "drive.ftl.mapping = \"page\"");

@@ -111,7 +111,12 @@ impl Device for Camera {
                 self.drive.submit(now, tag, &Command::Deallocate(&[Range::new(Lba::new(0), 0)]), None);
             }
             Command::Write { range, tag: described, .. } if self.lies => {
-                self.drive.submit(now, tag, &Command::Write { range: *range, fua: false, tag: *described }, data);
+                self.drive.submit(
+                    now,
+                    tag,
+                    &Command::Write { range: *range, fua: false, tag: *described },
+                    data,
+                );
             }
             Command::Flush => {
                 self.flushes.push(tag);

@@ -38,7 +38,8 @@ impl Placement for HotCold {
 
     fn for_copy(&mut self, lpn: Lpn, from: &CopyContext) -> StreamId {
         let heat = self.heat.of(lpn, from.tick);
-        let is_cold = self.victims.get(&from.block).is_some_and(|&(sum, units)| heat * f64::from(units) < sum);
+        let is_cold =
+            self.victims.get(&from.block).is_some_and(|&(sum, units)| heat * f64::from(units) < sum);
         StreamId::new(self.hot + u8::from(is_cold))
     }
 

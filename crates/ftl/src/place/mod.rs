@@ -286,7 +286,9 @@ impl PlacementSpec {
                 Box::new(sepbit::SepBit::new(streams, self.logical_units, geometry))
             }
             PlacementKind::Hints => Box::new(handles::ByTag::hints()),
-            PlacementKind::Handles { count, isolation } => Box::new(handles::ByTag::handles(count, isolation)),
+            PlacementKind::Handles { count, isolation } => {
+                Box::new(handles::ByTag::handles(count, isolation))
+            }
         })
     }
 
@@ -312,7 +314,9 @@ impl PlacementSpec {
         let units = u64::from(self.logical_units);
         match self.kind {
             PlacementKind::Single | PlacementKind::Hints | PlacementKind::Handles { .. } => 0,
-            PlacementKind::HotCold | PlacementKind::Sorted => units * HeatTable::bytes_per_unit(self.temperature),
+            PlacementKind::HotCold | PlacementKind::Sorted => {
+                units * HeatTable::bytes_per_unit(self.temperature)
+            }
             PlacementKind::SepBit { .. } => sepbit::SepBit::bytes(self.logical_units, geometry),
         }
     }

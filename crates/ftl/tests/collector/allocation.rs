@@ -1,7 +1,7 @@
 //! Which erased block is opened.
 
 use strobe_ftl::wear::Leveling;
-use strobe_ftl::{Allocation, Inspectable, PlacementKind, PageMapConfig, Temperature};
+use strobe_ftl::{Allocation, Inspectable, PageMapConfig, PlacementKind, Temperature};
 use strobe_nand::Cause;
 use strobe_types::Lpn;
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use strobe_ftl::{WriteContext, GcStream, Inspectable, MappingScheme, PageMap, PageMapConfig, Temperature};
+use strobe_ftl::{GcStream, Inspectable, MappingScheme, PageMap, PageMapConfig, Temperature, WriteContext};
 use strobe_nand::{Cause, Chip, Nand, Unit, Untimed, WearConfig, When};
 use strobe_types::{BlockId, Geometry, GeometrySpec, Lpn, Ppa, Prng};
 

@@ -1,6 +1,6 @@
 //! Which victims are taken, and where what they hold goes.
 
-use strobe_ftl::{GcStream, MappingScheme, PlacementKind, PageMapConfig};
+use strobe_ftl::{GcStream, MappingScheme, PageMapConfig, PlacementKind};
 use strobe_nand::{Nand, NandOp, WearConfig};
 use strobe_types::{BlockId, GeometrySpec, Lpn, Ppa};
 
@@ -260,7 +260,12 @@ fn unsorted_collection_stops_when_the_net_gain_is_there() {
 fn blocks_with_a_failed_program_are_out_of_service_when_the_host_needs_another_block() {
     for migration in [PlacementKind::Single, PlacementKind::HotCold, PlacementKind::Sorted] {
         for gc_stream in STREAMS {
-            let config = PageMapConfig { gc_stream, placement: migration, fault_reserve: 2, ..PageMapConfig::new(400) };
+            let config = PageMapConfig {
+                gc_stream,
+                placement: migration,
+                fault_reserve: 2,
+                ..PageMapConfig::new(400)
+            };
             let wear = WearConfig { program_fail_rate: 0.002, ..WearConfig::default() };
             let mut bench = Bench::new(spec(160, 8), Ranking::Greedy, config, wear);
             let mut traffic = Skewed::new(config.logical_units);

@@ -12,10 +12,10 @@ use std::fmt::Debug;
 use std::marker::PhantomData;
 use std::ops::Range;
 
-use strobe_ftl::{WriteContext, Inspectable, MappingScheme, Recoverable, RecoveryError};
+use strobe_ftl::{Inspectable, MappingScheme, Recoverable, RecoveryError, WriteContext};
 use strobe_nand::{
-    ArrayTiming, Chip, CutPlan, Nand, PowerCuts, Snapshot, StampMedium, SuspendConfig, Timing,
-    TimingConfig, Unit, Untimed, When,
+    ArrayTiming, Chip, CutPlan, Nand, PowerCuts, Snapshot, StampMedium, SuspendConfig, Timing, TimingConfig,
+    Unit, Untimed, When,
 };
 use strobe_types::{Geometry, Lpn, Prng};
 

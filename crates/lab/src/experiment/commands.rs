@@ -1,6 +1,6 @@
 //! Commands of a workload that the drive would refuse: better said before a run than in its midst.
 
-use strobe_ssd::{CopyMode, KeyError};
+use strobe_ssd::{CopyMode, KeyError, SchemeName};
 use strobe_types::SECTOR_BYTES;
 use strobe_workload::lfs::{Cleaning, LfsConfig};
 
@@ -13,6 +13,20 @@ pub(super) fn check_sizes(experiment: &Experiment) -> Result<(), KeyError> {
     let limits = &experiment.drive.controller.limits;
     for (path, workload) in experiment.workload.generators() {
         let generator = &workload.generator;
+        let placement = &experiment.drive.ftl.placement;
+        let handle = workload.host.placement_handle;
+        if placement.scheme == SchemeName::Handles && handle >= placement.handles.into() {
+            let allowed = format!(
+                "below {}, the handles of the drive (drive.ftl.placement.handles)",
+                placement.handles
+            );
+            return Err(KeyError::value(
+                &format!("{path}.placement_handle"),
+                handle.to_string(),
+                allowed,
+                "",
+            ));
+        }
         if generator.trim_fraction > 0.0 {
             let ranges = generator.trim_ranges.into();
             within(&format!("{path}.trim_ranges"), ranges, limits.trim_ranges.into(), "trim_ranges")?;

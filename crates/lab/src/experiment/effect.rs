@@ -175,7 +175,7 @@ mod tests {
                 "drive.ftl.log_victim",
                 "oldest log",
             ),
-            ("[drive.ftl.gc]\ntemperature=\"last-write\"", &[], "placement.temperature", "sorted"),
+            ("[drive.ftl.placement]\ntemperature=\"last-write\"", &[], "placement.temperature", "sorted"),
             (
                 "[workload]\nkind=\"trace\"\npath=\"x\"\nformat=\"fio\"\nqueue_depth=4",
                 &[],
@@ -209,7 +209,7 @@ mod tests {
 
     #[test]
     fn a_key_that_says_what_holds_anyway_does_no_harm() {
-        let same = "[workload]\ntheta=1.1\n[drive.ftl.gc]\ntemperature=\"update-count\"";
+        let same = "[workload]\ntheta=1.1\n[drive.ftl.placement]\ntemperature=\"update-count\"";
         assert!(load(same, &[]).expect("the defaults").ignored.is_empty());
         let preset = "[drive.nand]\nread_ns=60_000\n[run]\ntiming=false";
         assert!(load(preset, &[]).expect("what the preset says").ignored.is_empty());

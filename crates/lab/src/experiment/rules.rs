@@ -1,7 +1,7 @@
 //! Which keys count only beside which others.
 
 use strobe_ssd::{
-    CopyMode, GcMode, GcStreamName, SchemeName, NvramPolicyName, DieAllocationName, WearLevelingName,
+    CopyMode, DieAllocationName, GcMode, GcStreamName, NvramPolicyName, SchemeName, WearLevelingName,
 };
 use strobe_workload::lfs::{Cleaning, LfsConfig};
 use strobe_workload::synthetic::Kind;
@@ -453,7 +453,7 @@ pub(super) const RULES: &[Rule] = &[
         counts: |e| e.drive.ftl.placement.scheme == SchemeName::Sepbit,
     },
     Rule {
-        keys: &["drive.ftl.placement.handles", "drive.ftl.placement.isolation"],
+        keys: &["drive.ftl.placement.handles", "drive.ftl.placement.isolation", "workload.placement_handle"],
         switches: &["drive.ftl.placement.scheme"],
         wants: "drive.ftl.placement.scheme = \"handles\"",
         counts: |e| e.drive.ftl.placement.scheme == SchemeName::Handles,

@@ -27,7 +27,15 @@ defaults! {
         #[serde(skip_serializing_if = "is_zero")]
         #[schemars(range(min = 0, max = 4_294_967_295u32))]
         pub flush_every: u32 = 0;
+        /// Placement handle of the writes (fio: plids), below drive.ftl.placement.handles. Default 0.
+        #[serde(skip_serializing_if = "is_zero_handle")]
+        #[schemars(range(min = 0, max = 63))]
+        pub placement_handle: u16 = 0;
     }
+}
+
+fn is_zero_handle(number: &u16) -> bool {
+    *number == 0
 }
 
 fn is_zero(number: &u32) -> bool {

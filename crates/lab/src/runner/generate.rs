@@ -4,6 +4,8 @@ use strobe_ssd::{Command, DriveConfig};
 use strobe_types::{Lba, Op, Range, Request, SECTOR_BYTES};
 use strobe_workload::synthetic::{Synthetic, SyntheticConfig, Workload as _, WorkloadError};
 
+use crate::experiment::HostConfig;
+
 use super::host::{BATCH, BATCH_PAGES, Host, Stop};
 use super::issuer::Issuer;
 
@@ -30,6 +32,8 @@ pub(super) struct Generator {
     requests: Synthetic,
     /// A flush follows so many requests; 0: none does.
     flush_every: u32,
+    /// Placement handle of writes.
+    handle: u16,
     /// Requests since the last flush.
     unflushed: u32,
     /// Requests made, and how many of them were taken.
@@ -40,13 +44,13 @@ pub(super) struct Generator {
     ready_most: usize,
 }
 
-strobe_types::state! { Generator { requests, unflushed, ready, ranges } made { flush_every, ready_most } }
+strobe_types::state! { Generator { requests, unflushed, ready, ranges } made { flush_every, handle, ready_most } }
 
 impl Generator {
     /// The generator that `config` describes, on `drive`.
     pub(super) fn new(
         config: &SyntheticConfig,
-        flush_every: u32,
+        host: &HostConfig,
         drive: &DriveConfig,
         seed: u64,
     ) -> Result<Self, WorkloadError> {
@@ -60,7 +64,8 @@ impl Generator {
                 ((BATCH_PAGES as f64 / pages_per_request) as usize).clamp(1, BATCH)
             },
             requests,
-            flush_every,
+            flush_every: host.flush_every,
+            handle: host.placement_handle,
             unflushed: 0,
             ready: (Vec::new(), 0),
             ranges: Vec::new(),
@@ -113,6 +118,9 @@ impl Generator {
         if self.ready.1 == self.ready.0.len() {
             let mut batch = std::mem::take(&mut self.ready.0);
             self.requests.fill(&mut batch, self.ready_most);
+            if self.handle > 0 {
+                batch.iter_mut().for_each(|request| *request = request.placed(self.handle));
+            }
             if self.has_ranges() {
                 self.ranges = batch.iter().map(|request| Range::new(request.lba, request.sectors)).collect();
                 if batch.iter().any(|request| request.op == Op::Trim) {

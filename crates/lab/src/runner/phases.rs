@@ -40,9 +40,8 @@ impl<'a> Source<'a> {
         match &experiment.workload {
             WorkloadConfig::Jobs(_) => unreachable!("jobs have their own source"),
             WorkloadConfig::Synthetic(workload) => {
-                let flush_every = workload.host.flush_every;
-                let generator =
-                    Generator::new(&workload.generator, flush_every, &experiment.drive, experiment.seed)?;
+                let (drive, seed) = (&experiment.drive, experiment.seed);
+                let generator = Generator::new(&workload.generator, &workload.host, drive, seed)?;
                 Ok(Source::Closed(Box::new(generator), closed(workload.host)))
             }
             WorkloadConfig::Lfs(config) => {
@@ -255,7 +254,7 @@ impl<'a> Runner<'a> {
         let unit = self.host.drive.geometry().unit_bytes();
         let config = SyntheticConfig { block_bytes: unit, ..SyntheticConfig::default() };
         let (drive, seed) = (&self.experiment.drive, self.experiment.seed);
-        Generator::new(&config, 0, drive, seed)?.issue(&mut self.host)
+        Generator::new(&config, &HostConfig::default(), drive, seed)?.issue(&mut self.host)
     }
 
     /// One generator in a closed loop: in batches. Or a file system.
@@ -359,7 +358,7 @@ impl<'a> Runner<'a> {
         host.finish()?;
         host.measure_from_now(run.measure.and_then(|amount| amount.pages(capacity)))?;
         let replayed = self.trace.insert(Replayed::default());
-        let takes_hints = self.experiment.drive.controller.nvram.takes_hints();
+        let takes_hints = self.experiment.drive.takes_hints();
         replay(host, trace, takes_hints, replayed)?;
         Ok(if host.is_reached() { EndedBy::Measure } else { EndedBy::Trace })
     }

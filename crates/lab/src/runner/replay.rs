@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use strobe_ssd::{Command, Hint, Pacing, Range};
+use strobe_ssd::{Command, DataTag, Hint, Pacing, Range};
 use strobe_types::{Request, SimTime};
 use strobe_workload::trace::{self, Action, Detail, TraceError, TraceOptions, TraceReader, TraceRecord};
 
@@ -121,7 +121,8 @@ impl Batch {
         sent: &mut Sent,
     ) -> Result<(), Stop> {
         let range = Range::new(request.lba, request.sectors);
-        let command = Command::Write { range, fua: false, tag: Hint::Metadata.into() };
+        let tag = DataTag { hint: Hint::Metadata, handle: request.handle };
+        let command = Command::Write { range, fua: false, tag };
         self.send(host, (request.op.name(), &command), arrival, sent)
     }
 
@@ -218,6 +219,7 @@ fn replay_once(
             } else {
                 let is_hinted = takes_hints && record.detail == Detail::Metadata;
                 for request in fitter.requests(record).map_err(misfit)? {
+                    let request = request.placed(config.host.placement_handle);
                     if is_hinted {
                         result = result.and_then(|()| batch.take_metadata(host, request, arrival, &mut sent));
                     } else {

@@ -19,7 +19,7 @@ impl Host<'_> {
         }
         for (at, request) in batch.iter().enumerate() {
             let range = [Range::new(request.lba, request.sectors)];
-            let command = Command::of_request(request.op, &range);
+            let command = Command::of_request(request, &range);
             match self.send_one(&command, arrivals.get(at).copied(), self.requests + at as u64) {
                 Ok(true) => {}
                 Ok(false) => return (at, Ok(())),

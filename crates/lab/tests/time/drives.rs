@@ -64,7 +64,8 @@ impl Drive {
     }
 
     pub(crate) fn name(&self) -> String {
-        let Self { channels, dies_per_channel, planes, die_allocation, mode, victim, buffer_stripes, .. } = *self;
+        let Self { channels, dies_per_channel, planes, die_allocation, mode, victim, buffer_stripes, .. } =
+            *self;
         format!(
             "{channels} × {dies_per_channel} dies × {planes}, {die_allocation}, {victim}, {mode}, {buffer_stripes} stripes"
         )
@@ -84,7 +85,7 @@ impl Drive {
             "[drive.nand]\nchannels = {channels}\ndies_per_channel = {dies_per_channel}\nplanes_per_die = {planes}\n\
              blocks_per_plane = {blocks_per_plane}\npages_per_block = {PAGES_PER_BLOCK}\npage_bytes = {page_bytes}\n\
              read_ns = {READ_NS}\nprogram_ns = {PROGRAM_NS}\nerase_ns = {ERASE_NS}\nchannel_mb_s = {CHANNEL_MB_S}\n\
-             endurance_pe = 0\n[drive.ftl]\nover_provisioning = {over_provisioning}\nplacement = \"{die_allocation}\"\n\
+             endurance_pe = 0\n[drive.ftl]\nover_provisioning = {over_provisioning}\ndie_allocation = \"{die_allocation}\"\n\
              [drive.ftl.gc]\nmode = \"{mode}\"\nvictim = \"{victim}\"\n{marks}[drive.controller]\nwrite_buffer_bytes = {buffer}\n"
         ))
     }

@@ -190,7 +190,7 @@ impl Host {
         }
         self.outstanding += 1;
         let range = [Range::new(request.lba, request.sectors)];
-        self.drive.submit(self.now, u64::from(tag), &Command::of_request(request.op, &range), None);
+        self.drive.submit(self.now, u64::from(tag), &Command::of_request(&request, &range), None);
     }
 
     /// Lets all happen that happens before `time`.

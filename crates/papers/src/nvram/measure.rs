@@ -247,7 +247,9 @@ pub(super) fn run(point: &Point, pattern: &Pattern, watch: &dyn Watch) -> Result
 
 fn send(drive: &mut dyn Simulated, now: SimTime, sector: u64, count: u32) -> Result<SimTime, RunError> {
     let range = Range::new(Lba::new(sector), count);
-    drive.execute(now, &Command::Write { range, fua: false, tag: Hint::None.into() }).map_err(RunError::Command)
+    drive
+        .execute(now, &Command::Write { range, fua: false, tag: Hint::None.into() })
+        .map_err(RunError::Command)
 }
 
 #[cfg(test)]

@@ -11,8 +11,7 @@ mod word_lines;
 use strobe_ftl::gc::{AnyPolicy, Formula, Greedy, Kinetic, LinearScore, Sampled, Sampling, VictimPolicy};
 use strobe_ftl::wear::Leveling;
 use strobe_ftl::{
-    Allocation, BlockMap, BlockMapConfig, GcStream, PageMap, PageMapConfig, Recovery,
-    TranslationConfig,
+    Allocation, BlockMap, BlockMapConfig, GcStream, PageMap, PageMapConfig, Recovery, TranslationConfig,
 };
 use strobe_nand::{
     ArrayTiming, ByteMedium, CellTimes, Chip, Class, Medium, Nand as _, NoMedium, RetryConfig, StampMedium,
@@ -21,9 +20,9 @@ use strobe_nand::{
 use strobe_types::{Geometry, GeometrySpec, SimTime};
 
 use crate::config::{
-    AllocationName, CopyMode, DataMode, DriveConfig, GcMode, GcStreamName, Mapping, 
-    DieAllocationName, ScheduleTable, SlcTable, SuspendTable,  TimesByPage, TranslationTable,
-    Victim, WearLevelingConfig, WearLevelingName, block_scheme,
+    AllocationName, CopyMode, DataMode, DieAllocationName, DriveConfig, GcMode, GcStreamName, Mapping,
+    ScheduleTable, SlcTable, SuspendTable, TimesByPage, TranslationTable, Victim, WearLevelingConfig,
+    WearLevelingName, block_scheme,
 };
 use crate::device::Simulated;
 use crate::drive::Drive;

@@ -14,7 +14,7 @@ mod placement;
 
 pub use controller::{ControllerConfig, ScheduleTable, TrimConfig, UpkeepTable};
 pub use ftl::{
-    AllocationName, CopyMode, FtlConfig, LogVictimName, DieAllocationName, RefreshTable, SlcCacheTable,
+    AllocationName, CopyMode, DieAllocationName, FtlConfig, LogVictimName, RefreshTable, SlcCacheTable,
     TranslationTable, VirtualMapFullName, WearLevelingConfig, WearLevelingName, WhenFullName,
 };
 pub use gc::{GcConfig, GcMode, GcStreamName};
@@ -53,6 +53,11 @@ pub struct DriveConfig {
 const PATH: &str = "drive";
 
 impl DriveConfig {
+    /// True if hints of writes make a difference: to the non-volatile cache, or to the placement.
+    pub fn takes_hints(&self) -> bool {
+        self.controller.nvram.takes_hints() || self.ftl.placement.scheme == SchemeName::Hints
+    }
+
     /// The drive of the preset called `name`, one of [`presets::PRESETS`](crate::presets::PRESETS).
     pub fn preset(name: &str) -> Result<Self, KeyError> {
         Self::over_preset(Table::from_iter([("preset".to_owned(), name.into())]))

@@ -1,7 +1,7 @@
 //! Many requests at a time, as a generator or a trace has them: the path that decides how fast a run is.
 
-use strobe_ftl::{Inspectable, WriteContext};
-use strobe_nand::{Unit, When};
+use strobe_ftl::{DataTag, Inspectable, WriteContext};
+use strobe_nand::{Cause, Unit, When};
 use strobe_types::{Op, Request, SimTime};
 
 use super::Drive;
@@ -95,13 +95,14 @@ impl<F: Inspectable> Drive<F> {
     /// as [`Drive::take_up`], without what such a write has no need of; false if it has, and nothing was done.
     #[inline(always)]
     fn write_unit(&mut self, now: SimTime, tag: u64, request: Request) -> bool {
-        let Request { op, lba, sectors } = request;
+        let Request { op, lba, sectors, handle } = request;
         let is_unit = sectors == self.geometry.sectors_per_unit() && self.geometry.sector_in_unit(lba) == 0;
         if op != Op::Write
             || !is_unit
             || lba.get() >= self.drive_sectors
             || self.controller.takes_time(now)
             || self.events.is_stalled()
+            || handle > 0
             || !self.ftl.may_write(1)
             || self.check_medium().is_err()
         {
@@ -176,9 +177,14 @@ impl<F: Inspectable> Drive<F> {
         let per_unit = self.geometry.sectors_per_unit();
         let mut units = std::mem::take(&mut self.units);
         units.clear();
+        let tag = DataTag::placed(requests.first().map_or(0, |request| request.handle));
         for request in requests {
             let whole = request.sectors == per_unit && self.geometry.sector_in_unit(request.lba) == 0;
             if request.op != Op::Write || !whole || request.lba.get() >= self.drive_sectors {
+                break;
+            }
+            // Commands of one batch share a tag; one with a handle that the drive does not have is refused alone.
+            if request.handle != tag.handle || self.check_handle(tag).is_err() {
                 break;
             }
             let payload = self.next_stamp();
@@ -189,7 +195,7 @@ impl<F: Inspectable> Drive<F> {
             return Ok(0);
         }
         let before = self.ftl.stats().host_units_written;
-        let result = self.ftl.write(When::START, &units, WriteContext::HOST);
+        let result = self.ftl.write(When::START, &units, WriteContext { cause: Cause::Host, tag });
         let written = self.ftl.stats().host_units_written - before;
         self.host.add(CommandKind::Write, written, &self.of_units(written));
         let gathered = units.len();

@@ -180,10 +180,7 @@ impl<F: Inspectable> Drive<F> {
                     None => Content::Same(F::Payload::zero()),
                 };
                 self.check_range(CommandKind::Write, range.lba, range.sectors)?;
-                let handles = self.ftl.handles();
-                if tag.handle >= handles {
-                    return Err(CommandError::NoSuchHandle { handle: tag.handle, handles });
-                }
+                self.check_handle(tag)?;
                 let content = match content {
                     Content::Same(_) => Content::Same(self.next_stamp()),
                     bytes => bytes,
@@ -214,6 +211,15 @@ impl<F: Inspectable> Drive<F> {
         })
     }
 
+    /// Refuses a placement handle that the drive does not have.
+    #[inline(always)]
+    fn check_handle(&self, DataTag { handle, .. }: DataTag) -> Result<(), CommandError> {
+        if handle == 0 || handle < self.ftl.handles() {
+            return Ok(());
+        }
+        Err(CommandError::NoSuchHandle { handle, handles: self.ftl.handles() })
+    }
+
     /// What a request comes to. A trim may be larger than the commands that the drive takes.
     #[inline(always)]
     fn work_of_request(&mut self, request: Request) -> Result<Work<F::Payload>, CommandError> {
@@ -221,8 +227,10 @@ impl<F: Inspectable> Drive<F> {
         match request.op {
             strobe_types::Op::Write => {
                 self.check_range(CommandKind::Write, range.lba, range.sectors)?;
+                let tag = DataTag::placed(request.handle);
+                self.check_handle(tag)?;
                 let content = Content::Same(self.next_stamp());
-                Ok(Work::Write { range, fua: !self.write_cache, tag: DataTag::default(), content })
+                Ok(Work::Write { range, fua: !self.write_cache, tag, content })
             }
             strobe_types::Op::Read => {
                 self.check_range(CommandKind::Read, range.lba, range.sectors)?;

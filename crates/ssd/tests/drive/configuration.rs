@@ -3,7 +3,7 @@
 use strobe_ftl::gc::Greedy;
 use strobe_nand::NandOp;
 use strobe_ssd::{
-    AllocationName, BuildError, DataMode, DriveConfig, GcMode, SchemeName, POLICIES, Room, SuspendTable,
+    AllocationName, BuildError, DataMode, DriveConfig, GcMode, POLICIES, Room, SchemeName, SuspendTable,
     build, build_on_image, build_with, memory_bytes, presets,
 };
 use strobe_types::{Geometry, Op};

@@ -19,6 +19,7 @@ mod misuse;
 mod nvram;
 mod nvram_cut;
 mod nvram_fat;
+mod placement;
 mod power_cut;
 mod regressions;
 mod setup;

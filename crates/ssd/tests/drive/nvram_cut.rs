@@ -3,9 +3,9 @@
 //! what the cache had taken is there.
 
 use strobe_ftl::gc::Greedy;
-use strobe_ftl::{WriteContext, 
+use strobe_ftl::{
     BlockInfo, CheckError, FtlError, FtlStats, Inspectable, MappingScheme, PageMap, PageMapConfig,
-    Recoverable, Recovery, RecoveryError,
+    Recoverable, Recovery, RecoveryError, WriteContext,
 };
 use strobe_nand::{Chip, StampMedium, Unit, Untimed, WearConfig, When};
 use strobe_ssd::{

@@ -27,7 +27,9 @@ fn boot() -> Vec<u8> {
 
 fn write(drive: &mut dyn Simulated, sector: u64, data: &[u8]) {
     let range = Range::new(Lba::new(sector), (data.len() / 512) as u32);
-    drive.execute_with(T0, &Command::Write { range, fua: false, tag: Hint::None.into() }, data).expect("writes");
+    drive
+        .execute_with(T0, &Command::Write { range, fua: false, tag: Hint::None.into() }, data)
+        .expect("writes");
 }
 
 /// Units that the cache took of a write of one unit from each of `units`.

@@ -4,8 +4,8 @@ use strobe_ftl::gc::Greedy;
 use strobe_ftl::{Inspectable, PageMap, PageMapConfig};
 use strobe_nand::{ArrayTiming, Chip, Medium, Nand, Timing, TimingConfig, Untimed, WearConfig};
 use strobe_ssd::{
-    Command, CommandError, Completion, ControllerConfig, DataMode, Device, Drive, DriveConfig, FtlConfig,
-    GcConfig, GcMode, HostQueue, NandConfig, Pacing, DieAllocationName, Range, ScheduleTable,
+    Command, CommandError, Completion, ControllerConfig, DataMode, Device, DieAllocationName, Drive,
+    DriveConfig, FtlConfig, GcConfig, GcMode, HostQueue, NandConfig, Pacing, Range, ScheduleTable,
 };
 use strobe_types::{Geometry, GeometrySpec, Lba, Op, Prng, Request, SimTime};
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use strobe_ftl::FtlError;
 use strobe_ssd::{
-    CommandError, DataMode, DriveConfig, GcMode, HostQueue, SchemeName, Pacing, Simulated, build,
+    CommandError, DataMode, DriveConfig, GcMode, HostQueue, Pacing, SchemeName, Simulated, build,
 };
 use strobe_types::{Request, SimTime, StopFlag};
 

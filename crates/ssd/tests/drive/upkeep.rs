@@ -2,7 +2,7 @@
 
 use crate::setup::{ERASE, Host as _, PROGRAM, READ, T0, TRANSFER, closed, config, unit_writes, write_unit};
 use strobe_ssd::{
-    AllocationName, DriveConfig, DriveStats, GcStreamName, SchemeName, POLICIES, Simulated, UpkeepTable,
+    AllocationName, DriveConfig, DriveStats, GcStreamName, POLICIES, SchemeName, Simulated, UpkeepTable,
     build,
 };
 

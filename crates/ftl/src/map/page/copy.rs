@@ -3,8 +3,8 @@
 use strobe_nand::{Cause, Nand, Unit, When};
 use strobe_types::{Lpn, Ppa};
 
-use super::{PageMap, WriteContext};
 use super::sharing::{Owner, Vpn, WhenMapFull};
+use super::{PageMap, WriteContext};
 use crate::Done;
 use crate::gc::VictimPolicy;
 

@@ -233,7 +233,8 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// Pages that can be written to the cache before something has to be erased for more.
     pub(super) fn cache_pages(&self) -> u32 {
         let Some(slc) = &self.slc else { return 0 };
-        self.streams[self.streams.table.slc].room_pages() + (slc.erased.count() + self.dynamic_left()) * slc.pages
+        self.streams[self.streams.table.slc].room_pages()
+            + (slc.erased.count() + self.dynamic_left()) * slc.pages
     }
 
     /// Whether the cache cannot open another block.

@@ -8,9 +8,7 @@ use crate::gc::VictimPolicy;
 
 impl<N: Nand + State, V: VictimPolicy> State for PageMap<N, V> {
     fn save_state(&self, out: &mut StateWriter<'_>) {
-        let Self {
-            config: _, nand, map, store, blocks, streams, placement, policy, rng, leveler, ..
-        } = self;
+        let Self { config: _, nand, map, store, blocks, streams, placement, policy, rng, leveler, .. } = self;
         let Self { min_free_blocks, tick, sequence, stats, background, patrol, slc, is_free_first, .. } =
             self;
         let Self { end_of_life, scratch, whens, .. } = self;

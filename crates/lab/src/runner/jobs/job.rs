@@ -62,8 +62,7 @@ impl Job {
         seed: u64,
     ) -> Result<Self, RunError> {
         let workload = &config.workload;
-        let requests =
-            Generator::new(&workload.generator, workload.host.flush_every, &experiment.drive, seed)?;
+        let requests = Generator::new(&workload.generator, &workload.host, &experiment.drive, seed)?;
         let pace = workload.pace.clone();
         Ok(Self {
             requests,

@@ -231,7 +231,6 @@ impl Jobs {
             return Ok(());
         }
         let (request, arrival) = job.take(now);
-        let op = request.op;
         let one = [Range::new(request.lba, request.sectors)];
         let slot = Slot { arrival, job: number as u16 };
         self.due[number] = job.due();
@@ -250,7 +249,7 @@ impl Jobs {
             timeline.outstanding(now, self.outstanding);
         }
         let several = self.jobs[number].ranges_of(&request);
-        let command = several.map_or_else(|| Command::of_request(op, &one), Command::Deallocate);
+        let command = several.map_or_else(|| Command::of_request(&request, &one), Command::Deallocate);
         host.drive.submit(now, u64::from(tag), &command, None);
         host.count_request();
         if host.power.is_some() {

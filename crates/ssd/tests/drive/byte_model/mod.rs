@@ -276,8 +276,13 @@ fn every_way_to_collect_and_level_keeps_every_byte() {
         for allocation in ALLOCATIONS {
             for leveling in LEVELINGS {
                 for gc_stream in STREAMS {
-                    let choices =
-                        PageMapConfig { gc_stream, placement: migration, allocation, leveling, ..SHAPE.choices };
+                    let choices = PageMapConfig {
+                        gc_stream,
+                        placement: migration,
+                        allocation,
+                        leveling,
+                        ..SHAPE.choices
+                    };
                     let shape = Shape { blocks_per_plane: 16, choices, ..SHAPE };
                     exercise(&Shape { buffer_units: 5, ..shape }, "greedy", true, 400, 4);
                     exercise(&Shape { units_per_page: 2, ..shape }, "cost-benefit", true, 400, 4);

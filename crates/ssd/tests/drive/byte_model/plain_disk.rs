@@ -101,7 +101,11 @@ impl<T: Timing + Send + 'static, V: Policy> Bench<T, V> {
         let hint = if self.rng.chance(0.3) { Hint::Metadata } else { Hint::None };
         if fua || hint != Hint::None || self.rng.chance(0.2) {
             let range = Range::new(lba, (data.len() as u64 / SECTOR_BYTES) as u32);
-            return self.drive.execute_with(self.now, &Command::Write { range, fua, tag: hint.into() }, &data);
+            return self.drive.execute_with(
+                self.now,
+                &Command::Write { range, fua, tag: hint.into() },
+                &data,
+            );
         }
         self.drive.write_bytes(self.now, lba, &data)
     }

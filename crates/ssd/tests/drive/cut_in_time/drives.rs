@@ -1,8 +1,8 @@
 //! Tiny drives of all kinds whose flash takes time.
 
 use strobe_ssd::{
-    BuildError, CopyMode, DataMode, DriveConfig, GcMode, GcStreamName, LogVictimName, SchemeName,
-    NvramPolicyName, DieAllocationName, ReadRetryTable, RefreshTable, ScheduleTable, SectorRange, Simulated,
+    BuildError, CopyMode, DataMode, DieAllocationName, DriveConfig, GcMode, GcStreamName, LogVictimName,
+    NvramPolicyName, ReadRetryTable, RefreshTable, ScheduleTable, SchemeName, SectorRange, Simulated,
     SuspendTable, WearLevelingName, WhenFullName, build,
 };
 use strobe_types::Prng;
@@ -149,7 +149,14 @@ fn page_map(config: &mut DriveConfig, rng: &mut Prng) {
     gc.stream = pick(rng, &[GcStreamName::Own, GcStreamName::Own, GcStreamName::Host]);
     ftl.placement.scheme = pick(
         rng,
-        &[SchemeName::None, SchemeName::None, SchemeName::None, SchemeName::HotCold, SchemeName::Sepbit, SchemeName::Hints],
+        &[
+            SchemeName::None,
+            SchemeName::None,
+            SchemeName::None,
+            SchemeName::HotCold,
+            SchemeName::Sepbit,
+            SchemeName::Hints,
+        ],
     );
     gc.victim = pick(rng, &["greedy", "greedy", "fifo", "cost-benefit", "d-choices"]).to_owned();
     gc.victims = pick(rng, &[0, 1, 2, 4]);

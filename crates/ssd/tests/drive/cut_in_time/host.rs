@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use strobe_ssd::{Command, CommandError, DataTag, DriveConfig, Hint, NvramPolicyName, PowerCut, Range, Simulated};
+use strobe_ssd::{
+    Command, CommandError, DataTag, DriveConfig, Hint, NvramPolicyName, PowerCut, Range, Simulated,
+};
 use strobe_types::{Lba, Prng, SimTime};
 
 use super::model::{Model, Moment};

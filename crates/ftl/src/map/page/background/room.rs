@@ -13,7 +13,8 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     pub(in super::super) fn room(&self) -> u64 {
         let geometry = self.nand.geometry();
         // What is left of blocks in SLC mode is for the cache alone.
-        let open: u64 = self.streams.in_normal_mode().iter().map(|stream| u64::from(stream.room_pages())).sum();
+        let open: u64 =
+            self.streams.in_normal_mode().iter().map(|stream| u64::from(stream.room_pages())).sum();
         u64::from(self.blocks.free.count()) * u64::from(geometry.units_per_block())
             + open * u64::from(geometry.units_per_page())
             + self.background.earned

@@ -1,4 +1,4 @@
-//! What a host asks of the drive: the small record that generators and traces hand over, and the ranges of larger commands.
+//! Host requests: the small record that generators and traces hand over, and the ranges of larger commands.
 
 use crate::{Lba, SECTOR_BYTES, named};
 
@@ -25,7 +25,7 @@ pub struct Request {
     pub lba: Lba,
     /// Number of sectors; 0 only for [`Op::Flush`].
     pub sectors: u32,
-    /// What to do.
+    /// Operation.
     pub op: Op,
 }
 
@@ -45,7 +45,7 @@ impl Request {
 pub struct Range {
     /// First sector.
     pub lba: Lba,
-    /// How many.
+    /// Length in sectors.
     pub sectors: u32,
 }
 

@@ -1,4 +1,4 @@
-//! What the guest asks of its disk, as a block trace.
+//! Recording of the guest's disk requests as a block trace.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -13,7 +13,7 @@ use crate::interface::Interface;
 pub enum TraceForm {
     /// fio's I/O log, version 3: microseconds, bytes.
     Fio,
-    /// What blkparse prints: nanoseconds, sectors; one event D per request.
+    /// Output of blkparse: nanoseconds and sectors, one D event per request.
     Blkparse,
     /// Strobe's own: copies and all ranges of a trim as they are.
     Strobe,
@@ -46,7 +46,7 @@ impl Recorder {
         Ok(Self { out, form, device, start, sequence: 0, last_us: 0, failed: None })
     }
 
-    /// The same with times since `start`.
+    /// Shifts times to be relative to `start`.
     #[must_use]
     pub fn since(self, start: SimTime) -> Self {
         Self { start, ..self }

@@ -17,7 +17,7 @@ use crate::LinuxError;
 use crate::job::{JOB_PATH, Job};
 use crate::program::find_program;
 
-/// What scripts use without saying so.
+/// Programs that scripts use implicitly.
 const BASE_PROGRAMS: [&str; 1] = ["sh"];
 
 enum Entry {
@@ -42,7 +42,7 @@ impl Root {
         Ok(root)
     }
 
-    /// Whether it is the host's.
+    /// True if the root is the host's.
     pub fn shows_host(&self) -> bool {
         self.shows_host
     }
@@ -224,7 +224,7 @@ fn loaded_part(mut program: Vec<u8>) -> Vec<u8> {
     }
 }
 
-/// Where the last segment of a 64-bit little-endian ELF file ends.
+/// End offset of the last segment of a 64-bit little-endian ELF file.
 fn loaded_bytes(program: &[u8]) -> Option<usize> {
     if program.get(..6)? != b"\x7fELF\x02\x01" {
         return None;

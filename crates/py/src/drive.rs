@@ -377,9 +377,10 @@ impl PyDrive {
         if queue_depth == 0 {
             return Err(PyValueError::new_err("queue_depth=0; at least one command must be outstanding"));
         }
-        let pacing = match requests.has_arrivals() {
-            true => Pacing::Open,
-            false => Pacing::Closed { depth: queue_depth, interval_ns },
+        let pacing = if requests.has_arrivals() {
+            Pacing::Open
+        } else {
+            Pacing::Closed { depth: queue_depth, interval_ns }
         };
         let mut watcher = Watcher::new(None, self.trouble.clone());
         self.work(py, |inner| {

@@ -4,7 +4,7 @@
 pub(super) const VERSION: (u32, u32) = (7, 31);
 /// The node of the root.
 pub(super) const ROOT_NODE: u64 = 1;
-/// How long the guest may take an answer for true: for ever. In seconds.
+/// Validity of an answer in the guest's cache, in seconds: practically forever.
 const FOREVER_S: u64 = 1 << 30;
 
 /// Requests by number.
@@ -110,7 +110,7 @@ pub(super) enum Kind {
     Socket = 0o140_000,
 }
 
-/// What a guest is told of a file.
+/// Attributes of a file, as told to the guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct About {
     pub(super) kind: Kind,

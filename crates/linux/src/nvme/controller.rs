@@ -17,10 +17,10 @@ use crate::attached::{Attached, DiskOptions};
 struct Room {
     queue: u16,
     id: u16,
-    /// Where its data goes.
+    /// Destination of its data.
     to: Option<Pieces>,
     result: u32,
-    /// How it ends if the drive does not say otherwise.
+    /// Status unless the drive reports another one.
     status: Status,
 }
 
@@ -149,7 +149,7 @@ impl Controller {
         self.rooms.insert(tag, room);
     }
 
-    /// Whether there will be an answer.
+    /// Begins an admin command. Returns true if it will be answered.
     fn begin_admin(
         &mut self,
         tag: u64,

@@ -9,7 +9,7 @@ use strobe_ssd::{
 };
 use strobe_types::{Geometry, Lba, SimTime, StopFlag};
 
-/// What a cut would leave.
+/// Snapshot of the drive after a cut.
 pub(super) struct Photograph {
     /// The flash operation that is cut short.
     pub(super) operation: u64,
@@ -21,14 +21,14 @@ pub(super) struct Photograph {
     pub(super) lines: usize,
 }
 
-/// What is known while the guest works.
+/// Log of the rehearsal.
 #[derive(Default)]
 pub(super) struct Scene {
     /// Lines that were printed, each with the drive's time then.
     pub(super) lines: Vec<(SimTime, String)>,
     /// The drive's time.
     pub(super) now: SimTime,
-    /// What a flush was followed by: the number of flash operations that had begun when it was complete.
+    /// For each flush, the number of flash operations that had begun when it completed.
     pub(super) flushed: Vec<u64>,
     /// Operations that were over before they could be photographed.
     pub(super) missed: Vec<u64>,
@@ -41,7 +41,7 @@ pub(super) struct Camera {
     /// Operations to photograph, the next one last.
     wanted: Vec<u64>,
     take: Box<dyn FnMut(Photograph) + Send>,
-    /// Whether it says that it has flushed, and has not.
+    /// True if the drive acknowledges flushes without flushing.
     lies: bool,
     flushes: Vec<u64>,
 }

@@ -1,4 +1,4 @@
-//! What a guest says.
+//! Output of a guest.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -12,7 +12,7 @@ pub(super) fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What a guest has said.
+/// Collected output of a guest.
 #[derive(Default)]
 pub(super) struct Said {
     output: Vec<u8>,

@@ -35,16 +35,16 @@ pub use places::Places;
 /// The variable in which a check finds the file with the lines that the program had printed.
 pub const ACKNOWLEDGED: &str = "STROBE_ACKNOWLEDGED";
 
-/// What to do.
+/// Configuration of the exploration.
 #[derive(Clone, Debug)]
 pub struct Hunt {
     /// Drive, machine, file system, and the program.
     pub run: LinuxRun,
-    /// What says whether all is there; empty: only the file system's own check does.
+    /// Command that checks the data; empty: only the file system's own check runs.
     pub check: Vec<String>,
-    /// Whether the drive says that it has flushed, and has not.
+    /// True if the drive acknowledges flushes without flushing.
     pub lies: bool,
-    /// Whether power fails once more while a photograph is looked at, if that takes long enough.
+    /// True if power fails once more while a snapshot is examined, if that takes long enough.
     pub twice: bool,
     /// Virtual time that looking at a photograph may take, in ns.
     pub check_limit_ns: u64,
@@ -65,9 +65,9 @@ pub struct Found {
     pub acknowledged: usize,
     /// The last of them.
     pub last_line: Option<String>,
-    /// Whether power failed once more while the volume was found again.
+    /// True if power failed once more during recovery of the volume.
     pub was_cut_again: bool,
-    /// What was found.
+    /// Verdict.
     pub verdict: Verdict,
     /// Why; empty if all is fine.
     pub reason: String,
@@ -84,7 +84,7 @@ pub struct Rehearsed {
     took_ns: u64,
 }
 
-/// What came of it.
+/// Report of the exploration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CrashReport {
     /// Version of Strobe that made it.
@@ -97,9 +97,9 @@ pub struct CrashReport {
     pub file_system: String,
     /// Options of its mount.
     pub mount_options: String,
-    /// Whether there was a check beside the file system's own.
+    /// True if a check ran beside the file system's own.
     pub has_check: bool,
-    /// Whether the drive said that it had flushed, and had not.
+    /// True if the drive acknowledged flushes without flushing.
     pub lying_flushes: bool,
     /// The program's first and last flash operation.
     pub operations: (u64, u64),
@@ -114,7 +114,7 @@ pub struct CrashReport {
 }
 
 impl CrashReport {
-    /// What `found` says of the program.
+    /// Assembles the report from the findings.
     pub fn of(hunt: &Hunt, rehearsed: &Rehearsed, found: Vec<Found>) -> Self {
         let run = &hunt.run;
         Self {
@@ -259,7 +259,7 @@ impl Hunt {
         Ok(path)
     }
 
-    /// What is done with a volume that lost its power, after so much was acknowledged.
+    /// Guest for a volume after a power cut, given the acknowledged output.
     fn look<'a>(&self, rehearsed: &'a Rehearsed, acknowledged: &Path, stop: &'a StopFlag) -> Look<'a> {
         let mut run = self.program();
         run.before_mount = run.file_system.repair();

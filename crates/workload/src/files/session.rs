@@ -21,7 +21,7 @@ named! {
     }
 }
 
-/// What a workload has done so far. Only calls that succeeded count.
+/// Counters of a workload so far. Only calls that succeeded count.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     calls: [u64; Operation::ALL.len()],

@@ -36,7 +36,7 @@ settings! {
     }
 }
 
-/// What a flow does next.
+/// Next step of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     Delete,

@@ -24,7 +24,7 @@ defaults! {
     pub struct LfsConfig {
         /// "lfs".
         pub kind: LfsKind = LfsKind::Lfs;
-        /// What the file system does when free segments run short. Default "move".
+        /// Cleaning method when free segments run short. Default "move".
         pub cleaning: Cleaning = Cleaning::Move;
         /// Share of the file system's blocks that files take; the fuller, the more of a segment is live when it is
         /// cleaned. Greater than 0, less than 1, and so that cleaning has room: the error says how much. Default 0.8.
@@ -50,9 +50,9 @@ defaults! {
         /// MiB.
         #[schemars(range(min = 512, max = 1_099_511_627_776u64))]
         pub checkpoint_every: u64 = 8_388_608;
-        /// What the drive is told of blocks that are dead, behind each checkpoint. Default "every-block".
+        /// Trims of dead blocks, sent after each checkpoint. Default "every-block".
         pub trims: Trims = Trims::EveryBlock;
-        /// Whether every update is flushed. Default false.
+        /// True to flush after every update. Default false.
         pub sync: bool = false;
         /// Most bytes of a read or write, and of a source range of a copy. A multiple of block_bytes, default 131072.
         #[schemars(range(min = 512, max = 1_073_741_824))]

@@ -1,10 +1,10 @@
-//! What a file system is like, and what it asks of the drive.
+//! Parameters of a log-structured file system, and its commands to the drive.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strobe_types::{Lba, Range, named};
 
-/// What a file system asks of the drive.
+/// Command of the file system to the drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LfsCommand<'a> {
     /// Reads a range.
@@ -15,7 +15,7 @@ pub enum LfsCommand<'a> {
     Copy {
         /// First sector of the copy.
         destination: Lba,
-        /// What to copy.
+        /// Ranges to copy.
         sources: &'a [Range],
     },
     /// Deallocates ranges.
@@ -24,7 +24,7 @@ pub enum LfsCommand<'a> {
     Flush,
 }
 
-/// What a file system lies on.
+/// Drive below a file system.
 pub trait LfsDisk {
     /// Why a command failed.
     type Error;
@@ -37,7 +37,7 @@ pub trait LfsDisk {
 }
 
 named! {
-    /// What a file system does when free segments run short.
+    /// Cleaning method when free segments run short.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "kebab-case")]
     pub enum Cleaning {
@@ -56,7 +56,7 @@ named! {
 }
 
 named! {
-    /// What the drive is told of blocks that no checkpoint refers to any more.
+    /// Trims of blocks that no checkpoint refers to any more.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "kebab-case")]
     pub enum Trims {
@@ -92,11 +92,11 @@ pub struct LfsLayout {
     pub cleaned_segments: u32,
     /// When free segments run short.
     pub cleaning: Cleaning,
-    /// What the drive is told.
+    /// Trims sent to the drive.
     pub trims: Trims,
     /// Blocks written from one checkpoint to the next where no cleaning asks for one.
     pub checkpoint_every: u32,
-    /// Whether every update is flushed.
+    /// True to flush after every update.
     pub sync: bool,
 }
 

@@ -19,7 +19,7 @@ defaults! {
     #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
     #[serde(deny_unknown_fields, default)]
     pub struct SyntheticConfig {
-        /// How addresses are distributed. Default "uniform". fio: `rw`, `random_distribution`.
+        /// Distribution of addresses. Default "uniform". fio: `rw`, `random_distribution`.
         pub kind: Kind = Kind::Uniform;
         /// Share of writes among the requests that are not trims; the rest are reads. 0 to 1,
         /// default 1. fio: `rwmixwrite` / 100.
@@ -78,9 +78,8 @@ defaults! {
         #[schemars(range(min = 0.0, max = 1.0))]
         #[serde(skip_serializing_if = "is_zero")]
         pub uniform_share: f64 = 0.0;
-        /// Whether the popular slots of "zipf" and "hotcold" are spread evenly over the range; if
-        /// not, they lie at its start, the most popular first. Default true. fio spreads `zipf`
-        /// and never `zoned`.
+        /// True to scatter the popular slots of "zipf" and "hotcold" evenly over the range. If false, they lie
+        /// at its start, the most popular first. Default true. fio spreads `zipf` and never `zoned`.
         pub scatter: bool = true;
     }
 }

@@ -23,7 +23,7 @@ pub struct Synthetic {
 
 strobe_types::state! { Synthetic { distribution, mix, addresses, operations } parts { sizes } made { kind, layout } }
 
-/// Where the slots lie.
+/// Place of the slots on the drive.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layout {
     /// First sector of slot 0.
@@ -54,10 +54,10 @@ pub(super) enum Distribution {
     Gaussian(Gaussian),
 }
 
-/// What to do with the slots, matched once per batch.
+/// Mix of operations, matched once per batch.
 #[derive(Clone, Debug)]
 pub(super) enum Mix {
-    /// The same for all.
+    /// One operation for all slots.
     Only(Op),
     /// Write with this probability, else read.
     Write(f64),

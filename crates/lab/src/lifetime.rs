@@ -9,7 +9,7 @@ use strobe_types::Geometry;
 
 use crate::Experiment;
 
-/// What ended a run.
+/// Reason for the end of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum EndedBy {
@@ -98,7 +98,7 @@ impl BadBlockWatch {
         })
     }
 
-    /// Whether as many blocks as wanted have gone bad in use.
+    /// True if the requested number of blocks has gone bad in use.
     pub(crate) fn reached(&mut self, drive: &dyn Simulated) -> bool {
         let stats = drive.stats();
         let erases = stats.nand.total(NandOp::Erase);

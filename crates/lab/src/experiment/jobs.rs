@@ -36,7 +36,7 @@ pub struct JobConfig {
     /// The job issues requests for so long. Default: to the end of the run. fio: `runtime`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runtime: Option<Time>,
-    /// What it does.
+    /// Workload.
     #[serde(flatten)]
     pub workload: SyntheticWorkload,
 }

@@ -145,7 +145,7 @@ impl Experiment {
         Ok(experiment)
     }
 
-    /// What `table` comes to; presets and traces are looked for in these two folders.
+    /// Resolves `table` to an experiment. Presets and traces are looked up in the two folders.
     fn resolved(table: &Table, (presets, traces): (&Path, &Path)) -> Result<Self, ConfigError> {
         let valid = ["seed", "drive", "workload", "jobs", "run", "power"];
         if let Some(key) = table.keys().find(|key| !valid.contains(&key.as_str())) {
@@ -202,8 +202,8 @@ impl Experiment {
         run::check_end(self)
     }
 
-    /// Whether the requests of its generators go through the loop for jobs: several, at times of their own, with pauses,
-    /// or measured in time. The others are issued in batches, which is quicker.
+    /// True if the generators need the job loop: several jobs, arrival times, pauses, or phases measured in
+    /// time. Other workloads are issued in batches, which is faster.
     pub(crate) fn needs_jobs(&self) -> bool {
         let run = &self.run;
         let amounts = [Some(run.warmup), run.measure, run.steady_interval];

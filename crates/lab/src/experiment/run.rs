@@ -11,7 +11,7 @@ use super::time::{TIME_TEXT, Time};
 use super::{Amount, Experiment, SyntheticWorkload, WorkloadConfig};
 
 named! {
-    /// What is to be steady before the measurement begins.
+    /// Metric that must be steady before the measurement begins.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "kebab-case")]
     pub enum SteadyMetric {
@@ -27,7 +27,7 @@ named! {
 }
 
 defaults! {
-    /// What to run and what to measure.
+    /// Phases and measurements of a run.
     #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
     #[serde(deny_unknown_fields, default)]
     pub struct RunConfig {
@@ -78,8 +78,8 @@ defaults! {
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(range(min = 2, max = 1000))]
         pub xray: Option<u32> = None;
-        /// Whether the JSON has every latency that was measured, exact to three digits, with the number of requests that
-        /// had it, as fio's json+ has (clat_ns.bins). Default false.
+        /// True to write every measured latency to the JSON, exact to three digits, with the number of requests
+        /// that had it. fio's json+ has the same (clat_ns.bins). Default false.
         #[serde(skip_serializing_if = "is_false")]
         pub latency_bins: bool = false;
         /// Warn when a request took longer than this many times the slowest operation of the flash. 0: never. Default
@@ -134,7 +134,7 @@ impl RunConfig {
         schema::read(table, schema, "run")
     }
 
-    /// Whether the run goes on until the drive wears out, in one way or the other.
+    /// True if the run goes on until the drive wears out, by either criterion.
     pub fn until_worn(&self) -> bool {
         self.until_bad_blocks.is_some() || self.until_end_of_life
     }

@@ -29,7 +29,7 @@ pub(super) fn remove(table: &mut Table, path: &str) {
     }
 }
 
-/// Where in the tables `items` the one is that a path calls `key`: its name, or its number from 0.
+/// Index in `items` of the table that a path calls `key`: its name, or its number from 0.
 pub(super) fn element(items: &[Value], key: &str) -> Option<usize> {
     let is_called = |item: &Value| item.get("name").and_then(Value::as_str) == Some(key);
     let by_number = || key.parse().ok().filter(|&at: &usize| at < items.len());
@@ -69,7 +69,7 @@ pub(super) fn canonical(table: &Table, path: &str) -> String {
     names.join(".")
 }
 
-/// What stands at `key` of `table`, in which `jobs[2]` is the third of `[[jobs]]`.
+/// Value at `key` of `table`, where `jobs[2]` is the third of `[[jobs]]`.
 pub(super) fn find<'a>(table: &'a Table, key: &str) -> Option<&'a Value> {
     let step = |name: &str, get: &dyn Fn(&str) -> Option<&'a Value>| match name
         .strip_suffix(']')

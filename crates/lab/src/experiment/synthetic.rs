@@ -9,7 +9,7 @@ use strobe_workload::synthetic::SyntheticConfig;
 use super::pace::PaceConfig;
 
 defaults! {
-    /// How many requests are outstanding, and how fast they come.
+    /// Queue depth and request rate.
     #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
     #[serde(default)]
     pub struct HostConfig {
@@ -49,7 +49,7 @@ pub struct SyntheticWorkload {
 }
 
 impl SyntheticWorkload {
-    /// Whether requests come at their own times, be the drive ready or not.
+    /// True if requests arrive at their own times (open loop).
     pub fn is_open_loop(&self) -> bool {
         self.host.rate_iops > 0 || !self.pace.rate_points.is_empty()
     }

@@ -55,7 +55,7 @@ pub struct TraceConfig {
     /// Default refuse.
     #[serde(default, skip_serializing_if = "Late::is_default")]
     pub late: Late,
-    /// Which device of the trace, or "all". Default: the only one.
+    /// Device of the trace, or "all". Default: the only one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
     /// blkparse and blktrace: replay dispatched (D), queued (Q) or completed (C) requests. Default: the first of these
@@ -99,7 +99,7 @@ fn is_one(number: &u32) -> bool {
     *number == 1
 }
 
-/// Where requests come from.
+/// Source of requests.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum WorkloadConfig {
@@ -155,8 +155,8 @@ impl WorkloadConfig {
         }
     }
 
-    /// Whether the drive is written once before it, unless run.prefill says otherwise: a trace and a file system write
-    /// themselves what they need.
+    /// True if the drive is prefilled by default. Traces and file systems write all the data that they need
+    /// themselves.
     pub fn wants_prefill(&self) -> bool {
         match self {
             Self::Synthetic(_) | Self::Jobs(_) => true,

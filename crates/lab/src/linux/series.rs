@@ -14,7 +14,7 @@ use strobe_types::{Op, SimTime};
 use super::{BEGIN, END};
 use crate::timeline::{self, AtEnd, Interval, Timeline};
 
-/// What happened in an interval, on the drive and in the guest's kernel.
+/// Activity in an interval, on the drive and in the guest's kernel.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct GuestInterval {
     /// The drive, as in the intervals of a run.

@@ -1,4 +1,4 @@
-//! What the host asked for.
+//! Host requests.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -34,7 +34,7 @@ pub struct HostResult {
 /// Commands of one kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct HostOp {
-    /// How many.
+    /// Number of commands.
     pub commands: u64,
     /// Bytes covered.
     pub bytes: u64,

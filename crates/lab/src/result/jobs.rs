@@ -21,7 +21,7 @@ pub struct Job {
     pub trim: JobOp,
     /// Flushes.
     pub sync: JobSync,
-    /// Whether the drive kept up with its requests; not there in closed loop, where they wait for the drive.
+    /// Load: offered against served requests. Absent in closed loop, where requests wait for the drive.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub load: Option<JobLoad>,
 }

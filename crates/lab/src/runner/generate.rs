@@ -100,7 +100,7 @@ impl Generator {
         ready[*given - 1]
     }
 
-    /// Whether [`Generator::next`] is a flush.
+    /// True if [`Generator::next`] is a flush.
     #[inline]
     pub(super) fn next_is_flush(&self) -> bool {
         let (ready, given) = &self.ready;

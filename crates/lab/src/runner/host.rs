@@ -52,7 +52,7 @@ impl<E: Into<RunError>> From<E> for Stop {
     }
 }
 
-/// What watches a run, and how far it knows.
+/// Observer of a run, and its progress at the last report.
 struct Reports<'a> {
     observer: &'a mut dyn Observer,
     batches: u32,

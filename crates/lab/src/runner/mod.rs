@@ -34,7 +34,7 @@ pub use state::{SaveAt, SaveState, States, warm_key};
 /// Stands for a time that does not come.
 const NEVER: SimTime = SimTime::from_ns(u64::MAX);
 
-/// What the run is doing, for whoever watches.
+/// Progress of the run, for observers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Progress {
     /// "prefill", "warm-up" or "measure".

@@ -76,7 +76,7 @@ impl Room {
     }
 }
 
-/// What happened between two instants.
+/// Activity between two instants.
 #[derive(Clone, Debug)]
 pub(crate) struct Window {
     pub(crate) ns: u64,
@@ -123,7 +123,7 @@ pub(crate) struct Host {
     free: Free,
     /// When requests were complete and how long they took, if somebody wants to know.
     pub(crate) log: Option<Vec<(u64, u64)>>,
-    /// What can be seen of room, if somebody wants to know.
+    /// Free-space observation, if requested.
     room: Option<Room>,
 }
 

@@ -49,7 +49,7 @@ struct Think {
     blocks: u32,
     /// Requests since the last pause.
     issued: u32,
-    /// Whether the pause begins when all is complete.
+    /// True if the pause begins when all requests are complete.
     is_due: bool,
     until: SimTime,
 }

@@ -69,7 +69,7 @@ pub(super) struct Jobs {
     unseen: u32,
     /// Looks since there was headway, and time and host pages then.
     idle_looks: (u32, SimTime, u64),
-    /// Whether only time ends the run.
+    /// True if only time ends the run.
     needs_time: bool,
 }
 
@@ -139,7 +139,7 @@ impl Jobs {
         }
     }
 
-    /// Whether every job comes to an end by itself.
+    /// True if every job ends by itself.
     pub(super) fn have_ends(&self) -> bool {
         self.jobs.iter().all(|job| job.end() != NEVER)
     }
@@ -157,8 +157,8 @@ impl Jobs {
         self.jobs.iter_mut().for_each(|job| job.measure(now));
     }
 
-    /// Whether a request comes at the instant that the drive has reached, with nothing to hand over: then it is there
-    /// before dies begin anything, as requests are that come in batches.
+    /// True if a request is issued at the drive's present instant and no completion is due. The drive then sees
+    /// it before dies begin anything, as it sees requests of a batch.
     fn comes_together(&self, host: &Host<'_>, issue_at: SimTime) -> bool {
         issue_at == self.now && !host.drive.has_completion(issue_at)
     }
@@ -218,7 +218,7 @@ impl Jobs {
         host.end_measuring(now);
     }
 
-    /// What was measured of each job.
+    /// Measurements of each job.
     pub(super) fn into_records(self) -> (Vec<Record>, Option<Timeline>) {
         (self.jobs.into_iter().map(Job::into_record).collect(), self.timeline)
     }

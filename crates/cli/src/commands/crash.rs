@@ -40,14 +40,14 @@ use strobe_cli::output::Output;
 pub(crate) struct CrashArgs {
     #[command(flatten)]
     guest: GuestArgs,
-    /// What says whether all is there: a program of this machine, or shell commands. It runs in the mounted file system;
-    /// without it only mount and the file system's own check do
+    /// Command that checks the data after each cut: a program of this machine, or shell commands. It runs in
+    /// the mounted file system. Without it, only mount and the file system's own check decide
     #[arg(long, value_name = "PROGRAM|SCRIPT")]
     check: Option<String>,
     /// Power cuts, at most
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     cuts: u32,
-    /// Where power is cut
+    /// Choice of the operations at which power is cut
     #[arg(long, value_name = "WHERE", value_enum, default_value_t = PlacesName::Spread)]
     places: PlacesName,
     /// Only at this flash operation, and show all that the check prints: what an earlier run has named
@@ -74,7 +74,7 @@ pub(crate) struct CrashArgs {
     /// No progress bar, no summary
     #[arg(long, short)]
     quiet: bool,
-    /// What to run, and its arguments
+    /// Program to run, and its arguments
     #[arg(last = true, value_name = "PROGRAM", num_args = 1..)]
     command: Vec<String>,
 }
@@ -174,10 +174,7 @@ pub(crate) fn crash(args: &CrashArgs) -> Result<(), Failure> {
         }
     }
     std::io::stdout().flush().ok();
-    match report.found.iter().all(|found| found.verdict == Verdict::Fine) {
-        true => Ok(()),
-        false => Err(Failure::Found),
-    }
+    if report.found.iter().all(|found| found.verdict == Verdict::Fine) { Ok(()) } else { Err(Failure::Found) }
 }
 
 /// The command that shows a cut again.
@@ -205,7 +202,7 @@ fn again(operation: u64) -> String {
     )
 }
 
-/// How to look around on a drive that was kept.
+/// Command line that opens a kept drive for inspection.
 fn look_at(args: &CrashArgs, image: &Path) -> String {
     let fs = args.guest.fs.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
     let mut words: Vec<String> = ["strobe", "linux", "--image"].map(str::to_owned).into();
@@ -224,9 +221,12 @@ fn look_at(args: &CrashArgs, image: &Path) -> String {
 /// Words as a shell takes them.
 fn quoted(words: &[String]) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_=./,:+%@".contains(c);
-    let word = |word: &String| match !word.is_empty() && word.chars().all(is_plain) {
-        true => word.clone(),
-        false => format!("'{}'", word.replace('\'', "'\\''")),
+    let word = |word: &String| {
+        if !word.is_empty() && word.chars().all(is_plain) {
+            word.clone()
+        } else {
+            format!("'{}'", word.replace('\'', "'\\''"))
+        }
     };
     words.iter().map(word).collect::<Vec<_>>().join(" ")
 }

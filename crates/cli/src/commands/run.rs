@@ -19,7 +19,7 @@ use toml::{Table, Value};
 use super::options::{Options, seed};
 use super::{Failure, output, progress, signals, sweep};
 
-/// What `run` and `replay` have in common.
+/// Options shared by `run` and `replay`.
 #[derive(Args)]
 struct Common {
     /// Override a key: --set drive.ftl.gc.victim=fifo (repeatable; see `strobe schema experiment`)
@@ -337,9 +337,10 @@ fn run_with_states(
         RunError::Save(error) => Failure::Run(anyhow::anyhow!("--save-state {}: {error}", output.name())),
         error => error.into(),
     })?;
-    match save.is_saved {
-        true => sink.complete()?,
-        false => output::note("no state was saved: the run ended before it came to that"),
+    if save.is_saved {
+        sink.complete()?
+    } else {
+        output::note("no state was saved: the run ended before it came to that")
     }
     Ok(result)
 }

@@ -254,7 +254,7 @@ impl<'a> Host<'a> {
         ns: Option<u64>,
     ) -> Result<(), Stop> {
         self.begin("measure", total);
-        self.completed(now);
+        self.on_complete(now);
         self.sample()?;
         if let Some(power) = &mut self.power {
             power.begin_measuring(self.drive.as_mut());
@@ -351,9 +351,9 @@ impl<'a> Host<'a> {
         self.requests += 1;
     }
 
-    /// Something was complete at `at`.
+    /// Notes a completion at `at`.
     #[inline]
-    pub(super) fn completed(&mut self, at: SimTime) {
+    pub(super) fn on_complete(&mut self, at: SimTime) {
         self.completed = self.completed.max(at);
     }
 
@@ -362,7 +362,7 @@ impl<'a> Host<'a> {
         let Some(power) = &mut self.power else { return Ok(None) };
         let back = power.after_command(&mut self.drive, self.requests)?;
         if let Some(back) = back {
-            self.completed(back);
+            self.on_complete(back);
         }
         Ok(back)
     }
@@ -375,7 +375,7 @@ impl<'a> Host<'a> {
         self.check_time()?;
         self.look_inside(self.now());
         self.report()?;
-        if self.bad_blocks.as_mut().is_some_and(|watch| watch.reached(&*self.drive)) {
+        if self.bad_blocks.as_mut().is_some_and(|watch| watch.check(&*self.drive)) {
             return Err(Stop::BadBlocks);
         }
         Ok(())

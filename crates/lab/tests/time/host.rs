@@ -152,7 +152,7 @@ impl Host {
             log: None,
             room: None,
         };
-        host.closed(64, units);
+        host.run_closed(64, units);
         host.rest();
         (host.source, host.given) = (source, host.batch.len());
         host
@@ -232,8 +232,8 @@ impl Host {
         }
     }
 
-    /// Keeps `depth` requests outstanding until so many more have been issued.
-    pub(crate) fn closed(&mut self, depth: u32, requests: u64) {
+    /// Runs a closed loop of `depth` outstanding requests until `requests` more have been issued.
+    pub(crate) fn run_closed(&mut self, depth: u32, requests: u64) {
         let mut left = requests;
         loop {
             while self.outstanding < depth && left > 0 {

@@ -277,7 +277,7 @@ impl Jobs {
             }
             job.complete(at);
             self.due[number] = job.due();
-            host.completed(at);
+            host.on_complete(at);
             if let Err(error) = result {
                 refused.get_or_insert(error);
                 continue;
@@ -310,7 +310,7 @@ impl Jobs {
             timeline.outstanding(self.now, 0);
         }
         for (job, due) in self.jobs.iter_mut().zip(&mut self.due) {
-            job.lost(self.now);
+            job.on_power_cut(self.now);
             *due = job.due();
         }
         Ok(())
@@ -330,7 +330,7 @@ impl Jobs {
         if looks > LOOKS_WITHOUT_HEADWAY {
             return Err(RunError::NoTime.into());
         }
-        host.completed(self.now);
+        host.on_complete(self.now);
         host.keep_house()
     }
 

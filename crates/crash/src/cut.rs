@@ -330,8 +330,8 @@ impl Prepared {
         }
     }
 
-    /// Lets the guest work until power fails during flash operation `operation`, and then looks what there is. With
-    /// `again`, power fails once more, so many operations after the drive was ready, if they are reached.
+    /// Lets the guest work until power fails during flash operation `operation`, then verifies the volume. With
+    /// `again`, power fails once more, `again` operations after the drive was ready, if that many happen.
     pub fn cut(&self, operation: u64, again: Option<u64>) -> Result<CutReport, CrashError> {
         let mut drive = self.copy();
         // A second opinion: the drive's own account of what it must keep.

@@ -9,7 +9,7 @@
 #![cfg(target_os = "linux")]
 
 mod cut;
-mod hunt;
+mod explore;
 mod verifier;
 mod writer;
 
@@ -17,13 +17,13 @@ use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
 pub use cut::{Config, CrashError, CutReport, Parts, Prepared};
-pub use hunt::{ACKNOWLEDGED, CrashReport, Found, Hunt, HuntError, Places, Rehearsed, Verdict};
+pub use explore::{ACKNOWLEDGED, CrashReport, ExploreError, Explorer, Found, Places, Rehearsed, Verdict};
 pub use verifier::{VerifierArgs, verify};
 pub use writer::{WriterArgs, write};
 
 const SECTOR_BYTES: usize = 512;
 const BLOCK_BYTES: u64 = 4096;
-/// Files that fill the volume: so many blocks each.
+/// Blocks of each file that fills the volume.
 const FILL_BLOCKS: u32 = 256;
 /// Folder of the filling files.
 const FILL: &str = "fill";

@@ -48,7 +48,8 @@ enum Came {
 }
 
 impl Look<'_> {
-    /// Switches a machine on with `drive`, and says what it finds; power may fail once more after so many operations.
+    /// Boots a machine with `drive` and returns its findings. `again`: power fails once more, after that many
+    /// operations.
     pub(super) fn at(
         &self,
         mut drive: Box<dyn Simulated>,

@@ -9,7 +9,7 @@ use super::look::Verdict;
 /// Why nothing can be said.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum HuntError {
+pub enum ExploreError {
     /// The guest, or its drive.
     #[error(transparent)]
     Linux(#[from] LinuxRunError),
@@ -45,7 +45,7 @@ pub enum HuntError {
     File(PathBuf, std::io::Error),
 }
 
-impl HuntError {
+impl ExploreError {
     /// True if the request was wrong, rather than its execution.
     pub fn is_bad_request(&self) -> bool {
         match self {

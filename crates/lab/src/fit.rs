@@ -59,7 +59,7 @@ impl Changes {
     }
 }
 
-/// Why a trace request cannot be replayed as it is.
+/// Reasons why a trace request cannot be replayed unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FitError {
     /// It leaves the drive.

@@ -17,8 +17,8 @@ pub struct PowerConfig {
     /// Flash operations during which power fails, in ascending order. Default none.
     #[schemars(inner(range(min = 1, max = 9_223_372_036_854_775_807u64)))]
     pub cut_at: Vec<u64>,
-    /// Power also fails each time the measurement has done so many flash operations since it began or
-    /// since the last cut. 0 (default): not.
+    /// Flash operations between power cuts, counted from the start of the measurement or from the last cut. 0
+    /// (default): no such cuts.
     #[schemars(range(min = 0, max = 9_223_372_036_854_775_807u64))]
     pub cut_every: u64,
 }

@@ -138,7 +138,7 @@ impl Timeline {
         self.end
     }
 
-    /// From `now` on so many are outstanding.
+    /// Notes the number of outstanding requests from `now` on.
     #[inline]
     pub(crate) fn outstanding(&mut self, now: SimTime, outstanding: u32) {
         self.depth_ns += u128::from(self.outstanding) * u128::from(now.since(self.depth_at));
@@ -214,7 +214,7 @@ pub(crate) const CSV_NAMES: &str = "start_ns,end_ns,measured,\
     sync_iops,sync_bw_bytes,sync_p50_ns,sync_p99_ns,sync_p99_9_ns,sync_max_ns,\
     queue_depth,backlog,waf,free_blocks,busy_dies,collecting";
 
-/// The intervals as CSV: a line of names, then one for each interval. What is not known is left empty.
+/// Formats the intervals as CSV: a line of names, then one for each interval. Unknown values are left empty.
 pub fn csv(intervals: &[Interval]) -> String {
     let rows = intervals.iter().map(|interval| csv_row(interval) + "\n");
     CSV_NAMES.to_owned() + "\n" + &rows.collect::<String>()

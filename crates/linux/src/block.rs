@@ -292,9 +292,8 @@ impl Device for Block {
         self.drive.next_event()
     }
 
-    /// Writes what is complete by then to the guest's memory, in its order of completion. While the guest has no ring,
-    /// before its driver has begun, the drive may have work of its own from before; what completes then was asked for
-    /// in a ring that is no more.
+    /// Writes completions due by then to the guest's memory, in order. Before the guest's driver has set up a
+    /// ring, completions of older work are dropped: their ring is gone.
     fn advance(&mut self, guest_ns: u64, memory: Option<&GuestMemoryMmap>) -> Result<Vec<Returned>, String> {
         let returned = self.drive.advance(guest_ns).into_iter().filter_map(|answer| {
             let room = self.rooms.remove(&answer.tag)?;

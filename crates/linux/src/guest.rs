@@ -59,7 +59,7 @@ fn prepare(job: &Job) -> io::Result<()> {
     fs::create_dir_all(MOUNT_POINT)
 }
 
-/// A terminal that passes on what is written as it is.
+/// Opens a terminal that passes bytes on unchanged.
 fn terminal(path: &str) -> io::Result<File> {
     let file = OpenOptions::new().read(true).write(true).open(path)?;
     let mut settings = tcgetattr(&file)?;

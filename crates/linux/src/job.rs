@@ -24,7 +24,7 @@ pub struct Job {
     pub sample_ns: u64,
     /// Links to make in that layer: where, and what they point to.
     pub links: Vec<(String, String)>,
-    /// Files of the host below folders that the guest has of its own: file N is shown as [`shown_at`] says.
+    /// Host files below folders that the guest replaces by its own. File N is shown as [`shown_at`] says.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shown: Vec<String>,
 }

@@ -145,8 +145,8 @@ fn memory_folder(folder: &Path, memory_mib: u32) -> PathBuf {
     if is_writable && room >= u64::from(memory_mib) << 20 { memory.to_owned() } else { folder.to_owned() }
 }
 
-/// The kernel's command line, the same in every run: the kernel takes it for a part of its entropy, too. Files are in
-/// the folder in which it is started.
+/// Command line of the kernel, equal in every run because the kernel also feeds it into its entropy. Files are
+/// in the folder in which it is started.
 fn arguments(machine: &Machine, has_files: bool) -> Vec<String> {
     let mut arguments = vec![
         format!("mem={}M", machine.memory_mib),

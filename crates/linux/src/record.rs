@@ -19,8 +19,8 @@ pub enum TraceForm {
     Strobe,
 }
 
-/// Writes a trace. Where the form cannot say more, each range of a discard is a request of its own, and so is each source
-/// of a copy, as a read.
+/// Writer of a trace. Where the format has no multi-range commands, each range of a discard becomes one
+/// request. Each source of a copy becomes a read.
 pub struct Recorder {
     out: BufWriter<File>,
     form: TraceForm,

@@ -209,8 +209,8 @@ fn relative(path: &Path) -> PathBuf {
     path.strip_prefix("/").unwrap_or(path).to_owned()
 }
 
-/// A program without what is not loaded when it runs: debugging information is nine tenths of a development
-/// build. What is no 64-bit ELF file stays as it is.
+/// Strips a program of everything that is not loaded when it runs. Debugging information is nine tenths of a
+/// development build. A file that is no 64-bit ELF file is not changed.
 fn loaded_part(mut program: Vec<u8>) -> Vec<u8> {
     match loaded_bytes(&program) {
         Some(end) if end < program.len() => {

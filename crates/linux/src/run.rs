@@ -80,7 +80,7 @@ pub struct PoweredDrive {
 }
 
 impl PoweredDrive {
-    /// A drive as it is at `start`.
+    /// A drive with its state at `start`.
     pub fn new(drive: Box<dyn Simulated>, start: SimTime) -> Self {
         Self { drive, start, recorder: None, watch: None }
     }

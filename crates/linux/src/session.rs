@@ -255,8 +255,8 @@ impl Session<'_> {
         }
     }
 
-    /// Waits until something comes; returns what, in the order in which it is to be served. What the
-    /// guest prints comes first: it printed that before it sent the message that is there too.
+    /// Waits for input. Returns its sources in the order in which to serve them. Output of the guest comes
+    /// first: the guest printed it before it sent the message.
     fn wait(&self, exit: BorrowedFd<'_>) -> io::Result<Vec<Source>> {
         let mut sources = Vec::with_capacity(8);
         let mut fds = Vec::with_capacity(8);

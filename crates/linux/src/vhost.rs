@@ -10,7 +10,7 @@ pub const F_PROTOCOL_FEATURES: u64 = 1 << 30;
 pub mod protocol {
     /// Every request can be acknowledged.
     pub const REPLY_ACK: u64 = 1 << 3;
-    /// The device can send requests of its own.
+    /// The device can send its own requests.
     pub const BACKEND_REQ: u64 = 1 << 5;
     /// The device has a configuration space.
     pub const CONFIG: u64 = 1 << 9;

@@ -1,4 +1,4 @@
-//! Power cuts: the flash as it is when power fails during an operation.
+//! Power cuts: copies of the flash at a power failure during an operation.
 //!
 //! A cut does not stop the chip. It takes a copy of the array with the operation at hand half done, and
 //! the run goes on: so one run yields the flash after a cut at each of its operations.

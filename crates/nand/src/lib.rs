@@ -277,7 +277,7 @@ pub trait Nand {
         ahead > 0 && (self.takes_any_order() || is_last())
     }
 
-    /// Reads so far that were repetitions: counted under their cause, too.
+    /// Number of reads so far that were repetitions. They are also counted under their cause.
     fn retries(&self) -> u64 {
         0
     }
@@ -302,7 +302,7 @@ pub trait Nand {
         None
     }
 
-    /// Makes what is stored survive a loss of power of the host computer, too, where the medium can.
+    /// Makes stored data survive a power loss of the host computer, where the medium can.
     fn sync(&mut self) {}
 
     /// Hands over the flag by which the simulation of this flash, and of all that is built on it, is asked to end. Copies

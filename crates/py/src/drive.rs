@@ -33,7 +33,7 @@ struct Inner {
     tag: u64,
 }
 
-/// A simulated drive, with a clock of its own.
+/// A simulated drive with its own clock.
 #[pyclass(frozen, module = "strobe", name = "Drive")]
 pub(crate) struct PyDrive {
     inner: Mutex<Inner>,

@@ -97,7 +97,7 @@ impl Scored {
     }
 }
 
-/// The scores that a victim function has returned for so many `rows`: an array, or a list of numbers.
+/// Scores that a victim function has returned for `rows` rows: an array, or a list of numbers.
 fn scores_of(answer: &Bound<'_, PyAny>, rows: usize) -> PyResult<Vec<f64>> {
     let wanted = |found: String| {
         let text = format!(

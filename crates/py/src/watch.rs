@@ -23,7 +23,7 @@ pub(crate) struct Watcher {
 }
 
 impl Watcher {
-    /// A watcher that tells `progress`, if anybody wants to know. What goes wrong is put into `trouble`.
+    /// A watcher that reports to `progress`, if given. Exceptions are stored in `trouble`.
     #[allow(clippy::disallowed_types, clippy::disallowed_methods, reason = "see above")]
     pub(crate) fn new(progress: Option<Py<PyAny>>, trouble: Trouble) -> Self {
         Self { progress, trouble, asked: std::time::Instant::now() }

@@ -163,17 +163,19 @@ fn crates_are_written_in_plain_words() {
         ("arms of a match on a bool: use if and else", bool_arms),
         ("predicates with &mut self: give them a verb as name", mutating_predicates),
     ];
+    let crates = fs::read_dir(root().join("crates")).expect("the crates");
+    let folders = crates.map(|entry| entry.expect("readable").path()).chain([root().join("fuzz")]);
     let mut complaints = Vec::new();
-    for entry in fs::read_dir(root().join("crates")).expect("the crates") {
-        let name = entry.expect("readable").file_name().into_string().expect("a name");
+    for folder in folders {
+        let name = folder.file_name().and_then(|name| name.to_str()).expect("a name");
         let allowed = ALLOWED.iter().find(|(of, _)| *of == name).map_or([0; 3], |(_, allowed)| *allowed);
-        let sources = files(&root().join("crates").join(&name), "rs");
+        let sources = files(&folder, "rs");
         for ((what, rule), allowed) in RULES.into_iter().zip(allowed) {
             let found: Vec<String> = sources
                 .iter()
                 .flat_map(|(path, text)| rule(text).into_iter().map(move |line| format!("{path}:{line}")))
                 .collect();
-            judge(what, &name, &found, allowed, &mut complaints);
+            judge(what, name, &found, allowed, &mut complaints);
         }
     }
     assert!(complaints.is_empty(), "\n{}", complaints.join("\n"));

@@ -69,9 +69,9 @@ impl Arrivals {
         Self::new(process, Clock::Constant { iops, mean_gap_ns, fraction: 0.0, ns: 0 }, start, gaps)
     }
 
-    /// Arrivals from `start` on at a rate on straight lines through `points`, whose times ascend; two at one time are a
-    /// step. Behind the last point the rate stays as it is, or with `repeat_ns`, later than all points, all begins again
-    /// after so long. Some rate must be above 0 where anything repeats.
+    /// Arrivals from `start` on, at a rate on straight lines through `points`, whose times ascend; two at one
+    /// time are a step. After the last point the rate stays constant. With `repeat_ns`, later than all points,
+    /// the curve repeats with that period. A repeated curve needs some rate above 0.
     pub fn curve(
         process: RateProcess,
         points: &[RatePoint],

@@ -124,7 +124,7 @@ fn of_sweep(file: &Path, args: &ReportArgs) -> Result<(String, Vec<Picture>), Fa
     Ok((strobe_sweep::page(&name, &plan, &summary), pictures))
 }
 
-/// The results, each with a name of its own.
+/// Loads the results and gives each a unique name.
 fn runs(given: &[String]) -> Result<Vec<Run>, Failure> {
     if given.len() > RESULTS_MAX {
         return Err(request(format!("{} results: a page takes at most {RESULTS_MAX}", given.len())));

@@ -38,8 +38,9 @@ struct Common {
     /// it). Implies drive.nand.data = "bytes" and drive.ftl.durable_map = true
     #[arg(long, value_name = "FILE")]
     image: Option<PathBuf>,
-    /// Begin with the drive in FILE, as --save-state has left it, instead of a new one. What the state depends on must
-    /// be as it was (drive, timing, seed, preconditioning, and with a warm-up the workload); the rest may differ
+    /// Begin with the drive in FILE, saved by --save-state, instead of a new one. Settings that the state
+    /// depends on must be equal (drive, timing, seed, preconditioning, and with a warm-up the workload); the
+    /// others may differ
     #[arg(long, value_name = "FILE", conflicts_with = "image")]
     from_state: Option<PathBuf>,
     /// Save all of the drive's state to FILE, for many runs from there: see --save-at

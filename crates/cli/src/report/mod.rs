@@ -29,7 +29,7 @@ use strobe_lab::result::{
 use strobe_lab::{Sample, SteadyRounds, WindowVerdict};
 pub use table::{Table, row, table, terminal_width};
 
-/// `text` in lines of so many columns, broken between words.
+/// Breaks `text` between words into lines of `width` columns.
 pub(crate) fn broken(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {

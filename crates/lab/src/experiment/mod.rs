@@ -68,8 +68,9 @@ struct InFile<'a> {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "WorkloadConfig")]
     workload: Option<&'a WorkloadConfig>,
-    /// Jobs that run on the drive side by side, each with statistics of its own; write [[jobs]] before each. Beside keys
-    /// of their own they have those of a generator under [workload]. Default: one job, which [workload] describes.
+    /// Jobs that run on the drive side by side, each with its own statistics; write [[jobs]] before each. They
+    /// take the keys of a generator under [workload], and some more. Default: one job, which [workload]
+    /// describes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Vec<JobConfig>")]
     jobs: Option<&'a [JobConfig]>,

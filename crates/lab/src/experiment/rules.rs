@@ -63,7 +63,8 @@ const READ_RETRY: &[&str] = &[
 ];
 const TIMING: &[&str] = &["run.timing"];
 
-/// Keys of `[workload]` are those of `[[jobs]]`, too; then each job is looked at as if it were alone.
+/// Rules on keys. Keys of `[workload]` are keys of `[[jobs]]` as well; each job is then checked as if it were
+/// alone.
 pub(super) const RULES: &[Rule] = &[
     Rule {
         keys: &["workload.theta"],

@@ -36,7 +36,7 @@ pub(super) fn element(items: &[Value], key: &str) -> Option<usize> {
     items.iter().position(is_called).or_else(by_number)
 }
 
-/// The table within `table` called `key`, empty if there is none.
+/// Returns the table within `table` called `key`; empty if it does not exist.
 pub(super) fn sub_table(table: &Table, key: &str) -> Result<Table, KeyError> {
     match table.get(key) {
         None => Ok(Table::new()),
@@ -83,7 +83,7 @@ pub(super) fn find<'a>(table: &'a Table, key: &str) -> Option<&'a Value> {
     names.try_fold(first, |value, name| step(name, &|name| value.as_table()?.get(name)))
 }
 
-/// The table in `table` that `keys` lead to, made where there is none.
+/// Returns the table in `table` that `keys` lead to, and creates it if needed.
 fn descend<'a>(table: &'a mut Table, keys: &[&str], done: usize) -> Result<&'a mut Table, ConfigError> {
     let Some(key) = keys.get(done) else { return Ok(table) };
     let no_table = || ConfigError::NoTable(keys[..=done].join("."));

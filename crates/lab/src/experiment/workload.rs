@@ -66,8 +66,9 @@ pub struct TraceConfig {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1_000_000_000))]
     pub time_unit_ns: Option<u64>,
-    /// Trims that follow each other directly in the trace become one command of up to so many ranges, issued when the last of
-    /// them comes; neighbours become one range. 1: each is a command of its own, as the trace says. Default 1.
+    /// Maximum number of ranges per trim. Trims directly after each other in the trace become one command,
+    /// issued when the last of them comes; neighbours become one range. 1: one command each, as in the trace.
+    /// Default 1.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     #[schemars(range(min = 1, max = 256))]
     pub trim_ranges: u32,

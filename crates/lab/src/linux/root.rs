@@ -26,7 +26,8 @@ pub enum GuestRoot {
     Host {
         /// The environment of programs.
         environment: Vec<(String, String)>,
-        /// Files below folders that the guest has of its own, which it is shown at [`strobe_linux::job::shown_at`].
+        /// Host files below folders that the guest replaces by its own, shown at
+        /// [`strobe_linux::job::shown_at`].
         shown: Vec<String>,
     },
 }

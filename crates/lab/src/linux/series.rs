@@ -125,7 +125,7 @@ fn joined(intervals: Vec<Interval>, copies: &[SimTime], samples: &[(SimTime, Sam
         .collect()
 }
 
-/// The intervals as CSV: those of [`timeline::csv`], and more columns. What is not known is left empty.
+/// Formats the intervals as CSV: the columns of [`timeline::csv`], and more. Unknown values are left empty.
 pub fn series_csv(intervals: &[GuestInterval]) -> String {
     let names = ",copy_iops,dirty_bytes,writeback_bytes,commits,cleanings\n";
     let mut out = timeline::CSV_NAMES.to_owned() + names;

@@ -16,7 +16,7 @@ pub enum F2fsCleaning {
 /// Discards of freed blocks by ext4.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ext4Discard {
-    /// With each commit, up to 64 extents in a command, as far as the drive takes so many ranges.
+    /// With each commit, up to 64 extents in a command, within the drive's limit of ranges.
     Batched,
     /// With each commit, a command for each extent.
     Single,

@@ -140,8 +140,8 @@ pub struct RunResult {
 }
 
 impl RunResult {
-    /// Removes what differs from machine to machine and run to run: the simulator's own wall and
-    /// CPU time and speed. What is left is the same bytes wherever and whenever it is made.
+    /// Removes values that differ between machines and runs: the simulator's own wall time, CPU time and speed.
+    /// The remaining bytes are equal everywhere.
     #[must_use]
     pub fn reproducible(mut self) -> Self {
         (self.time.wall_s, self.time.cpu_s, self.sim.host_pages_per_cpu_s) = (None, None, None);

@@ -28,7 +28,7 @@ pub(super) fn prefill(host: &mut Host<'_>) -> Result<(), Stop> {
 /// A generator, with flushes between its requests.
 pub(super) struct Generator {
     requests: Synthetic,
-    /// A flush follows so many requests; 0: none does.
+    /// Requests between two flushes; 0: no flushes.
     flush_every: u32,
     /// Requests since the last flush.
     unflushed: u32,
@@ -124,7 +124,7 @@ impl Generator {
         }
     }
 
-    /// Puts a flush behind every so many requests.
+    /// Inserts a flush after every `flush_every` requests.
     fn add_flushes(&mut self, batch: &mut Vec<Request>) {
         if self.flush_every == 0 {
             return;

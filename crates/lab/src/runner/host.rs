@@ -161,8 +161,8 @@ impl<'a> Host<'a> {
         self.pages() - self.phase.start
     }
 
-    /// Begins a phase of the workload, of `total` host pages or without an end of its own: with what is outstanding, and
-    /// without waiting for anything.
+    /// Begins a phase of the workload, of `total` host pages or unlimited. Outstanding requests stay
+    /// outstanding, and nothing is waited for.
     pub(super) fn begin(&mut self, name: &'static str, total: Option<u64>) {
         self.begin_phase(name, self.counted, total);
     }
@@ -188,12 +188,12 @@ impl<'a> Host<'a> {
         self.phase.total.is_some_and(|total| self.phase_pages() >= total)
     }
 
-    /// True if the phase at hand is so many host pages long.
+    /// True if the current phase has a length in host pages.
     pub(super) fn has_length(&self) -> bool {
         self.phase.total.is_some()
     }
 
-    /// True if the phase at hand ends with so many mapping units written, and not before.
+    /// True if the current phase ends only when a number of mapping units is written.
     pub(super) fn waits_for_writes(&self) -> bool {
         self.phase.counted == HostPages::Written && !self.is_reached() && self.has_length()
     }
@@ -357,7 +357,7 @@ impl<'a> Host<'a> {
         self.completed = self.completed.max(at);
     }
 
-    /// If the power was cut: when it is back. What was outstanding is lost.
+    /// Returns the time of recovery if power was cut. Outstanding requests are lost.
     pub(super) fn after_power_cut(&mut self) -> Result<Option<SimTime>, Stop> {
         let Some(power) = &mut self.power else { return Ok(None) };
         let back = power.after_command(&mut self.drive, self.requests)?;
@@ -410,7 +410,7 @@ impl<'a> Host<'a> {
     }
 }
 
-/// As fast as the drive takes requests, so many outstanding and no more than so many per second.
+/// Closed-loop pacing with a queue depth and a rate limit.
 pub(super) fn closed(host: HostConfig) -> Pacing {
     let interval_ns = match host.rate_iops {
         0 => 0,

@@ -114,7 +114,7 @@ impl Recorder {
         }
     }
 
-    /// Takes a frame at `now`, after so many host pages of the window.
+    /// Takes a frame at `now`, after `pages` host pages of the window.
     pub(crate) fn take(&mut self, drive: &dyn Simulated, now: SimTime, pages: u64) {
         let place = self.place(now, pages);
         let frame = self.frame(drive, place, XrayFrame { at_ns: now.as_ns(), host_pages: pages });

@@ -139,7 +139,7 @@ impl About {
     }
 }
 
-/// The answer to LOOKUP; without a file, that there is none.
+/// Answer to LOOKUP; without a file, the answer that no such file exists.
 pub(super) fn entry(found: Option<(u64, &About)>) -> Vec<u8> {
     let mut answer = Vec::with_capacity(128);
     for long in [found.map_or(0, |(node, _)| node), 0, FOREVER_S, FOREVER_S, 0] {

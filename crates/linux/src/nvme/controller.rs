@@ -52,7 +52,7 @@ impl Controller {
         self.registers.read(address, bytes)
     }
 
-    /// The guest writes to registers. Whether it is to be interrupted.
+    /// Handles a register write of the guest. Returns true if the guest is to be interrupted.
     pub(super) fn write(
         &mut self,
         address: u64,
@@ -207,7 +207,7 @@ impl Controller {
         Ok(true)
     }
 
-    /// Lets time pass until `guest_ns`. Whether the guest is to be interrupted.
+    /// Lets time pass until `guest_ns`. Returns true if the guest is to be interrupted.
     pub(super) fn advance(
         &mut self,
         guest_ns: u64,

@@ -165,8 +165,8 @@ pub(super) fn log(
     }
 }
 
-/// SMART: what the drive counts. What it does not model, its temperature for one, is 0, which means that it is not
-/// reported; all spare is there.
+/// SMART page with the drive's counters. Values that are not modelled, such as the temperature, are 0, which
+/// means not reported. All spare is available.
 fn health(drive: &Attached, guest_ns: u64) -> Vec<u8> {
     const HOUR_NS: u64 = 3_600_000_000_000;
     let host = drive.target.drive().stats().host;

@@ -182,8 +182,8 @@ impl Queues {
         Ok(())
     }
 
-    /// The guest has taken entries from a completion queue, up to `head`. Whether it is to be interrupted for what had
-    /// no room before.
+    /// Frees entries of a completion queue up to `head`, which the guest has consumed. Returns true if the
+    /// guest is to be interrupted for completions that waited for space.
     pub(super) fn ring_completion(
         &mut self,
         memory: &GuestMemoryMmap,
@@ -213,8 +213,8 @@ impl Queues {
         Ok(Some((number, entry)))
     }
 
-    /// Says that command `id` of queue `submission` is over. Whether the guest wants to be interrupted. A queue that was
-    /// deleted meanwhile wants to hear nothing.
+    /// Posts the completion of command `id` of queue `submission`. Returns true if the guest wants an
+    /// interrupt. A deleted queue wants none.
     pub(super) fn post(
         &mut self,
         memory: &GuestMemoryMmap,

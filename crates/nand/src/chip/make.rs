@@ -10,7 +10,7 @@ use crate::{BlockState, Medium, OpCounts, Timing, WearConfig};
 
 /// Chip state outside the medium, as read back from an image.
 pub(crate) struct Restored {
-    /// LPN of each programmed unit, [`PADDING`] where there is none.
+    /// LPN of each programmed unit; [`PADDING`] for a unit without one.
     pub(crate) oob_lpn: Vec<u32>,
     pub(crate) blocks: Vec<BlockState>,
     pub(crate) counts: OpCounts,

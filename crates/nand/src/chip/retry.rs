@@ -33,7 +33,7 @@ pub struct RetryConfig {
 }
 
 impl RetryConfig {
-    /// The mean number of retries of pages of a block after so many erases, so many `reads`, and `days`.
+    /// Mean number of retries of the pages of a block after `erases` erases, `reads` reads and `days` days.
     pub fn mean(&self, erases: u32, reads: u32, days: f64) -> f64 {
         let kcycles = f64::from(erases) / 1000.0;
         self.fresh

@@ -80,8 +80,8 @@ impl Met {
 }
 
 impl<T: Timing, M: Medium> Chip<T, M> {
-    /// Keeps what a cut would undo, if one is planned. What was issued before the plan counts as done; what is kept
-    /// already stays so until it is complete, as it is still to be reported.
+    /// Logs the changes that a cut would undo, if one is planned. Operations issued before the plan count as
+    /// done. Logged changes stay until their operation is complete, because it is still to be reported.
     pub(super) fn keep_on_their_way(&mut self) {
         let OnTheirWay { changes, reported, .. } = &self.on_their_way;
         let is_kept = self.is_tracked() || !changes.is_empty() || !reported.is_empty();

@@ -62,7 +62,8 @@ pub struct TimingConfig {
     pub channel_mb_s: u32,
     /// Spare bytes of a page; each mapping unit carries its share over the bus.
     pub spare_bytes: u32,
-    /// Flash pages that one program fills, as of [`Nand::pages_per_program`](crate::Nand::pages_per_program); 0 means 1, too.
+    /// Flash pages that one program fills, as of [`Nand::pages_per_program`](crate::Nand::pages_per_program). 0
+    /// also means 1.
     pub pages_per_program: u32,
     /// Command, address and status cycles of an operation, for each of its flash pages: so long they hold the bus before the
     /// array is at work, in ns.

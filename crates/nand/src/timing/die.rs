@@ -15,10 +15,10 @@ pub(super) enum Phase {
     Readers,
     /// Programs: one page after the other comes over the bus, behind its command; erases: their commands do.
     Loading,
-    /// Command, array time and transfer of a read alone on a bus of its own.
+    /// Command, array time and transfer of a single read on an unshared bus.
     Reading,
-    /// Programs and erases: the array is at work from [`Die::from`] until [`Die::until`]. Before, the page of a program
-    /// alone comes over a bus of its own.
+    /// Programs and erases: the array is busy from [`Die::from`] until [`Die::until`]. Before that, the page of
+    /// a single program comes over an unshared bus.
     Array,
     /// From the suspend until the die can read.
     Suspending,

@@ -299,8 +299,8 @@ impl Timing for Untimed {
     }
 }
 
-/// Timed or not, as decided when the flash is made. It spares a type of its own (and its compile time) to drives
-/// whose speed in counting runs does not matter.
+/// Timing switched on or off at construction. It spares a type (and its compile time) for drives whose speed in
+/// counting runs does not matter.
 #[derive(Clone, Debug)]
 pub enum SwitchedTiming {
     /// With times.

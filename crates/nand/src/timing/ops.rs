@@ -17,7 +17,7 @@ pub struct Ticket(u64);
 
 strobe_types::stored! { struct Ticket(number) }
 
-/// Bits of a slot: so many operations can be on their way at once.
+/// Bits of a slot number. They limit the operations in flight.
 const SLOT_BITS: u32 = 24;
 
 impl Ticket {

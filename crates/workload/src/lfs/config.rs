@@ -40,7 +40,8 @@ defaults! {
         /// Bytes of a segment, which is cleaned as a whole. A multiple of update_bytes, default 2 MiB.
         #[schemars(range(min = 512, max = 1_073_741_824))]
         pub segment_bytes: u32 = 2_097_152;
-        /// Segments that are cleaned together, with one checkpoint behind them; so many are always free. Default 4.
+        /// Segments that are cleaned together, before one checkpoint. The same number is always kept free.
+        /// Default 4.
         #[schemars(range(min = 1, max = 65_536))]
         pub cleaned_segments: u32 = 4;
         /// Bytes of a checkpoint. A multiple of block_bytes, at most a segment, default 32768.

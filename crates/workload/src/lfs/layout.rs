@@ -44,8 +44,8 @@ named! {
         /// It reads the live blocks of old segments and writes them to the log.
         #[default]
         Move => "move",
-        /// It moves them by copy commands: no data crosses the link. What the drive makes of them says
-        /// drive.ftl.copy_mode.
+        /// Moves them by copy commands: no data crosses the link. drive.ftl.copy_mode decides how the drive
+        /// carries them out.
         Copy => "copy",
         /// It does not clean: it writes to the dead blocks of old segments, those with the most of them first (threaded
         /// logging).
@@ -88,7 +88,7 @@ pub struct LfsLayout {
     pub segment_blocks: u32,
     /// Blocks of a checkpoint, at most a segment.
     pub checkpoint_blocks: u32,
-    /// Segments cleaned before each checkpoint; so many are always free.
+    /// Segments cleaned before each checkpoint. The same number is always free.
     pub cleaned_segments: u32,
     /// When free segments run short.
     pub cleaning: Cleaning,
@@ -107,8 +107,8 @@ impl LfsLayout {
         self.segments.saturating_sub(1 + self.cleaned_segments + 1) * self.segment_blocks
     }
 
-    /// Most blocks that files can have. With so many there are always dead blocks in segments that are full, so that
-    /// cleaning comes to an end, and holes are found.
+    /// Maximum number of blocks that files can have. It guarantees dead blocks in full segments, so that
+    /// cleaning terminates and holes are found.
     pub fn file_blocks_max(&self) -> u32 {
         let blocks = match self.cleaning {
             Cleaning::InPlace => self.segments.saturating_sub(1) * self.segment_blocks,

@@ -231,7 +231,8 @@ impl Lfs {
         Ok(())
     }
 
-    /// The dead blocks of the full segment that has the most. What a checkpoint still refers to is not dead yet.
+    /// Finds the dead blocks of the full segment that has the most. A block that a checkpoint still refers to
+    /// is not dead yet.
     fn find_holes<D: LfsDisk>(&mut self, disk: &mut D) -> Result<(), D::Error> {
         let most_holes = |lfs: &Self| {
             let holes = |segment: u32| {

@@ -103,7 +103,7 @@ impl Synthetic {
         }
     }
 
-    /// Ranges that a trim has, if there are so many slots in use; 1 without trims.
+    /// Maximum number of ranges of a trim; 1 without trims.
     pub fn trim_ranges(&self) -> u32 {
         match &self.mix {
             Mix::Trim { ranges, .. } => *ranges,

@@ -111,7 +111,7 @@ enum CleaningName {
 
 #[derive(Clone, Copy, ValueEnum)]
 enum DiscardName {
-    /// Up to 64 extents in a command, as far as the drive takes so many ranges
+    /// Up to 64 extents in a command, within the drive's limit of ranges
     Batched,
     /// A command for each extent
     Single,
@@ -133,7 +133,7 @@ pub(in super::super) enum FsName {
     Btrfs,
     /// exFAT
     Exfat,
-    /// None: /dev/vda as it is
+    /// None: /dev/vda alone
     None,
 }
 

@@ -26,7 +26,8 @@ use crate::timeline::{AtEnd, Timeline};
 /// Requests after which samples are taken, limits looked at and the observer is called.
 const REQUESTS_PER_LOOK: u32 = 1024;
 
-/// Such looks without headway: neither time nor, in a phase of so many host pages, one of those. The run has no end.
+/// Checks without progress after which the run fails. Progress is virtual time or, in a phase measured in host
+/// pages, a host page.
 const LOOKS_WITHOUT_HEADWAY: u32 = 4096;
 
 /// Length of a phase: a time, host pages, or until no job has anything to do.
@@ -37,7 +38,7 @@ pub(super) struct Limit {
 }
 
 impl Limit {
-    /// `amount`, on a drive of so many logical units.
+    /// Converts `amount` for a drive of `capacity` logical units.
     pub(super) fn of(amount: Amount, capacity: u32) -> Self {
         Self { ns: amount.ns(), pages: amount.pages(capacity) }
     }
@@ -210,7 +211,7 @@ impl Jobs {
         if has_more && end == NEVER { Err(RunError::EndOfTime.into()) } else { Ok(()) }
     }
 
-    /// Ends the measured window now, and the series with it. What is outstanding then is no part of either.
+    /// Ends the measured window now, and the series with it. Outstanding requests belong to neither.
     pub(super) fn end_measuring(&mut self, host: &mut Host<'_>) {
         self.close_interval(host);
         let now = self.now;

@@ -1,4 +1,4 @@
-//! Reads that need a bus which others may want, too: what a reader does, and whose turn it is among several.
+//! Reads over a shared bus: activities of a reader, and the order of several readers.
 
 use super::{ArrayTiming, Carry, Class, Group, Kind, NEVER, NONE, Phase, Sending, Step};
 
@@ -15,8 +15,8 @@ impl ArrayTiming {
         (die * self.readers_per_die + reader) as usize
     }
 
-    /// The runner whose time is the end of what the array does for `reader` of `die`. The first one of a die needs none
-    /// of its own: nothing else is done there meanwhile.
+    /// Index in the race of the end of the array's work for `reader` of `die`. The first reader shares the
+    /// die's entry, because a die does nothing else meanwhile.
     #[inline(always)]
     fn reader_runner(&self, die: u32, reader: u32) -> usize {
         match reader {

@@ -53,7 +53,7 @@ counters_of! {
     pub struct TranslationResult {
         /// Uses of a map entry for the host that found it cached.
         pub hits: u64,
-        /// Lookups that missed.
+        /// Uses of a map entry for the host that did not find it cached.
         pub misses: u64,
         /// Entries that had to make room.
         pub evictions: u64,
@@ -118,7 +118,7 @@ counters_of! {
         /// Units written that it took, counted as it takes them; they are among the host's `pages_written` once their
         /// commands complete.
         pub write_units: u64,
-        /// Writes among them that replaced a version already in the cache.
+        /// Units among them that replaced a version already in the cache.
         pub hits: u64,
         /// Units that host reads found there.
         pub read_hits: u64,

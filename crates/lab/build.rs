@@ -1,11 +1,11 @@
-//! Identifies the model that is compiled in: what a program with other sources has found out may be something else.
+//! Fingerprint of the model that is compiled in. A program built from other sources may give other results.
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use sha2::{Digest as _, Sha256};
 
-/// What results depend on; those of guests on `linux`, too.
+/// Crates that results depend on. `linux` counts for results of guests only.
 const CRATES: [&str; 7] = ["types", "nand", "ftl", "ssd", "workload", "linux", "lab"];
 
 fn main() {

@@ -76,9 +76,10 @@ fn recover(u: &mut Unstructured<'_>) -> Result<()> {
 
 fn log_page(u: &mut Unstructured<'_>) -> Result<LogPage> {
     let small = |u: &mut Unstructured<'_>| u.int_in_range(0..=60u64);
-    let content = match u.arbitrary()? {
-        true => Content::Segment((0..u.int_in_range(0..=60)?).map(|_| word(u)).collect::<Result<_>>()?),
-        false => Content::Journal((0..u.int_in_range(0..=8)?).map(|_| record(u)).collect::<Result<_>>()?),
+    let content = if u.arbitrary()? {
+        Content::Segment((0..u.int_in_range(0..=60)?).map(|_| word(u)).collect::<Result<_>>()?)
+    } else {
+        Content::Journal((0..u.int_in_range(0..=8)?).map(|_| record(u)).collect::<Result<_>>()?)
     };
     Ok(LogPage {
         lsn: small(u)?,

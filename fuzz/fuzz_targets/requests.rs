@@ -155,9 +155,10 @@ impl Case {
                 least_left_ns: 30,
             },
         };
-        match self.timed {
-            true => self.with_timing(ArrayTiming::new(timing, &self.geometry()), policy),
-            false => self.with_timing(Untimed::default(), policy),
+        if self.timed {
+            self.with_timing(ArrayTiming::new(timing, &self.geometry()), policy)
+        } else {
+            self.with_timing(Untimed::default(), policy)
         }
     }
 
@@ -217,7 +218,7 @@ struct Bench<F: Inspectable> {
     drive: Drive<F>,
     disk: Vec<u8>,
     unit: usize,
-    /// Whether flash may come to its end.
+    /// True if flash may reach its end of life.
     mortal: bool,
     now: SimTime,
     version: u64,
@@ -336,9 +337,10 @@ where
         let lba = Lba::new(u64::from(lba));
         let mut data = vec![1; usize::from(bytes) | 1];
         let before = self.drive.stats();
-        let result = match write {
-            true => self.drive.write_bytes(self.now, lba, &data),
-            false => self.drive.read_bytes(self.now, lba, &mut data),
+        let result = if write {
+            self.drive.write_bytes(self.now, lba, &data)
+        } else {
+            self.drive.read_bytes(self.now, lba, &mut data)
         };
         assert!(matches!(result, Err(CommandError::Length { .. })), "{result:?}");
         assert_eq!(self.drive.stats(), before, "a refused command left a trace");

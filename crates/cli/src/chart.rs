@@ -12,9 +12,8 @@ const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█']
 /// One bar character per value, the largest at full height.
 pub(crate) fn bars(values: impl Iterator<Item = f64> + Clone, floor: f64) -> String {
     let top = values.clone().fold(floor, f64::max);
-    let height = |value: f64| match top > floor {
-        true => ((value - floor) / (top - floor) * 7.0).round().clamp(0.0, 7.0) as usize,
-        false => 0,
+    let height = |value: f64| {
+        if top > floor { ((value - floor) / (top - floor) * 7.0).round().clamp(0.0, 7.0) as usize } else { 0 }
     };
     values.map(|value| BARS[height(value)]).collect()
 }
@@ -61,8 +60,8 @@ pub(crate) fn series(values: &[f64], split: usize, floor: f64) -> String {
     out
 }
 
-/// Which values each column shows, the mean of several or one in several columns; `None` is the line between
-/// the first `split` and the rest.
+/// Values shown in each column: the mean of several, or one in several columns. `None` is the line between the
+/// first `split` values and the rest.
 fn columns_of(count: usize, split: usize) -> Vec<Option<std::ops::Range<usize>>> {
     let has_line = split > 0 && split < count;
     let room = SERIES_COLUMNS - usize::from(has_line);
@@ -94,7 +93,7 @@ const LATENCY_COLUMNS: usize = 70;
 /// Shorter latencies are shown as this: no drive answers sooner.
 const SHORTEST_NS: u64 = 100;
 
-/// How many requests took how long: both axes are logarithmic, so that one slow request in a million is seen.
+/// Histogram of latencies. Both axes are logarithmic, so that one slow request in a million shows.
 pub(crate) fn latencies(of: &[Distribution<'_>]) -> Option<String> {
     let times = || of.iter().flat_map(|one| one.counts).map(|&(ns, _)| ns.max(SHORTEST_NS));
     let (low, high) = (times().min()?, times().max()?);

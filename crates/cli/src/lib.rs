@@ -1,4 +1,4 @@
-//! What the `strobe` program shows and writes: summaries, tables, pictures, pages of keys, files.
+//! Output of the `strobe` program: summaries, tables, pictures, pages of keys, files.
 //!
 //! The program itself is the thin shell around this, [`strobe_lab`] and [`strobe_papers`].
 

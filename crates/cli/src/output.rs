@@ -1,4 +1,4 @@
-//! Where results go: the one way in which this program writes files.
+//! Destinations of results: the only code of this program that writes files.
 //!
 //! A regular file appears when it is complete, under its own name (a symbolic link is followed), and what was
 //! there before stays until then. Devices and pipes are written through. "-" is standard output. A file
@@ -55,13 +55,13 @@ pub enum OutputError {
         option: String,
         /// Its value.
         target: String,
-        /// What the system said.
+        /// Error of the operating system.
         error: io::Error,
     },
 }
 
 impl OutputError {
-    /// Whether the request was wrong, rather than its execution.
+    /// True if the request was wrong, rather than its execution.
     pub fn is_bad_request(&self) -> bool {
         !matches!(self, OutputError::Write { .. })
     }
@@ -84,7 +84,7 @@ enum Target {
     Stream(PathBuf),
 }
 
-/// Where one result goes, checked before the work that makes it.
+/// Destination of one result, checked before the work that makes it.
 #[derive(Clone, Debug)]
 pub struct Output {
     option: String,
@@ -178,7 +178,7 @@ impl Output {
         }
     }
 
-    /// Whether it is a file that appears when it is complete, and no stream.
+    /// True for a regular file, which appears when complete; false for a stream.
     pub fn is_regular(&self) -> bool {
         matches!(self.target, Target::File(_))
     }
@@ -188,7 +188,7 @@ impl Output {
         &self.given
     }
 
-    /// Whether it is standard output.
+    /// True if it is standard output.
     pub fn is_stdout(&self) -> bool {
         self.target == Target::Stdout
     }
@@ -232,12 +232,12 @@ impl Output {
 pub struct Sink {
     output: Output,
     file: File,
-    /// What is written, and where it belongs.
+    /// Temporary file, and the path it is renamed to.
     part: Option<(TempPath, PathBuf)>,
 }
 
 impl Sink {
-    /// Where to write; the caller flushes what it buffers before [`Sink::complete`].
+    /// File to write to. The caller flushes its buffers before [`Sink::complete`].
     pub fn file(&self) -> Result<File, OutputError> {
         self.file.try_clone().map_err(|error| self.output.failed(error))
     }
@@ -268,7 +268,7 @@ fn folder(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Where a file called `path` would be made: links may point to where nothing is yet.
+/// Path at which creating `path` would make a file. Links may point to a file that does not exist yet.
 fn new_file(path: &Path) -> Option<PathBuf> {
     let mut path = path.to_owned();
     for _ in 0..LINKS_MAX {
@@ -286,7 +286,7 @@ fn new_file(path: &Path) -> Option<PathBuf> {
     None
 }
 
-/// Whether `there` is the regular file at `path`, of which "-" is standard input.
+/// True if `there` is the regular file at `path`; "-" is standard input.
 fn is_file(path: &Path, there: &Metadata) -> bool {
     let other = match path.to_str() {
         Some("-") => io::stdin().as_fd().try_clone_to_owned().and_then(|file| File::from(file).metadata()),

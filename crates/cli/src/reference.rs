@@ -7,12 +7,12 @@ use serde_json::{Map, Value as Json};
 
 use strobe_ssd::schema::{enum_names, limit, resolve};
 
-/// What a schema is of.
+/// Subject of a schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Of {
-    /// What users write: keys have ranges and defaults.
+    /// User input: keys have ranges and defaults.
     Input,
-    /// What comes out: keys are there, or not.
+    /// Output: keys are present or absent.
     Output,
 }
 
@@ -48,13 +48,13 @@ fn section(root: &Json, node: &Json, of: Of, path: &mut Vec<String>, out: &mut S
             match tables_in(root, resolved) {
                 Some(table) => inner.push((key.clone(), property, table)),
                 None => {
-                    let missing = match required.contains(&key.as_str()) {
+                    let missing = if !required.contains(&key.as_str()) {
+                        "–"
+                    } else if path.first().is_some_and(|first| first == "drive") && path.len() == 2 {
                         // The tables of a drive that presets fill.
-                        true if path.first().is_some_and(|first| first == "drive") && path.len() == 2 => {
-                            "that of the preset"
-                        }
-                        true => "none: must be given",
-                        false => "–",
+                        "that of the preset"
+                    } else {
+                        "none: must be given"
                     };
                     match of {
                         Of::Input => line(key, property, resolved, missing, &mut lines),
@@ -157,7 +157,7 @@ fn output_line(key: &str, property: &Json, schema: &Json, there: &str, out: &mut
     let _ = writeln!(out, "| `{key}` | {kind} | {} | {there} | {about} |", unit(key));
 }
 
-/// What values are allowed, or of which type they are.
+/// Allowed values or types of a key.
 fn kind(schema: &Json) -> String {
     match enum_names(schema) {
         Some(names) => names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", "),

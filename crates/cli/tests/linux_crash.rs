@@ -178,7 +178,7 @@ fn a_drive_that_does_not_flush_is_found_out() {
     eprintln!("a drive that lies was found out on {tried} of 3 file systems");
 }
 
-/// How often a drive has said that it has flushed, and has not.
+/// Flushes acknowledged by the drive without flushing.
 static LIES: AtomicUsize = AtomicUsize::new(0);
 
 /// A drive that says that it has flushed, but has not.

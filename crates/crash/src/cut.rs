@@ -16,20 +16,20 @@ use crate::{BLOCK_BYTES, NOTES_PATH, Promises, SECTOR_BYTES, VIOLATION, is_alarm
 /// A file system on a drive, and how it is used.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// What it is called.
+    /// Name.
     pub name: &'static str,
     /// The file system.
     pub file_system: FileSystem,
-    /// What it promises.
+    /// Promises of the file system.
     pub promises: Promises,
     /// More arguments of mkfs.
     pub mkfs_options: Vec<String>,
     /// Options of the mount, separated by commas.
     pub mount_options: String,
-    /// What to do after each mount before power fails: switches of the kernel. A kernel without one cannot be
+    /// Steps after each mount before power fails: kernel switches. A kernel without one of them cannot be
     /// tested in this configuration.
     pub setup: Vec<Step>,
-    /// What is different about the drive.
+    /// Changes to the drive.
     pub change: fn(&mut DriveConfig),
     /// Bytes of the pieces of a file that a write changes all or nothing: the file system's blocks, or sectors.
     pub piece_bytes: u32,
@@ -37,11 +37,12 @@ pub struct Config {
     pub fill_mib: u32,
     /// Steps of the writer's work.
     pub steps: u32,
-    /// Whether the drive has a volatile write cache: without one the kernel sends no flushes.
+    /// True if the drive has a volatile write cache. Without one the kernel sends no flushes.
     pub write_cache: bool,
-    /// Whether the file system survives a power cut while it recovers from one. F2FS does not: its recovery writes
-    /// nodes over the first ones of the chain that it follows, before its checkpoint is complete (Linux 6.12, where
-    /// `recover_data` opens new segments for data only). What had been synced since the checkpoint before is lost.
+    /// True if the file system survives a power cut during recovery from another one. F2FS does not: before its
+    /// checkpoint is complete, recovery overwrites the first nodes of the chain that it follows. (In Linux 6.12
+    /// `recover_data` opens new segments for data only.) Data synced since the previous checkpoint is then
+    /// lost.
     pub recovers_again: bool,
 }
 
@@ -135,9 +136,10 @@ impl Config {
     fn writer(&self, seed: u64, prepare: bool) -> Step {
         let mut argv: Vec<String> = ["strobe", "crash-writer", "--promises"].map(str::to_owned).into();
         argv.extend([self.promises.name(), format!("--seed={seed}"), format!("--fill={}", self.fill_mib)]);
-        match prepare {
-            true => argv.push("--prepare".into()),
-            false => argv.push(format!("--steps={}", self.steps)),
+        if prepare {
+            argv.push("--prepare".into())
+        } else {
+            argv.push(format!("--steps={}", self.steps))
         }
         Run::must_succeed(argv)
     }
@@ -164,7 +166,7 @@ pub enum CrashError {
     NotCut(u64),
 }
 
-/// What guests are made of.
+/// Components of the guests.
 #[derive(Clone, Debug)]
 pub struct Parts {
     /// The kernel.
@@ -173,27 +175,27 @@ pub struct Parts {
     pub program: PathBuf,
 }
 
-/// What came of one power cut, or of two.
+/// Result of one power cut, or of two.
 #[derive(Clone, Debug, Default)]
 pub struct CutReport {
     /// The flash operation that was cut short.
     pub operation: u64,
-    /// How often the writer had been told that something is durable.
+    /// Acknowledgements of durability that the writer had received.
     pub acknowledged: usize,
     /// Power failed once more, while the volume was found again.
     pub was_cut_again: bool,
-    /// What must not be.
+    /// Violations of the promises.
     pub violations: Vec<String>,
 }
 
-/// What a guest left.
+/// Remains of a guest.
 struct Left {
     outcome: Outcome,
     /// Standard output.
     said: String,
     /// Standard error.
     errors: String,
-    /// What the kernel should not have said.
+    /// Kernel messages that report trouble.
     alarms: Vec<String>,
 }
 
@@ -204,9 +206,9 @@ pub struct Prepared {
     seed: u64,
     drive: Mutex<Box<dyn Simulated>>,
     start: SimTime,
-    /// What the writer said while it filled the volume.
+    /// Output of the writer while it fills the volume.
     prepared: String,
-    /// What it says while it works, without a power cut.
+    /// Output of the writer while it works without a power cut.
     worked: String,
     operations: RangeInclusive<u64>,
     collected_blocks: u64,
@@ -328,8 +330,8 @@ impl Prepared {
         }
     }
 
-    /// Lets the guest work until power fails during flash operation `operation`, and then looks what there is. With
-    /// `again`, power fails once more, so many operations after the drive was ready, if they are reached.
+    /// Lets the guest work until power fails during flash operation `operation`, then verifies the volume. With
+    /// `again`, power fails once more, `again` operations after the drive was ready, if that many happen.
     pub fn cut(&self, operation: u64, again: Option<u64>) -> Result<CutReport, CrashError> {
         let mut drive = self.copy();
         // A second opinion: the drive's own account of what it must keep.
@@ -402,7 +404,7 @@ impl Prepared {
         steps
     }
 
-    /// What the guest that verified says.
+    /// Adds the verifier's violations to `report`.
     fn judge(&self, left: &Left, report: &mut CutReport) {
         let found = left.said.lines().filter_map(|line| line.strip_prefix(VIOLATION));
         report.violations.extend(found.map(str::to_owned));

@@ -9,7 +9,7 @@
 #![cfg(target_os = "linux")]
 
 mod cut;
-mod hunt;
+mod explore;
 mod verifier;
 mod writer;
 
@@ -17,24 +17,24 @@ use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
 pub use cut::{Config, CrashError, CutReport, Parts, Prepared};
-pub use hunt::{ACKNOWLEDGED, CrashReport, Found, Hunt, HuntError, Places, Rehearsed, Verdict};
+pub use explore::{ACKNOWLEDGED, CrashReport, ExploreError, Explorer, Found, Places, Rehearsed, Verdict};
 pub use verifier::{VerifierArgs, verify};
 pub use writer::{WriterArgs, write};
 
 const SECTOR_BYTES: usize = 512;
 const BLOCK_BYTES: u64 = 4096;
-/// Files that fill the volume: so many blocks each.
+/// Blocks of each file that fills the volume.
 const FILL_BLOCKS: u32 = 256;
-/// Where they are.
+/// Folder of the filling files.
 const FILL: &str = "fill";
-/// Where all other files are.
+/// Folders of all other files.
 const FOLDERS: [&str; 3] = ["d0", "d1", "d2"];
-/// Where the verifier finds what the writer has said.
+/// Path of the writer's notes for the verifier.
 const NOTES_PATH: &str = "/notes";
-/// What the verifier says before each violation.
+/// Prefix of each violation in the verifier's output.
 const VIOLATION: &str = "violation: ";
 
-/// What a file system promises, beyond what fsync(2) on a file and then on its folder does.
+/// Promise of a file system beyond fsync(2) on a file and then on its folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Promises {
     /// Names change all or nothing; a new file that is synced has its name; no foreign data shows up. So do ext4 and
@@ -56,7 +56,7 @@ impl Promises {
     }
 }
 
-/// What the writer says: what it is about to do, and what is durable.
+/// Line of the writer: its next operation, or data that is now durable.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Note {
@@ -76,7 +76,7 @@ enum Note {
     Folder { path: String },
 }
 
-/// Whether a line of the kernel says that something is wrong.
+/// True if a kernel line reports trouble.
 fn is_alarm(line: &str) -> bool {
     let words = ["WARNING:", "BUG:", "Call Trace", "I/O error", "EXT4-fs error", "nconsisten", "orrupt"];
     words.iter().any(|word| line.contains(word)) || (line.contains("FAT-fs") && line.contains("error"))
@@ -90,7 +90,7 @@ fn mix(state: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// What sector `sector` of file `id` holds at `version`: it says so in its first bytes, and is never zero.
+/// Content of sector `sector` of file `id` at `version`. Its first bytes name all three, and it is never zero.
 fn content(seed: u64, id: u32, sector: u64, version: u32) -> [u8; SECTOR_BYTES] {
     let name = u64::from(id) << 32 | u64::from(version);
     let mut state = mix(mix(mix(seed) ^ name) ^ sector);

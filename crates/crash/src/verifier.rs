@@ -15,13 +15,13 @@ pub struct VerifierArgs {
     /// Seed of the writer
     #[arg(long)]
     seed: u64,
-    /// What the file system promises
+    /// Promise of the file system
     #[arg(long, value_enum)]
     promises: Promises,
     /// Bytes of the aligned pieces of a file that a write changes all or nothing: a power of two, 512 to 4096
     #[arg(long)]
     piece_bytes: u32,
-    /// What the writer has said
+    /// File with the output of the writer
     #[arg(long)]
     notes: PathBuf,
 }
@@ -53,13 +53,14 @@ fn try_volume() -> io::Result<()> {
     let mut file = File::create("probe")?;
     file.write_all(&data)?;
     file.sync_all()?;
-    match fs::read("probe")? == data {
-        true => fs::remove_file("probe"),
-        false => Err(io::Error::other("it reads otherwise than it was written")),
+    if fs::read("probe")? == data {
+        fs::remove_file("probe")
+    } else {
+        Err(io::Error::other("it reads otherwise than it was written"))
     }
 }
 
-/// What a file may hold.
+/// Allowed state of a file.
 #[derive(Clone, Debug, Default)]
 struct Held {
     /// Bytes that must be there.
@@ -84,10 +85,10 @@ impl Held {
     }
 }
 
-/// What may be found after a power cut.
+/// Allowed state after a power cut.
 ///
-/// For each name: which files it may stand for, or none; that which it had when its folder was last synced, and all
-/// since. For each file: what it held when last synced, or anything it was given since.
+/// For each name: the files it may stand for, or none, from the last sync of its folder on. For each file: the
+/// content at its last sync, and all written since.
 struct Model {
     seed: u64,
     promises: Promises,
@@ -107,7 +108,7 @@ impl Model {
         self.files.entry(id).or_default()
     }
 
-    /// What a name stands for now.
+    /// File that a name stands for now.
     fn current(&self, path: &str) -> Option<u32> {
         self.names.get(path).and_then(|may| *may.last()?)
     }
@@ -182,7 +183,7 @@ impl Model {
         }
     }
 
-    /// What there is in the folder `root` that may not be, or is not that must be.
+    /// Differences between the folder `root` and the allowed states.
     fn violations(&self, root: &Path) -> io::Result<Vec<String>> {
         let mut violations = Vec::new();
         let mut found = BTreeSet::new();
@@ -241,7 +242,7 @@ impl Model {
         Ok(violations)
     }
 
-    /// What is wrong with `bytes` as the content of file `id`.
+    /// Fault of `bytes` as the content of file `id`, if any.
     fn fault(&self, id: u32, bytes: &[u8]) -> Option<String> {
         let held = self.files.get(&id)?;
         let length = bytes.len() as u64;
@@ -267,8 +268,8 @@ impl Model {
         None
     }
 
-    /// Whether a sector may read as `data`, given its version. What is not durable may also be zero from somewhere
-    /// on, or, where nothing is promised, anything.
+    /// True if a sector may read as `data`, given its version. Data that is not durable may also be zero from
+    /// some byte on. Without a promise it may be anything.
     fn may_read(&self, id: u32, held: &Held, sector: u64, version: u32, data: &[u8]) -> bool {
         let expected = content(self.seed, id, sector, version);
         let at = sector * SECTOR_BYTES as u64;
@@ -279,7 +280,7 @@ impl Model {
     }
 }
 
-/// Whose data a sector holds, by what it says itself.
+/// Describes the owner of a sector, from the sector's own content.
 fn describe(data: &[u8]) -> String {
     let word = |at: usize| Some(u64::from_le_bytes(data.get(at..at + 8)?.try_into().ok()?));
     match (word(0), word(8)) {

@@ -16,7 +16,7 @@ pub struct WriterArgs {
     /// Seed of what it does and writes
     #[arg(long)]
     seed: u64,
-    /// What the file system promises
+    /// Promise of the file system
     #[arg(long, value_enum)]
     promises: Promises,
     /// Files of 1 MiB that fill the volume
@@ -44,10 +44,7 @@ pub fn write(args: &WriterArgs) -> io::Result<()> {
         next_id: args.fill + 1,
         version: if args.prepare { 0 } else { 1 << 20 },
     };
-    match args.prepare {
-        true => writer.prepare(),
-        false => (0..args.steps).try_for_each(|_| writer.work()),
-    }
+    if args.prepare { writer.prepare() } else { (0..args.steps).try_for_each(|_| writer.work()) }
 }
 
 /// A file of the writer's.
@@ -93,10 +90,7 @@ impl Writer {
     /// Syncs a folder, sometimes. On FAT always: clusters that become free before the names are durable may be
     /// another file's by then.
     fn maybe_sync_folder(&mut self, path: &str, percent: u32) -> io::Result<()> {
-        match self.args.promises.is_fat() || self.chance(percent) {
-            true => self.sync_folder(path),
-            false => Ok(()),
-        }
+        if self.args.promises.is_fat() || self.chance(percent) { self.sync_folder(path) } else { Ok(()) }
     }
 
     fn prepare(&mut self) -> io::Result<()> {
@@ -174,10 +168,7 @@ impl Writer {
             file.write_all_at(&span(self.args.seed, id, from, upto, version), from)?;
             self.written(id)?;
         }
-        match self.chance(sync_percent) {
-            true => self.sync(id, &file),
-            false => Ok(()),
-        }
+        if self.chance(sync_percent) { self.sync(id, &file) } else { Ok(()) }
     }
 
     /// One step of work.
@@ -226,10 +217,7 @@ impl Writer {
         let bytes = self.files[at].bytes + u64::from(1 + self.rng.below(24_000));
         let file = self.extend(&self.files[at], bytes)?;
         self.files[at].bytes = bytes;
-        match self.chance(60) {
-            true => self.sync(self.files[at].id, &file),
-            false => Ok(()),
-        }
+        if self.chance(60) { self.sync(self.files[at].id, &file) } else { Ok(()) }
     }
 
     fn rename(&mut self) -> io::Result<()> {
@@ -243,21 +231,19 @@ impl Writer {
         (self.files[at].path, self.files[at].folder) = (to, folder);
         self.sync_entry(at)?;
         self.maybe_sync_folder(folder, 50)?;
-        match left == folder {
-            true => Ok(()),
-            false => self.maybe_sync_folder(left, 50),
-        }
+        if left == folder { Ok(()) } else { self.maybe_sync_folder(left, 50) }
     }
 
     /// On FAT, an entry with a new name says where the file is, and how long, only when the file is synced.
     fn sync_entry(&mut self, at: usize) -> io::Result<()> {
-        match self.args.promises.is_fat() && self.chance(70) {
-            true => self.sync(self.files[at].id, &File::open(&self.files[at].path)?),
-            false => Ok(()),
+        if self.args.promises.is_fat() && self.chance(70) {
+            self.sync(self.files[at].id, &File::open(&self.files[at].path)?)
+        } else {
+            Ok(())
         }
     }
 
-    /// What careful programs do to save a file: write a new one, sync it, give it the name of the old one.
+    /// Replaces a file atomically: writes a new one, syncs it, and renames it over the old one.
     fn replace(&mut self) -> io::Result<()> {
         let Some(at) = self.any_file() else { return Ok(()) };
         let (made, file) = self.create_any(32 << 10)?;
@@ -270,10 +256,7 @@ impl Writer {
         self.files[at] = Made { path: to, folder, ..made };
         self.sync_entry(at)?;
         self.maybe_sync_folder(folder, 60)?;
-        match left == folder {
-            true => Ok(()),
-            false => self.maybe_sync_folder(left, 60),
-        }
+        if left == folder { Ok(()) } else { self.maybe_sync_folder(left, 60) }
     }
 
     fn remove(&mut self) -> io::Result<()> {

@@ -13,7 +13,7 @@ pub enum ConfigError {
     File {
         /// The file.
         path: String,
-        /// What the system said.
+        /// Error of the operating system.
         source: std::io::Error,
     },
     /// Not TOML.
@@ -29,7 +29,7 @@ pub enum ConfigError {
     In {
         /// The file.
         path: String,
-        /// What is wrong.
+        /// Underlying error.
         error: Box<ConfigError>,
     },
     /// An error with the option of the command line that gave what is wrong.
@@ -37,7 +37,7 @@ pub enum ConfigError {
     Given {
         /// The option with its value.
         option: String,
-        /// What is wrong.
+        /// Underlying error.
         error: Box<ConfigError>,
     },
     /// A key is refused.
@@ -64,7 +64,7 @@ pub enum ConfigError {
     NoEffect {
         /// The key.
         key: String,
-        /// What makes it count.
+        /// Condition under which the key has an effect.
         wants: String,
     },
     /// `--set` without `=`.

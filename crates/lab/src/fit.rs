@@ -6,7 +6,7 @@ use strobe_ssd::Range;
 use strobe_types::{Lba, Op, Request, SECTOR_BYTES, counters};
 use strobe_workload::trace::TraceRecord;
 
-/// What to do with trace requests that do not fit the drive.
+/// Treatment of trace requests that do not fit the drive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fit {
@@ -20,7 +20,7 @@ pub enum Fit {
     Clip,
 }
 
-/// What to do with trace requests that come later in the file than their time.
+/// Treatment of trace requests that come later in the file than their time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Late {
@@ -32,7 +32,7 @@ pub enum Late {
 }
 
 counters! {
-    /// What had to be changed about a trace's requests so that they fit the drive.
+    /// Changes made to a trace's requests so that they fit the drive.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
     pub struct Changes {
         /// Requests whose offset was taken modulo the capacity.
@@ -53,13 +53,13 @@ counters! {
 }
 
 impl Changes {
-    /// Whether nothing was changed.
+    /// True if nothing was changed.
     pub fn none(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// Why a trace request cannot be replayed as it is.
+/// Reasons why a trace request cannot be replayed unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FitError {
     /// It leaves the drive.
@@ -110,7 +110,7 @@ pub(crate) struct Fitter {
     fit: Fit,
     late: Late,
     drive_sectors: u64,
-    /// Whether timestamps matter.
+    /// True if timestamps matter.
     open_loop: bool,
     pub(crate) changes: Changes,
 }

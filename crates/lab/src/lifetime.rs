@@ -9,7 +9,7 @@ use strobe_types::Geometry;
 
 use crate::Experiment;
 
-/// What ended a run.
+/// Reason for the end of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum EndedBy {
@@ -98,8 +98,8 @@ impl BadBlockWatch {
         })
     }
 
-    /// Whether as many blocks as wanted have gone bad in use.
-    pub(crate) fn reached(&mut self, drive: &dyn Simulated) -> bool {
+    /// Returns true once the requested number of blocks has gone bad in use. Wear is read only when it may have changed.
+    pub(crate) fn check(&mut self, drive: &dyn Simulated) -> bool {
         let stats = drive.stats();
         let erases = stats.nand.total(NandOp::Erase);
         let may_be_worn = self.endurance > 0 && erases > self.erases_due;

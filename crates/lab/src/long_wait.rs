@@ -14,17 +14,17 @@ use crate::record::{OpRecord, Record};
 pub struct LongWait {
     /// The job whose request it was.
     pub job: String,
-    /// What the request was: read, write, trim or flush.
+    /// Kind of the request: read, write, trim or flush.
     pub op: String,
-    /// How long it took from its issue, in ns.
+    /// Latency from issue to completion, in ns.
     pub latency_ns: u64,
     /// The slowest operation of the flash: erase, program or read.
     pub slowest: String,
-    /// How long that takes, in ns.
+    /// Duration of that operation, in ns.
     pub slowest_ns: u64,
     /// Requests of all jobs that took longer than run.long_wait times that, exact to three digits of their latency.
     pub requests: u64,
-    /// What may have caused it, as far as counters can tell.
+    /// Possible causes, as far as counters can tell.
     pub causes: Vec<String>,
 }
 
@@ -90,7 +90,7 @@ const LINK_BUSY: f64 = 0.8;
 /// Share of their time from which on dies are called busy.
 const DIES_BUSY: f64 = 0.9;
 
-/// What may have made a request wait for `wait_ns`: what went on in the same window.
+/// Possible causes of a wait of `wait_ns`: other activity in the same window.
 fn causes(experiment: &Experiment, window: &DriveStats, virtual_ns: u64, wait_ns: u64) -> Vec<String> {
     let mut causes = Vec::new();
     let drive = &experiment.drive;

@@ -1,4 +1,4 @@
-//! What the command line asks of the machine it runs on. Nothing here reaches the simulation.
+//! Host information for the command line. It never reaches the simulation.
 
 /// A stopwatch for this process: wall and CPU seconds.
 #[derive(Debug)]

@@ -17,19 +17,19 @@ pub struct PowerConfig {
     /// Flash operations during which power fails, in ascending order. Default none.
     #[schemars(inner(range(min = 1, max = 9_223_372_036_854_775_807u64)))]
     pub cut_at: Vec<u64>,
-    /// Power also fails each time the measurement has done so many flash operations since it began or
-    /// since the last cut. 0 (default): not.
+    /// Flash operations between power cuts, counted from the start of the measurement or from the last cut. 0
+    /// (default): no such cuts.
     #[schemars(range(min = 0, max = 9_223_372_036_854_775_807u64))]
     pub cut_every: u64,
 }
 
 impl PowerConfig {
-    /// Whether power never fails.
+    /// True if power never fails.
     pub fn is_steady(&self) -> bool {
         self.cut_at.is_empty() && self.cut_every == 0
     }
 
-    /// Whether `drive` can be cut like that.
+    /// Checks that `drive` supports these power cuts.
     pub(crate) fn check(&self, drive: &DriveConfig) -> Result<(), KeyError> {
         let wrong = |key: &str, given: &str, allowed: &str| Err(KeyError::value(key, given, allowed, ""));
         if self.is_steady() {
@@ -60,13 +60,13 @@ pub struct PowerCutResult {
     pub host_commands: u64,
     /// Virtual time at which power was back.
     pub virtual_ns: u64,
-    /// How the map was found again.
+    /// Recovery of the map.
     pub recovery: RecoveryResult,
-    /// What the drive read as then.
+    /// Comparison of the recovered drive with the oracle.
     pub verified: VerifiedResult,
 }
 
-/// What a recovery did.
+/// Counters of a recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct RecoveryResult {
     /// Virtual time until the drive took commands again, in ns.
@@ -88,7 +88,7 @@ pub struct RecoveryResult {
 }
 
 impl RecoveryResult {
-    /// What `recovery` did.
+    /// Converts `recovery`.
     pub fn of(recovery: &Recovery) -> Self {
         let time_ns = recovery.duration_ns();
         let Recovery { log_pages, segments, epochs, scanned_pages, .. } = *recovery;
@@ -134,7 +134,7 @@ pub(crate) struct PowerSwitch {
     config: PowerConfig,
     /// Operations of `cut_at` to come, the next one last.
     at: Vec<u64>,
-    /// Whether `cut_every` counts.
+    /// True while `cut_every` counts.
     is_measuring: bool,
     next: Option<u64>,
     pub(crate) cuts: Vec<PowerCutResult>,
@@ -176,7 +176,7 @@ impl PowerSwitch {
         }
     }
 
-    /// What of the plan did not come about in a run of `operations` flash operations, and what to do.
+    /// Describes planned cuts that did not happen in a run of `operations` flash operations, with the cure.
     pub(crate) fn missed(&self, operations: u64) -> Option<String> {
         let was_cut = |at: &&u64| self.cuts.iter().any(|cut| cut.operation == **at);
         let missed: Vec<u64> = self.config.cut_at.iter().filter(|at| !was_cut(at)).copied().collect();
@@ -194,15 +194,16 @@ impl PowerSwitch {
             0 => String::new(),
             more => format!(" and at {more} more"),
         };
-        Some(match first > operations {
-            true => format!(
+        Some(if first > operations {
+            format!(
                 "power was never cut at flash operation {first}{others} (power.cut_at, --cut): the run had only \
                  {operations}; use a longer run.measure or a smaller number"
-            ),
-            false => format!(
+            )
+        } else {
+            format!(
                 "power was never cut at flash operation {first}{others} (power.cut_at, --cut): it was one of a \
                  recovery; use another number"
-            ),
+            )
         })
     }
 

@@ -12,7 +12,7 @@ use crate::syntax::{parse_table, read_text};
 /// Presets that refer to one another, one after the other.
 const DEPTH_MAX: usize = 8;
 
-/// Where presets of one's own are looked for: `strobe/presets` in `$XDG_CONFIG_HOME`, or in `~/.config`.
+/// Folder of the user's presets: `strobe/presets` in `$XDG_CONFIG_HOME`, or in `~/.config`.
 pub fn user_folder() -> Option<PathBuf> {
     let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let config = absolute("XDG_CONFIG_HOME").or_else(|| Some(absolute("HOME")?.join(".config")))?;
@@ -33,7 +33,7 @@ pub fn of_user() -> Vec<(String, PathBuf)> {
     found
 }
 
-/// Whether `name` names a file rather than a preset.
+/// True if `name` names a file rather than a preset.
 pub(crate) fn is_path(name: &str) -> bool {
     name.contains('/') || name.ends_with(".toml")
 }

@@ -1,4 +1,4 @@
-//! What was measured of a job.
+//! Measurements of a job.
 
 use strobe_ssd::{DriveStats, Latency};
 use strobe_types::{Op, SimTime};

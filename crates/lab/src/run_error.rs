@@ -35,7 +35,7 @@ pub enum RunError {
         at: usize,
         /// Its name.
         name: String,
-        /// What is wrong.
+        /// Underlying error.
         error: WorkloadError,
     },
     /// The trace cannot be read.
@@ -48,7 +48,7 @@ pub enum RunError {
         path: String,
         /// Its line or record.
         position: Position,
-        /// What is wrong.
+        /// Underlying error.
         error: FitError,
     },
     /// The trace held nothing to replay.
@@ -56,7 +56,7 @@ pub enum RunError {
     EmptyTrace {
         /// The trace.
         path: String,
-        /// What was left out and how to change that.
+        /// Data left out, and the cure.
         hint: String,
     },
     /// Standard input is gone once it is read.
@@ -132,7 +132,7 @@ impl From<strobe_ssd::StateFileError> for RunError {
 const GIB: f64 = (1u64 << 30) as f64;
 
 impl RunError {
-    /// The same, said of the job whose table has this number.
+    /// Attributes the error to the job with this number.
     pub(crate) fn of_job(self, at: usize, name: &str) -> Self {
         match self {
             RunError::Workload(error) => RunError::Job { at, name: name.to_owned(), error },
@@ -150,7 +150,7 @@ impl RunError {
         }
     }
 
-    /// Whether the request was wrong, rather than the run having failed.
+    /// True if the request was wrong, rather than its execution.
     pub fn is_bad_request(&self) -> bool {
         !matches!(
             self,

@@ -9,7 +9,7 @@ use strobe_ssd::DriveStats;
 pub struct Sample {
     /// Host pages (mapping units) written since the drive was new, at the end of the interval.
     pub host_pages: u64,
-    /// Whether the interval belongs to the measured window.
+    /// True if the interval belongs to the measured window.
     pub measured: bool,
     /// Write amplification within the interval; null if the host wrote nothing.
     pub waf: Option<f64>,
@@ -110,12 +110,11 @@ fn ratio(programmed: u64, written: u64) -> Option<f64> {
     (written > 0).then(|| programmed as f64 / written as f64)
 }
 
-/// Whether write amplification has settled, by the rule of the SNIA performance test
-/// specification: over the last five intervals it stays within 20 % of their mean, and a straight
-/// line through them changes by at most 10 %.
+/// Steady-state test of write amplification, by the rule of the SNIA performance test specification. Over the
+/// last five intervals it must stay within 20 % of their mean, and a fitted line may change by at most 10 %.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct SteadyState {
-    /// Whether both limits hold and something was collected: a drive with room left only looks steady.
+    /// True if both limits hold and garbage was collected. A drive with free blocks left only looks steady.
     pub reached: bool,
     /// Mean WAF of the last five intervals.
     pub waf_mean: f64,
@@ -152,7 +151,7 @@ impl Judged {
     }
 }
 
-/// How much five values in a row differ, and how much they change.
+/// Spread and slope of five successive values.
 pub(crate) fn judge(last: &[f64; 5]) -> Judged {
     let mean = last.iter().sum::<f64>() / 5.0;
     let spread =

@@ -13,14 +13,14 @@ use crate::series::{Judged, judge};
 /// The rounds between warm-up and measurement, and whether what was to be steady was so at their end.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct SteadyRounds {
-    /// What was to be steady.
+    /// Metric tested for steadiness.
     pub metric: SteadyMetric,
     /// Length of a round.
     pub interval: Amount,
     /// Rounds that it took.
     pub rounds: u32,
-    /// Whether it was steady: over the last five rounds within 20 % of their mean, and a change along a straight line of at
-    /// most 10 %. Write amplification is that of a drive that collects garbage: without it nothing is steady.
+    /// True if the metric was steady: over the last five rounds within 20 % of their mean, and a fitted line
+    /// changes by at most 10 %. Write amplification counts only once the drive collects garbage.
     pub reached: bool,
     /// The last five rounds.
     pub values: Vec<f64>,
@@ -34,7 +34,7 @@ pub struct SteadyRounds {
 
 strobe_types::state! { SteadyRounds { rounds, reached, values, mean, range_pct, slope_pct } made { metric, interval } }
 
-/// What a drive had done when a round began.
+/// Counters at the start of a round.
 pub(crate) struct RoundStart {
     stats: DriveStats,
     now: SimTime,
@@ -100,7 +100,7 @@ impl SteadyRounds {
         };
     }
 
-    /// What somebody should know who reads the measurement.
+    /// Warning for readers of the measurement, if the drive was not steady.
     pub(crate) fn warning(&self) -> Option<String> {
         let metric = self.metric.name();
         (!self.reached).then(|| {

@@ -18,9 +18,12 @@ pub(crate) fn read_text(path: &Path) -> Result<String, ConfigError> {
         _ => std::fs::File::open(path).map(|file| Box::new(file) as Box<dyn std::io::Read>),
     };
     file.and_then(|file| file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes))
-        .and_then(|read| match read as u64 > FILE_BYTES_MAX {
-            true => Err(std::io::Error::other(format!("longer than {FILE_BYTES_MAX} bytes"))),
-            false => text_of(bytes),
+        .and_then(|read| {
+            if read as u64 > FILE_BYTES_MAX {
+                Err(std::io::Error::other(format!("longer than {FILE_BYTES_MAX} bytes")))
+            } else {
+                text_of(bytes)
+            }
         })
         .map_err(|source| ConfigError::File { path: path.display().to_string(), source })
 }

@@ -10,14 +10,14 @@ use strobe_types::{Geometry, Op, SimTime};
 use crate::experiment::INTERVALS_MAX;
 use strobe_ssd::Latencies;
 
-/// What happened in an interval of virtual time. Requests belong to the one in which they are complete.
+/// Activity in an interval of virtual time. A request belongs to the interval in which it completes.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Interval {
     /// Its begin, in ns since the start of the simulation.
     pub start_ns: u64,
     /// Its end; what happens at that instant belongs to it.
     pub end_ns: u64,
-    /// Whether it belongs to the measured window.
+    /// True if the interval belongs to the measured window.
     pub measured: bool,
     /// Reads.
     pub read: IntervalOp,
@@ -99,7 +99,7 @@ pub(crate) struct Timeline {
     longer_at: usize,
 }
 
-/// What the drive was like at the end of an interval.
+/// State of the drive at the end of an interval.
 pub(crate) struct AtEnd<'a> {
     pub(crate) stats: DriveStats,
     pub(crate) geometry: &'a Geometry,
@@ -138,7 +138,7 @@ impl Timeline {
         self.end
     }
 
-    /// From `now` on so many are outstanding.
+    /// Notes the number of outstanding requests from `now` on.
     #[inline]
     pub(crate) fn outstanding(&mut self, now: SimTime, outstanding: u32) {
         self.depth_ns += u128::from(self.outstanding) * u128::from(now.since(self.depth_at));
@@ -200,7 +200,7 @@ impl Timeline {
         (std::mem::take(&mut self.intervals), is_longer)
     }
 
-    /// The same at the end.
+    /// Takes all remaining intervals at the end of the run.
     pub(crate) fn into_intervals(mut self) -> (Vec<Interval>, bool) {
         self.take_intervals()
     }
@@ -214,7 +214,7 @@ pub(crate) const CSV_NAMES: &str = "start_ns,end_ns,measured,\
     sync_iops,sync_bw_bytes,sync_p50_ns,sync_p99_ns,sync_p99_9_ns,sync_max_ns,\
     queue_depth,backlog,waf,free_blocks,busy_dies,collecting";
 
-/// The intervals as CSV: a line of names, then one for each interval. What is not known is left empty.
+/// Formats the intervals as CSV: a line of names, then one for each interval. Unknown values are left empty.
 pub fn csv(intervals: &[Interval]) -> String {
     let rows = intervals.iter().map(|interval| csv_row(interval) + "\n");
     CSV_NAMES.to_owned() + "\n" + &rows.collect::<String>()

@@ -1,4 +1,4 @@
-//! What somebody should know before believing the numbers of a run.
+//! Warnings about the credibility of a run's numbers.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -20,7 +20,7 @@ pub struct CapacityResult {
     pub logical_bytes: u64,
     /// Bytes of flash that never hold data of the host: factory-bad blocks and those of a durable map.
     pub reserved_bytes: u64,
-    /// What garbage collection has: (raw − reserved − logical) / logical.
+    /// Over-provisioning available to garbage collection: (raw − reserved − logical) / logical.
     pub over_provisioning: f64,
 }
 
@@ -33,7 +33,7 @@ impl CapacityResult {
     }
 }
 
-/// What a measured window covers.
+/// Coverage of a measured window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum WindowVerdict {
@@ -55,9 +55,9 @@ pub struct WindowResult {
     /// Host pages of it: mapping units written, of which a partially written one counts as one. Of a workload that writes
     /// nothing: mapping units read or trimmed.
     pub host_pages: u64,
-    /// The same in logical capacities.
+    /// Host pages of the window in logical capacities.
     pub capacities: f64,
-    /// Whether `waf` is that of the steady state.
+    /// Verdict: whether `waf` is that of the steady state.
     pub verdict: WindowVerdict,
 }
 
@@ -77,10 +77,13 @@ impl WindowResult {
             (None, _) => WindowVerdict::NoWrites,
             _ if stats.nand.total(strobe_nand::NandOp::Erase) == 0 => WindowVerdict::NothingCollected,
             (_, None) => WindowVerdict::TooFewIntervals,
-            (Some(waf), Some(steady)) => match (waf / steady.waf_mean - 1.0).abs() <= TRANSIENT {
-                true if steady.reached => WindowVerdict::Steady,
-                _ => WindowVerdict::Transient,
-            },
+            (Some(waf), Some(steady)) => {
+                if steady.reached && (waf / steady.waf_mean - 1.0).abs() <= TRANSIENT {
+                    WindowVerdict::Steady
+                } else {
+                    WindowVerdict::Transient
+                }
+            }
         };
         let host = &stats.host;
         let host_pages = if writes_something { host.units_written } else { host.units_touched };
@@ -118,7 +121,7 @@ fn is_served(offered: u64, served: u64) -> bool {
 }
 
 impl JobLoad {
-    /// What became of the requests of an open loop; `None` for another.
+    /// Load of an open loop; `None` for a closed one.
     pub(crate) fn of(record: &Record) -> Option<Self> {
         let Offered { arrived, backlog, behind_ns } = record.offered.filter(|_| record.is_open_loop)?;
         let (span_ns, served) = (record.span_ns(), record.served());
@@ -156,7 +159,7 @@ pub struct LoadResult {
     pub kept_up: bool,
 }
 
-/// How far an open loop has come.
+/// Progress of an open loop.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Arrivals {
     /// From the first arrival to the last.
@@ -268,7 +271,7 @@ impl LoadResult {
 /// Names that a message has at most.
 const NAMES_MAX: usize = 8;
 
-/// Which jobs fell behind.
+/// Names of the jobs that fell behind.
 fn behind_of(jobs: &[String]) -> String {
     let names = jobs.iter().take(NAMES_MAX).map(String::as_str).collect::<Vec<_>>().join(", ");
     let more = match jobs.len().saturating_sub(NAMES_MAX) {
@@ -281,8 +284,8 @@ fn behind_of(jobs: &[String]) -> String {
 /// A window whose victims are so much fuller than the average block that the policy must have been meant otherwise.
 const FULLER: f64 = 0.1;
 
-/// What a formula of the wrong sign looks like: victims are fuller than blocks chosen by chance would be. `fill` is
-/// the share of the flash that holds data.
+/// Warns about a formula of the wrong sign: its victims are fuller than randomly chosen blocks would be. `fill`
+/// is the share of flash that holds data.
 pub(crate) fn wrong_sign(experiment: &Experiment, geometry: &Geometry, stats: &DriveStats) -> Option<String> {
     let victim = &experiment.drive.ftl.gc.victim;
     if strobe_ssd::POLICIES.iter().any(|policy| policy.name == *victim) {
@@ -304,7 +307,7 @@ pub(crate) fn wrong_sign(experiment: &Experiment, geometry: &Geometry, stats: &D
 /// Write amplification from which on it is named as what wore a drive out.
 const WORN_BY_COPIES: f64 = 10.0;
 
-/// What a drive that refuses writes died of, if it was not what the host wrote.
+/// Reason why a drive refuses writes, unless the host's own writes wore it out.
 pub(crate) fn cause_of_death(experiment: &Experiment, geometry: &Geometry, stats: &DriveStats) -> String {
     let programs = stats.nand.total(strobe_nand::NandOp::Program) * u64::from(geometry.units_per_page());
     let mut text = String::new();

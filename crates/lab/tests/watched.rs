@@ -152,7 +152,7 @@ fn a_trace_runs_as_it_does_unwatched_and_its_intervals_add_up() {
     assert!(collected > 20, "garbage was collected in {collected} runs");
 }
 
-/// What happens in an interval, counted by hand: completions by kind, and the longest latency.
+/// Expected counters of an interval: completions by kind, and the longest latency.
 type Counts = ([u64; 4], u64);
 
 /// Sends `rows` to a drive at their times and bins what is complete.
@@ -268,9 +268,10 @@ fn a_run_that_is_stopped_keeps_the_intervals_that_it_had() {
     struct Impatient;
     impl runner::Observer for Impatient {
         fn progress(&mut self, progress: runner::Progress) -> std::ops::ControlFlow<()> {
-            match progress.phase == "measure" {
-                true => std::ops::ControlFlow::Break(()),
-                false => std::ops::ControlFlow::Continue(()),
+            if progress.phase == "measure" {
+                std::ops::ControlFlow::Break(())
+            } else {
+                std::ops::ControlFlow::Continue(())
             }
         }
     }

@@ -9,17 +9,17 @@ use crate::record::Recorder;
 use crate::watch::Watch;
 
 defaults! {
-    /// What the guest is offered.
+    /// Properties of the disk offered to the guest.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct DiskOptions {
-        /// What it takes the drive for.
+        /// Interface of the disk.
         pub interface: Interface = Interface::Virtio;
         /// Ranges that one discard may have, 1 to 256; 0: no discard at all. The drive may take fewer.
         pub discard_segments: u32 = 64;
-        /// Whether to offer copies within the device.
+        /// True to offer copies within the device.
         pub copy: bool = true;
-        /// Whether writes may wait in a volatile cache until the guest flushes. Otherwise each is durable
-        /// when it completes. The guest can change its mind.
+        /// True to let writes wait in a volatile cache until the guest flushes. Otherwise each is durable when
+        /// it completes. The guest can change this.
         pub write_cache: bool = true;
     }
 }
@@ -71,7 +71,7 @@ impl Attached {
         self.target.next_event().map(|at| at.since(self.start))
     }
 
-    /// What is complete by `guest_ns`, in its order of completion.
+    /// Returns the completions due by `guest_ns`, in order.
     pub(crate) fn advance(&mut self, guest_ns: u64) -> Vec<Answer> {
         let (until, mut answers) = (self.time(guest_ns), Vec::new());
         let Some(watch) = &mut self.watch else {

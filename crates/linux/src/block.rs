@@ -46,7 +46,7 @@ mod kind {
     pub(super) const OUT_META: u32 = 0x5343_0003;
 }
 
-/// How a request ends.
+/// Status of a completed request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 enum Status {
@@ -61,15 +61,15 @@ const SEG_MAX: u32 = 254;
 const COPIES_MAX: usize = 128;
 /// Sectors of all ranges of a discard. The kernel counts a request's bytes in 32 bits.
 const DISCARD_SECTORS_MAX: u32 = (2 << 30) / SECTOR_BYTES as u32;
-/// Where the byte that turns the write cache on and off is in the configuration space.
+/// Offset of the byte in the configuration space that turns the write cache on and off.
 const WCE_OFFSET: u32 = 32;
 
-/// Where the answer to a request goes.
+/// Guest buffers for the answer to a request.
 struct Room {
     ring: usize,
     /// The request's name in the ring.
     head: u16,
-    /// What the guest has left room in for data; the last byte is for the status.
+    /// Guest buffers for data; their last byte is for the status.
     segments: Vec<(GuestAddress, usize)>,
 }
 
@@ -79,7 +79,7 @@ pub(crate) struct Block {
     options: DiskOptions,
     write_cache: bool,
     features: u64,
-    /// Where the answers to outstanding requests go, by tag.
+    /// Buffers for the answers to outstanding requests, by tag.
     rooms: BTreeMap<u64, Room>,
     data: Vec<u8>,
 }
@@ -97,7 +97,7 @@ impl Block {
         self.drive.target.drive_mut().set_write_cache(waits);
     }
 
-    /// Whether writes must be durable when they are complete.
+    /// True if writes must be durable when they complete.
     fn is_forced(&self) -> bool {
         !self.write_cache || self.features & feature::FLUSH == 0
     }
@@ -293,9 +293,8 @@ impl Device for Block {
         self.drive.next_event()
     }
 
-    /// Writes what is complete by then to the guest's memory, in its order of completion. While the guest has no ring,
-    /// before its driver has begun, the drive may have work of its own from before; what completes then was asked for
-    /// in a ring that is no more.
+    /// Writes completions due by then to the guest's memory, in order. Before the guest's driver has set up a
+    /// ring, completions of older work are dropped: their ring is gone.
     fn advance(&mut self, guest_ns: u64, memory: Option<&GuestMemoryMmap>) -> Result<Vec<Returned>, String> {
         let returned = self.drive.advance(guest_ns).into_iter().filter_map(|answer| {
             let room = self.rooms.remove(&answer.tag)?;

@@ -35,7 +35,7 @@ const WANTS_TO_RUN: u32 = 1;
 /// Beyond all times: the kernel panics at S64_MAX.
 const NEVER: u64 = i64::MAX as u64;
 
-/// What a message meant for the session.
+/// Effect of a message on the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Served {
     /// Answered; the guest goes on.
@@ -122,7 +122,7 @@ impl Calendar {
         Ok(Self { link, page: Page::new()?, has_started: false, seq: 0, messages: 0, epoch_ns })
     }
 
-    /// What to poll for messages.
+    /// Socket to poll for messages.
     pub(crate) fn link(&self) -> BorrowedFd<'_> {
         self.link.as_fd()
     }

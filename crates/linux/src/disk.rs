@@ -43,7 +43,7 @@ impl Disk {
         }
     }
 
-    /// What the guest's driver meets.
+    /// Device as the guest's driver sees it.
     pub(crate) fn device(&mut self) -> &mut dyn Device {
         match &mut self.0 {
             Front::Block(block) => &mut **block,
@@ -73,7 +73,7 @@ impl Disk {
         self.attached_mut().watch = Some(watch);
     }
 
-    /// What a watch hears of the guest itself.
+    /// Drive and its watch, for reports from the guest itself.
     pub(crate) fn heard(&mut self) -> &mut Attached {
         self.attached_mut()
     }
@@ -83,7 +83,7 @@ impl Disk {
         &self.attached().target
     }
 
-    /// The same, to begin a new window of latencies.
+    /// Mutable target, to begin a new window of latencies.
     pub fn target_mut(&mut self) -> &mut Target {
         &mut self.attached_mut().target
     }

@@ -19,7 +19,7 @@ pub enum LinuxError {
         path: std::path::PathBuf,
         /// The folder that hides it.
         folder: &'static str,
-        /// Whether the guest can be shown it at another place.
+        /// True if the guest can be shown the file at another path.
         can_be_put: bool,
     },
     /// A library of a program is not there.
@@ -61,15 +61,15 @@ pub enum LinuxError {
     Deadlock {
         /// When, in the guest's time.
         at_ns: u64,
-        /// What the kernel said last.
+        /// Last lines printed by the kernel.
         log: String,
     },
     /// The virtual time that was allowed has passed.
     #[error("the guest is not done after {} of virtual time; --time-limit allows more{}", seconds(*.limit_ns), quoted(.log))]
     TimeLimit {
-        /// What was allowed.
+        /// Time limit in ns.
         limit_ns: u64,
-        /// What the kernel said last.
+        /// Last lines printed by the kernel.
         log: String,
     },
     /// The guest computes and virtual time stands still.
@@ -81,10 +81,10 @@ pub enum LinuxError {
     Stalled {
         /// Wall time.
         seconds: u64,
-        /// What the kernel said last.
+        /// Last lines printed by the kernel.
         log: String,
     },
-    /// What the drive has stored takes all memory.
+    /// Host memory ran out: the data stored on the drive has taken it.
     #[error(
         "what is stored on the drive has taken the memory of this machine, {} MiB are left; --image FILE stores it on \
          disk", .0 >> 20
@@ -96,7 +96,7 @@ pub enum LinuxError {
     /// A step of the guest failed, and the guest did not come to its end.
     #[error("{}", .0.trim_end())]
     Step(String),
-    /// What keeps the drive's data has failed.
+    /// The storage of the drive's data failed.
     #[error("{0}")]
     Drive(String),
     /// The user asked to stop.
@@ -115,7 +115,7 @@ impl LinuxError {
     }
 }
 
-/// How the guest can have a file that it cannot see.
+/// Suggests how to give the guest a file that it cannot see.
 fn cure(path: &std::path::Path, can_be_put: bool) -> String {
     match (can_be_put, path.file_name()) {
         (true, Some(name)) => {

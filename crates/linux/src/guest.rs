@@ -20,7 +20,7 @@ use sampler::Sampler;
 
 use crate::job::{DEVICE, JOB_PATH, Job, MOUNT_POINT, Report, Run, Step};
 
-/// Whether this process is the first one of a guest, which should call [`main`].
+/// True if this process is the first one of a guest, which should call [`main`].
 pub fn is_first_process() -> bool {
     std::process::id() == 1
         && std::env::args_os().next().is_some_and(|name| name == "/init")
@@ -43,7 +43,7 @@ fn job() -> io::Result<Job> {
     Ok(serde_json::from_slice(&fs::read(JOB_PATH)?)?)
 }
 
-/// What every Linux system has.
+/// Mounts the file systems that every Linux system has.
 fn prepare(job: &Job) -> io::Result<()> {
     if job.shows_host {
         root::enter().map_err(|error| io::Error::new(error.kind(), format!("the host's files: {error}")))?;
@@ -59,7 +59,7 @@ fn prepare(job: &Job) -> io::Result<()> {
     fs::create_dir_all(MOUNT_POINT)
 }
 
-/// A terminal that passes on what is written as it is.
+/// Opens a terminal that passes bytes on unchanged.
 fn terminal(path: &str) -> io::Result<File> {
     let file = OpenOptions::new().read(true).write(true).open(path)?;
     let mut settings = tcgetattr(&file)?;
@@ -196,9 +196,10 @@ impl Init {
         };
         let code = code(status);
         self.report(&Report::Exit { step: number, code })?;
-        match run.allowed.is_empty() || run.allowed.contains(&code) {
-            true => Ok(()),
-            false => Err(io::Error::other(format!("exit code {code}\n{}", String::from_utf8_lossy(&said)))),
+        if run.allowed.is_empty() || run.allowed.contains(&code) {
+            Ok(())
+        } else {
+            Err(io::Error::other(format!("exit code {code}\n{}", String::from_utf8_lossy(&said))))
         }
     }
 }

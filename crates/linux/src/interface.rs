@@ -1,6 +1,6 @@
-//! What a guest takes the drive for.
+//! Interfaces of the drive for guests.
 
-/// What the guest takes the drive for.
+/// Interface of the drive for the guest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Interface {
     /// A virtio block device: one ring, the fewest messages.

@@ -1,35 +1,36 @@
-//! What a guest does: a list of steps, which travels with its root.
+//! A guest's job: a list of steps, shipped in its root file system.
 
 use serde::{Deserialize, Serialize};
 
-/// Where the job is in the guest's root.
+/// Path of the job in the guest's root.
 pub(crate) const JOB_PATH: &str = "/job.json";
-/// Where the file system under test is mounted.
+/// Mount point of the file system under test.
 pub const MOUNT_POINT: &str = "/mnt";
 /// The drive as a virtio disk, which steps say for the drive whatever it is.
 pub const DEVICE: &str = "/dev/vda";
 
-/// What a guest does from power-on to power-off.
+/// Steps of a guest from power-on to power-off.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Job {
     /// In this order. If one fails that must not, the guest is switched off.
     pub steps: Vec<Step>,
     /// Environment of every program.
     pub environment: Vec<(String, String)>,
-    /// Whether the root is that of the host, read only, below a layer in memory. Else it is what was packed.
+    /// True if the root is the host's, read only, below an overlay in memory. Otherwise it is the packed one.
     pub shows_host: bool,
     /// The name of the drive's block device, which steps mount.
     pub device: String,
-    /// How often the first process says what the kernel has counted, in ns, from each mark on; 0: never.
+    /// Period at which the first process reports kernel counters, in ns, counted from each mark; 0: never.
     pub sample_ns: u64,
     /// Links to make in that layer: where, and what they point to.
     pub links: Vec<(String, String)>,
-    /// Files of the host below folders that the guest has of its own: file N is shown as [`shown_at`] says.
+    /// Host files below folders that the guest replaces by its own. File N is shown as [`shown_at`] says.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shown: Vec<String>,
 }
 
-/// Where the guest finds file `number` of [`Job::shown`]: at the top of the host's files, in no listing.
+/// Path in the guest of file `number` of [`Job::shown`]. The file is at the top of the host's files and in no
+/// listing.
 pub fn shown_at(number: usize) -> String {
     format!("/{}", shown_name(number))
 }
@@ -39,7 +40,8 @@ pub(crate) fn shown_name(number: usize) -> String {
 }
 
 impl Job {
-    /// The same for a drive that the guest knows as `device`: other than as a virtio disk. What is the user's is as it was.
+    /// Adapts the job to a drive with device name `device` instead of the virtio disk. The user's own commands
+    /// do not change.
     #[must_use]
     pub fn on_device(mut self, device: &str) -> Self {
         device.clone_into(&mut self.device);
@@ -100,11 +102,11 @@ pub enum Step {
 pub struct Run {
     /// Program and arguments.
     pub argv: Vec<String>,
-    /// Whether its output is thrown away unless it fails.
+    /// True if the output is discarded unless the program fails.
     pub quiet: bool,
     /// Exit codes that do not end the job; empty: all of them.
     pub allowed: Vec<i32>,
-    /// Where it runs; empty: in the mount point, or in / if nothing is mounted.
+    /// Working folder; empty: the mount point, or / if nothing is mounted.
     pub folder: String,
 }
 
@@ -124,7 +126,7 @@ impl Run {
         Self::program_in(argv, "")
     }
 
-    /// The same in `folder`, or in the mount point if that is empty.
+    /// A step that runs a program in `folder`; empty: in the mount point.
     pub fn program_in<S: Into<String>>(argv: impl IntoIterator<Item = S>, folder: &str) -> Step {
         let argv = argv.into_iter().map(Into::into).collect();
         Step::Run(Self { argv, quiet: false, allowed: Vec::new(), folder: folder.to_owned() })
@@ -140,7 +142,7 @@ impl Run {
     }
 }
 
-/// What a guest's kernel has counted until now.
+/// Kernel counters of a guest since boot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sample {
     /// Bytes of files and of the file system that are in memory only.
@@ -153,18 +155,18 @@ pub struct Sample {
     pub cleanings: Option<u64>,
 }
 
-/// What the guest's first process tells the host: one line each.
+/// Report from the guest's first process to the host, one line each.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Report {
     /// A [`Step::Mark`] is reached.
     Mark {
-        /// Which.
+        /// Name of the mark.
         name: String,
         /// The guest's time in ns.
         at_ns: u64,
     },
-    /// What the kernel has counted.
+    /// Kernel counters.
     Sample {
         /// The guest's time in ns.
         at_ns: u64,

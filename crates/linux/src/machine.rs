@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::attached::DiskOptions;
 
-/// What time is for a guest.
+/// Clock of a guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clock {
     /// Virtual: the guest's processor takes no time, its disk what the drive's model says.
@@ -15,8 +15,8 @@ pub enum Clock {
     Real,
 }
 
-/// What a guest's processor takes time for, in virtual time: a model of a processor where the kernel is asked. What a
-/// program computes takes none.
+/// Virtual time charged for work of the guest's processor: a cost model of system calls. Computation inside
+/// programs costs nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuCost {
     /// ns of every system call, beside what it waits for.
@@ -26,7 +26,7 @@ pub struct CpuCost {
 }
 
 impl CpuCost {
-    /// Whether nothing takes time.
+    /// True if all costs are zero.
     pub fn is_none(self) -> bool {
         self == Self::default()
     }
@@ -39,7 +39,7 @@ pub struct Machine {
     pub kernel: PathBuf,
     /// Memory in MiB.
     pub memory_mib: u32,
-    /// What time is.
+    /// Clock.
     pub clock: Clock,
     /// Seed of the kernel's random numbers.
     pub seed: u64,
@@ -47,12 +47,12 @@ pub struct Machine {
     pub time_limit_ns: u64,
     /// Wall time without a sign of life after which a job has failed.
     pub stall_limit: Duration,
-    /// What its processor takes time for; the kernel must be able to charge it.
+    /// Virtual time charged for the processor's work. The kernel must support it.
     pub cpu: CpuCost,
-    /// What the guest is offered of the drive.
+    /// Properties of the disk offered to the guest.
     pub disk: DiskOptions,
-    /// How to ask how many bytes of memory the host has left: a drive that keeps what is written takes more as that
-    /// happens. A run ends when it is nearly nothing; None: nobody looks.
+    /// Returns the free memory of the host in bytes. A drive that keeps written data takes more as the guest
+    /// writes. The run ends when almost none is left. None: no check.
     pub memory_left: Option<fn() -> Option<u64>>,
     /// More arguments of the kernel.
     pub arguments: Vec<String>,

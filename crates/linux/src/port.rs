@@ -1,4 +1,4 @@
-//! Where the guest meets one of its devices: the link of vhost-user, and the rings.
+//! Connection of the guest to one of its devices: the vhost-user link and the rings.
 
 use std::io::Write as _;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -12,7 +12,7 @@ use crate::link::{gone, receive};
 use crate::ring::{Chain, Memory, Returned, Ring};
 use crate::vhost::{self, Request};
 
-/// How long to wait for the answer to an interrupt before looking what else the guest says.
+/// Timeout for the answer to an interrupt, before other messages of the guest are served.
 const ANSWER_PATIENCE: Duration = Duration::from_millis(10);
 
 /// A device of the guest: what its rings carry, and when that is done.
@@ -23,7 +23,7 @@ pub(crate) trait Device {
     fn offered_features(&self) -> u64;
     /// These are used.
     fn set_features(&mut self, features: u64);
-    /// Whether both sides say with each entry when they want to hear of the next.
+    /// True if both sides state in each entry when they want the next notification.
     fn uses_event_index(&self) -> bool;
     /// Its configuration space.
     fn config_space(&self) -> Vec<u8>;
@@ -37,7 +37,7 @@ pub(crate) trait Device {
         memory: &GuestMemoryMmap,
         chain: Chain<'_>,
     ) -> Result<(), String>;
-    /// What is answered before the guest goes on, which waits for that without letting time pass.
+    /// Completions available before the guest continues. The guest waits for them without letting time pass.
     fn answered(&mut self) -> Vec<Returned> {
         Vec::new()
     }
@@ -47,7 +47,7 @@ pub(crate) trait Device {
     fn advance(&mut self, guest_ns: u64, memory: Option<&GuestMemoryMmap>) -> Result<Vec<Returned>, String>;
 }
 
-/// What a message to a device meant for the session.
+/// Effect of a device message on the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Heard {
     /// Answered.
@@ -56,7 +56,7 @@ pub(crate) enum Heard {
     Kick {
         /// Ring.
         ring: u32,
-        /// Whether the guest waits for an answer.
+        /// True if the guest waits for an answer.
         needs_reply: bool,
     },
     /// The guest is going down.
@@ -67,7 +67,7 @@ pub(crate) enum Heard {
 pub(crate) struct Port {
     socket: UnixListener,
     link: Option<UnixStream>,
-    /// Where our interrupts go.
+    /// Socket for our interrupts.
     pub(crate) backend: Option<UnixStream>,
     memory: Memory,
     rings: Vec<Ring>,
@@ -81,7 +81,7 @@ impl Port {
         Ok(Self { socket, link: None, backend: None, memory: Memory::default(), rings })
     }
 
-    /// What to poll for messages.
+    /// Socket to poll for messages.
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
         self.link.as_ref().map_or(self.socket.as_fd(), AsFd::as_fd)
     }

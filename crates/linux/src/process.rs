@@ -20,7 +20,7 @@ use crate::program::find_program;
 /// The time of day at virtual time 0: a fixed one, 2025-01-01 00:00 UTC, in ns since 1970.
 pub const EPOCH_NS: u64 = 1_735_689_600_000_000_000;
 
-/// Where what the guest prints comes from.
+/// Source of the guest's output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stream {
     /// The kernel's messages.
@@ -46,10 +46,10 @@ pub(crate) struct Pipe {
     pub(crate) file: Option<File>,
 }
 
-/// Where the guest finds its disk and its clock.
+/// Sockets of the guest's disk and clock.
 pub(crate) struct Sockets {
     pub(crate) disk: UnixListener,
-    /// Where it finds files of the host.
+    /// Socket for the host's files.
     pub(crate) files: Option<UnixListener>,
     pub(crate) time: Option<UnixListener>,
 }
@@ -136,20 +136,17 @@ fn end(child: &mut Child) {
     let _ = child.wait();
 }
 
-/// Where the guest's memory is kept: a file system in memory if there is one with room for it. Containers often have
-/// a small one.
+/// Folder for the guest's memory: a file system in memory with enough free space, else `folder`. Containers
+/// often have a small one.
 fn memory_folder(folder: &Path, memory_mib: u32) -> PathBuf {
     let memory = Path::new("/dev/shm");
     let is_writable = rustix::fs::access(memory, rustix::fs::Access::WRITE_OK).is_ok();
     let room = rustix::fs::statvfs(memory).map_or(0, |of| of.f_bavail.saturating_mul(of.f_frsize));
-    match is_writable && room >= u64::from(memory_mib) << 20 {
-        true => memory.to_owned(),
-        false => folder.to_owned(),
-    }
+    if is_writable && room >= u64::from(memory_mib) << 20 { memory.to_owned() } else { folder.to_owned() }
 }
 
-/// The kernel's command line, the same in every run: the kernel takes it for a part of its entropy, too. Files are in
-/// the folder in which it is started.
+/// Command line of the kernel, equal in every run because the kernel also feeds it into its entropy. Files are
+/// in the folder in which it is started.
 fn arguments(machine: &Machine, has_files: bool) -> Vec<String> {
     let mut arguments = vec![
         format!("mem={}M", machine.memory_mib),
@@ -187,8 +184,8 @@ fn arguments(machine: &Machine, has_files: bool) -> Vec<String> {
     arguments
 }
 
-/// What may be dirty before it is written back, and before programs wait for that: so many parts of all memory. The shares
-/// are Linux's own.
+/// Dirty-page limits, as divisors of all memory: the start of write-back, and the point where programs wait.
+/// The shares are Linux's own.
 const DIRTY_BACKGROUND_PART: u64 = 10;
 const DIRTY_PART: u64 = 5;
 

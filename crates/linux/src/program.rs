@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-/// Where programs are looked for beside `PATH`: some distributions hide tools of root.
+/// Folders searched after `PATH`: some distributions hide tools of root.
 const SYSTEM_FOLDERS: [&str; 6] =
     ["/usr/local/sbin", "/usr/sbin", "/sbin", "/usr/local/bin", "/usr/bin", "/bin"];
 /// A program that is not there.
@@ -58,7 +58,7 @@ pub fn this_program() -> PathBuf {
     format!("/proc/{}/exe", std::process::id()).into()
 }
 
-/// Where `program` is: a path, or a name that is looked for.
+/// Resolves `program`, a path or a name to search for.
 pub fn find_program(program: &str) -> Result<PathBuf, MissingProgram> {
     let missing = || MissingProgram { name: program.to_owned() };
     let is_program = |path: &Path| {

@@ -1,4 +1,4 @@
-//! What the guest asks of its disk, as a block trace.
+//! Recording of the guest's disk requests as a block trace.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -13,14 +13,14 @@ use crate::interface::Interface;
 pub enum TraceForm {
     /// fio's I/O log, version 3: microseconds, bytes.
     Fio,
-    /// What blkparse prints: nanoseconds, sectors; one event D per request.
+    /// Output of blkparse: nanoseconds and sectors, one D event per request.
     Blkparse,
     /// Strobe's own: copies and all ranges of a trim as they are.
     Strobe,
 }
 
-/// Writes a trace. Where the form cannot say more, each range of a discard is a request of its own, and so is each source
-/// of a copy, as a read.
+/// Writer of a trace. Where the format has no multi-range commands, each range of a discard becomes one
+/// request. Each source of a copy becomes a read.
 pub struct Recorder {
     out: BufWriter<File>,
     form: TraceForm,
@@ -46,7 +46,7 @@ impl Recorder {
         Ok(Self { out, form, device, start, sequence: 0, last_us: 0, failed: None })
     }
 
-    /// The same with times since `start`.
+    /// Shifts times to be relative to `start`.
     #[must_use]
     pub fn since(self, start: SimTime) -> Self {
         Self { start, ..self }

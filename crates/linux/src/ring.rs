@@ -149,7 +149,7 @@ mod tests {
 
     const MEMORY_BYTES: u64 = 1 << 16;
     const SIZE: u16 = 16;
-    /// Where the parts of the ring are.
+    /// Addresses of the parts of the ring.
     const TABLE: u64 = 0;
     const AVAILABLE: u64 = 0x1000;
     const USED: u64 = 0x2000;
@@ -189,7 +189,7 @@ mod tests {
         ring.take_all(memory, &mut |memory, chain| disk.take(0, now, memory, chain))
     }
 
-    /// Whether the guest wants to be told of what is complete.
+    /// Returns completions to the ring. True if the guest wants a notification.
     fn give_back(ring: &mut Ring, memory: &Memory, disk: &mut Block, now: u64) -> Result<bool, String> {
         let memory = memory.mapped().expect("mapped");
         let mut tell = false;
@@ -210,7 +210,7 @@ mod tests {
     const NEXT: u16 = 1;
     const WRITE: u16 = 2;
 
-    /// Which header, where the data is, and whether it is for the guest.
+    /// Header, data buffers, and whether the data is for the guest.
     type Asked = (u64, Vec<(u64, u32)>, bool);
 
     /// A request as drivers make them.

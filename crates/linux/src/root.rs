@@ -17,7 +17,7 @@ use crate::LinuxError;
 use crate::job::{JOB_PATH, Job};
 use crate::program::find_program;
 
-/// What scripts use without saying so.
+/// Programs that scripts use implicitly.
 const BASE_PROGRAMS: [&str; 1] = ["sh"];
 
 enum Entry {
@@ -42,7 +42,7 @@ impl Root {
         Ok(root)
     }
 
-    /// Whether it is the host's.
+    /// True if the root is the host's.
     pub fn shows_host(&self) -> bool {
         self.shows_host
     }
@@ -209,8 +209,8 @@ fn relative(path: &Path) -> PathBuf {
     path.strip_prefix("/").unwrap_or(path).to_owned()
 }
 
-/// A program without what is not loaded when it runs: debugging information is nine tenths of a development
-/// build. What is no 64-bit ELF file stays as it is.
+/// Strips a program of everything that is not loaded when it runs. Debugging information is nine tenths of a
+/// development build. A file that is no 64-bit ELF file is not changed.
 fn loaded_part(mut program: Vec<u8>) -> Vec<u8> {
     match loaded_bytes(&program) {
         Some(end) if end < program.len() => {
@@ -224,7 +224,7 @@ fn loaded_part(mut program: Vec<u8>) -> Vec<u8> {
     }
 }
 
-/// Where the last segment of a 64-bit little-endian ELF file ends.
+/// End offset of the last segment of a 64-bit little-endian ELF file.
 fn loaded_bytes(program: &[u8]) -> Option<usize> {
     if program.get(..6)? != b"\x7fELF\x02\x01" {
         return None;

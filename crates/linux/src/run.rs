@@ -23,19 +23,19 @@ pub struct Mark {
     pub name: String,
     /// The guest's time.
     pub at_ns: u64,
-    /// What the drive had done.
+    /// Counters of the drive.
     pub stats: DriveStats,
-    /// What the guest had sent.
+    /// Requests sent by the guest.
     pub requests: Requests,
     /// Latencies since the mark before.
     pub latency: Latency,
 }
 
-/// What came of a job.
+/// Outcome of a job.
 pub struct Outcome {
     /// The drive, as the guest left it; to be restarted after a power cut.
     pub drive: Box<dyn Simulated>,
-    /// How the guest ended.
+    /// End of the guest.
     pub ended: Ended,
     /// The drive's time then.
     pub at: SimTime,
@@ -47,11 +47,11 @@ pub struct Outcome {
     pub failed: Option<(usize, String)>,
     /// The first error of the drive that the guest has seen.
     pub drive_error: Option<String>,
-    /// What the guest has sent.
+    /// Requests sent by the guest.
     pub requests: Requests,
-    /// What it was shown of the host's files, if they were its root.
+    /// Host files shown to the guest, if they were its root.
     pub host: Option<HostUse>,
-    /// Whether the kernel had to end a program because there was no memory left.
+    /// True if the kernel killed a program because memory ran out.
     pub out_of_memory: bool,
 }
 
@@ -73,14 +73,14 @@ pub struct PoweredDrive {
     pub drive: Box<dyn Simulated>,
     /// Its time at the guest's time 0.
     pub start: SimTime,
-    /// What is to write down the guest's requests.
+    /// Recorder of the guest's requests.
     pub recorder: Option<Recorder>,
-    /// Who looks at it meanwhile.
+    /// Observer of the run.
     pub watch: Option<Box<dyn Watch>>,
 }
 
 impl PoweredDrive {
-    /// A drive as it is at `start`.
+    /// A drive with its state at `start`.
     pub fn new(drive: Box<dyn Simulated>, start: SimTime) -> Self {
         Self { drive, start, recorder: None, watch: None }
     }
@@ -142,7 +142,7 @@ impl Machine {
     }
 }
 
-/// What the guest has said so far.
+/// Output of the guest so far.
 struct Notes<'a> {
     hears: &'a mut dyn FnMut(Stream, &[u8]),
     /// An unfinished line.

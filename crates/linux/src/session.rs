@@ -22,14 +22,14 @@ use crate::port::{Device, Heard, Port};
 use crate::process::{EPOCH_NS, Guest, Pipe, Sockets, Stream};
 use crate::vhost;
 
-/// Who hears what the guest says.
+/// Receiver of the guest's output.
 pub trait Listener {
     /// The guest has printed `bytes`. All requests that it sent before have been carried out, none that
     /// it sends later.
     fn hears(&mut self, stream: Stream, bytes: &[u8], disk: &mut Disk) -> Result<(), LinuxError>;
 }
 
-/// How a guest ended.
+/// End of a guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     /// It was switched off, or ended otherwise.
@@ -38,10 +38,10 @@ pub enum End {
     PowerCut,
 }
 
-/// What a guest that has ended leaves.
+/// Remains of a guest that has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ended {
-    /// How.
+    /// Reason for the end.
     pub end: End,
     /// When, in its own time; in real time, when that was noticed.
     pub guest_ns: u64,
@@ -54,13 +54,13 @@ pub struct Ended {
 /// Most of what the kernel said that is kept for errors.
 const LOG_BYTES_MAX: usize = 16 << 10;
 const LOG_LINES_QUOTED: usize = 12;
-/// How long to wait at most before looking whether to stop.
+/// Maximum wait before the stop flag is checked.
 const LOOK_UP: Duration = Duration::from_millis(200);
 /// Memory that is left to the host at least, and how often to look: a message brings 256 requests at most.
 const MEMORY_LEFT_MIN: u64 = 256 << 20;
 const KICKS_PER_LOOK: u64 = 64;
-/// How far the guest may run without a word if the disk has nothing to do: so we learn that it is alive, and
-/// whether its time is up.
+/// Maximum time the guest runs without a message while the disk is idle. It bounds how late a hang or the time
+/// limit is noticed.
 const QUANTUM_NS: u64 = 1_000_000_000;
 
 /// Boots a guest with `root`, a cpio archive, on `disk`, with `files` of the host beside it; returns when it has ended.
@@ -152,7 +152,7 @@ impl RealTime {
     }
 }
 
-/// Whether a read has ended because nothing came for a while.
+/// True if a read timed out or was interrupted.
 fn is_late(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)
 }
@@ -164,7 +164,7 @@ enum Which {
     Disk,
 }
 
-/// Where something has come.
+/// Source of incoming data.
 #[derive(Clone, Copy)]
 enum Source {
     Pipe(usize),
@@ -173,7 +173,7 @@ enum Source {
     Exit,
 }
 
-/// What became of the guest when a message was served.
+/// State of the guest after a message: ended, or running.
 type Turn = Result<Option<End>, LinuxError>;
 
 impl Session<'_> {
@@ -186,7 +186,7 @@ impl Session<'_> {
         }
     }
 
-    /// What completes next, and when. At the same time, files come first.
+    /// Next completion and its time. At equal times files come before the disk.
     fn next_event(&self) -> Option<(u64, Which)> {
         let files = self.files.as_ref().and_then(|(_, files)| files.next_event());
         let disk = self.disk.next_event();
@@ -196,7 +196,7 @@ impl Session<'_> {
         }
     }
 
-    /// How far the guest may run from `now` on without asking.
+    /// Time until which the guest may run from `now` without asking.
     fn free_until(&self, now: u64) -> u64 {
         let quantum = now.saturating_add(QUANTUM_NS);
         self.next_event().map_or(quantum, |(next, _)| next.max(now).min(quantum))
@@ -255,8 +255,8 @@ impl Session<'_> {
         }
     }
 
-    /// Waits until something comes; returns what, in the order in which it is to be served. What the
-    /// guest prints comes first: it printed that before it sent the message that is there too.
+    /// Waits for input. Returns its sources in the order in which to serve them. Output of the guest comes
+    /// first: the guest printed it before it sent the message.
     fn wait(&self, exit: BorrowedFd<'_>) -> io::Result<Vec<Source>> {
         let mut sources = Vec::with_capacity(8);
         let mut fds = Vec::with_capacity(8);
@@ -374,9 +374,10 @@ impl Session<'_> {
                 Err(error) => return Err(gone(error)),
             }
             if got == ack.len() {
-                return match vhost::is_positive(ack) {
-                    true => Ok(()),
-                    false => Err(LinuxError::Protocol("it refuses an interrupt of its device".into())),
+                return if vhost::is_positive(ack) {
+                    Ok(())
+                } else {
+                    Err(LinuxError::Protocol("it refuses an interrupt of its device".into()))
                 };
             }
             let Some(calendar) = &self.calendar else { return Ok(()) };

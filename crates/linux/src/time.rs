@@ -3,7 +3,7 @@
 use strobe_types::named;
 
 named! {
-    /// What a message says. Numbers and names are those of the protocol.
+    /// Type of a message. Numbers and names are those of the protocol.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     #[repr(u32)]
     pub enum TimeOp {
@@ -15,7 +15,7 @@ named! {
         Request = 2 => "REQUEST",
         /// The guest has nothing to do until it is told to run.
         Wait = 3 => "WAIT",
-        /// What time is it?
+        /// Request for the time.
         Get = 4 => "GET",
         /// It is this time at the guest.
         Update = 5 => "UPDATE",
@@ -23,7 +23,7 @@ named! {
         Run = 6 => "RUN",
         /// No need to ask before this time.
         FreeUntil = 7 => "FREE_UNTIL",
-        /// What is the time of day?
+        /// Request for the time of day.
         GetTimeOfDay = 8 => "GET_TOD",
         /// A message of one guest to all.
         Broadcast = 9 => "BROADCAST",
@@ -33,7 +33,7 @@ named! {
 /// One message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimeMessage {
-    /// What it says; a number that is no [`TimeOp`] is kept for the error.
+    /// Type; a number that is no [`TimeOp`] is kept for the error.
     pub op: Result<TimeOp, u32>,
     /// Sequence number, repeated in the reply.
     pub seq: u32,

@@ -10,7 +10,7 @@ pub const F_PROTOCOL_FEATURES: u64 = 1 << 30;
 pub mod protocol {
     /// Every request can be acknowledged.
     pub const REPLY_ACK: u64 = 1 << 3;
-    /// The device can send requests of its own.
+    /// The device can send its own requests.
     pub const BACKEND_REQ: u64 = 1 << 5;
     /// The device has a configuration space.
     pub const CONFIG: u64 = 1 << 9;
@@ -33,7 +33,7 @@ const BACKEND_VRING_CALL: u32 = 4;
 pub struct Header {
     /// Number of the request.
     pub request: u32,
-    /// Whether the guest waits for an acknowledgement.
+    /// True if the guest waits for an acknowledgement.
     pub needs_reply: bool,
     /// Bytes that follow.
     pub bytes: usize,
@@ -69,20 +69,20 @@ pub struct Region {
     pub bytes: u64,
     /// First address as the rings are named.
     pub user: u64,
-    /// Where in the file it begins.
+    /// Offset of the region in its file.
     pub offset: u64,
 }
 
-/// What the guest asks.
+/// Request of the guest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
-    /// What features has the device?
+    /// Request for the device's features.
     GetFeatures,
     /// These features are used.
     SetFeatures(u64),
     /// Begins a session.
     SetOwner,
-    /// What protocol features are there?
+    /// Request for the protocol features.
     GetProtocolFeatures,
     /// These are used.
     SetProtocolFeatures(u64),
@@ -95,18 +95,18 @@ pub enum Request {
         /// Descriptors.
         size: u32,
     },
-    /// Where a ring is, in addresses of the guest.
+    /// Addresses of a ring, in guest memory.
     SetVringAddress {
         /// Ring.
         index: u32,
         /// Descriptors.
         descriptors: u64,
-        /// What the device has done.
+        /// Used ring.
         used: u64,
-        /// What there is to do.
+        /// Available ring.
         available: u64,
     },
-    /// Where in the ring to begin.
+    /// First index to serve.
     SetVringBase {
         /// Ring.
         index: u32,
@@ -120,7 +120,7 @@ pub enum Request {
         /// Start.
         enable: bool,
     },
-    /// Where the device's own requests go: a socket that comes along.
+    /// Socket for the device's own requests, passed with the message.
     SetBackendChannel,
     /// Reads the configuration space.
     GetConfig {
@@ -133,7 +133,7 @@ pub enum Request {
     SetConfig {
         /// First byte.
         offset: u32,
-        /// What is written.
+        /// Bytes to write.
         bytes: Vec<u8>,
     },
     /// There is something to do in a ring.
@@ -218,7 +218,7 @@ pub fn vring_call(index: u32, needs_reply: bool) -> Vec<u8> {
 /// Bytes of an acknowledgement.
 pub const ACK_BYTES: usize = Header::BYTES + 8;
 
-/// Whether the acknowledgement of an interrupt says that it arrived.
+/// True if the acknowledgement of an interrupt confirms its arrival.
 pub fn is_positive(ack: [u8; ACK_BYTES]) -> bool {
     ack[..4] == BACKEND_VRING_CALL.to_le_bytes() && ack[Header::BYTES..].iter().all(|&byte| byte == 0)
 }

@@ -22,6 +22,6 @@ pub trait Watch {
     /// A mark was reached.
     fn mark(&mut self, now: SimTime, name: &str, drive: &dyn Simulated);
 
-    /// What the guest's kernel has counted.
+    /// Receives kernel counters of the guest.
     fn sample(&mut self, now: SimTime, sample: &Sample);
 }

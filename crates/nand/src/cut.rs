@@ -1,12 +1,12 @@
-//! Power cuts: the flash as it is when power fails during an operation.
+//! Power cuts: copies of the flash at a power failure during an operation.
 //!
 //! A cut does not stop the chip. It takes a copy of the array with the operation at hand half done, and
 //! the run goes on: so one run yields the flash after a cut at each of its operations.
 
 use crate::Nand;
 
-/// Where to take [`Snapshot`]s. Operations are numbered as
-/// [`OpCounts::changes`](crate::OpCounts::changes) counts them: the first one is 1.
+/// Schedule of [`Snapshot`]s. Operations are numbered from 1, as
+/// [`OpCounts::changes`](crate::OpCounts::changes) counts them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CutPlan {
     /// Nowhere.
@@ -29,12 +29,13 @@ pub trait PowerCuts: Nand + Sized {
     /// The snapshots taken since the last call, in order.
     fn take_snapshots(&mut self) -> Vec<Snapshot<Self>>;
 
-    /// What a cut at this moment leaves. Where operations take time it knows what had not been complete only while cuts
-    /// are planned, whatever the plan: without one what has been issued counts as done.
+    /// Returns the flash as a power cut at this moment leaves it. With timing, unfinished operations are
+    /// tracked only while a cut is planned, whatever the plan. Without a plan, every issued operation counts as
+    /// complete.
     fn cut_now(&mut self) -> Snapshot<Self>;
 }
 
-/// What a power cut has met, where operations take time.
+/// Programs and erases interrupted by a power cut, on flash with timing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Met {
     /// Programs that had begun.
@@ -52,11 +53,11 @@ pub struct Met {
 pub struct Snapshot<N> {
     /// The operation that was cut short, or about to begin; of a cut at any moment, the last one issued.
     pub operation: u64,
-    /// Whether it had begun: then a page holds nothing legible, or a block is half erased.
+    /// True if the operation had begun: its page is illegible, or its block half erased.
     pub begun: bool,
-    /// What was under way.
+    /// Operations in flight at the cut.
     pub met: Met,
-    /// What is left. Its own plan is [`CutPlan::Never`].
+    /// Flash after the cut. Its own plan is [`CutPlan::Never`].
     pub flash: N,
 }
 
@@ -82,7 +83,7 @@ impl<N> Cuts<N> {
         self.plan != CutPlan::Never
     }
 
-    /// Whether to take a snapshot before and during `operation`.
+    /// Returns whether to take a snapshot before `operation` and during it.
     pub(crate) fn wanted(&self, operation: u64) -> (bool, bool) {
         match self.plan {
             CutPlan::Never => (false, false),

@@ -72,13 +72,13 @@ pub struct EraseFailed {
 ///
 /// What only experiments need is apart: [`PowerCuts`] for cuts, [`verify_page`] for checkers.
 pub trait Nand {
-    /// What a unit holds on this medium.
+    /// Content of a unit on this medium.
     type Payload: Payload;
 
     /// When its operations happen.
     type Timing: Timing;
 
-    /// Whether times may mean anything. False: the run only counts.
+    /// True if timing may be enabled. If false, the run counts operations only.
     const TIMED: bool = Self::Timing::TIMED;
 
     /// When its operations happen.
@@ -87,7 +87,7 @@ pub trait Nand {
     /// When its operations happen. To let time pass there is [`Nand::run`], as the flash has to know of it.
     fn timing_mut(&mut self) -> &mut Self::Timing;
 
-    /// Whether times mean anything: some flash decides that when it is made.
+    /// True if timing is enabled. `SwitchedTiming` decides at construction.
     fn is_timed(&self) -> bool {
         self.timing().is_timed()
     }
@@ -246,16 +246,17 @@ pub trait Nand {
     /// the medium keeps none.
     fn record(&self, ppn: Ppn) -> Option<OobRecord>;
 
-    /// What has become of `block`.
+    /// State of `block`.
     fn block(&self, block: BlockId) -> BlockState;
 
-    /// Whether page `ppn` has been programmed since the last erase of its block.
+    /// True if page `ppn` has been programmed since the last erase of its block.
     fn is_programmed(&self, ppn: Ppn) -> bool {
         let block = self.block(self.geometry().block_of_page(ppn));
         self.geometry().page_in_block(ppn) < block.pages_programmed
     }
 
-    /// Whether the pages of a block may be programmed in any order; then [`Nand::is_programmed`] knows which are.
+    /// True if the pages of a block may be programmed in any order. [`Nand::is_programmed`] then tells which
+    /// ones are.
     fn takes_any_order(&self) -> bool {
         false
     }
@@ -263,8 +264,8 @@ pub trait Nand {
     /// Everything that has been done, by operation and cause.
     fn counts(&self) -> &OpCounts;
 
-    /// Whether the program of page `ppn` is still on its way: its content is at hand, but not on flash. Where pages are
-    /// programmed in any order, whether one of its block is.
+    /// True if the program of page `ppn` is in flight: its content is readable but not yet on flash. On chips
+    /// without page order, true if a program of its block is in flight.
     #[inline(always)]
     fn is_on_its_way(&self, ppn: Ppn) -> bool {
         if !Self::TIMED {
@@ -276,17 +277,17 @@ pub trait Nand {
         ahead > 0 && (self.takes_any_order() || is_last())
     }
 
-    /// Reads so far that were repetitions: counted under their cause, too.
+    /// Number of reads so far that were repetitions. They are also counted under their cause.
     fn retries(&self) -> u64 {
         0
     }
 
-    /// What has been done to `block` since its erase, where reads depend on it.
+    /// Stress of `block` since its erase, if read retries are modelled.
     fn stress(&self, _block: BlockId) -> Option<Stress> {
         None
     }
 
-    /// How many planned power cuts have happened, of which nobody has asked for what they have left.
+    /// Number of snapshots of planned power cuts that have not been taken yet.
     fn snapshots(&self) -> usize {
         0
     }
@@ -301,7 +302,7 @@ pub trait Nand {
         None
     }
 
-    /// Makes what is stored survive a loss of power of the host computer, too, where the medium can.
+    /// Makes stored data survive a power loss of the host computer, where the medium can.
     fn sync(&mut self) {}
 
     /// Hands over the flag by which the simulation of this flash, and of all that is built on it, is asked to end. Copies

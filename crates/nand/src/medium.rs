@@ -1,4 +1,4 @@
-//! What a page holds: nothing, a stamp, or bytes.
+//! Stored content of pages: none, stamps, or bytes.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -14,7 +14,7 @@ use crate::sparse::Sparse;
 pub struct Unit<P> {
     /// The logical page the unit belongs to; goes into the out-of-band area.
     pub lpn: Lpn,
-    /// What it holds, as far as the medium keeps it.
+    /// Content of the unit, as far as the medium keeps it.
     pub payload: P,
 }
 
@@ -22,7 +22,7 @@ strobe_types::stored! { [P: Payload] struct Unit<P> { lpn, payload } }
 
 /// The content of one mapping unit.
 pub trait Payload: Clone + PartialEq + Debug + Send + Stored + 'static {
-    /// What an unmapped unit reads as.
+    /// Content read from an unmapped unit.
     fn zero() -> Self;
 
     /// Content for a write whose data nobody supplied (generators, traces): the same for the
@@ -42,7 +42,7 @@ pub trait Payload: Clone + PartialEq + Debug + Send + Stored + 'static {
     /// Continues the checksum `crc` over this content.
     fn checksum(&self, crc: u32) -> u32;
 
-    /// Whether every byte is kept, rather than what stands for them.
+    /// True if the medium keeps every byte instead of a stamp.
     const KEEPS_BYTES: bool = false;
 
     /// The content `bytes`, a unit long; what stands for all of them if they are not kept.
@@ -159,7 +159,7 @@ pub struct OobRecord {
 
 strobe_types::stored! { struct OobRecord { sequence, checksum } }
 
-/// What has become of a block.
+/// State of a block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BlockState {
     /// Successful erases.
@@ -170,23 +170,23 @@ pub struct BlockState {
     pub bad: bool,
     /// The last erase was cut short: it must be erased again before anything else.
     pub half_erased: bool,
-    /// What its cells are used for.
+    /// Cell mode.
     pub mode: CellMode,
 }
 
 impl BlockState {
-    /// Whether it can be programmed from its first page on.
+    /// True if the block can be programmed from its first page on.
     pub fn is_erased(&self) -> bool {
         self.pages_programmed == 0 && !self.half_erased
     }
 }
 
-/// Where programmed pages keep their content.
+/// Storage for the content of programmed pages.
 ///
 /// The chip guarantees that each page is stored once between erases of its block. A medium that can
 /// fail keeps its first error for [`Medium::failure`] and does nothing more.
 pub trait Medium: Clone + State {
-    /// What a unit holds.
+    /// Content of a unit.
     type Payload: Payload;
 
     /// An empty medium for a whole array.
@@ -204,7 +204,7 @@ pub trait Medium: Clone + State {
     /// Keeps a programmed page of the drive's own tables.
     fn store_meta(&mut self, ppn: Ppn, bytes: &[u8], cause: Cause);
 
-    /// What [`Medium::store_meta`] has kept since the block's last erase.
+    /// Returns the metadata kept by [`Medium::store_meta`] since the block's last erase.
     fn load_meta(&self, ppn: Ppn) -> Option<Arc<[u8]>>;
 
     /// Keeps the new state of a block. If an erase, done or failed, led to it, `erase` is its cause, and

@@ -1,8 +1,8 @@
-//! Which units of a page a read transfers.
+//! Units of a page that a read transfers.
 
-/// How many units a read transfers of each flash page of a word line: where one program fills several flash pages
-/// ([`Nand::pages_per_program`](crate::Nand::pages_per_program)) those that hold none of the units are not read. Elsewhere
-/// all count for the first.
+/// Number of units that a read transfers from each flash page of a word line. Where one program fills several
+/// flash pages ([`Nand::pages_per_program`](crate::Nand::pages_per_program)), flash pages without a requested
+/// unit are not read. Elsewhere all units count for the first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Wanted(u64);
 

@@ -1,8 +1,8 @@
-//! How blocks go bad.
+//! Bad blocks: endurance, program failures and factory defects.
 
 use strobe_types::Prng;
 
-/// How blocks go bad.
+/// Causes of bad blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct WearConfig {
     /// Erases a block survives; the next one fails and the block is bad. `None`: unlimited.
@@ -13,7 +13,7 @@ pub struct WearConfig {
     pub program_fail_rate: f64,
 }
 
-/// Which blocks are bad from the factory.
+/// Blocks that are bad from the factory.
 pub(crate) fn factory_bad(blocks: u32, wear: &WearConfig, seed: u64) -> Vec<bool> {
     let mut bad = vec![false; blocks as usize];
     let mut rng = Prng::derive(seed, "factory-bad");

@@ -15,7 +15,7 @@ use strobe_types::{Lba, Op, Request};
 
 /// Whole numbers, one for each request.
 pub(crate) enum Column {
-    /// The same for all.
+    /// One value for all rows.
     Same(u64),
     U64(ScalarBuffer<u64>),
     I64(ScalarBuffer<i64>),

@@ -1,4 +1,4 @@
-//! What a drive has counted, as dictionaries.
+//! Drive counters as dictionaries.
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;

@@ -12,7 +12,7 @@ use strobe_ssd::{
     Command, CommandError, Completion, DataTag, DriveConfig, HostQueue, Pacing, Range, Simulated, StateFile,
     StateHeader, StateReader, Stored, build, build_with, write_state,
 };
-use strobe_types::{Geometry, Lba, Op, Request, SECTOR_BYTES, SimTime};
+use strobe_types::{Geometry, Lba, Op, SECTOR_BYTES, SimTime};
 
 use crate::arrays::{Requests, kind_named, op_named};
 use crate::experiment::{PyExperiment, table_of, written};
@@ -33,7 +33,7 @@ struct Inner {
     tag: u64,
 }
 
-/// A simulated drive, with a clock of its own.
+/// A simulated drive with its own clock.
 #[pyclass(frozen, module = "strobe", name = "Drive")]
 pub(crate) struct PyDrive {
     inner: Mutex<Inner>,
@@ -379,9 +379,10 @@ impl PyDrive {
         if queue_depth == 0 {
             return Err(PyValueError::new_err("queue_depth=0; at least one command must be outstanding"));
         }
-        let pacing = match requests.has_arrivals() {
-            true => Pacing::Open,
-            false => Pacing::Closed { depth: queue_depth, interval_ns },
+        let pacing = if requests.has_arrivals() {
+            Pacing::Open
+        } else {
+            Pacing::Closed { depth: queue_depth, interval_ns }
         };
         let mut watcher = Watcher::new(None, self.trouble.clone());
         self.work(py, |inner| {

@@ -18,7 +18,7 @@ use crate::watch::Watcher;
 #[derive(Clone)]
 pub(crate) struct PyExperiment {
     pub(crate) experiment: Experiment,
-    /// What it was made from, for changes.
+    /// Source table, kept for changes.
     table: Table,
     folder: PathBuf,
 }
@@ -102,7 +102,7 @@ impl PyExperiment {
         Self::of(table, &sets, path.parent().unwrap_or(Path::new("")))
     }
 
-    /// The same with some keys set.
+    /// Returns a copy with some keys set.
     fn _with_sets(&self, sets: Vec<String>) -> PyResult<Self> {
         Self::of(self.table.clone(), &sets, &self.folder)
     }
@@ -121,7 +121,7 @@ impl PyExperiment {
         self.experiment.to_toml()
     }
 
-    /// What it was made from, and where its paths start from.
+    /// Source table and base folder of its paths.
     fn _given<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let text = serde_json::to_string(&self.table).expect("a table is plain data");
         py.import("json")?.call_method1("loads", (text,))
@@ -144,7 +144,7 @@ impl PyExperiment {
     }
 }
 
-/// Where a state is to go, complete or not at all.
+/// Temporary file for a state, which replaces `path` only when complete.
 fn part_of(path: &Path, overwrite: bool) -> PyResult<tempfile::NamedTempFile> {
     if !overwrite && path.exists() {
         let text = format!("{} is there already; give another name, or overwrite=True", path.display());

@@ -1,4 +1,4 @@
-//! What there is: presets, policies.
+//! Lists of presets and policies.
 
 use std::path::Path;
 

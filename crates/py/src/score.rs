@@ -12,7 +12,7 @@ use strobe_types::{BlockId, Ppa, Prng};
 
 use crate::table::Table;
 
-/// What went wrong in Python while the simulation was at work, for when it comes back.
+/// First Python exception raised during a simulation, kept until control returns to Python.
 #[derive(Clone, Default)]
 pub(crate) struct Trouble(Arc<Mutex<Option<PyErr>>>);
 
@@ -30,13 +30,13 @@ impl Trouble {
         self.lock().is_some()
     }
 
-    /// What went wrong, if anything did.
+    /// Raises the kept exception, if any.
     pub(crate) fn raised(&self) -> PyResult<()> {
         self.lock().take().map_or(Ok(()), Err)
     }
 }
 
-/// What is known of a block.
+/// Block statistics for a victim score.
 #[derive(Clone, Copy, Default)]
 struct Block {
     is_closed: bool,
@@ -97,7 +97,7 @@ impl Scored {
     }
 }
 
-/// The scores that a victim function has returned for so many `rows`: an array, or a list of numbers.
+/// Scores that a victim function has returned for `rows` rows: an array, or a list of numbers.
 fn scores_of(answer: &Bound<'_, PyAny>, rows: usize) -> PyResult<Vec<f64>> {
     let wanted = |found: String| {
         let text = format!(
@@ -173,12 +173,13 @@ impl VictimPolicy for Scored {
         // Once something is wrong the run is on its way to its end, and any good choice will do until then.
         let fewest =
             || (0..numbers.len()).min_by_key(|&at| view.valid(BlockId::new(numbers[at]))).unwrap_or(0);
-        let at = match self.trouble.is_there() {
-            true => fewest(),
-            false => self.asked(&numbers, view).unwrap_or_else(|error| {
+        let at = if self.trouble.is_there() {
+            fewest()
+        } else {
+            self.asked(&numbers, view).unwrap_or_else(|error| {
                 self.trouble.put(error);
                 fewest()
-            }),
+            })
         };
         Some(BlockId::new(numbers[at]))
     }

@@ -1,4 +1,4 @@
-//! Sweeps: what is to be run, and what has come of it. Who runs it is Python's business.
+//! Sweeps: planned points and their results. Python decides which process runs them.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -37,7 +37,8 @@ impl PySweep {
 
 #[pymethods]
 impl PySweep {
-    /// A sweep of `table`, whose paths start from `folder`, kept in `out`, which other sweeps use, too, if it is `shared`.
+    /// Opens a sweep of `table`, whose paths start from `folder`, with results in `out`. `shared`: other sweeps
+    /// use `out` as well.
     #[new]
     fn new(table: &Bound<'_, PyAny>, folder: PathBuf, out: PathBuf, shared: bool) -> PyResult<Self> {
         let table = table_of(table)?;
@@ -45,7 +46,7 @@ impl PySweep {
         Ok(Self { running: Mutex::new(running) })
     }
 
-    /// A task and its point; None if there is none before another one is done.
+    /// Returns a task and its point; None if no task can begin now.
     fn next_task(&self) -> PyResult<Option<(usize, String)>> {
         let mut running = self.running()?;
         match running.schedule.next_step().map_err(errors::sweep)? {

@@ -1,4 +1,4 @@
-//! Who watches a run: Ctrl-C, and a function that wants to know how far it is.
+//! Observers of a run: Ctrl-C, and a progress callback.
 
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use strobe_lab::runner::{Observer, Progress};
 
 use crate::score::Trouble;
 
-/// How often Python is asked, at most: each time the lock of the interpreter is taken.
+/// Minimum interval between calls into Python: each one takes the interpreter lock.
 const EVERY: Duration = Duration::from_millis(50);
 
 /// Watches a run from Python; what goes wrong there stops it.
@@ -23,7 +23,7 @@ pub(crate) struct Watcher {
 }
 
 impl Watcher {
-    /// A watcher that tells `progress`, if anybody wants to know. What goes wrong is put into `trouble`.
+    /// A watcher that reports to `progress`, if given. Exceptions are stored in `trouble`.
     #[allow(clippy::disallowed_types, clippy::disallowed_methods, reason = "see above")]
     pub(crate) fn new(progress: Option<Py<PyAny>>, trouble: Trouble) -> Self {
         Self { progress, trouble, asked: std::time::Instant::now() }

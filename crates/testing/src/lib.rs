@@ -1,8 +1,8 @@
-//! What tests need of the machine: a program, or a kernel for guests.
+//! Machine requirements of tests: a program, or a kernel for guests.
 //!
-//! A test that cannot have it says `SKIPPED: test: reason`, past the capture of output, so that a green run
-//! shows what it is not about. Where it must be there, the test fails: programs with `CI=true`, which
-//! `scripts/setup.sh` installs; a kernel, and what guests run, with `STROBE_REQUIRE_KERNEL=1`.
+//! A test without them prints `SKIPPED: test: reason`, past the capture of output, so that a green run shows
+//! its gaps. Where they are demanded, the test fails. `CI=true` demands programs, which `scripts/setup.sh`
+//! installs. `STROBE_REQUIRE_KERNEL=1` demands a kernel and the programs of guests.
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -10,7 +10,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// What a test cannot do without, and so who demands it.
+/// Kind of requirement. It decides which variable demands it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
     /// A program of the host.
@@ -20,7 +20,7 @@ pub enum Need {
 }
 
 impl Need {
-    /// Whether a test must fail without it.
+    /// True if a test must fail without it.
     fn is_demanded(self, variable: impl Fn(&str) -> Option<String>) -> bool {
         let name = match self {
             Need::Program => "CI",
@@ -37,13 +37,13 @@ impl Need {
     }
 }
 
-/// What was found. If nothing was, the test is skipped aloud, or fails where it is demanded.
+/// Unwraps a search result. On failure the test is skipped aloud, or fails if the requirement is demanded.
 #[track_caller]
 pub fn found<T>(need: Need, found: Result<T, impl Display>) -> Option<T> {
     found.map_err(|reason| skip(need, reason)).ok()
 }
 
-/// What has been said: a test that asks for a program a hundred times is skipped once.
+/// Messages printed already: a test that asks for a program a hundred times is skipped once.
 static SAID: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
 /// Says that the test, or a part of it, is skipped; fails where what it needs is demanded.
@@ -61,7 +61,7 @@ pub fn skip(need: Need, reason: impl Display) {
     }
 }
 
-/// Where a program of the host is, which `package` brings: also in folders that only root looks into.
+/// Path of a host program from `package`; also searches folders of root.
 #[track_caller]
 pub fn program(name: &str, package: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();

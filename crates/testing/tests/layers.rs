@@ -32,7 +32,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("testing", &[]),
 ];
 
-/// What the engine may use besides. A library that is to be added is added here, with its reason in the commit.
+/// Libraries allowed in the engine. An added library is listed here, with its reason in the commit.
 const ENGINE: &[(&str, &[&str])] = &[
     ("types", &["rand_core", "rand_xoshiro", "thiserror"]),
     ("nand", &["crc32c", "rustix", "thiserror", "zerocopy"]),
@@ -55,7 +55,7 @@ const ENGINE: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// What no engine crate says, but where images and states are read and written.
+/// Interfaces banned from the engine, except in code for images and states.
 const OUTSIDE: &[&str] = &[
     "std::env",
     "std::fs",

@@ -1,6 +1,6 @@
-//! How many bits the cells of a block hold.
+//! Cell modes: the number of bits that the cells of a block hold.
 
-/// What the cells of a block are used for. It is chosen for an erased block, before its first program, and ends with its
+/// Cell mode of a block. It is set on an erased block, before its first program, and lasts until the next
 /// erase.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CellMode {

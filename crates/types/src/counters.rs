@@ -1,9 +1,9 @@
 //! Counters that can be compared and added as a whole.
 
-/// What is counted: a number, or anything that consists of such.
+/// A count, or a structure made of counts.
 ///
-/// [`counters!`](crate::counters) writes it for a struct; [`Counters::combine`] is all that is needed to do it by
-/// hand.
+/// [`counters!`](crate::counters) implements it for a struct. A hand-written implementation needs
+/// [`Counters::combine`] only.
 pub trait Counters {
     /// Each number of `self` and its counterpart in `other`, put together by `with`.
     #[must_use]
@@ -22,7 +22,7 @@ impl<C: Counters, const N: usize> Counters for [C; N] {
     }
 }
 
-/// What is counted only in some configurations: missing counterparts are zero.
+/// Optional counters, present in some configurations only. A missing counterpart counts as zero.
 impl<C: Counters + Default> Counters for Option<C> {
     fn combine(&self, other: &Self, with: fn(u64, u64) -> u64) -> Self {
         let zero = C::default();
@@ -68,7 +68,7 @@ macro_rules! counters {
         $crate::stored! { struct $name { $($field),+ } }
 
         impl $name {
-            /// What was added since `earlier`, an older copy of the same counters.
+            /// Returns the counts added since `earlier`, an older copy of the same counters.
             #[must_use]
             pub fn since(&self, earlier: &Self) -> Self {
                 $crate::Counters::combine(self, earlier, u64::saturating_sub)

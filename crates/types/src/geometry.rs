@@ -1,4 +1,4 @@
-//! How blocks, pages and mapping units are numbered, and where they lie.
+//! Numbering of blocks, pages and mapping units, and their place on channels, dies and planes.
 
 use std::ops::Range;
 
@@ -80,7 +80,7 @@ pub struct Place {
     pub plane: u32,
     /// The page within the block (0 for an erase).
     pub page: u32,
-    /// What its cells are used for. Only flash knows; the geometry says normal.
+    /// Cell mode of the block. Only flash knows it; the geometry always says normal.
     pub mode: CellMode,
 }
 
@@ -247,7 +247,7 @@ impl Geometry {
         Lba::new(u64::from(lpn.get()) << self.unit_shift)
     }
 
-    /// Where in its mapping unit sector `lba` lies: 0 is the first.
+    /// Index of sector `lba` within its mapping unit, from 0.
     #[inline(always)]
     pub fn sector_in_unit(&self, lba: Lba) -> u32 {
         lba.get() as u32 & (self.sectors_per_unit() - 1)
@@ -350,7 +350,7 @@ impl Geometry {
         ChannelId::new(self.dies_per_channel.quotient(die.get()))
     }
 
-    /// Where a page lies, for the timing model.
+    /// Channel, die, plane and block of a page, for the timing model.
     #[inline(always)]
     pub fn place(&self, ppn: Ppn) -> Place {
         let block = self.block_of_page(ppn);
@@ -365,7 +365,7 @@ impl Geometry {
         }
     }
 
-    /// Where a block lies, for the timing model.
+    /// Channel, die and plane of a block, for the timing model.
     pub fn place_of_block(&self, block: BlockId) -> Place {
         self.place(self.page(block, 0))
     }

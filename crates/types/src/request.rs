@@ -1,4 +1,4 @@
-//! What a host asks of the drive: the small record that generators and traces hand over, and the ranges of larger commands.
+//! Host requests: the small record that generators and traces hand over, and the ranges of larger commands.
 
 use crate::{Lba, SECTOR_BYTES, named};
 
@@ -53,7 +53,7 @@ impl Request {
 pub struct Range {
     /// First sector.
     pub lba: Lba,
-    /// How many.
+    /// Length in sectors.
     pub sectors: u32,
 }
 

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use strobe_types::{Prng, SimTime, State, StateError, StateReader, StateWriter, Stored, named};
 
 named! {
-    /// How the arrivals of an open loop are distributed in time.
+    /// Distribution of open-loop arrivals in time.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "lowercase")]
     pub enum RateProcess {
@@ -32,7 +32,7 @@ pub struct RatePoint {
 
 const NS_PER_S: f64 = 1e9;
 
-/// What sums of fractions may be wrong by, as a share: a burst that is to have 40 has not 41.
+/// Relative rounding error allowed in sums of fractions: a burst size of 40 must not give 41.
 const ROUNDING: f64 = 1e-9;
 
 /// The arrivals of one job, in order: an endless series of times, but for a rate that ends at 0.
@@ -48,10 +48,10 @@ pub struct Arrivals {
     count: u64,
 }
 
-/// How time follows from expected requests.
+/// Conversion from expected requests to time.
 #[derive(Clone, Debug)]
 enum Clock {
-    /// The same rate for ever: exact for equal distances, however many there are.
+    /// One rate forever: exact for equal distances, for any number of requests.
     Constant {
         iops: u32,
         mean_gap_ns: f64,
@@ -69,9 +69,9 @@ impl Arrivals {
         Self::new(process, Clock::Constant { iops, mean_gap_ns, fraction: 0.0, ns: 0 }, start, gaps)
     }
 
-    /// Arrivals from `start` on at a rate on straight lines through `points`, whose times ascend; two at one time are a
-    /// step. Behind the last point the rate stays as it is, or with `repeat_ns`, later than all points, all begins again
-    /// after so long. Some rate must be above 0 where anything repeats.
+    /// Arrivals from `start` on, at a rate on straight lines through `points`, whose times ascend; two at one
+    /// time are a step. After the last point the rate stays constant. With `repeat_ns`, later than all points,
+    /// the curve repeats with that period. A repeated curve needs some rate above 0.
     pub fn curve(
         process: RateProcess,
         points: &[RatePoint],
@@ -203,7 +203,7 @@ impl Piece {
 #[derive(Clone, Debug)]
 struct Curve {
     pieces: Vec<Piece>,
-    /// Where each piece begins, in ns.
+    /// Start of each piece, in ns.
     starts: Vec<u64>,
     repeat_ns: Option<u64>,
     /// Requests expected in one repetition.

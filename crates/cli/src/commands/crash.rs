@@ -8,7 +8,7 @@ use anyhow::anyhow;
 use clap::{Args, ValueEnum};
 use indicatif::ProgressBar;
 use strobe_cli::report;
-use strobe_crash::{CrashReport, Hunt, HuntError, Places, Verdict};
+use strobe_crash::{CrashReport, ExploreError, Explorer, Places, Verdict};
 use strobe_lab::linux::{FileSystem, GuestRoot};
 
 use super::linux::guest::{GuestArgs, program_or_script};
@@ -19,9 +19,9 @@ use strobe_cli::output::Output;
 /// Cut the power under a program on a real file system, again and again, and see what is left.
 ///
 /// Runs PROGRAM once on a file system of a real Linux kernel (User-Mode Linux: no root, no KVM) whose drive is simulated,
-/// and photographs the drive at many flash operations, as a power cut would leave it. Then a machine is switched on with
-/// each photograph: the drive recovers, the file system is mounted, the check runs, and the file system's own check. All in
-/// virtual time: the same command says the same.
+/// and takes snapshots of the drive at many flash operations, as a power cut would leave it. Then a machine boots with
+/// each snapshot: the drive recovers, the file system is mounted, the check runs, and the file system's own check. All in
+/// virtual time: equal commands give equal output.
 #[derive(Args)]
 #[command(after_help = "How to look for a bug:\n\n\
     1. Let the program print a line when something is safe in its opinion (\"saved 7\"), as it would tell a user.\n\
@@ -40,14 +40,14 @@ use strobe_cli::output::Output;
 pub(crate) struct CrashArgs {
     #[command(flatten)]
     guest: GuestArgs,
-    /// What says whether all is there: a program of this machine, or shell commands. It runs in the mounted file system;
-    /// without it only mount and the file system's own check do
+    /// Command that checks the data after each cut: a program of this machine, or shell commands. It runs in
+    /// the mounted file system. Without it, only mount and the file system's own check decide
     #[arg(long, value_name = "PROGRAM|SCRIPT")]
     check: Option<String>,
     /// Power cuts, at most
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     cuts: u32,
-    /// Where power is cut
+    /// Choice of the operations at which power is cut
     #[arg(long, value_name = "WHERE", value_enum, default_value_t = PlacesName::Spread)]
     places: PlacesName,
     /// Only at this flash operation, and show all that the check prints: what an earlier run has named
@@ -65,7 +65,7 @@ pub(crate) struct CrashArgs {
     /// Virtual time that a check may take, in seconds
     #[arg(long, value_name = "S", default_value_t = 3600, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     check_limit: u64,
-    /// Photographs that are looked at at the same time [default: all cores]
+    /// Number of snapshots examined in parallel [default: all cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     workers: Option<u32>,
     /// Write what was found as JSON to FILE, or to standard output with "-"
@@ -74,7 +74,7 @@ pub(crate) struct CrashArgs {
     /// No progress bar, no summary
     #[arg(long, short)]
     quiet: bool,
-    /// What to run, and its arguments
+    /// Program to run, and its arguments
     #[arg(last = true, value_name = "PROGRAM", num_args = 1..)]
     command: Vec<String>,
 }
@@ -89,8 +89,8 @@ enum PlacesName {
     Flushes,
 }
 
-impl From<HuntError> for Failure {
-    fn from(error: HuntError) -> Self {
+impl From<ExploreError> for Failure {
+    fn from(error: ExploreError) -> Self {
         Failure::judged(error.is_bad_request(), &error)
     }
 }
@@ -122,7 +122,7 @@ pub(crate) fn crash(args: &CrashArgs) -> Result<(), Failure> {
     }
     let seed = run.experiment.seed;
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let hunt = Hunt {
+    let explorer = Explorer {
         run,
         check: args.check.as_deref().map(|check| program_or_script(check, &["sh", "-c"])).unwrap_or_default(),
         lies: args.lying_flushes,
@@ -137,7 +137,7 @@ pub(crate) fn crash(args: &CrashArgs) -> Result<(), Failure> {
     progress::restyle(&bar, "{msg} {wide_bar} {pos} of {len} cuts  {left}");
     bar.set_message("without a cut");
     bar.tick();
-    let rehearsed = hunt.rehearse(&stop)?;
+    let rehearsed = explorer.rehearse(&stop)?;
     let places = match args.places {
         PlacesName::Spread => Places::Spread,
         PlacesName::Random => Places::Random,
@@ -150,7 +150,7 @@ pub(crate) fn crash(args: &CrashArgs) -> Result<(), Failure> {
     bar.set_length(operations.len() as u64);
     bar.set_message("nothing wrong");
     let wrong = std::sync::atomic::AtomicUsize::new(0);
-    let found = hunt.cut(&rehearsed, &operations, &stop, &|found| {
+    let found = explorer.cut(&rehearsed, &operations, &stop, &|found| {
         if found.verdict != Verdict::Fine {
             let wrong = wrong.fetch_add(1, Ordering::Relaxed) + 1;
             bar.set_message(format!("{wrong} wrong"));
@@ -158,9 +158,9 @@ pub(crate) fn crash(args: &CrashArgs) -> Result<(), Failure> {
         bar.inc(1);
     });
     bar.finish_and_clear();
-    let report = CrashReport::of(&hunt, &rehearsed, found?);
+    let report = CrashReport::of(&explorer, &rehearsed, found?);
     if let (Some(operation), Some(image)) = (args.at, &args.image) {
-        hunt.keep(operation, image, &stop)?;
+        explorer.keep(operation, image, &stop)?;
     }
     output::json(&report, json.as_ref())?;
     let takes_stdout = output::takes_stdout([&json]);
@@ -174,10 +174,7 @@ pub(crate) fn crash(args: &CrashArgs) -> Result<(), Failure> {
         }
     }
     std::io::stdout().flush().ok();
-    match report.found.iter().all(|found| found.verdict == Verdict::Fine) {
-        true => Ok(()),
-        false => Err(Failure::Found),
-    }
+    if report.found.iter().all(|found| found.verdict == Verdict::Fine) { Ok(()) } else { Err(Failure::Found) }
 }
 
 /// The command that shows a cut again.
@@ -205,7 +202,7 @@ fn again(operation: u64) -> String {
     )
 }
 
-/// How to look around on a drive that was kept.
+/// Command line that opens a kept drive for inspection.
 fn look_at(args: &CrashArgs, image: &Path) -> String {
     let fs = args.guest.fs.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
     let mut words: Vec<String> = ["strobe", "linux", "--image"].map(str::to_owned).into();
@@ -224,9 +221,12 @@ fn look_at(args: &CrashArgs, image: &Path) -> String {
 /// Words as a shell takes them.
 fn quoted(words: &[String]) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_=./,:+%@".contains(c);
-    let word = |word: &String| match !word.is_empty() && word.chars().all(is_plain) {
-        true => word.clone(),
-        false => format!("'{}'", word.replace('\'', "'\\''")),
+    let word = |word: &String| {
+        if !word.is_empty() && word.chars().all(is_plain) {
+            word.clone()
+        } else {
+            format!("'{}'", word.replace('\'', "'\\''"))
+        }
     };
     words.iter().map(word).collect::<Vec<_>>().join(" ")
 }

@@ -57,7 +57,7 @@ pub(crate) struct FilesArgs {
     /// of `strobe linux` the processor itself takes none
     #[arg(long, value_name = "NS", default_value_t = 0, requires = "directory")]
     call_ns: u64,
-    /// The same for calls that remove a file, in place of --call-ns
+    /// Time of a call that removes a file, in place of --call-ns
     #[arg(long, value_name = "NS", requires = "directory")]
     unlink_ns: Option<u64>,
     /// Write when files are synced, not with every call
@@ -95,7 +95,7 @@ enum Program {
     Ageing,
 }
 
-/// What the program did, and what that meant for the drive.
+/// Result: activity of the program and of the drive.
 #[derive(Serialize)]
 struct FilesResult {
     program: String,
@@ -124,7 +124,7 @@ pub(crate) fn files(args: &FilesArgs) -> Result<(), Failure> {
     }
 }
 
-/// Where results go.
+/// Destinations of results.
 struct Outputs {
     json: Option<Output>,
     trace: Option<Output>,

@@ -135,9 +135,10 @@ fn summary(path: &Path, geometry: &Geometry, examined: &Examined, broken: Option
             } else {
                 String::new()
             };
-            let lost = match scan.damage.iter().all(|damage| matches!(damage, Damage::Padding { .. })) {
-                true => "no data is lost, but something has written into the file",
-                false => "what was newest there is lost, and reads as zeros or as what it held before",
+            let lost = if scan.damage.iter().all(|damage| matches!(damage, Damage::Padding { .. })) {
+                "no data is lost, but something has written into the file"
+            } else {
+                "what was newest there is lost, and reads as zeros or as what it held before"
             };
             let s = if places == 1 { "" } else { "s" };
             out + &format!("DAMAGED in {places} place{s}{more}: {lost}")

@@ -86,8 +86,9 @@ struct RunArgs {
     /// Check the file system when it is unmounted
     #[arg(long)]
     fsck: bool,
-    /// Where the guest's programs come from: this machine's files, read only; or a root packed of what COMMAND names, for
-    /// kernels that cannot show the host's files [default: host if the kernel can, packed with --with]
+    /// Source of the guest's programs: this machine's files, read only; or a packed root with the programs that
+    /// COMMAND names, for kernels that cannot show the host's files [default: host if the kernel can, packed
+    /// with --with]
     #[arg(long, value_name = "ROOT", value_enum)]
     root: Option<RootName>,
     /// A file, folder or program that a packed root needs too (repeatable)
@@ -107,7 +108,8 @@ struct RunArgs {
     /// memory, commits and cleans
     #[arg(long, value_name = "FILE|-")]
     series: Option<String>,
-    /// How long its intervals are: 1s, 100ms; the JSON has it, too, and `strobe report` draws it [default: 1s with --series]
+    /// Length of the intervals: 1s, 100ms. The JSON has the series as well, and `strobe report` draws it
+    /// [default: 1s with --series]
     #[arg(long, value_name = "TIME", value_parser = interval)]
     interval: Option<Time>,
     /// Write the kernel's messages to FILE
@@ -123,7 +125,7 @@ struct RunArgs {
     /// No summary
     #[arg(long, short)]
     quiet: bool,
-    /// What to run, and its arguments
+    /// Program to run, and its arguments
     #[arg(last = true, value_name = "COMMAND", num_args = 1..)]
     command: Vec<String>,
 }
@@ -132,17 +134,15 @@ struct RunArgs {
 enum RootName {
     /// This machine's files, read only, below a layer in the guest's memory
     Host,
-    /// What COMMAND names and nothing else
+    /// Only the programs that COMMAND names
     Packed,
 }
 
 impl RunArgs {
-    /// Where the guest's programs come from.
+    /// Source of the guest's programs.
     fn guest_root(&self, kernel: &KernelInfo) -> Result<GuestRoot, Failure> {
-        let default = match self.with.is_empty() && kernel.can_show_host() {
-            true => RootName::Host,
-            false => RootName::Packed,
-        };
+        let default =
+            if self.with.is_empty() && kernel.can_show_host() { RootName::Host } else { RootName::Packed };
         match self.root.unwrap_or(default) {
             RootName::Packed => Ok(GuestRoot::Packed { with: self.with.clone() }),
             RootName::Host if self.with.is_empty() => Ok(GuestRoot::host()),
@@ -172,7 +172,7 @@ const SERIES_NS: u64 = 1_000_000_000;
 /// Shorter ones would be mostly the guest looking at itself.
 const INTERVAL_NS_MIN: u64 = 1_000_000;
 
-/// How long intervals are.
+/// Parses the length of intervals.
 fn interval(text: &str) -> Result<Time, String> {
     match Time::parse(text) {
         Some(time) if time.as_ns() >= INTERVAL_NS_MIN => Ok(time),
@@ -180,7 +180,7 @@ fn interval(text: &str) -> Result<Time, String> {
     }
 }
 
-/// How often a drive is to be overwritten.
+/// Parses the number of overwrites of a drive.
 fn capacities(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(times) if (0.0..=100.0).contains(&times) => Ok(times),
@@ -188,7 +188,7 @@ fn capacities(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Where what comes of a run goes.
+/// Destinations of a run's results.
 struct Outputs {
     json: Option<Output>,
     trace: Option<Output>,
@@ -214,7 +214,7 @@ impl Outputs {
         Ok(outputs)
     }
 
-    /// Whether what the command prints must go elsewhere.
+    /// True if a result takes standard output, so that the command's output must go elsewhere.
     fn take_stdout(&self) -> bool {
         output::takes_stdout([&self.json, &self.trace, &self.series, &self.log])
     }

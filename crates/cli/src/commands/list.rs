@@ -16,7 +16,7 @@ use super::{Failure, output};
 
 #[derive(Args)]
 pub(crate) struct ListArgs {
-    /// What to list [default: what there is to list]
+    /// Kind of list [default: an overview of the kinds]
     what: Option<What>,
 }
 
@@ -54,7 +54,7 @@ pub(crate) struct ShowArgs {
 
 #[derive(Args)]
 pub(crate) struct SchemaArgs {
-    /// Which schema
+    /// Schema to print
     what: SchemaOf,
     /// As a page for people, in Markdown, instead of JSON Schema
     #[arg(long)]
@@ -67,15 +67,15 @@ enum SchemaOf {
     Drive,
     /// A whole experiment
     Experiment,
-    /// What --json prints
+    /// Output of --json
     Result,
-    /// What `strobe paper` prints with --json
+    /// Output of `strobe paper --json`
     Paper,
-    /// What `strobe twin check` prints with --json
+    /// Output of `strobe twin check --json`
     TwinCheck,
-    /// What `strobe twin fit` prints with --json
+    /// Output of `strobe twin fit --json`
     TwinFit,
-    /// What `strobe linux` prints with --json
+    /// Output of `strobe linux --json`
     #[cfg(target_os = "linux")]
     Linux,
 }
@@ -190,7 +190,7 @@ fn formula_help() -> String {
     text
 }
 
-/// What a reader of the literature will look for.
+/// Policies that readers of the literature will look for.
 const LISTED_NOT_BUILT: &str = "\nNot built are CATA and CBA (Han, Ryu & Yim 2006): what is public of them does not give their scores\n\
      in full. With age, u and erase_count at hand, either is a formula.\n";
 
@@ -228,8 +228,9 @@ pub(crate) fn schema(args: &SchemaArgs) -> Result<(), Failure> {
         #[cfg(target_os = "linux")]
         SchemaOf::Linux => schemars::schema_for!(strobe_lab::linux::LinuxResult),
     };
-    match args.markdown {
-        true => output::print(reference::page(args.what.title(), &schema, args.what.of()).trim_end()),
-        false => output::print(&output::json_text(&schema)),
+    if args.markdown {
+        output::print(reference::page(args.what.title(), &schema, args.what.of()).trim_end())
+    } else {
+        output::print(&output::json_text(&schema))
     }
 }

@@ -101,7 +101,7 @@ impl Command {
     }
 }
 
-/// How a command ended badly.
+/// Failure of a command.
 enum Failure {
     /// The request was wrong: exit 2.
     Request(anyhow::Error),
@@ -112,7 +112,7 @@ enum Failure {
     /// A command of the user's ended with this code, which is ours.
     #[cfg(target_os = "linux")]
     Command(u8),
-    /// What was looked for was found, and has been printed: exit 1.
+    /// The search succeeded and its findings are printed: exit 1.
     #[cfg(target_os = "linux")]
     Found,
 }

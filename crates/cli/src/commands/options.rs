@@ -8,7 +8,7 @@ pub(super) fn seed(text: &str) -> Result<u64, String> {
     seed.ok_or_else(|| format!("a seed is a whole number from 0 to {}", i64::MAX))
 }
 
-/// What `--set` gives, and what other options stand for, which are named in errors as the user gave them.
+/// Settings from `--set` and from options that stand for one. Errors name the option that the user gave.
 pub(super) struct Options {
     sets: Vec<String>,
     /// Settings and keys, with the options that stand for them.

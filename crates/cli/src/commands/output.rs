@@ -1,4 +1,4 @@
-//! What the program prints, and where results go.
+//! Printed text, and the destinations of results.
 
 use std::io::{ErrorKind, Write};
 use std::path::Path;
@@ -36,7 +36,7 @@ pub(crate) fn json_output(given: &Option<String>, inputs: &[&Path]) -> Result<Op
     given.as_deref().map(|given| Output::new("--json", given, inputs)).transpose().map_err(Failure::from)
 }
 
-/// Whether standard output is taken by a result, so that nothing else may be printed there.
+/// True if a result takes standard output, so that nothing else may be printed there.
 pub(crate) fn takes_stdout<'a>(outputs: impl IntoIterator<Item = &'a Option<Output>>) -> bool {
     outputs.into_iter().flatten().any(Output::is_stdout)
 }

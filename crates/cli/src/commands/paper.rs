@@ -127,7 +127,8 @@ fn write_all(paper: &Paper, result: &PaperResult, folder: &Path) -> Result<(), F
     Ok(write(&folder.join(format!("{}.html", paper.name)), &report::paper::page(paper, result))?)
 }
 
-/// What each paper does and takes; of the one alone that the command line names, as in `strobe paper nvram --help`.
+/// Help on each paper and its options, or on the one that the command line names, as in `strobe paper nvram
+/// --help`.
 fn help() -> String {
     let arguments: Vec<String> = std::env::args_os().filter_map(|arg| arg.into_string().ok()).collect();
     let is_named = |name: &str| {

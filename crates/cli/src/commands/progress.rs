@@ -1,4 +1,4 @@
-//! What a person sees while a run goes on.
+//! Progress display on the terminal.
 
 use std::fmt::Write as _;
 use std::time::Duration;

@@ -37,7 +37,7 @@ pub(crate) struct ReportArgs {
     /// are compared. Or one sweep (TOML), for what it has come to so far
     #[arg(value_name = "RESULT.json|SWEEP.toml", required = true)]
     results: Vec<String>,
-    /// Where the sweep is kept [default: the name of its file with -sweep, here]
+    /// Folder of the sweep [default: the name of its file with -sweep, here]
     #[arg(long, value_name = "DIR")]
     from: Option<PathBuf>,
     /// Write the page to FILE: one HTML file that needs nothing else
@@ -91,7 +91,7 @@ fn of_runs(args: &ReportArgs) -> Result<(String, Vec<Picture>), Failure> {
     Ok((strobe_report::page(&runs), pictures))
 }
 
-/// The same of a sweep, as far as it has come.
+/// Report on a sweep, finished or not.
 fn of_sweep(file: &Path, args: &ReportArgs) -> Result<(String, Vec<Picture>), Failure> {
     if !load_table(file)?.contains_key("sweep") {
         let file = file.display();
@@ -124,7 +124,7 @@ fn of_sweep(file: &Path, args: &ReportArgs) -> Result<(String, Vec<Picture>), Fa
     Ok((strobe_sweep::page(&name, &plan, &summary), pictures))
 }
 
-/// The results, each with a name of its own.
+/// Loads the results and gives each a unique name.
 fn runs(given: &[String]) -> Result<Vec<Run>, Failure> {
     if given.len() > RESULTS_MAX {
         return Err(request(format!("{} results: a page takes at most {RESULTS_MAX}", given.len())));
@@ -147,7 +147,7 @@ fn runs(given: &[String]) -> Result<Vec<Run>, Failure> {
     Ok(runs)
 }
 
-/// What is in the file `name`.
+/// Text of the file `name`.
 fn text(name: &str) -> Result<String, Failure> {
     let failed =
         |error: std::io::Error| request(format!("{name}: {error}; results are what --json FILE writes"));

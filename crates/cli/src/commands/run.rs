@@ -19,7 +19,7 @@ use toml::{Table, Value};
 use super::options::{Options, seed};
 use super::{Failure, output, progress, signals, sweep};
 
-/// What `run` and `replay` have in common.
+/// Options shared by `run` and `replay`.
 #[derive(Args)]
 struct Common {
     /// Override a key: --set drive.ftl.gc.victim=fifo (repeatable; see `strobe schema experiment`)
@@ -38,8 +38,9 @@ struct Common {
     /// it). Implies drive.nand.data = "bytes" and drive.ftl.durable_map = true
     #[arg(long, value_name = "FILE")]
     image: Option<PathBuf>,
-    /// Begin with the drive in FILE, as --save-state has left it, instead of a new one. What the state depends on must
-    /// be as it was (drive, timing, seed, preconditioning, and with a warm-up the workload); the rest may differ
+    /// Begin with the drive in FILE, saved by --save-state, instead of a new one. Settings that the state
+    /// depends on must be equal (drive, timing, seed, preconditioning, and with a warm-up the workload); the
+    /// others may differ
     #[arg(long, value_name = "FILE", conflicts_with = "image")]
     from_state: Option<PathBuf>,
     /// Save all of the drive's state to FILE, for many runs from there: see --save-at
@@ -337,9 +338,10 @@ fn run_with_states(
         RunError::Save(error) => Failure::Run(anyhow::anyhow!("--save-state {}: {error}", output.name())),
         error => error.into(),
     })?;
-    match save.is_saved {
-        true => sink.complete()?,
-        false => output::note("no state was saved: the run ended before it came to that"),
+    if save.is_saved {
+        sink.complete()?
+    } else {
+        output::note("no state was saved: the run ended before it came to that")
     }
     Ok(result)
 }

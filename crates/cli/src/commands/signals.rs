@@ -1,4 +1,4 @@
-//! How a person, a batch system or a terminal that goes ends the program: INT, TERM and HUP.
+//! Signals INT, TERM and HUP, from a person, a batch system or a closing terminal.
 //!
 //! A signal ends the program with the exit code 128 and its number. Commands that take long listen: the first signal
 //! raises a flag, and the command ends by itself, with what it has and that exit code. The second one ends it at once.

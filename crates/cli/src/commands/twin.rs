@@ -92,13 +92,13 @@ struct FitArgs {
     /// Measurements (CSV): one row for each rate
     #[arg(value_name = "MEASUREMENTS")]
     measurements: PathBuf,
-    /// Where the preset goes (TOML); what has been simulated is kept beside it, so that a fit that was stopped goes on
+    /// File for the preset (TOML). Finished simulations are stored next to it, so that a stopped fit resumes
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
     /// The drive to begin with: dies, planes, pages and all that no measurement tells
     #[arg(long, value_name = "DRIVE", default_value = "pm9a3-like")]
     like: String,
-    /// What you know of your drive: drive.KEY=VALUE, as often as you like; a fit leaves it as it is
+    /// Known setting of your drive, drive.KEY=VALUE; repeatable. A fit does not change it
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
     /// Rows that are not fitted to, but predicted
@@ -131,7 +131,7 @@ pub(crate) fn twin(args: &TwinArgs) -> Result<(), Failure> {
 /// Version of the layout of what `--json` prints. Fields are only added within a version.
 const SCHEMA_VERSION: u32 = 1;
 
-/// What `--json` prints.
+/// JSON output of `--json`.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Printed<T> {
     /// Version of this layout. Fields are only added within a version.
@@ -151,7 +151,7 @@ impl<T> Printed<T> {
     }
 }
 
-/// What `strobe twin check` has found.
+/// Result of `strobe twin check`.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Drives {
     /// Drive by drive.
@@ -163,18 +163,18 @@ pub(crate) struct Drives {
 struct Checked {
     /// Preset, or file.
     drive: String,
-    /// What was measured.
+    /// Measured drive.
     title: String,
-    /// What else is to be said of it.
+    /// Remark on the drive.
     remark: &'static str,
     /// Ours beside it.
     check: Check,
-    /// The same without each mechanism; only if asked for.
+    /// Checks without each mechanism, if requested.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     ablations: Vec<Ablation>,
 }
 
-/// What is to be held against what.
+/// Drive and the measurements to compare it with.
 struct Pair {
     name: String,
     title: String,
@@ -205,9 +205,10 @@ fn check(args: &CheckArgs) -> Result<(), Failure> {
         let mechanisms = if args.ablate { ablation::MECHANISMS.len() } else { 0 };
         watcher.begin(&name, rows + mechanisms * stable);
         let check = check::check(&config, &measurements, effort, args.seed, &watcher).map_err(failure)?;
-        let ablations = match args.ablate {
-            true => ablation::ablate(&config, &measurements, effort, args.seed, &watcher).map_err(failure)?,
-            false => Vec::new(),
+        let ablations = if args.ablate {
+            ablation::ablate(&config, &measurements, effort, args.seed, &watcher).map_err(failure)?
+        } else {
+            Vec::new()
         };
         watcher.end();
         if let Some(folder) = &args.out {
@@ -235,7 +236,7 @@ fn check(args: &CheckArgs) -> Result<(), Failure> {
     output::json(&Printed::new(args.seed, Drives { drives: all }), json.as_ref())
 }
 
-/// What is to be said of a drive that does not offer what the measured one does.
+/// Warns about a drive whose capacity differs from the measured one's.
 fn other_size(name: &str, config: &DriveConfig, measurements: &Measurements) -> Option<String> {
     let (ours, measured) = (config.logical_bytes() as f64, measurements.capacity_bytes as f64);
     let is_other = (ours / measured - 1.0).abs() > 0.02;

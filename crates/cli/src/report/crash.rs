@@ -1,4 +1,4 @@
-//! What a person reads about power cuts under a program.
+//! Report on power cuts under a program.
 
 use std::fmt::Write as _;
 
@@ -13,7 +13,7 @@ const REASON_MAX: usize = 200;
 /// Characters of a printed line.
 const LINE_MAX: usize = 28;
 
-/// What was found; `in_full` with all that the checks have printed.
+/// Summary of the findings. `in_full` includes all output of the checks.
 pub fn crash_summary(report: &CrashReport, in_full: bool) -> String {
     let of = |verdict| report.found.iter().filter(|found| found.verdict == verdict).count();
     let mut out = format!(
@@ -74,8 +74,8 @@ fn cuts(listed: &[&Found], has_lines: bool) -> Table {
     table
 }
 
-/// What to list of it, in its order: the first of each kind, and then the first of all, as far as there is room. Of one kind
-/// is what differs in numbers only.
+/// Findings to list, in order: the first of each kind, then the first of all, up to the limit. Findings of one
+/// kind differ in numbers only.
 fn worth_listing<'a>(bad: &[&'a Found]) -> Vec<&'a Found> {
     let kind = |found: &Found| {
         let reason = found.reason.lines().next().unwrap_or_default();
@@ -85,12 +85,11 @@ fn worth_listing<'a>(bad: &[&'a Found]) -> Vec<&'a Found> {
     let (mut first, mut others) = (Vec::new(), Vec::new());
     for (place, &found) in bad.iter().enumerate() {
         let kind = kind(found);
-        match kinds.contains(&kind) {
-            true => others.push(place),
-            false => {
-                kinds.push(kind);
-                first.push(place);
-            }
+        if kinds.contains(&kind) {
+            others.push(place)
+        } else {
+            kinds.push(kind);
+            first.push(place);
         }
     }
     let mut places: Vec<usize> = first.into_iter().chain(others).take(LISTED).collect();

@@ -1,4 +1,4 @@
-//! What the host asked for and how long it took: tables and a picture.
+//! Host requests and their latencies: tables and a picture.
 
 use strobe_lab::numbers::{count, duration, rate};
 use strobe_lab::result::{Clat, Job, JobOp};
@@ -6,7 +6,7 @@ use strobe_lab::result::{Clat, Job, JobOp};
 use super::{Table, row, table};
 use crate::chart::{self, Distribution};
 
-/// How long requests took.
+/// Histogram of latencies.
 pub(super) fn picture(job: &Job) -> Option<String> {
     let kinds = [
         ("read", &job.read.clat_ns),
@@ -31,7 +31,7 @@ pub(super) fn picture(job: &Job) -> Option<String> {
     chart::latencies(&shown)
 }
 
-/// Whether anything was measured.
+/// True if a latency was measured.
 pub(super) fn is_measured(job: &Job) -> bool {
     [&job.read, &job.write, &job.trim].iter().any(|op| op.clat_ns.n > 0) || job.sync.lat_ns.n > 0
 }

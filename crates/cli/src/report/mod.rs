@@ -29,7 +29,7 @@ use strobe_lab::result::{
 use strobe_lab::{Sample, SteadyRounds, WindowVerdict};
 pub use table::{Table, row, table, terminal_width};
 
-/// `text` in lines of so many columns, broken between words.
+/// Breaks `text` between words into lines of `width` columns.
 pub(crate) fn broken(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
@@ -93,17 +93,18 @@ pub fn summary(result: &RunResult) -> String {
     trimmed(&out)
 }
 
-/// What a person should know before believing the numbers.
+/// Warnings about the credibility of the numbers.
 fn hints(result: &RunResult) -> Vec<&'static str> {
     let is_reopened = result.image.is_some_and(|image| image.recovery.is_some());
     let wants_prefill = result.config.workload.wants_prefill();
     let was_filled = result.config.run.prefill.unwrap_or(wants_prefill && !is_reopened);
     let mut hints = Vec::new();
     if result.host.read.commands > 0 && result.nand.read.by_cause.host == 0 {
-        hints.push(match was_filled {
-            false => "no read found data on flash, so reads cost no flash time (fill the drive first: run.prefill, --prefill)",
-            true => "no read found data on flash, so reads cost no flash time: what they asked for was in a buffer or trimmed",
-        });
+        hints.push(if was_filled {
+"no read found data on flash, so reads cost no flash time: what they asked for was in a buffer or trimmed"
+} else {
+"no read found data on flash, so reads cost no flash time (fill the drive first: run.prefill, --prefill)"
+});
     }
     if result.host.write.commands > 0 && result.nand.erase.total == 0 {
         hints.push(if result.wear.erase_max > 0 {
@@ -136,7 +137,7 @@ fn causes(op: &ByCause) -> String {
     parts.join(", ")
 }
 
-/// What the dies' time went to.
+/// Use of the dies' time.
 fn dies_line(dies: &DiesResult) -> Option<String> {
     let busy = dies.busy?;
     let some = dies.by_class.named().into_iter().filter(|&(_, ns)| ns > 0);
@@ -158,8 +159,7 @@ fn dies_line(dies: &DiesResult) -> Option<String> {
     Some(line)
 }
 
-/// What became of copy commands.
-/// What the file system did, and what its updates cost all in all.
+/// Copy commands and file-system activity, and the total cost of its updates.
 fn lfs_line(lfs: &LfsResult) -> String {
     let mut line = format!("files     {} updated", bytes(lfs.updated_bytes as f64));
     if let Some(programmed) = lfs.programmed_per_byte {
@@ -195,7 +195,7 @@ fn copy_line(copy: &CopyResult) -> String {
     line
 }
 
-/// What demand paging came to.
+/// Demand paging of the map.
 fn translation_line(paging: &TranslationResult) -> String {
     let uses = (paging.hits + paging.misses).max(1) as f64;
     format!(
@@ -208,7 +208,7 @@ fn translation_line(paging: &TranslationResult) -> String {
     )
 }
 
-/// What the SLC cache came to.
+/// Activity of the SLC cache.
 fn slc_line(slc: &SlcResult) -> String {
     let written = (slc.units_cached + slc.units_direct).max(1) as f64;
     format!(
@@ -220,7 +220,7 @@ fn slc_line(slc: &SlcResult) -> String {
     )
 }
 
-/// What log or replacement blocks came to.
+/// Merges of log or replacement blocks.
 fn merge_line(merges: &MergeResult) -> String {
     let MergeResult { switched, partial, full, units_copied, blocks_erased } = *merges;
     format!(
@@ -263,7 +263,7 @@ fn wear_picture(wear: &WearResult, endurance: u32) -> String {
 /// Columns of the picture of bad blocks.
 const CURVE_COLUMNS: u64 = 48;
 
-/// How the blocks died, and how far that was from the best that was possible.
+/// Curve of bad blocks, and its distance from the best possible one.
 fn lifetime_picture(wear: &WearResult) -> Option<String> {
     let (first, last) = (wear.bad_block_curve.first()?, wear.bad_block_curve.last()?);
     let mut lines = Vec::new();
@@ -324,7 +324,7 @@ fn series_picture(result: &RunResult) -> Option<String> {
     Some(text)
 }
 
-/// What the rounds before the measurement came to.
+/// Rounds before the measurement.
 fn steady_line(steady: &SteadyRounds) -> String {
     let state = if steady.reached { "was steady" } else { "was NOT steady" };
     let mut line = format!(
@@ -340,7 +340,7 @@ fn steady_line(steady: &SteadyRounds) -> String {
     line
 }
 
-/// How a drive was found again.
+/// Recovery of a drive.
 pub fn recovered(recovery: &strobe_ssd::Recovery) -> String {
     recovery_line(&RecoveryResult::of(recovery))
 }
@@ -363,7 +363,7 @@ fn recovery_line(recovery: &RecoveryResult) -> String {
     )
 }
 
-/// What each power cut did, and whether the drive kept its promise.
+/// Table of power cuts, and whether the drive kept its promise.
 fn power_cuts(cuts: &[PowerCutResult]) -> Option<String> {
     const SHOWN: usize = 20;
     let last = cuts.last()?;

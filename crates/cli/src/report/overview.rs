@@ -1,4 +1,4 @@
-//! What a summary begins with: the drive, the workload, the trace, and the headline with its window.
+//! Head of a summary: the drive, the workload, the trace, and the headline with its window.
 
 use std::fmt::Write as _;
 
@@ -30,14 +30,14 @@ pub(super) fn drive_line(result: &RunResult) -> String {
     line
 }
 
-/// Whether `drive` differs from the preset whose name it has.
+/// True if `drive` differs from the preset of that name.
 fn is_changed(drive: &DriveConfig) -> bool {
     let preset = drive.preset.as_deref().and_then(strobe_ssd::presets::find);
     let preset = preset.and_then(|preset| toml::from_str::<DriveConfig>(preset.toml).ok());
     preset.is_some_and(|preset| DriveConfig { preset: drive.preset.clone(), ..preset } != *drive)
 }
 
-/// How much flash `drive` has and offers, if it can be built.
+/// Flash capacity and offered capacity of `drive`, if it can be built.
 pub fn room_line(drive: &DriveConfig) -> Option<String> {
     let room = CapacityResult::of(drive)?;
     Some(format!(
@@ -128,7 +128,7 @@ pub(super) fn wrapped(line: &str) -> String {
     out
 }
 
-/// What a generator does, and how fast; `host` says how deep its queue is.
+/// Requests of a generator and their rate; `host` words its queue depth.
 fn generator_text(workload: &SyntheticWorkload, host: impl Fn(&HostConfig) -> String) -> String {
     let SyntheticWorkload { generator, host: queue, pace } = workload;
     let mix = match generator.write_fraction {
@@ -214,7 +214,7 @@ fn virtual_time(result: &RunResult) -> String {
     }
 }
 
-/// What was read from the trace.
+/// Contents of the trace.
 pub(super) fn trace_line(trace: &strobe_lab::result::TraceResult) -> String {
     let kinds: Vec<String> = trace.requests.iter().map(|(kind, n)| format!("{} {kind}", count(*n))).collect();
     let mut line = format!(

@@ -1,4 +1,4 @@
-//! What a person reads about a sweep.
+//! Report on a sweep.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use strobe_sweep::{Outputs, Plan, failures};
 
 use super::{broken, count, table, terminal_width, wrapped};
 
-/// What there is to run.
+/// Planned runs.
 pub fn plan(plan: &Plan) -> String {
     let refused: Vec<(usize, &str)> = plan
         .configurations
@@ -31,7 +31,7 @@ pub fn plan(plan: &Plan) -> String {
     out
 }
 
-/// What has come of it.
+/// Results so far.
 pub fn summary(plan: &Plan, outputs: &Outputs) -> String {
     let summary = &outputs.summary;
     let tables = strobe_sweep::tables(plan, summary);

@@ -148,9 +148,8 @@ fn longest_word(text: &str) -> usize {
 /// `text` in lines of at most `width`, broken between words where it has to be.
 fn lines_of(text: &str, width: usize) -> Vec<String> {
     text.lines()
-        .flat_map(|line| match line.chars().count() <= width {
-            true => vec![line.to_owned()],
-            false => super::broken(line, width),
+        .flat_map(|line| {
+            if line.chars().count() <= width { vec![line.to_owned()] } else { super::broken(line, width) }
         })
         .collect()
 }

@@ -1,4 +1,4 @@
-//! What a person reads about drives beside real ones.
+//! Report on simulated drives compared with real ones.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use strobe_twin::fit::Fit;
 use super::{Table, broken, row, table};
 use crate::chart::WIDTH;
 
-/// What is said below figures.
+/// Caption below figures.
 const CAPTION: &str = "Measured, and by how much ours is off; * is more than is tolerated. In brackets: shown, and not \
                        judged, as from saturation on latencies say how deep queues are, and p99.99 of reads and all beyond \
                        p99 of writes are of few requests.";
@@ -40,7 +40,7 @@ fn figures(check: &Check) -> Vec<Figure> {
 
 /// Latencies of reads.
 const READS: [Figure; 4] = [Figure::ReadP50, Figure::ReadP99, Figure::ReadP999, Figure::ReadP9999];
-/// Those of writes.
+/// Figures of writes.
 const WRITES: [Figure; 4] = [Figure::WriteP50, Figure::WriteP99, Figure::WriteP999, Figure::WriteP9999];
 
 fn rows(check: &Check) -> String {
@@ -51,7 +51,7 @@ fn rows(check: &Check) -> String {
     some.map(|figures| part(check, figures)).collect::<Vec<_>>().join("\n\n")
 }
 
-/// Those rows that have some of `figures`.
+/// Table of the rows that have some of `figures`.
 fn part(check: &Check, figures: &[Figure]) -> String {
     let heading = ["writes/s"].into_iter().chain(figures.iter().map(|figure| figure.name()));
     let mut table = table(&heading.collect::<Vec<_>>());
@@ -116,11 +116,11 @@ fn totals(check: &Check) -> Table {
     table
 }
 
-/// What is shown without mechanisms.
+/// Figures shown for ablations.
 const ABLATED: [Figure; 5] =
     [Figure::ReadP50, Figure::ReadP99, Figure::ReadP999, Figure::WriteP50, Figure::WriteP99];
 
-/// What each mechanism takes away of the error.
+/// Error removed by each mechanism.
 fn without(check: &Check, ablations: &[Ablation]) -> String {
     let heading = ["without"].into_iter().chain(ABLATED.iter().map(|figure| figure.name()));
     let mut table = table(&heading.collect::<Vec<_>>());
@@ -137,7 +137,7 @@ fn without(check: &Check, ablations: &[Ablation]) -> String {
     format!("Mean error without each mechanism, at the rates that the real drive carries:\n{table}")
 }
 
-/// The same as CSV.
+/// Comparison as CSV.
 pub fn csv(check: &Check) -> String {
     let mut out =
         String::from("line,offered_writes_s,used_share,stable,figure,measured,ours,error,met,addresses\n");
@@ -181,7 +181,7 @@ fn all_of<'a>(check: &'a Check, ablations: &'a [Ablation]) -> Vec<(&'static str,
     [("nothing", check)].into_iter().chain(each).collect()
 }
 
-/// What a fit has come to.
+/// Result of a fit.
 pub fn fit(fit: &Fit) -> String {
     let mut out = String::new();
     for (what, check) in

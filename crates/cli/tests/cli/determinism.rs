@@ -1,4 +1,4 @@
-//! The same bytes, run after run, machine after machine, debug or release.
+//! Determinism: equal bytes in every run, on every machine, in debug and release.
 //!
 //! The golden results in `tests/data/golden-*.json` were written by
 //!

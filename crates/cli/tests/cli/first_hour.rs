@@ -1,4 +1,4 @@
-//! What a new user meets: figures that say what they are, and options that do what they say.
+//! First contact of a new user: figures are labelled, and options take effect.
 
 use std::process::{Command, Stdio};
 use std::time::Duration;

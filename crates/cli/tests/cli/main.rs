@@ -61,7 +61,7 @@ pages_per_block = 8
 logical_pages = 160
 ";
 
-/// What a run of the program left behind.
+/// Outcome of a run of the program.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) code: i32,

@@ -1,4 +1,4 @@
-//! Where results go: nothing of the user's is destroyed.
+//! Destinations of results: no file of the user's is destroyed.
 
 use std::io::Read as _;
 use std::os::unix::fs::{FileTypeExt as _, symlink};

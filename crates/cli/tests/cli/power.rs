@@ -4,7 +4,7 @@ use serde_json::Value as Json;
 
 use crate::{Folder, assert_causes_add_up};
 
-/// What a cut needs, on the tiny drive with more blocks and all kinds of requests.
+/// Settings for a power cut, on the tiny drive with more blocks and all kinds of requests.
 const DURABLE: [&str; 6] = [
     "drive.ftl.durable_map=true",
     "drive.nand.data=stamp",

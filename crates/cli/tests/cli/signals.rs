@@ -51,7 +51,8 @@ fn partial(ended: &Ended) -> Json {
 
 const FOREVER: &str = "run.measure=\"10000000x\"";
 const DURABLE: &str = "drive.ftl.durable_map=true";
-/// What makes a drive move much for one write: a map that is nearly all on flash, with an update for every entry.
+/// Settings under which one write moves much data: a map almost entirely on flash, with an update for every
+/// entry.
 const PAGED: [&str; 3] = [
     "drive.ftl.mapping=dftl",
     "drive.ftl.translation.cached_entries=2",

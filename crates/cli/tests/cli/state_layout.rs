@@ -1,5 +1,5 @@
-//! What is in a state, in which order and how long, belongs to the version of its format
-//! (`crates/ssd/src/state_file.rs`): states of tiny drives that were saved once are kept in `tests/data/state-*.gz`.
+//! Layout of saved states, tied to the version of the format (`crates/ssd/src/state_file.rs`). States of tiny
+//! drives, saved once, are kept in `tests/data/state-*.gz`.
 //!
 //! A state that is saved now must have their bytes, headers aside. If it has others, the states that are kept tell why:
 //! one that is not read any more, or is not written as it was read, has another layout. Then raise the version, and
@@ -80,7 +80,7 @@ fn experiments() -> [(&'static str, String); 5] {
     ]
 }
 
-/// What is in a state behind its header: the drive, then what the run has added.
+/// Content of a state after its header: the drive, then the additions of the run.
 fn content(state: &[u8]) -> Vec<u8> {
     let (mut content, mut rest) = (Vec::new(), &state[12..]);
     loop {
@@ -95,7 +95,8 @@ fn content(state: &[u8]) -> Vec<u8> {
     content.split_off(8 + header)
 }
 
-/// What the state at `path` comes to when its drive is read and written again; `Err` says why it is not read.
+/// Bytes of the state at `path` after its drive is read and written again. `Err`: the reason why it cannot be
+/// read.
 fn drive_again(path: &Path) -> Result<Vec<u8>, String> {
     let state = StateFile::open(path).map_err(|error| error.to_string())?;
     let header = state.header().clone();

@@ -2,7 +2,7 @@
 
 use crate::{Folder, TINY};
 
-/// What a run of the experiment `exp.toml` with `args` prints as JSON.
+/// JSON output of a run of the experiment `exp.toml` with `args`.
 fn run(folder: &Folder, args: &[&str]) -> String {
     let fixed = ["run", "exp.toml", "--quiet", "--reproducible", "--json", "-"];
     folder.strobe(&[&fixed[..], args].concat()).ok().out
@@ -74,9 +74,10 @@ fn runs_from_a_warm_state_have_the_series_of_their_measurement() {
             continue;
         }
         let folder = Folder::new();
-        let text = match text.contains("interval") {
-            true => text,
-            false => text.replace("[run]", "[run]\ninterval = \"20ms\""),
+        let text = if text.contains("interval") {
+            text
+        } else {
+            text.replace("[run]", "[run]\ninterval = \"20ms\"")
         };
         folder.write("exp.toml", &text);
         let json = |text: &str| serde_json::from_str::<serde_json::Value>(text).expect("JSON");

@@ -211,7 +211,7 @@ fn wrong_sweeps_are_refused_before_anything_is_written() {
     assert!(!folder.path().join("s-sweep").exists());
 }
 
-/// What is refused of some configurations is said before and after, and the others run.
+/// Refusals of some configurations are reported before and after; the others run.
 #[test]
 fn refused_configurations_are_rows_and_the_others_run() {
     let folder = Folder::new();

@@ -1,8 +1,8 @@
-//! What the program says: the reason first, the one who is to blame, and the cure.
+//! Messages of the program: the reason first, then the culprit, and the cure.
 
 use crate::{Ended, Folder, TINY};
 
-/// What is said about `victim` in an experiment file.
+/// Message about `victim` in an experiment file.
 #[track_caller]
 fn about_victim(victim: &str) -> String {
     let folder = Folder::new();

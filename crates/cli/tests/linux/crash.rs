@@ -87,8 +87,8 @@ fn a_program_that_renames_without_a_sync_is_found_out_and_one_that_syncs_is_not(
     assert_eq!(output.status.code(), Some(1), "{}", text(&output.stdout));
 }
 
-/// What SQLite promises: OFF nothing, FULL that the database is sound, EXTRA that the last transaction is there, too
-/// (its rollback journal is a file that goes when it commits, and its folder must be synced for that).
+/// Promises of SQLite by `synchronous`: OFF none, FULL a sound database, EXTRA also the last transaction. (Its
+/// rollback journal is a file that disappears at the commit; only EXTRA syncs its folder.)
 #[test]
 fn sqlite_keeps_what_its_pragma_synchronous_promises() {
     let Some(kernel) = kernel() else { return };

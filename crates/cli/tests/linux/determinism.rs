@@ -1,4 +1,4 @@
-//! The same job gives the same bytes.
+//! Determinism of guests: equal jobs give equal bytes.
 
 use super::{has, kernel, result};
 

@@ -1,4 +1,4 @@
-//! What ext4 tells the drive of freed blocks: many ranges per command with our patch, one without.
+//! Discards of freed blocks by ext4: many ranges per command with our patch, one without.
 
 use super::{kernel, result};
 

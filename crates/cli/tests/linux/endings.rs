@@ -1,4 +1,4 @@
-//! How a guest can end: well, with the command's own exit code, and badly, with a word about why.
+//! Ends of a guest: good ones, with the command's own exit code, and bad ones, with a reason.
 
 use std::fs::{self, File};
 use std::os::fd::AsRawFd as _;

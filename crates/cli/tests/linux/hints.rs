@@ -1,4 +1,4 @@
-//! Which writes of a guest are metadata: its file systems say so, and both its drivers pass it on.
+//! Metadata hints: file systems mark their writes, and both drivers pass the mark on.
 
 use std::fs;
 
@@ -41,7 +41,7 @@ fn all_written(interface: &str, file_system: &str, job: &str) -> Option<(u64, u6
     Some((bytes("write"), bytes("meta"), units))
 }
 
-/// What FAT and exFAT write beside metadata is the file, to the byte.
+/// Data writes of FAT and exFAT equal the file, to the byte; all others are metadata.
 #[test]
 fn metadata_is_told_from_data() {
     for interface in ["virtio", "nvme"] {

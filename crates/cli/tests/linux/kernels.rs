@@ -8,7 +8,7 @@ use strobe_linux::kernel;
 
 use super::{has, kernel, result, strobe, text};
 
-/// What answers as a kernel of User-Mode Linux with these options does.
+/// Fake kernel that answers as User-Mode Linux with these options.
 fn pretend(folder: &Path, options: &[&str]) -> PathBuf {
     let path = folder.join("kernel");
     let config: String =

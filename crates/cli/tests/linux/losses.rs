@@ -1,4 +1,4 @@
-//! What databases and file systems are found to keep, and what not, by `strobe crash`.
+//! Data that databases and file systems keep or lose under `strobe crash`.
 
 use std::fs;
 use std::path::Path;
@@ -31,7 +31,7 @@ fn level_db(folder: &Path) -> Option<String> {
     Some(program.to_str().expect("UTF-8").to_owned())
 }
 
-/// What LevelDB promises: with `sync` that each line it has taken is there, without that the database is sound.
+/// Promises of LevelDB: with `sync` every acknowledged line is present; without it the database is sound.
 #[test]
 fn leveldb_keeps_lines_that_it_syncs_and_is_sound_without() {
     let Some(kernel) = installed() else { return };

@@ -30,7 +30,7 @@ pub(crate) fn kernel() -> Option<PathBuf> {
     found(Need::Kernel, strobe_linux::kernel::installed())
 }
 
-/// Whether a program of the host is there; without it the test is skipped.
+/// True if a host program exists; otherwise the test is skipped.
 #[track_caller]
 pub(crate) fn has(program: &str) -> bool {
     found(Need::Kernel, strobe_linux::find_program(program)).is_some()

@@ -52,8 +52,7 @@ fn the_tool_for_nvme_drives_finds_its_commands() {
     }
 }
 
-/// What goes with a virtio disk goes with an NVMe drive: a drive in a file that goes on, one that was written before, a root
-/// of what the command names.
+/// Features of virtio disks work on NVMe drives as well: reopened images, aged drives, packed roots.
 #[test]
 fn images_old_drives_and_packed_roots_go_with_an_nvme_drive() {
     let Some(kernel) = nvme_kernel() else { return };

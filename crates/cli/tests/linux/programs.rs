@@ -95,7 +95,7 @@ fn git_clones_this_repository_and_checks_it() {
     assert!(files > Some(100), "{printed}");
 }
 
-/// Whether `folder` is where a repository begins.
+/// True if `folder` is the top of a repository.
 fn top_of_repository(folder: &str) -> bool {
     let output =
         Command::new("git").args(["-C", folder, "rev-parse", "--show-toplevel"]).output().expect("git");

@@ -26,7 +26,7 @@ pub use floor::{Floor, FloorShape};
 pub struct CellSpec {
     /// Name in results.
     pub name: &'static str,
-    /// What it measures.
+    /// Summary in one line.
     pub summary: &'static str,
     timing: bool,
     /// The drive, and what differs from its preset.
@@ -88,12 +88,12 @@ pub const CELLS: &[CellSpec] = &[
     },
 ];
 
-/// What was measured in a cell.
+/// Measurements of a cell.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct CellResult {
     /// Name of the cell.
     pub name: String,
-    /// What it measures.
+    /// Summary in one line.
     pub summary: String,
     /// Host pages per CPU second, generator included: the median slice.
     pub host_pages_per_cpu_s: f64,
@@ -108,7 +108,7 @@ pub struct CellResult {
     pub floor_ratio: f64,
     /// Resident memory of the process with the drive built and run, without the floor's arrays.
     pub rss_bytes: u64,
-    /// The same per flash page.
+    /// Resident memory per flash page, in bytes.
     pub rss_bytes_per_page: f64,
 }
 

@@ -29,7 +29,7 @@ impl Amount {
         }
     }
 
-    /// Whether it is nothing at all.
+    /// True if the amount is zero.
     pub fn is_zero(self) -> bool {
         match self {
             Amount::Pages(pages) => pages == 0,

@@ -14,7 +14,7 @@ use super::settings::canonical;
 use crate::experiment::WorkloadConfig;
 use crate::{ConfigError, Experiment};
 
-/// Where a key was given; later ones win.
+/// Origin of a key's value; later ones win.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Place {
     /// Nowhere: a preset or its default says it.
@@ -39,17 +39,17 @@ impl Given {
         Self(given)
     }
 
-    /// Where `key` was given; a table that was given in one piece gives its keys.
+    /// Origin of `key`. A table given in one piece gives its keys.
     fn place(&self, key: &str) -> Place {
         self.0.get(key).copied().unwrap_or(Place::Default)
     }
 
-    /// Whether somebody has given `key`.
+    /// True if the user has given `key`.
     pub(crate) fn has(&self, key: &str) -> bool {
         self.place(key) != Place::Default
     }
 
-    /// Whether `key` was given on the command line.
+    /// True if `key` was given on the command line.
     pub(crate) fn on_command_line(&self, key: &str) -> bool {
         self.place(key) == Place::CommandLine
     }
@@ -78,7 +78,7 @@ fn note(table: &Table, path: &str, given: &mut BTreeMap<String, Place>) {
 pub struct Ignored {
     /// The key.
     pub key: String,
-    /// What would make it count.
+    /// Condition under which the key has an effect.
     pub wants: String,
 }
 

@@ -1,4 +1,4 @@
-//! Who gave a key that is refused: the file, or an option of the command line.
+//! Origin of a refused key: the file, or an option of the command line.
 
 use toml::Table;
 
@@ -64,8 +64,8 @@ impl ConfigError {
         applied.checked_sub(1).map(|last| sets[last].as_str())
     }
 
-    /// The same error, told in the words of the user's own options: `options` are settings as `--set` takes
-    /// them, or keys, each with the option that stood for it.
+    /// Rewords the error in terms of the user's own options. `options` pairs each setting (as `--set` takes it)
+    /// or key with the option that set it.
     #[must_use]
     pub fn told_by(self, options: &[(String, String)]) -> Self {
         let given = match &self {
@@ -90,7 +90,7 @@ impl ConfigError {
     }
 }
 
-/// Whether the key `inner` is `outer` or lies in the table `outer`.
+/// True if the key `inner` is `outer` or lies in the table `outer`.
 fn is_at_or_below(inner: &str, outer: &str) -> bool {
     inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }

@@ -18,14 +18,14 @@ use super::time::Time;
 /// Most jobs of a run, copies included.
 const JOBS_MAX: u64 = 256;
 
-/// A job: a workload with a name, and when it runs. It has statistics of its own.
+/// A job: a workload with a name, its start and its own statistics.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct JobConfig {
     /// Its name in results; no two have the same. Not a number and without dots, so that `--set jobs.NAME.KEY=VALUE`
     /// finds it.
     pub name: String,
-    /// So many copies of the job run side by side, each with random numbers and statistics of its own, called NAME.0,
-    /// NAME.1 and so on. Default 1. fio: `numjobs`.
+    /// Number of copies of the job, which run side by side. Each has its own random numbers and statistics, and
+    /// is called NAME.0, NAME.1 and so on. Default 1. fio: `numjobs`.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     #[schemars(range(min = 1, max = 256))]
     pub numjobs: u32,
@@ -33,10 +33,10 @@ pub struct JobConfig {
     /// at once. fio: `startdelay`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub startdelay: Option<Time>,
-    /// The job issues requests for so long. Default: to the end of the run. fio: `runtime`.
+    /// Virtual time for which the job issues requests. Default: to the end of the run. fio: `runtime`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runtime: Option<Time>,
-    /// What it does.
+    /// Workload.
     #[serde(flatten)]
     pub workload: SyntheticWorkload,
 }

@@ -68,8 +68,9 @@ struct InFile<'a> {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "WorkloadConfig")]
     workload: Option<&'a WorkloadConfig>,
-    /// Jobs that run on the drive side by side, each with statistics of its own; write [[jobs]] before each. Beside keys
-    /// of their own they have those of a generator under [workload]. Default: one job, which [workload] describes.
+    /// Jobs that run on the drive side by side, each with its own statistics; write [[jobs]] before each. They
+    /// take the keys of a generator under [workload], and some more. Default: one job, which [workload]
+    /// describes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Vec<JobConfig>")]
     jobs: Option<&'a [JobConfig]>,
@@ -145,7 +146,7 @@ impl Experiment {
         Ok(experiment)
     }
 
-    /// What `table` comes to; presets and traces are looked for in these two folders.
+    /// Resolves `table` to an experiment. Presets and traces are looked up in the two folders.
     fn resolved(table: &Table, (presets, traces): (&Path, &Path)) -> Result<Self, ConfigError> {
         let valid = ["seed", "drive", "workload", "jobs", "run", "power"];
         if let Some(key) = table.keys().find(|key| !valid.contains(&key.as_str())) {
@@ -202,8 +203,8 @@ impl Experiment {
         run::check_end(self)
     }
 
-    /// Whether the requests of its generators go through the loop for jobs: several, at times of their own, with pauses,
-    /// or measured in time. The others are issued in batches, which is quicker.
+    /// True if the generators need the job loop: several jobs, arrival times, pauses, or phases measured in
+    /// time. Other workloads are issued in batches, which is faster.
     pub(crate) fn needs_jobs(&self) -> bool {
         let run = &self.run;
         let amounts = [Some(run.warmup), run.measure, run.steady_interval];

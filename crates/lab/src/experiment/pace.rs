@@ -25,8 +25,8 @@ defaults! {
     #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
     #[serde(default)]
     pub struct PaceConfig {
-        /// How the arrivals of rate_iops or rate_points are distributed in time: at equal distances (linear), or
-        /// independent of each other with exponential gaps (poisson). Default linear. fio: `rate_process`.
+        /// Arrival process of rate_iops or rate_points: at equal distances (linear), or independent with
+        /// exponential gaps (poisson). Default linear. fio: `rate_process`.
         #[serde(skip_serializing_if = "is_linear")]
         pub rate_process: RateProcess = RateProcess::Linear;
         /// A rate that changes: a list of points, each a time since the job began and requests per second. Between two
@@ -57,7 +57,7 @@ fn is_one(number: &u32) -> bool {
 }
 
 impl PaceConfig {
-    /// Whether there is anything here that a plain closed loop has not.
+    /// True if this is a plain closed loop without pauses.
     pub fn is_plain(&self) -> bool {
         self.rate_points.is_empty() && self.thinktime.is_none_or(|time| time.as_ns() == 0)
     }

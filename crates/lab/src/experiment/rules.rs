@@ -1,4 +1,4 @@
-//! Which keys count only beside which others.
+//! Keys that have an effect only with certain values of others.
 
 use strobe_ssd::{
     CopyMode, DieAllocationName, GcMode, GcStreamName, NvramPolicyName, SchemeName, WearLevelingName,
@@ -14,7 +14,7 @@ pub(super) struct Rule {
     pub(super) keys: &'static [&'static str],
     /// The key that decides; the first that was given highest.
     pub(super) switches: &'static [&'static str],
-    /// What makes them count, as it would be written.
+    /// Condition under which the keys count, as a user would write it.
     pub(super) wants: &'static str,
     pub(super) counts: fn(&Experiment) -> bool,
 }
@@ -26,7 +26,7 @@ fn kind(experiment: &Experiment) -> Option<Kind> {
     }
 }
 
-/// Whether something of the generator is as `is` says; a trace has none.
+/// True if the workload is a generator that satisfies `is`.
 fn generator(experiment: &Experiment, is: impl Fn(&SyntheticWorkload) -> bool) -> bool {
     matches!(&experiment.workload, WorkloadConfig::Synthetic(workload) if is(workload))
 }
@@ -38,7 +38,7 @@ fn trace(experiment: &Experiment) -> Option<&TraceConfig> {
     }
 }
 
-/// Whether something of the file system is as `is` says; other workloads have none.
+/// True if the workload is a file system that satisfies `is`.
 fn file_system(experiment: &Experiment, is: impl Fn(&LfsConfig) -> bool) -> bool {
     matches!(&experiment.workload, WorkloadConfig::Lfs(config) if is(config))
 }
@@ -55,7 +55,7 @@ fn sorts_by_temperature(experiment: &Experiment) -> bool {
     matches!(experiment.drive.ftl.placement.scheme, SchemeName::HotCold | SchemeName::Sorted)
 }
 
-/// What fio calls the key that decides about addresses.
+/// Names of the key that selects addresses, fio's included.
 const KIND: &[&str] = &["workload.kind", "workload.rw", "workload.random_distribution"];
 const RATE: &[&str] = &["workload.rate_iops", "workload.rate_points"];
 const READ_RETRY: &[&str] = &[
@@ -67,7 +67,8 @@ const READ_RETRY: &[&str] = &[
 ];
 const TIMING: &[&str] = &["run.timing"];
 
-/// Keys of `[workload]` are those of `[[jobs]]`, too; then each job is looked at as if it were alone.
+/// Rules on keys. Keys of `[workload]` are keys of `[[jobs]]` as well; each job is then checked as if it were
+/// alone.
 pub(super) const RULES: &[Rule] = &[
     Rule {
         keys: &["workload.theta"],

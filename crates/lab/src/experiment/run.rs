@@ -11,7 +11,7 @@ use super::time::{TIME_TEXT, Time};
 use super::{Amount, Experiment, SyntheticWorkload, WorkloadConfig};
 
 named! {
-    /// What is to be steady before the measurement begins.
+    /// Metric that must be steady before the measurement begins.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "kebab-case")]
     pub enum SteadyMetric {
@@ -27,7 +27,7 @@ named! {
 }
 
 defaults! {
-    /// What to run and what to measure.
+    /// Phases and measurements of a run.
     #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
     #[serde(deny_unknown_fields, default)]
     pub struct RunConfig {
@@ -42,9 +42,10 @@ defaults! {
         /// counts as one; of a workload that writes nothing: read or trimmed), "12x" capacities, or "10s" of virtual time.
         /// Default 0. For traces: overwrite the drive at random for this long (no time).
         pub warmup: Amount = Amount::Pages(0);
-        /// Measure this long: host pages as of run.warmup, "10x" capacities, or "60s" of virtual time. The window begins
-        /// and ends without a break; a request counts if it completes within it. Default "1x"; for traces: to the end (no
-        /// time); with one of the until keys: without limit; without limit, too, if every job has a runtime.
+        /// Length of the measured window: host pages as of run.warmup, "10x" capacities, or "60s" of virtual
+        /// time. The window begins and ends without a break; a request counts if it completes within it.
+        /// Default: "1x"; for traces to the end (no time). With one of the until keys, or if every job has a
+        /// runtime, the default is unlimited.
         pub measure: Option<Amount> = None;
         /// End the run when this many blocks have gone bad in use, at most 1024 requests later. A trace
         /// ends after `repeat` times in any case. Default: not.
@@ -62,8 +63,8 @@ defaults! {
         /// A round of until_steady: host pages, capacities, or virtual time. Default "1x".
         #[serde(skip_serializing_if = "Option::is_none")]
         pub steady_interval: Option<Amount> = None;
-        /// Most rounds of until_steady. What is not steady then is measured nevertheless, and the result says so.
-        /// Default 25.
+        /// Maximum rounds of until_steady. If the metric is still not steady, the measurement begins
+        /// nevertheless, and the result says so. Default 25.
         #[serde(skip_serializing_if = "is_default_rounds")]
         #[schemars(range(min = 5, max = 1_000_000))]
         pub steady_rounds: u32 = 25;
@@ -72,14 +73,14 @@ defaults! {
         /// towards its end. Nothing else of the result depends on it. Default: none.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub interval: Option<Time> = None;
-        /// Look into the drive so many times while it is measured, at equal distances: the frames of its X-ray, which
-        /// `strobe report` shows. Between half and all of them are taken where nobody knows beforehand how long it will
-        /// be measured, and no two within 1024 requests of a generator or trace. Default: none.
+        /// Number of X-ray frames taken during the measurement, at equal distances; `strobe report` shows them.
+        /// If the length of the measurement is not known beforehand, between half and all of them are taken. No
+        /// two frames are within 1024 requests of a generator or trace. Default: none.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(range(min = 2, max = 1000))]
         pub xray: Option<u32> = None;
-        /// Whether the JSON has every latency that was measured, exact to three digits, with the number of requests that
-        /// had it, as fio's json+ has (clat_ns.bins). Default false.
+        /// True to write every measured latency to the JSON, exact to three digits, with the number of requests
+        /// that had it. fio's json+ has the same (clat_ns.bins). Default false.
         #[serde(skip_serializing_if = "is_false")]
         pub latency_bins: bool = false;
         /// Warn when a request took longer than this many times the slowest operation of the flash. 0: never. Default
@@ -134,7 +135,7 @@ impl RunConfig {
         schema::read(table, schema, "run")
     }
 
-    /// Whether the run goes on until the drive wears out, in one way or the other.
+    /// True if the run goes on until the drive wears out, by either criterion.
     pub fn until_worn(&self) -> bool {
         self.until_bad_blocks.is_some() || self.until_end_of_life
     }
@@ -150,7 +151,7 @@ impl RunConfig {
     }
 }
 
-/// Refuses amounts of time where there is none, and series that would have no end.
+/// Refuses amounts of time in a run without timing, and series that would have no end.
 pub(super) fn check_times(experiment: &Experiment) -> Result<(), KeyError> {
     let run = &experiment.run;
     let is_trace = matches!(experiment.workload, WorkloadConfig::Trace(_));

@@ -29,14 +29,14 @@ pub(super) fn remove(table: &mut Table, path: &str) {
     }
 }
 
-/// Where in the tables `items` the one is that a path calls `key`: its name, or its number from 0.
+/// Index in `items` of the table that a path calls `key`: its name, or its number from 0.
 pub(super) fn element(items: &[Value], key: &str) -> Option<usize> {
     let is_called = |item: &Value| item.get("name").and_then(Value::as_str) == Some(key);
     let by_number = || key.parse().ok().filter(|&at: &usize| at < items.len());
     items.iter().position(is_called).or_else(by_number)
 }
 
-/// The table within `table` called `key`, empty if there is none.
+/// Returns the table within `table` called `key`; empty if it does not exist.
 pub(super) fn sub_table(table: &Table, key: &str) -> Result<Table, KeyError> {
     match table.get(key) {
         None => Ok(Table::new()),
@@ -69,7 +69,7 @@ pub(super) fn canonical(table: &Table, path: &str) -> String {
     names.join(".")
 }
 
-/// What stands at `key` of `table`, in which `jobs[2]` is the third of `[[jobs]]`.
+/// Value at `key` of `table`, where `jobs[2]` is the third of `[[jobs]]`.
 pub(super) fn find<'a>(table: &'a Table, key: &str) -> Option<&'a Value> {
     let step = |name: &str, get: &dyn Fn(&str) -> Option<&'a Value>| match name
         .strip_suffix(']')
@@ -83,7 +83,7 @@ pub(super) fn find<'a>(table: &'a Table, key: &str) -> Option<&'a Value> {
     names.try_fold(first, |value, name| step(name, &|name| value.as_table()?.get(name)))
 }
 
-/// The table in `table` that `keys` lead to, made where there is none.
+/// Returns the table in `table` that `keys` lead to, and creates it if needed.
 fn descend<'a>(table: &'a mut Table, keys: &[&str], done: usize) -> Result<&'a mut Table, ConfigError> {
     let Some(key) = keys.get(done) else { return Ok(table) };
     let no_table = || ConfigError::NoTable(keys[..=done].join("."));

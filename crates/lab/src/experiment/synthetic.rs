@@ -9,21 +9,22 @@ use strobe_workload::synthetic::SyntheticConfig;
 use super::pace::PaceConfig;
 
 defaults! {
-    /// How many requests are outstanding, and how fast they come.
+    /// Queue depth and request rate.
     #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
     #[serde(default)]
     pub struct HostConfig {
         /// Most requests outstanding at any time (fio: iodepth); without a rate that many always are. Default 1.
         #[schemars(range(min = 1, max = 65_536))]
         pub queue_depth: u32 = 1;
-        /// Requests per second (fio: rate_iops), which arrive by rate_process whatever the drive does. One that arrives
-        /// while queue_depth are outstanding is issued as soon as there is a place, so that a delay is caught up with;
-        /// latency is counted from its issue (clat_ns) and from its arrival (lat_ns). For traces at the drive's own pace:
-        /// at most so many, and nothing is caught up with. 0 (default): no limit, as fast as the drive takes them.
+        /// Requests per second (fio: rate_iops), which arrive by rate_process whatever the drive does. A
+        /// request that arrives while queue_depth are outstanding is issued as soon as one completes, so that a
+        /// delay is caught up with. Latency is counted from its issue (clat_ns) and from its arrival (lat_ns).
+        /// For traces in closed loop: an upper limit, and no delay is caught up with. 0 (default): no limit, as
+        /// fast as the drive takes them.
         #[schemars(range(min = 0, max = 1_000_000_000))]
         pub rate_iops: u32 = 0;
-        /// A flush after every so many requests of a generator (fio: fsync, which counts writes only). Traces
-        /// bring their own. 0 (default): never.
+        /// Requests of a generator between two flushes (fio: fsync, which counts writes only). Traces bring
+        /// their own flushes. 0 (default): no flushes.
         #[serde(skip_serializing_if = "is_zero")]
         #[schemars(range(min = 0, max = 4_294_967_295u32))]
         pub flush_every: u32 = 0;
@@ -57,7 +58,7 @@ pub struct SyntheticWorkload {
 }
 
 impl SyntheticWorkload {
-    /// Whether requests come at their own times, be the drive ready or not.
+    /// True if requests arrive at their own times (open loop).
     pub fn is_open_loop(&self) -> bool {
         self.host.rate_iops > 0 || !self.pace.rate_points.is_empty()
     }

@@ -24,7 +24,7 @@ const UNITS: [(&str, u64); 7] = [
     ("ns", 1),
 ];
 
-/// What is allowed, for messages.
+/// Allowed format, for messages.
 pub(super) const TIME_TEXT: &str =
     "a time with its unit in quotes, such as \"250us\", \"100ms\", \"60s\", \"5m\" or \"2h\"";
 

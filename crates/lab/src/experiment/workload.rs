@@ -55,7 +55,7 @@ pub struct TraceConfig {
     /// Default refuse.
     #[serde(default, skip_serializing_if = "Late::is_default")]
     pub late: Late,
-    /// Which device of the trace, or "all". Default: the only one.
+    /// Device of the trace, or "all". Default: the only one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
     /// blkparse and blktrace: replay dispatched (D), queued (Q) or completed (C) requests. Default: the first of these
@@ -66,8 +66,9 @@ pub struct TraceConfig {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1_000_000_000))]
     pub time_unit_ns: Option<u64>,
-    /// Trims that follow each other directly in the trace become one command of up to so many ranges, issued when the last of
-    /// them comes; neighbours become one range. 1: each is a command of its own, as the trace says. Default 1.
+    /// Maximum number of ranges per trim. Trims directly after each other in the trace become one command,
+    /// issued when the last of them comes; neighbours become one range. 1: one command each, as in the trace.
+    /// Default 1.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     #[schemars(range(min = 1, max = 256))]
     pub trim_ranges: u32,
@@ -99,7 +100,7 @@ fn is_one(number: &u32) -> bool {
     *number == 1
 }
 
-/// Where requests come from.
+/// Source of requests.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum WorkloadConfig {
@@ -155,8 +156,8 @@ impl WorkloadConfig {
         }
     }
 
-    /// Whether the drive is written once before it, unless run.prefill says otherwise: a trace and a file system write
-    /// themselves what they need.
+    /// True if the drive is prefilled by default. Traces and file systems write all the data that they need
+    /// themselves.
     pub fn wants_prefill(&self) -> bool {
         match self {
             Self::Synthetic(_) | Self::Jobs(_) => true,

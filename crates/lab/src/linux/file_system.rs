@@ -35,7 +35,7 @@ impl FileSystem {
         }
     }
 
-    /// How it is made: with an identity that depends on `seed` only.
+    /// Command that creates the file system. Its identity depends on `seed` only.
     pub fn mkfs(self, seed: u64, options: &[String]) -> Vec<String> {
         let mut options = options.to_vec();
         let uuid = format!("57b0be00-0000-4000-8000-{:012x}", seed & 0xffff_ffff_ffff);
@@ -76,7 +76,7 @@ impl FileSystem {
         first.iter().map(|&word| word.to_owned()).chain(options.iter().cloned()).collect()
     }
 
-    /// What it needs after a power cut before it is mounted: those without a journal do.
+    /// Repair steps after a power cut, before the mount. File systems without a journal need them.
     pub fn repair(self) -> Vec<Step> {
         let run = |tool: &str, option: &str, allowed: &[i32]| {
             let argv = [tool, option, DEVICE].map(str::to_owned).into();
@@ -89,7 +89,7 @@ impl FileSystem {
         }
     }
 
-    /// How it is checked, without changing anything.
+    /// Command that checks the file system without changing it.
     pub fn fsck(self) -> Option<Vec<String>> {
         let command: &[&str] = match self {
             Self::Ext4 => &["e2fsck", "-f", "-n", DEVICE],

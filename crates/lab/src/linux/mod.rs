@@ -39,7 +39,7 @@ pub fn window(outcome: &Outcome) -> Option<(&Mark, &Mark)> {
     outcome.mark(BEGIN).zip(outcome.mark(END))
 }
 
-/// What a drive for a guest always has, as keys of an experiment: it keeps what is written, also over a power cut.
+/// Settings of every drive for a guest: it keeps written data, across power cuts as well.
 pub const DRIVE_SETS: [&str; 2] = ["drive.nand.data=bytes", "drive.ftl.durable_map=true"];
 
 /// [`DRIVE_SETS`] on `drive`.
@@ -74,7 +74,7 @@ pub enum LinuxRunError {
 }
 
 impl LinuxRunError {
-    /// Whether the request was wrong, rather than its execution.
+    /// True if the request was wrong, rather than its execution.
     pub fn is_bad_request(&self) -> bool {
         match self {
             Self::Drive(error) => error.is_bad_request(),
@@ -99,30 +99,30 @@ pub struct LinuxRun {
     pub experiment: Experiment,
     /// The machine; its seed is that of the experiment.
     pub machine: Machine,
-    /// What is made on the drive and mounted.
+    /// File system to create on the drive and mount.
     pub file_system: FileSystem,
-    /// Whether it is on the drive already.
+    /// True if the file system is on the drive already.
     pub is_made: bool,
-    /// What else to do before it is mounted.
+    /// Further steps before the mount.
     pub before_mount: Vec<Step>,
     /// More arguments for mkfs.
     pub mkfs_options: Vec<String>,
     /// Options of the mount, separated by commas.
     pub mount_options: String,
-    /// What else to do before the measured window, on the mounted file system.
+    /// Further steps on the mounted file system, before the measured window.
     pub setup: Vec<Step>,
     /// The command.
     pub command: Vec<String>,
-    /// Whether to check the file system after it is unmounted.
+    /// True to check the file system after it is unmounted.
     pub fsck: bool,
-    /// Where its programs come from.
+    /// Source of the guest's programs.
     pub root: GuestRoot,
-    /// Where the command runs; empty: in the mounted file system.
+    /// Working folder of the command; empty: the mounted file system.
     pub folder: String,
     /// The file that the drive's flash is in; one that is there already goes on, with the file system that is on it.
     /// Without it the flash is in memory.
     pub image: Option<PathBuf>,
-    /// How a new drive in memory is written before the guest boots. Then mkfs does not discard what is on it.
+    /// Ageing of a new drive in memory before the guest boots. mkfs then does not discard the existing data.
     pub ageing: Option<Ageing>,
     /// Length of the intervals of a series, in ns; `None`: no series is taken.
     pub interval_ns: Option<u64>,
@@ -288,7 +288,7 @@ impl LinuxRun {
         }
     }
 
-    /// The same where steps may fail: what came of it, all steps, and which of them was the command.
+    /// Runs the guest and lets steps fail. Returns the outcome, all steps, and the index of the command's step.
     pub fn outcome_on(
         &self,
         kernel: &KernelInfo,

@@ -1,4 +1,4 @@
-//! What `strobe linux --json` prints.
+//! Result of `strobe linux --json`.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -38,7 +38,7 @@ pub struct LinuxResult {
     pub host: HostResult,
     /// Flash operations.
     pub nand: NandResult,
-    /// What the dies' time went to.
+    /// Use of the dies' time.
     pub dies: DiesResult,
     /// Mapping units programmed for any cause per mapping unit written by the host; null if the host wrote
     /// nothing.
@@ -85,13 +85,13 @@ pub struct GuestResult {
     pub kernel: String,
     /// "virtual" or "real".
     pub clock: String,
-    /// What the guest takes the drive for: "virtio" or "nvme".
+    /// Interface of the drive: "virtio" or "nvme".
     pub interface: String,
     /// Memory in MiB.
     pub memory_mib: u32,
-    /// Where its programs came from.
+    /// Source of the guest's programs.
     pub root: RootResult,
-    /// How the file system was made; null without one, and if it was on the image already.
+    /// Command that created the file system; null without one, and if it was on the image already.
     pub mkfs: Option<Vec<String>>,
     /// File system that was mounted.
     pub file_system: Option<String>,
@@ -103,11 +103,11 @@ pub struct GuestResult {
     pub exit_code: i32,
     /// Ranges that one discard could have.
     pub discard_segments: u32,
-    /// Whether copies within the drive were offered.
+    /// True if copies within the drive were offered.
     pub copy: bool,
-    /// Whether the drive was offered with a volatile write cache.
+    /// True if the drive was offered with a volatile write cache.
     pub write_cache: bool,
-    /// Whether its kernel ended a program because there was no memory left.
+    /// True if the guest's kernel killed a program because memory ran out.
     pub out_of_memory: bool,
     /// The first error of the drive that the guest has seen.
     pub drive_error: Option<String>,
@@ -115,12 +115,12 @@ pub struct GuestResult {
     pub time_messages: u64,
     /// Interrupts by the drive, from power-on to power-off.
     pub interrupts: u64,
-    /// What its processor takes time for; not there if it takes none.
+    /// Virtual time charged for the guest's processor; absent if it takes none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu: Option<CpuResult>,
 }
 
-/// What the guest's processor takes time for, as a model of one.
+/// Virtual time charged for the guest's processor: a cost model.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct CpuResult {
     /// ns of every system call, beside what it waits for.
@@ -136,13 +136,12 @@ impl CpuResult {
     }
 }
 
-/// Where the guest's programs came from.
+/// Source of the guest's programs.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct RootResult {
     /// "packed": what the command names and nothing else. "host": the files of the host, read only.
     pub kind: String,
-    /// Whether the same run gives the same result: in virtual time, if the host's files and the environment are the same
-    /// ("digest").
+    /// True if the run is repeatable: in virtual time, given equal host files and environment ("digest").
     pub repeatable: bool,
     /// Files of the host whose content was read; null for a packed root.
     pub files: Option<u64>,

@@ -1,4 +1,4 @@
-//! Where a guest's programs come from.
+//! Source of a guest's programs.
 
 use std::path::{Path, PathBuf};
 
@@ -7,14 +7,14 @@ use strobe_linux::{LinuxError, Root};
 
 use super::{FileSystem, LinuxRun};
 
-/// Where programs are looked for, whatever the user's `PATH` says.
+/// Search path of programs, independent of the user's `PATH`.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 /// By which name programs of a guest that shows the host find this one.
 const THIS_PROGRAM: &str = "/usr/local/bin/strobe";
 /// The file of a guest's first process, which is this program.
 const FIRST_PROCESS: &str = "/proc/1/exe";
 
-/// Where a guest's programs come from.
+/// Source of a guest's programs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GuestRoot {
     /// From a root that has what the command names and nothing else, with an environment that is the same everywhere.
@@ -26,7 +26,8 @@ pub enum GuestRoot {
     Host {
         /// The environment of programs.
         environment: Vec<(String, String)>,
-        /// Files below folders that the guest has of its own, which it is shown at [`strobe_linux::job::shown_at`].
+        /// Host files below folders that the guest replaces by its own, shown at
+        /// [`strobe_linux::job::shown_at`].
         shown: Vec<String>,
     },
 }
@@ -164,7 +165,7 @@ fn new_root() -> Result<Root, LinuxError> {
     Ok(root)
 }
 
-/// What programs of a packed root find in their environment: the same on every host.
+/// Environment of programs in a packed root, equal on every host.
 pub fn environment(seed: u64) -> Vec<(String, String)> {
     [
         ("PATH", PATH.to_owned()),

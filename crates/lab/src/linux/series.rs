@@ -14,7 +14,7 @@ use strobe_types::{Op, SimTime};
 use super::{BEGIN, END};
 use crate::timeline::{self, AtEnd, Interval, Timeline};
 
-/// What happened in an interval, on the drive and in the guest's kernel.
+/// Activity in an interval, on the drive and in the guest's kernel.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct GuestInterval {
     /// The drive, as in the intervals of a run.
@@ -125,7 +125,7 @@ fn joined(intervals: Vec<Interval>, copies: &[SimTime], samples: &[(SimTime, Sam
         .collect()
 }
 
-/// The intervals as CSV: those of [`timeline::csv`], and more columns. What is not known is left empty.
+/// Formats the intervals as CSV: the columns of [`timeline::csv`], and more. Unknown values are left empty.
 pub fn series_csv(intervals: &[GuestInterval]) -> String {
     let names = ",copy_iops,dirty_bytes,writeback_bytes,commits,cleanings\n";
     let mut out = timeline::CSV_NAMES.to_owned() + names;

@@ -4,7 +4,7 @@ use strobe_linux::job::Step;
 
 use super::{FileSystem, LinuxRun};
 
-/// How F2FS moves what lives in the segments that it cleans.
+/// Method of F2FS for moving live blocks out of segments that it cleans.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum F2fsCleaning {
     /// By reading and writing.
@@ -13,10 +13,10 @@ pub enum F2fsCleaning {
     Copy,
 }
 
-/// How ext4 tells the drive which blocks it has freed.
+/// Discards of freed blocks by ext4.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ext4Discard {
-    /// With each commit, up to 64 extents in a command, as far as the drive takes so many ranges.
+    /// With each commit, up to 64 extents in a command, within the drive's limit of ranges.
     Batched,
     /// With each commit, a command for each extent.
     Single,
@@ -27,9 +27,9 @@ pub enum Ext4Discard {
 /// Switches that were set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Switches {
-    /// How F2FS cleans.
+    /// Cleaning method of F2FS.
     pub f2fs_cleaning: Option<F2fsCleaning>,
-    /// How ext4 discards.
+    /// Discard mode of ext4.
     pub ext4_discard: Option<Ext4Discard>,
 }
 

@@ -1,11 +1,11 @@
-//! What the dies' time went to.
+//! Use of the dies' time.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 use strobe_nand::{Class, Occupancy};
 
-/// What the dies did within the measured window. A die is held by what it does from the moment it begins until the last
-/// byte has left it or the array is done.
+/// Use of the dies' time within the measured window. An operation holds its die from its start until the last
+/// byte has left the die or the array is done.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct DiesResult {
     /// Dies of the drive.
@@ -14,7 +14,7 @@ pub struct DiesResult {
     pub busy: Option<f64>,
     /// Time for which they were held, added up over all of them, in ns.
     pub held_ns: u64,
-    /// The same by what held them.
+    /// Held time by class of operation.
     pub by_class: HeldBy,
     /// Programs and erases that were suspended for a read, counted each time.
     pub suspends: u64,

@@ -1,4 +1,4 @@
-//! What the translation layer and the non-volatile cache did.
+//! Counters of the translation layer and the non-volatile cache.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -53,7 +53,7 @@ counters_of! {
     pub struct TranslationResult {
         /// Uses of a map entry for the host that found it cached.
         pub hits: u64,
-        /// Those that did not.
+        /// Uses of a map entry for the host that did not find it cached.
         pub misses: u64,
         /// Entries that had to make room.
         pub evictions: u64,
@@ -118,7 +118,7 @@ counters_of! {
         /// Units written that it took, counted as it takes them; they are among the host's `pages_written` once their
         /// commands complete.
         pub write_units: u64,
-        /// Those of them that replaced a version already there.
+        /// Units among them that replaced a version already in the cache.
         pub hits: u64,
         /// Units that host reads found there.
         pub read_hits: u64,
@@ -129,7 +129,7 @@ counters_of! {
 
 counters_of! {
     CopyStats,
-    /// What became of copy commands, in mapping units that were copied whole.
+    /// Outcome of copy commands, in mapping units that were copied whole.
     pub struct CopyResult {
         /// Units copied by the map alone.
         pub logical_units: u64,

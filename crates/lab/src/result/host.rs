@@ -1,4 +1,4 @@
-//! What the host asked for.
+//! Host requests.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -19,8 +19,8 @@ pub struct HostResult {
     pub flush: HostOp,
     /// Ranges overwritten with zeros that the host did not send.
     pub write_zeroes: HostOp,
-    /// Mapping units written, partial ones included. Those overwritten by write zeroes and those merged
-    /// by a copy count; those copied whole and those unmapped do not.
+    /// Mapping units written, partial ones included. Units overwritten by write zeroes and units merged by a
+    /// copy count; units copied whole and unmapped ones do not.
     pub pages_written: u64,
     /// Partially written units, merged with what they held before.
     pub read_modify_writes: u64,
@@ -34,7 +34,7 @@ pub struct HostResult {
 /// Commands of one kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct HostOp {
-    /// How many.
+    /// Number of commands.
     pub commands: u64,
     /// Bytes covered.
     pub bytes: u64,

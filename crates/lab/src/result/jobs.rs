@@ -21,7 +21,7 @@ pub struct Job {
     pub trim: JobOp,
     /// Flushes.
     pub sync: JobSync,
-    /// Whether the drive kept up with its requests; not there in closed loop, where they wait for the drive.
+    /// Load: offered against served requests. Absent in closed loop, where requests wait for the drive.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub load: Option<JobLoad>,
 }
@@ -87,7 +87,7 @@ const PERCENTILES: [f64; 17] =
     [1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95, 99.99];
 
 impl Job {
-    /// A job of its own, or the sum of several.
+    /// Result of one job, or of the sum of several.
     pub(crate) fn of(record: &Record, virtual_ns: u64) -> Self {
         let seconds = virtual_ns as f64 / 1e9;
         let op = |op: Op| {

@@ -1,21 +1,21 @@
-//! What a log-structured file system did.
+//! Counters of a log-structured file system.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::numbers::ratio;
 
-/// What a file system has done, in bytes.
+/// Counters of a file system, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LfsBytes {
     pub(crate) updated: u64,
     pub(crate) cleaned: u64,
     pub(crate) moved: u64,
-    /// How many.
+    /// Number of checkpoints.
     pub(crate) checkpoints: u64,
 }
 
-/// What a log-structured file system did, and what its updates cost all in all.
+/// Activity of a log-structured file system, and the total cost of its updates.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct LfsResult {
     /// Bytes that the application wrote.

@@ -1,4 +1,4 @@
-//! What a run returns: the contract behind `--json`.
+//! Result of a run: the contract behind `--json`.
 
 mod dies;
 mod ftl;
@@ -53,33 +53,32 @@ pub struct RunResult {
     pub partial: bool,
     /// Why it was stopped, if it was.
     pub stopped_by: Option<String>,
-    /// What ended the run. A run that reached the end it was to reach is not partial.
+    /// Reason for the end of the run. A run that reached its intended end is not partial.
     pub ended_by: EndedBy,
     /// Flash, and what is offered of it; null only for a drive made by hand whose configuration is none.
     pub capacity: Option<CapacityResult>,
-    /// What the measured window covers.
+    /// Coverage of the measured window.
     pub window: WindowResult,
-    /// Whether the drive kept up with requests that come at their own pace; null if they wait for the drive, or
-    /// without time.
+    /// Load: offered against served requests. Null in closed loop, or without timing.
     pub load: Option<LoadResult>,
     /// The longest wait, if it was longer than run.long_wait allows; not there otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub long_wait: Option<LongWait>,
-    /// What somebody should know before believing the numbers, the gravest first.
+    /// Warnings about the credibility of the numbers, the gravest first.
     pub notes: Vec<String>,
     /// Host commands within the measured window.
     pub host: HostResult,
     /// Flash operations within the measured window.
     pub nand: NandResult,
-    /// What the dies' time went to within the measured window; not there without times (run.timing = false).
+    /// Use of the dies' time within the measured window; absent without timing (run.timing = false).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dies: Option<DiesResult>,
     /// Write amplification: mapping units programmed for any cause, padding included, per mapping
     /// unit written by the host, within the measured window. A partially written unit counts as
     /// one; trims do not count. Null if the host wrote nothing.
     pub waf: Option<f64>,
-    /// The same in bytes: bytes programmed per byte the host sent. Larger than `waf` when the
-    /// host writes less than whole mapping units.
+    /// Bytes programmed per byte the host sent. Larger than `waf` if the host writes less than whole mapping
+    /// units.
     pub waf_bytes: Option<f64>,
     /// Garbage collection within the measured window.
     pub gc: GcResult,
@@ -117,7 +116,7 @@ pub struct RunResult {
     /// The run in intervals of run.interval, warm-up and measurement; not there without.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub intervals: Vec<Interval>,
-    /// What blocks and dies did in the measured window: the frames of run.xray; not there without.
+    /// Activity of blocks and dies in the measured window: the frames of run.xray; absent without it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub xray: Option<Xray>,
     /// The rounds of run.until_steady; not there without.
@@ -125,9 +124,9 @@ pub struct RunResult {
     pub until_steady: Option<SteadyRounds>,
     /// Write amplification over the run.
     pub series: Vec<Sample>,
-    /// Whether write amplification had settled; null if there were too few intervals to tell.
+    /// Steady-state test of write amplification; null if there were too few intervals.
     pub steady_state: Option<SteadyState>,
-    /// What was read from the trace, for trace workloads.
+    /// Contents of the trace, for trace workloads.
     pub trace: Option<TraceResult>,
     /// The image that holds the drive; not there without.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -141,8 +140,8 @@ pub struct RunResult {
 }
 
 impl RunResult {
-    /// Removes what differs from machine to machine and run to run: the simulator's own wall and
-    /// CPU time and speed. What is left is the same bytes wherever and whenever it is made.
+    /// Removes values that differ between machines and runs: the simulator's own wall time, CPU time and speed.
+    /// The remaining bytes are equal everywhere.
     #[must_use]
     pub fn reproducible(mut self) -> Self {
         (self.time.wall_s, self.time.cpu_s, self.sim.host_pages_per_cpu_s) = (None, None, None);
@@ -153,7 +152,7 @@ impl RunResult {
 /// A drive whose flash is a file (`--image`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ImageResult {
-    /// How the drive that was there was found again; null if the image is new.
+    /// Recovery of the drive from the image; null if the image is new.
     pub recovery: Option<RecoveryResult>,
 }
 
@@ -191,14 +190,14 @@ pub struct SimResult {
     pub host_pages_per_cpu_s: Option<f64>,
 }
 
-/// What a trace contained.
+/// Contents of a trace.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct TraceResult {
     /// Requests replayed, by kind, over all repetitions.
     pub requests: std::collections::BTreeMap<String, u64>,
     /// Records left out on purpose, by reason, over all repetitions.
     pub skipped: std::collections::BTreeMap<String, u64>,
-    /// What had to be changed to fit the drive.
+    /// Changes made to fit the drive.
     pub changes: Changes,
     /// End of the last byte any request touched.
     pub span_bytes: u64,

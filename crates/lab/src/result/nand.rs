@@ -1,4 +1,4 @@
-//! What was done on flash.
+//! Flash operations.
 
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -8,7 +8,7 @@ use crate::fit::{FitError, Fitter};
 
 /// A command that is not an ordinary request.
 pub(super) struct Assembled {
-    /// Where it copies its ranges to; `None`: it trims them.
+    /// Destination of a copy; `None`: a trim.
     destination: Option<Lba>,
     ranges: Vec<Range>,
     /// When its last range came.
@@ -23,12 +23,12 @@ impl Assembled {
         }
     }
 
-    /// What a summary counts it as.
+    /// Name of the command in summaries.
     pub(super) fn name(&self) -> &'static str {
         if self.destination.is_some() { "copy" } else { Op::Trim.name() }
     }
 
-    /// The same as an ordinary request, if it is one: a trim of one range.
+    /// Returns an ordinary request if the command is one: a trim of one range.
     pub(super) fn as_request(&self) -> Option<Request> {
         match (self.destination, &self.ranges[..]) {
             (None, &[range]) => Some(Request::new(Op::Trim, range.lba, range.sectors)),
@@ -42,7 +42,7 @@ pub(super) struct Assembler {
     /// Ranges of trims that follow each other and become one command; 1: only those that the trace says are one.
     trim_ranges: usize,
     open: Option<Assembled>,
-    /// Whether the trim or copy that a range goes on with was dropped.
+    /// True if the trim or copy that the next range continues was dropped.
     is_dropping: bool,
 }
 
@@ -65,7 +65,7 @@ impl Assembler {
         if goes_on { None } else { self.open.take().filter(|command| !command.ranges.is_empty()) }
     }
 
-    /// Whether `record` is for [`Assembler::take`] rather than ordinary requests.
+    /// True if `record` is for [`Assembler::take`] rather than an ordinary request.
     pub(super) fn takes(record: &TraceRecord) -> bool {
         record.op == Op::Trim || matches!(record.detail, Detail::CopyTo(_) | Detail::More)
     }
@@ -143,7 +143,7 @@ mod tests {
         TraceRecord { time_ns: 0, backwards: false, op, offset, bytes, detail, position: 1 }
     }
 
-    /// What `records` come to, in words.
+    /// Commands assembled from `records`, as text.
     fn commands(trim_ranges: u32, records: &[TraceRecord]) -> Vec<String> {
         let mut fitter = Fitter::new(Fit::Clip, Late::Refuse, 1000, false);
         let mut assembler = Assembler::new(trim_ranges);
@@ -159,11 +159,10 @@ mod tests {
                 out.push(format!("{} {}{to}", done.name(), ranges.join(" ")));
             }
             let Some(record) = record else { break };
-            match Assembler::takes(record) {
-                true => assembler.take(record, SimTime::ZERO, &mut fitter).expect("fits"),
-                false => {
-                    out.extend(fitter.requests(record).expect("fits").map(|one| one.op.name().to_owned()))
-                }
+            if Assembler::takes(record) {
+                assembler.take(record, SimTime::ZERO, &mut fitter).expect("fits")
+            } else {
+                out.extend(fitter.requests(record).expect("fits").map(|one| one.op.name().to_owned()))
             }
         }
         out

@@ -10,7 +10,7 @@ use super::issuer::Issuer;
 use crate::experiment::HostConfig;
 use crate::result::LfsBytes;
 
-/// What `command` asks of a drive.
+/// Converts `command` to a drive command.
 pub fn drive_command<'a>(command: &LfsCommand<'a>) -> Command<'a> {
     match *command {
         LfsCommand::Read(range) => Command::Read { range },
@@ -51,7 +51,7 @@ pub(super) struct FileSystem {
     update_bytes: u64,
     /// Bytes of all updates so far.
     updated_bytes: u64,
-    /// What had been done when the measured window began.
+    /// Counters at the start of the measured window.
     start: LfsCounts,
 }
 
@@ -78,7 +78,7 @@ impl FileSystem {
         })
     }
 
-    /// What was done since, in bytes.
+    /// Counters since then, in bytes.
     fn measured(&self) -> LfsBytes {
         let LfsCounts { written, cleaned, moved, checkpoints } = self.lfs.counts().since(&self.start);
         let block = u64::from(self.lfs.layout().block_sectors) * SECTOR_BYTES;

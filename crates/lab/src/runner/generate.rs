@@ -30,7 +30,7 @@ pub(super) fn prefill(host: &mut Host<'_>) -> Result<(), Stop> {
 /// A generator, with flushes between its requests.
 pub(super) struct Generator {
     requests: Synthetic,
-    /// A flush follows so many requests; 0: none does.
+    /// Requests between two flushes; 0: no flushes.
     flush_every: u32,
     /// Placement handle of writes.
     handle: u16,
@@ -105,7 +105,7 @@ impl Generator {
         ready[*given - 1]
     }
 
-    /// Whether [`Generator::next`] is a flush.
+    /// True if [`Generator::next`] is a flush.
     #[inline]
     pub(super) fn next_is_flush(&self) -> bool {
         let (ready, given) = &self.ready;
@@ -132,7 +132,7 @@ impl Generator {
         }
     }
 
-    /// Puts a flush behind every so many requests.
+    /// Inserts a flush after every `flush_every` requests.
     fn add_flushes(&mut self, batch: &mut Vec<Request>) {
         if self.flush_every == 0 {
             return;

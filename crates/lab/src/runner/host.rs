@@ -52,7 +52,7 @@ impl<E: Into<RunError>> From<E> for Stop {
     }
 }
 
-/// What watches a run, and how far it knows.
+/// Observer of a run, and its progress at the last report.
 struct Reports<'a> {
     observer: &'a mut dyn Observer,
     batches: u32,
@@ -161,8 +161,8 @@ impl<'a> Host<'a> {
         self.pages() - self.phase.start
     }
 
-    /// Begins a phase of the workload, of `total` host pages or without an end of its own: with what is outstanding, and
-    /// without waiting for anything.
+    /// Begins a phase of the workload, of `total` host pages or unlimited. Outstanding requests stay
+    /// outstanding, and nothing is waited for.
     pub(super) fn begin(&mut self, name: &'static str, total: Option<u64>) {
         self.begin_phase(name, self.counted, total);
     }
@@ -188,12 +188,12 @@ impl<'a> Host<'a> {
         self.phase.total.is_some_and(|total| self.phase_pages() >= total)
     }
 
-    /// True if the phase at hand is so many host pages long.
+    /// True if the current phase has a length in host pages.
     pub(super) fn has_length(&self) -> bool {
         self.phase.total.is_some()
     }
 
-    /// True if the phase at hand ends with so many mapping units written, and not before.
+    /// True if the current phase ends only when a number of mapping units is written.
     pub(super) fn waits_for_writes(&self) -> bool {
         self.phase.counted == HostPages::Written && !self.is_reached() && self.has_length()
     }
@@ -254,7 +254,7 @@ impl<'a> Host<'a> {
         ns: Option<u64>,
     ) -> Result<(), Stop> {
         self.begin("measure", total);
-        self.completed(now);
+        self.on_complete(now);
         self.sample()?;
         if let Some(power) = &mut self.power {
             power.begin_measuring(self.drive.as_mut());
@@ -351,18 +351,18 @@ impl<'a> Host<'a> {
         self.requests += 1;
     }
 
-    /// Something was complete at `at`.
+    /// Notes a completion at `at`.
     #[inline]
-    pub(super) fn completed(&mut self, at: SimTime) {
+    pub(super) fn on_complete(&mut self, at: SimTime) {
         self.completed = self.completed.max(at);
     }
 
-    /// If the power was cut: when it is back. What was outstanding is lost.
+    /// Returns the time of recovery if power was cut. Outstanding requests are lost.
     pub(super) fn after_power_cut(&mut self) -> Result<Option<SimTime>, Stop> {
         let Some(power) = &mut self.power else { return Ok(None) };
         let back = power.after_command(&mut self.drive, self.requests)?;
         if let Some(back) = back {
-            self.completed(back);
+            self.on_complete(back);
         }
         Ok(back)
     }
@@ -375,7 +375,7 @@ impl<'a> Host<'a> {
         self.check_time()?;
         self.look_inside(self.now());
         self.report()?;
-        if self.bad_blocks.as_mut().is_some_and(|watch| watch.reached(&*self.drive)) {
+        if self.bad_blocks.as_mut().is_some_and(|watch| watch.check(&*self.drive)) {
             return Err(Stop::BadBlocks);
         }
         Ok(())
@@ -410,7 +410,7 @@ impl<'a> Host<'a> {
     }
 }
 
-/// As fast as the drive takes requests, so many outstanding and no more than so many per second.
+/// Closed-loop pacing with a queue depth and a rate limit.
 pub(super) fn closed(host: HostConfig) -> Pacing {
     let interval_ns = match host.rate_iops {
         0 => 0,

@@ -1,4 +1,4 @@
-//! What issues requests in a closed loop.
+//! Closed-loop issuers of requests.
 
 use strobe_types::State;
 
@@ -18,7 +18,7 @@ pub(super) trait Issuer: State {
     /// The measured window begins.
     fn begin_measuring(&mut self) {}
 
-    /// What a file system has done since; `None` if it is none.
+    /// Counters of the file system since the window began; `None` for other issuers.
     fn file_system(&self) -> Option<LfsBytes> {
         None
     }

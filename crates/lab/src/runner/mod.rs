@@ -34,7 +34,7 @@ pub use state::{SaveAt, SaveState, States, warm_key};
 /// Stands for a time that does not come.
 const NEVER: SimTime = SimTime::from_ns(u64::MAX);
 
-/// What the run is doing, for whoever watches.
+/// Progress of the run, for observers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Progress {
     /// "prefill", "warm-up" or "measure".
@@ -52,8 +52,8 @@ pub trait Observer {
     /// Called every few thousand requests.
     fn progress(&mut self, progress: Progress) -> ControlFlow<()>;
 
-    /// The flag by which the observer stops the run in the midst of a command, too. Asked for once, when the drive is
-    /// ready and the run begins. Default: none, and a run stops between two commands only.
+    /// Flag by which the observer can stop the run even within a command. It is requested once, when the drive
+    /// is ready and the run begins. Default: none; a run then stops only between two commands.
     fn stop_flag(&mut self) -> StopFlag {
         StopFlag::default()
     }
@@ -108,8 +108,8 @@ pub fn run_on(
     Runner::new(experiment, drive, observer).run(source)
 }
 
-/// Runs `experiment` on the drive in the image at `path`, which is made if there is none. A drive that is
-/// there already goes on as it is: unless `run.prefill` says so, it is not written first.
+/// Runs `experiment` on the drive in the image at `path`, and creates the image if it does not exist. An
+/// existing drive is not prefilled unless `run.prefill` says so.
 pub fn run_on_image(
     experiment: &Experiment,
     path: &Path,

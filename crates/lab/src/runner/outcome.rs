@@ -84,10 +84,8 @@ impl Runner<'_> {
             longer,
         ];
         let notes = notes(experiment, ended_by, load.as_ref(), others.into_iter().flatten());
-        let jobs = match experiment.run.latency_bins {
-            true => jobs.into_iter().map(Job::with_bins).collect(),
-            false => jobs,
-        };
+        let jobs =
+            if experiment.run.latency_bins { jobs.into_iter().map(Job::with_bins).collect() } else { jobs };
         let cpu_s = watch.cpu_s();
         RunResult {
             schema_version: SCHEMA_VERSION,

@@ -22,8 +22,8 @@ use crate::result::{FromState, ImageResult, LfsBytes, RunResult};
 use crate::steady::{RoundStart, SteadyRounds};
 use crate::verdict::cause_of_death;
 
-/// Where the measured requests come from, made before anything runs: what is wrong with it should
-/// not come to light after an hour of warm-up.
+/// Source of the measured requests. It is built before anything runs, so that its errors do not appear after an
+/// hour of warm-up.
 pub(super) enum Source<'a> {
     Closed(Box<dyn Issuer>, Pacing),
     Jobs(Box<Jobs>),
@@ -69,9 +69,9 @@ impl<'a> Source<'a> {
 pub(super) struct Runner<'a> {
     pub(super) experiment: &'a Experiment,
     pub(super) host: Host<'a>,
-    /// What the trace had, for trace workloads.
+    /// Contents of the trace, for trace workloads.
     pub(super) trace: Option<Replayed>,
-    /// What the file system did within the measured window, when there is one.
+    /// Counters of the file system within the measured window, if there is one.
     pub(super) file_system: Option<LfsBytes>,
     /// The jobs, when there are any.
     pub(super) jobs: Option<Box<Jobs>>,
@@ -79,7 +79,7 @@ pub(super) struct Runner<'a> {
     pub(super) steady: Option<SteadyRounds>,
     pub(super) image: Option<ImageResult>,
     pub(super) states: States<'a>,
-    /// How far the state that the run began with had come.
+    /// Progress of the run that saved the loaded state.
     pub(super) loaded: Option<Point>,
     /// The seed of the drive.
     pub(super) drive_seed: u64,
@@ -128,7 +128,7 @@ impl<'a> Runner<'a> {
         Ok(())
     }
 
-    /// Whether the drive has come to `point` with the state that was loaded.
+    /// True if the loaded state is at `point` or beyond.
     fn is_past(&self, point: Point) -> bool {
         match self.loaded {
             Some(Point::Precondition) => point == Point::Precondition,

@@ -16,7 +16,7 @@ use crate::fit::Fitter;
 use crate::result::TraceResult;
 use crate::verdict::Arrivals;
 
-/// What "-" stands for as a trace.
+/// File that stands for "-" as a trace.
 const STDIN: &str = "/dev/stdin";
 
 /// Opens the trace.
@@ -36,7 +36,7 @@ fn options(config: &TraceConfig) -> TraceOptions {
     }
 }
 
-/// What has been replayed.
+/// Replayed requests.
 #[derive(Default)]
 pub(super) struct Replayed {
     pub(super) summary: TraceResult,

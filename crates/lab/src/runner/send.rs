@@ -1,5 +1,5 @@
-//! How a host's requests reach the drive: in batches, or one by one where somebody looks in between. Both do the same, to
-//! the nanosecond.
+//! Delivery of host requests to the drive: in batches, or one by one if an observer looks in between. Both give
+//! equal results, to the nanosecond.
 
 use strobe_ssd::{Command, Completion, Range};
 use strobe_types::{Request, SimTime};

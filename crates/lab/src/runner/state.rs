@@ -33,13 +33,13 @@ named! {
 pub struct SaveState {
     /// When.
     pub at: SaveAt,
-    /// Where to.
+    /// Destination.
     pub out: Box<dyn Write>,
-    /// Whether it has been: a run that ends early may not come to it.
+    /// True once the state is saved. A run that ends early may not reach that point.
     pub is_saved: bool,
 }
 
-/// What a run has to do with states.
+/// States to load and save in a run.
 #[derive(Default)]
 pub struct States<'a> {
     /// The state that it begins with, instead of a new drive.
@@ -49,7 +49,7 @@ pub struct States<'a> {
 }
 
 named! {
-    /// How far a run had come.
+    /// Progress of a run.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub(super) enum Point {
         /// Nothing of the workload has been run.
@@ -62,7 +62,7 @@ named! {
 }
 
 impl Point {
-    /// Where the measurement of `experiment` goes on from.
+    /// Point before the measurement of `experiment`.
     pub(super) fn before_measuring(experiment: &Experiment) -> Self {
         let run = &experiment.run;
         let is_trace = matches!(experiment.workload, WorkloadConfig::Trace(_));
@@ -93,9 +93,8 @@ fn made_by(experiment: &Experiment, point: Point) -> Value {
     }
 }
 
-/// What the drive of `experiment` is before the measurement begins depends on this and on nothing else: experiments with
-/// the same key may share a state that is saved then ([`SaveAt::WarmUp`]). Nothing if nothing is prepared, or if a state
-/// cannot hold it.
+/// Key of the drive's state before the measurement of `experiment`. Experiments with equal keys may share a
+/// state saved at that point ([`SaveAt::WarmUp`]). `None` if nothing is prepared, or if a state cannot hold it.
 pub fn warm_key(experiment: &Experiment) -> Option<String> {
     let run = &experiment.run;
     let is_trace = matches!(experiment.workload, WorkloadConfig::Trace(_));

@@ -22,7 +22,7 @@ pub(super) struct Pass {
 const SLOW_GAP_NS: u64 = 100_000_000;
 const SLOW_DURATION_NS: u64 = 3_600_000_000_000;
 
-/// Mean gap of so many requests below which no drive could keep up: ten million a second.
+/// Mean gap in ns below which no drive could keep up: ten million requests a second.
 const FAST_GAP_NS: u64 = 100;
 const FAST_REQUESTS: u64 = 1_000;
 

@@ -15,7 +15,7 @@ use serde::Serialize;
 /// megabytes.
 const CELLS_MAX: u64 = 1 << 20;
 
-/// What blocks and dies did in the measured window.
+/// Activity of blocks and dies in the measured window.
 ///
 /// Blocks are drawn as cells, plane by plane: cell c of plane p, `p × cells_per_plane + c`, is of blocks `c ×
 /// blocks_per_cell` and following of that plane. Planes count through the dies (`planes_per_die`), dies through the channels.
@@ -39,12 +39,13 @@ pub struct Xray {
     pub cells_per_plane: u32,
     /// When each frame was taken: the first at the begin of the window, the last at its end.
     pub frames: Vec<XrayFrame>,
-    /// What each cell is doing: 0 erased, 1 open, 2 full, 3 being emptied, 4 reserved for the drive's tables, 5 bad. Of
-    /// several blocks: 3 if one is being emptied, else 1 if one is open, else what most of them do.
+    /// Stage of each cell: 0 erased, 1 open, 2 full, 3 victim being emptied, 4 reserved for the drive's tables,
+    /// 5 bad. A cell of several blocks shows 3 if one is being emptied, else 1 if one is open, else the most
+    /// frequent stage.
     pub stage: String,
-    /// What it was opened for: 0 unknown (erased, or found so after a power cut; always so with block-mapped schemes), 1
-    /// the host, 2 units moved by collection, 3 cold ones of them, 4 units moved by wear levelling, 5 the map, 6 the host,
-    /// in SLC mode. Of several blocks: what most of those that are not unknown were opened for.
+    /// Stream of each cell: 0 unknown, 1 host, 2 relocated units, 3 cold relocated units, 4 wear levelling, 5
+    /// map, 6 host in SLC mode. Unknown are erased blocks, blocks recovered after a power cut, and all blocks
+    /// of block-mapped schemes. A cell of several blocks shows the most frequent known stream.
     pub stream: String,
     /// Share of its units that are valid, from 0 to 255; 0 and 255 are none and all.
     pub valid: String,
@@ -58,8 +59,8 @@ pub struct Xray {
     pub wear_min: u32,
     /// Erases that a step of `wear` stands for.
     pub wear_step: u32,
-    /// What held each die at the moment of the frame, a byte for each die: 0 nothing, 1 a read for the host, 2 a program
-    /// for the host, 3 and 4 the same for copies, 5 an erase. Not there without times.
+    /// Operation that holds each die at the moment of the frame, one byte for each die. 0: none, 1: host read,
+    /// 2: host program, 3: read for a copy, 4: program for a copy, 5: erase. Absent without timing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held: Option<String>,
 }

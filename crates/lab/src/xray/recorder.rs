@@ -101,7 +101,7 @@ impl Recorder {
         matches!(self.clock, Clock::Time(_)).then(|| self.start + self.due)
     }
 
-    /// Whether a frame is due at `now`, after so many host pages of the window.
+    /// True if a frame is due at `now`, after `pages` host pages of the window.
     #[inline]
     pub(crate) fn is_due(&self, now: SimTime, pages: u64) -> bool {
         self.place(now, pages) >= self.due
@@ -114,7 +114,7 @@ impl Recorder {
         }
     }
 
-    /// Takes a frame at `now`, after so many host pages of the window.
+    /// Takes a frame at `now`, after `pages` host pages of the window.
     pub(crate) fn take(&mut self, drive: &dyn Simulated, now: SimTime, pages: u64) {
         let place = self.place(now, pages);
         let frame = self.frame(drive, place, XrayFrame { at_ns: now.as_ns(), host_pages: pages });
@@ -221,7 +221,7 @@ impl Frame {
     }
 }
 
-/// What a cell of `blocks` does: what collection and writes are doing there shows, even where most blocks rest.
+/// Stage shown for a cell of `blocks`. Collection and writes take precedence, even if most blocks rest.
 fn stage(blocks: &[BlockInfo]) -> Stage {
     let any = |stage| blocks.iter().any(|block| block.stage == stage).then_some(stage);
     let most = || most(&Stage::ALL, blocks.iter().map(|block| block.stage));

@@ -16,7 +16,7 @@ preset = \"generic-8g\"
 blocks_per_plane = 64
 channel_mb_s = 0
 ";
-/// What a read takes.
+/// Service time of a read.
 const SERVICE_NS: u64 = 60_000;
 
 fn experiment(text: &str) -> Experiment {

@@ -83,9 +83,10 @@ impl LfsDisk for Host {
                 let is_new = self.read.is_empty();
                 self.stamp += u64::from(is_new);
                 let blocks = u64::from(range.sectors / 8);
-                let data: Vec<u8> = match is_new {
-                    true => (0..blocks).flat_map(|n| block(100 * self.stamp + n)).collect(),
-                    false => self.read.drain(..range.sectors as usize * 512).collect(),
+                let data: Vec<u8> = if is_new {
+                    (0..blocks).flat_map(|n| block(100 * self.stamp + n)).collect()
+                } else {
+                    self.read.drain(..range.sectors as usize * 512).collect()
                 };
                 self.drive.write_bytes(now, range.lba, &data)?;
             }
@@ -101,7 +102,7 @@ impl LfsDisk for Host {
     }
 }
 
-/// What the files hold after many updates.
+/// Contents of the files after many updates.
 fn after_many_updates(cleaning: Cleaning, trims: Trims) -> Vec<u64> {
     // Two victims that are live altogether: entries of older ones must be free again.
     let mut host = Host { drive: drive(2 * SEGMENT_BLOCKS), read: VecDeque::new(), stamp: 0 };

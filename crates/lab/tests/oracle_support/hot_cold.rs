@@ -15,14 +15,14 @@ use super::{Cell, GATE, Policy, Run, SEED, Traffic, drive_config};
 /// Units in a block: the reference for mixed data is known for this size only.
 const UNITS_PER_BLOCK: u32 = 64;
 
-/// How a drive tells hot from cold, and the traffic it gets.
+/// Hot/cold separation of a drive, and its traffic.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Combination {
-    /// Which victims are chosen.
+    /// Victim policy.
     pub(crate) victim: &'static str,
-    /// How valid data is sorted.
+    /// Placement scheme.
     pub(crate) placement: SchemeName,
-    /// Where it goes.
+    /// Stream of valid data.
     pub(crate) stream: GcStreamName,
     /// Blocks of the drive.
     pub(crate) blocks: u32,
@@ -30,7 +30,7 @@ pub(crate) struct Combination {
     pub(crate) traffic: (f64, f64, f64),
 }
 
-/// What came out.
+/// Measured values.
 struct Outcome {
     rho: f64,
     separated: f64,

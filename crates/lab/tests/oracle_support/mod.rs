@@ -56,14 +56,14 @@ const UNWRITTEN_AT_CHOICE: f64 = 0.5;
 /// Requests per batch; a prime, so that samples between batches meet every phase of a block.
 const BATCH: usize = 1009;
 
-/// Which victims are chosen.
+/// Victim policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Policy {
     /// Oldest first, in one log: copies go to the host's blocks.
     Fifo,
     /// Fewest valid units.
     Greedy,
-    /// The same in one log: copies go to the host's blocks.
+    /// Greedy in one log: copies go to the host's blocks.
     GreedyLog,
     /// Any.
     Random,
@@ -94,7 +94,7 @@ impl Policy {
     }
 }
 
-/// What the host does after the sequential fill.
+/// Host traffic after the sequential fill.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Traffic {
     /// Uniform writes.
@@ -137,7 +137,7 @@ impl Traffic {
 /// One cell of the table.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cell {
-    /// Which victims are chosen.
+    /// Victim policy.
     pub(crate) policy: Policy,
     /// Blocks of the drive.
     pub(crate) blocks: u32,
@@ -145,11 +145,11 @@ pub(crate) struct Cell {
     pub(crate) units_per_block: u32,
     /// The ρ that the drive is made for.
     pub(crate) rho: f64,
-    /// What the host does.
+    /// Host traffic.
     pub(crate) traffic: Traffic,
 }
 
-/// What came out of a cell.
+/// Measured values of a cell.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Outcome {
     /// Mean of the free blocks over the window.
@@ -175,7 +175,7 @@ impl Cell {
         Self { policy, blocks: BLOCKS, units_per_block, rho, traffic: Traffic::Uniform }
     }
 
-    /// The same with other traffic.
+    /// Returns the cell with other traffic.
     pub(crate) const fn under(self, traffic: Traffic) -> Self {
         Self { traffic, ..self }
     }
@@ -253,7 +253,7 @@ impl Cell {
         Outcome { free_blocks, rho, formula: self.formula(rho), simulated }
     }
 
-    /// What must hold whatever the policy: nothing on flash appears or vanishes.
+    /// Checks conservation, which holds under every policy: nothing on flash appears or vanishes.
     fn check_conservation(&self, run: &Run) {
         run.engine.check().expect("every invariant holds");
         assert_eq!(run.engine.mapped_units(), run.workload.slots_in_use(), "in use = mapped");
@@ -273,7 +273,7 @@ impl Cell {
 pub(crate) struct Run {
     /// The drive.
     pub(crate) engine: Box<dyn Simulated>,
-    /// What the host does.
+    /// Host traffic.
     pub(crate) workload: Synthetic,
     queue: HostQueue,
 }

@@ -29,9 +29,9 @@ fn measure(cell: &Cell, dies: u32, (warm_up, window): (u64, u64)) {
     for mode in [GcMode::StopTheWorld, GcMode::Background] {
         let mut host = Host::filled(&config(cell, mode, dies), &SyntheticConfig::default());
         let units = u64::from(cell.logical_units());
-        host.closed(8 * dies, warm_up * units);
+        host.run_closed(8 * dies, warm_up * units);
         host.watch_room();
-        let found = host.measure(|host| host.closed(8 * dies, window * units));
+        let found = host.measure(|host| host.run_closed(8 * dies, window * units));
         host.drive.check().expect("every invariant holds");
         let written = match mode {
             GcMode::Background => found.room.written_at_choice(),

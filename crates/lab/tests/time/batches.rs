@@ -1,4 +1,4 @@
-//! How many pages are together before they are programmed.
+//! Batch size of programs: pages gathered before they are programmed.
 
 use strobe_nand::{Class, NandOp};
 use strobe_workload::synthetic::SyntheticConfig;

@@ -42,7 +42,7 @@ fn saturated_dies_are_busy() {
     assert_busy(&[shape(1, 1), shape(4, 1), shape(1, 4), shape(16, 1)], 0.95);
 }
 
-/// What it is for: a host that stops for whole victims leaves most dies idle.
+/// Stop-the-world collection of whole victims leaves most dies idle.
 #[test]
 fn dies_are_idle_while_the_world_stops() {
     let drive = Drive { mode: "stop-the-world", ..PLAIN };

@@ -93,7 +93,7 @@ impl Drive {
     /// A host with this drive, filled, and so many drive sizes of saturated random writes later.
     pub(crate) fn warmed_up(&self, warm_up: u64) -> Host {
         let mut host = Host::filled(&self.config(), &SyntheticConfig::default());
-        host.closed(self.depth(), warm_up * u64::from(host.drive.logical_units()));
+        host.run_closed(self.depth(), warm_up * u64::from(host.drive.logical_units()));
         host
     }
 
@@ -105,7 +105,7 @@ impl Drive {
     pub(crate) fn saturated(&self, warm_up: u64, window: u64) -> Window {
         let mut host = self.warmed_up(warm_up);
         let units = u64::from(host.drive.logical_units());
-        host.measure(|host| host.closed(self.depth(), window * units))
+        host.measure(|host| host.run_closed(self.depth(), window * units))
     }
 
     /// Time of a transfer of so many units over the bus.

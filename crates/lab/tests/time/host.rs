@@ -76,7 +76,7 @@ impl Room {
     }
 }
 
-/// What happened between two instants.
+/// Activity between two instants.
 #[derive(Clone, Debug)]
 pub(crate) struct Window {
     pub(crate) ns: u64,
@@ -123,7 +123,7 @@ pub(crate) struct Host {
     free: Free,
     /// When requests were complete and how long they took, if somebody wants to know.
     pub(crate) log: Option<Vec<(u64, u64)>>,
-    /// What can be seen of room, if somebody wants to know.
+    /// Free-space observation, if requested.
     room: Option<Room>,
 }
 
@@ -152,7 +152,7 @@ impl Host {
             log: None,
             room: None,
         };
-        host.closed(64, units);
+        host.run_closed(64, units);
         host.rest();
         (host.source, host.given) = (source, host.batch.len());
         host
@@ -232,8 +232,8 @@ impl Host {
         }
     }
 
-    /// Keeps `depth` requests outstanding until so many more have been issued.
-    pub(crate) fn closed(&mut self, depth: u32, requests: u64) {
+    /// Runs a closed loop of `depth` outstanding requests until `requests` more have been issued.
+    pub(crate) fn run_closed(&mut self, depth: u32, requests: u64) {
         let mut left = requests;
         loop {
             while self.outstanding < depth && left > 0 {

@@ -6,7 +6,7 @@
 use crate::assert_near;
 use crate::drives::{Drive, ERASE_NS, PLAIN, PROGRAM_NS, READ_NS};
 
-/// What is kept for copies while the host takes blocks: one erased block per plane and two.
+/// Reserve for copies while the host takes blocks: one erased block per plane, and two more.
 fn least_blocks(drive: &Drive) -> u32 {
     drive.dies() * drive.planes + 2
 }

@@ -9,7 +9,7 @@ const READ_NS: u64 = 60_000;
 /// A unit on a bus of 800 MB/s.
 const TRANSFER_NS: u64 = 5_120;
 
-/// What random reads of one unit each come to on the drive that `nand` describes.
+/// Result of random reads of one unit each on the drive that `nand` describes.
 fn random_reads(nand: &str, units: u32, host: &str, requests: u32) -> RunResult {
     let text = format!(
         "[drive.nand]\nblocks_per_plane = 16\npages_per_block = 64\nread_ns = {READ_NS}\n{nand}\n\
@@ -20,8 +20,8 @@ fn random_reads(nand: &str, units: u32, host: &str, requests: u32) -> RunResult 
     runner::run(&experiment, &mut ()).expect("it runs")
 }
 
-/// Where the bus takes no time planes share nothing, and each is an M/D/1 queue. So many requests make the error of the
-/// mean a third of the tolerance or less.
+/// Without bus time planes share nothing, and each is an M/D/1 queue. The number of requests keeps the error of
+/// the mean below a third of the tolerance.
 #[test]
 fn poisson_reads_on_independent_planes_wait_as_long_as_in_m_d_1_queues() {
     for (planes, rho, requests) in

@@ -14,8 +14,9 @@ use crate::host::Host;
 /// A read of 60 µs, and 5.12 µs on the bus.
 const SERVICE_NS: u64 = 65_120;
 
-/// Where dies have buses of their own nothing is shared, and each is an M/D/1 queue. So many requests make the error of
-/// the mean a fifth of the tolerance or less: on one die as many do (`tests/jobs`), and requests of all dies count.
+/// Dies with their own buses share nothing, and each is an M/D/1 queue. The number of requests keeps the error
+/// of the mean below a fifth of the tolerance. One die needs as many requests (`tests/jobs`), and here the
+/// requests of all dies count.
 #[test]
 fn poisson_reads_on_dies_with_buses_of_their_own_wait_as_long_as_in_m_d_1_queues() {
     for (dies, rho, requests) in [
@@ -61,7 +62,7 @@ struct Naive {
 struct Bus {
     /// The die whose page is on it, and until when.
     carries: Option<(usize, u64)>,
-    /// Who waits, in the order in which they asked.
+    /// Dies that wait, in the order of their requests.
     waiting: VecDeque<usize>,
 }
 
@@ -111,7 +112,7 @@ impl Naive {
         }
     }
 
-    /// What is over at `now`.
+    /// Ends the activities that are over at `now`.
     fn end(&mut self, now: u64, per_channel: usize) {
         for die in 0..self.dies.len() {
             let bus = &mut self.buses[die / per_channel];
@@ -131,7 +132,7 @@ impl Naive {
         }
     }
 
-    /// What begins then: dies, then buses.
+    /// Begins the next activities: dies, then buses.
     fn begin(&mut self, now: u64) {
         for (die, queue) in self.dies.iter_mut().zip(&mut self.queues) {
             if *die == Doing::Nothing
@@ -148,8 +149,9 @@ impl Naive {
     }
 }
 
-/// Where dies share a bus there is no closed form: one waits for the bus and keeps its die meanwhile. A naive simulation
-/// of the same arrivals decides, to the nanosecond, read by read. Waiting lies above M/D/1 with a bus for each die.
+/// Dies that share a bus have no closed form: a die that waits for the bus stays busy. A naive simulation of
+/// the same arrivals is the oracle, to the nanosecond, read by read. Waiting exceeds M/D/1 with a bus for each
+/// die.
 #[test]
 fn poisson_reads_on_dies_that_share_a_bus_are_served_as_by_a_naive_drive() {
     for (channels, per_channel, mb_s, rho) in

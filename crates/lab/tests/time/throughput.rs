@@ -13,7 +13,7 @@ use crate::host::Window;
 /// Over-provisioning from little to much.
 const SPARES: [f64; 5] = [0.10, 0.18, 0.28, 0.40, 0.60];
 
-/// What the operations counted hold dies for, in ns.
+/// Die time of the counted operations, in ns.
 fn counted_ns(drive: &Drive, window: &Window) -> u64 {
     let total = |op| window.stats.nand.total(op);
     let units_read = total(NandOp::Read);

@@ -12,7 +12,7 @@ use rustix::process::{chdir, chroot};
 use crate::host::TAG;
 use crate::job::Job;
 
-/// Where the parts are in the root that the kernel unpacks.
+/// Mount points in the root that the kernel unpacks.
 const LOWER: &str = "/below";
 const MEMORY: &str = "/layer";
 const ROOT: &str = "/root";
@@ -37,7 +37,7 @@ pub(super) fn enter() -> io::Result<()> {
     Ok(chdir("/")?)
 }
 
-/// What else programs expect beside mounted file systems.
+/// Creates the other folders and links that programs expect.
 pub(super) fn complete(job: &Job) -> io::Result<()> {
     if job.shows_host {
         fs::create_dir_all("/dev/pts")?;

@@ -42,7 +42,7 @@ impl HostFiles {
         Ok(Self { tree, features: 0, done: Vec::new() })
     }
 
-    /// What the guest was shown.
+    /// Host files shown to the guest.
     pub fn shown(&self) -> HostUse {
         self.tree.shown()
     }

@@ -4,7 +4,7 @@
 pub(super) const VERSION: (u32, u32) = (7, 31);
 /// The node of the root.
 pub(super) const ROOT_NODE: u64 = 1;
-/// How long the guest may take an answer for true: for ever. In seconds.
+/// Validity of an answer in the guest's cache, in seconds: practically forever.
 const FOREVER_S: u64 = 1 << 30;
 
 /// Requests by number.
@@ -110,7 +110,7 @@ pub(super) enum Kind {
     Socket = 0o140_000,
 }
 
-/// What a guest is told of a file.
+/// Attributes of a file, as told to the guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct About {
     pub(super) kind: Kind,
@@ -139,7 +139,7 @@ impl About {
     }
 }
 
-/// The answer to LOOKUP; without a file, that there is none.
+/// Answer to LOOKUP; without a file, the answer that no such file exists.
 pub(super) fn entry(found: Option<(u64, &About)>) -> Vec<u8> {
     let mut answer = Vec::with_capacity(128);
     for long in [found.map_or(0, |(node, _)| node), 0, FOREVER_S, FOREVER_S, 0] {

@@ -1,4 +1,4 @@
-//! What a guest sees of the host's files: each as it was when it was first asked for.
+//! Host files as a guest sees them: each as it was when first asked for.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -24,8 +24,8 @@ pub fn hidden_by(path: &Path) -> Option<&'static str> {
     OWN_FOLDERS.into_iter().chain([MOUNT_POINT]).find(|folder| path.starts_with(folder))
 }
 
-/// Whether the guest can be shown `path` at another place: what is there is files, and not what a kernel makes up or a
-/// folder that every system has.
+/// True if the guest can be shown `path` at another place. It must hold real files: neither a kernel file
+/// system nor a folder that every system has.
 pub fn can_be_shown(path: &Path) -> bool {
     match hidden_by(path) {
         Some("/dev") => path.starts_with("/dev/shm") && path != Path::new("/dev/shm"),
@@ -48,7 +48,7 @@ struct Node {
     names: Option<Vec<(OsString, u64)>>,
 }
 
-/// What the guest has been shown: two runs that were shown the same had the same root.
+/// Host files shown to the guest. Two runs with equal values had the same root.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HostUse {
     /// Files whose content it has read.
@@ -61,18 +61,18 @@ pub struct HostUse {
 
 pub(super) struct Tree {
     top: PathBuf,
-    /// What is at the top beside what is there, by number.
+    /// Extra files at the top, by number.
     more: Vec<PathBuf>,
     /// Node N is at N - 1.
     nodes: Vec<Node>,
-    /// What was found under a name, or that there was nothing.
+    /// Result of each lookup; `None`: no such name.
     found: BTreeMap<(u64, OsString), Option<u64>>,
     /// The last files that were read, the last one last.
     open: Vec<(u64, File)>,
     is_read: Vec<bool>,
     shown: Sha256,
     use_: HostUse,
-    /// Who runs this: the guest's root.
+    /// User and group of the host process, mapped to the guest's root.
     user: (u32, u32),
 }
 
@@ -99,7 +99,7 @@ impl Tree {
         Ok(tree)
     }
 
-    /// What the guest was shown.
+    /// Host files shown to the guest.
     pub(super) fn shown(&self) -> HostUse {
         let digest = self.shown.clone().finalize().iter().map(|byte| format!("{byte:02x}")).collect();
         HostUse { digest, ..self.use_.clone() }
@@ -116,8 +116,8 @@ impl Tree {
         at.and_then(|at| self.nodes.get(at)).ok_or(errno::STALE)
     }
 
-    /// What is shown of a file; nothing of devices, which the guest has its own of. What happens on the host
-    /// meanwhile does not show: a folder has no time, and no file is from the guest's future.
+    /// Attributes of a file for the guest; `None` for devices, which the guest has itself. Later changes on the
+    /// host stay hidden: folders have no time, and no file is newer than the guest's clock.
     fn about(&self, path: &Path, of: &Metadata) -> Option<About> {
         let kind = of.file_type();
         let kind = match () {
@@ -145,7 +145,7 @@ impl Tree {
         })
     }
 
-    /// Whether the guest has a folder of its own there.
+    /// True if the guest has its own folder at `path`.
     fn is_own(&self, path: &Path) -> bool {
         let Ok(below) = path.strip_prefix(&self.top) else { return false };
         OWN_FOLDERS.iter().any(|own| Path::new(own).strip_prefix("/").is_ok_and(|own| own == below))
@@ -159,7 +159,7 @@ impl Tree {
         }
     }
 
-    /// What a name in a folder is.
+    /// Looks up a name in a folder.
     pub(super) fn lookup(&mut self, folder: u64, name: &[u8]) -> Result<Option<(u64, About)>, Refused> {
         let name = OsStr::from_bytes(name);
         if name.is_empty()
@@ -180,15 +180,16 @@ impl Tree {
         let found = match self.found.get(&(folder, name.to_owned())) {
             Some(&found) => found,
             None => {
-                let about = match is_own {
-                    true => None,
-                    false => match fs::symlink_metadata(&path) {
+                let about = if is_own {
+                    None
+                } else {
+                    match fs::symlink_metadata(&path) {
                         Ok(of) => self.about(&path, &of),
                         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                             return Err(errno::ACCESS);
                         }
                         Err(_) => None,
-                    },
+                    }
                 };
                 let attributes = about.map_or_else(Vec::new, |about| about.bytes(0));
                 self.note(&[b"name", path.as_os_str().as_bytes(), &attributes]);
@@ -200,12 +201,12 @@ impl Tree {
         found.map(|node| Ok((node, self.node(node)?.about))).transpose()
     }
 
-    /// What a file is.
+    /// Attributes of a file.
     pub(super) fn attributes(&self, node: u64) -> Result<About, Refused> {
         Ok(self.node(node)?.about)
     }
 
-    /// Where a link points to.
+    /// Target of a symbolic link.
     pub(super) fn link(&mut self, node: u64) -> Result<Vec<u8>, Refused> {
         let path = &self.node(node)?.path;
         let target = fs::read_link(path).map_err(|_| errno::INVALID)?;

@@ -18,21 +18,21 @@ pub(super) const BUILD_TOOLS: [&str; 8] = ["gcc", "make", "flex", "bison", "bc",
 const BUILD_STEPS: u64 = 600;
 const LOG_LINES_SHOWN: usize = 20;
 
-/// What to build.
+/// Options of a kernel build.
 #[derive(Clone, Debug, Default)]
 pub struct BuildOptions {
     /// A tarball or a folder; otherwise the newest of the distribution's.
     pub source: Option<PathBuf>,
-    /// What it has besides.
+    /// Additional features.
     pub extras: Vec<Extra>,
     /// Compilers at a time; 0: one per processor.
     pub jobs: u32,
 }
 
-/// Where a build is.
+/// Progress of a build.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BuildProgress {
-    /// What is being done.
+    /// Current step.
     pub step: &'static str,
     /// Files compiled.
     pub done: u64,
@@ -116,7 +116,7 @@ pub fn build(
 /// The end of the name of the file beside a kernel that says what it was made from.
 const STAMP: &str = ".source";
 
-/// What tells a source from others without reading it: unpacking one takes longer than any run.
+/// Fingerprint of a source without reading it: unpacking one takes longer than any run.
 fn stamp(source: &Path) -> Result<String, KernelError> {
     let unusable = |error: io::Error| KernelError::Source {
         path: source.display().to_string(),

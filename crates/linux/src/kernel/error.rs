@@ -92,7 +92,7 @@ pub enum KernelError {
     /// The source is not usable.
     #[error("the kernel source {path} cannot be used: {reason}")]
     Source {
-        /// Where.
+        /// Path.
         path: String,
         /// Why.
         reason: String,
@@ -100,7 +100,7 @@ pub enum KernelError {
     /// A step of the build failed.
     #[error("{step} failed; the whole log is in {log}\n{end}")]
     Failed {
-        /// What.
+        /// Failed step.
         step: String,
         /// The log.
         log: String,
@@ -112,7 +112,7 @@ pub enum KernelError {
     Io(#[from] io::Error),
 }
 
-/// How to have a kernel with the file system `kind`, where one can be built.
+/// Suggests how to build a kernel with the file system `kind`, if possible.
 fn hint(kind: &str) -> String {
     match super::Extra::ALL.iter().map(|extra| extra.name()).find(|&name| name == kind) {
         Some(name) => format!(": `strobe linux build-kernel --with {name}` makes one with it"),

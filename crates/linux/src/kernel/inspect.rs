@@ -1,4 +1,4 @@
-//! What a kernel can do, and the modules it needs for it.
+//! Features of a kernel, and the modules it needs for them.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -9,36 +9,36 @@ use super::KernelError;
 /// The end of the version of a kernel with our patches.
 const LOCAL_VERSION: &str = "-strobe";
 
-/// What a kernel is.
+/// Properties of a kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KernelInfo {
     /// Its version.
     pub version: String,
-    /// Whether it can run in virtual time.
+    /// True if it can run in virtual time.
     pub time_travel: bool,
-    /// Whether it has the patches of this project.
+    /// True if it has the patches of this project.
     pub is_ours: bool,
-    /// What is compiled in.
+    /// Its configuration.
     config: String,
 }
 
 impl KernelInfo {
-    /// Whether the option `CONFIG_name` is built in.
+    /// True if the option `CONFIG_name` is built in.
     pub fn has(&self, name: &str) -> bool {
         self.config.lines().any(|line| line.strip_prefix("CONFIG_") == Some(&format!("{name}=y")))
     }
 
-    /// Whether its root can be the host's files.
+    /// True if its root can be the host's files.
     pub fn can_show_host(&self) -> bool {
         ["VIRTIO_FS", "OVERLAY_FS", "TMPFS_XATTR"].iter().all(|name| self.has(name))
     }
 
-    /// Whether its processor can be charged for system calls.
+    /// True if it can charge the processor for system calls.
     pub fn can_charge_cpu(&self) -> bool {
         self.has("UML_CPU_COST")
     }
 
-    /// Whether the file system is built in.
+    /// True if the file system is built in.
     pub fn has_file_system(&self, kind: &str) -> bool {
         self.has(&format!("{}_FS", kind.to_uppercase()))
     }
@@ -50,9 +50,10 @@ pub fn inspect(path: &Path) -> Result<KernelInfo, KernelError> {
     let ask = |question: &str| {
         let output = Command::new(path).arg(question).stdin(Stdio::null()).output();
         let output = output.map_err(|error| wrong(error.to_string()))?;
-        match output.status.success() {
-            true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
-            false => Err(wrong(format!("it does not answer {question}"))),
+        if output.status.success() {
+            Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+        } else {
+            Err(wrong(format!("it does not answer {question}")))
         }
     };
     let config = ask("--showconfig")?;
@@ -65,7 +66,7 @@ pub fn inspect(path: &Path) -> Result<KernelInfo, KernelError> {
     Ok(KernelInfo { version, time_travel, is_ours, config })
 }
 
-/// Where the modules of a distribution's kernel are.
+/// Folder with the modules of a distribution's kernel.
 pub fn modules_of(info: &KernelInfo) -> Option<PathBuf> {
     ["/usr/lib/uml/modules", "/lib/modules"]
         .iter()

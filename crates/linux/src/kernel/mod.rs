@@ -18,14 +18,14 @@ pub use self::inspect::{KernelInfo, inspect, modules_of, needed_modules};
 
 /// The oldest version with shared memory in its time travel, and that of the patches.
 const VERSION_MIN: (u32, u32) = (6, 12);
-/// Where distributions put the kernel's source.
+/// Folder where distributions install the kernel source.
 const SOURCE_FOLDER: &str = "/usr/src";
 
-/// What is switched on; everything else is off.
+/// Enabled options; all others are off.
 const CONFIG: &str = include_str!("../../kernel/kernel.config");
 
 named! {
-    /// What a kernel can have besides, at the price of a longer build.
+    /// Optional kernel feature; it lengthens the build.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Extra {
         /// The largest of the file systems.
@@ -36,7 +36,7 @@ named! {
 }
 
 impl Extra {
-    /// What it adds to the configuration.
+    /// Configuration lines of the feature.
     fn config(self) -> &'static str {
         match self {
             Self::Xfs => "CONFIG_XFS_FS=y\n",
@@ -67,7 +67,8 @@ pub const PATCHES: &[(&str, &str)] = &[
     ("0011-um-heap-start.patch", include_str!("../../kernel/patches/0011-um-heap-start.patch")),
 ];
 
-/// Where kernels are kept: `$STROBE_CACHE`, or `strobe` in the user's cache, whose home the system knows without `$HOME`, too.
+/// Folder for built kernels: `$STROBE_CACHE`, or `strobe` in the user's cache. The user's home is found without
+/// `$HOME` as well.
 pub fn cache_folder() -> PathBuf {
     let from = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     from("STROBE_CACHE")

@@ -17,7 +17,7 @@ mod opcode {
     pub(super) const EVENT: u8 = 0x0c;
 }
 
-/// What a command comes to.
+/// Outcome of an admin command.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Answer {
     /// It is done; dword 0 of its completion.
@@ -28,10 +28,10 @@ pub(super) enum Answer {
     Never,
 }
 
-/// What the guest has set.
+/// Features set by the guest.
 pub(super) struct Admin {
     pub(super) write_cache: bool,
-    /// Which events it wants; there are none.
+    /// Requested event notifications. The controller reports none.
     events: u32,
     events_waiting: u32,
 }
@@ -52,9 +52,12 @@ impl Admin {
         let number = entry.dword(10) as u16;
         let entries = (entry.dword(10) >> 16) + 1;
         let base = entry.qword(6);
-        let is_plain = || match entry.dword(11) & 1 == 1 && base.is_multiple_of(PAGE_BYTES as u64) {
-            true => Ok(()),
-            false => Err(Status::INVALID_FIELD),
+        let is_plain = || {
+            if entry.dword(11) & 1 == 1 && base.is_multiple_of(PAGE_BYTES as u64) {
+                Ok(())
+            } else {
+                Err(Status::INVALID_FIELD)
+            }
         };
         match entry.opcode() {
             opcode::DELETE_SUBMISSION => queues.delete_submission(number)?,

@@ -17,10 +17,10 @@ use crate::attached::{Attached, DiskOptions};
 struct Room {
     queue: u16,
     id: u16,
-    /// Where its data goes.
+    /// Destination of its data.
     to: Option<Pieces>,
     result: u32,
-    /// How it ends if the drive does not say otherwise.
+    /// Status unless the drive reports another one.
     status: Status,
 }
 
@@ -52,7 +52,7 @@ impl Controller {
         self.registers.read(address, bytes)
     }
 
-    /// The guest writes to registers. Whether it is to be interrupted.
+    /// Handles a register write of the guest. Returns true if the guest is to be interrupted.
     pub(super) fn write(
         &mut self,
         address: u64,
@@ -149,7 +149,7 @@ impl Controller {
         self.rooms.insert(tag, room);
     }
 
-    /// Whether there will be an answer.
+    /// Begins an admin command. Returns true if it will be answered.
     fn begin_admin(
         &mut self,
         tag: u64,
@@ -207,7 +207,7 @@ impl Controller {
         Ok(true)
     }
 
-    /// Lets time pass until `guest_ns`. Whether the guest is to be interrupted.
+    /// Lets time pass until `guest_ns`. Returns true if the guest is to be interrupted.
     pub(super) fn advance(
         &mut self,
         guest_ns: u64,

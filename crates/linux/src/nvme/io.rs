@@ -36,7 +36,7 @@ pub(super) enum Asked {
     Nothing,
 }
 
-/// What `entry` asks for. `write_cache`: whether writes may wait in a volatile cache.
+/// Decodes `entry`. `write_cache`: true if writes may wait in a volatile cache.
 pub(super) fn parse(
     entry: &Entry,
     memory: &GuestMemoryMmap,

@@ -1,4 +1,4 @@
-//! What the controller says of itself: the pages of Identify and of Get Log Page (NVMe base specification 2.0, sections
+//! Pages of Identify and Get Log Page, which describe the controller (NVMe base specification 2.0, sections
 //! 5.16 and 5.17, NVM command set specification 1.0, section 4.1.5).
 
 use strobe_ssd::{CommandKind, RANGES_MAX};
@@ -11,7 +11,7 @@ use crate::attached::{Attached, DiskOptions};
 pub(super) const PAGE_BYTES: usize = 4096;
 /// The largest data of a command as a power of two of pages (MDTS).
 const DATA_PAGES_LOG: u8 = 9;
-/// The same in bytes.
+/// Maximum data of a command, in bytes.
 pub(super) const DATA_BYTES_MAX: usize = PAGE_BYTES << DATA_PAGES_LOG;
 /// Asynchronous event requests that may wait.
 pub(super) const EVENTS_MAX: u32 = 4;
@@ -165,8 +165,8 @@ pub(super) fn log(
     }
 }
 
-/// SMART: what the drive counts. What it does not model, its temperature for one, is 0, which means that it is not
-/// reported; all spare is there.
+/// SMART page with the drive's counters. Values that are not modelled, such as the temperature, are 0, which
+/// means not reported. All spare is available.
 fn health(drive: &Attached, guest_ns: u64) -> Vec<u8> {
     const HOUR_NS: u64 = 3_600_000_000_000;
     let host = drive.target.drive().stats().host;

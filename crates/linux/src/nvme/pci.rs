@@ -13,7 +13,7 @@ const MSI_CONTROL: usize = MSI + 2;
 const MSI_ADDRESS: usize = MSI + 4;
 const MSI_DATA: usize = MSI + 12;
 
-/// What a message asks for.
+/// Operation of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Op {
     ReadConfig,

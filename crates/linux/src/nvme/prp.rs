@@ -1,4 +1,4 @@
-//! Where the data of a command lies: physical region pages (NVMe base specification 2.0, section 4.1.1).
+//! Physical region pages: addresses of a command's data (NVMe base specification 2.0, section 4.1.1).
 
 use vm_memory::{Bytes as _, GuestAddress, GuestMemoryMmap};
 
@@ -61,7 +61,7 @@ impl Pieces {
         Ok(self)
     }
 
-    /// What lies there.
+    /// Reads the data.
     pub(super) fn read(&self, memory: &GuestMemoryMmap) -> Result<Vec<u8>, Status> {
         let mut data = vec![0; self.0.iter().map(|(_, bytes)| bytes).sum()];
         let mut rest = &mut data[..];

@@ -14,7 +14,7 @@ pub(super) const IO_QUEUES_MAX: u16 = 64;
 const SUBMISSION_BYTES: u64 = 64;
 const COMPLETION_BYTES: u64 = 16;
 
-/// How a command ends: status code type and status code.
+/// Status of a completed command: status code type and status code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Status(pub(super) u16);
 
@@ -56,7 +56,7 @@ impl Entry {
         self.0[0]
     }
 
-    /// Whether it is one of a fused pair, or has its data in another form than PRPs.
+    /// True if the command is one of a fused pair, or describes its data other than by PRPs.
     pub(super) fn is_unusual(&self) -> bool {
         self.0[1] != 0
     }
@@ -69,7 +69,7 @@ impl Entry {
         self.dword(1)
     }
 
-    /// Where its data is.
+    /// Data pointers (PRP entries 1 and 2).
     pub(super) fn pointers(&self) -> [u64; 2] {
         [self.qword(6), self.qword(8)]
     }
@@ -80,7 +80,7 @@ struct Submission {
     entries: u32,
     head: u32,
     tail: u32,
-    /// Where its completions go.
+    /// Completion queue.
     completion: u16,
 }
 
@@ -91,11 +91,11 @@ struct Completion {
     tail: u32,
     phase: bool,
     interrupts: bool,
-    /// What has no room yet, without its phase.
+    /// Completions that found the queue full, without their phase.
     waiting: VecDeque<Done>,
 }
 
-/// What a completion says.
+/// Content of a completion.
 #[derive(Clone, Copy)]
 struct Done {
     result: u32,
@@ -182,8 +182,8 @@ impl Queues {
         Ok(())
     }
 
-    /// The guest has taken entries from a completion queue, up to `head`. Whether it is to be interrupted for what had
-    /// no room before.
+    /// Frees entries of a completion queue up to `head`, which the guest has consumed. Returns true if the
+    /// guest is to be interrupted for completions that waited for space.
     pub(super) fn ring_completion(
         &mut self,
         memory: &GuestMemoryMmap,
@@ -213,8 +213,8 @@ impl Queues {
         Ok(Some((number, entry)))
     }
 
-    /// Says that command `id` of queue `submission` is over. Whether the guest wants to be interrupted. A queue that was
-    /// deleted meanwhile wants to hear nothing.
+    /// Posts the completion of command `id` of queue `submission`. Returns true if the guest wants an
+    /// interrupt. A deleted queue wants none.
     pub(super) fn post(
         &mut self,
         memory: &GuestMemoryMmap,

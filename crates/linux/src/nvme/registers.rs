@@ -2,7 +2,7 @@
 
 use super::queue::ENTRIES_MAX;
 
-/// Where the doorbells begin; each has four bytes.
+/// Offset of the doorbells; each has four bytes.
 const DOORBELLS: u64 = 0x1000;
 const CC: u64 = 0x14;
 const AQA: u64 = 0x24;
@@ -11,7 +11,7 @@ const ACQ: u64 = 0x30;
 /// The version that the controller complies with: 2.0.
 pub(super) const VERSION: u32 = 0x0002_0000;
 
-/// What a write means for the controller.
+/// Effect of a register write on the controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Effect {
     Nothing,
@@ -54,9 +54,12 @@ impl Registers {
 
     /// Writes four bytes.
     pub(super) fn write(&mut self, address: u64, value: u32) -> Effect {
-        let part = |base: u64, is_high: bool| match is_high {
-            false => base & !0xffff_ffff | u64::from(value),
-            true => base & 0xffff_ffff | u64::from(value) << 32,
+        let part = |base: u64, is_high: bool| {
+            if is_high {
+                base & 0xffff_ffff | u64::from(value) << 32
+            } else {
+                base & !0xffff_ffff | u64::from(value)
+            }
         };
         match address {
             CC => return self.configure(value),
@@ -67,9 +70,10 @@ impl Registers {
             DOORBELLS.. if address.is_multiple_of(4) => {
                 let number = (address - DOORBELLS) / 4;
                 let Ok(queue) = u16::try_from(number / 2) else { return Effect::Nothing };
-                return match number.is_multiple_of(2) {
-                    true => Effect::Submission { queue, tail: value & 0xffff },
-                    false => Effect::Completion { queue, head: value & 0xffff },
+                return if number.is_multiple_of(2) {
+                    Effect::Submission { queue, tail: value & 0xffff }
+                } else {
+                    Effect::Completion { queue, head: value & 0xffff }
                 };
             }
             _ => {}

@@ -14,7 +14,7 @@ use super::{BYTES_MAX, Nvme};
 use crate::attached::{Attached, DiskOptions};
 
 const MEMORY_BYTES: usize = 1 << 20;
-/// Where the queues are: administrators' and one for I/O, submission and completion; where data is.
+/// Queue addresses: submission and completion of the admin queue, then of the I/O queue. Data follows.
 const QUEUES: [[u64; 2]; 2] = [[0x1000, 0x2000], [0x3000, 0x5000]];
 const DATA: u64 = 0x8000;
 const ENTRIES: u32 = 16;
@@ -220,7 +220,7 @@ fn lists_of_pages_are_followed_and_wrong_ones_refused() {
     }
 }
 
-/// What a guest may do that its driver would not.
+/// Guest behaviour beyond its driver's.
 #[derive(Clone, Debug)]
 enum Act {
     /// Writes any bytes to its memory.

@@ -1,4 +1,4 @@
-//! What is known of a block.
+//! Record of a block.
 
 use strobe_types::CellMode;
 

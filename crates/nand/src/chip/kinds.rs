@@ -6,18 +6,17 @@ use crate::cut::Cuts;
 use crate::{Medium, Timing, Wanted};
 
 impl<T: Timing, M: Medium> Chip<T, M> {
-    /// The same, fresh, chip for programs in any order of the pages of a block, each once between erases,
-    /// as small-page single-level chips allow (Samsung K9F1208: only the number of partial programs of a
-    /// page is limited). Larger pages and more levels per cell disturb their neighbours and must be
-    /// programmed in order.
+    /// Lets a fresh chip program the pages of a block in any order, each once between erases. Small-page
+    /// single-level chips allow this (Samsung K9F1208 limits only the number of partial programs of a page).
+    /// Larger pages and more levels per cell disturb their neighbours and must be programmed in order.
     #[must_use]
     pub fn in_any_order(mut self) -> Self {
         self.programmed = Some(vec![false; self.geometry.pages() as usize]);
         self
     }
 
-    /// The same chip with pages that are word lines: `parts` flash pages, which are programmed at once and read one by one.
-    /// 1 to [`Wanted::PARTS_MOST`], a divisor of the mapping units of a page.
+    /// Makes each page a word line of `parts` flash pages, which are programmed together and read one by one.
+    /// `parts` is 1 to [`Wanted::PARTS_MOST`] and divides the mapping units of a page.
     #[must_use]
     pub fn in_word_lines(mut self, parts: u32) -> Self {
         let divides = (1..=Wanted::PARTS_MOST as u32).contains(&parts)
@@ -27,7 +26,7 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         self
     }
 
-    /// The same chip, whose cells hold `bits` bits each, so that its blocks can be in SLC mode; 0: they cannot.
+    /// Sets the bits per cell, so that blocks can be in SLC mode. 0 disables SLC mode.
     ///
     /// # Panics
     /// If the pages of a block do not divide by `bits`, or if it takes pages in any order, which such cells do not.
@@ -40,7 +39,7 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         self
     }
 
-    /// The same chip with the times of `timing`. Nothing may be on its way.
+    /// Replaces the timing model by `timing`. No operation may be in flight.
     pub fn with_timing<U: Timing>(self, timing: U) -> Chip<U, M> {
         debug_assert!(self.timing.next_event().is_none(), "an operation is on its way");
         let cuts = Cuts::default();

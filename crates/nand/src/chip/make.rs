@@ -1,4 +1,4 @@
-//! How a chip is made: fresh, or from an image.
+//! Construction of a chip, fresh or from an image.
 
 use strobe_types::{Geometry, Prng, StopFlag};
 
@@ -8,9 +8,9 @@ use crate::cut::Cuts;
 use crate::wear::factory_bad;
 use crate::{BlockState, Medium, OpCounts, Timing, WearConfig};
 
-/// What a chip knows beside what its medium keeps, as read back from an image.
+/// Chip state outside the medium, as read back from an image.
 pub(crate) struct Restored {
-    /// LPN of each programmed unit, [`PADDING`] where there is none.
+    /// LPN of each programmed unit; [`PADDING`] for a unit without one.
     pub(crate) oob_lpn: Vec<u32>,
     pub(crate) blocks: Vec<BlockState>,
     pub(crate) counts: OpCounts,

@@ -46,16 +46,16 @@ pub struct Chip<T, M: Medium> {
     faults: Prng,
     /// Pages of a block in SLC mode; 0: no block can be.
     slc_pages: u32,
-    /// Which pages are programmed, on chips that take them in any order.
+    /// Programmed pages, on chips that take pages in any order.
     programmed: Option<Vec<bool>>,
     /// Flash pages that one program fills.
     parts: u32,
-    /// Whether programs can fail or power can be cut: then they go page by page.
+    /// True if programs can fail or power can be cut. Programs then go page by page.
     page_by_page: bool,
     cuts: Cuts<Self>,
-    /// What a power cut would undo, where one is planned and operations take time.
+    /// Undo log for a power cut, if one is planned on flash with timing.
     on_their_way: OnTheirWay<M::Payload>,
-    /// Where reads may have to be repeated.
+    /// Read-retry model, if any.
     retries: Option<Box<Retries>>,
     /// Raised when the simulation is to end.
     stop: StopFlag,
@@ -82,7 +82,7 @@ impl<T: Timing, M: Medium> Chip<T, M> {
             + u64::from(geometry.blocks()) * std::mem::size_of::<Block>() as u64
     }
 
-    /// Where a page lies, with what its cells are used for.
+    /// Place of a page, with the cell mode of its block.
     #[inline(always)]
     fn place(&self, ppn: Ppn) -> Place {
         let place = self.geometry.place(ppn);
@@ -123,9 +123,10 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         cause: Cause,
     ) -> When {
         let per_page = self.geometry.units_per_page();
-        let mode = match T::TIMED {
-            true => self.blocks[self.geometry.block_of_page(first).index()].mode(),
-            false => CellMode::Normal,
+        let mode = if T::TIMED {
+            self.blocks[self.geometry.block_of_page(first).index()].mode()
+        } else {
+            CellMode::Normal
         };
         let geometry = &self.geometry;
         let place = |at| Place { mode, ..geometry.place(first.plus(at)) };
@@ -225,9 +226,10 @@ impl<T: Timing, M: Medium> Nand for Chip<T, M> {
 
     #[inline(always)]
     fn next_reported(&mut self) -> Option<u64> {
-        match self.on_their_way.reported.is_empty() {
-            true => self.timing.next_reported(),
-            false => Some(self.on_their_way.reported.remove(0)),
+        if self.on_their_way.reported.is_empty() {
+            self.timing.next_reported()
+        } else {
+            Some(self.on_their_way.reported.remove(0))
         }
     }
 

@@ -6,7 +6,7 @@ use strobe_types::{BlockId, CellMode, Ppn, Prng, SimTime};
 use super::Chip;
 use crate::{Medium, Timing};
 
-/// How often pages have to be read again, with other reference voltages, until the code can correct them: on average
+/// Mean number of read retries of a page, each with other reference voltages, until ECC can correct it:
 ///
 /// `fresh + (per_kcycle + per_kcycle_day · d) · c + per_day · d + per_kread · r`
 ///
@@ -33,7 +33,7 @@ pub struct RetryConfig {
 }
 
 impl RetryConfig {
-    /// The mean number of retries of pages of a block after so many erases, so many `reads`, and `days`.
+    /// Mean number of retries of the pages of a block after `erases` erases, `reads` reads and `days` days.
     pub fn mean(&self, erases: u32, reads: u32, days: f64) -> f64 {
         let kcycles = f64::from(erases) / 1000.0;
         self.fresh
@@ -43,7 +43,7 @@ impl RetryConfig {
     }
 }
 
-/// What has been done to a block since its erase.
+/// Stress of a block since its erase.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stress {
     /// Reads of its pages, repeated ones included.
@@ -54,7 +54,7 @@ pub struct Stress {
 
 strobe_types::stored! { struct Stress { reads, since } }
 
-/// What decides how often a page is read.
+/// State of the read-retry model.
 #[derive(Clone, Debug)]
 pub(super) struct Retries {
     config: RetryConfig,
@@ -80,7 +80,7 @@ impl Retries {
 }
 
 impl<T: Timing, M: Medium> Chip<T, M> {
-    /// The same chip with reads that have to be repeated. `seed` decides how pages differ.
+    /// Enables read retries. `seed` decides how pages differ.
     #[must_use]
     pub fn with_retries(mut self, config: RetryConfig, seed: u64) -> Self {
         let stress = vec![Stress::default(); self.blocks.len()];
@@ -89,7 +89,8 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         self
     }
 
-    /// How often flash page `part` of `ppn` has to be read this time, once included; counts these reads.
+    /// Returns the number of reads that flash page `part` of `ppn` needs, the first one included, and counts
+    /// them.
     #[cold]
     pub(super) fn times_to_read(&mut self, ppn: Ppn, part: u32) -> u32 {
         let id = self.geometry.block_of_page(ppn);
@@ -120,7 +121,7 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         }
     }
 
-    /// What has been done to `block` since its erase, where that counts.
+    /// Stress of `block` since its erase, if read retries are modelled.
     pub(super) fn stress_of(&self, block: BlockId) -> Option<Stress> {
         self.retries.as_ref().map(|retries| retries.stress[block.index()])
     }

@@ -12,7 +12,7 @@ use crate::{BlockState, Cause, Medium, NandOp, Timing, Unit, When};
 
 /// The token of operation n is this and n.
 const TOKEN: u64 = 1 << 62;
-/// That of [`Chip::finish_tracked`].
+/// The token of [`Chip::finish_tracked`].
 const FINISHED: u64 = TOKEN - 1;
 
 /// A page as it was before an erase.
@@ -54,7 +54,7 @@ struct Change<P> {
 /// The operations that are not complete, in the order of their issue.
 #[derive(Clone, Debug)]
 pub(super) struct OnTheirWay<P> {
-    /// Whether there is something, or will be: a cut is planned, and operations take time.
+    /// True if changes are logged: a cut is planned, and operations take time.
     pub(super) is_kept: bool,
     changes: Vec<Change<P>>,
     /// Tokens of others.
@@ -80,15 +80,15 @@ impl Met {
 }
 
 impl<T: Timing, M: Medium> Chip<T, M> {
-    /// Keeps what a cut would undo, if one is planned. What was issued before the plan counts as done; what is kept
-    /// already stays so until it is complete, as it is still to be reported.
+    /// Logs the changes that a cut would undo, if one is planned. Operations issued before the plan count as
+    /// done. Logged changes stay until their operation is complete, because it is still to be reported.
     pub(super) fn keep_on_their_way(&mut self) {
         let OnTheirWay { changes, reported, .. } = &self.on_their_way;
         let is_kept = self.is_tracked() || !changes.is_empty() || !reported.is_empty();
         self.on_their_way.is_kept = is_kept;
     }
 
-    /// Whether operations that are issued now are kept.
+    /// True if operations issued now are logged.
     fn is_tracked(&self) -> bool {
         self.cuts.is_planned() && self.timing.is_timed()
     }
@@ -214,14 +214,15 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         let cut = on_their_way.changes.iter().find(|change| change.operation == last);
         let block = cut.map(|change| self.block_of(change));
         for change in on_their_way.changes.iter().rev() {
-            let has_begun = match change.operation == last {
-                true => Some(begun),
-                false if change.operation == 0 => Some(false),
+            let has_begun = if change.operation == last {
+                Some(begun)
+            } else if change.operation == 0 {
+                Some(false)
+            } else if change.operation > last && Some(self.block_of(change)) == block {
                 // Pages of a block are programmed in order, though the next may be loaded meanwhile.
-                false if change.operation > last && Some(self.block_of(change)) == block => {
-                    Some(begun && self.timing.has_begun(change.when).unwrap_or(true))
-                }
-                false => self.timing.has_begun(change.when),
+                Some(begun && self.timing.has_begun(change.when).unwrap_or(true))
+            } else {
+                self.timing.has_begun(change.when)
             };
             if let Some(has_begun) = has_begun {
                 flash.undo(change, has_begun);

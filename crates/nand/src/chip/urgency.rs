@@ -1,8 +1,8 @@
-//! How urgent operations are, by what they are for.
+//! Priority class of an operation, by its cause.
 
 use crate::{Cause, Class};
 
-/// How urgent a read is: somebody waits for those of the host, and for those that find where its data is.
+/// Class of a read. A host waits for its own reads, and for map reads that locate its data.
 #[inline(always)]
 pub(super) fn read_class(cause: Cause) -> Class {
     match cause {
@@ -11,7 +11,7 @@ pub(super) fn read_class(cause: Cause) -> Class {
     }
 }
 
-/// How urgent a program is: nobody waits for moved data.
+/// Class of a program. No host waits for relocated data.
 #[inline(always)]
 pub(super) fn program_class(cause: Cause) -> Class {
     match cause {

@@ -19,7 +19,7 @@ pub(super) const MAGIC: [u8; 8] = *b"\x89STROBE\n";
 pub(super) const VERSION: u32 = 1;
 pub(super) const VERSION_SLC: u32 = 2;
 
-/// What regions are aligned to, and the size of the header.
+/// Alignment of regions, and size of the header.
 pub(super) const ALIGN: u64 = 4096;
 /// Longest configuration text.
 pub(super) const CONFIG_MAX: u32 = 1 << 20;
@@ -38,7 +38,7 @@ pub(super) fn seal<T: IntoBytes + Immutable, const SLOT: usize>(address: u32, bo
     slot
 }
 
-/// What the slot at `address` holds; `None` if its checksum is wrong.
+/// Decodes the slot at `address`; `None` if its checksum is wrong.
 pub(super) fn open<T: FromBytes>(address: u32, slot: &[u8]) -> Option<T> {
     let crc = slot_checksum(address, slot).to_le_bytes();
     let body = slot.get(..size_of::<T>())?;
@@ -126,7 +126,7 @@ const BAD: u32 = 1;
 const HALF_ERASED: u32 = 2;
 const SLC: u32 = 4;
 
-/// What the block table says of a block.
+/// Entry of a block in the block table.
 #[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub(super) struct BlockEntry {
@@ -166,7 +166,7 @@ impl BlockEntry {
         self.flags = flags.into();
     }
 
-    /// Whether the numbers can belong together: a checksum does not keep a forger from inventing some.
+    /// True if the fields are consistent. A checksum does not stop a forger from inventing some.
     pub(super) fn is_sensible(&self, geometry: &Geometry, slc_bits: u32) -> bool {
         let pages = match (self.flags.get() & SLC, slc_bits) {
             (0, _) => geometry.pages_per_block(),
@@ -190,7 +190,7 @@ impl BlockEntry {
 /// More erases than any block survives, far from where counting them would overflow.
 const MOST_ERASES: u32 = 1 << 29;
 
-/// What kind of page a record belongs to. Zero is no kind: a slot of zeros is a page never programmed.
+/// Kind of the page that a record describes. Zero is unused: a slot of zeros is a page never programmed.
 pub(super) const DATA: u8 = 1;
 pub(super) const META: u8 = 2;
 
@@ -214,7 +214,7 @@ pub(super) struct PageRecord {
 }
 
 impl PageRecord {
-    /// Whether a page of this geometry can have this record.
+    /// True if a page of this geometry can have this record.
     pub(super) fn is_sensible(&self, geometry: &Geometry) -> bool {
         let fits = match self.kind {
             DATA => self.length.get() <= geometry.units_per_page(),
@@ -229,7 +229,7 @@ impl PageRecord {
     }
 }
 
-/// What the unit table says of a mapping unit.
+/// Entry of a mapping unit in the unit table.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub(super) struct UnitEntry {
@@ -244,7 +244,7 @@ pub(super) fn content_checksum(content: &UnitBytes) -> u32 {
     content.bytes().map_or(0, |bytes| crc32c::crc32c(bytes).max(1))
 }
 
-/// Where the regions of an image begin.
+/// Offsets of the regions of an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Layout {
     blocks: u64,
@@ -253,7 +253,7 @@ pub(super) struct Layout {
     pub(super) contents: u64,
     /// Bytes of the whole file.
     pub(super) length: u64,
-    /// Where the configuration, the tables and the contents end.
+    /// End offsets of the configuration, the tables and the contents.
     ends: [u64; 5],
     unit_bytes: u64,
     units_per_page: u64,
@@ -284,7 +284,7 @@ impl Layout {
         Some(Self { blocks, records, units, contents, length, ends, unit_bytes, units_per_page })
     }
 
-    /// What lies behind the configuration, the tables and the contents, and is zero. Shorter than [`ALIGN`].
+    /// Zero padding after the configuration, the tables and the contents. Each range is shorter than [`ALIGN`].
     pub(super) fn padding(&self) -> impl Iterator<Item = Range<u64>> {
         self.ends.into_iter().map(|end| end..end.next_multiple_of(ALIGN))
     }

@@ -261,7 +261,7 @@ impl FileMedium {
         self.write_record(ppn, record)
     }
 
-    /// What makes a page programmed.
+    /// Writes the record that makes a page programmed.
     fn write_record(&mut self, ppn: Ppn, mut record: PageRecord) -> io::Result<()> {
         let entry = &mut self.table[self.image.info.geometry.block_of_page(ppn).index()];
         record.generation = entry.generation().into();
@@ -270,7 +270,7 @@ impl FileMedium {
         self.image.storage.write(&slot, self.image.layout.record(ppn))
     }
 
-    /// What makes a block erased, or bad.
+    /// Writes the entry that makes a block erased, or bad.
     fn write_block(&mut self, block: BlockId, state: BlockState, erase: Option<Cause>) -> io::Result<()> {
         let entry = &mut self.table[block.index()];
         entry.set_state(state);

@@ -44,7 +44,7 @@ pub enum ImageError {
     /// The operating system says no.
     #[error("cannot {doing} it: {source}")]
     Io {
-        /// What was tried.
+        /// Attempted operation.
         doing: &'static str,
         /// Why it failed.
         source: io::Error,
@@ -99,12 +99,12 @@ fn failed(doing: &'static str) -> impl FnOnce(io::Error) -> ImageError {
     move |source| ImageError::Io { doing, source }
 }
 
-/// What an image was made for.
+/// Parameters an image was created with.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ImageInfo {
     /// The shape of the array.
     pub geometry: Geometry,
-    /// How its blocks go bad.
+    /// Causes of bad blocks.
     pub wear: WearConfig,
     /// The seed of its chance.
     pub seed: u64,
@@ -135,7 +135,7 @@ impl ImageInfo {
     }
 }
 
-/// What an image is opened for.
+/// Access mode of an open image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// To look at it; several processes may at once.
@@ -168,7 +168,7 @@ impl Image {
         Self::on(Box::new(file))
     }
 
-    /// What the image was made for.
+    /// Parameters the image was created with.
     pub fn info(&self) -> &ImageInfo {
         &self.info
     }

@@ -13,7 +13,7 @@ use super::layout::{
 };
 use crate::{ByteMedium, Cause, Medium, Payload, Unit, UnitBytes};
 
-/// What the record table says of a page.
+/// Decoded entry of a page in the record table.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Slot {
     /// Not programmed since the block's last erase.
@@ -24,7 +24,7 @@ pub(super) enum Slot {
 }
 
 impl Image {
-    /// What the block table says of `block`, if that can be true.
+    /// Reads the block-table entry of `block`; `None` if it is damaged or inconsistent.
     pub(super) fn block_entry(&self, block: BlockId) -> io::Result<Option<BlockEntry>> {
         let mut slot = [0; BLOCK_SLOT];
         self.storage.read(&mut slot, self.layout.block(block))?;
@@ -32,7 +32,7 @@ impl Image {
         Ok(entry.filter(|entry| entry.is_sensible(&self.info.geometry, self.info.slc_bits)))
     }
 
-    /// What the record table says of the pages of `block`, erased `generation` times.
+    /// Reads the record-table entries of the pages of `block`, erased `generation` times.
     pub(super) fn slots(&self, block: BlockId, generation: u32) -> io::Result<Vec<Slot>> {
         let first = self.info.geometry.page(block, 0);
         let mut bytes = vec![0; self.info.geometry.pages_per_block() as usize * RECORD_SLOT];
@@ -41,7 +41,7 @@ impl Image {
         Ok(slots.map(|(ppn, slot)| self.judge(Ppn::new(ppn), slot, generation)).collect())
     }
 
-    /// What the record table says of one page of a block erased `generation` times.
+    /// Reads the record-table entry of one page of a block erased `generation` times.
     pub(super) fn slot(&self, ppn: Ppn, generation: u32) -> io::Result<Slot> {
         let mut slot = [0; RECORD_SLOT];
         self.storage.read(&mut slot, self.layout.record(ppn))?;
@@ -64,7 +64,7 @@ impl Image {
         }
     }
 
-    /// Whose units a page holds, and the checksums of their contents; `None` if that is damaged.
+    /// Reads the units of a page and the checksums of their contents; `None` if they are damaged.
     pub(super) fn units(&self, ppn: Ppn, record: &PageRecord) -> io::Result<Option<Vec<UnitEntry>>> {
         if record.kind != DATA {
             return Ok(Some(Vec::new()));

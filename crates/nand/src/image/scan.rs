@@ -34,8 +34,7 @@ pub enum Damage {
         /// The block.
         block: BlockId,
     },
-    /// What the page held is lost, and whose it was. If it is the last one of its block it may never have
-    /// held anything.
+    /// The content of the page and its units are lost. The last page of a block may never have held any.
     #[error("block {block} page {page}: its record is damaged")]
     Record {
         /// The block.
@@ -51,7 +50,7 @@ pub enum Damage {
         /// The page.
         page: u32,
     },
-    /// Whose units the page holds is lost.
+    /// The list of the page's units is lost.
     #[error("block {block} page {page}: its list of mapping units is damaged")]
     Units {
         /// The block.
@@ -59,7 +58,7 @@ pub enum Damage {
         /// The page.
         page: u32,
     },
-    /// What a unit held is lost, if it is still the newest version.
+    /// The content of a unit is lost, if the unit is still the newest version.
     #[error("block {block} page {page}: the content of mapping unit {lpn} is damaged")]
     Content {
         /// The block.
@@ -79,7 +78,7 @@ pub enum Damage {
     },
 }
 
-/// What an image holds.
+/// Contents of an image.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scan {
     /// Pages that hold mapping units.

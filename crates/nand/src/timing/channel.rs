@@ -2,7 +2,7 @@
 
 use super::config::Class;
 
-/// What the bus carries for a die.
+/// Transfer on the bus for a die.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Carry {
     /// A page of a program with its command, or the command of an erase.
@@ -32,7 +32,7 @@ const BEHIND_COMMANDS: u64 = 1 << 63;
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Channel {
-    /// Whether a page is on it.
+    /// True if a transfer is in progress.
     pub(super) is_busy: bool,
     /// In the order in which they came.
     requests: Vec<Request>,
@@ -49,7 +49,7 @@ impl Channel {
         self.requests.push(Request { class, turn: self.came | behind, die, what });
     }
 
-    /// Whose turn it is: the most urgent, of equal ones a command, of equal ones the one that came first.
+    /// Removes the next request: the most urgent class; at equal class a command; then the oldest.
     pub(super) fn next(&mut self) -> Option<(u32, Carry)> {
         let first = (0..self.requests.len()).min_by_key(|&at| {
             let request = &self.requests[at];

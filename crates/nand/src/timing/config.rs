@@ -5,8 +5,8 @@ use strobe_types::named;
 use super::PageTimes;
 
 named! {
-    /// What an operation is for, as far as its turn goes. A die does that operation first whose patience runs out
-    /// first: it became ready at some time, and its class has so much patience.
+    /// Scheduling class of an operation. A die serves the operation with the earliest deadline: the time it
+    /// became ready plus the patience of its class.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
     #[repr(u8)]
     pub enum Class {
@@ -26,7 +26,7 @@ named! {
 /// Suspending programs and erases for host reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SuspendConfig {
-    /// How often one operation can be suspended; 0: never.
+    /// Maximum suspensions of one operation; 0: never suspended.
     pub most: u32,
     /// Time from the suspend until the die can read, in ns.
     pub suspend_ns: u64,
@@ -56,13 +56,14 @@ pub struct TimingConfig {
     pub program_ns: PageTimes,
     /// tBERS: block erase, in ns.
     pub erase_ns: u64,
-    /// The same of blocks in SLC mode, if blocks can be.
+    /// Array times of blocks in SLC mode, if the chip has such blocks.
     pub slc: Option<CellTimes>,
     /// Bus rate of a channel in MB/s (10⁶ bytes); 0 means transfers take no time.
     pub channel_mb_s: u32,
     /// Spare bytes of a page; each mapping unit carries its share over the bus.
     pub spare_bytes: u32,
-    /// Flash pages that one program fills, as of [`Nand::pages_per_program`](crate::Nand::pages_per_program); 0 means 1, too.
+    /// Flash pages that one program fills, as of [`Nand::pages_per_program`](crate::Nand::pages_per_program). 0
+    /// also means 1.
     pub pages_per_program: u32,
     /// Command, address and status cycles of an operation, for each of its flash pages: so long they hold the bus before the
     /// array is at work, in ns.
@@ -71,10 +72,10 @@ pub struct TimingConfig {
     pub cache_program: bool,
     /// Cache read: the array may read the next page while the last one is transferred.
     pub cache_read: bool,
-    /// Whether each plane of a die reads on its own.
+    /// True if each plane of a die reads independently.
     pub independent_plane_reads: bool,
-    /// How long the operations of each class may wait for others that come later, in ns. All zero: first come, first
-    /// served.
+    /// Deadline of each class relative to the time its operation became ready, in ns. All zero: first come,
+    /// first served.
     pub patience_ns: [u64; Class::ALL.len()],
     /// Suspending programs and erases.
     pub suspend: SuspendConfig,

@@ -7,7 +7,7 @@ use super::config::Class;
 use super::ops::NONE;
 use super::queues::{Group, Queues};
 
-/// What a die is doing.
+/// Activity of a die.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     Idle,
@@ -15,10 +15,10 @@ pub(super) enum Phase {
     Readers,
     /// Programs: one page after the other comes over the bus, behind its command; erases: their commands do.
     Loading,
-    /// Command, array time and transfer of a read alone on a bus of its own.
+    /// Command, array time and transfer of a single read on an unshared bus.
     Reading,
-    /// Programs and erases: the array is at work from [`Die::from`] until [`Die::until`]. Before, the page of a program
-    /// alone comes over a bus of its own.
+    /// Programs and erases: the array is busy from [`Die::from`] until [`Die::until`]. Before that, the page of
+    /// a single program comes over an unshared bus.
     Array,
     /// From the suspend until the die can read.
     Suspending,
@@ -50,7 +50,7 @@ strobe_types::stored! { struct Next { group, is_loaded } }
 #[derive(Clone, Debug)]
 pub(super) struct Die {
     pub(super) channel: u32,
-    /// What waits for it; but reads where planes read independently, which wait for their planes.
+    /// Operations waiting for the die. With independent plane reads, reads wait at their reader instead.
     pub(super) queues: Queues,
     pub(super) phase: Phase,
     pub(super) since: SimTime,
@@ -59,17 +59,17 @@ pub(super) struct Die {
     /// When the array is at work, if it is.
     pub(super) from: SimTime,
     pub(super) until: SimTime,
-    /// What it does, unless it is idle or its readers do it.
+    /// Group in progress; `None` if the die is idle or only its readers are busy.
     pub(super) current: Option<Group>,
     pub(super) next: Option<Next>,
     /// The page of a program, or the command of an erase, that is on the bus, or waits for it.
     pub(super) loads: u32,
     /// Parts of that page that have arrived: the flash pages of a word line cross the bus one by one.
     pub(super) parts_loaded: u32,
-    /// What the bus carries for it, if it does.
+    /// Transfer on the bus for this die, if any.
     pub(super) carried: Carry,
     pub(super) suspended: Option<Suspended>,
-    /// How often the program or erase at hand has been suspended.
+    /// Suspensions of the current program or erase so far.
     pub(super) suspends: u32,
 }
 

@@ -11,7 +11,7 @@ pub struct Bus {
 strobe_types::stored! { struct Bus { free } }
 
 impl Bus {
-    /// Books `duration_ns` as soon as it is free, from `now` on; returns the end.
+    /// Books `duration_ns` at the first free time from `now` on; returns the end.
     #[inline]
     pub fn reserve(&mut self, now: SimTime, duration_ns: u64) -> SimTime {
         if duration_ns == 0 {

@@ -54,7 +54,7 @@ impl From<SimTime> for When {
 }
 
 counters! {
-    /// What has been done with dies' time.
+    /// Use of the dies' time.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct Occupancy {
         /// Time for which dies were held, by class of what held them, added up over all dies, in ns. A suspended
@@ -66,7 +66,7 @@ counters! {
 }
 
 impl Occupancy {
-    /// The same for one class.
+    /// Time for which dies were held by `class`, in ns.
     pub fn of(&self, class: Class) -> u64 {
         self.held_ns[class as usize]
     }
@@ -87,10 +87,10 @@ impl Occupancy {
 /// it: pages are programmed in order, nothing is read or programmed before an erase issued earlier is complete, and an
 /// erase waits for everything issued before it.
 pub trait Timing: Clone + State {
-    /// Whether times may mean anything.
+    /// True if timing may be enabled.
     const TIMED: bool;
 
-    /// Whether they do.
+    /// True if timing is enabled.
     fn is_timed(&self) -> bool {
         Self::TIMED
     }
@@ -146,7 +146,7 @@ pub trait Timing: Clone + State {
     /// Lets time pass until something watched is there, but no further than `until`. True if something is.
     fn run(&mut self, until: SimTime) -> bool;
 
-    /// Whether [`Timing::next_reported`] would give anything.
+    /// True if [`Timing::next_reported`] would return a token.
     fn has_reported(&self) -> bool;
 
     /// The first that [`Timing::watch`] has reported and that was not taken yet, in the order of the events.
@@ -183,18 +183,17 @@ pub trait Timing: Clone + State {
         None
     }
 
-    /// Whether flash has begun with what `when` stands for; `None` if it is complete.
+    /// True if flash has begun the operation behind `when`; `None` if it is complete.
     fn has_begun(&self, _when: When) -> Option<bool> {
         None
     }
 
-    /// Whether the program or erase that `when` stands for has been interrupted for a read, and has not been taken up
-    /// again.
+    /// True if the program or erase behind `when` is suspended for a read and has not resumed.
     fn is_suspended(&self, _when: When) -> bool {
         false
     }
 
-    /// The same with nothing on its way: after a power cut.
+    /// Returns a copy with no operation in flight, as after a power cut.
     #[must_use]
     fn at_rest(&self) -> Self {
         self.clone()
@@ -210,12 +209,12 @@ pub trait Timing: Clone + State {
         0
     }
 
-    /// What holds the die `die` now; nothing if it is idle, or where time means nothing.
+    /// Class of the operation that holds `die`; `None` if the die is idle or timing is disabled.
     fn holder(&self, _die: u32) -> Option<Class> {
         None
     }
 
-    /// What has been done with dies' time until `at`, which is now or a time before the next event.
+    /// Use of the dies' time until `at`: now, or a time before the next event.
     fn occupancy(&self, _at: SimTime) -> Occupancy {
         Occupancy::default()
     }
@@ -300,8 +299,8 @@ impl Timing for Untimed {
     }
 }
 
-/// Timed or not, as decided when the flash is made. It spares a type of its own (and its compile time) to drives
-/// whose speed in counting runs does not matter.
+/// Timing switched on or off at construction. It spares a type (and its compile time) for drives whose speed in
+/// counting runs does not matter.
 #[derive(Clone, Debug)]
 pub enum SwitchedTiming {
     /// With times.

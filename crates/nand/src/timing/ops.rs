@@ -17,7 +17,7 @@ pub struct Ticket(u64);
 
 strobe_types::stored! { struct Ticket(number) }
 
-/// Bits of a slot: so many operations can be on their way at once.
+/// Bits of a slot number. They limit the operations in flight.
 const SLOT_BITS: u32 = 24;
 
 impl Ticket {
@@ -32,10 +32,10 @@ impl Ticket {
     }
 }
 
-/// That of no operation.
+/// Ticket of no operation.
 const COMPLETE: Ticket = Ticket(0);
 
-/// What an operation does.
+/// Kind of operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Nothing on flash: it is complete when all that it waits for is, and some time after that if it is a delay.
@@ -47,7 +47,7 @@ pub(super) enum Kind {
 
 strobe_types::stored! { enum Kind { 0 Join, 1 Read, 2 Program, 3 Erase } }
 
-/// How far an operation has come.
+/// Progress of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     /// For others.
@@ -59,7 +59,7 @@ pub(super) enum State {
 
 strobe_types::stored! { enum State { 0 Waiting, 1 Queued, 2 Running } }
 
-/// Where an operation takes place: the plane within its die.
+/// Die, plane, block and page of an operation.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Spot {
     pub(super) die: u32,
@@ -82,10 +82,10 @@ pub(super) struct Op {
     /// The next one in the queue of its die, or of those that run together with it; of a slot that is not in use, the
     /// next such slot.
     pub(super) next: u32,
-    /// Those that wait until this is complete, and those that wait until it has its turn in the queue.
+    /// Heads of two lists: operations waiting for completion, and operations waiting for the turn in the queue.
     on_done: u32,
     on_queued: u32,
-    /// What it still waits for.
+    /// Number of unmet dependencies.
     unmet: u16,
     /// Pages after this one that the operation is for: see [`Ops::issue_many`].
     pub(super) more: u16,
@@ -102,13 +102,13 @@ impl Op {
         (self.ticket.0 >> SLOT_BITS) - u64::from(self.more)
     }
 
-    /// Whether the last of its pages has its turn.
+    /// True if the last of its pages is running.
     #[inline(always)]
     pub(super) fn is_running(&self) -> bool {
         self.state == State::Running && self.more == 0
     }
 
-    /// Whether some wait until it has its turn in the queue.
+    /// True if operations wait for its turn in the queue.
     #[inline(always)]
     pub(super) fn has_followers(&self) -> bool {
         self.on_queued != NONE
@@ -127,7 +127,7 @@ impl Op {
     }
 }
 
-/// That one operation waits for another.
+/// Dependency of one operation on another.
 #[derive(Clone, Copy, Debug)]
 struct Edge {
     op: u32,
@@ -187,8 +187,8 @@ impl Ops {
         self.issue_many(kind, class, spot, transfer_ns, 1)
     }
 
-    /// The same for `count` pages, which have their turns one after the other: as so many operations, of which only the
-    /// last one is watched or waited for. They wait for nothing but their issue. `count` is 1 to [`Ops::MOST`].
+    /// Issues one operation for `count` pages, 1 to [`Ops::MOST`], which run one after the other. Only the last
+    /// page can be watched or waited for. The pages depend on nothing but their issue.
     #[inline(always)]
     pub(super) fn issue_many(
         &mut self,
@@ -281,7 +281,7 @@ impl Ops {
         *unmet = unmet.checked_add(1).expect("timing bug: an operation waits for 65,536 others");
     }
 
-    /// What `op` was held for is there; true if it waits for nothing more.
+    /// Removes one dependency of `op`. Returns true if none is left.
     #[inline]
     pub(super) fn release(&mut self, op: u32) -> bool {
         let op = &mut self[op];
@@ -319,7 +319,7 @@ impl Ops {
         }
     }
 
-    /// Those that waited until `op` has its turn in the queue are `ready`, if they wait for nothing more.
+    /// Adds to `ready` the operations that waited for `op`'s turn in the queue and have no other dependency.
     #[inline(always)]
     pub(super) fn queued(&mut self, op: u32, ready: &mut Vec<u32>) {
         let list = std::mem::replace(&mut self[op].on_queued, NONE);

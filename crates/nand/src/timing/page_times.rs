@@ -35,18 +35,18 @@ impl PageTimes {
         &self.ns[..=usize::from(self.others)]
     }
 
-    /// That of the fastest pages, in ns.
+    /// Time of the fastest pages, in ns.
     pub fn shortest(&self) -> u64 {
         self.types().iter().copied().fold(u64::MAX, u64::min)
     }
 
-    /// That of the slowest pages, in ns.
+    /// Time of the slowest pages, in ns.
     pub fn longest(&self) -> u64 {
         self.types().iter().copied().fold(0, u64::max)
     }
 }
 
-/// The same time for all pages.
+/// One time for all pages.
 impl From<u64> for PageTimes {
     fn from(ns: u64) -> Self {
         Self { ns: [ns, 0, 0, 0, 0, 0, 0, 0], others: 0 }

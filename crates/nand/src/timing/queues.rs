@@ -5,7 +5,7 @@ use strobe_types::SimTime;
 use super::config::Class;
 use super::ops::{Kind, NONE, Ops, State};
 
-/// How long the operations of each class may wait for others that come later, in ns.
+/// Deadline of each class relative to the time its operation became ready, in ns.
 pub(super) type Patience = [u64; Class::ALL.len()];
 
 /// Operations that share one array time: a list, first to last.
@@ -38,7 +38,7 @@ pub(super) struct Queues {
     /// A bit for each class whose queue is not empty.
     queued: u32,
     queues: [Queue; Class::ALL.len()],
-    /// How many; of a die those, too, that wait for one of its planes.
+    /// Number of waiting operations. For a die it includes those that wait for one of its planes.
     pub(super) waiting: u32,
 }
 
@@ -105,7 +105,7 @@ impl Queues {
         self.queues[class as usize].runs_out
     }
 
-    /// Whether a read waits for which programs and erases are suspended.
+    /// True if a host read waits: programs and erases are suspended for it.
     #[inline(always)]
     pub(super) fn has_urgent_read(&self) -> bool {
         self.queued & 1 << Class::HostRead as u32 != 0

@@ -1,4 +1,4 @@
-//! What happens next: the earliest of many times that change one at a time.
+//! Tournament tree: the earliest of many event times that change one at a time.
 
 use strobe_types::SimTime;
 

@@ -5,7 +5,7 @@
 use super::config::Class;
 use super::queues::{Group, Queues};
 
-/// How far a group of reads has come that has not left its page registers.
+/// Progress of a group of reads that still occupies the page registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     /// Its commands go over the bus, or wait for it: that of this page is next.
@@ -31,9 +31,9 @@ strobe_types::stored! { struct Sending { page, class } }
 /// All planes of a die; or, where planes read independently, one of them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Reader {
-    /// What the array reads, as long as it is in the page registers.
+    /// Group that occupies the page registers.
     pub(super) array: Option<(Group, Step)>,
-    /// What the cache registers hold.
+    /// Group in the cache registers.
     pub(super) sending: Option<Sending>,
     /// Reads that wait for this plane, where planes read independently.
     pub(super) queues: Queues,
@@ -42,7 +42,7 @@ pub(super) struct Reader {
 strobe_types::stored! { struct Reader { array, sending, queues } }
 
 impl Reader {
-    /// Whether another read may begin; with cache reads, while the last one is sent.
+    /// True if another read may begin. With cache reads it may begin while the last one is sent.
     pub(super) fn is_free(&self, cache_read: bool) -> bool {
         self.array.is_none() && (cache_read || self.sending.is_none())
     }

@@ -1,4 +1,4 @@
-//! What was reported and has not been taken yet.
+//! Reported tokens that have not been taken yet.
 
 /// Tokens, first come, first served.
 #[derive(Clone, Debug, Default)]

@@ -1,5 +1,5 @@
-//! What a flash holds after a list of operations, some of which were cut short or never begun: block by block and page
-//! by page, from the beginning.
+//! Model of the flash after a list of operations, some cut short or never begun. It works block by block and
+//! page by page, from the beginning.
 
 use std::sync::Arc;
 
@@ -76,8 +76,8 @@ impl<P: Payload> Model<P> {
         }
     }
 
-    /// What has become of each operation if power fails when number `cut` is about to end or, unless `begun`, to begin:
-    /// then what stands behind it in its block has not begun either, be it loaded ahead.
+    /// Status of each operation if power fails during operation `cut`, or just before it unless `begun`.
+    /// Operations behind it in its block have not begun either, even if loaded ahead.
     pub(crate) fn statuses(&self, cut: u64, begun: bool) -> Vec<Status> {
         let block = self.block_of(&self.issued[cut as usize - 1].what);
         (1..)
@@ -91,7 +91,7 @@ impl<P: Payload> Model<P> {
             .collect()
     }
 
-    /// What the operations lead to, one after the other; those of the numbers `ended` have ended only now.
+    /// Expected flash after the operations in order. Those numbered `ended` have ended only now.
     pub(crate) fn after(&self, statuses: &[Status], ended: &[u64]) -> Expected<P> {
         let pages = vec![Page::Erased; self.geometry.pages_per_block() as usize];
         let fresh = Block { pages, erases: 0, is_bad: Some(false), is_half_erased: false };

@@ -6,7 +6,7 @@ mod workload;
 
 use workload::{Tally, compare};
 
-/// Compares drives of so many seeds; all kinds of trouble must have come up.
+/// Compares product and model for each seed. Every kind of trouble must have come up.
 fn compare_all(seeds: std::ops::Range<u64>) {
     let mut sum = Tally::default();
     for seed in seeds {

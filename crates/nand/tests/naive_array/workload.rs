@@ -9,7 +9,7 @@ use strobe_types::{BlockId, CellMode, Geometry, GeometrySpec, Place, Prng, SimTi
 
 use crate::model::{CLASSES, Config, Kind, Model, Target, Then};
 
-/// What one seed came to.
+/// Counts of one seed's run.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) operations: u64,
@@ -24,7 +24,7 @@ pub(crate) struct Tally {
     pub(crate) delays: u64,
 }
 
-/// The same operation as both know it.
+/// One operation in the product and in the model.
 type Both = (When, Then);
 
 struct Block {
@@ -42,12 +42,12 @@ struct Pair {
     parts: u32,
     rng: Prng,
     blocks: Vec<Block>,
-    /// What was issued, so that more can wait for it.
+    /// Issued operations, as dependencies of later ones.
     known: Vec<Both>,
     tokens: u64,
     /// The order of all reports, with their times.
     reports: u64,
-    /// How many operations a report leads to, in tenths.
+    /// Mean number of operations issued per report, in tenths.
     reaction: u32,
     left: u32,
     tally: Tally,

@@ -25,7 +25,7 @@ pub enum StateError {
     /// The drive has something that cannot be kept in a file, or is at a moment at which it cannot.
     #[error("this drive cannot be saved: {0}")]
     Unsaved(&'static str),
-    /// What was read is the state of no drive, or of another one.
+    /// The bytes read are not the state of a drive, or belong to another drive.
     #[error("the state is not one of this drive: {0}")]
     Unfit(&'static str),
     /// There is less than the state of a drive.

@@ -1,4 +1,4 @@
-//! Where states are read.
+//! Reader of saved states.
 
 use std::io::Read;
 
@@ -55,7 +55,7 @@ impl<'a> StateReader<'a> {
         Ok(())
     }
 
-    /// Whether all has been read.
+    /// Returns true if all bytes have been read. Fetches more input if the buffer is empty.
     pub fn is_at_end(&mut self) -> Result<bool, StateError> {
         if self.at == self.buffer.len() {
             self.fetch()?;

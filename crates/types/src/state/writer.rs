@@ -1,4 +1,4 @@
-//! Where states are written.
+//! Writer of saved states.
 
 use std::io::Write;
 
@@ -36,7 +36,7 @@ impl<'a> StateWriter<'a> {
         self.failed.get_or_insert(StateError::Unsaved(why));
     }
 
-    /// Whether something went wrong already: then the rest need not be written.
+    /// True if a write has failed: the rest need not be written.
     pub fn has_failed(&self) -> bool {
         self.failed.is_some()
     }

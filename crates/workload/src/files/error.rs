@@ -1,4 +1,4 @@
-//! What can go wrong in a file system, and in a workload that uses it.
+//! Errors of file systems, and of workloads that use them.
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;

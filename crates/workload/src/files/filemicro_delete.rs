@@ -27,8 +27,7 @@ settings! {
         /// Bytes of a file made behind each of the files, in the same directory, which stays: so the files removed
         /// are no neighbours on the drive, as in a file system that has been used. 0 to 2^24, default 0: none.
         pub spacer_bytes: u32 = 0, 0..=16_777_216;
-        /// Whether to make the files. Otherwise they are there already, all of them, from a run with `deletes =
-        /// 0`. Default true.
+        /// True to create the files. If false, they must all exist from a run with `deletes = 0`. Default true.
         pub fill: bool = true;
     }
 }

@@ -74,7 +74,7 @@ impl FileId {
     }
 }
 
-/// What the workloads need of a file system, and no more.
+/// Minimal file-system interface for workloads.
 ///
 /// Paths are relative to the root, with `/` between components and none at the start. A caller opens
 /// no file twice and removes no open file; a file system may refuse both with
@@ -117,12 +117,12 @@ pub struct Space {
 
 /// A program that uses files.
 pub trait FileWorkload {
-    /// Whether the file system has to be empty at the start.
+    /// True if the file system has to be empty at the start.
     fn begins_empty(&self) -> bool {
         true
     }
 
-    /// What it may have on the file system at a time, about; never less by more than a quarter.
+    /// Approximate peak space on the file system. It underestimates by at most a quarter.
     fn space(&self) -> Space;
 
     /// Checks the configuration, then does in `session` what the program does, to its end. The same seed causes

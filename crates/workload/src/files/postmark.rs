@@ -51,7 +51,7 @@ settings! {
     }
 }
 
-/// What PostMark prints at the end.
+/// Figures that PostMark prints at the end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct PostmarkReport {
     /// Files created, before and during the transactions.

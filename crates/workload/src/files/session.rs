@@ -21,7 +21,7 @@ named! {
     }
 }
 
-/// What a workload has done so far. Only calls that succeeded count.
+/// Counters of a workload so far. Only calls that succeeded count.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     calls: [u64; Operation::ALL.len()],
@@ -83,10 +83,10 @@ impl<'a> Session<'a> {
         call: impl FnOnce(&mut dyn FileSystem) -> Result<T, FileError>,
     ) -> Result<T, FileError> {
         self.observer.begins(operation);
-        call(self.fs).inspect(|_| self.done(operation, 0))
+        call(self.fs).inspect(|_| self.count(operation, 0))
     }
 
-    fn done(&mut self, operation: Operation, bytes: u64) {
+    fn count(&mut self, operation: Operation, bytes: u64) {
         self.tally.calls[operation as usize] += 1;
         self.observer.operation(operation, bytes);
     }
@@ -116,7 +116,7 @@ impl<'a> Session<'a> {
         self.observer.begins(Operation::Write);
         self.fs.write_at(file, offset, bytes)?;
         self.tally.bytes_written += bytes.len() as u64;
-        self.done(Operation::Write, bytes.len() as u64);
+        self.count(Operation::Write, bytes.len() as u64);
         Ok(())
     }
 
@@ -170,7 +170,7 @@ impl<'a> Session<'a> {
         self.observer.begins(Operation::Read);
         let size = self.fs.read_at(file, offset, buffer)?;
         self.tally.bytes_read += size as u64;
-        self.done(Operation::Read, size as u64);
+        self.count(Operation::Read, size as u64);
         Ok(size)
     }
 

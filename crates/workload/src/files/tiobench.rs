@@ -24,11 +24,11 @@ settings! {
         pub random_write_bytes: u64 = 25 << 20, 0..=1_099_511_627_776_u64;
         /// Bytes read at random places, in whole blocks. 0 to 2^40, default 0.
         pub random_read_bytes: u64 = 0, 0..=1_099_511_627_776_u64;
-        /// Whether the files are also read from start to end. Default false.
+        /// True to read the files also from start to end. Default false.
         pub sequential_read: bool = false;
         /// Bytes of a block, which is what one call writes or reads. 1 to 2^20, default 4096.
         pub block_bytes: u32 = 4096, 1..=1_048_576;
-        /// Whether to write the files from start to end. Otherwise they are there, from a run with
+        /// True to write the files from start to end. If false, they must exist from a run with
         /// `random_write_bytes = 0`. Default true.
         pub fill: bool = true;
     }
@@ -63,7 +63,7 @@ impl FileWorkload for TiobenchConfig {
     }
 }
 
-/// Whether a phase writes or reads.
+/// Direction of a phase.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Direction {
     Write,

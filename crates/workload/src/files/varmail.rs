@@ -36,7 +36,7 @@ settings! {
     }
 }
 
-/// What a flow does next.
+/// Next step of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     Delete,
@@ -51,7 +51,7 @@ enum Step {
 
 use Step::{Append, Close, Create, Delete, OpenToAppend, OpenToRead, Read, Sync};
 
-/// The loop of a flow. What begins at one of [`BEGINNINGS`] is about one message.
+/// Loop of a flow. The steps from one of [`BEGINNINGS`] to the next are about one message.
 const LOOP: [Step; 13] = [
     Delete, //
     Create,

@@ -24,7 +24,7 @@ defaults! {
     pub struct LfsConfig {
         /// "lfs".
         pub kind: LfsKind = LfsKind::Lfs;
-        /// What the file system does when free segments run short. Default "move".
+        /// Cleaning method when free segments run short. Default "move".
         pub cleaning: Cleaning = Cleaning::Move;
         /// Share of the file system's blocks that files take; the fuller, the more of a segment is live when it is
         /// cleaned. Greater than 0, less than 1, and so that cleaning has room: the error says how much. Default 0.8.
@@ -40,7 +40,8 @@ defaults! {
         /// Bytes of a segment, which is cleaned as a whole. A multiple of update_bytes, default 2 MiB.
         #[schemars(range(min = 512, max = 1_073_741_824))]
         pub segment_bytes: u32 = 2_097_152;
-        /// Segments that are cleaned together, with one checkpoint behind them; so many are always free. Default 4.
+        /// Segments that are cleaned together, before one checkpoint. The same number is always kept free.
+        /// Default 4.
         #[schemars(range(min = 1, max = 65_536))]
         pub cleaned_segments: u32 = 4;
         /// Bytes of a checkpoint. A multiple of block_bytes, at most a segment, default 32768.
@@ -50,9 +51,9 @@ defaults! {
         /// MiB.
         #[schemars(range(min = 512, max = 1_099_511_627_776u64))]
         pub checkpoint_every: u64 = 8_388_608;
-        /// What the drive is told of blocks that are dead, behind each checkpoint. Default "every-block".
+        /// Trims of dead blocks, sent after each checkpoint. Default "every-block".
         pub trims: Trims = Trims::EveryBlock;
-        /// Whether every update is flushed. Default false.
+        /// True to flush after every update. Default false.
         pub sync: bool = false;
         /// Most bytes of a read or write, and of a source range of a copy. A multiple of block_bytes, default 131072.
         #[schemars(range(min = 512, max = 1_073_741_824))]

@@ -1,10 +1,10 @@
-//! What a file system is like, and what it asks of the drive.
+//! Parameters of a log-structured file system, and its commands to the drive.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strobe_types::{Lba, Range, named};
 
-/// What a file system asks of the drive.
+/// Command of the file system to the drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LfsCommand<'a> {
     /// Reads a range.
@@ -15,7 +15,7 @@ pub enum LfsCommand<'a> {
     Copy {
         /// First sector of the copy.
         destination: Lba,
-        /// What to copy.
+        /// Ranges to copy.
         sources: &'a [Range],
     },
     /// Deallocates ranges.
@@ -24,7 +24,7 @@ pub enum LfsCommand<'a> {
     Flush,
 }
 
-/// What a file system lies on.
+/// Drive below a file system.
 pub trait LfsDisk {
     /// Why a command failed.
     type Error;
@@ -37,15 +37,15 @@ pub trait LfsDisk {
 }
 
 named! {
-    /// What a file system does when free segments run short.
+    /// Cleaning method when free segments run short.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "kebab-case")]
     pub enum Cleaning {
         /// It reads the live blocks of old segments and writes them to the log.
         #[default]
         Move => "move",
-        /// It moves them by copy commands: no data crosses the link. What the drive makes of them says
-        /// drive.ftl.copy_mode.
+        /// Moves them by copy commands: no data crosses the link. drive.ftl.copy_mode decides how the drive
+        /// carries them out.
         Copy => "copy",
         /// It does not clean: it writes to the dead blocks of old segments, those with the most of them first (threaded
         /// logging).
@@ -56,7 +56,7 @@ named! {
 }
 
 named! {
-    /// What the drive is told of blocks that no checkpoint refers to any more.
+    /// Trims of blocks that no checkpoint refers to any more.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "kebab-case")]
     pub enum Trims {
@@ -88,15 +88,15 @@ pub struct LfsLayout {
     pub segment_blocks: u32,
     /// Blocks of a checkpoint, at most a segment.
     pub checkpoint_blocks: u32,
-    /// Segments cleaned before each checkpoint; so many are always free.
+    /// Segments cleaned before each checkpoint. The same number is always free.
     pub cleaned_segments: u32,
     /// When free segments run short.
     pub cleaning: Cleaning,
-    /// What the drive is told.
+    /// Trims sent to the drive.
     pub trims: Trims,
     /// Blocks written from one checkpoint to the next where no cleaning asks for one.
     pub checkpoint_every: u32,
-    /// Whether every update is flushed.
+    /// True to flush after every update.
     pub sync: bool,
 }
 
@@ -107,8 +107,8 @@ impl LfsLayout {
         self.segments.saturating_sub(1 + self.cleaned_segments + 1) * self.segment_blocks
     }
 
-    /// Most blocks that files can have. With so many there are always dead blocks in segments that are full, so that
-    /// cleaning comes to an end, and holes are found.
+    /// Maximum number of blocks that files can have. It guarantees dead blocks in full segments, so that
+    /// cleaning terminates and holes are found.
     pub fn file_blocks_max(&self) -> u32 {
         let blocks = match self.cleaning {
             Cleaning::InPlace => self.segments.saturating_sub(1) * self.segment_blocks,

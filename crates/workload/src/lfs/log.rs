@@ -13,7 +13,7 @@ const CHECKPOINTS: u32 = 0;
 const NEW: usize = 0;
 const MOVED: usize = 1;
 
-/// Where a block lies: its number on the drive.
+/// Place of a block: its number on the drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place(pub(super) u32);
 
@@ -32,9 +32,9 @@ strobe_types::stored! { struct Head { segment, used } }
 /// Blocks of a segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Segment {
-    /// Those that files have.
+    /// Live blocks: blocks of files.
     pub(super) live: u32,
-    /// Those given up since the last checkpoint.
+    /// Blocks that died since the last checkpoint.
     pub(super) given_up: u32,
 }
 
@@ -72,7 +72,7 @@ strobe_types::state! {
 }
 
 counters! {
-    /// What a file system has done, in its blocks.
+    /// Counters of a file system, in its blocks.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct LfsCounts {
         /// Blocks written by the application.
@@ -123,7 +123,7 @@ impl Lfs {
         &self.layout
     }
 
-    /// What it has done so far.
+    /// Counters so far.
     pub fn counts(&self) -> LfsCounts {
         self.counts
     }
@@ -206,8 +206,8 @@ impl Lfs {
         }
     }
 
-    /// Whether the next block needs a segment and there is none but those that cleaning has in hand: a victim becomes
-    /// free only with the checkpoint.
+    /// True if the next block needs a segment and only the cleaning reserve is left. A victim becomes free only
+    /// at the checkpoint.
     fn is_out(&self) -> bool {
         self.heads[NEW].used == self.layout.segment_blocks
             && self.free.len() <= self.layout.cleaned_segments as usize
@@ -231,7 +231,8 @@ impl Lfs {
         Ok(())
     }
 
-    /// The dead blocks of the full segment that has the most. What a checkpoint still refers to is not dead yet.
+    /// Finds the dead blocks of the full segment that has the most. A block that a checkpoint still refers to
+    /// is not dead yet.
     fn find_holes<D: LfsDisk>(&mut self, disk: &mut D) -> Result<(), D::Error> {
         let most_holes = |lfs: &Self| {
             let holes = |segment: u32| {
@@ -338,7 +339,7 @@ impl Lfs {
         first..first + self.layout.segment_blocks
     }
 
-    /// Where file blocks lie, neighbours together.
+    /// Places of file blocks, with neighbours merged into runs.
     fn runs_of(&self, blocks: &[u32]) -> Vec<(Place, u32)> {
         let places = blocks.iter().filter_map(|&block| self.places[block as usize]);
         runs(places, self.layout.request_blocks)

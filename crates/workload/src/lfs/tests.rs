@@ -39,7 +39,7 @@ struct Host {
     stamp: u64,
     /// By place: whether there is data that nobody has said is dead.
     held: Vec<bool>,
-    /// Whether nothing but trims came since the last flush.
+    /// True if only trims came since the last flush.
     flushed: bool,
     /// Commands that nobody has waited for.
     outstanding: u32,
@@ -133,7 +133,7 @@ fn check(lfs: &Lfs) {
     assert_eq!(lfs.owners.iter().flatten().count(), lfs.places.len());
 }
 
-/// What the files hold after many updates, and the disk.
+/// Contents of the files after many updates, and the disk.
 fn after_many_updates(cleaning: Cleaning, trims: Trims) -> (Vec<u64>, Host) {
     let (mut lfs, mut host) = created(layout(cleaning, trims), 7);
     let mut expected: Vec<u64> = (0..u64::from(FILE_BLOCKS)).map(|n| 100 * (n / 4 + 1) + n % 4).collect();

@@ -19,7 +19,7 @@ defaults! {
     #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
     #[serde(deny_unknown_fields, default)]
     pub struct SyntheticConfig {
-        /// How addresses are distributed. Default "uniform". fio: `rw`, `random_distribution`.
+        /// Distribution of addresses. Default "uniform". fio: `rw`, `random_distribution`.
         pub kind: Kind = Kind::Uniform;
         /// Share of writes among the requests that are not trims; the rest are reads. 0 to 1,
         /// default 1. fio: `rwmixwrite` / 100.
@@ -30,8 +30,8 @@ defaults! {
         /// stays in use. Costs 8 bytes of memory per slot.
         #[schemars(range(min = 0.0, max = 1.0))]
         pub trim_fraction: f64 = 0.0;
-        /// Slots in use that a trim takes, chosen at random: so many ranges of one command, or as many as there are. 1 to
-        /// 256, default 1.
+        /// Number of slots in use, chosen at random, that a trim takes as its ranges; fewer if fewer are in
+        /// use. 1 to 256, default 1.
         #[serde(skip_serializing_if = "is_one")]
         #[schemars(range(min = 1, max = 256))]
         pub trim_ranges: u32 = 1;
@@ -73,14 +73,13 @@ defaults! {
         /// is given.
         #[schemars(range(max = 0.48), extend("exclusiveMinimum" = 0.0))]
         pub hot_share: Option<f64> = None;
-        /// Share of the requests of "gaussian" that fall on all slots alike. It makes them less skewed; which slots are
-        /// requested more often than the average one stays as it is. 0 to 1, default 0.
+        /// Share of the requests of "gaussian" that fall on all slots alike. It makes them less skewed, but the
+        /// slots with more requests than the average stay the same. 0 to 1, default 0.
         #[schemars(range(min = 0.0, max = 1.0))]
         #[serde(skip_serializing_if = "is_zero")]
         pub uniform_share: f64 = 0.0;
-        /// Whether the popular slots of "zipf" and "hotcold" are spread evenly over the range; if
-        /// not, they lie at its start, the most popular first. Default true. fio spreads `zipf`
-        /// and never `zoned`.
+        /// True to scatter the popular slots of "zipf" and "hotcold" evenly over the range. If false, they lie
+        /// at its start, the most popular first. Default true. fio spreads `zipf` and never `zoned`.
         pub scatter: bool = true;
     }
 }

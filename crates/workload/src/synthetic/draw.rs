@@ -1,4 +1,4 @@
-//! How a slot is drawn: the simple distributions, and the scattering of ranks.
+//! Draws of slots: the simple distributions, and the scattering of ranks.
 
 use strobe_types::{Prng, scatter};
 

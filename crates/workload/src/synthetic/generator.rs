@@ -23,7 +23,7 @@ pub struct Synthetic {
 
 strobe_types::state! { Synthetic { distribution, mix, addresses, operations } parts { sizes } made { kind, layout } }
 
-/// Where the slots lie.
+/// Place of the slots on the drive.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layout {
     /// First sector of slot 0.
@@ -54,10 +54,10 @@ pub(super) enum Distribution {
     Gaussian(Gaussian),
 }
 
-/// What to do with the slots, matched once per batch.
+/// Mix of operations, matched once per batch.
 #[derive(Clone, Debug)]
 pub(super) enum Mix {
-    /// The same for all.
+    /// One operation for all slots.
     Only(Op),
     /// Write with this probability, else read.
     Write(f64),
@@ -103,7 +103,7 @@ impl Synthetic {
         }
     }
 
-    /// Ranges that a trim has, if there are so many slots in use; 1 without trims.
+    /// Maximum number of ranges of a trim; 1 without trims.
     pub fn trim_ranges(&self) -> u32 {
         match &self.mix {
             Mix::Trim { ranges, .. } => *ranges,

@@ -1,4 +1,4 @@
-//! Which slots are in use, with a uniform choice among them in constant time.
+//! Set of slots in use, with a uniform choice among them in constant time.
 
 use std::collections::TryReserveError;
 use strobe_types::Prng;

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use strobe_types::named;
 
 named! {
-    /// How addresses are distributed.
+    /// Distribution of addresses.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "lowercase")]
     pub enum Kind {

@@ -82,7 +82,7 @@ pub trait Workload {
     fn name(&self) -> &'static str;
 }
 
-/// What a user may want to know about one kind of workload.
+/// Description of one kind of workload for users.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WorkloadInfo {
     /// The value of `kind`.

@@ -24,7 +24,7 @@ pub(super) struct Sizes {
     /// Sectors of the range: first, and behind the last.
     first_sector: u64,
     end_sector: u64,
-    /// Where the next request begins, if they follow each other.
+    /// Start of the next request, if requests are sequential.
     cursor: Option<u64>,
     draws: Prng,
 }

@@ -1,4 +1,4 @@
-//! How far a generator has come, as bytes, and back.
+//! Progress of a generator, as bytes and back.
 
 use strobe_types::{State, StateError, StateReader, StateWriter};
 

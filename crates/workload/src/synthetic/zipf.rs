@@ -81,10 +81,10 @@ struct Head {
     ranks: Vec<(f64, f64)>,
     /// For each of equal pieces of the area, the first rank that ends in or behind it.
     guide: Vec<u16>,
-    /// Where the area starts, and pieces per unit of it.
+    /// Start of the area, and pieces per unit of it.
     start: f64,
     pieces_per_area: f64,
-    /// Where the last rank ends.
+    /// End of the last rank.
     end: f64,
 }
 

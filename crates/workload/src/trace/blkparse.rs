@@ -27,13 +27,13 @@ pub(super) const FORMAT: Format = Format {
 const ACTIONS: [&str; 18] =
     ["A", "B", "C", "D", "F", "G", "I", "M", "P", "Q", "R", "S", "T", "U", "UT", "W", "X", "Z"];
 
-/// How the summary begins, with or without its parts.
+/// First words of the summary's lines.
 const SUMMARY_STARTS: [&str; 6] = ["CPU", "Total (", "Reads Queued:", "Throughput (", "Events (", "Skips:"];
 
 struct Text {
     wanted: Action,
     unit_ns: u64,
-    /// Whether the summary has begun.
+    /// True once the summary has begun.
     summary: bool,
 }
 

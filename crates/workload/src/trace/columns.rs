@@ -144,7 +144,7 @@ fn not_among(name: &str, choices: &[(&str, Op)]) -> Reason {
     format!("column {name} must be {}", known.join(" or "))
 }
 
-/// What is wrong with a number.
+/// Fault of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
     NotWhole,

@@ -1,4 +1,4 @@
-//! What a record says beyond its operation and its range.
+//! Details of a record beyond its operation and range.
 
 /// More than an operation and a range can say. Most formats know of nothing but plain requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Which device a record belongs to, and whether that device was asked for.
+//! Filter by device.
 
 use std::fmt;
 
@@ -55,7 +55,7 @@ pub(super) enum DeviceFilter {
     },
 }
 
-/// What the filter says about a record.
+/// Verdict of the filter on a record.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     Keep,

@@ -40,7 +40,7 @@ pub enum TraceError {
     Open {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// Error of the operating system.
         source: io::Error,
     },
     /// The file cannot be read, or its gzip data are corrupt.
@@ -50,7 +50,7 @@ pub enum TraceError {
         name: String,
         /// The line or record that was wanted.
         position: Position,
-        /// What the system or the decompressor says.
+        /// Error of the operating system or the decompressor.
         source: io::Error,
     },
     /// No format has this name.
@@ -68,7 +68,7 @@ pub enum TraceError {
     BadOption {
         /// The option.
         option: &'static str,
-        /// What is wrong, and the cure.
+        /// Fault, and the cure.
         reason: String,
     },
     /// The file is compressed by something else than gzip.
@@ -84,9 +84,9 @@ pub enum TraceError {
     Malformed {
         /// The trace.
         name: String,
-        /// Where.
+        /// Position in the trace.
         position: Position,
-        /// What is wrong, and the cure if there is one.
+        /// Fault, and the cure if there is one.
         reason: String,
         /// The line, or the record in hexadecimal: shortened, without control characters.
         text: String,
@@ -98,7 +98,7 @@ pub enum TraceError {
         name: String,
         /// The first line or record that is incomplete.
         position: Position,
-        /// What is missing.
+        /// Missing part.
         reason: String,
     },
     /// The trace holds several devices and none was chosen.

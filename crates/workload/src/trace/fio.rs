@@ -34,8 +34,8 @@ enum Version {
 struct Log {
     /// `None` before the header.
     version: Option<Version>,
-    /// Version 2 has no timestamps: all requests between two `wait` lines have one time, and
-    /// each `wait` from [`WAIT_NS_MIN`] on adds to it. What the requests themselves took is not recorded.
+    /// Clock of the trace. Version 2 has no timestamps: all requests between two `wait` lines have one time,
+    /// and each `wait` from [`WAIT_NS_MIN`] on adds to it. The duration of the requests is not recorded.
     clock_ns: u64,
     unit_ns: u64,
 }

@@ -1,4 +1,4 @@
-//! What a trace format is.
+//! Description of a trace format.
 
 use std::path::{Path, PathBuf};
 
@@ -11,11 +11,11 @@ use super::{Action, TraceError, TraceOptions, per_cpu};
 pub struct Format {
     /// The name to ask for it.
     pub name: &'static str,
-    /// What it is, in one line.
+    /// Summary in one line.
     pub summary: &'static str,
     /// The columns in their order, with their units.
     pub columns: &'static str,
-    /// Who writes it, and where it is described.
+    /// Programs that write the format, and its documentation.
     pub source: &'static str,
     /// True if [`TraceOptions::action`] has a meaning.
     pub takes_action: bool,

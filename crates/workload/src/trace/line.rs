@@ -1,4 +1,4 @@
-//! What a format makes of a line, and the machinery all text formats share.
+//! Interface from text formats to lines, and the machinery that they share.
 
 use strobe_types::Op;
 
@@ -9,7 +9,7 @@ use super::error::{Position, printable};
 use super::input::Input;
 use super::problem::{Problem, Reason};
 
-/// What one line (or binary record) says.
+/// Content of one line or binary record.
 #[derive(Debug)]
 pub(super) enum Line<'a> {
     /// A request.
@@ -42,7 +42,7 @@ pub(super) trait Source: Send {
         None
     }
 
-    /// What the last call of `next` was about, printable.
+    /// Text of the record that the last call of `next` returned, printable.
     fn text(&self) -> String;
 }
 
@@ -62,7 +62,7 @@ where
     Box::new(Lines { input, parse, number: 0, comments: false, begun: false })
 }
 
-/// What editors of other systems put in front of a text.
+/// Byte order mark that some editors put in front of a text.
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 /// Archives are the common reason for NUL in a text trace, and a first line without any digit is a header
@@ -87,7 +87,7 @@ struct Lines<F> {
     parse: F,
     number: u64,
     comments: bool,
-    /// Whether there was a line that is neither blank nor a comment.
+    /// True once a line was neither blank nor a comment.
     begun: bool,
 }
 

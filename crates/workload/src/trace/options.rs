@@ -1,8 +1,8 @@
-//! What the user chooses beside the format.
+//! Options of the user beside the format.
 
 use super::SkipReason;
 
-/// Which step in the life of a request is taken from a trace that records all of them.
+/// Event in the life of a request that is taken from a trace with several events per request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Action {
     /// `D`, handed to the driver: what the drive saw, after merging and scheduling.

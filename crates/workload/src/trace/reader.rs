@@ -21,16 +21,15 @@ pub struct TraceRecord {
     /// Nanoseconds since the first record of the trace that was kept; 0 for a record that is
     /// older than the first one.
     pub time_ns: u64,
-    /// Whether the trace says that this record happened before an earlier one. `time_ns` still
-    /// carries its own time.
+    /// True if the trace dates this record before an earlier one. `time_ns` still carries its own time.
     pub backwards: bool,
-    /// What was asked for.
+    /// Operation.
     pub op: Op,
     /// First byte on the device; 0 for a flush. `offset + bytes` does not overflow.
     pub offset: u64,
     /// Number of bytes; 0 for a flush, and for other requests that the trace says are empty.
     pub bytes: u64,
-    /// What the trace says beyond that.
+    /// Further details in the trace.
     pub detail: Detail,
     /// Line number (text) or record number (binary), from 1.
     pub position: u64,
@@ -146,7 +145,7 @@ impl TraceReader {
         self.source.position()
     }
 
-    /// What was left out on purpose so far.
+    /// Records left out on purpose so far.
     pub fn skipped(&self) -> &Skipped {
         &self.skipped
     }

@@ -1,4 +1,4 @@
-//! What a reader left out on purpose.
+//! Records that a reader left out on purpose.
 
 use std::fmt;
 use strobe_types::named;
@@ -37,7 +37,7 @@ named! {
     }
 }
 
-/// How much a reader left out on purpose, by reason. Blank lines and comments do not count.
+/// Counts of records left out on purpose, by reason. Blank lines and comments do not count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Skipped {
     counts: [u64; SkipReason::ALL.len()],

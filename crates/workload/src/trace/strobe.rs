@@ -25,7 +25,7 @@ pub(super) const FORMAT: Format = Format {
 const HEADER: &str = "strobe trace 1";
 
 struct Rows {
-    /// Whether the first line was there.
+    /// True once the first line was read.
     has_begun: bool,
     /// The operation that a `+` goes on with.
     open: Option<Op>,

@@ -18,7 +18,7 @@ use strobe_workload::files::{FileError, FileId, FileSystem, FileWorkload};
 /// Offset and bit of the mark of an unclean volume in a FAT16 boot sector.
 const UNCLEAN: usize = 0x25;
 
-/// Where in the image, and what.
+/// Offset in the image, and the bytes.
 type Write = (usize, Vec<u8>);
 
 /// A disk that remembers every write with what it wrote.
@@ -50,7 +50,7 @@ impl SectorDevice for Journal {
     }
 }
 
-/// What an operation has made of a path: contents, a directory, or nothing.
+/// State of a path after an operation: contents, a directory, or nothing.
 #[derive(Clone, Debug, PartialEq)]
 enum Made {
     File(Vec<u8>),

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use strobe_workload::files::fat::{FatFormat, FatVolume, MemoryDisk, MountOptions};
 use strobe_workload::files::{FileError, FileSystem, Mode};
 
-/// What is done to one of few names.
+/// Step on one of few names.
 #[derive(Clone, Debug)]
 enum Step {
     MakeDir(u8),

@@ -8,7 +8,7 @@ use strobe_workload::files::{FileError, FileId, FileSystem};
 /// Paths with contents, directories with none.
 pub(crate) type Tree = BTreeMap<String, Option<Vec<u8>>>;
 
-/// What `fsck.fat` said.
+/// Output of `fsck.fat`.
 pub(crate) struct Verdict {
     pub(crate) exit: i32,
     pub(crate) text: String,

@@ -143,7 +143,7 @@ fn metadata_takes_the_share_that_the_study_found() {
     assert_eq!(camera[Class::Directory as usize], 0, "all photos lie in the root");
 }
 
-/// What is on the device is read from there after a new mount, and only then.
+/// After a new mount, data is read from the device once, and only when needed.
 #[test]
 fn reading_reaches_the_device_once() {
     let mut volume =

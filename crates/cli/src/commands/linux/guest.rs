@@ -1,4 +1,4 @@
-//! What every guest on a drive is told: the drive, its file system, the machine.
+//! Options of every guest on a drive: the drive, its file system, the machine.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -34,11 +34,11 @@ pub(in super::super) struct GuestArgs {
     /// Options of the mount, separated by commas
     #[arg(long, value_name = "OPTIONS", default_value = "", hide_default_value = true)]
     mount_opts: String,
-    /// How F2FS cleans: by reading and writing, or by copy commands of the drive. With --mount-opts mode=lfs it cleans
-    /// rather than fill holes in old segments
+    /// Cleaning method of F2FS: reads and writes, or copy commands of the drive. With --mount-opts mode=lfs it
+    /// cleans rather than fill holes in old segments
     #[arg(long, value_name = "HOW", value_enum)]
     f2fs_cleaning: Option<CleaningName>,
-    /// How ext4 discards what it has freed: with each commit many extents in a command or each alone, or not at all
+    /// Discards of freed blocks by ext4: with each commit, many extents per command or one, or none
     #[arg(long, value_name = "HOW", value_enum)]
     ext4_discard: Option<DiscardName>,
     /// More arguments for mkfs, separated by spaces
@@ -58,7 +58,8 @@ pub(in super::super) struct GuestArgs {
     /// of it (repeatable)
     #[arg(long, value_name = "PATH")]
     pub(in super::super) put: Vec<PathBuf>,
-    /// Where COMMAND runs, from the top of the drive's file system; a full path may be elsewhere
+    /// Working folder of COMMAND, relative to the top of the drive's file system; an absolute path may be
+    /// elsewhere
     #[arg(long, value_name = "FOLDER")]
     dir: Option<String>,
     /// The kernel [default: the one that build-kernel made]
@@ -67,16 +68,15 @@ pub(in super::super) struct GuestArgs {
     /// Memory of the guest in MiB
     #[arg(long, value_name = "MIB", default_value_t = 512, value_parser = clap::value_parser!(u32).range(64..65_536))]
     memory: u32,
-    /// What the guest takes the drive for: a virtio disk, /dev/vda, or an NVMe drive, /dev/nvme0n1, with the kernel's own
+    /// Interface of the drive: a virtio disk, /dev/vda, or an NVMe drive, /dev/nvme0n1, with the kernel's own
     /// driver: nvme-cli works on it
     #[arg(long, value_name = "INTERFACE", value_enum, default_value_t = InterfaceName::Virtio)]
     interface: InterfaceName,
-    /// What every system call of the guest takes, in ns: a model of its processor, which otherwise takes no time. 1000
-    /// is a guess for one with a file system behind it
+    /// Cost of every system call of the guest, in ns: a model of its processor, which otherwise takes no time.
+    /// 1000 is a guess for one with a file system behind it
     #[arg(long, value_name = "NS", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
     syscall_ns: u32,
-    /// What a system call of the guest takes for each KiB that it copies between a program and the kernel, in ns: 100 is
-    /// 10 GB/s
+    /// Cost of each KiB that a system call copies between a program and the kernel, in ns: 100 is 10 GB/s
     #[arg(long, value_name = "NS", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
     copy_ns_per_kib: u32,
     /// Ranges that one discard may have; 0: no discard
@@ -111,7 +111,7 @@ enum CleaningName {
 
 #[derive(Clone, Copy, ValueEnum)]
 enum DiscardName {
-    /// Up to 64 extents in a command, as far as the drive takes so many ranges
+    /// Up to 64 extents in a command, within the drive's limit of ranges
     Batched,
     /// A command for each extent
     Single,
@@ -133,7 +133,7 @@ pub(in super::super) enum FsName {
     Btrfs,
     /// exFAT
     Exfat,
-    /// None: /dev/vda as it is
+    /// None: /dev/vda alone
     None,
 }
 

@@ -20,7 +20,7 @@ pub(super) struct BuildArgs {
     /// A tarball or a folder with the source of Linux 6.12 or newer [default: the newest linux-source of /usr/src]
     #[arg(long, value_name = "TARBALL|DIR")]
     source: Option<PathBuf>,
-    /// What the kernel has besides, separated by commas; the build takes longer
+    /// Optional kernel features, separated by commas; the build takes longer
     #[arg(long, value_name = "EXTRA", value_enum, value_delimiter = ',')]
     with: Vec<ExtraName>,
     /// Compilers at a time [default: one per processor]
@@ -82,7 +82,7 @@ pub(super) fn build_kernel(args: &BuildArgs) -> Result<(), Failure> {
     }
 }
 
-/// What guests need, and whether it is there.
+/// Requirements of guests, and their presence.
 pub(super) fn doctor() -> Result<(), Failure> {
     let mut is_ready = true;
     let mut lines = Vec::new();
@@ -106,9 +106,10 @@ pub(super) fn doctor() -> Result<(), Failure> {
         is_ready &= say(trial(path), "a guest boots");
     }
     let missing = kernel::missing_tools();
-    let tools = match missing.is_empty() {
-        true => Ok("complete".to_owned()),
-        false => Err(KernelError::Tools(missing).to_string()),
+    let tools = if missing.is_empty() {
+        Ok("complete".to_owned())
+    } else {
+        Err(KernelError::Tools(missing).to_string())
     };
     let source =
         kernel::find_source().map(|path| path.display().to_string()).map_err(|error| error.to_string());
@@ -133,11 +134,10 @@ pub(super) fn doctor() -> Result<(), Failure> {
         say(found.map(|path| path.display().to_string()).map_err(|error| error.to_string()), program);
     }
     output::print(&lines.join("\n"))?;
-    match is_ready {
-        true => Ok(()),
-        false => {
-            Err(Failure::Run(anyhow!("guests cannot be run on this machine yet; see the lines with --")))
-        }
+    if is_ready {
+        Ok(())
+    } else {
+        Err(Failure::Run(anyhow!("guests cannot be run on this machine yet; see the lines with --")))
     }
 }
 

@@ -1,4 +1,4 @@
-//! How far a check or a fit is.
+//! Progress of a check or a fit.
 
 use std::io::IsTerminal as _;
 

@@ -8,7 +8,7 @@ use strobe_papers::{Figure, Row, View};
 pub(super) struct Map {
     pub(super) title: String,
     pub(super) lines: Vec<Vec<f64>>,
-    /// Where each axis begins and ends.
+    /// First and last value of each axis.
     pub(super) across: (String, String),
     pub(super) up: (String, String),
 }
@@ -33,7 +33,7 @@ fn map(figure: &Figure, title: String, of: &str, across: &str, up: &str) -> Map 
     Map { title, lines, across: ends(&columns), up: ends(&heights) }
 }
 
-/// Where cells that begin at these values begin and end: the last is as long as the one before.
+/// Range of an axis whose cells begin at these values. The last cell is as long as the one before.
 fn ends(values: &[String]) -> (String, String) {
     let name = |value: Option<&String>| value.cloned().unwrap_or_default();
     let end = match values {
@@ -44,7 +44,7 @@ fn ends(values: &[String]) -> (String, String) {
     (name(values.first()), end.unwrap_or_else(|| name(values.last())))
 }
 
-/// How dark a cell is, 0 to 1: by the logarithm, so that the few and the many are both seen.
+/// Darkness of a cell, 0 to 1. It is logarithmic, so that few and many both show.
 pub(super) fn darkness(count: f64, most: f64) -> f64 {
     if count <= 0.0 { 0.0 } else { libm::log(1.0 + count) / libm::log(1.0 + most) }
 }

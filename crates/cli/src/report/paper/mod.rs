@@ -1,4 +1,4 @@
-//! What a person reads about a paper: a screen with a line for each claim, all tables, or a page with pictures.
+//! Report on a paper: a screen with a line for each claim, all tables, or a page with pictures.
 
 mod html;
 mod map;
@@ -15,7 +15,7 @@ use crate::chart::WIDTH;
 pub use html::page;
 pub use picture::svg;
 
-/// Where the result is written, if it is.
+/// Hint at the other forms of the result.
 const MORE: &str = "--full prints all tables; --out DIR writes a page with figures, and CSV";
 
 /// The claims, and the tally. A reason stands once below the claims one after the other that it is for, and many that
@@ -61,7 +61,7 @@ fn listed(result: &PaperResult, lines: &[[String; 5]]) -> String {
     out
 }
 
-/// What was left out or changed, before everything else.
+/// Notes on omissions and changes, shown first.
 fn scale(result: &PaperResult) -> String {
     let said = result
         .notes
@@ -101,7 +101,7 @@ fn left_out(claims: &[Claim]) -> [String; 5] {
     [Verdict::NotRun.name().to_owned(), text, String::new(), String::new(), why]
 }
 
-/// How many of each verdict; what says nothing about the paper stands apart.
+/// Count of each verdict. Verdicts that say nothing about the paper stand apart.
 fn tally(result: &PaperResult) -> String {
     let count = |verdict: Verdict| format!("{} {}", result.tally(verdict), verdict.name());
     let judged: usize =

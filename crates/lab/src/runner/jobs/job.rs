@@ -49,7 +49,7 @@ struct Think {
     blocks: u32,
     /// Requests since the last pause.
     issued: u32,
-    /// Whether the pause begins when all is complete.
+    /// True if the pause begins when all requests are complete.
     is_due: bool,
     until: SimTime,
 }
@@ -176,8 +176,8 @@ impl Job {
         }
     }
 
-    /// Power was cut: nothing is outstanding any more.
-    pub(super) fn lost(&mut self, now: SimTime) {
+    /// Drops all outstanding requests after a power cut.
+    pub(super) fn on_power_cut(&mut self, now: SimTime) {
         self.outstanding = 0;
         if self.think.is_due {
             let think = &mut self.think;
@@ -187,13 +187,13 @@ impl Job {
 
     /// The measured window begins.
     pub(super) fn measure(&mut self, now: SimTime) {
-        let arrived = self.arrived(now);
+        let arrived = self.count_arrived(now);
         self.record.begin(self.begin.max(now), arrived);
     }
 
     /// Ends the measured window at `now`.
     pub(super) fn end_measuring(&mut self, now: SimTime) {
-        let arrived = self.arrived(now);
+        let arrived = self.count_arrived(now);
         // The oldest that waits.
         let waits_since = self.next_arrival().filter(|&next| next < now && next < self.end);
         let behind_ns = waits_since.map_or(0, |next| now.since(next));
@@ -203,9 +203,9 @@ impl Job {
         self.record.end(end, arrived, backlog, behind_ns);
     }
 
-    /// Requests that have arrived before `now` and were not issued.
+    /// Number of requests that arrived before `now` and are not issued yet.
     pub(super) fn backlog(&mut self, now: SimTime) -> u64 {
-        let arrived = self.arrived(now);
+        let arrived = self.count_arrived(now);
         arrived.saturating_sub(self.issued())
     }
 
@@ -214,9 +214,9 @@ impl Job {
         self.arrivals.as_ref().map_or(0, |(arrivals, _)| arrivals.count())
     }
 
-    /// Requests that have arrived before `now`. Where the drive does not keep up they are gone through once, not each time
-    /// that somebody asks; asking changes nothing.
-    fn arrived(&mut self, now: SimTime) -> u64 {
+    /// Number of requests that arrived before `now`. The count is cached: with a long backlog each arrival is visited
+    /// once, not once per call.
+    fn count_arrived(&mut self, now: SimTime) -> u64 {
         let until = now.min(self.end);
         let Some((arrivals, counted)) = &mut self.arrivals else { return 0 };
         if arrivals.next().is_none_or(|next| next >= until) {

@@ -26,7 +26,8 @@ use crate::timeline::{AtEnd, Timeline};
 /// Requests after which samples are taken, limits looked at and the observer is called.
 const REQUESTS_PER_LOOK: u32 = 1024;
 
-/// Such looks without headway: neither time nor, in a phase of so many host pages, one of those. The run has no end.
+/// Checks without progress after which the run fails. Progress is virtual time or, in a phase measured in host
+/// pages, a host page.
 const LOOKS_WITHOUT_HEADWAY: u32 = 4096;
 
 /// Length of a phase: a time, host pages, or until no job has anything to do.
@@ -37,7 +38,7 @@ pub(super) struct Limit {
 }
 
 impl Limit {
-    /// `amount`, on a drive of so many logical units.
+    /// Converts `amount` for a drive of `capacity` logical units.
     pub(super) fn of(amount: Amount, capacity: u32) -> Self {
         Self { ns: amount.ns(), pages: amount.pages(capacity) }
     }
@@ -69,7 +70,7 @@ pub(super) struct Jobs {
     unseen: u32,
     /// Looks since there was headway, and time and host pages then.
     idle_looks: (u32, SimTime, u64),
-    /// Whether only time ends the run.
+    /// True if only time ends the run.
     needs_time: bool,
 }
 
@@ -139,7 +140,7 @@ impl Jobs {
         }
     }
 
-    /// Whether every job comes to an end by itself.
+    /// True if every job ends by itself.
     pub(super) fn have_ends(&self) -> bool {
         self.jobs.iter().all(|job| job.end() != NEVER)
     }
@@ -157,8 +158,8 @@ impl Jobs {
         self.jobs.iter_mut().for_each(|job| job.measure(now));
     }
 
-    /// Whether a request comes at the instant that the drive has reached, with nothing to hand over: then it is there
-    /// before dies begin anything, as requests are that come in batches.
+    /// True if a request is issued at the drive's present instant and no completion is due. The drive then sees
+    /// it before dies begin anything, as it sees requests of a batch.
     fn comes_together(&self, host: &Host<'_>, issue_at: SimTime) -> bool {
         issue_at == self.now && !host.drive.has_completion(issue_at)
     }
@@ -210,7 +211,7 @@ impl Jobs {
         if has_more && end == NEVER { Err(RunError::EndOfTime.into()) } else { Ok(()) }
     }
 
-    /// Ends the measured window now, and the series with it. What is outstanding then is no part of either.
+    /// Ends the measured window now, and the series with it. Outstanding requests belong to neither.
     pub(super) fn end_measuring(&mut self, host: &mut Host<'_>) {
         self.close_interval(host);
         let now = self.now;
@@ -218,7 +219,7 @@ impl Jobs {
         host.end_measuring(now);
     }
 
-    /// What was measured of each job.
+    /// Measurements of each job.
     pub(super) fn into_records(self) -> (Vec<Record>, Option<Timeline>) {
         (self.jobs.into_iter().map(Job::into_record).collect(), self.timeline)
     }
@@ -276,7 +277,7 @@ impl Jobs {
             }
             job.complete(at);
             self.due[number] = job.due();
-            host.completed(at);
+            host.on_complete(at);
             if let Err(error) = result {
                 refused.get_or_insert(error);
                 continue;
@@ -309,7 +310,7 @@ impl Jobs {
             timeline.outstanding(self.now, 0);
         }
         for (job, due) in self.jobs.iter_mut().zip(&mut self.due) {
-            job.lost(self.now);
+            job.on_power_cut(self.now);
             *due = job.due();
         }
         Ok(())
@@ -329,7 +330,7 @@ impl Jobs {
         if looks > LOOKS_WITHOUT_HEADWAY {
             return Err(RunError::NoTime.into());
         }
-        host.completed(self.now);
+        host.on_complete(self.now);
         host.keep_house()
     }
 

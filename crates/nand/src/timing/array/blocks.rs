@@ -1,8 +1,8 @@
-//! What is on its way on each block, so that erases wait for what came before them.
+//! Operations in flight on each block, so that erases wait for earlier operations.
 
 use super::{ArrayTiming, Kind, Op, Ticket};
 
-/// What is on its way on one block.
+/// Operations in flight on one block.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Block {
     /// The last program or erase.

@@ -1,4 +1,4 @@
-//! How long the array takes for a page, by what its cells are used for.
+//! Array time of a page, by cell mode.
 
 use strobe_types::{CellMode, Place};
 
@@ -26,9 +26,9 @@ impl TimingConfig {
 }
 
 impl ArrayTiming {
-    /// How long the array is at work for an operation of `kind` on `page`, as [`page_at`] gives it: of a read a flash page,
-    /// of a program what is programmed at once, a flash page or a whole word line of [`ArrayTiming::parts`]. One bit per
-    /// cell makes as many word lines of that.
+    /// Array time of an operation of `kind` on `page`, as [`page_at`] encodes it. A read takes the time of one
+    /// flash page. A program takes that of one flash page or of a word line of [`ArrayTiming::parts`]. In SLC
+    /// mode a word line counts as one page.
     #[inline(always)]
     pub(super) fn array_ns(&self, kind: Kind, page: u32) -> u64 {
         if page & SLC != 0 {

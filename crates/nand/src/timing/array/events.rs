@@ -1,4 +1,4 @@
-//! What dies and buses do, when it is over, and what they do then.
+//! Activities of dies and buses: their ends, and the choice of the next.
 
 use strobe_types::SimTime;
 
@@ -14,7 +14,7 @@ impl ArrayTiming {
         self.race.set(2 * die as usize, due);
     }
 
-    /// The same, where an end that is known stays as it is.
+    /// Moves the die to `phase` and accounts the elapsed time. The scheduled end does not change.
     #[inline(always)]
     pub(super) fn hold(&mut self, die: u32, phase: Phase, class: Class) {
         let entry = &mut self.dies[die as usize];
@@ -57,8 +57,8 @@ impl ArrayTiming {
         }
     }
 
-    /// What `die` did until now is over. If time goes on `until` then, unless something is reported, dies choose before
-    /// anybody asks for more.
+    /// Ends the current activity of `die`. If time goes on `until` then, dies choose their next operation
+    /// first, unless something is reported.
     #[inline(always)]
     fn end(&mut self, die: u32, until: Option<SimTime>) {
         let Some(entry) = self.dies.get_mut(die as usize) else { return self.end_reader(die) };
@@ -77,8 +77,8 @@ impl ArrayTiming {
         }
     }
 
-    /// The same, without detours while this is all that happens: the die, which needs no bus of others, can choose at
-    /// once, and time goes on to where that is done.
+    /// Ends the activity of `die` on the fast path, while it is the only event. The die needs no shared bus, so
+    /// it chooses at once, and time moves to the end of its choice.
     #[inline(always)]
     fn end_alone(&mut self, die: u32, mut group: Group, until: SimTime) {
         let runner = 2 * die as usize;
@@ -178,7 +178,7 @@ impl ArrayTiming {
         }
     }
 
-    /// What the bus has carried for `die` has arrived.
+    /// Ends the bus transfer for `die`.
     fn transferred(&mut self, die: u32) {
         self.race.set(2 * die as usize + 1, NEVER);
         let entry = &self.dies[die as usize];
@@ -266,7 +266,7 @@ impl ArrayTiming {
         }
     }
 
-    /// The same while something is suspended: reads first, then it goes on.
+    /// Serves `die` while an operation is suspended: urgent reads first, then the resume.
     fn look_at_suspended(&mut self, die: u32) {
         let entry = &mut self.dies[die as usize];
         if entry.queues.has_urgent_read() {
@@ -276,7 +276,7 @@ impl ArrayTiming {
         self.resume(die);
     }
 
-    /// What is suspended on `die` will go on.
+    /// Begins the resume of the operation suspended on `die`.
     pub(super) fn resume(&mut self, die: u32) {
         if let Some(Suspended { group, .. }) = self.dies[die as usize].suspended {
             let due = self.at(self.config.suspend.resume_ns);
@@ -284,7 +284,7 @@ impl ArrayTiming {
         }
     }
 
-    /// The same while the array is at work: something may be suspended, or loaded ahead.
+    /// Serves `die` while its array works: an operation may be suspended, or the next one loaded ahead.
     fn look_at_array(&mut self, die: u32) {
         let entry = &self.dies[die as usize];
         let Die { from, until, .. } = *entry;

@@ -28,7 +28,7 @@ impl ArrayTiming {
         Spot { die: die.get(), plane: plane as u8, block: block.get(), page: page_at(&place) }
     }
 
-    /// Whether `count` pages of one block can be one operation, if `after` is all that they may have to wait for.
+    /// True if `count` pages of one block can be one operation that depends on `after` only.
     #[inline(always)]
     pub(super) fn is_train(&self, after: When, count: u32) -> bool {
         self.has_trains && count > 1 && count <= Ops::MOST && self.is_past(after)
@@ -39,7 +39,7 @@ impl ArrayTiming {
         self.issue_delay(0)
     }
 
-    /// The same that takes `ns` from when it waits for nothing more.
+    /// Issues a delay of `ns`, which starts when its dependencies are met.
     pub(super) fn issue_delay(&mut self, ns: u64) -> u32 {
         let nowhere = Spot { die: 0, plane: 0, block: 0, page: 0 };
         self.ops.issue(Kind::Join, Class::HostRead, nowhere, ns)
@@ -79,7 +79,7 @@ impl ArrayTiming {
         When::With(ticket)
     }
 
-    /// Whether it is complete, or was to be by now: nothing to wait for.
+    /// True if the event is complete or was due by now.
     #[inline]
     pub(super) fn is_past(&self, when: When) -> bool {
         match when {
@@ -88,7 +88,8 @@ impl ArrayTiming {
         }
     }
 
-    /// Whether `b` waits directly behind `a` in a queue, or runs together with it: then it is complete no earlier.
+    /// True if `b` is directly behind `a` in a queue, or runs together with it. `b` then completes no earlier
+    /// than `a`.
     #[inline]
     pub(super) fn follows(&self, a: When, b: When) -> bool {
         match (self.ops.awaited(a), self.ops.awaited(b)) {

@@ -43,23 +43,24 @@ pub struct ArrayTiming {
     part_transfer_ns: u64,
     page_transfer_ns: u64,
     unit_transfer_ns: u64,
-    /// Whether each die has its bus to itself, and nothing is loaded ahead: then all times of an operation are known
+    /// True if each die has its own bus and nothing is loaded ahead. All times of an operation are then known
     /// when it begins.
     owns_bus: bool,
-    /// Whether it has, and everything takes time: then a die that is done with one thing can begin the next at once.
+    /// True if `owns_bus` holds and every operation takes time. A die can then begin its next operation as soon
+    /// as one ends.
     can_hurry: bool,
-    /// Whether, besides, pages never share the time of an array, and all take the same time: then several of one block
-    /// can be one operation.
+    /// True if `can_hurry` holds, pages never share array time, and all take the same time. Several pages of
+    /// one block can then be one operation.
     has_trains: bool,
     may_suspend: bool,
     /// Planes of a die that read on their own; 1: all read together.
     readers_per_die: u32,
-    /// Whether a read may begin while another one of its die is under way.
+    /// True if a read may begin while another one of its die is in progress.
     reads_beside: bool,
     now: SimTime,
     ops: Ops,
     dies: Vec<Die>,
-    /// Those of one die after those of the other.
+    /// Readers, grouped by die.
     readers: Vec<Reader>,
     channels: Vec<Channel>,
     /// For each die, when it is done with what it does, and when what the bus carries for it has arrived; then for each
@@ -176,7 +177,7 @@ impl ArrayTiming {
         self.noted_dies.add(die);
     }
 
-    /// Whether all that could do something at this instant has been looked at.
+    /// True if every die and channel that could act at this instant has been served.
     #[inline(always)]
     fn is_looked_at(&self) -> bool {
         self.noted_dies.is_empty() && self.noted_channels.is_empty()

@@ -1,9 +1,9 @@
-//! Reads that need a bus which others may want, too: what a reader does, and whose turn it is among several.
+//! Reads over a shared bus: activities of a reader, and the order of several readers.
 
 use super::{ArrayTiming, Carry, Class, Group, Kind, NEVER, NONE, Phase, Sending, Step};
 
 impl ArrayTiming {
-    /// Where the readers of `die` lie in the table.
+    /// Range of the readers of `die` in `readers`.
     #[inline(always)]
     pub(super) fn readers_of(&self, die: u32) -> std::ops::Range<usize> {
         let first = (die * self.readers_per_die) as usize;
@@ -15,8 +15,8 @@ impl ArrayTiming {
         (die * self.readers_per_die + reader) as usize
     }
 
-    /// The runner whose time is the end of what the array does for `reader` of `die`. The first one of a die needs none
-    /// of its own: nothing else is done there meanwhile.
+    /// Index in the race of the end of the array's work for `reader` of `die`. The first reader shares the
+    /// die's entry, because a die does nothing else meanwhile.
     #[inline(always)]
     fn reader_runner(&self, die: u32, reader: u32) -> usize {
         match reader {
@@ -43,10 +43,7 @@ impl ArrayTiming {
         } else {
             self.sense(die, reader, group);
         }
-        match self.reads_beside {
-            true => self.hold_for_reads(die),
-            false => self.hold(die, Phase::Readers, group.class),
-        }
+        if self.reads_beside { self.hold_for_reads(die) } else { self.hold(die, Phase::Readers, group.class) }
     }
 
     /// The array begins to read `group` for `reader`.
@@ -155,14 +152,14 @@ impl ArrayTiming {
         self.send(die, reader);
     }
 
-    /// How long the bus carries what `reader` of `die` sends next.
+    /// Bus time of the next transfer from `reader` of `die`, in ns.
     #[inline]
     pub(super) fn data_ns(&self, die: u32, reader: u32) -> u64 {
         let sending = self.readers[self.reader_at(die, reader)].sending;
         sending.map_or(0, |sending| self.ops[sending.page].transfer_ns)
     }
 
-    /// Whether a read waits for which programs and erases are suspended.
+    /// True if a host read waits: programs and erases are suspended for it.
     #[inline(always)]
     pub(super) fn has_urgent_read(&self, die: u32) -> bool {
         match self.readers_per_die {
@@ -197,9 +194,10 @@ impl ArrayTiming {
         let next = |(at, reader): (u32, &super::Reader)| {
             let queues =
                 if self.readers_per_die == 1 { &self.dies[die as usize].queues } else { &reader.queues };
-            let class = match is_suspended {
-                true => queues.has_urgent_read().then_some(Class::HostRead)?,
-                false => queues.choice()?,
+            let class = if is_suspended {
+                queues.has_urgent_read().then_some(Class::HostRead)?
+            } else {
+                queues.choice()?
             };
             reader.is_free(self.config.cache_read).then(|| (queues.runs_out(class), at, class))
         };
@@ -216,9 +214,10 @@ impl ArrayTiming {
         loop {
             let entry = &self.dies[die as usize];
             let (is_idle, is_suspended) = (entry.phase == Phase::Idle, entry.suspended.is_some());
-            let wants_read = match is_suspended {
-                true => self.has_urgent_read(die),
-                false => matches!(self.first_class(die), Some(Class::HostRead | Class::BackgroundRead)),
+            let wants_read = if is_suspended {
+                self.has_urgent_read(die)
+            } else {
+                matches!(self.first_class(die), Some(Class::HostRead | Class::BackgroundRead))
             };
             if !wants_read {
                 return match (is_idle, is_suspended) {

@@ -1,4 +1,4 @@
-//! Who goes first: patience, the bus, and suspending for host reads.
+//! Order of operations: deadlines, bus priority, and suspends for host reads.
 
 use super::*;
 use crate::SuspendConfig;

@@ -1,4 +1,4 @@
-//! What dies and buses choose, and what happens when something ends.
+//! Choices of dies and buses, and the ends of their activities.
 
 use super::reader::Reading;
 use super::{Ahead, Carry, Doing, Group, HOST_READ, Kind, Model, State};
@@ -9,7 +9,7 @@ impl Model {
         if self.config.readers > 1 { self.ops[op].target.plane as usize } else { 0 }
     }
 
-    /// What `op` stands in line with: its class, and for reads their reader.
+    /// Queue of `op`: its class, and for reads their reader.
     pub(super) fn line(&self, op: usize) -> (usize, usize) {
         let reader = if self.ops[op].kind == Kind::Read { self.reader_of(op) } else { 0 };
         (self.ops[op].class, reader)
@@ -162,7 +162,7 @@ impl Model {
         true
     }
 
-    /// How often something goes over the bus before the array works for `group`: flash page by flash page.
+    /// Number of bus transfers before the array works for `group`, one for each flash page.
     fn loads(&self, group: &Group) -> usize {
         group.len() * self.parts(group)
     }
@@ -182,7 +182,7 @@ impl Model {
         }
     }
 
-    /// How long the array is at work for the page that all of `group` have to do with.
+    /// Array time of the page that `group` shares, in ns.
     fn array_ns(&self, group: &Group) -> u64 {
         let op = &self.ops[group[0]];
         let of_page = |times: &[u64]| times[op.target.page as usize % times.len()];
@@ -209,7 +209,7 @@ impl Model {
         self.buses[channel].requests.push((class, die, what));
     }
 
-    /// How long the bus carries `what` for `die`.
+    /// Bus time of `what` for `die`, in ns.
     fn carry_ns(&self, die: usize, what: Carry) -> u64 {
         let entry = &self.dies[die];
         let op = match what {
@@ -263,8 +263,9 @@ impl Model {
         dies.chain(planes).chain(buses).chain(times).min()
     }
 
-    /// What `reader` of `die` can do without a bus: pages that were read move to the cache registers, those of which
-    /// nothing is transferred are complete. Then the bus is asked for the next one, if that is not on it.
+    /// Advances `reader` of `die` as far as it can go without a bus. Pages read move to the cache registers;
+    /// those with nothing to transfer complete. The bus is then requested for the next page, unless that page
+    /// is on it.
     fn send(&mut self, die: usize, reader: usize) {
         loop {
             let entry = &mut self.dies[die].readers[reader];

@@ -58,14 +58,14 @@ pub(crate) struct Config {
     pub(crate) least_left_ns: u64,
 }
 
-/// Where an operation goes.
+/// Die, plane, block and page of an operation.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Target {
     pub(crate) die: usize,
     pub(crate) block: usize,
     pub(crate) plane: u32,
     pub(crate) page: u32,
-    /// Whether the block is in SLC mode when the operation is issued.
+    /// True if the block is in SLC mode when the operation is issued.
     pub(crate) slc: bool,
 }
 
@@ -86,7 +86,7 @@ struct Op {
     class: usize,
     target: Target,
     transfer_ns: u64,
-    /// What it takes beside flash, once it waits for nothing more.
+    /// Delay after all dependencies are met, in ns.
     delay_ns: u64,
     /// The time before which it may not start, until that has come.
     not_before: Option<u64>,
@@ -102,7 +102,7 @@ struct Op {
 /// Operations that share an array time.
 type Group = Vec<usize>;
 
-/// What a die does, but for reads.
+/// Activity of a die, without reads.
 #[derive(Clone, Debug)]
 enum Doing {
     Nothing,
@@ -123,7 +123,7 @@ enum Doing {
     },
 }
 
-/// What goes over the bus.
+/// Transfer on the bus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Carry {
     /// A page to be programmed, or the command of an erase.
@@ -155,14 +155,14 @@ struct Die {
     doing: Doing,
     readers: Vec<Reader>,
     ahead: Option<Ahead>,
-    /// What was interrupted, and how much of it is left.
+    /// Suspended group, and its remaining time.
     suspended: Option<(Group, u64)>,
     suspends: u32,
 }
 
 #[derive(Clone, Debug, Default)]
 struct Bus {
-    /// What dies want carried, with the class it is for, in the order in which they came.
+    /// Requested transfers with their class, in order of arrival.
     requests: Vec<(usize, usize, Carry)>,
     carries: Option<(usize, Carry, u64)>,
 }
@@ -320,7 +320,7 @@ impl Model {
         !matches!(self.dies[die].doing, Doing::Nothing) || self.reads(die)
     }
 
-    /// Whether some reader of `die` is at work.
+    /// True if some reader of `die` is busy.
     fn reads(&self, die: usize) -> bool {
         self.dies[die].readers.iter().any(|reader| reader.groups().next().is_some())
     }
@@ -415,8 +415,8 @@ impl Model {
         }
     }
 
-    /// What ends first of all that ends at `time`: die by die; of one die first what its array does for all planes or
-    /// its first one, then what is on the bus for it. Then what arrays do for other planes on their own, die by die.
+    /// First activity to end at `time`. Dies come in order; of one die its array (all planes, or the first)
+    /// comes before its bus transfer. The arrays of other independent planes come last, die by die.
     fn first_end(&self, time: u64) -> Option<End> {
         let dies = || 0..self.dies.len();
         let whole =

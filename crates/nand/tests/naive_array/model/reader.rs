@@ -2,7 +2,7 @@
 
 use super::Group;
 
-/// What the page registers of a reader hold, or will.
+/// Present or coming content of a reader's page registers.
 #[derive(Clone, Debug)]
 pub(super) enum Reading {
     Nothing,

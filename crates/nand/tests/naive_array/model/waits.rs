@@ -1,4 +1,4 @@
-//! What operations wait for beside each other.
+//! Dependencies between operations.
 
 use super::reader::Reader;
 use super::{Doing, Kind, Model, Target, Then};
@@ -55,7 +55,7 @@ impl Model {
         }
     }
 
-    /// Whether `b` has its turn directly after `a` in the queue of their class, or runs together with it.
+    /// True if `b` is directly behind `a` in the queue of their class, or runs together with it.
     fn follows(&self, a: usize, b: usize) -> bool {
         let die = &self.dies[self.ops[a].target.die];
         let queue: Vec<usize> =

@@ -28,7 +28,7 @@ struct Dirty {
     class: Class,
 }
 
-/// What memory knows of a sector.
+/// Cached state of a sector.
 #[derive(Clone, Copy, Debug, Default)]
 struct State {
     present: bool,
@@ -55,7 +55,7 @@ pub(super) struct SectorCache<D> {
     states: Vec<State>,
     /// `None` are those that have been settled or dropped ahead of the others.
     dirty: Vec<Option<Dirty>>,
-    /// Whether what is being written is contents of a file.
+    /// True while file contents are written.
     payload: bool,
     before: Option<Vec<Before>>,
 }

@@ -1,10 +1,10 @@
-//! What a FAT volume lies on: sectors of 512 bytes, written with the reason why.
+//! Device below a FAT volume: sectors of 512 bytes, each write labelled with its class.
 
 use crate::files::FileError;
 use strobe_types::{SECTOR_BYTES, named};
 
 named! {
-    /// Which part of a FAT volume a write belongs to, exactly as the file system knows it.
+    /// Part of a FAT volume that a write belongs to, as the file system itself knows it.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
     pub enum Class {
         /// Contents of a file.
@@ -21,8 +21,8 @@ named! {
 }
 
 impl Class {
-    /// Whether it is what the file system needs to find contents again. The NVRAM paper keeps this, and only
-    /// this, in non-volatile memory.
+    /// True for metadata: everything needed to find file contents again. The NVRAM paper keeps exactly this in
+    /// non-volatile memory.
     pub fn is_metadata(self) -> bool {
         self != Self::Data
     }

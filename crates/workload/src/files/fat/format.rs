@@ -1,4 +1,4 @@
-//! How a volume is laid out.
+//! Layout of a new volume.
 
 use crate::files::FileWorkloadError;
 use crate::files::error::check_range;

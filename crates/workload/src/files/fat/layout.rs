@@ -1,4 +1,4 @@
-//! Where the parts of a FAT16 volume lie, read from its boot sector.
+//! Sector ranges of the parts of a FAT16 volume, read from its boot sector.
 
 use super::device::Class;
 use crate::files::FileError;
@@ -67,8 +67,8 @@ impl Layout {
         self.data_start
     }
 
-    /// What a write to `sector` is. In the data area that is for the writer to say: contents of a
-    /// file, or of a directory.
+    /// Class of a write to `sector`. In the data area the writer decides: `payload` is true for contents of a
+    /// file, false for a directory.
     pub(super) fn class(&self, sector: u32, payload: bool) -> Class {
         if sector >= self.data_start {
             return if payload { Class::Data } else { Class::Directory };

@@ -68,7 +68,7 @@ pub struct FatSpace {
     pub cluster_bytes: u32,
     /// Clusters of the volume.
     pub clusters: u32,
-    /// Those that belong to no file or directory.
+    /// Clusters that belong to no file or directory.
     pub free_clusters: u32,
 }
 
@@ -138,7 +138,7 @@ impl<D: SectorDevice> FatVolume<D> {
         look(self.cache.borrow_mut().device())
     }
 
-    /// How full the volume is.
+    /// Used and free space of the volume.
     pub fn space(&self) -> Result<FatSpace, FileError> {
         let stats = self.fs.stats().map_err(|error| mount::error("", error))?;
         Ok(FatSpace {

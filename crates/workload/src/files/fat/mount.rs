@@ -11,14 +11,14 @@ use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use strobe_types::defaults;
 
 defaults! {
-    /// How a FAT volume is mounted.
+    /// Mount options of a FAT volume.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     #[serde(deny_unknown_fields, default)]
     pub struct MountOptions {
         /// When changes are written: "sync" or "buffered". Default "sync".
         pub mode: Mode = Mode::Sync;
-        /// Whether clusters that become free are trimmed, as with mount option `discard`. Default false.
-        /// In synchronous mode that is after the tables are written, otherwise at once.
+        /// True to trim freed clusters, as mount option `discard` does. Synchronous mode trims after the tables
+        /// are written, other modes at once. Default false.
         pub discard: bool = false;
         /// Most sectors of file contents in one request of synchronous mode. 1, a request per sector as in the
         /// NVRAM paper, to 256 (larger counts as that); 0 counts as 1. Default 1.
@@ -171,7 +171,7 @@ fn shorten_dots<D: SectorDevice>(cache: &mut SectorCache<D>) -> Result<(), FileE
     Ok(())
 }
 
-/// Whether a directory has an entry of that name, of whatever kind.
+/// True if a directory has an entry of that name, of any kind.
 fn contains<D: SectorDevice>(directory: &fatfs::Dir<'_, Stream<D>>, name: &str) -> io::Result<bool> {
     match directory.open_file(name) {
         Ok(_) => Ok(true),
@@ -180,8 +180,8 @@ fn contains<D: SectorDevice>(directory: &fatfs::Dir<'_, Stream<D>>, name: &str) 
     }
 }
 
-/// What an error of `fatfs` means. It tells a full volume and a directory that is not empty apart by text
-/// only; a full root directory shows as a write of nothing.
+/// Converts an error of `fatfs`. Only its text distinguishes a full volume from a directory that is not empty.
+/// A full root directory shows as a write of nothing.
 pub(super) fn error(path: &str, error: io::Error) -> FileError {
     if let Some(from_device) = error.get_ref().and_then(|inner| inner.downcast_ref::<FileError>()) {
         return from_device.clone();

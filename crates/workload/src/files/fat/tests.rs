@@ -1,4 +1,4 @@
-//! Which sectors each operation writes, and in which order.
+//! Sectors written by each operation, and their order.
 
 use super::*;
 use crate::files::{FileSystem, Mode};
@@ -19,7 +19,7 @@ fn volume(offset_sectors: u32) -> FatVolume<MemoryDisk> {
     FatVolume::format(disk, &FatFormat { offset_sectors, ..FatFormat::default() }).expect("it is formatted")
 }
 
-/// What was written since the last look, each request as (first sector, sectors, class).
+/// Requests written since the last call, each as (first sector, sectors, class).
 fn written(fs: &mut FatMount<'_, MemoryDisk>) -> Vec<(u64, u32, Class)> {
     fs.with_device(|disk| {
         let log = disk.log().iter().map(|entry| (entry.sector, entry.count, entry.class)).collect();

@@ -1,18 +1,18 @@
-//! What a guest says.
+//! Output of a guest.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use strobe_lab::linux::LinuxRunError;
 use strobe_linux::Stream;
 
-use super::camera::Scene;
+use super::snapshot::RunLog;
 
 /// The inside of a mutex, whoever panicked with it.
 pub(super) fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What a guest has said.
+/// Collected output of a guest.
 #[derive(Default)]
 pub(super) struct Said {
     output: Vec<u8>,
@@ -49,16 +49,16 @@ impl Said {
     }
 }
 
-/// Adds whole lines of the program's to the scene.
+/// Adds whole lines of the program's to the log.
 pub(super) struct Listener {
-    scene: Arc<Mutex<Scene>>,
+    log: Arc<Mutex<RunLog>>,
     begun: Vec<u8>,
 }
 
 impl Listener {
-    /// One that writes into `scene`.
-    pub(super) fn new(scene: &Arc<Mutex<Scene>>) -> Self {
-        Self { scene: Arc::clone(scene), begun: Vec::new() }
+    /// One that writes into `log`.
+    pub(super) fn new(log: &Arc<Mutex<RunLog>>) -> Self {
+        Self { log: Arc::clone(log), begun: Vec::new() }
     }
 
     pub(super) fn hear(&mut self, bytes: &[u8]) {
@@ -66,9 +66,9 @@ impl Listener {
             match byte {
                 b'\n' => {
                     let line = String::from_utf8_lossy(&std::mem::take(&mut self.begun)).into_owned();
-                    let mut scene = lock(&self.scene);
-                    let now = scene.now;
-                    scene.lines.push((now, line));
+                    let mut log = lock(&self.log);
+                    let now = log.now;
+                    log.lines.push((now, line));
                 }
                 _ => self.begun.push(byte),
             }

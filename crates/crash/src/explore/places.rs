@@ -1,10 +1,10 @@
-//! Where power is cut.
+//! Choice of the operations at which power is cut.
 
 use std::ops::RangeInclusive;
 
 use strobe_types::Prng;
 
-/// Where power is cut.
+/// Choice of the operations at which power is cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Places {
     /// At flash operations that are equally far from each other.

@@ -1,14 +1,17 @@
-//! Power cuts under any program: it runs once, while its drive is photographed at many flash operations; a guest looks at
-//! each photograph as a machine would that is switched on again.
+//! Exploration of power cuts under any program.
 //!
-//! What the program has printed before a cut is what it had acknowledged: each line is heard before any request that the
-//! guest sends after it. A check, which is the user's, holds what it finds against these lines.
+//! 1. The program runs once without a cut, and its result is checked.
+//! 2. It runs again while its drive takes a snapshot at each chosen flash operation, as a power cut would leave it.
+//! 3. A guest boots with each snapshot: the drive recovers, the volume is repaired and mounted, and the check runs.
+//!
+//! Lines printed before a cut count as acknowledged: each line is heard before any later request of the guest. The
+//! user's check compares the volume with these lines.
 
-mod camera;
 mod error;
 mod hear;
 mod look;
 mod places;
+mod snapshot;
 
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
@@ -24,31 +27,31 @@ use strobe_linux::{LinuxError, Outcome, PoweredDrive, Stream};
 use strobe_ssd::Simulated;
 use strobe_types::{Prng, SimTime, StopFlag};
 
-use camera::{Camera, Photograph, Scene};
 use hear::{Listener, Said, lock};
 use look::{Look, Looked};
+use snapshot::{RunLog, Snapshot, SnapshotDrive};
 
-pub use error::HuntError;
+pub use error::ExploreError;
 pub use look::Verdict;
 pub use places::Places;
 
 /// The variable in which a check finds the file with the lines that the program had printed.
 pub const ACKNOWLEDGED: &str = "STROBE_ACKNOWLEDGED";
 
-/// What to do.
+/// Configuration of the exploration.
 #[derive(Clone, Debug)]
-pub struct Hunt {
+pub struct Explorer {
     /// Drive, machine, file system, and the program.
     pub run: LinuxRun,
-    /// What says whether all is there; empty: only the file system's own check does.
+    /// Command that checks the data; empty: only the file system's own check runs.
     pub check: Vec<String>,
-    /// Whether the drive says that it has flushed, and has not.
+    /// True if the drive acknowledges flushes without flushing.
     pub lies: bool,
-    /// Whether power fails once more while a photograph is looked at, if that takes long enough.
+    /// True if power fails once more while a snapshot is examined, if that takes long enough.
     pub twice: bool,
-    /// Virtual time that looking at a photograph may take, in ns.
+    /// Limit of virtual time for the examination of a snapshot, in ns.
     pub check_limit_ns: u64,
-    /// Photographs that are looked at at the same time.
+    /// Number of snapshots examined in parallel.
     pub workers: usize,
     /// A folder for the files with what the program had printed.
     pub folder: PathBuf,
@@ -65,9 +68,9 @@ pub struct Found {
     pub acknowledged: usize,
     /// The last of them.
     pub last_line: Option<String>,
-    /// Whether power failed once more while the volume was found again.
+    /// True if power failed once more during recovery of the volume.
     pub was_cut_again: bool,
-    /// What was found.
+    /// Verdict.
     pub verdict: Verdict,
     /// Why; empty if all is fine.
     pub reason: String,
@@ -84,7 +87,7 @@ pub struct Rehearsed {
     took_ns: u64,
 }
 
-/// What came of it.
+/// Report of the exploration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CrashReport {
     /// Version of Strobe that made it.
@@ -97,9 +100,9 @@ pub struct CrashReport {
     pub file_system: String,
     /// Options of its mount.
     pub mount_options: String,
-    /// Whether there was a check beside the file system's own.
+    /// True if a check ran beside the file system's own.
     pub has_check: bool,
-    /// Whether the drive said that it had flushed, and had not.
+    /// True if the drive acknowledged flushes without flushing.
     pub lying_flushes: bool,
     /// The program's first and last flash operation.
     pub operations: (u64, u64),
@@ -114,17 +117,17 @@ pub struct CrashReport {
 }
 
 impl CrashReport {
-    /// What `found` says of the program.
-    pub fn of(hunt: &Hunt, rehearsed: &Rehearsed, found: Vec<Found>) -> Self {
-        let run = &hunt.run;
+    /// Assembles the report from the findings.
+    pub fn of(explorer: &Explorer, rehearsed: &Rehearsed, found: Vec<Found>) -> Self {
+        let run = &explorer.run;
         Self {
             strobe_version: env!("CARGO_PKG_VERSION").to_owned(),
             seed: run.experiment.seed,
             program: run.command.clone(),
             file_system: run.file_system.kernel_name().unwrap_or_default().to_owned(),
             mount_options: run.mount_options.clone(),
-            has_check: !hunt.check.is_empty(),
-            lying_flushes: hunt.lies,
+            has_check: !explorer.check.is_empty(),
+            lying_flushes: explorer.lies,
             operations: rehearsed.operations.clone().into_inner(),
             flushes: rehearsed.flushes(),
             lines: rehearsed.lines(),
@@ -161,22 +164,22 @@ impl Rehearsed {
     }
 }
 
-impl Hunt {
+impl Explorer {
     /// Makes the volume, runs the program without a cut, and checks what it has left: a check that fails then would say
     /// nothing about cuts.
-    pub fn rehearse(&self, stop: &StopFlag) -> Result<Rehearsed, HuntError> {
+    pub fn rehearse(&self, stop: &StopFlag) -> Result<Rehearsed, ExploreError> {
         let kernel = self.run.check_kernel().map_err(LinuxRunError::from)?;
         let drive = self.run.new_drive()?;
         let (drive, start) = self.made(&kernel, drive, SimTime::ZERO, stop)?;
         let first = drive.operations() + 1;
-        let scene = Arc::<Mutex<Scene>>::default();
+        let log = Arc::<Mutex<RunLog>>::default();
         let (outcome, said) =
-            self.perform(&kernel, drive.freeze(), start, &scene, Vec::new(), Box::new(drop), stop)?;
+            self.perform(&kernel, drive.freeze(), start, &log, Vec::new(), Box::new(drop), stop)?;
         let took_ns = outcome.ended.guest_ns;
         let mut left = outcome.drive;
         let last = left.operations();
         let at = left.settle(outcome.at).map_err(|error| LinuxRunError::from(RunError::Command(error)))?;
-        let Scene { lines, flushed, .. } = std::mem::take(&mut *lock(&scene));
+        let RunLog { lines, flushed, .. } = std::mem::take(&mut *lock(&log));
         drop(said);
         let rehearsed = Rehearsed {
             kernel,
@@ -188,13 +191,13 @@ impl Hunt {
             took_ns,
         };
         if last < first {
-            return Err(HuntError::Nothing);
+            return Err(ExploreError::Nothing);
         }
         let acknowledged = self.note(&rehearsed.lines, "uncut")?;
         let Looked { verdict, reason, .. } = self.look(&rehearsed, &acknowledged, stop).at(left, at, None)?;
         match verdict {
             Verdict::Fine => Ok(rehearsed),
-            verdict => Err(HuntError::Check { verdict, reason }),
+            verdict => Err(ExploreError::Check { verdict, reason }),
         }
     }
 
@@ -205,7 +208,7 @@ impl Hunt {
         drive: Box<dyn Simulated>,
         start: SimTime,
         stop: &StopFlag,
-    ) -> Result<(Box<dyn Simulated>, SimTime), HuntError> {
+    ) -> Result<(Box<dyn Simulated>, SimTime), ExploreError> {
         let run = LinuxRun { command: vec!["true".into()], ..self.run.suited() };
         let mut said = Said::default();
         let mut hears = |stream, bytes: &[u8]| said.hear(stream, bytes);
@@ -222,44 +225,44 @@ impl Hunt {
         LinuxRun { is_made: true, setup: Vec::new(), fsck: false, ..self.run.suited() }
     }
 
-    /// Runs the program on `drive` while it is photographed; it has to succeed.
+    /// Runs the program on `drive` and takes snapshots at the operations `wanted`. The program has to succeed.
     #[allow(clippy::too_many_arguments)]
     fn perform(
         &self,
         kernel: &KernelInfo,
         drive: Box<dyn Simulated>,
         start: SimTime,
-        scene: &Arc<Mutex<Scene>>,
+        log: &Arc<Mutex<RunLog>>,
         wanted: Vec<u64>,
-        take: Box<dyn FnMut(Photograph) + Send>,
+        take: Box<dyn FnMut(Snapshot) + Send>,
         stop: &StopFlag,
-    ) -> Result<(Outcome, Said), HuntError> {
-        let camera = Camera::new(drive, Arc::clone(scene), wanted, self.lies, take);
-        let (mut said, mut listener) = (Said::default(), Listener::new(scene));
+    ) -> Result<(Outcome, Said), ExploreError> {
+        let drive = SnapshotDrive::new(drive, Arc::clone(log), wanted, self.lies, take);
+        let (mut said, mut listener) = (Said::default(), Listener::new(log));
         let mut hears = |stream, bytes: &[u8]| {
             said.hear(stream, bytes);
             if matches!(stream, Stream::Output) {
                 listener.hear(bytes);
             }
         };
-        let powered = PoweredDrive::new(Box::new(camera), start);
+        let powered = PoweredDrive::new(Box::new(drive), start);
         let performed = self.program().run_on(kernel, powered, stop, &mut hears);
         let (outcome, step) = performed.map_err(|error| said.explained(error))?;
         match outcome.exit_code(step) {
             Some(0) => Ok((outcome, said)),
-            code => Err(HuntError::Program { code: code.unwrap_or(-1), said: said.tail() }),
+            code => Err(ExploreError::Program { code: code.unwrap_or(-1), said: said.tail() }),
         }
     }
 
     /// Writes down what the program had printed, for the check to read.
-    fn note(&self, lines: &[(SimTime, String)], name: &str) -> Result<PathBuf, HuntError> {
+    fn note(&self, lines: &[(SimTime, String)], name: &str) -> Result<PathBuf, ExploreError> {
         let path = self.folder.join(format!("acknowledged-{name}.txt"));
         let text: String = lines.iter().map(|(_, line)| format!("{line}\n")).collect();
-        std::fs::write(&path, text).map_err(|error| HuntError::File(path.clone(), error))?;
+        std::fs::write(&path, text).map_err(|error| ExploreError::File(path.clone(), error))?;
         Ok(path)
     }
 
-    /// What is done with a volume that lost its power, after so much was acknowledged.
+    /// Guest for a volume after a power cut, given the acknowledged output.
     fn look<'a>(&self, rehearsed: &'a Rehearsed, acknowledged: &Path, stop: &'a StopFlag) -> Look<'a> {
         let mut run = self.program();
         run.before_mount = run.file_system.repair();
@@ -272,30 +275,30 @@ impl Hunt {
         Look { run, kernel: &rehearsed.kernel, stop }
     }
 
-    /// Runs the program again, photographs its drive at `operations`, and looks at each photograph; `tell` is told of each.
-    /// What was found, in the order of operations.
+    /// Runs the program again, takes snapshots of its drive at `operations`, and examines each. `tell` is called for
+    /// each one. Returns the findings in the order of operations.
     pub fn cut(
         &self,
         rehearsed: &Rehearsed,
         operations: &[u64],
         stop: &StopFlag,
         tell: &(dyn Fn(&Found) + Sync),
-    ) -> Result<Vec<Found>, HuntError> {
+    ) -> Result<Vec<Found>, ExploreError> {
         let (first, last) = (*rehearsed.operations.start(), *rehearsed.operations.end());
         if let Some(&wrong) = operations.iter().find(|at| !rehearsed.operations.contains(at)) {
-            return Err(HuntError::NotThere(wrong, first, last));
+            return Err(ExploreError::NotThere(wrong, first, last));
         }
-        let (photographs, waiting) = sync_channel::<Photograph>(1);
+        let (snapshots, waiting) = sync_channel::<Snapshot>(1);
         let waiting = Mutex::new(waiting);
         let found = Mutex::new(Vec::new());
         let trouble = Mutex::new(None);
         let halt = AtomicBool::new(false);
         let work = || {
-            while let Some(photograph) = next(&waiting) {
+            while let Some(snapshot) = next(&waiting) {
                 if halt.load(Ordering::Relaxed) || stop.is_raised() {
                     continue;
                 }
-                match self.judged(rehearsed, photograph, stop) {
+                match self.judged(rehearsed, snapshot, stop) {
                     Ok(one) => {
                         tell(&one);
                         lock(&found).push(one);
@@ -312,26 +315,26 @@ impl Hunt {
                 scope.spawn(work);
             }
             let mut wanted = operations.to_vec();
-            // What was over before it could be photographed comes in the next run.
+            // Operations that ended before their snapshot could be taken are left for the next run.
             while !wanted.is_empty() && lock(&trouble).is_none() {
-                let scene = Arc::<Mutex<Scene>>::default();
-                let send = photographs.clone();
-                let take = Box::new(move |photograph| {
-                    let _ = send.send(photograph);
+                let log = Arc::<Mutex<RunLog>>::default();
+                let send = snapshots.clone();
+                let take = Box::new(move |snapshot| {
+                    let _ = send.send(snapshot);
                 });
                 let drive = lock(&rehearsed.drive).freeze();
                 let these = std::mem::take(&mut wanted);
                 let kernel = &rehearsed.kernel;
-                self.perform(kernel, drive, rehearsed.start, &scene, these, take, stop)?;
-                let mut scene = lock(&scene);
+                self.perform(kernel, drive, rehearsed.start, &log, these, take, stop)?;
+                let mut log = lock(&log);
                 let is_same =
-                    scene.lines.iter().map(|(_, line)| line).eq(rehearsed.lines.iter().map(|(_, line)| line));
+                    log.lines.iter().map(|(_, line)| line).eq(rehearsed.lines.iter().map(|(_, line)| line));
                 if !is_same {
-                    return Err(HuntError::Differs);
+                    return Err(ExploreError::Differs);
                 }
-                wanted = std::mem::take(&mut scene.missed);
+                wanted = std::mem::take(&mut log.missed);
             }
-            drop(photographs);
+            drop(snapshots);
             Ok(())
         });
         performed?;
@@ -350,10 +353,10 @@ impl Hunt {
     fn judged(
         &self,
         rehearsed: &Rehearsed,
-        photograph: Photograph,
+        snapshot: Snapshot,
         stop: &StopFlag,
-    ) -> Result<Found, HuntError> {
-        let Photograph { operation, drive, at, lines } = photograph;
+    ) -> Result<Found, ExploreError> {
+        let Snapshot { operation, drive, at, lines } = snapshot;
         let lines = &rehearsed.lines[..lines.min(rehearsed.lines.len())];
         let mut found = Found {
             operation,
@@ -381,14 +384,14 @@ impl Hunt {
     }
 
     /// Leaves the volume as the cut at `operation` does, recovered by the drive, in a new image at `path`.
-    pub fn keep(&self, operation: u64, path: &Path, stop: &StopFlag) -> Result<(), HuntError> {
+    pub fn keep(&self, operation: u64, path: &Path, stop: &StopFlag) -> Result<(), ExploreError> {
         let (config, seed) = (&self.run.experiment.drive, self.run.experiment.seed);
         let kernel = self.run.check_kernel().map_err(LinuxRunError::from)?;
         let (drive, found) = strobe_ssd::build_on_image(config, true, seed, path)
             .map_err(|error| LinuxRunError::from(RunError::from(error)))?;
         if found.is_some() {
             let error = std::io::Error::from(std::io::ErrorKind::AlreadyExists);
-            return Err(HuntError::File(path.to_owned(), error));
+            return Err(ExploreError::File(path.to_owned(), error));
         }
         let (mut drive, start) = self.made(&kernel, drive, SimTime::ZERO, stop)?;
         drive.plan_cut(operation);
@@ -407,7 +410,7 @@ impl Hunt {
     }
 }
 
-/// The next photograph; none when there will be no more.
-fn next(waiting: &Mutex<Receiver<Photograph>>) -> Option<Photograph> {
+/// Receives the next snapshot; `None` after the last one.
+fn next(waiting: &Mutex<Receiver<Snapshot>>) -> Option<Snapshot> {
     lock(waiting).recv().ok()
 }

@@ -1,4 +1,4 @@
-//! A drive that is photographed while it works: what a power cut at chosen flash operations would leave.
+//! A drive that takes snapshots of itself at chosen flash operations, as a power cut would leave it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -9,8 +9,8 @@ use strobe_ssd::{
 };
 use strobe_types::{Geometry, Lba, SimTime, StopFlag};
 
-/// What a cut would leave.
-pub(super) struct Photograph {
+/// Snapshot of the drive after a cut.
+pub(super) struct Snapshot {
     /// The flash operation that is cut short.
     pub(super) operation: u64,
     /// The drive, to be restarted.
@@ -21,75 +21,75 @@ pub(super) struct Photograph {
     pub(super) lines: usize,
 }
 
-/// What is known while the guest works.
+/// Log of the rehearsal.
 #[derive(Default)]
-pub(super) struct Scene {
+pub(super) struct RunLog {
     /// Lines that were printed, each with the drive's time then.
     pub(super) lines: Vec<(SimTime, String)>,
     /// The drive's time.
     pub(super) now: SimTime,
-    /// What a flush was followed by: the number of flash operations that had begun when it was complete.
+    /// For each flush, the number of flash operations that had begun when it completed.
     pub(super) flushed: Vec<u64>,
-    /// Operations that were over before they could be photographed.
+    /// Operations that ended before their snapshot could be taken.
     pub(super) missed: Vec<u64>,
 }
 
-/// A drive with a camera.
-pub(super) struct Camera {
+/// Wrapper of a drive that takes snapshots.
+pub(super) struct SnapshotDrive {
     drive: Box<dyn Simulated>,
-    scene: Arc<Mutex<Scene>>,
-    /// Operations to photograph, the next one last.
+    log: Arc<Mutex<RunLog>>,
+    /// Operations at which to take a snapshot, the next one last.
     wanted: Vec<u64>,
-    take: Box<dyn FnMut(Photograph) + Send>,
-    /// Whether it says that it has flushed, and has not.
+    take: Box<dyn FnMut(Snapshot) + Send>,
+    /// True if the drive acknowledges flushes without flushing.
     lies: bool,
     flushes: Vec<u64>,
 }
 
-impl Camera {
-    /// `drive`, photographed at the operations `wanted`; each photograph goes to `take`.
+impl SnapshotDrive {
+    /// Wraps `drive`. Snapshots at the operations `wanted` go to `take`.
     pub(super) fn new(
         mut drive: Box<dyn Simulated>,
-        scene: Arc<Mutex<Scene>>,
+        log: Arc<Mutex<RunLog>>,
         mut wanted: Vec<u64>,
         lies: bool,
-        take: Box<dyn FnMut(Photograph) + Send>,
+        take: Box<dyn FnMut(Snapshot) + Send>,
     ) -> Self {
         wanted.sort_unstable_by(|a, b| b.cmp(a));
         wanted.dedup();
         if let Some(&first) = wanted.last() {
             drive.plan_cut(first);
         }
-        Self { drive, scene, wanted, take, lies, flushes: Vec::new() }
+        Self { drive, log, wanted, take, lies, flushes: Vec::new() }
     }
 
-    /// Looks whether the drive has come so far, at `now`.
+    /// Takes the snapshots that are due at `now`.
     fn look(&mut self, now: SimTime) {
-        let scene = Arc::clone(&self.scene);
-        let mut scene = scene.lock().unwrap_or_else(PoisonError::into_inner);
-        scene.now = now;
+        let log = Arc::clone(&self.log);
+        let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
+        log.now = now;
         while self.drive.was_cut()
             && let Some(operation) = self.wanted.pop()
         {
-            let (drive, lines) = (self.drive.freeze(), scene.lines.len());
-            (self.take)(Photograph { operation, drive, at: now, lines });
+            let (drive, lines) = (self.drive.freeze(), log.lines.len());
+            (self.take)(Snapshot { operation, drive, at: now, lines });
             let done = self.drive.operations();
             while let Some(&next) = self.wanted.last() {
                 if next > done {
                     self.drive.plan_cut(next);
                     break;
                 }
-                scene.missed.push(next);
+                log.missed.push(next);
                 self.wanted.pop();
             }
         }
     }
 
     fn with(&self, drive: Box<dyn Simulated>) -> Box<dyn Simulated> {
-        let scene = Arc::clone(&self.scene);
+        let log = Arc::clone(&self.log);
         Box::new(Self {
             drive,
-            scene,
+            log,
             wanted: Vec::new(),
             take: Box::new(drop),
             lies: self.lies,
@@ -102,7 +102,7 @@ impl Camera {
     }
 }
 
-impl Device for Camera {
+impl Device for SnapshotDrive {
     fn submit(&mut self, now: SimTime, tag: u64, command: &Command<'_>, data: Option<&[u8]>) {
         match command {
             Command::Flush if self.lies => {
@@ -134,8 +134,8 @@ impl Device for Camera {
         for completion in completions.iter().skip(from) {
             if let Some(at) = self.flushes.iter().position(|&tag| tag == completion.tag) {
                 self.flushes.swap_remove(at);
-                let mut scene = self.scene.lock().unwrap_or_else(PoisonError::into_inner);
-                scene.flushed.push(done);
+                let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+                log.flushed.push(done);
             }
         }
         self.look(until);
@@ -177,7 +177,7 @@ impl Device for Camera {
     }
 }
 
-impl Inspect for Camera {
+impl Inspect for SnapshotDrive {
     fn logical_units(&self) -> u32 {
         self.drive.logical_units()
     }
@@ -223,8 +223,8 @@ impl Inspect for Camera {
     }
 }
 
-/// A guest is not told of the cuts: the drive runs on.
-impl Simulated for Camera {
+/// Cuts stay hidden from the guest: the drive runs on.
+impl Simulated for SnapshotDrive {
     fn freeze(&self) -> Box<dyn Simulated> {
         self.with(self.drive.freeze())
     }

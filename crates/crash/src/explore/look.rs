@@ -1,4 +1,4 @@
-//! What a machine finds that is switched on again.
+//! Boot of a machine after a power cut.
 
 use serde::Serialize;
 use strobe_lab::linux::{LinuxRun, LinuxRunError};
@@ -11,7 +11,7 @@ use strobe_types::{SimTime, StopFlag};
 use super::hear::Said;
 use crate::is_alarm;
 
-/// What was found after a cut.
+/// State found after a cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
@@ -25,21 +25,21 @@ pub enum Verdict {
     DoesNotMount,
 }
 
-/// What was found, and why; whether power failed once more before.
+/// Verdict, its reason, and whether power failed once more during recovery.
 pub(super) struct Looked {
     pub(super) verdict: Verdict,
     pub(super) reason: String,
     pub(super) was_cut_again: bool,
 }
 
-/// What a guest does with a volume that lost its power: repair, mount, check, and the file system's own check.
+/// Guest for a volume after a power cut: repair, mount, check, and the file system's own check.
 pub(super) struct Look<'a> {
     pub(super) run: LinuxRun,
     pub(super) kernel: &'a KernelInfo,
     pub(super) stop: &'a StopFlag,
 }
 
-/// What a machine came to that was switched on.
+/// Outcome of a boot.
 enum Came {
     /// It found this.
     To(Verdict, String),
@@ -48,7 +48,8 @@ enum Came {
 }
 
 impl Look<'_> {
-    /// Switches a machine on with `drive`, and says what it finds; power may fail once more after so many operations.
+    /// Boots a machine with `drive` and returns its findings. `again`: power fails once more, after that many
+    /// operations.
     pub(super) fn at(
         &self,
         mut drive: Box<dyn Simulated>,
@@ -97,7 +98,7 @@ impl Look<'_> {
     }
 }
 
-/// Whether a guest that ends so has found something that is wrong.
+/// True if this end of a guest shows a fault of the volume.
 fn ends_badly(error: &LinuxError) -> bool {
     matches!(
         error,
@@ -109,7 +110,7 @@ fn ends_badly(error: &LinuxError) -> bool {
     )
 }
 
-/// What a guest has found.
+/// Verdict on a guest's result.
 fn judge(outcome: &Outcome, steps: &[Step], check: usize, said: &Said) -> (Verdict, String) {
     if let Some((step, reason)) = &outcome.failed {
         let verdict = match steps.get(*step) {

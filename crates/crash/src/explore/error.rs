@@ -9,7 +9,7 @@ use super::look::Verdict;
 /// Why nothing can be said.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum HuntError {
+pub enum ExploreError {
     /// The guest, or its drive.
     #[error(transparent)]
     Linux(#[from] LinuxRunError),
@@ -18,15 +18,15 @@ pub enum HuntError {
     Program {
         /// Its exit code.
         code: i32,
-        /// What it said last.
+        /// Its last output.
         said: String,
     },
     /// The check fails by itself.
     #[error("the check fails although no power was cut ({verdict:?}): {reason}")]
     Check {
-        /// What it found.
+        /// Verdict.
         verdict: Verdict,
-        /// What it said.
+        /// Its output.
         reason: String,
     },
     /// It did not print the same again.
@@ -45,8 +45,8 @@ pub enum HuntError {
     File(PathBuf, std::io::Error),
 }
 
-impl HuntError {
-    /// Whether the request was wrong, rather than its execution.
+impl ExploreError {
+    /// True if the request was wrong, rather than its execution.
     pub fn is_bad_request(&self) -> bool {
         match self {
             Self::Linux(error) => error.is_bad_request(),

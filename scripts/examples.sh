@@ -80,3 +80,21 @@ print("sweep: WAF " + ", ".join(f"{waf:.2f} at {spare}" for spare, waf in wafs.i
 PY
 
 "$(sh scripts/program.sh own_policy)"
+
+for scheme in sepbit none; do
+    "$strobe" run examples/sepbit.toml --set drive.ftl.placement.scheme=$scheme --quiet --json - 2>&1 | python3 -c '
+import json, sys
+r = json.load(sys.stdin)
+scheme = r["config"]["drive"]["ftl"].get("placement", {}).get("scheme", "none")
+assert abs(r["waf"] / {"sepbit": 2.32, "none": 2.567}[scheme] - 1) < 0.01, (scheme, r["waf"])
+print("placement %s: WAF %.3f" % (scheme, r["waf"]))'
+done
+
+for handle in 1 0; do
+    "$strobe" run examples/placement-handles.toml --set jobs.objects.placement_handle=$handle --quiet --json - | python3 -c '
+import json, sys
+r = json.load(sys.stdin)
+apart = r["waf"] < 2
+print("two jobs, %s: WAF %.3f" % ("a handle each" if apart else "one handle", r["waf"]))
+assert r["waf"] < 1.1 or r["waf"] > 4, r["waf"]'
+done

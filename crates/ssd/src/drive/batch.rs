@@ -133,6 +133,7 @@ impl<F: Inspectable> Drive<F> {
             queue.complete(at);
             if let Err(error) = result
                 && refused.is_ok()
+                && !error.is_unreadable()
             {
                 let is_of_this = tag >> 32 == u64::from(self.batches);
                 refused = Err((if is_of_this { tag as u32 as usize } else { 0 }, error));

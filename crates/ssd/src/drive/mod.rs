@@ -302,7 +302,7 @@ impl<F: Inspectable> Drive<F> {
         let now = self.events.now();
         let done = match work {
             Work::Read { range } => {
-                let arrived = self.read(*range);
+                let arrived = self.read(*range)?;
                 self.flights.get(slot).result = Ok(self.bytes_read(*range));
                 arrived
             }

@@ -6,6 +6,7 @@ use strobe_types::{State, StateError, StateReader, StateWriter, Stored, load_par
 
 use super::Drive;
 use super::flight::Flight;
+use crate::error::CommandError;
 
 impl<F: MappingScheme + State> State for Drive<F> {
     fn save_state(&self, out: &mut StateWriter<'_>) {
@@ -80,7 +81,10 @@ impl<P: Payload> Stored for Flight<P> {
         tally.store(out);
         work.store(out);
         match result {
-            Ok(bytes) => bytes.store(out),
+            Ok(bytes) => (None::<(u64, u32)>, bytes.clone()).store(out),
+            Err(CommandError::Unreadable { lba, sectors }) => {
+                (Some((*lba, *sectors)), Vec::<u8>::new()).store(out);
+            }
             Err(_) => {
                 out.refuse("it has refused a command and not said so yet; let time pass (advance) first")
             }
@@ -95,7 +99,11 @@ impl<P: Payload> Stored for Flight<P> {
     fn restored(from: &mut StateReader<'_>) -> Result<Self, StateError> {
         let (tag, issued, kind) = Stored::restored(from)?;
         let (tally, work) = Stored::restored(from)?;
-        let result = Ok(Stored::restored(from)?);
+        let (unreadable, bytes) = Stored::restored(from)?;
+        let result = match unreadable {
+            None => Ok(bytes),
+            Some((lba, sectors)) => Err(CommandError::Unreadable { lba, sectors }),
+        };
         let rest = Stored::restored(from)?;
         let (ready, done) = Stored::restored(from)?;
         let (youngest, seen) = Stored::restored(from)?;

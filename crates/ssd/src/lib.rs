@@ -34,12 +34,12 @@ pub use build::{
 };
 pub use command::{Command, CommandKind, Hint, RANGES_MAX, Range};
 pub use config::{
-    AllocationName, ControllerConfig, CopyMode, DataMode, DriveConfig, FtlConfig, GcConfig, GcMode,
-    GcStreamName, LogVictimName, MAPPINGS, Mapping, MappingInfo, MigrationName, NVRAM_RANGES_MAX, NandConfig,
-    NvramConfig, NvramError, NvramPolicyName, POLICIES, PlacementName, PolicyInfo, ReadRetryTable,
-    RefreshTable, ScheduleTable, SectorRange, SlcCacheTable, SlcTable, SuspendTable, TemperatureName,
-    TimesByPage, TranslationTable, TrimConfig, UpkeepTable, Victim, VirtualMapFullName, WearLevelingConfig,
-    WearLevelingName, WhenFullName,
+    AllocationName, ControllerConfig, CopyMode, DataMode, DriveConfig, FaultAt, FaultsTable, FtlConfig,
+    GcConfig, GcMode, GcStreamName, LogVictimName, MAPPINGS, Mapping, MappingInfo, MigrationName,
+    NVRAM_RANGES_MAX, NandConfig, NvramConfig, NvramError, NvramPolicyName, POLICIES, PlacementName,
+    PolicyInfo, ReadRetryTable, RefreshTable, ScheduleTable, SectorRange, SlcCacheTable, SlcTable,
+    SuspendTable, TemperatureName, TimesByPage, TranslationTable, TrimConfig, UpkeepTable, Victim,
+    VirtualMapFullName, WearLevelingConfig, WearLevelingName, WhenFullName,
 };
 pub use device::{Completion, Device, Inspect, PowerCut, Simulated, Underway};
 pub use drive::Drive;

@@ -103,6 +103,8 @@ counters! {
         pub nand: OpCounts,
         /// Page reads among them that repeated one.
         pub read_retries: u64,
+        /// Page reads that could not be corrected.
+        pub uncorrectable_reads: u64,
         /// Garbage collection.
         pub gc: GcStats,
         /// Merges; `None` if the mapping scheme does not merge.

@@ -124,6 +124,9 @@ fn flash_table(nand: &NandResult) -> Table {
         if name == "read" && nand.read_retries > 0 {
             let _ = write!(parts, "; {} of them retries", count(nand.read_retries));
         }
+        if name == "read" && nand.uncorrectable_reads > 0 {
+            let _ = write!(parts, "; {} could not be corrected", count(nand.uncorrectable_reads));
+        }
         table.add_row(row(name, [count(op.total), parts]));
     }
     table

@@ -40,6 +40,7 @@ pub(super) struct Faults {
     uncorrectable: u64,
 }
 
+strobe_types::stored! { enum Lasts { 0 Once, 1 UntilErased } }
 strobe_types::stored! { struct Faults { rate, chance, lost, once, failing, marked, uncorrectable } }
 
 impl Faults {

@@ -4,6 +4,7 @@
 //! ranges given as schema attributes are checked before anything is built.
 
 mod controller;
+mod faults;
 mod ftl;
 mod gc;
 mod names;
@@ -12,6 +13,7 @@ mod nvram;
 mod page_times;
 
 pub use controller::{ControllerConfig, ScheduleTable, TrimConfig, UpkeepTable};
+pub use faults::{FaultAt, FaultsTable};
 pub use ftl::{
     AllocationName, CopyMode, FtlConfig, LogVictimName, PlacementName, RefreshTable, SlcCacheTable,
     TranslationTable, VirtualMapFullName, WearLevelingConfig, WearLevelingName, WhenFullName,

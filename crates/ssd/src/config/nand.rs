@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use strobe_nand::RetryConfig;
 use strobe_types::defaults;
 
-use super::TimesByPage;
+use super::{FaultsTable, TimesByPage};
 
 /// What stored pages hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -93,6 +93,9 @@ pub struct NandConfig {
     /// Reads that have to be repeated, as cells wear, leak and are disturbed.
     #[serde(default, skip_serializing_if = "ReadRetryTable::is_default")]
     pub read_retry: ReadRetryTable,
+    /// Reads that fail: data that no retry corrects.
+    #[serde(default, skip_serializing_if = "FaultsTable::is_default")]
+    pub faults: FaultsTable,
     /// Blocks used with one bit per cell, by an SLC cache.
     #[serde(default, skip_serializing_if = "SlcTable::is_default")]
     pub slc: SlcTable,

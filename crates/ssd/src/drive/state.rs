@@ -34,7 +34,7 @@ impl<F: MappingScheme + State> State for Drive<F> {
             flights,
             ..
         } = self;
-        let Self { events, batches, power, witness, before, .. } = self;
+        let Self { events, batches, power, witness, before, faults, .. } = self;
         if power.is_some() || witness.is_some() {
             return out.refuse("power is to be cut, and what that needs is not kept in a file");
         }
@@ -51,6 +51,7 @@ impl<F: MappingScheme + State> State for Drive<F> {
         flights.save_state(out);
         events.save_state(out);
         before.save_state(out);
+        faults.save_state(out);
     }
 
     fn load_state(&mut self, from: &mut StateReader<'_>) -> Result<(), StateError> {
@@ -67,7 +68,8 @@ impl<F: MappingScheme + State> State for Drive<F> {
         self.read.load_state(from)?;
         self.flights.load_state(from)?;
         self.events.load_state(from)?;
-        self.before.load_state(from)
+        self.before.load_state(from)?;
+        self.faults.load_state(from)
     }
 }
 

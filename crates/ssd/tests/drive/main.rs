@@ -20,6 +20,7 @@ mod nvram;
 mod nvram_cut;
 mod nvram_fat;
 mod power_cut;
+mod read_errors;
 mod regressions;
 mod setup;
 mod slc_cache;

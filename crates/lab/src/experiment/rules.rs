@@ -318,6 +318,12 @@ pub(super) const RULES: &[Rule] = &[
         counts: |e| e.drive.nand.read_retry.is_on(),
     },
     Rule {
+        keys: &["drive.nand.faults.at"],
+        switches: TIMING,
+        wants: "run.timing = true, or no after_ns in it; without time no virtual time passes",
+        counts: |e| e.run.timing || e.drive.nand.faults.at.iter().all(|fault| fault.after_ns == 0),
+    },
+    Rule {
         keys: &["drive.nand.read_retry.days_per_second"],
         switches: READ_RETRY,
         wants: "per_day or per_kcycle_day of drive.nand.read_retry, or drive.ftl.refresh.days, above 0",

@@ -46,6 +46,14 @@ assert all(cut["verified"]["wrong"] == 0 for cut in cuts), cuts
 assert sum(cut["recovery"]["units_found"] for cut in cuts) > 0
 print("power cut: %d times, %d units at stake, none lost" % (len(cuts), sum(cut["verified"]["unflushed"] for cut in cuts)))'
 
+"$strobe" run examples/read-errors.toml --quiet --json - | python3 -c '
+import json, sys
+r = json.load(sys.stdin)
+read, pages = r["host"]["read"], r["nand"]["uncorrectable_reads"]
+assert 20 < read["errors"] < read["commands"] / 100 and pages >= read["errors"], (read, pages)
+assert "errors" not in r["host"]["write"], r["host"]["write"]
+print("read errors: %d of %d reads failed" % (read["errors"], read["commands"]))'
+
 "$strobe" run examples/latency-under-load.toml --quiet --json - | python3 -c '
 import json, sys
 r = json.load(sys.stdin)

@@ -37,7 +37,7 @@ pub use stats::{CopyStats, FtlStats, GcStats, MergeStats, SlcStats, TranslationS
 pub use wear::WearSummary;
 
 use strobe_nand::{Nand, Payload, PowerCuts, Unit, When};
-use strobe_types::{BlockId, Lpn, SimTime};
+use strobe_types::{BlockId, Lpn, Ppa, Ppn, SimTime};
 
 /// Tokens of the mapping scheme's own work are this and above, below those of flash itself.
 pub const BACKGROUND: u64 = 1 << 60;
@@ -90,10 +90,38 @@ pub enum FtlError {
          drive.ftl.map_blocks lasts longer)"
     )]
     MapWornOut,
+    /// A translation page cannot be read, and the map has no second copy of it.
+    #[error(
+        "end of life: translation page {page} cannot be read, and with it the addresses of its units are lost; \
+         nothing is served"
+    )]
+    MapUnreadable {
+        /// The flash page.
+        page: Ppn,
+    },
+    /// Data that the host asked for, or that a partial write needs, cannot be read. The drive goes on.
+    #[error(
+        "unrecovered read error in logical unit {lpn}; it can be read again when it has been written or trimmed"
+    )]
+    Unreadable {
+        /// The first unit that cannot be read.
+        lpn: Lpn,
+        /// When that is known, all retries included.
+        at: When,
+    },
     /// Whoever runs the simulation has asked it to end ([`Nand::set_stop`]), in the middle of the command. The drive
     /// serves nothing but reads afterwards, and its state is not to be saved.
     #[error("interrupted")]
     Interrupted,
+}
+
+/// The end of a host read that was complete at `at`, and found `lost` the first unit that cannot be read.
+#[inline(always)]
+pub(crate) fn read_result(at: When, lost: Option<Lpn>) -> Done {
+    match lost {
+        None => Ok(at),
+        Some(lpn) => Err(FtlError::Unreadable { lpn, at }),
+    }
 }
 
 /// What the whole-state checker found: the first broken invariant, in words.
@@ -138,8 +166,8 @@ pub trait MappingScheme {
     fn write(&mut self, now: When, units: &[Unit<Self::Payload>], context: WriteContext) -> Done;
 
     /// Reads `count` units from `first` on and appends their content to `out`. Unmapped units
-    /// read as zeros and cost nothing.
-    fn read(&mut self, now: When, first: Lpn, count: u32, out: &mut Vec<Self::Payload>) -> When;
+    /// read as zeros and cost nothing. With [`FtlError::Unreadable`] all of them have been read, and one or more are lost.
+    fn read(&mut self, now: When, first: Lpn, count: u32, out: &mut Vec<Self::Payload>) -> Done;
 
     /// Unmaps `count` units from `first` on. That survives a power cut only after the next
     /// [`MappingScheme::flush`].
@@ -218,6 +246,9 @@ pub trait Inspectable: MappingScheme {
     /// What `block` is doing.
     fn block_info(&self, block: BlockId) -> BlockInfo;
 
+    /// Place of a unit on flash, if it has one.
+    fn locate(&self, lpn: Lpn) -> Option<Ppa>;
+
     /// The content of a unit as a read would find it.
     fn peek(&self, lpn: Lpn) -> Self::Payload;
 
@@ -241,4 +272,4 @@ pub trait Recoverable: MappingScheme<Nand: PowerCuts> + Sized {
     fn recover(self, now: SimTime, nand: Self::Nand) -> Result<(Self, Recovery), RecoveryError>;
 }
 
-strobe_types::stored! { enum FtlError { 0 EndOfLife { bad_blocks, room_units, logical_units }, 1 NoProgress { victims, units }, 2 OutOfBlocks, 3 MapWornOut, 4 Interrupted } }
+strobe_types::stored! { enum FtlError { 0 EndOfLife { bad_blocks, room_units, logical_units }, 1 NoProgress { victims, units }, 2 OutOfBlocks, 3 MapWornOut, 4 Interrupted, 5 MapUnreadable { page }, 6 Unreadable { lpn, at } } }

@@ -1,7 +1,7 @@
 //! What finding the map again after a power cut took.
 
 use strobe_nand::{Nand, When};
-use strobe_types::SimTime;
+use strobe_types::{Ppn, SimTime};
 
 /// What a recovery has found and done, and how long it took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -65,6 +65,11 @@ pub enum RecoveryError {
     /// What is on flash contradicts itself.
     #[error("the map on flash is damaged: {0}")]
     Damaged(String),
+    /// A page of the log cannot be read.
+    #[error(
+        "the map cannot be found again: flash page {0} of its log cannot be read, and there is no second copy"
+    )]
+    MapUnreadable(Ppn),
     /// Whoever runs the simulation has asked it to end.
     #[error("interrupted")]
     Interrupted,

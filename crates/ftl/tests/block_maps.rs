@@ -139,7 +139,7 @@ fn replacement_blocks_cost_a_look_at_each_block_of_the_chain() {
     write(&mut map, [4, 4, 4]);
     let reads = map.nand().counts().get(NandOp::Read, Cause::Host);
     let mut out = Vec::new();
-    map.read(T0, Lpn::new(4), 1, &mut out);
+    map.read(T0, Lpn::new(4), 1, &mut out).expect("reads");
     // Three out-of-band areas and the page itself.
     assert_eq!(map.nand().counts().get(NandOp::Read, Cause::Host) - reads, 3 + 1);
 }
@@ -398,7 +398,7 @@ fn agrees_with_a_model(scheme: BlockScheme, seed: u64) {
         map.check().unwrap_or_else(|error| panic!("{scheme:?} seed {seed}, command {number}: {error}"));
     }
     let mut read = Vec::new();
-    map.read(T0, Lpn::new(0), units, &mut read);
+    map.read(T0, Lpn::new(0), units, &mut read).expect("reads");
     assert_eq!(read, model, "{scheme:?} seed {seed}");
 }
 

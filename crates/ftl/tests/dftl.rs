@@ -201,7 +201,7 @@ impl Model {
 
     fn compare(&self, map: &mut TestMap, first: u32, count: u32) {
         let mut read = Vec::new();
-        map.read(T0, Lpn::new(first), count, &mut read);
+        map.read(T0, Lpn::new(first), count, &mut read).expect("reads");
         assert_eq!(read, self.stamps[first as usize..(first + count) as usize]);
     }
 }
@@ -349,22 +349,22 @@ fn a_read_of_what_is_not_cached_reads_its_translation_page_first() {
     let mut map = counting(64, PageMapConfig { translation: Some(how), ..PageMapConfig::new(300) });
     let map_reads = |map: &CountingMap| counts(map, NandOp::Read, Cause::Map);
     // Nothing was ever written: there is no translation page to read.
-    map.read(T0, Lpn::new(0), 5, &mut Vec::new());
+    map.read(T0, Lpn::new(0), 5, &mut Vec::new()).expect("reads");
     assert_eq!((map_reads(&map), stats(&map).misses), (0, 5));
     [7, 8, 9].iter().for_each(|&lpn| write(&mut map, lpn));
     // 7 has made room for 9: its translation page was written without a read, and read then for 9.
     assert_eq!((map_reads(&map), stats(&map).tp_programs), (1, 1));
-    map.read(T0, Lpn::new(9), 1, &mut Vec::new());
+    map.read(T0, Lpn::new(9), 1, &mut Vec::new()).expect("reads");
     assert_eq!((map_reads(&map), stats(&map).hits), (1, 1));
     // The batch took 8 along: it goes without a program.
-    map.read(T0, Lpn::new(7), 1, &mut Vec::new());
+    map.read(T0, Lpn::new(7), 1, &mut Vec::new()).expect("reads");
     assert_eq!((map_reads(&map), stats(&map).tp_programs), (2, 1));
     // The translation page of these was never written; 9 is protected until 201 is.
     for lpn in [200, 201, 201] {
-        map.read(T0, Lpn::new(lpn), 1, &mut Vec::new());
+        map.read(T0, Lpn::new(lpn), 1, &mut Vec::new()).expect("reads");
     }
     assert_eq!((map_reads(&map), stats(&map).tp_programs), (2, 1));
-    map.read(T0, Lpn::new(202), 1, &mut Vec::new());
+    map.read(T0, Lpn::new(202), 1, &mut Vec::new()).expect("reads");
     assert_eq!((map_reads(&map), stats(&map).tp_programs), (3, 2));
 }
 

@@ -12,8 +12,8 @@ use strobe_ftl::{
     PlacementKind, TranslationConfig, WriteContext,
 };
 use strobe_nand::{
-    ArrayTiming, BlockState, Cause, Chip, EraseFailed, Nand, OobRecord, OpCounts, ProgramFailed, StampMedium,
-    Timing, TimingConfig, Unit, Wanted, WearConfig, When,
+    ArrayTiming, BlockState, Cause, Chip, EraseFailed, Nand, OobRecord, OpCounts, ProgramFailed, ReadDone,
+    StampMedium, Timing, TimingConfig, Unit, Wanted, WearConfig, When,
 };
 use strobe_types::{BlockId, Geometry, GeometrySpec, Lpn, Ppa, Ppn, Prng, SimTime};
 
@@ -173,7 +173,7 @@ impl Nand for Watched {
         self.chip.pages_per_program()
     }
 
-    fn read(&mut self, after: When, ppn: Ppn, wanted: Wanted, cause: Cause) -> When {
+    fn read(&mut self, after: When, ppn: Ppn, wanted: Wanted, cause: Cause) -> ReadDone {
         self.chip.read(after, ppn, wanted, cause)
     }
 
@@ -258,7 +258,7 @@ impl Nand for Watched {
         result
     }
 
-    fn read_meta(&mut self, after: When, ppn: Ppn, cause: Cause) -> (When, Option<Arc<[u8]>>) {
+    fn read_meta(&mut self, after: When, ppn: Ppn, cause: Cause) -> (ReadDone, Option<Arc<[u8]>>) {
         self.chip.read_meta(after, ppn, cause)
     }
 

@@ -70,7 +70,7 @@ fn trim(map: &mut Map, lpn: u32) {
 
 fn read(map: &mut Map, lpn: u32) -> u64 {
     let mut out = Vec::new();
-    map.read(T0, Lpn::new(lpn), 1, &mut out);
+    map.read(T0, Lpn::new(lpn), 1, &mut out).expect("reads");
     out[0]
 }
 

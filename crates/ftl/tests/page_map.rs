@@ -119,7 +119,7 @@ impl Model {
 
     fn compare(&self, ftl: &mut TestMap) {
         let mut read = Vec::new();
-        ftl.read(T0, Lpn::new(0), self.stamps.len() as u32, &mut read);
+        ftl.read(T0, Lpn::new(0), self.stamps.len() as u32, &mut read).expect("reads");
         assert_eq!(read, self.stamps);
     }
 }
@@ -232,8 +232,8 @@ fn a_clone_goes_its_own_way() {
     let mut frozen = a.clone();
     a.write(T0, &unit(3, 31), WriteContext::HOST).expect("writes");
     let mut out = Vec::new();
-    frozen.read(T0, Lpn::new(3), 1, &mut out);
-    a.read(T0, Lpn::new(3), 1, &mut out);
+    frozen.read(T0, Lpn::new(3), 1, &mut out).expect("reads");
+    a.read(T0, Lpn::new(3), 1, &mut out).expect("reads");
     assert_eq!(out, [30, 31]);
     exercise(&mut ftl, 3, 10, 1);
 }

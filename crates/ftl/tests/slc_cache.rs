@@ -301,7 +301,7 @@ fn compare(seed: u64) -> Counts {
         if step % 16 == 0 {
             ftl.check().unwrap_or_else(|error| panic!("{what} step {step}: {error}"));
             let mut read = Vec::new();
-            ftl.read(T0, Lpn::new(0), config.logical_units, &mut read);
+            ftl.read(T0, Lpn::new(0), config.logical_units, &mut read).expect("reads");
             assert_eq!(read, stamps, "{what} step {step}");
         }
     }

@@ -14,18 +14,20 @@ mod counts;
 mod cut;
 mod image;
 mod medium;
+mod read_done;
 mod sparse;
 mod timing;
 mod wanted;
 mod wear;
 
-pub use chip::{Chip, RetryConfig, Stress};
+pub use chip::{Chip, Lasts, RetryConfig, Stress};
 pub use counts::{Cause, NandOp, OpCounts};
 pub use cut::{CutPlan, Met, PowerCuts, Snapshot};
 pub use image::{Access, Damage, Image, ImageError, ImageInfo, ImageMedium, Scan};
 pub use medium::{
     BlockState, ByteMedium, Medium, NoMedium, OobRecord, Payload, StampMedium, Unit, UnitBytes,
 };
+pub use read_done::{ReadDone, ReadOutcome};
 pub use timing::{
     ArrayTiming, Bus, CellTimes, Class, Occupancy, PageTimes, SuspendConfig, SwitchedTiming, Ticket, Timing,
     TimingConfig, Untimed, When,
@@ -171,15 +173,46 @@ pub trait Nand {
     }
 
     /// Reads page `ppn`, not before `after`, and transfers the `wanted` ones of its mapping units. Returns when they have
-    /// arrived; their content is then available from [`Nand::lpn`] and [`Nand::payload`]. With no unit at all
-    /// it is the out-of-band area that is read, of a page programmed or not.
-    fn read(&mut self, after: When, ppn: Ppn, wanted: Wanted, cause: Cause) -> When;
+    /// arrived; their content is then available from [`Nand::lpn`] and [`Nand::payload`], but for units that
+    /// could not be corrected ([`Nand::has_failed`]). With no unit at all it is the out-of-band area that is read, of a page programmed or not.
+    fn read(&mut self, after: When, ppn: Ppn, wanted: Wanted, cause: Cause) -> ReadDone;
 
     /// Reads pages of one block, of each the units wanted, in this order; returns when all have arrived. See
     /// [`Nand::read`].
-    fn read_pages(&mut self, pages: &[(Ppn, Wanted)], cause: Cause) -> When {
+    fn read_pages(&mut self, pages: &[(Ppn, Wanted)], cause: Cause) -> ReadDone {
         // Reads of one block have their turns in the order of their issue: when the last one is there all are.
-        pages.iter().fold(When::START, |_, &(ppn, wanted)| self.read(When::START, ppn, wanted, cause))
+        pages.iter().fold(ReadDone::clean(When::START), |before, &(ppn, wanted)| {
+            let done = self.read(When::START, ppn, wanted, cause);
+            ReadDone { outcome: before.outcome.and(done.outcome), ..done }
+        })
+    }
+
+    /// True if the data of the programmed unit at `ppa` cannot be read until its block is erased. Costs no flash time.
+    fn is_lost(&self, _ppa: Ppa) -> bool {
+        false
+    }
+
+    /// True if the last read could not correct the unit at `ppa`: it is lost, or the next read may succeed.
+    fn has_failed(&self, ppa: Ppa) -> bool {
+        self.is_lost(ppa)
+    }
+
+    /// True if any unit is lost.
+    #[inline(always)]
+    fn has_losses(&self) -> bool {
+        false
+    }
+
+    /// Loses the data of the programmed unit at `ppa`; its out-of-band record stays legible.
+    fn lose(&mut self, _ppa: Ppa, _lasts: Lasts) {}
+
+    /// Marks the next program of each of these logical units, and of no others, as a copy of a lost unit. The copy is
+    /// lost as well: the mark is part of that program.
+    fn mark_next(&mut self, _lpns: impl Iterator<Item = Lpn>) {}
+
+    /// Reads of flash pages so far that could not be corrected.
+    fn uncorrectable(&self) -> u64 {
+        0
     }
 
     /// Programs consecutive pages of one block from `first` on with `units`, a page's worth each;
@@ -206,8 +239,8 @@ pub trait Nand {
     ) -> Result<When, ProgramFailed>;
 
     /// Reads a programmed page of the drive's own tables. `None` if it holds none: its program was
-    /// cut short or failed, or the medium keeps nothing.
-    fn read_meta(&mut self, after: When, ppn: Ppn, cause: Cause) -> (When, Option<Arc<[u8]>>);
+    /// cut short or failed, or the medium keeps nothing. Bytes that were lost are not to be used.
+    fn read_meta(&mut self, after: When, ppn: Ppn, cause: Cause) -> (ReadDone, Option<Arc<[u8]>>);
 
     /// Chooses what the cells of the erased `block` are used for, until its next erase; it can be chosen again until the first
     /// program. Takes no time: it goes with that program.

@@ -14,6 +14,7 @@ pub(crate) fn stats<'py>(py: Python<'py>, stats: &DriveStats) -> PyResult<Bound<
         let of = PyDict::new(py);
         of.set_item("commands", stats.host.commands(kind))?;
         of.set_item("bytes", stats.host.bytes(kind))?;
+        of.set_item("errors", stats.host.errors(kind))?;
         host.set_item(kind.name(), of)?;
     }
     all.set_item("host", host)?;
@@ -34,6 +35,7 @@ pub(crate) fn stats<'py>(py: Python<'py>, stats: &DriveStats) -> PyResult<Bound<
     gc.set_item("units_moved", stats.gc.units_moved)?;
     all.set_item("gc", gc)?;
     all.set_item("read_retries", stats.read_retries)?;
+    all.set_item("uncorrectable_reads", stats.uncorrectable_reads)?;
     Ok(all)
 }
 

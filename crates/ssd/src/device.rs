@@ -103,7 +103,8 @@ pub trait Device: Send {
 
     /// Runs `requests` in order, paced by `queue`, until all of them are complete; `arrivals` are their own times in open
     /// loop (as many as requests), else empty. Stops at the first error, which comes with the index of the request that
-    /// was issued last when it was known: that of the failing request, unless it was refused while it waited.
+    /// was issued last when it was known: that of the failing request, unless it was refused while it waited. Data that
+    /// cannot be read is no such error: [`HostCounts::errors`] counts it.
     ///
     /// The same as submitting them one by one, and much faster where nobody looks at single completions.
     fn run(
@@ -165,7 +166,8 @@ pub trait Device: Send {
 
 impl HostQueue {
     /// Submits `command` to `device` as soon as the pacing has a place for it; `arrival` is its own time in open
-    /// loop. The error is that of any command that has completed by then: a refused one does so at once.
+    /// loop. The error is that of any command that has completed by then: a refused one does so at once. Data that cannot be
+    /// read is only counted.
     pub fn send<D: Device + ?Sized>(
         &mut self,
         device: &mut D,
@@ -221,7 +223,10 @@ impl HostQueue {
         for completion in &completions {
             self.complete(completion.at);
         }
-        completions.into_iter().try_for_each(|completion| completion.result.map(|_| ()))
+        completions.into_iter().try_for_each(|completion| match completion.result {
+            Err(error) if !error.is_unreadable() => Err(error),
+            _ => Ok(()),
+        })
     }
 }
 

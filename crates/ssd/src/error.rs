@@ -112,6 +112,18 @@ pub enum CommandError {
         /// Sectors of the whole copy.
         sectors: u64,
     },
+    /// Data that a read asked for, or that a partial write or a copy needs, cannot be read. The drive goes on.
+    #[error(
+        "unrecovered read error in sectors {lba} to {last}; they can be read again when they have been written whole or \
+         trimmed",
+        last = .lba + u64::from(*.sectors) - 1
+    )]
+    Unreadable {
+        /// First sector of the first mapping unit that cannot be read.
+        lba: u64,
+        /// Sectors of that unit.
+        sectors: u32,
+    },
     /// A request that no command of the drive stands for.
     #[error("the drive does not know this command")]
     Unsupported,
@@ -154,12 +166,19 @@ impl Status {
     pub const INTERNAL_ERROR: Self = Self { sct: 0, sc: 0x06 };
     /// Write Fault.
     pub const WRITE_FAULT: Self = Self { sct: 2, sc: 0x80 };
+    /// Unrecovered Read Error.
+    pub const UNRECOVERED_READ: Self = Self { sct: 2, sc: 0x81 };
 }
 
 impl CommandError {
     /// True if whoever runs the simulation has asked the drive to end in the midst of the command.
     pub fn is_interruption(&self) -> bool {
         *self == CommandError::Ftl(FtlError::Interrupted)
+    }
+
+    /// True if data could not be read: a result of a command, after which the drive goes on.
+    pub fn is_unreadable(&self) -> bool {
+        matches!(self, CommandError::Unreadable { .. })
     }
 
     /// What an NVMe drive answers.
@@ -176,6 +195,9 @@ impl CommandError {
             CommandError::Unsupported => Status::INVALID_OPCODE,
             CommandError::TooLarge { .. } => Status::SIZE_LIMIT_EXCEEDED,
             CommandError::Overlap { .. } => Status::OVERLAPPING_RANGE,
+            CommandError::Unreadable { .. } | CommandError::Ftl(FtlError::Unreadable { .. }) => {
+                Status::UNRECOVERED_READ
+            }
             CommandError::Ftl(_) => Status::WRITE_FAULT,
             CommandError::Medium(_) => Status::INTERNAL_ERROR,
         }

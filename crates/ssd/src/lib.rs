@@ -34,12 +34,12 @@ pub use build::{
 };
 pub use command::{Command, CommandKind, DataTag, Hint, RANGES_MAX, Range};
 pub use config::{
-    AllocationName, ControllerConfig, CopyMode, DataMode, DieAllocationName, DriveConfig, FtlConfig,
-    GcConfig, GcMode, GcStreamName, IsolationName, LogVictimName, MAPPINGS, Mapping, MappingInfo,
-    NVRAM_RANGES_MAX, NandConfig, NvramConfig, NvramError, NvramPolicyName, POLICIES, PlacementTable,
-    PolicyInfo, ReadRetryTable, RefreshTable, ScheduleTable, SchemeName, SectorRange, SlcCacheTable,
-    SlcTable, SuspendTable, TemperatureName, TimesByPage, TranslationTable, TrimConfig, UpkeepTable, Victim,
-    VirtualMapFullName, WearLevelingConfig, WearLevelingName, WhenFullName,
+    AllocationName, ControllerConfig, CopyMode, DataMode, DieAllocationName, DriveConfig, FaultAt,
+    FaultsTable, FtlConfig, GcConfig, GcMode, GcStreamName, IsolationName, LogVictimName, MAPPINGS, Mapping,
+    MappingInfo, NVRAM_RANGES_MAX, NandConfig, NvramConfig, NvramError, NvramPolicyName, POLICIES,
+    PlacementTable, PolicyInfo, ReadRetryTable, RefreshTable, ScheduleTable, SchemeName, SectorRange,
+    SlcCacheTable, SlcTable, SuspendTable, TemperatureName, TimesByPage, TranslationTable, TrimConfig,
+    UpkeepTable, Victim, VirtualMapFullName, WearLevelingConfig, WearLevelingName, WhenFullName,
 };
 pub use device::{Completion, Device, Inspect, PowerCut, Simulated, Underway};
 pub use drive::Drive;

@@ -21,11 +21,12 @@ counters! {
     }
 
     /// Host commands by kind. A command counts, with all that it did, at the instant at which it completes; one that is
-    /// refused never does.
+    /// refused never does, one that ended with an unrecovered read error does.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct HostCounts {
         commands: [u64; CommandKind::ALL.len()],
         bytes: [u64; CommandKind::ALL.len()],
+        errors: [u64; CommandKind::ALL.len()],
         /// Mapping units that commands of any kind covered, in whole or in part.
         pub units_touched: u64,
         /// Mapping units touched by writes; a partially written unit counts as one. Those that write zeroes
@@ -45,6 +46,16 @@ impl HostCounts {
         self.units_touched += tally.units_touched;
         self.units_written += tally.units_written;
         self.read_modify_writes += tally.read_modify_writes;
+    }
+
+    /// Counts `commands` of a kind, counted already, that ended with an unrecovered read error.
+    pub(crate) fn add_errors(&mut self, kind: CommandKind, commands: u64) {
+        self.errors[kind as usize] += commands;
+    }
+
+    /// Commands of a kind that ended with an unrecovered read error.
+    pub fn errors(&self, kind: impl Into<CommandKind>) -> u64 {
+        self.errors[kind.into() as usize]
     }
 
     /// Commands of a kind.
@@ -92,6 +103,8 @@ counters! {
         pub nand: OpCounts,
         /// Page reads among them that repeated one.
         pub read_retries: u64,
+        /// Page reads that could not be corrected.
+        pub uncorrectable_reads: u64,
         /// Garbage collection.
         pub gc: GcStats,
         /// Merges; `None` if the mapping scheme does not merge.

@@ -23,7 +23,7 @@ use strobe_lab::numbers::times;
 pub use strobe_lab::numbers::{bytes, count, duration, trimmed};
 use strobe_lab::power::{PowerCutResult, RecoveryResult};
 use strobe_lab::result::{
-    ByCause, CopyResult, DiesResult, LfsResult, MergeResult, NandResult, RunResult, SlcResult,
+    ByCause, CopyResult, DiesResult, HostResult, LfsResult, MergeResult, NandResult, RunResult, SlcResult,
     TranslationResult, WearResult,
 };
 use strobe_lab::{Sample, SteadyRounds, WindowVerdict};
@@ -68,6 +68,7 @@ pub fn summary(result: &RunResult) -> String {
     let parts = [
         latency::by_job(&result.jobs),
         latency::picture(jobs),
+        errors_line(&result.host),
         Some(flash_table(&result.nand).to_string()),
         result.dies.as_ref().and_then(dies_line),
         result.lfs.as_ref().map(lfs_line),
@@ -118,12 +119,25 @@ fn hints(result: &RunResult) -> Vec<&'static str> {
     hints
 }
 
+/// Host commands that met data that cannot be read.
+fn errors_line(host: &HostResult) -> Option<String> {
+    let kinds = [("reads", host.read), ("writes", host.write), ("copies", host.copy)];
+    let kinds = [&kinds[..], &[("write zeroes", host.write_zeroes)]].concat();
+    let failed = kinds.iter().filter(|(_, op)| op.errors > 0);
+    let parts: Vec<String> =
+        failed.map(|(name, op)| format!("{} of {} {name}", count(op.errors), count(op.commands))).collect();
+    (!parts.is_empty()).then(|| format!("unrecovered read errors: {}", parts.join(", ")))
+}
+
 fn flash_table(nand: &NandResult) -> Table {
     let mut table = table(&["flash", "total", "by cause"]).text(2);
     for (name, op) in [("program", &nand.program), ("read", &nand.read), ("erase", &nand.erase)] {
         let mut parts = causes(op);
         if name == "read" && nand.read_retries > 0 {
             let _ = write!(parts, "; {} of them retries", count(nand.read_retries));
+        }
+        if name == "read" && nand.uncorrectable_reads > 0 {
+            let _ = write!(parts, "; {} could not be corrected", count(nand.uncorrectable_reads));
         }
         table.add_row(row(name, [count(op.total), parts]));
     }

@@ -13,6 +13,7 @@ mod losses;
 mod nvme;
 mod processor;
 mod programs;
+mod read_errors;
 mod series;
 mod storage;
 mod timing;

@@ -1,7 +1,5 @@
 //! The log of the map: a ring of reserved blocks, and the search for its newest pages after a power cut.
 
-use std::sync::Arc;
-
 use strobe_nand::{Cause, Nand, When};
 use strobe_types::{BlockId, Geometry};
 
@@ -169,7 +167,7 @@ impl Log {
         let mut firsts: Vec<(u64, u32)> = Vec::new();
         let mut at = 0;
         while at < region {
-            if let Some(page) = first_page(nand, member_at(&geometry, at), report) {
+            if let Some(page) = first_page(nand, member_at(&geometry, at), report)? {
                 if page.region <= at || page.region > region {
                     let says = page.region;
                     return damaged(format!("a page of the log says that its region has {says} blocks"));
@@ -183,7 +181,7 @@ impl Log {
         let mut log = Self::new(&geometry, region);
         firsts.sort_unstable();
         let Some(&(_, head)) = firsts.last() else { return Ok((log, Vec::new(), 0)) };
-        let (newest, mut illegible) = pages_of(nand, member_at(&geometry, head), report);
+        let (newest, mut illegible) = pages_of(nand, member_at(&geometry, head), report)?;
         report.wait(nand);
         let Some(last) = newest.last() else { return damaged("the newest page of the log is gone".into()) };
         (log.base, log.next) = (last.base, last.lsn + 1);
@@ -198,7 +196,7 @@ impl Log {
             match is_head {
                 true => live.extend(newest.iter().cloned()),
                 false => {
-                    let (pages, torn) = pages_of(nand, member_at(&geometry, at), report);
+                    let (pages, torn) = pages_of(nand, member_at(&geometry, at), report)?;
                     live.extend(pages);
                     illegible += torn;
                 }
@@ -220,26 +218,46 @@ impl Log {
 }
 
 /// The first legible page of the log in `block`.
-fn first_page<N: Nand>(nand: &mut N, block: BlockId, report: &mut Recovery) -> Option<LogPage> {
+fn first_page<N: Nand>(
+    nand: &mut N,
+    block: BlockId,
+    report: &mut Recovery,
+) -> Result<Option<LogPage>, RecoveryError> {
     if nand.block(block).bad || nand.block(block).half_erased {
-        return None;
+        return Ok(None);
     }
-    (0..nand.block(block).pages_programmed).find_map(|page| read(nand, block, page, report))
+    let pages = 0..nand.block(block).pages_programmed;
+    pages.map(|page| read(nand, block, page, report)).find_map(Result::transpose).transpose()
 }
 
 /// All legible pages of the log in `block`, and the number of the others.
-fn pages_of<N: Nand>(nand: &mut N, block: BlockId, report: &mut Recovery) -> (Vec<LogPage>, u32) {
+fn pages_of<N: Nand>(
+    nand: &mut N,
+    block: BlockId,
+    report: &mut Recovery,
+) -> Result<(Vec<LogPage>, u32), RecoveryError> {
     let programmed = nand.block(block).pages_programmed;
-    let pages: Vec<LogPage> = (0..programmed).filter_map(|page| read(nand, block, page, report)).collect();
+    let pages = (0..programmed).filter_map(|page| read(nand, block, page, report).transpose());
+    let pages: Vec<LogPage> = pages.collect::<Result<_, _>>()?;
     let illegible = programmed - pages.len() as u32;
-    (pages, illegible)
+    Ok((pages, illegible))
 }
 
-fn read<N: Nand>(nand: &mut N, block: BlockId, page: u32, report: &mut Recovery) -> Option<LogPage> {
+/// `None` if the page is one whose program was cut short: such a page was never part of the log. One that was, and cannot
+/// be read, is the end.
+fn read<N: Nand>(
+    nand: &mut N,
+    block: BlockId,
+    page: u32,
+    report: &mut Recovery,
+) -> Result<Option<LogPage>, RecoveryError> {
     let ppn = nand.geometry().page(block, page);
-    let (_, bytes): (When, Option<Arc<[u8]>>) = nand.read_meta(report.now(), ppn, Cause::Recovery);
+    let (done, bytes) = nand.read_meta(report.now(), ppn, Cause::Recovery);
+    if done.is_uncorrectable() && bytes.is_some() {
+        return Err(RecoveryError::MapUnreadable(ppn));
+    }
     let page = bytes.and_then(|bytes| LogPage::decode(&bytes));
     report.log_pages += 1;
     report.illegible_pages += u64::from(page.is_none());
-    page
+    Ok(page)
 }

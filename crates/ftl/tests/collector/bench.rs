@@ -160,7 +160,7 @@ impl Bench {
     pub(super) fn check(&mut self) {
         self.ftl.check().expect("every invariant holds");
         let mut read = Vec::new();
-        self.ftl.read(T0, Lpn::new(0), self.stamps.len() as u32, &mut read);
+        self.ftl.read(T0, Lpn::new(0), self.stamps.len() as u32, &mut read).expect("reads");
         assert_eq!(read, self.stamps);
         let erases: Vec<u32> = (0..self.ledger.erases.len() as u32)
             .map(|block| self.ftl.nand().block(BlockId::new(block)).erase_count)

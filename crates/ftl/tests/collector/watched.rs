@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use strobe_ftl::gc::{AnyPolicy, BlockView, VictimPolicy};
 use strobe_nand::{
-    BlockState, Cause, Chip, EraseFailed, Nand, OobRecord, OpCounts, ProgramFailed, StampMedium, Unit,
-    Untimed, Wanted, When,
+    BlockState, Cause, Chip, EraseFailed, Nand, OobRecord, OpCounts, ProgramFailed, ReadDone, StampMedium,
+    Unit, Untimed, Wanted, When,
 };
 use strobe_types::{BlockId, Geometry, Lpn, Ppa, Ppn, Prng, SimTime};
 /// One call to the flash or to the victim policy.
@@ -82,7 +82,7 @@ impl Nand for Watched {
         self.chip.pages_per_program()
     }
 
-    fn read(&mut self, after: When, ppn: Ppn, wanted: Wanted, cause: Cause) -> When {
+    fn read(&mut self, after: When, ppn: Ppn, wanted: Wanted, cause: Cause) -> ReadDone {
         self.chip.read(after, ppn, wanted, cause)
     }
 
@@ -117,7 +117,7 @@ impl Nand for Watched {
         self.chip.program_meta(after, ppn, bytes, cause)
     }
 
-    fn read_meta(&mut self, after: When, ppn: Ppn, cause: Cause) -> (When, Option<Arc<[u8]>>) {
+    fn read_meta(&mut self, after: When, ppn: Ppn, cause: Cause) -> (ReadDone, Option<Arc<[u8]>>) {
         self.chip.read_meta(after, ppn, cause)
     }
 

@@ -299,7 +299,7 @@ fn verify<T: Timing, S: Subject<T>>(
     let mut drive = case.restart(snapshot.flash).unwrap_or_else(|error| panic!("{}: {error}", place()));
     drive.check().unwrap_or_else(|error| panic!("{}: {error}", place()));
     let mut read = Vec::new();
-    drive.read(T0, Lpn::new(0), case.units(), &mut read);
+    drive.read(T0, Lpn::new(0), case.units(), &mut read).expect("reads");
     for (lpn, &content) in read.iter().enumerate() {
         let may_read = &model.may_read[lpn];
         assert!(model.allows(lpn, content), "{}: unit {lpn} reads {content}, not {may_read:?}", place());
@@ -339,7 +339,7 @@ pub(crate) fn torture<T: Timing, S: Subject<T>>(case: &S, seed: u64, steps: u32,
     }
     if goes_on {
         let mut read = Vec::new();
-        run.drive.read(T0, Lpn::new(0), case.units(), &mut read);
+        run.drive.read(T0, Lpn::new(0), case.units(), &mut read).expect("reads");
         assert_eq!(read, run.model.all_now(), "seed {seed} {case:?}");
     }
     cuts - start + more
@@ -394,7 +394,7 @@ fn cut_again<T: Timing, S: Subject<T>>(
         }
     }
     let mut read = Vec::new();
-    run.drive.read(T0, Lpn::new(0), case.units(), &mut read);
+    run.drive.read(T0, Lpn::new(0), case.units(), &mut read).expect("reads");
     assert_eq!(read, run.model.all_now(), "{}", during());
     done
 }

@@ -317,10 +317,16 @@ pub(super) const RULES: &[Rule] = &[
         counts: |e| e.drive.nand.suspend.most > 0,
     },
     Rule {
-        keys: &["drive.nand.read_retry.most"],
+        keys: &["drive.nand.read_retry.most", "drive.nand.read_retry.fails_beyond_most"],
         switches: READ_RETRY,
         wants: "fresh, per_kcycle, per_day, per_kcycle_day or per_kread of drive.nand.read_retry above 0",
         counts: |e| e.drive.nand.read_retry.is_on(),
+    },
+    Rule {
+        keys: &["drive.nand.faults.at"],
+        switches: TIMING,
+        wants: "run.timing = true, or no after_ns in it; without time no virtual time passes",
+        counts: |e| e.run.timing || e.drive.nand.faults.at.iter().all(|fault| fault.after_ns == 0),
     },
     Rule {
         keys: &["drive.nand.read_retry.days_per_second"],

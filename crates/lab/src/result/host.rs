@@ -4,6 +4,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use strobe_ssd::{CommandKind, DriveStats};
 
+use super::nand::is_zero;
+
 /// Host commands by kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct HostResult {
@@ -38,12 +40,19 @@ pub struct HostOp {
     pub commands: u64,
     /// Bytes covered.
     pub bytes: u64,
+    /// Commands among them that ended with an unrecovered read error: reads, and partial writes or copies of what
+    /// cannot be read. Left out if there were none.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub errors: u64,
 }
 
 impl HostResult {
     pub(crate) fn of(stats: &DriveStats) -> Self {
-        let of =
-            |kind: CommandKind| HostOp { commands: stats.host.commands(kind), bytes: stats.host.bytes(kind) };
+        let of = |kind: CommandKind| HostOp {
+            commands: stats.host.commands(kind),
+            bytes: stats.host.bytes(kind),
+            errors: stats.host.errors(kind),
+        };
         Self {
             read: of(CommandKind::Read),
             write: of(CommandKind::Write),

@@ -16,6 +16,13 @@ pub struct NandResult {
     pub erase: ByCause,
     /// Page reads among those above that repeated one: read retry.
     pub read_retries: u64,
+    /// Page reads that could not be corrected, by the host or by the drive itself. Left out if there were none.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub uncorrectable_reads: u64,
+}
+
+pub(super) fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// Operations of one kind.
@@ -80,6 +87,7 @@ impl NandResult {
             read: by_cause(NandOp::Read),
             erase: by_cause(NandOp::Erase),
             read_retries: stats.read_retries,
+            uncorrectable_reads: stats.uncorrectable_reads,
         }
     }
 }

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use strobe_ftl::WearSummary;
 use strobe_nand::NandOp;
-use strobe_ssd::DriveStats;
+use strobe_ssd::{CommandKind, DriveStats};
 use strobe_types::{Geometry, Op};
 
 use crate::Experiment;
@@ -54,7 +54,7 @@ pub struct Smart {
     pub host_read_commands: u64,
     /// Write commands.
     pub host_write_commands: u64,
-    /// Failed programs and erases, all repaired.
+    /// Failed programs and erases, all repaired, and host commands that ended with an unrecovered read error.
     pub media_errors: u64,
 }
 
@@ -82,6 +82,7 @@ impl Smart {
         experiment: &Experiment,
     ) -> Self {
         let units = |bytes: u64| bytes.div_ceil(512_000);
+        let unread: u64 = CommandKind::ALL.iter().map(|&kind| total.host.errors(kind)).sum();
         let nand = &experiment.drive.nand;
         let used = match nand.endurance_pe {
             0 => 0.0,
@@ -98,7 +99,7 @@ impl Smart {
             media_units_written: units(total.nand.total(NandOp::Program) * u64::from(geometry.page_bytes())),
             host_read_commands: total.host.commands(Op::Read),
             host_write_commands: total.host.commands(Op::Write),
-            media_errors: total.gc.program_failures + u64::from(grown_bad),
+            media_errors: total.gc.program_failures + u64::from(grown_bad) + unread,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Delivery of host requests to the drive: in batches, or one by one if an observer looks in between. Both give
 //! equal results, to the nanosecond.
 
-use strobe_ssd::{Command, Completion, Range};
+use strobe_ssd::{Command, CommandError, Completion, Range};
 use strobe_types::{Request, SimTime};
 
 use super::NEVER;
@@ -81,11 +81,14 @@ impl Host<'_> {
             self.queue.complete(at);
             if let Some(timeline) = &mut self.timeline {
                 timeline.outstanding(at, self.queue.in_flight() as u32);
-                if let (Ok(_), Some(op)) = (&answer, kind.op()) {
+                let is_done = answer.as_ref().err().is_none_or(CommandError::is_unreadable);
+                if let (true, Some(op)) = (is_done, kind.op()) {
                     timeline.complete(op, bytes, at.since(issued));
                 }
             }
-            if let Err(error) = answer {
+            if let Err(error) = answer
+                && !error.is_unreadable()
+            {
                 result = result.and(Err(Stop::Drive(error)));
             }
         }

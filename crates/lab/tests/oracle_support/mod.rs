@@ -336,6 +336,7 @@ pub(crate) fn drive_config(
     DriveConfig {
         preset: None,
         nand: NandConfig {
+            faults: Default::default(),
             any_page_order: false,
             channels: 1,
             dies_per_channel: 1,

@@ -1,4 +1,4 @@
-//! Programs of chips on which they can fail or be cut short: page by page.
+//! Programs of chips on which they can fail, carry marks or be cut short: page by page.
 
 use strobe_types::Ppn;
 
@@ -6,8 +6,8 @@ use super::Chip;
 use crate::{Cause, Medium, NandOp, ProgramFailed, Timing, Unit, When};
 
 impl<T: Timing, M: Medium> Chip<T, M> {
-    /// The slow path of [`Nand::program`], page by page, for chips whose programs can fail or be cut
-    /// short.
+    /// The slow path of [`Nand::program`], page by page, for chips whose programs can fail, carry
+    /// marks or be cut short.
     #[cold]
     pub(super) fn program_by_page(
         &mut self,
@@ -23,11 +23,12 @@ impl<T: Timing, M: Medium> Chip<T, M> {
             let (ppn, content) = (first.plus(page), contents.next().unwrap_or_default());
             self.cut(|flash| flash.tear_page(ppn, cause));
             self.take_pages(ppn, 1);
-            let failed = self.faults.chance(self.wear.program_fail_rate);
+            let failed = self.program_fails.chance(self.wear.program_fail_rate);
             let content = if failed { &[] } else { content };
             self.counts.add(NandOp::Program, cause);
             self.write_oob(self.geometry.first_unit_of_page(ppn), content, 1);
             let stored = self.store(after, ppn, content, 1, sequence + u64::from(page), cause);
+            self.carry_marks(self.geometry.first_unit_of_page(ppn), content);
             self.track_program(stored, ppn, cause);
             done = stored;
             if failed {

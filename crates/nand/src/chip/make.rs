@@ -17,6 +17,21 @@ pub(crate) struct Restored {
 }
 
 impl<T: Timing, M: Medium> Chip<T, M> {
+    /// Bytes of host memory a chip of this geometry needs.
+    pub fn memory_bytes(geometry: &Geometry) -> u64 {
+        let (per_unit, per_page) = M::footprint(geometry);
+        u64::from(geometry.units()) * (4 + per_unit)
+            + u64::from(geometry.pages()) * per_page
+            + u64::from(geometry.blocks()) * std::mem::size_of::<Block>() as u64
+    }
+
+    /// Bytes of host memory a chip of this geometry needs before anything is written.
+    pub fn empty_memory_bytes(geometry: &Geometry) -> u64 {
+        u64::from(geometry.units()) * 4
+            + M::empty_footprint(geometry)
+            + u64::from(geometry.blocks()) * std::mem::size_of::<Block>() as u64
+    }
+
     /// A fresh array: every block erased, factory-bad ones marked.
     ///
     /// `seed` decides which blocks are bad and which programs fail.
@@ -55,11 +70,12 @@ impl<T: Timing, M: Medium> Chip<T, M> {
             page_by_page: wear.program_fail_rate > 0.0,
             wear,
             // Not the same chances again as when the array was new.
-            faults: Prng::derive(seed.wrapping_add(counts.changes()), "program-fail"),
+            program_fails: Prng::derive(seed.wrapping_add(counts.changes()), "program-fail"),
             counts,
             cuts: Cuts::default(),
             on_their_way: OnTheirWay::default(),
             retries: None,
+            faults: None,
             stop: StopFlag::default(),
             timing,
             medium,
@@ -70,7 +86,7 @@ impl<T: Timing, M: Medium> Chip<T, M> {
 
 // What a power cut would undo is none of it: a drive that is to be cut is not saved.
 strobe_types::state! {
-    [T: Timing, M: Medium] Chip<T, M> { counts, faults, programmed, timing, medium }
+    [T: Timing, M: Medium] Chip<T, M> { counts, program_fails, faults, programmed, timing, medium }
     tables { oob_lpn, blocks }
     boxes { retries }
     made { geometry, wear, slc_pages, parts, page_by_page, cuts, on_their_way, stop }

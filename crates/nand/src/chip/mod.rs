@@ -2,6 +2,7 @@
 
 mod block;
 mod by_page;
+mod faults;
 mod kinds;
 mod make;
 mod parts;
@@ -20,15 +21,17 @@ use strobe_types::{
 
 use crate::cut::Cuts;
 use crate::{
-    BlockState, Cause, Class, EraseFailed, Medium, Nand, NandOp, OobRecord, OpCounts, ProgramFailed, Timing,
-    Unit, Wanted, WearConfig, When,
+    BlockState, Cause, Class, EraseFailed, Medium, Nand, NandOp, OobRecord, OpCounts, ProgramFailed,
+    ReadDone, Timing, Unit, Wanted, WearConfig, When,
 };
 use block::Block;
+use faults::Faults;
 pub(crate) use make::Restored;
 use retry::Retries;
 use undo::OnTheirWay;
 use urgency::{program_class, read_class};
 
+pub use faults::Lasts;
 pub use retry::{RetryConfig, Stress};
 
 /// An exact model of a flash array in memory.
@@ -43,20 +46,22 @@ pub struct Chip<T, M: Medium> {
     blocks: Vec<Block>,
     counts: OpCounts,
     wear: WearConfig,
-    faults: Prng,
+    program_fails: Prng,
     /// Pages of a block in SLC mode; 0: no block can be.
     slc_pages: u32,
     /// Programmed pages, on chips that take pages in any order.
     programmed: Option<Vec<bool>>,
     /// Flash pages that one program fills.
     parts: u32,
-    /// True if programs can fail or power can be cut. Programs then go page by page.
+    /// True if programs can fail, carry marks or be cut short. Programs then go page by page.
     page_by_page: bool,
     cuts: Cuts<Self>,
     /// Undo log for a power cut, if one is planned on flash with timing.
     on_their_way: OnTheirWay<M::Payload>,
     /// Read-retry model, if any.
     retries: Option<Box<Retries>>,
+    /// Units that cannot be read, where there are any or may be.
+    faults: Option<Box<Faults>>,
     /// Raised when the simulation is to end.
     stop: StopFlag,
     timing: T,
@@ -67,21 +72,6 @@ pub struct Chip<T, M: Medium> {
 pub(crate) const PADDING: u32 = u32::MAX;
 
 impl<T: Timing, M: Medium> Chip<T, M> {
-    /// Bytes of host memory a chip of this geometry needs.
-    pub fn memory_bytes(geometry: &Geometry) -> u64 {
-        let (per_unit, per_page) = M::footprint(geometry);
-        u64::from(geometry.units()) * (4 + per_unit)
-            + u64::from(geometry.pages()) * per_page
-            + u64::from(geometry.blocks()) * std::mem::size_of::<Block>() as u64
-    }
-
-    /// Bytes of host memory a chip of this geometry needs before anything is written.
-    pub fn empty_memory_bytes(geometry: &Geometry) -> u64 {
-        u64::from(geometry.units()) * 4
-            + M::empty_footprint(geometry)
-            + u64::from(geometry.blocks()) * std::mem::size_of::<Block>() as u64
-    }
-
     /// Place of a page, with the cell mode of its block.
     #[inline(always)]
     fn place(&self, ppn: Ppn) -> Place {
@@ -254,42 +244,38 @@ impl<T: Timing, M: Medium> Nand for Chip<T, M> {
     }
 
     #[inline(always)]
-    fn read(&mut self, after: When, ppn: Ppn, wanted: Wanted, cause: Cause) -> When {
+    fn read(&mut self, after: When, ppn: Ppn, wanted: Wanted, cause: Cause) -> ReadDone {
         let mut after = after;
         if self.is_on_its_way(ppn) {
             let programmed = self.timing.last_program(|| self.geometry.place(ppn));
             after = self.timing.both(after, programmed);
         }
-        if self.parts > 1 || self.retries.is_some() {
+        if !self.reads_once() {
+            self.begin_read();
             return self.read_parts(after, ppn, wanted, cause);
         }
         let units = wanted.of(0);
         self.assert_readable(ppn, units);
         self.counts.add(NandOp::Read, cause);
         let (geometry, blocks) = (&self.geometry, &self.blocks);
-        self.timing.read(after, read_class(cause), units, || {
+        ReadDone::clean(self.timing.read(after, read_class(cause), units, || {
             let place = geometry.place(ppn);
             Place { mode: blocks[place.block.index()].mode(), ..place }
-        })
+        }))
     }
 
     #[inline]
-    fn read_pages(&mut self, pages: &[(Ppn, Wanted)], cause: Cause) -> When {
-        let mut done = When::START;
-        if self.parts > 1 || self.retries.is_some() {
-            // One that is repeated may be there after those behind it.
-            for &(ppn, wanted) in pages {
-                let arrived = self.read(When::START, ppn, wanted, cause);
-                done = self.timing.both(done, arrived);
-            }
-            return done;
+    fn read_pages(&mut self, pages: &[(Ppn, Wanted)], cause: Cause) -> ReadDone {
+        if !self.reads_once() {
+            return self.read_each(pages, cause);
         }
+        let mut done = When::START;
         // Those of the same number of units, one after the other, are one operation.
         for run in pages.chunk_by(|a, b| a.1 == b.1) {
             let (first, wanted) = run[0];
             if run.len() == 1 || self.is_on_its_way(first) {
                 for &(ppn, wanted) in run {
-                    done = self.read(When::START, ppn, wanted, cause);
+                    done = self.read(When::START, ppn, wanted, cause).when;
                 }
                 continue;
             }
@@ -300,7 +286,32 @@ impl<T: Timing, M: Medium> Nand for Chip<T, M> {
             let place = |at: u32| Place { mode, ..self.geometry.place(run[at as usize].0) };
             done = self.timing.reads(When::START, read_class(cause), units, run.len() as u32, place);
         }
-        done
+        ReadDone::clean(done)
+    }
+
+    fn is_lost(&self, ppa: Ppa) -> bool {
+        self.is_lost_unit(ppa)
+    }
+
+    fn has_failed(&self, ppa: Ppa) -> bool {
+        self.has_failed_unit(ppa)
+    }
+
+    #[inline(always)]
+    fn has_losses(&self) -> bool {
+        self.faults.is_some() && self.has_lost_units()
+    }
+
+    fn lose(&mut self, ppa: Ppa, lasts: Lasts) {
+        self.lose_unit(ppa, lasts);
+    }
+
+    fn mark_next(&mut self, lpns: impl Iterator<Item = Lpn>) {
+        self.mark_units(lpns);
+    }
+
+    fn uncorrectable(&self) -> u64 {
+        self.uncorrectable_reads()
     }
 
     #[inline(always)]
@@ -338,7 +349,7 @@ impl<T: Timing, M: Medium> Nand for Chip<T, M> {
             self.cut(|flash| flash.tear_page(ppn, cause));
         }
         self.take_pages(ppn, 1);
-        let failed = self.page_by_page && self.faults.chance(self.wear.program_fail_rate);
+        let failed = self.page_by_page && self.program_fails.chance(self.wear.program_fail_rate);
         self.counts.add(NandOp::Program, cause);
         self.write_oob(self.geometry.first_unit_of_page(ppn), &[], 1);
         if failed {
@@ -353,7 +364,7 @@ impl<T: Timing, M: Medium> Nand for Chip<T, M> {
         Ok(done)
     }
 
-    fn read_meta(&mut self, after: When, ppn: Ppn, cause: Cause) -> (When, Option<Arc<[u8]>>) {
+    fn read_meta(&mut self, after: When, ppn: Ppn, cause: Cause) -> (ReadDone, Option<Arc<[u8]>>) {
         let arrived = self.read(after, ppn, self.whole_page(ppn), cause);
         (arrived, self.medium.load_meta(ppn))
     }
@@ -393,6 +404,8 @@ impl<T: Timing, M: Medium> Nand for Chip<T, M> {
         }
         self.blocks[id.index()] = BlockState { erase_count: erases + 1, ..BlockState::default() }.into();
         self.set_stress(id, Stress::default());
+        let first = self.geometry.first_unit(id);
+        self.forget_faults(first, first.plus(self.geometry.units_per_block()));
         if let Some(programmed) = &mut self.programmed {
             let pages = self.geometry.pages_per_block() as usize;
             programmed[id.index() * pages..(id.index() + 1) * pages].fill(false);

@@ -1,30 +1,75 @@
-//! Word lines: several flash pages that are programmed at once, and read one by one.
+//! Reads of flash pages one by one: where several are programmed at once (word lines), and where reads are repeated or
+//! fail.
 
 use strobe_types::{Place, Ppn};
 
 use super::Chip;
+use super::faults::Fault;
 use super::urgency::read_class;
-use crate::{Cause, Medium, NandOp, Timing, Wanted, When};
+use crate::{Cause, Medium, Nand as _, NandOp, ReadDone, ReadOutcome, Timing, Wanted, When};
 
 impl<T: Timing, M: Medium> Chip<T, M> {
+    /// True if each page is one flash page and its first read succeeds: the fast path.
+    #[inline(always)]
+    pub(super) fn reads_once(&self) -> bool {
+        self.parts == 1 && self.retries.is_none() && self.faults.is_none()
+    }
+
+    /// The slow path of [`Nand::read_pages`](crate::Nand::read_pages).
+    pub(super) fn read_each(&mut self, pages: &[(Ppn, Wanted)], cause: Cause) -> ReadDone {
+        self.begin_read();
+        let mut all = ReadDone::clean(When::START);
+        for &(ppn, wanted) in pages {
+            let mut after = When::START;
+            if self.is_on_its_way(ppn) {
+                after = self.timing.last_program(|| self.geometry.place(ppn));
+            }
+            let done = self.read_parts(after, ppn, wanted, cause);
+            // A repeated one may arrive after those behind it.
+            all.when = self.timing.both(all.when, done.when);
+            all.outcome = all.outcome.and(done.outcome);
+        }
+        all
+    }
+
     /// Reads those flash pages of word line `ppn` that hold units that are wanted, as often as that takes; if none are, the
     /// out-of-band area of each.
-    pub(super) fn read_parts(&mut self, after: When, ppn: Ppn, wanted: Wanted, cause: Cause) -> When {
+    pub(super) fn read_parts(&mut self, after: When, ppn: Ppn, wanted: Wanted, cause: Cause) -> ReadDone {
         let (line, parts) = (self.place(ppn), self.parts);
         self.assert_readable(ppn, wanted.total());
-        let mut done = after;
+        let mut all = ReadDone::clean(after);
         for part in 0..parts {
             let units = wanted.of(part);
             if units > 0 || wanted == Wanted::NONE {
                 let place = Place { page: line.page * parts + part, ..line };
-                let times = if units == 0 { 1 } else { self.times_to_read(ppn, part) };
+                let (times, outcome) = match units {
+                    0 => (1, ReadOutcome::Clean),
+                    _ => self.effort(ppn, part, cause),
+                };
                 self.counts.add_many(NandOp::Read, cause, times.into());
                 let arrived =
                     (0..times).fold(after, |at, _| self.timing.read(at, read_class(cause), units, || place));
                 // One that is repeated may be there after those behind it.
-                done = self.timing.both(done, arrived);
+                all.when = self.timing.both(all.when, arrived);
+                all.outcome = all.outcome.and(outcome);
             }
         }
-        done
+        all
+    }
+
+    /// Array reads that flash page `part` of `ppn` takes this time, and what they come to.
+    #[cold]
+    fn effort(&mut self, ppn: Ppn, part: u32, cause: Cause) -> (u32, ReadOutcome) {
+        let fault = self.meet_fault(ppn, part, cause);
+        let (mut times, exceeds) = self.times_to_read(ppn, part, fault == Fault::Lost);
+        if exceeds && fault != Fault::Lost {
+            self.lose_page(ppn, part);
+        }
+        times += u32::from(fault == Fault::Repeated);
+        match times {
+            _ if exceeds || fault == Fault::Lost => (times, ReadOutcome::Uncorrectable),
+            1 => (1, ReadOutcome::Clean),
+            times => (times, ReadOutcome::Corrected { retries: times - 1 }),
+        }
     }
 }

@@ -28,6 +28,8 @@ pub struct RetryConfig {
     pub per_kread: f64,
     /// Retries of one read, at most.
     pub most: u32,
+    /// True if a page that needs more retries than `most` cannot be read; otherwise the last one corrects it.
+    pub fails_beyond: bool,
     /// Days of retention that pass in a second of virtual time.
     pub days_per_second: f64,
 }
@@ -69,13 +71,14 @@ strobe_types::state! { Retries { done } tables { stress } made { config, seed } 
 impl Retries {
     /// Retries of flash page `part` of `page`, which is one of a block erased so often, if they are `mean` on average. Pages differ, evenly
     /// from none to twice the mean; a page needs as many the next time (the locality of Du et al., MSST 2017).
-    fn of(&self, page: Ppn, part: u32, erases: u32, mean: f64) -> u32 {
+    /// With it: true if the page needs more of them than are allowed.
+    fn of(&self, page: Ppn, part: u32, erases: u32, mean: f64) -> (u32, bool) {
         let state = u64::from(page.get()) << 32 | u64::from(part) << 30 | u64::from(erases);
         let bits = Prng::new(self.seed ^ state).bits();
         let share = |bits: u64| (bits as u32) as f64 / (u64::from(u32::MAX) + 1) as f64;
         let wanted = mean * 2.0 * share(bits) + share(bits >> 32);
         // Too much, and what is no number, ends at the most.
-        (wanted as u32).min(self.config.most)
+        ((wanted as u32).min(self.config.most), wanted as u32 > self.config.most)
     }
 }
 
@@ -90,27 +93,30 @@ impl<T: Timing, M: Medium> Chip<T, M> {
     }
 
     /// Returns the number of reads that flash page `part` of `ppn` needs, the first one included, and counts
-    /// them.
+    /// them. A page that `is_lost` takes all retries that are allowed. The flag returned is true if the page cannot be read
+    /// for lack of more.
     #[cold]
-    pub(super) fn times_to_read(&mut self, ppn: Ppn, part: u32) -> u32 {
+    pub(super) fn times_to_read(&mut self, ppn: Ppn, part: u32, is_lost: bool) -> (u32, bool) {
         let id = self.geometry.block_of_page(ppn);
         let state = self.blocks[id.index()].state();
         let erases = state.erase_count;
         let now = self.timing.now();
-        let Some(retries) = &mut self.retries else { return 1 };
+        let Some(retries) = &mut self.retries else { return (1, false) };
         let stress = retries.stress[id.index()];
         let seconds = now.as_ns().saturating_sub(stress.since.as_ns()) as f64 / 1e9;
         let days = seconds * retries.config.days_per_second;
         // One bit per cell leaves room for errors.
-        let again = if state.mode == CellMode::Slc {
-            0
+        let (again, is_beyond) = if is_lost {
+            (retries.config.most, false)
+        } else if state.mode == CellMode::Slc {
+            (0, false)
         } else {
             retries.of(ppn, part, erases, retries.config.mean(erases, stress.reads, days))
         };
         let stress = &mut retries.stress[id.index()];
         stress.reads = stress.reads.saturating_add(1 + again);
         retries.done += u64::from(again);
-        1 + again
+        (1 + again, is_beyond && retries.config.fails_beyond)
     }
 
     /// Notes that the first page of `block` is programmed.
@@ -190,7 +196,7 @@ mod tests {
         let mut read = |page| {
             let (before, began) = (chip.counts().total(NandOp::Read), chip.timing().now());
             let arrived = chip.read(When::At(began), Ppn::new(page), Wanted::first(1), Cause::Host);
-            let took = chip.finish(arrived).as_ns() - began.as_ns();
+            let took = chip.finish(arrived.when).as_ns() - began.as_ns();
             let times = chip.counts().total(NandOp::Read) - before;
             assert_eq!(took, times * READ_NS, "each is a read of the array, one after the other");
             times
@@ -245,6 +251,7 @@ mod tests {
             per_kcycle_day: 2.5,
             per_kread: 1.0,
             most: 40,
+            fails_beyond: false,
             days_per_second,
         };
         let mut chip = chip(config);

@@ -20,7 +20,11 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         }
         // Copies have no plan of their own.
         let mut cuts = std::mem::take(&mut self.cuts);
-        let copy = || Self { page_by_page: self.wear.program_fail_rate > 0.0, ..self.clone() };
+        let copy = || {
+            let mut copy = self.clone();
+            copy.forget_marks();
+            copy
+        };
         if before {
             let mut flash = copy();
             flash.forget_unused_modes();
@@ -70,7 +74,7 @@ impl<T: Timing, M: Medium> PowerCuts for Chip<T, M> {
     fn plan_cuts(&mut self, plan: CutPlan) {
         self.cuts = Cuts::new(plan);
         self.keep_on_their_way();
-        self.page_by_page = self.wear.program_fail_rate > 0.0 || self.cuts.is_planned();
+        self.go_page_by_page();
     }
 
     fn take_snapshots(&mut self) -> Vec<Snapshot<Self>> {

@@ -4,9 +4,9 @@
 //! The chip's tables run ahead: they show what has been issued. While a cut is planned, everything that would have to
 //! be undone is kept until it is complete.
 
-use strobe_types::{BlockId, Ppn, SimTime};
+use strobe_types::{BlockId, Ppa, Ppn, SimTime};
 
-use super::{Block, Chip, Stress};
+use super::{Block, Chip, Lasts, Stress};
 use crate::cut::{Met, Snapshot};
 use crate::{BlockState, Cause, Medium, NandOp, Timing, Unit, When};
 
@@ -38,6 +38,7 @@ enum What<P> {
         state: BlockState,
         stress: Option<Stress>,
         pages: Vec<Page<P>>,
+        lost: Vec<Ppa>,
     },
 }
 
@@ -122,7 +123,9 @@ impl<T: Timing, M: Medium> Chip<T, M> {
             })
             .collect();
         let stress = self.stress_of(block);
-        self.track(when, cause, What::Erase { block, state, stress, pages });
+        let first = self.geometry.first_unit(block);
+        let lost = self.lost_units(first, first.plus(self.geometry.units_per_block()));
+        self.track(when, cause, What::Erase { block, state, stress, pages, lost });
     }
 
     /// Notes that `block`, which was good, is marked bad.
@@ -210,7 +213,7 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         let mut cuts = std::mem::take(&mut self.cuts);
         let on_their_way = std::mem::take(&mut self.on_their_way);
         let mut flash = self.clone();
-        flash.page_by_page = self.wear.program_fail_rate > 0.0;
+        flash.forget_marks();
         let cut = on_their_way.changes.iter().find(|change| change.operation == last);
         let block = cut.map(|change| self.block_of(change));
         for change in on_their_way.changes.iter().rev() {
@@ -253,6 +256,7 @@ impl<T: Timing, M: Medium> Chip<T, M> {
                 let first = self.geometry.first_unit_of_page(*ppn);
                 let per_page = self.geometry.units_per_page();
                 self.medium.erase(first, per_page);
+                self.forget_faults(first, first.plus(per_page));
                 self.write_oob(first, &[], 1);
                 if has_begun {
                     self.medium.store(*ppn, first, &[], 0, change.cause);
@@ -266,10 +270,11 @@ impl<T: Timing, M: Medium> Chip<T, M> {
                     programmed[ppn.index()] = false;
                 }
             }
-            What::Erase { block, state, stress, pages } => {
+            What::Erase { block, state, stress, pages, lost } => {
                 self.counts.take_back(NandOp::Erase, change.cause);
                 self.blocks[block.index()] = Block::from(*state);
                 self.set_stress(*block, stress.unwrap_or_default());
+                lost.iter().for_each(|&ppa| self.lose_unit(ppa, Lasts::UntilErased));
                 for page in pages {
                     let first = self.geometry.first_unit_of_page(page.ppn);
                     self.write_oob(first, &page.units, 1);

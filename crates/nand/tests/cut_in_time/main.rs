@@ -142,7 +142,7 @@ impl<M: Medium> Bench<M> {
             }
             _ => {
                 let page = self.rng.below(geometry.pages_per_block());
-                self.chip.read(after, geometry.page(block, page), Wanted::NONE, cause)
+                self.chip.read(after, geometry.page(block, page), Wanted::NONE, cause).when
             }
         };
         self.recent.push(when);
@@ -367,7 +367,7 @@ fn reads_wait_for_the_program_of_their_page() {
         let last = chip.geometry().page(BlockId::new(0), pages[2]);
         assert!(chip.is_on_its_way(last));
         let read = chip.read(When::START, last, Wanted::first(1), Cause::Host);
-        assert_eq!(chip.finish(read).as_ns(), 3 * 10 + 3);
+        assert_eq!(chip.finish(read.when).as_ns(), 3 * 10 + 3);
         assert!(!chip.is_on_its_way(last));
     }
 }

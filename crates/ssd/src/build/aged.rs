@@ -206,6 +206,6 @@ impl<M: Medium + Send + 'static> AgedOn<M> {
         ftl.gain_room(kept_blocks(config)?).and_then(|()| ftl.align()).map_err(BuildError::Worn)?;
         let ftl = ftl.moved(plan.map_config(), |chip| chip.with_timing(plan.array_timing()));
         let before = ftl.nand().counts().clone();
-        Ok(Box::new(Drive::reopened(ftl, &config.controller, before).with_seed(self.seed)))
+        Ok(Box::new(plan.finished(Drive::reopened(ftl, &config.controller, before))?))
     }
 }

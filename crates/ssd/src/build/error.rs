@@ -50,6 +50,25 @@ pub enum BuildError {
         /// Blocks of the drive.
         blocks: u32,
     },
+    /// A planned read error is beyond the drive.
+    #[error("{key} is {given}, but the last one of this drive is {last}: give 0 to {last}")]
+    FaultBeyond {
+        /// The key.
+        key: String,
+        /// Its value.
+        given: u64,
+        /// The largest value allowed.
+        last: u64,
+    },
+    /// A planned read error has no place, or two.
+    #[error(
+        "drive.nand.faults.at[{at}] needs one place: unit (and units) for logical mapping units, or block and page for a \
+         flash page"
+    )]
+    FaultPlace {
+        /// Its number, from 0.
+        at: usize,
+    },
     /// Suspending takes longer than what is suspended.
     #[error(
         "drive.nand.suspend: suspend_ns + resume_ns is {given} ns, a program takes {program} ns and an erase {erase} \

@@ -2,6 +2,7 @@
 
 mod aged;
 mod error;
+mod faults;
 mod image;
 mod marks;
 mod memory;
@@ -11,7 +12,8 @@ mod word_lines;
 use strobe_ftl::gc::{AnyPolicy, Formula, Greedy, Kinetic, LinearScore, Sampled, Sampling, VictimPolicy};
 use strobe_ftl::wear::Leveling;
 use strobe_ftl::{
-    Allocation, BlockMap, BlockMapConfig, GcStream, PageMap, PageMapConfig, Recovery, TranslationConfig,
+    Allocation, BlockMap, BlockMapConfig, GcStream, Inspectable, PageMap, PageMapConfig, Recovery,
+    TranslationConfig,
 };
 use strobe_nand::{
     ArrayTiming, ByteMedium, CellTimes, Chip, Class, Medium, Nand as _, NoMedium, RetryConfig, StampMedium,
@@ -99,6 +101,7 @@ pub(crate) fn checked(config: &DriveConfig) -> Result<(Geometry, u32), BuildErro
             // What is impossible has been refused for that; now for what is merely out of range.
             config.check()?;
             check_marks(config, &geometry, units)?;
+            faults::faults(config, &geometry, units)?;
             Ok((geometry, units))
         }
         _ => Err(BuildError::LogicalPages(logical)),
@@ -412,6 +415,8 @@ impl<'a> Plan<'a> {
 
     /// `chip` with what its cells need as they wear.
     pub(crate) fn worn<T: Timing, M: Medium>(&self, chip: Chip<T, M>) -> Chip<T, M> {
+        let rate = self.config.nand.faults.read_rate;
+        let chip = if rate > 0.0 { chip.with_read_faults(rate, self.seed) } else { chip };
         // Refresh looks at what retries depend on, too.
         match (self.config.nand.read_retry.get(), self.map_config().refresh) {
             (Some(config), _) => chip.with_retries(config, self.seed),
@@ -428,7 +433,13 @@ impl<'a> Plan<'a> {
         let config =
             block_map_config(self.config, &self.geometry, self.logical).expect("a block-mapped scheme");
         let ftl = BlockMap::new(chip, config)?;
-        Ok((Box::new(Drive::new(ftl, &self.config.controller).with_seed(self.seed)), None))
+        Ok((Box::new(self.finished(Drive::new(ftl, &self.config.controller))?), None))
+    }
+
+    /// `drive` with what the configuration says of its chance and its faults.
+    pub(crate) fn finished<F: Inspectable>(&self, drive: Drive<F>) -> Result<Drive<F>, BuildError> {
+        let faults = faults::faults(self.config, &self.geometry, self.logical)?;
+        Ok(drive.with_seed(self.seed).with_faults(faults))
     }
 
     pub(crate) fn page_mapped<T, M, V>(&self, chip: Chip<T, M>, policy: V) -> Result<Built, BuildError>
@@ -440,11 +451,11 @@ impl<'a> Plan<'a> {
         let controller = &self.config.controller;
         if self.is_new {
             let ftl = PageMap::new(chip, policy, self.map_config())?;
-            return Ok((Box::new(Drive::new(ftl, controller).with_seed(self.seed)), None));
+            return Ok((Box::new(self.finished(Drive::new(ftl, controller))?), None));
         }
         let before = chip.counts().clone();
         let (ftl, recovery) = PageMap::restart(chip, policy, self.map_config(), SimTime::ZERO)?;
-        let drive = Drive::reopened(ftl, controller, before).with_seed(self.seed);
+        let drive = self.finished(Drive::reopened(ftl, controller, before))?;
         Ok((Box::new(drive), Some(recovery)))
     }
 

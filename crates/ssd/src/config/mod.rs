@@ -4,6 +4,7 @@
 //! ranges given as schema attributes are checked before anything is built.
 
 mod controller;
+mod faults;
 mod ftl;
 mod gc;
 mod names;
@@ -13,6 +14,7 @@ mod page_times;
 mod placement;
 
 pub use controller::{ControllerConfig, ScheduleTable, TrimConfig, UpkeepTable};
+pub use faults::{FaultAt, FaultsTable};
 pub use ftl::{
     AllocationName, CopyMode, DieAllocationName, FtlConfig, LogVictimName, RefreshTable, SlcCacheTable,
     TranslationTable, VirtualMapFullName, WearLevelingConfig, WearLevelingName, WhenFullName,

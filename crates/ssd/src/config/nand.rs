@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use strobe_nand::RetryConfig;
 use strobe_types::defaults;
 
-use super::TimesByPage;
+use super::{FaultsTable, TimesByPage};
 
 /// What stored pages hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -93,6 +93,9 @@ pub struct NandConfig {
     /// Reads that have to be repeated, as cells wear, leak and are disturbed.
     #[serde(default, skip_serializing_if = "ReadRetryTable::is_default")]
     pub read_retry: ReadRetryTable,
+    /// Reads that fail: data that no retry corrects.
+    #[serde(default, skip_serializing_if = "FaultsTable::is_default")]
+    pub faults: FaultsTable,
     /// Blocks used with one bit per cell, by an SLC cache.
     #[serde(default, skip_serializing_if = "SlcTable::is_default")]
     pub slc: SlcTable,
@@ -205,6 +208,10 @@ defaults! {
         /// Retries of one read, at most. Default 40.
         #[schemars(range(min = 1, max = 1000))]
         pub most: u32 = 40;
+        /// True if a page that needs more retries than most cannot be read, and its data is lost. Default false: the last
+        /// retry corrects it.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        pub fails_beyond_most: bool = false;
         /// Days of retention that pass in a second of virtual time: runs of seconds see what months do, as when chips are
         /// baked. Default 1/86400: none but those that pass.
         #[schemars(range(min = 0.0, max = 1_000_000.0))]
@@ -224,7 +231,16 @@ impl ReadRetryTable {
 
     /// The same for a chip, if reads are ever repeated.
     pub(crate) fn get(&self) -> Option<RetryConfig> {
-        let &Self { fresh, per_kcycle, per_day, per_kcycle_day, per_kread, most, days_per_second } = self;
+        let &Self {
+            fresh,
+            per_kcycle,
+            per_day,
+            per_kcycle_day,
+            per_kread,
+            most,
+            fails_beyond_most,
+            days_per_second,
+        } = self;
         let factors = [fresh, per_kcycle, per_day, per_kcycle_day, per_kread];
         factors.iter().any(|&factor| factor > 0.0).then_some(RetryConfig {
             fresh,
@@ -233,6 +249,7 @@ impl ReadRetryTable {
             per_kcycle_day,
             per_kread,
             most,
+            fails_beyond: fails_beyond_most,
             days_per_second,
         })
     }

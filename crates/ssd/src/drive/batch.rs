@@ -25,6 +25,7 @@ impl<F: Inspectable> Drive<F> {
     ) -> Result<usize, (usize, CommandError)> {
         let gather = self.can_gather();
         let is_bare = self.is_timed() && !self.has_cache() && self.witness.is_none() && self.power.is_none();
+        let is_bare = is_bare && self.faults.is_empty();
         // Tags say which batch a request belongs to, and its place there.
         self.batches = self.batches.wrapping_add(1);
         let mut at = 0;
@@ -134,6 +135,7 @@ impl<F: Inspectable> Drive<F> {
             queue.complete(at);
             if let Err(error) = result
                 && refused.is_ok()
+                && !error.is_unreadable()
             {
                 let is_of_this = tag >> 32 == u64::from(self.batches);
                 refused = Err((if is_of_this { tag as u32 as usize } else { 0 }, error));
@@ -162,7 +164,11 @@ impl<F: Inspectable> Drive<F> {
     /// Whether writes of several commands may be handed to the mapping scheme together: when
     /// nothing but counts can tell the difference.
     fn can_gather(&self) -> bool {
-        !self.is_timed() && self.witness.is_none() && !self.has_cache() && self.geometry.units_per_page() == 1
+        !self.is_timed()
+            && self.witness.is_none()
+            && self.faults.is_empty()
+            && !self.has_cache()
+            && self.geometry.units_per_page() == 1
     }
 
     /// Contribution of writes of `units` whole units.

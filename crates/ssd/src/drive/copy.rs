@@ -124,7 +124,7 @@ impl<F: Inspectable> Drive<F> {
                     F::Payload::zero() // nothing of it will remain
                 } else {
                     self.tally.read_modify_writes += 1;
-                    let (old, arrived) = self.current(lpn);
+                    let (old, arrived) = self.current(lpn)?;
                     merge.ready = self.both(merge.ready, arrived);
                     old
                 }
@@ -136,7 +136,7 @@ impl<F: Inspectable> Drive<F> {
             let found = match merge.source.take() {
                 Some(unit) if unit.lpn == source => unit,
                 _ => {
-                    let (payload, arrived) = self.current(source);
+                    let (payload, arrived) = self.current(source)?;
                     merge.ready = self.both(merge.ready, arrived);
                     Unit { lpn: source, payload }
                 }

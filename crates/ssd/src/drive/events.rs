@@ -6,9 +6,9 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use strobe_ftl::Inspectable;
+use strobe_ftl::{FtlError, Inspectable};
 use strobe_nand::{Nand, Timing, When};
-use strobe_types::SimTime;
+use strobe_types::{Lpn, SimTime};
 
 use super::idle::{IDLE, Idle};
 use super::{Drive, Progress, Step, Work};
@@ -137,6 +137,13 @@ impl<F: Inspectable> Drive<F> {
         self.settle_instant();
     }
 
+    /// The mapping unit `lpn` cannot be read.
+    #[cold]
+    fn unreadable(&self, lpn: Lpn) -> CommandError {
+        let lba = self.geometry.first_sector(lpn).get();
+        CommandError::Unreadable { lba, sectors: self.geometry.sectors_per_unit() }
+    }
+
     /// The command is refused.
     pub(super) fn refuse(&mut self, slot: u32, error: CommandError) {
         let now = self.events.now;
@@ -168,6 +175,10 @@ impl<F: Inspectable> Drive<F> {
     fn went(&mut self, slot: u32, step: Step) -> bool {
         match step {
             Ok(Progress::Done(when)) => self.when_there(when, Event::Done(slot)),
+            Err(CommandError::Ftl(FtlError::Unreadable { lpn, at })) => {
+                self.flights.get(slot).result = Err(self.unreadable(lpn));
+                self.when_there(at, Event::Done(slot));
+            }
             Err(error) => self.refuse(slot, error),
             Ok(Progress::Stalled) if self.events.stalled.front() != Some(&slot) => {
                 self.stall(slot);
@@ -277,12 +288,13 @@ impl<F: Inspectable> Drive<F> {
         let now = self.events.now;
         let flight = self.flights.get(slot);
         let is_write = flight.kind == CommandKind::Write;
+        let has_failed = flight.result.is_err();
         let at = match flight.work {
-            Work::Read { range } => self.controller.send(now, range.bytes()),
+            Work::Read { range } if !has_failed => self.controller.send(now, range.bytes()),
             _ => now,
         };
         let at = if self.is_timed() { self.controller.answer(at, is_write) } else { at };
-        if self.witness.is_some() {
+        if self.witness.is_some() && !has_failed {
             self.note_done(slot);
         }
         self.flights.complete(slot, at);
@@ -440,8 +452,10 @@ impl<F: Inspectable> Drive<F> {
         let is_timed = self.is_timed();
         let flight = self.flights.get(slot);
         let (tag, kind, issued, bytes) = (flight.tag, flight.kind, flight.issued, flight.tally.bytes);
-        if flight.result.is_ok() {
+        let is_unreadable = flight.result.as_ref().is_err_and(CommandError::is_unreadable);
+        if flight.result.is_ok() || is_unreadable {
             self.host.add(kind, 1, &flight.tally);
+            self.host.add_errors(kind, is_unreadable.into());
             if is_timed && let Some(op) = kind.op() {
                 self.latency.record(op, at.since(issued));
             }

@@ -47,6 +47,7 @@ impl<F: Inspectable> Inspect for Drive<F> {
             stalls: self.stalls,
             nand: self.ftl.nand().counts().since(&self.before),
             read_retries: self.ftl.nand().retries(),
+            uncorrectable_reads: self.ftl.nand().uncorrectable(),
             gc: self.ftl.stats().gc,
             merges: self.ftl.stats().merges,
             translation: self.ftl.stats().translation,

@@ -8,6 +8,7 @@ mod batch;
 mod copy;
 mod door;
 mod events;
+mod faults;
 mod flight;
 mod idle;
 mod inspect;
@@ -22,6 +23,7 @@ use strobe_nand::{Nand, NandOp, OpCounts, Payload, Unit, When};
 use strobe_types::{Geometry, Lba, Lpn, Request, SECTOR_BYTES, SimTime};
 
 use self::events::Events;
+pub(crate) use self::faults::{Fault, FaultPlace};
 use self::flight::{Content, Flights, Work};
 use self::simulated::Plan;
 use crate::buffer::WriteBuffer;
@@ -72,6 +74,8 @@ pub struct Drive<F: MappingScheme> {
     witness: Option<Box<Witness<F::Payload>>>,
     /// What flash had done before the drive was built on it.
     before: OpCounts,
+    /// Planned read errors that have not come yet.
+    faults: Vec<Fault>,
 }
 
 impl<F: MappingScheme> Drive<F> {
@@ -104,6 +108,7 @@ impl<F: MappingScheme> Drive<F> {
             power: None,
             witness: None,
             before: OpCounts::default(),
+            faults: Vec::new(),
             geometry,
             ftl,
         }
@@ -268,6 +273,7 @@ impl<F: Inspectable> Drive<F> {
     fn carry_out(&mut self, slot: u32) -> Step {
         self.begin_command();
         self.check_medium()?;
+        self.bring_faults();
         let flight = self.flights.get(slot);
         let is_first = !std::mem::replace(&mut flight.has_begun, true);
         let empty = Work::Read { range: Range::new(Lba::new(0), 0) };
@@ -314,7 +320,7 @@ impl<F: Inspectable> Drive<F> {
         let now = self.events.now();
         let done = match work {
             Work::Read { range } => {
-                let arrived = self.read(*range);
+                let arrived = self.read(*range)?;
                 self.flights.get(slot).result = Ok(self.bytes_read(*range));
                 arrived
             }

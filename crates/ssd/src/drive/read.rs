@@ -1,6 +1,6 @@
 //! Reads: each unit from where its newest version is.
 
-use strobe_ftl::Inspectable;
+use strobe_ftl::{FtlError, Inspectable};
 use strobe_nand::{Payload, When};
 use strobe_types::Lpn;
 
@@ -8,8 +8,8 @@ use super::Drive;
 use crate::command::Range;
 
 impl<F: Inspectable> Drive<F> {
-    /// Reads `range`; what its units hold is in `self.read` then.
-    pub(super) fn read(&mut self, range: Range) -> When {
+    /// Reads `range`; what its units hold is in `self.read` then. With [`FtlError::Unreadable`] all of it has been read.
+    pub(super) fn read(&mut self, range: Range) -> Result<When, FtlError> {
         let Range { lba, sectors } = range;
         let first = self.geometry.lpn_of(lba);
         let last = self.geometry.lpn_of(lba.plus(u64::from(sectors) - 1));
@@ -27,9 +27,9 @@ impl<F: Inspectable> Drive<F> {
     }
 
     /// Reads the units from `first` to `last`. Runs of units that no cache holds come from flash together.
-    fn read_past_caches(&mut self, first: Lpn, last: Lpn) -> When {
+    fn read_past_caches(&mut self, first: Lpn, last: Lpn) -> Result<When, FtlError> {
         let now = self.events.now();
-        let mut arrived = When::At(now);
+        let (mut arrived, mut lost) = (When::At(now), None);
         let mut lpn = first;
         while lpn <= last {
             if let Some((payload, at)) = self.nvram.as_mut().and_then(|nvram| nvram.read(now, lpn)) {
@@ -50,24 +50,33 @@ impl<F: Inspectable> Drive<F> {
             while lpn.plus(run) <= last && !is_cached(lpn.plus(run)) {
                 run += 1;
             }
-            let read = self.ftl.read(When::At(now), lpn, run, &mut self.read);
+            let read = match self.ftl.read(When::At(now), lpn, run, &mut self.read) {
+                Err(FtlError::Unreadable { lpn, at }) => {
+                    lost = lost.or(Some(lpn));
+                    at
+                }
+                read => read?,
+            };
             arrived = self.both(arrived, read);
             lpn = lpn.plus(run);
         }
-        arrived
+        match lost {
+            None => Ok(arrived),
+            Some(lpn) => Err(FtlError::Unreadable { lpn, at: arrived }),
+        }
     }
 
     /// The current content of a unit, to be merged with a newer part, and when it is at hand.
-    pub(super) fn current(&mut self, lpn: Lpn) -> (F::Payload, When) {
+    pub(super) fn current(&mut self, lpn: Lpn) -> Result<(F::Payload, When), FtlError> {
         let now = self.at_once();
         if let Some(payload) = self.nvram.as_ref().and_then(|nvram| nvram.get(lpn)) {
-            return (payload, now);
+            return Ok((payload, now));
         }
         if let Some(payload) = self.buffer.as_ref().and_then(|buffer| buffer.get(lpn)) {
-            return (payload.clone(), now);
+            return Ok((payload.clone(), now));
         }
         self.read.clear();
-        let arrived = self.ftl.read(now, lpn, 1, &mut self.read);
-        (self.read.pop().unwrap_or_else(F::Payload::zero), arrived)
+        let arrived = self.ftl.read(now, lpn, 1, &mut self.read)?;
+        Ok((self.read.pop().unwrap_or_else(F::Payload::zero), arrived))
     }
 }

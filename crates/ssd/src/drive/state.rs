@@ -6,6 +6,7 @@ use strobe_types::{State, StateError, StateReader, StateWriter, Stored, load_par
 
 use super::Drive;
 use super::flight::Flight;
+use crate::error::CommandError;
 
 impl<F: MappingScheme + State> State for Drive<F> {
     fn save_state(&self, out: &mut StateWriter<'_>) {
@@ -33,7 +34,7 @@ impl<F: MappingScheme + State> State for Drive<F> {
             flights,
             ..
         } = self;
-        let Self { events, batches, power, witness, before, .. } = self;
+        let Self { events, batches, power, witness, before, faults, .. } = self;
         if power.is_some() || witness.is_some() {
             return out.refuse("power is to be cut, and what that needs is not kept in a file");
         }
@@ -50,6 +51,7 @@ impl<F: MappingScheme + State> State for Drive<F> {
         flights.save_state(out);
         events.save_state(out);
         before.save_state(out);
+        faults.save_state(out);
     }
 
     fn load_state(&mut self, from: &mut StateReader<'_>) -> Result<(), StateError> {
@@ -66,7 +68,8 @@ impl<F: MappingScheme + State> State for Drive<F> {
         self.read.load_state(from)?;
         self.flights.load_state(from)?;
         self.events.load_state(from)?;
-        self.before.load_state(from)
+        self.before.load_state(from)?;
+        self.faults.load_state(from)
     }
 }
 
@@ -80,7 +83,10 @@ impl<P: Payload> Stored for Flight<P> {
         tally.store(out);
         work.store(out);
         match result {
-            Ok(bytes) => bytes.store(out),
+            Ok(bytes) => (None::<(u64, u32)>, bytes.clone()).store(out),
+            Err(CommandError::Unreadable { lba, sectors }) => {
+                (Some((*lba, *sectors)), Vec::<u8>::new()).store(out);
+            }
             Err(_) => {
                 out.refuse("it has refused a command and not said so yet; let time pass (advance) first")
             }
@@ -95,7 +101,11 @@ impl<P: Payload> Stored for Flight<P> {
     fn restored(from: &mut StateReader<'_>) -> Result<Self, StateError> {
         let (tag, issued, kind) = Stored::restored(from)?;
         let (tally, work) = Stored::restored(from)?;
-        let result = Ok(Stored::restored(from)?);
+        let (unreadable, bytes) = Stored::restored(from)?;
+        let result = match unreadable {
+            None => Ok(bytes),
+            Some((lba, sectors)) => Err(CommandError::Unreadable { lba, sectors }),
+        };
         let rest = Stored::restored(from)?;
         let (ready, done) = Stored::restored(from)?;
         let (youngest, seen) = Stored::restored(from)?;

@@ -54,7 +54,7 @@ impl<F: Inspectable> Drive<F> {
                 let mut ready = self.at_once();
                 for (at, part) in [(range.lba, head), (end, tail)] {
                     if part > 0 {
-                        let merged = self.gather(at, part as u32, zero);
+                        let merged = self.gather(at, part as u32, zero)?;
                         ready = self.both(ready, merged);
                     }
                 }
@@ -67,7 +67,7 @@ impl<F: Inspectable> Drive<F> {
                 }
             }
             _ => {
-                let ready = self.gather(range.lba, range.sectors, zero);
+                let ready = self.gather(range.lba, range.sectors, zero)?;
                 self.store_at_once(ready)?
             }
         };

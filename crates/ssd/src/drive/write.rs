@@ -38,7 +38,7 @@ impl<F: Inspectable> Drive<F> {
             nvram.learn(data, &self.geometry);
         }
         let geometry = self.geometry.clone();
-        let ready = self.gather(range.lba, range.sectors, |lpn| content.of(lpn, range, &geometry));
+        let ready = self.gather(range.lba, range.sectors, |lpn| content.of(lpn, range, &geometry))?;
         match fua && self.buffer.is_some() {
             true => self.write_through(slot, ready, tag),
             false => self.store(slot, ready, tag),
@@ -67,20 +67,25 @@ impl<F: Inspectable> Drive<F> {
     }
 
     /// Adds the mapping units of a write to those about to be written, partial ones merged with what
-    /// they hold; returns when that is at hand.
-    pub(super) fn gather(&mut self, lba: Lba, sectors: u32, content: impl Fn(Lpn) -> F::Payload) -> When {
+    /// they hold; returns when that is at hand. Nothing is written if one of them cannot be read.
+    pub(super) fn gather(
+        &mut self,
+        lba: Lba,
+        sectors: u32,
+        content: impl Fn(Lpn) -> F::Payload,
+    ) -> Result<When, FtlError> {
         let mut ready = self.at_once();
         for (lpn, first, count) in self.geometry.parts(lba, sectors) {
             let mut payload = content(lpn);
             if count < self.geometry.sectors_per_unit() {
                 self.tally.read_modify_writes += 1;
-                let (old, arrived) = self.current(lpn);
+                let (old, arrived) = self.current(lpn)?;
                 payload = old.merge(&payload, first, count, self.geometry.unit_bytes());
                 ready = self.both(ready, arrived);
             }
             self.units.push(Unit { lpn, payload });
         }
-        ready
+        Ok(ready)
     }
 
     /// Others may have changed sectors beside those of a write that has waited for a place, in the units of which it

@@ -21,6 +21,7 @@ mod nvram_cut;
 mod nvram_fat;
 mod placement;
 mod power_cut;
+mod read_errors;
 mod regressions;
 mod setup;
 mod slc_cache;

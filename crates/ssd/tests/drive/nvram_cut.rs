@@ -12,7 +12,7 @@ use strobe_ssd::{
     Command, ControllerConfig, Device, Drive, Hint, Inspect, Nvram, NvramConfig, NvramPolicyName, Range,
     SectorRange,
 };
-use strobe_types::{BlockId, Geometry, GeometrySpec, Lba, Lpn, Prng, SimTime};
+use strobe_types::{BlockId, Geometry, GeometrySpec, Lba, Lpn, Ppa, Prng, SimTime};
 
 use crate::setup::{T0, UNIT};
 
@@ -63,7 +63,7 @@ impl Forgetful {
         for lpn in units {
             if self.rng.chance(probability) {
                 let mut found = Vec::new();
-                self.inner.read(When::START, Lpn::new(lpn), 1, &mut found);
+                self.inner.read(When::START, Lpn::new(lpn), 1, &mut found).expect("reads");
                 self.step(|state| state[lpn as usize] = found[0]);
             }
         }
@@ -97,7 +97,7 @@ impl MappingScheme for Forgetful {
         self.inner.write(now, units, context)
     }
 
-    fn read(&mut self, now: When, first: Lpn, count: u32, out: &mut Vec<u64>) -> When {
+    fn read(&mut self, now: When, first: Lpn, count: u32, out: &mut Vec<u64>) -> Result<When, FtlError> {
         self.inner.read(now, first, count, out)
     }
 
@@ -124,6 +124,10 @@ impl MappingScheme for Forgetful {
 }
 
 impl Inspectable for Forgetful {
+    fn locate(&self, lpn: Lpn) -> Option<Ppa> {
+        self.inner.locate(lpn)
+    }
+
     fn mapped_units(&self) -> u32 {
         self.inner.mapped_units()
     }

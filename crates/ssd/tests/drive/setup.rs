@@ -48,6 +48,7 @@ pub(crate) fn config() -> DriveConfig {
             independent_plane_reads: false,
             suspend: Default::default(),
             read_retry: Default::default(),
+            faults: Default::default(),
             slc: Default::default(),
             endurance_pe: 0,
             factory_bad_blocks: 0,

@@ -44,7 +44,8 @@ impl<N: Nand> Sectors<N> {
                 (None, Some(ppa)) => {
                     let page = self.nand.geometry().page_of(ppa);
                     let arrived = self.nand.read(now, page, Wanted::first(1), Cause::Merge);
-                    let arrived = self.work(arrived, self.config.merge_cost.unit_ns);
+                    self.pass_loss_on(lpn, ppa);
+                    let arrived = self.work(arrived.when, self.config.merge_cost.unit_ns);
                     let unit = Unit { lpn, payload: self.nand.payload(ppa) };
                     self.stats.gc.units_moved += 1;
                     self.stats.merges().units_copied += 1;

@@ -18,11 +18,11 @@ mod scheme;
 mod sectors;
 
 use strobe_nand::{Cause, Nand, Payload, PowerCuts, Unit, Wanted, When};
-use strobe_types::{BlockId, Lpn, SimTime};
+use strobe_types::{BlockId, Lpn, Ppa, SimTime};
 
 use crate::{
-    BlockInfo, CheckError, Done, FtlStats, Inspectable, MappingScheme, Recoverable, Recovery, RecoveryError,
-    Stage, WriteContext,
+    BlockInfo, CheckError, Done, FtlError, FtlStats, Inspectable, MappingScheme, Recoverable, Recovery,
+    RecoveryError, Stage, WriteContext, read_result,
 };
 
 use any_scheme::AnyScheme;
@@ -97,8 +97,8 @@ impl<N: Nand> MappingScheme for BlockMap<N> {
         Ok(done)
     }
 
-    fn read(&mut self, now: When, first: Lpn, count: u32, out: &mut Vec<N::Payload>) -> When {
-        let mut finished = now;
+    fn read(&mut self, now: When, first: Lpn, count: u32, out: &mut Vec<N::Payload>) -> Done {
+        let (mut finished, mut lost) = (now, None);
         for lpn in (0..count).map(|at| first.plus(at)) {
             let found = self.scheme.look_up(&mut self.sectors, now, lpn);
             match self.sectors.place(lpn) {
@@ -110,11 +110,14 @@ impl<N: Nand> MappingScheme for BlockMap<N> {
                     out.push(self.sectors.nand.payload(ppa));
                     let page = self.sectors.nand.geometry().page_of(ppa);
                     let next = self.sectors.nand.read(found, page, Wanted::first(1), Cause::Host);
-                    finished = self.sectors.nand.both(finished, next);
+                    if next.is_uncorrectable() && self.sectors.nand.has_failed(ppa) {
+                        lost = lost.or(Some(lpn));
+                    }
+                    finished = self.sectors.nand.both(finished, next.when);
                 }
             }
         }
-        finished
+        read_result(finished, lost)
     }
 
     fn trim(&mut self, now: When, first: Lpn, count: u32) -> Done {
@@ -146,7 +149,10 @@ impl<N: Nand> MappingScheme for BlockMap<N> {
                 continue;
             };
             let page = self.sectors.nand.geometry().page_of(ppa);
-            let arrived = self.sectors.nand.read(found, page, Wanted::first(1), Cause::Copy);
+            let arrived = self.sectors.nand.read(found, page, Wanted::first(1), Cause::Copy).when;
+            if self.sectors.nand.has_losses() && self.sectors.nand.is_lost(ppa) {
+                return Err(FtlError::Unreadable { lpn: source, at: self.sectors.nand.both(done, arrived) });
+            }
             let unit = Unit { lpn: destination, payload: self.sectors.nand.payload(ppa) };
             let next = self.scheme.write(&mut self.sectors, arrived, (&unit, Cause::Copy))?;
             done = self.sectors.nand.both(done, next);
@@ -180,6 +186,10 @@ impl<N: Nand> Inspectable for BlockMap<N> {
             State::Meta => Stage::Tables,
         };
         BlockInfo::of_flash(&self.sectors.nand, block, stage, self.sectors.valid[block.index()])
+    }
+
+    fn locate(&self, lpn: Lpn) -> Option<Ppa> {
+        self.sectors.place(lpn)
     }
 
     fn peek(&self, lpn: Lpn) -> N::Payload {

@@ -41,7 +41,7 @@ impl ReplacementBlock {
         let mut now = now;
         for &block in &self.chains[logical as usize] {
             let page = sectors.page(block, offset);
-            now = sectors.nand.read(now, page, Wanted::NONE, cause);
+            now = sectors.nand.read(now, page, Wanted::NONE, cause).when;
             if sectors.is_open_at(block, offset) {
                 return (Some(block), now);
             }

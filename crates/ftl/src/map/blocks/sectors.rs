@@ -190,6 +190,8 @@ impl<N: Nand> Sectors<N> {
             trims.journal.data_programmed(&mut self.nand, at);
         }
         if result.is_err() {
+            // Who tries again marks the copy again.
+            self.nand.mark_next(std::iter::empty());
             self.note_failure(block);
             return Err(Failed { at });
         }
@@ -199,6 +201,16 @@ impl<N: Nand> Sectors<N> {
             self.written(unit.lpn);
         }
         Ok(at)
+    }
+
+    /// Marks the copy of `lpn`, about to be programmed, if its data at `ppa` is lost: until the host writes or trims the
+    /// sector, it cannot be read.
+    #[inline]
+    pub(super) fn pass_loss_on(&mut self, lpn: Lpn, ppa: Ppa) {
+        if self.nand.has_losses() {
+            let is_lost = self.nand.is_lost(ppa);
+            self.nand.mark_next(is_lost.then_some(lpn).into_iter());
+        }
     }
 
     /// The processor works for `ns` on a merge that needs `after`; returns when it is done.

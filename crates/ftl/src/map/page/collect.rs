@@ -387,7 +387,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
                 self.nand.prefetch_oob(ahead);
             }
             let wanted = self.nand.wanted(rest[..on_page].iter().copied());
-            let next = self.nand.read(now, page, wanted, cause);
+            let next = self.nand.read(now, page, wanted, cause).when;
             arrived = self.nand.both(arrived, next);
             for &ppa in &rest[..on_page] {
                 let lpn = self.owner_of(ppa);
@@ -471,6 +471,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         units: &[Unit<N::Payload>],
         sources: &[Ppa],
     ) -> Result<When, FtlError> {
+        self.pass_losses_on(units, sources.iter().copied())?;
         let mut sources = sources.iter();
         self.write_pages(now, stream, cause, units, |ftl, run, first| {
             for (at, (unit, &source)) in (0..).zip(run.iter().zip(&mut sources)) {

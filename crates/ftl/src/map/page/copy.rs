@@ -5,8 +5,8 @@ use strobe_types::{Lpn, Ppa};
 
 use super::sharing::{Owner, Vpn, WhenMapFull};
 use super::{PageMap, WriteContext};
-use crate::Done;
 use crate::gc::VictimPolicy;
+use crate::{Done, FtlError};
 
 /// Why a unit cannot be shared.
 enum Unshared {
@@ -124,8 +124,12 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             let page = (self.nand.geometry().page_of(ppa), self.nand.part_of(ppa));
             if page_read.replace(page) != Some(page) {
                 let wanted = self.nand.wanted([ppa].into_iter());
-                let next = self.nand.read(now, page.0, wanted, Cause::Copy);
+                let next = self.nand.read(now, page.0, wanted, Cause::Copy).when;
                 arrived = self.nand.both(arrived, next);
+            }
+            if self.nand.has_losses() && self.nand.is_lost(ppa) {
+                let at = self.nand.both(finished, arrived);
+                return Err(FtlError::Unreadable { lpn: source, at });
             }
             units.push(Unit { lpn: destination, payload: self.nand.payload(ppa) });
             if units.len() >= Self::COPY_UNITS {
@@ -166,8 +170,9 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let (ppa, [_, owner]) = (sharing.ppa(vpn), sharing.owners(vpn));
         let page = self.nand.geometry().page_of(ppa);
         let wanted = self.nand.wanted([ppa].into_iter());
-        let arrived = self.nand.read(now, page, wanted, Cause::Copy);
+        let arrived = self.nand.read(now, page, wanted, Cause::Copy).when;
         let mut units = vec![Unit { lpn: owner, payload: self.nand.payload(ppa) }];
+        self.pass_losses_on(&units, std::iter::once(ppa))?;
         self.stats.copies.late_units += 1;
         self.write_copied(arrived, &mut units)
     }

@@ -4,7 +4,8 @@
 //! `entries.rs` is the map, `sharing.rs` the part of it that logical copy adds, `store.rs` where it is kept,
 //! `blocks.rs` what each block is doing; `config.rs` has the choices of a drive.
 //!
-//! `slc.rs` is the SLC cache, which host writes go through if there is one.
+//! `slc.rs` is the SLC cache, which host writes go through if there is one. `reads.rs` has reads, and what
+//! becomes of data that cannot be read.
 //!
 //! What it does with them: `write.rs` fills blocks, `collect.rs` empties them, `copy.rs` copies, `durable.rs` ends
 //! epochs of the journal, `recover.rs` finds the map again, `check.rs` is the whole-state checker. With demand
@@ -24,6 +25,7 @@ mod entries;
 mod headway;
 mod moved;
 mod paging;
+mod reads;
 mod recover;
 mod refresh;
 mod rescan;
@@ -35,7 +37,7 @@ mod streams;
 mod translation;
 mod write;
 
-use strobe_nand::{Cause, Class, Nand, Payload, PowerCuts, Timing, Unit, Wanted, When};
+use strobe_nand::{Cause, Nand, Payload, PowerCuts, Unit, When};
 use strobe_types::{BlockId, Lpn, Ppa, Prng, SimTime};
 
 use crate::capacity::{Capacity, CapacityError};
@@ -46,7 +48,7 @@ use crate::place::{CopyContext, DataTag, Placement, Relocated, StreamId, WriteCo
 use crate::wear::Leveler;
 use crate::{
     BlockInfo, CheckError, Done, FtlError, FtlStats, Inspectable, MappingScheme, Recoverable, Recovery,
-    RecoveryError, SlcStats, Stream,
+    RecoveryError, SlcStats, Stream, read_result,
 };
 
 use background::Background;
@@ -241,48 +243,6 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         }
     }
 
-    /// `count` mapped units from `first` on, all of one page, as a read transfers them.
-    #[inline]
-    fn wanted_of_page(&self, first: Lpn, count: u32) -> Wanted {
-        let mut wanted = Wanted::NONE;
-        if self.nand.pages_per_program() == 1 {
-            return Wanted::first(count);
-        }
-        let units = (0..count).filter_map(|at| self.map.locate(first.plus(at)));
-        units.for_each(|ppa| wanted.add(self.nand.part_of(ppa)));
-        wanted
-    }
-
-    /// Reads `count` units from `first` on, all of a page that is not on flash yet: what the host has sent is still at hand;
-    /// a copy is read where it comes from, or after its program if it is there no more.
-    #[cold]
-    fn read_on_its_way(&mut self, now: When, first: Lpn, count: u32) -> When {
-        let mut finished = now;
-        for lpn in (0..count).map(|at| first.plus(at)) {
-            let Some(unit) = self.map.locate(lpn) else { continue };
-            let page = self.nand.geometry().page_of(unit);
-            let done = match self.background.source_of(unit) {
-                Some(source) => {
-                    let page = self.nand.geometry().page_of(source);
-                    let wanted = self.nand.wanted([source].into_iter());
-                    self.nand.read(now, page, wanted, Cause::Host)
-                }
-                None => {
-                    let place = self.nand.geometry().place(page);
-                    match self.nand.timing().last_class(|| place) {
-                        Some(Class::BackgroundProgram) => {
-                            let wanted = self.nand.wanted([unit].into_iter());
-                            self.nand.read(now, page, wanted, Cause::Host)
-                        }
-                        _ => now,
-                    }
-                }
-            };
-            finished = self.nand.both(finished, done);
-        }
-        finished
-    }
-
     fn refuse_at_end_of_life(&self) -> Result<(), FtlError> {
         self.end_of_life.clone().map_or(Ok(()), Err)
     }
@@ -349,8 +309,10 @@ impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
         done
     }
 
-    fn read(&mut self, now: When, first: Lpn, count: u32, out: &mut Vec<N::Payload>) -> When {
+    fn read(&mut self, now: When, first: Lpn, count: u32, out: &mut Vec<N::Payload>) -> Done {
         let now = self.look_up(now, first, count);
+        self.refuse_without_map()?;
+        let mut lost = None;
         let mut finished = now;
         let mut at = 0;
         let mut last = None;
@@ -371,20 +333,23 @@ impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
                 at += 1;
             }
             let units = (out.len() - from) as u32;
-            let done = match self.nand.is_on_its_way(page) {
-                false => {
-                    let wanted = self.wanted_of_page(first.plus(at - units), units);
-                    self.nand.read(now, page, wanted, Cause::Host)
-                }
-                true => self.read_on_its_way(now, first.plus(at - units), units),
+            let first = first.plus(at - units);
+            let (done, is_lost) = if self.nand.is_on_its_way(page) {
+                let done = self.read_on_its_way(now, first, units);
+                (done, self.lost_on_their_way(first, units))
+            } else {
+                let wanted = self.wanted_of_page(first, units);
+                let done = self.nand.read(now, page, wanted, Cause::Host);
+                (done.when, self.lost_in(done, first, units))
             };
+            lost = lost.or(is_lost);
             finished = self.nand.both(finished, done);
             last = Some(page);
         }
         if self.config.refresh.is_some() {
             self.refresh_if_due(last.map(|page| self.nand.geometry().block_of_page(page)));
         }
-        finished
+        read_result(finished, lost)
     }
 
     fn trim(&mut self, now: When, first: Lpn, count: u32) -> Done {
@@ -394,6 +359,7 @@ impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
                 self.heed_stop()?;
             }
             let next = self.look_up_changed(now, lpn);
+            self.refuse_without_map()?;
             done = self.nand.both(done, next);
             self.unmap(lpn);
             done = self.commit_if_full(done)?;
@@ -484,6 +450,10 @@ impl<N: Nand, V: VictimPolicy> Inspectable for PageMap<N, V> {
         let stream = self.blocks.stream_of(block);
         let stream = stream.map_or(Stream::Unknown, |stream| self.streams.table.named(stream));
         BlockInfo { stream, ..info }
+    }
+
+    fn locate(&self, lpn: Lpn) -> Option<Ppa> {
+        self.map.locate(lpn)
     }
 
     fn peek(&self, lpn: Lpn) -> N::Payload {

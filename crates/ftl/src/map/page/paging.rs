@@ -60,7 +60,8 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             for lpn in (0..count).map(|at| first.plus(at)) {
                 let cached = match self.use_entry(now, lpn) {
                     Ok(at) => at,
-                    Err(_) => self.read_translation(now, lpn),
+                    // Whoever asked is refused if that is why nothing was cached.
+                    Err(_) => self.read_translation(now, lpn).unwrap_or(now),
                 };
                 ready = self.nand.both(ready, cached);
             }
@@ -107,7 +108,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     #[inline(never)]
     fn fetch(&mut self, now: When, lpn: Lpn) -> Done {
         let mut ready = self.make_room(now)?;
-        ready = self.read_translation(ready, lpn);
+        ready = self.read_translation(ready, lpn)?;
         let translation = self.store.translation();
         translation.cmt.insert(lpn);
         if translation.fetched == 1 {
@@ -151,20 +152,26 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         if !has_room && self.must_collect() { self.collect(now) } else { Ok(now) }
     }
 
-    /// Reads the translation page with the entry of `lpn`, if there is one.
-    fn read_translation(&mut self, now: When, lpn: Lpn) -> When {
+    /// Reads the translation page with the entry of `lpn`, if there is one. One that cannot be read is the end of life.
+    fn read_translation(&mut self, now: When, lpn: Lpn) -> Done {
         let translation = self.store.translation();
-        let Some(ppa) = self.map.get(translation.first_unit(translation.page_of(lpn))) else { return now };
+        let Some(ppa) = self.map.get(translation.first_unit(translation.page_of(lpn))) else {
+            return Ok(now);
+        };
         self.stats.translation().tp_reads += 1;
         let page = self.nand.geometry().page_of(ppa);
         let whole = self.nand.whole_page(page);
-        self.nand.read(now, page, whole, Cause::Map)
+        let done = self.nand.read(now, page, whole, Cause::Map);
+        if done.is_uncorrectable() {
+            return Err(self.lose_map(ppa));
+        }
+        Ok(done.when)
     }
 
     /// Brings the translation page with the entry of `lpn` up to date: reads and programs it.
     #[inline(never)]
     fn write_translation(&mut self, now: When, update: Update, lpn: Lpn) -> Done {
-        let ready = self.read_translation(now, lpn);
+        let ready = self.read_translation(now, lpn)?;
         let translation = self.store.translation();
         let page = translation.page_of(lpn);
         let first = translation.first_unit(page);

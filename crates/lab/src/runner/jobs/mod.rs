@@ -278,7 +278,9 @@ impl Jobs {
             job.complete(at);
             self.due[number] = job.due();
             host.on_complete(at);
-            if let Err(error) = result {
+            if let Err(error) = result
+                && !error.is_unreadable()
+            {
                 refused.get_or_insert(error);
                 continue;
             }

@@ -217,7 +217,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             }
             pages.push((page, self.nand.wanted(reading[from..].iter().copied())));
         }
-        let arrived = (!pages.is_empty()).then(|| self.nand.read_pages(&pages, Cause::Gc));
+        let arrived = (!pages.is_empty()).then(|| self.nand.read_pages(&pages, Cause::Gc).when);
         self.background.pages = pages;
         // Map entries are anywhere in memory: they are near when the units have arrived.
         for &ppa in &reading {
@@ -343,6 +343,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             self.map.prefetch(lpn);
             units.push(Unit { lpn, payload: self.nand.payload(ppa) });
         }
+        self.pass_losses_on(&units, copies.iter().map(|&(ppa, _)| ppa))?;
         let (number, entry) = self.background.copies.add();
         let Copies { mut runs, mut sources, mut of } = std::mem::take(entry);
         runs.clear();

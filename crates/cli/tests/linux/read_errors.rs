@@ -1,0 +1,56 @@
+//! Reads that fail on the drive, as a guest sees them.
+
+use super::nvme::nvme_kernel;
+use super::{has, kernel, strobe, text};
+
+/// What the job prints to both streams; it must have started.
+fn printed(kernel: &std::path::PathBuf, arguments: &[&str]) -> String {
+    let output = strobe(kernel, arguments);
+    text(&output.stdout) + &text(&output.stderr)
+}
+
+/// Reads of a lost block give EIO, its neighbours read, and an overwrite heals it.
+fn fails_until_written(kernel: &std::path::PathBuf, interface: &str, disk: &str) {
+    let job = format!(
+        "yes abc | dd of={disk} bs=4k count=256 iflag=fullblock oflag=direct conv=fsync status=none; \
+         try() {{ dd if={disk} of=/dev/null bs=4k count=1 skip=$1 iflag=direct status=none && echo read $1; }}; \
+         try 63; try 64; try 65; \
+         dd if=/dev/zero of={disk} bs=4k count=1 seek=64 oflag=direct conv=notrunc,fsync status=none; \
+         try 64 && echo healed"
+    );
+    let faults = "drive.nand.faults.at=[{ unit = 64, after_writes = 256 }]";
+    let arguments =
+        ["--set", faults, "--interface", interface, "--fs", "none", "-q", "--", "sh", "-c", job.as_str()];
+    let printed = printed(kernel, &arguments);
+    assert!(printed.contains("Input/output error"), "{interface}: {printed}");
+    let lines: Vec<&str> =
+        printed.lines().filter(|line| line.starts_with("read ") || *line == "healed").collect();
+    assert_eq!(lines, ["read 63", "read 65", "read 64", "healed"], "{interface}: {printed}");
+}
+
+#[test]
+fn a_lost_block_is_an_input_output_error_until_it_is_overwritten() {
+    let Some(kernel) = kernel() else { return };
+    fails_until_written(&kernel, "virtio", "/dev/vda");
+}
+
+#[test]
+fn a_lost_block_of_an_nvme_drive_is_an_input_output_error_too() {
+    let Some(kernel) = nvme_kernel() else { return };
+    fails_until_written(&kernel, "nvme", "/dev/nvme0n1");
+}
+
+/// The inode tables of ext4 are lost after a minute: it remounts read-only, as it was told to.
+#[test]
+fn ext4_remounts_read_only_when_its_metadata_cannot_be_read() {
+    let Some(kernel) = kernel() else { return };
+    if !has("mkfs.ext4") {
+        return;
+    }
+    let job = "mount -o remount,errors=remount-ro /mnt; mkdir d; touch d/f; sync; \
+               echo 3 > /proc/sys/vm/drop_caches; sleep 70; ls -l d; touch new; grep ' /mnt ' /proc/mounts";
+    let faults = "drive.nand.faults.at=[{ unit = 2, units = 4096, after_ns = 60_000_000_000 }]";
+    let printed = printed(&kernel, &["--set", faults, "--fs", "ext4", "-q", "--", "sh", "-c", job]);
+    assert!(printed.contains("Read-only file system"), "{printed}");
+    assert!(printed.lines().any(|line| line.contains(" /mnt ext4 ro,")), "{printed}");
+}

@@ -1,0 +1,121 @@
+//! Reads of a page, on flash or on its way there; and units whose data cannot be read: what becomes of them when the map
+//! moves them, and of the map itself.
+//!
+//! 1. Collection reads a victim; flash says afterwards which units are lost ([`Nand::is_lost`]).
+//! 2. Before the copies are programmed, the lost ones are marked, so that the copy stays lost and no old or invented
+//!    data takes the place of what the host wrote. An overwrite or a trim ends that.
+//! 3. A translation page has no second copy: without it the drive has lost the addresses of its units, and ends.
+
+use strobe_nand::{Cause, Class, Nand, ReadDone, Timing, Unit, Wanted, When};
+use strobe_types::{Lpn, Ppa};
+
+use super::PageMap;
+use crate::FtlError;
+use crate::gc::VictimPolicy;
+
+impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
+    /// `count` mapped units from `first` on, all of one page, as a read transfers them.
+    #[inline]
+    pub(super) fn wanted_of_page(&self, first: Lpn, count: u32) -> Wanted {
+        let mut wanted = Wanted::NONE;
+        if self.nand.pages_per_program() == 1 {
+            return Wanted::first(count);
+        }
+        let units = (0..count).filter_map(|at| self.map.locate(first.plus(at)));
+        units.for_each(|ppa| wanted.add(self.nand.part_of(ppa)));
+        wanted
+    }
+
+    /// Reads `count` units from `first` on, all of a page that is not on flash yet: what the host has sent is still at hand;
+    /// a copy is read where it comes from, or after its program if it is there no more.
+    #[cold]
+    pub(super) fn read_on_its_way(&mut self, now: When, first: Lpn, count: u32) -> When {
+        let mut finished = now;
+        for lpn in (0..count).map(|at| first.plus(at)) {
+            let Some(unit) = self.map.locate(lpn) else { continue };
+            let page = self.nand.geometry().page_of(unit);
+            let done = match self.background.source_of(unit) {
+                Some(source) => {
+                    let page = self.nand.geometry().page_of(source);
+                    let wanted = self.nand.wanted([source].into_iter());
+                    self.nand.read(now, page, wanted, Cause::Host).when
+                }
+                None => {
+                    let place = self.nand.geometry().place(page);
+                    match self.nand.timing().last_class(|| place) {
+                        Some(Class::BackgroundProgram) => {
+                            let wanted = self.nand.wanted([unit].into_iter());
+                            self.nand.read(now, page, wanted, Cause::Host).when
+                        }
+                        _ => now,
+                    }
+                }
+            };
+            finished = self.nand.both(finished, done);
+        }
+        finished
+    }
+
+    /// Marks those of `units`, about to be programmed as copies of `sources`, whose data is lost.
+    #[inline(always)]
+    pub(super) fn pass_losses_on(
+        &mut self,
+        units: &[Unit<N::Payload>],
+        sources: impl Iterator<Item = Ppa>,
+    ) -> Result<(), FtlError> {
+        if self.nand.has_losses() {
+            return self.mark_lost(units, sources);
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn mark_lost(
+        &mut self,
+        units: &[Unit<N::Payload>],
+        sources: impl Iterator<Item = Ppa>,
+    ) -> Result<(), FtlError> {
+        let is_lost = |&(_, ppa): &(Lpn, Ppa)| self.nand.is_lost(ppa);
+        let lost: Vec<(Lpn, Ppa)> = units.iter().map(|unit| unit.lpn).zip(sources).filter(is_lost).collect();
+        let is_table = |lpn| self.store.paged().is_some_and(|translation| translation.is_translation(lpn));
+        if let Some(&(_, ppa)) = lost.iter().find(|&&(lpn, _)| is_table(lpn)) {
+            return Err(self.lose_map(ppa));
+        }
+        self.nand.mark_next(lost.into_iter().map(|(lpn, _)| lpn));
+        Ok(())
+    }
+
+    /// Ends the drive's life: the translation page at `ppa` cannot be read.
+    #[cold]
+    pub(super) fn lose_map(&mut self, ppa: Ppa) -> FtlError {
+        let page = self.nand.geometry().page_of(ppa);
+        self.end_of_life.insert(FtlError::MapUnreadable { page }).clone()
+    }
+
+    /// Refuses whatever needs the map, if a part of it is lost.
+    #[inline(always)]
+    pub(super) fn refuse_without_map(&self) -> Result<(), FtlError> {
+        match &self.end_of_life {
+            Some(error @ FtlError::MapUnreadable { .. }) => Err(error.clone()),
+            _ => Ok(()),
+        }
+    }
+
+    /// The first of `count` units from `first` on that was lost in the read `done`.
+    #[inline(always)]
+    pub(super) fn lost_in(&self, done: ReadDone, first: Lpn, count: u32) -> Option<Lpn> {
+        if done.is_uncorrectable() { self.first_lost(first, count) } else { None }
+    }
+
+    #[cold]
+    fn first_lost(&self, first: Lpn, count: u32) -> Option<Lpn> {
+        let is_lost = |&lpn: &Lpn| self.map.locate(lpn).is_some_and(|ppa| self.nand.has_failed(ppa));
+        (0..count).map(|at| first.plus(at)).find(is_lost)
+    }
+
+    /// [`PageMap::lost_in`] for units that are not on flash yet: a copy of a lost one may be on its way.
+    #[cold]
+    pub(super) fn lost_on_their_way(&self, first: Lpn, count: u32) -> Option<Lpn> {
+        if self.nand.has_losses() { self.first_lost(first, count) } else { None }
+    }
+}

@@ -1,0 +1,207 @@
+//! Reads that fail: units whose data no repetition corrects.
+//!
+//! 1. A unit is *lost* by chance, by a fault that was planned, or because it would need more retries than allowed.
+//! 2. It stays lost until its block is erased: a host write of the same logical unit goes to another place.
+//! 3. A layer that moves a lost unit says so before the program ([`Nand::mark_next`](crate::Nand::mark_next)). The
+//!    out-of-band area of the copy then carries the mark, as part of that program.
+//!
+//! The out-of-band area has a code of its own and stays legible.
+
+use std::collections::BTreeSet;
+
+use strobe_types::{Lpn, Ppa, Ppn, Prng};
+
+use super::Chip;
+use crate::{Cause, Medium, Timing, Unit};
+
+/// How long a planned fault of a unit lasts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lasts {
+    /// For the next host read; internal reads repeat it.
+    Once,
+    /// Until the block is erased.
+    UntilErased,
+}
+
+/// Units that cannot be read, and the chance that others join them.
+#[derive(Clone, Debug)]
+pub(super) struct Faults {
+    /// Probability that a read of a flash page loses the page.
+    rate: f64,
+    chance: Prng,
+    lost: BTreeSet<Ppa>,
+    /// Units that fail at the next host read only.
+    once: BTreeSet<Ppa>,
+    /// Those of them that have failed in the last read.
+    failing: BTreeSet<Ppa>,
+    /// Logical units whose next program carries the mark.
+    marked: BTreeSet<Lpn>,
+    /// Reads of flash pages that could not be corrected.
+    uncorrectable: u64,
+}
+
+strobe_types::stored! { enum Lasts { 0 Once, 1 UntilErased } }
+strobe_types::stored! { struct Faults { rate, chance, lost, once, failing, marked, uncorrectable } }
+
+impl Faults {
+    fn new(rate: f64, seed: u64) -> Self {
+        Self {
+            rate,
+            chance: Prng::derive(seed, "read-faults"),
+            lost: BTreeSet::new(),
+            once: BTreeSet::new(),
+            failing: BTreeSet::new(),
+            marked: BTreeSet::new(),
+            uncorrectable: 0,
+        }
+    }
+}
+
+/// What a read of one flash page meets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fault {
+    None,
+    /// An internal read repeats it once.
+    Repeated,
+    Lost,
+}
+
+impl<T: Timing, M: Medium> Chip<T, M> {
+    /// The same chip, where each read of a flash page loses the page with probability `rate`; `seed` decides which.
+    #[must_use]
+    pub fn with_read_faults(mut self, rate: f64, seed: u64) -> Self {
+        self.faults = Some(Box::new(Faults::new(rate, seed)));
+        self
+    }
+
+    /// The faults, which a chip without a rate has from the first lost unit on.
+    fn faults_mut(&mut self) -> &mut Faults {
+        self.faults.get_or_insert_with(|| Box::new(Faults::new(0.0, 0)))
+    }
+
+    pub(super) fn lose_unit(&mut self, ppa: Ppa, lasts: Lasts) {
+        let faults = self.faults_mut();
+        match lasts {
+            Lasts::Once => faults.once.insert(ppa),
+            Lasts::UntilErased => faults.lost.insert(ppa),
+        };
+    }
+
+    pub(super) fn is_lost_unit(&self, ppa: Ppa) -> bool {
+        self.faults.as_ref().is_some_and(|faults| faults.lost.contains(&ppa))
+    }
+
+    pub(super) fn has_failed_unit(&self, ppa: Ppa) -> bool {
+        self.faults.as_ref().is_some_and(|faults| faults.failing.contains(&ppa) || faults.lost.contains(&ppa))
+    }
+
+    pub(super) fn has_lost_units(&self) -> bool {
+        self.faults.as_ref().is_some_and(|faults| !faults.lost.is_empty())
+    }
+
+    pub(super) fn uncorrectable_reads(&self) -> u64 {
+        self.faults.as_ref().map_or(0, |faults| faults.uncorrectable)
+    }
+
+    /// The units of flash page `part` of `ppn`.
+    fn units_of(&self, ppn: Ppn, part: u32) -> std::ops::Range<Ppa> {
+        let per_part = self.geometry.units_per_page() / self.parts;
+        let first = self.geometry.first_unit_of_page(ppn).plus(part * per_part);
+        first..first.plus(per_part)
+    }
+
+    /// Forgets what the read before has met.
+    pub(super) fn begin_read(&mut self) {
+        if let Some(faults) = &mut self.faults {
+            faults.failing.clear();
+        }
+    }
+
+    /// Draws the fate of a read of flash page `part` of `ppn`.
+    pub(super) fn meet_fault(&mut self, ppn: Ppn, part: u32, cause: Cause) -> Fault {
+        let units = self.units_of(ppn, part);
+        let Some(faults) = &mut self.faults else { return Fault::None };
+        if faults.rate > 0.0 && faults.chance.chance(faults.rate) {
+            faults.lost.extend((units.start.get()..units.end.get()).map(Ppa::new));
+        }
+        let mut met = Fault::None;
+        if !faults.once.is_empty() {
+            let armed: Vec<Ppa> = faults.once.range(units.clone()).copied().collect();
+            for ppa in &armed {
+                faults.once.remove(ppa);
+            }
+            if !armed.is_empty() {
+                met = Fault::Repeated;
+                if cause == Cause::Host {
+                    met = Fault::Lost;
+                    faults.failing.extend(armed);
+                }
+            }
+        }
+        if faults.lost.range(units).next().is_some() {
+            met = Fault::Lost;
+        }
+        faults.uncorrectable += u64::from(met == Fault::Lost);
+        met
+    }
+
+    /// Loses flash page `part` of `ppn`, which needs more retries than allowed.
+    pub(super) fn lose_page(&mut self, ppn: Ppn, part: u32) {
+        let units = self.units_of(ppn, part);
+        let faults = self.faults_mut();
+        faults.lost.extend((units.start.get()..units.end.get()).map(Ppa::new));
+        faults.uncorrectable += 1;
+    }
+
+    /// See [`Nand::mark_next`](crate::Nand::mark_next).
+    pub(super) fn mark_units(&mut self, lpns: impl Iterator<Item = Lpn>) {
+        if let Some(faults) = &mut self.faults {
+            faults.marked = lpns.collect();
+            self.go_page_by_page();
+        }
+    }
+
+    /// No program carries a mark any more, nor is one cut short: for what a power cut leaves.
+    pub(super) fn forget_marks(&mut self) {
+        self.mark_units(std::iter::empty());
+        self.go_page_by_page();
+    }
+
+    /// Programs go page by page if one can fail, be cut short, or carry a mark.
+    pub(super) fn go_page_by_page(&mut self) {
+        let has_marks = self.faults.as_ref().is_some_and(|faults| !faults.marked.is_empty());
+        self.page_by_page = self.wear.program_fail_rate > 0.0 || self.cuts.is_planned() || has_marks;
+    }
+
+    /// Carries the marks of `units`, which were programmed from `first` on, over to their new place.
+    pub(super) fn carry_marks(&mut self, first: Ppa, units: &[Unit<M::Payload>]) {
+        let Some(faults) = &mut self.faults else { return };
+        if faults.marked.is_empty() {
+            return;
+        }
+        for (at, unit) in (0..).zip(units) {
+            if faults.marked.remove(&unit.lpn) {
+                faults.lost.insert(first.plus(at));
+            }
+        }
+        if faults.marked.is_empty() {
+            self.go_page_by_page();
+        }
+    }
+
+    /// The lost units from `first` to before `end`.
+    pub(super) fn lost_units(&self, first: Ppa, end: Ppa) -> Vec<Ppa> {
+        self.faults.as_ref().map_or(Vec::new(), |faults| faults.lost.range(first..end).copied().collect())
+    }
+
+    /// Nothing from `first` to before `end` is programmed any more.
+    pub(super) fn forget_faults(&mut self, first: Ppa, end: Ppa) {
+        let Some(faults) = &mut self.faults else { return };
+        for units in [&mut faults.lost, &mut faults.once] {
+            let gone: Vec<Ppa> = units.range(first..end).copied().collect();
+            for ppa in &gone {
+                units.remove(ppa);
+            }
+        }
+    }
+}

@@ -317,6 +317,16 @@ fn keys_of_time_without_effect_are_refused_with_what_makes_them_count() {
         "no drive.ftl.placement.scheme = \"sorted\"",
     );
     refused("drive.ftl.gc.victims=2", "drive.ftl.mapping=dftl", "drive.ftl.mapping = \"page\"");
+    let sepbit = "drive.ftl.placement.scheme=sepbit";
+    refused(sepbit, "drive.ftl.slc_cache.static_blocks=4", "drive.ftl.slc_cache");
+    refused("drive.ftl.placement.streams=5", "drive.ftl.placement.scheme=hints", "scheme = \"sepbit\"");
+    refused("drive.ftl.placement.handles=5", sepbit, "scheme = \"handles\"");
+    refused("workload.placement_handle=1", sepbit, "scheme = \"handles\"");
+    refused(
+        "workload.placement_handle=2",
+        "drive.ftl.placement.scheme=handles",
+        "below 2, the handles of the drive",
+    );
     for set in ["drive.ftl.gc.mode=stop-the-world", "drive.ftl.die_allocation=stripe", marks[0].as_str()] {
         refused(set, "drive.ftl.mapping=fast", "drive.ftl.mapping = \"page\"");
     }

@@ -150,14 +150,14 @@ fn files_that_are_no_states_and_requests_that_make_no_sense_are_refused() {
     damaged[whole.len() / 2] ^= 4;
     folder.write("damaged", &damaged);
     let mut version = whole;
-    version[8] = 7;
+    version[8] = 6;
     folder.write("version", &version);
     for (file, parts) in [
         ("none", &["none: ", "No such file"][..]),
         ("text", &["no state of a drive", "--save-state"]),
         ("cut", &["damaged at byte", "ends"]),
         ("damaged", &["damaged at byte", "checksum"]),
-        ("version", &["format 7", "save it again"]),
+        ("version", &["format 6", "save it again"]),
     ] {
         folder.strobe(&["run", "exp.toml", "--from-state", file]).refused(parts);
     }

@@ -96,14 +96,10 @@ pub const VARIABLES: &[Variable] = &[
             }
         },
     ),
-    variable(
-        "stream",
-        "stream that filled the block, from 0 on; -1 if that was before a power cut",
-        |_, c, out| {
-            out.fill(-1.0);
-            out.iter_mut().zip(c.streams).for_each(|(x, &stream)| *x = f64::from(stream) - 1.0);
-        },
-    ),
+    variable("stream", "stream that filled the block; -1 if unknown", |_, c, out| {
+        out.fill(-1.0);
+        out.iter_mut().zip(c.streams).for_each(|(x, &stream)| *x = f64::from(stream) - 1.0);
+    }),
     variable("erase_count", "erases of the block", |h, c, out| {
         out.iter_mut().zip(&h.erase_count[c.first..]).for_each(|(x, &count)| *x = count)
     }),

@@ -395,7 +395,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         keys: &[
             "drive.ftl.allocation",
-            "drive.ftl.placement",
+            "drive.ftl.die_allocation",
             "drive.ftl.batch_pages",
             "drive.ftl.refresh.reads",
             "drive.ftl.refresh.days",
@@ -407,6 +407,9 @@ pub(super) const RULES: &[Rule] = &[
             "drive.ftl.gc.window",
             "drive.ftl.placement.scheme",
             "drive.ftl.placement.temperature",
+            "drive.ftl.placement.streams",
+            "drive.ftl.placement.handles",
+            "drive.ftl.placement.isolation",
             "drive.ftl.gc.stream",
             "drive.ftl.gc.min_free_blocks",
             "drive.ftl.gc.net_blocks",
@@ -452,6 +455,16 @@ pub(super) const RULES: &[Rule] = &[
         switches: &["drive.ftl.placement.scheme"],
         wants: "drive.ftl.placement.scheme = \"hot-cold\" or \"sorted\"",
         counts: |e| sorts_by_temperature(e),
+    },
+    Rule {
+        keys: &["drive.ftl.placement.scheme"],
+        switches: &["drive.ftl.slc_cache.static_blocks", "drive.ftl.slc_cache.dynamic_blocks"],
+        wants: "no drive.ftl.slc_cache, or drive.ftl.placement.scheme = \"hot-cold\" or \"sorted\"; the cache takes host writes of all streams",
+        counts: |e| {
+            !e.drive.ftl.slc_cache.is_on()
+                || sorts_by_temperature(e)
+                || e.drive.ftl.placement.scheme == SchemeName::None
+        },
     },
     Rule {
         keys: &["drive.ftl.placement.streams"],

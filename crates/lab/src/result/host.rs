@@ -42,7 +42,7 @@ pub struct HostOp {
     pub bytes: u64,
     /// Commands among them that ended with an unrecovered read error: reads, and partial writes or copies of what
     /// cannot be read. Left out if there were none.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub errors: u64,
 }
 

@@ -17,7 +17,7 @@ pub struct NandResult {
     /// Page reads among those above that repeated one: read retry.
     pub read_retries: u64,
     /// Page reads that could not be corrected, by the host or by the drive itself. Left out if there were none.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub uncorrectable_reads: u64,
 }
 

@@ -1,9 +1,10 @@
 //! Collecting garbage on a demand-paged drive: what translation pages ask of it.
 
-use strobe_nand::{Cause, Nand, When};
+use strobe_nand::{Nand, When};
 use strobe_types::{BlockId, Geometry, Ppa};
 
-use super::{BlockState, PageMap, PageMapConfig, Scratch, StreamId};
+use super::relocate::Reason;
+use super::{BlockState, PageMap, PageMapConfig, Relocation, StreamId};
 use crate::Done;
 use crate::frontier::Frontier;
 use crate::gc::VictimPolicy;
@@ -38,12 +39,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// with all that it may cause: updates that collection has programmed leave invalid translation pages
     /// behind, which no victim policy need choose. Moving them causes no updates, so each block moved is a
     /// gain.
-    pub(super) fn compact_translation(
-        &mut self,
-        now: When,
-        wanted: u32,
-        scratch: &mut Scratch<N::Payload>,
-    ) -> Done {
+    pub(super) fn compact_translation(&mut self, now: When, wanted: u32) -> Done {
         let mut finished = now;
         while self.blocks.free.count() < wanted.max(self.blocks_for_a_victim()) {
             self.heed_stop()?;
@@ -54,7 +50,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             });
             let fewest = closed.min_by_key(|block| (blocks.valid[block.index()], **block));
             let Some(&block) = fewest else { break };
-            let next = self.collect_one(now, Cause::Gc, block, scratch)?;
+            let next = self.relocate_block(now, Reason::Compact, block)?;
             finished = self.nand.both(finished, next);
         }
         Ok(finished)
@@ -85,14 +81,14 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
 
     /// Puts translation pages behind the units of the host; returns how many these are. A block holds one
     /// kind only.
-    pub(super) fn put_data_first(&self, scratch: &mut Scratch<N::Payload>) -> usize {
-        let Some(translation) = self.store.paged() else { return scratch.units.len() };
+    pub(super) fn put_data_first(&self, task: &mut Relocation<N::Payload>) -> usize {
+        let Some(translation) = self.store.paged() else { return task.units.len() };
         let is_table = |victim: &BlockId| translation.blocks.contains(victim);
-        if !scratch.victims.iter().any(is_table) {
-            return scratch.units.len();
+        if !task.victims.iter().any(is_table) {
+            return task.units.len();
         }
         let is_data = |ppa: &Ppa| !translation.is_translation(self.owner_of(*ppa));
-        scratch.units.sort_by_key(|ppa| !is_data(ppa));
-        scratch.units.partition_point(is_data)
+        task.units.sort_by_key(|ppa| !is_data(ppa));
+        task.units.partition_point(is_data)
     }
 }

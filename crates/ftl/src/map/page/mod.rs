@@ -7,7 +7,7 @@
 //! `slc.rs` is the SLC cache, which host writes go through if there is one. `reads.rs` has reads, and what
 //! becomes of data that cannot be read.
 //!
-//! What it does with them: `write.rs` fills blocks, `collect.rs` empties them, `copy.rs` copies, `durable.rs` ends
+//! What it does with them: `write.rs` fills blocks, `relocate.rs` empties them, for `collect.rs` and others, `copy.rs` copies, `durable.rs` ends
 //! epochs of the journal, `recover.rs` finds the map again, `check.rs` is the whole-state checker. With demand
 //! paging the map itself is on flash: `translation.rs` says what for, `cmt.rs` is what is cached of it,
 //! `paging.rs` fetches and evicts, `compact.rs` is its share of collection, `rescan.rs` finds it after a power cut.
@@ -28,6 +28,7 @@ mod paging;
 mod reads;
 mod recover;
 mod refresh;
+mod relocate;
 mod rescan;
 mod sharing;
 mod slc;
@@ -57,6 +58,7 @@ use blocks::{BlockState, Blocks};
 pub use config::PageMapConfig;
 use entries::Entries;
 pub use refresh::Refresh;
+use relocate::Relocation;
 use sharing::Sharing;
 pub use sharing::WhenMapFull;
 use slc::SlcCache;
@@ -99,26 +101,9 @@ pub struct PageMap<N: Nand, V> {
     is_free_first: bool,
     /// Why only reads are served any more.
     end_of_life: Option<FtlError>,
-    scratch: Scratch<N::Payload>,
+    relocation: Relocation<N::Payload>,
     /// When what is being written is on flash, run by run.
     whens: Vec<When>,
-}
-
-/// Buffers of garbage collection, kept to spare the allocator.
-#[derive(Clone, Debug)]
-struct Scratch<P> {
-    victims: Vec<BlockId>,
-    /// Units to move, in the order of their streams.
-    units: Vec<Ppa>,
-    /// Units and the streams that they go to.
-    placed: Vec<(StreamId, Ppa)>,
-    chunk: Vec<Unit<P>>,
-}
-
-impl<P> Default for Scratch<P> {
-    fn default() -> Self {
-        Self { victims: Vec::new(), units: Vec::new(), placed: Vec::new(), chunk: Vec::new() }
-    }
 }
 
 impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
@@ -205,7 +190,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
                 geometry,
             ),
             end_of_life: None,
-            scratch: Scratch::default(),
+            relocation: Relocation::default(),
             whens: Vec::new(),
             blocks,
             store,

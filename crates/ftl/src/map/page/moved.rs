@@ -3,7 +3,7 @@
 use strobe_nand::{Cause, Nand, When};
 
 use super::background::Background;
-use super::{PageMap, PageMapConfig, Scratch};
+use super::{PageMap, PageMapConfig, Relocation};
 use crate::FtlError;
 use crate::gc::VictimPolicy;
 
@@ -82,7 +82,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             slc: self.slc,
             is_free_first,
             end_of_life: self.end_of_life,
-            scratch: Scratch::default(),
+            relocation: Relocation::default(),
             whens: Vec::new(),
             nand,
         }

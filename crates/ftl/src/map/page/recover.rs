@@ -8,6 +8,7 @@
 use strobe_nand::{Cause, Nand, When};
 use strobe_types::{BlockId, CellMode, Geometry, Lpn, Ppa, SimTime};
 
+use super::relocate::Reason;
 use super::sharing::Sharing;
 use super::{BlockState, MapStore, PageMap, PageMapConfig, StreamId};
 use crate::gc::VictimPolicy;
@@ -365,7 +366,6 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             return Ok(());
         }
         let units_per_block = self.nand.geometry().units_per_block();
-        let mut scratch = std::mem::take(&mut self.scratch);
         let mut result = Ok(());
         while result.is_ok() && !self.has_enough(self.min_free_blocks) {
             let valid = |block: &BlockId| self.blocks.valid[block.index()];
@@ -374,9 +374,8 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             if valid(&block) == units_per_block {
                 break;
             }
-            result = self.collect_one(now, Cause::Gc, block, &mut scratch).map(drop);
+            result = self.relocate_block(now, Reason::Collect, block).map(drop);
         }
-        self.scratch = scratch;
         result
     }
 }

@@ -2,9 +2,10 @@
 //!
 //! Reads are looked at as they happen. Age is looked at as the host's commands come: with each, one block further.
 
-use strobe_nand::{Cause, Nand, Timing, When};
+use strobe_nand::{Nand, Timing, When};
 use strobe_types::BlockId;
 
+use super::relocate::Reason;
 use super::{BlockState, PageMap};
 use crate::gc::VictimPolicy;
 
@@ -53,10 +54,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         if !has_room || self.blocks.state(block) != BlockState::Closed {
             return;
         }
-        let mut scratch = std::mem::take(&mut self.scratch);
-        if self.collect_one(When::START, Cause::Gc, block, &mut scratch).is_ok() {
-            self.stats.gc.refreshed_blocks += 1;
-        }
-        self.scratch = scratch;
+        // An error is the end of life, which the next write reports.
+        let _ = self.relocate_block(When::START, Reason::Refresh, block);
     }
 }

@@ -10,6 +10,7 @@ use std::collections::VecDeque;
 use strobe_nand::{Cause, Nand, Unit, When};
 use strobe_types::{BlockId, CellMode, Geometry};
 
+use super::relocate::Reason;
 use super::{BlockState, Done, HOST, PageMap, StreamId};
 use crate::FtlError;
 use crate::free::{FreePool, Want};
@@ -399,10 +400,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
 
     /// Folds `block` at once; returns when it is erased.
     pub(super) fn fold(&mut self, now: When, block: BlockId) -> Done {
-        let mut scratch = std::mem::take(&mut self.scratch);
-        let folded = self.collect_one(now, Cause::Gc, block, &mut scratch);
-        self.scratch = scratch;
-        folded
+        self.relocate_block(now, Reason::Fold, block)
     }
 }
 

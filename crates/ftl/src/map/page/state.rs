@@ -3,7 +3,7 @@
 use strobe_nand::Nand;
 use strobe_types::{State, StateError, StateReader, StateWriter, load_part, save_part};
 
-use super::{PageMap, Scratch};
+use super::{PageMap, Relocation};
 use crate::gc::VictimPolicy;
 
 impl<N: Nand + State, V: VictimPolicy> State for PageMap<N, V> {
@@ -11,9 +11,9 @@ impl<N: Nand + State, V: VictimPolicy> State for PageMap<N, V> {
         let Self { config: _, nand, map, store, blocks, streams, placement, policy, rng, leveler, .. } = self;
         let Self { min_free_blocks, tick, sequence, stats, background, patrol, slc, is_free_first, .. } =
             self;
-        let Self { end_of_life, scratch, whens, .. } = self;
+        let Self { end_of_life, relocation, whens, .. } = self;
         // What is between two calls: nothing that anybody looks at.
-        let Scratch { victims: _, units: _, placed: _, chunk: _ } = scratch;
+        let Relocation { victims: _, units: _, placed: _, chunk: _ } = relocation;
         nand.save_state(out);
         map.save_state(out);
         store.save_state(out);

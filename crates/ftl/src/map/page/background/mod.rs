@@ -335,7 +335,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             return Ok(());
         }
         self.heed_stop()?;
-        let mut units = std::mem::take(&mut self.scratch.chunk);
+        let mut units = std::mem::take(&mut self.relocation.chunk);
         units.clear();
         for &(ppa, _) in copies {
             let lpn = self.owner_of(ppa);
@@ -364,7 +364,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             }
         });
         units.clear();
-        self.scratch.chunk = units;
+        self.relocation.chunk = units;
         let done = match done {
             Ok(done) => done,
             Err(error) => {
@@ -506,9 +506,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         self.block_is_erased(block);
         // At the end of life nothing more is moved: perhaps no epoch names the blocks that would be written.
         if self.leveler.is_some() && self.end_of_life.is_none() {
-            let mut scratch = std::mem::take(&mut self.scratch);
-            let _ = self.level(When::START, &mut scratch);
-            self.scratch = scratch;
+            let _ = self.level(When::START);
         }
     }
 }

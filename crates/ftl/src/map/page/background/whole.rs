@@ -1,10 +1,11 @@
 //! Collecting whole victims: where units are sorted before they are moved, or the map is on flash itself; and finishing
 //! on the spot what is under way.
 
-use strobe_nand::{Cause, Nand, Timing, When};
+use strobe_nand::{Nand, Timing, When};
 use strobe_types::BlockId;
 
-use super::super::{BlockState, PageMap, Scratch};
+use super::super::relocate::Reason;
+use super::super::{BlockState, PageMap};
 use super::{Background, ERASED};
 use crate::FtlError;
 use crate::gc::VictimPolicy;
@@ -35,24 +36,15 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
                 self.block_is_erased(block);
                 continue;
             }
-            let mut scratch = std::mem::take(&mut self.scratch);
-            scratch.victims.clear();
-            scratch.victims.push(block);
+            self.relocation.victims.clear();
+            self.relocation.victims.push(block);
             // It is counted already.
             match self.is_cached(block) {
                 true => self.stats.slc().blocks_folded -= 1,
                 false => self.stats.gc.victims -= 1,
             }
             self.blocks.states[block.index()] = BlockState::Closed;
-            let result = self.empty(copied, Cause::Gc, &mut scratch);
-            let result = result.and_then(|copied| self.commit_copies(copied, &scratch));
-            self.scratch = scratch;
-            match result {
-                Ok(copied) => {
-                    self.erase(copied, block, Cause::Gc);
-                }
-                Err(error) => return Err(error),
-            }
+            self.relocate(copied, Reason::Collect)?;
         }
         Ok(())
     }
@@ -63,10 +55,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         if self.background.is_collecting_whole {
             return;
         }
-        let mut scratch = std::mem::take(&mut self.scratch);
-        let result = self.collect_round(&mut scratch);
-        self.scratch = scratch;
-        match result {
+        match self.collect_round() {
             Ok(Some(done)) => {
                 self.background.is_collecting_whole = true;
                 self.nand.timing_mut().watch(done, ERASED);
@@ -77,31 +66,22 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     }
 
     /// One round of it: the victims that are moved together. `None` if there is too little to gain.
-    fn collect_round(&mut self, scratch: &mut Scratch<N::Payload>) -> Result<Option<When>, FtlError> {
+    fn collect_round(&mut self) -> Result<Option<When>, FtlError> {
         if self.store.is_paged() {
-            self.compact_translation(When::START, 0, scratch)?;
+            self.compact_translation(When::START, 0)?;
         }
         let target = self.blocks.free.count() + 1;
-        let valid = self.choose_victims(target, &mut scratch.victims);
-        let victims = scratch.victims.len() as u32;
+        let valid = self.choose_victims(target);
+        let victims = self.relocation.victims.len() as u32;
         if valid + victims * self.least_gain() > victims * self.nand.geometry().units_per_block() {
-            for &victim in &scratch.victims {
-                self.put_back(victim);
-            }
+            self.put_victims_back();
             return Ok(None);
         }
         if victims == 0 {
             return Ok(None);
         }
         self.stats.gc.runs += 1;
-        let copied = self.empty(When::START, Cause::Gc, scratch)?;
-        let copied = self.commit_copies(copied, scratch)?;
-        let mut finished = copied;
-        for &victim in &scratch.victims {
-            let erased = self.erase(copied, victim, Cause::Gc);
-            finished = self.nand.both(finished, erased);
-        }
-        Ok(Some(finished))
+        self.relocate(When::START, Reason::Collect).map(Some)
     }
 
     /// Units that a victim must gain at least to be worth moving while nobody needs its block: a sixteenth of it, and

@@ -9,7 +9,6 @@ pub mod claim;
 mod figure;
 #[cfg(target_os = "linux")]
 mod guest;
-mod kept;
 mod logical_copy;
 #[cfg(target_os = "linux")]
 mod mean;
@@ -23,16 +22,15 @@ pub use figure::{Figure, Row, View};
 pub use sets::Taken;
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use strobe_lab::points::{Store, StoreError, Watch};
 use strobe_lab::{ConfigError, RunError};
 use strobe_ssd::{BuildError, DriveConfig};
-use strobe_types::StopFlag;
 use strobe_workload::files::FileWorkloadError;
 
-use kept::Kept;
 use pool::Bench;
 
 /// Version of the layout of [`PaperResult`]. Fields are only added within a version. Version 2 has claims apart from
@@ -74,26 +72,6 @@ impl Options {
     }
 }
 
-/// Watches the runs of a paper from several threads; may stop them.
-pub trait Watch: Sync {
-    /// `done` of `total` runs are complete.
-    fn progress(&self, done: usize, total: usize);
-    /// True once it is to stop.
-    fn stopped(&self) -> bool {
-        self.stop_flag().is_raised()
-    }
-
-    /// The flag that stops it, in the midst of a command of a drive, too.
-    fn stop_flag(&self) -> StopFlag {
-        StopFlag::default()
-    }
-}
-
-/// Watches nothing.
-impl Watch for () {
-    fn progress(&self, _: usize, _: usize) {}
-}
-
 /// Why a paper gave no result.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -132,14 +110,9 @@ pub enum PaperError {
         /// Why.
         error: Box<strobe_lab::linux::LinuxRunError>,
     },
-    /// What is done cannot be kept.
-    #[error("{path}: {error}")]
-    Kept {
-        /// Where.
-        path: PathBuf,
-        /// Why.
-        error: std::io::Error,
-    },
+    /// Finished points cannot be used or kept.
+    #[error(transparent)]
+    Store(#[from] StoreError),
     /// Stopped by whoever watched.
     #[error("interrupted; a paper gives no partial result")]
     Interrupted,
@@ -150,6 +123,7 @@ impl PaperError {
     pub fn is_bad_request(&self) -> bool {
         match self {
             PaperError::Run { error, .. } => error.is_bad_request(),
+            PaperError::Store(error) => error.is_bad_request(),
             PaperError::Set(_) | PaperError::NoDrive(_) | PaperError::NotDrive(_) => true,
             _ => false,
         }
@@ -232,9 +206,11 @@ impl Paper {
     /// Runs everything, on as many threads as the machine offers. The result does not depend on
     /// how many those are, nor on what was kept of an earlier run.
     pub fn run(&self, options: &Options, watch: &dyn Watch) -> Result<PaperResult, PaperError> {
-        let kept = options.points.as_deref().map_or_else(|| Ok(Kept::default()), Kept::open)?;
-        let Made { mut notes, claims, figures } =
-            (self.make)(options, &Bench { watch, kept, taken: &options.taken })?;
+        // The key of a point has its model and its drive: one file serves all scales and seeds of a paper.
+        let of = format!("paper {}", self.name);
+        let store = options.points.as_deref().map(|path| Store::open(path, &of)).transpose()?;
+        let bench = Bench { watch, store: store.map(Mutex::new), taken: &options.taken };
+        let Made { mut notes, claims, figures } = (self.make)(options, &bench)?;
         if !options.sets.is_empty() {
             notes.insert(0, format!("NOT THE PAPER'S DRIVE: {} is set over it", options.sets.join(", ")));
         }

@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use strobe_lab::ConfigError;
+use strobe_lab::points::StoreError;
 
 /// Why a sweep is refused, or ends before it is complete. What is done is kept in either case.
 #[derive(Debug, thiserror::Error)]
@@ -53,7 +54,10 @@ pub enum SweepError {
         /// Why its first configuration is refused.
         error: String,
     },
-    /// What is kept, or a result, cannot be read or written.
+    /// Finished points cannot be used or kept.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A result cannot be written.
     #[error("{path}: {error}")]
     File {
         /// Which.
@@ -67,19 +71,6 @@ pub enum SweepError {
         /// Which.
         path: PathBuf,
     },
-    /// A folder with results of another version.
-    #[error(
-        "{path} holds results of another version or model ({theirs}; this is {ours}), which may differ: choose another \
-         folder with --out, or remove it"
-    )]
-    OtherModel {
-        /// Which.
-        path: PathBuf,
-        /// Its model.
-        theirs: String,
-        /// This one.
-        ours: String,
-    },
     /// A folder with runs of another sweep.
     #[error(
         "{path} holds {others} runs of another sweep, whose report would be written over: choose another folder with \
@@ -90,24 +81,6 @@ pub enum SweepError {
         path: PathBuf,
         /// Runs in it that are none of this sweep.
         others: usize,
-    },
-    /// Another sweep is at work in the folder.
-    #[error(
-        "{path} is being written by another sweep: wait until it ends, or choose another folder with --out"
-    )]
-    InUse {
-        /// Which.
-        path: PathBuf,
-    },
-    /// A line that is not what was written.
-    #[error(
-        "{path}, line {line}, is damaged: remove the file from there on, and what is before it is used; or all of it"
-    )]
-    Damaged {
-        /// Which.
-        path: PathBuf,
-        /// The line, from 1.
-        line: usize,
     },
     /// A worker of another version.
     #[error("a worker has another version or model ({theirs}; this is {ours}): install the same everywhere")]
@@ -142,20 +115,18 @@ pub enum SweepError {
 impl SweepError {
     /// Whether the request was wrong, rather than its execution.
     pub fn is_bad_request(&self) -> bool {
-        matches!(
-            self,
+        match self {
             Self::Config(_)
-                | Self::Key { .. }
-                | Self::TooMany { .. }
-                | Self::AllRefused { .. }
-                | Self::ValueRefused { .. }
-                | Self::OtherSweep { .. }
-                | Self::Foreign { .. }
-                | Self::OtherModel { .. }
-                | Self::InUse { .. }
-                | Self::Damaged { .. }
-                | Self::NoMeasure { .. }
-        )
+            | Self::Key { .. }
+            | Self::TooMany { .. }
+            | Self::AllRefused { .. }
+            | Self::ValueRefused { .. }
+            | Self::OtherSweep { .. }
+            | Self::Foreign { .. }
+            | Self::NoMeasure { .. } => true,
+            Self::Store(error) => error.is_bad_request(),
+            _ => false,
+        }
     }
 
     pub(crate) fn key(key: &str, what: impl Into<String>) -> Self {

@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use strobe_lab::points::Watch;
 use strobe_ssd::DriveConfig;
 
+use crate::Effort;
 use crate::measurements::{Addresses, Figures, Measurement, Measurements};
 use crate::twin::{Question, Twin, TwinError};
-use crate::{Effort, Watch};
 
 /// A figure of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]

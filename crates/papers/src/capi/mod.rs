@@ -10,14 +10,14 @@ mod schemes;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use strobe_lab::runner::{self, Observer, Progress};
+use strobe_lab::points::{Stoppable, Watch};
+use strobe_lab::runner;
 use strobe_lab::{Experiment, RunConfig, SyntheticWorkload, WorkloadConfig};
 use strobe_ssd::{GcConfig, WearLevelingName};
-use strobe_types::StopFlag;
 use strobe_workload::synthetic::{Kind, SyntheticConfig};
 
 use super::pool::Bench;
-use super::{Made, Options, Paper, PaperError, Scale, Watch};
+use super::{Made, Options, Paper, PaperError, Scale};
 use metrics::Outcome;
 use schemes::Scheme;
 
@@ -255,26 +255,10 @@ struct Results {
     curves: Curves,
 }
 
-struct Stop<'a>(&'a dyn Watch);
-
-impl Observer for Stop<'_> {
-    fn progress(&mut self, _: Progress) -> std::ops::ControlFlow<()> {
-        match self.0.stopped() {
-            true => std::ops::ControlFlow::Break(()),
-            false => std::ops::ControlFlow::Continue(()),
-        }
-    }
-
-    fn stop_flag(&mut self) -> StopFlag {
-        self.0.stop_flag()
-    }
-}
-
 fn perform(point: &Point, watch: &dyn Watch) -> Result<Done, PaperError> {
     let done = match point.draws {
-        None => {
-            runner::run(&point.experiment, &mut Stop(watch)).map(|result| Done::Run(Outcome::of(&result)))
-        }
+        None => runner::run(&point.experiment, &mut Stoppable(watch))
+            .map(|result| Done::Run(Outcome::of(&result))),
         Some(draws) => census::hot_share(&point.experiment, draws).map(Done::Census),
     };
     match done {

@@ -10,7 +10,7 @@ use strobe_workload::lfs::{Lfs, LfsCommand, LfsConfig, LfsCounts, LfsDisk};
 use serde::{Deserialize, Serialize};
 
 use super::{ALL, COMMAND_US, Options, PaperError, Phase, Scale, Setup};
-use crate::Watch;
+use strobe_lab::points::Watch;
 
 /// The size of everything. A smaller drive has as many blocks and segments, but shorter ones: their
 /// numbers decide how much of the spare space is at hand.

@@ -13,7 +13,8 @@ use strobe_types::{Lba, SECTOR_BYTES, SimTime};
 
 use super::pattern::{Pattern, is_metadata};
 use super::{Absorbed, NVRAM_SECTORS, OFFSETS, SCHEMES, Workload, offsets};
-use crate::{Options, PaperError, Watch};
+use crate::{Options, PaperError};
+use strobe_lab::points::Watch;
 
 /// One run.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -9,9 +9,11 @@ mod measure;
 mod pattern;
 mod results;
 
-use super::pool::{self, Bench};
-use super::{Made, Options, Paper, PaperError, Scale};
+use strobe_lab::points::in_parallel;
 use strobe_types::named;
+
+use super::pool::Bench;
+use super::{Made, Options, Paper, PaperError, Scale};
 
 use measure::{Cell, Point};
 use pattern::Pattern;
@@ -110,7 +112,8 @@ fn offsets(scale: Scale, hottest_sector: u64) -> Vec<u32> {
 }
 
 fn make(options: &Options, bench: &Bench<'_>) -> Result<Made, PaperError> {
-    let patterns = pool::in_parallel(&Workload::ALL, &(), |&workload| pattern::record(workload, options))?;
+    let patterns = in_parallel(&Workload::ALL, &(), |&workload| pattern::record(workload, options))?
+        .ok_or(PaperError::Interrupted)?;
     let of = |cell: &Cell| {
         patterns.iter().find(|pattern| pattern.workload == cell.workload).unwrap_or(&patterns[0])
     };

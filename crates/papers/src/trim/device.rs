@@ -5,8 +5,9 @@ use strobe_ssd::{Command, DriveConfig, HostQueue, Pacing, Range, Simulated, buil
 use strobe_types::{Lba, Op, Prng, Request, SECTOR_BYTES, SimTime};
 
 use super::{Environment, MODELS, Model, RANGE_KIB, RANGES, SIZES_KIB};
-use crate::{Options, PaperError, Watch};
+use crate::{Options, PaperError};
 use strobe_lab::RunError;
+use strobe_lab::points::Watch;
 
 /// How the ranges of commands with one range lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

@@ -75,9 +75,9 @@ impl Band {
         Self::new(Some(value - by), Some(value + by), None, reason)
     }
 
-    /// From `low` to `high`; at least `direction`.
-    pub(crate) fn range(low: f64, high: f64, direction: [Option<f64>; 2], reason: &str) -> Self {
-        Self::new(Some(low), Some(high), Some(direction), reason)
+    /// From `low` to `high`; at least `direction`, if there is one.
+    pub(crate) fn range(low: f64, high: f64, direction: Option<[Option<f64>; 2]>, reason: &str) -> Self {
+        Self::new(Some(low), Some(high), direction, reason)
     }
 
     /// The paper says no more than that it is at least `low`.
@@ -110,6 +110,9 @@ impl Band {
 /// A sentence of a paper, as a number.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Claim {
+    /// Its id in the table of the paper.
+    #[serde(skip)]
+    pub(crate) id: String,
     /// The figure, table or section of the paper.
     pub place: String,
     /// What it says.
@@ -144,7 +147,7 @@ impl Claim {
         let verdict = measured.map_or(Verdict::NotRun, |measured| band.verdict(measured));
         let (place, unit) = (place.to_owned(), unit.to_owned());
         let (claim, why) = (claim.into(), String::new());
-        Self { place, claim, unit, paper, measured, error: None, band, verdict, why }
+        Self { id: String::new(), place, claim, unit, paper, measured, error: None, band, verdict, why }
     }
 
     /// It had to come out: `why`. If it has not, what was to make it so does not hold, and it is missed.

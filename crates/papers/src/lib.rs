@@ -15,6 +15,7 @@ mod mean;
 mod nvram;
 mod pool;
 mod sets;
+mod table;
 mod trim;
 
 pub use claim::{Band, Claim, Verdict};

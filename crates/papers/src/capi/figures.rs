@@ -193,7 +193,7 @@ pub(super) fn level(metric: &Metric, group: &Group, label: &str) -> Option<f64> 
 
 /// The largest change of any scheme of `labels` from data set `from` to the last one, in percent.
 pub(super) fn largest_change(group: &Group, labels: &[&str], metric: &Metric, from: usize) -> Option<f64> {
-    let last = group.sets.len() - 1;
+    let last = group.sets.len().checked_sub(1)?;
     let change = |label: &&str| {
         let of = group.of(label)?;
         Some(percent_more((metric.of)(&of[last])?, (metric.of)(&of[from])?))

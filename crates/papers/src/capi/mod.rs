@@ -21,6 +21,9 @@ use super::{Made, Options, Paper, PaperError, Scale};
 use metrics::Outcome;
 use schemes::Scheme;
 
+/// Claims of the paper, and bands for them.
+pub(crate) const CLAIMS: &str = include_str!("claims.toml");
+
 pub(super) const PAPER: Paper = Paper {
     name: "capi",
     title: "Garbage Collection Technique for Reduction of Migration Overhead and Lifetime Prolongment \
@@ -220,7 +223,7 @@ impl Plan {
 type Places = Vec<(Scheme, Vec<usize>)>;
 
 /// The results of some schemes on some data sets.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Group {
     sets: Vec<DataSet>,
     /// Of each scheme as many outcomes as there are sets.
@@ -245,7 +248,7 @@ impl Group {
 type Curves = Vec<(Scheme, Outcome)>;
 
 /// Everything that was measured for the paper's own figures.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Results {
     shares: Vec<f64>,
     paper: Group,

@@ -25,6 +25,9 @@ use super::{Made, Options, Paper, PaperError, Scale};
 use measure::Point;
 use runs::Runs;
 
+/// Claims of the paper, and bands for them.
+pub(crate) const CLAIMS: &str = include_str!("claims.toml");
+
 pub(super) const PAPER: Paper = Paper {
     name: "logical-copy",
     title: "Improving the Performance of Log-Structured File Systems Using Logical Copy Technique",

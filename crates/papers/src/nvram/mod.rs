@@ -19,6 +19,9 @@ use measure::{Cell, Point};
 use pattern::Pattern;
 use results::Results;
 
+/// Claims of the paper, and bands for them.
+pub(crate) const CLAIMS: &str = include_str!("claims.toml");
+
 pub(super) const PAPER: Paper = Paper {
     name: "nvram",
     title: "Hot writes of VFAT metadata and a non-volatile write cache, on three flash translation layers",
@@ -47,14 +50,6 @@ impl Workload {
         match self {
             Self::Camera => 'a',
             Self::PostMark => 'b',
-        }
-    }
-
-    /// What the paper says is written, in MiB: PostMark's number fits to the byte in this unit.
-    const fn paper_mib(self) -> f64 {
-        match self {
-            Self::Camera => 79.67,
-            Self::PostMark => 113.29,
         }
     }
 }

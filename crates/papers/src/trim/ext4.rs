@@ -246,7 +246,7 @@ fn measure(case: Case, seed: u64, kernel: &Kernel, options: &Options) -> Result<
 }
 
 /// Everything that was measured, or why nothing was.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Results {
     /// Each case, with its runs.
     measured: Vec<(Case, Vec<Measured>)>,

@@ -14,6 +14,9 @@ use super::pool::Bench;
 use super::{Made, Options, Paper, PaperError, Scale};
 use device::{Measured, Trial};
 
+/// Claims of the paper, and bands for them.
+pub(crate) const CLAIMS: &str = include_str!("claims.toml");
+
 pub(super) const PAPER: Paper = Paper {
     name: "trim",
     title: "An Analysis on the Performance of TRIM Commands on SSDs and its Application to the Ext4 File System",

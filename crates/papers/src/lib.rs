@@ -38,7 +38,7 @@ use pool::Bench;
 /// figures.
 pub const SCHEMA_VERSION: u32 = 2;
 
-/// How much of the paper's experiment to simulate.
+/// Share of the paper's experiment to simulate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum Scale {
     /// All of it.
@@ -49,20 +49,20 @@ pub enum Scale {
     Tiny,
 }
 
-/// What to do.
+/// Options of a run.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// How much of it.
+    /// Share of the experiment.
     pub scale: Scale,
     /// Seed of everything random.
     pub seed: u64,
     /// Settings (`drive.key=value`) over those of every drive of the paper.
     pub sets: Vec<String>,
-    /// Whether to run what needs a kernel for guests, if there is one.
+    /// True to run what needs a kernel for guests, if there is one.
     pub kernel: bool,
     /// File that keeps the points that are done.
     pub points: Option<PathBuf>,
-    /// What became of `sets`.
+    /// Settings of `sets` that a drive has taken.
     pub taken: Taken,
 }
 
@@ -80,7 +80,7 @@ pub enum PaperError {
     /// One of its experiments failed.
     #[error("{run}: {error}")]
     Run {
-        /// Which.
+        /// Name of the run.
         run: String,
         /// Why.
         error: Box<RunError>,
@@ -97,7 +97,7 @@ pub enum PaperError {
     /// A file workload did not run to its end.
     #[error("{run}: {error}")]
     Files {
-        /// Which.
+        /// Name of the run.
         run: String,
         /// Why.
         error: Box<FileWorkloadError>,
@@ -106,7 +106,7 @@ pub enum PaperError {
     #[cfg(target_os = "linux")]
     #[error("{run}: {error}")]
     Guest {
-        /// Which.
+        /// Name of the run.
         run: String,
         /// Why.
         error: Box<strobe_lab::linux::LinuxRunError>,
@@ -120,7 +120,7 @@ pub enum PaperError {
 }
 
 impl PaperError {
-    /// Whether the request was wrong, rather than its execution.
+    /// True if the request was wrong, rather than its execution.
     pub fn is_bad_request(&self) -> bool {
         match self {
             PaperError::Run { error, .. } => error.is_bad_request(),
@@ -138,16 +138,16 @@ pub struct Paper {
     pub name: &'static str,
     /// Its title.
     pub title: &'static str,
-    /// Who wrote it, where and when it appeared.
+    /// Authors, place and year.
     pub authors: &'static str,
-    /// Which of its results are reproduced.
+    /// Results that are reproduced.
     pub reproduces: &'static str,
-    /// How long it takes on two cores, quick and in full, and what of it needs a kernel for guests.
+    /// Time on two cores, quick and in full, and the parts that need a kernel for guests.
     pub takes: &'static str,
     make: fn(&Options, &Bench<'_>) -> Result<Made, PaperError>,
 }
 
-/// What a paper's own code makes.
+/// Results of a paper's own code.
 #[derive(Default)]
 struct Made {
     notes: Vec<String>,
@@ -182,15 +182,15 @@ pub struct PaperResult {
     pub strobe_version: String,
     /// Name of the paper.
     pub paper: String,
-    /// Whether less was simulated than the paper did; `notes` says what.
+    /// True if less was simulated than the paper did; `notes` says what.
     pub quick: bool,
     /// Seed of everything random.
     pub seed: u64,
     /// Settings over those of the paper's drives.
     pub sets: Vec<String>,
-    /// What holds for all figures.
+    /// Notes on all figures.
     pub notes: Vec<String>,
-    /// What the paper claims, and whether it was found again.
+    /// Claims of the paper, with verdicts.
     pub claims: Vec<Claim>,
     /// The figures.
     pub figures: Vec<Figure>,

@@ -172,7 +172,7 @@ impl<'a> Rows<'a> {
         self.points.len()
     }
 
-    /// Whether there is none.
+    /// True if there is no row.
     pub fn is_empty(&self) -> bool {
         self.points.is_empty()
     }
@@ -213,7 +213,7 @@ impl<'a> Rows<'a> {
         Ok(columns)
     }
 
-    /// What is known of a point before it is run.
+    /// Columns of a point that are known before it is run.
     fn leading(&self, points: &[usize]) -> Vec<Column> {
         let of = |point: usize| &self.plan.points[point];
         let text = |name: &str, value: &dyn Fn(usize) -> String| Column {

@@ -18,7 +18,7 @@ pub enum SweepError {
     Key {
         /// The key below `sweep`.
         key: String,
-        /// What is wrong with it, and what is right.
+        /// The fault, and the cure.
         what: String,
     },
     /// More points than anybody runs.
@@ -39,7 +39,7 @@ pub enum SweepError {
     /// No combination can be run.
     #[error("every one of the {count} configurations is refused, the first with: {first}")]
     AllRefused {
-        /// How many.
+        /// Number of configurations.
         count: usize,
         /// Why the first is.
         first: String,
@@ -60,7 +60,7 @@ pub enum SweepError {
     /// A result cannot be written.
     #[error("{path}: {error}")]
     File {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
         /// Why.
         error: io::Error,
@@ -68,7 +68,7 @@ pub enum SweepError {
     /// A folder with other things in it.
     #[error("{path} holds something else than a sweep (no points.jsonl): choose another folder with --out")]
     Foreign {
-        /// Which.
+        /// Path of the folder.
         path: PathBuf,
     },
     /// A folder with runs of another sweep.
@@ -77,7 +77,7 @@ pub enum SweepError {
          --out, or remove it"
     )]
     OtherSweep {
-        /// Which.
+        /// Path of the folder.
         path: PathBuf,
         /// Runs in it that are none of this sweep.
         others: usize,
@@ -93,13 +93,13 @@ pub enum SweepError {
     /// No worker can be started.
     #[error("cannot start a worker: {0}")]
     Worker(io::Error),
-    /// What a worker said is no outcome of a task.
+    /// A worker's answer is no outcome of a task.
     #[error("a worker has returned something else than an outcome: {0}")]
     Outcome(String),
     /// A measure that no result has.
     #[error("sweep.measure: no result has a column \"{given}\"{hint}; rows.parquet has them all")]
     NoMeasure {
-        /// What was given.
+        /// The name given.
         given: String,
         /// The nearest name.
         hint: String,
@@ -113,7 +113,7 @@ pub enum SweepError {
 }
 
 impl SweepError {
-    /// Whether the request was wrong, rather than its execution.
+    /// True if the request was wrong, rather than its execution.
     pub fn is_bad_request(&self) -> bool {
         match self {
             Self::Config(_)

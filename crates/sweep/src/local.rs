@@ -129,7 +129,7 @@ fn work<'a>(
     }
 }
 
-/// What a worker process does: reads tasks, a line each, and answers with a line, until there is no more.
+/// Work of a worker process: reads tasks, a line each, and answers with a line, until there is no more.
 pub fn serve(input: impl std::io::BufRead, mut output: impl std::io::Write) -> std::io::Result<()> {
     die_with_parent();
     for line in input.lines() {

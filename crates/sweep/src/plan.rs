@@ -33,7 +33,7 @@ pub struct Configuration {
 /// A run.
 #[derive(Clone, Debug)]
 pub struct Point {
-    /// Which configuration.
+    /// Index of the configuration.
     pub configuration: usize,
     /// Its seed.
     pub seed: u64,
@@ -46,7 +46,7 @@ pub struct Point {
 /// A sweep, every point of it.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// What it is made from.
+    /// The file it is made from.
     pub file: SweepFile,
     /// Keys that vary.
     pub keys: Vec<String>,
@@ -263,7 +263,7 @@ fn is_unknown(error: &ConfigError) -> bool {
     }
 }
 
-/// What is in the trace of `experiment`; nothing without one. Each file is read once.
+/// Hash of the trace of `experiment`; empty without one. Each file is read once.
 fn trace_hash(experiment: &Experiment, known: &mut BTreeMap<String, String>) -> Result<String, SweepError> {
     let WorkloadConfig::Trace(trace) = &experiment.workload else { return Ok(String::new()) };
     if let Some(hash) = known.get(&trace.path) {

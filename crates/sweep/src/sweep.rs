@@ -16,12 +16,12 @@ use crate::{Outcome, Plan, Rows, Schedule, Step, Summary, SweepError, Task, char
 pub struct Sweep {
     /// All points.
     pub plan: Arc<Plan>,
-    /// What is done.
+    /// Outcomes of finished points.
     pub store: Store,
     folder: PathBuf,
 }
 
-/// What a sweep has written.
+/// Files that a sweep has written.
 #[derive(Debug)]
 pub struct Outputs {
     /// Every run a row.

@@ -1,4 +1,4 @@
-//! Which mechanism takes away which part of the error: each is switched off in turn.
+//! Share of the error that each mechanism takes away: each is switched off in turn.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -13,7 +13,7 @@ use crate::twin::{Twin, TwinError};
 /// A mechanism that can be switched off.
 #[derive(Clone, Copy, Debug)]
 pub struct Mechanism {
-    /// What it is.
+    /// Its name.
     pub name: &'static str,
     off: fn(&mut DriveConfig),
 }
@@ -70,7 +70,7 @@ fn one_time(times: &mut TimesByPage) {
 pub struct Ablation {
     /// The mechanism.
     pub without: &'static str,
-    /// What is left.
+    /// Comparison without it.
     pub check: Check,
 }
 

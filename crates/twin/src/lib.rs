@@ -18,7 +18,7 @@ pub use twin::{Question, Twin, TwinError};
 use measurements::Load;
 use strobe_ssd::DriveConfig;
 
-/// How much is simulated.
+/// Amount of simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effort {
     /// 100,000 reads a row: for results.

@@ -58,16 +58,16 @@ pub struct Twin {
     aged: Mutex<BTreeMap<(u32, Addresses), Aged>>,
 }
 
-/// What to ask a drive.
+/// A question to a drive.
 #[derive(Clone, Debug)]
 pub struct Question {
     /// Its times and its controller.
     pub config: DriveConfig,
-    /// What it is asked.
+    /// The load.
     pub load: Load,
     /// Bytes that the real drive offers.
     pub capacity_bytes: u64,
-    /// Whether the load is more than it carries: then it takes longer until it shows.
+    /// True if the load is more than it carries: the effect takes longer to show.
     pub is_saturated: bool,
 }
 
@@ -170,7 +170,7 @@ impl Twin {
         self.aged.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the drive shows, question by question. It has been aged for them.
+    /// Figures of the drive, question by question.
     pub fn ask(
         &self,
         questions: &[Question],

@@ -113,7 +113,7 @@ fn measured(config: &DriveConfig, effort: Effort) -> String {
     measured_at(config, effort, &[500, 1000, 1500, 2000, 2500, 3000, 3500, 4000, 4500, 40_000], 7)
 }
 
-/// The same at `rates`.
+/// Measurements of the drive at `rates`.
 fn measured_at(config: &DriveConfig, effort: Effort, rates: &[u64], seed: u64) -> String {
     let twin = Twin::new(config, effort).expect("a drive");
     let question = |&writes: &u64| Question {
@@ -266,7 +266,7 @@ fn what_is_known_stays_as_it_is() {
     assert!(fit::preset(&fit, "ours.csv").contains("#   program time: 400.0 µs (kept, not fitted)\n"));
 }
 
-/// How much flash there is stays as it was said, whatever the write amplification.
+/// The amount of flash stays as it was said, whatever the write amplification.
 #[test]
 fn flash_that_is_known_stays_as_it_is() {
     let capacity = small(&[]).logical_units() * 4096;
@@ -325,7 +325,7 @@ fn too_little_is_not_fitted_to() {
     assert!(error.contains("0 rows with p50 and p99 of reads"), "{error}");
 }
 
-/// What a fit makes of a drive that is ours, and that it does not know but for ten rows.
+/// A fit to ten rows of a drive that is ours and that it does not know.
 struct Promise {
     found: fit::Fit,
     hidden: DriveConfig,

@@ -10,7 +10,7 @@ use crate::table::Values;
 
 /// The four that CAPi is compared with.
 const OTHERS: [&str; 4] = ["GA", "CB", "CAT", "FeGC"];
-/// Those of figure 4.
+/// Schemes of figure 4.
 const FIVE: [&str; 5] = ["GA", "CB", "CAT", "FeGC", CAPI];
 /// CAT, were it to open the least worn block as FeGC and CAPi do.
 const CAT_LEAST_ERASED: &str = "CAT, least-erased";

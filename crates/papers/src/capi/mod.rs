@@ -123,7 +123,7 @@ impl Environment {
     }
 }
 
-/// Where writes go.
+/// Distribution of writes.
 #[derive(Clone, Copy, Debug)]
 struct Data {
     set: DataSet,

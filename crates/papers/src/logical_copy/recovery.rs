@@ -12,12 +12,12 @@ const BLOCK_SECTORS: u32 = 8;
 const BLOCK_BYTES: usize = 4096;
 /// Blocks that are copied.
 const BLOCKS: u64 = 64;
-/// Where they lie, where their copies go, and where other writes do.
+/// Begin of the sources, of their copies, and of other writes.
 const SOURCE: u64 = 0;
 const DESTINATION: u64 = 1000;
 const OTHERS: u64 = 2000;
 
-/// What is found after a cut.
+/// Blocks found after a cut.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Found {
     case: &'static str,

@@ -45,7 +45,7 @@ named! {
 }
 
 impl Workload {
-    /// Which part of each figure it is.
+    /// Part of each figure.
     const fn part(self) -> char {
         match self {
             Self::Camera => 'a',
@@ -55,7 +55,7 @@ impl Workload {
 }
 
 named! {
-    /// Where metadata is kept from flash.
+    /// Layer that keeps metadata from flash.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
     enum Absorbed {
         /// Nowhere.
@@ -72,7 +72,7 @@ named! {
 struct Scheme {
     label: &'static str,
     mapping: &'static str,
-    /// Whether it is one of the paper's three.
+    /// True if it is one of the paper's three.
     in_paper: bool,
 }
 

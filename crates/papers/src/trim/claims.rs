@@ -71,7 +71,7 @@ fn least(of: impl Fn(Shape) -> Option<Option<f64>>) -> Option<f64> {
     reduced(Shape::all().filter_map(of), f64::min)
 }
 
-/// How much less `a` is than `b`, in percent.
+/// Time saved by `a` against `b`, in percent.
 fn saved(a: Option<f64>, b: Option<f64>) -> Option<f64> {
     Some(100.0 * (1.0 - a? / b?))
 }

@@ -53,7 +53,7 @@ fn part(results: &Results, unlink_ns: u32, figure: &str, title: &str, works: &[W
     )
 }
 
-/// What the fit is made of.
+/// Points of the fit.
 fn fit(removal: &Removal) -> Figure {
     let row = |of: &str, (ns, faster): (u32, f64)| {
         let at = [("what", of), ("unit", "% more deletions")];

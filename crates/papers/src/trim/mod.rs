@@ -35,9 +35,9 @@ struct Model {
     figure: &'static str,
     label: &'static str,
     preset: &'static str,
-    /// Whether ranges that continue the last one are cheaper than those somewhere else.
+    /// True if ranges that continue the last one are cheaper than those somewhere else.
     likes_continuous: bool,
-    /// What the text says of the time per command, in µs, and what counts as that.
+    /// Time per command in the text, in µs, and its band.
     level: Option<(f64, [f64; 2])>,
 }
 
@@ -72,7 +72,7 @@ const RANGES: [u32; 4] = [1, 16, 32, 64];
 /// 2 GB in 131,072 ranges.
 const RANGE_KIB: u64 = 16;
 
-/// How much is written and trimmed.
+/// Amount that is written and trimmed.
 #[derive(Clone, Copy, Debug)]
 struct Environment {
     region_bytes: u64,

@@ -30,19 +30,19 @@ use crate::twin::{Question, Twin, TwinError};
 
 /// Rows below saturation that a fit needs at least.
 pub const ROWS_MIN: usize = 4;
-/// What one row may weigh, as a multiple of what is tolerated: beyond it an error counts by its logarithm only. A row that
+/// Largest weight of a row, as a multiple of the tolerance: beyond it an error counts by its logarithm only. A row that
 /// no parameter explains must not bend all others.
 const WEIGHT_MAX: f64 = 3.0;
 /// Factor by which a figure counts as wrong that a drive does not show at all, as it completes nothing.
 const MISSING: f64 = 1000.0;
 /// Parameters with less effect than this, as a share of what is tolerated for each unit of their logarithm, cannot be told.
 const EFFECT_MIN: f64 = 0.15;
-/// What one figure counts at most in this: where a buffer is full all at once, any parameter changes everything.
+/// Largest weight of a figure in this: where a buffer is full all at once, any parameter changes everything.
 const EFFECT_MAX: f64 = 3.0;
 /// Cosine of two parameters' effects from which on they cannot be told apart.
 const ALIKE: f64 = 0.97;
 
-/// Which rows a fit does not get to see.
+/// Rows that are held out of a fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeldOut {
     /// Every third rate.
@@ -53,7 +53,7 @@ pub enum HeldOut {
     None,
 }
 
-/// How to fit.
+/// Options of a fit.
 #[derive(Clone, Debug)]
 pub struct FitOptions {
     /// The drive to begin with; what no parameter changes stays as it is.
@@ -64,13 +64,13 @@ pub struct FitOptions {
     pub held_out: HeldOut,
     /// Rounds of the search; each asks some 20 times.
     pub rounds: u32,
-    /// How much is simulated for each point.
+    /// Amount of simulation for each point.
     pub effort: Effort,
-    /// How much is simulated for the errors that are stated.
+    /// Amount of simulation for the errors that are stated.
     pub effort_at_end: Effort,
     /// Seed of everything random.
     pub seed: u64,
-    /// Where what has been simulated is kept, so that a fit that was stopped goes on.
+    /// File of finished simulations, from which a fit that was stopped goes on.
     pub memory: Option<PathBuf>,
 }
 
@@ -86,17 +86,17 @@ pub enum FitError {
         if *rows + *bare == 0 { " (is completed_s in another unit? It is requests a second)" } else { "" }
     )]
     TooFew {
-        /// Those there are.
+        /// Number of usable rows.
         rows: usize,
-        /// Those at or beyond saturation.
+        /// Number of rows at or beyond saturation.
         saturated: usize,
-        /// Those that lack a percentile.
+        /// Number of rows that lack a percentile.
         bare: usize,
     },
     /// A drive.
     #[error(transparent)]
     Twin(#[from] TwinError),
-    /// What was kept of an earlier attempt.
+    /// Simulations of an earlier attempt cannot be used or kept.
     #[error(transparent)]
     Memory(#[from] StoreError),
 }
@@ -110,9 +110,9 @@ pub struct Found {
     pub unit: &'static str,
     /// Its value.
     pub value: f64,
-    /// Whether it was told, and not fitted.
+    /// True if it was given, and not fitted.
     pub is_kept: bool,
-    /// How much what is shown depends on it: root of the sum of squares of the change of all errors, as a multiple of
+    /// Effect on the figures: root of the sum of squares of the change of all errors, as a multiple of
     /// what is tolerated, for a change of the parameter by a factor of e.
     pub effect: f64,
 }
@@ -131,7 +131,7 @@ pub struct Fit {
     pub alike: Vec<Pair>,
     /// The rows it was fitted to.
     pub fitted: Check,
-    /// Those it was not.
+    /// Rows that it was not fitted to.
     pub held_out: Check,
     /// Drives that were simulated for it.
     pub evaluations: usize,
@@ -303,7 +303,7 @@ struct Search<'a> {
     questions: Vec<Question>,
     memory: Memory,
     options: &'a FitOptions,
-    /// Which parameters stay where they are, and where all begin.
+    /// Flags of the parameters that stay as they are, and the begin of all.
     kept: &'a [bool],
     begin: Vec<f64>,
     watch: &'a dyn Watch,
@@ -370,7 +370,7 @@ impl Problem for Search<'_> {
     }
 }
 
-/// How wrong a figure is, weighed.
+/// Weighed error of a figure.
 fn residual(figure: Figure, measured: f64, ours: Option<f64>) -> f64 {
     // A drive that completes nothing is not better than one that is slow, and all drives have as many residuals.
     let missing = if figure == Figure::Completed { measured / MISSING } else { measured * MISSING };

@@ -1,4 +1,4 @@
-//! How much flash there must be for the write amplification that was measured.
+//! Amount of flash for the write amplification that was measured.
 
 use strobe_lab::points::{self, Watch};
 use strobe_ssd::{Aged, BuildError, DriveConfig};
@@ -65,7 +65,7 @@ fn with_blocks(drive: &DriveConfig, blocks_per_plane: u32) -> DriveConfig {
     drive
 }
 
-/// What there is unless there is too little spare flash for it.
+/// The result; nothing if there is too little spare flash for it.
 fn with_room<T>(result: Result<T, BuildError>) -> Result<Option<T>, FitError> {
     match result {
         Ok(found) => Ok(Some(found)),

@@ -14,6 +14,7 @@ pub mod linux;
 mod long_wait;
 pub mod machine;
 pub mod numbers;
+pub mod points;
 pub mod power;
 pub mod preset;
 mod record;

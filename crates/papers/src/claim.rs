@@ -1,11 +1,11 @@
-//! What a paper claims, and whether it was found again.
+//! Claims of a paper, and verdicts on them.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 use strobe_types::named;
 
 named! {
-    /// How a measurement compares with the paper.
+    /// Agreement of a measurement with the paper.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
     #[serde(rename_all = "kebab-case")]
     pub enum Verdict {
@@ -23,7 +23,7 @@ named! {
 }
 
 impl Verdict {
-    /// Whether it counts in the tally: the others say nothing about the paper.
+    /// True if it counts in the tally: the others say nothing about the paper.
     pub fn counts(self) -> bool {
         matches!(self, Verdict::Reproduced | Verdict::DirectionOnly | Verdict::Missed)
     }
@@ -36,12 +36,12 @@ pub struct Band {
     pub low: Option<f64>,
     /// The highest value; null is no limit.
     pub high: Option<f64>,
-    /// What counts at least as the direction: lowest and highest value. Null where the band itself is no more than a
+    /// Values that count at least as the direction: lowest and highest. Null where the band itself is no more than a
     /// direction.
     pub direction: Option<[Option<f64>; 2]>,
     /// Why it is as wide as it is.
     pub reason: String,
-    /// What it was before, if it was changed.
+    /// Its form before it was changed, if it was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub was: Option<String>,
 }
@@ -75,9 +75,9 @@ impl Band {
         Self::new(Some(value - by), Some(value + by), None, reason)
     }
 
-    /// From `low` to `high`; at least `direction`.
-    pub(crate) fn range(low: f64, high: f64, direction: [Option<f64>; 2], reason: &str) -> Self {
-        Self::new(Some(low), Some(high), Some(direction), reason)
+    /// From `low` to `high`; at least `direction`, if there is one.
+    pub(crate) fn range(low: f64, high: f64, direction: Option<[Option<f64>; 2]>, reason: &str) -> Self {
+        Self::new(Some(low), Some(high), direction, reason)
     }
 
     /// The paper says no more than that it is at least `low`.
@@ -90,7 +90,7 @@ impl Band {
         Self::new(None, Some(high), None, reason)
     }
 
-    /// The same with what it was before.
+    /// Sets the form before it was changed.
     #[must_use]
     pub(crate) fn was(self, before: &str) -> Self {
         Self { was: Some(before.to_owned()), ..self }
@@ -110,22 +110,25 @@ impl Band {
 /// A sentence of a paper, as a number.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Claim {
+    /// Its id in the table of the paper. It is not part of the JSON.
+    #[serde(skip)]
+    pub id: String,
     /// The figure, table or section of the paper.
     pub place: String,
-    /// What it says.
+    /// Its statement.
     pub claim: String,
     /// The unit of the numbers.
     pub unit: String,
-    /// What the paper says; null where it gives no number.
+    /// Number of the paper; null where it gives none.
     pub paper: Option<f64>,
-    /// What was measured; null if it was not.
+    /// Measured value; null if it was not measured.
     pub measured: Option<f64>,
     /// Standard error of that, where it is a mean of several runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<f64>,
-    /// What counts as the same.
+    /// Values that count as reproduced.
     pub band: Band,
-    /// Whether it is the same.
+    /// Verdict on the measured value.
     pub verdict: Verdict,
     /// Why, in a few words: what makes the difference, or by what construction it had to come out.
     pub why: String,
@@ -144,7 +147,7 @@ impl Claim {
         let verdict = measured.map_or(Verdict::NotRun, |measured| band.verdict(measured));
         let (place, unit) = (place.to_owned(), unit.to_owned());
         let (claim, why) = (claim.into(), String::new());
-        Self { place, claim, unit, paper, measured, error: None, band, verdict, why }
+        Self { id: String::new(), place, claim, unit, paper, measured, error: None, band, verdict, why }
     }
 
     /// It had to come out: `why`. If it has not, what was to make it so does not hold, and it is missed.
@@ -164,7 +167,7 @@ impl Claim {
         self
     }
 
-    /// The same with the reason, if it was not reproduced.
+    /// Adds the reason, if it was not reproduced.
     #[must_use]
     pub(crate) fn because(mut self, why: &str) -> Self {
         if matches!(self.verdict, Verdict::Missed | Verdict::DirectionOnly) {
@@ -173,7 +176,7 @@ impl Claim {
         self
     }
 
-    /// The same with a remark that holds however it came out.
+    /// Adds a remark that holds for every verdict.
     #[must_use]
     pub(crate) fn noted(mut self, why: &str) -> Self {
         if self.verdict != Verdict::NotRun && self.why.is_empty() {
@@ -182,7 +185,7 @@ impl Claim {
         self
     }
 
-    /// The same with the standard error of what was measured. Where another verdict lies within it, that is said.
+    /// Adds the standard error of the measured value, and says if another verdict lies within it.
     #[must_use]
     pub(crate) fn give_or_take(mut self, error: Option<f64>) -> Self {
         self.error = error;
@@ -197,7 +200,7 @@ impl Claim {
         self
     }
 
-    /// The same with the reason, if it was not run.
+    /// Adds the reason, if it was not run.
     #[must_use]
     pub(crate) fn unless_run(mut self, why: &str) -> Self {
         if self.verdict == Verdict::NotRun {

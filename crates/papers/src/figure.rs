@@ -8,12 +8,12 @@ use serde_json::{Map, Value};
 /// its own name.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Row {
-    /// Where in the figure, and the unit of the numbers.
+    /// Place in the figure, and the unit of the numbers.
     #[serde(flatten)]
     pub at: Map<String, Value>,
-    /// What the paper says there; null where it says nothing or its figure cannot be read.
+    /// Number of the paper; null where it says nothing or its figure cannot be read.
     pub paper: Option<f64>,
-    /// What was measured; null if it was not.
+    /// Measured value; null if it was not measured.
     pub measured: Option<f64>,
 }
 
@@ -24,13 +24,13 @@ impl Row {
         Self { at, paper: None, measured }
     }
 
-    /// The same with what the paper says there.
+    /// Sets the number of the paper.
     #[must_use]
     pub fn beside(self, paper: f64) -> Self {
         Self { paper: Some(paper), ..self }
     }
 
-    /// The same with a coordinate that is a number.
+    /// Adds a coordinate that is a number.
     #[must_use]
     pub fn at(mut self, name: &str, value: f64) -> Self {
         self.at.insert(name.to_owned(), value.into());
@@ -47,7 +47,7 @@ impl Row {
     }
 }
 
-/// How a figure is shown to people.
+/// Presentation of a figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum View {
     /// All rows, one below the other.
@@ -95,14 +95,14 @@ pub enum View {
 pub struct Figure {
     /// Its number in the paper, or a name.
     pub figure: String,
-    /// What it shows.
+    /// Its subject.
     pub title: String,
-    /// What to know before comparing.
+    /// Remarks to know before comparing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     /// Its numbers.
     pub rows: Vec<Row>,
-    /// How to show it.
+    /// Its presentation.
     #[serde(skip)]
     pub view: View,
 }
@@ -112,7 +112,7 @@ impl Figure {
         Self { figure: name.into(), title: title.into(), note: None, rows, view }
     }
 
-    /// The same with what to know before comparing.
+    /// Adds a remark to know before comparing.
     pub(crate) fn noted(self, note: impl Into<String>) -> Self {
         Self { note: Some(note.into()), ..self }
     }
@@ -158,16 +158,17 @@ pub(crate) fn mean(values: impl IntoIterator<Item = Option<f64>>) -> Option<f64>
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
-/// How much more `a` is than `b`, in percent.
+/// Excess of `a` over `b`, in percent.
 pub(crate) fn percent_more(a: f64, b: f64) -> f64 {
     100.0 * (a / b - 1.0)
 }
 
 /// A CSV field after RFC 4180.
 pub(crate) fn field(text: &str) -> String {
-    match text.contains([',', '"', '\n']) {
-        true => format!("\"{}\"", text.replace('"', "\"\"")),
-        false => text.to_owned(),
+    if text.contains([',', '"', '\n']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text.to_owned()
     }
 }
 

@@ -10,7 +10,8 @@ use strobe_linux::{DiskOptions, Machine, Outcome, PoweredDrive, Recorder};
 use strobe_ssd::{DriveConfig, Simulated};
 use strobe_types::{SimTime, StopFlag};
 
-use super::{Options, PaperError, Watch};
+use super::{Options, PaperError};
+use strobe_lab::points::Watch;
 
 /// Why there is no number: there is none to run on, or none is to be used.
 const NO_KERNEL: &str = "needs a kernel for guests: `strobe linux build-kernel` makes one";

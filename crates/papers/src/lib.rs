@@ -9,13 +9,13 @@ pub mod claim;
 mod figure;
 #[cfg(target_os = "linux")]
 mod guest;
-mod kept;
 mod logical_copy;
 #[cfg(target_os = "linux")]
 mod mean;
 mod nvram;
 mod pool;
 mod sets;
+mod table;
 mod trim;
 
 pub use claim::{Band, Claim, Verdict};
@@ -23,23 +23,22 @@ pub use figure::{Figure, Row, View};
 pub use sets::Taken;
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use strobe_lab::points::{Store, StoreError, Watch};
 use strobe_lab::{ConfigError, RunError};
 use strobe_ssd::{BuildError, DriveConfig};
-use strobe_types::StopFlag;
 use strobe_workload::files::FileWorkloadError;
 
-use kept::Kept;
 use pool::Bench;
 
 /// Version of the layout of [`PaperResult`]. Fields are only added within a version. Version 2 has claims apart from
 /// figures.
 pub const SCHEMA_VERSION: u32 = 2;
 
-/// How much of the paper's experiment to simulate.
+/// Share of the paper's experiment to simulate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum Scale {
     /// All of it.
@@ -50,20 +49,20 @@ pub enum Scale {
     Tiny,
 }
 
-/// What to do.
+/// Options of a run.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// How much of it.
+    /// Share of the experiment.
     pub scale: Scale,
     /// Seed of everything random.
     pub seed: u64,
     /// Settings (`drive.key=value`) over those of every drive of the paper.
     pub sets: Vec<String>,
-    /// Whether to run what needs a kernel for guests, if there is one.
+    /// True to run what needs a kernel for guests, if there is one.
     pub kernel: bool,
     /// File that keeps the points that are done.
     pub points: Option<PathBuf>,
-    /// What became of `sets`.
+    /// Settings of `sets` that a drive has taken.
     pub taken: Taken,
 }
 
@@ -74,26 +73,6 @@ impl Options {
     }
 }
 
-/// Watches the runs of a paper from several threads; may stop them.
-pub trait Watch: Sync {
-    /// `done` of `total` runs are complete.
-    fn progress(&self, done: usize, total: usize);
-    /// True once it is to stop.
-    fn stopped(&self) -> bool {
-        self.stop_flag().is_raised()
-    }
-
-    /// The flag that stops it, in the midst of a command of a drive, too.
-    fn stop_flag(&self) -> StopFlag {
-        StopFlag::default()
-    }
-}
-
-/// Watches nothing.
-impl Watch for () {
-    fn progress(&self, _: usize, _: usize) {}
-}
-
 /// Why a paper gave no result.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -101,7 +80,7 @@ pub enum PaperError {
     /// One of its experiments failed.
     #[error("{run}: {error}")]
     Run {
-        /// Which.
+        /// Name of the run.
         run: String,
         /// Why.
         error: Box<RunError>,
@@ -118,7 +97,7 @@ pub enum PaperError {
     /// A file workload did not run to its end.
     #[error("{run}: {error}")]
     Files {
-        /// Which.
+        /// Name of the run.
         run: String,
         /// Why.
         error: Box<FileWorkloadError>,
@@ -127,29 +106,25 @@ pub enum PaperError {
     #[cfg(target_os = "linux")]
     #[error("{run}: {error}")]
     Guest {
-        /// Which.
+        /// Name of the run.
         run: String,
         /// Why.
         error: Box<strobe_lab::linux::LinuxRunError>,
     },
-    /// What is done cannot be kept.
-    #[error("{path}: {error}")]
-    Kept {
-        /// Where.
-        path: PathBuf,
-        /// Why.
-        error: std::io::Error,
-    },
+    /// Finished points cannot be used or kept.
+    #[error(transparent)]
+    Store(#[from] StoreError),
     /// Stopped by whoever watched.
     #[error("interrupted; a paper gives no partial result")]
     Interrupted,
 }
 
 impl PaperError {
-    /// Whether the request was wrong, rather than its execution.
+    /// True if the request was wrong, rather than its execution.
     pub fn is_bad_request(&self) -> bool {
         match self {
             PaperError::Run { error, .. } => error.is_bad_request(),
+            PaperError::Store(error) => error.is_bad_request(),
             PaperError::Set(_) | PaperError::NoDrive(_) | PaperError::NotDrive(_) => true,
             _ => false,
         }
@@ -163,16 +138,16 @@ pub struct Paper {
     pub name: &'static str,
     /// Its title.
     pub title: &'static str,
-    /// Who wrote it, where and when it appeared.
+    /// Authors, place and year.
     pub authors: &'static str,
-    /// Which of its results are reproduced.
+    /// Results that are reproduced.
     pub reproduces: &'static str,
-    /// How long it takes on two cores, quick and in full, and what of it needs a kernel for guests.
+    /// Time on two cores, quick and in full, and the parts that need a kernel for guests.
     pub takes: &'static str,
     make: fn(&Options, &Bench<'_>) -> Result<Made, PaperError>,
 }
 
-/// What a paper's own code makes.
+/// Results of a paper's own code.
 #[derive(Default)]
 struct Made {
     notes: Vec<String>,
@@ -207,15 +182,15 @@ pub struct PaperResult {
     pub strobe_version: String,
     /// Name of the paper.
     pub paper: String,
-    /// Whether less was simulated than the paper did; `notes` says what.
+    /// True if less was simulated than the paper did; `notes` says what.
     pub quick: bool,
     /// Seed of everything random.
     pub seed: u64,
     /// Settings over those of the paper's drives.
     pub sets: Vec<String>,
-    /// What holds for all figures.
+    /// Notes on all figures.
     pub notes: Vec<String>,
-    /// What the paper claims, and whether it was found again.
+    /// Claims of the paper, with verdicts.
     pub claims: Vec<Claim>,
     /// The figures.
     pub figures: Vec<Figure>,
@@ -232,9 +207,11 @@ impl Paper {
     /// Runs everything, on as many threads as the machine offers. The result does not depend on
     /// how many those are, nor on what was kept of an earlier run.
     pub fn run(&self, options: &Options, watch: &dyn Watch) -> Result<PaperResult, PaperError> {
-        let kept = options.points.as_deref().map_or_else(|| Ok(Kept::default()), Kept::open)?;
-        let Made { mut notes, claims, figures } =
-            (self.make)(options, &Bench { watch, kept, taken: &options.taken })?;
+        // The key of a point has its model and its drive: one file serves all scales and seeds of a paper.
+        let of = format!("paper {}", self.name);
+        let store = options.points.as_deref().map(|path| Store::open(path, &of)).transpose()?;
+        let bench = Bench { watch, store: store.map(Mutex::new), taken: &options.taken };
+        let Made { mut notes, claims, figures } = (self.make)(options, &bench)?;
         if !options.sets.is_empty() {
             notes.insert(0, format!("NOT THE PAPER'S DRIVE: {} is set over it", options.sets.join(", ")));
         }

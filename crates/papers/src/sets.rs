@@ -1,4 +1,4 @@
-//! What somebody sets over the drives of a paper.
+//! Settings of the user over the drives of a paper.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,7 +10,7 @@ use toml::{Table, Value};
 
 use super::{Options, PaperError};
 
-/// Which settings some drive of the paper has taken, and why the others have not: a key may count for one of its mapping
+/// Settings that some drive of the paper has taken, and why the others have not: a key may count for one of its mapping
 /// schemes only. A run fills it.
 #[derive(Clone, Debug, Default)]
 pub struct Taken(Arc<Mutex<BTreeMap<String, Option<Arc<ConfigError>>>>>);
@@ -87,7 +87,7 @@ fn idle_key(error: &ConfigError) -> Option<String> {
     }
 }
 
-/// What `after` has that `before` has not, or has otherwise.
+/// Keys of `after` that `before` lacks, or has with another value.
 fn difference(before: &Table, after: &Table) -> Table {
     let mut changed = Table::new();
     for (key, value) in after {

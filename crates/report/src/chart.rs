@@ -24,7 +24,7 @@ pub struct Mean {
 /// Means that belong together.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Curve {
-    /// What it is called; of bars the name of a bar.
+    /// Its name; of bars the name of a bar.
     pub name: String,
     /// In the order of their places.
     pub points: Vec<Mean>,
@@ -35,13 +35,13 @@ pub struct Curve {
 pub struct Chart {
     /// Its name in files, of letters, digits and dashes.
     pub name: String,
-    /// What is above it.
+    /// Heading above it.
     pub title: String,
-    /// What is below it.
+    /// Caption below it.
     pub note: Option<String>,
-    /// What the curves go over; `None`: each curve is a bar.
+    /// Quantity that the curves go over; `None`: each curve is a bar.
     pub over: Option<String>,
-    /// What is measured. Its ending says the unit: `_ns`, `bw_bytes`.
+    /// Measured quantity. Its ending says the unit: `_ns`, `bw_bytes`.
     pub measure: String,
     /// The curves.
     pub curves: Vec<Curve>,

@@ -1,6 +1,6 @@
 //! Pictures as files of their own, and how pictures look.
 
-/// How pictures look. Colours are custom properties, which the page defines for light and dark.
+/// Styles of pictures. Colours are custom properties, which the page defines for light and dark.
 pub(crate) const PICTURES: &str = include_str!("page/picture.css");
 
 /// Colours on white paper, by the custom properties of [`PICTURES`].

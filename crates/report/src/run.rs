@@ -14,9 +14,9 @@ pub enum ReadError {
         "{name}: the JSON ends in the middle ({error}); was the run stopped, or the disk full? Run it again with --json"
     )]
     Truncated {
-        /// What was read.
+        /// Name of the input.
         name: String,
-        /// What the reader says.
+        /// Message of the reader.
         error: serde_json::Error,
     },
     /// It is no JSON.
@@ -24,9 +24,9 @@ pub enum ReadError {
         "{name}: that is no JSON ({error}); results are what strobe run or strobe replay write with --json FILE"
     )]
     NoJson {
-        /// What was read.
+        /// Name of the input.
         name: String,
-        /// What the reader says.
+        /// Message of the reader.
         error: serde_json::Error,
     },
     /// It is JSON of another kind.
@@ -35,7 +35,7 @@ pub enum ReadError {
          with --json FILE"
     )]
     NoResult {
-        /// What was read.
+        /// Name of the input.
         name: String,
         /// The first key that every result has, and this has not.
         missing: &'static str,
@@ -46,7 +46,7 @@ pub enum ReadError {
          strobe, or use the one that wrote it"
     )]
     Version {
-        /// What was read.
+        /// Name of the input.
         name: String,
         /// Its version.
         found: String,
@@ -56,7 +56,7 @@ pub enum ReadError {
 /// A result with its name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run {
-    /// What it is called in legends.
+    /// Its name in legends.
     pub name: String,
     result: Value,
 }
@@ -68,11 +68,13 @@ impl Run {
     /// The result in `text`, which is what `--json` writes, to be called `name`.
     pub fn read(name: &str, text: &str) -> Result<Self, ReadError> {
         let owned = || name.to_owned();
-        let result: Value =
-            serde_json::from_str(text).map_err(|error| match error.is_eof() && !text.trim().is_empty() {
-                true => ReadError::Truncated { name: owned(), error },
-                false => ReadError::NoJson { name: owned(), error },
-            })?;
+        let result: Value = serde_json::from_str(text).map_err(|error| {
+            if error.is_eof() && !text.trim().is_empty() {
+                ReadError::Truncated { name: owned(), error }
+            } else {
+                ReadError::NoJson { name: owned(), error }
+            }
+        })?;
         Self::new(name, result)
     }
 
@@ -95,7 +97,7 @@ impl Run {
         }
     }
 
-    /// What is at `path`, keys with slashes between; null if there is nothing. The drive of a guest is found where that of
+    /// Value at `path`, keys with slashes between; null if there is nothing. The drive of a guest is found where that of
     /// others is.
     pub(crate) fn at(&self, path: &str) -> &Value {
         match path.strip_prefix("config/") {
@@ -120,7 +122,7 @@ impl Run {
     }
 }
 
-/// What is at `path` below `value`.
+/// Value at `path` below `value`.
 pub(crate) fn at<'a>(value: &'a Value, path: &str) -> &'a Value {
     path.split('/').fold(value, |value, key| match value {
         Value::Array(items) => key.parse().ok().and_then(|at: usize| items.get(at)).unwrap_or(&Value::Null),

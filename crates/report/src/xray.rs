@@ -11,7 +11,7 @@ pub(crate) const BYTES_MAX: usize = 4_000_000;
 /// Shares, from least to most, in order of lightness, so that they are told apart without colours.
 pub(crate) const RAMP: [&str; 7] =
     ["#101c4a", "#2a3f74", "#4d5f83", "#727d86", "#989a7f", "#c3b766", "#efdb57"];
-/// What a cell was opened for, with its colour.
+/// Purpose that a cell was opened for, with its colour.
 pub(crate) const STREAMS: [(&str, &str); 7] = [
     ("unknown", "#8a8f98"),
     ("the host", "#1f4e9c"),
@@ -22,7 +22,7 @@ pub(crate) const STREAMS: [(&str, &str); 7] = [
     ("the host, SLC", "#f2cf63"),
 ];
 
-/// The same for the page's script.
+/// The colours for the script of the page.
 pub(crate) fn colours() -> Value {
     let (names, colours): (Vec<&str>, Vec<&str>) = STREAMS.into_iter().unzip();
     serde_json::json!({ "ramp": RAMP, "streams": names, "stream": colours })

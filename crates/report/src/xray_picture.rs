@@ -29,7 +29,7 @@ const BAD: u8 = 5;
 /// Colour of erased cells, which the paper must not have.
 const ERASED_COLOUR: &str = "#e3e5e9";
 
-/// What the cells are coloured by.
+/// Quantity that colours the cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum By {
     Valid,
@@ -140,9 +140,10 @@ impl Frames {
     /// When a frame was taken.
     fn when(&self, frame: usize) -> String {
         let first = self.at_ns[0];
-        match self.at_ns.last() > Some(&first) {
-            true => number(self.at_ns[frame].saturating_sub(first) as f64, Unit::Ns),
-            false => format!("{} pages", count(self.host_pages[frame])),
+        if self.at_ns.last() > Some(&first) {
+            number(self.at_ns[frame].saturating_sub(first) as f64, Unit::Ns)
+        } else {
+            format!("{} pages", count(self.host_pages[frame]))
         }
     }
 

@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use sha2::{Digest as _, Sha256};
+use strobe_lab::points::digest;
 
-use crate::digest::hex;
 use crate::measures::{LEFT_OUT, OPS, PERCENTILES};
 use crate::{Outcome, Plan, Store, SweepError};
 
@@ -94,7 +93,7 @@ pub(crate) fn digest_without_seed(result: &Value) -> String {
         entries.remove("seed");
         entries.get_mut("config").and_then(Value::as_object_mut).map(|config| config.remove("seed"));
     }
-    hex(&Sha256::digest(rest.to_string()), 16)
+    digest(&rest.to_string())
 }
 
 /// The rows of a sweep, in the order of its plan.
@@ -173,7 +172,7 @@ impl<'a> Rows<'a> {
         self.points.len()
     }
 
-    /// Whether there is none.
+    /// True if there is no row.
     pub fn is_empty(&self) -> bool {
         self.points.is_empty()
     }
@@ -214,7 +213,7 @@ impl<'a> Rows<'a> {
         Ok(columns)
     }
 
-    /// What is known of a point before it is run.
+    /// Columns of a point that are known before it is run.
     fn leading(&self, points: &[usize]) -> Vec<Column> {
         let of = |point: usize| &self.plan.points[point];
         let text = |name: &str, value: &dyn Fn(usize) -> String| Column {

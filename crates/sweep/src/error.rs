@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use strobe_lab::ConfigError;
+use strobe_lab::points::StoreError;
 
 /// Why a sweep is refused, or ends before it is complete. What is done is kept in either case.
 #[derive(Debug, thiserror::Error)]
@@ -17,7 +18,7 @@ pub enum SweepError {
     Key {
         /// The key below `sweep`.
         key: String,
-        /// What is wrong with it, and what is right.
+        /// The fault, and the cure.
         what: String,
     },
     /// More points than anybody runs.
@@ -38,7 +39,7 @@ pub enum SweepError {
     /// No combination can be run.
     #[error("every one of the {count} configurations is refused, the first with: {first}")]
     AllRefused {
-        /// How many.
+        /// Number of configurations.
         count: usize,
         /// Why the first is.
         first: String,
@@ -53,10 +54,13 @@ pub enum SweepError {
         /// Why its first configuration is refused.
         error: String,
     },
-    /// What is kept, or a result, cannot be read or written.
+    /// Finished points cannot be used or kept.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A result cannot be written.
     #[error("{path}: {error}")]
     File {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
         /// Why.
         error: io::Error,
@@ -64,21 +68,8 @@ pub enum SweepError {
     /// A folder with other things in it.
     #[error("{path} holds something else than a sweep (no points.jsonl): choose another folder with --out")]
     Foreign {
-        /// Which.
+        /// Path of the folder.
         path: PathBuf,
-    },
-    /// A folder with results of another version.
-    #[error(
-        "{path} holds results of another version or model ({theirs}; this is {ours}), which may differ: choose another \
-         folder with --out, or remove it"
-    )]
-    OtherModel {
-        /// Which.
-        path: PathBuf,
-        /// Its model.
-        theirs: String,
-        /// This one.
-        ours: String,
     },
     /// A folder with runs of another sweep.
     #[error(
@@ -86,28 +77,10 @@ pub enum SweepError {
          --out, or remove it"
     )]
     OtherSweep {
-        /// Which.
+        /// Path of the folder.
         path: PathBuf,
         /// Runs in it that are none of this sweep.
         others: usize,
-    },
-    /// Another sweep is at work in the folder.
-    #[error(
-        "{path} is being written by another sweep: wait until it ends, or choose another folder with --out"
-    )]
-    InUse {
-        /// Which.
-        path: PathBuf,
-    },
-    /// A line that is not what was written.
-    #[error(
-        "{path}, line {line}, is damaged: remove the file from there on, and what is before it is used; or all of it"
-    )]
-    Damaged {
-        /// Which.
-        path: PathBuf,
-        /// The line, from 1.
-        line: usize,
     },
     /// A worker of another version.
     #[error("a worker has another version or model ({theirs}; this is {ours}): install the same everywhere")]
@@ -120,13 +93,13 @@ pub enum SweepError {
     /// No worker can be started.
     #[error("cannot start a worker: {0}")]
     Worker(io::Error),
-    /// What a worker said is no outcome of a task.
+    /// A worker's answer is no outcome of a task.
     #[error("a worker has returned something else than an outcome: {0}")]
     Outcome(String),
     /// A measure that no result has.
     #[error("sweep.measure: no result has a column \"{given}\"{hint}; rows.parquet has them all")]
     NoMeasure {
-        /// What was given.
+        /// The name given.
         given: String,
         /// The nearest name.
         hint: String,
@@ -140,22 +113,20 @@ pub enum SweepError {
 }
 
 impl SweepError {
-    /// Whether the request was wrong, rather than its execution.
+    /// True if the request was wrong, rather than its execution.
     pub fn is_bad_request(&self) -> bool {
-        matches!(
-            self,
+        match self {
             Self::Config(_)
-                | Self::Key { .. }
-                | Self::TooMany { .. }
-                | Self::AllRefused { .. }
-                | Self::ValueRefused { .. }
-                | Self::OtherSweep { .. }
-                | Self::Foreign { .. }
-                | Self::OtherModel { .. }
-                | Self::InUse { .. }
-                | Self::Damaged { .. }
-                | Self::NoMeasure { .. }
-        )
+            | Self::Key { .. }
+            | Self::TooMany { .. }
+            | Self::AllRefused { .. }
+            | Self::ValueRefused { .. }
+            | Self::OtherSweep { .. }
+            | Self::Foreign { .. }
+            | Self::NoMeasure { .. } => true,
+            Self::Store(error) => error.is_bad_request(),
+            _ => false,
+        }
     }
 
     pub(crate) fn key(key: &str, what: impl Into<String>) -> Self {

@@ -29,9 +29,10 @@ pub fn charts(plan: &Plan, summary: &Summary) -> Vec<Chart> {
         let curves = curves(plan, summary, at, over);
         let letter = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '-' };
         let has_several = curves.iter().flat_map(|curve| &curve.points).any(|point| point.range.is_some());
-        let title = match has_several {
-            true => format!("{measure} (mean, {} % interval)", summary.confidence * 100.0),
-            false => measure.clone(),
+        let title = if has_several {
+            format!("{measure} (mean, {} % interval)", summary.confidence * 100.0)
+        } else {
+            measure.clone()
         };
         let many = over.is_some() && curves.len() > CURVES_MAX;
         let note =
@@ -53,7 +54,7 @@ fn number(value: Option<&toml::Value>) -> Option<f64> {
     value.as_float().or_else(|| value.as_integer().map(|whole| whole as f64))
 }
 
-/// What was found of a measure.
+/// Curves of one measure.
 fn curves(plan: &Plan, summary: &Summary, measure: usize, over: Option<usize>) -> Vec<Curve> {
     let mut curves: Vec<Curve> = Vec::new();
     let mut places: BTreeMap<String, usize> = BTreeMap::new();

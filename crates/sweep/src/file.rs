@@ -22,7 +22,7 @@ const KEYS: [&str; 10] = [
     "share_warmup",
 ];
 
-/// What a sweep is to do.
+/// A sweep as its file describes it.
 #[derive(Clone, Debug)]
 pub struct SweepFile {
     /// The experiment without `[sweep]`.
@@ -58,7 +58,7 @@ impl SweepFile {
         Self::of(load_table(path)?, path.parent().unwrap_or(Path::new("")))
     }
 
-    /// What `table` says; paths in it start from `folder`.
+    /// Reads a sweep from `table`; paths in it start from `folder`.
     pub fn of(mut table: Table, folder: &Path) -> Result<Self, SweepError> {
         let text = toml::to_string(&table).unwrap_or_default();
         let sweep = match table.remove("sweep") {

@@ -3,17 +3,16 @@
 //! [`SweepFile`] is an experiment file with one more table, `[sweep]`. A [`Plan`] has a point for every combination and
 //! seed; [`Schedule`] says which can be run now: points that share a warm-up wait for the one that saves it, further
 //! seeds for the interval of those before. Who runs them does not matter: [`carry_out`] is a pure function from text to
-//! text, called by processes of this machine ([`local`]) or by any executor of Python. [`Store`] keeps what is done, so
+//! text, called by processes of this machine ([`Sweep::run`]) or by any executor of Python. [`Store`] keeps what is done, so
 //! that a sweep that was killed goes on; [`Rows`] brings it in the order of the plan, so that the Parquet file has the
 //! same bytes whoever ran the points and in whatever order they came. [`Summary`] has the means with their intervals, and
 //! says where no difference was shown.
 
 mod columns;
-mod digest;
 mod error;
 mod figure;
 mod file;
-pub mod local;
+mod local;
 mod measures;
 mod page;
 mod parquet_file;
@@ -31,13 +30,14 @@ pub use columns::{Column, Rows, Values};
 pub use error::SweepError;
 pub use figure::charts;
 pub use file::SweepFile;
+pub use local::serve;
 pub use page::{failures, page, tables};
 pub use parquet_file::write_parquet;
 pub use plan::{Configuration, Plan, Point, short, shown};
 pub use schedule::{Schedule, Step};
 pub use seeds::Seeds;
 pub use statistics::{Estimate, estimate};
-pub use store::Store;
+pub use store::{Store, has_store, open_store};
 pub use summary::{ConfigurationSummary, Difference, Summary};
-pub use sweep::{Outputs, Sweep, Watch};
+pub use sweep::{Outputs, Sweep};
 pub use task::{Outcome, Task, carry_out};

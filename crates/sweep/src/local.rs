@@ -1,118 +1,91 @@
 //! Worker processes on this machine.
 
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+
+use strobe_lab::points::Pool;
 
 use crate::{Task, carry_out};
 
-/// What a worker has to say.
+/// Report of a worker.
 #[derive(Debug)]
-pub enum Report {
-    /// The answer to a task.
-    Answer {
-        /// Which point.
-        point: usize,
-        /// What the worker said.
-        text: String,
-    },
-    /// The process died over a task; another has taken its place.
-    Died {
-        /// Which point.
-        point: usize,
-        /// How.
-        reason: String,
-    },
+pub(crate) enum Report {
+    /// Answer to the task of a point.
+    Answer { point: usize, text: String },
+    /// The process died during the task of a point; another takes its place.
+    Died { point: usize, reason: String },
     /// No process can be started.
     Failed(std::io::Error),
 }
 
-/// Processes that run tasks, one each at a time. They end when this is dropped.
-#[derive(Debug)]
-pub struct Workers {
-    tasks: Option<Sender<Task>>,
-    reports: Receiver<Report>,
-    threads: Vec<std::thread::JoinHandle<()>>,
-    children: Arc<Mutex<Vec<Child>>>,
-    idle: usize,
+/// Calls `drive` with a pool of `count` workers, each a process that `command` makes. All of them have ended when this
+/// returns, whatever they were at.
+pub(crate) fn on_processes<O>(
+    count: usize,
+    command: impl Fn() -> Command + Sync,
+    drive: impl FnOnce(&mut Pool<Task, Report>) -> O,
+) -> O {
+    let children = Children(Mutex::new(Some(Vec::new())));
+    let worker = || {
+        let mut process = None;
+        let (command, children) = (&command, &children);
+        move |task| work(&mut process, &task, command, children)
+    };
+    Pool::run(count, worker, |pool| {
+        // Killed before the pool waits for its threads, which wait for the processes.
+        let _killed = Killed(&children);
+        drive(pool)
+    })
 }
 
-impl Workers {
-    /// `count` workers, each a process that `command` makes: one that calls [`serve`].
-    #[allow(clippy::disallowed_methods, reason = "each waits for a process; no simulation runs in it")]
-    pub fn new(count: usize, command: impl Fn() -> Command + Send + Sync + 'static) -> Self {
-        let (tasks, queue) = channel::<Task>();
-        let (sender, reports) = channel();
-        let (queue, command) = (Arc::new(Mutex::new(queue)), Arc::new(command));
-        let children = Arc::new(Mutex::new(Vec::new()));
-        let threads = (0..count)
-            .map(|_| {
-                let (queue, command, sender) = (Arc::clone(&queue), Arc::clone(&command), sender.clone());
-                let children = Arc::clone(&children);
-                std::thread::spawn(move || work(&queue, &*command, &sender, &children))
-            })
-            .collect();
-        Self { tasks: Some(tasks), reports, threads, children, idle: count }
-    }
+/// Processes that are at work; nothing once all have been killed, and then none is started.
+struct Children(Mutex<Option<Vec<Child>>>);
 
-    /// Whether one has nothing to do.
-    pub fn has_idle(&self) -> bool {
-        self.idle > 0
-    }
-
-    /// Gives a task to one that is idle.
-    pub fn give(&mut self, task: Task) {
-        self.idle -= 1;
-        // The receiver lives as long as the threads do.
-        if let Some(tasks) = &self.tasks {
-            let _ = tasks.send(task);
-        }
-    }
-
-    /// The next report; nothing if none comes for a tenth of a second.
-    pub fn report(&mut self) -> Option<Report> {
-        let report = self.reports.recv_timeout(Duration::from_millis(100)).ok()?;
-        self.idle += 1;
-        Some(report)
+impl Children {
+    fn with<O>(&self, act: impl FnOnce(&mut Option<Vec<Child>>) -> O) -> O {
+        act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-impl Drop for Workers {
+/// Kills all processes when it is dropped.
+struct Killed<'a>(&'a Children);
+
+impl Drop for Killed<'_> {
     fn drop(&mut self) {
-        self.tasks = None;
-        // Whatever they are at is not wanted any more.
-        if let Ok(mut children) = self.children.lock() {
-            children.iter_mut().for_each(|child| drop(child.kill()));
-        }
-        for thread in self.threads.drain(..) {
-            let _ = thread.join();
+        let children = self.0.with(Option::take);
+        for mut child in children.into_iter().flatten() {
+            // One that has ended cannot be killed, and need not be.
+            let _ = child.kill();
+            let _ = child.wait();
         }
     }
 }
 
-/// A process that is at work, killed and waited for when it is done with.
-struct Process {
-    input: std::process::ChildStdin,
-    output: BufReader<std::process::ChildStdout>,
+/// A process at work. It ends when its input is closed.
+struct Process<'a> {
+    children: &'a Children,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
     id: u32,
 }
 
-impl Process {
-    fn start(command: &dyn Fn() -> Command, children: &Mutex<Vec<Child>>) -> std::io::Result<Self> {
-        let mut child =
-            command().stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
-        let pipes = child.stdin.take().zip(child.stdout.take());
-        let (input, output) = pipes.ok_or_else(|| std::io::Error::other("no pipes"))?;
-        let id = child.id();
-        if let Ok(mut children) = children.lock() {
-            children.push(child);
-        }
-        Ok(Self { input, output: BufReader::new(output), id })
+impl<'a> Process<'a> {
+    fn start(command: &dyn Fn() -> Command, children: &'a Children) -> std::io::Result<Self> {
+        let mut command = command();
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        children.with(|all| {
+            let all = all.as_mut().ok_or_else(|| std::io::Error::other("the sweep has ended"))?;
+            let mut child = command.spawn()?;
+            let pipes = child.stdin.take().zip(child.stdout.take());
+            let (input, output) = pipes.ok_or_else(|| std::io::Error::other("no pipes"))?;
+            let id = child.id();
+            all.push(child);
+            Ok(Self { children, input, output: BufReader::new(output), id })
+        })
     }
 
-    /// The answer to `task`; nothing if the process died.
+    /// Answer to `task`; nothing if the process died.
     fn ask(&mut self, task: &Task) -> Option<String> {
         self.input.write_all((task.to_line() + "\n").as_bytes()).ok()?;
         let mut text = String::new();
@@ -120,14 +93,15 @@ impl Process {
         Some(text)
     }
 
-    /// Waits for its end and says how it came.
-    fn end(self, children: &Mutex<Vec<Child>>) -> String {
+    /// Waits for the end of the process and returns its status.
+    fn end(self) -> String {
         drop(self.input);
-        let taken = children.lock().ok().and_then(|mut children| {
-            let at = children.iter().position(|child| child.id() == self.id)?;
-            Some(children.swap_remove(at))
+        let child = self.children.with(|all| {
+            let all = all.as_mut()?;
+            let at = all.iter().position(|child| child.id() == self.id)?;
+            Some(all.swap_remove(at))
         });
-        match taken.map(|mut child| child.wait()) {
+        match child.map(|mut child| child.wait()) {
             Some(Ok(status)) => status.to_string(),
             Some(Err(error)) => error.to_string(),
             None => "it is gone".to_owned(),
@@ -135,40 +109,27 @@ impl Process {
     }
 }
 
-fn work(
-    queue: &Mutex<Receiver<Task>>,
-    command: &(dyn Fn() -> Command + Send + Sync),
-    reports: &Sender<Report>,
-    children: &Mutex<Vec<Child>>,
-) {
-    let mut process: Option<Process> = None;
-    loop {
-        let task = queue.lock().ok().and_then(|queue| queue.recv().ok());
-        let Some(task) = task else { break };
-        let started = match process.take() {
-            Some(process) => Ok(process),
-            None => Process::start(&command, children),
-        };
-        let report = match started {
-            Err(error) => Report::Failed(error),
-            Ok(mut worker) => match worker.ask(&task) {
-                Some(text) => {
-                    process = Some(worker);
-                    Report::Answer { point: task.point, text }
-                }
-                None => Report::Died { point: task.point, reason: worker.end(children) },
-            },
-        };
-        if reports.send(report).is_err() {
-            break;
+/// Has `task` done by `process`, which is started if there is none.
+fn work<'a>(
+    process: &mut Option<Process<'a>>,
+    task: &Task,
+    command: &dyn Fn() -> Command,
+    children: &'a Children,
+) -> Report {
+    let mut worker = match process.take().map_or_else(|| Process::start(command, children), Ok) {
+        Ok(worker) => worker,
+        Err(error) => return Report::Failed(error),
+    };
+    match worker.ask(task) {
+        Some(text) => {
+            *process = Some(worker);
+            Report::Answer { point: task.point, text }
         }
-    }
-    if let Some(process) = process {
-        process.end(children);
+        None => Report::Died { point: task.point, reason: worker.end() },
     }
 }
 
-/// What a worker process does: reads tasks, a line each, and answers with a line, until there is no more.
+/// Work of a worker process: reads tasks, a line each, and answers with a line, until there is no more.
 pub fn serve(input: impl std::io::BufRead, mut output: impl std::io::Write) -> std::io::Result<()> {
     die_with_parent();
     for line in input.lines() {

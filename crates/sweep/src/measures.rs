@@ -15,7 +15,7 @@ const TIMED: [&str; 4] = ["iops", "bw_bytes", "mean_ns", "max_ns"];
 /// Tables of a result that are not there without times.
 const TIMED_TABLES: [&str; 3] = ["dies.", "load.", "long_wait."];
 
-/// What of a result is no column: `config` is in the keys of the sweep, lists are in the column `result`, and the first
+/// Keys of a result that are no columns: `config` is in the keys of the sweep, lists are in the column `result`, and the first
 /// job, or all together, has columns of its own.
 pub(crate) const LEFT_OUT: [&str; 4] = ["config", "jobs", "total", "seed"];
 

@@ -93,7 +93,7 @@ fn means(plan: &Plan, summary: &Summary) -> Table {
     }
 }
 
-/// How a measure differs between the values of the key that is compared.
+/// Table of the differences of a measure between the values of the compared key.
 fn differences(plan: &Plan, summary: &Summary, measure: usize) -> Option<Table> {
     let key = summary.compare.as_deref()?;
     let place = plan.keys.iter().position(|other| other == key)?;

@@ -56,7 +56,7 @@ fn schema(columns: &[Column]) -> Result<TypePtr, ParquetError> {
     Type::group_type_builder("rows").with_fields(fields?).build().map(Arc::new)
 }
 
-/// Which rows have a value, and the values.
+/// Definition levels of all rows, 1 with a value, and the values.
 fn split<T: Clone, U>(values: &[Option<T>], make: impl Fn(T) -> U) -> (Vec<i16>, Vec<U>) {
     let there = values.iter().map(|value| i16::from(value.is_some())).collect();
     (there, values.iter().flatten().cloned().map(make).collect())

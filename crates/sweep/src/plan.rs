@@ -6,11 +6,10 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
 use strobe_lab::runner::warm_key;
-use strobe_lab::{ConfigError, Experiment, MODEL, WorkloadConfig};
+use strobe_lab::{ConfigError, Experiment, MODEL, WorkloadConfig, points};
 use strobe_ssd::{BuildError, memory_bytes};
 use toml::Value;
 
-use crate::digest::hex;
 use crate::measures::Features;
 use crate::{SweepError, SweepFile};
 
@@ -34,7 +33,7 @@ pub struct Configuration {
 /// A run.
 #[derive(Clone, Debug)]
 pub struct Point {
-    /// Which configuration.
+    /// Index of the configuration.
     pub configuration: usize,
     /// Its seed.
     pub seed: u64,
@@ -47,7 +46,7 @@ pub struct Point {
 /// A sweep, every point of it.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// What it is made from.
+    /// The file it is made from.
     pub file: SweepFile,
     /// Keys that vary.
     pub keys: Vec<String>,
@@ -90,13 +89,12 @@ impl Plan {
                     // Once for all seeds: it is as long as the configuration.
                     experiment.seed = 0;
                     let warm = warm_key(&experiment).filter(|_| file.share_warmup);
-                    let warm = warm.map(|key| hex(&Sha256::digest(format!("{MODEL}\n{key}\n{trace}")), 12));
+                    let warm = warm.map(|key| points::key("warm", &(key, &trace)));
                     for &seed in &file.seeds.all {
-                        let what = format!("{MODEL}\n{}\n{seed}\n{trace}", configuration.config_hash);
                         all.push(Point {
                             configuration: number,
                             seed,
-                            key: hex(&Sha256::digest(what), 16),
+                            key: points::key("run", &(&configuration.config_hash, seed, &trace)),
                             warm: warm.as_ref().map(|key| format!("{key}-{seed}")),
                         });
                     }
@@ -106,8 +104,7 @@ impl Plan {
                 Err(error) => {
                     configuration.refused = Some(error.to_string());
                     for &seed in &file.seeds.all {
-                        let what = format!("{MODEL}\nrefused\n{:?}\n{seed}", configuration.values);
-                        let key = hex(&Sha256::digest(what), 16);
+                        let key = points::key("refused", &(&configuration.values, seed));
                         all.push(Point { configuration: number, seed, key, warm: None });
                     }
                 }
@@ -266,7 +263,7 @@ fn is_unknown(error: &ConfigError) -> bool {
     }
 }
 
-/// What is in the trace of `experiment`; nothing without one. Each file is read once.
+/// Hash of the trace of `experiment`; empty without one. Each file is read once.
 fn trace_hash(experiment: &Experiment, known: &mut BTreeMap<String, String>) -> Result<String, SweepError> {
     let WorkloadConfig::Trace(trace) = &experiment.workload else { return Ok(String::new()) };
     if let Some(hash) = known.get(&trace.path) {
@@ -287,7 +284,7 @@ fn trace_hash(experiment: &Experiment, known: &mut BTreeMap<String, String>) -> 
                 count => hash.update(&bytes[..count]),
             }
         }
-        Ok(hex(&hash.finalize(), 16))
+        Ok(format!("{:x}", hash.finalize()))
     };
     let hash = hashed().map_err(|error| SweepError::File { path: path.to_owned(), error })?;
     known.insert(trace.path.clone(), hash.clone());

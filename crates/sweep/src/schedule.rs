@@ -1,4 +1,4 @@
-//! Which points can be run now.
+//! Points that can be run now.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
@@ -8,13 +8,13 @@ use crate::columns::{digest_without_seed, measure_of};
 use crate::task::PART;
 use crate::{Configuration, Outcome, Plan, Store, SweepError, Task, estimate};
 
-/// How the names of states end.
+/// Extension of state files.
 const STATE: &str = "state";
 
 /// Seeds of a trace that are run before it is known if they differ.
 const TRACE_SEEDS: usize = 2;
 
-/// What to do next.
+/// Next action of a sweep.
 #[derive(Debug)]
 pub enum Step {
     /// Run this, and say what came of it ([`Schedule::done`], [`Schedule::lost`]).
@@ -30,14 +30,14 @@ pub enum Step {
 struct Warm {
     /// Points of it that are not done.
     left: usize,
-    /// Whether its state is there, or will not be.
+    /// True if its state exists, or never will.
     is_ready: bool,
-    /// Whether one is on its way that saves it.
+    /// True if a point that saves it is in flight.
     is_led: bool,
     waiting: Vec<usize>,
 }
 
-/// How far the seeds of a configuration have come.
+/// Progress of the seeds of a configuration.
 #[derive(Debug, Default)]
 struct Progress {
     /// Seeds that are to be run, from the first on.
@@ -68,9 +68,12 @@ pub struct Schedule {
 impl Schedule {
     /// All points of `plan` that `store` does not know. Folders of states are made below `folder`.
     pub fn new(plan: &Arc<Plan>, store: &mut Store, folder: &Path) -> Result<Self, SweepError> {
-        let first = |configuration: &Configuration| match configuration.is_trace {
-            true => plan.file.seeds.first.min(TRACE_SEEDS),
-            false => plan.file.seeds.first,
+        let first = |configuration: &Configuration| {
+            if configuration.is_trace {
+                plan.file.seeds.first.min(TRACE_SEEDS)
+            } else {
+                plan.file.seeds.first
+            }
         };
         let wanted: Vec<usize> = plan.configurations.iter().map(first).collect();
         let progress = |&wanted: &usize| Progress { wanted, ..Progress::default() };
@@ -127,7 +130,7 @@ impl Schedule {
         self.ready.push_back(point);
     }
 
-    /// Whether a state pays: somebody else wants it.
+    /// True if a state pays: another point wants it.
     fn is_shared(&self, point: usize) -> bool {
         let Some(warm) = &self.plan.points[point].warm else { return false };
         self.warm.get(warm).is_some_and(|warm| warm.left > 1 || warm.is_ready)
@@ -137,7 +140,7 @@ impl Schedule {
         self.folder.join(format!("{warm}.{STATE}"))
     }
 
-    /// What to do next.
+    /// Returns the next action.
     pub fn next_step(&mut self) -> Result<Step, SweepError> {
         while let Some(point) = self.ready.pop_front() {
             let mut state = None;

@@ -1,4 +1,4 @@
-//! Which seeds each configuration is run with.
+//! Seeds that each configuration is run with.
 
 use toml::Value;
 

@@ -41,7 +41,7 @@ impl Estimate {
         if half == 0.0 { Some(0.0) } else { Some(half / self.mean.abs()).filter(|share| share.is_finite()) }
     }
 
-    /// Whether 0 is outside the interval.
+    /// True if 0 is outside the interval.
     pub fn is_not_zero(&self) -> bool {
         self.half_width.is_some_and(|half| self.mean.abs() > half)
     }

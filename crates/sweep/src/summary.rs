@@ -1,4 +1,4 @@
-//! What a sweep has found: means with their intervals, and differences.
+//! Findings of a sweep: means with their intervals, and differences.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use crate::{Estimate, Outcome, Plan, Store, SweepError, estimate};
 /// Verdicts of a window about which nothing needs to be said.
 const STEADY: [&str; 2] = ["steady", "no-writes"];
 
-/// What was found of one configuration.
+/// Findings of one configuration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConfigurationSummary {
     /// Its place in [`Plan::configurations`].
@@ -33,14 +33,14 @@ impl ConfigurationSummary {
     }
 }
 
-/// How a measure differs between two values of the key that is compared, all else being the same.
+/// Difference of a measure between two values of the compared key, all else being the same.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Difference {
     /// The configuration.
     pub configuration: usize,
-    /// What it is compared with: the same with the first value of that key.
+    /// Baseline: the configuration with the first value of that key.
     pub baseline: usize,
-    /// Which measure.
+    /// Index of the measure.
     pub measure: usize,
     /// Difference as a share of the baseline's mean, of runs with the same seed. Runs with the same seed have the same
     /// requests, so what those do to both cancels.
@@ -129,9 +129,12 @@ impl Summary {
     /// As CSV: a line for each configuration, with mean, half-width of the interval and number of runs of each
     /// measure, the runs that were not steady, and those that failed.
     pub fn csv(&self, plan: &Plan) -> String {
-        let quoted = |text: &str| match text.contains([',', '"', '\n']) {
-            true => format!("\"{}\"", text.replace('"', "\"\"")),
-            false => text.to_owned(),
+        let quoted = |text: &str| {
+            if text.contains([',', '"', '\n']) {
+                format!("\"{}\"", text.replace('"', "\"\""))
+            } else {
+                text.to_owned()
+            }
         };
         let mut names: Vec<String> = plan.keys.iter().map(|key| quoted(key)).collect();
         for measure in &self.measures {

@@ -2,30 +2,26 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
 
-use crate::local::{Report, Workers};
-use crate::{Outcome, Plan, Rows, Schedule, Step, Store, Summary, SweepError, charts, page, write_parquet};
+use strobe_lab::points::{Pool, Watch};
 
-/// Who watches a sweep.
-pub trait Watch {
-    /// So many points are done of those that are wanted, so many of them failed.
-    fn progress(&mut self, done: usize, wanted: usize, failed: usize);
-    /// Whether it is to end now.
-    fn stopped(&self) -> bool;
-}
+use crate::local::{Report, on_processes};
+use crate::store::{Store, open_store};
+use crate::{Outcome, Plan, Rows, Schedule, Step, Summary, SweepError, Task, charts, page, write_parquet};
 
 /// A sweep, and the folder of its files.
 #[derive(Debug)]
 pub struct Sweep {
     /// All points.
     pub plan: Arc<Plan>,
-    /// What is done.
+    /// Outcomes of finished points.
     pub store: Store,
     folder: PathBuf,
 }
 
-/// What a sweep has written.
+/// Files that a sweep has written.
 #[derive(Debug)]
 pub struct Outputs {
     /// Every run a row.
@@ -54,14 +50,20 @@ impl Sweep {
 
     /// [`Sweep::new`] in a folder that other sweeps use, too, one after the other.
     pub fn shared(plan: Plan, folder: &Path) -> Result<Self, SweepError> {
-        Ok(Self { plan: Arc::new(plan), store: Store::open(folder)?, folder: folder.to_owned() })
+        Ok(Self { plan: Arc::new(plan), store: open_store(folder)?, folder: folder.to_owned() })
     }
 
-    /// Runs all points that are not done on `workers`. Returns the points that were wanted.
-    pub fn run(&mut self, workers: &mut Workers, watch: &mut dyn Watch) -> Result<Vec<usize>, SweepError> {
+    /// Runs all points that are not done and returns the points that were wanted. Each of `workers` is a process that
+    /// `command` makes: one that calls [`serve`](crate::serve).
+    pub fn run(
+        &mut self,
+        workers: usize,
+        command: impl Fn() -> Command + Sync,
+        watch: &dyn Watch,
+    ) -> Result<Vec<usize>, SweepError> {
         let Self { plan, store, folder } = self;
         let mut schedule = Schedule::new(plan, store, folder)?;
-        let ended = drive(&mut schedule, store, workers, watch);
+        let ended = on_processes(workers, command, |pool| drive(&mut schedule, store, pool, watch));
         schedule.clear();
         ended.map(|()| schedule.wanted())
     }
@@ -115,8 +117,8 @@ impl Sweep {
 fn drive(
     schedule: &mut Schedule,
     store: &mut Store,
-    workers: &mut Workers,
-    watch: &mut dyn Watch,
+    workers: &mut Pool<Task, Report>,
+    watch: &dyn Watch,
 ) -> Result<(), SweepError> {
     loop {
         let (done, wanted, failed) = schedule.progress();

@@ -11,7 +11,7 @@ use strobe_ssd::StateFile;
 
 use crate::SweepError;
 
-/// How the names of states end that are being written.
+/// Extension of state files that are being written.
 pub(crate) const PART: &str = "part";
 
 /// One run, complete: a worker needs nothing else but the files that it names.
@@ -19,19 +19,19 @@ pub(crate) const PART: &str = "part";
 pub struct Task {
     /// The model that is to run it.
     pub model: String,
-    /// Which point of the plan it is.
+    /// Index of the point in the plan.
     pub point: usize,
     /// The experiment as TOML.
     pub experiment: String,
     /// Keys that are set, as on a command line.
     pub sets: Vec<String>,
-    /// Where paths in the experiment start from.
+    /// Folder that paths in the experiment start from.
     pub folder: PathBuf,
     /// The state of its prepared drive: it begins with that if it is there, else it saves it.
     pub state: Option<PathBuf>,
 }
 
-/// What came of a point.
+/// Outcome of a point.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
@@ -57,7 +57,7 @@ impl Task {
 }
 
 impl Outcome {
-    /// What a worker has said.
+    /// Parses the answer of a worker.
     pub fn of_answer(text: &str) -> Result<Self, SweepError> {
         let answer: Answer =
             serde_json::from_str(text).map_err(|error| SweepError::Outcome(error.to_string()))?;

@@ -1,4 +1,4 @@
-//! What was found, in words and numbers for people.
+//! Findings in words and numbers for people.
 
 use std::collections::BTreeMap;
 

@@ -1,18 +1,19 @@
-//! Which mechanism takes away which part of the error: each is switched off in turn.
+//! Share of the error that each mechanism takes away: each is switched off in turn.
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use strobe_lab::points::Watch;
 use strobe_ssd::{DieAllocationName, DriveConfig, GcMode, SuspendTable, TimesByPage};
 
+use crate::Effort;
 use crate::check::{Check, Figure, check_on, rows_of};
 use crate::measurements::Measurements;
 use crate::twin::{Twin, TwinError};
-use crate::{Effort, Watch};
 
 /// A mechanism that can be switched off.
 #[derive(Clone, Copy, Debug)]
 pub struct Mechanism {
-    /// What it is.
+    /// Its name.
     pub name: &'static str,
     off: fn(&mut DriveConfig),
 }
@@ -69,7 +70,7 @@ fn one_time(times: &mut TimesByPage) {
 pub struct Ablation {
     /// The mechanism.
     pub without: &'static str,
-    /// What is left.
+    /// Comparison without it.
     pub check: Check,
 }
 
@@ -85,6 +86,7 @@ pub fn ablate(
     // Loads that stay below saturation with everything on may be beyond it without something: that shows, too.
     let rows: Vec<_> = rows_of(measurements).into_iter().filter(|row| measurements.is_stable(row)).collect();
     let without = |mechanism: &Mechanism| {
+        watch.stage(mechanism.name);
         let mut config = twin.config().clone();
         (mechanism.off)(&mut config);
         let check = check_on(&twin, &config, measurements, &rows, seed, watch)?;

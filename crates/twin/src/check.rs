@@ -1,14 +1,15 @@
-//! What a drive of ours shows beside what was measured, figure by figure.
+//! Figures of a simulated drive compared with measured ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use strobe_lab::points::Watch;
 use strobe_ssd::DriveConfig;
 
+use crate::Effort;
 use crate::measurements::{Addresses, Figures, Measurement, Measurements};
 use crate::twin::{Question, Twin, TwinError};
-use crate::{Effort, Watch};
 
 /// A figure of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
@@ -95,7 +96,7 @@ impl Figure {
         }
     }
 
-    /// Whether it is judged on a load that is stable, or on one that is not.
+    /// True if it is judged on a load that is stable, or on one that is not.
     fn is_judged(self, is_stable: bool) -> bool {
         match self {
             Self::Completed => !is_stable,
@@ -108,7 +109,7 @@ impl Figure {
 /// A figure beside its measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Compared {
-    /// Which.
+    /// The figure.
     pub figure: Figure,
     /// On the real drive: µs, requests per second, or a factor.
     pub measured: f64,
@@ -116,7 +117,7 @@ pub struct Compared {
     pub ours: f64,
     /// (ours − measured) / measured.
     pub error: f64,
-    /// Whether that is within what is tolerated; none where it is only shown.
+    /// True if the error is within the tolerance; none where it is only shown.
     pub is_met: Option<bool>,
 }
 
@@ -146,15 +147,15 @@ pub struct Row {
     pub writes_s: Option<u64>,
     /// Share of the drive in use.
     pub used: f64,
-    /// Where in it requests go, as files of measurements say it.
+    /// Addresses of requests in it, as files of measurements name them.
     pub addresses: String,
-    /// Whether the real drive carries it with something to spare.
+    /// True if the real drive carries the load with something to spare.
     pub is_stable: bool,
-    /// What both have.
+    /// Figures that both have.
     pub figures: Vec<Compared>,
 }
 
-/// How a drive of ours compares to a real one.
+/// Comparison of a simulated drive with a real one.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Check {
     /// Row by row.
@@ -269,7 +270,7 @@ pub fn check(
     check_on(&twin, twin.config(), measurements, &measurements.rows, seed, watch)
 }
 
-/// The same for some rows, on a twin that is there, with the times of `config`, which has its blocks.
+/// [`check`] for some rows, on a twin that is there, with the times of `config`, which has its blocks.
 pub(crate) fn check_on(
     twin: &Twin,
     config: &DriveConfig,

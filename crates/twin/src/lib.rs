@@ -13,13 +13,12 @@ mod scaled;
 mod twin;
 
 pub use scaled::scaled;
-pub use twin::{Question, Twin, TwinError, threads};
+pub use twin::{Question, Twin, TwinError};
 
 use measurements::Load;
 use strobe_ssd::DriveConfig;
-use strobe_types::StopFlag;
 
-/// How much is simulated.
+/// Amount of simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effort {
     /// 100,000 reads a row: for results.
@@ -70,22 +69,3 @@ impl Effort {
         }
     }
 }
-
-/// Watches; may stop it.
-pub trait Watch: Sync {
-    /// One more question is answered.
-    fn answered(&self) {}
-
-    /// True once it is to stop.
-    fn stopped(&self) -> bool {
-        self.stop_flag().is_raised()
-    }
-
-    /// The flag that stops it, in the midst of a command of a drive, too.
-    fn stop_flag(&self) -> StopFlag {
-        StopFlag::default()
-    }
-}
-
-/// Watches nothing.
-impl Watch for () {}

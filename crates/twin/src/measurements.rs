@@ -27,7 +27,7 @@ const BYTES_MAX: u64 = 1 << 20;
 pub struct Load {
     /// Bytes of the drive in use.
     pub used_bytes: u64,
-    /// Where in them requests go.
+    /// Addresses of the requests in them.
     pub addresses: Addresses,
     /// Jobs that issue requests: the first one reads and writes in turn and is looked at, the others write.
     pub jobs: u32,
@@ -37,7 +37,7 @@ pub struct Load {
     pub offered: Option<Offered>,
 }
 
-/// Which addresses requests go to.
+/// Distribution of addresses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Addresses {
     /// All alike.
@@ -47,7 +47,7 @@ pub enum Addresses {
     Zipf {
         /// θ, in thousandths: below 1, where a twin of fewer blocks has the same shares.
         theta_milli: u32,
-        /// Whether the popular ones are spread evenly; if not, they lie at the start, the most popular first.
+        /// True if popular addresses are spread evenly; if not, they lie at the start, the most popular first.
         scattered: bool,
     },
 }
@@ -86,7 +86,7 @@ impl std::str::FromStr for Addresses {
     }
 }
 
-/// What comes in a second.
+/// Requests offered a second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Offered {
     /// Writes of all jobs.
@@ -102,14 +102,14 @@ impl Offered {
     }
 }
 
-/// What a drive shows, or a twin of it. What is not known is `None`.
+/// Figures of a drive or its twin; `None` if unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Figures {
     /// Requests completed per second, of all jobs.
     pub completed_s: Option<f64>,
     /// Latency of reads at each of [`PERCENTILES`], in µs.
     pub read_us: [Option<f64>; 4],
-    /// That of writes of the same job.
+    /// Latency of writes of the same job.
     pub write_us: [Option<f64>; 4],
     /// Pages programmed per page that the host wrote.
     pub waf: Option<f64>,
@@ -120,13 +120,13 @@ pub struct Figures {
 pub struct Measurement {
     /// Line of the file that it is on.
     pub line: u64,
-    /// What was asked.
+    /// The load.
     pub load: Load,
-    /// What was seen.
+    /// The figures seen.
     pub seen: Figures,
 }
 
-/// What was measured on one drive.
+/// Measurements of one drive.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measurements {
     /// Bytes that the drive offers.
@@ -142,7 +142,7 @@ pub enum MeasurementError {
     /// The file cannot be read.
     #[error("{path}: {error}")]
     File {
-        /// Which.
+        /// Path of the file.
         path: String,
         /// Why.
         error: std::io::Error,
@@ -150,7 +150,7 @@ pub enum MeasurementError {
     /// It is no CSV file.
     #[error("{path}: {error}")]
     Csv {
-        /// Which.
+        /// Path of the file.
         path: String,
         /// Why.
         error: csv::Error,
@@ -158,7 +158,7 @@ pub enum MeasurementError {
     /// A column is not there.
     #[error("{path}: the column {column} is missing; needed are {needed}, and what is not known stays empty")]
     Missing {
-        /// Which file.
+        /// Name of the file.
         path: String,
         /// The column.
         column: &'static str,
@@ -168,11 +168,11 @@ pub enum MeasurementError {
     /// A column is not known.
     #[error("{path}: no column is called \"{column}\"{nearest}; known are {known}")]
     Unknown {
-        /// Which file.
+        /// Name of the file.
         path: String,
         /// The column.
         column: String,
-        /// What it may have been meant to be.
+        /// Nearest known name.
         nearest: String,
         /// All that are known.
         known: String,
@@ -180,39 +180,39 @@ pub enum MeasurementError {
     /// A field does not say what it should.
     #[error("{path}, line {line}: {column} is \"{given}\"; give {allowed}")]
     Field {
-        /// Which file.
+        /// Name of the file.
         path: String,
-        /// Which line.
+        /// Number of the line.
         line: u64,
         /// The column.
         column: &'static str,
-        /// What is there.
+        /// The value given.
         given: String,
-        /// What may be there.
+        /// The values allowed.
         allowed: &'static str,
     },
     /// Fields contradict each other, or those of another line.
     #[error("{path}, line {line}: {what}")]
     Nonsense {
-        /// Which file.
+        /// Name of the file.
         path: String,
-        /// Which line.
+        /// Number of the line.
         line: u64,
-        /// What is wrong, and what to do.
+        /// The fault, and the cure.
         what: String,
     },
     /// The file as a whole cannot be used.
     #[error("{path}: {what}")]
     Whole {
-        /// Which file.
+        /// Name of the file.
         path: String,
-        /// What is wrong, and what to do.
+        /// The fault, and the cure.
         what: String,
     },
 }
 
 impl Measurements {
-    /// Those in the file at `path`, of which no more than 1 MiB is read.
+    /// Reads the file at `path`, no more than 1 MiB of it.
     pub fn read(path: &Path) -> Result<Self, MeasurementError> {
         let name = path.display().to_string();
         let mut bytes = Vec::new();
@@ -227,7 +227,7 @@ impl Measurements {
         Self::parse(&text, &name)
     }
 
-    /// Those in `text`, which is called `path` in errors.
+    /// Parses `text`, which is called `path` in errors.
     pub fn parse(text: &str, path: &str) -> Result<Self, MeasurementError> {
         let measurements = csv_file::parse(text, path)?;
         sense::check(&measurements, path)?;
@@ -240,7 +240,7 @@ impl Measurements {
         lagging.filter_map(|row| row.seen.completed_s).reduce(f64::max)
     }
 
-    /// Whether the drive carries the load of `row` with something to spare.
+    /// True if the drive carries the load of `row` with something to spare.
     pub fn is_stable(&self, row: &Measurement) -> bool {
         let Some(offered) = row.load.offered else { return false };
         let offered = offered.requests_s() as f64;
@@ -249,7 +249,7 @@ impl Measurements {
 }
 
 impl Measurement {
-    /// Whether the drive completed what was offered, as far as is known.
+    /// True if the drive completed what was offered, as far as is known.
     fn keeps_up(&self) -> bool {
         let offered = self.load.offered.map_or(0.0, |offered| offered.requests_s() as f64);
         self.seen.completed_s.is_none_or(|done| done >= KEEPS_UP * offered)

@@ -11,9 +11,9 @@ use crate::measurements::{MeasurementError, Measurements};
 pub struct Published {
     /// The preset made after it.
     pub preset: &'static str,
-    /// What it is.
+    /// Name of the drive.
     pub title: &'static str,
-    /// What is known of it that no rule of the model explains.
+    /// Known facts that no rule of the model explains.
     pub remark: &'static str,
     csv: &'static str,
 }
@@ -55,7 +55,7 @@ pub fn find(preset: &str) -> Option<&'static Published> {
 }
 
 impl Published {
-    /// What was measured on it.
+    /// Its measurements.
     pub fn measurements(&self) -> Result<Measurements, MeasurementError> {
         Measurements::parse(self.csv, self.preset)
     }

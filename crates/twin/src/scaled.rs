@@ -1,4 +1,4 @@
-//! The same drive with fewer blocks.
+//! A drive with fewer blocks.
 //!
 //! Latency depends on dies, buses and what they are asked for, not on how many blocks there are. What a drive keeps in
 //! hand, though, erased and open blocks, does not shrink with it: what it offers is chosen such that the flash which is

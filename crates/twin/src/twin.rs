@@ -1,22 +1,20 @@
 //! A drive that is asked what a real one was asked.
 
 use std::collections::BTreeMap;
-use std::num::NonZero;
-use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use strobe_lab::experiment::{Amount, Experiment};
+use strobe_lab::points::{Stoppable, Watch, in_parallel};
 use strobe_lab::result::{Clat, RunResult};
-use strobe_lab::runner::{Observer, Progress, run_on};
+use strobe_lab::runner::run_on;
 use strobe_lab::{ConfigError, RunError, Time};
 use strobe_ssd::{Aged, BuildError, DriveConfig, FtlError, memory_bytes};
-use strobe_types::{Prng, Request, SECTOR_BYTES, StopFlag};
+use strobe_types::{Prng, Request, SECTOR_BYTES};
 use strobe_workload::synthetic::{Kind, Synthetic, SyntheticConfig, Workload as _, WorkloadError};
 
+use crate::Effort;
 use crate::measurements::{Addresses, Figures, Load, PERCENTILES};
 use crate::scaled::scaled;
-use crate::{Effort, Watch};
 
 /// Why a drive shows nothing.
 #[derive(Debug, thiserror::Error)]
@@ -60,16 +58,16 @@ pub struct Twin {
     aged: Mutex<BTreeMap<(u32, Addresses), Aged>>,
 }
 
-/// What to ask a drive.
+/// A question to a drive.
 #[derive(Clone, Debug)]
 pub struct Question {
     /// Its times and its controller.
     pub config: DriveConfig,
-    /// What it is asked.
+    /// The load.
     pub load: Load,
     /// Bytes that the real drive offers.
     pub capacity_bytes: u64,
-    /// Whether the load is more than it carries: then it takes longer until it shows.
+    /// True if the load is more than it carries: the effect takes longer to show.
     pub is_saturated: bool,
 }
 
@@ -172,7 +170,7 @@ impl Twin {
         self.aged.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the drive shows, question by question. It has been aged for them.
+    /// Figures of the drive, question by question.
     pub fn ask(
         &self,
         questions: &[Question],
@@ -180,34 +178,8 @@ impl Twin {
         watch: &dyn Watch,
     ) -> Result<Vec<Figures>, TwinError> {
         self.age(questions, seed, watch)?;
-        let (next, results) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
-        let worker = || {
-            while let Some((at, question)) = {
-                let at = next.fetch_add(1, Ordering::Relaxed);
-                questions.get(at).map(|question| (at, question))
-            } {
-                let figures = self.answer(question, seed, watch);
-                let has_failed = figures.is_err();
-                let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
-                results.push((at, figures));
-                drop(results);
-                watch.answered();
-                if has_failed {
-                    next.store(questions.len(), Ordering::Relaxed);
-                }
-            }
-        };
-        std::thread::scope(|scope| {
-            for _ in 0..threads().min(questions.len()) {
-                scope.spawn(worker);
-            }
-        });
-        if watch.stopped() {
-            return Err(TwinError::Interrupted);
-        }
-        let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
-        results.sort_by_key(|(at, _)| *at);
-        results.into_iter().map(|(_, figures)| figures).collect()
+        let figures = in_parallel(questions, watch, |question| self.answer(question, seed, watch))?;
+        figures.ok_or(TwinError::Interrupted)
     }
 
     fn answer(&self, question: &Question, seed: u64, watch: &dyn Watch) -> Result<Figures, TwinError> {
@@ -224,7 +196,7 @@ impl Twin {
         experiment.run.measure = Some(ms(measure_ms));
         let drive = aged.timed(&question.config)?;
         drop(aged);
-        let result = run_on(&experiment, drive, &mut Watched(watch))?;
+        let result = run_on(&experiment, drive, &mut Stoppable(watch))?;
         if watch.stopped() {
             return Err(TwinError::Interrupted);
         }
@@ -234,24 +206,6 @@ impl Twin {
 
 fn ms(ms: u64) -> Amount {
     Amount::Time(Time::from_ns(ms * 1_000_000))
-}
-
-/// Threads that answer at once.
-pub fn threads() -> usize {
-    std::thread::available_parallelism().map_or(1, NonZero::get)
-}
-
-/// Lets whoever watches stop a run.
-struct Watched<'a>(&'a dyn Watch);
-
-impl Observer for Watched<'_> {
-    fn progress(&mut self, _: Progress) -> ControlFlow<()> {
-        if self.0.stopped() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    }
-
-    fn stop_flag(&mut self) -> StopFlag {
-        self.0.stop_flag()
-    }
 }
 
 /// Requests drawn at a time.

@@ -276,7 +276,7 @@ fn what_jobs_cannot_have_done_is_refused() {
     assert!(of("409600000,,1,64,5000,5000,70,256,9,30").is_ok(), "nobody else writes");
 }
 
-/// What is written by spreadsheets and other programs is the same file.
+/// A file as spreadsheets and other programs write it is read alike.
 #[test]
 fn the_same_file_in_other_clothes_is_the_same() {
     let text =

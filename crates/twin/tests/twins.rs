@@ -2,13 +2,17 @@
 //! that it was not told of.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use strobe_lab::Experiment;
+use strobe_lab::points::Watch;
 use strobe_ssd::{Aged, DriveConfig, kept_blocks};
 use strobe_twin::check::{self, Figure};
 use strobe_twin::fit::{self, FitOptions, HeldOut};
 use strobe_twin::measurements::{Addresses, Load, Measurements, Offered};
 use strobe_twin::{Effort, Question, Twin, scaled};
+use strobe_types::StopFlag;
 
 /// A drive of 4 dies with 2 planes.
 fn small(sets: &[&str]) -> DriveConfig {
@@ -109,7 +113,7 @@ fn measured(config: &DriveConfig, effort: Effort) -> String {
     measured_at(config, effort, &[500, 1000, 1500, 2000, 2500, 3000, 3500, 4000, 4500, 40_000], 7)
 }
 
-/// The same at `rates`.
+/// Measurements of the drive at `rates`.
 fn measured_at(config: &DriveConfig, effort: Effort, rates: &[u64], seed: u64) -> String {
     let twin = Twin::new(config, effort).expect("a drive");
     let question = |&writes: &u64| Question {
@@ -169,11 +173,10 @@ fn a_fit_that_was_stopped_comes_to_the_same() {
     std::fs::write(&path, &kept[..kept.len() / 2]).expect("written");
     assert_eq!(run(Some(path.clone())).expect("a fit"), whole, "resumed");
     assert_eq!(std::fs::read(&path).expect("kept"), kept);
-    // Not what was written: in the middle, a row too few, or no such file at all.
+    // Damaged in the middle; then a row too few, which is as good as unknown.
     let text = String::from_utf8(kept.clone()).expect("text");
     let lines: Vec<&str> = text.lines().collect();
-    let few = format!("{}\"figures\":[]}}", lines[2].split("\"figures\"").next().expect("a line"));
-    for (with, line) in [("\u{0}", 3), (&few, 3), ("{}", 2)] {
+    for (with, line) in [("\u{0}", 3), ("{}", 2)] {
         let damaged = [&lines[..line - 1], &[with], &lines[line..]].concat().join("\n") + "\n";
         std::fs::write(&path, damaged).expect("written");
         let error = run(Some(path.clone())).expect_err(with).to_string();
@@ -182,10 +185,13 @@ fn a_fit_that_was_stopped_comes_to_the_same() {
             "{error}"
         );
     }
-    for other in ["a diary", "a diary\n", &text.replacen("\"version\":1", "\"version\":0", 1)] {
+    let few = format!("{}\"value\":[]}}", lines[2].split("\"value\"").next().expect("a line"));
+    std::fs::write(&path, [&lines[..2], &[&few]].concat().join("\n") + "\n").expect("written");
+    assert_eq!(run(Some(path.clone())).expect("a fit"), whole, "with a row too few");
+    for other in ["a diary", "a diary\n", &text.replacen("\"strobe_points\":1", "\"strobe_points\":0", 1)] {
         std::fs::write(&path, other).expect("written");
         let error = run(Some(path.clone())).expect_err("a diary").to_string();
-        assert!(error.contains("belongs to another fit"), "{error}");
+        assert!(error.contains("something else than the finished points"), "{error}");
         assert_eq!(std::fs::read_to_string(&path).expect("there"), other);
     }
     std::fs::write(&path, &kept).expect("written");
@@ -193,16 +199,53 @@ fn a_fit_that_was_stopped_comes_to_the_same() {
     let held = std::fs::File::open(&path).expect("there");
     held.lock().expect("locked");
     let error = run(Some(path.clone())).expect_err("another fit writes").to_string();
-    assert!(error.contains("is being written by another fit"), "{error}");
+    assert!(error.contains("is being written by another process"), "{error}");
     drop(held);
     // Another fit's.
     let other = FitOptions { seed: 2, ..options(Some(path.clone())) };
     let error = fit::fit(&measurements, &other, &()).expect_err("another seed").to_string();
-    assert!(error.contains("belongs to another fit"), "{error}");
+    assert!(error.contains("holds finished points of another study (fit, model"), "{error}");
     // What it writes is a preset.
     let preset: toml::Table = whole.parse().expect("TOML");
     let table = toml::Table::from_iter([("drive".to_owned(), toml::Value::Table(preset))]);
     Experiment::from_table(table, &[], Path::new("")).expect("a drive");
+}
+
+/// A fit begins a stage for every round, and a stop ends it with what is known kept.
+#[test]
+fn a_watcher_sees_the_rounds_of_a_fit_and_stops_it() {
+    #[derive(Default)]
+    struct Seen {
+        stages: Mutex<Vec<String>>,
+        asked: AtomicUsize,
+        most: usize,
+        flag: Arc<AtomicBool>,
+    }
+    impl Watch for Seen {
+        fn progress(&self, _: usize, _: usize, _: usize) {
+            if self.asked.fetch_add(1, Ordering::Relaxed) + 1 == self.most {
+                self.flag.store(true, Ordering::Relaxed);
+            }
+        }
+        fn stage(&self, text: &str) {
+            self.stages.lock().expect("not poisoned").push(text.to_owned());
+        }
+        fn stop_flag(&self) -> StopFlag {
+            Arc::clone(&self.flag).into()
+        }
+    }
+    let measurements = Measurements::parse(&measured(&small(&[]), Effort::Tiny), "ours.csv").expect("valid");
+    let base = small(&["drive.nand.program_ns=400000"]);
+    let run = |watch: &Seen| fit::fit(&measurements, &options(base.clone(), 1, Effort::Tiny, None), watch);
+    let whole = Seen::default();
+    run(&whole).expect("a fit");
+    let stages = whole.stages.into_inner().expect("not poisoned");
+    assert!(stages[0].starts_with("fit: round 0 of at most 1, error "), "{stages:?}");
+    let asked = whole.asked.into_inner();
+    let stopped = Seen { most: 3, ..Seen::default() };
+    let error = run(&stopped).expect_err("stopped").to_string();
+    assert_eq!(error, "interrupted");
+    assert!(stopped.asked.into_inner() < asked.min(20));
 }
 
 #[test]
@@ -223,7 +266,7 @@ fn what_is_known_stays_as_it_is() {
     assert!(fit::preset(&fit, "ours.csv").contains("#   program time: 400.0 µs (kept, not fitted)\n"));
 }
 
-/// How much flash there is stays as it was said, whatever the write amplification.
+/// The amount of flash stays as it was said, whatever the write amplification.
 #[test]
 fn flash_that_is_known_stays_as_it_is() {
     let capacity = small(&[]).logical_units() * 4096;
@@ -282,7 +325,7 @@ fn too_little_is_not_fitted_to() {
     assert!(error.contains("0 rows with p50 and p99 of reads"), "{error}");
 }
 
-/// What a fit makes of a drive that is ours, and that it does not know but for ten rows.
+/// A fit to ten rows of a drive that is ours and that it does not know.
 struct Promise {
     found: fit::Fit,
     hidden: DriveConfig,

@@ -18,6 +18,7 @@ mod run;
 mod signals;
 mod sweep;
 mod twin;
+mod watcher;
 
 use std::io::Write as _;
 use std::process::ExitCode;

@@ -1,17 +1,15 @@
 //! `strobe paper`.
 
-use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::Args;
-use indicatif::ProgressBar;
 use strobe_cli::output::Output;
 use strobe_cli::report;
-use strobe_papers::{self as paper, Options, Paper, PaperError, PaperResult, Scale, Watch, claim};
-use strobe_types::StopFlag;
+use strobe_papers::{self as paper, Options, Paper, PaperError, PaperResult, Scale, claim};
 
-use super::{Failure, output, progress, signals};
+use super::watcher::Watcher;
+use super::{Failure, output};
 
 /// Run a published experiment again: what the paper claims, what comes out here, and a verdict on each claim.
 ///
@@ -67,8 +65,7 @@ pub(crate) fn paper(args: &PaperArgs) -> Result<(), Failure> {
         (_, true) => Scale::Quick,
         _ => Scale::Full,
     };
-    let show = !args.quiet && std::io::stderr().is_terminal();
-    let watcher = Watcher { stop: signals::listen_for_long(), bar: show.then(bar) };
+    let watcher = Watcher::new(args.quiet, "runs");
     let options = Options {
         sets: args.set.clone(),
         kernel: !args.no_kernel,
@@ -76,9 +73,7 @@ pub(crate) fn paper(args: &PaperArgs) -> Result<(), Failure> {
         ..Options::new(scale, args.seed)
     };
     let result = paper.run(&options, &watcher);
-    if let Some(bar) = &watcher.bar {
-        bar.finish_and_clear();
-    }
+    watcher.end();
     let result = result.map_err(|error| failure(error, args.out.as_deref()))?;
     if let Some(folder) = &args.out {
         write_all(paper, &result, folder)?;
@@ -144,27 +139,4 @@ fn help() -> String {
     }
     text + "\nExamples:\n  strobe paper capi --quick\n  strobe paper nvram --out nvram     a page with figures: nvram/nvram.html\n  \
             strobe paper trim --no-kernel --full\n  strobe paper nvram --quick --set drive.nand.program_ns=300_000"
-}
-
-fn bar() -> ProgressBar {
-    ProgressBar::new(0).with_style(progress::style("{wide_bar} {pos} of {len} runs  {left}"))
-}
-
-/// Shows how many runs are done and passes Ctrl-C, TERM and HUP on.
-struct Watcher {
-    stop: StopFlag,
-    bar: Option<ProgressBar>,
-}
-
-impl Watch for Watcher {
-    fn progress(&self, done: usize, total: usize) {
-        if let Some(bar) = &self.bar {
-            bar.set_length(total as u64);
-            bar.set_position(done as u64);
-        }
-    }
-
-    fn stop_flag(&self) -> StopFlag {
-        self.stop.clone()
-    }
 }

@@ -10,7 +10,7 @@ use clap::Args;
 use strobe_cli::output::Output;
 use strobe_lab::load_table;
 use strobe_report::{Chart, Picture, Run};
-use strobe_sweep::{Plan, Store, Summary, SweepFile};
+use strobe_sweep::{Plan, Summary, SweepFile, has_store, open_store};
 
 use super::{Failure, sweep};
 
@@ -102,14 +102,14 @@ fn of_sweep(file: &Path, args: &ReportArgs) -> Result<(String, Vec<Picture>), Fa
     }
     let plan = Plan::new(SweepFile::load(file)?)?;
     let folder = args.from.clone().unwrap_or_else(|| sweep::folder_of(file));
-    if !Store::is_in(&folder) {
+    if !has_store(&folder) {
         let (file, folder) = (file.display(), folder.display());
         let cure = format!(
             "{folder}: there is no sweep in it; run it first (strobe sweep {file}), or say where it is kept (--from DIR)"
         );
         return Err(request(cure));
     }
-    let store = Store::open(&folder)?;
+    let store = open_store(&folder)?;
     let all: Vec<usize> = (0..plan.points.len()).collect();
     let summary = Summary::of(&plan, &store, &all)?;
     if summary.configurations.iter().all(|found| found.runs == (0, 0)) {

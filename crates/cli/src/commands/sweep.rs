@@ -1,17 +1,14 @@
 //! `strobe sweep`.
 
-use std::io::IsTerminal as _;
-use std::num::NonZero;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use indicatif::ProgressBar;
 use strobe_cli::report;
-use strobe_sweep::local::{self, Workers};
-use strobe_sweep::{Plan, Sweep, SweepError, SweepFile, Watch};
-use strobe_types::StopFlag;
+use strobe_lab::points::threads;
+use strobe_sweep::{Plan, Sweep, SweepError, SweepFile};
 
-use super::{Failure, output, progress, signals};
+use super::watcher::Watcher;
+use super::{Failure, output, signals};
 
 /// An example, and what there is to know.
 const HELP: &str = "\
@@ -76,23 +73,16 @@ pub(crate) fn sweep(args: &SweepArgs) -> Result<(), Failure> {
     }
     let plan = Plan::new(SweepFile::load(&args.file)?)?;
     let folder = args.out.clone().unwrap_or_else(|| folder_of(&args.file));
-    let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
-    let count = args.workers.map_or(cores, usize::from).min(plan.points.len());
-    let stop = signals::listen_for_long();
-    let show = !args.quiet && std::io::stderr().is_terminal();
+    let count = args.workers.map_or_else(threads, usize::from).min(plan.points.len());
+    let watcher = Watcher::new(args.quiet, "runs");
     let mut sweep = Sweep::new(plan, &folder)?;
     let command = || {
         let mut command = std::process::Command::new(strobe_linux::this_program());
         command.arg("sweep-worker");
         command
     };
-    let mut workers = Workers::new(count, command);
-    let mut watcher = Watcher { stop, bar: show.then(bar) };
-    let points = sweep.run(&mut workers, &mut watcher);
-    drop(workers);
-    if let Some(bar) = &watcher.bar {
-        bar.finish_and_clear();
-    }
+    let points = sweep.run(count, command, &watcher);
+    watcher.end();
     let points = points.map_err(|error| match error {
         SweepError::Interrupted => Failure::Run(anyhow::anyhow!(
             "interrupted; what is done is kept in {}: the same command goes on",
@@ -135,31 +125,6 @@ pub(crate) fn check(file: &Path) -> Result<(), Failure> {
 pub(crate) fn worker() -> Result<(), Failure> {
     // Ctrl-C is for the one who asked; this ends when that ends.
     let _ = signals::listen();
-    local::serve(std::io::stdin().lock(), std::io::stdout().lock())
+    strobe_sweep::serve(std::io::stdin().lock(), std::io::stdout().lock())
         .map_err(|error| Failure::Run(anyhow::Error::new(error).context("worker")))
-}
-
-fn bar() -> ProgressBar {
-    ProgressBar::new(0).with_style(progress::style("{wide_bar} {pos} of {len} runs  {msg}{left}"))
-}
-
-struct Watcher {
-    stop: StopFlag,
-    bar: Option<ProgressBar>,
-}
-
-impl Watch for Watcher {
-    fn progress(&mut self, done: usize, wanted: usize, failed: usize) {
-        if let Some(bar) = &self.bar {
-            bar.set_length(wanted as u64);
-            bar.set_position(done as u64);
-            if failed > 0 {
-                bar.set_message(format!("{failed} failed  "));
-            }
-        }
-    }
-
-    fn stopped(&self) -> bool {
-        self.stop.is_raised()
-    }
 }

@@ -9,20 +9,18 @@ use serde::Serialize;
 use strobe_cli::output::Output;
 use strobe_cli::report;
 use strobe_lab::Experiment;
+use strobe_lab::points::Watch as _;
 use strobe_ssd::DriveConfig;
 use strobe_twin::ablation::{self, Ablation};
 use strobe_twin::check::{self, Check};
-use strobe_twin::fit::{self, Fit, FitError, FitOptions, HeldOut, MemoryError};
+use strobe_twin::fit::{self, Fit, FitError, FitOptions, HeldOut};
 use strobe_twin::measurements::{MeasurementError, Measurements};
 use strobe_twin::published::{self, PUBLISHED, Published};
 use strobe_twin::{Effort, TwinError};
 use toml::{Table, Value};
 
+use super::watcher::Watcher;
 use super::{Failure, output};
-
-mod watcher;
-
-use watcher::Watcher;
 
 #[derive(Args)]
 #[command(after_help = "\
@@ -197,13 +195,10 @@ fn check(args: &CheckArgs) -> Result<(), Failure> {
         Output::all_differ(&tables.iter().chain(&json).collect::<Vec<_>>())?;
     }
     let effort = effort(args.tiny, args.quick);
-    let watcher = Watcher::new(args.quiet);
+    let watcher = Watcher::new(args.quiet, "loads");
     let mut all = Vec::new();
     for Pair { name, title, remark, config, measurements } in pairs {
-        let rows = measurements.rows.len();
-        let stable = measurements.rows.iter().filter(|row| measurements.is_stable(row)).count();
-        let mechanisms = if args.ablate { ablation::MECHANISMS.len() } else { 0 };
-        watcher.begin(&name, rows + mechanisms * stable);
+        watcher.stage(&name);
         let check = check::check(&config, &measurements, effort, args.seed, &watcher).map_err(failure)?;
         let ablations = if args.ablate {
             ablation::ablate(&config, &measurements, effort, args.seed, &watcher).map_err(failure)?
@@ -349,8 +344,8 @@ fn fit(args: &FitArgs) -> Result<(), Failure> {
         // Nothing can be beside a pipe.
         memory: out.is_regular().then(|| kept.clone()),
     };
-    let watcher = Watcher::new(args.quiet);
-    watcher.begin("fit", 0);
+    let watcher = Watcher::new(args.quiet, "loads");
+    watcher.stage("fit");
     let fit = fit::fit(&measurements, &options, &watcher);
     watcher.end();
     let fit: Fit = fit.map_err(|error| no_fit(error, args, &measurements))?;
@@ -426,7 +421,7 @@ fn no_fit(error: FitError, args: &FitArgs, measurements: &Measurements) -> Failu
         FitError::TooFew { .. } => {
             Failure::Request(anyhow::anyhow!("{}: {error}", args.measurements.display()))
         }
-        FitError::Memory(MemoryError::File { .. }) => Failure::judged(false, &error),
+        FitError::Memory(ref memory) => Failure::judged(memory.is_bad_request(), &error),
         error => Failure::request(&error),
     }
 }

@@ -178,7 +178,10 @@ fn a_fit_writes_a_preset_and_says_how_far_it_can_be_trusted() {
         folder.strobe(&[&["twin", "fit"], args, &["--tiny", "--rounds", "1"]].concat()).refused(parts);
     };
     refused(&["my.csv", "--out", "my.csv"], &["my.csv"]);
-    refused(&["my.csv", "--out", "my.toml", "--seed", "2"], &["my.toml.progress belongs to another fit"]);
+    refused(
+        &["my.csv", "--out", "my.toml", "--seed", "2"],
+        &["my.toml.progress holds finished points of another study"],
+    );
     refused(&["my.csv", "--out", "new.toml", "--set", "run.timing=false"], &["only keys of the drive"]);
     refused(
         &["my.csv", "--out", "new.toml", "--set", "drive.ftl.logical_pages=20000"],

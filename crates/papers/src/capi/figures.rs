@@ -91,7 +91,7 @@ pub(super) fn with_sorting(of: &Outcome, sort_us: f64) -> Option<f64> {
     Some((GC_TIME.of)(of)? + sort_us * of.copies_per_page()?)
 }
 
-/// What sorting a page takes if CAPi's collection is to take 31 % less than GA's, on average over the data sets, in µs.
+/// Time of sorting a page if CAPi's collection is to take 31 % less than GA's, on average over the data sets, in µs.
 /// 0 if CAPi's copies and erases alone take longer: then no time fits.
 pub(super) fn sort_us(paper: &Group) -> Option<f64> {
     let (capi, greedy) = (paper.of(CAPI)?, paper.of("GA")?);
@@ -126,7 +126,7 @@ pub(super) fn span(curves: &Curves, label: &str) -> Option<f64> {
     Some(100.0 * (last - first) as f64 / *first as f64)
 }
 
-/// Which combination lives longest.
+/// Combination that lives longest.
 fn combinations(beyond: &Group) -> Figure {
     let mut rows = Vec::new();
     for (place, set) in beyond.sets.iter().enumerate() {
@@ -168,7 +168,7 @@ fn combinations(beyond: &Group) -> Figure {
     )
 }
 
-/// How much more than another scheme CAPi has, in percent: the mean of the data sets, if all are known.
+/// Excess of CAPi over another scheme, in percent: the mean of the data sets, if all are known.
 pub(super) fn gain(metric: &Metric, ours: &[Outcome], theirs: &[Outcome]) -> Option<f64> {
     mean(
         ours.iter()
@@ -193,7 +193,7 @@ pub(super) fn level(metric: &Metric, group: &Group, label: &str) -> Option<f64> 
 
 /// The largest change of any scheme of `labels` from data set `from` to the last one, in percent.
 pub(super) fn largest_change(group: &Group, labels: &[&str], metric: &Metric, from: usize) -> Option<f64> {
-    let last = group.sets.len() - 1;
+    let last = group.sets.len().checked_sub(1)?;
     let change = |label: &&str| {
         let of = group.of(label)?;
         Some(percent_more((metric.of)(&of[last])?, (metric.of)(&of[from])?))

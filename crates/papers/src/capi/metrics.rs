@@ -1,9 +1,9 @@
-//! What is kept of each run, and the numbers that figures show of it.
+//! Results kept of each run, and the numbers that figures show of them.
 
 use serde::{Deserialize, Serialize};
 use strobe_lab::RunResult;
 
-/// What a run came to.
+/// Result of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Outcome {
     /// Host pages written from the first of the filling to the first bad block.

@@ -10,16 +10,19 @@ mod schemes;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use strobe_lab::runner::{self, Observer, Progress};
+use strobe_lab::points::{Stoppable, Watch};
+use strobe_lab::runner;
 use strobe_lab::{Experiment, RunConfig, SyntheticWorkload, WorkloadConfig};
 use strobe_ssd::{GcConfig, WearLevelingName};
-use strobe_types::StopFlag;
 use strobe_workload::synthetic::{Kind, SyntheticConfig};
 
 use super::pool::Bench;
-use super::{Made, Options, Paper, PaperError, Scale, Watch};
+use super::{Made, Options, Paper, PaperError, Scale};
 use metrics::Outcome;
 use schemes::Scheme;
+
+/// Claims of the paper, and bands for them.
+pub(crate) const CLAIMS: &str = include_str!("claims.toml");
 
 pub(super) const PAPER: Paper = Paper {
     name: "capi",
@@ -120,7 +123,7 @@ impl Environment {
     }
 }
 
-/// Where writes go.
+/// Distribution of writes.
 #[derive(Clone, Copy, Debug)]
 struct Data {
     set: DataSet,
@@ -220,7 +223,7 @@ impl Plan {
 type Places = Vec<(Scheme, Vec<usize>)>;
 
 /// The results of some schemes on some data sets.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Group {
     sets: Vec<DataSet>,
     /// Of each scheme as many outcomes as there are sets.
@@ -245,7 +248,7 @@ impl Group {
 type Curves = Vec<(Scheme, Outcome)>;
 
 /// Everything that was measured for the paper's own figures.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Results {
     shares: Vec<f64>,
     paper: Group,
@@ -255,26 +258,10 @@ struct Results {
     curves: Curves,
 }
 
-struct Stop<'a>(&'a dyn Watch);
-
-impl Observer for Stop<'_> {
-    fn progress(&mut self, _: Progress) -> std::ops::ControlFlow<()> {
-        match self.0.stopped() {
-            true => std::ops::ControlFlow::Break(()),
-            false => std::ops::ControlFlow::Continue(()),
-        }
-    }
-
-    fn stop_flag(&mut self) -> StopFlag {
-        self.0.stop_flag()
-    }
-}
-
 fn perform(point: &Point, watch: &dyn Watch) -> Result<Done, PaperError> {
     let done = match point.draws {
-        None => {
-            runner::run(&point.experiment, &mut Stop(watch)).map(|result| Done::Run(Outcome::of(&result)))
-        }
+        None => runner::run(&point.experiment, &mut Stoppable(watch))
+            .map(|result| Done::Run(Outcome::of(&result))),
         Some(draws) => census::hot_share(&point.experiment, draws).map(Done::Census),
     };
     match done {

@@ -1,4 +1,4 @@
-//! What would it take: the choices that the paper leaves open, and writes that are less skewed.
+//! Sensitivity: the choices that the paper leaves open, and writes that are less skewed.
 
 use super::figures::{gain, implied_copies};
 use super::metrics::{COPIES, ERASES, LIFETIME, Metric, Outcome};
@@ -9,7 +9,7 @@ use crate::{Figure, PaperError, Row, Scale, View};
 /// Shares of the writes that hit all pages alike.
 const UNIFORM_SHARES: [f64; 5] = [0.0, 0.2, 0.4, 0.6, 0.8];
 
-/// What follows from CAPi's leads in copies and in erases, as the paper's level does.
+/// Level of copies implied by CAPi's leads in copies and in erases, as the paper's is.
 const IMPLIED: &str = "copies per erase, implied";
 
 /// Erases per block of the runs of the skew, at most: a tenth of the paper's, so that they are done in time.
@@ -21,7 +21,7 @@ fn five() -> impl Iterator<Item = Scheme> {
     schemes::PAPER.iter().filter(move |scheme| five.contains(&scheme.label)).copied()
 }
 
-/// What is asked, and where the answers will stand.
+/// Runs to do, and the places of their results.
 #[derive(Debug)]
 pub(super) struct Asked {
     sets: Vec<Data>,

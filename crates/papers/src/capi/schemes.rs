@@ -12,7 +12,7 @@ pub(super) struct Scheme {
     pub(super) stream: GcStreamName,
     pub(super) allocation: AllocationName,
     pub(super) net_blocks: u32,
-    /// Whether what is left of the blocks that a collection moved data to is lost.
+    /// True if the rest of the blocks that a collection moved data to is lost.
     pub(super) pad_moved: bool,
     /// Kind of static wear levelling, and its threshold in percent of the endurance, so that drives
     /// of less endurance behave alike.
@@ -24,7 +24,7 @@ pub(super) struct Scheme {
 /// `ssd_clean`): two blocks at a time, whatever the policy.
 const NET_BLOCKS: u32 = 2;
 
-/// What every scheme starts from.
+/// Common base of all schemes.
 const PLAIN: Scheme = Scheme {
     label: "",
     victim: "greedy",
@@ -73,7 +73,7 @@ const CAT: Scheme = Scheme {
     ..PLAIN
 };
 
-/// The same, and §IV.2: it does without the active block; cold pages go to blocks erased more often than the average.
+/// FeGC, as above and in §IV.2: it does without the active block; cold pages go to blocks erased more often than the average.
 const FEGC: Scheme = Scheme {
     label: "FeGC",
     victim: "fegc",
@@ -99,7 +99,7 @@ pub(super) struct Reading {
     pub(super) differs: &'static [Scheme],
 }
 
-/// What would it take: what each choice that the paper leaves open is worth.
+/// Sensitivity to each choice that the paper leaves open.
 pub(super) const READINGS: &[Reading] = &[
     Reading { name: "as in figure 4", differs: &[] },
     Reading {
@@ -144,7 +144,7 @@ pub(super) const READINGS: &[Reading] = &[
     },
 ];
 
-/// What all get where nobody is to be at a disadvantage. Tried were all migrations, with the
+/// Choices that put no scheme at a disadvantage. Tried were all migrations, with the
 /// temperatures of their authors, and both streams at three data sets; the longest lifetime counts.
 const FAIR_PLAIN: Scheme =
     Scheme { placement: SchemeName::Sorted, allocation: AllocationName::LeastErased, ..PLAIN };

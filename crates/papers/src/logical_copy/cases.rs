@@ -1,4 +1,4 @@
-//! What is run on a kernel: file systems, benchmarks, and which of them together.
+//! Runs on a kernel: file systems, benchmarks, and their combinations.
 
 use serde::Serialize;
 use strobe_lab::linux::FileSystem;
@@ -16,7 +16,7 @@ named! {
         Org => "ORG",
         /// F2FS that only writes to clean segments, and cleans by reading and writing.
         NlRw => "NL-RW",
-        /// The same, cleaning by logical copy.
+        /// NL-RW, but cleaning by logical copy.
         NlLc => "NL-LC",
     }
 }
@@ -60,12 +60,12 @@ named! {
 pub(super) const FILLS: [f64; 4] = [0.5, 0.6, 0.7, 0.8];
 /// The one at which the claims are judged.
 pub(super) const JUDGED: f64 = 0.8;
-/// Those of a benchmark whose files are within u: at 0.5 there is little to clean.
+/// Fills of a benchmark whose files are within u: at 0.5 there is little to clean.
 pub(super) const FILLS_WITHIN: [f64; 3] = [0.6, 0.7, JUDGED];
-/// Those at the command time that is inferred.
+/// Fills at the command time that is inferred.
 pub(super) const FILLS_INFERRED: [f64; 2] = [0.6, JUDGED];
 
-/// What is counted as u.
+/// Files that count as u.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(super) enum Counted {
     /// The files of the ageing; those of the benchmark come on top.
@@ -98,12 +98,12 @@ impl Case {
         Self { mode, fill, counted, program, command_us: COMMAND_US, memory_mib }
     }
 
-    /// The same on every host.
+    /// This case on every host.
     pub(super) fn hosts(self) -> [Case; HOSTS_MIB.len()] {
         HOSTS_MIB.map(|memory_mib| Case { memory_mib, ..self })
     }
 
-    /// Whether it is run on every host: where the paper compares with what has no cleaning, at the u that is judged, and
+    /// True if it is run on every host: where the paper compares with what has no cleaning, at the u that is judged, and
     /// where the speed of cleaning with the benchmark's files within u is judged.
     fn is_repeated(&self) -> bool {
         let repeated: &[Mode] = match (self.counted, self.program) {

@@ -1,4 +1,4 @@
-//! What the runs say.
+//! Figures of the runs.
 
 use strobe_nand::Cause;
 
@@ -88,7 +88,7 @@ fn percent(share: f64) -> f64 {
     100.0 * share
 }
 
-/// How long the drive can put off what the file system saves.
+/// Time for which the drive can put off what the file system saves.
 fn over_time(runs: &Runs<'_>) -> Figure {
     let mut rows = Vec::new();
     for mode in MODES {
@@ -119,7 +119,7 @@ type Quantity = (&'static str, &'static str, fn(&Runs<'_>, Setup) -> Option<f64>
 const PROGRAMS: Quantity = ("programs", "%", |runs, setup| runs.programs(setup));
 const SPEED: Quantity = ("speed", "times", |runs, setup| runs.speed(setup));
 
-/// How much of the gain the drive takes back.
+/// Share of the gain that the drive takes back.
 fn spare(runs: &Runs<'_>) -> Figure {
     const QUANTITIES: [Quantity; 3] = [
         PROGRAMS,
@@ -152,7 +152,7 @@ fn spare(runs: &Runs<'_>) -> Figure {
     )
 }
 
-/// What it is worth that the drive hears of every dead block.
+/// Gain from trims of every dead block.
 fn told(runs: &Runs<'_>) -> Figure {
     const QUANTITIES: [Quantity; 2] = [PROGRAMS, SPEED];
     let habits = [("every dead block", Trims::EveryBlock), ("cleaned segments only", Trims::CleanedSegments)];
@@ -178,7 +178,7 @@ fn told(runs: &Runs<'_>) -> Figure {
     )
 }
 
-/// How many copies the virtual map has to hold between two checkpoints.
+/// Number of copies that the virtual map has to hold between two checkpoints.
 fn virtual_map(runs: &Runs<'_>) -> Figure {
     const QUANTITIES: [Quantity; 3] = [
         ("programs", "per page of data", |runs, setup| Some(runs.first(setup)?.all_programs())),
@@ -268,7 +268,7 @@ fn label(mode: &'static str) -> &'static str {
     }
 }
 
-/// What would it take for logical copy to be faster than ORG: the time that the drive takes up a command in.
+/// Sensitivity of logical copy over ORG to the drive's time to take up a command.
 fn command_time(runs: &Runs<'_>) -> Figure {
     let mut rows = Vec::new();
     for us in COMMANDS_US {

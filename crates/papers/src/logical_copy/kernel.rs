@@ -17,10 +17,10 @@ use crate::{Options, PaperError, Scale};
 
 /// Files of the ageing.
 const AGEING_FILES: u64 = 1000;
-/// Where Debian's dbench has its load.
+/// Path of the load file of Debian's dbench.
 const DBENCH_LOAD: &str = "/usr/share/dbench/client.txt";
 
-/// How much of everything.
+/// Size of everything.
 struct Size {
     /// The benchmarks do so many times less.
     divisor: u64,
@@ -43,12 +43,12 @@ impl Size {
     }
 }
 
-/// What a benchmark came to.
+/// Results of a benchmark.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Measured {
     /// Performance: MB (10⁶ bytes) per second for Dbench, as it prints, runs per second for the others.
     pub(super) speed: f64,
-    /// What was done, in units of `speed` times seconds.
+    /// Work done, in units of `speed` times seconds.
     work: f64,
     /// Pages programmed, in the order of the causes.
     programs: Vec<u64>,
@@ -74,7 +74,7 @@ impl Measured {
         self.copied as f64 / 256.0 / self.work
     }
 
-    /// What the host and padding have written, in MiB per unit of work.
+    /// Data written by host and padding, in MiB per unit of work.
     pub(super) fn data(&self) -> f64 {
         self.written(&[Cause::Host, Cause::Pad])
     }
@@ -92,12 +92,12 @@ struct Runs<'a> {
     room: Room,
 }
 
-/// What an empty F2FS has room for, in bytes.
+/// Capacity of an empty F2FS, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Room {
-    /// What it offers to users.
+    /// Capacity that it offers to users.
     offered: u64,
-    /// What it writes to before it has to clean: all but the segments that it keeps for cleaning.
+    /// Capacity that it writes before it has to clean: all but the segments that it keeps for cleaning.
     until_cleaning: u64,
 }
 
@@ -350,7 +350,7 @@ fn notes(kernel: &Kernel, scale: Scale) -> Vec<String> {
 
 #[cfg(test)]
 impl Results {
-    /// What a run would have that measures `speed` of each case, at these times of a command.
+    /// Results of a run that measures `speed` of each case, at these times of a command.
     pub(super) fn made_up(commands_us: &[u32], speed: impl Fn(Case) -> f64) -> Self {
         let of = |case| Measured {
             speed: speed(case),

@@ -99,7 +99,7 @@ fn writes(results: &Results) -> Figure {
     .noted("MiB programmed per run; of Dbench per MB (10⁶ bytes, as it counts) that it moves")
 }
 
-/// What would it take: the benchmark's files within u.
+/// Sensitivity: the benchmark's files within u.
 fn counted(results: &Results) -> Figure {
     let mut rows = Vec::new();
     for program in [Program::CopyTar, Program::Dbench] {
@@ -159,7 +159,7 @@ fn where_met(results: &Results) -> String {
     text
 }
 
-/// Where a curve of straight lines between `points` first rises to `to`.
+/// Place where a curve of straight lines between `points` first rises to `to`.
 fn crossing(points: &[(f64, f64)], to: f64) -> Option<f64> {
     points.windows(2).find_map(|pair| {
         let [(x, y), (x_after, y_after)] = *pair else { return None };
@@ -192,7 +192,7 @@ fn command_time(results: &Results) -> Figure {
     )
 }
 
-/// How far single runs can be trusted: the same on hosts with a little more or less memory.
+/// Spread of single runs: this case on hosts with a little more or less memory.
 fn hosts(results: &Results) -> Figure {
     let mut runs = Vec::new();
     for program in COMPARED {
@@ -231,7 +231,7 @@ fn hosts(results: &Results) -> Figure {
     )
 }
 
-/// How many times as fast the first is.
+/// Speed of the first as a multiple of that of the second.
 pub(super) fn over_other(results: &Results, ours: Case, theirs: Case) -> Option<f64> {
     Some(results.find(ours)?.speed / results.find(theirs)?.speed)
 }

@@ -1,4 +1,4 @@
-//! What is done to each file system, and what it costs.
+//! Work of each file system, and its cost.
 
 use strobe_lab::RunError;
 use strobe_lab::runner::drive_command;
@@ -10,7 +10,7 @@ use strobe_workload::lfs::{Lfs, LfsCommand, LfsConfig, LfsCounts, LfsDisk};
 use serde::{Deserialize, Serialize};
 
 use super::{ALL, COMMAND_US, Options, PaperError, Phase, Scale, Setup};
-use crate::Watch;
+use strobe_lab::points::Watch;
 
 /// The size of everything. A smaller drive has as many blocks and segments, but shorter ones: their
 /// numbers decide how much of the spare space is at hand.
@@ -59,13 +59,13 @@ impl Size {
         self.logical_blocks() / 40
     }
 
-    /// What goes with a batch of cleaning, in blocks. The less is cleaned before a checkpoint, the more
+    /// Size of a batch of cleaning, in blocks. The less is cleaned before a checkpoint, the more
     /// often the drive runs dry: on the smaller drive it is as much as in full, unless that is all of it.
     fn of_batch(self, blocks: u32) -> u32 {
         if self.blocks == BLOCKS { blocks } else { blocks / self.share }
     }
 
-    /// What a user would write under `[workload]`, apart from the utilization.
+    /// Configuration under `[workload]`, apart from the utilization.
     fn file_system(self, setup: &Setup) -> LfsConfig {
         let batch = self.of_batch(setup.batch_mib * MIB_BLOCKS);
         let segment_blocks = SEGMENT_BLOCKS / self.share;
@@ -122,7 +122,7 @@ impl Point {
     }
 }
 
-/// What became of one file system.
+/// Results of one file system.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Measured {
     /// Share of the file system's blocks that files take.
@@ -131,7 +131,7 @@ pub(super) struct Measured {
     pub(super) windows: Vec<Window>,
 }
 
-/// What happened within a window.
+/// Events within a window.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Window {
     ns: u64,
@@ -259,7 +259,7 @@ impl LfsDisk for Disk {
     }
 }
 
-/// Where a run stands.
+/// State of a run at one moment.
 struct Snapshot {
     stats: DriveStats,
     now: SimTime,

@@ -25,6 +25,9 @@ use super::{Made, Options, Paper, PaperError, Scale};
 use measure::Point;
 use runs::Runs;
 
+/// Claims of the paper, and bands for them.
+pub(crate) const CLAIMS: &str = include_str!("claims.toml");
+
 pub(super) const PAPER: Paper = Paper {
     name: "logical-copy",
     title: "Improving the Performance of Log-Structured File Systems Using Logical Copy Technique",
@@ -36,7 +39,7 @@ pub(super) const PAPER: Paper = Paper {
     make,
 };
 
-/// How live blocks are moved, and what the drive makes of copy commands.
+/// Way that live blocks are moved, and the drive's handling of copy commands.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 struct Mode {
     name: &'static str,
@@ -93,7 +96,7 @@ const SPARES: [Spare; 4] = [
     Spare { name: "100 %", blocks: 512 },
 ];
 
-/// How much of the map is in the drive's memory; the rest is loaded when it is needed (DFTL).
+/// Share of the map in the drive's memory; the rest is loaded when it is needed (DFTL).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 struct InMemory {
     name: &'static str,
@@ -130,10 +133,10 @@ struct Setup {
     batch_mib: u32,
     /// Entries of the virtual map.
     entries: u32,
-    /// Those of the map that are in memory.
+    /// Map entries in memory.
     in_memory: InMemory,
     told: Trims,
-    /// Whether every update is flushed.
+    /// True if every update is flushed.
     sync: bool,
     /// Time that the drive takes up a command in, in µs.
     command_us: u32,
@@ -199,7 +202,7 @@ fn setups() -> Vec<Setup> {
     once
 }
 
-/// Whether somebody has set the time of a command: then it is that in all rows.
+/// True if somebody has set the time of a command: then it is that in all rows.
 fn command_is_set(options: &Options) -> bool {
     options.sets.iter().any(|set| set.contains("controller.command_ns"))
 }

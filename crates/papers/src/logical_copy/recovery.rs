@@ -4,18 +4,20 @@ use strobe_lab::RunError;
 use strobe_ssd::{Command, CommandError, CopyMode, DataMode, Range, Simulated, build};
 use strobe_types::{Lba, SimTime};
 
-use crate::{Band, Claim, Figure, Options, PaperError, Row, View};
+use super::CLAIMS;
+use crate::table::Values;
+use crate::{Claim, Figure, Options, PaperError, Row, View};
 
 const BLOCK_SECTORS: u32 = 8;
 const BLOCK_BYTES: usize = 4096;
 /// Blocks that are copied.
 const BLOCKS: u64 = 64;
-/// Where they lie, where their copies go, and where other writes do.
+/// Begin of the sources, of their copies, and of other writes.
 const SOURCE: u64 = 0;
 const DESTINATION: u64 = 1000;
 const OTHERS: u64 = 2000;
 
-/// What is found after a cut.
+/// Blocks found after a cut.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Found {
     case: &'static str,
@@ -124,26 +126,10 @@ pub(super) fn figure(found: &[Found]) -> Figure {
 }
 
 pub(super) fn claims(found: &[Found]) -> Vec<Claim> {
-    let most = |of: fn(&Found) -> f64| found.iter().map(of).reduce(f64::max);
-    let all = "all or nothing";
-    vec![
-        Claim::new(
-            "2",
-            "power cut at C1 to C4: sources lost, or other data at the copies",
-            "blocks",
-            Some(0.0),
-            most(|of| of.lost + of.wrong),
-            Band::level(0.0, 0.0, all),
-        ),
-        Claim::new(
-            "2",
-            "power cut at C4: copies that are there",
-            "%",
-            Some(100.0),
-            found.last().map(|of| of.copied),
-            Band::level(100.0, 0.0, all),
-        ),
-    ]
+    let mut values = Values::default();
+    values.add("power-cut", found.iter().map(|of| of.lost + of.wrong).reduce(f64::max));
+    values.add("power-cut-c4", found.last().map(|of| of.copied));
+    values.judged(CLAIMS, "")
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What the runs have come to.
+//! Results of the runs.
 
 use strobe_nand::Cause;
 
@@ -31,25 +31,25 @@ impl<'a> Runs<'a> {
         self.of(setup)?.windows.first()
     }
 
-    /// How many more programs logical copy takes than read and write, in percent, all else being
+    /// Excess of programs of logical copy over read and write, in percent, all else being
     /// that of `setup`.
     pub(super) fn programs(&self, setup: Setup) -> Option<f64> {
         let [copied, written] = self.both(setup)?;
         Some(100.0 * (copied.all_programs() / written.all_programs() - 1.0))
     }
 
-    /// How many times as fast as read and write it is.
+    /// Speed as a multiple of that of read and write.
     pub(super) fn speed(&self, setup: Setup) -> Option<f64> {
         let [copied, written] = self.both(setup)?;
         Some(written.us() / copied.us())
     }
 
-    /// How many times as fast as `over` it is.
+    /// Speed as a multiple of that of `over`.
     pub(super) fn speed_over(&self, setup: Setup, over: Mode) -> Option<f64> {
         Some(self.first(Setup { mode: over, ..setup })?.us() / self.first(setup)?.us())
     }
 
-    /// How many more programs than `over` it takes, in percent.
+    /// Excess of programs over those of `over`, in percent.
     pub(super) fn programs_over(&self, setup: Setup, over: Mode) -> Option<f64> {
         let (ours, theirs) = (self.first(setup)?, self.first(Setup { mode: over, ..setup })?);
         Some(100.0 * (ours.all_programs() / theirs.all_programs() - 1.0))

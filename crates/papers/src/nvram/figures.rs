@@ -60,7 +60,7 @@ fn pattern(pattern: &Pattern) -> Figure {
     .noted("writes by request number (across) and logical block of 16 KB (up)")
 }
 
-/// What is written, beside what the paper says.
+/// Amounts written, next to the paper's.
 fn written(patterns: &[Pattern]) -> Figure {
     let mut rows = Vec::new();
     for pattern in patterns {
@@ -164,7 +164,7 @@ fn times(results: &Results<'_>, workload: Workload) -> Figure {
     )
 }
 
-/// What would it take for log-block to be slowest in PostMark: the rule that picks the log block to merge.
+/// Sensitivity of PostMark to the rule that picks the log block to merge: log-block may become the slowest.
 fn log_victims(results: &Results<'_>) -> Figure {
     let mut rows = Vec::new();
     for workload in Workload::ALL {
@@ -193,7 +193,7 @@ fn log_victims(results: &Results<'_>) -> Figure {
 /// µs that the host's processor takes for a merge.
 const MERGE_US: [f64; 6] = [0.0, 500.0, 1000.0, 2000.0, 4000.0, 8000.0];
 
-/// What would it take for replacement-block to be faster than log-block once metadata is absorbed.
+/// Sensitivity to the cost of a merge: replacement-block may become faster than log-block once metadata is absorbed.
 fn merge_cost(results: &Results<'_>) -> Figure {
     let workload = Workload::Camera;
     let mut rows = Vec::new();

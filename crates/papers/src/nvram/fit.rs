@@ -6,7 +6,7 @@ use super::results::Results;
 use super::{Absorbed, OFFSETS, Workload};
 use crate::{Figure, Row, View};
 
-/// What the paper says that absorption gains: replacement-block, log-block, FAST.
+/// Gains of absorption in the paper: replacement-block, log-block, FAST.
 pub(super) const GAINS: [(&str, f64); 3] = [("replacement-block", 30.0), ("log-block", 3.2), ("fast", 6.6)];
 
 /// Seconds before and after, as functions of the host's time: of the drive, and requests.
@@ -26,7 +26,7 @@ impl Line {
         })
     }
 
-    /// The same if each of `requests` that are absorbed costs the host as much as one that is not.
+    /// The line if each of `requests` that are absorbed costs the host as much as one that is not.
     fn and_absorbed(mut self, requests: f64) -> Self {
         self.requests[1] += requests;
         self
@@ -149,7 +149,7 @@ pub(super) fn figures(results: &Results<'_>, absorbed: f64) -> Vec<Figure> {
 /// Shares of the host's time for a request that one which is absorbed takes.
 const ABSORBED_SHARES: [f64; 5] = [0.0, 0.25, 0.5, 0.75, 1.0];
 
-/// What would it take: absorbed requests that cost the host something, too.
+/// Sensitivity: absorbed requests that cost the host something as well.
 fn absorbed_cost(results: &Results<'_>, absorbed: f64) -> Figure {
     let mut rows = Vec::new();
     for share in ABSORBED_SHARES {
@@ -180,7 +180,7 @@ fn absorbed_cost(results: &Results<'_>, absorbed: f64) -> Figure {
     )
 }
 
-/// What would it take: an offset at which FAST is slower than log-block in Camera-MS500 and faster in PostMark.
+/// Offsets at which FAST is slower than log-block in Camera-MS500 and faster in PostMark.
 fn postmark(results: &Results<'_>) -> Figure {
     let mut rows = Vec::new();
     let mut both = Vec::new();

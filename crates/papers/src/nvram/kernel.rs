@@ -1,4 +1,4 @@
-//! The same programs on the VFAT of a real kernel, beside those on the FAT of this project.
+//! Programs of the paper on the VFAT of a real kernel, next to those on the FAT of this project.
 
 use std::io::{Read as _, Seek as _};
 

@@ -13,7 +13,8 @@ use strobe_types::{Lba, SECTOR_BYTES, SimTime};
 
 use super::pattern::{Pattern, is_metadata};
 use super::{Absorbed, NVRAM_SECTORS, OFFSETS, SCHEMES, Workload, offsets};
-use crate::{Options, PaperError, Watch};
+use crate::{Options, PaperError};
+use strobe_lab::points::Watch;
 
 /// One run.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -23,7 +24,7 @@ pub(super) struct Cell {
     pub(super) absorbed: Absorbed,
     /// Sectors before the partition.
     pub(super) offset: u32,
-    /// Which log block of log-block is merged.
+    /// Rule for the log block of log-block that is merged.
     pub(super) victim: LogVictimName,
 }
 
@@ -102,7 +103,7 @@ pub(super) struct Point {
     absorbed: &'static str,
     offset: u32,
     drive: DriveConfig,
-    /// Which requests: they follow from these.
+    /// Scale and seed, from which the requests follow.
     scale: crate::Scale,
     seed: u64,
 }
@@ -121,12 +122,12 @@ impl Point {
     }
 }
 
-/// What a run has come to.
+/// Result of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Outcome {
     /// Requests that reached the drive.
     requests: u64,
-    /// What the drive took for them, one after the other, in ns.
+    /// Time of the drive for them, one after the other, in ns.
     drive_ns: u64,
     pub(super) programs: u64,
     pub(super) reads: u64,

@@ -9,13 +9,18 @@ mod measure;
 mod pattern;
 mod results;
 
-use super::pool::{self, Bench};
-use super::{Made, Options, Paper, PaperError, Scale};
+use strobe_lab::points::in_parallel;
 use strobe_types::named;
+
+use super::pool::Bench;
+use super::{Made, Options, Paper, PaperError, Scale};
 
 use measure::{Cell, Point};
 use pattern::Pattern;
 use results::Results;
+
+/// Claims of the paper, and bands for them.
+pub(crate) const CLAIMS: &str = include_str!("claims.toml");
 
 pub(super) const PAPER: Paper = Paper {
     name: "nvram",
@@ -40,25 +45,17 @@ named! {
 }
 
 impl Workload {
-    /// Which part of each figure it is.
+    /// Part of each figure.
     const fn part(self) -> char {
         match self {
             Self::Camera => 'a',
             Self::PostMark => 'b',
         }
     }
-
-    /// What the paper says is written, in MiB: PostMark's number fits to the byte in this unit.
-    const fn paper_mib(self) -> f64 {
-        match self {
-            Self::Camera => 79.67,
-            Self::PostMark => 113.29,
-        }
-    }
 }
 
 named! {
-    /// Where metadata is kept from flash.
+    /// Layer that keeps metadata from flash.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
     enum Absorbed {
         /// Nowhere.
@@ -75,7 +72,7 @@ named! {
 struct Scheme {
     label: &'static str,
     mapping: &'static str,
-    /// Whether it is one of the paper's three.
+    /// True if it is one of the paper's three.
     in_paper: bool,
 }
 
@@ -110,7 +107,8 @@ fn offsets(scale: Scale, hottest_sector: u64) -> Vec<u32> {
 }
 
 fn make(options: &Options, bench: &Bench<'_>) -> Result<Made, PaperError> {
-    let patterns = pool::in_parallel(&Workload::ALL, &(), |&workload| pattern::record(workload, options))?;
+    let patterns = in_parallel(&Workload::ALL, &(), |&workload| pattern::record(workload, options))?
+        .ok_or(PaperError::Interrupted)?;
     let of = |cell: &Cell| {
         patterns.iter().find(|pattern| pattern.workload == cell.workload).unwrap_or(&patterns[0])
     };

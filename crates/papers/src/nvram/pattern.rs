@@ -1,4 +1,4 @@
-//! What the workloads write: recorded once on a disk in memory, as the file system does not care how long
+//! Writes of the workloads: recorded once on a disk in memory, as the file system does not care how long
 //! the drive takes.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,7 +15,7 @@ use crate::{Options, PaperError, Scale};
 #[derive(Debug)]
 pub(super) struct Pattern {
     pub(super) workload: Workload,
-    /// Those that format the volume, then those of the workload.
+    /// Requests that format the volume, then those of the workload.
     log: Vec<Recorded>,
     formatted: usize,
     /// Bytes that the program has written to files.

@@ -1,4 +1,4 @@
-//! What the runs have come to, and the times that follow.
+//! Results of the runs, and the times that follow.
 
 use strobe_ssd::LogVictimName;
 
@@ -8,7 +8,7 @@ use super::{Absorbed, SCHEMES, Workload};
 /// The paper's three.
 pub(super) const IN_PAPER: [&str; 3] = ["replacement-block", "log-block", "fast"];
 
-/// What the runs have come to.
+/// Results of the runs.
 pub(super) struct Results<'a> {
     outcomes: &'a [(Cell, Outcome)],
     host_ns: f64,
@@ -20,7 +20,7 @@ impl<'a> Results<'a> {
         Self { outcomes, host_ns: 0.0 }
     }
 
-    /// The same with the host's time for a request.
+    /// Sets the host's time for a request.
     pub(super) fn with_host_ns(self, host_ns: f64) -> Self {
         Self { host_ns, ..self }
     }
@@ -66,7 +66,7 @@ impl<'a> Results<'a> {
         self.cell(cell).map(|of| of.seconds(self.host_ns))
     }
 
-    /// How many times faster the workload is once metadata is absorbed.
+    /// Speed of the workload once metadata is absorbed, as a multiple.
     pub(super) fn gain(&self, workload: Workload, mapping: &str) -> Option<f64> {
         Some(
             self.seconds(workload, mapping, Absorbed::No)?

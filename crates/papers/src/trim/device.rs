@@ -1,14 +1,15 @@
-//! What is done to each drive, and how long it takes.
+//! Commands for each drive, and their times.
 
 use serde::{Deserialize, Serialize};
 use strobe_ssd::{Command, DriveConfig, HostQueue, Pacing, Range, Simulated, build};
 use strobe_types::{Lba, Op, Prng, Request, SECTOR_BYTES, SimTime};
 
 use super::{Environment, MODELS, Model, RANGE_KIB, RANGES, SIZES_KIB};
-use crate::{Options, PaperError, Watch};
+use crate::{Options, PaperError};
 use strobe_lab::RunError;
+use strobe_lab::points::Watch;
 
-/// How the ranges of commands with one range lie.
+/// Layout of the ranges of commands with one range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Shape {
     pub(super) size_kib: u64,
@@ -64,7 +65,7 @@ impl Measured {
         self.took(ranges).map(|took| took.ns as f64 / 1e9)
     }
 
-    /// What everything took with so many ranges per command.
+    /// Commands and time of everything with so many ranges per command.
     pub(super) fn took(&self, ranges: u32) -> Option<Took> {
         self.ranges.iter().find(|(of, _)| *of == ranges).map(|&(_, took)| took)
     }

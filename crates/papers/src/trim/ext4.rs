@@ -1,4 +1,4 @@
-//! What ext4 gains: PostMark and file deletion on a real kernel.
+//! Gain of ext4: PostMark and file deletion on a real kernel.
 
 use serde::{Deserialize, Serialize};
 use strobe_lab::linux::{FileSystem, window};
@@ -15,7 +15,7 @@ use crate::pool::Bench;
 use crate::{Options, PaperError, Scale};
 
 named! {
-    /// What runs on the file system.
+    /// Program on the file system.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
     pub(super) enum Work {
         /// PostMark with 45,000 files.
@@ -28,7 +28,7 @@ named! {
 }
 
 named! {
-    /// How ext4 sends discards.
+    /// Way that ext4 sends discards.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
     pub(super) enum Sends {
         /// Gathered, and the commit of the journal waits for them, as in the paper.
@@ -49,7 +49,7 @@ impl Sends {
     }
 }
 
-/// What is measured, by one run or several with different seeds.
+/// Parameters of one run, or of several with different seeds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Case {
     pub(super) work: Work,
@@ -89,7 +89,7 @@ impl Case {
         }
     }
 
-    /// Those of a figure's part, in its order.
+    /// Cases of a figure's part, in its order.
     pub(super) fn of(work: Work, unlink_ns: u32) -> Vec<Case> {
         let at_commit = RANGES.map(|ranges| (ranges, Sends::AtCommit));
         let others = [(1, Sends::Gathered), (64, Sends::Gathered), (64, Sends::Stock)];
@@ -97,7 +97,7 @@ impl Case {
         all.map(|(ranges, sends)| Case::new(work, ranges, sends, unlink_ns)).collect()
     }
 
-    /// What would it take: deletions with other times of a removal and of a command.
+    /// Sensitivity: deletions with other times of a removal and of a command.
     pub(super) fn deletions(trim_us: u32, unlink_ns: u32) -> [Case; 2] {
         [1, 64].map(|ranges| Case {
             trim_us,
@@ -132,7 +132,7 @@ impl Case {
     }
 }
 
-/// What a run came to, or several in the mean.
+/// Result of a run, or the mean of several.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Measured {
     /// From the start of the program until all is on the drive: it ends with a sync.
@@ -164,7 +164,7 @@ impl Work {
 /// that, the drive's own collection decides.
 pub(super) const SIZE_MAX_BYTES: u32 = 50_000;
 pub(super) const SIZES_MAX_BYTES: [u32; 3] = [10_000, 50_000, 100_000];
-/// What the host's processor takes for a call of PostMark, in ns. It is free in the guest. Assumed.
+/// Processor time of the host for a call of PostMark, in ns. It is free in the guest. Assumed.
 const CALL_NS: u32 = 10_000;
 /// Hosts whose deletions are averaged, in percent of the time that each takes for a removal.
 const HOSTS_PERCENT: [u32; 5] = [100, 96, 104, 92, 108];
@@ -246,7 +246,7 @@ fn measure(case: Case, seed: u64, kernel: &Kernel, options: &Options) -> Result<
 }
 
 /// Everything that was measured, or why nothing was.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Results {
     /// Each case, with its runs.
     measured: Vec<(Case, Vec<Measured>)>,
@@ -294,7 +294,7 @@ impl Results {
         Some(Ratio { value: 100.0 * (value - 1.0), error: error.map(|error| 100.0 * error) })
     }
 
-    /// The same without the error.
+    /// The value without its error.
     pub(super) fn faster(&self, pair: [Case; 2]) -> Option<f64> {
         self.gain(pair).map(|of| of.value)
     }

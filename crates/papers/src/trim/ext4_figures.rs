@@ -1,10 +1,12 @@
 //! Figures 6 and 7, what they would take, and what the text says of them.
 
+use super::CLAIMS;
 use super::RANGES;
 use super::ext4::{Case, Results, SIZES_MAX_BYTES, Sends, TRIMS_US, UNLINKS_NS, Work};
 use super::removal::{FASTER, Removal};
 use crate::mean::Ratio;
-use crate::{Band, Claim, Figure, Row, View};
+use crate::table::Values;
+use crate::{Claim, Figure, Row, View};
 
 /// Figures 6 and 7, and both maps.
 pub(super) fn figures(results: &Results) -> Vec<Figure> {
@@ -51,7 +53,7 @@ fn part(results: &Results, unlink_ns: u32, figure: &str, title: &str, works: &[W
     )
 }
 
-/// What the fit is made of.
+/// Points of the fit.
 fn fit(removal: &Removal) -> Figure {
     let row = |of: &str, (ns, faster): (u32, f64)| {
         let at = [("what", of), ("unit", "% more deletions")];
@@ -108,7 +110,7 @@ fn postmarks(results: &Results, unlink_ns: u32) -> Figure {
     .noted("the paper: about 10 %. Its sizes of files are not legible in the copy at hand. One seed each, nine in the middle")
 }
 
-/// What the text says of PostMark and of deletions.
+/// Values of the paper's claims about PostMark and deletions.
 pub(super) fn claims(results: &Results) -> Vec<Claim> {
     let unlink_ns = results.removal.as_ref().map_or(0, |removal| removal.ns);
     let commit = |work, ranges| Case::new(work, ranges, Sends::AtCommit, unlink_ns);
@@ -123,94 +125,18 @@ pub(super) fn claims(results: &Results) -> Vec<Claim> {
         let least = |a: Ratio, b: Ratio| if b.value < a.value { b } else { a };
         steps.collect::<Option<Vec<Ratio>>>()?.into_iter().reduce(least)
     };
-    let [rises_a, rises_b, rises_delete] = [Work::PmA, Work::PmB, Work::Delete].map(rises);
     let commands = both(Work::Delete).map(|case| results.find(case).map(|of| of.commands));
-    let fitted =
-        format!("the time of a removal, {} µs, is fitted to it (figure fit-removal)", unlink_ns / 1000);
-    let direction = "a direction";
-    let claims = [
-        Claim::new(
-            "6",
-            "PM-A: time saved at 64 ranges",
-            "%",
-            Some(10.0),
-            a,
-            Band::around(10.0, 3.0, "3 points: \"about 10 %\""),
-        )
-        .because("files' sizes are not legible: figure grid-postmark")
-        .noted("predicted with the time of a removal that deletions were fitted with")
-        .give_or_take(scatter[0]),
-        Claim::new(
-            "6",
-            "PM-A saves more than PM-B (\"especially\")",
-            "points",
-            None,
-            a.zip(b).map(|(a, b)| a - b),
-            Band::at_least(0.0, direction),
-        )
-        .give_or_take(of_difference),
-        Claim::new(
-            "6",
-            "PM-A: least gain from one number of ranges to the next",
-            "%",
-            None,
-            rises_a.map(|of| of.value),
-            Band::at_least(0.0, direction).was("from -3"),
-        )
-        .because("runs differ by some percent: means of nine and, in between, of three")
-        .give_or_take(rises_a.and_then(|of| of.error)),
-        Claim::new(
-            "6",
-            "PM-B: least gain from one number of ranges to the next",
-            "%",
-            None,
-            rises_b.map(|of| of.value),
-            Band::at_least(0.0, direction).was("from -3"),
-        )
-        .because("runs differ by some percent: means of nine and, in between, of three")
-        .give_or_take(rises_b.and_then(|of| of.error)),
-        Claim::new(
-            "7",
-            "deletions a second at 64 ranges",
-            "% more",
-            Some(FASTER),
-            results.faster(both(Work::Delete)),
-            Band::around(FASTER, 5.0, "5 points: it is fitted").was("25 to 45"),
-        )
-        .by_construction(&fitted),
-        Claim::new(
-            "7",
-            "time of deletions at 64 ranges",
-            "% less",
-            Some(30.0),
-            results.saved(both(Work::Delete)),
-            Band::around(30.0, 5.0, "5 points: \"about 30 %\"; 35 % more deletions are 26 % less time"),
-        )
-        .by_construction("arithmetic of the line above"),
-        Claim::new(
-            "7",
-            "TRIM commands left at 64 ranges",
-            "%",
-            Some(1.5),
-            commands[0].zip(commands[1]).map(|(one, most)| 100.0 * most / one),
-            Band::range(
-                1.5,
-                2.0,
-                [None, Some(100.0)],
-                "1.5 is 1/64, the least; a commit ends with a command that is not full",
-            )
-            .was("up to 4 in quick runs"),
-        )
-        .because("shorter commits end more often with a command that is not full"),
-        Claim::new(
-            "7",
-            "deletions: least gain from one number of ranges to the next",
-            "%",
-            None,
-            rises_delete.map(|of| of.value),
-            Band::at_least(0.0, direction).was("from -0.5"),
-        )
-        .give_or_take(rises_delete.and_then(|of| of.error)),
-    ];
-    claims.map(|claim| claim.unless_run(results.missing)).into()
+    let mut values = Values::default();
+    values.text("unlink_us", (unlink_ns / 1000).to_string());
+    values.add_with_error("pm-a-saved", a, scatter[0]);
+    values.add_with_error("pm-a-over-pm-b", a.zip(b).map(|(a, b)| a - b), of_difference);
+    for (name, work) in [("pm-a", Work::PmA), ("pm-b", Work::PmB), ("delete", Work::Delete)] {
+        let rises = rises(work);
+        let error = rises.and_then(|of| of.error);
+        values.add_with_error(&format!("{name} rises"), rises.map(|of| of.value), error);
+    }
+    values.add("delete-faster", results.faster(both(Work::Delete)));
+    values.add("delete-time", results.saved(both(Work::Delete)));
+    values.add("delete-commands", commands[0].zip(commands[1]).map(|(one, most)| 100.0 * most / one));
+    values.judged(CLAIMS, results.missing)
 }

@@ -73,7 +73,7 @@ fn by_ranges(measured: &[Measured]) -> Figure {
     )
 }
 
-/// How much less time it takes than with one range per command, in percent.
+/// Time saved against one range per command, in percent.
 pub(super) fn less(of: &Measured, ranges: u32) -> Option<f64> {
     Some(100.0 * (1.0 - of.seconds(ranges)? / of.seconds(1)?))
 }

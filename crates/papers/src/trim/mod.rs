@@ -14,6 +14,9 @@ use super::pool::Bench;
 use super::{Made, Options, Paper, PaperError, Scale};
 use device::{Measured, Trial};
 
+/// Claims of the paper, and bands for them.
+pub(crate) const CLAIMS: &str = include_str!("claims.toml");
+
 pub(super) const PAPER: Paper = Paper {
     name: "trim",
     title: "An Analysis on the Performance of TRIM Commands on SSDs and its Application to the Ext4 File System",
@@ -32,9 +35,9 @@ struct Model {
     figure: &'static str,
     label: &'static str,
     preset: &'static str,
-    /// Whether ranges that continue the last one are cheaper than those somewhere else.
+    /// True if ranges that continue the last one are cheaper than those somewhere else.
     likes_continuous: bool,
-    /// What the text says of the time per command, in µs, and what counts as that.
+    /// Time per command in the text, in µs, and its band.
     level: Option<(f64, [f64; 2])>,
 }
 
@@ -69,7 +72,7 @@ const RANGES: [u32; 4] = [1, 16, 32, 64];
 /// 2 GB in 131,072 ranges.
 const RANGE_KIB: u64 = 16;
 
-/// How much is written and trimmed.
+/// Amount that is written and trimmed.
 #[derive(Clone, Copy, Debug)]
 struct Environment {
     region_bytes: u64,

@@ -9,16 +9,16 @@ pub(super) const TRIED_NS: [u32; 9] =
 
 /// A time of a removal, and how it was found.
 ///
-/// How much faster deletions become is no smooth function of that time: commits of the journal come every so many
+/// The gain of deletions is no smooth function of that time: commits of the journal come every so many
 /// seconds, and how far the last one has got when the program ends moves a single run. So each time is taken together with
 /// its two neighbours, and the fit is where the mean of three passes what the paper has. No form of the curve is assumed.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Removal {
     /// In ns, a whole number of µs.
     pub(super) ns: u32,
-    /// Whether the paper's gain lies within what was tried; else the time with the nearest is taken.
+    /// True if the paper's gain lies within the range tried; else the time with the nearest is taken.
     pub(super) is_within: bool,
-    /// What was tried: the time in ns, and by how many percent deletions became faster.
+    /// Times tried, in ns, each with the percentage by which deletions became faster.
     pub(super) tried: Vec<(u32, f64)>,
 }
 

@@ -1,4 +1,4 @@
-//! What was done on flash, and what it has come to.
+//! Operations on flash, and their results.
 
 use super::named;
 use crate::Run;
@@ -64,7 +64,7 @@ fn dies(runs: &[Run]) -> Option<Figure> {
     Some(Figure { name: "dies".into(), title: title.to_owned(), note: None, views })
 }
 
-/// How worn blocks are at the end.
+/// Wear of blocks at the end.
 fn wear(runs: &[Run]) -> Option<Figure> {
     let title = "Wear at the end";
     let bins = |run: &Run| -> Option<(f64, f64, Vec<f64>)> {

@@ -68,9 +68,10 @@ impl Distribution {
         let latency = at(total, "clat_ns");
         number(at(latency, "N")).filter(|&n| n > 0.0)?;
         let bins: Vec<&Value> = jobs.iter().map(|job| at(job, &format!("{op}/clat_ns/bins"))).collect();
-        match !bins.is_empty() && bins.iter().all(|bins| bins.is_object()) {
-            true => Self::of_bins(&bins),
-            false => Self::of_percentiles(latency),
+        if !bins.is_empty() && bins.iter().all(|bins| bins.is_object()) {
+            Self::of_bins(&bins)
+        } else {
+            Self::of_percentiles(latency)
         }
     }
 

@@ -1,4 +1,4 @@
-//! What is shown of results, each figure only where a result has it.
+//! Figures of results, each only where a result has it.
 
 mod compare;
 mod flash;
@@ -25,7 +25,7 @@ pub(crate) fn all(runs: &[Run]) -> Vec<Figure> {
     figures
 }
 
-/// What a line of a run is called: nothing more is needed if there is one run.
+/// Name of a line of a run; one run needs none.
 fn named(runs: &[Run], run: &Run, what: &str) -> String {
     match (runs.len(), what) {
         (1, _) => what.to_owned(),

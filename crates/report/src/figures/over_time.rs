@@ -14,13 +14,13 @@ struct Over {
     title: &'static str,
     label: &'static str,
     unit: Unit,
-    /// Whether a logarithmic axis is worth a look.
+    /// True if a logarithmic axis is worth a look.
     has_log: bool,
     /// Lines of one run alone: their names, and where in an interval they are.
     alone: &'static [(&'static str, &'static [&'static str])],
-    /// Those of each of several.
+    /// Series of each of several.
     several: &'static [(&'static str, &'static [&'static str])],
-    /// Whether points that fall together show the largest of them, and not their mean.
+    /// True if points that fall together show the largest of them, and not their mean.
     is_largest: bool,
     /// True for write amplification: where nothing was programmed there is none, and no zero.
     is_ratio: bool,

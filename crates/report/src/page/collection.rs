@@ -9,9 +9,9 @@ use crate::text::{escaped, escaped_lines};
 /// A table.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table {
-    /// What is above it.
+    /// Heading above it.
     pub title: String,
-    /// What is below it.
+    /// Caption below it.
     pub note: Option<String>,
     /// Names of the columns, and whether they hold numbers.
     pub columns: Vec<(String, bool)>,
@@ -19,20 +19,20 @@ pub struct Table {
     pub rows: Vec<Vec<String>>,
 }
 
-/// What there is to show.
+/// Content of a page.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Collection {
-    /// What it is called.
+    /// Its title.
     pub name: String,
-    /// What it is of.
+    /// Its subject.
     pub about: String,
-    /// What somebody should know before anything else.
+    /// Warnings, which come first.
     pub notes: Vec<String>,
     /// Pictures.
     pub charts: Vec<Chart>,
     /// Tables.
     pub tables: Vec<Table>,
-    /// What was run, for who wants to run it again.
+    /// Configuration, to repeat the run.
     pub configuration: String,
     /// The version of the simulator.
     pub version: String,

@@ -104,7 +104,7 @@ fn head(out: &mut String, runs: &[Run]) {
     let _ = writeln!(out, "</tbody></table></div>");
 }
 
-/// What a run was of.
+/// Subject of a run.
 fn about(run: &Run) -> String {
     let mut parts: Vec<String> = Vec::new();
     let mut add = |text: Option<String>| parts.extend(text);
@@ -200,7 +200,7 @@ fn xray_section(out: &mut String, runs: &[Run]) -> bool {
     !shown.is_empty()
 }
 
-/// What was run, for who wants to run it again.
+/// Configuration, to repeat the run.
 fn configuration(out: &mut String, runs: &[Run]) {
     for run in runs.iter().take(SHOWN_MAX) {
         let text = match run.at("config") {

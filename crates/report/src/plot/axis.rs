@@ -2,7 +2,7 @@
 
 use crate::text::{Unit, number};
 
-/// What an axis shows.
+/// Quantity on an axis.
 #[derive(Clone, Debug)]
 pub(crate) struct Axis {
     pub(crate) label: String,
@@ -74,33 +74,31 @@ impl Scale {
         Self { low, high, is_log: axis.is_log, unit: axis.unit, from, to }
     }
 
-    /// Where `value` stands, between the ends.
+    /// Place of `value` between the ends.
     pub(super) fn place(&self, value: f64) -> f64 {
-        let share = match self.is_log {
-            true => libm::log10(value.max(self.low) / self.low) / libm::log10(self.high / self.low),
-            false => (value - self.low) / (self.high - self.low),
+        let share = if self.is_log {
+            libm::log10(value.max(self.low) / self.low) / libm::log10(self.high / self.low)
+        } else {
+            (value - self.low) / (self.high - self.low)
         };
         self.from + share.clamp(0.0, 1.0) * (self.to - self.from)
     }
 
     /// About `most` values to write beside it, with their texts.
     pub(super) fn ticks(&self, most: usize) -> Vec<(f64, String)> {
-        let values: Vec<f64> = match self.is_log {
-            true => {
-                let decades = libm::round(libm::log10(self.high / self.low)) as usize;
-                let step = decades.div_ceil(most).max(1);
-                (0..=decades).step_by(step).map(|at| self.low * libm::pow(10.0, at as f64)).collect()
-            }
-            false => {
-                let least = step((self.high - self.low) / most as f64);
-                // There are no parts of a byte.
-                let step = if self.unit == Unit::Bytes { least.max(1.0) } else { least };
-                let first = libm::ceil(self.low / step - 1e-9);
-                (0..=2 * most)
-                    .map(|at| (first + at as f64) * step)
-                    .take_while(|&value| value <= self.high + step * 1e-9)
-                    .collect()
-            }
+        let values: Vec<f64> = if self.is_log {
+            let decades = libm::round(libm::log10(self.high / self.low)) as usize;
+            let step = decades.div_ceil(most).max(1);
+            (0..=decades).step_by(step).map(|at| self.low * libm::pow(10.0, at as f64)).collect()
+        } else {
+            let least = step((self.high - self.low) / most as f64);
+            // There are no parts of a byte.
+            let step = if self.unit == Unit::Bytes { least.max(1.0) } else { least };
+            let first = libm::ceil(self.low / step - 1e-9);
+            (0..=2 * most)
+                .map(|at| (first + at as f64) * step)
+                .take_while(|&value| value <= self.high + step * 1e-9)
+                .collect()
         };
         values.into_iter().map(|value| (value, number(value, self.unit))).collect()
     }

@@ -13,7 +13,7 @@ const BAR: f64 = 15.0;
 #[derive(Clone, Debug)]
 pub(crate) struct Part {
     pub(crate) style: usize,
-    /// What it is, for who points at it.
+    /// Text shown when somebody points at it.
     pub(crate) name: String,
     pub(crate) value: f64,
 }
@@ -23,7 +23,7 @@ pub(crate) struct Part {
 pub(crate) struct Bar {
     pub(crate) name: String,
     pub(crate) parts: Vec<Part>,
-    /// Where its end may be as well.
+    /// Range of its end.
     pub(crate) range: Option<(f64, f64)>,
 }
 

@@ -21,15 +21,15 @@ const MARKED_MAX: usize = 20;
 #[derive(Clone, Debug)]
 pub(crate) struct Line {
     pub(crate) name: String,
-    /// How it looks: one of the styles.
+    /// Its look: one of the styles.
     pub(crate) style: usize,
     /// In the order of their first coordinate; the second is missing where there is a gap.
     pub(crate) points: Vec<(f64, Option<f64>)>,
     /// It goes on at the same height until the next point.
     pub(crate) is_stepped: bool,
-    /// Where a point may be as well: its place, the lowest and the highest.
+    /// Ranges of points: place, lowest and highest value.
     pub(crate) ranges: Vec<(f64, f64, f64)>,
-    /// What becomes of many points between two places: their mean, or the largest.
+    /// Value of many points between two places: their mean, or the largest.
     pub(crate) shows_largest: bool,
 }
 
@@ -39,7 +39,7 @@ pub(crate) struct Plot {
     pub(crate) title: String,
     pub(crate) x: Axis,
     pub(crate) y: Axis,
-    /// Whether the upright axis begins at 0.
+    /// True if the upright axis begins at 0.
     pub(crate) has_zero: bool,
     /// A line from the bottom to the top stands here, if this is inside: the begin of the measurement.
     pub(crate) mark: Option<f64>,
@@ -70,7 +70,7 @@ impl Line {
         Self { ranges, ..self }
     }
 
-    /// The same with no more points than a picture has places.
+    /// Points of the line, no more than a picture has places.
     fn thinned(&self) -> Vec<(f64, Option<f64>)> {
         let per_place = self.points.len().div_ceil(POINTS_MAX).max(1);
         if per_place == 1 {
@@ -78,9 +78,10 @@ impl Line {
         }
         let of = |points: &[(f64, Option<f64>)]| {
             let there = || points.iter().filter_map(|(_, y)| *y);
-            let y = match self.shows_largest {
-                true => there().reduce(f64::max),
-                false => Some(there().count()).filter(|&n| n > 0).map(|n| there().sum::<f64>() / n as f64),
+            let y = if self.shows_largest {
+                there().reduce(f64::max)
+            } else {
+                Some(there().count()).filter(|&n| n > 0).map(|n| there().sum::<f64>() / n as f64)
             };
             (points[0].0, y)
         };
@@ -157,7 +158,7 @@ impl Plot {
         }
     }
 
-    /// What is shown when somebody points at the picture: places and texts.
+    /// Texts shown when somebody points at the picture, with their places.
     fn values(
         &self,
         lines: &[Vec<(f64, Option<f64>)>],

@@ -36,10 +36,10 @@ pub(crate) struct Figure {
 /// A picture.
 #[derive(Clone, Debug)]
 pub(crate) struct View {
-    /// What it is called where there are several.
+    /// Its name where there are several.
     pub(crate) label: &'static str,
     pub(crate) svg: String,
-    /// What is shown when somebody points at it.
+    /// Text shown when somebody points at it.
     pub(crate) points: Option<Value>,
 }
 
@@ -52,7 +52,7 @@ fn begin(height: f64, title: &str) -> String {
     )
 }
 
-/// How wide a text is, about.
+/// Approximate width of a text.
 fn width(text: &str) -> f64 {
     text.chars().count() as f64 * 6.8
 }
@@ -60,9 +60,10 @@ fn width(text: &str) -> f64 {
 /// A text cut to a width.
 fn cut(text: &str, most: f64) -> String {
     let chars = (most / 6.8) as usize;
-    match text.chars().count() > chars {
-        true => text.chars().take(chars.saturating_sub(1)).chain(['…']).collect(),
-        false => text.to_owned(),
+    if text.chars().count() > chars {
+        text.chars().take(chars.saturating_sub(1)).chain(['…']).collect()
+    } else {
+        text.to_owned()
     }
 }
 
@@ -79,13 +80,14 @@ fn legend(svg: &mut String, names: &[(String, usize)], is_line: bool) -> f64 {
             (x, y) = (8.0, y + TEXT);
         }
         let style = style % STYLES;
-        *svg += &match is_line {
-            true => format!("<path class=\"line s{style}\" d=\"M{x:.1},{0:.1}h24\"/>", y + 8.0),
-            false => format!(
+        *svg += &if is_line {
+            format!("<path class=\"line s{style}\" d=\"M{x:.1},{0:.1}h24\"/>", y + 8.0)
+        } else {
+            format!(
                 "<rect class=\"fill f{style}\" x=\"{:.1}\" y=\"{:.1}\" width=\"12\" height=\"10\"/>",
                 x + 8.0,
                 y + 3.0
-            ),
+            )
         };
         *svg += &format!("<text x=\"{:.1}\" y=\"{:.1}\">{}</text>", x + 29.0, y + 12.0, escaped(&name));
         x += needs;

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use parquet::file::reader::{FileReader as _, SerializedFileReader};
 use parquet::record::RowAccessor as _;
 use strobe_sweep::{
-    Outcome, Plan, Rows, Schedule, Seeds, Step, Store, Summary, Sweep, SweepError, SweepFile, Task,
-    carry_out, charts, page, write_parquet,
+    Outcome, Plan, Rows, Schedule, Seeds, Step, Summary, Sweep, SweepError, SweepFile, Task, carry_out,
+    charts, open_store, page, write_parquet,
 };
 
 /// A drive of 64 blocks that is simulated in milliseconds.
@@ -47,7 +47,7 @@ fn run(
     mut pick: impl FnMut(usize) -> usize,
     die: impl Fn(&Task) -> u32,
 ) -> Vec<u8> {
-    let mut store = Store::open(folder).expect("a store");
+    let mut store = open_store(folder).expect("a store");
     let mut schedule = Schedule::new(plan, &mut store, folder).expect("a schedule");
     let (mut tasks, mut deaths) = (Vec::new(), BTreeMap::new());
     loop {
@@ -166,7 +166,7 @@ fn a_sweep_that_was_killed_goes_on_and_loses_what_was_on_its_way() {
     for cut in [0, 5, lines[0], lines[0] + 1, lines[3] - 1, lines[3], lines[7] + 100, kept.len()] {
         std::fs::write(&path, &kept[..cut]).expect("written");
         let whole = lines.iter().filter(|&&end| end <= cut).count().saturating_sub(1);
-        let mut store = Store::open(&folder.path().join("whole")).expect("a store");
+        let mut store = open_store(&folder.path().join("whole")).expect("a store");
         let schedule = Schedule::new(&plan, &mut store, folder.path()).expect("a schedule");
         assert_eq!(schedule.progress(), (whole, 12, 0), "cut at {cut}");
         drop((schedule, store));
@@ -179,7 +179,7 @@ fn a_sweep_that_was_killed_goes_on_and_loses_what_was_on_its_way() {
 #[test]
 fn only_states_are_cleared_away() {
     let (plan, folder) = (plan(GRID), tempfile::tempdir().expect("a folder"));
-    let mut store = Store::open(folder.path()).expect("a store");
+    let mut store = open_store(folder.path()).expect("a store");
     let states = folder.path().join("states");
     std::fs::create_dir(&states).expect("made");
     for name in ["left.state", ".tmp.part", "thesis.tex"] {
@@ -201,23 +201,23 @@ fn what_is_no_store_of_this_model_is_refused_and_left_alone() {
         let folder = folder.path().join(name);
         std::fs::create_dir(&folder).expect("made");
         std::fs::write(folder.join("points.jsonl"), text).expect("written");
-        let error = Store::open(&folder).expect_err("refused");
+        let error = open_store(&folder).expect_err("refused");
         assert_eq!(std::fs::read_to_string(folder.join("points.jsonl")).expect("there"), text);
         assert!(error.is_bad_request());
         error.to_string()
     };
-    let heading = format!("{{\"strobe_sweep\":1,\"model\":\"{}\"}}\n", strobe_lab::MODEL);
+    let heading = |model: &str| format!("{{\"strobe_points\":1,\"of\":\"sweep, model {model}\"}}\n");
     assert!(write("letter", "Dear reader,\n").contains("something else"));
     assert!(write("short", "Dear").contains("something else"));
-    assert!(write("other", "{\"strobe_sweep\":1,\"model\":\"0.0.1 abc\"}\n").contains("0.0.1 abc"));
-    assert!(write("damaged", &format!("{heading}{{\"key\":3}}\n")).contains("line 2"));
+    assert!(write("other", &heading("0.0.1 abc")).contains("(sweep, model 0.0.1 abc; this is"));
+    assert!(write("damaged", &format!("{}{{\"key\":3}}\n", heading(strobe_lab::MODEL))).contains("line 2"));
     let full = folder.path().join("full");
     std::fs::create_dir(&full).expect("made");
     std::fs::write(full.join("thesis.tex"), "").expect("written");
-    assert!(Store::open(&full).expect_err("refused").to_string().contains("something else"));
+    assert!(open_store(&full).expect_err("refused").to_string().contains("something else"));
     let used = folder.path().join("used");
-    let _first = Store::open(&used).expect("a store");
-    assert!(Store::open(&used).expect_err("refused").to_string().contains("another sweep"));
+    let _first = open_store(&used).expect("a store");
+    assert!(open_store(&used).expect_err("refused").to_string().contains("another process"));
 }
 
 #[test]
@@ -226,7 +226,7 @@ fn a_point_that_fails_is_a_row_with_its_error() {
     let sweep = "[sweep]\n[sweep.grid]\n\"drive.ftl.logical_pages\" = [1500, 2047]";
     let (plan, folder) = (plan(sweep), tempfile::tempdir().expect("a folder"));
     in_order(&plan, folder.path());
-    let store = Store::open(folder.path()).expect("a store");
+    let store = open_store(folder.path()).expect("a store");
     let summary = Summary::of(&plan, &store, &[0, 1]).expect("a summary");
     assert_eq!((summary.configurations[0].runs, summary.configurations[1].runs), ((1, 0), (0, 1)));
     let why = summary.configurations[1].error.as_deref().expect("a reason");
@@ -240,13 +240,13 @@ fn a_point_whose_worker_dies_is_given_up_and_tried_again_next_time() {
     let sweep = "[sweep]\nretries = 1\n[sweep.grid]\n\"drive.ftl.gc.victim\" = [\"greedy\", \"fifo\"]";
     let (plan, folder) = (plan(sweep), tempfile::tempdir().expect("a folder"));
     run(&plan, folder.path(), 2, |_| 0, |task| if task.point == 1 { 9 } else { 0 });
-    let store = Store::open(folder.path()).expect("a store");
+    let store = open_store(folder.path()).expect("a store");
     assert!(
         matches!(store.find(&plan.points[1].key), Ok(Some(Outcome::Lost(why))) if why.contains("2 times"))
     );
     drop(store);
     in_order(&plan, folder.path());
-    let store = Store::open(folder.path()).expect("a store");
+    let store = open_store(folder.path()).expect("a store");
     assert!(matches!(store.find(&plan.points[1].key), Ok(Some(Outcome::Done(_)))));
 }
 
@@ -259,7 +259,7 @@ fn seeds_are_added_until_the_interval_is_narrow_whoever_comes_first() {
     let expected = in_order(&plan, &folder.path().join("a"));
     let found = run(&plan, &folder.path().join("b"), 7, |count| count - 1, |_| 0);
     assert!(found == expected);
-    let mut store = Store::open(&folder.path().join("a")).expect("a store");
+    let mut store = open_store(&folder.path().join("a")).expect("a store");
     let schedule = Schedule::new(&plan, &mut store, folder.path()).expect("a schedule");
     let wanted = schedule.wanted();
     let summary = Summary::of(&plan, &store, &wanted).expect("a summary");
@@ -276,7 +276,7 @@ fn seeds_are_added_until_the_interval_is_narrow_whoever_comes_first() {
 fn differences_are_of_runs_with_the_same_seed_and_say_when_none_is_shown() {
     let (plan, folder) = (plan(GRID), tempfile::tempdir().expect("a folder"));
     in_order(&plan, folder.path());
-    let store = Store::open(folder.path()).expect("a store");
+    let store = open_store(folder.path()).expect("a store");
     let all: Vec<usize> = (0..12).collect();
     let summary = Summary::of(&plan, &store, &all).expect("a summary");
     assert_eq!(summary.compare.as_deref(), Some("drive.ftl.gc.victim"));
@@ -297,7 +297,7 @@ fn differences_are_of_runs_with_the_same_seed_and_say_when_none_is_shown() {
     let plan = self::plan(same);
     let folder = folder.path().join("same");
     in_order(&plan, &folder);
-    let store = Store::open(&folder).expect("a store");
+    let store = open_store(&folder).expect("a store");
     let summary = Summary::of(&plan, &store, &(0..6).collect::<Vec<_>>()).expect("a summary");
     assert_eq!(
         (summary.differences[0].relative.mean, summary.differences[0].relative.half_width),
@@ -348,7 +348,7 @@ fn a_trace_is_the_same_for_every_seed_and_has_no_interval() {
         let file = SweepFile::of(text(victims).parse().expect("TOML"), folder.path()).expect("a sweep");
         let (plan, out) = (Arc::new(Plan::new(file).expect("a plan")), folder.path().join(name));
         in_order(&plan, &out);
-        let mut store = Store::open(&out).expect("a store");
+        let mut store = open_store(&out).expect("a store");
         let wanted = Schedule::new(&plan, &mut store, &out).expect("a schedule").wanted();
         let summary = Summary::of(&plan, &store, &wanted).expect("a summary");
         (wanted.len(), page("t", &plan, &summary), summary.csv(&plan), summary)
@@ -370,7 +370,7 @@ fn runs_that_were_not_steady_are_counted_and_marked() {
     let sweep = "[sweep]\nseeds = 2\n[sweep.grid]\n\"run.measure\" = [\"0.01x\", \"4x\"]";
     let (plan, folder) = (plan(sweep), tempfile::tempdir().expect("a folder"));
     in_order(&plan, folder.path());
-    let store = Store::open(folder.path()).expect("a store");
+    let store = open_store(folder.path()).expect("a store");
     let summary = Summary::of(&plan, &store, &[0, 1, 2, 3]).expect("a summary");
     let short = &summary.configurations[0];
     assert_eq!(short.not_steady_runs(), 2, "{short:?}");

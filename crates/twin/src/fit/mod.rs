@@ -4,48 +4,45 @@
 //! are held out, and say how far the result can be trusted. It asks the same drive the same questions with the same random
 //! numbers every time, so that it comes to the same result on every machine, whether it was stopped on the way or not.
 
-mod memory;
 mod over_provisioning;
 mod parameters;
 mod preset;
 mod resize;
 mod search;
 
-pub use memory::MemoryError;
 pub use parameters::{PARAMETERS, Parameter, shown};
 pub use preset::{is_preset, preset};
 pub use resize::resize;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use strobe_lab::points::{self, Store, StoreError, Watch};
 use strobe_ssd::{DriveConfig, kept_blocks};
-use strobe_types::StopFlag;
 
-use self::memory::Memory;
 use self::search::{Point, Problem};
+use crate::Effort;
 use crate::check::{Check, Figure, check_on, judged, question, rows_of};
-use crate::measurements::{Addresses, Measurement, Measurements};
+use crate::measurements::{Addresses, Figures, Measurement, Measurements};
 use crate::twin::{Question, Twin, TwinError};
-use crate::{Effort, Watch};
 
 /// Rows below saturation that a fit needs at least.
 pub const ROWS_MIN: usize = 4;
-/// What one row may weigh, as a multiple of what is tolerated: beyond it an error counts by its logarithm only. A row that
+/// Largest weight of a row, as a multiple of the tolerance: beyond it an error counts by its logarithm only. A row that
 /// no parameter explains must not bend all others.
 const WEIGHT_MAX: f64 = 3.0;
 /// Factor by which a figure counts as wrong that a drive does not show at all, as it completes nothing.
 const MISSING: f64 = 1000.0;
 /// Parameters with less effect than this, as a share of what is tolerated for each unit of their logarithm, cannot be told.
 const EFFECT_MIN: f64 = 0.15;
-/// What one figure counts at most in this: where a buffer is full all at once, any parameter changes everything.
+/// Largest weight of a figure in this: where a buffer is full all at once, any parameter changes everything.
 const EFFECT_MAX: f64 = 3.0;
 /// Cosine of two parameters' effects from which on they cannot be told apart.
 const ALIKE: f64 = 0.97;
 
-/// Which rows a fit does not get to see.
+/// Rows that are held out of a fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeldOut {
     /// Every third rate.
@@ -56,7 +53,7 @@ pub enum HeldOut {
     None,
 }
 
-/// How to fit.
+/// Options of a fit.
 #[derive(Clone, Debug)]
 pub struct FitOptions {
     /// The drive to begin with; what no parameter changes stays as it is.
@@ -67,13 +64,13 @@ pub struct FitOptions {
     pub held_out: HeldOut,
     /// Rounds of the search; each asks some 20 times.
     pub rounds: u32,
-    /// How much is simulated for each point.
+    /// Amount of simulation for each point.
     pub effort: Effort,
-    /// How much is simulated for the errors that are stated.
+    /// Amount of simulation for the errors that are stated.
     pub effort_at_end: Effort,
     /// Seed of everything random.
     pub seed: u64,
-    /// Where what has been simulated is kept, so that a fit that was stopped goes on.
+    /// File of finished simulations, from which a fit that was stopped goes on.
     pub memory: Option<PathBuf>,
 }
 
@@ -89,19 +86,19 @@ pub enum FitError {
         if *rows + *bare == 0 { " (is completed_s in another unit? It is requests a second)" } else { "" }
     )]
     TooFew {
-        /// Those there are.
+        /// Number of usable rows.
         rows: usize,
-        /// Those at or beyond saturation.
+        /// Number of rows at or beyond saturation.
         saturated: usize,
-        /// Those that lack a percentile.
+        /// Number of rows that lack a percentile.
         bare: usize,
     },
     /// A drive.
     #[error(transparent)]
     Twin(#[from] TwinError),
-    /// What was kept of an earlier attempt.
+    /// Simulations of an earlier attempt cannot be used or kept.
     #[error(transparent)]
-    Memory(#[from] MemoryError),
+    Memory(#[from] StoreError),
 }
 
 /// A parameter as it was found.
@@ -113,9 +110,9 @@ pub struct Found {
     pub unit: &'static str,
     /// Its value.
     pub value: f64,
-    /// Whether it was told, and not fitted.
+    /// True if it was given, and not fitted.
     pub is_kept: bool,
-    /// How much what is shown depends on it: root of the sum of squares of the change of all errors, as a multiple of
+    /// Effect on the figures: root of the sum of squares of the change of all errors, as a multiple of
     /// what is tolerated, for a change of the parameter by a factor of e.
     pub effect: f64,
 }
@@ -134,23 +131,30 @@ pub struct Fit {
     pub alike: Vec<Pair>,
     /// The rows it was fitted to.
     pub fitted: Check,
-    /// Those it was not.
+    /// Rows that it was not fitted to.
     pub held_out: Check,
     /// Drives that were simulated for it.
     pub evaluations: usize,
 }
 
-/// Told how a fit goes on.
-pub trait FitWatch: Watch {
-    /// So many rounds of all are done; the sum of squared errors is `cost`, each a multiple of what is tolerated.
-    fn round(&self, _done: u32, _of: u32, _cost: f64) {}
+/// Figures of every drive that was simulated, row by row: nothing is simulated twice.
+type Memory = Store<Vec<Figures>>;
+
+/// The memory of the fit of `options` to the rows `fitted`.
+fn memory(
+    options: &FitOptions,
+    measurements: &Measurements,
+    fitted: &[Measurement],
+) -> Result<Memory, StoreError> {
+    let Some(path) = &options.memory else { return Ok(Memory::default()) };
+    let FitOptions { base, effort, seed, .. } = options;
+    let inputs = format!("{:?} {fitted:?} {effort:?} {seed}", measurements.capacity_bytes);
+    let inputs = points::key("fit", &(inputs, base));
+    Memory::open(path, &format!("fit, model {}, inputs {inputs}", strobe_lab::MODEL))
 }
 
-/// Watches nothing.
-impl FitWatch for () {}
-
 /// Looks for the drive of which `measurements` could be.
-pub fn fit(measurements: &Measurements, options: &FitOptions, watch: &dyn FitWatch) -> Result<Fit, FitError> {
+pub fn fit(measurements: &Measurements, options: &FitOptions, watch: &dyn Watch) -> Result<Fit, FitError> {
     let (fitted, held_out) = split(measurements, options.held_out)?;
     let mut base = options.base.clone();
     let lagging: Vec<_> =
@@ -160,21 +164,21 @@ pub fn fit(measurements: &Measurements, options: &FitOptions, watch: &dyn FitWat
         parameters::begin_at_pace(&mut base, &lagging);
     }
     let mut base = parameters::within_ranges(&base, &options.kept);
-    let mut memory = Memory::open(options, measurements, &fitted)?;
-    let begun = over_provisioning::meet(&mut base, measurements, options, &mut memory, &AsWatch(watch))
+    let mut memory = memory(options, measurements, &fitted)?;
+    let begun = over_provisioning::meet(&mut base, measurements, options, &mut memory, watch)
         // What is wrong with the drive is said of the whole one, before a smaller one is made of it.
         .and_then(|()| Ok(kept_blocks(&base).map(drop).map_err(TwinError::from)?))
         .and_then(|()| Ok(Twin::new(&base, options.effort).map_err(TwinError::from)?))
         .and_then(|twin| {
             let first = question(measurements, &fitted[0], twin.config());
-            twin.age(&[first], options.seed, &AsWatch(watch))?;
+            twin.age(&[first], options.seed, watch)?;
             Ok(twin)
         });
     let twin = match begun {
         Ok(twin) => twin,
         Err(error) => {
             // A command that was refused must not stand in the way of the next one.
-            memory.forget_if_empty();
+            memory.remove_if_empty();
             return Err(error);
         }
     };
@@ -194,12 +198,11 @@ pub fn fit(measurements: &Measurements, options: &FitOptions, watch: &dyn FitWat
     };
     let best = search::search(&mut problem, start, options.rounds)?;
     let (slopes, _) = search::jacobian(&mut problem, &best, search::DIFFERENCE)?;
-    let evaluations = problem.memory.len();
+    let evaluations = problem.memory.keys().len();
     let drive = parameters::drive(&base, &best.at, &options.kept);
     let twin = Twin::new(&drive, options.effort_at_end).map_err(TwinError::from)?;
-    let at_end = |rows: &[Measurement]| {
-        check_on(&twin, twin.config(), measurements, rows, options.seed, &AsWatch(watch))
-    };
+    let at_end =
+        |rows: &[Measurement]| check_on(&twin, twin.config(), measurements, rows, options.seed, watch);
     let (untold, alike) = unclear(&slopes, &kept);
     let effect = |at: usize| norm(&slopes[at]);
     let found = (0..).zip(PARAMETERS).map(|(at, parameter)| Found {
@@ -291,23 +294,6 @@ fn norm(slope: &[f64]) -> f64 {
     libm::sqrt(slope.iter().map(|a| a * a).sum())
 }
 
-/// A fit's watcher as that of a drive.
-struct AsWatch<'a>(&'a dyn FitWatch);
-
-impl Watch for AsWatch<'_> {
-    fn answered(&self) {
-        self.0.answered();
-    }
-
-    fn stopped(&self) -> bool {
-        self.0.stopped()
-    }
-
-    fn stop_flag(&self) -> StopFlag {
-        self.0.stop_flag()
-    }
-}
-
 /// The search, and what it asks.
 struct Search<'a> {
     twin: Twin,
@@ -317,10 +303,10 @@ struct Search<'a> {
     questions: Vec<Question>,
     memory: Memory,
     options: &'a FitOptions,
-    /// Which parameters stay where they are, and where all begin.
+    /// Flags of the parameters that stay as they are, and the begin of all.
     kept: &'a [bool],
     begin: Vec<f64>,
-    watch: &'a dyn FitWatch,
+    watch: &'a dyn Watch,
     rounds: u32,
 }
 
@@ -342,22 +328,31 @@ impl Problem for Search<'_> {
     fn residuals(&mut self, points: &[Vec<f64>]) -> Result<Vec<Vec<f64>>, FitError> {
         let drives: Vec<DriveConfig> =
             points.iter().map(|at| parameters::drive(self.twin.config(), at, &self.options.kept)).collect();
-        let keys: Vec<String> = drives.iter().map(memory::key).collect();
+        let keys: Vec<String> = drives.iter().map(|drive| points::key("drive", drive)).collect();
+        let mut known = BTreeMap::new();
+        for key in &keys {
+            // Only a file that was changed by hand has another number of rows.
+            let is_whole = |figures: &Vec<Figures>| figures.len() == self.fitted.len();
+            if let Some(figures) = self.memory.find(key)?.filter(is_whole) {
+                known.insert(key, figures);
+            }
+        }
         // Several points may be one drive: parameters are rounded.
         let mut asked = BTreeSet::new();
-        let is_new = |at: &usize| !self.memory.knows(&keys[*at]) && asked.insert(&keys[*at]);
+        let is_new = |at: &usize| !known.contains_key(&keys[*at]) && asked.insert(&keys[*at]);
         let new: Vec<usize> = (0..keys.len()).filter(is_new).collect();
         let ask = |at: &usize| {
             let drive = &drives[*at];
             self.questions.iter().map(|question| Question { config: drive.clone(), ..question.clone() })
         };
         let questions: Vec<Question> = new.iter().flat_map(ask).collect();
-        let answers = self.twin.ask(&questions, self.options.seed, &AsWatch(self.watch))?;
+        let answers = self.twin.ask(&questions, self.options.seed, self.watch)?;
         for (at, answers) in new.iter().zip(answers.chunks(self.fitted.len())) {
-            self.memory.keep(&keys[*at], answers)?;
+            self.memory.keep(&keys[*at], &answers.to_vec())?;
+            known.insert(&keys[*at], answers.to_vec());
         }
         let residuals = |key: &String| {
-            let rows = self.fitted.iter().zip(self.memory.recall(key));
+            let rows = self.fitted.iter().zip(&known[key]);
             rows.flat_map(|(row, ours)| {
                 judged(self.measurements, row)
                     .map(move |(figure, measured)| residual(figure, measured, figure.of(ours)))
@@ -368,13 +363,14 @@ impl Problem for Search<'_> {
     }
 
     fn better(&mut self, best: &Point) -> bool {
-        self.watch.round(self.rounds, self.options.rounds, best.cost());
+        let (round, error) = (self.rounds, libm::sqrt(best.cost()));
+        self.watch.stage(&format!("fit: round {round} of at most {}, error {error:.1}", self.options.rounds));
         self.rounds += 1;
         true
     }
 }
 
-/// How wrong a figure is, weighed.
+/// Weighed error of a figure.
 fn residual(figure: Figure, measured: f64, ours: Option<f64>) -> f64 {
     // A drive that completes nothing is not better than one that is slow, and all drives have as many residuals.
     let missing = if figure == Figure::Completed { measured / MISSING } else { measured * MISSING };

@@ -1,9 +1,9 @@
-//! How much flash there must be for the write amplification that was measured.
+//! Amount of flash for the write amplification that was measured.
 
+use strobe_lab::points::{self, Watch};
 use strobe_ssd::{Aged, BuildError, DriveConfig};
 
-use super::{FitError, FitOptions, Memory, memory};
-use crate::Watch;
+use super::{FitError, FitOptions, Memory};
 use crate::measurements::{Addresses, Figures, Measurement, Measurements};
 use crate::scaled::scaled;
 use crate::twin::TwinError;
@@ -65,7 +65,7 @@ fn with_blocks(drive: &DriveConfig, blocks_per_plane: u32) -> DriveConfig {
     drive
 }
 
-/// What there is unless there is too little spare flash for it.
+/// The result; nothing if there is too little spare flash for it.
 fn with_room<T>(result: Result<T, BuildError>) -> Result<Option<T>, FitError> {
     match result {
         Ok(found) => Ok(Some(found)),
@@ -89,9 +89,9 @@ fn amplification(
     let pages = small.nand.pages_per_block.min((BLOCK_UNITS / per_page / 12).max(1) * 12);
     let units = small.logical_units() * u64::from(pages) / u64::from(small.nand.pages_per_block);
     (small.nand.pages_per_block, small.ftl.logical_pages) = (pages, Some(units as u32));
-    let key = format!("{}{used} {}", memory::WAF, memory::key(&small));
-    if memory.knows(&key) {
-        return Ok(memory.recall(&key).first().and_then(|figures| figures.waf));
+    let key = points::key("waf", &(used, &small));
+    if let Some(known) = memory.find(&key)? {
+        return Ok(known.first().and_then(|figures| figures.waf));
     }
     if watch.stopped() {
         return Err(TwinError::Interrupted.into());
@@ -101,6 +101,6 @@ fn amplification(
     let units = (small.logical_units() as f64 * used) as u32;
     let filled = aged.fill(units).and_then(|()| aged.overwrite(units, 3 * u64::from(units)));
     let waf = filled.and_then(|()| aged.amplification(units, units.into())).map_err(TwinError::from)?;
-    memory.keep(&key, &[Figures { waf: Some(waf), ..Figures::default() }])?;
+    memory.keep(&key, &vec![Figures { waf: Some(waf), ..Figures::default() }])?;
     Ok(Some(waf))
 }

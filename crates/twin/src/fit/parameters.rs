@@ -1,4 +1,4 @@
-//! What a fit may change of a drive, and how far.
+//! Parameters of a drive that a fit may change, and their ranges.
 
 use strobe_nand::PageTimes;
 use strobe_ssd::{DriveConfig, TimesByPage};
@@ -16,9 +16,9 @@ pub struct Parameter {
     pub unit: &'static str,
     /// The least and the most it may be.
     pub range: (f64, f64),
-    /// Whether it is a number of things: then no less than one of them makes a difference.
+    /// Integer-valued: finite differences use steps of at least 1.
     pub whole: bool,
-    /// What it is in a drive.
+    /// Its value in a drive.
     pub get: fn(&DriveConfig) -> f64,
     /// Makes it so.
     pub set: fn(&mut DriveConfig, f64),
@@ -48,7 +48,7 @@ struct Reads {
 const SPREAD_MIN: f64 = 0.01;
 
 impl Reads {
-    /// Those of `drive`; of other numbers of types the mean.
+    /// Read times of `drive`; of other numbers of types the mean.
     fn of(drive: &DriveConfig) -> Self {
         let mean = mean(&drive.nand.read_ns);
         match types(&drive.nand.read_ns)[..] {
@@ -254,12 +254,12 @@ pub const PARAMETERS: &[Parameter] = &[
 /// The least time that a program takes beyond suspend and resume, in ns.
 const LEAST_PROGRAM_NS: u64 = 1_000;
 
-/// Whether `key` is one of `keys`.
+/// True if `key` is one of `keys`.
 fn is_told(keys: &[String], key: &str) -> bool {
     keys.iter().any(|told| told == key)
 }
 
-/// Which of [`PARAMETERS`] stay as they are, since their key is one of `keys`.
+/// Flags of the [`PARAMETERS`] that stay as they are, since their key is one of `keys`.
 pub(super) fn kept(keys: &[String]) -> Vec<bool> {
     // The patience of the drive's own programs is that of the host's twice: neither is told without the other.
     let of = |key: &str| match key {
@@ -338,13 +338,16 @@ pub(super) fn begin_at_pace(drive: &mut DriveConfig, rows: &[Measurement]) {
     }
 }
 
-/// Where to look, for a difference, beside the logarithm `at` of parameter `parameter`.
+/// Place to evaluate for a difference, next to the logarithm `at` of parameter `parameter`.
 pub(super) fn beside(parameter: usize, at: f64, difference: f64) -> f64 {
     let whole = libm::exp(at).round();
-    match PARAMETERS[parameter].whole && libm::exp(at + difference).round() == whole {
-        true if difference > 0.0 => libm::log(whole + 1.0),
-        true => libm::log((whole - 1.0).max(1.0)),
-        false => at + difference,
+    let is_same = PARAMETERS[parameter].whole && libm::exp(at + difference).round() == whole;
+    if !is_same {
+        at + difference
+    } else if difference > 0.0 {
+        libm::log(whole + 1.0)
+    } else {
+        libm::log((whole - 1.0).max(1.0))
     }
 }
 

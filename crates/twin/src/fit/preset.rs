@@ -7,12 +7,12 @@ use sha2::Digest as _;
 use super::Fit;
 use crate::check::{Check, Figure};
 
-/// How every preset begins.
+/// Begin of every preset.
 const BEGIN: &str = "# A drive fitted to ";
-/// How its last line begins, behind which is the hash of all before.
+/// Begin of its last line, after which comes the hash of all before.
 const END: &str = "# As it was written, to here: sha256 ";
 
-/// Whether `text` is a preset as a fit has written it, which nobody has changed since.
+/// True if `text` is a preset as a fit has written it, which nobody has changed since.
 pub fn is_preset(text: &str) -> bool {
     let untouched = |(before, hash): (&str, &str)| hash.trim_end() == hash_of(before);
     text.starts_with(BEGIN) && text.rsplit_once(END).is_some_and(untouched)
@@ -39,9 +39,10 @@ pub fn preset(fit: &Fit, source: &str) -> String {
     );
     for found in &fit.found {
         let value = super::parameters::shown(found.value, found.unit);
-        let _ = match found.is_kept {
-            true => writeln!(text, "#   {}: {value} (kept, not fitted)", found.name),
-            false => writeln!(text, "#   {}: {value} ({:.1})", found.name, found.effect),
+        let _ = if found.is_kept {
+            writeln!(text, "#   {}: {value} (kept, not fitted)", found.name)
+        } else {
+            writeln!(text, "#   {}: {value} ({:.1})", found.name, found.effect)
         };
     }
     if !fit.untold.is_empty() {

@@ -2,9 +2,9 @@
 //!
 //! Every point is evaluated with the same random numbers, so that differences show parameters and not chance.
 
-/// How far a parameter, or its logarithm, goes for a difference.
+/// Change of a parameter, or of its logarithm, for a difference.
 pub(super) const DIFFERENCE: f64 = 0.12;
-/// How far it goes in one step at most.
+/// Largest change of it in one step.
 const STEP_MAX: f64 = 0.8;
 /// Factors of the damping that are tried at once.
 const DAMPING: [f64; 4] = [0.1, 1.0, 10.0, 100.0];
@@ -14,7 +14,7 @@ const DAMPING: [f64; 4] = [0.1, 1.0, 10.0, 100.0];
 pub(super) struct Point {
     /// Logarithms of the parameters.
     pub(super) at: Vec<f64>,
-    /// What is wrong there: each is an error as a share of what is tolerated.
+    /// Errors there, each as a share of its tolerance.
     pub(super) residuals: Vec<f64>,
 }
 
@@ -25,7 +25,7 @@ impl Point {
     }
 }
 
-/// Where a search goes.
+/// Problem that a search solves.
 pub(super) trait Problem {
     /// Why it could not go on.
     type Error;
@@ -33,7 +33,7 @@ pub(super) trait Problem {
     /// The least and the most of each logarithm.
     fn range(&self, parameter: usize) -> (f64, f64);
 
-    /// Where to look, for a difference, beside `at` of parameter `parameter`.
+    /// Place to evaluate for a difference, next to `at` of parameter `parameter`.
     fn beside(&self, _parameter: usize, at: f64, difference: f64) -> f64 {
         at + difference
     }

@@ -8,9 +8,9 @@ use strobe_ssd::schema::nearest;
 pub struct Column {
     /// Its name.
     pub name: &'static str,
-    /// Whether it must be there.
+    /// True if it must be there.
     pub needed: bool,
-    /// What it holds.
+    /// Its content.
     pub what: &'static str,
 }
 
@@ -59,7 +59,7 @@ struct Row<'a> {
     path: &'a str,
     line: u64,
     fields: &'a csv::StringRecord,
-    /// Where each of [`COLUMNS`] is, if it is there.
+    /// Place of each of [`COLUMNS`], if it is there.
     places: &'a [Option<usize>],
 }
 
@@ -220,7 +220,7 @@ pub(super) fn parse(text: &str, path: &str) -> Result<Measurements, MeasurementE
     Ok(measurements)
 }
 
-/// Where each of [`COLUMNS`] is in `heading`.
+/// Place of each of [`COLUMNS`] in `heading`.
 fn places(heading: &csv::StringRecord, path: &str) -> Result<Vec<Option<usize>>, MeasurementError> {
     let whole = |what: String| MeasurementError::Whole { path: path.to_owned(), what };
     match heading.get(0) {

@@ -1,4 +1,4 @@
-//! Whether measurements can be true.
+//! Plausibility of measurements.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use super::{Addresses, KEEPS_UP, Load, Measurement, MeasurementError, Measuremen
 const SAME_UNIT: f64 = 200.0;
 /// Factor between two percentiles of reads from which on they are in two units.
 const UNIT: f64 = 1000.0;
-/// What a command takes in any drive, in µs: at least, at most half of all reads, at most any.
+/// Time of a command in any drive, in µs: at least, at most half of all reads, at most any.
 const LATENCY_US: [f64; 3] = [1.0, 1e6, 1e8];
 /// Shares of all requests that the percentiles are of.
 const SHARES: [f64; 4] = [0.5, 0.99, 0.999, 0.9999];
@@ -24,11 +24,11 @@ const SAME_WAF: f64 = 1.5;
 const FALLING_WAF: f64 = 0.8;
 /// Factor between a percentile and those of both neighbouring rates beyond which it is of another unit.
 const NEIGHBOURS: f64 = 10.0;
-/// The same of those that something rare may decide, at one rate and not at the next: tails of writes, and p99.99.
+/// Limits for figures that rare events decide, at one rate and not at the next: tails of writes, and p99.99.
 const NEIGHBOURING_TAILS: f64 = 400.0;
 /// Factor between medians of writes and of reads, at the lowest rate, beyond which they are in two units.
 const WRITES: f64 = 100.0;
-/// What is offered by more than this factor may be completed by so much less, and no more.
+/// Largest factor by which completed requests may fall when more are offered.
 const COLLAPSE: f64 = 2.0;
 
 pub(super) fn check(measurements: &Measurements, path: &str) -> Result<(), MeasurementError> {
@@ -87,7 +87,7 @@ pub(super) fn check(measurements: &Measurements, path: &str) -> Result<(), Measu
     wrong.map_or(Ok(()), |(line, what)| nonsense(line, what))
 }
 
-/// What is wrong with a write amplification, beside another one, and where.
+/// Fault of a write amplification, next to another one, and its place.
 fn amplification(rows: &[Measurement]) -> Option<(u64, String)> {
     rows.iter().enumerate().find_map(|(at, row)| {
         let waf = row.seen.waf?;
@@ -98,10 +98,7 @@ fn amplification(rows: &[Measurement]) -> Option<(u64, String)> {
             }
             let (used, used_before) = (row.load.used_bytes, other.load.used_bytes);
             let (less, more) = if used < used_before { (waf, before) } else { (before, waf) };
-            let is_wrong = match used == used_before {
-                true => waf.max(before) > SAME_WAF * waf.min(before),
-                false => more < FALLING_WAF * less,
-            };
+            let is_wrong = if used == used_before { waf.max(before) > SAME_WAF * waf.min(before) } else { more < FALLING_WAF * less };
             let line = other.line;
             is_wrong.then(|| {
                 let what = format!(
@@ -154,7 +151,7 @@ fn writes(by_rate: &[&Measurement]) -> Option<(u64, String)> {
     })
 }
 
-/// What is wrong with what was asked.
+/// Fault of the load.
 fn asked(load: &Load, capacity_bytes: u64) -> Option<String> {
     let &Load { used_bytes, jobs, offered, .. } = load;
     if used_bytes > capacity_bytes {
@@ -194,7 +191,7 @@ fn asked(load: &Load, capacity_bytes: u64) -> Option<String> {
     })
 }
 
-/// What is wrong with what was seen, by itself.
+/// Fault of the figures by themselves.
 fn seen(row: &Measurement) -> Option<String> {
     let seen = &row.seen;
     let has_reads = seen.read_us.iter().any(Option::is_some);
@@ -233,7 +230,7 @@ fn seen(row: &Measurement) -> Option<String> {
     (!has_any).then(|| "nothing was measured in this row: leave it out".into())
 }
 
-/// What is wrong with the percentiles of reads or writes.
+/// Fault of the percentiles of reads or writes.
 fn latencies(kind: &str, us: &[Option<f64>; 4]) -> Option<String> {
     let known = || PERCENTILES.iter().zip(us).filter_map(|((name, _), us)| Some((*name, (*us)?)));
     let [least, most_median, most] = LATENCY_US;
@@ -265,7 +262,7 @@ fn latencies(kind: &str, us: &[Option<f64>; 4]) -> Option<String> {
     None
 }
 
-/// What is wrong with what was completed, beside other rows with the same jobs.
+/// Fault of the completed requests, next to other rows with the same jobs.
 fn throughput(row: &Measurement, rows: &[Measurement]) -> Option<String> {
     let (offered, done) = (row.load.offered?, row.seen.completed_s?);
     if row.keeps_up() {
@@ -279,10 +276,7 @@ fn throughput(row: &Measurement, rows: &[Measurement]) -> Option<String> {
             return None;
         }
         // A drive that is offered more than it carries may complete less than it could, but not for ever less.
-        let is_less = match most.writes_s > offered.writes_s {
-            true => done < KEEPS_UP * carried && other.keeps_up(),
-            false => COLLAPSE * done < carried,
-        };
+        let is_less = if most.writes_s > offered.writes_s { done < KEEPS_UP * carried && other.keeps_up() } else { COLLAPSE * done < carried };
         is_less.then(|| {
             format!(
                 "completed_s is {done} of {} offered, but on line {} it is {carried}: the drive carries that; correct what \

@@ -11,6 +11,7 @@ fn claim(verdict: Verdict, claim: &str, paper: Option<f64>, measured: Option<f64
         was: Some("35 to 90".into()),
     };
     Claim {
+        id: String::new(),
         place: "4".into(),
         claim: claim.into(),
         unit: "%".into(),

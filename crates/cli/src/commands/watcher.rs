@@ -1,0 +1,56 @@
+//! Progress bar and cancellation of sweeps, papers, checks and fits.
+
+use std::io::IsTerminal as _;
+
+use indicatif::ProgressBar;
+use strobe_lab::points::Watch;
+use strobe_types::StopFlag;
+
+use super::{progress, signals};
+
+/// Shows progress on a terminal, and passes Ctrl-C, TERM and HUP on.
+pub(super) struct Watcher {
+    stop: StopFlag,
+    bar: Option<ProgressBar>,
+}
+
+impl Watcher {
+    /// From now on a signal raises the stop flag. `points` is the plural of a point, as "runs".
+    pub(super) fn new(is_quiet: bool, points: &str) -> Self {
+        let show = !is_quiet && std::io::stderr().is_terminal();
+        let bar = show.then(|| {
+            let template = format!("{{msg}}{{wide_bar}} {{pos}} of {{len}} {points}  {{prefix}}{{left}}");
+            ProgressBar::new(0).with_style(progress::style(&template))
+        });
+        Self { stop: signals::listen_for_long(), bar }
+    }
+
+    pub(super) fn end(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+impl Watch for Watcher {
+    fn progress(&self, done: usize, total: usize, failed: usize) {
+        if let Some(bar) = &self.bar {
+            bar.set_length(total as u64);
+            bar.set_position(done as u64);
+            if failed > 0 {
+                bar.set_prefix(format!("{failed} failed  "));
+            }
+        }
+    }
+
+    fn stage(&self, text: &str) {
+        if let Some(bar) = &self.bar {
+            bar.reset();
+            bar.set_message(format!("{text}  "));
+        }
+    }
+
+    fn stop_flag(&self) -> StopFlag {
+        self.stop.clone()
+    }
+}

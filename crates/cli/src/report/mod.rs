@@ -102,10 +102,10 @@ fn hints(result: &RunResult) -> Vec<&'static str> {
     let mut hints = Vec::new();
     if result.host.read.commands > 0 && result.nand.read.by_cause.host == 0 {
         hints.push(if was_filled {
-"no read found data on flash, so reads cost no flash time: what they asked for was in a buffer or trimmed"
-} else {
-"no read found data on flash, so reads cost no flash time (fill the drive first: run.prefill, --prefill)"
-});
+            "no read found data on flash, so reads cost no flash time: what they asked for was in a buffer or trimmed"
+        } else {
+            "no read found data on flash, so reads cost no flash time (fill the drive first: run.prefill, --prefill)"
+        });
     }
     if result.host.write.commands > 0 && result.nand.erase.total == 0 {
         hints.push(if result.wear.erase_max > 0 {

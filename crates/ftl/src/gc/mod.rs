@@ -163,18 +163,6 @@ pub enum GcStream {
     Host,
 }
 
-/// What makes a logical unit hot. Each is kept per logical unit, if it is used.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Temperature {
-    /// How often it has been written (CAPi's update frequency table).
-    #[default]
-    UpdateCount,
-    /// How often it has been written, divided by the ticks since it was last (CAT's hot degree).
-    UpdateRate,
-    /// When it was last written (age sort: Rosenblum & Ousterhout 1992).
-    LastWrite,
-}
-
 /// Which erased block is opened next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Allocation {

@@ -48,11 +48,12 @@ fn ext4_remounts_read_only_when_its_metadata_cannot_be_read() {
     if !has("mkfs.ext4") {
         return;
     }
-    let job = "cd /; mkdir /mnt/d; umount /mnt; mount -o errors=remount-ro /dev/vda /mnt; exec 3> /mnt/open; sync; \
-               echo 3 > /proc/sys/vm/drop_caches; sleep 70; ls -l /mnt/d; dmesg | grep EXT4-fs; chmod 600 /proc/self/fd/3";
+    let job = "cd /; mkdir /mnt/d; touch /mnt/f; umount /mnt; mount -o errors=remount-ro /dev/vda /mnt; exec 3<> /mnt/f; \
+               echo 3 > /proc/sys/vm/drop_caches; sleep 70; cat /mnt/d/x; dmesg | grep EXT4-fs; chmod 600 /proc/self/fd/3";
     let faults = "drive.nand.faults.at=[{ unit = 2, units = 4096, after_ns = 60_000_000_000 }]";
     let printed = printed(&kernel, &["--set", faults, "--fs", "ext4", "-q", "--", "sh", "-c", job]);
-    for words in ["'/mnt/d': Input/output error", "Remounting filesystem read-only", "Read-only file system"]
+    for words in
+        ["/mnt/d/x: Input/output error", "Remounting filesystem read-only", "changing permissions of"]
     {
         assert!(printed.contains(words), "{words}: {printed}");
     }

@@ -161,9 +161,10 @@ impl Controller {
 /// Mapping units of which the sectors from `start` to `end` cover a part only.
 fn partial_units(start: u64, end: u64, unit_sectors: u64) -> u64 {
     let (head, tail) = (!start.is_multiple_of(unit_sectors), !end.is_multiple_of(unit_sectors));
-    match start / unit_sectors == (end - 1) / unit_sectors {
-        true => u64::from(head || tail),
-        false => u64::from(head) + u64::from(tail),
+    if start / unit_sectors == (end - 1) / unit_sectors {
+        u64::from(head || tail)
+    } else {
+        u64::from(head) + u64::from(tail)
     }
 }
 

@@ -195,9 +195,10 @@ impl StateFile {
 
     /// Refuses what differs, if anything does.
     pub fn expect_alike(&self, differences: Vec<String>) -> Result<(), StateFileError> {
-        match differences.is_empty() {
-            true => Ok(()),
-            false => Err(failed(&self.path, StateProblem::Unlike(differences.join("; ")))),
+        if differences.is_empty() {
+            Ok(())
+        } else {
+            Err(failed(&self.path, StateProblem::Unlike(differences.join("; "))))
         }
     }
 
@@ -237,9 +238,10 @@ impl StateFile {
         let mut reader = StateReader::new(&mut self.frames, self.bytes);
         drive.load_state(&mut reader)?;
         more(&mut reader)?;
-        match reader.is_at_end()? && self.frames.at == self.bytes {
-            true => Ok(()),
-            false => Err(StateError::Unfit("there is more of it")),
+        if reader.is_at_end()? && self.frames.at == self.bytes {
+            Ok(())
+        } else {
+            Err(StateError::Unfit("there is more of it"))
         }
     }
 }

@@ -183,10 +183,7 @@ fn check_marks(config: &DriveConfig, geometry: &Geometry, logical_units: u32) ->
             return Err(BuildError::Spare { key, blocks: mark, spare });
         }
     }
-    match gc.victims > blocks {
-        true => Err(BuildError::Victims { victims: gc.victims, blocks }),
-        false => Ok(()),
-    }
+    if gc.victims > blocks { Err(BuildError::Victims { victims: gc.victims, blocks }) } else { Ok(()) }
 }
 
 /// Erased blocks that are always kept: one per plane, another if blocks always in SLC mode are emptied, and two more.

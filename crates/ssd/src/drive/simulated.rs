@@ -78,10 +78,8 @@ where
 
     fn cut_everywhere(&mut self) {
         self.ftl.nand_mut().plan_cuts(CutPlan::Everywhere);
-        let cuts = match self.is_dead() {
-            true => Cuts::Dead { is_cut_again: true },
-            false => Cuts::Everywhere(Vec::new()),
-        };
+        let cuts =
+            if self.is_dead() { Cuts::Dead { is_cut_again: true } } else { Cuts::Everywhere(Vec::new()) };
         self.power = Some(Box::new(Plan::new(cuts)));
     }
 
@@ -221,10 +219,8 @@ impl<F: Inspectable> Drive<F> {
         if snapshots <= known {
             return;
         }
-        let nvram = match self.is_timed() {
-            true => self.nvram.as_ref().map(Nvram::after_cut),
-            false => plan.before.clone(),
-        };
+        let nvram =
+            if self.is_timed() { self.nvram.as_ref().map(Nvram::after_cut) } else { plan.before.clone() };
         let mut left = Left { snapshots, nvram, witness: None, met: self.underway() };
         match self.power.as_deref_mut().map(|plan| &mut plan.cuts) {
             Some(Cuts::At { left: kept, .. }) => *kept = Some(Box::new(left)),

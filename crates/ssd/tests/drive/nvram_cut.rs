@@ -180,9 +180,10 @@ impl Bench {
     fn range(&mut self, most: u32) -> Range {
         let units = 1 + self.rng.below(most);
         let first = u64::from(self.rng.below(UNITS - units + 1) * UNIT);
-        match self.rng.chance(0.8) {
-            true => Range::new(Lba::new(first), units * UNIT),
-            false => Range::new(Lba::new(first + 3), units * UNIT - 3),
+        if self.rng.chance(0.8) {
+            Range::new(Lba::new(first), units * UNIT)
+        } else {
+            Range::new(Lba::new(first + 3), units * UNIT - 3)
         }
     }
 

@@ -136,10 +136,7 @@ fn every_workload_leaves_a_sound_volume_on_the_flash_of_every_scheme() {
         with_each_scheme!(format.volume_sectors, |scheme, disk| {
             let image = run_on(disk, &format, options, &*workload).unwrap_or_else(|e| panic!("{name}: {e}"));
             // Trimmed sectors read as zeros on the drive, as anything in memory.
-            let same = match options.discard {
-                true => None,
-                false => Some(image == reference),
-            };
+            let same = if options.discard { None } else { Some(image == reference) };
             assert_ne!(same, Some(false), "{name} on {scheme}: not what a plain disk holds");
             assert_sound(&image, &format!("{name} on {scheme}"));
         });
@@ -192,10 +189,7 @@ impl SectorDevice for UntilCut {
 
     fn flush(&mut self) -> Result<(), FileError> {
         self.disk.flush()?;
-        match self.disk.drive().was_cut() {
-            true => Err(FileError::Io("the power is off".into())),
-            false => Ok(()),
-        }
+        if self.disk.drive().was_cut() { Err(FileError::Io("the power is off".into())) } else { Ok(()) }
     }
 }
 

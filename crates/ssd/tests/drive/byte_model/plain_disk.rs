@@ -79,10 +79,8 @@ impl<T: Timing + Send + 'static, V: Policy> Bench<T, V> {
         self.units_written += (last - first + 1) as u64;
         let head = !range.start.is_multiple_of(self.unit);
         let tail = !range.end.is_multiple_of(self.unit);
-        self.read_modify_writes += match first == last {
-            true => u64::from(head || tail),
-            false => u64::from(head) + u64::from(tail),
-        };
+        self.read_modify_writes +=
+            if first == last { u64::from(head || tail) } else { u64::from(head) + u64::from(tail) };
     }
 
     fn write(&mut self) -> Result<SimTime, CommandError> {

@@ -1,4 +1,4 @@
-//! Whether a drive can program whole word lines.
+//! Checks of drives that program whole word lines.
 
 use strobe_nand::Wanted;
 

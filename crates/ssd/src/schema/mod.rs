@@ -42,7 +42,7 @@ pub fn read<T: DeserializeOwned>(mut table: Table, schema: &Json, path: &str) ->
     })
 }
 
-/// Where in `valid` the name `given` is; refused if it is not.
+/// Position of the name `given` in `valid`; an error if it is not there.
 pub fn check_name(key: &str, given: &str, valid: &[&str]) -> Result<usize, KeyError> {
     valid.iter().position(|name| *name == given).ok_or_else(|| KeyError::Name {
         key: key.to_owned(),

@@ -249,8 +249,8 @@ fn change(drive: &mut dyn Simulated, way: Way, step: u64) {
     }
 }
 
-/// What the non-volatile cache took before the command at hand must be there after a cut anywhere in it, whichever way
-/// that command came.
+/// Units that the non-volatile cache took before a command survive a cut anywhere in it, for every way to
+/// issue the command.
 #[test]
 fn the_cache_outlives_a_cut_inside_a_command_of_every_way() {
     let mut cuts = 0;

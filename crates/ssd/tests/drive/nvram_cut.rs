@@ -25,7 +25,7 @@ type Flash = Chip<Untimed, StampMedium>;
 #[derive(Clone)]
 struct Forgetful {
     inner: PageMap<Flash, Greedy>,
-    /// What each unit would read as after a cut, at every step so far.
+    /// Contents of all units after a cut, at every step so far.
     states: Vec<Vec<u64>>,
     rng: Prng,
 }
@@ -155,7 +155,7 @@ impl Recoverable for Forgetful {
     }
 }
 
-/// What each unit reads as, without a trace.
+/// Contents of all units, read from a copy of the drive.
 fn content(drive: &Drive<Forgetful>) -> Vec<u64> {
     crate::setup::contents(&mut drive.clone())
 }
@@ -165,7 +165,7 @@ struct Bench {
     controller: ControllerConfig,
     units_per_page: u32,
     rng: Prng,
-    /// What each unit may read as after a cut now.
+    /// Legal contents of each unit after a cut now.
     legal: Vec<Vec<u64>>,
 }
 
@@ -221,7 +221,7 @@ impl Bench {
         );
     }
 
-    /// What is legal from now on, the command being complete.
+    /// Reduces the legal contents to those after the completion of `command`.
     fn settle_legal(&mut self, command: &Command<'_>, before: &[u64], after: &[u64]) {
         let forced = |lpn: u32| match *command {
             Command::Write { range, fua: true, .. } => {

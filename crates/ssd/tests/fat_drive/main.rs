@@ -74,7 +74,7 @@ where
     DriveDisk::new(Box::new(Drive::new(ftl, &ControllerConfig::default())), 0)
 }
 
-/// What `fsck.fat` with `option` says of the volume, and what it makes of it; `None` if it is not there.
+/// Output of `fsck.fat` with `option` and the volume after it; `None` if the program is missing.
 fn fsck(image: &[u8], option: &str) -> Option<(Output, Vec<u8>)> {
     let program = strobe_testing::program("fsck.fat", "dosfstools")?;
     let file = tempfile::NamedTempFile::new().expect("a temporary file");
@@ -159,7 +159,7 @@ fn run_on(
 /// A disk that fails from a power cut on, and keeps what had been written before.
 struct UntilCut {
     disk: DriveDisk,
-    /// What the completed requests add up to, and the sector of the one that was cut.
+    /// Contents after the completed requests.
     before: MemoryDisk,
     cut_in: Option<u64>,
 }

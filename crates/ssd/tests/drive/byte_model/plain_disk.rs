@@ -16,7 +16,7 @@ pub(super) struct Bench<T: Timing, V: Policy> {
     now: SimTime,
     /// Bytes of a mapping unit.
     unit: usize,
-    /// What the drive's counters must say.
+    /// Expected counters of the drive.
     commands: [u64; 6],
     bytes: [u64; 6],
     units_written: u64,
@@ -214,7 +214,7 @@ impl<T: Timing + Send + 'static, V: Policy> Bench<T, V> {
         self.drive.execute(self.now, &command)
     }
 
-    /// What the copy does to the plain disk and to the counters.
+    /// Applies the copy to the plain disk and to the expected counters.
     fn copy_on_disk(&mut self, destination: u64, sources: &[Range]) {
         let per_unit = self.unit as u64 / SECTOR_BYTES;
         // Which source range and sector each sector comes from.

@@ -340,10 +340,7 @@ fn use_it(drive: &mut impl Inspectable<Payload = u64, Nand = Watched>, seed: u64
             1 => {
                 let to = rng.below(units - count + 1);
                 let apart = to + count <= first || first + count <= to;
-                match apart {
-                    true => drive.copy(now, Lpn::new(first), Lpn::new(to), count),
-                    false => Ok(now),
-                }
+                if apart { drive.copy(now, Lpn::new(first), Lpn::new(to), count) } else { Ok(now) }
             }
             2 => {
                 let done = drive.flush(now).expect("flushes");

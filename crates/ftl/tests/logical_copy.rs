@@ -203,12 +203,11 @@ impl Pairs {
             return self.leave(to);
         }
         if let Some(pair) = self.pairs.iter().find(|pair| pair.contains(&from)) {
-            match pair.contains(&to) {
-                true => self.logical += 1,
-                false => {
-                    self.leave(to);
-                    self.physical += 1;
-                }
+            if pair.contains(&to) {
+                self.logical += 1
+            } else {
+                self.leave(to);
+                self.physical += 1;
             }
             return;
         }

@@ -229,9 +229,10 @@ impl Parser<'_> {
         let end = right.find(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '.');
         let right = &right[..end.unwrap_or(right.len())];
         let is_short = |text: &str| !text.is_empty() && text.len() <= 20;
-        let cure = match is_short(left) && is_short(right) {
-            true => format!("; to multiply, write {left} * {right}"),
-            false => "; to multiply, write *".to_owned(),
+        let cure = if is_short(left) && is_short(right) {
+            format!("; to multiply, write {left} * {right}")
+        } else {
+            "; to multiply, write *".to_owned()
         };
         self.fails(self.at, format!("an operator is missing{cure}"))
     }

@@ -126,9 +126,10 @@ impl<S: Score> VictimPolicy for Kinetic<S> {
             }
             let entry = &mut self.blocks[id.index()];
             entry.is_dirty = false;
-            let curve = match entry.is_candidate {
-                true => self.score.curve(id, &entry.block, entry.valid, self.units_per_block),
-                false => S::Curve::NEVER,
+            let curve = if entry.is_candidate {
+                self.score.curve(id, &entry.block, entry.valid, self.units_per_block)
+            } else {
+                S::Curve::NEVER
             };
             self.tournament.enter(id.get(), curve, view.tick());
         }

@@ -147,9 +147,10 @@ fn step(rng: &mut Prng, units: u32) -> Step {
         0 | 1 => Step::Trim { first, count },
         2..=4 => {
             let to = rng.below(units - count + 1);
-            match to + count <= first || first + count <= to {
-                true => Step::Copy { from: first, to, count },
-                false => Step::Flush,
+            if to + count <= first || first + count <= to {
+                Step::Copy { from: first, to, count }
+            } else {
+                Step::Flush
             }
         }
         5 => Step::Flush,

@@ -85,10 +85,7 @@ impl BlockMapConfig {
 
     /// Good blocks among them that are reserved for the map.
     pub fn map_blocks(&self, geometry: &Geometry) -> u32 {
-        match self.durable {
-            true => self.trims_demand().blocks(geometry),
-            false => 0,
-        }
+        if self.durable { self.trims_demand().blocks(geometry) } else { 0 }
     }
 
     /// What the log of trims has to hold.

@@ -189,9 +189,10 @@ impl<N: Nand> Scheme<N> for LogBlock {
             scheme.logs.push(Log { logical, block, next, in_order, opened, used: opened });
             scheme.writes = scheme.writes.max(opened);
         }
-        match scheme.logs.len() as u32 <= sectors.config.log_blocks {
-            true => Ok(scheme),
-            false => damaged(format!("there are {} log blocks", scheme.logs.len())),
+        if scheme.logs.len() as u32 <= sectors.config.log_blocks {
+            Ok(scheme)
+        } else {
+            damaged(format!("there are {} log blocks", scheme.logs.len()))
         }
     }
 

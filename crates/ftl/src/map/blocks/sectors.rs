@@ -146,9 +146,10 @@ impl<N: Nand> Sectors<N> {
 
     /// Whether offset `offset` of `block` can be programmed now.
     pub(super) fn is_open_at(&self, block: BlockId, offset: u32) -> bool {
-        match self.any_order {
-            true => !self.nand.is_programmed(self.page(block, offset)),
-            false => self.nand.block(block).pages_programmed == offset,
+        if self.any_order {
+            !self.nand.is_programmed(self.page(block, offset))
+        } else {
+            self.nand.block(block).pages_programmed == offset
         }
     }
 
@@ -371,9 +372,10 @@ impl<N: Nand> Sectors<N> {
     }
 
     pub(super) fn commit_if_full(&mut self, now: When) -> Done {
-        match self.trims.as_ref().is_some_and(|trims| trims.journal.is_full()) {
-            true => self.commit(now),
-            false => Ok(now),
+        if self.trims.as_ref().is_some_and(|trims| trims.journal.is_full()) {
+            self.commit(now)
+        } else {
+            Ok(now)
         }
     }
 }

@@ -277,9 +277,10 @@ impl Cmt {
                 (at, listed) = (entry.siblings.older, listed + 1);
             }
         }
-        match listed == dirty {
-            true => Ok(()),
-            false => Err(format!("{dirty} cached entries are dirty, {listed} are listed as such")),
+        if listed == dirty {
+            Ok(())
+        } else {
+            Err(format!("{dirty} cached entries are dirty, {listed} are listed as such"))
         }
     }
 }

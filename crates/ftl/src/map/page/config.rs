@@ -169,10 +169,12 @@ impl PageMapConfig {
 
     /// Good blocks that are reserved for the map.
     pub fn map_blocks(&self, geometry: &Geometry) -> u32 {
-        match self.durable {
-            true if self.translation.is_some() => self.trims_demand().blocks(geometry),
-            true => self.log_demand(geometry).blocks(geometry).max(self.map_blocks),
-            false => 0,
+        if !self.durable {
+            0
+        } else if self.translation.is_some() {
+            self.trims_demand().blocks(geometry)
+        } else {
+            self.log_demand(geometry).blocks(geometry).max(self.map_blocks)
         }
     }
 

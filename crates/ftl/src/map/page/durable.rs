@@ -24,10 +24,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
 
     /// Ends the epoch if much has changed since the last one.
     pub(super) fn commit_if_full(&mut self, now: When) -> Done {
-        match self.store.journal().is_some_and(Journal::is_full) {
-            true => self.commit(now),
-            false => Ok(now),
-        }
+        if self.store.journal().is_some_and(Journal::is_full) { self.commit(now) } else { Ok(now) }
     }
 
     /// Makes the map as it is now survive a power cut; returns when it does.

@@ -116,9 +116,10 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             if place >= units {
                 return damaged(format!("{lpn:?} lies at {place}, which is no place"));
             }
-            match is_newer(lpn) {
-                true => self.store.name_changed(lpn, false),
-                false => report.units_found += u64::from(self.map.set(lpn, Ppa::new(place)).is_none()),
+            if is_newer(lpn) {
+                self.store.name_changed(lpn, false)
+            } else {
+                report.units_found += u64::from(self.map.set(lpn, Ppa::new(place)).is_none())
             }
         }
         let Some(sharing) = &self.map.sharing else { return Ok(()) };

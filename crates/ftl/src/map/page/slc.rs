@@ -369,10 +369,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let empty: Vec<BlockId> = slc.full.iter().copied().filter(is_empty).collect();
         let mut ready = now;
         for block in empty {
-            match self.folds_in_steps() {
-                true => self.begin_fold(block),
-                false => ready = self.fold(now, block)?,
-            }
+            if self.folds_in_steps() { self.begin_fold(block) } else { ready = self.fold(now, block)? }
         }
         Ok(ready)
     }

@@ -1,10 +1,10 @@
-//! How hot each logical unit is, for migrations that separate hot from cold.
+//! Heat of each logical unit, for placements that separate hot from cold.
 
 use strobe_types::Lpn;
 
 use crate::gc::Temperature;
 
-/// What is known of each logical unit: 4, 12 or 8 bytes of it, depending on the measure.
+/// Update statistics of each logical unit: 4, 12 or 8 bytes of it, depending on the measure.
 #[derive(Clone, Debug)]
 pub(crate) struct HeatTable {
     measure: Temperature,

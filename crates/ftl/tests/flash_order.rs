@@ -45,7 +45,7 @@ struct Watched {
     newest: BTreeMap<Lpn, When>,
     /// Blocks in use by the log.
     log_blocks: Vec<bool>,
-    /// Whether recovery looks only into the blocks that the last epoch names.
+    /// True if recovery reads only the blocks that the last epoch names.
     epochs_name_blocks: bool,
     reliances: Vec<Reliance>,
     checks: u64,

@@ -22,7 +22,7 @@ fn drive_that(when_map_full: WhenMapFull, virtual_map_entries: u32) -> Map {
     written(PageMapConfig { virtual_map_entries, when_map_full, ..PageMapConfig::new(UNITS) })
 }
 
-/// The same with its map on flash, eight entries to a translation page, of which so many are cached.
+/// A drive with its map on flash, eight entries to a translation page, of which `cached` are in memory.
 fn paged_drive(virtual_map_entries: u32, cached: u32) -> Map {
     let translation = TranslationConfig { entry_bytes: 512, ..TranslationConfig::new(cached) };
     written(PageMapConfig {

@@ -11,7 +11,7 @@ use crate::journal::{SharedWords, Trims};
 use crate::scan::COPIED;
 use crate::{Done, FtlError, FtlStats, MergeStats};
 
-/// What a block is doing.
+/// State of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     /// Erased and in the pool.
@@ -41,7 +41,7 @@ pub(super) struct Sectors<N: Nand> {
     /// Sectors, and pages, of a block.
     pub(super) per_block: u32,
     pub(super) any_order: bool,
-    /// Where the newest version of each sector lies.
+    /// Place of the newest version of each sector.
     pub(super) newest: Vec<PackedPpa>,
     pub(super) mapped: u32,
     /// Newest versions by block.
@@ -126,7 +126,7 @@ impl<N: Nand> Sectors<N> {
         (first..(first + self.per_block).min(self.config.logical_units)).map(Lpn::new)
     }
 
-    /// Where the newest version of `lpn` lies.
+    /// Place of the newest version of `lpn`.
     pub(super) fn place(&self, lpn: Lpn) -> Option<Ppa> {
         self.newest[lpn.index()].get()
     }
@@ -144,7 +144,7 @@ impl<N: Nand> Sectors<N> {
         self.nand.geometry().page(block, offset)
     }
 
-    /// Whether offset `offset` of `block` can be programmed now.
+    /// True if offset `offset` of `block` can be programmed now.
     pub(super) fn is_open_at(&self, block: BlockId, offset: u32) -> bool {
         if self.any_order {
             !self.nand.is_programmed(self.page(block, offset))

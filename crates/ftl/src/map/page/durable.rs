@@ -1,4 +1,4 @@
-//! What the map keeps on flash: changes are noted here and end up in the journal.
+//! Durable map: changes are noted here and go to the journal.
 
 use strobe_nand::{Nand, Unit, When};
 use strobe_types::{BlockId, Geometry, Lpn, Ppa};
@@ -82,7 +82,7 @@ fn map_records(map: &Entries, units: &[u32]) -> Vec<Record> {
     records
 }
 
-/// Which blocks are open, with what they hold, and which are retiring.
+/// Records of the open blocks with their streams, and of the retiring blocks.
 fn block_records<'a>(
     streams: &'a Streams,
     retiring: &'a [BlockId],

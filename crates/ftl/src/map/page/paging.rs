@@ -7,12 +7,12 @@ use super::{PageMap, StreamId};
 use crate::gc::VictimPolicy;
 use crate::{Done, FtlError};
 
-/// Which entries a program of a translation page brings up to date.
+/// Entries that a program of a translation page brings up to date.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Update {
     /// This one, which is evicted.
     Evicted(Lpn),
-    /// Those of units that garbage collection has moved.
+    /// Entries of units that garbage collection has moved.
     Moved,
     /// All of them.
     All,

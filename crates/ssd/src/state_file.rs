@@ -238,7 +238,7 @@ impl StateFile {
         let mut reader = StateReader::new(&mut self.frames, self.bytes);
         drive.load_state(&mut reader)?;
         more(&mut reader)?;
-        if reader.is_at_end()? && self.frames.at == self.bytes {
+        if reader.check_end()? && self.frames.at == self.bytes {
             Ok(())
         } else {
             Err(StateError::Unfit("there is more of it"))

@@ -1,4 +1,4 @@
-//! What choosing a victim costs, by policy and number of blocks.
+//! Cost of one victim choice, by policy and number of blocks.
 //!
 //! `cargo run --release -p strobe-ftl --example victim_cost [POLICY...]`
 //!

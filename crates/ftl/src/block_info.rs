@@ -1,10 +1,10 @@
-//! What can be seen of a block from outside, whatever the scheme.
+//! State of a block as an observer sees it, independent of the mapping scheme.
 
 use strobe_nand::Nand;
 use strobe_types::{BlockId, named};
 
 named! {
-    /// What a block is doing.
+    /// State of a block.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub enum Stage {
         /// Erased, or waiting for its erase with nothing valid in it: it is about to be at hand.
@@ -24,23 +24,23 @@ named! {
 }
 
 named! {
-    /// What a block was opened for.
+    /// Purpose for which a block was opened.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub enum Stream {
         /// Nobody knows: it is erased, was found so after a power cut, or the scheme has no streams.
         #[default]
         Unknown => "unknown",
-        /// What the host writes; what is moved, too, where that has no blocks of its own.
+        /// Host writes; relocated units too, if they have no stream of their own.
         Host => "host",
         /// Units that collection has moved.
         Moved => "moved",
-        /// Those of them that are cold.
+        /// Cold units that collection has moved.
         Cold => "cold",
         /// Units that wear levelling has moved.
         Leveled => "leveled",
         /// Pages of the map.
         Map => "map",
-        /// What the host writes, in SLC mode.
+        /// Host writes in SLC mode.
         Slc => "slc",
     }
 }
@@ -48,9 +48,9 @@ named! {
 /// A block as an observer sees it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BlockInfo {
-    /// What it is doing.
+    /// State of the block.
     pub stage: Stage,
-    /// What it was opened for.
+    /// Purpose for which it was opened.
     pub stream: Stream,
     /// Units that hold the current version of something; 0 in [`Stage::Tables`].
     pub valid: u32,

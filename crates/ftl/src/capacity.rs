@@ -1,6 +1,6 @@
 //! Reserve arithmetic: can garbage collection always make progress?
 
-/// What a drive must hold, and what it needs beside it.
+/// Contents of a drive and the reserves that they need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Demand {
     /// Logical units the drive offers.

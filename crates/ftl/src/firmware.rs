@@ -29,7 +29,7 @@ impl Firmware {
     }
 }
 
-/// What the processor of the drive takes its time for, in ns. All zero: for nothing.
+/// Processor time of sorting, in ns. All zero: sorting takes no time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SortCost {
     /// Each time that the valid units of victims are sorted.
@@ -38,7 +38,7 @@ pub struct SortCost {
     pub unit_ns: u64,
 }
 
-/// What the processor of the drive takes its time for in merges, in ns. All zero: for nothing.
+/// Processor time of merges, in ns. All zero: merges take none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MergeCost {
     /// Each merge of a logical block, before its first copy.

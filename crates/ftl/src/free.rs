@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, VecDeque};
 
 use strobe_types::{BlockId, Geometry};
 
-/// Which of the erased blocks is wanted.
+/// Choice among the erased blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Want {
     /// The one erased first.
@@ -98,7 +98,7 @@ impl FreePool {
         self.count
     }
 
-    /// Whether `plane` has a block of its own.
+    /// True if `plane` has an erased block of its own.
     #[inline]
     pub(crate) fn has(&self, plane: u32) -> bool {
         self.planes[plane as usize].len() > 0

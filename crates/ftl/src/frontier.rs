@@ -61,18 +61,18 @@ impl Frontier {
         Self { current: lanes[0], lanes, turn: 0, step, rows, room: 0, pages_per_block }
     }
 
-    /// The same for blocks that have only so many pages.
+    /// Limits the blocks of this frontier to `pages_per_block` pages.
     pub(crate) fn with_pages(self, pages_per_block: u32) -> Self {
         debug_assert_eq!(self.room, 0, "a block is open");
         Self { pages_per_block, ..self }
     }
 
-    /// Whether the turn is with the first lane of all.
+    /// True if the first of all lanes is next.
     pub(crate) fn begins_round(&self) -> bool {
         self.turn == 0
     }
 
-    /// Whether the turn is with the first plane of a die.
+    /// True if the first plane of a die is next.
     #[inline]
     pub(crate) fn begins_row(&self) -> bool {
         self.turn < self.step

@@ -125,7 +125,7 @@ pub(crate) fn read_result(at: When, lost: Option<Lpn>) -> Done {
     }
 }
 
-/// What the whole-state checker found: the first broken invariant, in words.
+/// Failure of the whole-state checker: the first broken invariant, in words.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("state check failed: {0}")]
 pub struct CheckError(pub String);
@@ -144,7 +144,7 @@ pub struct CheckError(pub String);
 /// read returns what was last written or trimmed, and that [`Inspectable::check`] holds after
 /// every call.
 pub trait MappingScheme {
-    /// What a unit holds.
+    /// Content of a unit.
     type Payload: Payload;
     /// The flash below.
     type Nand: Nand<Payload = Self::Payload>;
@@ -158,7 +158,7 @@ pub trait MappingScheme {
     /// Logical units the drive offers.
     fn logical_units(&self) -> u32;
 
-    /// What has been done so far. After a failed write it tells how many of its units were written.
+    /// Counters since the drive was built. After a failed write they tell how many of its units were written.
     fn stats(&self) -> &FtlStats;
 
     /// Writes whole units, a page at a time; a page that the last ones do not fill is padded.
@@ -183,8 +183,8 @@ pub trait MappingScheme {
     /// The ranges must not overlap. Returns when all of it is on flash.
     fn copy(&mut self, now: When, from: Lpn, to: Lpn, count: u32) -> Done;
 
-    /// Whether so many units of the host can be written now without waiting for garbage collection that runs in the
-    /// background. Whoever writes nevertheless has it collect on the spot.
+    /// True if the host can write this number of units now without waiting for background collection. A write
+    /// beyond it collects on the spot.
     fn may_write(&self, _units: u32) -> bool {
         true
     }
@@ -223,8 +223,8 @@ pub trait MappingScheme {
     fn prefetch_state(&self, _lpn: Lpn) {}
 }
 
-/// What can be seen of a mapping scheme without using it: for checkers and results. It costs no flash
-/// operation, and no virtual time.
+/// State of a mapping scheme, read-only, for checkers and results. It costs no flash operation and no virtual
+/// time.
 ///
 /// **The implementer promises** that nothing here changes what commands do.
 pub trait Inspectable: MappingScheme {
@@ -239,12 +239,12 @@ pub trait Inspectable: MappingScheme {
         None
     }
 
-    /// Whether garbage collection is under way beside what the host does.
+    /// True if background collection is under way.
     fn is_collecting(&self) -> bool {
         false
     }
 
-    /// What `block` is doing.
+    /// State of `block`.
     fn block_info(&self, block: BlockId) -> BlockInfo;
 
     /// Place of a unit on flash, if it has one.
@@ -268,8 +268,8 @@ pub trait Inspectable: MappingScheme {
 /// **The caller promises** that `nand` is what a cut has left of this drive's flash. **The implementer promises**
 /// that every unit reads as it did when the last flush was complete, or as it did at some time since.
 pub trait Recoverable: MappingScheme<Nand: PowerCuts> + Sized {
-    /// The same drive when power is back: everything volatile is lost, and the map is rebuilt from what is on
-    /// flash. Counters of what the scheme has done go on.
+    /// The drive after power is back. Everything volatile is lost, and the map is rebuilt from flash. The
+    /// scheme's counters continue.
     fn recover(self, now: SimTime, nand: Self::Nand) -> Result<(Self, Recovery), RecoveryError>;
 }
 

@@ -1,9 +1,9 @@
-//! What finding the map again after a power cut took.
+//! Report of a recovery after a power cut.
 
 use strobe_nand::{Nand, When};
 use strobe_types::{Ppn, SimTime};
 
-/// What a recovery has found and done, and how long it took.
+/// Findings, work and duration of a recovery.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Recovery {
     /// When power was back.
@@ -32,7 +32,7 @@ impl Recovery {
         Self { started: now, finished: now, ..Self::default() }
     }
 
-    /// How long it took, in ns of virtual time.
+    /// Duration in ns of virtual time.
     pub fn duration_ns(&self) -> u64 {
         self.finished.since(self.started)
     }
@@ -62,7 +62,7 @@ pub enum RecoveryError {
         "with drive.nand.data = \"none\" flash keeps nothing that could be recovered; use \"stamp\" or \"bytes\""
     )]
     NoContents,
-    /// What is on flash contradicts itself.
+    /// The content of flash contradicts itself.
     #[error("the map on flash is damaged: {0}")]
     Damaged(String),
     /// A page of the log cannot be read.
@@ -75,7 +75,7 @@ pub enum RecoveryError {
     Interrupted,
 }
 
-/// What is on flash contradicts itself.
+/// Error for contents of flash that contradict themselves.
 pub(crate) fn damaged<T>(what: String) -> Result<T, RecoveryError> {
     Err(RecoveryError::Damaged(what))
 }

@@ -13,7 +13,7 @@ pub(crate) struct UnitFound {
     pub(crate) lpn: Lpn,
     pub(crate) ppa: Ppa,
     pub(crate) sequence: u64,
-    /// Whether it is [`COPIED`].
+    /// True if the sequence number has the mark [`COPIED`].
     pub(crate) copied: bool,
 }
 
@@ -21,7 +21,7 @@ pub(crate) struct UnitFound {
 /// found until the merge is complete (the fold mark of NFTL).
 pub(crate) const COPIED: u64 = 1 << 43;
 
-/// What a scan has found.
+/// Result of a scan.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Scanned {
     /// In the order of the blocks given, then of pages.

@@ -1,9 +1,9 @@
-//! What a flash translation layer has done, as plain numbers.
+//! Counters of a flash translation layer, as plain numbers.
 
 use strobe_types::{Counters, counters};
 
 counters! {
-    /// What garbage collection has done.
+    /// Counters of garbage collection.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct GcStats {
         /// Calls: times that free blocks had fallen below the trigger.
@@ -24,7 +24,7 @@ counters! {
         pub firmware_ns: u64,
     }
 
-    /// How copy commands were carried out.
+    /// Copied units, by method.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct CopyStats {
         /// Units copied by sharing.
@@ -40,7 +40,7 @@ counters! {
         pub late_units: u64,
     }
 
-    /// What the SLC cache has done.
+    /// Counters of the SLC cache.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct SlcStats {
         /// Units of the host written to blocks in SLC mode.
@@ -70,12 +70,12 @@ counters! {
         pub blocks_erased: u64,
     }
 
-    /// What demand paging has cost.
+    /// Counters of demand paging.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct TranslationStats {
         /// Uses of a map entry for the host that found it cached.
         pub hits: u64,
-        /// Those that did not.
+        /// Uses of a map entry for the host that did not find it cached.
         pub misses: u64,
         /// Entries that had to make room.
         pub evictions: u64,

@@ -127,7 +127,7 @@ fn fast_loses_nothing_durable_wherever_the_power_is_cut() {
     torture_until::<Untimed>(BlockScheme::Fast, 50_000, 1);
 }
 
-/// Where operations take time, and commands overlap.
+/// With timing, so that commands overlap.
 #[test]
 fn block_maps_lose_nothing_durable_while_operations_are_on_their_way() {
     torture_until::<ArrayTiming>(BlockScheme::ReplacementBlock, 6_000, 2000);

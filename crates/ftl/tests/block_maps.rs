@@ -271,10 +271,12 @@ fn naive_merges(rule: LogVictim, per_block: u32, most: usize, writes: &[u32]) ->
     let (mut switched, mut partial, mut full) = (0, 0, 0);
     let mut merge = |(_, log): (u32, Vec<(usize, u32)>)| {
         let in_order = (0..).zip(&log).all(|(at, &(_, offset))| at == offset);
-        match in_order {
-            true if log.len() as u32 == per_block => switched += 1,
-            true => partial += 1,
-            false => full += 1,
+        if !in_order {
+            full += 1;
+        } else if log.len() as u32 == per_block {
+            switched += 1;
+        } else {
+            partial += 1;
         }
     };
     for (time, &lpn) in writes.iter().enumerate() {

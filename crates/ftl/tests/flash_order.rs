@@ -45,7 +45,7 @@ struct Watched {
     newest: BTreeMap<Lpn, When>,
     /// Blocks in use by the log.
     log_blocks: Vec<bool>,
-    /// Whether recovery looks only into the blocks that the last epoch names.
+    /// True if recovery reads only the blocks that the last epoch names.
     epochs_name_blocks: bool,
     reliances: Vec<Reliance>,
     checks: u64,
@@ -340,10 +340,7 @@ fn use_it(drive: &mut impl Inspectable<Payload = u64, Nand = Watched>, seed: u64
             1 => {
                 let to = rng.below(units - count + 1);
                 let apart = to + count <= first || first + count <= to;
-                match apart {
-                    true => drive.copy(now, Lpn::new(first), Lpn::new(to), count),
-                    false => Ok(now),
-                }
+                if apart { drive.copy(now, Lpn::new(first), Lpn::new(to), count) } else { Ok(now) }
             }
             2 => {
                 let done = drive.flush(now).expect("flushes");

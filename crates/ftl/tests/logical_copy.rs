@@ -22,7 +22,7 @@ fn drive_that(when_map_full: WhenMapFull, virtual_map_entries: u32) -> Map {
     written(PageMapConfig { virtual_map_entries, when_map_full, ..PageMapConfig::new(UNITS) })
 }
 
-/// The same with its map on flash, eight entries to a translation page, of which so many are cached.
+/// A drive with its map on flash, eight entries to a translation page, of which `cached` are in memory.
 fn paged_drive(virtual_map_entries: u32, cached: u32) -> Map {
     let translation = TranslationConfig { entry_bytes: 512, ..TranslationConfig::new(cached) };
     written(PageMapConfig {
@@ -203,12 +203,11 @@ impl Pairs {
             return self.leave(to);
         }
         if let Some(pair) = self.pairs.iter().find(|pair| pair.contains(&from)) {
-            match pair.contains(&to) {
-                true => self.logical += 1,
-                false => {
-                    self.leave(to);
-                    self.physical += 1;
-                }
+            if pair.contains(&to) {
+                self.logical += 1
+            } else {
+                self.leave(to);
+                self.physical += 1;
             }
             return;
         }

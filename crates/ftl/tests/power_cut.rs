@@ -259,7 +259,7 @@ fn nothing_durable_is_lost_in_other_drives() {
     torture_until::<Untimed>(75_000, 1500);
 }
 
-/// Where operations take time, and commands overlap.
+/// With timing, so that commands overlap.
 #[test]
 fn nothing_durable_is_lost_while_operations_are_on_their_way() {
     torture_until::<ArrayTiming>(20_000, 2020);

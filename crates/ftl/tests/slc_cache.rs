@@ -14,7 +14,7 @@ const T0: When = When::START;
 
 #[derive(Clone, Debug, Default)]
 struct Block {
-    /// What was programmed since the last erase, page by page.
+    /// Pages programmed since the last erase, in order.
     pages: Vec<u32>,
     is_static: bool,
 }

@@ -14,7 +14,7 @@ enum Phase {
     Closed,
 }
 
-/// What the naive scan keeps.
+/// State of a block in the naive scan.
 #[derive(Clone, Default)]
 struct Block {
     phase: Phase,
@@ -28,7 +28,7 @@ struct Block {
     erase_count: u32,
 }
 
-/// How a victim should be chosen.
+/// Rule by which a victim should be chosen.
 #[derive(Clone, Copy, Debug)]
 enum Rule {
     Fifo,
@@ -104,8 +104,8 @@ impl Rule {
     }
 }
 
-/// Whether a policy must name the block that the rule names, or any with the same score: rounding
-/// or chance may decide between those.
+/// Treatment of equal scores: the policy must name the block of the rule, or any with its score. Rounding or
+/// chance may decide among these.
 #[derive(Clone, Copy, PartialEq)]
 enum Ties {
     Exact,
@@ -205,7 +205,7 @@ impl<V: VictimPolicy> Play<V> {
         chosen
     }
 
-    /// The same among blocks whose numbers follow each other.
+    /// Compares the choice among consecutive blocks with the naive one.
     fn choose_among_some(&mut self) {
         let blocks = self.state.len() as u32;
         let start = self.rng.below(blocks);

@@ -7,11 +7,11 @@ use crate::When;
 pub struct ReadDone {
     /// When its data has arrived, all repetitions included.
     pub when: When,
-    /// How it went.
+    /// Result of its error correction.
     pub outcome: ReadOutcome,
 }
 
-/// How well a read could be corrected.
+/// Result of the error correction of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadOutcome {
     /// The first read of each page was enough.

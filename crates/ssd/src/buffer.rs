@@ -46,7 +46,7 @@ struct Queue {
 strobe_types::stored! { struct Queue { tag, order, live } }
 
 impl<P: Payload> WriteBuffer<P> {
-    /// The same buffer after its power has failed.
+    /// An empty buffer of the same size, after a power cut.
     pub(crate) fn emptied(&self) -> Self {
         Self::new(self.capacity, self.page_units)
     }
@@ -82,7 +82,7 @@ impl<P: Payload> WriteBuffer<P> {
         self.dirty.keys().copied()
     }
 
-    /// Those of the `count` units from `first` on that are here, by number.
+    /// Dirty units among the `count` units from `first` on, by number.
     fn units_of(&self, first: Lpn, count: u32) -> Vec<Lpn> {
         let end = first.plus(count);
         if (count as usize) < self.dirty.len() {
@@ -97,7 +97,7 @@ impl<P: Payload> WriteBuffer<P> {
         self.dirty.len()
     }
 
-    /// Whether there is a place for `lpn`.
+    /// True if a write of `lpn` finds a free slot, or replaces a dirty version.
     pub(crate) fn has_place(&self, lpn: Lpn) -> bool {
         self.dirty.len() + self.leaving < self.capacity || self.dirty.contains_key(&lpn)
     }
@@ -178,13 +178,13 @@ impl<P: Payload> WriteBuffer<P> {
         self.arrivals
     }
 
-    /// Whether a unit is here that had arrived by `arrival`.
+    /// True if a dirty unit is left of those up to arrival number `arrival`.
     pub(crate) fn holds_until(&self, arrival: u64) -> bool {
         let mut fronts = self.queues.iter().filter_map(|queue| queue.order.front());
         fronts.any(|&(first, _)| first <= arrival)
     }
 
-    /// Whether more is dirty than should be.
+    /// True if more units are dirty than the high watermark allows.
     pub(crate) fn is_crowded(&self) -> bool {
         self.dirty.len() > self.high_water
     }

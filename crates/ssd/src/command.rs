@@ -12,12 +12,12 @@ use strobe_types::{Lba, Op, named};
 pub enum Command<'a> {
     /// Reads a range.
     Read {
-        /// What to read.
+        /// Sectors to read.
         range: Range,
     },
     /// Writes a range.
     Write {
-        /// What to write.
+        /// Sectors to write.
         range: Range,
         /// Force unit access: complete only when the data survives a power cut, on flash or in the
         /// non-volatile cache.
@@ -34,7 +34,7 @@ pub enum Command<'a> {
     Deallocate(&'a [Range]),
     /// Makes a range read as zeros without sending them.
     WriteZeroes {
-        /// What to overwrite.
+        /// Sectors to overwrite.
         range: Range,
         /// Unmap whole mapping units (DEAC). Otherwise zeros are programmed.
         deallocate: bool,
@@ -48,7 +48,7 @@ pub enum Command<'a> {
     Copy {
         /// First sector of the copy.
         destination: Lba,
-        /// What to copy.
+        /// Source ranges, in the order of their copies.
         sources: &'a [Range],
     },
 }
@@ -102,7 +102,7 @@ named! {
 }
 
 impl CommandKind {
-    /// What a request of this kind is; `None` for those that only a [`Command`] can be.
+    /// Operation of a request of this kind; `None` for kinds that only a [`Command`] has.
     pub fn op(self) -> Option<Op> {
         Op::ALL.get(self as usize).copied()
     }

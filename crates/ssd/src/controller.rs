@@ -1,4 +1,4 @@
-//! What happens between the host's wire and the mapping scheme: firmware and link.
+//! Firmware and host link: the stages between the host and the mapping scheme.
 
 use strobe_nand::Bus;
 use strobe_types::{Prng, SECTOR_BYTES, SimTime};
@@ -57,7 +57,7 @@ impl Controller {
         self.chance = Prng::derive(seed, "jitter");
     }
 
-    /// The same with nothing to do: after a power cut.
+    /// An idle controller with the same settings, after a power cut.
     pub(crate) fn at_rest(&self) -> Self {
         Self {
             trim_end: None,
@@ -77,8 +77,8 @@ impl Controller {
         self.firmware_free
     }
 
-    /// The same for a trim of `ranges` on a drive with mapping units of `unit_sectors`: beside command
-    /// and ranges it costs what [`TrimConfig`] says.
+    /// Takes up a trim of `ranges` on a drive with mapping units of `unit_sectors`; returns when the firmware
+    /// is done with it. Beside command and ranges it costs the times of [`TrimConfig`].
     pub(crate) fn accept_trim(&mut self, now: SimTime, ranges: &[Range], unit_sectors: u32) -> SimTime {
         let trim = self.trim;
         let mut more_ns = trim.command_ns + trim.range_ns * ranges.len() as u64;
@@ -99,7 +99,7 @@ impl Controller {
         self.firmware_free
     }
 
-    /// Whether a write that comes at `now` waits for anything here.
+    /// True if a write that arrives at `now` waits for firmware, link or throttle.
     #[inline(always)]
     pub(crate) fn takes_time(&self, now: SimTime) -> bool {
         self.command_ns != 0
@@ -161,9 +161,10 @@ impl Controller {
 /// Mapping units of which the sectors from `start` to `end` cover a part only.
 fn partial_units(start: u64, end: u64, unit_sectors: u64) -> u64 {
     let (head, tail) = (!start.is_multiple_of(unit_sectors), !end.is_multiple_of(unit_sectors));
-    match start / unit_sectors == (end - 1) / unit_sectors {
-        true => u64::from(head || tail),
-        false => u64::from(head) + u64::from(tail),
+    if start / unit_sectors == (end - 1) / unit_sectors {
+        u64::from(head || tail)
+    } else {
+        u64::from(head) + u64::from(tail)
     }
 }
 

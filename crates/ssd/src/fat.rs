@@ -1,4 +1,4 @@
-//! What the boot sector of a FAT volume says of where its metadata lies.
+//! Location of FAT metadata, as the boot sector of the volume describes it.
 
 /// Bytes of a boot sector that are looked at.
 pub(crate) const BOOT_BYTES: usize = 512;

@@ -48,7 +48,7 @@ impl Latencies {
         (self.sum, self.squares, self.min, self.max) = (0, 0, u64::MAX, 0);
     }
 
-    /// How many there are.
+    /// Number of values.
     pub fn count(&self) -> u64 {
         self.histogram.len()
     }

@@ -1,4 +1,4 @@
-//! How large commands may be.
+//! Limits of the size of commands.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -55,7 +55,7 @@ impl LimitsConfig {
 }
 
 impl Bounds {
-    /// Whether a command of `kind` may have these ranges; returns their sectors in all.
+    /// Refuses ranges that a command of `kind` may not have; returns their sectors in all.
     pub(crate) fn check(self, kind: CommandKind, ranges: &[Range]) -> Result<u64, CommandError> {
         if ranges.is_empty() || ranges.len() > RANGES_MAX {
             return Err(CommandError::Ranges { op: kind, ranges: ranges.len() });
@@ -75,7 +75,7 @@ impl Bounds {
     }
 }
 
-/// Whether a copy of `sources` to `destination`, all inside the drive, would overwrite what it copies.
+/// Refuses a copy of `sources` to `destination`, all inside the drive, that would overwrite its sources.
 pub(crate) fn check_overlap(destination: Lba, sectors: u64, sources: &[Range]) -> Result<(), CommandError> {
     let end = destination.get() + sectors;
     let hit = |source: &&Range| {

@@ -26,13 +26,13 @@ use crate::stats::NvramStats;
 /// When something is on flash, and the number of its departure.
 pub(crate) type Departed = Result<(When, u64), FtlError>;
 
-/// Which writes come here.
+/// Writes that the cache admits.
 #[derive(Clone, Debug)]
 enum Admission {
     All,
-    /// Those to units with these numbers.
+    /// Writes to units with these numbers.
     Units(Vec<Range<u64>>),
-    /// Those to the first so many units, which the boot sector of a FAT volume has told.
+    /// Writes to this number of units from the first one on, learnt from the boot sector of a FAT volume.
     Fat(u64),
     Metadata,
 }
@@ -78,7 +78,7 @@ pub struct Nvram<P> {
     uses: u64,
     /// The tombstones among the entries.
     trimmed: BTreeSet<Lpn>,
-    /// What is on its way to flash, by number of departure; it takes its places until it is there.
+    /// Units on their way to flash, by number of departure. Each keeps its slot until it is there.
     leaving: BTreeMap<u64, Leaving<P>>,
     leaving_units: usize,
     /// Units that may be here before there are places for them: their commands wait for these.
@@ -136,13 +136,13 @@ impl<P: Payload> Nvram<P> {
         self.stats
     }
 
-    /// Whether it holds a unit, be it as a tombstone.
+    /// True if the cache holds `lpn`, possibly as a tombstone.
     pub fn holds(&self, lpn: Lpn) -> bool {
         self.entries.contains_key(&lpn)
     }
 
-    /// Whether a version of `lpn` is on its way to flash. A newer one could be there first, and a power cut would find
-    /// the older one here: so it comes here, too.
+    /// True if a version of `lpn` is on its way to flash. Newer versions must then come here too: on flash
+    /// they could overtake the older one, which a power cut would then find here.
     fn is_leaving(&self, lpn: Lpn) -> bool {
         self.leaving.values().any(|leaving| leaving.units.iter().any(|(unit, ..)| *unit == lpn))
     }
@@ -157,7 +157,7 @@ impl<P: Payload> Nvram<P> {
         }
     }
 
-    /// Whether a write of `lpn` belongs here.
+    /// True if a write of `lpn` goes to the cache.
     pub(crate) fn takes(&self, lpn: Lpn, hint: Hint) -> bool {
         let admitted = match &self.admission {
             Admission::All => true,
@@ -199,12 +199,12 @@ impl<P: Payload> Nvram<P> {
         self.merged = ftl.nand_mut().both(self.merged, then);
     }
 
-    /// Whether there is a place for `lpn`.
+    /// True if a write of `lpn` finds a free slot, or replaces an entry.
     pub(crate) fn has_place(&self, lpn: Lpn) -> bool {
         self.entries.len() + self.leaving_units < self.capacity || self.holds(lpn)
     }
 
-    /// Whether something is on its way to flash, whose places are free soon.
+    /// True if units are on their way to flash, whose slots will be free.
     pub(crate) fn is_making_room(&self) -> bool {
         self.leaving_units > 0
     }
@@ -311,7 +311,7 @@ impl<P: Payload> Nvram<P> {
         self.departures
     }
 
-    /// What departed as `number` is on flash.
+    /// Frees the slots of departure `number`, which is on flash.
     pub(crate) fn arrived(&mut self, number: u64) {
         if let Some(arrived) = self.leaving.remove(&number) {
             self.leaving_units -= arrived.units.len();

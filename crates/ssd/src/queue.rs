@@ -7,7 +7,7 @@ use strobe_types::SimTime;
 
 use crate::stats::HostCounts;
 
-/// How the host paces its requests.
+/// Pacing of a host's requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pacing {
     /// Closed loop: `depth` requests are outstanding at any time (fio `iodepth`); a new one is
@@ -86,7 +86,7 @@ impl HostQueue {
         }
     }
 
-    /// The same pacing from `start` on, with nothing outstanding: after a power cut.
+    /// A host with the same pacing and goal from `start` on, with nothing in flight, after a power cut.
     #[must_use]
     pub fn restarted(&self, start: SimTime) -> Self {
         Self { goal: self.goal, ..Self::new(self.pacing, start.max(self.now)) }
@@ -164,7 +164,7 @@ impl HostQueue {
         self.in_flight -= 1;
     }
 
-    /// Whether the time of the next issue depends on a completion that is not known yet.
+    /// True if the time of the next issue depends on a completion that is not known yet.
     pub fn must_wait(&self) -> bool {
         match self.pacing {
             Pacing::Open => false,

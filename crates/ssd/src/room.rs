@@ -1,4 +1,4 @@
-//! How much of the flash a drive offers.
+//! Capacity that a drive offers of its flash.
 
 use crate::build::{BuildError, block_map_config, checked, map_config};
 use crate::config::DriveConfig;

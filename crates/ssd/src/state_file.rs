@@ -27,23 +27,23 @@ const FRAME_BYTES: usize = 1 << 20;
 /// Longest header.
 const HEADER_BYTES_MAX: u64 = 1 << 24;
 
-/// What a state is of.
+/// Description of the drive in a state file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StateHeader {
     /// The program that wrote it: what a state holds changes with the program, so that no other version reads it.
     pub strobe_version: String,
     /// The drive.
     pub drive: DriveConfig,
-    /// Whether it keeps time.
+    /// True if timing is enabled.
     pub timing: bool,
     /// Its seed.
     pub seed: u64,
-    /// What whoever has saved it wants to know.
+    /// Data of the program that saved it.
     pub more: Value,
 }
 
 impl StateHeader {
-    /// That of a drive built like this, now.
+    /// Header of a drive built like this, by this version.
     pub fn new(drive: &DriveConfig, timing: bool, seed: u64, more: Value) -> Self {
         Self {
             strobe_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -71,11 +71,11 @@ impl StateHeader {
 pub struct StateFileError {
     /// The file.
     pub path: String,
-    /// What is wrong with it.
+    /// Reason.
     pub problem: StateProblem,
 }
 
-/// What is wrong with a state.
+/// Reason why a state cannot be loaded.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StateProblem {
@@ -103,7 +103,7 @@ pub enum StateProblem {
     /// Its drive cannot be built.
     #[error(transparent)]
     Build(#[from] BuildError),
-    /// What it holds is no drive.
+    /// Its content does not describe a drive.
     #[error(transparent)]
     State(#[from] StateError),
 }
@@ -183,7 +183,7 @@ impl StateFile {
         Ok(Self { path: path.to_owned(), header, frames, bytes })
     }
 
-    /// What it is of.
+    /// Header of the state.
     pub fn header(&self) -> &StateHeader {
         &self.header
     }
@@ -195,9 +195,10 @@ impl StateFile {
 
     /// Refuses what differs, if anything does.
     pub fn expect_alike(&self, differences: Vec<String>) -> Result<(), StateFileError> {
-        match differences.is_empty() {
-            true => Ok(()),
-            false => Err(failed(&self.path, StateProblem::Unlike(differences.join("; ")))),
+        if differences.is_empty() {
+            Ok(())
+        } else {
+            Err(failed(&self.path, StateProblem::Unlike(differences.join("; "))))
         }
     }
 
@@ -214,8 +215,8 @@ impl StateFile {
         Ok(drive)
     }
 
-    /// The same into a new drive that was built otherwise, for example with a victim policy of your own. It must be of the
-    /// same configuration. After an error it is of no use any more.
+    /// Loads the state into a new drive that was built otherwise, for example with a custom victim policy.
+    /// The drive must have the same configuration. After an error it cannot be used.
     pub fn load_into(
         mut self,
         drive: &mut dyn Simulated,
@@ -237,9 +238,10 @@ impl StateFile {
         let mut reader = StateReader::new(&mut self.frames, self.bytes);
         drive.load_state(&mut reader)?;
         more(&mut reader)?;
-        match reader.is_at_end()? && self.frames.at == self.bytes {
-            true => Ok(()),
-            false => Err(StateError::Unfit("there is more of it")),
+        if reader.check_end()? && self.frames.at == self.bytes {
+            Ok(())
+        } else {
+            Err(StateError::Unfit("there is more of it"))
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::device::{Completion, Simulated};
 use crate::error::CommandError;
 
 counters! {
-    /// What a host has sent, by kind; requests that were refused too.
+    /// Requests that a host has sent, by kind, including refused ones.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
     pub struct Requests {
         /// Reads.
@@ -125,7 +125,7 @@ impl Target {
         self.drive
     }
 
-    /// What the host has sent so far.
+    /// Requests that the host has sent so far.
     pub fn requests(&self) -> Requests {
         self.requests
     }

@@ -1,4 +1,4 @@
-//! What a host may expect to read after a power cut, and whether it does.
+//! Oracle of power cuts: contents that the host may read afterwards, compared with those that it reads.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -6,8 +6,8 @@ use std::ops::Range;
 use strobe_nand::Payload;
 use strobe_types::Lpn;
 
-/// What each mapping unit may read as: what it held at the last flush, or anything it held since. Memory:
-/// one content per unit, and one per change since the last flush.
+/// Legal contents of each mapping unit: the one at the last flush, and every one since. Memory: one content
+/// per unit, and one per change since the last flush.
 #[derive(Clone, Debug)]
 pub(crate) struct Witness<P> {
     durable: Vec<P>,
@@ -17,7 +17,7 @@ pub(crate) struct Witness<P> {
     seen: u64,
 }
 
-/// What a drive reads as after a power cut, against what it may.
+/// Result of comparing the contents of a drive after a power cut with the legal ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
     /// Mapping units compared: all of them.

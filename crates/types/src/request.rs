@@ -38,7 +38,7 @@ impl Request {
         Self { lba, sectors, op, handle: 0 }
     }
 
-    /// The same with a placement handle.
+    /// The request with a placement handle.
     #[inline(always)]
     pub const fn placed(self, handle: u16) -> Self {
         Self { handle, ..self }

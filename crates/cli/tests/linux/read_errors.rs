@@ -3,7 +3,7 @@
 use super::nvme::nvme_kernel;
 use super::{has, kernel, strobe, text};
 
-/// What the job prints to both streams; it must have started.
+/// Output of the job on both streams; it must have started.
 fn printed(kernel: &std::path::PathBuf, arguments: &[&str]) -> String {
     let output = strobe(kernel, arguments);
     text(&output.stdout) + &text(&output.stderr)

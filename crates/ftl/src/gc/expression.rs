@@ -30,7 +30,7 @@ enum Step {
     Log,
 }
 
-/// What may be called: its name, what it does, and how many arguments it takes.
+/// Functions: name, step and number of arguments.
 const FUNCTIONS: [(&str, Step, u32); 6] = [
     ("sqrt", Step::Sqrt, 1),
     ("abs", Step::Abs, 1),
@@ -61,13 +61,13 @@ pub(crate) struct Stack(Vec<Column>);
 /// Why a text is no expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ParseError {
-    /// What is wrong.
+    /// The fault.
     pub(crate) fault: Fault,
     /// The byte of the text where it is, from 0; the length of the text if something is missing at its end.
     pub(crate) at: usize,
 }
 
-/// What can be wrong with an expression.
+/// Fault in an expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     /// A name that is none of the variables.
@@ -178,7 +178,7 @@ struct Parser<'a> {
     known: &'a [&'a str],
     at: usize,
     nesting: usize,
-    /// Where the operand read last stands.
+    /// Bytes of the last operand in the text.
     last: Range<usize>,
     steps: Vec<Step>,
     variables: Vec<String>,
@@ -217,7 +217,7 @@ impl Parser<'_> {
         self.fails(self.at, format!("'{found}' is out of place"))
     }
 
-    /// Whether the next thing can only be another operand, as if it were to be multiplied.
+    /// True if an operand is next, where only an operator may be.
     fn operand_follows(&mut self) -> bool {
         self.peek().is_some_and(|byte| byte.is_ascii_alphanumeric() || b".(".contains(&byte))
     }
@@ -229,9 +229,10 @@ impl Parser<'_> {
         let end = right.find(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '.');
         let right = &right[..end.unwrap_or(right.len())];
         let is_short = |text: &str| !text.is_empty() && text.len() <= 20;
-        let cure = match is_short(left) && is_short(right) {
-            true => format!("; to multiply, write {left} * {right}"),
-            false => "; to multiply, write *".to_owned(),
+        let cure = if is_short(left) && is_short(right) {
+            format!("; to multiply, write {left} * {right}")
+        } else {
+            "; to multiply, write *".to_owned()
         };
         self.fails(self.at, format!("an operator is missing{cure}"))
     }

@@ -55,7 +55,7 @@ impl Formula {
         })
     }
 
-    /// Whether `text` is a formula, without building anything.
+    /// Refuses a `text` that is not a formula, without building one.
     pub fn check(text: &str) -> Result<(), FormulaError> {
         Self::parse(text).map(|_| ())
     }

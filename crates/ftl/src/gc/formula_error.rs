@@ -21,9 +21,9 @@ pub enum FormulaError {
     /// It cannot be parsed.
     #[error("{reason} ({place}); {}", known(self))]
     Syntax {
-        /// What is wrong.
+        /// Fault.
         reason: String,
-        /// Where.
+        /// Its place in the text.
         place: Place,
     },
     /// It uses a variable that is not there.
@@ -31,7 +31,7 @@ pub enum FormulaError {
     UnknownVariable {
         /// The name.
         name: String,
-        /// Where it stands.
+        /// Its place in the text.
         place: Place,
     },
     /// It calls a function that is not there.
@@ -39,7 +39,7 @@ pub enum FormulaError {
     UnknownFunction {
         /// The name.
         name: String,
-        /// Where it stands.
+        /// Its place in the text.
         place: Place,
     },
     /// It scores every block alike.

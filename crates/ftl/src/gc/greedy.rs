@@ -54,8 +54,8 @@ impl Greedy {
         Self::windowed(blocks, blocks)
     }
 
-    /// The same, but at most `window` candidates compete, the ones closed first (Hu, Eleftheriou,
-    /// Haas, Iliadis & Pletka 2009).
+    /// A policy with at most `window` candidates, the blocks closed first (Hu, Eleftheriou, Haas, Iliadis &
+    /// Pletka 2009).
     pub fn windowed(blocks: u32, window: u32) -> Self {
         let keys = vec![NONE; (blocks.max(1) as usize).next_multiple_of(FANOUT)];
         let mut minima = Vec::new();

@@ -25,7 +25,7 @@ pub struct Kinetic<S: Score = LinearScore> {
 
 strobe_types::state! { [S: Score] Kinetic<S> { score, candidates, dirty, tournament } tables { blocks } made { units_per_block } }
 
-/// What is known of a block, in one cache line.
+/// State of a block, in one cache line.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(align(64))]
 struct Entry<B> {
@@ -78,7 +78,7 @@ impl<S: Score> Kinetic<S> {
     }
 }
 
-/// How many blocks ahead of the one being entered memory is fetched.
+/// Prefetch distance, in blocks.
 const AHEAD: usize = 8;
 
 impl<S: Score> VictimPolicy for Kinetic<S> {
@@ -126,9 +126,10 @@ impl<S: Score> VictimPolicy for Kinetic<S> {
             }
             let entry = &mut self.blocks[id.index()];
             entry.is_dirty = false;
-            let curve = match entry.is_candidate {
-                true => self.score.curve(id, &entry.block, entry.valid, self.units_per_block),
-                false => S::Curve::NEVER,
+            let curve = if entry.is_candidate {
+                self.score.curve(id, &entry.block, entry.valid, self.units_per_block)
+            } else {
+                S::Curve::NEVER
             };
             self.tournament.enter(id.get(), curve, view.tick());
         }

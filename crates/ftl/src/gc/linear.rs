@@ -16,7 +16,7 @@ use super::tournament::{Curve, Score, not_after};
 pub struct Line {
     /// Growth per tick, before division.
     pub gain: u64,
-    /// What is subtracted, before division.
+    /// Subtrahend, before division.
     pub offset: u128,
     /// Common divisor.
     pub divisor: u64,
@@ -66,7 +66,7 @@ impl Curve for Line {
     }
 }
 
-/// What a score may use of a block's past.
+/// History of a block, as input of a score.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BlockHistory {
     /// When the block was opened (allocated, became active).

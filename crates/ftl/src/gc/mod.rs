@@ -36,7 +36,7 @@ use strobe_types::{BlockId, Ppa, Prng, StateError, StateReader, StateWriter};
 
 use crate::place::StreamId;
 
-/// What a policy may know when it chooses.
+/// Input of a policy's choice.
 #[derive(Clone, Copy, Debug)]
 pub struct BlockView<'a> {
     /// Valid units by block.
@@ -55,7 +55,7 @@ impl<'a> BlockView<'a> {
         Self { valid, streams: &[], units_per_block, tick }
     }
 
-    /// The same with the stream of each block plus one, indexed by block; 0 for a block whose stream is not known.
+    /// Adds the stream of each block plus one, indexed by block; 0 if the stream is unknown.
     pub fn with_streams(self, streams: &'a [u8]) -> Self {
         Self { streams, ..self }
     }
@@ -153,7 +153,7 @@ macro_rules! by_state {
 }
 use by_state;
 
-/// Where valid pages of a victim go.
+/// Destination of the valid pages of a victim.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum GcStream {
     /// To open blocks of their own: data that survived a collection is likely colder.
@@ -163,7 +163,7 @@ pub enum GcStream {
     Host,
 }
 
-/// Which erased block is opened next.
+/// Choice of the erased block opened next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Allocation {
     /// The one erased first.

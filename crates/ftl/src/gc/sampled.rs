@@ -5,7 +5,7 @@ use strobe_types::{BlockId, Ppa, Prng};
 use super::order::ClosingOrder;
 use super::{BlockView, VictimPolicy};
 
-/// How a victim is found among the closed blocks.
+/// Rule by which a victim is picked among the closed blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sampling {
     /// The block that closed first. Fully valid blocks are moved too, as in a circular log.
@@ -27,7 +27,7 @@ enum Closed {
     Bag {
         draws: u32,
         blocks: Vec<BlockId>,
-        /// Where each block stands in `blocks`.
+        /// Position of each block in `blocks`.
         position: Vec<u32>,
     },
 }

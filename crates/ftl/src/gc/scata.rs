@@ -7,7 +7,7 @@ use strobe_types::{BlockId, Ppa};
 use super::tournament::{Curve, MARGIN, Score, not_after};
 use super::write_ticks::WriteTicks;
 
-/// Which invalid unit of a block its age counts from: the paper's table and its prose differ.
+/// Invalid unit from which the age of a block counts. The paper's table and its prose differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScataAge {
     /// The one that became invalid first, as in the table.
@@ -28,7 +28,7 @@ pub struct Scata {
 
 strobe_types::state! { Scata { writes } made { age } }
 
-/// What SCATA remembers of a block.
+/// History of a block, as input of SCATA.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ScataBlock {
     /// When the invalid unit that counts became invalid; when the block closed, if none has.

@@ -10,7 +10,7 @@ pub trait Curve: Copy + PartialEq + Debug + Stored {
     /// The curve of a block that is not to be chosen: below all others and overtaking none.
     const NEVER: Self;
 
-    /// How the two scores compare at `tick`, exactly.
+    /// Compares the two scores at `tick`, exactly.
     fn compare(&self, other: &Self, tick: u64) -> Ordering;
 
     /// A tick after `tick` before which `self`, behind `winner` now, does not overtake it;
@@ -20,7 +20,7 @@ pub trait Curve: Copy + PartialEq + Debug + Stored {
 
 /// A score: what it remembers of a block, and the curve that follows from it.
 pub trait Score: State {
-    /// What is remembered of a block.
+    /// History of a block, as input of the score.
     type Block: Copy + Default + Stored;
     /// The score of a block while nothing happens to it.
     type Curve: Curve;

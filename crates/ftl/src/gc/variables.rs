@@ -1,4 +1,4 @@
-//! What a formula may use of a block.
+//! Variables of victim formulas.
 
 use super::expression::Column;
 
@@ -7,13 +7,13 @@ use super::expression::Column;
 pub struct Variable {
     /// Its name.
     pub name: &'static str,
-    /// What it stands for.
+    /// Meaning, in words.
     pub meaning: &'static str,
     pub(super) column: fn(&Histories, &Chunk<'_>, &mut Column),
 }
 
-/// What formulas may use of the blocks' past, a table per fact so that whole columns can be
-/// computed at once. Ticks are kept as floating-point numbers, which hold them exactly up to 2⁵³.
+/// Histories of the blocks, one column per variable, so that formulas are evaluated on whole columns. Ticks
+/// are floating-point numbers, which hold them exactly up to 2⁵³.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Histories {
     pub(super) opened: Vec<f64>,

@@ -1,4 +1,4 @@
-//! What a page of the map's log holds, byte by byte; little-endian throughout.
+//! Layout of a page of the map's log, byte by byte; little-endian throughout.
 //!
 //! ```text
 //! 0   magic "STRBMAP\x01"      40  number of this page: within its epoch, or its segment
@@ -19,10 +19,10 @@ pub(crate) const WORDS_PER_ENTRY: u64 = 3;
 /// Bytes before the content.
 pub(crate) const HEADER: usize = 80;
 const MAGIC: [u8; 8] = *b"STRBMAP\x01";
-/// Where the bytes that the checksum covers begin.
+/// First byte covered by the checksum.
 const CHECKED: usize = 12;
 
-/// What is known of the drive beside its tables.
+/// Counters of the drive that are kept next to its tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Clock {
     /// Host units written or trimmed, plus one.
@@ -51,11 +51,11 @@ pub struct LogPage {
     pub clock: Clock,
     /// Blocks that the log shares out among itself, good and bad.
     pub region: u32,
-    /// What it carries.
+    /// Content.
     pub content: Content,
 }
 
-/// What a page of the log carries.
+/// Content of a page of the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Content {
     /// Part of an epoch, which counts only if all its pages are there.
@@ -140,7 +140,7 @@ impl Record {
         })
     }
 
-    /// Whether it is about the virtual map.
+    /// True if it changes the virtual map.
     pub(crate) fn is_shared(&self) -> bool {
         matches!(self, Record::Shared { .. })
     }

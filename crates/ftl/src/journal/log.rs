@@ -193,13 +193,12 @@ impl Log {
             if end <= log.base.max(1) {
                 continue;
             }
-            match is_head {
-                true => live.extend(newest.iter().cloned()),
-                false => {
-                    let (pages, torn) = pages_of(nand, member_at(&geometry, at), report)?;
-                    live.extend(pages);
-                    illegible += torn;
-                }
+            if is_head {
+                live.extend(newest.iter().cloned())
+            } else {
+                let (pages, torn) = pages_of(nand, member_at(&geometry, at), report)?;
+                live.extend(pages);
+                illegible += torn;
             }
         }
         report.wait(nand);

@@ -24,7 +24,7 @@ use format::{Clock, Content, HEADER, LogPage, Record, paginate};
 /// region.
 const JOURNAL_PAGES_PER_SEGMENT: u32 = 3;
 
-/// What decides how much room the log takes.
+/// Parameters of the size of the log.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LogDemand {
     /// Words of the tables.
@@ -111,7 +111,7 @@ pub(crate) struct Journal {
     epoch: u64,
     units: Changes,
     shared: Changes,
-    /// Whether a block has been opened or given up.
+    /// True if a block has been opened or given up since the last epoch.
     blocks_changed: bool,
     limit: usize,
     /// See [`LogDemand::pages`].
@@ -120,7 +120,7 @@ pub(crate) struct Journal {
     /// Of these, the map's own; the virtual map's follow.
     map_words: u64,
     words_per_segment: u32,
-    /// Where in the log the last epoch begins.
+    /// Position in the log at which the last epoch begins.
     epoch_began: u64,
     /// The segment to write next, and where the epoch before the first one of this round begins: open
     /// blocks are in epochs only.
@@ -189,7 +189,7 @@ impl Journal {
         self.programmed = nand.both(self.programmed, done);
     }
 
-    /// Whether the epoch should end before more changes.
+    /// True if the epoch should end before more changes.
     pub(crate) fn is_full(&self) -> bool {
         self.units.list.len() + self.shared.list.len() >= self.limit
     }
@@ -204,7 +204,7 @@ impl Journal {
         nand.both(self.durable_at, self.programmed)
     }
 
-    /// Whether nothing has changed since the last epoch.
+    /// True if nothing has changed since the last epoch.
     pub(crate) fn is_clean(&self) -> bool {
         self.units.list.is_empty() && self.shared.list.is_empty() && !self.blocks_changed
     }

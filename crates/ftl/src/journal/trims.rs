@@ -1,4 +1,4 @@
-//! Which logical units are trimmed, kept on flash: for schemes that find everything else in the out-of-band areas.
+//! Log of trimmed units on flash, for schemes that recover all other state from the out-of-band areas.
 //!
 //! A page says which unit it holds, and its sequence number which of several versions is the newest. But no page
 //! says that its unit has been trimmed since. So trims go into a log, one bit for each unit. A set bit hides the
@@ -18,7 +18,7 @@ use crate::{Recovery, RecoveryError};
 /// Bits of a word: a record's entry and its count must not overflow together.
 const BITS: u32 = 31;
 
-/// What the log says of logical copies.
+/// State of logical copies, as words of the log.
 #[derive(Clone, Copy)]
 pub(crate) struct SharedWords<'a> {
     /// The words of an entry of the virtual map.
@@ -32,7 +32,7 @@ impl SharedWords<'_> {
     pub(crate) const NONE: Self = Self { entry: &|_| [0; _], place: &|_| 0 };
 }
 
-/// What decides how much room the log takes.
+/// Parameters of the size of the log.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TrimsDemand {
     pub(crate) logical_units: u32,
@@ -83,13 +83,13 @@ pub(crate) struct Trims {
     /// One bit for each unit: whether it is foreign. Only with logical copy.
     foreign: Vec<u64>,
     pub(crate) journal: Box<Journal>,
-    /// Whether there are trims, or units newly shared or moved, that are in no epoch yet.
+    /// True if trims, or units newly shared or moved, are in no epoch yet.
     pending: bool,
 }
 
 strobe_types::state! { Trims { journal, pending } tables { words, foreign } }
 
-/// What the log says about trims.
+/// Trims recovered from the log.
 pub(crate) struct TrimsFound {
     pub(crate) trims: Trims,
     /// The places of foreign units, plus one; 0 for others.
@@ -101,7 +101,7 @@ pub(crate) struct TrimsFound {
 }
 
 impl TrimsFound {
-    /// Whether a page of `lpn` with this sequence number was trimmed after it was written.
+    /// True if the page of `lpn` with this sequence number was trimmed after it was written.
     pub(crate) fn has_trimmed(&self, lpn: Lpn, sequence: u64) -> bool {
         sequence < self.clock.sequence && self.trims.has(lpn)
     }
@@ -123,7 +123,7 @@ impl Trims {
         Self { words: vec![0; words as usize], foreign, journal, pending: false }
     }
 
-    /// What a power cut has left on `nand`.
+    /// Recovers the log from `nand` after a power cut.
     pub(crate) fn find<N: Nand>(
         nand: &mut N,
         demand: TrimsDemand,
@@ -168,7 +168,7 @@ impl Trims {
         }
     }
 
-    /// Whether `lpn` may lie elsewhere than its newest page; `None` where that cannot be.
+    /// True if `lpn` may be elsewhere than in its newest page; `None` without logical copy.
     pub(crate) fn is_foreign(&self, lpn: Lpn) -> Option<bool> {
         self.foreign.get(lpn.index() / 64).map(|word| word & 1 << (lpn.index() % 64) != 0)
     }
@@ -190,8 +190,8 @@ impl Trims {
         self.journal.entry_changed(vpn);
     }
 
-    /// What has changed must be in the log before what it made invalid is erased.
-    pub(crate) fn is_pending(&mut self) {
+    /// Notes that changes must be in the log before the versions that they made invalid are erased.
+    pub(crate) fn mark_pending(&mut self) {
         self.pending = true;
     }
 

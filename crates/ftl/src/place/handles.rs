@@ -6,7 +6,7 @@ use strobe_types::Lpn;
 
 use super::{CopyContext, DataTag, Hint, Placement, StreamId, WriteContext, by_state};
 
-/// What may mix when units are relocated (NVMe TP4146).
+/// Isolation of handles when units are relocated (NVMe TP4146).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Isolation {
     /// Relocated units of all handles share a stream (initially isolated).

@@ -28,7 +28,7 @@ use crate::heat::{HeatTable, Temperature};
 pub use handles::Isolation;
 
 named! {
-    /// What the host says about the data of a write.
+    /// Hint of the host about the data of a write.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
     pub enum Hint {
         /// Nothing.

@@ -17,7 +17,7 @@ use dual_pool::DualPool;
 use sw_leveler::SwLeveler;
 use swap::Swap;
 
-/// How, and how eagerly.
+/// Method and threshold of static wear levelling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leveling {
     /// Hot-cold swap: empties the least worn block with cold data when it is more than `threshold`

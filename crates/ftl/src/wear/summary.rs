@@ -3,7 +3,7 @@
 use strobe_nand::Nand;
 use strobe_types::BlockId;
 
-/// How worn the flash is.
+/// Wear of the flash.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct WearSummary {
     /// Fewest erases of a good block.
@@ -28,7 +28,7 @@ impl WearSummary {
     /// Bins of the histogram.
     const BINS: u32 = 16;
 
-    /// How worn `nand` is; `bad_block_host_writes` are the host units written when blocks went bad in use.
+    /// Wear of `nand`. `bad_block_host_writes` are the host units written before each block went bad in use.
     pub(crate) fn of_flash<N: Nand>(nand: &N, bad_block_host_writes: &[u64]) -> Self {
         let blocks = (0..nand.geometry().blocks()).map(BlockId::new);
         let good: Vec<u32> = blocks

@@ -12,7 +12,7 @@ pub(crate) struct SwLeveler {
     erases: u64,
     /// By block: is it closed?
     is_closed: Vec<bool>,
-    /// Where to look for the next set without a flag.
+    /// Set at which the search for one without a flag begins.
     next_set: usize,
     /// Blocks of the set at hand that are still to be emptied, last first.
     pending: Vec<BlockId>,

@@ -1,4 +1,4 @@
-//! Which erased block is opened.
+//! Choice of the erased block that is opened.
 
 use strobe_ftl::wear::Leveling;
 use strobe_ftl::{Allocation, Inspectable, PageMapConfig, PlacementKind, Temperature};
@@ -68,7 +68,7 @@ fn blocks_are_opened_in_the_order_that_allocation_says() {
     }
 }
 
-/// Whether `lpn`, which was copied, is colder than the mean of the victim it came from.
+/// True if `lpn`, which was copied, is colder than the mean of its victim.
 fn is_below_mean(rounds: &[Round], lpn: Lpn) -> bool {
     let round = rounds.iter().find(|round| round.copies.iter().any(|&(copied, _)| copied == lpn));
     let round = round.expect("it was copied");

@@ -13,7 +13,7 @@ use super::watched::{Event, Log, Spy, Watched};
 const T0: When = When::START;
 /// Blocks that were emptied together.
 pub(super) struct Round {
-    /// How things stood before.
+    /// State before.
     pub(super) before: Ledger,
     pub(super) cause: Cause,
     pub(super) victims: Vec<BlockId>,
@@ -37,7 +37,7 @@ pub(super) struct Opening {
     /// In the order of erasure, with their erase counts.
     pub(super) free: Vec<(BlockId, u32)>,
     pub(super) first: (Lpn, Cause),
-    /// How often each block of the drive had been erased.
+    /// Erase counts of all blocks of the drive.
     pub(super) erases: Vec<u32>,
 }
 
@@ -151,7 +151,7 @@ impl Bench {
         rounds
     }
 
-    /// Where `lpn` lies.
+    /// Place of `lpn`.
     pub(super) fn place(&self, lpn: u32) -> Ppa {
         self.ledger.places[lpn as usize].expect("written")
     }

@@ -1,4 +1,4 @@
-//! What the log tells, replayed.
+//! Replay of the log in a naive model.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use strobe_nand::Cause;
 use strobe_types::{BlockId, Geometry, Lpn, Ppa};
 
 use super::watched::Event;
-/// How victims are ranked.
+/// Ranking of victims.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Ranking {
     Greedy,
@@ -26,11 +26,11 @@ impl Ranking {
     }
 }
 
-/// What the log tells, kept in the most naive way.
+/// State that follows from the log, kept in the most naive way.
 #[derive(Clone, Debug)]
 pub(super) struct Ledger {
     pub(super) geometry: Geometry,
-    /// Where each logical unit lies, and which lie in each block.
+    /// Place of each logical unit, and units in each block.
     pub(super) places: Vec<Option<Ppa>>,
     pub(super) blocks: Vec<BTreeSet<Ppa>>,
     pub(super) owner: Vec<Option<Lpn>>,

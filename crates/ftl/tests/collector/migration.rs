@@ -1,4 +1,4 @@
-//! Which victims are taken, and where what they hold goes.
+//! Choice of victims, and destination of their units.
 
 use strobe_ftl::{GcStream, MappingScheme, PageMapConfig, PlacementKind};
 use strobe_nand::{Nand, NandOp, WearConfig};
@@ -149,7 +149,7 @@ fn check_sorted(bench: &Bench, round: &Round, host: Ppa) -> usize {
     cold.len()
 }
 
-/// Who writes to a block.
+/// Writer of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Class {
     Host,

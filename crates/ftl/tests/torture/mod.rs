@@ -23,7 +23,7 @@ const T0: When = When::START;
 
 pub(crate) type TestChip<T> = Chip<T, StampMedium>;
 
-/// How the flash of a test takes its time.
+/// Timing of the flash of a test.
 pub(crate) trait Pace: Timing {
     fn of(config: TimingConfig, geometry: &Geometry) -> Self;
 }
@@ -70,7 +70,7 @@ pub(crate) trait Subject<T: Timing>: Debug {
     type Ftl: Inspectable<Payload = u64, Nand = TestChip<T>> + Recoverable;
 
     fn units(&self) -> u32;
-    /// Whether programs or erases fail.
+    /// True if programs or erases may fail.
     fn may_wear_out(&self) -> bool;
     fn fresh(&self) -> Self::Ftl;
     fn restart(&self, flash: TestChip<T>) -> Result<Self::Ftl, RecoveryError>;
@@ -83,8 +83,8 @@ struct Version {
     content: u64,
 }
 
-/// What each logical unit may read as after a cut: what it held when it was last durable, then every
-/// later content, the newest last.
+/// Legal contents of each logical unit after a cut: the last durable one, then all later ones, the newest
+/// last.
 #[derive(Clone, Debug)]
 struct Model {
     may_read: Vec<Vec<Version>>,
@@ -112,7 +112,7 @@ impl Model {
         }
     }
 
-    /// What `lpn` held after so many changes is durable.
+    /// Makes the content of `lpn` after `changes` changes durable.
     fn settle(&mut self, lpn: u32, changes: u64) {
         let may_read = &mut self.may_read[lpn as usize];
         let later = may_read.iter().position(|version| version.number > changes).unwrap_or(may_read.len());
@@ -123,7 +123,7 @@ impl Model {
         self.may_read[lpn].iter().any(|version| version.content == content)
     }
 
-    /// What a drive that was read in full may go on from.
+    /// Takes the contents of a drive that was read in full as the only legal ones.
     fn observe(&mut self, read: &[u64]) {
         for (may_read, &content) in self.may_read.iter_mut().zip(read) {
             *may_read = vec![Version { number: self.changes, content }];
@@ -147,9 +147,10 @@ fn step(rng: &mut Prng, units: u32) -> Step {
         0 | 1 => Step::Trim { first, count },
         2..=4 => {
             let to = rng.below(units - count + 1);
-            match to + count <= first || first + count <= to {
-                true => Step::Copy { from: first, to, count },
-                false => Step::Flush,
+            if to + count <= first || first + count <= to {
+                Step::Copy { from: first, to, count }
+            } else {
+                Step::Flush
             }
         }
         5 => Step::Flush,
@@ -175,7 +176,7 @@ struct Run<'a, T: Timing, S: Subject<T>> {
     pace: PhantomData<T>,
 }
 
-/// What to do with a photograph: it is of a drive that may read as the model says.
+/// Handler of a snapshot, given the model of the legal contents.
 type Look<'a, T> = &'a mut dyn FnMut(Snapshot<TestChip<T>>, &Model, &mut Prng);
 
 impl<'a, T: Timing, S: Subject<T>> Run<'a, T, S> {
@@ -248,7 +249,7 @@ impl<'a, T: Timing, S: Subject<T>> Run<'a, T, S> {
         self.drive.nand().timing().has_begun(when).is_none()
     }
 
-    /// What complete commands have made durable cannot change back any more.
+    /// Makes the changes of completed commands durable.
     fn settle(&mut self) {
         for Pending { done, units, changes } in std::mem::take(&mut self.pending) {
             if self.is_there(done) {

@@ -14,7 +14,7 @@ use strobe_types::{Lpn, Ppa, Ppn, Prng};
 use super::Chip;
 use crate::{Cause, Medium, Timing, Unit};
 
-/// How long a planned fault of a unit lasts.
+/// Duration of a planned fault of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lasts {
     /// For the next host read; internal reads repeat it.
@@ -32,7 +32,7 @@ pub(super) struct Faults {
     lost: BTreeSet<Ppa>,
     /// Units that fail at the next host read only.
     once: BTreeSet<Ppa>,
-    /// Those of them that have failed in the last read.
+    /// Units of `once` that have failed in the last read.
     failing: BTreeSet<Ppa>,
     /// Logical units whose next program carries the mark.
     marked: BTreeSet<Lpn>,
@@ -57,7 +57,7 @@ impl Faults {
     }
 }
 
-/// What a read of one flash page meets.
+/// Fault that a read of one flash page meets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
     None,
@@ -67,7 +67,7 @@ pub(super) enum Fault {
 }
 
 impl<T: Timing, M: Medium> Chip<T, M> {
-    /// The same chip, where each read of a flash page loses the page with probability `rate`; `seed` decides which.
+    /// Makes each read of a flash page lose the page with probability `rate`, by chance derived from `seed`.
     #[must_use]
     pub fn with_read_faults(mut self, rate: f64, seed: u64) -> Self {
         self.faults = Some(Box::new(Faults::new(rate, seed)));

@@ -18,7 +18,7 @@ const BATCH: u64 = 256;
 /// Units written between two calls of whoever wants to know how far it is.
 const TOLD_EVERY: u64 = 1 << 20;
 
-/// How a drive is written before its time begins.
+/// Writes that age a drive before virtual time begins.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ageing {
     /// Capacities that are overwritten at random, after the whole drive has been written once in order.

@@ -36,7 +36,7 @@ pub enum BuildError {
         key: &'static str,
         /// Its value.
         given: String,
-        /// What it has to be.
+        /// Value that it needs.
         needed: &'static str,
     },
     /// It has worn out.
@@ -77,9 +77,9 @@ pub enum BuildError {
     Suspend {
         /// Time of a suspend and a resume, in ns.
         given: u64,
-        /// That of a program.
+        /// Time of a program, in ns.
         program: u64,
-        /// That of an erase.
+        /// Time of an erase, in ns.
         erase: u64,
     },
     /// Nothing has so much left that it would be suspended.
@@ -90,9 +90,9 @@ pub enum BuildError {
     LeastLeft {
         /// Time left, in ns.
         given: u64,
-        /// That of a program.
+        /// Time of a program, in ns.
         program: u64,
-        /// That of an erase.
+        /// Time of an erase, in ns.
         erase: u64,
     },
     /// Page types that blocks do not have.
@@ -101,9 +101,9 @@ pub enum BuildError {
          make drive.nand.pages_per_block a multiple of {types}, or give one time for all pages"
     )]
     PageTypes {
-        /// Which times.
+        /// The key, below `drive.nand`.
         key: &'static str,
-        /// How many there are.
+        /// Page types given.
         types: u32,
         /// Pages of a block.
         pages: u32,
@@ -160,9 +160,9 @@ pub enum BuildError {
          room for so many; give less, 0 to let the drive choose, or more drive.ftl.over_provisioning"
     )]
     Spare {
-        /// Which mark.
+        /// The key of the watermark, below `drive.ftl.gc`.
         key: &'static str,
-        /// What it says.
+        /// Its value.
         blocks: u32,
         /// Good blocks beyond those that the logical units fill.
         spare: u32,
@@ -231,7 +231,7 @@ pub enum BuildError {
     SlcBlocks {
         /// The key.
         key: &'static str,
-        /// What it says.
+        /// Its value.
         given: u32,
         /// Good blocks.
         blocks: u32,
@@ -270,7 +270,7 @@ pub enum BuildError {
     Image {
         /// The file.
         path: String,
-        /// What is wrong.
+        /// Reason.
         error: ImageProblem,
     },
     /// The drive could not be found again on its flash.
@@ -303,7 +303,7 @@ pub enum ImageProblem {
     Key {
         /// The configuration key.
         key: &'static str,
-        /// What it must be, and why.
+        /// Allowed value, with the reason.
         needed: &'static str,
     },
     /// The image holds a drive of another kind.

@@ -125,7 +125,7 @@ fn table(config: &DriveConfig) -> toml::Value {
     toml::Value::try_from(config).unwrap_or_else(|_| toml::Table::new().into())
 }
 
-/// What `table` says for a dotted key; defaults may be left out.
+/// Value of a dotted key in `table`. A key that is missing has its default.
 fn value(table: &toml::Value, key: &str) -> String {
     let found = key.split('.').try_fold(table, |table, part| table.get(part));
     found.map_or_else(|| "the default".to_owned(), ToString::to_string)
@@ -149,7 +149,7 @@ pub fn image_memory_bytes(config: &DriveConfig) -> Result<u64, BuildError> {
 /// The drive of an image, in memory: nothing reaches the file.
 pub type ImageDrive = Drive<PageMap<Chip<SwitchedTiming, ImageMedium>, AnyPolicy>>;
 
-/// What an image holds.
+/// Content of an image.
 #[derive(Debug)]
 pub struct Examined {
     /// The drive it was made for.

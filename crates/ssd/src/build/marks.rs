@@ -1,4 +1,4 @@
-//! How much room collection in the background keeps.
+//! Watermarks of background collection.
 
 use strobe_ftl::Marks;
 use strobe_types::Geometry;

@@ -1,4 +1,4 @@
-//! What a drive costs its host, before it is built.
+//! Host memory of a drive, before it is built.
 
 use strobe_ftl::gc::{Formula, Greedy, Kinetic, LinearScore, Sampled, Scata, VictimPolicy as _};
 use strobe_nand::{ByteMedium, Chip, NoMedium, StampMedium, Untimed};

@@ -183,10 +183,7 @@ fn check_marks(config: &DriveConfig, geometry: &Geometry, logical_units: u32) ->
             return Err(BuildError::Spare { key, blocks: mark, spare });
         }
     }
-    match gc.victims > blocks {
-        true => Err(BuildError::Victims { victims: gc.victims, blocks }),
-        false => Ok(()),
-    }
+    if gc.victims > blocks { Err(BuildError::Victims { victims: gc.victims, blocks }) } else { Ok(()) }
 }
 
 /// Erased blocks that are always kept: one per plane, another if blocks always in SLC mode are emptied, and two more.
@@ -307,7 +304,7 @@ pub(crate) struct Plan<'a> {
     pub(crate) geometry: Geometry,
     pub(crate) logical: u32,
     pub(crate) seed: u64,
-    /// Whether flash is empty, rather than that of a drive that is to be found again.
+    /// True if flash is empty; false if a drive is to be recovered from it.
     pub(crate) is_new: bool,
 }
 
@@ -318,7 +315,7 @@ impl<'a> Plan<'a> {
         Ok(Plan { config, geometry, logical, seed, is_new: true })
     }
 
-    /// Whether this is a page map that neither keeps time nor data.
+    /// True if this is a page map without timing and without stored data.
     fn only_counts(&self, timing: bool) -> bool {
         !timing && self.config.nand.data == DataMode::None && block_scheme(&self.config.ftl.mapping).is_none()
     }

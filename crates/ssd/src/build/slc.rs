@@ -25,13 +25,14 @@ pub(super) fn check(config: &DriveConfig, geometry: &Geometry) -> Result<(), Bui
         return Err(BuildError::SlcPages { bits, pages });
     }
     let blocks = geometry.blocks() - nand.factory_bad_blocks;
-    let (key, given) = match slc.static_blocks >= blocks {
-        true => ("static_blocks", slc.static_blocks),
-        false if slc.fold_at > slc.static_blocks.saturating_add(slc.dynamic_blocks) => {
-            let most = slc.static_blocks.saturating_add(slc.dynamic_blocks);
+    let (key, given) = if slc.static_blocks >= blocks {
+        ("static_blocks", slc.static_blocks)
+    } else {
+        let most = slc.static_blocks.saturating_add(slc.dynamic_blocks);
+        if slc.fold_at > most {
             return Err(BuildError::SlcFoldAt { given: slc.fold_at, most });
         }
-        false => ("dynamic_blocks", slc.dynamic_blocks),
+        ("dynamic_blocks", slc.dynamic_blocks)
     };
     if given >= blocks { Err(BuildError::SlcBlocks { key, given, blocks }) } else { Ok(()) }
 }

@@ -1,4 +1,4 @@
-//! Whether a drive can program whole word lines.
+//! Checks of drives that program whole word lines.
 
 use strobe_nand::Wanted;
 
@@ -21,9 +21,10 @@ pub(super) fn check(config: &DriveConfig) -> Result<(), BuildError> {
         return Err(BuildError::WordLineTimes { parts, types });
     }
     if block_scheme(&config.ftl.mapping).is_some() || nand.any_page_order {
-        let (key, given) = match nand.any_page_order {
-            true => ("nand.any_page_order", "true".to_owned()),
-            false => ("ftl.mapping", format!("\"{}\"", config.ftl.mapping)),
+        let (key, given) = if nand.any_page_order {
+            ("nand.any_page_order", "true".to_owned())
+        } else {
+            ("ftl.mapping", format!("\"{}\"", config.ftl.mapping))
         };
         return Err(BuildError::WordLinesIn { parts, key, given });
     }

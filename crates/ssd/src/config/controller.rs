@@ -49,11 +49,11 @@ pub struct ControllerConfig {
     /// fills: a flash page, or a word line (`drive.nand.pages_per_program`). 0: no buffer, writes complete when they are on flash. Default 0.
     #[schemars(range(min = 0, max = 1_099_511_627_776u64))]
     pub write_buffer_bytes: u64,
-    /// What a die does first.
+    /// Order in which a die serves its waiting operations.
     pub schedule: ScheduleTable,
-    /// What trims cost beyond other commands.
+    /// Firmware time of trims beyond that of other commands.
     pub trim: TrimConfig,
-    /// What the drive's own work costs its processor.
+    /// Processor time of the drive's own work.
     #[serde(skip_serializing_if = "UpkeepTable::is_default")]
     pub upkeep: UpkeepTable,
     /// The largest commands that the drive takes.
@@ -68,22 +68,22 @@ fn is_zero(number: &u64) -> bool {
 }
 
 defaults! {
-    /// What a die does first: that for which its patience runs out first. Patience is how long an operation of its class
-    /// may wait for others that came later, in ns; reads that a host waits for have none. All zero: first come, first
-    /// served.
+    /// Scheduling of a die: the operation with the earliest deadline goes first. Each key is the time until
+    /// the deadline of a class of operations, in ns. Reads for the host have a deadline of 0. All zero: first
+    /// come, first served.
     #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     #[serde(deny_unknown_fields, default)]
     pub struct ScheduleTable {
-        /// Of programs of what the host has sent, or of what a flush waits for. Default 5,000,000.
+        /// Deadline of programs of host data, or of data that a flush waits for. Default 5,000,000.
         #[schemars(range(min = 0, max = 1_000_000_000_000u64))]
         pub host_program_ns: u64 = 5_000_000;
-        /// Of reads of garbage collection. Default 10,000,000.
+        /// Deadline of reads of garbage collection. Default 10,000,000.
         #[schemars(range(min = 0, max = 1_000_000_000_000u64))]
         pub background_read_ns: u64 = 10_000_000;
-        /// Of programs of garbage collection. Default 20,000,000.
+        /// Deadline of programs of garbage collection. Default 20,000,000.
         #[schemars(range(min = 0, max = 1_000_000_000_000u64))]
         pub background_program_ns: u64 = 20_000_000;
-        /// Of erases. Default 40,000,000.
+        /// Deadline of erases. Default 40,000,000.
         #[schemars(range(min = 0, max = 1_000_000_000_000u64))]
         pub erase_ns: u64 = 40_000_000;
     }

@@ -28,7 +28,7 @@ pub struct FtlConfig {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0.0, max = 10.0))]
     pub over_provisioning: Option<f64>,
-    /// Which erased block is opened next: fifo, least-erased, adaptive or above-average. Default fifo.
+    /// Choice of the erased block opened next: fifo, least-erased, adaptive or above-average. Default fifo.
     #[serde(default)]
     pub allocation: AllocationName,
     /// Die of the next pages: free-first (the one with the least work waiting) or stripe (in turn). Default free-first.
@@ -37,7 +37,7 @@ pub struct FtlConfig {
     /// Data placement: which data shares blocks.
     #[serde(default, skip_serializing_if = "PlacementTable::is_default")]
     pub placement: PlacementTable,
-    /// How copy commands are done: physical or logical. Default physical.
+    /// Method of copy commands: physical or logical. Default physical.
     #[serde(default)]
     pub copy_mode: CopyMode,
     /// Entries of the virtual map of logical copies, each a mapping unit that two addresses share;
@@ -45,8 +45,8 @@ pub struct FtlConfig {
     #[serde(default = "virtual_map_entries")]
     #[schemars(range(min = 1, max = 268_435_456))]
     pub virtual_map_entries: u32,
-    /// What is copied when another unit is to be shared and the virtual map is full: copy-new (the new copy is physical) or
-    /// copy-oldest (the logical copy made longest ago becomes physical and gives its entry up). Default copy-new.
+    /// Reaction to a full virtual map when another unit is to be shared. copy-new: the new copy is physical.
+    /// copy-oldest: the oldest logical copy becomes physical and gives up its entry. Default copy-new.
     #[serde(default, skip_serializing_if = "VirtualMapFullName::is_default")]
     pub virtual_map_full: VirtualMapFullName,
     /// Changed entries of the map, the virtual map included, after which the durable map is brought up to date at the latest;
@@ -54,9 +54,10 @@ pub struct FtlConfig {
     #[serde(default, skip_serializing_if = "is_zero")]
     #[schemars(range(min = 0, max = 4_294_967_295u32))]
     pub map_flush_entries: u32,
-    /// Whether the map survives a power cut. It is then kept on flash, as a journal with checkpoints in blocks of its own (causes
-    /// map, and meta for pages most of which is the virtual map of logical copies), written at every flush, before a block is
-    /// opened and before garbage is erased. Default false: the map is in memory only and costs nothing.
+    /// True if the map survives a power cut. It is then kept on flash as a journal with checkpoints, in
+    /// reserved blocks. Its programs have cause map, or meta for pages that hold mostly the virtual map of
+    /// logical copies. It is written at every flush, before a block is opened and before garbage is erased.
+    /// Default false: the map is in memory only and costs nothing.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub durable_map: bool,
     /// Good blocks reserved for the durable map, if that is more than it needs, which is eight times the
@@ -68,9 +69,9 @@ pub struct FtlConfig {
     #[serde(default = "log_blocks", skip_serializing_if = "is_default_log_blocks")]
     #[schemars(range(min = 2, max = 16_777_216))]
     pub log_blocks: u32,
-    /// Which log block of log-block is merged when another one is needed and none is left: lru (written longest ago), mru
-    /// (written last), fifo (opened first), fullest or emptiest (most or fewest pages programmed; of equals the one written
-    /// longest ago), fullest-newest (of equals the one written last). Default lru.
+    /// Log block that log-block merges when it needs another one and none is left. lru: written longest ago.
+    /// mru: written last. fifo: opened first. fullest or emptiest: most or fewest pages programmed; ties:
+    /// written longest ago. fullest-newest: most pages programmed; ties: written last. Default lru.
     #[serde(default, skip_serializing_if = "LogVictimName::is_default")]
     pub log_victim: LogVictimName,
     /// SLC cache: writes of the host go to blocks in SLC mode first; only page has it.
@@ -118,7 +119,8 @@ impl RefreshTable {
         *self == Self::default()
     }
 
-    /// The same for a map, if blocks are ever refreshed, where so many days pass in a second.
+    /// Refresh settings of a map where `days_per_second` days pass in a second; `None` if blocks are never
+    /// refreshed.
     pub(crate) fn get(&self, days_per_second: f64) -> Option<Refresh> {
         let after_ns = (self.days > 0.0).then(|| (self.days / days_per_second * 1e9) as u64);
         let reads = (self.reads > 0).then_some(self.reads);
@@ -155,8 +157,8 @@ defaults! {
         /// Map entries cached, about 8 bytes of the drive's memory each. Default 4096.
         #[schemars(range(min = 1, max = 4_294_967_294u32))]
         pub cached_entries: u32 = 4096;
-        /// Whether a translation page that is programmed takes all its changed entries along, not only the one
-        /// that has to go. Default true.
+        /// True if programming a translation page also writes its other changed cache entries, not only the
+        /// evicted one. Default true.
         pub batched_eviction: bool = true;
         /// Entries that come into the cache with one read: the missing one and those behind it. Default 1.
         #[schemars(range(min = 1, max = 65_536))]
@@ -190,7 +192,7 @@ defaults! {
         /// Time without a command of the host after which folding begins, in ns. Default 100,000,000.
         #[schemars(range(min = 0, max = 1_000_000_000_000u64))]
         pub fold_idle_ns: u64 = 100_000_000;
-        /// Where writes of the host go while the cache has no room: direct or fold. Default direct.
+        /// Destination of host writes while the cache is full: direct or fold. Default direct.
         pub when_full: WhenFullName = WhenFullName::Direct;
     }
 }
@@ -200,13 +202,13 @@ impl SlcCacheTable {
         *self == Self::default()
     }
 
-    /// Whether there is a cache.
+    /// True if the drive has an SLC cache.
     pub fn is_on(&self) -> bool {
         self.static_blocks > 0 || self.dynamic_blocks > 0
     }
 }
 
-/// Where the host's writes go while the SLC cache has no room.
+/// Destination of host writes while the SLC cache is full.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum WhenFullName {
@@ -228,7 +230,7 @@ pub enum DieAllocationName {
     Stripe,
 }
 
-/// How the drive copies.
+/// Method of copy commands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CopyMode {
@@ -239,7 +241,7 @@ pub enum CopyMode {
     Logical,
 }
 
-/// Which log block is merged when another one is needed and none is left.
+/// Log block that is merged when another one is needed and none is left.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LogVictimName {
@@ -252,7 +254,7 @@ pub enum LogVictimName {
     Fifo,
     /// The one with the most pages programmed.
     Fullest,
-    /// The same; of equals the one written last.
+    /// The one with the most pages programmed; ties: written last.
     FullestNewest,
     /// The one with the fewest pages programmed.
     Emptiest,
@@ -275,7 +277,7 @@ impl LogVictimName {
     }
 }
 
-/// What is copied when the virtual map is full.
+/// Reaction to a full virtual map when another unit is to be shared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum VirtualMapFullName {
@@ -299,7 +301,7 @@ impl VirtualMapFullName {
     }
 }
 
-/// Which erased block is opened next.
+/// Choice of the erased block opened next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum AllocationName {

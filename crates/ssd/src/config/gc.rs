@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strobe_types::defaults;
 
-/// Where garbage collection moves valid data.
+/// Destination of valid data that garbage collection moves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum GcStreamName {
@@ -41,7 +41,7 @@ defaults! {
         /// Blocks, the ones closed first, among which windowed-greedy picks. Default 1000.
         #[schemars(range(min = 1, max = 16_777_216))]
         pub window: u32 = 1000;
-        /// Where valid data goes: own or host. Default own.
+        /// Destination of valid data: own or host. Default own.
         pub stream: GcStreamName = GcStreamName::Own;
         /// Collection starts when fewer erased blocks are left. Raised to the least that is safe, one
         /// per plane and two more, if it is lower. Default 0.

@@ -51,7 +51,7 @@ pub struct DriveConfig {
     pub controller: ControllerConfig,
 }
 
-/// Where the `[drive]` table is in an experiment: messages name keys as they would be written there.
+/// Path of the `[drive]` table in an experiment, for keys in messages.
 const PATH: &str = "drive";
 
 impl DriveConfig {

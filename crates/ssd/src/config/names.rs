@@ -1,4 +1,4 @@
-//! What victim policies and mapping schemes are called: the one table of their names.
+//! Names of victim policies and mapping schemes, in one table each.
 
 use strobe_ftl::BlockScheme;
 use strobe_ftl::gc::{LinearScore, ScataAge};
@@ -9,7 +9,7 @@ use strobe_ftl::gc::{LinearScore, ScataAge};
 pub enum Victim {
     /// The fewest valid units, of all blocks or of the `window` closed first.
     Greedy {
-        /// Whether the window counts.
+        /// True if only the `window` blocks closed first are candidates.
         windowed: bool,
     },
     /// The largest of a family of exact scores.
@@ -34,13 +34,13 @@ impl Victim {
 /// A victim policy, for `strobe list policies`.
 #[derive(Clone, Copy, Debug)]
 pub struct PolicyInfo {
-    /// Which it is.
+    /// The policy.
     pub victim: Victim,
     /// Name used in configurations.
     pub name: &'static str,
     /// Rule by which it picks. Behind "max " stands a formula as `drive.ftl.gc.victim` takes it.
     pub picks: &'static str,
-    /// Where it comes from.
+    /// Publication that it comes from.
     pub source: &'static str,
 }
 
@@ -142,11 +142,11 @@ impl Mapping {
 /// A mapping scheme, for `strobe list mappings`.
 #[derive(Clone, Copy, Debug)]
 pub struct MappingInfo {
-    /// Which it is.
+    /// The scheme.
     pub mapping: Mapping,
     /// Name used in configurations.
     pub name: &'static str,
-    /// How it maps.
+    /// Summary in a line.
     pub summary: &'static str,
 }
 

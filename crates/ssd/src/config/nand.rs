@@ -7,7 +7,7 @@ use strobe_types::defaults;
 
 use super::{FaultsTable, TimesByPage};
 
-/// What stored pages hold.
+/// Content of stored pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum DataMode {
@@ -41,7 +41,7 @@ pub struct NandConfig {
     /// Flash pages in each block.
     #[schemars(range(min = 1, max = 65_536))]
     pub pages_per_block: u32,
-    /// Whether the pages of a block may be programmed in any order, as on small-page single-level chips;
+    /// True if the pages of a block may be programmed in any order, as on small-page single-level chips.
     /// replacement-block needs it. Default false: in order.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub any_page_order: bool,
@@ -110,7 +110,7 @@ pub struct NandConfig {
     #[serde(default)]
     #[schemars(range(min = 0.0, max = 1.0))]
     pub program_fail_rate: f64,
-    /// What stored pages hold: none, stamp or bytes. Default none.
+    /// Content of stored pages: none, stamp or bytes. Default none.
     #[serde(default)]
     pub data: DataMode,
 }
@@ -132,7 +132,7 @@ defaults! {
     #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     #[serde(deny_unknown_fields, default)]
     pub struct SuspendTable {
-        /// How often one program or erase can be suspended; 0: never. Default 0.
+        /// Number of times that one program or erase can be suspended; 0: never. Default 0.
         #[schemars(range(min = 0, max = 1_000_000))]
         pub most: u32 = 0;
         /// Time from the suspend until the die can read, in ns. Default 5000.
@@ -224,12 +224,12 @@ impl ReadRetryTable {
         *self == Self::default()
     }
 
-    /// Whether reads are ever repeated.
+    /// True if a read may need retries.
     pub fn is_on(&self) -> bool {
         self.get().is_some()
     }
 
-    /// The same for a chip, if reads are ever repeated.
+    /// Retry settings of a chip; `None` if no read needs retries.
     pub(crate) fn get(&self) -> Option<RetryConfig> {
         let &Self {
             fresh,

@@ -3,20 +3,21 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Which writes go to the non-volatile write cache.
+/// Writes that go to the non-volatile write cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum NvramPolicyName {
     /// All.
     #[default]
     Lru,
-    /// Those into `ranges`: where a file system keeps its metadata, such as the FATs of VFAT.
+    /// Writes into `ranges`, where a file system keeps its metadata, such as the FATs of VFAT.
     LbaRange,
-    /// Those before the data area of a FAT volume that begins with the drive: its boot sectors, allocation tables, and the
-    /// root directory of FAT12 and FAT16. Where they lie the drive reads in the boot sector, when the host writes that.
+    /// Writes before the data area of a FAT volume that begins with the drive: its boot sectors, allocation
+    /// tables, and the root directory of FAT12 and FAT16. The drive learns their extent from the boot sector,
+    /// when the host writes that.
     Fat,
-    /// Those whose command says that they are metadata: so say traces of blkparse and blktrace (M in RWBS) and Strobe's
-    /// own; generators, other traces and guests say nothing.
+    /// Writes whose command is marked as metadata. Traces of blkparse and blktrace (M in RWBS) and Strobe's
+    /// own carry this mark; generators, other traces and guests do not.
     Hint,
 }
 
@@ -27,7 +28,7 @@ pub struct SectorRange {
     /// First sector of 512 bytes.
     #[schemars(range(min = 0, max = 9_223_372_036_854_775_807u64))]
     pub first_sector: u64,
-    /// How many sectors.
+    /// Number of sectors.
     #[schemars(range(min = 1, max = 9_223_372_036_854_775_807u64))]
     pub sectors: u64,
 }
@@ -44,8 +45,9 @@ pub struct NvramConfig {
     /// Size in bytes, rounded up to whole mapping units. 0: none. Default 0.
     #[schemars(range(min = 0, max = 1_099_511_627_776u64))]
     pub bytes: u64,
-    /// Which writes go to it: lru (all), lba-range (those into ranges), fat (those before the data area of a FAT volume that
-    /// begins with the drive, once the host has written its boot sector) or hint (those marked as metadata). Writes to a unit that it holds go to it whatever the policy. Default lru.
+    /// Writes that go to it. lru: all. lba-range: those into ranges. fat: those before the data area of a FAT
+    /// volume that begins with the drive, once the host has written its boot sector. hint: those marked as
+    /// metadata. Writes to a unit in the cache go to it under every policy. Default lru.
     pub policy: NvramPolicyName,
     /// Sectors whose writes go to it: up to 64 ranges. A mapping unit that a range touches belongs to it.
     /// Only lba-range looks at them, and it needs one at least. Default none.
@@ -86,7 +88,7 @@ pub enum NvramError {
     Range {
         /// First sector.
         first_sector: u64,
-        /// How many.
+        /// Number of sectors.
         sectors: u64,
         /// Sectors of the drive.
         drive_sectors: u64,
@@ -94,7 +96,7 @@ pub enum NvramError {
 }
 
 impl NvramConfig {
-    /// Whether it matters which writes are marked as metadata.
+    /// True if metadata marks on writes have an effect.
     pub fn takes_hints(&self) -> bool {
         self.bytes > 0 && self.policy == NvramPolicyName::Hint
     }
@@ -103,8 +105,8 @@ impl NvramConfig {
         *self == Self::default()
     }
 
-    /// Whether a drive of `drive_sectors` can have this cache. A size of 0 does not excuse the rest: it may
-    /// be what a sweep begins with.
+    /// Refuses a cache that a drive of `drive_sectors` cannot have. Other keys are checked even if the size
+    /// is 0, as a sweep may begin there.
     pub(crate) fn check(&self, drive_sectors: u64, keeps_bytes: bool) -> Result<(), NvramError> {
         match self.ranges.len() {
             _ if self.policy == NvramPolicyName::Fat && !keeps_bytes => return Err(NvramError::NoBytes),

@@ -161,8 +161,8 @@ impl<F: Inspectable> Drive<F> {
         }
     }
 
-    /// Whether writes of several commands may be handed to the mapping scheme together: when
-    /// nothing but counts can tell the difference.
+    /// True if writes of several commands may be handed to the mapping scheme together: only counts are
+    /// observable then.
     fn can_gather(&self) -> bool {
         !self.is_timed()
             && self.witness.is_none()

@@ -1,4 +1,4 @@
-//! Whether the host is idle, for mapping schemes that do something then.
+//! Detection of an idle host, for mapping schemes that work then.
 
 use strobe_ftl::{BACKGROUND, Inspectable};
 use strobe_types::SimTime;

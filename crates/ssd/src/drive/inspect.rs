@@ -1,4 +1,4 @@
-//! What can be seen of a drive.
+//! [`Inspect`] for [`Drive`]: counters, blocks and checks.
 
 use strobe_ftl::{BlockInfo, CheckError, Inspectable, WearSummary};
 use strobe_nand::{Class, Nand, Timing};

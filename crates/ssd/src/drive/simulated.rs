@@ -1,4 +1,4 @@
-//! What only a simulation can do: copy itself, have its power cut, and answer for what it gives back.
+//! [`Simulated`] for [`Drive`]: snapshots, power cuts and the oracle of what may be read after them.
 
 use strobe_ftl::{Inspectable, Recoverable, Recovery, RecoveryError};
 use strobe_nand::{CutPlan, Met, Nand, PowerCuts, Snapshot, Timing};
@@ -16,8 +16,8 @@ use crate::witness::{Verdict, Witness};
 #[derive(Clone, Debug)]
 pub(super) struct Plan<P> {
     cuts: Cuts<P>,
-    /// Where operations take no time: the non-volatile cache as it was before the command at hand, which is right for a
-    /// cut anywhere in that command.
+    /// Without timing: the non-volatile cache before the command at hand. It is the right content after a cut
+    /// anywhere in that command.
     before: Option<Nvram<P>>,
 }
 
@@ -31,7 +31,7 @@ enum Cuts<P> {
     Dead { is_cut_again: bool },
 }
 
-/// What cuts leave, beside what is on flash.
+/// State that cuts leave, except for flash.
 #[derive(Clone, Debug)]
 struct Left<P> {
     /// So many snapshots have been taken when these cuts have happened.
@@ -78,10 +78,8 @@ where
 
     fn cut_everywhere(&mut self) {
         self.ftl.nand_mut().plan_cuts(CutPlan::Everywhere);
-        let cuts = match self.is_dead() {
-            true => Cuts::Dead { is_cut_again: true },
-            false => Cuts::Everywhere(Vec::new()),
-        };
+        let cuts =
+            if self.is_dead() { Cuts::Dead { is_cut_again: true } } else { Cuts::Everywhere(Vec::new()) };
         self.power = Some(Box::new(Plan::new(cuts)));
     }
 
@@ -128,7 +126,7 @@ where
 }
 
 impl<F: Inspectable + Recoverable + Clone> Drive<F> {
-    /// What a cut has left of this drive.
+    /// This drive after a power cut that left `flash`, `nvram` and the oracle.
     fn dead(
         &self,
         flash: F::Nand,
@@ -221,10 +219,8 @@ impl<F: Inspectable> Drive<F> {
         if snapshots <= known {
             return;
         }
-        let nvram = match self.is_timed() {
-            true => self.nvram.as_ref().map(Nvram::after_cut),
-            false => plan.before.clone(),
-        };
+        let nvram =
+            if self.is_timed() { self.nvram.as_ref().map(Nvram::after_cut) } else { plan.before.clone() };
         let mut left = Left { snapshots, nvram, witness: None, met: self.underway() };
         match self.power.as_deref_mut().map(|plan| &mut plan.cuts) {
             Some(Cuts::At { left: kept, .. }) => *kept = Some(Box::new(left)),
@@ -236,7 +232,7 @@ impl<F: Inspectable> Drive<F> {
         }
     }
 
-    /// What a cut now would meet, but for flash operations.
+    /// Work that a cut now would interrupt, except for flash operations.
     fn underway(&self) -> Underway {
         Underway {
             flash: Met::default(),
@@ -250,7 +246,7 @@ impl<F: Inspectable> Drive<F> {
         self.power.as_ref().is_some_and(|plan| matches!(plan.cuts, Cuts::Dead { .. }))
     }
 
-    /// Whether the one cut that was planned has happened.
+    /// True if the planned cut has happened.
     fn has_lost_power(&self) -> bool {
         let is_timed = self.is_timed();
         self.power.as_ref().is_some_and(|plan| match plan.cuts {

@@ -58,12 +58,11 @@ impl<F: Inspectable> Drive<F> {
                         ready = self.both(ready, merged);
                     }
                 }
-                match self.units.is_empty() {
-                    true => unmapped,
-                    false => {
-                        let stored = self.store_at_once(ready)?;
-                        self.both(unmapped, stored)
-                    }
+                if self.units.is_empty() {
+                    unmapped
+                } else {
+                    let stored = self.store_at_once(ready)?;
+                    self.both(unmapped, stored)
                 }
             }
             _ => {

@@ -9,7 +9,7 @@ pub enum KeyError {
     Unknown {
         /// The key as written.
         key: String,
-        /// What was probably meant.
+        /// Valid key most like it.
         nearest: Option<String>,
         /// Keys that are valid in this table.
         valid: String,
@@ -29,7 +29,7 @@ pub enum KeyError {
         key: String,
         /// The value given.
         given: String,
-        /// What would be allowed.
+        /// Allowed values.
         allowed: String,
         /// The key's documentation.
         meaning: String,
@@ -41,7 +41,7 @@ pub enum KeyError {
         key: String,
         /// The value given.
         given: String,
-        /// What was probably meant.
+        /// Valid name most like it.
         nearest: Option<String>,
         /// Valid names.
         valid: String,
@@ -51,7 +51,7 @@ pub enum KeyError {
     Formula {
         /// The key.
         key: String,
-        /// What is wrong, where, and what could be used.
+        /// Fault, its place, and the alternatives.
         reason: String,
     },
     /// A table that is no table of its kind for a reason that is not in its schema.
@@ -59,7 +59,7 @@ pub enum KeyError {
     Table {
         /// The table.
         path: String,
-        /// What TOML says.
+        /// Message of the TOML parser.
         reason: String,
     },
 }

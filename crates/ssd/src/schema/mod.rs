@@ -42,7 +42,7 @@ pub fn read<T: DeserializeOwned>(mut table: Table, schema: &Json, path: &str) ->
     })
 }
 
-/// Where in `valid` the name `given` is; refused if it is not.
+/// Position of the name `given` in `valid`; an error if it is not there.
 pub fn check_name(key: &str, given: &str, valid: &[&str]) -> Result<usize, KeyError> {
     valid.iter().position(|name| *name == given).ok_or_else(|| KeyError::Name {
         key: key.to_owned(),
@@ -207,9 +207,10 @@ const WHOLE_MAX: f64 = (1u64 << 53) as f64;
 /// A question about a share that was given in percent.
 fn percent_hint(given: f64, property: &Json, schema: &Json) -> String {
     let is_share = meaning(property).to_lowercase().contains("share");
-    match is_share && given > 1.0 && given <= 100.0 && in_range(given / 100.0, property, schema) {
-        true => format!("; a share, not percent: {}?", given / 100.0),
-        false => String::new(),
+    if is_share && given > 1.0 && given <= 100.0 && in_range(given / 100.0, property, schema) {
+        format!("; a share, not percent: {}?", given / 100.0)
+    } else {
+        String::new()
     }
 }
 

@@ -29,7 +29,7 @@ fn variants() -> Vec<DriveConfig> {
     variants
 }
 
-/// The same with an SLC cache: where operations take time it is folded at other times.
+/// Drives with an SLC cache. With timing they fold at other times than without.
 fn slc_variants() -> Vec<DriveConfig> {
     let mut variants = Vec::new();
     for (channels, static_blocks, dynamic_blocks, fold_at, when_full) in [
@@ -74,7 +74,7 @@ fn run_in_pieces(
     queue.finish(engine).expect("all are complete");
 }
 
-/// What a run leaves behind.
+/// State at the end of a run.
 #[derive(Debug, PartialEq)]
 struct Outcome {
     stats: DriveStats,
@@ -117,8 +117,8 @@ fn the_size_of_batches_changes_nothing() {
     }
 }
 
-/// The same programs and erases, cause by cause; and the same reads, but for those that a drive with times finds in
-/// its memory, as what they are for is on its way to flash.
+/// Fails unless both runs have equal programs and erases by cause, and equal reads. A timed drive may read
+/// less: units on their way to flash are found in its memory.
 fn assert_same_changes(counted: &DriveStats, timed: &DriveStats) {
     for cause in Cause::ALL {
         for op in [NandOp::Program, NandOp::Erase] {

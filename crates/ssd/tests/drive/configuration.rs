@@ -1,4 +1,4 @@
-//! What the configuration's documentation promises.
+//! Promises of the configuration's documentation.
 
 use strobe_ftl::gc::Greedy;
 use strobe_nand::NandOp;
@@ -32,7 +32,7 @@ fn every_listed_policy_builds_and_runs() {
     }
 }
 
-/// What each of them does block by block is tested where blocks are opened; here, that a name stands for its own.
+/// Names select distinct allocations. Tests of block allocation cover the behaviour of each, block by block.
 #[test]
 fn every_allocation_is_the_one_that_its_name_says() {
     let wear = |allocation| {

@@ -188,9 +188,8 @@ fn a_read_brings_its_bytes_and_only_those_of_its_range() {
         drive.submit(ns(10_000_000), 0, &Command::Read { range }, None);
         let mut done = Vec::new();
         drive.advance(ns(u64::MAX), &mut done);
-        let sector = |at: u64| match (8..32).contains(&at) {
-            true => data[(at as usize - 8) * 512..][..512].to_vec(),
-            false => vec![0; 512],
+        let sector = |at: u64| {
+            if (8..32).contains(&at) { data[(at as usize - 8) * 512..][..512].to_vec() } else { vec![0; 512] }
         };
         let expected: Vec<u8> = (lba..lba + u64::from(sectors)).flat_map(sector).collect();
         assert_eq!(done[0].result.as_ref(), Ok(&expected), "{range:?}");
@@ -250,8 +249,8 @@ fn change(drive: &mut dyn Simulated, way: Way, step: u64) {
     }
 }
 
-/// What the non-volatile cache took before the command at hand must be there after a cut anywhere in it, whichever way
-/// that command came.
+/// Units that the non-volatile cache took before a command survive a cut anywhere in it, for every way to
+/// issue the command.
 #[test]
 fn the_cache_outlives_a_cut_inside_a_command_of_every_way() {
     let mut cuts = 0;

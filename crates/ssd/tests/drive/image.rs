@@ -40,7 +40,7 @@ impl Folder {
 
 type FileDrive = ImageDrive;
 
-/// What [`build_on_image`] does, with its type in the open.
+/// Opens or creates a drive on an image like [`build_on_image`], with its concrete type.
 fn open(config: &DriveConfig, path: &Path) -> FileDrive {
     let geometry = geometry(config);
     let units = config.logical_units() as u32;

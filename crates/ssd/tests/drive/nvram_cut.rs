@@ -25,7 +25,7 @@ type Flash = Chip<Untimed, StampMedium>;
 #[derive(Clone)]
 struct Forgetful {
     inner: PageMap<Flash, Greedy>,
-    /// What each unit would read as after a cut, at every step so far.
+    /// Contents of all units after a cut, at every step so far.
     states: Vec<Vec<u64>>,
     rng: Prng,
 }
@@ -155,7 +155,7 @@ impl Recoverable for Forgetful {
     }
 }
 
-/// What each unit reads as, without a trace.
+/// Contents of all units, read from a copy of the drive.
 fn content(drive: &Drive<Forgetful>) -> Vec<u64> {
     crate::setup::contents(&mut drive.clone())
 }
@@ -165,7 +165,7 @@ struct Bench {
     controller: ControllerConfig,
     units_per_page: u32,
     rng: Prng,
-    /// What each unit may read as after a cut now.
+    /// Legal contents of each unit after a cut now.
     legal: Vec<Vec<u64>>,
 }
 
@@ -180,9 +180,10 @@ impl Bench {
     fn range(&mut self, most: u32) -> Range {
         let units = 1 + self.rng.below(most);
         let first = u64::from(self.rng.below(UNITS - units + 1) * UNIT);
-        match self.rng.chance(0.8) {
-            true => Range::new(Lba::new(first), units * UNIT),
-            false => Range::new(Lba::new(first + 3), units * UNIT - 3),
+        if self.rng.chance(0.8) {
+            Range::new(Lba::new(first), units * UNIT)
+        } else {
+            Range::new(Lba::new(first + 3), units * UNIT - 3)
         }
     }
 
@@ -220,7 +221,7 @@ impl Bench {
         );
     }
 
-    /// What is legal from now on, the command being complete.
+    /// Reduces the legal contents to those after the completion of `command`.
     fn settle_legal(&mut self, command: &Command<'_>, before: &[u64], after: &[u64]) {
         let forced = |lpn: u32| match *command {
             Command::Write { range, fua: true, .. } => {

@@ -54,7 +54,7 @@ fn saved(drive: &dyn Simulated) -> Vec<u8> {
     bytes
 }
 
-/// The same drive, from its state.
+/// A copy of the drive, restored from its state.
 fn again(drive: &dyn Simulated, config: &DriveConfig, timing: bool) -> Box<dyn Simulated> {
     let bytes = saved(drive);
     let mut other = build(config, timing, 1).expect("built before");

@@ -24,7 +24,7 @@ fn load(drive: &mut dyn Simulated, mut bytes: &[u8]) -> Result<(), StateError> {
     let length = bytes.len() as u64;
     let mut from = StateReader::new(&mut bytes, length);
     drive.load_state(&mut from)?;
-    assert!(from.is_at_end()?, "something is left");
+    assert!(from.check_end()?, "something is left");
     Ok(())
 }
 

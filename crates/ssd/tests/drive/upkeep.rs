@@ -1,4 +1,4 @@
-//! What the drive's own work costs its processor, and how often it has any.
+//! Processor time of the drive's own work, and the number of its calls.
 
 use crate::setup::{ERASE, Host as _, PROGRAM, READ, T0, TRANSFER, closed, config, unit_writes, write_unit};
 use strobe_ssd::{

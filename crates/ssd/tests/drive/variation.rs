@@ -30,7 +30,7 @@ fn every_command_is_complete_so_much_later_and_keeps_nobody_waiting() {
     assert_eq!(times, [READ + TRANSFER + 7_000, 2 * (READ + TRANSFER) + 7_000]);
 }
 
-/// What is beyond the constant part of the latency of reads of nothing, one after the other.
+/// Jitter of `count` reads of unmapped units, one after the other: latency beyond its constant part.
 fn variations(config: &DriveConfig, seed: u64, count: usize) -> Vec<u64> {
     let mut drive = build(config, true, seed).expect("valid");
     let read = Command::Read { range: Range::new(Lba::new(0), 8) };

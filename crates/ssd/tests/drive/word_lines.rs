@@ -82,10 +82,7 @@ fn program_bandwidth_is_that_of_all_pages_of_a_word_line() {
         drive.run(&requests, &[], &mut queue).expect("runs");
         let transfer = if mb_s == 0 { 0 } else { u64::from(LINE * planes) * TRANSFER };
         let rounds = u64::from(COUNT / planes);
-        let expected = match cached {
-            true => transfer + rounds * PROGRAM,
-            false => rounds * (transfer + PROGRAM),
-        };
+        let expected = if cached { transfer + rounds * PROGRAM } else { rounds * (transfer + PROGRAM) };
         assert_eq!(queue.finished().as_ns(), expected, "{planes} planes, {mb_s} MB/s, {cached}");
     }
 }

@@ -74,7 +74,7 @@ where
     DriveDisk::new(Box::new(Drive::new(ftl, &ControllerConfig::default())), 0)
 }
 
-/// What `fsck.fat` with `option` says of the volume, and what it makes of it; `None` if it is not there.
+/// Output of `fsck.fat` with `option` and the volume after it; `None` if the program is missing.
 fn fsck(image: &[u8], option: &str) -> Option<(Output, Vec<u8>)> {
     let program = strobe_testing::program("fsck.fat", "dosfstools")?;
     let file = tempfile::NamedTempFile::new().expect("a temporary file");
@@ -136,10 +136,7 @@ fn every_workload_leaves_a_sound_volume_on_the_flash_of_every_scheme() {
         with_each_scheme!(format.volume_sectors, |scheme, disk| {
             let image = run_on(disk, &format, options, &*workload).unwrap_or_else(|e| panic!("{name}: {e}"));
             // Trimmed sectors read as zeros on the drive, as anything in memory.
-            let same = match options.discard {
-                true => None,
-                false => Some(image == reference),
-            };
+            let same = if options.discard { None } else { Some(image == reference) };
             assert_ne!(same, Some(false), "{name} on {scheme}: not what a plain disk holds");
             assert_sound(&image, &format!("{name} on {scheme}"));
         });
@@ -162,7 +159,7 @@ fn run_on(
 /// A disk that fails from a power cut on, and keeps what had been written before.
 struct UntilCut {
     disk: DriveDisk,
-    /// What the completed requests add up to, and the sector of the one that was cut.
+    /// Contents after the completed requests.
     before: MemoryDisk,
     cut_in: Option<u64>,
 }
@@ -192,10 +189,7 @@ impl SectorDevice for UntilCut {
 
     fn flush(&mut self) -> Result<(), FileError> {
         self.disk.flush()?;
-        match self.disk.drive().was_cut() {
-            true => Err(FileError::Io("the power is off".into())),
-            false => Ok(()),
-        }
+        if self.disk.drive().was_cut() { Err(FileError::Io("the power is off".into())) } else { Ok(()) }
     }
 }
 

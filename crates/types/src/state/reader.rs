@@ -49,14 +49,14 @@ impl<'a> StateReader<'a> {
 
     /// Goes to the end, over whatever is left.
     pub fn skip_rest(&mut self) -> Result<(), StateError> {
-        while !self.is_at_end()? {
+        while !self.check_end()? {
             self.at = self.buffer.len();
         }
         Ok(())
     }
 
-    /// Returns true if all bytes have been read. Fetches more input if the buffer is empty.
-    pub fn is_at_end(&mut self) -> Result<bool, StateError> {
+    /// Fetches more input if the buffer is empty. Returns true if all bytes have been read.
+    pub fn check_end(&mut self) -> Result<bool, StateError> {
         if self.at == self.buffer.len() {
             self.fetch()?;
         }

@@ -36,7 +36,7 @@ fn load(state: &mut impl State, bytes: &[u8]) -> Result<bool, StateError> {
     let mut source = bytes;
     let mut from = StateReader::new(&mut source, bytes.len() as u64);
     state.load_state(&mut from)?;
-    from.is_at_end()
+    from.check_end()
 }
 
 fn queue(depth: u32) -> Queue {

@@ -53,9 +53,10 @@ impl<N: Nand> Sectors<N> {
         let pooled: Vec<BlockId> = self.free.iter().collect();
         let is_free = |block: &BlockId| self.states[block.index()] == State::Free;
         let free = self.states.iter().filter(|&&state| state == State::Free).count();
-        match pooled.len() == free && pooled.iter().all(is_free) {
-            true => Ok(()),
-            false => broken(format!("{} blocks in the pool, {free} are free", pooled.len())),
+        if pooled.len() == free && pooled.iter().all(is_free) {
+            Ok(())
+        } else {
+            broken(format!("{} blocks in the pool, {free} are free", pooled.len()))
         }
     }
 

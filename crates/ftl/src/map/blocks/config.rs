@@ -20,7 +20,7 @@ named! {
     }
 }
 
-/// Which log block is merged when another one is needed and none is left. Of equals, the one written longest ago.
+/// Log block that is merged when another one is needed and none is left. Ties: written longest ago.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LogVictim {
     /// The one written longest ago.
@@ -32,7 +32,7 @@ pub enum LogVictim {
     Fifo,
     /// The one with the most pages programmed.
     Fullest,
-    /// The same; of equals, the one written last.
+    /// The one with the most pages programmed; ties: written last.
     FullestNewest,
     /// The one with the fewest pages programmed.
     Emptiest,
@@ -41,19 +41,19 @@ pub enum LogVictim {
 /// A block-mapped drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockMapConfig {
-    /// Where writes go and what is merged when.
+    /// Rules for the place of writes and the choice of merges.
     pub scheme: BlockScheme,
     /// Logical sectors offered to the host; a sector is a mapping unit, and fills a flash page.
     pub logical_units: u32,
     /// Replacement or log blocks, at least 2.
     pub log_blocks: u32,
-    /// Which log block is merged when none is left; only [`BlockScheme::LogBlock`] has a choice.
+    /// Log block that is merged when none is left; only [`BlockScheme::LogBlock`] has a choice.
     pub log_victim: LogVictim,
     /// Blocks kept beyond what is needed, for media faults.
     pub fault_reserve: u32,
-    /// What merges cost beside flash operations.
+    /// Processor time of merges, in addition to flash operations.
     pub merge_cost: MergeCost,
-    /// Whether the drive can be found again after a power cut, and a log on flash keeps the trims.
+    /// True if the drive survives a power cut. A log on flash then keeps its trims.
     pub durable: bool,
 }
 
@@ -85,13 +85,10 @@ impl BlockMapConfig {
 
     /// Good blocks among them that are reserved for the map.
     pub fn map_blocks(&self, geometry: &Geometry) -> u32 {
-        match self.durable {
-            true => self.trims_demand().blocks(geometry),
-            false => 0,
-        }
+        if self.durable { self.trims_demand().blocks(geometry) } else { 0 }
     }
 
-    /// What the log of trims has to hold.
+    /// Size of the log of trims.
     pub(super) fn trims_demand(&self) -> TrimsDemand {
         TrimsDemand {
             logical_units: self.logical_units,
@@ -110,7 +107,7 @@ impl BlockMapConfig {
         (0..=usable_blocks).rev().find(fits).unwrap_or(0) * geometry.pages_per_block()
     }
 
-    /// Whether a drive with these choices works on `nand`.
+    /// Refuses a `nand` on which a drive with these choices cannot work.
     pub(super) fn check<N: Nand>(&self, nand: &N) -> Result<(), BlockMapError> {
         let (scheme, geometry) = (self.scheme.name(), nand.geometry());
         if geometry.units_per_page() != 1 {

@@ -216,9 +216,10 @@ impl<N: Nand> Scheme<N> for Fast {
                 return damaged(format!("logical block {logical} has {} data blocks", blocks.len()));
             }
             let log = Sequential { logical, block: second.block, next: second.end };
-            match scheme.sequential.is_none() && second.is_prefix(per_block) {
-                true => scheme.sequential = Some(log),
-                false => scheme.settle(sectors, log, report)?,
+            if scheme.sequential.is_none() && second.is_prefix(per_block) {
+                scheme.sequential = Some(log)
+            } else {
+                scheme.settle(sectors, log, report)?
             }
         }
         Ok(scheme)

@@ -1,4 +1,4 @@
-//! What a power cut has left of a block-mapped drive, sorted so that a scheme can go on from it.
+//! Contents of a block-mapped drive after a power cut, sorted for the scheme that continues from them.
 
 use std::collections::BTreeMap;
 
@@ -38,18 +38,18 @@ impl FoundBlock {
         self.sectors.iter().all(|(_, unit)| logical(unit) == first).then_some(first)
     }
 
-    /// Whether every sector lies at its offset.
+    /// True if every sector is at its offset.
     pub(super) fn is_in_place(&self, per_block: u32) -> bool {
         self.logical(per_block).is_some()
             && self.sectors.iter().all(|(offset, unit)| unit.lpn.get() % per_block == *offset)
     }
 
-    /// Whether its pages hold the sectors of a logical block from the first on, and nothing else.
+    /// True if its pages hold the sectors of a logical block from the first on, and nothing else.
     pub(super) fn is_prefix(&self, per_block: u32) -> bool {
         self.is_in_place(per_block) && self.sectors.len() == self.end as usize
     }
 
-    /// Whether a merge has written all of it.
+    /// True if all of it was written by a merge.
     fn is_merged(&self, per_block: u32) -> bool {
         self.is_in_place(per_block) && self.sectors.iter().all(|(_, unit)| unit.copied)
     }
@@ -92,8 +92,8 @@ fn newest_in(blocks: &[FoundBlock], units: u32) -> Vec<Option<(u64, Ppa)>> {
 }
 
 impl<N: Nand> Sectors<N> {
-    /// What a power cut has left on `nand`: the newest versions, and the blocks that hold them. Blocks that
-    /// hold none, and targets of unfinished merges, are erased.
+    /// Finds the newest versions on `nand` after a power cut, and the blocks that hold them. Erases other
+    /// blocks, and targets of unfinished merges.
     pub(super) fn restart(
         mut nand: N,
         config: BlockMapConfig,

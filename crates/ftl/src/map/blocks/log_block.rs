@@ -19,7 +19,7 @@ struct Log {
     block: BlockId,
     /// The page to program next.
     next: u32,
-    /// Whether page i holds sector i, for all so far.
+    /// True if page i holds sector i, for all pages so far.
     in_order: bool,
     /// The write that opened it, and the last one that went to it, for the choice of the one to merge. A power cut
     /// leaves of both when it was opened.
@@ -34,7 +34,7 @@ strobe_types::stored! { struct Log { logical, block, next, in_order, opened, use
 pub(super) struct LogBlock {
     /// The data block of each logical block.
     data: Vec<Option<BlockId>>,
-    /// Where in `logs` the log of a logical block is.
+    /// Index in `logs` of the log of each logical block.
     log_of: Vec<Option<u32>>,
     logs: Vec<Log>,
     writes: u64,
@@ -189,9 +189,10 @@ impl<N: Nand> Scheme<N> for LogBlock {
             scheme.logs.push(Log { logical, block, next, in_order, opened, used: opened });
             scheme.writes = scheme.writes.max(opened);
         }
-        match scheme.logs.len() as u32 <= sectors.config.log_blocks {
-            true => Ok(scheme),
-            false => damaged(format!("there are {} log blocks", scheme.logs.len())),
+        if scheme.logs.len() as u32 <= sectors.config.log_blocks {
+            Ok(scheme)
+        } else {
+            damaged(format!("there are {} log blocks", scheme.logs.len()))
         }
     }
 

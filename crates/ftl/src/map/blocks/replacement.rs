@@ -121,8 +121,8 @@ impl ReplacementBlock {
         Ok(erased)
     }
 
-    /// Whether a walk along the chain finds the newest version of each sector: pages at an offset are used
-    /// from the first block on, and the last of them has it.
+    /// True if a walk along the chain finds the newest version of each sector. Pages at an offset are used
+    /// from the first block on, and the last of them has the newest version.
     fn is_well_formed<N: Nand>(&self, sectors: &Sectors<N>, logical: u32) -> bool {
         let chain = &self.chains[logical as usize];
         sectors.sectors_of(logical).all(|lpn| {
@@ -139,7 +139,7 @@ impl ReplacementBlock {
     }
 }
 
-/// Whether each newest version of `logical` lies in `block` or can be copied to its offset there.
+/// True if each newest version of `logical` is in `block` or can be copied to its offset there.
 fn fits_into<N: Nand>(sectors: &Sectors<N>, logical: u32, block: BlockId) -> bool {
     !sectors.is_failing(block)
         && sectors.sectors_of(logical).all(|lpn| {

@@ -1,4 +1,4 @@
-//! What a block-mapped scheme decides.
+//! Decisions of a block-mapped scheme.
 
 use strobe_nand::{Nand, When};
 use strobe_types::Lpn;
@@ -7,7 +7,7 @@ use super::found::Found;
 use super::sectors::{New, Sectors};
 use crate::{CheckError, Done, Recovery, RecoveryError};
 
-/// Where writes go, and what is merged when.
+/// Policy of a block-mapped drive: the place of writes, and the choice of merges.
 ///
 /// **The caller promises** to write sectors of the drive only. **The implementer promises** that the newest
 /// version of every mapped sector is on flash after every call, and that whatever is found after a cut in
@@ -19,7 +19,7 @@ pub(super) trait Scheme<N: Nand>: Sized {
     /// Writes one sector; returns when it, and the merges it took, are on flash.
     fn write(&mut self, sectors: &mut Sectors<N>, now: When, new: New<'_, N>) -> Done;
 
-    /// What it takes on flash to find out where `lpn` lies; returns when it is known.
+    /// Performs the flash operations that locate `lpn`; returns when they are done.
     fn look_up(&self, _sectors: &mut Sectors<N>, now: When, _lpn: Lpn) -> When {
         now
     }

@@ -11,7 +11,7 @@ use crate::journal::{SharedWords, Trims};
 use crate::scan::COPIED;
 use crate::{Done, FtlError, FtlStats, MergeStats};
 
-/// What a block is doing.
+/// State of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     /// Erased and in the pool.
@@ -41,7 +41,7 @@ pub(super) struct Sectors<N: Nand> {
     /// Sectors, and pages, of a block.
     pub(super) per_block: u32,
     pub(super) any_order: bool,
-    /// Where the newest version of each sector lies.
+    /// Place of the newest version of each sector.
     pub(super) newest: Vec<PackedPpa>,
     pub(super) mapped: u32,
     /// Newest versions by block.
@@ -126,7 +126,7 @@ impl<N: Nand> Sectors<N> {
         (first..(first + self.per_block).min(self.config.logical_units)).map(Lpn::new)
     }
 
-    /// Where the newest version of `lpn` lies.
+    /// Place of the newest version of `lpn`.
     pub(super) fn place(&self, lpn: Lpn) -> Option<Ppa> {
         self.newest[lpn.index()].get()
     }
@@ -144,11 +144,12 @@ impl<N: Nand> Sectors<N> {
         self.nand.geometry().page(block, offset)
     }
 
-    /// Whether offset `offset` of `block` can be programmed now.
+    /// True if offset `offset` of `block` can be programmed now.
     pub(super) fn is_open_at(&self, block: BlockId, offset: u32) -> bool {
-        match self.any_order {
-            true => !self.nand.is_programmed(self.page(block, offset)),
-            false => self.nand.block(block).pages_programmed == offset,
+        if self.any_order {
+            !self.nand.is_programmed(self.page(block, offset))
+        } else {
+            self.nand.block(block).pages_programmed == offset
         }
     }
 
@@ -371,9 +372,10 @@ impl<N: Nand> Sectors<N> {
     }
 
     pub(super) fn commit_if_full(&mut self, now: When) -> Done {
-        match self.trims.as_ref().is_some_and(|trims| trims.journal.is_full()) {
-            true => self.commit(now),
-            false => Ok(now),
+        if self.trims.as_ref().is_some_and(|trims| trims.journal.is_full()) {
+            self.commit(now)
+        } else {
+            Ok(now)
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What each block is doing, and which of its units are valid.
+//! State of each block, and validity of its units.
 
 use strobe_nand::Nand;
 use strobe_types::{BlockId, Geometry, Ppa, prefetch_write};
@@ -10,7 +10,7 @@ use crate::journal::Log;
 use crate::place::StreamId;
 use crate::validity::Validity;
 
-/// What a block is doing.
+/// State of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BlockState {
     Free,
@@ -32,7 +32,7 @@ pub(super) enum BlockState {
 strobe_types::stored! { enum BlockState { 0 Free, 1 Open, 2 Closed, 3 Cached, 4 Reserved, 5 Emptying, 6 Retiring, 7 Bad, 8 Meta } }
 
 impl BlockState {
-    /// The same as an observer sees it.
+    /// State as an observer sees it.
     pub(super) fn stage(self) -> Stage {
         match self {
             BlockState::Free | BlockState::Reserved => Stage::Erased,
@@ -176,7 +176,7 @@ impl Blocks {
         self.erases -= u64::from(erase_count);
     }
 
-    /// How often a block for data has been erased on average, rounded down: who has been erased more often is above it.
+    /// Mean erase count of blocks for data, rounded down.
     pub(super) fn mean_erases(&self) -> u32 {
         (self.erases / u64::from(self.good.max(1))) as u32
     }

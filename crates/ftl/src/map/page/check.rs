@@ -29,7 +29,8 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         parts.iter().try_for_each(|part| if self.nand.is_stopped() { Ok(()) } else { part(self) })
     }
 
-    /// What is cached and what translation pages say: all that is not dirty is in a newer translation page.
+    /// Checks cached entries against translation pages: every entry that is not dirty is in its newest
+    /// translation page.
     fn check_translation(&self) -> Result<(), CheckError> {
         let Some(translation) = self.store.paged() else { return Ok(()) };
         let geometry = self.nand.geometry();

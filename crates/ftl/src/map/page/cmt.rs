@@ -175,7 +175,7 @@ impl Cmt {
         true
     }
 
-    /// What the entry of `lpn` says is on flash, in `page`.
+    /// Marks the entry of `lpn` as written to flash, in `page`.
     pub(super) fn clean(&mut self, lpn: Lpn, page: u32) {
         let Some(entry) = self.entries.get_mut(self.index[lpn.index()] as usize) else { return };
         if !std::mem::replace(&mut entry.dirty, false) {
@@ -191,7 +191,7 @@ impl Cmt {
         }
     }
 
-    /// What all entries of translation page `page` say is on flash.
+    /// Marks all entries of translation page `page` as written to flash.
     pub(super) fn clean_all(&mut self, page: u32) {
         let mut at = std::mem::replace(&mut self.dirty[page as usize], NONE);
         while let Some(entry) = self.entries.get_mut(at as usize) {
@@ -201,7 +201,7 @@ impl Cmt {
         }
     }
 
-    /// Whether translation page `page` has dirty entries.
+    /// True if translation page `page` has dirty entries.
     pub(super) fn has_dirty(&self, page: u32) -> bool {
         self.dirty[page as usize] != NONE
     }
@@ -277,9 +277,10 @@ impl Cmt {
                 (at, listed) = (entry.siblings.older, listed + 1);
             }
         }
-        match listed == dirty {
-            true => Ok(()),
-            false => Err(format!("{dirty} cached entries are dirty, {listed} are listed as such")),
+        if listed == dirty {
+            Ok(())
+        } else {
+            Err(format!("{dirty} cached entries are dirty, {listed} are listed as such"))
         }
     }
 }

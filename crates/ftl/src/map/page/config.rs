@@ -23,7 +23,7 @@ use crate::wear::{Leveler, Leveling};
 pub struct PageMapConfig {
     /// Logical units offered to the host.
     pub logical_units: u32,
-    /// Where garbage collection moves valid units.
+    /// Destination of valid units that collection moves.
     pub gc_stream: GcStream,
     /// Garbage collection starts when fewer erased blocks are left. `None`: the least that is
     /// safe (see [`PageMapConfig::least_free_blocks`]).
@@ -32,16 +32,16 @@ pub struct PageMapConfig {
     pub fault_reserve: u32,
     /// Blocks that one call gains at least.
     pub net_blocks: u32,
-    /// Whether the blocks that a collection moved data to are filled with padding when it ends, so that no two collections
-    /// share one. Only for collection that stops the world, and streams of its own.
+    /// True if the blocks that a collection has written to are filled with padding when it ends. Then no two
+    /// collections share a block. Only for stop-the-world collection, and streams of its own.
     pub pad_moved: bool,
     /// Data placement: the stream of each unit that is written or relocated.
     pub placement: PlacementKind,
     /// Cost of sorting beside flash operations; only [`PlacementKind::Sorted`] sorts.
     pub sort_cost: SortCost,
-    /// What makes a unit hot.
+    /// Measure of the heat of a unit.
     pub temperature: Temperature,
-    /// Which erased block is opened next.
+    /// Choice of the erased block opened next.
     pub allocation: Allocation,
     /// Static wear levelling.
     pub leveling: Option<Leveling>,
@@ -50,7 +50,7 @@ pub struct PageMapConfig {
     pub virtual_map_entries: u32,
     /// Logical copy: what is copied when the virtual map is full.
     pub when_map_full: WhenMapFull,
-    /// Whether the map survives a power cut: it is then kept on flash, in blocks reserved for it.
+    /// True if the map survives a power cut. It is then kept on flash, in reserved blocks.
     pub durable: bool,
     /// Good blocks reserved for the map, if that is more than it needs. Demand paging reserves what its
     /// log of trims needs and ignores this.
@@ -65,8 +65,8 @@ pub struct PageMapConfig {
     pub marks: Option<Marks>,
     /// Writing to blocks in SLC mode first, on flash whose blocks can be. It goes with no demand paging.
     pub slc: Option<SlcConfig>,
-    /// Whether pages go to the die with the least work waiting, rather than to one after the other; only on flash that
-    /// takes time.
+    /// True if pages go to the die with the least work waiting, instead of round-robin. Only on flash with
+    /// timing.
     pub free_first: bool,
     /// Pages that are together before they are programmed, at most a page on each plane: of the write buffer, on all dies,
     /// and of copies, on one. 0: that many.
@@ -107,7 +107,8 @@ impl PageMapConfig {
         }
     }
 
-    /// Whether pages go to the die with the least work waiting, on flash of `geometry` that `is_timed` or not.
+    /// True if pages go to the die with the least work waiting, given flash of `geometry`, with timing or
+    /// not.
     pub(super) fn is_free_first(&self, is_timed: bool, geometry: &Geometry) -> bool {
         self.free_first && is_timed && geometry.dies() > 1
     }
@@ -170,14 +171,16 @@ impl PageMapConfig {
 
     /// Good blocks that are reserved for the map.
     pub fn map_blocks(&self, geometry: &Geometry) -> u32 {
-        match self.durable {
-            true if self.translation.is_some() => self.trims_demand().blocks(geometry),
-            true => self.log_demand(geometry).blocks(geometry).max(self.map_blocks),
-            false => 0,
+        if !self.durable {
+            0
+        } else if self.translation.is_some() {
+            self.trims_demand().blocks(geometry)
+        } else {
+            self.log_demand(geometry).blocks(geometry).max(self.map_blocks)
         }
     }
 
-    /// What is in the log of a drive whose map is demand-paged.
+    /// Size of the log of a drive whose map is demand-paged.
     pub(super) fn trims_demand(&self) -> TrimsDemand {
         TrimsDemand {
             logical_units: self.logical_units,
@@ -208,7 +211,7 @@ impl PageMapConfig {
         self.slc.map_or(0, |slc| slc.static_blocks)
     }
 
-    /// The same with `usable_blocks` for data alone.
+    /// Reserve arithmetic with `usable_blocks` for data alone.
     pub(super) fn capacity_of(&self, geometry: &Geometry, usable_blocks: u32) -> Capacity {
         let min_free_blocks = self.trigger(geometry);
         // Translation pages, packed as densely as they can be.
@@ -262,8 +265,8 @@ impl PageMapConfig {
         (lanes * pages.div_ceil(lanes).div_ceil(geometry.pages_per_block())).min(pages)
     }
 
-    /// The same for what moving one victim may cause: each of its units may have its entry in another
-    /// translation page.
+    /// Blocks for the translation pages that the relocation of one victim may update. Each of its units may
+    /// have its entry in another translation page.
     pub(super) fn translation_updates(&self, geometry: &Geometry) -> u32 {
         let pages = self.translation_pages(geometry);
         Self::translation_blocks(geometry, pages.min(geometry.units_per_block()))

@@ -1,4 +1,4 @@
-//! What the map keeps on flash: changes are noted here and end up in the journal.
+//! Durable map: changes are noted here and go to the journal.
 
 use strobe_nand::{Nand, Unit, When};
 use strobe_types::{BlockId, Geometry, Lpn, Ppa};
@@ -24,10 +24,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
 
     /// Ends the epoch if much has changed since the last one.
     pub(super) fn commit_if_full(&mut self, now: When) -> Done {
-        match self.store.journal().is_some_and(Journal::is_full) {
-            true => self.commit(now),
-            false => Ok(now),
-        }
+        if self.store.journal().is_some_and(Journal::is_full) { self.commit(now) } else { Ok(now) }
     }
 
     /// Makes the map as it is now survive a power cut; returns when it does.
@@ -85,7 +82,7 @@ fn map_records(map: &Entries, units: &[u32]) -> Vec<Record> {
     records
 }
 
-/// Which blocks are open, with what they hold, and which are retiring.
+/// Records of the open blocks with their streams, and of the retiring blocks.
 fn block_records<'a>(
     streams: &'a Streams,
     retiring: &'a [BlockId],

@@ -4,7 +4,7 @@ use strobe_types::{Lpn, PackedPpa, Ppa, prefetch_write};
 
 use super::sharing::Sharing;
 
-/// Where each logical unit lies. With demand paging the translation pages follow the units of the host.
+/// Place of each logical unit. With demand paging the translation pages follow the units of the host.
 #[derive(Clone, Debug)]
 pub(super) struct Entries {
     entries: Vec<PackedPpa>,
@@ -31,13 +31,13 @@ impl Entries {
         (0..self.count()).map(Lpn::new)
     }
 
-    /// What the entry of `lpn` holds: an address, or a virtual number beyond the last one.
+    /// Entry of `lpn`: an address, or a virtual number beyond the last one.
     #[inline(always)]
     pub(super) fn get(&self, lpn: Lpn) -> Option<Ppa> {
         self.entries[lpn.index()].get()
     }
 
-    /// The same for a number that may be no logical unit at all.
+    /// Entry of a number that may be no logical unit at all.
     #[inline]
     pub(super) fn find(&self, lpn: Lpn) -> Option<Ppa> {
         self.entries.get(lpn.index())?.get()
@@ -61,7 +61,7 @@ impl Entries {
         std::mem::replace(&mut self.entries[lpn.index()], PackedPpa::NONE).get()
     }
 
-    /// Where `lpn` lies, shared or not.
+    /// Place of `lpn`, shared or not.
     #[inline]
     pub(super) fn locate(&self, lpn: Lpn) -> Option<Ppa> {
         let entry = self.get(lpn)?;

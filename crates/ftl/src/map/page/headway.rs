@@ -28,7 +28,7 @@ use super::PageMap;
 use crate::FtlError;
 use crate::gc::VictimPolicy;
 
-/// How far a collection has come.
+/// Progress of a collection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Headway {
     /// The most room there has been.

@@ -1,4 +1,4 @@
-//! The same drive on other flash.
+//! Transfer of a drive to other flash.
 
 use strobe_nand::{Cause, Nand, When};
 

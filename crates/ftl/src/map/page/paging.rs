@@ -7,12 +7,12 @@ use super::{PageMap, StreamId};
 use crate::gc::VictimPolicy;
 use crate::{Done, FtlError};
 
-/// Which entries a program of a translation page brings up to date.
+/// Entries that a program of a translation page brings up to date.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Update {
     /// This one, which is evicted.
     Evicted(Lpn),
-    /// Those of units that garbage collection has moved.
+    /// Entries of units that garbage collection has moved.
     Moved,
     /// All of them.
     All,
@@ -263,9 +263,10 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// Programs the translation pages, if there are any, that have dirty entries.
     pub(super) fn flush_entries(&mut self, now: When) -> Done {
         // At the end of life nothing more can be programmed; what was written is found without them.
-        match self.store.is_paged() && self.end_of_life.is_none() {
-            true => self.write_back_entries(now, false),
-            false => Ok(now),
+        if self.store.is_paged() && self.end_of_life.is_none() {
+            self.write_back_entries(now, false)
+        } else {
+            Ok(now)
         }
     }
 }

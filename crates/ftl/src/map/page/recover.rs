@@ -144,9 +144,10 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             }
             owners += 1;
         }
-        match owners == 2 * sharing.in_use() {
-            true => Ok(()),
-            false => damaged(format!("{} shared units have {owners} owners", sharing.in_use())),
+        if owners == 2 * sharing.in_use() {
+            Ok(())
+        } else {
+            damaged(format!("{} shared units have {owners} owners", sharing.in_use()))
         }
     }
 
@@ -212,9 +213,10 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             if self.blocks.state(block) != BlockState::Free || self.nand.block(block).half_erased {
                 return damaged(format!("{block:?} is open and something else"));
             }
-            let (is_cached, mode) = match stream == u32::from(self.streams.table.slc.get()) {
-                true => (true, CellMode::Slc),
-                false => (false, CellMode::Normal),
+            let (is_cached, mode) = if stream == u32::from(self.streams.table.slc.get()) {
+                (true, CellMode::Slc)
+            } else {
+                (false, CellMode::Normal)
             };
             if pages == 0 && self.slc.is_some() {
                 // The mode goes with the first program.

@@ -19,7 +19,7 @@ pub struct Refresh {
 }
 
 impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
-    /// Whether the closed `block` should be moved by now.
+    /// True if the closed `block` has reached a limit of `refresh`.
     fn is_due(&self, block: BlockId, refresh: Refresh) -> bool {
         if self.blocks.state(block) != BlockState::Closed {
             return false;

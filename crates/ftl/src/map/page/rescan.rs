@@ -20,7 +20,7 @@ use crate::recovery::damaged;
 use crate::scan::{UnitFound, scan};
 use crate::{Recovery, RecoveryError};
 
-/// What the pages of a block that is not full say about its stream.
+/// Kind of stream of a block that is not full, as its pages show it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Host,
@@ -116,9 +116,10 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             if place >= units {
                 return damaged(format!("{lpn:?} lies at {place}, which is no place"));
             }
-            match is_newer(lpn) {
-                true => self.store.name_changed(lpn, false),
-                false => report.units_found += u64::from(self.map.set(lpn, Ppa::new(place)).is_none()),
+            if is_newer(lpn) {
+                self.store.name_changed(lpn, false)
+            } else {
+                report.units_found += u64::from(self.map.set(lpn, Ppa::new(place)).is_none())
             }
         }
         let Some(sharing) = &self.map.sharing else { return Ok(()) };
@@ -163,7 +164,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         tables.filter(|&lpn| self.map.get(lpn).is_some()).count() as u32
     }
 
-    /// Which translation pages are older than a page whose entry they hold, or than the trims.
+    /// Marks the translation pages that are older than a page whose entry they hold, or than the trims.
     fn find_stale(&mut self, newest: &[u64], epoch: u64) {
         let translation = self.store.translation();
         for page in 0..translation.pages {
@@ -223,7 +224,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         }
     }
 
-    /// Whether a program has failed in `block`: nothing is legible, but it was not cut short, either.
+    /// True if a program has failed in `block`: nothing in its page is legible, though no power cut tore it.
     fn has_failed(&self, block: BlockId, geometry: &Geometry) -> bool {
         (0..self.nand.block(block).pages_programmed).map(|page| geometry.page(block, page)).any(|ppn| {
             let first = geometry.first_unit_of_page(ppn);

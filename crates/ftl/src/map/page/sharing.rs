@@ -10,7 +10,8 @@ use strobe_types::{Lpn, Ppa};
 
 use crate::journal::format::{Record, WORDS_PER_ENTRY};
 
-/// What logical copy does when another unit is to be shared and the virtual map has no entry left. The paper does not say.
+/// Reaction of logical copy to a full virtual map when another unit is to be shared. The paper leaves it
+/// open.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WhenMapFull {
     /// The new copy is physical.
@@ -21,7 +22,7 @@ pub enum WhenMapFull {
     CopyOldest,
 }
 
-/// Who owns a valid flash unit.
+/// Owners of a valid flash unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
     One(Lpn),
@@ -84,7 +85,7 @@ impl Sharing {
         4 * u64::from(units) + (32 + 2 * 16 + 4) * u64::from(entries)
     }
 
-    /// Whether another unit can be shared.
+    /// True if another unit can be shared.
     pub(crate) fn has_room(&self) -> bool {
         !self.free.is_empty()
     }
@@ -105,7 +106,7 @@ impl Sharing {
         entry.get().checked_sub(self.units).map(Vpn)
     }
 
-    /// What map entries of the owners of `vpn` hold.
+    /// Map entry of the owners of `vpn`.
     pub(crate) fn entry(&self, vpn: Vpn) -> Ppa {
         Ppa::new(self.units + vpn.0)
     }
@@ -114,7 +115,7 @@ impl Sharing {
         self.entries[vpn.0 as usize].unwrap_or_else(|| panic!("FTL bug: {vpn:?} is free"))
     }
 
-    /// Where the shared unit lies.
+    /// Place of the shared unit.
     pub(crate) fn ppa(&self, vpn: Vpn) -> Ppa {
         self.get(vpn).ppa
     }
@@ -123,7 +124,7 @@ impl Sharing {
         self.get(vpn).owners
     }
 
-    /// Whether `vpn` is an entry in use, for the checker.
+    /// True if `vpn` is an entry in use, for the checker.
     pub(crate) fn is_in_use(&self, vpn: Vpn) -> bool {
         self.entries.get(vpn.0 as usize).is_some_and(Option::is_some)
     }
@@ -188,7 +189,7 @@ impl Sharing {
         (ppa, other)
     }
 
-    /// What the journal says of entry `vpn`.
+    /// Journal record of entry `vpn`.
     pub(super) fn record(&self, vpn: u32) -> Record {
         let [entry, a, b] = self.words_of(vpn);
         Record::Shared { vpn, entry, owners: [a, b] }
@@ -234,7 +235,7 @@ impl Sharing {
         (0..).zip(&self.entries).filter_map(in_use)
     }
 
-    /// Whether `vpn` is in use and `lpn` one of its owners.
+    /// True if `vpn` is in use and `lpn` is one of its owners.
     pub(super) fn is_owned_by(&self, vpn: Vpn, lpn: Lpn) -> bool {
         let entry = self.entries.get(vpn.0 as usize);
         entry.is_some_and(|entry| entry.is_some_and(|shared| shared.owners.contains(&lpn)))
@@ -246,7 +247,7 @@ impl Sharing {
     }
 }
 
-/// Whether entry `vpn` is in use since it was taken as `number`.
+/// True if entry `vpn` is in use and was taken as `number`.
 fn is_numbered(entries: &[Option<Shared>], vpn: u32, number: u64) -> bool {
     entries[vpn as usize].is_some_and(|shared| shared.number == number)
 }

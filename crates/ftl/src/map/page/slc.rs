@@ -16,7 +16,7 @@ use crate::FtlError;
 use crate::free::{FreePool, Want};
 use crate::gc::VictimPolicy;
 
-/// Where the host's writes go when the SLC cache has no room.
+/// Destination of host writes while the SLC cache is full.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WhenFull {
     /// To normal blocks.
@@ -26,7 +26,7 @@ pub enum WhenFull {
     Fold,
 }
 
-/// Which blocks are used in SLC mode, and when what they hold is folded into normal ones.
+/// Blocks of the SLC cache, and times of folding them into normal blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SlcConfig {
     /// Blocks that are always used in SLC mode: the last ones of each plane. Bad ones among them are missing.
@@ -37,11 +37,11 @@ pub struct SlcConfig {
     pub fold_at: u32,
     /// Time without a command of the host after which folding begins, in ns.
     pub fold_idle_ns: u64,
-    /// What is done when the cache has no room.
+    /// Reaction to a full cache.
     pub when_full: WhenFull,
 }
 
-/// What the cache does with a block.
+/// Use of a block by the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Use {
     None,
@@ -177,12 +177,12 @@ impl SlcCache {
 }
 
 impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
-    /// Whether `block` is open in SLC mode, or holds what was written so.
+    /// True if `block` is open in SLC mode, or was written in it.
     pub(super) fn is_cached(&self, block: BlockId) -> bool {
         self.slc.as_ref().is_some_and(|slc| slc.is_in_use(block))
     }
 
-    /// Whether `block` is never used but in SLC mode.
+    /// True if `block` is only ever used in SLC mode.
     pub(super) fn is_reserved(&self, block: BlockId) -> bool {
         self.slc.as_ref().is_some_and(|slc| slc.is_static(block))
     }
@@ -238,7 +238,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             + (slc.erased.count() + self.dynamic_left()) * slc.pages
     }
 
-    /// Whether the cache cannot open another block.
+    /// True if the cache cannot open another block.
     pub(super) fn is_cache_full(&self) -> bool {
         self.slc.as_ref().is_none_or(|slc| slc.erased.count() == 0) && self.dynamic_left() == 0
     }
@@ -264,7 +264,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         left.min(spare).min(beyond)
     }
 
-    /// Which planes have a block of their own for the cache.
+    /// Predicate of the planes that have a block for the cache.
     pub(super) fn has_cache_block(&self) -> impl Fn(u32) -> bool + '_ {
         let has_dynamic = self.dynamic_left() > 0;
         move |plane| {
@@ -369,10 +369,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let empty: Vec<BlockId> = slc.full.iter().copied().filter(is_empty).collect();
         let mut ready = now;
         for block in empty {
-            match self.folds_in_steps() {
-                true => self.begin_fold(block),
-                false => ready = self.fold(now, block)?,
-            }
+            if self.folds_in_steps() { self.begin_fold(block) } else { ready = self.fold(now, block)? }
         }
         Ok(ready)
     }
@@ -405,7 +402,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
 }
 
 impl SlcCache {
-    /// Whether so many blocks are full, or open, that they are folded while the host is busy, too.
+    /// True if enough blocks are full or open that folding runs while the host is busy.
     pub(super) fn is_beyond_mark(&self) -> bool {
         self.config.fold_at > 0 && self.in_use - self.taken >= self.config.fold_at && !self.full.is_empty()
     }

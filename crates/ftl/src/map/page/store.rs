@@ -1,4 +1,4 @@
-//! Where the map is kept.
+//! Storage of the map.
 
 use strobe_nand::{Nand, When};
 use strobe_types::{BlockId, Lpn, State, StateError, StateReader, StateWriter};
@@ -6,7 +6,7 @@ use strobe_types::{BlockId, Lpn, State, StateError, StateReader, StateWriter};
 use super::translation::Translation;
 use crate::journal::{Journal, Trims};
 
-/// Where the map is kept, beside the copy that the simulator works with.
+/// Storage of the map, in addition to the copy that the simulator works with.
 #[derive(Clone, Debug)]
 pub(super) enum MapStore {
     /// In memory only: a power cut loses it.
@@ -34,7 +34,7 @@ impl MapStore {
         }
     }
 
-    /// The same for code that is run by such drives only.
+    /// State of demand paging, for code that only such drives run.
     #[inline]
     pub(super) fn translation(&mut self) -> &mut Translation {
         match self {
@@ -51,7 +51,7 @@ impl MapStore {
         }
     }
 
-    /// Whether the log says where `lpn` lies, if there is a log that can.
+    /// True if the log locates `lpn`; `None` if no log could.
     pub(super) fn is_foreign(&self, lpn: Lpn) -> Option<bool> {
         self.paged()?.trims.as_ref()?.is_foreign(lpn)
     }
@@ -111,7 +111,7 @@ impl MapStore {
     /// Entry `vpn` of the virtual map is new, has a new owner, or its unit lies elsewhere: nothing else tells of it.
     pub(super) fn entry_moved(&mut self, vpn: u32) {
         self.entry_changed(vpn);
-        self.trims().into_iter().for_each(Trims::is_pending);
+        self.trims().into_iter().for_each(Trims::mark_pending);
     }
 
     /// `lpn`, mapped until now, is unmapped.

@@ -15,7 +15,7 @@ use strobe_types::{BlockId, Divisor, Geometry, Lpn};
 use super::cmt::Cmt;
 use crate::journal::Trims;
 
-/// How much of the map a demand-paged drive has in memory (DFTL, ASPLOS 2009, section 3).
+/// Part of the map that a demand-paged drive has in memory (DFTL, ASPLOS 2009, section 3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TranslationConfig {
     /// Map entries cached. At least one for each unit of a flash page is taken, with logical copy two and one more,
@@ -30,8 +30,8 @@ pub struct TranslationConfig {
     pub fetched_entries: u32,
     /// Bytes of an entry in a translation page.
     pub entry_bytes: u32,
-    /// Whether the program of a translation page takes all its dirty entries along, and not only the one
-    /// that caused it ("batch update", section 3.4).
+    /// True if programming a translation page also writes its other dirty entries, not only the one that
+    /// caused it ("batch update", section 3.4).
     pub batched_eviction: bool,
 }
 
@@ -77,7 +77,7 @@ impl TranslationConfig {
     }
 }
 
-/// What a demand-paged drive keeps in memory.
+/// State that a demand-paged drive keeps in memory.
 #[derive(Clone, Debug)]
 pub(super) struct Translation {
     pub(super) logical_units: u32,
@@ -127,7 +127,7 @@ impl Translation {
         }
     }
 
-    /// Whether `lpn` is part of a translation page.
+    /// True if `lpn` is part of a translation page.
     #[inline]
     pub(super) fn is_translation(&self, lpn: Lpn) -> bool {
         lpn.get() >= self.logical_units
@@ -189,7 +189,7 @@ impl Translation {
         }
     }
 
-    /// Whether translation page `page` is about to be programmed again in any case.
+    /// True if translation page `page` will be programmed again in any case.
     pub(super) fn is_outdated(&self, page: u32) -> bool {
         self.is_moved[page as usize] || self.is_stale[page as usize]
     }

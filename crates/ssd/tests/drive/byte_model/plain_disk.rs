@@ -16,7 +16,7 @@ pub(super) struct Bench<T: Timing, V: Policy> {
     now: SimTime,
     /// Bytes of a mapping unit.
     unit: usize,
-    /// What the drive's counters must say.
+    /// Expected counters of the drive.
     commands: [u64; 6],
     bytes: [u64; 6],
     units_written: u64,
@@ -79,10 +79,8 @@ impl<T: Timing + Send + 'static, V: Policy> Bench<T, V> {
         self.units_written += (last - first + 1) as u64;
         let head = !range.start.is_multiple_of(self.unit);
         let tail = !range.end.is_multiple_of(self.unit);
-        self.read_modify_writes += match first == last {
-            true => u64::from(head || tail),
-            false => u64::from(head) + u64::from(tail),
-        };
+        self.read_modify_writes +=
+            if first == last { u64::from(head || tail) } else { u64::from(head) + u64::from(tail) };
     }
 
     fn write(&mut self) -> Result<SimTime, CommandError> {
@@ -216,7 +214,7 @@ impl<T: Timing + Send + 'static, V: Policy> Bench<T, V> {
         self.drive.execute(self.now, &command)
     }
 
-    /// What the copy does to the plain disk and to the counters.
+    /// Applies the copy to the plain disk and to the expected counters.
     fn copy_on_disk(&mut self, destination: u64, sources: &[Range]) {
         let per_unit = self.unit as u64 / SECTOR_BYTES;
         // Which source range and sector each sector comes from.

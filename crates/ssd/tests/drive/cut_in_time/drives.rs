@@ -9,7 +9,7 @@ use strobe_types::Prng;
 
 use crate::setup::config;
 
-/// Which drives are wanted.
+/// Kinds of drives to build.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Page-mapped, the map in memory or paged on demand.
@@ -58,7 +58,7 @@ pub(crate) fn any_drive(kind: Kind, rng: &mut Prng) -> Option<(DriveConfig, Box<
     }
 }
 
-/// Whether programs fail: then the drive may come to its end.
+/// True if programs may fail, so that the drive may reach its end of life.
 pub(super) fn may_fail(config: &DriveConfig) -> bool {
     config.nand.program_fail_rate > 0.0
 }

@@ -22,7 +22,7 @@ struct Pending {
     is_flush: bool,
 }
 
-/// What to do with a power cut: the drive may read as the model says.
+/// Handler of a power cut, given the model of the legal contents.
 pub(super) type Look<'a> = &'a mut dyn FnMut(PowerCut, &Model, &mut Prng);
 
 pub(super) struct Host<'a> {
@@ -51,7 +51,7 @@ fn bytes_of(content: u64) -> [u8; SECTOR] {
     bytes
 }
 
-/// What the `bytes` of a sector hold; `None` if they are torn.
+/// Content of a sector with these `bytes`; `None` if it is torn.
 fn content_of(bytes: &[u8]) -> Option<u64> {
     let (first, rest) = bytes.split_first_chunk::<8>()?;
     rest.chunks_exact(8).all(|word| word == first).then_some(u64::from_le_bytes(*first))
@@ -67,7 +67,7 @@ pub(super) fn read_all(drive: &mut dyn Simulated, now: SimTime, what: &dyn Fn() 
     contents.collect()
 }
 
-/// What a new drive is filled with.
+/// Initial contents of a drive.
 pub(super) fn first_contents(sectors: u64) -> Vec<u64> {
     assert!(sectors < VERSIONS, "contents of commands are larger");
     (1..=sectors).collect()
@@ -210,7 +210,7 @@ impl<'a> Host<'a> {
         self.look(rng, look);
     }
 
-    /// What `command` will change, and to what; `None` if it is one that nobody should send now.
+    /// Sectors that `command` will change, with their new contents; `None` if it must not be sent now.
     fn effect(&mut self, command: &Command<'_>) -> Option<(Pending, Vec<u64>)> {
         let sectors = |range: &Range| range.lba.get()..range.lba.get() + u64::from(range.sectors);
         let (mut changes, mut contents, mut reads) = (Vec::new(), Vec::new(), Vec::new());
@@ -259,7 +259,7 @@ impl<'a> Host<'a> {
         u64::from(self.config.ftl.mapping_unit_bytes) / SECTOR as u64
     }
 
-    /// Whether what `command` changes survives power cuts from its completion on.
+    /// True if the changes of `command` survive power cuts from its completion on.
     fn is_durable(&self, command: &Command<'_>) -> bool {
         let controller = &self.config.controller;
         match *command {

@@ -152,7 +152,7 @@ impl Torture<'_> {
         host.model.verify_newest(&read, &place);
     }
 
-    /// Whether the drive has come to its end, as one whose programs fail may.
+    /// True if the drive has reached its end of life, which is legal if programs fail.
     fn has_ended(&self, result: Result<(), CommandError>, host: &Host<'_>) -> bool {
         host.drive.check().unwrap_or_else(|error| panic!("{}: {error}", self.place("no cut")));
         match result {

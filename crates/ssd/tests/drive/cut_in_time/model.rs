@@ -1,4 +1,5 @@
-//! What each sector may read as after a power cut, by what the host has been told.
+//! Model of the contents that each sector may have after a power cut, given the completions that the host has
+//! seen.
 //!
 //! Commands that are outstanding together have no order. So an older content is impossible only when one that is
 //! durable was submitted after the older one was complete.
@@ -68,7 +69,7 @@ impl Model {
         }
     }
 
-    /// What `sector` holds, if nothing is under way there and there is no doubt.
+    /// Content of `sector`, if it is unambiguous and no command is in flight there.
     pub(super) fn known(&self, sector: u64) -> Option<u64> {
         let versions = &self.sectors[sector as usize];
         let last = versions.last()?;
@@ -93,7 +94,7 @@ impl Model {
         }
     }
 
-    /// What a drive that was read in full may go on from.
+    /// Takes the contents of a drive that was read in full as the only legal ones.
     pub(super) fn observe(&mut self, read: &[u64]) {
         let now = self.moment();
         for (versions, &content) in self.sectors.iter_mut().zip(read) {

@@ -43,6 +43,7 @@ pub struct HostOp {
     /// Commands among them that ended with an unrecovered read error: reads, and partial writes or copies of what
     /// cannot be read. Left out if there were none.
     #[serde(skip_serializing_if = "is_zero")]
+    #[schemars(default)]
     pub errors: u64,
 }
 

@@ -18,6 +18,7 @@ pub struct NandResult {
     pub read_retries: u64,
     /// Page reads that could not be corrected, by the host or by the drive itself. Left out if there were none.
     #[serde(skip_serializing_if = "is_zero")]
+    #[schemars(default)]
     pub uncorrectable_reads: u64,
 }
 

@@ -170,7 +170,7 @@ def time_changes_no_counts(seed: int) -> Table:
 
 # Counters that are times.
 READS = ("nand.read.total", "nand.read.by_cause.host", "nand.read_retries")
-TIMES = ("host.stalled_writes", "host.stalled_ns", "gc.time_ns", "gc.firmware_ns")
+TIMES = ("host.stalled_writes", "host.stalled_ns", "gc.time_ns")
 
 
 def workload_is_a_job(experiment: Table) -> None:

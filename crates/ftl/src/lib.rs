@@ -7,7 +7,6 @@
 
 mod block_info;
 mod capacity;
-mod firmware;
 mod free;
 mod frontier;
 pub mod gc;
@@ -23,7 +22,6 @@ pub mod wear;
 
 pub use block_info::{BlockInfo, Stage, Stream};
 pub use capacity::{Capacity, CapacityError, Demand};
-pub use firmware::{MergeCost, SortCost};
 pub use gc::{Allocation, GcStream};
 pub use heat::Temperature;
 pub use map::blocks::{BlockMap, BlockMapConfig, BlockMapError, BlockScheme, LogVictim};

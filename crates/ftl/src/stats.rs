@@ -20,8 +20,6 @@ counters! {
         pub wear_units_moved: u64,
         /// Blocks emptied because they had been read too often or had lain too long; among `victims`.
         pub refreshed_blocks: u64,
-        /// Time of the drive's processor for sorting and merges, in ns.
-        pub firmware_ns: u64,
     }
 
     /// Copied units, by method.

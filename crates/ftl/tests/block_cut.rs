@@ -1,6 +1,6 @@
 //! Power cuts at every flash operation of the block-mapped schemes.
 
-use strobe_ftl::{BlockMap, BlockMapConfig, BlockScheme, LogVictim, MergeCost, RecoveryError};
+use strobe_ftl::{BlockMap, BlockMapConfig, BlockScheme, LogVictim, RecoveryError};
 use strobe_nand::{ArrayTiming, Chip, TimingConfig, Untimed, WearConfig};
 use strobe_types::{Geometry, GeometrySpec, Prng, SimTime};
 
@@ -82,7 +82,6 @@ fn any_case(scheme: BlockScheme, rng: &mut Prng) -> Option<Case> {
         log_blocks,
         log_victim: LogVictim::Lru,
         fault_reserve: 3 * u32::from(fails),
-        merge_cost: MergeCost::default(),
         durable: true,
     };
     let geometry = Geometry::new(spec).expect("valid geometry");
@@ -92,9 +91,7 @@ fn any_case(scheme: BlockScheme, rng: &mut Prng) -> Option<Case> {
     let seed = rng.bits();
     let times = any_times(rng);
     let log_victim = VICTIMS[rng.below(VICTIMS.len() as u32) as usize];
-    let mut pick = |choices: &[u64]| choices[rng.below(choices.len() as u32) as usize];
-    let merge_cost = MergeCost { merge_ns: pick(&[0, 0, 5, 300]), unit_ns: pick(&[0, 0, 1, 40]) };
-    let config = BlockMapConfig { logical_units, log_victim, merge_cost, ..config };
+    let config = BlockMapConfig { logical_units, log_victim, ..config };
     Some(Case { spec, config, wear, times, any_order, seed })
 }
 

@@ -2,8 +2,8 @@
 
 use strobe_ftl::BlockScheme::{Fast, LogBlock, ReplacementBlock};
 use strobe_ftl::{
-    BlockMap, BlockMapConfig, BlockMapError, BlockScheme, Inspectable, LogVictim, MappingScheme, MergeCost,
-    MergeStats, WriteContext,
+    BlockMap, BlockMapConfig, BlockMapError, BlockScheme, Inspectable, LogVictim, MappingScheme, MergeStats,
+    WriteContext,
 };
 use strobe_nand::{Cause, Chip, Nand, NandOp, StampMedium, Unit, Untimed, WearConfig, When};
 use strobe_types::{Geometry, GeometrySpec, Lpn, Prng};
@@ -361,7 +361,6 @@ fn agrees_with_a_model(scheme: BlockScheme, seed: u64) {
         log_blocks: 2 + rng.below(5),
         log_victim: VICTIMS[rng.below(5) as usize],
         fault_reserve: reserve,
-        merge_cost: MergeCost::default(),
         durable: rng.below(2) == 0,
     };
     let config =

@@ -39,7 +39,7 @@ pub use config::{
     MappingInfo, NVRAM_RANGES_MAX, NandConfig, NvramConfig, NvramError, NvramPolicyName, POLICIES,
     PlacementTable, PolicyInfo, ReadRetryTable, RefreshTable, ScheduleTable, SchemeName, SectorRange,
     SlcCacheTable, SlcTable, SuspendTable, TemperatureName, TimesByPage, TranslationTable, TrimConfig,
-    UpkeepTable, Victim, VirtualMapFullName, WearLevelingConfig, WearLevelingName, WhenFullName,
+    Victim, VirtualMapFullName, WearLevelingConfig, WearLevelingName, WhenFullName,
 };
 pub use device::{Completion, Device, Inspect, PowerCut, Simulated, Underway};
 pub use drive::Drive;

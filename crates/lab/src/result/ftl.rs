@@ -43,8 +43,6 @@ pub struct GcResult {
     pub wear_units_moved: u64,
     /// Blocks emptied because they had been read too often or had lain too long; among `victims`.
     pub refreshed_blocks: u64,
-    /// Time of the drive's processor for sorting and merges (`drive.controller.upkeep`), in ns.
-    pub firmware_ns: u64,
 }
 
 counters_of! {
@@ -155,7 +153,6 @@ impl GcResult {
             wear_blocks,
             wear_units_moved,
             refreshed_blocks,
-            firmware_ns,
         } = stats.gc;
         let copies_per_erase = ratio(units_moved, victims);
         Self {
@@ -168,7 +165,6 @@ impl GcResult {
             wear_blocks,
             wear_units_moved,
             refreshed_blocks,
-            firmware_ns,
         }
     }
 }

@@ -130,10 +130,6 @@ pub trait Timing: Clone + State {
     /// is done no later: only the next counts.
     fn all(&mut self, whens: &[When]) -> When;
 
-    /// When something else than flash, such as a processor, is done with what it begins at `after` and takes `ns` for: no
-    /// sooner than `ns` from now.
-    fn delay(&mut self, after: When, ns: u64) -> When;
-
     /// Reports `token` when `when` is there: to be found with [`Timing::reported`].
     fn watch(&mut self, when: When, token: u64);
 
@@ -255,11 +251,6 @@ impl Timing for Untimed {
         whens.first().copied().unwrap_or(When::START)
     }
 
-    #[inline(always)]
-    fn delay(&mut self, after: When, _ns: u64) -> When {
-        after
-    }
-
     fn watch(&mut self, _when: When, token: u64) {
         self.reported.push(token);
     }
@@ -366,10 +357,6 @@ impl Timing for SwitchedTiming {
 
     fn all(&mut self, whens: &[When]) -> When {
         either!(self, timing => timing.all(whens))
-    }
-
-    fn delay(&mut self, after: When, ns: u64) -> When {
-        either!(self, timing => timing.delay(after, ns))
     }
 
     fn watch(&mut self, when: When, token: u64) {

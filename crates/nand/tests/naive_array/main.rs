@@ -16,11 +16,10 @@ fn compare_all(seeds: std::ops::Range<u64>) {
         sum.contended += tally.contended;
         sum.trains += tally.trains;
         sum.beside += tally.beside;
-        sum.delays += tally.delays;
     }
     eprintln!("{sum:?}");
     assert!(sum.suspends > sum.operations / 200 && sum.contended > sum.operations / 20, "{sum:?}");
-    assert!(sum.beside > sum.operations / 100 && sum.delays > sum.operations / 100, "{sum:?}");
+    assert!(sum.beside > sum.operations / 100, "{sum:?}");
 }
 
 #[test]

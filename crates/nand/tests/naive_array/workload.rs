@@ -20,8 +20,6 @@ pub(crate) struct Tally {
     pub(crate) trains: u64,
     /// Reads that began while another one of their die was under way.
     pub(crate) beside: u64,
-    /// Delays that began with an operation.
-    pub(crate) delays: u64,
 }
 
 /// One operation in the product and in the model.
@@ -315,15 +313,7 @@ impl Pair {
         self.left -= 1;
         self.tally.operations += 1;
         let block = self.rng.below(self.blocks.len() as u32) as usize;
-        let mut after = self.some_after();
-        if self.rng.below(8) == 0 {
-            let ns = u64::from(self.rng.below(12));
-            after = (self.engine.delay(after.0, ns), self.model.delay(after.1, ns));
-            if let Then::With(_) = after.1 {
-                self.known.push(after);
-                self.tally.delays += 1;
-            }
-        }
+        let after = self.some_after();
         let programmed = self.blocks[block].pages.len() as u32;
         let done = match self.rng.below(20) {
             0 => {

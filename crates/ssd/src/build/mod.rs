@@ -211,7 +211,6 @@ pub(crate) fn block_map_config(
         log_blocks: config.ftl.log_blocks,
         log_victim: config.ftl.log_victim.get(),
         fault_reserve: fault_reserve(config.nand.program_fail_rate, geometry),
-        merge_cost: config.controller.upkeep.merge(),
         durable: config.ftl.durable_map,
     })
 }
@@ -235,7 +234,6 @@ pub(crate) fn map_config(
         net_blocks: gc.net_blocks,
         pad_moved: gc.pad_moved,
         placement: config.ftl.placement.kind(),
-        sort_cost: config.controller.upkeep.sort(),
         temperature: config.ftl.placement.temperature(),
         allocation: match config.ftl.allocation {
             AllocationName::Fifo => Allocation::Fifo,

@@ -2,7 +2,6 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use strobe_ftl::{MergeCost, SortCost};
 use strobe_types::defaults;
 
 use super::nvram::NvramConfig;
@@ -53,9 +52,6 @@ pub struct ControllerConfig {
     pub schedule: ScheduleTable,
     /// Firmware time of trims beyond that of other commands.
     pub trim: TrimConfig,
-    /// Processor time of the drive's own work.
-    #[serde(skip_serializing_if = "UpkeepTable::is_default")]
-    pub upkeep: UpkeepTable,
     /// The largest commands that the drive takes.
     pub limits: LimitsConfig,
     /// Non-volatile write cache.
@@ -86,40 +82,6 @@ defaults! {
         /// Deadline of erases. Default 40,000,000.
         #[schemars(range(min = 0, max = 1_000_000_000_000u64))]
         pub erase_ns: u64 = 40_000_000;
-    }
-}
-
-/// Time of the drive's processor for work of its own, beside flash operations: it does one thing after the other, and what
-/// depends on it waits. Commands of the host do not wait for it. All zero, the default: none.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct UpkeepTable {
-    /// Each time that garbage collection sorts what victims hold, before the first copy, in ns; only
-    /// `drive.ftl.placement.scheme = "sorted"` sorts. Default 0.
-    #[schemars(range(min = 0, max = 1_000_000_000_000u64))]
-    pub sort_ns: u64,
-    /// Each valid mapping unit that is sorted, in ns. Default 0.
-    #[schemars(range(min = 0, max = 1_000_000_000u64))]
-    pub sort_unit_ns: u64,
-    /// Each merge of a logical block, before its first copy, in ns; only block-mapped schemes merge. Default 0.
-    #[schemars(range(min = 0, max = 1_000_000_000_000u64))]
-    pub merge_ns: u64,
-    /// Each sector that a merge copies, between its read and its program, in ns. Default 0.
-    #[schemars(range(min = 0, max = 1_000_000_000u64))]
-    pub merge_unit_ns: u64,
-}
-
-impl UpkeepTable {
-    fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
-
-    pub(crate) fn sort(&self) -> SortCost {
-        SortCost { call_ns: self.sort_ns, unit_ns: self.sort_unit_ns }
-    }
-
-    pub(crate) fn merge(&self) -> MergeCost {
-        MergeCost { merge_ns: self.merge_ns, unit_ns: self.merge_unit_ns }
     }
 }
 

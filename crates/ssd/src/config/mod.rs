@@ -13,7 +13,7 @@ mod nvram;
 mod page_times;
 mod placement;
 
-pub use controller::{ControllerConfig, ScheduleTable, TrimConfig, UpkeepTable};
+pub use controller::{ControllerConfig, ScheduleTable, TrimConfig};
 pub use faults::{FaultAt, FaultsTable};
 pub use ftl::{
     AllocationName, CopyMode, DieAllocationName, FtlConfig, LogVictimName, RefreshTable, SlcCacheTable,

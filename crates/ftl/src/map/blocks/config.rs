@@ -3,7 +3,6 @@
 use strobe_nand::Nand;
 use strobe_types::{BlockId, Geometry, named};
 
-use crate::MergeCost;
 use crate::journal::TrimsDemand;
 
 named! {
@@ -51,8 +50,6 @@ pub struct BlockMapConfig {
     pub log_victim: LogVictim,
     /// Blocks kept beyond what is needed, for media faults.
     pub fault_reserve: u32,
-    /// Processor time of merges, in addition to flash operations.
-    pub merge_cost: MergeCost,
     /// True if the drive survives a power cut. A log on flash then keeps its trims.
     pub durable: bool,
 }
@@ -70,7 +67,6 @@ impl BlockMapConfig {
             log_blocks,
             log_victim: LogVictim::Lru,
             fault_reserve: 0,
-            merge_cost: MergeCost { merge_ns: 0, unit_ns: 0 },
             durable: false,
         }
     }

@@ -19,7 +19,6 @@ impl<N: Nand> Sectors<N> {
         new: Option<New<'_, N>>,
         mark: u64,
     ) -> Result<When, Failed> {
-        let now = self.work(now, self.config.merge_cost.merge_ns);
         let mut done = now;
         // Pages to get past, on chips that take them in order.
         let mut skipped = 0;
@@ -45,11 +44,10 @@ impl<N: Nand> Sectors<N> {
                     let page = self.nand.geometry().page_of(ppa);
                     let arrived = self.nand.read(now, page, Wanted::first(1), Cause::Merge);
                     self.pass_loss_on(lpn, ppa);
-                    let arrived = self.work(arrived.when, self.config.merge_cost.unit_ns);
                     let unit = Unit { lpn, payload: self.nand.payload(ppa) };
                     self.stats.gc.units_moved += 1;
                     self.stats.merges().units_copied += 1;
-                    self.program_marked(arrived, block, offset, (&unit, Cause::Merge), mark)
+                    self.program_marked(arrived.when, block, offset, (&unit, Cause::Merge), mark)
                 }
                 (None, None) => Ok(now),
             };

@@ -5,7 +5,6 @@ use strobe_nand::{Cause, Nand, Unit, When};
 use strobe_types::{BlockId, Lpn, PackedPpa, Ppa, Ppn, prefetch_write};
 
 use super::config::BlockMapConfig;
-use crate::firmware::Firmware;
 use crate::free::{FreePool, Want};
 use crate::journal::{SharedWords, Trims};
 use crate::scan::COPIED;
@@ -56,7 +55,6 @@ pub(super) struct Sectors<N: Nand> {
     /// When all blocks that have been given up so far are erased. Programs wait for that, as those who wrote firmware
     /// for one chip did: schemes have only so many blocks of a kind, and recovery finds no more.
     pub(super) emptied: When,
-    firmware: Firmware,
     pub(super) stats: FtlStats,
     pub(super) end_of_life: Option<FtlError>,
 }
@@ -89,7 +87,6 @@ impl<N: Nand> Sectors<N> {
             trims,
             sequence: 1,
             emptied: When::START,
-            firmware: Firmware::IDLE,
             stats: FtlStats { merges: Some(MergeStats::default()), ..FtlStats::default() },
             end_of_life: None,
             states,
@@ -212,11 +209,6 @@ impl<N: Nand> Sectors<N> {
             let is_lost = self.nand.is_lost(ppa);
             self.nand.mark_next(is_lost.then_some(lpn).into_iter());
         }
-    }
-
-    /// The processor works for `ns` on a merge that needs `after`; returns when it is done.
-    pub(super) fn work(&mut self, after: When, ns: u64) -> When {
-        self.firmware.work(&mut self.nand, &mut self.stats.gc, after, ns)
     }
 
     #[cold]
@@ -381,7 +373,7 @@ impl<N: Nand> Sectors<N> {
 }
 
 strobe_types::state! {
-    [N: Nand + strobe_types::State] Sectors<N> { nand, mapped, free, sequence, emptied, firmware, stats, end_of_life }
+    [N: Nand + strobe_types::State] Sectors<N> { nand, mapped, free, sequence, emptied, stats, end_of_life }
     tables { newest, valid, states, failing }
     parts { trims }
     made { config, per_block, any_order }

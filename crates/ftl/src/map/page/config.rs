@@ -8,7 +8,6 @@ use super::sharing::{Sharing, WhenMapFull};
 use super::slc::SlcConfig;
 use super::streams::StreamTable;
 use super::translation::TranslationConfig;
-use crate::SortCost;
 use crate::capacity::{Capacity, Demand};
 use crate::frontier::Frontier;
 use crate::gc::{Allocation, GcStream};
@@ -37,8 +36,6 @@ pub struct PageMapConfig {
     pub pad_moved: bool,
     /// Data placement: the stream of each unit that is written or relocated.
     pub placement: PlacementKind,
-    /// Cost of sorting beside flash operations; only [`PlacementKind::Sorted`] sorts.
-    pub sort_cost: SortCost,
     /// Measure of the heat of a unit.
     pub temperature: Temperature,
     /// Choice of the erased block opened next.
@@ -88,7 +85,6 @@ impl PageMapConfig {
             net_blocks: 1,
             pad_moved: false,
             placement: PlacementKind::Single,
-            sort_cost: SortCost { call_ns: 0, unit_ns: 0 },
             temperature: Temperature::UpdateCount,
             allocation: Allocation::Fifo,
             leveling: None,

@@ -42,7 +42,6 @@ use strobe_nand::{Cause, Nand, Payload, PowerCuts, Unit, When};
 use strobe_types::{BlockId, Lpn, Ppa, Prng, SimTime};
 
 use crate::capacity::{Capacity, CapacityError};
-use crate::firmware::Firmware;
 use crate::gc::{Allocation, VictimPolicy};
 use crate::journal::{Journal, Log, Trims, region_for};
 use crate::place::{CopyContext, DataTag, Placement, Relocated, StreamId, WriteContext};
@@ -93,7 +92,6 @@ pub struct PageMap<N: Nand, V> {
     /// The sequence number of the next program.
     sequence: u64,
     stats: FtlStats,
-    firmware: Firmware,
     background: Background,
     /// The block whose age is looked at next.
     patrol: u32,
@@ -179,7 +177,6 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
                 slc: config.slc.map(|_| SlcStats::default()),
                 ..FtlStats::default()
             },
-            firmware: Firmware::IDLE,
             patrol: 0,
             is_free_first,
             slc,

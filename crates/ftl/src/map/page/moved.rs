@@ -76,7 +76,6 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             tick: self.tick,
             sequence: self.sequence,
             stats: self.stats,
-            firmware: crate::firmware::Firmware::IDLE,
             background,
             patrol: 0,
             slc: self.slc,

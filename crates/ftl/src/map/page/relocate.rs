@@ -119,17 +119,11 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         }
         self.count_emptied(cause, task);
         let data = self.put_data_first(task);
-        let mut now = now;
         task.runs.clear();
         if cause == Cause::Wear {
             task.runs.push((self.streams.table.wear, data));
         } else {
             self.place_copies(data, task);
-            if self.sorts_victims() {
-                let cost = self.config.sort_cost;
-                let ns = cost.call_ns + cost.unit_ns * data as u64;
-                now = self.firmware.work(&mut self.nand, &mut self.stats.gc, now, ns);
-            }
         }
         task.runs.push((self.streams.table.translation, task.units.len() - data));
         let moved = self.move_placed(now, cause, task);

@@ -36,13 +36,8 @@ impl ArrayTiming {
 
     /// A new operation that takes place nowhere.
     pub(super) fn issue_join(&mut self) -> u32 {
-        self.issue_delay(0)
-    }
-
-    /// Issues a delay of `ns`, which starts when its dependencies are met.
-    pub(super) fn issue_delay(&mut self, ns: u64) -> u32 {
         let nowhere = Spot { die: 0, plane: 0, block: 0, page: 0 };
-        self.ops.issue(Kind::Join, Class::HostRead, nowhere, ns)
+        self.ops.issue(Kind::Join, Class::HostRead, nowhere, 0)
     }
 
     #[inline(always)]

@@ -331,19 +331,6 @@ impl Timing for ArrayTiming {
         When::With(self.ops.ticket(join))
     }
 
-    fn delay(&mut self, after: When, ns: u64) -> When {
-        match after {
-            _ if self.is_past(after) => When::At(self.at(ns)),
-            When::At(time) => When::At((time + ns).min(LAST)),
-            When::With(_) => {
-                let delay = self.issue_delay(ns);
-                self.wait_until(delay, after);
-                self.ops.release(delay);
-                When::With(self.ops.ticket(delay))
-            }
-        }
-    }
-
     fn watch(&mut self, when: When, token: u64) {
         if let Some(op) = self.ops.awaited(when)
             && self.ops.watch(op, token)

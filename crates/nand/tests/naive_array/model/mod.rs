@@ -86,8 +86,6 @@ struct Op {
     class: usize,
     target: Target,
     transfer_ns: u64,
-    /// Delay after all dependencies are met, in ns.
-    delay_ns: u64,
     /// The time before which it may not start, until that has come.
     not_before: Option<u64>,
     /// Operations that must be complete before.
@@ -225,19 +223,8 @@ impl Model {
             })
             .collect();
         let (state, behind, token) = (State::Waiting, None, None);
-        let op = Op {
-            kind,
-            class,
-            target,
-            transfer_ns,
-            delay_ns: 0,
-            not_before,
-            after,
-            behind,
-            state,
-            ready_at: 0,
-            token,
-        };
+        let op =
+            Op { kind, class, target, transfer_ns, not_before, after, behind, state, ready_at: 0, token };
         self.ops.push(op);
         self.ops.len() - 1
     }
@@ -353,11 +340,7 @@ impl Model {
     fn let_go(&mut self) {
         self.note_ready();
         while let Some(op) = self.ready.pop_front() {
-            let delay_ns = std::mem::take(&mut self.ops[op].delay_ns);
-            if delay_ns > 0 {
-                self.ops[op].state = State::Waiting;
-                self.ops[op].not_before = Some(self.now + delay_ns);
-            } else if self.ops[op].kind == Kind::Join {
+            if self.ops[op].kind == Kind::Join {
                 self.ops[op].state = State::Complete;
                 self.reported.extend(self.ops[op].token);
             } else {

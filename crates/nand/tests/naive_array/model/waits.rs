@@ -17,19 +17,6 @@ impl Model {
         }
     }
 
-    /// `ns` after `then`, and after now.
-    pub(crate) fn delay(&mut self, then: Then, ns: u64) -> Then {
-        match then {
-            _ if self.is_there(then) => Then::At(self.now + ns),
-            Then::At(time) => Then::At(time + ns),
-            Then::With(_) => {
-                let delay = self.add(Kind::Join, 0, &[then], Target::default(), 0);
-                self.ops[delay].delay_ns = ns;
-                Then::With(delay)
-            }
-        }
-    }
-
     /// All of them; of two of which the one follows directly on the other, only that one.
     pub(crate) fn all(&mut self, thens: &[Then]) -> Then {
         let mut left: Vec<Then> = Vec::new();

@@ -175,8 +175,6 @@ def draw_page_map(r: Random, drive: Table, timing: bool) -> None:
         ftl["over_provisioning"] = max(ftl["over_provisioning"], 0.6)
         if r.random() < 0.4 and gc["victim"] in ("greedy", "cost-benefit"):
             ftl["translation"]["batched_eviction"] = False
-        if r.random() < 0.2:
-            ftl["translation"]["fetched_entries"] = r.choice([4, 32])
     elif r.random() < 0.15 and "pages_per_program" not in nand:
         bits = [b for b in (2, 3, 4) if nand["pages_per_block"] % b == 0]
         if bits:

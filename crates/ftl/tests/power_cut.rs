@@ -125,7 +125,6 @@ fn any_choices(rng: &mut Prng) -> (GeometrySpec, PageMapConfig, WearConfig, Timi
     // Entries so large that tiny drives have several translation pages.
     let translation = (pick(&[0, 0, 1]) == 1).then(|| TranslationConfig {
         protected_entries: [None, Some(0), Some(1000)][pick(&[0, 1, 2]) as usize],
-        fetched_entries: pick(&[1, 1, 3]),
         entry_bytes: pick(&[4, 64, 128]),
         batched_eviction: pick(&[0, 1]) == 1,
         ..TranslationConfig::new(pick(&[1, 6, 20, 50]))

@@ -213,11 +213,7 @@ pub(super) const OF_DRIVES: &[Rule] = &[
         counts: |e| e.drive.ftl.mapping == "log-block",
     },
     Rule {
-        keys: &[
-            "drive.ftl.translation.cached_entries",
-            "drive.ftl.translation.batched_eviction",
-            "drive.ftl.translation.fetched_entries",
-        ],
+        keys: &["drive.ftl.translation.cached_entries", "drive.ftl.translation.batched_eviction"],
         switches: &["drive.ftl.mapping"],
         wants: "drive.ftl.mapping = \"dftl\"",
         counts: |e| e.drive.ftl.mapping == "dftl",

@@ -263,8 +263,8 @@ pub(crate) fn map_config(
 }
 
 fn translation(config: &DriveConfig) -> TranslationConfig {
-    let &TranslationTable { cached_entries, batched_eviction, fetched_entries } = &config.ftl.translation;
-    TranslationConfig { batched_eviction, fetched_entries, ..TranslationConfig::new(cached_entries) }
+    let &TranslationTable { cached_entries, batched_eviction } = &config.ftl.translation;
+    TranslationConfig { batched_eviction, ..TranslationConfig::new(cached_entries) }
 }
 
 /// Erased blocks to keep for programs that fail while a block on every plane is filled: so many

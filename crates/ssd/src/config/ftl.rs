@@ -160,9 +160,6 @@ defaults! {
         /// True if programming a translation page also writes its other changed cache entries, not only the
         /// evicted one. Default true.
         pub batched_eviction: bool = true;
-        /// Entries that come into the cache with one read: the missing one and those behind it. Default 1.
-        #[schemars(range(min = 1, max = 65_536))]
-        pub fetched_entries: u32 = 1;
     }
 }
 

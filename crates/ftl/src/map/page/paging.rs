@@ -104,26 +104,12 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         self.fetch(now, lpn)
     }
 
-    /// Reads the entry of `lpn`, and those that come with it, when there is room for them.
+    /// Reads the entry of `lpn` when there is room for it.
     #[inline(never)]
     fn fetch(&mut self, now: When, lpn: Lpn) -> Done {
         let mut ready = self.make_room(now)?;
         ready = self.read_translation(ready, lpn)?;
-        let translation = self.store.translation();
-        translation.cmt.insert(lpn);
-        if translation.fetched == 1 {
-            return Ok(ready);
-        }
-        let entries = translation.entries(translation.page_of(lpn));
-        let with_it = translation.fetched as usize - 1;
-        for ahead in entries.skip_while(|&entry| entry <= lpn).take(with_it) {
-            if self.store.translation().cmt.contains(ahead) {
-                continue;
-            }
-            let next = self.make_room(now)?;
-            ready = self.nand.both(ready, next);
-            self.store.translation().cmt.insert(ahead);
-        }
+        self.store.translation().cmt.insert(lpn);
         Ok(ready)
     }
 

@@ -25,9 +25,6 @@ pub struct TranslationConfig {
     /// Of these, how many the protected segment of the LRU list may hold; those of one page write and
     /// what comes with them stay outside it. `None`: half. 0: plain LRU.
     pub protected_entries: Option<u32>,
-    /// Entries that come into the cache with one read of a translation page: the one that is missing and
-    /// those that follow it. 1, as in the paper, has no eye for sequential access; more evict more.
-    pub fetched_entries: u32,
     /// Bytes of an entry in a translation page.
     pub entry_bytes: u32,
     /// True if programming a translation page also writes its other dirty entries, not only the one that
@@ -38,13 +35,7 @@ pub struct TranslationConfig {
 impl TranslationConfig {
     /// The paper's choices for a cache of `cached_entries`.
     pub const fn new(cached_entries: u32) -> Self {
-        Self {
-            cached_entries,
-            protected_entries: None,
-            fetched_entries: 1,
-            entry_bytes: 4,
-            batched_eviction: true,
-        }
+        Self { cached_entries, protected_entries: None, entry_bytes: 4, batched_eviction: true }
     }
 
     /// Map entries in a translation page on `geometry`.
@@ -57,21 +48,20 @@ impl TranslationConfig {
         logical_units.div_ceil(self.entries_per_page(geometry))
     }
 
-    /// Entries cached, of these protected at most, and fetched at once. Entries of the page that is being
+    /// Entries cached, and of these protected at most. Entries of the page that is being
     /// written are used last, so that they cannot be evicted before: if enough are not protected.
-    fn sizes(&self, geometry: &Geometry, logical_units: u32, shares: bool) -> (u32, u32, u32) {
+    fn sizes(&self, geometry: &Geometry, logical_units: u32, shares: bool) -> (u32, u32) {
         // A write, or a copy, may change those of other owners, too.
         let together = geometry.units_per_page() * if shares { 2 } else { 1 } + u32::from(shares);
         let cached = self.cached_entries.max(together).min(logical_units.max(together));
-        let fetched = self.fetched_entries.clamp(1, (cached / together / 2).max(1));
-        let protected = self.protected_entries.unwrap_or(cached / 2).min(cached - together * fetched);
-        (cached, protected, fetched)
+        let protected = self.protected_entries.unwrap_or(cached / 2).min(cached - together);
+        (cached, protected)
     }
 
     /// Bytes of host memory.
     pub(super) fn memory_bytes(&self, geometry: &Geometry, logical_units: u32, shares: bool) -> u64 {
         let pages = self.pages(geometry, logical_units);
-        let (cached, _, _) = self.sizes(geometry, logical_units, shares);
+        let (cached, _) = self.sizes(geometry, logical_units, shares);
         let units = u64::from(pages) * u64::from(geometry.units_per_page());
         Cmt::bytes(logical_units, pages, cached) + 4 * units + u64::from(pages) + u64::from(geometry.blocks())
     }
@@ -85,7 +75,6 @@ pub(super) struct Translation {
     pub(super) pages: u32,
     entries_per_page: Divisor,
     pub(super) units_per_page: u32,
-    pub(super) fetched: u32,
     pub(super) is_batched: bool,
     pub(super) cmt: Cmt,
     /// Only on a drive that survives a power cut.
@@ -110,13 +99,12 @@ impl Translation {
         trims: Option<Trims>,
     ) -> Self {
         let pages = how.pages(geometry, logical_units);
-        let (cached, protected, fetched) = how.sizes(geometry, logical_units, shares);
+        let (cached, protected) = how.sizes(geometry, logical_units, shares);
         Self {
             logical_units,
             pages,
             entries_per_page: Divisor::new(how.entries_per_page(geometry)),
             units_per_page: geometry.units_per_page(),
-            fetched,
             is_batched: how.batched_eviction,
             cmt: Cmt::new(logical_units, pages, cached, protected),
             trims,
@@ -209,5 +197,5 @@ strobe_types::state! {
     Translation { cmt, moved, blocks }
     tables { is_moved, is_stale }
     parts { trims }
-    made { logical_units, pages, entries_per_page, units_per_page, fetched, is_batched }
+    made { logical_units, pages, entries_per_page, units_per_page, is_batched }
 }

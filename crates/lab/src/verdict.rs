@@ -340,6 +340,13 @@ pub(crate) fn notes(
     };
     let bound = if ended_by == EndedBy::Trace { "the trace" } else { "run.measure" };
     let not_worn = waited_for.map(|key| format!("what {key} waits for did not come: {bound} ended first"));
+    // Percent taken for a share; presets and experiments with so much spare flash say it in logical_pages.
+    let spare = experiment.drive.ftl.over_provisioning.filter(|&spare| spare > 1.0).map(|spare| {
+        let (percent, share) = (spare * 100.0, spare / 100.0);
+        format!(
+            "drive.ftl.over_provisioning = {spare} means {percent} % of spare flash; did you mean {share}?"
+        )
+    });
     let ignored = experiment.ignored.iter().map(ToString::to_string);
-    load.into_iter().chain(not_worn).chain(others).chain(ignored).collect()
+    load.into_iter().chain(not_worn).chain(others).chain(spare).chain(ignored).collect()
 }

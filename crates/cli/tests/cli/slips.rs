@@ -37,6 +37,9 @@ fn numbers_shares_and_keys_are_answered_with_the_likely_cure() {
     let folder = Folder::new();
     let set = |set: &str| folder.strobe(&["run", "tiny.toml", "--set", set]);
     set("drive.ftl.over_provisioning=28").refused(&["from 0 to 10; a share, not percent: 0.28?"]);
+    let seven = set("drive.ftl.over_provisioning=7").ok().out;
+    let seven = seven.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(seven.contains("= 7 means 700 % of spare flash; did you mean 0.07?"), "{seven}");
     set("victim=greedy")
         .refused(&["--set victim=greedy: unknown key victim; did you mean drive.ftl.gc.victim?"]);
     set("run.timing=maybe").refused(&["--set run.timing=maybe: must be true or false"]);

@@ -6,8 +6,8 @@
 //! data chosen at run time; [`presets`] are ready-made ones. [`Inspect`] is for observers, [`Simulated`] for
 //! experiments that cut power or copy a drive.
 
+mod assembly;
 mod buffer;
-mod build;
 mod command;
 mod config;
 mod controller;
@@ -27,7 +27,7 @@ mod stats;
 mod target;
 mod witness;
 
-pub use build::{
+pub use assembly::{
     Aged, AgedOn, Ageing, AgeingError, BuildError, Examined, ImageDrive, ImageProblem, build, build_aged,
     build_on_image, build_with, collection_read_pages, empty_memory_bytes, examine, image_config,
     image_memory_bytes, kept_blocks, memory_bytes,

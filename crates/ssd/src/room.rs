@@ -1,6 +1,6 @@
 //! Capacity that a drive offers of its flash.
 
-use crate::build::{BuildError, block_map_config, checked, map_config};
+use crate::assembly::{BuildError, block_map_config, checked, map_config};
 use crate::config::DriveConfig;
 
 /// Flash and what is offered of it.

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use strobe_types::{StateError, StateReader, StateWriter, Stored};
 
-use crate::build::{BuildError, build};
+use crate::assembly::{BuildError, build};
 use crate::config::DriveConfig;
 use crate::device::Simulated;
 

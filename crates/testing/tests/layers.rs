@@ -67,7 +67,7 @@ const OUTSIDE: &[&str] = &[
     "eprintln!",
     "print!",
 ];
-const IMAGES: &[&str] = &["nand/src/image", "ssd/src/build/image.rs", "ssd/src/state_file.rs"];
+const IMAGES: &[&str] = &["nand/src/image", "ssd/src/assembly/image.rs", "ssd/src/state_file.rs"];
 
 /// No command line, table or bar below the command line itself.
 const FOR_TERMINALS: &[&str] = &["clap", "clap_complete", "clap_mangen", "comfy-table", "indicatif"];

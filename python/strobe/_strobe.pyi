@@ -32,7 +32,7 @@ class BuildError(StrobeError):
     """A drive that could not work is refused, with the arithmetic that shows why."""
 
 class CommandError(StrobeError):
-    """A drive has refused a command, which has changed nothing."""
+    """A drive has refused a command, which has changed nothing; or data that it needs cannot be read."""
 
 class RunError(StrobeError):
     """A run has ended without a result."""

@@ -27,7 +27,7 @@ def test_commands_take_their_time_and_are_counted():
     drive.flush()
     drive.trim(0, 8)
     assert drive.read(0, 8) is None, "a drive that keeps no data"
-    assert drive.commands("write") == 1 and drive.stats()["host"]["trim"] == {"commands": 1, "bytes": 4096}
+    assert drive.commands("write") == 1 and drive.stats()["host"]["trim"] == {"commands": 1, "bytes": 4096, "errors": 0}
     assert drive.latency("write")["count"] == 1
     drive.check()
 
@@ -37,6 +37,24 @@ def test_a_drive_that_keeps_data_gives_it_back():
     drive = strobe.Drive(keys)
     drive.write(8, data=b"x" * 512 + b"y" * 512)
     assert drive.read(7, 4) == bytes(512) + b"x" * 512 + b"y" * 512 + bytes(512)
+
+
+def test_lost_data_raises_until_it_is_written_again():
+    faults = {"at": [{"unit": 3, "after_writes": 8}]}
+    drive = strobe.Drive({**SMALL, "nand": {**SMALL["nand"], "data": "bytes", "faults": faults}})
+    drive.write(0, data=b"x" * 64 * 512)
+    drive.flush()
+    with pytest.raises(strobe.CommandError, match="unrecovered read error in sectors 24 to 31"):
+        drive.read(16, 16)
+    with pytest.raises(strobe.CommandError, match="unrecovered read error"):
+        drive.write(25, data=b"y" * 512)
+    assert drive.read(32, 8) == b"x" * 8 * 512
+    drive.run("read", np.array([16, 24, 32], np.uint64), 8)
+    host = drive.stats()["host"]
+    assert (host["read"]["errors"], host["write"]["errors"]) == (2, 1), "a run goes on"
+    drive.write(24, data=b"z" * 8 * 512)
+    assert drive.read(24, 8) == b"z" * 8 * 512
+    assert drive.stats()["uncorrectable_reads"] == 3
 
 
 def test_refusals_change_nothing_and_say_why():

@@ -1,10 +1,20 @@
-//! Heat of each logical unit, for placements that separate hot from cold.
+//! Temperatures of logical units, for placements that separate hot from cold.
 
 use strobe_types::Lpn;
 
-use crate::gc::Temperature;
+/// Measure of a logical unit's temperature. Each is kept per logical unit, if it is used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Temperature {
+    /// Number of writes (CAPi's update frequency table).
+    #[default]
+    UpdateCount,
+    /// Number of writes, divided by the ticks since the last one (CAT's hot degree).
+    UpdateRate,
+    /// Tick of the last write (age sort: Rosenblum & Ousterhout 1992).
+    LastWrite,
+}
 
-/// Update statistics of each logical unit: 4, 12 or 8 bytes of it, depending on the measure.
+/// Write history of each logical unit: 4, 12 or 8 bytes of it, depending on the measure.
 #[derive(Clone, Debug)]
 pub(crate) struct HeatTable {
     measure: Temperature,

@@ -24,7 +24,8 @@ pub mod wear;
 pub use block_info::{BlockInfo, Stage, Stream};
 pub use capacity::{Capacity, CapacityError, Demand};
 pub use firmware::{MergeCost, SortCost};
-pub use gc::{Allocation, GcStream, Temperature};
+pub use gc::{Allocation, GcStream};
+pub use heat::Temperature;
 pub use map::blocks::{BlockMap, BlockMapConfig, BlockMapError, BlockScheme, LogVictim};
 pub use map::page::{
     Marks, PageMap, PageMapConfig, Refresh, SlcConfig, TranslationConfig, WhenFull, WhenMapFull,

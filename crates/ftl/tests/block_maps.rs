@@ -9,6 +9,7 @@ use strobe_nand::{Cause, Chip, Nand, NandOp, StampMedium, Unit, Untimed, WearCon
 use strobe_types::{Geometry, GeometrySpec, Lpn, Prng};
 
 const T0: When = When::START;
+const HOST: WriteContext = WriteContext::HOST;
 
 type TestChip = Chip<Untimed, StampMedium>;
 
@@ -43,7 +44,7 @@ fn in_order(scheme: BlockScheme) -> BlockMap<TestChip> {
 fn write(map: &mut BlockMap<TestChip>, lpns: impl IntoIterator<Item = u32>) {
     for lpn in lpns {
         let payload = 1000 * u64::from(lpn) + map.stats().host_units_written;
-        map.write(T0, &[Unit { lpn: Lpn::new(lpn), payload }], WriteContext::HOST).expect("writes");
+        map.write(T0, &[Unit { lpn: Lpn::new(lpn), payload }], HOST).expect("writes");
         assert_eq!(map.peek(Lpn::new(lpn)), payload);
         map.check().expect("state");
     }
@@ -246,8 +247,7 @@ fn the_log_of_trims_goes_round_for_ever() {
             map.trim(T0, Lpn::new(0), 32_000).expect("trims");
             map.flush(T0).expect("flushes");
             for lpn in 0..32_000 {
-                map.write(T0, &[Unit { lpn: Lpn::new(lpn), payload: 1 }], WriteContext::HOST)
-                    .expect("writes");
+                map.write(T0, &[Unit { lpn: Lpn::new(lpn), payload: 1 }], HOST).expect("writes");
             }
             map.trim(T0, Lpn::new(round), 1).expect("trims");
             map.flush(T0).expect("flushes");
@@ -392,7 +392,7 @@ fn agrees_with_a_model(scheme: BlockScheme, seed: u64) {
             _ => {
                 let unit = |lpn| Unit { lpn: Lpn::new(lpn), payload: number };
                 let written: Vec<Unit<u64>> = (first..first + count).map(unit).collect();
-                map.write(T0, &written, WriteContext::HOST)
+                map.write(T0, &written, HOST)
                     .unwrap_or_else(|error| panic!("{scheme:?} seed {seed}: {error}"));
                 model[range].fill(number);
             }
@@ -419,7 +419,7 @@ fn full_drive(scheme: BlockScheme) -> Counting {
         Chip::new(geometry(2048 + 64 + 2, 32), WearConfig::default(), Untimed::default(), 1).in_any_order();
     let mut map = BlockMap::new(chip, config(scheme, 2048 * 32, 64)).expect("room");
     for lpn in 0..2048 * 32 {
-        map.write(T0, &[Unit { lpn: Lpn::new(lpn), payload: () }], WriteContext::HOST).expect("writes");
+        map.write(T0, &[Unit { lpn: Lpn::new(lpn), payload: () }], HOST).expect("writes");
     }
     map
 }
@@ -431,15 +431,11 @@ fn rates(scheme: BlockScheme, warmup: u32, measure: u32, mut next: impl FnMut() 
     let mut map = full_drive(scheme);
     let mut write = |map: &mut Counting, count| {
         for _ in 0..count {
-            map.write(T0, &[Unit { lpn: Lpn::new(next()), payload: () }], WriteContext::HOST)
-                .expect("writes");
+            map.write(T0, &[Unit { lpn: Lpn::new(next()), payload: () }], HOST).expect("writes");
         }
     };
     write(&mut map, warmup);
-    let counts = |map: &Counting| {
-        let counts = map.nand().counts();
-        [NandOp::Program, NandOp::Erase].map(|op| counts.total(op))
-    };
+    let counts = |map: &Counting| [NandOp::Program, NandOp::Erase].map(|op| map.nand().counts().total(op));
     let before = counts(&map);
     write(&mut map, measure);
     let after = counts(&map);

@@ -161,9 +161,14 @@ pub(crate) mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::{Verdict, capi, logical_copy, nvram, trim};
+    use crate::Verdict;
 
-    const TABLES: [&str; 4] = [capi::CLAIMS, logical_copy::CLAIMS, nvram::CLAIMS, trim::CLAIMS];
+    const TABLES: [&str; 4] = [
+        include_str!("capi/claims.toml"),
+        include_str!("logical_copy/claims.toml"),
+        include_str!("nvram/claims.toml"),
+        include_str!("trim/claims.toml"),
+    ];
 
     /// Each claim of `table` is among `computed`; [`Values::judged`] sees to the reverse.
     #[track_caller]

@@ -31,7 +31,7 @@ pub(crate) mod raised {
         strobe,
         CommandError,
         StrobeError,
-        "A drive has refused a command, which has changed nothing."
+        "A drive has refused a command, which has changed nothing; or data that it needs cannot be read."
     );
     create_exception!(strobe, RunError, StrobeError, "A run has ended without a result.");
     create_exception!(strobe, SweepError, StrobeError, "A sweep cannot go on; what is done is kept.");

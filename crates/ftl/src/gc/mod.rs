@@ -163,18 +163,6 @@ pub enum GcStream {
     Host,
 }
 
-/// Measure of the heat of a logical unit. A table with one value per unit is kept if it is used.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Temperature {
-    /// Number of writes (CAPi's update frequency table).
-    #[default]
-    UpdateCount,
-    /// Number of writes, divided by the ticks since the last one (CAT's hot degree).
-    UpdateRate,
-    /// When it was last written (age sort: Rosenblum & Ousterhout 1992).
-    LastWrite,
-}
-
 /// Choice of the erased block opened next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Allocation {

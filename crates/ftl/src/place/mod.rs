@@ -23,8 +23,7 @@ use std::ops::Range;
 use strobe_nand::Cause;
 use strobe_types::{BlockId, Geometry, Lpn, Ppa, StateError, StateReader, StateWriter, named};
 
-use crate::gc::Temperature;
-use crate::heat::HeatTable;
+use crate::heat::{HeatTable, Temperature};
 
 pub use handles::Isolation;
 

@@ -9,7 +9,8 @@ use std::fmt;
 
 use toml::{Table, Value};
 
-use super::rules::{RULES, Rule};
+use super::drive_rules::OF_DRIVES;
+use super::rules::{OF_WORKLOADS, Rule};
 use super::settings::canonical;
 use crate::experiment::WorkloadConfig;
 use crate::{ConfigError, Experiment};
@@ -97,7 +98,7 @@ pub(crate) fn check(
     without: impl Fn(&str) -> Option<Experiment>,
 ) -> Result<Vec<Ignored>, ConfigError> {
     let mut ignored: Vec<Ignored> = Vec::new();
-    for rule in RULES {
+    for rule in OF_WORKLOADS.iter().chain(OF_DRIVES) {
         for (key, switches) in idle_keys(rule, experiment, given) {
             let place = given.place(&key);
             if place == Place::Default || without(&key).is_some_and(|other| other == *experiment) {
@@ -218,7 +219,7 @@ mod tests {
     #[test]
     fn every_rule_names_keys_that_exist() {
         let schema = schemars::schema_for!(strobe_ssd::DriveConfig).to_value();
-        for rule in RULES {
+        for rule in OF_WORKLOADS.iter().chain(OF_DRIVES) {
             for key in rule.keys.iter().chain(rule.switches).filter(|key| key.starts_with("drive.")) {
                 let mut node = &schema;
                 for name in key.split('.').skip(1) {

@@ -2,6 +2,7 @@
 
 mod amount;
 mod commands;
+mod drive_rules;
 mod effect;
 mod fio_names;
 mod given;

@@ -3,7 +3,7 @@
 use strobe_types::GeometrySpec;
 
 use super::*;
-use crate::{CutPlan, PowerCuts as _, StampMedium, Untimed, verify_page};
+use crate::{CutPlan, PowerCuts as _, ReadOutcome, StampMedium, Untimed, verify_page};
 
 type TestChip = Chip<Untimed, StampMedium>;
 
@@ -156,4 +156,66 @@ fn a_cut_before_the_first_program_leaves_no_mode_and_one_during_it_does() {
     let modes: Vec<_> =
         c.take_snapshots().iter().map(|cut| (cut.begun, cut.flash.block(BlockId::new(0)).mode)).collect();
     assert_eq!(modes, [(false, CellMode::Normal), (true, CellMode::Slc)]);
+}
+
+/// The outcome of a host read of both units of page `ppn`.
+fn outcome(chip: &mut TestChip, ppn: Ppn) -> ReadOutcome {
+    chip.read(T0, ppn, Wanted::first(2), Cause::Host).outcome
+}
+
+#[test]
+fn a_lost_unit_is_lost_until_its_block_is_erased() {
+    let mut c = chip(WearConfig::default());
+    c.program(T0, Ppn::new(0), &[unit(7, 70), unit(8, 80)], 1, Cause::Host).expect("programs");
+    assert_eq!(outcome(&mut c, Ppn::new(0)), ReadOutcome::Clean);
+    c.lose(Ppa::new(1), Lasts::UntilErased);
+    for _ in 0..2 {
+        assert_eq!(outcome(&mut c, Ppn::new(0)), ReadOutcome::Uncorrectable);
+        assert_eq!([0, 1].map(|at| c.has_failed(Ppa::new(at))), [false, true]);
+    }
+    // The out-of-band area alone is always legible.
+    let oob = c.read(T0, Ppn::new(0), Wanted::NONE, Cause::Host);
+    assert_eq!((oob.outcome, c.lpn(Ppa::new(1))), (ReadOutcome::Clean, Some(Lpn::new(8))));
+    assert_eq!(c.uncorrectable(), 2);
+    c.erase(T0, BlockId::new(0), Cause::Gc).expect("erases");
+    c.program(T0, Ppn::new(0), &[unit(7, 70), unit(8, 80)], 1, Cause::Host).expect("programs");
+    assert_eq!((outcome(&mut c, Ppn::new(0)), c.has_losses()), (ReadOutcome::Clean, false));
+}
+
+#[test]
+fn a_transient_fault_fails_one_host_read_and_is_repeated_by_others() {
+    let mut c = chip(WearConfig::default());
+    c.program(T0, Ppn::new(0), &[unit(7, 70), unit(8, 80)], 1, Cause::Host).expect("programs");
+    c.lose(Ppa::new(0), Lasts::Once);
+    assert_eq!(outcome(&mut c, Ppn::new(0)), ReadOutcome::Uncorrectable);
+    assert_eq!((c.has_failed(Ppa::new(0)), c.is_lost(Ppa::new(0))), (true, false));
+    assert_eq!(outcome(&mut c, Ppn::new(0)), ReadOutcome::Clean);
+    c.lose(Ppa::new(0), Lasts::Once);
+    let moved = c.read(T0, Ppn::new(0), Wanted::first(2), Cause::Gc);
+    assert_eq!(moved.outcome, ReadOutcome::Corrected { retries: 1 });
+    assert_eq!(c.counts().get(NandOp::Read, Cause::Gc), 2);
+    assert_eq!(outcome(&mut c, Ppn::new(0)), ReadOutcome::Clean);
+}
+
+/// The mark of a copy is part of its program: a cut between two pages of one call finds the first page marked.
+#[test]
+fn a_copy_of_a_lost_unit_carries_its_mark_through_a_power_cut() {
+    let mut c = chip(WearConfig::default());
+    c.program(T0, Ppn::new(0), &[unit(7, 70), unit(8, 80), unit(9, 90)], 1, Cause::Host).expect("programs");
+    c.lose(Ppa::new(0), Lasts::UntilErased);
+    c.lose(Ppa::new(2), Lasts::UntilErased);
+    let second_copy = c.counts().changes() + 2;
+    c.plan_cuts(CutPlan::At(second_copy));
+    c.mark_next([7, 9].map(Lpn::new).into_iter());
+    c.program(T0, Ppn::new(3), &[unit(7, 70), unit(8, 80), unit(9, 90)], 3, Cause::Gc).expect("programs");
+    assert_eq!([6, 7, 8].map(|at| c.is_lost(Ppa::new(at))), [true, false, true]);
+    let left = c.take_snapshots().pop().expect("a cut").flash;
+    assert_eq!(
+        [6, 7, 8].map(|at| left.is_lost(Ppa::new(at))),
+        [true, false, false],
+        "the second page is torn"
+    );
+    // Marks are used up: the same unit, written by the host, is as good as new.
+    c.program(T0, Ppn::new(6), &[unit(7, 71)], 5, Cause::Host).expect("programs");
+    assert!(!c.is_lost(Ppa::new(12)));
 }

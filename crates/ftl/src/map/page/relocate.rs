@@ -54,15 +54,15 @@ pub(super) struct Relocation<P> {
     pub(super) victims: Vec<BlockId>,
     /// Units to move, in the order of their streams.
     pub(super) units: Vec<Ppa>,
-    /// Units and the streams that they go to.
-    pub(super) placed: Vec<(StreamId, Ppa)>,
+    /// Streams, and the number of units that go to each.
+    pub(super) runs: Vec<(StreamId, usize)>,
     /// Units that have been read.
     pub(super) chunk: Vec<Unit<P>>,
 }
 
 impl<P> Default for Relocation<P> {
     fn default() -> Self {
-        Self { victims: Vec::new(), units: Vec::new(), placed: Vec::new(), chunk: Vec::new() }
+        Self { victims: Vec::new(), units: Vec::new(), runs: Vec::new(), chunk: Vec::new() }
     }
 }
 
@@ -120,9 +120,9 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         self.count_emptied(cause, task);
         let data = self.put_data_first(task);
         let mut now = now;
+        task.runs.clear();
         if cause == Cause::Wear {
-            task.placed.clear();
-            task.placed.extend(task.units[..data].iter().map(|&unit| (self.streams.table.wear, unit)));
+            task.runs.push((self.streams.table.wear, data));
         } else {
             self.place_copies(data, task);
             if self.sorts_victims() {
@@ -131,8 +131,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
                 now = self.firmware.work(&mut self.nand, &mut self.stats.gc, now, ns);
             }
         }
-        let tables = task.units[data..].iter().map(|&unit| (self.streams.table.translation, unit));
-        task.placed.extend(tables);
+        task.runs.push((self.streams.table.translation, task.units.len() - data));
         let moved = self.move_placed(now, cause, task);
         if moved.is_err() {
             self.keep_unmoved(cause, task);
@@ -196,24 +195,24 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
 
     /// Chooses the streams of the first `data` units of `task`, and puts them in their order.
     fn place_copies(&mut self, data: usize, task: &mut Relocation<N::Payload>) {
-        let units = &task.units[..data];
-        task.placed.clear();
         let first = self.streams.table.first_copy();
         let Some(mut placement) = self.placement.take() else {
-            task.placed.extend(units.iter().map(|&unit| (first, unit)));
+            task.runs.push((first, data));
             return;
         };
         let relocated = |&unit: &Ppa| Relocated { unit, lpn: self.owner_of(unit), to: first };
-        let mut arranged: Vec<Relocated> = units.iter().map(relocated).collect();
+        let mut arranged: Vec<Relocated> = task.units[..data].iter().map(relocated).collect();
         placement.arrange(&mut arranged, &mut |unit| self.copy_context(self.nand.geometry().block_of(unit)));
         self.placement = Some(placement);
-        task.placed.extend(arranged.iter().map(|unit| (unit.to, unit.unit)));
-        fill_pages(&mut task.placed, self.nand.geometry().units_per_page() as usize);
+        let mut placed: Vec<(StreamId, Ppa)> = arranged.iter().map(|unit| (unit.to, unit.unit)).collect();
+        fill_pages(&mut placed, self.nand.geometry().units_per_page() as usize);
+        // From here on in the order in which they are moved, for those that cannot be.
+        task.units.iter_mut().zip(&placed).for_each(|(unit, &(_, placed))| *unit = placed);
+        task.runs.extend(placed.chunk_by(|a, b| a.0 == b.0).map(|run| (run[0].0, run.len())));
     }
 
-    /// Moves the units of `task.placed`, stream by stream. The first stream comes first: if it is shared with the
-    /// host, it belongs to the block that the host is about to open, which so gets the youngest block before cold data
-    /// does.
+    /// Moves the units of `task`, stream by stream. The first stream comes first: if it is shared with the host, it
+    /// belongs to the block that the host is about to open, which so gets the youngest block before cold data does.
     fn move_placed(
         &mut self,
         now: When,
@@ -221,14 +220,11 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         task: &mut Relocation<N::Payload>,
     ) -> Result<When, FtlError> {
         let mut finished = now;
-        let Relocation { placed, units, chunk, .. } = task;
-        // From here on in the order in which they are moved, for those that cannot be.
-        units.clear();
-        units.extend(placed.iter().map(|&(_, unit)| unit));
+        let Relocation { units, runs, chunk, .. } = task;
         let mut rest = &units[..];
-        for run in placed.chunk_by(|a, b| a.0 == b.0) {
-            let (these, behind) = rest.split_at(run.len());
-            let moved = self.move_units(now, run[0].0, cause, these, chunk)?;
+        for &(stream, count) in runs.iter().filter(|&&(_, count)| count > 0) {
+            let (these, behind) = rest.split_at(count);
+            let moved = self.move_units(now, stream, cause, these, chunk)?;
             finished = self.nand.both(finished, moved);
             rest = behind;
         }

@@ -13,7 +13,7 @@ impl<N: Nand + State, V: VictimPolicy> State for PageMap<N, V> {
             self;
         let Self { end_of_life, relocation, whens, .. } = self;
         // What is between two calls: nothing that anybody looks at.
-        let Relocation { victims: _, units: _, placed: _, chunk: _ } = relocation;
+        let Relocation { victims: _, units: _, runs: _, chunk: _ } = relocation;
         nand.save_state(out);
         map.save_state(out);
         store.save_state(out);

@@ -181,16 +181,18 @@ impl<F: Inspectable> Drive<F> {
     /// Executes the whole-unit writes at the front of `requests` in one go; returns how many.
     fn run_gathered(&mut self, requests: &[Request]) -> Result<usize, (usize, CommandError)> {
         let per_unit = self.geometry.sectors_per_unit();
+        // Commands that are gathered share a tag.
+        let tag = DataTag::placed(requests.first().map_or(0, |request| request.handle));
+        if self.check_handle(tag).is_err() {
+            // It is refused alone.
+            return Ok(0);
+        }
         let mut units = std::mem::take(&mut self.units);
         units.clear();
-        let tag = DataTag::placed(requests.first().map_or(0, |request| request.handle));
         for request in requests {
             let whole = request.sectors == per_unit && self.geometry.sector_in_unit(request.lba) == 0;
-            if request.op != Op::Write || !whole || request.lba.get() >= self.drive_sectors {
-                break;
-            }
-            // Commands of one batch share a tag; one with a handle that the drive does not have is refused alone.
-            if request.handle != tag.handle || self.check_handle(tag).is_err() {
+            let is_alike = request.op == Op::Write && request.handle == tag.handle;
+            if !is_alike || !whole || request.lba.get() >= self.drive_sectors {
                 break;
             }
             let payload = self.next_stamp();

@@ -227,6 +227,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
 
     /// Copies `units` to `stream` in chunks: the reads of a chunk overlap, and its programs are
     /// issued together, so that planes and dies work in parallel.
+    #[inline(never)]
     fn move_units(
         &mut self,
         now: When,

@@ -242,6 +242,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     ) -> Result<When, FtlError> {
         scratch.units.clear();
         scratch.chunk.clear();
+        self.log_victims(cause, &scratch.victims);
         for &victim in &scratch.victims {
             self.show_victim(victim);
             self.blocks.take_units(victim, self.nand.geometry(), &mut scratch.units);
@@ -517,6 +518,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     #[cold]
     pub(super) fn take_out_of_service(&mut self, block: BlockId) {
         self.nand.mark_bad(block);
+        self.log_retired(block);
         self.leave_cache(block);
         self.blocks.is_lost(block, self.nand.block(block).erase_count);
         self.store.block_left(block);

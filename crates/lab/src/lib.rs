@@ -6,6 +6,7 @@
 
 pub mod bench;
 mod config_error;
+pub mod events;
 pub mod experiment;
 mod fit;
 mod lifetime;

@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::path::Path;
 
-use strobe_ssd::{DriveStats, Latency, Requests, Simulated};
+use strobe_ssd::{DriveStats, EventLog, Latency, Requests, Simulated};
 use strobe_types::{SimTime, StopFlag};
 
 use crate::disk::Disk;
@@ -77,12 +77,14 @@ pub struct PoweredDrive {
     pub recorder: Option<Recorder>,
     /// Observer of the run.
     pub watch: Option<Box<dyn Watch>>,
+    /// Event log, and the marks between which it is open.
+    pub log: Option<(EventLog, [&'static str; 2])>,
 }
 
 impl PoweredDrive {
     /// A drive with its state at `start`.
     pub fn new(drive: Box<dyn Simulated>, start: SimTime) -> Self {
-        Self { drive, start, recorder: None, watch: None }
+        Self { drive, start, recorder: None, watch: None, log: None }
     }
 }
 
@@ -110,6 +112,7 @@ impl Machine {
         }
         let mut notes = Notes {
             hears,
+            events: drive.log,
             control: Vec::new(),
             marks: Vec::new(),
             exits: Vec::new(),
@@ -145,6 +148,7 @@ impl Machine {
 /// Output of the guest so far.
 struct Notes<'a> {
     hears: &'a mut dyn FnMut(Stream, &[u8]),
+    events: Option<(EventLog, [&'static str; 2])>,
     /// An unfinished line.
     control: Vec<u8>,
     marks: Vec<Mark>,
@@ -196,9 +200,19 @@ impl Notes<'_> {
             Report::Sample { at_ns, sample } => disk.heard().sample(at_ns, &sample),
             Report::Mark { name, at_ns } => {
                 disk.heard().mark(at_ns, &name);
+                let now = disk.time(at_ns);
                 let (requests, drive) = (disk.target().requests(), disk.target_mut().drive_mut());
                 let (stats, latency) = (drive.stats(), drive.latency().clone());
                 drive.clear_latency();
+                if let Some((events, [begin, end])) = &self.events {
+                    if name == *begin {
+                        events.open(now);
+                        drive.set_log(events.clone());
+                    } else if name == *end {
+                        drive.set_log(EventLog::OFF);
+                        events.close(now);
+                    }
+                }
                 self.marks.push(Mark { name, at_ns, stats, requests, latency });
             }
             Report::Exit { step, code } => self.exits.push((step, code)),

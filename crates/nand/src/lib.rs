@@ -12,6 +12,7 @@
 mod chip;
 mod counts;
 mod cut;
+mod events;
 mod image;
 mod medium;
 mod read_done;
@@ -23,6 +24,7 @@ mod wear;
 pub use chip::{Chip, Lasts, RetryConfig, Stress};
 pub use counts::{Cause, NandOp, OpCounts};
 pub use cut::{CutPlan, Met, PowerCuts, Snapshot};
+pub use events::{Candidate, Event, EventKind, EventLog, FlashOp, HostCommand, Recorded};
 pub use image::{Access, Damage, Image, ImageError, ImageInfo, ImageMedium, Scan};
 pub use medium::{
     BlockState, ByteMedium, Medium, NoMedium, OobRecord, Payload, StampMedium, Unit, UnitBytes,

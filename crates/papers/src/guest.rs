@@ -7,6 +7,7 @@ use strobe_lab::{Experiment, SyntheticWorkload, WorkloadConfig};
 use strobe_linux::job::Step;
 use strobe_linux::kernel::{self, KernelInfo};
 use strobe_linux::{DiskOptions, Machine, Outcome, PoweredDrive, Recorder};
+use strobe_nand::EventLog;
 use strobe_ssd::{DriveConfig, Simulated};
 use strobe_types::{SimTime, StopFlag};
 
@@ -115,6 +116,7 @@ pub(super) fn run(
         image: None,
         ageing: None,
         interval_ns: None,
+        log: EventLog::OFF,
     };
     let mut drive = match drive {
         Some(aged) => PoweredDrive::new(aged.drive, aged.at),

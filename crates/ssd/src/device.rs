@@ -1,7 +1,7 @@
 //! The door to a drive: what a host may do, what an observer may see, and what only a simulation can.
 
 use strobe_ftl::{BlockInfo, CheckError, Recovery, RecoveryError, WearSummary};
-use strobe_nand::{Class, Met};
+use strobe_nand::{Class, EventLog, Met};
 use strobe_types::{
     Geometry, Lba, Op, Request, SECTOR_BYTES, SimTime, StateError, StateReader, StateWriter, StopFlag,
 };
@@ -381,6 +381,10 @@ pub trait Simulated: Device + Inspect {
     /// erased block, collection and recovery end between two blocks, and [`Inspect::check`] ends without a verdict. The
     /// drive is of no use then but for its counters. Copies of the drive share the flag.
     fn set_stop(&mut self, _stop: StopFlag) {}
+
+    /// Logs events in `log` from now on, or no more if that is off. Only where operations take time; times and results
+    /// stay as they are. Copies of the drive, and what a power cut leaves of it, share the log.
+    fn set_log(&mut self, _log: EventLog) {}
 
     /// True if that flag is raised.
     fn is_stopped(&self) -> bool {

@@ -55,7 +55,7 @@ pub use stats::{DriveStats, HostCounts, NvramStats, StallStats};
 pub use strobe_ftl::{
     BlockInfo, FtlError, MergeStats, Recovery, RecoveryError, SlcStats, Stage, Stream, TranslationStats,
 };
-pub use strobe_nand::{Access, Class, Damage, Image, ImageError, ImageInfo, Met, Scan};
+pub use strobe_nand::{Access, Class, Damage, EventLog, Image, ImageError, ImageInfo, Met, Scan};
 pub use strobe_types::{StateError, StateReader, StateWriter, Stored};
 pub use target::{Answer, Requests, Target};
 pub use witness::Verdict;

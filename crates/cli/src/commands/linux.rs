@@ -19,6 +19,7 @@ use strobe_linux::{Clock, Interface, Recorder, Stream, TraceForm};
 use strobe_ssd::Ageing;
 use strobe_types::SimTime;
 
+use super::event_log::{EventArgs, EventOutputs};
 use super::{Failure, output};
 use super::{progress, signals};
 use guest::GuestArgs;
@@ -112,6 +113,8 @@ struct RunArgs {
     /// [default: 1s with --series]
     #[arg(long, value_name = "TIME", value_parser = interval)]
     interval: Option<Time>,
+    #[command(flatten)]
+    events: EventArgs,
     /// Write the kernel's messages to FILE
     #[arg(long, value_name = "FILE|-")]
     kernel_log: Option<String>,
@@ -194,6 +197,7 @@ struct Outputs {
     trace: Option<Output>,
     series: Option<Output>,
     log: Option<Output>,
+    events: EventOutputs,
 }
 
 impl Outputs {
@@ -208,15 +212,20 @@ impl Outputs {
             trace: output("--trace", &args.trace)?,
             series: output("--series", &args.series)?,
             log: output("--kernel-log", &args.kernel_log)?,
+            events: args.events.outputs(&inputs, true)?,
         };
-        let all = [&outputs.json, &outputs.trace, &outputs.series, &outputs.log];
-        Output::all_differ(&all.into_iter().flatten().collect::<Vec<_>>())?;
+        Output::all_differ(&outputs.all().into_iter().flatten().collect::<Vec<_>>())?;
         Ok(outputs)
+    }
+
+    fn all(&self) -> [&Option<Output>; 6] {
+        let EventOutputs { perfetto, lines, .. } = &self.events;
+        [&self.json, &self.trace, &self.series, &self.log, perfetto, lines]
     }
 
     /// True if a result takes standard output, so that the command's output must go elsewhere.
     fn take_stdout(&self) -> bool {
-        output::takes_stdout([&self.json, &self.trace, &self.series, &self.log])
+        output::takes_stdout(self.all())
     }
 }
 
@@ -266,6 +275,7 @@ fn run(args: &RunArgs) -> Result<(), Failure> {
         )));
     }
     let outputs = Outputs::of(args, &run.machine.kernel)?;
+    run.log = outputs.events.log();
     let mut log = outputs.log.as_ref().map(Output::open).transpose()?;
     let mut log_file = log.as_ref().map(Sink::file).transpose()?;
     let trace = outputs.trace.as_ref().map(Output::open).transpose()?;
@@ -306,6 +316,7 @@ fn run(args: &RunArgs) -> Result<(), Failure> {
     if let Some(series) = &outputs.series {
         series.write(linux::series_csv(&result.intervals).trim_end())?;
     }
+    outputs.events.write(&run.experiment.drive)?;
     let result = if args.reproducible { result.reproducible() } else { result };
     if !args.quiet && !prints_result {
         output::print(&report::linux_summary(&result))?;

@@ -3,6 +3,7 @@
 mod bench;
 #[cfg(target_os = "linux")]
 mod crash;
+mod event_log;
 mod files;
 mod fsck;
 #[cfg(target_os = "linux")]

@@ -11,11 +11,13 @@ use strobe_cli::output::Output;
 use strobe_cli::report;
 use strobe_lab::runner::{self, Observer, Progress, SaveAt, SaveState, States};
 use strobe_lab::{ConfigError, Experiment, RunError, RunResult, WorkloadConfig, load_drive_table, timeline};
+use strobe_nand::EventLog;
 use strobe_ssd::StateFile;
 use strobe_types::StopFlag;
 use strobe_workload::trace;
 use toml::{Table, Value};
 
+use super::event_log::EventArgs;
 use super::options::{Options, seed};
 use super::{Failure, output, progress, signals, sweep};
 
@@ -50,6 +52,8 @@ struct Common {
     /// workload and seed may go on from it [default: warm-up]
     #[arg(long, value_name = "warm-up|end", requires = "save_state")]
     save_at: Option<String>,
+    #[command(flatten)]
+    events: EventArgs,
     /// No progress bar, no summary
     #[arg(long, short)]
     quiet: bool,
@@ -285,12 +289,18 @@ fn execute(experiment: &Experiment, file: &Path, common: &Common) -> Result<(), 
     let series = common.series.as_deref().map(|given| Output::new("--series", given, &inputs)).transpose()?;
     let state = common.save_state.as_deref();
     let state = state.map(|given| Output::new("--save-state", given, &inputs)).transpose()?;
-    Output::all_differ(&[&json, &series, &state].into_iter().flatten().collect::<Vec<_>>())?;
+    let events = common.events.outputs(&inputs, experiment.run.timing)?;
+    let outputs = [&json, &series, &state, &events.perfetto, &events.lines];
+    Output::all_differ(&outputs.into_iter().flatten().collect::<Vec<_>>())?;
     let save_at = save_at(common.save_at.as_deref())?;
     let from = from_state.map(StateFile::open).transpose().map_err(RunError::from)?;
     let show = !common.quiet && std::io::stderr().is_terminal();
-    let mut watcher =
-        Watcher { stop: StopFlag::default(), bar: show.then(ProgressBar::new_spinner), phase: "" };
+    let mut watcher = Watcher {
+        stop: StopFlag::default(),
+        log: events.log(),
+        bar: show.then(ProgressBar::new_spinner),
+        phase: "",
+    };
     let result = match image {
         Some(image) => runner::run_on_image(experiment, image, &mut watcher).map_err(Failure::from),
         None => run_with_states(experiment, from, state.as_ref().map(|out| (save_at, out)), &mut watcher),
@@ -298,13 +308,14 @@ fn execute(experiment: &Experiment, file: &Path, common: &Common) -> Result<(), 
     watcher.clear();
     let result = result?;
     let result = if common.reproducible { result.reproducible() } else { result };
-    if !common.quiet && !output::takes_stdout([&json, &series, &state]) {
+    if !common.quiet && !output::takes_stdout(outputs) {
         output::print(&report::summary(&result))?;
     }
     output::json(&result, json.as_ref())?;
     if let Some(series) = &series {
         series.write(timeline::csv(&result.intervals).trim_end())?;
     }
+    events.write(&experiment.drive)?;
     match &result.stopped_by {
         Some(reason) => Err(Failure::Partial(reason.clone())),
         None => Ok(()),
@@ -365,6 +376,7 @@ impl Write for Stoppable {
 /// Shows progress and passes Ctrl-C, TERM and HUP on.
 struct Watcher {
     stop: StopFlag,
+    log: EventLog,
     bar: Option<ProgressBar>,
     phase: &'static str,
 }
@@ -404,5 +416,9 @@ impl Observer for Watcher {
         // Before, while the drive is made or loaded, there is nothing to show for it.
         self.stop = signals::listen();
         self.stop.clone()
+    }
+
+    fn event_log(&mut self) -> EventLog {
+        self.log.clone()
     }
 }

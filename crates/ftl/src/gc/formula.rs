@@ -153,6 +153,19 @@ impl VictimPolicy for Formula {
         best.map(|(_, block)| BlockId::new(block as u32))
     }
 
+    fn score(&self, block: BlockId, view: &BlockView<'_>) -> Option<f64> {
+        let at = block.index();
+        let streams = view.streams.get(at..=at).unwrap_or(&[]);
+        let units = f64::from(view.units_per_block());
+        let chunk =
+            Chunk { first: at, valid: &view.valid[at..=at], streams, units, tick: (view.tick() + 1) as f64 };
+        let mut stack = self.expression.stack();
+        let scores = self.expression.evaluate(&mut stack, |variable, out| {
+            (self.variables[variable].column)(&self.histories, &chunk, out);
+        });
+        Some(scores[0])
+    }
+
     super::by_state!();
 
     fn candidates(&self) -> u32 {

@@ -206,6 +206,12 @@ impl VictimPolicy for Greedy {
         (best != NONE).then_some(BlockId::new(best_at as u32))
     }
 
+    /// The invalid share. Which blocks are inside a window is not known here.
+    fn score(&self, block: BlockId, view: &BlockView<'_>) -> Option<f64> {
+        let share = f64::from(view.valid(block)) / f64::from(view.units_per_block());
+        (self.waiting.len() == 0).then_some(1.0 - share)
+    }
+
     super::by_state!();
 
     fn candidates(&self) -> u32 {

@@ -138,6 +138,12 @@ impl<S: Score> VictimPolicy for Kinetic<S> {
         self.tournament.best(view.tick()).map(BlockId::new)
     }
 
+    fn score(&self, id: BlockId, view: &BlockView<'_>) -> Option<f64> {
+        let block = &self.blocks[id.index()].block;
+        let curve = self.score.curve(id, block, view.valid(id), self.units_per_block);
+        (curve != S::Curve::NEVER).then(|| curve.value(view.tick()))
+    }
+
     super::by_state!();
 
     fn candidates(&self) -> u32 {

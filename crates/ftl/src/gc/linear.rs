@@ -52,6 +52,10 @@ impl Curve for Line {
         }
     }
 
+    fn value(&self, tick: u64) -> f64 {
+        self.scaled(tick, 1) as f64 / self.divisor as f64
+    }
+
     fn overtakes(&self, winner: &Self, tick: u64) -> u64 {
         if winner.divisor == 0 || self.divisor == 0 {
             return u64::MAX;

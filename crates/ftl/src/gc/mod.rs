@@ -119,6 +119,12 @@ pub trait VictimPolicy {
         None
     }
 
+    /// Score of `block`, of which the highest is chosen, for the event log; `None` if this policy has no scores. Cost does
+    /// not matter.
+    fn score(&self, _block: BlockId, _view: &BlockView<'_>) -> Option<f64> {
+        None
+    }
+
     /// Candidates at present, for the checker.
     fn candidates(&self) -> u32;
 
@@ -236,6 +242,9 @@ impl VictimPolicy for AnyPolicy {
     }
     fn choose_among(&self, blocks: Range<u32>) -> Option<BlockId> {
         self.0.choose_among(blocks)
+    }
+    fn score(&self, block: BlockId, view: &BlockView<'_>) -> Option<f64> {
+        self.0.score(block, view)
     }
     fn candidates(&self) -> u32 {
         self.0.candidates()

@@ -137,6 +137,11 @@ impl Curve for Parabola {
         }
     }
 
+    fn value(&self, tick: u64) -> f64 {
+        let [a, b] = self.ages(tick);
+        f64::from(self.gain) * a as f64 * b as f64 / self.divisor as f64
+    }
+
     /// Never late, and early by little: s ticks from now `self` leads by A·s² + B·s − C, of which
     /// the first root is wanted. A, B and C ≥ 0 are exact before they become floating-point
     /// numbers; every rounding from there on is outweighed by the margin.

@@ -13,6 +13,9 @@ pub trait Curve: Copy + PartialEq + Debug + Stored {
     /// Compares the two scores at `tick`, exactly.
     fn compare(&self, other: &Self, tick: u64) -> Ordering;
 
+    /// The score at `tick`, rounded; infinite if it is above all others.
+    fn value(&self, tick: u64) -> f64;
+
     /// A tick after `tick` before which `self`, behind `winner` now, does not overtake it;
     /// `u64::MAX` if it never does. Too early costs another comparison then, too late is wrong.
     fn overtakes(&self, winner: &Self, tick: u64) -> u64;

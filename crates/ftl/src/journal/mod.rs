@@ -189,6 +189,11 @@ impl Journal {
         self.programmed = nand.both(self.programmed, done);
     }
 
+    /// Number of the last epoch.
+    pub(crate) fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
     /// True if the epoch should end before more changes.
     pub(crate) fn is_full(&self) -> bool {
         self.units.list.len() + self.shared.list.len() >= self.limit

@@ -13,6 +13,7 @@ use strobe_linux::kernel::{self, KernelError, KernelInfo};
 use strobe_linux::{
     Clock, Interface, LinuxError, Machine, Mark, Outcome, PoweredDrive, Recorder, Stream, Watch,
 };
+use strobe_nand::EventLog;
 use strobe_ssd::{Ageing, AgeingError, DataMode, DriveConfig, Simulated};
 use strobe_types::{SimTime, StopFlag};
 
@@ -126,6 +127,8 @@ pub struct LinuxRun {
     pub ageing: Option<Ageing>,
     /// Length of the intervals of a series, in ns; `None`: no series is taken.
     pub interval_ns: Option<u64>,
+    /// Log of what the drive does while the command runs.
+    pub log: EventLog,
 }
 
 impl LinuxRun {
@@ -216,6 +219,7 @@ impl LinuxRun {
         drive.recorder = recorder.map(|recorder| recorder.since(drive.start));
         let series = run.interval_ns.map(|ns| Series::new(ns, &*drive.drive, drive.start));
         drive.watch = series.clone().map(|series| Box::new(series) as Box<dyn Watch>);
+        drive.log = Some((run.log.clone(), [BEGIN, END]));
         let (mut outcome, step) = run.run_on(&kernel, drive, stop, hears)?;
         let mut result = run.result(&kernel, &outcome, step, &watch)?;
         result.intervals =

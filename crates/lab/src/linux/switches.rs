@@ -93,6 +93,7 @@ mod tests {
     use super::*;
     use crate::Experiment;
     use crate::linux::GuestRoot;
+    use strobe_nand::EventLog;
 
     fn run(file_system: FileSystem) -> LinuxRun {
         let experiment = Experiment::from_table(toml::Table::new(), &[], Path::new("")).expect("defaults");
@@ -112,6 +113,7 @@ mod tests {
             image: None,
             ageing: None,
             interval_ns: None,
+            log: EventLog::OFF,
         }
     }
 

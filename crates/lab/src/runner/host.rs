@@ -1,5 +1,6 @@
 //! The host's side of a run: hands requests to the drive, takes samples, reports.
 
+use strobe_nand::EventLog;
 use strobe_ssd::{CommandError, Completion, DriveStats, Goal, HostQueue, Pacing, Simulated};
 use strobe_types::SimTime;
 
@@ -87,6 +88,8 @@ pub(super) struct Host<'a> {
     /// Frames of the measured window, once it has begun, if there are to be any.
     pub(super) xray: Option<Box<Recorder>>,
     xray_frames: Option<u32>,
+    /// Log of the measured window, once it has begun.
+    log: EventLog,
     reports: Reports<'a>,
     /// True if the whole-state checker runs at each sample.
     checks: bool,
@@ -115,6 +118,7 @@ impl<'a> Host<'a> {
             bad_blocks: BadBlockWatch::new(experiment),
             xray: None,
             xray_frames: experiment.run.xray,
+            log: EventLog::OFF,
             reports: Reports { observer, batches: 0, pages: 0 },
             checks: experiment.run.check,
             drive,
@@ -261,6 +265,9 @@ impl<'a> Host<'a> {
         }
         self.drive.clear_latency();
         self.window_start = Some((self.drive.stats_at(now), now));
+        self.log = self.reports.observer.event_log();
+        self.log.open(now);
+        self.drive.set_log(self.log.clone());
         if let Some(frames) = self.xray_frames {
             let is_timed = !self.drive.die_holders().is_empty();
             let clock = if is_timed { Clock::Time(ns) } else { Clock::Pages(total) };
@@ -284,6 +291,8 @@ impl<'a> Host<'a> {
         if self.is_measuring() && self.window_end.is_none() {
             self.close_interval(end);
             self.window_end = Some((self.drive.stats_at(end), end));
+            self.drive.set_log(EventLog::OFF);
+            self.log.close(end);
         }
     }
 

@@ -17,6 +17,7 @@ mod trace_notes;
 use std::ops::ControlFlow;
 use std::path::Path;
 
+use strobe_nand::EventLog;
 use strobe_ssd::{Simulated, build, build_on_image, empty_memory_bytes, image_memory_bytes, memory_bytes};
 use strobe_types::StopFlag;
 
@@ -56,6 +57,11 @@ pub trait Observer {
     /// is ready and the run begins. Default: none; a run then stops only between two commands.
     fn stop_flag(&mut self) -> StopFlag {
         StopFlag::default()
+    }
+
+    /// Log of what the drive does in the measured window. It is requested once, when the window begins. Default: off.
+    fn event_log(&mut self) -> EventLog {
+        EventLog::OFF
     }
 }
 

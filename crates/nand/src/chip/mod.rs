@@ -175,21 +175,6 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         );
         block.pages_programmed = page + pages;
     }
-
-    /// Whoever reads `units` of page `ppn` must have programmed it; its spare area alone can always be read.
-    #[inline(always)]
-    fn assert_readable(&self, ppn: Ppn, units: u32) {
-        let block = self.geometry.block_of_page(ppn);
-        let page = ppn.get() - block.get() * self.geometry.pages_per_block();
-        let is_there = match &self.programmed {
-            None => page < self.blocks[block.index()].pages_programmed,
-            Some(programmed) => programmed[ppn.get() as usize],
-        };
-        assert!(
-            is_there || units == 0,
-            "flash rule broken: read of page {page} of block {block}, which has not been programmed"
-        );
-    }
 }
 
 impl<T: Timing, M: Medium> Nand for Chip<T, M> {
@@ -245,6 +230,7 @@ impl<T: Timing, M: Medium> Nand for Chip<T, M> {
 
     #[inline(always)]
     fn read(&mut self, after: When, ppn: Ppn, wanted: Wanted, cause: Cause) -> ReadDone {
+        self.log_cause(cause);
         let mut after = after;
         if self.is_on_its_way(ppn) {
             let programmed = self.timing.last_program(|| self.geometry.place(ppn));
@@ -266,6 +252,7 @@ impl<T: Timing, M: Medium> Nand for Chip<T, M> {
 
     #[inline]
     fn read_pages(&mut self, pages: &[(Ppn, Wanted)], cause: Cause) -> ReadDone {
+        self.log_cause(cause);
         if !self.reads_once() {
             return self.read_each(pages, cause);
         }
@@ -323,6 +310,7 @@ impl<T: Timing, M: Medium> Nand for Chip<T, M> {
         sequence: u64,
         cause: Cause,
     ) -> Result<When, ProgramFailed> {
+        self.log_cause(cause);
         if self.page_by_page {
             return self.program_by_page(after, first, units, sequence, cause);
         }
@@ -340,6 +328,7 @@ impl<T: Timing, M: Medium> Nand for Chip<T, M> {
         bytes: &[u8],
         cause: Cause,
     ) -> Result<When, ProgramFailed> {
+        self.log_cause(cause);
         assert!(
             bytes.len() <= self.geometry.page_bytes() as usize,
             "flash rule broken: program of {} bytes to page {ppn}",
@@ -388,6 +377,7 @@ impl<T: Timing, M: Medium> Nand for Chip<T, M> {
     }
 
     fn erase(&mut self, after: When, id: BlockId, cause: Cause) -> Result<When, EraseFailed> {
+        self.log_cause(cause);
         assert!(!self.block(id).bad, "flash rule broken: erase of bad block {id}");
         if self.cuts.is_planned() {
             self.cut(|flash| flash.tear_block(id));

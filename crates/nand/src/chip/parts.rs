@@ -15,6 +15,21 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         self.parts == 1 && self.retries.is_none() && self.faults.is_none()
     }
 
+    /// Whoever reads `units` of page `ppn` must have programmed it; its spare area alone can always be read.
+    #[inline(always)]
+    pub(super) fn assert_readable(&self, ppn: Ppn, units: u32) {
+        let block = self.geometry.block_of_page(ppn);
+        let page = ppn.get() - block.get() * self.geometry.pages_per_block();
+        let is_there = match &self.programmed {
+            None => page < self.blocks[block.index()].pages_programmed,
+            Some(programmed) => programmed[ppn.get() as usize],
+        };
+        assert!(
+            is_there || units == 0,
+            "flash rule broken: read of page {page} of block {block}, which has not been programmed"
+        );
+    }
+
     /// The slow path of [`Nand::read_pages`](crate::Nand::read_pages).
     pub(super) fn read_each(&mut self, pages: &[(Ppn, Wanted)], cause: Cause) -> ReadDone {
         self.begin_read();

@@ -1,6 +1,7 @@
 //! Priority class of an operation, by its cause.
 
-use crate::{Cause, Class};
+use super::Chip;
+use crate::{Cause, Class, Medium, Timing};
 
 /// Class of a read. A host waits for its own reads, and for map reads that locate its data.
 #[inline(always)]
@@ -17,5 +18,15 @@ pub(super) fn program_class(cause: Cause) -> Class {
     match cause {
         Cause::Gc | Cause::Merge | Cause::Wear => Class::BackgroundProgram,
         _ => Class::HostProgram,
+    }
+}
+
+impl<T: Timing, M: Medium> Chip<T, M> {
+    /// Tells the event log under which cause the next operations are counted.
+    #[inline(always)]
+    pub(super) fn log_cause(&self, cause: Cause) {
+        if T::TIMED && self.timing.log().is_on() {
+            self.timing.log().set_cause(cause);
+        }
     }
 }

@@ -28,6 +28,7 @@ pub use ops::Ticket;
 pub use page_times::PageTimes;
 
 use self::reports::Reports;
+use crate::EventLog;
 use strobe_types::{Place, SimTime, State, StateError, StateReader, StateWriter, counters};
 
 /// When something is done: at a time that is known, or together with an operation that is still on its way.
@@ -214,6 +215,15 @@ pub trait Timing: Clone + State {
     fn occupancy(&self, _at: SimTime) -> Occupancy {
         Occupancy::default()
     }
+
+    /// Log of events; off where nothing takes time.
+    #[inline(always)]
+    fn log(&self) -> &EventLog {
+        const { &EventLog::OFF }
+    }
+
+    /// Logs from now on in `log`, or no more if that is off. Times and results stay as they are.
+    fn set_log(&mut self, _log: EventLog) {}
 }
 
 /// Everything is instant: for runs that only count operations.
@@ -436,6 +446,15 @@ impl Timing for SwitchedTiming {
 
     fn occupancy(&self, at: SimTime) -> Occupancy {
         either!(self, timing => timing.occupancy(at))
+    }
+
+    #[inline(always)]
+    fn log(&self) -> &EventLog {
+        either!(self, timing => timing.log())
+    }
+
+    fn set_log(&mut self, log: EventLog) {
+        either!(self, timing => timing.set_log(log));
     }
 }
 

@@ -25,7 +25,7 @@ impl<F: Inspectable> Drive<F> {
     ) -> Result<usize, (usize, CommandError)> {
         let gather = self.can_gather();
         let is_bare = self.is_timed() && !self.has_cache() && self.witness.is_none() && self.power.is_none();
-        let is_bare = is_bare && self.faults.is_empty();
+        let is_bare = is_bare && self.faults.is_empty() && !self.log().is_on();
         // Tags say which batch a request belongs to, and its place there.
         self.batches = self.batches.wrapping_add(1);
         let mut at = 0;

@@ -120,6 +120,9 @@ impl<F: Inspectable> Drive<F> {
         self.note_host(now);
         let accepted = self.accept(now, &work);
         let slot = self.flights.add(tag, now, work.kind(), work);
+        if self.log().is_on() {
+            self.log_submission(slot);
+        }
         if accepted.min(SimTime::from_ns(u64::MAX - 1)) > self.events.now {
             self.events.set(accepted, Event::Begins(slot).token());
         } else {
@@ -170,6 +173,7 @@ impl<F: Inspectable> Drive<F> {
     fn stall(&mut self, slot: u32) {
         self.flights.get(slot).stalled = self.events.now;
         self.events.stalled.push_back(slot);
+        self.log_stall(slot);
     }
 
     fn went(&mut self, slot: u32, step: Step) -> bool {
@@ -310,7 +314,9 @@ impl<F: Inspectable> Drive<F> {
             }
             self.events.stalled.pop_front();
             self.stalls.writes += 1;
-            self.stalls.ns += self.events.now.since(self.flights.get(slot).stalled);
+            let waited_ns = self.events.now.since(self.flights.get(slot).stalled);
+            self.stalls.ns += waited_ns;
+            self.log_resumption(slot, waited_ns);
             has_gone = true;
         }
         if !self.events.draining.is_empty() {
@@ -449,6 +455,9 @@ impl<F: Inspectable> Drive<F> {
     #[inline(always)]
     pub(super) fn take_completion(&mut self, until: SimTime) -> Option<Completion> {
         let (at, slot) = self.flights.take(until)?;
+        if self.log().is_on() {
+            self.log_completion(at, slot);
+        }
         let is_timed = self.is_timed();
         let flight = self.flights.get(slot);
         let (tag, kind, issued, bytes) = (flight.tag, flight.kind, flight.issued, flight.tally.bytes);

@@ -12,6 +12,7 @@ mod faults;
 mod flight;
 mod idle;
 mod inspect;
+mod log;
 mod read;
 mod simulated;
 mod state;
@@ -274,6 +275,7 @@ impl<F: Inspectable> Drive<F> {
         self.begin_command();
         self.check_medium()?;
         self.bring_faults();
+        self.log().serve(Some(slot));
         let flight = self.flights.get(slot);
         let is_first = !std::mem::replace(&mut flight.has_begun, true);
         let empty = Work::Read { range: Range::new(Lba::new(0), 0) };
@@ -290,6 +292,7 @@ impl<F: Inspectable> Drive<F> {
         let flight = self.flights.get(slot);
         flight.work = work;
         flight.tally = flight.tally.and(&tally);
+        self.log().serve(None);
         self.check_medium()?;
         step
     }

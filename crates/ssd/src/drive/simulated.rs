@@ -1,7 +1,7 @@
 //! [`Simulated`] for [`Drive`]: snapshots, power cuts and the oracle of what may be read after them.
 
 use strobe_ftl::{Inspectable, Recoverable, Recovery, RecoveryError};
-use strobe_nand::{CutPlan, Met, Nand, PowerCuts, Snapshot, Timing};
+use strobe_nand::{CutPlan, EventLog, Met, Nand, PowerCuts, Snapshot, Timing};
 use strobe_types::{Lpn, SimTime, State, StateError, StateReader, StateWriter, StopFlag};
 
 use super::Drive;
@@ -65,6 +65,10 @@ where
 
     fn is_stopped(&self) -> bool {
         self.ftl.nand().is_stopped()
+    }
+
+    fn set_log(&mut self, log: EventLog) {
+        self.ftl.nand_mut().timing_mut().set_log(log);
     }
 
     fn plan_cut(&mut self, operation: u64) {
@@ -171,6 +175,7 @@ where
             }
         };
         let now = now.max(flash.drain()).max(flash.timing().now());
+        flash.timing().log().power_cut(now);
         let (ftl, recovery) = self.ftl.recover(now, flash)?;
         let buffer = self.buffer.map(|buffer| buffer.emptied());
         let (units, read, flights) = (Vec::new(), Vec::new(), Flights::default());

@@ -12,6 +12,7 @@ use strobe_lab::linux::{
 use strobe_lab::{Experiment, load_drive_table};
 use strobe_linux::job::{MOUNT_POINT, Step, shown_at};
 use strobe_linux::{CpuCost, DiskOptions, Interface, Machine, kernel};
+use strobe_nand::EventLog;
 use toml::Table;
 
 use super::super::Failure;
@@ -203,6 +204,7 @@ impl GuestArgs {
             image: None,
             ageing: None,
             interval_ns: None,
+            log: EventLog::OFF,
             folder: self.dir.as_ref().map_or_else(String::new, |dir| self.file_system_path(dir)),
         };
         for text in &self.before {

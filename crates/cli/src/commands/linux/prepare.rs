@@ -10,6 +10,7 @@ use indicatif::ProgressBar;
 use strobe_lab::linux::{FileSystem, GuestRoot, LinuxRun};
 use strobe_linux::Machine;
 use strobe_linux::kernel::{self, BuildOptions, Extra, KernelError};
+use strobe_nand::EventLog;
 
 use super::super::{Failure, output};
 use super::super::{progress, signals};
@@ -163,6 +164,7 @@ fn trial(kernel: &Path) -> Result<String, String> {
         image: None,
         ageing: None,
         interval_ns: None,
+        log: EventLog::OFF,
     };
     let result = run
         .run(None, &signals::listen_for_long(), &mut |_, _| {}, &mut |_, _| {})

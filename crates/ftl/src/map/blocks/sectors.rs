@@ -1,7 +1,7 @@
 //! The flash below all block-mapped schemes: where the newest version of each sector lies, how blocks are taken
 //! and erased.
 
-use strobe_nand::{Cause, Nand, Unit, When};
+use strobe_nand::{Candidate, Cause, EventKind, Nand, Timing, Unit, When};
 use strobe_types::{BlockId, Lpn, PackedPpa, Ppa, Ppn, prefetch_write};
 
 use super::config::BlockMapConfig;
@@ -289,6 +289,7 @@ impl<N: Nand> Sectors<N> {
         if cause == Cause::Merge {
             self.stats.merges().blocks_erased += 1;
             self.stats.gc.victims += 1;
+            self.log_victim(block);
         }
         let done = if self.failing[block.index()] {
             self.take_out_of_service(block);
@@ -319,9 +320,22 @@ impl<N: Nand> Sectors<N> {
         Ok(done)
     }
 
+    /// Tells the event log that `block`, of which nothing is left, is erased after a merge.
+    fn log_victim(&self, block: BlockId) {
+        let timing = self.nand.timing();
+        timing.log().add(timing.now(), || EventKind::Victim {
+            chosen: Candidate { block: block.get(), valid_units: 0, score: None },
+            runner_up: None,
+            units_per_block: self.nand.geometry().units_per_block(),
+            erased_blocks: self.free.count(),
+        });
+    }
+
     #[cold]
     fn take_out_of_service(&mut self, block: BlockId) {
         self.nand.mark_bad(block);
+        let timing = self.nand.timing();
+        timing.log().add(timing.now(), || EventKind::Retired { block: block.get() });
         self.states[block.index()] = State::Bad;
         self.stats.bad_block_host_writes.push(self.stats.host_units_written);
         self.retire_if_worn_out();

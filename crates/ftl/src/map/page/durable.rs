@@ -33,6 +33,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             // The changes of the epoch that failed are nowhere but in memory.
             return Err(FtlError::MapWornOut);
         }
+        let mut changes = None;
         let done = match &mut self.store {
             MapStore::Memory => return Ok(now),
             MapStore::Journaled(journal) if journal.is_clean() => {
@@ -41,6 +42,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             }
             MapStore::Journaled(journal) => {
                 let (units, shared) = journal.take_changes();
+                changes = Some((units.len() + shared.len()) as u64);
                 let mut records = map_records(&self.map, &units);
                 if let Some(sharing) = &self.map.sharing {
                     records.extend(shared.into_iter().map(|vpn| sharing.record(vpn)));
@@ -61,6 +63,9 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
                 }
             },
         };
+        if let Some(changes) = changes {
+            self.log_epoch(changes);
+        }
         done.map_err(|_| self.end_of_life.insert(FtlError::MapWornOut).clone())
     }
 }

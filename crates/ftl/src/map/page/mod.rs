@@ -23,6 +23,7 @@ mod copy;
 mod durable;
 mod entries;
 mod headway;
+mod log;
 mod moved;
 mod paging;
 mod reads;

@@ -113,6 +113,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     ) -> Result<When, FtlError> {
         task.units.clear();
         task.chunk.clear();
+        self.log_victims(cause, &task.victims);
         for &victim in &task.victims {
             self.show_victim(victim);
             self.blocks.take_units(victim, self.nand.geometry(), &mut task.units);
@@ -375,6 +376,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     #[cold]
     pub(super) fn take_out_of_service(&mut self, block: BlockId) {
         self.nand.mark_bad(block);
+        self.log_retired(block);
         self.leave_cache(block);
         self.blocks.is_lost(block, self.nand.block(block).erase_count);
         self.store.block_left(block);

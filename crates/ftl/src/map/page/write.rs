@@ -382,6 +382,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
                 return Err(self.end_of_life.insert(FtlError::OutOfBlocks).clone());
             };
             self.blocks.open(block, stream);
+            self.log_opened(block, stream);
             if let Some(leveler) = &mut self.leveler
                 && !self.slc.as_ref().is_some_and(|slc| slc.is_static(block))
             {
@@ -452,6 +453,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
 
     #[inline(never)]
     pub(super) fn close(&mut self, block: BlockId) {
+        self.log_closed(block);
         if self.slc.is_some() && self.close_cached(block) {
             return;
         }

@@ -37,6 +37,9 @@ impl ArrayTiming {
         if more > 0 {
             return self.complete_pages(op, 1);
         }
+        if self.log.is_on() {
+            self.log.flash_ended(self.now, op);
+        }
         let entry = &mut self.blocks[block as usize];
         entry.programs -= u32::from(kind == Kind::Program);
         if entry.before_erase == 0 && self.more_erases.is_empty() {

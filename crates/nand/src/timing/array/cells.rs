@@ -59,6 +59,6 @@ strobe_types::state! {
     tables { dies, readers, channels, blocks }
     made {
         config, parts, part_transfer_ns, page_transfer_ns, unit_transfer_ns, owns_bus, can_hurry, has_trains,
-        may_suspend, readers_per_die, reads_beside,
+        may_suspend, readers_per_die, reads_beside, dies_per_channel, planes_per_die, log,
     }
 }

@@ -3,6 +3,7 @@
 use strobe_types::SimTime;
 
 use super::{ArrayTiming, Carry, Class, Die, Group, Kind, LAST, NEVER, NONE, Next, Op, Phase, Suspended};
+use crate::EventKind;
 use std::cmp::Reverse;
 
 impl ArrayTiming {
@@ -279,6 +280,7 @@ impl ArrayTiming {
     /// Begins the resume of the operation suspended on `die`.
     pub(super) fn resume(&mut self, die: u32) {
         if let Some(Suspended { group, .. }) = self.dies[die as usize].suspended {
+            self.log_group(group, EventKind::Resumed);
             let due = self.at(self.config.suspend.resume_ns);
             self.set_phase(die, Phase::Resuming, group.class, due);
         }
@@ -314,6 +316,9 @@ impl ArrayTiming {
         entry.suspends += 1;
         let left_ns = until.since(self.now);
         entry.suspended = entry.current.take().map(|group| Suspended { group, left_ns });
+        if let Some(Suspended { group, .. }) = entry.suspended {
+            self.log_group(group, EventKind::Suspended);
+        }
     }
 
     /// Cache program: loads the next page while the array programs.
@@ -334,6 +339,7 @@ impl ArrayTiming {
         let is_loaded = self.ops[group.first].transfer_ns == 0;
         entry.next = Some(Next { group, is_loaded });
         entry.loads = group.first;
+        self.log_group(group, EventKind::FlashBegin);
         if !is_loaded {
             self.request_bus(die, class, Carry::Load);
         }
@@ -342,6 +348,7 @@ impl ArrayTiming {
     /// `die`, which is idle, begins with `group`.
     #[inline(always)]
     pub(super) fn begin(&mut self, die: u32, group: Group) {
+        self.log_group(group, EventKind::FlashBegin);
         if self.owns_bus && self.ops[group.first].next == NONE {
             // A single operation of a die that has its bus to itself: when it ends is known at once.
             let due = self.set_alone(die, group);
@@ -413,6 +420,9 @@ impl ArrayTiming {
             Carry::Command(_) => self.config.command_ns,
             Carry::Data(reader) => self.data_ns(die, reader),
         };
+        if self.log.is_on() {
+            self.log_transfer(channel, die, what, transfer_ns);
+        }
         let due = self.at(transfer_ns);
         self.race.set(2 * die as usize + 1, due);
     }

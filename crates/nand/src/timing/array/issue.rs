@@ -18,6 +18,9 @@ impl ArrayTiming {
         transfer_ns: u64,
     ) -> u32 {
         let op = self.ops.issue(kind, class, Self::spot(place), transfer_ns);
+        if self.log.is_on() {
+            self.log_issue(op, kind, &place);
+        }
         self.wait_until(op, after);
         op
     }

@@ -9,12 +9,14 @@ mod blocks;
 mod cells;
 mod events;
 mod issue;
+mod log;
+mod make;
 mod reads;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use strobe_types::{Geometry, Place, SimTime};
+use strobe_types::{Place, SimTime};
 
 use self::blocks::{Block, MoreErase};
 
@@ -28,6 +30,7 @@ use super::race::{LAST, NEVER, Race};
 use super::reader::{Reader, Sending, Step};
 use super::reports::Reports;
 use super::{Occupancy, Timing, When};
+use crate::EventLog;
 
 /// Dies and channels with what they do and what waits for them.
 ///
@@ -43,6 +46,8 @@ pub struct ArrayTiming {
     part_transfer_ns: u64,
     page_transfer_ns: u64,
     unit_transfer_ns: u64,
+    dies_per_channel: u32,
+    planes_per_die: u32,
     /// True if each die has its own bus and nothing is loaded ahead. All times of an operation are then known
     /// when it begins.
     owns_bus: bool,
@@ -78,87 +83,10 @@ pub struct ArrayTiming {
     noted_dies: Noted,
     noted_channels: Noted,
     occupancy: Occupancy,
+    log: EventLog,
 }
 
 impl ArrayTiming {
-    /// Idle dies and channels.
-    pub fn new(config: TimingConfig, geometry: &Geometry) -> Self {
-        let transfer_ns = |bytes: u64| match config.channel_mb_s {
-            0 => 0,
-            rate => (bytes * 1000).div_ceil(u64::from(rate)),
-        };
-        let spec = geometry.spec();
-        let parts = config.pages_per_program.max(1);
-        let part_bytes = spec.page_bytes / parts;
-        let spare_per_unit = config.spare_bytes / (part_bytes / spec.unit_bytes);
-        let part_transfer_ns =
-            config.command_ns + transfer_ns(u64::from(part_bytes) + u64::from(config.spare_bytes));
-        let readers_per_die = if config.independent_plane_reads { spec.planes_per_die } else { 1 };
-        let reads_beside = config.cache_read || readers_per_die > 1;
-        let owns_bus = spec.dies_per_channel == 1 && !config.cache_program && !reads_beside;
-        let can_hurry = owns_bus && config.shortest_ns() > 0;
-        let has_types = config.read_ns.types().len() + config.program_ns.types().len() > 2;
-        let dies: Vec<_> = (0..geometry.dies()).map(|die| Die::new(die / spec.dies_per_channel)).collect();
-        Self {
-            config,
-            parts,
-            part_transfer_ns,
-            page_transfer_ns: u64::from(parts) * part_transfer_ns,
-            unit_transfer_ns: transfer_ns(u64::from(spec.unit_bytes) + u64::from(spare_per_unit)),
-            owns_bus,
-            can_hurry,
-            has_trains: can_hurry && spec.planes_per_die == 1 && !has_types,
-            may_suspend: config.suspend.most > 0,
-            readers_per_die,
-            reads_beside,
-            readers: vec![Reader::default(); dies.len() * readers_per_die as usize],
-            now: SimTime::ZERO,
-            ops: Ops::default(),
-            noted_dies: Noted::new(dies.len()),
-            noted_channels: Noted::new(spec.channels as usize),
-            dies,
-            channels: vec![Channel::default(); spec.channels as usize],
-            race: Race::new(2 * (readers_per_die * geometry.dies()) as usize),
-            later: BinaryHeap::new(),
-            blocks: vec![Block::default(); geometry.blocks() as usize],
-            more_erases: Vec::new(),
-            ready: Vec::new(),
-            reported: Reports::default(),
-            occupancy: Occupancy::default(),
-        }
-    }
-
-    fn idle(&self) -> Self {
-        let dies = self.dies.iter().map(|die| Die::new(die.channel)).collect::<Vec<_>>();
-        Self {
-            config: self.config,
-            parts: self.parts,
-            part_transfer_ns: self.part_transfer_ns,
-            page_transfer_ns: self.page_transfer_ns,
-            unit_transfer_ns: self.unit_transfer_ns,
-            owns_bus: self.owns_bus,
-            can_hurry: self.can_hurry,
-            has_trains: self.has_trains,
-            may_suspend: self.may_suspend,
-            readers_per_die: self.readers_per_die,
-            reads_beside: self.reads_beside,
-            readers: vec![Reader::default(); self.readers.len()],
-            now: self.now,
-            ops: Ops::default(),
-            race: Race::new(2 * self.readers.len()),
-            dies,
-            channels: vec![Channel::default(); self.channels.len()],
-            later: BinaryHeap::new(),
-            blocks: vec![Block::default(); self.blocks.len()],
-            more_erases: Vec::new(),
-            ready: Vec::new(),
-            reported: Reports::default(),
-            noted_dies: Noted::new(self.dies.len()),
-            noted_channels: Noted::new(self.channels.len()),
-            occupancy: self.occupancy,
-        }
-    }
-
     /// The time `ns` from now; never later than the end of time, which is a time like others.
     #[inline]
     fn at(&self, ns: u64) -> SimTime {
@@ -467,6 +395,16 @@ impl Timing for ArrayTiming {
             occupancy.held_ns[die.class as usize] += at.since(die.since);
         }
         occupancy
+    }
+
+    #[inline(always)]
+    fn log(&self) -> &EventLog {
+        &self.log
+    }
+
+    fn set_log(&mut self, log: EventLog) {
+        self.log = log;
+        self.choose_paths();
     }
 }
 

@@ -1,6 +1,7 @@
 //! Reads over a shared bus: activities of a reader, and the order of several readers.
 
 use super::{ArrayTiming, Carry, Class, Group, Kind, NEVER, NONE, Phase, Sending, Step};
+use crate::EventKind;
 
 impl ArrayTiming {
     /// Range of the readers of `die` in `readers`.
@@ -244,7 +245,9 @@ impl ArrayTiming {
                 &mut self.readers[at].queues
             }
         };
-        queues.take(&mut self.ops, class, &self.config.patience_ns)
+        let group = queues.take(&mut self.ops, class, &self.config.patience_ns);
+        self.log_group(group, EventKind::FlashBegin);
+        group
     }
 
     /// `die`, which is idle, begins with what is first in its own queues.

@@ -166,6 +166,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             self.stats.gc.runs += u64::from(!self.background.is_collecting_garbage());
             self.stats.gc.victims += 1;
         }
+        self.log_victims(Cause::Gc, &[block]);
         self.show_victim(block);
         self.take(block);
         self.blocks.states[block.index()] = BlockState::Emptying;

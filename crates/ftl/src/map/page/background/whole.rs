@@ -98,6 +98,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         }
         let erases = self.nand.block(block).erase_count;
         self.blocks.put_free(block, self.nand.geometry(), erases);
+        self.log_erased(block);
         if let Some(leveler) = &mut self.leveler {
             leveler.erased(block, erases);
         }

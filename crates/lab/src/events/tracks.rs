@@ -1,0 +1,104 @@
+//! Slices of a trace: pairs of begin and end, on tracks where none overlaps another.
+
+use std::collections::BTreeMap;
+
+use strobe_nand::{EventKind, FlashOp, HostCommand, Recorded};
+
+/// Time from `from` to `until`, on one of the lanes of a track.
+#[derive(Clone, Debug)]
+pub(super) struct Slice<T> {
+    pub(super) what: T,
+    pub(super) from_ns: u64,
+    pub(super) until_ns: u64,
+    /// Lane from 0; the lowest that is free.
+    pub(super) lane: usize,
+    /// True if it is the first one of `what`, which a suspension divides.
+    pub(super) is_first: bool,
+    /// True if `what` ends here, rather than the log or power.
+    pub(super) is_whole: bool,
+}
+
+/// Gives each of `slices` the lowest lane of its track that is free, where `track` numbers tracks. Returns the number of
+/// lanes of each.
+pub(super) fn spread<T>(slices: &mut [Slice<T>], track: impl Fn(&T) -> u32) -> BTreeMap<u32, usize> {
+    let mut lanes: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
+    // A stable sort: of equals the first issued first.
+    slices.sort_by_key(|slice| slice.from_ns);
+    for slice in slices {
+        let ends = lanes.entry(track(&slice.what)).or_default();
+        let free = ends.iter().position(|&end| end <= slice.from_ns);
+        slice.lane = free.unwrap_or(ends.len());
+        match free {
+            Some(lane) => ends[lane] = slice.until_ns,
+            None => ends.push(slice.until_ns),
+        }
+    }
+    lanes.into_iter().map(|(track, ends)| (track, ends.len())).collect()
+}
+
+/// Times for which dies were at work for operations. A suspended one is at work before and after.
+pub(super) fn flash(recorded: &Recorded) -> Vec<Slice<FlashOp>> {
+    let mut slices = Slices::default();
+    for event in &recorded.events {
+        let now = event.at.as_ns();
+        match event.kind {
+            EventKind::FlashBegin(op) => slices.begin(op.number, op, now, true),
+            EventKind::Resumed(op) => slices.begin(op.number, op, now, false),
+            EventKind::Suspended(op) => slices.end(op.number, now, false),
+            EventKind::FlashEnd(op) => slices.end(op.number, now, true),
+            EventKind::PowerCut => slices.end_all(now),
+            _ => {}
+        }
+    }
+    slices.end_all(recorded.until.as_ns());
+    slices.done
+}
+
+/// Times from submission to completion of host commands.
+pub(super) fn host(recorded: &Recorded) -> Vec<Slice<HostCommand>> {
+    let mut slices = Slices::default();
+    for event in &recorded.events {
+        let now = event.at.as_ns();
+        match event.kind {
+            EventKind::Submitted(command) => slices.begin(command.number, command, now, true),
+            EventKind::Completed(command, _) => slices.end(command.number, now, true),
+            EventKind::PowerCut => slices.end_all(now),
+            _ => {}
+        }
+    }
+    slices.end_all(recorded.until.as_ns());
+    slices.done
+}
+
+/// Slices so far.
+struct Slices<T> {
+    /// Those that have begun, by the number of what they are of.
+    open: BTreeMap<u64, Slice<T>>,
+    done: Vec<Slice<T>>,
+}
+
+impl<T> Default for Slices<T> {
+    fn default() -> Self {
+        Self { open: BTreeMap::new(), done: Vec::new() }
+    }
+}
+
+impl<T> Slices<T> {
+    fn begin(&mut self, number: u64, what: T, now: u64, is_first: bool) {
+        let slice = Slice { what, from_ns: now, until_ns: now, lane: 0, is_first, is_whole: false };
+        self.open.insert(number, slice);
+    }
+
+    /// What began before the log did has no slice.
+    fn end(&mut self, number: u64, now: u64, is_whole: bool) {
+        if let Some(slice) = self.open.remove(&number) {
+            self.done.push(Slice { until_ns: now.max(slice.from_ns), is_whole, ..slice });
+        }
+    }
+
+    fn end_all(&mut self, now: u64) {
+        while let Some((&number, _)) = self.open.first_key_value() {
+            self.end(number, now, false);
+        }
+    }
+}

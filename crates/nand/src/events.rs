@@ -132,7 +132,7 @@ pub enum EventKind {
     ThrottleOn {
         /// Number of the command.
         command: u64,
-        /// What it waits for: `erased-blocks`, `write-buffer` or `nonvolatile-cache`.
+        /// Scarce resource: `erased-blocks`, `write-buffer` or `nonvolatile-cache`.
         waits_for: &'static str,
         /// Erased blocks at that time.
         erased_blocks: u32,

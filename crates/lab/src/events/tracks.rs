@@ -72,7 +72,7 @@ pub(super) fn host(recorded: &Recorded) -> Vec<Slice<HostCommand>> {
 
 /// Slices so far.
 struct Slices<T> {
-    /// Those that have begun, by the number of what they are of.
+    /// Open slices by the number of their event.
     open: BTreeMap<u64, Slice<T>>,
     done: Vec<Slice<T>>,
 }
@@ -89,7 +89,7 @@ impl<T> Slices<T> {
         self.open.insert(number, slice);
     }
 
-    /// What began before the log did has no slice.
+    /// Ends the slice of `number`. An event that began before the log has none.
     fn end(&mut self, number: u64, now: u64, is_whole: bool) {
         if let Some(slice) = self.open.remove(&number) {
             self.done.push(Slice { until_ns: now.max(slice.from_ns), is_whole, ..slice });

@@ -74,7 +74,7 @@ fn trace() -> String {
 }
 
 #[track_caller]
-fn assert_golden(name: &str, json: &str) {
+pub(crate) fn assert_golden(name: &str, json: &str) {
     let path = root().join("crates/cli/tests/data").join(name);
     if std::env::var_os("STROBE_BLESS").is_some() {
         std::fs::write(&path, json).expect("the data folder is writable");

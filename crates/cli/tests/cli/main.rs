@@ -6,6 +6,7 @@ mod commands;
 mod contract;
 mod determinism;
 mod endings;
+mod events;
 mod files;
 mod first_hour;
 mod hostile;

@@ -7,6 +7,7 @@ mod crash;
 mod determinism;
 mod discards;
 mod endings;
+mod events;
 mod hints;
 mod kernels;
 mod losses;

@@ -28,6 +28,8 @@ use crate::{Done, FtlError};
 pub(super) enum Reason {
     /// Room for new data: garbage collection.
     Collect,
+    /// A victim that was begun in the background, and cannot wait any longer.
+    Finish,
     /// A block that is worn too little, for static wear levelling.
     Wear,
     /// A block that has been read too often, or has lain too long.
@@ -81,6 +83,9 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// of them is erased.
     pub(super) fn relocate(&mut self, now: When, reason: Reason) -> Done {
         let mut task = std::mem::take(&mut self.relocation);
+        if reason != Reason::Finish {
+            self.log_victims(reason.cause(), &task.victims);
+        }
         let emptied = self.empty(now, reason.cause(), &mut task);
         let emptied = emptied.and_then(|copied| self.commit_copies(copied, &task));
         let done = emptied.map(|copied| {
@@ -113,7 +118,6 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     ) -> Result<When, FtlError> {
         task.units.clear();
         task.chunk.clear();
-        self.log_victims(cause, &task.victims);
         for &victim in &task.victims {
             self.show_victim(victim);
             self.blocks.take_units(victim, self.nand.geometry(), &mut task.units);

@@ -44,7 +44,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
                 false => self.stats.gc.victims -= 1,
             }
             self.blocks.states[block.index()] = BlockState::Closed;
-            self.relocate(copied, Reason::Collect)?;
+            self.relocate(copied, Reason::Finish)?;
         }
         Ok(())
     }

@@ -67,7 +67,7 @@ pub trait Device: Send {
     /// The largest commands that are taken.
     fn limits(&self) -> LimitsConfig;
 
-    /// Whether what is written can be read again, byte by byte.
+    /// True if written bytes can be read again.
     fn keeps_contents(&self) -> bool;
 
     /// Hands over a command at `now`; its completion will carry `tag`. `data` are the bytes of a write, as
@@ -84,7 +84,8 @@ pub trait Device: Send {
     /// When something happens next that a host could notice, if anything does.
     fn next_event(&self) -> Option<SimTime>;
 
-    /// Whether a completion by `until` is known already: [`Device::advance`] would hand it over without time passing.
+    /// True if a completion by `until` is known already: [`Device::advance`] would hand it over without time
+    /// passing.
     fn has_completion(&self, until: SimTime) -> bool {
         self.next_event().is_some_and(|next| next <= until)
     }
@@ -230,7 +231,7 @@ impl HostQueue {
     }
 }
 
-/// What a command alone has come to.
+/// Result of a command that runs alone.
 fn alone<D: Device + ?Sized>(
     device: &mut D,
     now: SimTime,
@@ -278,7 +279,7 @@ impl<'a> Command<'a> {
     }
 }
 
-/// What can be seen of a drive from outside time.
+/// State of a drive that can be read without time passing.
 pub trait Inspect {
     /// Logical mapping units offered to the host.
     fn logical_units(&self) -> u32;
@@ -294,13 +295,12 @@ pub trait Inspect {
         None
     }
 
-    /// What each block is doing, in the order of their numbers; empty if the drive does not show it. Cost: a pass over
-    /// all blocks.
+    /// State of each block, by number; empty if the drive does not show it. Cost: a pass over all blocks.
     fn blocks(&self) -> Vec<BlockInfo> {
         Vec::new()
     }
 
-    /// What holds each die now, `None` if it is idle; empty where operations take no time.
+    /// Class of the operation that holds each die now, `None` for an idle die; empty without timing.
     fn die_holders(&self) -> Vec<Option<Class>> {
         Vec::new()
     }
@@ -308,7 +308,8 @@ pub trait Inspect {
     /// All counters since the drive was built, or its image opened.
     fn stats(&self) -> DriveStats;
 
-    /// The same at `now`, a time before which nothing more happens in the drive: dies are held meanwhile.
+    /// All counters at `now`, which must not be after the next event. The time for which dies are held counts
+    /// up to `now`.
     fn stats_at(&self, now: SimTime) -> DriveStats;
 
     /// Latencies since the last [`Inspect::clear_latency`]. Those of copies and of write zeroes are not
@@ -336,16 +337,16 @@ pub struct PowerCut {
     /// The flash operation that was cut short, or about to begin, counted as [`Inspect::operations`] does; of a cut at
     /// a moment, the last one issued.
     pub operation: u64,
-    /// Whether it had begun.
+    /// True if the operation had begun.
     pub begun: bool,
-    /// What was under way.
+    /// Work that the cut interrupted.
     pub met: Underway,
-    /// What is left: good for a [`Simulated::restart`], and for nothing else. If it is told to be
-    /// [cut everywhere](Simulated::cut_everywhere) before that, so is its recovery.
+    /// The drive after the cut. Only [`Simulated::restart`] may be called on it, and
+    /// [`Simulated::cut_everywhere`] before, to cut its recovery too.
     pub drive: Box<dyn Simulated>,
 }
 
-/// What a power cut has met.
+/// Work that a power cut interrupted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Underway {
     /// On flash, where operations take time.
@@ -397,18 +398,18 @@ pub trait Simulated: Device + Inspect {
     /// [`Simulated::restart`] goes back to that moment. Replaces an earlier plan.
     fn plan_cut(&mut self, operation: u64);
 
-    /// Whether the cut planned last has happened.
+    /// True if the cut planned last has happened.
     fn was_cut(&self) -> bool;
 
     /// Cuts power twice at every flash operation from now on, just before it and during it: the drive runs on, and
     /// [`Simulated::take_cuts`] gives what each cut has left. Replaces an earlier plan.
     fn cut_everywhere(&mut self);
 
-    /// What the cuts since the last call have left, since [`Simulated::cut_everywhere`].
+    /// Drives left by the cuts since the last call, after [`Simulated::cut_everywhere`].
     fn take_cuts(&mut self) -> Vec<PowerCut>;
 
-    /// What a cut at this moment leaves; the drive runs on. Flash operations on their way are lost or half done if cuts
-    /// were planned before they were issued; else they count as done.
+    /// The drive after a cut at this moment; this drive runs on. Flash operations in flight are lost or half
+    /// done if cuts were planned before they were issued; else they count as done.
     fn cut_now(&mut self) -> PowerCut;
 
     /// From now on keeps account of what every unit may read as after a power cut.

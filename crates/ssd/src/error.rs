@@ -1,4 +1,4 @@
-//! How commands are refused, and what an NVMe drive answers then.
+//! Errors of commands, and the NVMe status of each.
 
 use strobe_ftl::FtlError;
 use strobe_types::{SimTime, named};
@@ -92,9 +92,9 @@ pub enum CommandError {
         op: CommandKind,
         /// The limit.
         limit: Limit,
-        /// What the command has of it.
+        /// Value of the command.
         given: u64,
-        /// What the drive allows.
+        /// Largest value that the drive takes.
         allowed: u64,
     },
     /// A copy would overwrite what it copies.
@@ -136,8 +136,8 @@ pub enum CommandError {
     /// The mapping scheme gave up.
     #[error(transparent)]
     Ftl(#[from] FtlError),
-    /// What keeps the stored data has failed: the image's disk is full, or cannot be read, or the image
-    /// is damaged. Whatever the command had done may be lost, and every later one is refused.
+    /// The medium of stored data has failed: the image's disk is full, or cannot be read, or the image is
+    /// damaged. The work of this command may be lost, and every later one is refused.
     #[error("{0}")]
     Medium(String),
 }
@@ -181,7 +181,7 @@ impl CommandError {
         matches!(self, CommandError::Unreadable { .. })
     }
 
-    /// What an NVMe drive answers.
+    /// Status of an NVMe completion.
     pub fn status(&self) -> Status {
         match self {
             CommandError::OutOfRange { .. } => Status::LBA_OUT_OF_RANGE,

@@ -1,4 +1,4 @@
-//! What a drive has done, as plain numbers.
+//! Counters of a drive, as plain numbers.
 
 use strobe_ftl::{CopyStats, GcStats, MergeStats, SlcStats, TranslationStats};
 use strobe_nand::{Class, NandOp, Occupancy, OpCounts};
@@ -70,13 +70,13 @@ impl HostCounts {
 }
 
 counters! {
-    /// What the non-volatile write cache has done, in mapping units.
+    /// Counters of the non-volatile write cache, in mapping units.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct NvramStats {
         /// Units written that it took, counted as it takes them; they are among [`HostCounts::units_written`] once their
         /// commands complete.
         pub write_units: u64,
-        /// Those of them that replaced a version already there.
+        /// Units among them that replaced a version already there.
         pub hits: u64,
         /// Units that host reads found there.
         pub read_hits: u64,
@@ -88,7 +88,7 @@ counters! {
     /// collection had to make room on flash first.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct StallStats {
-        /// How many.
+        /// Number of writes.
         pub writes: u64,
         /// Time for which they did, added up, in ns.
         pub ns: u64,
@@ -119,7 +119,7 @@ counters! {
         pub nvram: Option<NvramStats>,
         /// Writes that waited for a place.
         pub stalls: StallStats,
-        /// What dies' time went to.
+        /// Time of dies, by use.
         pub occupancy: Occupancy,
     }
 }

@@ -1,4 +1,5 @@
-//! What happens as time passes: commands go on, places become free, garbage collection takes its next step.
+//! Events of a drive as time passes: commands proceed, slots become free, garbage collection takes its next
+//! step.
 //!
 //! At one instant flash comes first, then what waited for a time of the drive's own, then whoever waits for what that
 //! has brought: the write-back of the buffer, commands without a place in the order in which they came, flushes.
@@ -20,16 +21,16 @@ use crate::stats::Tally;
 /// A time that never comes.
 const NEVER: SimTime = SimTime::from_ns(u64::MAX);
 
-/// What a token stands for. The mapping scheme's own are those from [`strobe_ftl::BACKGROUND`] on.
+/// Meaning of a token. Tokens from [`strobe_ftl::BACKGROUND`] on belong to the mapping scheme.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Event {
     /// The command in this slot can begin: firmware and link are done with it.
     Begins(u32),
-    /// What it has waited for is there.
+    /// The operations that the command in this slot waited for are complete.
     Done(u32),
     /// So many units of the write buffer are on flash.
     Programmed(usize),
-    /// What departed from the non-volatile cache with this number is.
+    /// The units that departed from the non-volatile cache with this number are on flash.
     Arrived(u64),
 }
 
@@ -59,14 +60,14 @@ impl Event {
     }
 }
 
-/// What is to happen, and who waits.
+/// Pending events, and commands that wait for them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Events {
     now: SimTime,
     /// Times of the drive's own, with what happens then; of equal ones the first set first.
     timers: BinaryHeap<Reverse<(SimTime, u64, u64)>>,
     set: u64,
-    /// What happens now.
+    /// Tokens of events that are due now.
     due: VecDeque<u64>,
     /// Commands that wait for a place, in the order in which they came.
     stalled: VecDeque<u32>,
@@ -214,7 +215,8 @@ impl<F: Inspectable> Drive<F> {
         }
     }
 
-    /// What departed from the non-volatile cache as `number` is on flash at `when`.
+    /// Schedules the arrival on flash, at `when`, of the units that departed from the non-volatile cache as
+    /// `number`.
     pub(super) fn when_arrived(&mut self, (when, number): (When, u64)) {
         self.when_there(when, Event::Arrived(number));
     }
@@ -286,7 +288,7 @@ impl<F: Inspectable> Drive<F> {
         }
     }
 
-    /// What the command in `slot` has waited for is there.
+    /// Continues the command in `slot`, whose operations are complete.
     #[inline]
     fn done(&mut self, slot: u32) {
         let now = self.events.now;
@@ -483,9 +485,10 @@ impl<F: Inspectable> Drive<F> {
     #[inline]
     pub(super) fn next_instant(&self) -> Option<SimTime> {
         let own = [self.flights.first(), self.events.next()].into_iter().flatten().min();
-        match self.is_timed() {
-            true => [own, self.ftl.nand().timing().next_event()].into_iter().flatten().min(),
-            false => own,
+        if self.is_timed() {
+            [own, self.ftl.nand().timing().next_event()].into_iter().flatten().min()
+        } else {
+            own
         }
     }
 }

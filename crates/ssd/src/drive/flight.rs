@@ -10,10 +10,10 @@ use crate::command::{Command, CommandKind, DataTag, Range};
 use crate::error::CommandError;
 use crate::stats::Tally;
 
-/// What a write stores.
+/// Data of a write.
 #[derive(Clone, Debug)]
 pub(super) enum Content<P> {
-    /// The same in every unit.
+    /// One content for every unit.
     Same(P),
     /// These bytes.
     Bytes(Vec<u8>),
@@ -22,7 +22,7 @@ pub(super) enum Content<P> {
 strobe_types::stored! { [P: Payload] enum Content<P> { 0 Same(payload), 1 Bytes(bytes) } }
 
 impl<P: Payload> Content<P> {
-    /// What unit `lpn` gets of a write of `range`; sectors outside it are not used.
+    /// Content of unit `lpn` in a write of `range`; sectors outside it are not used.
     #[inline(always)]
     pub(super) fn of(&self, lpn: Lpn, range: Range, geometry: &Geometry) -> P {
         match self {
@@ -49,7 +49,7 @@ impl<P: Payload> Content<P> {
     }
 }
 
-/// What a command does, with all that it needs for it.
+/// Work of an in-flight command, with all of its data.
 #[derive(Clone, Debug)]
 pub(super) enum Work<P> {
     Read { range: Range },
@@ -92,7 +92,7 @@ pub(super) struct Flight<P> {
     pub(super) kind: CommandKind,
     /// Contribution to the drive's counters, due when it completes.
     pub(super) tally: Tally,
-    /// What is to be done; a flush where all is done already.
+    /// Remaining work; a flush if all of it is done.
     pub(super) work: Work<P>,
     /// Its answer, as far as it is known.
     pub(super) result: Result<Vec<u8>, CommandError>,
@@ -102,12 +102,13 @@ pub(super) struct Flight<P> {
     pub(super) ready: When,
     /// When what has been done of it so far is done.
     pub(super) done: When,
-    /// What was the newest when it began: to the write buffer, and to the witness.
+    /// Number of the newest unit of the write buffer when it began; `seen` is the newest change of the
+    /// oracle.
     pub(super) youngest: u64,
     pub(super) seen: u64,
     /// Since when it has waited for a place, if it does.
     pub(super) stalled: SimTime,
-    /// Whether its content was read or written for it in part: then only the rest is to be done.
+    /// True if part of its content has been read or written: then only the rest remains.
     pub(super) has_begun: bool,
 }
 
@@ -159,7 +160,7 @@ impl<P> Flights<P> {
         slot
     }
 
-    /// The same of a command all of which is done already.
+    /// Adds a command whose work is done already.
     #[inline]
     pub(super) fn add_done(&mut self, tag: u64, issued: SimTime, kind: CommandKind, tally: Tally) -> u32 {
         let slot = self.take_slot(tag, issued, kind, tally);

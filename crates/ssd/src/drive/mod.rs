@@ -48,7 +48,7 @@ pub struct Drive<F: MappingScheme> {
     /// In front of the buffer: while it holds a unit, the buffer does not.
     nvram: Option<Nvram<F::Payload>>,
     buffer: Option<WriteBuffer<F::Payload>>,
-    /// Whether writes may wait in volatile caches once they are complete.
+    /// True if writes may wait in volatile caches once they are complete.
     write_cache: bool,
     limits: LimitsConfig,
     drive_sectors: u64,
@@ -62,9 +62,9 @@ pub struct Drive<F: MappingScheme> {
     idle_after_ns: Option<u64>,
     /// Content of the last write whose data nobody supplied.
     stamp: u64,
-    /// What the command at hand is about to write.
+    /// Units that the command at hand is about to write.
     units: Vec<Unit<F::Payload>>,
-    /// What the command at hand, or the one before, has read.
+    /// Contents that the command at hand, or the one before, has read.
     read: Vec<F::Payload>,
     /// Commands that are on their way.
     flights: Flights<F::Payload>,
@@ -73,7 +73,7 @@ pub struct Drive<F: MappingScheme> {
     batches: u32,
     power: Option<Box<Plan<F::Payload>>>,
     witness: Option<Box<Witness<F::Payload>>>,
-    /// What flash had done before the drive was built on it.
+    /// Flash operations before the drive was built.
     before: OpCounts,
     /// Planned read errors that have not come yet.
     faults: Vec<Fault>,
@@ -157,13 +157,13 @@ impl<F: MappingScheme> Drive<F> {
         self.nvram.as_ref()
     }
 
-    /// What the units hold that the last read covered, in the medium's own terms.
+    /// Contents of the units that the last read covered, in the medium's own terms.
     pub fn last_read(&self) -> &[F::Payload] {
         &self.read
     }
 }
 
-/// What has become of a command so far.
+/// Progress of a command.
 enum Progress {
     /// It is done then.
     Done(When),
@@ -173,11 +173,12 @@ enum Progress {
     Draining,
 }
 
-/// How far a command has come, or why it is refused.
+/// Progress of a command, or the error that refuses it.
 type Step = Result<Progress, CommandError>;
 
 impl<F: Inspectable> Drive<F> {
-    /// What `command` comes to: with the write cache as it is, and with its data. Refused if it cannot be done.
+    /// Work of `command` and its data, under the current setting of the write cache. Refuses commands that
+    /// cannot be done.
     fn work(&mut self, command: &Command<'_>, data: Option<&[u8]>) -> Result<Work<F::Payload>, CommandError> {
         Ok(match (*command, data) {
             (Command::Write { range, fua, tag }, data) => {
@@ -226,7 +227,7 @@ impl<F: Inspectable> Drive<F> {
         Err(CommandError::NoSuchHandle { handle, handles: self.ftl.handles() })
     }
 
-    /// What a request comes to. A trim may be larger than the commands that the drive takes.
+    /// Work of a request. A trim may be larger than the commands that the drive takes.
     #[inline(always)]
     fn work_of_request(&mut self, request: Request) -> Result<Work<F::Payload>, CommandError> {
         let range = Range::new(request.lba, request.sectors);
@@ -337,13 +338,12 @@ impl<F: Inspectable> Drive<F> {
         };
         let makes_durable = matches!(work, Work::WriteZeroes { .. } | Work::Copy { .. }) && !self.write_cache;
         debug_assert!(now == self.events.now());
-        match makes_durable {
+        if makes_durable {
             // Without a write cache the host sends no flushes: then what is complete is durable.
-            true => {
-                self.flights.get(slot).done = done;
-                self.drain(slot)
-            }
-            false => Ok(Progress::Done(done)),
+            self.flights.get(slot).done = done;
+            self.drain(slot)
+        } else {
+            Ok(Progress::Done(done))
         }
     }
 
@@ -417,7 +417,7 @@ impl<F: MappingScheme> Drive<F> {
         }
     }
 
-    /// Whether times mean anything. Where the type says no, this is known when the program is compiled.
+    /// True if timing is enabled. If the type excludes timing, this is a constant at compile time.
     #[inline(always)]
     fn is_timed(&self) -> bool {
         <F::Nand as Nand>::TIMED && self.is_timed

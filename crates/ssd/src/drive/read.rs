@@ -15,9 +15,10 @@ impl<F: Inspectable> Drive<F> {
         let last = self.geometry.lpn_of(lba.plus(u64::from(sectors) - 1));
         let count = last.get() - first.get() + 1;
         self.read.clear();
-        match self.caches_are_empty() {
-            true => self.ftl.read(self.at_once(), first, count, &mut self.read),
-            false => self.read_past_caches(first, last),
+        if self.caches_are_empty() {
+            self.ftl.read(self.at_once(), first, count, &mut self.read)
+        } else {
+            self.read_past_caches(first, last)
         }
     }
 

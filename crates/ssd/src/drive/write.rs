@@ -39,9 +39,10 @@ impl<F: Inspectable> Drive<F> {
         }
         let geometry = self.geometry.clone();
         let ready = self.gather(range.lba, range.sectors, |lpn| content.of(lpn, range, &geometry))?;
-        match fua && self.buffer.is_some() {
-            true => self.write_through(slot, ready, tag),
-            false => self.store(slot, ready, tag),
+        if fua && self.buffer.is_some() {
+            self.write_through(slot, ready, tag)
+        } else {
+            self.store(slot, ready, tag)
         }
     }
 
@@ -56,10 +57,7 @@ impl<F: Inspectable> Drive<F> {
         let (absorbed, others) = self.absorb_all(ready, tag)?;
         self.units = others;
         let ready = self.both(ready, merged);
-        let stored = match self.units.is_empty() {
-            true => self.at_once(),
-            false => self.store_on_flash(ready, tag)?,
-        };
+        let stored = if self.units.is_empty() { self.at_once() } else { self.store_on_flash(ready, tag)? };
         // What waits in the buffer is older.
         self.drop_buffered(range.0, range.1);
         self.flights.get(slot).done = stored;
@@ -113,7 +111,7 @@ impl<F: Inspectable> Drive<F> {
         self.store_units(slot, tag)
     }
 
-    /// The same, or goes on with it: the units that have no place yet.
+    /// Continues [`Drive::store`] with the units that have no slot yet.
     pub(super) fn store_units(&mut self, slot: u32, tag: DataTag) -> Step {
         let flight = self.flights.get(slot);
         let (mut rest, ready, mut done) = (std::mem::take(&mut flight.rest), flight.ready, flight.done);
@@ -268,9 +266,10 @@ impl<F: Inspectable> Drive<F> {
         }
         let mut past_buffer = Vec::new();
         for unit in std::mem::take(&mut self.units) {
-            match self.buffer.as_ref().is_some_and(|buffer| buffer.has_place(unit.lpn)) {
-                true => self.put_in_buffer(unit, ready, DataTag::default())?,
-                false => past_buffer.push(unit),
+            if self.buffer.as_ref().is_some_and(|buffer| buffer.has_place(unit.lpn)) {
+                self.put_in_buffer(unit, ready, DataTag::default())?
+            } else {
+                past_buffer.push(unit)
             }
         }
         self.units = past_buffer;

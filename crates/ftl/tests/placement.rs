@@ -1,6 +1,6 @@
 //! Data placement: SepBIT against a simulator of its own, written from the paper's text, and the rules of streams.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 use strobe_ftl::gc::{Formula, Greedy};
 use strobe_ftl::{
@@ -32,7 +32,7 @@ struct Naive {
     min_free: usize,
     /// Content of each block, in the order in which it was written; whether each unit is valid is looked up in `place`.
     blocks: Vec<Vec<u32>>,
-    place: HashMap<u32, (usize, usize)>,
+    place: BTreeMap<u32, (usize, usize)>,
     stream_of: Vec<usize>,
     open: Vec<Option<usize>>,
     free: VecDeque<usize>,
@@ -40,9 +40,9 @@ struct Naive {
     opened_at: Vec<u64>,
     /// Units that the host has written.
     time: u64,
-    last_write: HashMap<u32, u64>,
+    last_write: BTreeMap<u32, u64>,
     recent: VecDeque<(u32, u64)>,
-    newest: HashMap<u32, u64>,
+    newest: BTreeMap<u32, u64>,
     lifespan: f64,
     collected: Vec<u64>,
     programs: u64,
@@ -56,16 +56,16 @@ impl Naive {
             // A block for each stream of a victim by age, one for a failed program, one for the host.
             min_free: streams - 3 + 2,
             blocks: vec![Vec::new(); blocks],
-            place: HashMap::new(),
+            place: BTreeMap::new(),
             stream_of: vec![0; blocks],
             open: vec![None; streams],
             free: (0..blocks).collect(),
             closed_at: vec![None; blocks],
             opened_at: vec![0; blocks],
             time: 0,
-            last_write: HashMap::new(),
+            last_write: BTreeMap::new(),
             recent: VecDeque::new(),
-            newest: HashMap::new(),
+            newest: BTreeMap::new(),
             lifespan: f64::INFINITY,
             collected: Vec::new(),
             programs: 0,
@@ -143,8 +143,10 @@ impl Naive {
         let mut moved: Vec<(usize, u32)> = Vec::new();
         for lpn in self.valid(victim) {
             let age = (self.time - self.last_write[&lpn]) as f64;
-            let by_age =
-                (1..).take(self.streams - 4).filter(|&i| age >= 4_f64.powi(i) * self.lifespan).count();
+            let by_age = (1..)
+                .take(self.streams - 4)
+                .filter(|&i| age >= f64::from(1_u32 << (2 * i)) * self.lifespan)
+                .count();
             moved.push((if self.stream_of[victim] == 0 { 2 } else { 3 + by_age }, lpn));
         }
         moved.sort_by_key(|&(stream, _)| stream);

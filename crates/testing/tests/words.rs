@@ -14,7 +14,7 @@ const RIDDLES: &[&str] =
 const COLUMNS_MAX: usize = 110;
 
 /// Findings that a crate may still have: heads of doc comments, arms on a bool literal, predicates that mutate.
-const ALLOWED: &[(&str, [usize; 3])] = &[("ftl", [24, 4, 4])];
+const ALLOWED: &[(&str, [usize; 3])] = &[("ftl", [0, 4, 4])];
 
 /// Pages written by `strobe schema`, where a paragraph is one line.
 const GENERATED: &[&str] = &["docs/REFERENCE.md", "docs/RESULT.md"];

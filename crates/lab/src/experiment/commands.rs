@@ -20,12 +20,7 @@ pub(super) fn check_sizes(experiment: &Experiment) -> Result<(), KeyError> {
                 "below {}, the handles of the drive (drive.ftl.placement.handles)",
                 placement.handles
             );
-            return Err(KeyError::value(
-                &format!("{path}.placement_handle"),
-                handle.to_string(),
-                allowed,
-                "",
-            ));
+            return Err(KeyError::value(format!("{path}.placement_handle"), handle.to_string(), allowed, ""));
         }
         if generator.trim_fraction > 0.0 {
             let ranges = generator.trim_ranges.into();

@@ -1,4 +1,4 @@
-//! What the drive tells the event log: its host commands.
+//! Events of the drive: its host commands.
 
 use strobe_ftl::Inspectable;
 use strobe_nand::{EventKind, EventLog, HostCommand, Nand, Timing};

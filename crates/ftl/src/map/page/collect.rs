@@ -101,7 +101,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         Ok(finished)
     }
 
-    /// Whether `target` blocks are at hand.
+    /// True if `target` blocks are at hand.
     ///
     /// On a shared stream, copies leave room behind them in the block they opened last. The host
     /// goes on there, as in a plain log; gaining a whole block first would fill blocks with copies

@@ -28,7 +28,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         }
     }
 
-    /// Whether the map still says that a valid unit lies at `ppa`.
+    /// True if the map still says that a valid unit lies at `ppa`.
     pub(super) fn is_mapped_to(&self, ppa: Ppa) -> bool {
         match self.map.sharing.as_ref().map(|sharing| (sharing, sharing.owner(ppa))) {
             Some((sharing, Owner::Two(vpn))) => sharing.ppa(vpn) == ppa,

@@ -1,4 +1,4 @@
-//! What the page map tells the event log: its decisions, and what becomes of blocks.
+//! Events of the page map: its decisions, and the life of blocks.
 
 use strobe_nand::{Candidate, Cause, EventKind, Nand, Timing};
 use strobe_types::BlockId;

@@ -204,7 +204,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         self.streams.table.host.end > 1
     }
 
-    /// What the placement is told of `block`, which is emptied.
+    /// Returns the placement's view of `block`, which is emptied.
     fn copy_context(&self, block: BlockId) -> CopyContext {
         let placed = |stream: &StreamId| self.streams.table.is_placed(*stream);
         CopyContext { block, stream: self.blocks.stream_of(block).filter(placed), tick: self.tick }

@@ -280,7 +280,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// between the read and the program.
     const CHUNK_UNITS_MIN: usize = 32;
 
-    /// How many of `units` at its start lie on `page`.
+    /// Returns the number of `units` at the start that lie on `page`.
     fn units_on_page(&self, page: Ppn, units: &[Ppa]) -> usize {
         units.iter().take_while(|&&unit| self.nand.geometry().page_of(unit) == page).count()
     }

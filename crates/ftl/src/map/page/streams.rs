@@ -144,7 +144,7 @@ impl Streams {
         Self { frontiers: (0..table.count()).map(frontier).collect(), table }
     }
 
-    /// The same open blocks on lanes in the order of another drive's.
+    /// Returns the streams with their open blocks on lanes in the order of another drive.
     pub(super) fn moved(&self, geometry: &Geometry, by_die: bool, slc_pages: u32) -> Self {
         let mut streams = Self::new(self.table.clone(), geometry, by_die, slc_pages);
         for (frontier, moved) in self.frontiers.iter().zip(&mut streams.frontiers) {

@@ -13,7 +13,7 @@ use crate::{FtlError, MappingScheme};
 const ENTRY_AHEAD: usize = 24;
 const STATE_AHEAD: usize = 10;
 
-/// Whether the host has sent what is programmed for this: then it has to leave blocks for copies.
+/// True if programs of `cause` carry host data, which has to leave blocks for copies.
 fn is_for_host(cause: Cause) -> bool {
     matches!(cause, Cause::Host | Cause::Copy | Cause::Cache)
 }
@@ -432,12 +432,12 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         Some(block)
     }
 
-    /// Whether there are too few erased blocks, or some that must leave service.
+    /// True if too few blocks are erased, or some must leave service.
     pub(super) fn must_collect(&self) -> bool {
         self.blocks.free.count() < self.min_free_blocks || !self.blocks.retiring.is_empty()
     }
 
-    /// Which erased block `stream` should open.
+    /// Returns the choice of erased block for `stream`.
     fn wanted(&self, stream: StreamId) -> Want {
         if self.leveler.is_some() && stream == self.streams.table.wear {
             return Want::Worn;

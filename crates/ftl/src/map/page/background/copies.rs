@@ -7,9 +7,9 @@ use super::Background;
 /// A program of copies on its way.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Copies {
-    /// Where they go: runs of units.
+    /// Destinations: runs of units.
     pub(super) runs: Vec<(Ppa, u32)>,
-    /// Where they come from, one after the other.
+    /// Sources of the units, in their order.
     pub(super) sources: Vec<Ppa>,
     /// The victims they are of.
     pub(super) of: Vec<u64>,
@@ -30,7 +30,7 @@ impl Background {
         }
     }
 
-    /// Where the copy that is on its way to `ppa` comes from.
+    /// Returns the source of the copy that is being programmed at `ppa`.
     pub(in super::super) fn source_of(&self, ppa: Ppa) -> Option<Ppa> {
         self.copies.values().find_map(|copies| {
             let mut before = 0;

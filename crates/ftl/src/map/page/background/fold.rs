@@ -14,12 +14,12 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         self.background.marks
     }
 
-    /// Whether blocks of the cache are emptied in steps, rather than each at once.
+    /// True if blocks of the cache are emptied in steps, rather than each at once.
     pub(in super::super) fn folds_in_steps(&self) -> bool {
         self.background.marks.is_some() && !self.sorts_victims()
     }
 
-    /// Whether the host may write so many units now: there is room in the SLC cache, or beside it. Where it waits for
+    /// True if the host may write `units` now: there is room in the SLC cache, or beside it. Where it waits for
     /// folding, that must be under way.
     pub(in super::super) fn has_cache_for_host(&self, units: u32) -> bool {
         let pages = units.div_ceil(self.nand.geometry().units_per_page());
@@ -51,7 +51,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         }
     }
 
-    /// Whether the block of the cache that was filled first should be folded now.
+    /// True if the block of the cache that was filled first should be folded now.
     fn wants_to_fold(&self) -> bool {
         self.slc.as_ref().is_some_and(|slc| {
             let is_short = slc.config().when_full == WhenFull::Fold && self.is_cache_full();
@@ -59,7 +59,8 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         })
     }
 
-    /// That block, if there is room for what it holds. One that goes back to the cache takes room as a host write does.
+    /// Returns the block to fold, if there is room for its units. One that goes back to the cache takes room as a host write
+    /// does.
     fn next_to_fold(&self, marks: Marks) -> Option<BlockId> {
         let &block = self.slc.as_ref()?.full().front()?;
         let may_take = !self.is_reserved(block)

@@ -23,7 +23,7 @@ use super::{BlockState, PageMap};
 use crate::BACKGROUND;
 use crate::gc::VictimPolicy;
 
-/// How collection in the background is paced, in blocks of room: erased ones, and what is left of open ones.
+/// Watermarks of background collection, in blocks of room: erased ones, and the free part of open ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Marks {
     /// Victims are chosen below this.
@@ -53,7 +53,7 @@ struct Victim {
     /// The next unit to be looked at, and the end of the block.
     next: Ppa,
     end: Ppa,
-    /// What is being read.
+    /// Units being read.
     reading: Vec<Ppa>,
     /// Units that have been read and wait for a page to be full.
     carried: u32,
@@ -89,7 +89,7 @@ impl Default for Victim {
     }
 }
 
-/// What goes on in the background.
+/// Background collection at work.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Background {
     marks: Option<Marks>,
@@ -121,7 +121,7 @@ pub(super) struct Background {
     plane_room: Vec<u32>,
 }
 
-/// What a token stands for.
+/// Kinds of tokens.
 const READ: u64 = BACKGROUND;
 const PROGRAMMED: u64 = BACKGROUND + (1 << 58);
 const COMMITTED: u64 = BACKGROUND + (2 << 58);
@@ -140,12 +140,12 @@ impl Background {
         }
     }
 
-    /// Whether victims of the policy are under way.
+    /// True if victims of the policy are being emptied.
     fn is_collecting_garbage(&self) -> bool {
         self.victims.values().any(|victim| !victim.is_cached)
     }
 
-    /// Whether units of blocks that are being emptied are still valid.
+    /// True if no victim is being emptied.
     #[inline(always)]
     pub(super) fn is_idle(&self) -> bool {
         self.victims.is_empty()

@@ -20,7 +20,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             + self.background.earned
     }
 
-    /// Whether the host may write so many units now, rather than wait for what collection is about to earn.
+    /// True if the host may write `units` now, rather than wait for credit from collection.
     #[inline]
     pub(in super::super) fn has_room_for_host(&self, units: u32) -> bool {
         let Some(marks) = self.background.marks else { return true };
@@ -133,7 +133,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         self.policy.choose_among(blocks).filter(|&block| valid(block) <= most).unwrap_or(best)
     }
 
-    /// Whether one more victim can be emptied whatever becomes of those under way: its units fit into the erased blocks
+    /// True if one more victim can be emptied, whatever becomes of the others: its units fit into the erased blocks
     /// beyond those that are kept.
     pub(super) fn has_room_for_victim(&self) -> bool {
         if self.background.victims.is_empty() {

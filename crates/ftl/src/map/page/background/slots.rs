@@ -1,4 +1,4 @@
-//! What is under way, by number.
+//! A slot table: entries by number.
 
 /// Bits of a number that say where in the table it is; those above count what was ever added.
 const PLACE_BITS: u32 = 20;

@@ -19,7 +19,7 @@ impl ArrayTiming {
     ) -> u32 {
         let op = self.ops.issue(kind, class, Self::spot(place), transfer_ns);
         if self.log.is_on() {
-            self.log_issue(op, kind, &place);
+            self.log_issue(op, kind, place);
         }
         self.wait_until(op, after);
         op

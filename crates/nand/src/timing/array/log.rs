@@ -23,17 +23,17 @@ impl ArrayTiming {
 
     /// Logs that `op`, of `kind` at `place`, has been issued.
     #[cold]
-    pub(super) fn log_issue(&self, op: u32, kind: Kind, place: &Place) {
+    pub(super) fn log_issue(&self, op: u32, kind: Kind, place: Place) {
         let nand_op = match kind {
             Kind::Read => NandOp::Read,
             Kind::Program => NandOp::Program,
             Kind::Erase => NandOp::Erase,
             Kind::Join => return,
         };
-        self.log.flash_issued(self.now, op, nand_op, place);
+        self.log.flash_issued(self.now, op, nand_op, &place);
     }
 
-    /// Logs what `kind` makes of each operation of `group`.
+    /// Logs the event that `kind` makes of each operation of `group`.
     #[inline(always)]
     pub(super) fn log_group(&self, group: Group, kind: fn(FlashOp) -> EventKind) {
         if self.log.is_on() {
@@ -51,7 +51,7 @@ impl ArrayTiming {
     }
 
     /// Logs that the bus of `channel` carries `what` for `die` for `transfer_ns`.
-    #[inline(always)]
+    #[cold]
     pub(super) fn log_transfer(&self, channel: u32, die: u32, what: Carry, transfer_ns: u64) {
         let carries = match what {
             Carry::Load if self.ops[self.dies[die as usize].loads].kind == Kind::Program => "data-in",

@@ -7,7 +7,7 @@
 //! `slc.rs` is the SLC cache, which host writes go through if there is one. `reads.rs` has reads, and what
 //! becomes of data that cannot be read.
 //!
-//! What it does with them: `write.rs` fills blocks, `relocate.rs` empties them, for `collect.rs` and others, `copy.rs` copies, `durable.rs` ends
+//! The procedures on them: `write.rs` fills blocks, `relocate.rs` empties them, for `collect.rs` and others, `copy.rs` copies, `durable.rs` ends
 //! epochs of the journal, `recover.rs` finds the map again, `check.rs` is the whole-state checker. With demand
 //! paging the map itself is on flash: `translation.rs` says what for, `cmt.rs` is what is cached of it,
 //! `paging.rs` fetches and evicts, `compact.rs` is its share of collection, `rescan.rs` finds it after a power cut.

@@ -34,7 +34,7 @@ lint:           ## Formatting and clippy, determinism bans included; the fuzz ta
 	sh scripts/setup.sh
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --quiet -- -D warnings
-	$(CARGO) check --manifest-path fuzz/Cargo.toml --locked --quiet --target-dir $${CARGO_TARGET_DIR:-target}/fuzz
+	$(CARGO) check --manifest-path fuzz/Cargo.toml --no-default-features --quiet --target-dir $${CARGO_TARGET_DIR:-target}
 
 docs:           ## The documentation of all crates, warnings are errors
 	$(CARGO) doc --workspace --no-deps --quiet

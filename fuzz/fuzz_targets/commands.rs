@@ -6,7 +6,8 @@
 use arbitrary::{Result, Unstructured};
 use libfuzzer_sys::fuzz_target;
 use strobe_ssd::{
-    Command, CopyMode, DataMode, DriveConfig, Hint, LogVictimName, NvramPolicyName, Range, SectorRange, build, presets,
+    Command, CopyMode, DataMode, DriveConfig, Hint, LogVictimName, NvramPolicyName, Range, SectorRange,
+    build, presets,
 };
 use strobe_types::{Lba, SimTime};
 
@@ -79,7 +80,8 @@ fn drive(u: &mut Unstructured<'_>) -> Result<DriveConfig> {
         config.ftl.copy_mode = CopyMode::Physical;
         config.ftl.translation.cached_entries = u.int_in_range(1..=30)?;
         config.ftl.log_blocks = u.int_in_range(2..=6)?;
-        config.ftl.log_victim = *u.choose(&[LogVictimName::Lru, LogVictimName::Fifo, LogVictimName::Fullest])?;
+        config.ftl.log_victim =
+            *u.choose(&[LogVictimName::Lru, LogVictimName::Fifo, LogVictimName::Fullest])?;
         config.nand.any_page_order = config.ftl.mapping == "replacement-block" || u.arbitrary()?;
         config.nand.blocks_per_plane = 60;
     }

@@ -89,8 +89,10 @@ fuzz_target!(|input: &[u8]| {
         for unit in 0..UNITS {
             let _ = drive.execute(T0, &Command::Read { range: Range::new(Lba::new(unit.into()), 1) });
         }
-        let _ = drive
-            .execute(T0, &Command::Write { range: Range::new(Lba::new(0), 8), fua: true, tag: Hint::None.into() });
+        let _ = drive.execute(
+            T0,
+            &Command::Write { range: Range::new(Lba::new(0), 8), fua: true, tag: Hint::None.into() },
+        );
         let _ = drive.settle(T0);
     }
 });

@@ -7,7 +7,7 @@ use arbitrary::{Result, Unstructured};
 use libfuzzer_sys::fuzz_target;
 use strobe_ftl::gc::Greedy;
 use strobe_ftl::journal::format::{Clock, Content, LogPage, Record};
-use strobe_ftl::{WriteContext, Inspectable as _, MappingScheme, PageMap, PageMapConfig};
+use strobe_ftl::{Inspectable as _, MappingScheme, PageMap, PageMapConfig, WriteContext};
 use strobe_nand::{Cause, Chip, Nand, StampMedium, Unit, Untimed, WearConfig, When};
 use strobe_types::{BlockId, Geometry, GeometrySpec, Lpn, SimTime};
 

@@ -6,7 +6,7 @@ use arbitrary::{Arbitrary, Unstructured};
 use libfuzzer_sys::fuzz_target;
 use strobe_ftl::gc::{Formula, Greedy, Kinetic, LinearScore, Sampled, Sampling, ScataAge, VictimPolicy};
 use strobe_ftl::wear::Leveling;
-use strobe_ftl::{Allocation, GcStream, Inspectable, Migration, PageMap, PageMapConfig, Temperature};
+use strobe_ftl::{Allocation, GcStream, Inspectable, PageMap, PageMapConfig, PlacementKind, Temperature};
 use strobe_nand::{ArrayTiming, ByteMedium, Chip, SuspendConfig, Timing, TimingConfig, Untimed, WearConfig};
 use strobe_ssd::{CommandError, ControllerConfig, Device as _, Drive, HostQueue, Inspect as _, Pacing};
 use strobe_types::{Geometry, GeometrySpec, Lba, Op, Request, SECTOR_BYTES, SimTime};
@@ -27,7 +27,7 @@ struct Case {
     policy: u8,
     window: u8,
     own_stream: bool,
-    migration: u8,
+    placement: u8,
     temperature: u8,
     allocation: u8,
     leveling: u8,
@@ -179,8 +179,13 @@ impl Case {
             min_free_blocks: (self.min_free_blocks > 100).then_some(u32::from(self.min_free_blocks % 12)),
             fault_reserve: u32::from(self.min_free_blocks % 3),
             net_blocks: 1 + u32::from(self.net_blocks % 4),
-            migration: [Migration::None, Migration::HotCold, Migration::Sorted]
-                [usize::from(self.migration % 3)],
+            placement: [
+                PlacementKind::Single,
+                PlacementKind::HotCold,
+                PlacementKind::Sorted,
+                PlacementKind::Hints,
+                PlacementKind::SepBit { streams: 4 + (self.seed % 6) as u8 },
+            ][usize::from(self.placement % 5)],
             temperature: [Temperature::UpdateCount, Temperature::UpdateRate, Temperature::LastWrite]
                 [usize::from(self.temperature % 3)],
             allocation: [Allocation::Fifo, Allocation::LeastErased, Allocation::Adaptive]

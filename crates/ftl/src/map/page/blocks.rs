@@ -51,6 +51,8 @@ pub(super) struct Blocks {
     pub(super) states: Vec<BlockState>,
     /// Erased blocks at hand.
     pub(super) free: FreePool,
+    /// Blocks whose valid units are being moved in the background.
+    pub(super) emptying: u32,
     /// Blocks to be emptied and then marked bad.
     pub(super) retiring: Vec<BlockId>,
     pub(super) validity: Validity,
@@ -63,7 +65,7 @@ pub(super) struct Blocks {
     erases: u64,
 }
 
-strobe_types::state! { Blocks { free, retiring, validity, good, erases } tables { states, valid, opened_for } }
+strobe_types::state! { Blocks { free, emptying, retiring, validity, good, erases } tables { states, valid, opened_for } }
 
 impl Blocks {
     /// The blocks of `nand`, none at hand yet; those of `log` are not for data.
@@ -81,6 +83,7 @@ impl Blocks {
             good: good().count() as u32,
             erases: good().map(|(block, _)| u64::from(nand.block(block).erase_count)).sum(),
             free: FreePool::new(geometry, by_wear),
+            emptying: 0,
             retiring: Vec::new(),
             validity: Validity::new(geometry.units()),
             valid: vec![0; states.len()],
@@ -144,6 +147,18 @@ impl Blocks {
     pub(super) fn open(&mut self, block: BlockId, stream: StreamId) {
         self.states[block.index()] = BlockState::Open;
         self.opened_for[block.index()] = stream.get() + 1;
+    }
+
+    /// Notes that the units of `block`, which is full, are being moved from now on.
+    pub(super) fn begin_emptying(&mut self, block: BlockId) {
+        self.states[block.index()] = BlockState::Emptying;
+        self.emptying += 1;
+    }
+
+    /// True if the units of `block` are being moved.
+    #[inline(always)]
+    pub(super) fn is_being_emptied(&self, block: BlockId) -> bool {
+        self.emptying > 0 && self.state(block) == BlockState::Emptying
     }
 
     /// The stream that `block` was opened for, if it is known and the block was not erased since.

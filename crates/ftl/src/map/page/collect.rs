@@ -12,34 +12,34 @@ use strobe_types::BlockId;
 
 use super::compact::Compaction;
 use super::relocate::Reason;
-use super::{BlockState, HOST, PageMap};
+use super::{BlockState, Core, HOST, Reclaimer};
 use crate::gc::VictimPolicy;
 use crate::{Done, FtlError};
 
-impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
+impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
     /// Frees blocks until enough are at hand, then levels wear. Erases wait for the copies they
     /// depend on; nothing here waits for the host. Returns when the last erase is done.
     pub(super) fn collect(&mut self, now: When) -> Result<When, FtlError> {
         self.finish_background()?;
-        if !self.must_collect() {
+        if !self.core.must_collect() {
             return Ok(now);
         }
-        self.stats.gc.runs += 1;
+        self.core.stats.gc.runs += 1;
         let finished = self.collect_now(now)?;
-        self.refuse_at_end_of_life()?;
-        Ok(if self.config.pad_moved { self.pad_moved(finished) } else { finished })
+        self.core.refuse_at_end_of_life()?;
+        Ok(if self.core.config.pad_moved { self.pad_moved(finished) } else { finished })
     }
 
     /// Fills what is left of the blocks that victims were moved to. When the last page is done.
     #[cold]
     fn pad_moved(&mut self, now: When) -> When {
         let mut finished = now;
-        for stream in self.streams.table.copy_streams().filter(|&stream| stream != HOST) {
-            while self.streams[stream].turn_to_open_lane() {
-                let Some((first, _)) = self.streams[stream].next_pages() else { break };
-                let done = self.pad(now, stream, first);
-                self.store.data_programmed(&mut self.nand, done);
-                finished = self.nand.both(finished, done);
+        for stream in self.core.streams.table.copy_streams().filter(|&stream| stream != HOST) {
+            while self.core.streams[stream].turn_to_open_lane() {
+                let Some((first, _)) = self.core.streams[stream].next_pages() else { break };
+                let done = self.core.pad(now, stream, first);
+                self.core.store.data_programmed(&mut self.core.nand, done);
+                finished = self.core.nand.both(finished, done);
             }
         }
         finished
@@ -48,21 +48,21 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     fn collect_now(&mut self, now: When) -> Done {
         let mut finished = now;
         loop {
-            if !self.has_enough(self.min_free_blocks) {
+            if !self.core.has_enough(self.core.min_free_blocks) {
                 let next = self.gain_blocks(now)?;
-                finished = self.nand.both(finished, next);
+                finished = self.core.nand.both(finished, next);
             }
             // A block to retire takes room and gives none back: only when there is some to spare.
-            if !self.has_enough(self.min_free_blocks) {
+            if !self.core.has_enough(self.core.min_free_blocks) {
                 return Ok(finished);
             }
-            let Some(&block) = self.blocks.retiring.last() else { break };
-            let next = self.relocate_block(now, Reason::Retire, block)?;
-            finished = self.nand.both(finished, next);
+            let Some(&block) = self.core.blocks.retiring.last() else { break };
+            let next = self.relocator().relocate_block(now, Reason::Retire, block)?;
+            finished = self.core.nand.both(finished, next);
         }
-        if self.leveler.is_some() {
+        if self.core.leveler.is_some() {
             let next = self.level(now)?;
-            finished = self.nand.both(finished, next);
+            finished = self.core.nand.both(finished, next);
         }
         Ok(finished)
     }
@@ -70,7 +70,8 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// Collects until `net_blocks` more, and at least `min_free_blocks`, are erased. Returns when
     /// the last erase is done.
     fn gain_blocks(&mut self, now: When) -> Done {
-        let target = self.min_free_blocks.max(self.blocks.free.count() + self.config.net_blocks.max(1));
+        let target =
+            self.core.min_free_blocks.max(self.core.blocks.free.count() + self.core.config.net_blocks.max(1));
         self.gain_to(target, now)
     }
 
@@ -78,14 +79,15 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     fn gain_to(&mut self, target: u32, now: When) -> Done {
         let mut headway = self.headway();
         let mut finished = now;
-        let mut compaction = Compaction::new(self.blocks.free.count());
-        while !self.has_enough(target) {
-            self.heed_stop()?;
-            if self.store.is_paged() {
-                let wanted = compaction.wanted(self.blocks.free.count(), target, self.nand.geometry());
+        let mut compaction = Compaction::new(self.core.blocks.free.count());
+        while !self.core.has_enough(target) {
+            self.core.heed_stop()?;
+            if self.core.store.is_paged() {
+                let wanted =
+                    compaction.wanted(self.core.blocks.free.count(), target, self.core.nand.geometry());
                 let next = self.compact_translation(now, wanted)?;
-                finished = self.nand.both(finished, next);
-                if self.has_enough(target) {
+                finished = self.core.nand.both(finished, next);
+                if self.core.has_enough(target) {
                     break;
                 }
             }
@@ -95,21 +97,10 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
                 self.put_victims_back();
                 return Err(error);
             }
-            let next = self.relocate(now, Reason::Collect)?;
-            finished = self.nand.both(finished, next);
+            let next = self.relocator().relocate(now, Reason::Collect)?;
+            finished = self.core.nand.both(finished, next);
         }
         Ok(finished)
-    }
-
-    /// True if `target` blocks are at hand.
-    ///
-    /// On a shared stream, copies leave room behind them in the block they opened last. The host
-    /// goes on there, as in a plain log; gaining a whole block first would fill blocks with copies
-    /// alone and so separate old data from new.
-    pub(super) fn has_enough(&self, target: u32) -> bool {
-        let shares_host = self.streams.table.shares_host();
-        let left_open = u32::from(shares_host && self.streams[HOST].next_pages().is_some());
-        self.blocks.free.count() + left_open >= target
     }
 
     /// Takes the next victim; if units are to be sorted over several, as many as it takes to have
@@ -126,42 +117,95 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// Gives the chosen victims back: they are candidates as before.
     pub(super) fn put_victims_back(&mut self) {
         for at in 0..self.relocation.victims.len() {
-            self.put_back(self.relocation.victims[at]);
+            self.core.put_back(self.relocation.victims[at]);
         }
     }
 
     fn choose_into(&mut self, target: u32, victims: &mut Vec<BlockId>) -> u32 {
-        let units_per_block = self.nand.geometry().units_per_block();
-        let sorted = self.sorts_victims();
-        if let Some(block) = self.cached_for_room() {
+        let units_per_block = self.core.nand.geometry().units_per_block();
+        let sorted = self.core.sorts_victims();
+        if let Some(block) = self.core.cached_for_room() {
             // It gives more than half a block, whatever the policy would choose.
-            self.take(block);
+            self.core.take(block);
             victims.push(block);
-            return self.blocks.valid[block.index()];
+            return self.core.blocks.valid[block.index()];
         }
         let mut units = 0;
         loop {
-            let view = self.blocks.view(units_per_block, self.tick);
-            let Some(victim) = self.policy.choose(&view, &mut self.rng) else { break };
-            assert_eq!(self.blocks.state(victim), BlockState::Closed, "policy chose {victim:?}");
-            let valid = self.blocks.valid[victim.index()];
+            let view = self.core.blocks.view(units_per_block, self.core.tick);
+            let Some(victim) = self.core.policy.choose(&view, &mut self.core.rng) else { break };
+            assert_eq!(self.core.blocks.state(victim), BlockState::Closed, "policy chose {victim:?}");
+            let valid = self.core.blocks.valid[victim.index()];
             if !victims.is_empty() {
                 // One erased block stays for a program that fails.
                 let fits = self.blocks_to_write(units + valid) + self.blocks_to_update(units + valid)
-                    < self.blocks.free.count();
+                    < self.core.blocks.free.count();
                 if !fits || valid == units_per_block {
                     break;
                 }
             }
-            self.take(victim);
+            self.core.take(victim);
             victims.push(victim);
             units += valid;
-            let gained = self.blocks.free.count() + victims.len() as u32;
+            let gained = self.core.blocks.free.count() + victims.len() as u32;
             if !sorted || gained >= target + self.blocks_to_write(units) - self.block_left_open(units) {
                 break;
             }
         }
         units
+    }
+
+    /// Erased blocks that sorted copies of `units` units take.
+    fn blocks_to_write(&self, units: u32) -> u32 {
+        let geometry = self.core.nand.geometry();
+        let cold = units - units % self.stripe_of_blocks();
+        let rest_pages = (units - cold).div_ceil(geometry.units_per_page());
+        let hot = &self.core.streams[self.core.streams.table.first_copy()];
+        let opened = match hot.lanes() {
+            1 => u32::from(rest_pages > hot.pages_left()),
+            lanes => rest_pages.min(lanes),
+        };
+        cold / geometry.units_per_block() + opened
+    }
+
+    /// 1 if sorted copies of `units` units surely leave the host a block to go on with, which then
+    /// counts as gained.
+    fn block_left_open(&self, units: u32) -> u32 {
+        let geometry = self.core.nand.geometry();
+        let hot = &self.core.streams[self.core.streams.table.first_copy()];
+        if !self.core.streams.table.shares_host() || hot.lanes() > 1 {
+            return 0;
+        }
+        let rest_pages = (units % self.stripe_of_blocks()).div_ceil(geometry.units_per_page());
+        let pages = geometry.pages_per_block();
+        u32::from(!(pages + hot.pages_left() - rest_pages).is_multiple_of(pages))
+    }
+
+    /// Units of one block on every lane.
+    fn stripe_of_blocks(&self) -> u32 {
+        self.core.streams[HOST].lanes() * self.core.nand.geometry().units_per_block()
+    }
+
+    /// Moves what little-worn blocks hold, one block for each collection.
+    pub(super) fn level(&mut self, now: When) -> Done {
+        let Some(block) = self.core.leveler.as_mut().and_then(|leveler| leveler.choose()) else {
+            return Ok(now);
+        };
+        assert_eq!(self.core.blocks.state(block), BlockState::Closed, "the leveler chose {block:?}");
+        self.relocator().relocate_block(now, Reason::Wear, block)
+    }
+}
+
+impl<N: Nand, V: VictimPolicy> Core<N, V> {
+    /// True if `target` blocks are at hand.
+    ///
+    /// On a shared stream, copies leave room behind them in the block they opened last. The host
+    /// goes on there, as in a plain log; gaining a whole block first would fill blocks with copies
+    /// alone and so separate old data from new.
+    pub(super) fn has_enough(&self, target: u32) -> bool {
+        let shares_host = self.streams.table.shares_host();
+        let left_open = u32::from(shares_host && self.streams[HOST].next_pages().is_some());
+        self.blocks.free.count() + left_open >= target
     }
 
     /// Tells the policies, or the SLC cache, that the full `block` is about to be emptied.
@@ -173,45 +217,5 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         if let Some(leveler) = &mut self.leveler {
             leveler.left(block);
         }
-    }
-
-    /// Erased blocks that sorted copies of `units` units take.
-    fn blocks_to_write(&self, units: u32) -> u32 {
-        let geometry = self.nand.geometry();
-        let cold = units - units % self.stripe_of_blocks();
-        let rest_pages = (units - cold).div_ceil(geometry.units_per_page());
-        let hot = &self.streams[self.streams.table.first_copy()];
-        let opened = match hot.lanes() {
-            1 => u32::from(rest_pages > hot.pages_left()),
-            lanes => rest_pages.min(lanes),
-        };
-        cold / geometry.units_per_block() + opened
-    }
-
-    /// 1 if sorted copies of `units` units surely leave the host a block to go on with, which then
-    /// counts as gained.
-    fn block_left_open(&self, units: u32) -> u32 {
-        let geometry = self.nand.geometry();
-        let hot = &self.streams[self.streams.table.first_copy()];
-        if !self.streams.table.shares_host() || hot.lanes() > 1 {
-            return 0;
-        }
-        let rest_pages = (units % self.stripe_of_blocks()).div_ceil(geometry.units_per_page());
-        let pages = geometry.pages_per_block();
-        u32::from(!(pages + hot.pages_left() - rest_pages).is_multiple_of(pages))
-    }
-
-    /// Units of one block on every lane.
-    fn stripe_of_blocks(&self) -> u32 {
-        self.streams[HOST].lanes() * self.nand.geometry().units_per_block()
-    }
-
-    /// Moves what little-worn blocks hold, one block for each collection.
-    pub(super) fn level(&mut self, now: When) -> Done {
-        let Some(block) = self.leveler.as_mut().and_then(|leveler| leveler.choose()) else {
-            return Ok(now);
-        };
-        assert_eq!(self.blocks.state(block), BlockState::Closed, "the leveler chose {block:?}");
-        self.relocate_block(now, Reason::Wear, block)
     }
 }

@@ -4,7 +4,7 @@ use strobe_nand::{Nand, When};
 use strobe_types::{BlockId, Geometry, Ppa};
 
 use super::relocate::Reason;
-use super::{BlockState, PageMap, PageMapConfig, Relocation, StreamId};
+use super::{BlockState, PageMapConfig, Reclaimer, Relocation, Relocator, StreamId};
 use crate::Done;
 use crate::frontier::Frontier;
 use crate::gc::VictimPolicy;
@@ -34,60 +34,62 @@ impl Compaction {
     }
 }
 
-impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
+impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
     /// Moves translation pages together until `wanted` blocks are erased, and the next victim can be moved
     /// with all that it may cause: updates that collection has programmed leave invalid translation pages
     /// behind, which no victim policy need choose. Moving them causes no updates, so each block moved is a
     /// gain.
     pub(super) fn compact_translation(&mut self, now: When, wanted: u32) -> Done {
         let mut finished = now;
-        while self.blocks.free.count() < wanted.max(self.blocks_for_a_victim()) {
-            self.heed_stop()?;
-            let units = self.nand.geometry().units_per_block();
-            let blocks = &self.blocks;
-            let closed = self.store.translation().blocks.iter().filter(|block| {
+        while self.core.blocks.free.count() < wanted.max(self.blocks_for_a_victim()) {
+            self.core.heed_stop()?;
+            let units = self.core.nand.geometry().units_per_block();
+            let blocks = &self.core.blocks;
+            let closed = self.core.store.translation().blocks.iter().filter(|block| {
                 blocks.state(**block) == BlockState::Closed && blocks.valid[block.index()] < units
             });
             let fewest = closed.min_by_key(|block| (blocks.valid[block.index()], **block));
             let Some(&block) = fewest else { break };
-            let next = self.relocate_block(now, Reason::Compact, block)?;
-            finished = self.nand.both(finished, next);
+            let next = self.relocator().relocate_block(now, Reason::Compact, block)?;
+            finished = self.core.nand.both(finished, next);
         }
         Ok(finished)
     }
 
     /// Erased blocks that moving one more victim may take.
     fn blocks_for_a_victim(&self) -> u32 {
-        let geometry = self.nand.geometry();
+        let geometry = self.core.nand.geometry();
         let each = geometry.pages_per_block().div_ceil(Frontier::lanes_of(geometry));
         let missing = |stream: StreamId| {
-            let frontier = &self.streams[stream];
+            let frontier = &self.core.streams[stream];
             let has_room =
                 |&(_, _, programmed): &(u32, BlockId, u32)| geometry.pages_per_block() - programmed >= each;
             frontier.lanes() - frontier.open_lanes(geometry).filter(has_room).count() as u32
         };
-        let copies: u32 = self.streams.table.copy_streams().map(missing).sum();
+        let copies: u32 = self.core.streams.table.copy_streams().map(missing).sum();
         // One more for a program that fails.
-        copies + self.config.translation_updates(geometry) + 1
+        copies + self.core.config.translation_updates(geometry) + 1
     }
 
     /// Erased blocks that translation pages take when `units` units are moved, some of them perhaps
     /// translation pages themselves.
     pub(super) fn blocks_to_update(&self, units: u32) -> u32 {
-        let geometry = self.nand.geometry();
-        let pages = self.config.translation_pages(geometry).saturating_mul(2).min(units);
+        let geometry = self.core.nand.geometry();
+        let pages = self.core.config.translation_pages(geometry).saturating_mul(2).min(units);
         PageMapConfig::translation_blocks(geometry, pages)
     }
+}
 
+impl<N: Nand, V: VictimPolicy> Relocator<'_, N, V> {
     /// Puts translation pages behind the units of the host; returns how many these are. A block holds one
     /// kind only.
     pub(super) fn put_data_first(&self, task: &mut Relocation<N::Payload>) -> usize {
-        let Some(translation) = self.store.paged() else { return task.units.len() };
+        let Some(translation) = self.core.store.paged() else { return task.units.len() };
         let is_table = |victim: &BlockId| translation.blocks.contains(victim);
         if !task.victims.iter().any(is_table) {
             return task.units.len();
         }
-        let is_data = |ppa: &Ppa| !translation.is_translation(self.owner_of(*ppa));
+        let is_data = |ppa: &Ppa| !translation.is_translation(self.core.owner_of(*ppa));
         task.units.sort_by_key(|ppa| !is_data(ppa));
         task.units.partition_point(is_data)
     }

@@ -4,7 +4,7 @@ use strobe_nand::{Cause, Nand, Unit, When};
 use strobe_types::{Lpn, Ppa};
 
 use super::sharing::{Owner, Vpn, WhenMapFull};
-use super::{PageMap, WriteContext};
+use super::{Core, PageMap, WriteContext};
 use crate::gc::VictimPolicy;
 use crate::{Done, FtlError};
 
@@ -15,7 +15,7 @@ enum Unshared {
     MapFull,
 }
 
-impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
+impl<N: Nand, V: VictimPolicy> Core<N, V> {
     /// The logical unit to which a valid flash unit belongs; of two, the one that had it first.
     #[inline(always)]
     pub(super) fn owner_of(&self, ppa: Ppa) -> Lpn {
@@ -70,113 +70,6 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         sharing.other_owner(lpn, self.map.get(lpn)?)
     }
 
-    /// Copies unit by unit: shared if that is possible, else read and programmed.
-    pub(super) fn copy_units(&mut self, now: When, from: Lpn, to: Lpn, count: u32) -> Done {
-        self.refuse_at_end_of_life()?;
-        let mut finished = now;
-        let mut arrived = now;
-        let mut units = Vec::new();
-        let mut page_read = None;
-        for offset in 0..count {
-            let (source, destination) = (from.plus(offset), to.plus(offset));
-            if self.is_stopped_at(source) {
-                self.heed_stop()?;
-            }
-            if self.store.is_paged() {
-                let next = self.look_up_copied(now, source, destination)?;
-                arrived = self.nand.both(arrived, next);
-                // That may have moved what was read.
-                page_read = None;
-            }
-            if self.map.locate(source).is_none() {
-                let next = self.look_up_changed(now, destination);
-                finished = self.nand.both(finished, next);
-                self.unmap(destination);
-                let next = self.commit_if_full(now)?;
-                finished = self.nand.both(finished, next);
-                continue;
-            }
-            let mut shared = self.share(source, destination);
-            if let (Err(Unshared::MapFull), WhenMapFull::CopyOldest) = (&shared, self.config.when_map_full) {
-                let next = self.copy_oldest(arrived)?;
-                finished = self.nand.both(finished, next);
-                // That may have evicted an entry, and moved what was read.
-                let next = self.look_up_copied(now, source, destination)?;
-                arrived = self.nand.both(arrived, next);
-                page_read = None;
-                shared = self.share(source, destination);
-            }
-            match shared {
-                Ok(()) => {
-                    self.stats.copies.logical_units += 1;
-                    let next = self.commit_if_full(now)?;
-                    finished = self.nand.both(finished, next);
-                    continue;
-                }
-                Err(Unshared::ThirdOwner) => self.stats.copies.third_owner_units += 1,
-                Err(Unshared::MapFull) => self.stats.copies.map_full_units += 1,
-                Err(Unshared::Physical) => {}
-            }
-            self.stats.copies.physical_units += 1;
-            // Making room may have moved it.
-            let Some(ppa) = self.map.locate(source) else { continue };
-            // Neighbours on the same page come with one read.
-            let page = (self.nand.geometry().page_of(ppa), self.nand.part_of(ppa));
-            if page_read.replace(page) != Some(page) {
-                let wanted = self.nand.wanted([ppa].into_iter());
-                let next = self.nand.read(now, page.0, wanted, Cause::Copy).when;
-                arrived = self.nand.both(arrived, next);
-            }
-            if self.nand.has_losses() && self.nand.is_lost(ppa) {
-                let at = self.nand.both(finished, arrived);
-                return Err(FtlError::Unreadable { lpn: source, at });
-            }
-            units.push(Unit { lpn: destination, payload: self.nand.payload(ppa) });
-            if units.len() >= Self::COPY_UNITS {
-                let next = self.write_copied(arrived, &mut units)?;
-                finished = self.nand.both(finished, next);
-                // Garbage collection may have moved what was read.
-                page_read = None;
-            }
-        }
-        let written = self.write_copied(arrived, &mut units)?;
-        Ok(self.nand.both(finished, written))
-    }
-
-    /// When the map entries are known that a copy of one unit needs: that of `source`, and, where it can be shared, all that
-    /// change.
-    fn look_up_copied(&mut self, now: When, source: Lpn, destination: Lpn) -> Done {
-        if !self.store.is_paged() || self.map.sharing.is_none() {
-            return Ok(self.look_up(now, source, 1));
-        }
-        let first = self.use_entry(now, source)?;
-        let second = self.use_changed(now, destination)?;
-        Ok(self.nand.both(first, second))
-    }
-
-    /// Units read before they are programmed.
-    const COPY_UNITS: usize = 256;
-
-    fn write_copied(&mut self, now: When, units: &mut Vec<Unit<N::Payload>>) -> Done {
-        let done = self.write_host(now, WriteContext::of(Cause::Copy), units, Self::settle);
-        units.clear();
-        done
-    }
-
-    /// Makes the copy that was shared longest ago physical: its second owner gets a unit of its own.
-    fn copy_oldest(&mut self, now: When) -> Done {
-        let Some(sharing) = &mut self.map.sharing else { return Ok(now) };
-        let Some(vpn) = sharing.oldest() else { return Ok(now) };
-        let (ppa, [_, owner]) = (sharing.ppa(vpn), sharing.owners(vpn));
-        let page = self.nand.geometry().page_of(ppa);
-        let wanted = self.nand.wanted([ppa].into_iter());
-        let arrived = self.nand.read(now, page, wanted, Cause::Copy).when;
-        let mut units = vec![Unit { lpn: owner, payload: self.nand.payload(ppa) }];
-        self.pass_losses_on(&units, std::iter::once(ppa))?;
-        self.stats.copies.late_units += 1;
-        self.write_copied(arrived, &mut units)
-    }
-
     /// Makes `destination` the second owner of what `source`, which is mapped, holds.
     fn share(&mut self, source: Lpn, destination: Lpn) -> Result<(), Unshared> {
         if source == destination {
@@ -204,5 +97,116 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         }
         self.store.entry_moved(vpn.get());
         Ok(())
+    }
+}
+
+impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
+    /// Copies unit by unit: shared if that is possible, else read and programmed.
+    pub(super) fn copy_units(&mut self, now: When, from: Lpn, to: Lpn, count: u32) -> Done {
+        self.core.refuse_at_end_of_life()?;
+        let mut finished = now;
+        let mut arrived = now;
+        let mut units = Vec::new();
+        let mut page_read = None;
+        for offset in 0..count {
+            let (source, destination) = (from.plus(offset), to.plus(offset));
+            if self.core.is_stopped_at(source) {
+                self.core.heed_stop()?;
+            }
+            if self.core.store.is_paged() {
+                let next = self.look_up_copied(now, source, destination)?;
+                arrived = self.core.nand.both(arrived, next);
+                // That may have moved what was read.
+                page_read = None;
+            }
+            if self.core.map.locate(source).is_none() {
+                let next = self.look_up_changed(now, destination);
+                finished = self.core.nand.both(finished, next);
+                self.core.unmap(destination);
+                let next = self.core.commit_if_full(now)?;
+                finished = self.core.nand.both(finished, next);
+                continue;
+            }
+            let mut shared = self.core.share(source, destination);
+            if let (Err(Unshared::MapFull), WhenMapFull::CopyOldest) =
+                (&shared, self.core.config.when_map_full)
+            {
+                let next = self.copy_oldest(arrived)?;
+                finished = self.core.nand.both(finished, next);
+                // That may have evicted an entry, and moved what was read.
+                let next = self.look_up_copied(now, source, destination)?;
+                arrived = self.core.nand.both(arrived, next);
+                page_read = None;
+                shared = self.core.share(source, destination);
+            }
+            match shared {
+                Ok(()) => {
+                    self.core.stats.copies.logical_units += 1;
+                    let next = self.core.commit_if_full(now)?;
+                    finished = self.core.nand.both(finished, next);
+                    continue;
+                }
+                Err(Unshared::ThirdOwner) => self.core.stats.copies.third_owner_units += 1,
+                Err(Unshared::MapFull) => self.core.stats.copies.map_full_units += 1,
+                Err(Unshared::Physical) => {}
+            }
+            self.core.stats.copies.physical_units += 1;
+            // Making room may have moved it.
+            let Some(ppa) = self.core.map.locate(source) else { continue };
+            // Neighbours on the same page come with one read.
+            let page = (self.core.nand.geometry().page_of(ppa), self.core.nand.part_of(ppa));
+            if page_read.replace(page) != Some(page) {
+                let wanted = self.core.nand.wanted([ppa].into_iter());
+                let next = self.core.nand.read(now, page.0, wanted, Cause::Copy).when;
+                arrived = self.core.nand.both(arrived, next);
+            }
+            if self.core.nand.has_losses() && self.core.nand.is_lost(ppa) {
+                let at = self.core.nand.both(finished, arrived);
+                return Err(FtlError::Unreadable { lpn: source, at });
+            }
+            units.push(Unit { lpn: destination, payload: self.core.nand.payload(ppa) });
+            if units.len() >= Self::COPY_UNITS {
+                let next = self.write_copied(arrived, &mut units)?;
+                finished = self.core.nand.both(finished, next);
+                // Garbage collection may have moved what was read.
+                page_read = None;
+            }
+        }
+        let written = self.write_copied(arrived, &mut units)?;
+        Ok(self.core.nand.both(finished, written))
+    }
+
+    /// When the map entries are known that a copy of one unit needs: that of `source`, and, where it can be shared, all that
+    /// change.
+    fn look_up_copied(&mut self, now: When, source: Lpn, destination: Lpn) -> Done {
+        if !self.core.store.is_paged() || self.core.map.sharing.is_none() {
+            return Ok(self.look_up(now, source, 1));
+        }
+        let first = self.use_entry(now, source)?;
+        let second = self.use_changed(now, destination)?;
+        Ok(self.core.nand.both(first, second))
+    }
+
+    /// Units read before they are programmed.
+    const COPY_UNITS: usize = 256;
+
+    fn write_copied(&mut self, now: When, units: &mut Vec<Unit<N::Payload>>) -> Done {
+        let done = self.write_host(now, WriteContext::of(Cause::Copy), units, Core::settle);
+        units.clear();
+        done
+    }
+
+    /// Makes the copy that was shared longest ago physical: its second owner gets a unit of its own.
+    fn copy_oldest(&mut self, now: When) -> Done {
+        let Some(sharing) = &mut self.core.map.sharing else { return Ok(now) };
+        let Some(vpn) = sharing.oldest() else { return Ok(now) };
+        let (ppa, [_, owner]) = (sharing.ppa(vpn), sharing.owners(vpn));
+        let page = self.core.nand.geometry().page_of(ppa);
+        let wanted = self.core.nand.wanted([ppa].into_iter());
+        let arrived = self.core.nand.read(now, page, wanted, Cause::Copy).when;
+        let mut units = vec![Unit { lpn: owner, payload: self.core.nand.payload(ppa) }];
+        self.core.pass_losses_on(&units, std::iter::once(ppa))?;
+        self.core.stats.copies.late_units += 1;
+        self.write_copied(arrived, &mut units)
     }
 }

@@ -4,13 +4,13 @@ use strobe_nand::{Nand, Unit, When};
 use strobe_types::{BlockId, Geometry, Lpn, Ppa};
 
 use super::entries::Entries;
-use super::{MapStore, PageMap, Streams};
+use super::{Core, MapStore, Streams};
 use crate::gc::VictimPolicy;
 use crate::journal::format::{Clock, Record};
 use crate::journal::{Journal, SharedWords};
 use crate::{Done, FtlError};
 
-impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
+impl<N: Nand, V: VictimPolicy> Core<N, V> {
     /// Notes that `units` lie at `first` and behind it now. Shared units are left out: their map entries hold a
     /// virtual number, which does not change when the unit moves.
     #[cold]

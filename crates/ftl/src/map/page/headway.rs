@@ -24,7 +24,7 @@
 
 use strobe_nand::Nand;
 
-use super::PageMap;
+use super::Reclaimer;
 use crate::FtlError;
 use crate::gc::VictimPolicy;
 
@@ -40,14 +40,14 @@ pub(super) struct Headway {
     lost: usize,
 }
 
-impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
+impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
     /// A collection that begins now.
     pub(super) fn headway(&self) -> Headway {
-        Headway { most: self.room(), victims: 0, units: 0, lost: self.lost_blocks() }
+        Headway { most: self.core.room(), victims: 0, units: 0, lost: self.lost_blocks() }
     }
 
     fn lost_blocks(&self) -> usize {
-        self.stats.bad_block_host_writes.len() + self.blocks.retiring.len()
+        self.core.stats.bad_block_host_writes.len() + self.core.blocks.retiring.len()
     }
 
     /// Counts `victims` with `valid` units together, which are about to be moved. An error if there are none, or if too many
@@ -58,11 +58,11 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         victims: u32,
         valid: u32,
     ) -> Result<(), FtlError> {
-        let room = self.room();
+        let room = self.core.room();
         if room > headway.most {
             *headway = Headway { most: room, victims: 0, units: 0, ..*headway };
         }
-        let patience = 4 * u64::from(self.nand.geometry().blocks()) + 1000;
+        let patience = 4 * u64::from(self.core.nand.geometry().blocks()) + 1000;
         if victims > 0 && headway.victims <= patience {
             headway.victims += u64::from(victims);
             headway.units += u64::from(valid);

@@ -3,13 +3,13 @@
 use strobe_nand::{Candidate, Cause, EventKind, Nand, Timing};
 use strobe_types::BlockId;
 
-use super::{BlockState, PageMap, StreamId};
+use super::{BlockState, Core, StreamId};
 use crate::gc::VictimPolicy;
 
 /// Blocks of a drive up to which runners-up are looked for: each victim costs a pass over all blocks.
 const BLOCKS_MOST: u32 = 1 << 16;
 
-impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
+impl<N: Nand, V: VictimPolicy> Core<N, V> {
     /// Adds an event now, if there is a log.
     #[inline(always)]
     fn log(&self, kind: impl FnOnce() -> EventKind) {

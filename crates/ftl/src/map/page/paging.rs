@@ -3,7 +3,7 @@
 use strobe_nand::{Cause, Nand, Payload, Unit, When};
 use strobe_types::{Lpn, Ppa};
 
-use super::{PageMap, StreamId};
+use super::{Core, PageMap, StreamId};
 use crate::gc::VictimPolicy;
 use crate::{Done, FtlError};
 
@@ -28,26 +28,26 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         stream: StreamId,
         cause: Cause,
         units: &[Unit<N::Payload>],
-        mut settle: impl FnMut(&mut Self, &[Unit<N::Payload>], Ppa),
+        mut settle: impl FnMut(&mut Core<N, V>, &[Unit<N::Payload>], Ppa),
     ) -> Done {
-        let per_page = self.nand.geometry().units_per_page() as usize;
+        let per_page = self.core.nand.geometry().units_per_page() as usize;
         let mut finished = now;
         for (at, page) in (0..).step_by(per_page).zip(units.chunks(per_page)) {
             if let Some(ahead) = units.get(at + 12) {
-                self.store.translation().cmt.prefetch(ahead.lpn);
-                self.map.prefetch(ahead.lpn);
+                self.core.store.translation().cmt.prefetch(ahead.lpn);
+                self.core.map.prefetch(ahead.lpn);
             }
             let mut ready = now;
             for unit in page {
                 let next = self.use_changed(now, unit.lpn)?;
-                ready = self.nand.both(ready, next);
+                ready = self.core.nand.both(ready, next);
             }
-            let done = self.write_pages(ready, stream, cause, page, |ftl, run, first| {
-                settle(ftl, run, first);
-                ftl.store.translation().written(run);
+            let done = self.fill(ready, stream, cause, page, |core, run, first| {
+                settle(core, run, first);
+                core.store.translation().written(run);
             })?;
-            finished = self.nand.both(finished, done);
-            self.commit_if_full(done)?;
+            finished = self.core.nand.both(finished, done);
+            self.core.commit_if_full(done)?;
         }
         Ok(finished)
     }
@@ -56,14 +56,14 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// An entry that cannot be cached, because nothing can be evicted at the end of life, is read all the same.
     pub(super) fn look_up(&mut self, now: When, first: Lpn, count: u32) -> When {
         let mut ready = now;
-        if self.store.is_paged() {
+        if self.core.store.is_paged() {
             for lpn in (0..count).map(|at| first.plus(at)) {
                 let cached = match self.use_entry(now, lpn) {
                     Ok(at) => at,
                     // Whoever asked is refused if that is why nothing was cached.
-                    Err(_) => self.read_translation(now, lpn).unwrap_or(now),
+                    Err(_) => self.core.read_translation(now, lpn).unwrap_or(now),
                 };
-                ready = self.nand.both(ready, cached);
+                ready = self.core.nand.both(ready, cached);
             }
         }
         ready
@@ -72,11 +72,11 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// [`PageMap::look_up`] of the entry of `lpn`, and of that which changes with it.
     pub(super) fn look_up_changed(&mut self, now: When, lpn: Lpn) -> When {
         let own = self.look_up(now, lpn, 1);
-        match self.other_owner(lpn) {
+        match self.core.other_owner(lpn) {
             None => own,
             Some(other) => {
                 let others = self.look_up(now, other, 1);
-                self.nand.both(own, others)
+                self.core.nand.both(own, others)
             }
         }
     }
@@ -85,22 +85,22 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// what it shares.
     pub(super) fn use_changed(&mut self, now: When, lpn: Lpn) -> Done {
         let own = self.use_entry(now, lpn)?;
-        match self.other_owner(lpn) {
+        match self.core.other_owner(lpn) {
             None => Ok(own),
             Some(other) => {
                 let others = self.use_entry(now, other)?;
-                Ok(self.nand.both(own, others))
+                Ok(self.core.nand.both(own, others))
             }
         }
     }
 
     /// Uses the map entry of `lpn` for the host; returns when it is cached.
     pub(super) fn use_entry(&mut self, now: When, lpn: Lpn) -> Done {
-        if self.store.translation().cmt.hit(lpn) {
-            self.stats.translation().hits += 1;
+        if self.core.store.translation().cmt.hit(lpn) {
+            self.core.stats.translation().hits += 1;
             return Ok(now);
         }
-        self.stats.translation().misses += 1;
+        self.core.stats.translation().misses += 1;
         self.fetch(now, lpn)
     }
 
@@ -108,36 +108,73 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     #[inline(never)]
     fn fetch(&mut self, now: When, lpn: Lpn) -> Done {
         let mut ready = self.make_room(now)?;
-        ready = self.read_translation(ready, lpn)?;
-        self.store.translation().cmt.insert(lpn);
+        ready = self.core.read_translation(ready, lpn)?;
+        self.core.store.translation().cmt.insert(lpn);
         Ok(ready)
     }
 
     /// Evicts an entry if none more fits; returns when that is done.
     fn make_room(&mut self, now: When) -> Done {
-        let cmt = &self.store.translation().cmt;
+        let cmt = &self.core.store.translation().cmt;
         let Some(oldest) = cmt.oldest().filter(|_| cmt.is_full()) else { return Ok(now) };
         let mut ready = now;
         if cmt.is_dirty(oldest) {
             ready = self.make_room_on_flash(now)?;
             // A collection may have had reason to program the same page.
-            if self.store.translation().cmt.is_dirty(oldest) {
-                ready = self.write_translation(ready, Update::Evicted(oldest), oldest)?;
+            if self.core.store.translation().cmt.is_dirty(oldest) {
+                ready = self.core.write_translation(ready, Update::Evicted(oldest), oldest)?;
             }
         }
-        self.stats.translation().evictions += 1;
-        self.store.translation().cmt.remove(oldest);
+        self.core.stats.translation().evictions += 1;
+        self.core.store.translation().cmt.remove(oldest);
         Ok(ready)
     }
 
     /// Collects garbage if the next translation page needs a block: programs of translation pages must not
     /// do so themselves, as collection is what many of them are for.
     fn make_room_on_flash(&mut self, now: When) -> Result<When, FtlError> {
-        self.heed_stop()?;
-        let has_room = self.streams[self.streams.table.translation].next_pages().is_some();
-        if !has_room && self.must_collect() { self.collect(now) } else { Ok(now) }
+        self.core.heed_stop()?;
+        let has_room = self.core.streams[self.core.streams.table.translation].next_pages().is_some();
+        if !has_room && self.core.must_collect() { self.reclaimer().collect(now) } else { Ok(now) }
     }
 
+    /// Programs every translation page with dirty entries or, if those are wanted, one that is stale.
+    pub(super) fn write_back_entries(&mut self, now: When, stale: bool) -> Done {
+        let is_due = |core: &mut Core<N, V>, page: u32| {
+            let translation = core.store.translation();
+            translation.cmt.has_dirty(page) || (stale && translation.is_stale[page as usize])
+        };
+        let mut finished = now;
+        for page in 0..self.core.store.translation().pages {
+            if !is_due(&mut self.core, page) {
+                continue;
+            }
+            let now = self.make_room_on_flash(now)?;
+            let first = self.core.store.translation().entries(page).next();
+            if let Some(lpn) = first
+                && is_due(&mut self.core, page)
+            {
+                let next = self.core.write_translation(now, Update::All, lpn)?;
+                finished = self.core.nand.both(finished, next);
+            }
+        }
+        Ok(finished)
+    }
+
+    /// Programs the translation pages, if there are any, that have dirty entries.
+    pub(super) fn flush_entries(&mut self, now: When) -> Done {
+        // At the end of life nothing more can be programmed; what was written is found without them.
+        if self.core.store.is_paged() && self.core.end_of_life.is_none() {
+            self.write_back_entries(now, false)
+        } else {
+            Ok(now)
+        }
+    }
+}
+
+/// Of these, `look_up`, `update_moved` and `flush_entries` do nothing on a drive whose map is in memory; the others
+/// are for demand-paged drives only.
+impl<N: Nand, V: VictimPolicy> Core<N, V> {
     /// Reads the translation page with the entry of `lpn`, if there is one. One that cannot be read is the end of life.
     fn read_translation(&mut self, now: When, lpn: Lpn) -> Done {
         let translation = self.store.translation();
@@ -163,11 +200,13 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let first = translation.first_unit(page);
         let unit = |at| Unit { lpn: first.plus(at), payload: N::Payload::zero() };
         let stream = self.streams.table.translation;
+        // A translation page never makes room for itself: collection is what many of them are for.
+        let never = |_: &mut Self, now| Ok(now);
         let done = match translation.units_per_page {
-            1 => self.write_pages(ready, stream, Cause::Map, &[unit(0)], Self::settle_translation)?,
+            1 => self.write_pages(ready, stream, Cause::Map, &[unit(0)], never, Self::settle_translation)?,
             count => {
                 let units: Vec<_> = (0..count).map(unit).collect();
-                self.write_pages(ready, stream, Cause::Map, &units, Self::settle_translation)?
+                self.write_pages(ready, stream, Cause::Map, &units, never, Self::settle_translation)?
             }
         };
         let (translation, stats) = (self.store.translation(), self.stats.translation());
@@ -221,38 +260,5 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             }
         }
         Ok(finished)
-    }
-
-    /// Programs every translation page with dirty entries or, if those are wanted, one that is stale.
-    pub(super) fn write_back_entries(&mut self, now: When, stale: bool) -> Done {
-        let is_due = |ftl: &mut Self, page: u32| {
-            let translation = ftl.store.translation();
-            translation.cmt.has_dirty(page) || (stale && translation.is_stale[page as usize])
-        };
-        let mut finished = now;
-        for page in 0..self.store.translation().pages {
-            if !is_due(self, page) {
-                continue;
-            }
-            let now = self.make_room_on_flash(now)?;
-            let first = self.store.translation().entries(page).next();
-            if let Some(lpn) = first
-                && is_due(self, page)
-            {
-                let next = self.write_translation(now, Update::All, lpn)?;
-                finished = self.nand.both(finished, next);
-            }
-        }
-        Ok(finished)
-    }
-
-    /// Programs the translation pages, if there are any, that have dirty entries.
-    pub(super) fn flush_entries(&mut self, now: When) -> Done {
-        // At the end of life nothing more can be programmed; what was written is found without them.
-        if self.store.is_paged() && self.end_of_life.is_none() {
-            self.write_back_entries(now, false)
-        } else {
-            Ok(now)
-        }
     }
 }

@@ -9,11 +9,11 @@
 use strobe_nand::{Cause, Class, Nand, ReadDone, Timing, Unit, Wanted, When};
 use strobe_types::{Lpn, Ppa};
 
-use super::PageMap;
+use super::{Core, PageMap};
 use crate::FtlError;
 use crate::gc::VictimPolicy;
 
-impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
+impl<N: Nand, V: VictimPolicy> Core<N, V> {
     /// `count` mapped units from `first` on, all of one page, as a read transfers them.
     #[inline]
     pub(super) fn wanted_of_page(&self, first: Lpn, count: u32) -> Wanted {
@@ -24,36 +24,6 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let units = (0..count).filter_map(|at| self.map.locate(first.plus(at)));
         units.for_each(|ppa| wanted.add(self.nand.part_of(ppa)));
         wanted
-    }
-
-    /// Reads `count` units from `first` on, all of a page that is not on flash yet: what the host has sent is still at hand;
-    /// a copy is read where it comes from, or after its program if it is there no more.
-    #[cold]
-    pub(super) fn read_on_its_way(&mut self, now: When, first: Lpn, count: u32) -> When {
-        let mut finished = now;
-        for lpn in (0..count).map(|at| first.plus(at)) {
-            let Some(unit) = self.map.locate(lpn) else { continue };
-            let page = self.nand.geometry().page_of(unit);
-            let done = match self.background.source_of(unit) {
-                Some(source) => {
-                    let page = self.nand.geometry().page_of(source);
-                    let wanted = self.nand.wanted([source].into_iter());
-                    self.nand.read(now, page, wanted, Cause::Host).when
-                }
-                None => {
-                    let place = self.nand.geometry().place(page);
-                    match self.nand.timing().last_class(|| place) {
-                        Some(Class::BackgroundProgram) => {
-                            let wanted = self.nand.wanted([unit].into_iter());
-                            self.nand.read(now, page, wanted, Cause::Host).when
-                        }
-                        _ => now,
-                    }
-                }
-            };
-            finished = self.nand.both(finished, done);
-        }
-        finished
     }
 
     /// Marks those of `units`, about to be programmed as copies of `sources`, whose data is lost.
@@ -117,5 +87,37 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     #[cold]
     pub(super) fn lost_on_their_way(&self, first: Lpn, count: u32) -> Option<Lpn> {
         if self.nand.has_losses() { self.first_lost(first, count) } else { None }
+    }
+}
+
+impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
+    /// Reads `count` units from `first` on, all of a page that is not on flash yet: what the host has sent is still at hand;
+    /// a copy is read where it comes from, or after its program if it is there no more.
+    #[cold]
+    pub(super) fn read_on_its_way(&mut self, now: When, first: Lpn, count: u32) -> When {
+        let mut finished = now;
+        for lpn in (0..count).map(|at| first.plus(at)) {
+            let Some(unit) = self.core.map.locate(lpn) else { continue };
+            let page = self.core.nand.geometry().page_of(unit);
+            let done = match self.background.source_of(unit) {
+                Some(source) => {
+                    let page = self.core.nand.geometry().page_of(source);
+                    let wanted = self.core.nand.wanted([source].into_iter());
+                    self.core.nand.read(now, page, wanted, Cause::Host).when
+                }
+                None => {
+                    let place = self.core.nand.geometry().place(page);
+                    match self.core.nand.timing().last_class(|| place) {
+                        Some(Class::BackgroundProgram) => {
+                            let wanted = self.core.nand.wanted([unit].into_iter());
+                            self.core.nand.read(now, page, wanted, Cause::Host).when
+                        }
+                        _ => now,
+                    }
+                }
+            };
+            finished = self.core.nand.both(finished, done);
+        }
+        finished
     }
 }

@@ -10,7 +10,7 @@ use strobe_types::{BlockId, CellMode, Geometry, Lpn, Ppa, SimTime};
 
 use super::relocate::Reason;
 use super::sharing::Sharing;
-use super::{BlockState, MapStore, PageMap, PageMapConfig, StreamId};
+use super::{BlockState, Core, MapStore, PageMap, PageMapConfig, Restorer, StreamId};
 use crate::gc::VictimPolicy;
 use crate::journal::{Journal, Log, Tables};
 use crate::recovery::damaged;
@@ -55,40 +55,105 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let mut journal = Journal::new(&geometry, demand, log, tables);
         let found = Tables::of(&pages, &journal, &mut report)?;
         journal.resume(&pages, illegible);
-        let mut ftl = Self::with_store(nand, policy, config, MapStore::Journaled(Box::new(journal)));
-        ftl.check_nothing_is_newer(&found)?;
-        ftl.tick = found.clock.tick.max(tick);
-        ftl.adopt(found, &mut report)?;
+        let mut core = Core::new(nand, policy, config, MapStore::Journaled(Box::new(journal)));
+        core.tick = found.clock.tick.max(tick);
+        let mut restorer = Restorer(&mut core);
+        restorer.check_nothing_is_newer(&found)?;
+        restorer.adopt(found, &mut report)?;
+        let mut ftl = Self::of(core);
         ftl.finish(&mut report);
         Ok((ftl, report))
     }
 
+    /// Erases what it takes to go on, and makes durable what was found after the last epoch.
+    pub(super) fn finish(&mut self, report: &mut Recovery) {
+        // If the log is worn out, the drive is at the end of its life: it reads.
+        let _ = self.core.commit(report.now());
+        report.wait(&mut self.core.nand);
+        let is_empty = |block: &BlockId| {
+            self.core.blocks.state(*block) == BlockState::Closed && self.core.blocks.valid[block.index()] == 0
+        };
+        let empty: Vec<BlockId> = self.core.blocks.usable().filter(is_empty).collect();
+        for block in empty {
+            if self.core.heed_stop().is_err() || self.core.blocks.free.count() >= self.core.min_free_blocks {
+                break;
+            }
+            self.core.take(block);
+            self.core.erase(report.now(), block, Cause::Recovery);
+            report.blocks_erased += 1;
+        }
+        report.wait(&mut self.core.nand);
+        if self.core.end_of_life.is_none() {
+            self.core.retire_if_worn_out();
+        }
+        self.restore_reserve(report.now());
+    }
+
+    /// A cut in a collection leaves copies without the erases that follow them. What is missing is made up
+    /// for while the open blocks still have room; the next cut could take that.
+    fn restore_reserve(&mut self, now: When) {
+        if self.core.end_of_life.is_none()
+            && self.core.blocks.free.count() < self.core.min_free_blocks
+            && let Err(error) = self.empty_the_emptiest(now).and_then(|()| self.reclaimer().collect(now))
+        {
+            self.core.end_of_life = Some(error);
+        }
+    }
+
+    /// Collects the blocks with the fewest valid units, whatever the policy would choose: every cut in a copy costs
+    /// a page, so with little room a full victim chosen for its age could be cut until there is none left, where an
+    /// emptier one gives a block back after a page or two.
+    fn empty_the_emptiest(&mut self, now: When) -> Result<(), FtlError> {
+        if self.core.store.is_paged() {
+            // Copies there change translation pages, which take room as well: `collect` weighs the two.
+            return Ok(());
+        }
+        let units_per_block = self.core.nand.geometry().units_per_block();
+        let mut result = Ok(());
+        while result.is_ok() && !self.core.has_enough(self.core.min_free_blocks) {
+            let valid = |block: &BlockId| self.core.blocks.valid[block.index()];
+            let closed = self
+                .core
+                .blocks
+                .usable()
+                .filter(|&block| self.core.blocks.state(block) == BlockState::Closed);
+            let Some(block) = self.core.cached_for_room().or_else(|| closed.min_by_key(valid)) else { break };
+            if valid(&block) == units_per_block {
+                break;
+            }
+            result = self.reclaimer().relocator().relocate_block(now, Reason::Collect, block).map(drop);
+        }
+        result
+    }
+}
+
+impl<N: Nand, V: VictimPolicy> Restorer<'_, N, V> {
     /// Takes over what the log says, and what was programmed after it.
     fn adopt(&mut self, found: Tables, report: &mut Recovery) -> Result<(), RecoveryError> {
-        let geometry = self.nand.geometry().clone();
-        self.sequence = found.clock.sequence;
-        self.stats.host_units_written = found.clock.host_units;
+        let geometry = self.0.nand.geometry().clone();
+        self.0.sequence = found.clock.sequence;
+        self.0.stats.host_units_written = found.clock.host_units;
         let (map, shared) = found.words.split_at(found.map_words as usize);
-        let places = geometry.units() + self.config.virtual_map_entries;
-        for (lpn, &word) in self.map.lpns().zip(map) {
+        let places = geometry.units() + self.0.config.virtual_map_entries;
+        for (lpn, &word) in self.0.map.lpns().zip(map) {
             match word.checked_sub(1) {
                 None => {}
-                Some(place) if place < places => drop(self.map.set(lpn, Ppa::new(place))),
+                Some(place) if place < places => drop(self.0.map.set(lpn, Ppa::new(place))),
                 Some(place) => return damaged(format!("a logical unit lies at {place}, which is no place")),
             }
         }
-        if let Some(sharing) = &mut self.map.sharing {
-            sharing.restore(shared, self.config.logical_units).or_else(damaged)?;
+        if let Some(sharing) = &mut self.0.map.sharing {
+            sharing.restore(shared, self.0.config.logical_units).or_else(damaged)?;
         }
         self.check_entries()?;
         self.check_blocks_named(&found, &geometry)?;
         // What was programmed in the open blocks after the epoch, in that order.
         let open = found.open.iter().map(|&[_, _, block, pages]| (BlockId::new(block), pages));
-        let units = self.map.count();
-        let mut newer = scan(&mut self.nand, open, true, units, report)?;
+        let units = self.0.map.count();
+        let mut newer = scan(&mut self.0.nand, open, true, units, report)?;
         newer.units.sort_unstable_by_key(|unit| (unit.sequence, unit.ppa));
         // Pages whose program failed have used up numbers, too.
-        self.sequence = self.sequence.max(newer.next_sequence);
+        self.0.sequence = self.0.sequence.max(newer.next_sequence);
         for unit in newer.units {
             self.take_over(unit.lpn, unit.ppa);
             report.units_found += 1;
@@ -101,7 +166,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     fn check_blocks_named(&self, found: &Tables, geometry: &Geometry) -> Result<(), RecoveryError> {
         let named = found.open.iter().map(|&[_, _, block, pages]| (block, pages));
         for (block, pages) in named.chain(found.retiring.iter().map(|&block| (block, 0))) {
-            if block >= geometry.blocks() || pages > self.nand.block(BlockId::new(block)).pages_programmed {
+            if block >= geometry.blocks() || pages > self.0.nand.block(BlockId::new(block)).pages_programmed {
                 return damaged(format!("block {block} should have {pages} pages at least"));
             }
         }
@@ -111,17 +176,17 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// No block but those that are open holds pages from after the last epoch; else the end of the log is
     /// gone. Costs no flash time, as no drive would look: power cuts do not do that, damaged images do.
     fn check_nothing_is_newer(&self, found: &Tables) -> Result<(), RecoveryError> {
-        let geometry = self.nand.geometry();
-        for block in self.blocks.usable() {
-            let pages = self.nand.block(block).pages_programmed;
-            if pages > self.nand.pages_of(block) {
+        let geometry = self.0.nand.geometry();
+        for block in self.0.blocks.usable() {
+            let pages = self.0.nand.block(block).pages_programmed;
+            if pages > self.0.nand.pages_of(block) {
                 return damaged(format!("{block:?} has {pages} pages, more than its cells are used for"));
             }
             if pages == 0 || found.open.iter().any(|open| open[2] == block.get()) {
                 continue;
             }
             for page in [0, pages - 1] {
-                match self.nand.record(geometry.page(block, page)) {
+                match self.0.nand.record(geometry.page(block, page)) {
                     None => return Err(RecoveryError::NoContents),
                     Some(record) if record.sequence >= found.clock.sequence && record.sequence > 0 => {
                         return damaged(format!("{block:?} was written after all that is left of the log"));
@@ -135,10 +200,10 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
 
     /// The map entries that hold a virtual number are those of the owners that the virtual map names.
     pub(super) fn check_entries(&self) -> Result<(), RecoveryError> {
-        let Some(sharing) = &self.map.sharing else { return Ok(()) };
+        let Some(sharing) = &self.0.map.sharing else { return Ok(()) };
         let mut owners = 0;
-        for lpn in self.map.lpns() {
-            let Some(vpn) = self.map.get(lpn).and_then(|entry| sharing.vpn(entry)) else { continue };
+        for lpn in self.0.map.lpns() {
+            let Some(vpn) = self.0.map.get(lpn).and_then(|entry| sharing.vpn(entry)) else { continue };
             if !sharing.is_owned_by(vpn, lpn) {
                 return damaged(format!("logical unit {lpn} shares a unit that it does not own"));
             }
@@ -153,41 +218,41 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
 
     /// Maps `lpn` to `ppa`, where it was written after the epoch.
     fn take_over(&mut self, lpn: Lpn, ppa: Ppa) {
-        let old = self.map.set(lpn, ppa);
-        if let Some(vpn) = old.and_then(|old| self.map.sharing.as_ref()?.vpn(old)) {
-            self.leave_shared(lpn, vpn);
+        let old = self.0.map.set(lpn, ppa);
+        if let Some(vpn) = old.and_then(|old| self.0.map.sharing.as_ref()?.vpn(old)) {
+            self.0.leave_shared(lpn, vpn);
         }
-        self.store.unit_changed(lpn);
+        self.0.store.unit_changed(lpn);
     }
 
     /// Derives from the map what is valid and who owns it.
     pub(super) fn count_valid(&mut self, geometry: &Geometry) -> Result<(), RecoveryError> {
-        for lpn in self.map.lpns() {
-            if self.is_stopped_at(lpn) {
+        for lpn in self.0.map.lpns() {
+            if self.0.is_stopped_at(lpn) {
                 return Err(RecoveryError::Interrupted);
             }
-            let (Some(entry), Some(ppa)) = (self.map.get(lpn), self.map.locate(lpn)) else { continue };
-            self.map.mapped += 1;
+            let (Some(entry), Some(ppa)) = (self.0.map.get(lpn), self.0.map.locate(lpn)) else { continue };
+            self.0.map.mapped += 1;
             let is_second =
                 |sharing: &Sharing| sharing.vpn(entry).is_some_and(|vpn| sharing.owners(vpn)[0] != lpn);
-            if self.map.sharing.as_ref().is_some_and(is_second) {
+            if self.0.map.sharing.as_ref().is_some_and(is_second) {
                 continue;
             }
             let block = geometry.block_of(ppa);
             let page = geometry.page_in_block(geometry.page_of(ppa));
-            let (state, flash) = (self.blocks.state(block), self.nand.block(block));
+            let (state, flash) = (self.0.blocks.state(block), self.0.nand.block(block));
             let is_there = page < flash.pages_programmed && !flash.half_erased;
             if !is_there || matches!(state, BlockState::Meta | BlockState::Bad) {
                 return damaged(format!("{lpn:?} lies at {ppa:?}, which is not programmed"));
             }
-            if self.map.sharing.is_none() && self.nand.lpn(ppa) != Some(lpn) {
+            if self.0.map.sharing.is_none() && self.0.nand.lpn(ppa) != Some(lpn) {
                 return damaged(format!("{lpn:?} lies at {ppa:?}, where something else was written"));
             }
-            if self.blocks.validity.get(ppa) {
+            if self.0.blocks.validity.get(ppa) {
                 return damaged(format!("{ppa:?} belongs to two logical units"));
             }
-            self.blocks.set_valid(ppa, block);
-            if let Some(sharing) = &mut self.map.sharing {
+            self.0.blocks.set_valid(ppa, block);
+            if let Some(sharing) = &mut self.0.map.sharing {
                 sharing.restore_owner(ppa, lpn, entry);
             }
         }
@@ -203,64 +268,66 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     ) -> Result<(), RecoveryError> {
         for &block in &found.retiring {
             let block = BlockId::new(block);
-            if self.blocks.state(block) == BlockState::Free {
-                self.blocks.retire(block);
+            if self.0.blocks.state(block) == BlockState::Free {
+                self.0.blocks.retire(block);
             }
         }
         for &[stream, lane, block, _] in &found.open {
             let block = BlockId::new(block);
-            let pages = self.nand.block(block).pages_programmed;
-            if self.blocks.state(block) != BlockState::Free || self.nand.block(block).half_erased {
+            let pages = self.0.nand.block(block).pages_programmed;
+            if self.0.blocks.state(block) != BlockState::Free || self.0.nand.block(block).half_erased {
                 return damaged(format!("{block:?} is open and something else"));
             }
-            let (is_cached, mode) = if stream == u32::from(self.streams.table.slc.get()) {
+            let (is_cached, mode) = if stream == u32::from(self.0.streams.table.slc.get()) {
                 (true, CellMode::Slc)
             } else {
                 (false, CellMode::Normal)
             };
-            if pages == 0 && self.slc.is_some() {
+            if pages == 0 && self.0.slc.is_some() {
                 // The mode goes with the first program.
-                self.nand.set_mode(block, mode);
+                self.0.nand.set_mode(block, mode);
             }
-            if self.nand.block(block).mode != mode {
+            if self.0.nand.block(block).mode != mode {
                 return damaged(format!("{block:?} is open for another use of its cells"));
             }
-            if pages == self.nand.pages_of(block) {
+            if pages == self.0.nand.pages_of(block) {
                 // It may be erased only after an epoch that does not name it any more.
-                self.store.blocks_changed();
+                self.0.store.blocks_changed();
                 continue;
             }
-            self.blocks.open(block, StreamId::new(stream as u8));
-            if is_cached && let Some(slc) = &mut self.slc {
+            self.0.blocks.open(block, StreamId::new(stream as u8));
+            if is_cached && let Some(slc) = &mut self.0.slc {
                 slc.opened(block);
             }
-            let frontier = self.streams.get_mut(stream);
+            let frontier = self.0.streams.get_mut(stream);
             if !frontier.is_some_and(|frontier| frontier.resume(lane, block, pages, geometry)) {
                 return damaged(format!(
                     "stream {stream} has two blocks open on lane {lane}, or no such lane"
                 ));
             }
         }
-        let blocks: Vec<BlockId> = self.blocks.usable().collect();
+        let blocks: Vec<BlockId> = self.0.blocks.usable().collect();
         for block in blocks {
             self.restore_block(block, geometry, report);
         }
         self.restore_cache_order(geometry);
-        report.wait(&mut self.nand);
+        report.wait(&mut self.0.nand);
         Ok(())
     }
 
     /// Blocks of the SLC cache are folded in the order in which they were filled: that of their first pages.
     fn restore_cache_order(&mut self, geometry: &Geometry) {
-        let Some(slc) = &mut self.slc else { return };
-        slc.sort_full(|block| self.nand.record(geometry.page(block, 0)).map_or(0, |record| record.sequence));
+        let Some(slc) = &mut self.0.slc else { return };
+        slc.sort_full(|block| {
+            self.0.nand.record(geometry.page(block, 0)).map_or(0, |record| record.sequence)
+        });
     }
 
     pub(super) fn restore_block(&mut self, block: BlockId, geometry: &Geometry, report: &mut Recovery) {
-        let (flash, valid) = (self.nand.block(block), self.blocks.valid[block.index()]);
-        let is_full = flash.pages_programmed == self.nand.pages_of(block);
+        let (flash, valid) = (self.0.nand.block(block), self.0.blocks.valid[block.index()]);
+        let is_full = flash.pages_programmed == self.0.nand.pages_of(block);
         let is_cached = flash.mode == CellMode::Slc && flash.pages_programmed > 0;
-        let state = match self.blocks.state(block) {
+        let state = match self.0.blocks.state(block) {
             BlockState::Free if flash.half_erased => BlockState::Free,
             BlockState::Free if is_full && is_cached => BlockState::Cached,
             BlockState::Free if is_full => BlockState::Closed,
@@ -268,8 +335,8 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             state => state,
         };
         let (erases, is_erased) = (flash.erase_count, flash.is_erased());
-        let is_reserved = self.is_reserved(block);
-        if let Some(leveler) = &mut self.leveler
+        let is_reserved = self.0.is_reserved(block);
+        if let Some(leveler) = &mut self.0.leveler
             && !is_reserved
         {
             // It starts with fresh, free blocks.
@@ -281,27 +348,27 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
                 leveler.left(block);
             }
         }
-        self.blocks.states[block.index()] = state;
+        self.0.blocks.states[block.index()] = state;
         if is_cached
             && matches!(state, BlockState::Cached | BlockState::Retiring)
-            && let Some(slc) = &mut self.slc
+            && let Some(slc) = &mut self.0.slc
         {
             slc.opened(block);
         }
         match state {
             BlockState::Free if !is_erased => {
-                self.erase(report.now(), block, Cause::Recovery);
+                self.0.erase(report.now(), block, Cause::Recovery);
                 report.blocks_erased += 1;
             }
-            BlockState::Free if is_reserved => self.reserve(block),
-            BlockState::Free => self.blocks.put_free(block, geometry, erases),
+            BlockState::Free if is_reserved => self.0.reserve(block),
+            BlockState::Free => self.0.blocks.put_free(block, geometry, erases),
             BlockState::Closed | BlockState::Emptying | BlockState::Cached => {
                 self.tell_policy(block, geometry);
-                self.close(block);
+                self.0.close(block);
             }
             BlockState::Open => self.tell_policy(block, geometry),
-            BlockState::Retiring if !self.blocks.retiring.contains(&block) => {
-                self.blocks.retiring.push(block)
+            BlockState::Retiring if !self.0.blocks.retiring.contains(&block) => {
+                self.0.blocks.retiring.push(block)
             }
             BlockState::Retiring | BlockState::Bad | BlockState::Meta | BlockState::Reserved => {}
         }
@@ -309,75 +376,18 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
 
     /// Tells the victim policy what has become of an open block so far.
     fn tell_policy(&mut self, block: BlockId, geometry: &Geometry) {
-        self.policy.opened(block, self.nand.block(block).erase_count, self.tick);
+        self.0.policy.opened(block, self.0.nand.block(block).erase_count, self.0.tick);
         let first = geometry.first_unit(block);
-        let programmed = self.nand.block(block).pages_programmed * geometry.units_per_page();
+        let programmed = self.0.nand.block(block).pages_programmed * geometry.units_per_page();
         let written: Vec<Ppa> =
-            (0..programmed).map(|at| first.plus(at)).filter(|&ppa| self.nand.lpn(ppa).is_some()).collect();
-        written.iter().for_each(|&ppa| self.policy.written(ppa, self.tick));
+            (0..programmed).map(|at| first.plus(at)).filter(|&ppa| self.0.nand.lpn(ppa).is_some()).collect();
+        written.iter().for_each(|&ppa| self.0.policy.written(ppa, self.0.tick));
         let mut valid = written.len() as u32;
         for ppa in written {
-            if !self.blocks.validity.get(ppa) {
+            if !self.0.blocks.validity.get(ppa) {
                 valid -= 1;
-                self.policy.invalidated(ppa, block, valid, self.tick);
+                self.0.policy.invalidated(ppa, block, valid, self.0.tick);
             }
         }
-    }
-
-    /// Erases what it takes to go on, and makes durable what was found after the last epoch.
-    pub(super) fn finish(&mut self, report: &mut Recovery) {
-        // If the log is worn out, the drive is at the end of its life: it reads.
-        let _ = self.commit(report.now());
-        report.wait(&mut self.nand);
-        let is_empty = |block: &BlockId| {
-            self.blocks.state(*block) == BlockState::Closed && self.blocks.valid[block.index()] == 0
-        };
-        let empty: Vec<BlockId> = self.blocks.usable().filter(is_empty).collect();
-        for block in empty {
-            if self.heed_stop().is_err() || self.blocks.free.count() >= self.min_free_blocks {
-                break;
-            }
-            self.take(block);
-            self.erase(report.now(), block, Cause::Recovery);
-            report.blocks_erased += 1;
-        }
-        report.wait(&mut self.nand);
-        if self.end_of_life.is_none() {
-            self.retire_if_worn_out();
-        }
-        self.restore_reserve(report.now());
-    }
-
-    /// A cut in a collection leaves copies without the erases that follow them. What is missing is made up
-    /// for while the open blocks still have room; the next cut could take that.
-    fn restore_reserve(&mut self, now: When) {
-        if self.end_of_life.is_none()
-            && self.blocks.free.count() < self.min_free_blocks
-            && let Err(error) = self.empty_the_emptiest(now).and_then(|()| self.collect(now))
-        {
-            self.end_of_life = Some(error);
-        }
-    }
-
-    /// Collects the blocks with the fewest valid units, whatever the policy would choose: every cut in a copy costs
-    /// a page, so with little room a full victim chosen for its age could be cut until there is none left, where an
-    /// emptier one gives a block back after a page or two.
-    fn empty_the_emptiest(&mut self, now: When) -> Result<(), FtlError> {
-        if self.store.is_paged() {
-            // Copies there change translation pages, which take room as well: `collect` weighs the two.
-            return Ok(());
-        }
-        let units_per_block = self.nand.geometry().units_per_block();
-        let mut result = Ok(());
-        while result.is_ok() && !self.has_enough(self.min_free_blocks) {
-            let valid = |block: &BlockId| self.blocks.valid[block.index()];
-            let closed = self.blocks.usable().filter(|&block| self.blocks.state(block) == BlockState::Closed);
-            let Some(block) = self.cached_for_room().or_else(|| closed.min_by_key(valid)) else { break };
-            if valid(&block) == units_per_block {
-                break;
-            }
-            result = self.relocate_block(now, Reason::Collect, block).map(drop);
-        }
-        result
     }
 }

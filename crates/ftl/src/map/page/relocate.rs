@@ -18,8 +18,9 @@
 use strobe_nand::{Cause, Nand, Unit, When};
 use strobe_types::{BlockId, Ppa, Ppn};
 
+use super::background::Background;
 use super::write::fill_pages;
-use super::{MapStore, PageMap, Relocated, StreamId};
+use super::{Core, MapStore, Relocated, StreamId};
 use crate::gc::VictimPolicy;
 use crate::{Done, FtlError};
 
@@ -68,23 +69,30 @@ impl<P> Default for Relocation<P> {
     }
 }
 
-impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
+/// A relocation of blocks of `core`.
+pub(super) struct Relocator<'a, N: Nand, V> {
+    pub(super) core: &'a mut Core<N, V>,
+    pub(super) task: &'a mut Relocation<N::Payload>,
+    pub(super) background: &'a mut Background,
+}
+
+impl<N: Nand, V: VictimPolicy> Relocator<'_, N, V> {
     /// Empties the closed `block`, which no policy has chosen, and gives it back.
     pub(super) fn relocate_block(&mut self, now: When, reason: Reason, block: BlockId) -> Done {
         if reason != Reason::Retire {
-            self.take(block);
+            self.core.take(block);
         }
-        self.relocation.victims.clear();
-        self.relocation.victims.push(block);
+        self.task.victims.clear();
+        self.task.victims.push(block);
         self.relocate(now, reason)
     }
 
-    /// Empties the blocks of `self.relocation.victims`, which have been taken, and gives them back. Returns when the last
+    /// Empties the blocks of `self.task.victims`, which have been taken, and gives them back. Returns when the last
     /// of them is erased.
     pub(super) fn relocate(&mut self, now: When, reason: Reason) -> Done {
-        let mut task = std::mem::take(&mut self.relocation);
+        let mut task = std::mem::take(self.task);
         if reason != Reason::Finish {
-            self.log_victims(reason.cause(), &task.victims);
+            self.core.log_victims(reason.cause(), &task.victims);
         }
         let emptied = self.empty(now, reason.cause(), &mut task);
         let emptied = emptied.and_then(|copied| self.commit_copies(copied, &task));
@@ -92,20 +100,29 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             let mut finished = copied;
             for &victim in &task.victims {
                 if reason == Reason::Retire {
-                    self.blocks.retiring.retain(|&retiring| retiring != victim);
-                    self.take_out_of_service(victim);
+                    self.core.blocks.retiring.retain(|&retiring| retiring != victim);
+                    self.core.take_out_of_service(victim);
                 } else {
                     let erased = self.erase(copied, victim, reason.cause());
-                    finished = self.nand.both(finished, erased);
+                    finished = self.core.nand.both(finished, erased);
                 }
             }
             finished
         });
         if done.is_ok() && reason == Reason::Refresh {
-            self.stats.gc.refreshed_blocks += 1;
+            self.core.stats.gc.refreshed_blocks += 1;
         }
-        self.relocation = task;
+        *self.task = task;
         done
+    }
+
+    fn erase(&mut self, now: When, block: BlockId, cause: Cause) -> When {
+        if N::TIMED {
+            let geometry = self.core.nand.geometry();
+            let first = geometry.first_unit(block);
+            self.background.forget(first, first.plus(geometry.units_per_block()));
+        }
+        self.core.erase(now, block, cause)
     }
 
     /// Moves the valid units of `task.victims` elsewhere. Returns when the last copy is on
@@ -119,24 +136,24 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         task.units.clear();
         task.chunk.clear();
         for &victim in &task.victims {
-            self.show_victim(victim);
-            self.blocks.take_units(victim, self.nand.geometry(), &mut task.units);
+            self.core.show_victim(victim);
+            self.core.blocks.take_units(victim, self.core.nand.geometry(), &mut task.units);
         }
         self.count_emptied(cause, task);
         let data = self.put_data_first(task);
         task.runs.clear();
         if cause == Cause::Wear {
-            task.runs.push((self.streams.table.wear, data));
+            task.runs.push((self.core.streams.table.wear, data));
         } else {
             self.place_copies(data, task);
         }
-        task.runs.push((self.streams.table.translation, task.units.len() - data));
+        task.runs.push((self.core.streams.table.translation, task.units.len() - data));
         let moved = self.move_placed(now, cause, task);
         if moved.is_err() {
             self.keep_unmoved(cause, task);
         } else {
             for at in 0..task.victims.len() {
-                self.forget_victim(task.victims[at]);
+                self.core.forget_victim(task.victims[at]);
             }
         }
         moved
@@ -145,19 +162,195 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// Counts the victims of `task` and their valid units.
     fn count_emptied(&mut self, cause: Cause, task: &Relocation<N::Payload>) {
         let (blocks, units) = (task.victims.len() as u64, task.units.len() as u64);
-        let is_folded = task.victims.first().is_some_and(|&block| self.is_cached(block));
+        let is_folded = task.victims.first().is_some_and(|&block| self.core.is_cached(block));
         if cause == Cause::Wear {
-            self.stats.gc.wear_blocks += blocks;
-            self.stats.gc.wear_units_moved += units;
+            self.core.stats.gc.wear_blocks += blocks;
+            self.core.stats.gc.wear_units_moved += units;
         } else if is_folded {
-            self.stats.slc().blocks_folded += blocks;
-            self.stats.slc().units_folded += units;
+            self.core.stats.slc().blocks_folded += blocks;
+            self.core.stats.slc().units_folded += units;
         } else {
-            self.stats.gc.victims += blocks;
-            self.stats.gc.units_moved += units;
+            self.core.stats.gc.victims += blocks;
+            self.core.stats.gc.units_moved += units;
         }
     }
 
+    /// Chooses the streams of the first `data` units of `task`, and puts them in their order.
+    fn place_copies(&mut self, data: usize, task: &mut Relocation<N::Payload>) {
+        let first = self.core.streams.table.first_copy();
+        let Some(mut placement) = self.core.placement.take() else {
+            task.runs.push((first, data));
+            return;
+        };
+        let relocated = |&unit: &Ppa| Relocated { unit, lpn: self.core.owner_of(unit), to: first };
+        let mut arranged: Vec<Relocated> = task.units[..data].iter().map(relocated).collect();
+        placement.arrange(&mut arranged, &mut |unit| {
+            self.core.copy_context(self.core.nand.geometry().block_of(unit))
+        });
+        self.core.placement = Some(placement);
+        let mut placed: Vec<(StreamId, Ppa)> = arranged.iter().map(|unit| (unit.to, unit.unit)).collect();
+        fill_pages(&mut placed, self.core.nand.geometry().units_per_page() as usize);
+        // From here on in the order in which they are moved, for those that cannot be.
+        task.units.iter_mut().zip(&placed).for_each(|(unit, &(_, placed))| *unit = placed);
+        task.runs.extend(placed.chunk_by(|a, b| a.0 == b.0).map(|run| (run[0].0, run.len())));
+    }
+
+    /// Moves the units of `task`, stream by stream. The first stream comes first: if it is shared with the host, it
+    /// belongs to the block that the host is about to open, which so gets the youngest block before cold data does.
+    fn move_placed(
+        &mut self,
+        now: When,
+        cause: Cause,
+        task: &mut Relocation<N::Payload>,
+    ) -> Result<When, FtlError> {
+        let mut finished = now;
+        let Relocation { units, runs, chunk, .. } = task;
+        let mut rest = &units[..];
+        for &(stream, count) in runs.iter().filter(|&&(_, count)| count > 0) {
+            let (these, behind) = rest.split_at(count);
+            let moved = self.move_units(now, stream, cause, these, chunk)?;
+            finished = self.core.nand.both(finished, moved);
+            rest = behind;
+        }
+        Ok(finished)
+    }
+
+    /// Copies `units` to `stream` in chunks: the reads of a chunk overlap, and its programs are
+    /// issued together, so that planes and dies work in parallel.
+    #[inline(never)]
+    fn move_units(
+        &mut self,
+        now: When,
+        stream: StreamId,
+        cause: Cause,
+        units: &[Ppa],
+        chunk: &mut Vec<Unit<N::Payload>>,
+    ) -> Result<When, FtlError> {
+        let per_page = self.core.nand.geometry().units_per_page();
+        let chunk_units =
+            ((self.core.streams[stream].lanes() * per_page) as usize).max(Self::CHUNK_UNITS_MIN);
+        let mut finished = now;
+        let mut arrived = now;
+        let mut copied = 0;
+        let mut rest = units;
+        while !rest.is_empty() {
+            let page = self.core.nand.geometry().page_of(rest[0]);
+            let on_page = if per_page == 1 { 1 } else { self.units_on_page(page, rest) };
+            if let Some(&ahead) = rest.get(Self::CHUNK_UNITS_MIN) {
+                self.core.nand.prefetch_oob(ahead);
+            }
+            let wanted = self.core.nand.wanted(rest[..on_page].iter().copied());
+            let next = self.core.nand.read(now, page, wanted, cause).when;
+            arrived = self.core.nand.both(arrived, next);
+            for &ppa in &rest[..on_page] {
+                let lpn = self.core.owner_of(ppa);
+                self.core.map.prefetch(lpn);
+                chunk.push(Unit { lpn, payload: self.core.nand.payload(ppa) });
+            }
+            rest = &rest[on_page..];
+            if chunk.len() >= chunk_units || rest.is_empty() {
+                // A page that is not full waits for the next chunk, unless there is none.
+                let waits = if rest.is_empty() { 0 } else { chunk.len() % per_page as usize };
+                let ready = chunk.len() - waits;
+                let sources = &units[copied..copied + ready];
+                let done = self.write_copies(arrived, stream, cause, &chunk[..ready], sources)?;
+                finished = self.core.nand.both(finished, done);
+                copied += ready;
+                chunk.drain(..ready);
+            }
+        }
+        Ok(finished)
+    }
+
+    /// Units that a chunk has at least: enough for their map entries to arrive in the cache
+    /// between the read and the program.
+    const CHUNK_UNITS_MIN: usize = 32;
+
+    /// Returns the number of `units` at the start that lie on `page`.
+    fn units_on_page(&self, page: Ppn, units: &[Ppa]) -> usize {
+        units.iter().take_while(|&&unit| self.core.nand.geometry().page_of(unit) == page).count()
+    }
+
+    /// Undoes the invalidation of the units of victims that could not be moved.
+    #[cold]
+    fn keep_unmoved(&mut self, cause: Cause, task: &Relocation<N::Payload>) {
+        let mut kept = 0;
+        for &ppa in &task.units {
+            if self.core.is_mapped_to(ppa) {
+                self.core.blocks.set_valid(ppa, self.core.nand.geometry().block_of(ppa));
+                kept += 1;
+            }
+        }
+        match cause {
+            _ if task.victims.first().is_some_and(|&block| self.core.is_cached(block)) => {
+                self.core.stats.slc().units_folded -= kept;
+            }
+            Cause::Wear => self.core.stats.gc.wear_units_moved -= kept,
+            _ => self.core.stats.gc.units_moved -= kept,
+        }
+        self.keep_victims(task);
+    }
+
+    /// Makes the copies of what the victims hold, to which the last epoch refers, what the map on flash
+    /// refers to. If that fails, the victims stay as they are.
+    fn commit_copies(&mut self, copied: When, task: &Relocation<N::Payload>) -> Result<When, FtlError> {
+        let done = self.core.update_moved(copied).and_then(|updated| self.core.commit(updated));
+        if done.is_err() {
+            self.keep_victims(task);
+        }
+        done
+    }
+
+    /// The victims are not to be erased, and no candidates any more.
+    #[cold]
+    fn keep_victims(&mut self, task: &Relocation<N::Payload>) {
+        for &victim in &task.victims {
+            self.core.blocks.retire(victim);
+        }
+    }
+
+    /// Programs a chunk and points its owners to the copies. Apart from the loop that reads: together they have more at
+    /// hand than the processor has registers.
+    #[inline(never)]
+    fn write_copies(
+        &mut self,
+        now: When,
+        stream: StreamId,
+        cause: Cause,
+        units: &[Unit<N::Payload>],
+        sources: &[Ppa],
+    ) -> Result<When, FtlError> {
+        self.core.pass_losses_on(units, sources.iter().copied())?;
+        let mut sources = sources.iter();
+        self.core.write_pages(
+            now,
+            stream,
+            cause,
+            units,
+            |_, now| Ok(now),
+            |ftl, run, first| {
+                for (at, (unit, &source)) in (0..).zip(run.iter().zip(&mut sources)) {
+                    ftl.remap(unit.lpn, source, first.plus(at));
+                    ftl.policy.written(first.plus(at), ftl.tick);
+                }
+                match &mut ftl.store {
+                    MapStore::Memory => {}
+                    MapStore::Journaled(_) => ftl.note_run(run, first),
+                    MapStore::Paged(translation) => {
+                        for (at, unit) in (0..).zip(run) {
+                            // Of a unit that is shared no map entry changes.
+                            if ftl.map.get(unit.lpn) == Some(first.plus(at)) {
+                                translation.moved(unit.lpn);
+                            }
+                        }
+                    }
+                }
+            },
+        )
+    }
+}
+
+impl<N: Nand, V: VictimPolicy> Core<N, V> {
     /// True if the placement puts units of several victims in order together.
     pub(super) fn sorts_victims(&self) -> bool {
         self.placement.as_ref().is_some_and(|placement| placement.sorts_victims())
@@ -192,177 +385,8 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         }
     }
 
-    /// Chooses the streams of the first `data` units of `task`, and puts them in their order.
-    fn place_copies(&mut self, data: usize, task: &mut Relocation<N::Payload>) {
-        let first = self.streams.table.first_copy();
-        let Some(mut placement) = self.placement.take() else {
-            task.runs.push((first, data));
-            return;
-        };
-        let relocated = |&unit: &Ppa| Relocated { unit, lpn: self.owner_of(unit), to: first };
-        let mut arranged: Vec<Relocated> = task.units[..data].iter().map(relocated).collect();
-        placement.arrange(&mut arranged, &mut |unit| self.copy_context(self.nand.geometry().block_of(unit)));
-        self.placement = Some(placement);
-        let mut placed: Vec<(StreamId, Ppa)> = arranged.iter().map(|unit| (unit.to, unit.unit)).collect();
-        fill_pages(&mut placed, self.nand.geometry().units_per_page() as usize);
-        // From here on in the order in which they are moved, for those that cannot be.
-        task.units.iter_mut().zip(&placed).for_each(|(unit, &(_, placed))| *unit = placed);
-        task.runs.extend(placed.chunk_by(|a, b| a.0 == b.0).map(|run| (run[0].0, run.len())));
-    }
-
-    /// Moves the units of `task`, stream by stream. The first stream comes first: if it is shared with the host, it
-    /// belongs to the block that the host is about to open, which so gets the youngest block before cold data does.
-    fn move_placed(
-        &mut self,
-        now: When,
-        cause: Cause,
-        task: &mut Relocation<N::Payload>,
-    ) -> Result<When, FtlError> {
-        let mut finished = now;
-        let Relocation { units, runs, chunk, .. } = task;
-        let mut rest = &units[..];
-        for &(stream, count) in runs.iter().filter(|&&(_, count)| count > 0) {
-            let (these, behind) = rest.split_at(count);
-            let moved = self.move_units(now, stream, cause, these, chunk)?;
-            finished = self.nand.both(finished, moved);
-            rest = behind;
-        }
-        Ok(finished)
-    }
-
-    /// Copies `units` to `stream` in chunks: the reads of a chunk overlap, and its programs are
-    /// issued together, so that planes and dies work in parallel.
-    #[inline(never)]
-    fn move_units(
-        &mut self,
-        now: When,
-        stream: StreamId,
-        cause: Cause,
-        units: &[Ppa],
-        chunk: &mut Vec<Unit<N::Payload>>,
-    ) -> Result<When, FtlError> {
-        let per_page = self.nand.geometry().units_per_page();
-        let chunk_units = ((self.streams[stream].lanes() * per_page) as usize).max(Self::CHUNK_UNITS_MIN);
-        let mut finished = now;
-        let mut arrived = now;
-        let mut copied = 0;
-        let mut rest = units;
-        while !rest.is_empty() {
-            let page = self.nand.geometry().page_of(rest[0]);
-            let on_page = if per_page == 1 { 1 } else { self.units_on_page(page, rest) };
-            if let Some(&ahead) = rest.get(Self::CHUNK_UNITS_MIN) {
-                self.nand.prefetch_oob(ahead);
-            }
-            let wanted = self.nand.wanted(rest[..on_page].iter().copied());
-            let next = self.nand.read(now, page, wanted, cause).when;
-            arrived = self.nand.both(arrived, next);
-            for &ppa in &rest[..on_page] {
-                let lpn = self.owner_of(ppa);
-                self.map.prefetch(lpn);
-                chunk.push(Unit { lpn, payload: self.nand.payload(ppa) });
-            }
-            rest = &rest[on_page..];
-            if chunk.len() >= chunk_units || rest.is_empty() {
-                // A page that is not full waits for the next chunk, unless there is none.
-                let waits = if rest.is_empty() { 0 } else { chunk.len() % per_page as usize };
-                let ready = chunk.len() - waits;
-                let sources = &units[copied..copied + ready];
-                let done = self.write_copies(arrived, stream, cause, &chunk[..ready], sources)?;
-                finished = self.nand.both(finished, done);
-                copied += ready;
-                chunk.drain(..ready);
-            }
-        }
-        Ok(finished)
-    }
-
-    /// Units that a chunk has at least: enough for their map entries to arrive in the cache
-    /// between the read and the program.
-    const CHUNK_UNITS_MIN: usize = 32;
-
-    /// Returns the number of `units` at the start that lie on `page`.
-    fn units_on_page(&self, page: Ppn, units: &[Ppa]) -> usize {
-        units.iter().take_while(|&&unit| self.nand.geometry().page_of(unit) == page).count()
-    }
-
-    /// Undoes the invalidation of the units of victims that could not be moved.
-    #[cold]
-    fn keep_unmoved(&mut self, cause: Cause, task: &Relocation<N::Payload>) {
-        let mut kept = 0;
-        for &ppa in &task.units {
-            if self.is_mapped_to(ppa) {
-                self.blocks.set_valid(ppa, self.nand.geometry().block_of(ppa));
-                kept += 1;
-            }
-        }
-        match cause {
-            _ if task.victims.first().is_some_and(|&block| self.is_cached(block)) => {
-                self.stats.slc().units_folded -= kept;
-            }
-            Cause::Wear => self.stats.gc.wear_units_moved -= kept,
-            _ => self.stats.gc.units_moved -= kept,
-        }
-        self.keep_victims(task);
-    }
-
-    /// Makes the copies of what the victims hold, to which the last epoch refers, what the map on flash
-    /// refers to. If that fails, the victims stay as they are.
-    fn commit_copies(&mut self, copied: When, task: &Relocation<N::Payload>) -> Result<When, FtlError> {
-        let done = self.update_moved(copied).and_then(|updated| self.commit(updated));
-        if done.is_err() {
-            self.keep_victims(task);
-        }
-        done
-    }
-
-    /// The victims are not to be erased, and no candidates any more.
-    #[cold]
-    fn keep_victims(&mut self, task: &Relocation<N::Payload>) {
-        for &victim in &task.victims {
-            self.blocks.retire(victim);
-        }
-    }
-
-    /// Programs a chunk and points its owners to the copies. Apart from the loop that reads: together they have more at
-    /// hand than the processor has registers.
-    #[inline(never)]
-    fn write_copies(
-        &mut self,
-        now: When,
-        stream: StreamId,
-        cause: Cause,
-        units: &[Unit<N::Payload>],
-        sources: &[Ppa],
-    ) -> Result<When, FtlError> {
-        self.pass_losses_on(units, sources.iter().copied())?;
-        let mut sources = sources.iter();
-        self.write_pages(now, stream, cause, units, |ftl, run, first| {
-            for (at, (unit, &source)) in (0..).zip(run.iter().zip(&mut sources)) {
-                ftl.remap(unit.lpn, source, first.plus(at));
-                ftl.policy.written(first.plus(at), ftl.tick);
-            }
-            match &mut ftl.store {
-                MapStore::Memory => {}
-                MapStore::Journaled(_) => ftl.note_run(run, first),
-                MapStore::Paged(translation) => {
-                    for (at, unit) in (0..).zip(run) {
-                        // Of a unit that is shared no map entry changes.
-                        if ftl.map.get(unit.lpn) == Some(first.plus(at)) {
-                            translation.moved(unit.lpn);
-                        }
-                    }
-                }
-            }
-        })
-    }
-
     pub(super) fn erase(&mut self, now: When, block: BlockId, cause: Cause) -> When {
         self.store.block_left(block);
-        if N::TIMED {
-            let geometry = self.nand.geometry();
-            let first = geometry.first_unit(block);
-            self.background.forget(first, first.plus(geometry.units_per_block()));
-        }
         match self.nand.erase(now, block, cause) {
             Ok(done) => {
                 self.blocks.erased();

@@ -13,7 +13,7 @@
 use strobe_nand::Nand;
 use strobe_types::{BlockId, Geometry, Lpn, Ppa, SimTime};
 
-use super::{BlockState, MapStore, PageMap, PageMapConfig, Translation, TranslationConfig};
+use super::{BlockState, Core, MapStore, PageMap, PageMapConfig, Restorer, Translation, TranslationConfig};
 use crate::gc::VictimPolicy;
 use crate::journal::Trims;
 use crate::recovery::damaged;
@@ -47,38 +47,51 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let shares = config.virtual_map_entries > 0;
         let translation =
             Translation::new(config.logical_units, translation, &geometry, shares, Some(found.trims));
-        let mut ftl = Self::with_store(nand, policy, config, MapStore::Paged(Box::new(translation)));
-        let blocks: Vec<BlockId> = ftl.blocks.usable().collect();
-        let units = ftl.map.count();
+        let mut core = Core::new(nand, policy, config, MapStore::Paged(Box::new(translation)));
+        let blocks: Vec<BlockId> = core.blocks.usable().collect();
+        let units = core.map.count();
         let from_start = blocks.iter().map(|&block| (block, 0));
-        let scanned = scan(&mut ftl.nand, from_start, false, units, &mut report)?;
-        ftl.tick = tick;
-        ftl.stats.host_units_written = clock.host_units;
-        ftl.sequence = ftl.sequence.max(scanned.next_sequence).max(clock.sequence);
-        if let Some(sharing) = &mut ftl.map.sharing {
-            sharing.restore(&found.shared, ftl.config.logical_units).or_else(damaged)?;
+        let scanned = scan(&mut core.nand, from_start, false, units, &mut report)?;
+        core.tick = tick;
+        core.stats.host_units_written = clock.host_units;
+        core.sequence = core.sequence.max(scanned.next_sequence).max(clock.sequence);
+        if let Some(sharing) = &mut core.map.sharing {
+            sharing.restore(&found.shared, core.config.logical_units).or_else(damaged)?;
         }
-        let newest = ftl.adopt_newest(&scanned.units, clock.sequence, &mut report);
-        ftl.adopt_shared(&found.foreign, &newest, clock.sequence, &mut report)?;
-        ftl.check_entries()?;
-        ftl.check_translation_pages(&geometry)?;
-        ftl.count_valid(&geometry)?;
-        ftl.map.mapped -= ftl.mapped_translation_units();
-        ftl.find_stale(&newest, clock.sequence);
-        ftl.resume_open(&blocks, &scanned.units, &geometry);
+        let newest = Restorer(&mut core).adopt_newest(&scanned.units, clock.sequence, &mut report);
+        Restorer(&mut core).adopt_shared(&found.foreign, &newest, clock.sequence, &mut report)?;
+        Restorer(&mut core).check_entries()?;
+        Restorer(&mut core).check_translation_pages(&geometry)?;
+        Restorer(&mut core).count_valid(&geometry)?;
+        core.map.mapped -= core.mapped_translation_units();
+        Restorer(&mut core).find_stale(&newest, clock.sequence);
+        Restorer(&mut core).resume_open(&blocks, &scanned.units, &geometry);
         for &block in &blocks {
-            ftl.restore_block(block, &geometry, &mut report);
+            Restorer(&mut core).restore_block(block, &geometry, &mut report);
         }
-        report.wait(&mut ftl.nand);
+        report.wait(&mut core.nand);
+        let mut ftl = Self::of(core);
         ftl.finish(&mut report);
         ftl.refresh(&mut report);
         Ok((ftl, report))
     }
 
+    /// Programs stale translation pages again.
+    fn refresh(&mut self, report: &mut Recovery) {
+        if self.core.end_of_life.is_none()
+            && let Err(error) = self.write_back_entries(report.now(), true)
+        {
+            self.core.end_of_life = Some(error);
+        }
+        report.wait(&mut self.core.nand);
+    }
+}
+
+impl<N: Nand, V: VictimPolicy> Restorer<'_, N, V> {
     /// Maps every unit to its newest page, unless it was trimmed after that; returns the sequence numbers
     /// of the newest pages.
     fn adopt_newest(&mut self, units: &[UnitFound], epoch: u64, report: &mut Recovery) -> Vec<u64> {
-        let mut newest: Vec<Option<(u64, Ppa)>> = vec![None; self.map.count() as usize];
+        let mut newest: Vec<Option<(u64, Ppa)>> = vec![None; self.0.map.count() as usize];
         for found in units {
             let known = &mut newest[found.lpn.index()];
             // If a page has the unit twice, the later place counts.
@@ -86,15 +99,15 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         }
         for (lpn, found) in (0..).map(Lpn::new).zip(&newest) {
             let &Some((sequence, ppa)) = found else { continue };
-            if let Some(trims) = self.store.trims()
-                && lpn.get() < self.config.logical_units
+            if let Some(trims) = self.0.store.trims()
+                && lpn.get() < self.0.config.logical_units
             {
                 if sequence < epoch && trims.has(lpn) {
                     continue;
                 }
                 trims.written(lpn);
             }
-            self.map.set(lpn, ppa);
+            self.0.map.set(lpn, ppa);
             report.units_found += 1;
         }
         newest.into_iter().map(|found| found.map_or(0, |(sequence, _)| sequence)).collect()
@@ -109,34 +122,34 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         epoch: u64,
         report: &mut Recovery,
     ) -> Result<(), RecoveryError> {
-        let units = self.nand.geometry().units();
+        let units = self.0.nand.geometry().units();
         let is_newer = |lpn: Lpn| newest[lpn.index()] >= epoch;
-        for (lpn, &word) in self.map.lpns().zip(foreign) {
+        for (lpn, &word) in self.0.map.lpns().zip(foreign) {
             let Some(place) = word.checked_sub(1) else { continue };
             if place >= units {
                 return damaged(format!("{lpn:?} lies at {place}, which is no place"));
             }
             if is_newer(lpn) {
-                self.store.name_changed(lpn, false)
+                self.0.store.name_changed(lpn, false)
             } else {
-                report.units_found += u64::from(self.map.set(lpn, Ppa::new(place)).is_none())
+                report.units_found += u64::from(self.0.map.set(lpn, Ppa::new(place)).is_none())
             }
         }
-        let Some(sharing) = &self.map.sharing else { return Ok(()) };
+        let Some(sharing) = &self.0.map.sharing else { return Ok(()) };
         let entries: Vec<_> =
             sharing.entries().map(|(vpn, owners)| (vpn, sharing.entry(vpn), owners)).collect();
         for (vpn, entry, owners) in entries {
             let stay = owners.iter().filter(|&&lpn| !is_newer(lpn));
-            stay.for_each(|&lpn| report.units_found += u64::from(self.map.set(lpn, entry).is_none()));
+            stay.for_each(|&lpn| report.units_found += u64::from(self.0.map.set(lpn, entry).is_none()));
             match owners.map(is_newer) {
                 [false, false] => {}
-                [true, false] => self.leave_shared(owners[0], vpn),
-                [false, true] => self.leave_shared(owners[1], vpn),
+                [true, false] => self.0.leave_shared(owners[0], vpn),
+                [false, true] => self.0.leave_shared(owners[1], vpn),
                 [true, true] => {
-                    if let Some(sharing) = &mut self.map.sharing {
+                    if let Some(sharing) = &mut self.0.map.sharing {
                         sharing.drop_owner(vpn, owners[0]);
                     }
-                    self.store.entry_changed(vpn.get());
+                    self.0.store.entry_changed(vpn.get());
                 }
             }
         }
@@ -145,13 +158,13 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
 
     /// A translation page is a whole flash page.
     fn check_translation_pages(&self, geometry: &Geometry) -> Result<(), RecoveryError> {
-        let Some(translation) = self.store.paged() else { return Ok(()) };
+        let Some(translation) = self.0.store.paged() else { return Ok(()) };
         for page in 0..translation.pages {
             let first = translation.first_unit(page);
-            let place = self.map.get(first).map(|ppa| geometry.page_of(ppa));
+            let place = self.0.map.get(first).map(|ppa| geometry.page_of(ppa));
             for at in 0..geometry.units_per_page() {
                 let expected = place.map(|ppn| geometry.first_unit_of_page(ppn).plus(at));
-                if self.map.get(first.plus(at)) != expected {
+                if self.0.map.get(first.plus(at)) != expected {
                     return damaged(format!("translation page {page} is not in one place"));
                 }
             }
@@ -159,21 +172,16 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         Ok(())
     }
 
-    pub(super) fn mapped_translation_units(&self) -> u32 {
-        let tables = self.map.lpns().skip(self.config.logical_units as usize);
-        tables.filter(|&lpn| self.map.get(lpn).is_some()).count() as u32
-    }
-
     /// Marks the translation pages that are older than a page whose entry they hold, or than the trims.
     fn find_stale(&mut self, newest: &[u64], epoch: u64) {
-        let translation = self.store.translation();
+        let translation = self.0.store.translation();
         for page in 0..translation.pages {
             let written = newest[translation.first_unit(page).index()];
             let has_trimmed = |lpn| translation.trims.as_ref().is_some_and(|trims| trims.has(lpn));
-            let sharing = self.map.sharing.as_ref();
+            let sharing = self.0.map.sharing.as_ref();
             let is_foreign =
                 |lpn| translation.trims.as_ref().is_some_and(|trims| trims.is_foreign(lpn) == Some(true));
-            let is_newer = |lpn: Lpn| match self.map.get(lpn) {
+            let is_newer = |lpn: Lpn| match self.0.map.get(lpn) {
                 // Perhaps it knows already; when it was shared, or left alone, nothing says.
                 Some(entry) if sharing.is_some_and(|sharing| sharing.vpn(entry).is_some()) => true,
                 Some(_) if is_foreign(lpn) => true,
@@ -190,7 +198,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// more of either kind than its streams have lanes. A block whose program has failed takes none.
     fn resume_open(&mut self, blocks: &[BlockId], units: &[UnitFound], geometry: &Geometry) {
         let mut kinds = vec![Kind::Unknown; geometry.blocks() as usize];
-        let logical_units = self.config.logical_units;
+        let logical_units = self.0.config.logical_units;
         for found in units {
             let is_host = found.lpn.get() < logical_units;
             let kind = if is_host { Kind::Host } else { Kind::Translation };
@@ -200,23 +208,23 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             .iter()
             .copied()
             .filter(|&block| {
-                let flash = self.nand.block(block);
+                let flash = self.0.nand.block(block);
                 flash.pages_programmed > 0 && !flash.half_erased
             })
             .collect();
         for &block in &usable {
             if kinds[block.index()] == Kind::Translation {
-                self.store.translation().blocks.push(block);
+                self.0.store.translation().blocks.push(block);
             }
             if self.has_failed(block, geometry) {
-                self.blocks.retire(block);
+                self.0.blocks.retire(block);
             }
         }
         // Those that may be of either kind last: they fill up what is left.
         for kind in [Kind::Host, Kind::Translation, Kind::Unknown] {
             for &block in usable.iter().filter(|block| kinds[block.index()] == kind) {
-                let pages = self.nand.block(block).pages_programmed;
-                let is_free = self.blocks.state(block) == BlockState::Free;
+                let pages = self.0.nand.block(block).pages_programmed;
+                let is_free = self.0.blocks.state(block) == BlockState::Free;
                 if is_free && pages < geometry.pages_per_block() {
                     self.resume_block(block, pages, kind, geometry);
                 }
@@ -226,17 +234,17 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
 
     /// True if a program has failed in `block`: nothing in its page is legible, though no power cut tore it.
     fn has_failed(&self, block: BlockId, geometry: &Geometry) -> bool {
-        (0..self.nand.block(block).pages_programmed).map(|page| geometry.page(block, page)).any(|ppn| {
+        (0..self.0.nand.block(block).pages_programmed).map(|page| geometry.page(block, page)).any(|ppn| {
             let first = geometry.first_unit_of_page(ppn);
-            let is_written = self.nand.record(ppn).is_some_and(|record| record.sequence > 0);
-            is_written && (0..geometry.units_per_page()).all(|at| self.nand.lpn(first.plus(at)).is_none())
+            let is_written = self.0.nand.record(ppn).is_some_and(|record| record.sequence > 0);
+            is_written && (0..geometry.units_per_page()).all(|at| self.0.nand.lpn(first.plus(at)).is_none())
         })
     }
 
     /// Opens `block` on the first lane without a block, if possible on one for its plane.
     fn resume_block(&mut self, block: BlockId, pages: u32, kind: Kind, geometry: &Geometry) {
-        let translation = self.streams.table.translation;
-        for stream in self.streams.ids() {
+        let translation = self.0.streams.table.translation;
+        for stream in self.0.streams.ids() {
             let fits = match kind {
                 Kind::Host => stream != translation,
                 Kind::Translation => stream == translation,
@@ -245,28 +253,25 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             if !fits {
                 continue;
             }
-            let frontier = &mut self.streams[stream];
+            let frontier = &mut self.0.streams[stream];
             let home = frontier.lane_on(geometry.plane_of(block));
             let lanes = home.into_iter().chain(0..frontier.lanes());
             for lane in lanes {
                 if frontier.resume(lane, block, pages, geometry) {
-                    self.blocks.open(block, stream);
+                    self.0.blocks.open(block, stream);
                     if stream == translation && kind == Kind::Unknown {
-                        self.store.translation().blocks.push(block);
+                        self.0.store.translation().blocks.push(block);
                     }
                     return;
                 }
             }
         }
     }
+}
 
-    /// Programs stale translation pages again.
-    fn refresh(&mut self, report: &mut Recovery) {
-        if self.end_of_life.is_none()
-            && let Err(error) = self.write_back_entries(report.now(), true)
-        {
-            self.end_of_life = Some(error);
-        }
-        report.wait(&mut self.nand);
+impl<N: Nand, V: VictimPolicy> Core<N, V> {
+    pub(super) fn mapped_translation_units(&self) -> u32 {
+        let tables = self.map.lpns().skip(self.config.logical_units as usize);
+        tables.filter(|&lpn| self.map.get(lpn).is_some()).count() as u32
     }
 }

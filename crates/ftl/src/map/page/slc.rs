@@ -11,7 +11,7 @@ use strobe_nand::{Cause, Nand, Unit, When};
 use strobe_types::{BlockId, CellMode, Geometry};
 
 use super::relocate::Reason;
-use super::{BlockState, Done, HOST, PageMap, StreamId};
+use super::{BlockState, Core, Done, HOST, PageMap, Reclaimer, StreamId};
 use crate::FtlError;
 use crate::free::{FreePool, Want};
 use crate::gc::VictimPolicy;
@@ -176,7 +176,7 @@ impl SlcCache {
     }
 }
 
-impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
+impl<N: Nand, V: VictimPolicy> Core<N, V> {
     /// True if `block` is open in SLC mode, or was written in it.
     pub(super) fn is_cached(&self, block: BlockId) -> bool {
         self.slc.as_ref().is_some_and(|slc| slc.is_in_use(block))
@@ -185,50 +185,6 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// True if `block` is only ever used in SLC mode.
     pub(super) fn is_reserved(&self, block: BlockId) -> bool {
         self.slc.as_ref().is_some_and(|slc| slc.is_static(block))
-    }
-
-    /// Writes what the host has sent: to the cache as long as that has room, the rest to normal blocks.
-    #[inline(never)]
-    pub(super) fn write_cached(&mut self, now: When, cause: Cause, units: &[Unit<N::Payload>]) -> Done {
-        let per_page = self.nand.geometry().units_per_page();
-        let (mut ready, mut finished, mut rest) = (now, now, units);
-        while !rest.is_empty() {
-            if self.cache_pages() == 0 {
-                ready = self.make_cache_room(ready)?;
-            }
-            let (stream, pages) = match self.cache_pages() {
-                0 => (HOST, u32::MAX),
-                pages => (self.streams.table.slc, pages),
-            };
-            let pages = pages.min(self.pages_until_choice(stream));
-            let count = rest.len().min(pages as usize * per_page as usize);
-            let (run, behind) = rest.split_at(count);
-            let done =
-                self.write_pages(ready, stream, cause, run, |ftl, run, first| ftl.settle_host(run, first))?;
-            finished = self.nand.both(finished, done);
-            let stats = self.stats.slc();
-            match stream {
-                HOST => stats.units_direct += count as u64,
-                _ => stats.units_cached += count as u64,
-            }
-            rest = behind;
-            if !self.nand.is_timed() {
-                self.fold_beyond_mark()?;
-            }
-        }
-        Ok(finished)
-    }
-
-    /// Pages that may be written to `stream` in one go. Where operations take no time, commands may come together, and
-    /// blocks are filled and folded as if each had come alone: all that matters happens where a block begins or ends.
-    fn pages_until_choice(&self, stream: StreamId) -> u32 {
-        let Some(slc) = self.slc.as_ref().filter(|_| !self.nand.is_timed()) else { return u32::MAX };
-        let run = self.streams[stream].next_pages().map_or(1, |(_, pages)| pages);
-        let units = u32::try_from(slc.look_at.saturating_sub(self.tick)).unwrap_or(u32::MAX);
-        match stream {
-            HOST => run.min(units / self.nand.geometry().units_per_page()).max(1),
-            _ => run,
-        }
     }
 
     /// Pages that can be written to the cache before something has to be erased for more.
@@ -346,12 +302,62 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let slc = self.slc.as_ref()?;
         slc.full.iter().copied().find(|&block| !slc.is_static(block))
     }
+}
 
+impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
+    /// Writes what the host has sent: to the cache as long as that has room, the rest to normal blocks.
+    #[inline(never)]
+    pub(super) fn write_cached(&mut self, now: When, cause: Cause, units: &[Unit<N::Payload>]) -> Done {
+        let per_page = self.core.nand.geometry().units_per_page();
+        let (mut ready, mut finished, mut rest) = (now, now, units);
+        while !rest.is_empty() {
+            if self.core.cache_pages() == 0 {
+                ready = self.reclaimer().make_cache_room(ready)?;
+            }
+            let (stream, pages) = match self.core.cache_pages() {
+                0 => (HOST, u32::MAX),
+                pages => (self.core.streams.table.slc, pages),
+            };
+            let pages = pages.min(self.pages_until_choice(stream));
+            let count = rest.len().min(pages as usize * per_page as usize);
+            let (run, behind) = rest.split_at(count);
+            let done =
+                self.fill(ready, stream, cause, run, |core, run, first| core.settle_host(run, first))?;
+            finished = self.core.nand.both(finished, done);
+            let stats = self.core.stats.slc();
+            match stream {
+                HOST => stats.units_direct += count as u64,
+                _ => stats.units_cached += count as u64,
+            }
+            rest = behind;
+            if !self.core.nand.is_timed() {
+                self.reclaimer().fold_beyond_mark()?;
+            }
+        }
+        Ok(finished)
+    }
+
+    /// Pages that may be written to `stream` in one go. Where operations take no time, commands may come together, and
+    /// blocks are filled and folded as if each had come alone: all that matters happens where a block begins or ends.
+    fn pages_until_choice(&self, stream: StreamId) -> u32 {
+        let Some(slc) = self.core.slc.as_ref().filter(|_| !self.core.nand.is_timed()) else {
+            return u32::MAX;
+        };
+        let run = self.core.streams[stream].next_pages().map_or(1, |(_, pages)| pages);
+        let units = u32::try_from(slc.look_at.saturating_sub(self.core.tick)).unwrap_or(u32::MAX);
+        match stream {
+            HOST => run.min(units / self.core.nand.geometry().units_per_page()).max(1),
+            _ => run,
+        }
+    }
+}
+
+impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
     /// The cache has no room: makes some on the spot, where that is the rule; returns when it is there.
     fn make_cache_room(&mut self, now: When) -> Done {
-        let Some(slc) = &self.slc else { return Ok(now) };
+        let Some(slc) = &self.core.slc else { return Ok(now) };
         match slc.config.when_full {
-            WhenFull::Fold if self.folds_in_steps() => Ok(now),
+            WhenFull::Fold if self.core.folds_in_steps() => Ok(now),
             WhenFull::Direct => self.reclaim_cache(now),
             WhenFull::Fold => self.fold_first(now),
         }
@@ -359,24 +365,24 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
 
     /// Erases full blocks that hold nothing valid. They are looked for once for each block's worth of changes.
     fn reclaim_cache(&mut self, now: When) -> Done {
-        let units_per_page = self.nand.geometry().units_per_page();
-        let Some(slc) = &mut self.slc else { return Ok(now) };
-        if self.tick < slc.look_at {
+        let units_per_page = self.core.nand.geometry().units_per_page();
+        let Some(slc) = &mut self.core.slc else { return Ok(now) };
+        if self.core.tick < slc.look_at {
             return Ok(now);
         }
-        slc.look_at = self.tick + u64::from(slc.pages * units_per_page);
-        let is_empty = |block: &BlockId| self.blocks.valid[block.index()] == 0;
+        slc.look_at = self.core.tick + u64::from(slc.pages * units_per_page);
+        let is_empty = |block: &BlockId| self.core.blocks.valid[block.index()] == 0;
         let empty: Vec<BlockId> = slc.full.iter().copied().filter(is_empty).collect();
         let mut ready = now;
         for block in empty {
-            if self.folds_in_steps() { self.begin_fold(block) } else { ready = self.fold(now, block)? }
+            if self.core.folds_in_steps() { self.begin_fold(block) } else { ready = self.fold(now, block)? }
         }
         Ok(ready)
     }
 
     /// Folds on the spot what is beyond the mark, where nothing happens beside the host's work.
     fn fold_beyond_mark(&mut self) -> Result<(), FtlError> {
-        while self.slc.as_ref().is_some_and(|slc| slc.is_beyond_mark()) {
+        while self.core.slc.as_ref().is_some_and(|slc| slc.is_beyond_mark()) {
             self.fold_first(When::START)?;
         }
         Ok(())
@@ -385,11 +391,11 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// Folds the block that was filled first, on the spot.
     fn fold_first(&mut self, now: When) -> Done {
         let mut ready = now;
-        if self.must_collect() {
+        if self.core.must_collect() {
             // A block that is always in SLC mode gives none back for what it takes.
             ready = self.collect(now)?;
         }
-        match self.slc.as_ref().and_then(|slc| slc.full.front().copied()) {
+        match self.core.slc.as_ref().and_then(|slc| slc.full.front().copied()) {
             Some(block) => self.fold(ready, block),
             None => Ok(ready),
         }
@@ -397,7 +403,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
 
     /// Folds `block` at once; returns when it is erased.
     pub(super) fn fold(&mut self, now: When, block: BlockId) -> Done {
-        self.relocate_block(now, Reason::Fold, block)
+        self.relocator().relocate_block(now, Reason::Fold, block)
     }
 }
 

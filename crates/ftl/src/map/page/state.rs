@@ -3,17 +3,29 @@
 use strobe_nand::Nand;
 use strobe_types::{State, StateError, StateReader, StateWriter, load_part, save_part};
 
-use super::{PageMap, Relocation};
+use super::{Core, PageMap, Relocation};
 use crate::gc::VictimPolicy;
 
 impl<N: Nand + State, V: VictimPolicy> State for PageMap<N, V> {
     fn save_state(&self, out: &mut StateWriter<'_>) {
-        let Self { config: _, nand, map, store, blocks, streams, placement, policy, rng, leveler, .. } = self;
-        let Self { min_free_blocks, tick, sequence, stats, background, patrol, slc, is_free_first, .. } =
-            self;
-        let Self { end_of_life, relocation, whens, .. } = self;
+        let Self { core, relocation, background } = self;
         // What is between two calls: nothing that anybody looks at.
         let Relocation { victims: _, units: _, runs: _, chunk: _ } = relocation;
+        core.save_state(out);
+        background.save_state(out);
+    }
+
+    fn load_state(&mut self, from: &mut StateReader<'_>) -> Result<(), StateError> {
+        self.core.load_state(from)?;
+        self.background.load_state(from)
+    }
+}
+
+impl<N: Nand + State, V: VictimPolicy> State for Core<N, V> {
+    fn save_state(&self, out: &mut StateWriter<'_>) {
+        let Self { config: _, nand, map, store, blocks, streams, placement, policy, rng, leveler, .. } = self;
+        let Self { min_free_blocks, marks: _, earned, tick, sequence, stats, slc, is_free_first, .. } = self;
+        let Self { end_of_life, whens, .. } = self;
         nand.save_state(out);
         map.save_state(out);
         store.save_state(out);
@@ -26,10 +38,9 @@ impl<N: Nand + State, V: VictimPolicy> State for PageMap<N, V> {
         }
         leveler.save_state(out);
         min_free_blocks.save_state(out);
+        earned.save_state(out);
         (*tick, *sequence).save_state(out);
         stats.save_state(out);
-        background.save_state(out);
-        patrol.save_state(out);
         save_part(slc.as_deref(), out);
         is_free_first.save_state(out);
         end_of_life.save_state(out);
@@ -49,10 +60,9 @@ impl<N: Nand + State, V: VictimPolicy> State for PageMap<N, V> {
         }
         self.leveler.load_state(from)?;
         self.min_free_blocks.load_state(from)?;
+        self.earned.load_state(from)?;
         (self.tick, self.sequence) = strobe_types::Stored::restored(from)?;
         self.stats.load_state(from)?;
-        self.background.load_state(from)?;
-        self.patrol.load_state(from)?;
         load_part(self.slc.as_deref_mut(), from)?;
         self.is_free_first.load_state(from)?;
         self.end_of_life.load_state(from)?;

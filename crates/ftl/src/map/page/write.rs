@@ -3,11 +3,11 @@
 use strobe_nand::{Cause, Nand, Timing, Unit, When};
 use strobe_types::{BlockId, CellMode, Lpn, Ppa, Ppn};
 
-use super::{BlockState, HOST, MapStore, PageMap};
+use super::{BlockState, Core, HOST, MapStore, PageMap, Reclaimer};
 use crate::free::Want;
 use crate::gc::{Allocation, VictimPolicy};
 use crate::place::{StreamId, WriteContext};
-use crate::{FtlError, MappingScheme};
+use crate::{Done, FtlError};
 
 /// Units ahead of a host write for which the map entry, then the rest, is fetched.
 const ENTRY_AHEAD: usize = 24;
@@ -46,7 +46,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         now: When,
         context: WriteContext,
         units: &[Unit<N::Payload>],
-        settle: impl FnMut(&mut Self, &[Unit<N::Payload>], Ppa),
+        settle: impl FnMut(&mut Core<N, V>, &[Unit<N::Payload>], Ppa),
     ) -> Result<When, FtlError> {
         if self.separates_host() {
             return self.write_separated(now, context, units, settle);
@@ -61,12 +61,12 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         stream: StreamId,
         cause: Cause,
         units: &[Unit<N::Payload>],
-        settle: impl FnMut(&mut Self, &[Unit<N::Payload>], Ppa),
+        settle: impl FnMut(&mut Core<N, V>, &[Unit<N::Payload>], Ppa),
     ) -> Result<When, FtlError> {
-        if self.store.is_paged() {
+        if self.core.store.is_paged() {
             self.write_paged(now, stream, cause, units, settle)
         } else {
-            self.write_pages(now, stream, cause, units, settle)
+            self.fill(now, stream, cause, units, settle)
         }
     }
 
@@ -81,23 +81,23 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         now: When,
         context: WriteContext,
         units: &[Unit<N::Payload>],
-        mut settle: impl FnMut(&mut Self, &[Unit<N::Payload>], Ppa),
+        mut settle: impl FnMut(&mut Core<N, V>, &[Unit<N::Payload>], Ppa),
     ) -> Result<When, FtlError> {
-        if self.nand.geometry().units_per_page() > 1 {
+        if self.core.nand.geometry().units_per_page() > 1 {
             return self.write_by_stream(now, context, units, settle);
         }
         let mut finished = now;
         let mut rest = units;
-        let mut stream = rest.first().map_or(HOST, |unit| self.stream_for(unit.lpn, context, 0));
+        let mut stream = rest.first().map_or(HOST, |unit| self.core.stream_for(unit.lpn, context, 0));
         while !rest.is_empty() {
-            let room = self.streams[stream].next_pages().map_or(1, |(_, pages)| pages as usize);
+            let room = self.core.streams[stream].next_pages().map_or(1, |(_, pages)| pages as usize);
             let mut count = 1;
             let mut next = None;
             while let Some(unit) = rest.get(count) {
                 if count == room {
                     break;
                 }
-                let other = self.stream_for(unit.lpn, context, count as u64);
+                let other = self.core.stream_for(unit.lpn, context, count as u64);
                 if other != stream {
                     next = Some(other);
                     break;
@@ -106,10 +106,10 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             }
             let (run, behind) = rest.split_at(count);
             let done = self.write_to(now, stream, context.cause, run, &mut settle)?;
-            finished = self.nand.both(finished, done);
+            finished = self.core.nand.both(finished, done);
             rest = behind;
             if let Some(unit) = rest.first() {
-                stream = next.unwrap_or_else(|| self.stream_for(unit.lpn, context, 0));
+                stream = next.unwrap_or_else(|| self.core.stream_for(unit.lpn, context, 0));
             }
         }
         Ok(finished)
@@ -122,22 +122,41 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         now: When,
         context: WriteContext,
         units: &[Unit<N::Payload>],
-        mut settle: impl FnMut(&mut Self, &[Unit<N::Payload>], Ppa),
+        mut settle: impl FnMut(&mut Core<N, V>, &[Unit<N::Payload>], Ppa),
     ) -> Result<When, FtlError> {
         let mut placed: Vec<(StreamId, Unit<N::Payload>)> = (0..)
             .zip(units)
-            .map(|(at, unit)| (self.stream_for(unit.lpn, context, at), unit.clone()))
+            .map(|(at, unit)| (self.core.stream_for(unit.lpn, context, at), unit.clone()))
             .collect();
-        fill_pages(&mut placed, self.nand.geometry().units_per_page() as usize);
+        fill_pages(&mut placed, self.core.nand.geometry().units_per_page() as usize);
         let mut finished = now;
         for run in placed.chunk_by(|a, b| a.0 == b.0) {
             let units: Vec<_> = run.iter().map(|(_, unit)| unit.clone()).collect();
             let done = self.write_to(now, run[0].0, context.cause, &units, &mut settle)?;
-            finished = self.nand.both(finished, done);
+            finished = self.core.nand.both(finished, done);
         }
         Ok(finished)
     }
+}
 
+impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
+    /// [`Core::write_pages`] with garbage collection where a block has to be opened and too few are erased.
+    #[inline(always)]
+    pub(super) fn fill(
+        &mut self,
+        now: When,
+        stream: StreamId,
+        cause: Cause,
+        units: &[Unit<N::Payload>],
+        settle: impl FnMut(&mut Core<N, V>, &[Unit<N::Payload>], Ppa),
+    ) -> Done {
+        let Self { core, relocation, background } = self;
+        let reclaim = |core: &mut Core<N, V>, now| Reclaimer { core, relocation, background }.collect(now);
+        core.write_pages(now, stream, cause, units, reclaim, settle)
+    }
+}
+
+impl<N: Nand, V: VictimPolicy> Core<N, V> {
     /// The stream of `lpn`, which the host writes after `ahead` other units that have not been counted yet.
     fn stream_for(&mut self, lpn: Lpn, context: WriteContext, ahead: u64) -> StreamId {
         let tick = self.tick + 1 + ahead;
@@ -153,8 +172,9 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         stream: StreamId,
         cause: Cause,
         units: &[Unit<N::Payload>],
+        mut reclaim: impl FnMut(&mut Self, When) -> Done,
         mut settle: impl FnMut(&mut Self, &[Unit<N::Payload>], Ppa),
-    ) -> Result<When, FtlError> {
+    ) -> Done {
         let per_page = self.nand.geometry().units_per_page() as usize;
         let mut now = now;
         let mut whens = Vec::new();
@@ -171,7 +191,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             let (first, pages) = match self.streams[stream].next_pages() {
                 Some(run) => run,
                 None => {
-                    let (run, ready) = self.open_block(now, stream, cause)?;
+                    let (run, ready) = self.open_block(now, stream, cause, &mut reclaim)?;
                     now = ready;
                     run
                 }
@@ -224,6 +244,19 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             self.whens = whens;
         }
         Ok(finished)
+    }
+
+    #[inline(always)]
+    pub(super) fn prefetch_entry(&self, lpn: Lpn) {
+        self.map.prefetch(lpn);
+    }
+
+    pub(super) fn prefetch_state(&self, lpn: Lpn) {
+        if let Some(old) = self.map.find(lpn) {
+            let block = self.nand.geometry().block_of(old);
+            self.blocks.prefetch(old, block);
+            self.policy.prefetch(block);
+        }
     }
 
     /// Fetches what will be touched for units that are written after the first `run` of `units`.
@@ -308,7 +341,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let block = self.nand.geometry().block_of(ppa);
         let valid = self.blocks.invalidate(ppa, block);
         // Policies know nothing more of blocks that are being emptied.
-        if N::TIMED && !self.background.is_idle() && self.blocks.state(block) == BlockState::Emptying {
+        if N::TIMED && self.blocks.is_being_emptied(block) {
             return;
         }
         self.policy.invalidated(ppa, block, valid, self.tick);
@@ -354,6 +387,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         now: When,
         stream: StreamId,
         cause: Cause,
+        reclaim: &mut impl FnMut(&mut Self, When) -> Done,
     ) -> Result<((Ppn, u32), When), FtlError> {
         if self.nand.is_stopped() {
             self.heed_stop()?;
@@ -361,7 +395,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let mut ready = now;
         if is_for_host(cause) && stream != self.streams.table.slc && self.must_collect() {
             // The world stands still until it is done.
-            ready = self.collect(now)?;
+            ready = reclaim(self, now)?;
         }
         loop {
             // Collection may have written to this very stream, and passed the turn on.
@@ -373,7 +407,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
                 // power cuts in collections, one after the other, may have left less than that.
                 // The SLC cache goes on as far as it can.
                 let is_cached = stream == self.streams.table.slc;
-                if (is_cached || !is_for_host(cause) || !self.background.is_idle())
+                if (is_cached || !is_for_host(cause) || self.blocks.emptying > 0)
                     && self.streams[stream].turn_to_open_lane()
                 {
                     continue;

@@ -3,28 +3,28 @@
 use strobe_nand::{Cause, Nand, Timing, Unit, When};
 use strobe_types::Ppa;
 
-use super::super::{PageMap, StreamId};
+use super::super::{Reclaimer, StreamId};
 use super::copies::Copies;
 use super::{PROGRAMMED, Victim};
 use crate::FtlError;
 use crate::gc::VictimPolicy;
 
-impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
+impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
     /// The stream that `unit` of a victim goes to, counted from the first stream of relocated units.
     pub(super) fn stream_of_copy(&mut self, unit: Ppa) -> usize {
         if self.background.carried.len() == 1 {
             return 0;
         }
-        let from = self.copy_context(self.nand.geometry().block_of(unit));
-        let (lpn, first) = (self.owner_of(unit), self.streams.table.first_copy());
-        let to = self.placement.as_mut().map_or(first, |placement| placement.for_copy(lpn, &from));
+        let from = self.core.copy_context(self.core.nand.geometry().block_of(unit));
+        let (lpn, first) = (self.core.owner_of(unit), self.core.streams.table.first_copy());
+        let to = self.core.placement.as_mut().map_or(first, |placement| placement.for_copy(lpn, &from));
         to.index() - first.index()
     }
 
     /// Programs the units that have been read: whole rows of pages, one on each plane of a die, so that the planes
     /// share the time of the array; with `to_the_end` the rest as well.
     pub(super) fn program_carried(&mut self, to_the_end: bool) -> Result<(), FtlError> {
-        let per_page = self.nand.geometry().units_per_page() as usize;
+        let per_page = self.core.nand.geometry().units_per_page() as usize;
         if to_the_end && per_page > 1 {
             // Units that fill no page of their stream share one.
             let mut to = None;
@@ -52,7 +52,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         }
         let mut carried = std::mem::take(&mut self.background.carried[at]);
         // What the host has overwritten meanwhile need not be moved.
-        let (blocks, victims) = (&self.blocks, &mut self.background.victims);
+        let (blocks, victims) = (&self.core.blocks, &mut self.background.victims);
         let mut spared = std::mem::take(&mut self.background.spared);
         carried.retain(|&(ppa, number)| {
             let is_valid = blocks.validity.get(ppa);
@@ -63,7 +63,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             is_valid
         });
         let count = if to_the_end { carried.len() } else { carried.len() - carried.len() % row };
-        let stream = StreamId::new(self.streams.table.copies.start + at as u8);
+        let stream = StreamId::new(self.core.streams.table.copies.start + at as u8);
         let result = self.program_copies(stream, &carried[..count]);
         match result {
             Ok(()) => drop(carried.drain(..count)),
@@ -83,16 +83,16 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         if copies.is_empty() {
             return Ok(());
         }
-        self.heed_stop()?;
+        self.core.heed_stop()?;
         let mut units = std::mem::take(&mut self.relocation.chunk);
         units.clear();
         for &(ppa, _) in copies {
-            let lpn = self.owner_of(ppa);
+            let lpn = self.core.owner_of(ppa);
             // On a large drive it may have had to leave again.
-            self.map.prefetch(lpn);
-            units.push(Unit { lpn, payload: self.nand.payload(ppa) });
+            self.core.map.prefetch(lpn);
+            units.push(Unit { lpn, payload: self.core.nand.payload(ppa) });
         }
-        self.pass_losses_on(&units, copies.iter().map(|&(ppa, _)| ppa))?;
+        self.core.pass_losses_on(&units, copies.iter().map(|&(ppa, _)| ppa))?;
         let (number, entry) = self.background.copies.add();
         let Copies { mut runs, mut sources, mut of } = std::mem::take(entry);
         runs.clear();
@@ -100,18 +100,25 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         of.clear();
         sources.extend(copies.iter().map(|&(ppa, _)| ppa));
         let mut rest = sources.iter();
-        let done = self.write_pages(When::START, stream, Cause::Gc, &units, |ftl, run, to| {
-            for (at, (unit, &source)) in (0..).zip(run.iter().zip(&mut rest)) {
-                ftl.remap(unit.lpn, source, to.plus(at));
-                let block = ftl.nand.geometry().block_of(source);
-                ftl.blocks.invalidate(source, block);
-                ftl.policy.written(to.plus(at), ftl.tick);
-            }
-            runs.push((to, run.len() as u32));
-            if ftl.store.is_journaled() {
-                ftl.note_run(run, to);
-            }
-        });
+        let done = self.core.write_pages(
+            When::START,
+            stream,
+            Cause::Gc,
+            &units,
+            |_, now| Ok(now),
+            |ftl, run, to| {
+                for (at, (unit, &source)) in (0..).zip(run.iter().zip(&mut rest)) {
+                    ftl.remap(unit.lpn, source, to.plus(at));
+                    let block = ftl.nand.geometry().block_of(source);
+                    ftl.blocks.invalidate(source, block);
+                    ftl.policy.written(to.plus(at), ftl.tick);
+                }
+                runs.push((to, run.len() as u32));
+                if ftl.store.is_journaled() {
+                    ftl.note_run(run, to);
+                }
+            },
+        );
         units.clear();
         self.relocation.chunk = units;
         let done = match done {
@@ -131,9 +138,9 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
                 }
             }
         }
-        self.stats.gc.units_moved += copies.len() as u64 - folded;
+        self.core.stats.gc.units_moved += copies.len() as u64 - folded;
         if folded > 0 {
-            self.stats.slc().units_folded += folded;
+            self.core.stats.slc().units_folded += folded;
         }
         of.sort_unstable();
         of.dedup();
@@ -146,7 +153,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         if let Some(entry) = self.background.copies.get_mut(number) {
             *entry = Copies { runs, sources, of };
         }
-        self.nand.timing_mut().watch(done, PROGRAMMED + number);
+        self.core.nand.timing_mut().watch(done, PROGRAMMED + number);
         Ok(())
     }
 

@@ -19,7 +19,7 @@ use strobe_types::{BlockId, Geometry, Ppa, Ppn};
 
 use self::copies::Copies;
 use self::slots::Slots;
-use super::{BlockState, PageMap};
+use super::{BlockState, Reclaimer};
 use crate::BACKGROUND;
 use crate::gc::VictimPolicy;
 
@@ -61,7 +61,7 @@ struct Victim {
     programs: u32,
     /// When each of them is done.
     copied: Vec<When>,
-    /// Its part of [`Background::earned`].
+    /// Its part of what victims have earned.
     earned: u64,
     is_erasing: bool,
     /// It is of the SLC cache, and perhaps goes back to it.
@@ -92,7 +92,6 @@ impl Default for Victim {
 /// Background collection at work.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Background {
-    marks: Option<Marks>,
     victims: Slots<Victim>,
     /// Units that have been read, by stream of relocated units, in the order in which they have arrived, with the number
     /// of their victim.
@@ -100,9 +99,6 @@ pub(super) struct Background {
     copies: Slots<Copies>,
     /// Victims that wait for their erase: there is nothing left to be done for them.
     erasing: u32,
-    /// Units earned so far by the victims under way: what their erases will give, in the measure in which they have
-    /// been emptied.
-    earned: u64,
     /// There was nothing to gain when a victim was last looked for, at this tick.
     nothing_at: Option<u64>,
     /// Whole victims are being collected, until the token of their erase.
@@ -119,6 +115,8 @@ pub(super) struct Background {
     spare: Vec<u64>,
     /// Room on each plane, while a victim is chosen.
     plane_room: Vec<u32>,
+    /// The block whose age is looked at next.
+    pub(super) patrol: u32,
 }
 
 /// Kinds of tokens.
@@ -133,7 +131,6 @@ impl Background {
     pub(super) fn new(marks: Option<Marks>, row_pages: u32, streams: usize, geometry: &Geometry) -> Self {
         Self {
             carried: vec![Vec::new(); streams],
-            marks,
             read_pages: marks.map_or(0, |marks| marks.read_pages),
             row_units: row_pages * geometry.units_per_page(),
             ..Self::default()
@@ -144,33 +141,27 @@ impl Background {
     fn is_collecting_garbage(&self) -> bool {
         self.victims.values().any(|victim| !victim.is_cached)
     }
-
-    /// True if no victim is being emptied.
-    #[inline(always)]
-    pub(super) fn is_idle(&self) -> bool {
-        self.victims.is_empty()
-    }
 }
 
-impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
+impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
     /// Programs of a victim's units on their way beyond which no more of it is read.
     const PROGRAMS_AHEAD: u32 = 4;
 
     fn begin_victim(&mut self, block: BlockId, valid: u32) {
-        let (is_cached, is_reserved) = (self.is_cached(block), self.is_reserved(block));
+        let (is_cached, is_reserved) = (self.core.is_cached(block), self.core.is_reserved(block));
         let expected = if is_cached { BlockState::Cached } else { BlockState::Closed };
-        assert_eq!(self.blocks.state(block), expected, "policy chose {block:?}");
+        assert_eq!(self.core.blocks.state(block), expected, "policy chose {block:?}");
         if is_cached {
-            self.stats.slc().blocks_folded += 1;
+            self.core.stats.slc().blocks_folded += 1;
         } else {
-            self.stats.gc.runs += u64::from(!self.background.is_collecting_garbage());
-            self.stats.gc.victims += 1;
+            self.core.stats.gc.runs += u64::from(!self.background.is_collecting_garbage());
+            self.core.stats.gc.victims += 1;
         }
-        self.log_victims(Cause::Gc, &[block]);
-        self.show_victim(block);
-        self.take(block);
-        self.blocks.states[block.index()] = BlockState::Emptying;
-        let geometry = self.nand.geometry();
+        self.core.log_victims(Cause::Gc, &[block]);
+        self.core.show_victim(block);
+        self.core.take(block);
+        self.core.blocks.begin_emptying(block);
+        let geometry = self.core.nand.geometry();
         let next = geometry.first_unit(block);
         let end = next.plus(geometry.units_per_block());
         let (number, victim) = self.background.victims.add();
@@ -201,34 +192,34 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         }
         let (mut next, end) = (victim.next, victim.end);
         let mut reading = std::mem::take(&mut victim.reading);
-        let per_page = self.nand.geometry().units_per_page();
+        let per_page = self.core.nand.geometry().units_per_page();
         let mut pages = std::mem::take(&mut self.background.pages);
         pages.clear();
         while (pages.len() as u32) < self.background.read_pages {
-            let Some(unit) = self.blocks.validity.next(next, end) else {
+            let Some(unit) = self.core.blocks.validity.next(next, end) else {
                 next = end;
                 break;
             };
-            let page = self.nand.geometry().page_of(unit);
-            next = self.nand.geometry().first_unit_of_page(page).plus(per_page);
+            let page = self.core.nand.geometry().page_of(unit);
+            next = self.core.nand.geometry().first_unit_of_page(page).plus(per_page);
             let from = reading.len();
             reading.push(unit);
             if per_page > 1 {
                 let others = (1..next.get() - unit.get()).map(|at| unit.plus(at));
-                reading.extend(others.filter(|&ppa| self.blocks.validity.get(ppa)));
+                reading.extend(others.filter(|&ppa| self.core.blocks.validity.get(ppa)));
             }
-            pages.push((page, self.nand.wanted(reading[from..].iter().copied())));
+            pages.push((page, self.core.nand.wanted(reading[from..].iter().copied())));
         }
-        let arrived = (!pages.is_empty()).then(|| self.nand.read_pages(&pages, Cause::Gc).when);
+        let arrived = (!pages.is_empty()).then(|| self.core.nand.read_pages(&pages, Cause::Gc).when);
         self.background.pages = pages;
         // Map entries are anywhere in memory: they are near when the units have arrived.
         for &ppa in &reading {
-            self.map.prefetch(self.owner_of(ppa));
+            self.core.map.prefetch(self.core.owner_of(ppa));
         }
         let Some(victim) = self.background.victims.get_mut(number) else { return };
         (victim.next, victim.reading) = (next, reading);
         match arrived {
-            Some(arrived) => self.nand.timing_mut().watch(arrived, READ + number),
+            Some(arrived) => self.core.nand.timing_mut().watch(arrived, READ + number),
             None => self.finish_victim(number),
         }
     }
@@ -283,9 +274,9 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
 
     /// Notes what a victim has earned: its whole block, in the measure in which it has been emptied.
     fn note_earned(&mut self, number: u64) {
-        let per_block = u64::from(self.nand.geometry().units_per_block());
+        let per_block = u64::from(self.core.nand.geometry().units_per_block());
         let Some(victim) = self.background.victims.get_mut(number) else { return };
-        victim.left = self.blocks.valid[victim.block.index()];
+        victim.left = self.core.blocks.valid[victim.block.index()];
         let done = u64::from(victim.valid.saturating_sub(victim.left));
         let earned = match victim.valid {
             // Its block goes back to the SLC cache.
@@ -293,14 +284,15 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             0 => per_block,
             valid => per_block * done / u64::from(valid),
         };
-        self.background.earned = self.background.earned + earned - victim.earned;
+        self.core.earned = self.core.earned + earned - victim.earned;
         victim.earned = earned;
     }
 
     /// Takes a victim off the list, and what it has earned.
     fn remove_victim(&mut self, number: u64) -> Option<BlockId> {
         let victim = self.background.victims.remove(number)?;
-        self.background.earned -= victim.earned;
+        self.core.earned -= victim.earned;
+        self.core.blocks.emptying -= 1;
         self.background.erasing -= u32::from(victim.is_erasing);
         Some(victim.block)
     }
@@ -317,16 +309,16 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             return;
         }
         self.background.erasing += 1;
-        if !self.store.is_journaled() {
+        if !self.core.store.is_journaled() {
             return self.erase_victim(number);
         }
         // Nothing is erased before the map on flash says where its units are now.
-        match self.commit(When::START) {
-            Ok(done) => self.nand.timing_mut().watch(done, COMMITTED + number),
+        match self.core.commit(When::START) {
+            Ok(done) => self.core.nand.timing_mut().watch(done, COMMITTED + number),
             Err(_) => {
                 // The block is not to be erased, and no candidate any more.
                 if let Some(block) = self.remove_victim(number) {
-                    self.blocks.retire(block);
+                    self.core.blocks.retire(block);
                 }
             }
         }
@@ -335,19 +327,19 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     fn erase_victim(&mut self, number: u64) {
         let Some(victim) = self.background.victims.get(number) else { return };
         let block = victim.block;
-        self.forget_victim(block);
-        self.store.block_left(block);
-        let (done, is_good) = match self.nand.erase(When::START, block, Cause::Gc) {
+        self.core.forget_victim(block);
+        self.core.store.block_left(block);
+        let (done, is_good) = match self.core.nand.erase(When::START, block, Cause::Gc) {
             Ok(done) => (done, true),
             Err(failed) => (failed.at, false),
         };
         if is_good {
-            self.blocks.erased();
-            self.note_cache_erase(block);
-            return self.nand.timing_mut().watch(done, ERASED + number);
+            self.core.blocks.erased();
+            self.core.note_cache_erase(block);
+            return self.core.nand.timing_mut().watch(done, ERASED + number);
         }
         self.remove_victim(number);
-        self.take_out_of_service(block);
+        self.core.take_out_of_service(block);
     }
 
     fn has_erased(&mut self, number: u64) {
@@ -355,9 +347,9 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             return;
         }
         let Some(block) = self.remove_victim(number) else { return };
-        self.block_is_erased(block);
+        self.core.block_is_erased(block);
         // At the end of life nothing more is moved: perhaps no epoch names the blocks that would be written.
-        if self.leveler.is_some() && self.end_of_life.is_none() {
+        if self.core.leveler.is_some() && self.core.end_of_life.is_none() {
             let _ = self.level(When::START);
         }
     }
@@ -371,8 +363,7 @@ strobe_types::stored! {
 
 strobe_types::state! {
     Background {
-        victims, carried, copies, erasing, earned, nothing_at, is_collecting_whole, read_pages, row_units, spared, pages,
-        spare, plane_room,
+        victims, carried, copies, erasing, nothing_at, is_collecting_whole, read_pages, row_units, spared, pages,
+        spare, plane_room, patrol,
     }
-    made { marks }
 }

@@ -5,7 +5,7 @@ use strobe_nand::{Nand, Timing, When};
 use strobe_types::BlockId;
 
 use super::super::relocate::Reason;
-use super::super::{BlockState, PageMap};
+use super::super::{BlockState, Core, Reclaimer};
 use super::{Background, ERASED};
 use crate::FtlError;
 use crate::gc::VictimPolicy;
@@ -17,34 +17,35 @@ impl Background {
     }
 }
 
-impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
+impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
     /// Finishes what is under way on the spot: for whoever cannot wait.
     pub(in super::super) fn finish_background(&mut self) -> Result<(), FtlError> {
         self.background.carried.iter_mut().for_each(Vec::clear);
         self.background.is_collecting_whole = false;
         // Their blocks are erased, as far as anybody here can tell: who wants to read a copy waits for its program.
         self.background.copies.clear();
-        (self.background.earned, self.background.erasing) = (0, 0);
+        (self.core.earned, self.background.erasing) = (0, 0);
         // One that fails stays as it is, and keeps what it holds.
         while let Some(number) = self.background.victims.oldest() {
             let Some(victim) = self.background.victims.remove(number) else {
                 break;
             };
             let (block, is_erasing) = (victim.block, victim.is_erasing);
-            let copied = self.nand.timing_mut().all(&victim.copied);
-            if is_erasing && self.nand.block(block).is_erased() {
-                self.block_is_erased(block);
+            self.core.blocks.emptying -= 1;
+            let copied = self.core.nand.timing_mut().all(&victim.copied);
+            if is_erasing && self.core.nand.block(block).is_erased() {
+                self.core.block_is_erased(block);
                 continue;
             }
             self.relocation.victims.clear();
             self.relocation.victims.push(block);
             // It is counted already.
-            match self.is_cached(block) {
-                true => self.stats.slc().blocks_folded -= 1,
-                false => self.stats.gc.victims -= 1,
+            match self.core.is_cached(block) {
+                true => self.core.stats.slc().blocks_folded -= 1,
+                false => self.core.stats.gc.victims -= 1,
             }
-            self.blocks.states[block.index()] = BlockState::Closed;
-            self.relocate(copied, Reason::Finish)?;
+            self.core.blocks.states[block.index()] = BlockState::Closed;
+            self.relocator().relocate(copied, Reason::Finish)?;
         }
         Ok(())
     }
@@ -58,38 +59,40 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         match self.collect_round() {
             Ok(Some(done)) => {
                 self.background.is_collecting_whole = true;
-                self.nand.timing_mut().watch(done, ERASED);
+                self.core.nand.timing_mut().watch(done, ERASED);
             }
             // An error is the end of life, which whoever writes next is told.
-            Ok(None) | Err(_) => self.background.nothing_at = Some(self.tick),
+            Ok(None) | Err(_) => self.background.nothing_at = Some(self.core.tick),
         }
     }
 
     /// One round of it: the victims that are moved together. `None` if there is too little to gain.
     fn collect_round(&mut self) -> Result<Option<When>, FtlError> {
-        if self.store.is_paged() {
+        if self.core.store.is_paged() {
             self.compact_translation(When::START, 0)?;
         }
-        let target = self.blocks.free.count() + 1;
+        let target = self.core.blocks.free.count() + 1;
         let valid = self.choose_victims(target);
         let victims = self.relocation.victims.len() as u32;
-        if valid + victims * self.least_gain() > victims * self.nand.geometry().units_per_block() {
+        if valid + victims * self.least_gain() > victims * self.core.nand.geometry().units_per_block() {
             self.put_victims_back();
             return Ok(None);
         }
         if victims == 0 {
             return Ok(None);
         }
-        self.stats.gc.runs += 1;
-        self.relocate(When::START, Reason::Collect).map(Some)
+        self.core.stats.gc.runs += 1;
+        self.relocator().relocate(When::START, Reason::Collect).map(Some)
     }
 
     /// Units that a victim must gain at least to be worth moving while nobody needs its block: a sixteenth of it, and
     /// more than what is lost where its last page is not full.
     pub(super) fn least_gain(&self) -> u32 {
-        (self.nand.geometry().units_per_block() / 16).max(self.background.row_units)
+        (self.core.nand.geometry().units_per_block() / 16).max(self.background.row_units)
     }
+}
 
+impl<N: Nand, V: VictimPolicy> Core<N, V> {
     /// The erase of `block` is issued, or over: the block is at hand.
     pub(in super::super) fn block_is_erased(&mut self, block: BlockId) {
         self.leave_cache(block);

@@ -1,0 +1,142 @@
+//! The core of a page map: flash, the map, and the blocks. Only here units are programmed, mapped and erased.
+
+use strobe_nand::{Nand, When};
+use strobe_types::{BlockId, Lpn, Prng};
+
+use super::background::Marks;
+use super::blocks::{BlockState, Blocks};
+use super::config::PageMapConfig;
+use super::entries::Entries;
+use super::sharing::Sharing;
+use super::slc::SlcCache;
+use super::store::MapStore;
+use super::streams::Streams;
+use crate::capacity::Capacity;
+use crate::gc::{Allocation, VictimPolicy};
+use crate::journal::Journal;
+use crate::place::{CopyContext, Placement, StreamId};
+use crate::wear::Leveler;
+use crate::{FtlError, FtlStats, SlcStats};
+
+/// Flash, the map and the blocks of a drive.
+#[derive(Clone, Debug)]
+pub(super) struct Core<N: Nand, V> {
+    pub(super) config: PageMapConfig,
+    pub(super) nand: N,
+    pub(super) map: Entries,
+    pub(super) store: MapStore,
+    pub(super) blocks: Blocks,
+    pub(super) streams: Streams,
+    /// Chooses streams; `None` if there is nothing to choose.
+    pub(super) placement: Option<Box<dyn Placement>>,
+    pub(super) policy: V,
+    /// The policy's chance.
+    pub(super) rng: Prng,
+    pub(super) leveler: Option<Leveler>,
+    /// Erased blocks below which garbage collection starts.
+    pub(super) min_free_blocks: u32,
+    pub(super) marks: Option<Marks>,
+    /// Units that the erases of victims under way will give: each in proportion to what of it has been moved.
+    pub(super) earned: u64,
+    /// Host units written or trimmed, plus one: the policies' clock, which starts at 1.
+    pub(super) tick: u64,
+    /// The sequence number of the next program.
+    pub(super) sequence: u64,
+    pub(super) stats: FtlStats,
+    pub(super) slc: Option<Box<SlcCache>>,
+    pub(super) is_free_first: bool,
+    /// Why only reads are served any more.
+    pub(super) end_of_life: Option<FtlError>,
+    /// When what is being written is on flash, run by run.
+    pub(super) whens: Vec<When>,
+}
+
+impl<N: Nand, V: VictimPolicy> Core<N, V> {
+    /// An empty map with no block at hand yet.
+    pub(super) fn new(nand: N, policy: V, config: PageMapConfig, store: MapStore) -> Self {
+        debug_assert!(
+            config.translation.is_none() || config.slc.is_none(),
+            "demand paging goes with no SLC cache"
+        );
+        let geometry = nand.geometry();
+        let slc = config.slc.map(|how| Box::new(SlcCache::new(how, nand.slc_pages(), geometry)));
+        let is_reserved = |block| slc.as_ref().is_some_and(|slc| slc.is_static(block));
+        let blocks =
+            Blocks::new(&nand, store.journal().map(Journal::log), config.allocation != Allocation::Fifo);
+        let is_free_first = config.is_free_first(nand.is_timed(), nand.geometry());
+        let is_good = |block| blocks.state(block) == BlockState::Free && !is_reserved(block);
+        let tables = config.translation_pages(geometry).saturating_mul(geometry.units_per_page());
+        let shares = config.virtual_map_entries > 0;
+        let sharing = shares.then(|| Sharing::new(geometry.units(), config.virtual_map_entries));
+        let translation = store.is_paged().then(Default::default);
+        Self {
+            map: Entries::new(config.logical_units.saturating_add(tables), sharing),
+            streams: Streams::new(config.streams(), geometry, is_free_first, nand.slc_pages()),
+            placement: config.placement_spec().build(geometry),
+            rng: Prng::derive(config.seed, "victim"),
+            leveler: config.leveling.map(|how| Leveler::new(how, geometry.blocks(), is_good)),
+            min_free_blocks: config.trigger(geometry),
+            tick: 1,
+            // 0 is what a page has whose program was cut short.
+            sequence: u64::from(store.is_paged()),
+            stats: FtlStats {
+                translation,
+                slc: config.slc.map(|_| SlcStats::default()),
+                ..FtlStats::default()
+            },
+            is_free_first,
+            slc,
+            marks: config.marks.filter(|_| nand.is_timed()),
+            earned: 0,
+            end_of_life: None,
+            whens: Vec::new(),
+            blocks,
+            store,
+            config,
+            nand,
+            policy,
+        }
+    }
+
+    /// Returns the placement's view of `block`, which is emptied.
+    pub(super) fn copy_context(&self, block: BlockId) -> CopyContext {
+        let placed = |stream: &StreamId| self.streams.table.is_placed(*stream);
+        CopyContext { block, stream: self.blocks.stream_of(block).filter(placed), tick: self.tick }
+    }
+
+    pub(super) fn capacity(&self) -> Capacity {
+        let blocks = self.blocks.usable().filter(|&block| !self.is_reserved(block)).count();
+        self.config.capacity_of(self.nand.geometry(), blocks as u32)
+    }
+
+    /// Ends the drive's life if there are too few blocks left to go on.
+    pub(super) fn retire_if_worn_out(&mut self) {
+        if self.capacity().check().is_err() {
+            self.end_of_life = Some(FtlError::EndOfLife {
+                bad_blocks: self.blocks.count(BlockState::Bad),
+                room_units: self.capacity().room_units(),
+                logical_units: self.config.logical_units,
+            });
+        }
+    }
+
+    pub(super) fn refuse_at_end_of_life(&self) -> Result<(), FtlError> {
+        self.end_of_life.clone().map_or(Ok(()), Err)
+    }
+
+    /// [`PageMap::refuse_at_end_of_life`], which an interruption brings about as wear does: then all that is under way
+    /// comes to an end on the paths that are there for a drive that has worn out. To be called once per block that is
+    /// opened, emptied or passed over, as work without a bound consists of such steps.
+    pub(super) fn heed_stop(&mut self) -> Result<(), FtlError> {
+        if self.nand.is_stopped() {
+            self.end_of_life = Some(FtlError::Interrupted);
+        }
+        self.refuse_at_end_of_life()
+    }
+
+    /// True if a pass over logical units, which has come to `lpn`, is to end there. It looks at every 16,384th.
+    #[inline]
+    pub(super) fn is_stopped_at(&self, lpn: Lpn) -> bool {
+        lpn.get().is_multiple_of(1 << 14) && self.nand.is_stopped()
+    }
+}
